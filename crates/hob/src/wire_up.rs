@@ -19,6 +19,7 @@ mod turn_taking;
 mod wyoming;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use hob_agents::{SCRIPT_BYTES_MAX, ScriptModel};
 use hob_core::budget::Bytes;
 use hob_core::fit::Pool;
 use hob_core::scripted::{FixedChat, FixedTranscript};
+use hob_core::task::Task;
 use hob_core::voice_blend::spoken_language;
 use hob_core::{
     Admission, ChatModel, Language, ModelLifecycle, RegisteredModel, Registry, SpeechModel,
@@ -179,17 +181,21 @@ pub(crate) fn registry(settings: &Settings, locals: Registry, gateway: &Arc<Gate
     if settings.dev.mock_unknown_models {
         let name = "conformance";
         let chat: Arc<dyn ChatModel> = Arc::new(FixedChat::default());
+        registry.answer_unknown(unmeasured(name, chat, requests_max));
         let transcript: Arc<dyn TranscriptModel> = Arc::new(FixedTranscript);
-        registry.answer_unknown(RegisteredModel::new(
-            name,
-            chat,
-            Admission::new(requests_max, 0.0),
-        ));
-        let admission = Admission::new(requests_max, 0.0);
-        let transcript = RegisteredModel::<task::Transcription>::new(name, transcript, admission);
+        let transcript = unmeasured::<task::Transcription>(name, transcript, requests_max);
         registry.add(Arc::new(transcript));
     }
     registry
+}
+
+/// A model without a guess of how long it works.
+fn unmeasured<T: Task>(
+    name: &str,
+    model: Arc<T::Model>,
+    requests_max: usize,
+) -> RegisteredModel<T> {
+    RegisteredModel::new(name, model, Admission::new(requests_max, 0.0))
 }
 
 /// Adds the unlisted names of the local models, which requests and aliases may use.
@@ -232,8 +238,7 @@ pub(crate) fn scripted(
     let requests_max = usize::from(settings.server.requests_max.get());
     let registered = |script: &Arc<ScriptModel>| {
         let model: Arc<dyn ChatModel> = script.clone();
-        let admission = Admission::new(requests_max, 0.0);
-        Arc::new(RegisteredModel::<task::Chat>::new(script.name(), model, admission))
+        Arc::new(unmeasured::<task::Chat>(script.name(), model, requests_max))
     };
     scripts.iter().map(registered).collect()
 }
@@ -286,27 +291,26 @@ fn check_default_voice(
 }
 
 fn speech_command(app: &App<'_>, folder: &Path, default_voice: &str) -> CliResult<WorkerCommand> {
-    let settings = &app.settings;
-    let mut command = WorkerCommand::new(own_program()?)
-        .arg("worker")
-        .arg("speech")
-        .arg("--model")
-        .arg(folder)
-        .arg("--threads")
-        .arg(settings.speech.threads.wished().to_string())
-        .arg("--voice")
-        .arg(default_voice);
-    if let Some(program) = app.espeak() {
-        command = command.arg("--espeak").arg(program);
-    }
-    for (language, folder) in ModelStore::open(app).dictionaries() {
-        command = command.arg(dictionary_flag(language)).arg(folder);
-    }
-    Ok(command)
+    let mut dictionaries = ModelStore::open(app).dictionaries();
+    let flags = [
+        ("--model", Some(folder.into())),
+        ("--threads", Some(app.settings.speech.threads.wished().to_string().into())),
+        ("--voice", Some(default_voice.into())),
+        ("--espeak", app.espeak().map(OsString::from)),
+        ("--japanese", dictionaries.remove(&Language::Japanese).map(OsString::from)),
+        ("--mandarin", dictionaries.remove(&Language::Mandarin).map(OsString::from)),
+    ];
+    worker_command("speech", flags)
 }
 
-fn dictionary_flag(language: Language) -> &'static str {
-    if language == Language::Japanese { "--japanese" } else { "--mandarin" }
+/// The command of a worker, with those flags that have a value.
+fn worker_command<const N: usize>(
+    engine: &str,
+    flags: [(&str, Option<OsString>); N],
+) -> CliResult<WorkerCommand> {
+    let command = WorkerCommand::new(own_program()?).arg("worker").arg(engine);
+    let given = flags.into_iter().filter_map(|(flag, value)| Some((flag, value?)));
+    Ok(given.fold(command, |command, (flag, value)| command.arg(flag).arg(value)))
 }
 
 fn own_program() -> CliResult<PathBuf> {

@@ -1,6 +1,7 @@
 //! Builds the chat model: finds its file, checks it against the memory, and prepares a worker process.
 //! `hob-engines` implements the worker.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use hob_models::gguf::{GgufError, PartName, card};
 
 use super::context::{offload_flags, set_up, set_up_both};
 use super::memory::{Memory, Need, usable};
-use super::{own_program, worker_socket};
+use super::{own_program, worker_command, worker_socket};
 use crate::app::App;
 use crate::config::Speculation;
 use crate::failure::{CliResult, Failure};
@@ -61,7 +62,8 @@ impl Chat {
     /// # Errors
     /// See [`Chat::start_in`].
     pub(crate) fn start(settings: &ChatSettings, app: &App<'_>) -> CliResult<Chat> {
-        Chat::start_in(&own_memory(app), &settings.model.name(), settings, app)
+        let memory = Memory::new(app.settings.memory.max_bytes());
+        Chat::start_in(&memory, &settings.model.name(), settings, app)
     }
 
     /// Finds the model and creates a supervised worker. The process starts when the model is loaded.
@@ -180,11 +182,6 @@ fn unusable(path: &Path, error: GgufError) -> Failure {
     Failure::model_missing(format!("{} cannot be used: {error}", path.display()))
 }
 
-/// The memory for a command that runs one model alone.
-fn own_memory(app: &App<'_>) -> Arc<Memory> {
-    Memory::new(app.settings.memory.max_bytes())
-}
-
 /// How many turns a thread of the engine waits before it sleeps. By default, GNU OpenMP waits
 /// for a millisecond and more, and takes the core from the thread that it waits for. Without any waiting,
 /// sleeping takes longer than the work (`docs/reference/performance.md`).
@@ -195,43 +192,28 @@ pub(super) const SPIN_COUNT: &str = "500";
 pub(super) const LARGE_PAGES: &str = "glibc.malloc.hugetlb=1";
 
 fn command(settings: &ChatSettings, file: &ChatFile) -> CliResult<WorkerCommand> {
-    let number = |number: u32| number.to_string();
-    let mut command = WorkerCommand::new(own_program()?)
+    let number = |number: u32| OsString::from(number.to_string());
+    let offload = &file.offload_flags;
+    let flags = [
+        ("--model", Some(file.path.clone().into())),
+        ("--context", Some(number(file.card.context_tokens))),
+        ("--parallel", Some(number(file.setup.plan.sequences))),
+        ("--kv-type", Some(settings.kv_type.0.name().into())),
+        ("--threads", Some(settings.threads.wished().to_string().into())),
+        ("--batch", Some(number(settings.batch_tokens.get()))),
+        ("--thinking", settings.thinking_tokens_max.map(number)),
+        ("--answer", settings.answer_tokens_max.map(|tokens| number(tokens.get()))),
+        ("--draft-model", file.draft.clone().map(OsString::from)),
+        ("--gpu-layers", offload.gpu_layers.map(number)),
+        ("--cpu-moe-layers", offload.cpu_moe_layers.map(number)),
+    ];
+    let command = worker_command("chat", flags)?
         .env("GOMP_SPINCOUNT", SPIN_COUNT)
-        .env("GLIBC_TUNABLES", LARGE_PAGES)
-        .arg("worker")
-        .arg("chat")
-        .arg("--model")
-        .arg(&file.path)
-        .arg("--context")
-        .arg(number(file.card.context_tokens))
-        .arg("--parallel")
-        .arg(number(file.setup.plan.sequences))
-        .arg("--kv-type")
-        .arg(settings.kv_type.0.name())
-        .arg("--threads")
-        .arg(settings.threads.wished().to_string())
-        .arg("--batch")
-        .arg(number(settings.batch_tokens.get()));
-    if let Some(tokens) = settings.thinking_tokens_max {
-        command = command.arg("--thinking").arg(number(tokens));
-    }
-    if let Some(tokens) = settings.answer_tokens_max {
-        command = command.arg("--answer").arg(number(tokens.get()));
-    }
-    if let Some(draft) = &file.draft {
-        command = command.arg("--draft-model").arg(draft);
-    }
-    if settings.speculation == Speculation::Off {
-        command = command.arg("--no-drafts");
-    }
-    if let Some(layers) = file.offload_flags.gpu_layers {
-        command = command.arg("--gpu-layers").arg(number(layers));
-    }
-    if let Some(layers) = file.offload_flags.cpu_moe_layers {
-        command = command.arg("--cpu-moe-layers").arg(number(layers));
-    }
-    Ok(command)
+        .env("GLIBC_TUNABLES", LARGE_PAGES);
+    Ok(match settings.speculation {
+        Speculation::Off => command.arg("--no-drafts"),
+        Speculation::Auto => command,
+    })
 }
 
 /// The whole of `hob worker chat`. Returns when the hob that started it closes the socket.

@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hob_core::scripted::{FixedChat, FixedTranscript, ScriptedSpeech};
-use hob_core::{
-    Admission, ChatModel, RegisteredModel, Registry, SpeechModel, TranscriptModel, task,
-};
+use hob_core::{ChatModel, Registry, SpeechModel, TranscriptModel, task};
 use hob_server::{KeyDigest, KeyOptions, check_keys};
 use hob_upstream::{Gateway, GatewayError, UpstreamError};
 
@@ -19,7 +17,7 @@ use crate::printer::count_text;
 use crate::settings::gateway::{gateway as settled, quoted, secret};
 use crate::settings::{DevSettings, Environment, Secret};
 
-use super::add_other_names;
+use super::{add_other_names, unmeasured};
 
 /// # Errors
 /// The errors of [`crate::settings::gateway`], and names that lead nowhere.
@@ -163,8 +161,7 @@ pub(crate) fn stand_ins(app: &App<'_>) -> Registry {
     let mut registry = Registry::default();
     for name in names {
         let model: Arc<dyn ChatModel> = Arc::new(FixedChat::default());
-        let admission = Admission::new(1, 0.0);
-        registry.add(Arc::new(RegisteredModel::<task::Chat>::new(&name, model, admission)));
+        registry.add(Arc::new(unmeasured::<task::Chat>(&name, model, 1)));
     }
     let stored = store.folders_by_name();
     // An alias may have the name of a model that is not stored.
@@ -172,15 +169,12 @@ pub(crate) fn stand_ins(app: &App<'_>) -> Registry {
     let speech = store.stored_name(&app.settings.speech.model);
     if keeps_name(&speech) {
         let model: Arc<dyn SpeechModel> = Arc::new(ScriptedSpeech::new([]));
-        let admission = Admission::new(1, 0.0);
-        registry.add(Arc::new(RegisteredModel::<task::Speech>::new(&speech, model, admission)));
+        registry.add(Arc::new(unmeasured::<task::Speech>(&speech, model, 1)));
     }
     let hearing = app.settings.transcription.model.name();
     if keeps_name(&hearing) {
         let model: Arc<dyn TranscriptModel> = Arc::new(FixedTranscript);
-        let admission = Admission::new(1, 0.0);
-        let model = RegisteredModel::<task::Transcription>::new(&hearing, model, admission);
-        registry.add(Arc::new(model));
+        registry.add(Arc::new(unmeasured::<task::Transcription>(&hearing, model, 1)));
     }
     add_other_names(&mut registry);
     registry

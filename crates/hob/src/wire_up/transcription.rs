@@ -13,7 +13,7 @@ use hob_engines::transcription::{TranscriptionWorker, serve_transcription};
 
 use super::chat::SPIN_COUNT;
 use super::memory::{Memory, Need};
-use super::{own_program, worker_socket};
+use super::{worker_command, worker_socket};
 use crate::app::App;
 use crate::failure::{CliResult, Failure};
 use crate::model_store::{ModelStore, StoredTranscription};
@@ -78,16 +78,12 @@ fn command(
     settings: &TranscriptionSettings,
     stored: &StoredTranscription,
 ) -> CliResult<WorkerCommand> {
-    Ok(WorkerCommand::new(own_program()?)
-        .env("GOMP_SPINCOUNT", SPIN_COUNT)
-        .arg("worker")
-        .arg("hear")
-        .arg("--model")
-        .arg(&stored.weights)
-        .arg("--vad")
-        .arg(&stored.vad)
-        .arg("--threads")
-        .arg(settings.threads.wished().to_string()))
+    let flags = [
+        ("--model", Some(stored.weights.clone().into())),
+        ("--vad", Some(stored.vad.clone().into())),
+        ("--threads", Some(settings.threads.wished().to_string().into())),
+    ];
+    Ok(worker_command("hear", flags)?.env("GOMP_SPINCOUNT", SPIN_COUNT))
 }
 
 /// The whole of `hob worker hear`: returns when the hob that started it closes the socket.
