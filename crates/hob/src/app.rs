@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use hob_core::ModelLifecycle;
+
 use crate::config::LoadedConfig;
 use crate::failure::{CliResult, Failure};
 use crate::globals::Globals;
@@ -60,6 +62,14 @@ impl App<'_> {
         let is_loopback = all.all(|listen| listen.0.ip().to_canonical().is_loopback());
         let is_closed = is_loopback || server.allow_remote;
         if is_closed { Reach::Loopback } else { Reach::Network }
+    }
+
+    /// Loads a model, and shows that it loads.
+    pub(crate) async fn load(&self, name: &str, model: &dyn ModelLifecycle) -> CliResult<()> {
+        let loading = self.printer.spinner(format_args!("loading {name}"));
+        let loaded = model.load().await;
+        loading.finish_and_clear();
+        loaded.map_err(Failure::from)
     }
 
     /// The espeak-ng to ask, if it is wanted and installed.

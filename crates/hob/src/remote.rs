@@ -17,6 +17,7 @@ use futures::stream::{self, BoxStream};
 use hob_core::ChatEvent;
 use hob_core::{Gender, Voice};
 use hob_upstream::{HttpClient, HttpError, HttpResponse, StatusCode};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use url::Url;
@@ -155,14 +156,12 @@ impl Remote {
 
     /// The server's models. Fails if no server answers quickly, or if the server is not a hob.
     pub(crate) async fn models(&self) -> CliResult<Vec<RemoteModel>> {
-        let body = self.get("/v1/models", PROBE_TIME_MAX, Key::Kept).await?;
-        let models: Models = serde_json::from_str(&body).map_err(|_| self.not_hob())?;
+        let models: Models = self.get("/v1/models", PROBE_TIME_MAX, Key::Kept).await?;
         Ok(models.data)
     }
 
     pub(crate) async fn voices(&self) -> CliResult<Vec<RemoteVoice>> {
-        let body = self.get("/v1/audio/voices", CONNECT_TIME_MAX, Key::Kept).await?;
-        let voices: Voices = serde_json::from_str(&body).map_err(|_| self.not_hob())?;
+        let voices: Voices = self.get("/v1/audio/voices", CONNECT_TIME_MAX, Key::Kept).await?;
         Ok(voices.voices)
     }
 
@@ -177,8 +176,15 @@ impl Remote {
         self.send(path, Some(json), SILENCE_TIME_MAX, Key::Sent).await
     }
 
-    async fn get(&self, path: &str, time_max: Duration, key: Key) -> CliResult<String> {
-        Ok(text(self.send(path, None, time_max, key).await?).await)
+    /// Gets a JSON document that only a hob has.
+    async fn get<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        time_max: Duration,
+        key: Key,
+    ) -> CliResult<T> {
+        let body = text(self.send(path, None, time_max, key).await?).await;
+        serde_json::from_str(&body).map_err(|_| self.not_hob())
     }
 
     /// Sends a request with this JSON, or without a body. Resolves when the head of the answer is here.

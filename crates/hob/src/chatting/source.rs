@@ -141,10 +141,7 @@ fn chosen(models: &[RemoteModel], wanted: Option<&str>) -> Option<String> {
 async fn here(app: &App<'_>) -> CliResult<Source> {
     let Chat { name, worker, .. } = Chat::start(&app.settings.chat, app)?;
     let lifecycle: Arc<dyn ModelLifecycle> = Arc::clone(&worker) as _;
-    let loading = app.printer.spinner(format_args!("loading {name}"));
-    let loaded = lifecycle.load().await;
-    loading.finish_and_clear();
-    loaded?;
+    app.load(&name, &*lifecycle).await?;
     Ok(Source::Here { name, model: worker, lifecycle })
 }
 

@@ -11,8 +11,8 @@ use clap::{Args, ValueEnum};
 use futures::StreamExt;
 use hob_core::chat::Reading;
 use hob_core::{
-    LiveSound, ModelLifecycle, Sound, SoundFile, Timestamps, Trace, TranscriptEvent,
-    TranscriptModel, TranscriptRequest, TranscriptTask,
+    LiveSound, Sound, SoundFile, Timestamps, Trace, TranscriptEvent, TranscriptModel,
+    TranscriptRequest, TranscriptTask,
 };
 use hob_wire::{TranscriptAnswer, TranscriptFormat, spoken_language};
 
@@ -193,12 +193,9 @@ async fn transcribe_locally(
     sink: Sink,
 ) -> CliResult<Exit> {
     let hearing = Transcription::start(app)?;
-    let loading = app.printer.spinner(format_args!("loading {}", hearing.name));
-    let loaded = ModelLifecycle::load(&*hearing.worker).await;
-    loading.finish_and_clear();
-    let heard = match loaded {
+    let heard = match app.load(&hearing.name, &*hearing.worker).await {
         Ok(()) => transcribe_and_print(args, app, &hearing, request, sink).await,
-        Err(error) => Err(error.into()),
+        Err(failure) => Err(failure),
     };
     hearing.worker.shutdown().await;
     heard

@@ -214,10 +214,7 @@ async fn speak_here(
     request: SpeechRequest,
     subtitles: &Subtitles,
 ) -> CliResult<SoundFigures> {
-    let loading = app.printer.spinner(format_args!("loading {}", speech.name));
-    let loaded = speech.worker.load().await;
-    loading.finish_and_clear();
-    loaded?;
+    app.load(&speech.name, &*speech.worker).await?;
     let text = match &request.text {
         SpeechText::Whole(text) => Some(text.as_str()),
         SpeechText::Arriving(_) => None,

@@ -77,8 +77,7 @@ struct LoadingLine {
 
 impl Remote {
     pub(crate) async fn residents(&self) -> CliResult<Vec<RemoteResident>> {
-        let body = self.get("/api/hob/ps", CONNECT_TIME_MAX, Key::Sent).await?;
-        let residents: Residents = serde_json::from_str(&body).map_err(|_| self.not_hob())?;
+        let residents: Residents = self.get("/api/hob/ps", CONNECT_TIME_MAX, Key::Sent).await?;
         Ok(residents.models)
     }
 

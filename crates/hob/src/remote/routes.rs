@@ -8,13 +8,10 @@ use crate::failure::CliResult;
 
 impl Remote {
     pub(crate) async fn route(&self, name: &str) -> CliResult<AliasRoute> {
-        let body =
-            self.get(&format!("/api/hob/routes/{name}"), CONNECT_TIME_MAX, Key::Sent).await?;
-        serde_json::from_str(&body).map_err(|_| self.not_hob())
+        self.get(&format!("/api/hob/routes/{name}"), CONNECT_TIME_MAX, Key::Sent).await
     }
 
     pub(crate) async fn upstreams(&self) -> CliResult<UpstreamList> {
-        let body = self.get("/api/hob/upstreams", CONNECT_TIME_MAX, Key::Sent).await?;
-        serde_json::from_str(&body).map_err(|_| self.not_hob())
+        self.get("/api/hob/upstreams", CONNECT_TIME_MAX, Key::Sent).await
     }
 }

@@ -11,9 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::StreamExt as _;
 use hob_bench::listening::ListeningPage;
 use hob_bench::transcription::{SENTENCES, WordErrors, normalised_words};
-use hob_core::{
-    ModelLifecycle as _, Sound, SoundFile, TranscriptEvent, TranscriptModel as _, TranscriptRequest,
-};
+use hob_core::{Sound, SoundFile, TranscriptEvent, TranscriptModel as _, TranscriptRequest};
 use hob_engines::speech::distance::SpeechDistance;
 use hob_engines::speech::kokoro::SAMPLE_RATE_HZ;
 use hob_eval::report::Estimate;
@@ -296,12 +294,9 @@ type Heard = Vec<[String; 2]>;
 
 async fn hear(app: &App<'_>, studies: [&SpeechStudy; 2], voice: &str) -> CliResult<Heard> {
     let hearing = Transcription::start(app)?;
-    let loading = app.printer.spinner(format_args!("loading {}", hearing.name));
-    let loaded = hearing.worker.load().await;
-    loading.finish_and_clear();
-    let heard = match loaded {
+    let heard = match app.load(&hearing.name, &*hearing.worker).await {
         Ok(()) => hear_all(app, &hearing, studies, voice).await,
-        Err(error) => Err(error.into()),
+        Err(failure) => Err(failure),
     };
     hearing.worker.shutdown().await;
     heard

@@ -121,10 +121,7 @@ impl<'a> BookJob<'a> {
     ) -> CliResult<String> {
         let recipe = Recipe { engine: &speech.name, voice, speed: args.speed };
         let folder = PartFolder::open(self.output, book, recipe, app.printer)?;
-        let loading = app.printer.spinner(format_args!("loading {}", speech.name));
-        let loaded = speech.worker.load().await;
-        loading.finish_and_clear();
-        loaded?;
+        app.load(&speech.name, &*speech.worker).await?;
         let (worker, speed) = (&speech.worker, args.speed);
         let speak = |input: String| {
             let (text, voice) = (SpeechText::Whole(input), voice.to_owned());
