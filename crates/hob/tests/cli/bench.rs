@@ -5,7 +5,7 @@ use hob_bench::record::{Record, RecordKind, RecordSource, RecordStore, RunStatus
 use hob_bench::terms::Metric;
 
 use crate::executable::write_executable;
-use crate::{User, stderr, stdout};
+use crate::{User, json_stdout, stderr, stdout};
 
 /// On a machine that is too busy to measure, records say so, and are there all the same.
 const BUSY_OR_NOT: [i32; 2] = [0, 5];
@@ -21,7 +21,7 @@ fn a_server_is_started_for_its_measurement_and_ended_after_it() {
     let few = ["--users", "1", "--runs-min", "2", "--runs-max", "2", "--json"];
     let done = user.hob(&[&args[..], &few].concat()).assert().code(&BUSY_OR_NOT[..]);
     assert!(stderr(&done).contains("the server was started again"), "{}", stderr(&done));
-    let record: serde_json::Value = serde_json::from_str(&stdout(&done)).expect("a record");
+    let record = json_stdout(&done);
     assert_eq!(record["confidence"]["server_starts"], 2);
     assert_eq!(record["engine"]["argv"][0], launch.as_str());
     assert!(record["resources"]["rss_peak_mb"].as_f64().is_some_and(|mb| mb > 1.0), "{record}");
@@ -144,7 +144,7 @@ fn the_longest_context_is_found_by_a_start_with_each() {
     ];
     for (script, longest, limit, proof) in rows {
         let done = ceiling(&launch(script)).success();
-        let record: serde_json::Value = serde_json::from_str(&stdout(&done)).expect("a record");
+        let record = json_stdout(&done);
         let found = &record["max_context"];
         assert_eq!((&found["lo_ok"], &found["usable"]), (&longest.into(), &longest.into()));
         assert_eq!((&found["hi_fail"], &found["confirmed"]), (&(longest + 256).into(), &2.into()));
@@ -269,7 +269,7 @@ fn a_text_is_spoken_and_timed() {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     // A machine that is too busy to measure says so by its code, and prints the record all the same.
     let done = user.hob(&args).assert();
-    let record: serde_json::Value = serde_json::from_str(&stdout(&done)).expect("a record");
+    let record = json_stdout(&done);
     let tts = &record["tts"];
     assert_eq!(
         (&tts["chars"], &tts["voice"], &tts["audio_s"]),
@@ -527,8 +527,7 @@ fn two_servers_are_measured_in_turns_and_compared_in_pairs() {
     let slow = Mock::start(&user, "ttft_ms=80,itl_ms=8,tokens=16,cache=true");
     let url = |mock: &Mock| format!("http://127.0.0.1:{}", mock.1);
     let args = ["bench", "compare", &url(&fast), &url(&slow), "--shape", "quick_word", "--json"];
-    let found: serde_json::Value =
-        serde_json::from_str(&stdout(&user.hob(&args).assert().success())).expect("JSON");
+    let found = json_stdout(&user.hob(&args).assert().success());
     assert_eq!(found["cells"][0]["pairing"], "paired", "{found}");
     let figures = found["cells"][0]["figures"].as_array().expect("figures");
     let pace = figures.iter().find(|figure| figure["metric"] == "tpot_ms").expect("a pace");
@@ -543,8 +542,7 @@ fn what_no_run_can_mend_is_said_before_anything_is_run_again() {
     let few = ["--shape", "quick_word", "--users", "1", "--runs-min", "2", "--runs-max", "2"];
     let mut measured =
         user.hob(&[&["bench", "llm", "--target", &url, "--json"], &few[..]].concat());
-    let record: serde_json::Value =
-        serde_json::from_str(&stdout(&measured.assert())).expect("a record");
+    let record = json_stdout(&measured.assert());
     let id = record["id"].as_str().expect("an id");
     let said = stderr(&user.hob(&["bench", "rerun", id]).assert().code(5));
     for expected in ["stays unverified", "give --launch", "give --model-file", "what was cached"] {

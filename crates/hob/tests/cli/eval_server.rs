@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use serde_json::Value;
 
 use crate::scripted_server::{Ability, Server};
-use crate::{User, stderr, stdout};
+use crate::{User, json_stdout, stderr, stdout};
 
 const ITEMS: usize = 12;
 
@@ -155,7 +155,7 @@ fn a_report_takes_files_outside_the_folder_of_the_records() {
     let file = paths.find(|path| path.extension().is_some_and(|end| end == "yaml"));
     let file = file.expect("the record").display().to_string();
     let ran = user.hob(&["eval", "report", &file, "--json"]).assert().success();
-    let report: Value = serde_json::from_str(&stdout(&ran)).expect("JSON");
+    let report = json_stdout(&ran);
     assert_eq!(report["arms"].as_array().map(Vec::len), Some(1));
     assert_eq!(report["arms"][0]["record"], record["id"]);
     let quick = &report["uses"][5];

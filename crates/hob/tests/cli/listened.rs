@@ -1,8 +1,6 @@
 //! `hob quantize listened`: records of the listening page become figures, and other files a clear error.
 
-use serde_json::Value;
-
-use crate::{User, stderr, stdout};
+use crate::{User, json_stdout, stderr, stdout};
 
 /// Three trials, of which two are right.
 fn record(time: &str, target: &str) -> String {
@@ -28,7 +26,7 @@ fn records_of_listeners_are_counted_for_each_pair_of_models() {
     assert!(shown.contains("4 of 6 right, 2 tests"), "{shown}");
     assert!(shown.contains("2 of 3 right, 1 test"), "{shown}");
     let json = user.hob(&[&words[..], &["--json"]].concat()).assert().success();
-    let tallies: Value = serde_json::from_str(&stdout(&json)).expect("JSON");
+    let tallies = json_stdout(&json);
     let small = &tallies[1]["abx"];
     assert_eq!((&small["trials"], &small["correct"]), (&6.into(), &4.into()), "{tallies}");
     // At least 4 of 6 by guessing: (15 + 6 + 1) / 64.

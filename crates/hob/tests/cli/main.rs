@@ -57,6 +57,7 @@ use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// A new user: an empty home, no configuration and no models.
@@ -117,6 +118,11 @@ pub(crate) fn stdout(assert: &Assert) -> String {
 
 pub(crate) fn stderr(assert: &Assert) -> String {
     String::from_utf8(assert.get_output().stderr.clone()).expect("UTF-8")
+}
+
+/// The result of a command with `--json`.
+pub(crate) fn json_stdout(assert: &Assert) -> Value {
+    serde_json::from_str(&stdout(assert)).expect("JSON")
 }
 
 pub(crate) fn names(folder: &Path) -> Vec<String> {

@@ -7,7 +7,7 @@ use hob_models::Gguf;
 use hob_models::gguf::GgufTensor;
 use serde_json::Value;
 
-use crate::{User, names, stderr, stdout};
+use crate::{User, json_stdout, names, stderr, stdout};
 
 /// `llama-perplexity -c 512 --chunks 2` of llama.cpp b11434 says 45.0847 ± 5.92181 for this text
 /// and the stored SmolLM2.
@@ -47,7 +47,7 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
         "small.gguf",
         "--json",
     ];
-    let report: Value = serde_json::from_str(&stdout(&hob(&words).success())).expect("a report");
+    let report = json_stdout(&hob(&words).success());
     let bytes = |field: &str| report[field].as_u64().expect("bytes");
     assert!(bytes("target_bytes") < bytes("source_bytes"), "{report}");
     assert_eq!(
@@ -208,7 +208,7 @@ fn a_model_has_no_distance_from_itself() {
         "2",
         "--json",
     ];
-    let same: Value = serde_json::from_str(&stdout(&hob(&same).success())).expect("a distance");
+    let same = json_stdout(&hob(&same).success());
     assert_eq!(
         (&same["divergence"]["value"], &same["same_top"]["value"]),
         (&0.0.into(), &1.0.into())
@@ -228,7 +228,7 @@ fn the_distance_is_measured_for_each_type_of_layer_alone() {
     hob(&[&plain[..], &["--out", "small.gguf"]].concat()).success();
     let layers = ["quantize", "distance", "smollm2", "small.gguf", "--by-layer-type", "--json"];
     let layers = [&layers[..], &["--text", "article.txt", "--pieces", "1"]].concat();
-    let layers: Value = serde_json::from_str(&stdout(&hob(&layers).success())).expect("layers");
+    let layers = json_stdout(&hob(&layers).success());
     let whole = layers["whole"]["divergence"]["value"].as_f64().expect("a divergence");
     let rows = layers["layers"].as_array().expect("rows").iter();
     let alone: Vec<f64> =
@@ -276,7 +276,7 @@ fn the_speech_model_gets_a_smaller_copy_that_speaks_and_a_page_to_listen() {
     assert!(stdout(&dry).contains("would store the model kokoro-3bit"), "{}", stdout(&dry));
     assert!(stderr(&dry).contains("listen"), "{}", stderr(&dry));
     let words = ["quantize", "kokoro", "--to", "4bit", "--sentences", "one.txt", "--json"];
-    let report: Value = serde_json::from_str(&stdout(&hob(&words).success())).expect("a report");
+    let report = json_stdout(&hob(&words).success());
     let bytes = |field: &str| report[field].as_f64().expect("bytes");
     let share = bytes("target_bytes") / bytes("source_bytes");
     assert!((0.45..0.55).contains(&share), "{share}");
@@ -332,7 +332,7 @@ fn the_speech_model_is_restored_in_floats_and_says_so() {
     let words = ["quantize", "kokoro", "--to", "float", "--sentences", "one.txt", "--json"];
     let made = hob(&words).success();
     assert!(stderr(&made).contains("restored from its integers"), "{}", stderr(&made));
-    let report: Value = serde_json::from_str(&stdout(&made)).expect("a report");
+    let report = json_stdout(&made);
     let bytes = |field: &str| report[field].as_f64().expect("bytes");
     let share = bytes("target_bytes") / bytes("source_bytes");
     assert!((3.0..4.0).contains(&share), "{share}");

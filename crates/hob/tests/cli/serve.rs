@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 
 use crate::real_server::Served;
-use crate::{User, stderr, stdout};
+use crate::{User, json_stdout, stderr};
 
 #[test]
 fn an_address_that_others_reach_is_refused_without_a_key() {
@@ -113,7 +113,7 @@ fn the_results_page_does_not_depend_on_the_working_folder() {
         "n_gen": 128, "test_time": "2026-11-02T10:00:00Z", "samples_ts": [5.0], "avg_ts": 5.0}]"#;
     user.write("out.json", result);
     let import = user.hob(&["bench", "import", "out.json", "--out", "runs", "--json"]).assert();
-    let kept: serde_json::Value = serde_json::from_str(&stdout(&import.success())).expect("JSON");
+    let kept = json_stdout(&import.success());
     let id = kept[0]["id"].as_str().expect("an id");
 
     let file = user.path("work/hob.toml");

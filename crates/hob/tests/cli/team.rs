@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::real_server::Served;
-use crate::{User, stdout};
+use crate::{User, json_stdout, stderr, stdout};
 
 pub(crate) const TEAM: &str = r#"
 entry = "lead"
@@ -95,8 +95,7 @@ impl TeamUser {
 
     /// The newest run.
     pub(crate) fn last_run(&self) -> Value {
-        let runs: Value =
-            serde_json::from_str(&stdout(&self.hob(&["runs", "--json"]).success())).expect("JSON");
+        let runs = json_stdout(&self.hob(&["runs", "--json"]).success());
         runs[0].clone()
     }
 
@@ -132,7 +131,7 @@ fn a_team_hands_over_and_answers() {
     let team = TeamUser::new(lead, coder);
     let done = team.run(&["run", "builders", "I need a function"]).success();
     assert_eq!(stdout(&done), "Here it is: fn f() {}\n");
-    let notes = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+    let notes = stderr(&done);
     for part in [
         "lead (lead-model)",
         "  coder (coder-model)",
@@ -164,7 +163,7 @@ fn another_target_answers_and_a_cost_limit_ends_a_run() {
     let team = TeamUser::with(&team, config, (broken, spender));
     let done = team.run(&["run", "builders", "Spend"]).success();
     assert_eq!(stdout(&done), "So far.\n");
-    let notes = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+    let notes = stderr(&done);
     for part in
         ["coder-model instead of lead-model", "1.0000 USD", "the limit of 0.5 USD is reached"]
     {
@@ -187,7 +186,7 @@ fn a_cost_limit_without_prices_is_noticed() {
         &TEAM.replace("lead-model", "cloud/big").replace("policy", "budget.cost = 1\npolicy"),
     );
     let checked = user.hob(&["team", "check", "dear.toml"]).assert().success();
-    let notes = String::from_utf8_lossy(&checked.get_output().stderr).into_owned();
+    let notes = stderr(&checked);
     assert!(notes.contains("[price.\"cloud/big\"]"), "{notes}");
 }
 
@@ -199,7 +198,7 @@ fn a_model_that_does_not_exist_is_named() {
     let note = team.server.note(part);
     assert!(note.contains("builders"), "{note}");
     let checked = team.hob(&["check", "builders"]).success();
-    let notes = String::from_utf8_lossy(&checked.get_output().stderr).into_owned();
+    let notes = stderr(&checked);
     assert!(notes.contains(part) && !notes.contains("'lead-model'"), "{notes}");
 }
 
@@ -209,14 +208,14 @@ fn what_needs_approval_waits_on_disk() {
 {"when": {"last": "denied"}, "reply": {"content": "Then not."}}"#;
     let team = TeamUser::new(lead, "");
     let waiting = team.run(&["run", "builders", "Build it"]).success();
-    let notes = String::from_utf8_lossy(&waiting.get_output().stderr).into_owned();
+    let notes = stderr(&waiting);
     assert!(notes.contains("make all") && notes.contains("hob team approve"), "{notes}");
     let id = team.last_run()["run_id"].as_str().expect("an id").to_owned();
     // The last characters of an id are enough.
     let denied = team.run(&["deny", &id[id.len() - 6..]]).success();
     assert_eq!(stdout(&denied), "Then not.\n");
     let again = team.run(&["approve", &id]).failure();
-    assert!(String::from_utf8_lossy(&again.get_output().stderr).contains("has ended: completed"));
+    assert!(stderr(&again).contains("has ended: completed"));
 }
 
 #[test]
@@ -228,10 +227,7 @@ fn a_killed_run_goes_on_and_does_nothing_twice() {
     let mut child = team.start(&["run", "builders", "Write the log"]);
     team.until("tool.output");
     let busy = team.run(&["resume", ""]).failure();
-    assert!(
-        String::from_utf8_lossy(&busy.get_output().stderr)
-            .contains("another process works on this run")
-    );
+    assert!(stderr(&busy).contains("another process works on this run"));
     child.kill().expect("killed");
     child.wait().expect("ended");
     assert_eq!(stdout(&team.run(&["resume", ""]).success()), "Written.\n");
@@ -260,7 +256,7 @@ fn a_full_disk_ends_the_work_and_the_run_goes_on_later() {
     std::os::unix::fs::symlink("/dev/full", &events).expect("a link");
     for _ in 0..2 {
         let full = team.run(&["approve", id]).failure();
-        let error = String::from_utf8_lossy(&full.get_output().stderr).into_owned();
+        let error = stderr(&full);
         for part in ["cannot store the run", "No space left", "free some space", "hob team resume"]
         {
             assert!(error.contains(part), "{part}: {error}");
@@ -339,7 +335,7 @@ fn a_run_in_the_background_that_fails_to_start_is_not_followed_for_ever() {
             .success(),
     );
     let failed = team.hob(&["tail", id.trim()]).failure();
-    let error = String::from_utf8_lossy(&failed.get_output().stderr).into_owned();
+    let error = stderr(&failed);
     assert!(
         error.contains("no process works on this run") && error.contains("hob team resume"),
         "{error}"
@@ -539,7 +535,7 @@ fn a_team_works_with_a_real_local_model() {
     ]);
     command.envs(home.iter().cloned());
     let done = assert_cmd::Command::from(command).timeout(SOON * 5).assert().success();
-    let notes = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+    let notes = stderr(&done);
     assert!(!stdout(&done).trim().is_empty(), "{notes}");
     assert!(
         notes.contains("orchestrator (reliable)") && notes.contains("smollm2 answers for it"),
@@ -567,7 +563,7 @@ fn mistakes_have_a_sentence_each() {
         (&["run", "agent_team", "Hello"], &["hob serve"]),
     ] {
         let failed = user.hob(&[&["team"], args].concat()).assert().failure();
-        let error = String::from_utf8_lossy(&failed.get_output().stderr).into_owned();
+        let error = stderr(&failed);
         assert!(parts.iter().all(|part| error.contains(part)), "{args:?}: {error}");
     }
     let list = stdout(&user.hob(&["team", "list"]).assert().success());

@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use ureq::http::Response;
 
+use crate::stderr;
 use crate::team::{TEAM, TeamUser};
 use crate::team_http::{Client, parts};
 
@@ -315,6 +316,6 @@ fn the_public_key_is_for_lists_and_chats_where_it_is_allowed() {
     user.write("house.key", PUBLIC);
     user.write("hob.toml", "[keys.house]\nsecret = \"file:house.key\"\n");
     let failed = user.hob(&["config", "check"]).assert().failure();
-    let error = String::from_utf8_lossy(&failed.get_output().stderr).into_owned();
+    let error = stderr(&failed);
     assert!(error.contains("'house' is the default key of Pipelines"), "{error}");
 }
