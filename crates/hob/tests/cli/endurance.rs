@@ -6,6 +6,8 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use crate::User;
 use crate::real_server::Served;
 
@@ -75,7 +77,8 @@ fn five_hundred_clients_who_leave_are_not_worked_for() {
     served.note("kokoro is ready");
     let leave = |clients: std::ops::Range<u64>| {
         for client in clients {
-            let socket = served.begin(SEA);
+            let body = json!({"input": SEA, "response_format": "pcm"});
+            let socket = served.begin("v1/audio/speech", &body);
             // At any time from before the phonemes until after the second window.
             thread::sleep(Duration::from_millis(client * 7919 % 400));
             drop(socket);

@@ -3,13 +3,13 @@
 //! while requests run.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
-use std::thread::{self, sleep};
+use std::io::Write;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::gateway_reports::Stub;
 use crate::ledger::rows;
 use crate::real_server::{Answer, Served, agent};
 use crate::{User, stderr, stdout};
@@ -146,19 +146,8 @@ fn a_server_that_points_back_at_itself_is_found_out() {
              [alias.round]\nto = [\"me/round\"]\n"
         ),
     );
-    let mut child = user
-        .process(&["serve"])
-        .envs(user.own_home())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .expect("hob");
-    let mut line = String::new();
-    let mut out = std::io::BufReader::new(child.stdout.take().expect("a pipe"));
-    std::io::BufRead::read_line(&mut out, &mut line).expect("a line");
-    let asked = agent().post(format!("http://{address}/v1/chat/completions"));
-    let answer = Answer::of(asked.send_json(hello("round")).expect("an answer"));
-    child.kill().expect("killed");
-    child.wait().expect("an end");
+    let here = Served::running(&user, &user.own_home(), &["serve"]);
+    let answer = post(&here, "v1/chat/completions", None, &hello("round"));
     let error = &answer.body["error"];
     assert_eq!((answer.status, &error["code"]), (508, &json!("loop_detected")));
     assert!(error["message"].as_str().expect("words").contains("points back"), "{error}");
@@ -252,7 +241,9 @@ fn a_key_that_a_server_repeats_is_never_shown() {
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
          data: {\"error\":{\"message\":\"bad key sk-very-secret\",\"code\":429}}\n\n",
     ] {
-        let url = answers_with(whole);
+        let server =
+            Stub::start(move |_, stream| stream.write_all(whole.as_bytes()).expect("an answer"));
+        let url = &server.url;
         let user = User::new();
         user.write("key", KEY);
         let key = user.path("work").join("key").display().to_string();
@@ -268,30 +259,6 @@ fn a_key_that_a_server_repeats_is_never_shown() {
         assert!(answer.status >= 400 && said.contains("bad key …"), "{said}");
         assert!(!said.contains(KEY) && !format!("{:?}", answer.headers).contains(KEY), "{said}");
     }
-}
-
-/// Gives every client the same answer.
-fn answers_with(whole: &'static str) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("http://{}", listener.local_addr().expect("an address"));
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.expect("a connection");
-            let mut request = BufReader::new(stream.try_clone().expect("the same connection"));
-            let (mut line, mut length) = (String::new(), 0);
-            while line != "\r\n" {
-                line.clear();
-                request.read_line(&mut line).expect("a header");
-                let header = line.to_ascii_lowercase();
-                if let Some(bytes) = header.strip_prefix("content-length:") {
-                    length = bytes.trim().parse().expect("a number");
-                }
-            }
-            request.read_exact(&mut vec![0; length]).expect("a body");
-            stream.write_all(whole.as_bytes()).expect("an answer");
-        }
-    });
-    url
 }
 
 #[test]

@@ -19,13 +19,13 @@ const NOBODY: &str = "http://127.0.0.1:1";
 const SOON: Duration = Duration::from_secs(60);
 
 /// A server that answers each request with its function, until it is stopped.
-struct Stub {
-    url: String,
+pub(crate) struct Stub {
+    pub(crate) url: String,
     stop: Arc<Mutex<bool>>,
 }
 
 impl Stub {
-    fn start(answer: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> Stub {
+    pub(crate) fn start(answer: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> Stub {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let (stop, answer) = (Arc::new(Mutex::new(false)), Arc::new(answer));

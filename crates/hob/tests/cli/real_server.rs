@@ -185,15 +185,15 @@ impl Served {
         bytes.as_chunks::<2>().0.iter().map(|pair| i16::from_le_bytes(*pair)).collect()
     }
 
-    /// Sends a request. The caller disconnects by dropping the socket.
-    pub(crate) fn begin(&self, text: &str) -> TcpStream {
+    /// Sends a request, and reads no answer. The caller disconnects by dropping the socket.
+    pub(crate) fn begin(&self, path: &str, body: &Value) -> TcpStream {
         let address = self.url.trim_start_matches("http://").trim_end_matches('/');
-        let body = serde_json::json!({"input": text, "response_format": "pcm"}).to_string();
+        let body = body.to_string();
         let mut socket = TcpStream::connect(address).expect("connects");
         let length = body.len();
         write!(
             socket,
-            "POST /v1/audio/speech HTTP/1.1\r\nhost: {address}\r\n\
+            "POST /{path} HTTP/1.1\r\nhost: {address}\r\n\
              content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
         )
         .expect("sent");

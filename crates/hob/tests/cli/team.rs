@@ -78,21 +78,6 @@ impl TeamUser {
             .expect("hob")
     }
 
-    /// Asks the team as a model, and does not read the answer.
-    pub(crate) fn begin_chat(&self, body: &Value) -> std::net::TcpStream {
-        let body = body.to_string();
-        let mut stream = std::net::TcpStream::connect(
-            self.server.url.trim_start_matches("http://").trim_end_matches('/'),
-        )
-        .expect("connected");
-        let head = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        );
-        std::io::Write::write_all(&mut stream, (head + &body).as_bytes()).expect("sent");
-        stream
-    }
-
     /// The newest run.
     pub(crate) fn last_run(&self) -> Value {
         let runs = json_stdout(&self.hob(&["runs", "--json"]).success());
@@ -389,7 +374,7 @@ fn a_team_is_a_model_of_the_server() {
     assert_eq!(stdout(&team.run(&["deny", &id]).success()), "Then not.\n");
 
     // A client that leaves ends its run.
-    let stream = team.begin_chat(&ask("Wait"));
+    let stream = team.server.begin("v1/chat/completions", &ask("Wait"));
     team.until("model.requested");
     drop(stream);
     team.until("run.ended");
@@ -424,7 +409,7 @@ fn the_answer_of_a_team_comes_while_it_is_written() {
         "thoughts and texts of others have lines of their own: {reasoning}"
     );
 
-    let mut stream = team.begin_chat(&ask("Half"));
+    let mut stream = team.server.begin("v1/chat/completions", &ask("Half"));
     stream.set_read_timeout(Some(SOON)).expect("a limit");
     let mut read = Vec::new();
     let mut piece = [0; 4096];
@@ -441,7 +426,10 @@ fn a_run_can_go_on_when_its_client_leaves() {
     let lead = r#"{"reply": {"delay_ms": 2000, "content": "Done alone."}}"#;
     let team = TeamUser::with(&file, "", (lead, ""));
     let messages = serde_json::json!([{ "role": "user", "content": "Go on" }]);
-    let stream = team.begin_chat(&serde_json::json!({ "model": "builders", "messages": messages }));
+    let stream = team.server.begin(
+        "v1/chat/completions",
+        &serde_json::json!({ "model": "builders", "messages": messages }),
+    );
     team.until("model.requested");
     drop(stream);
     team.until("run.ended");

@@ -216,7 +216,9 @@ fn a_team_that_is_a_model_uses_servers_and_leaves_no_process() {
     ];
     let team = scripted(TEAM, &calls);
     let message = json!({ "role": "user", "content": "Go" });
-    let stream = team.begin_chat(&json!({ "model": "builders", "messages": [message] }));
+    let stream = team
+        .server
+        .begin("v1/chat/completions", &json!({ "model": "builders", "messages": [message] }));
     team.until("tool.output");
     team.until("tool.called");
     drop(stream);
