@@ -2,6 +2,7 @@
 //! Everything a command needs to know is settled in `settings`; what is built of it, in `wire_up`.
 
 mod app;
+mod arguments;
 mod audiobook;
 mod benchmarks;
 mod bounded_file;

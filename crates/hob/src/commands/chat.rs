@@ -12,13 +12,12 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
-use clap::builder::TypedValueParser;
 use hob_core::chat::{Effort, OutputFormat, Sampling, Thinking};
 use hob_core::{ChatRequest, JsonText};
 use serde_json::Value;
 
 use crate::app::{App, block_on};
+use crate::arguments::one_of;
 use crate::chatting::{
     ChatHistory, Record, Reply, Show, Source, SourceOptions, TextShown, ThinkingShown, figures,
     warning,
@@ -58,7 +57,7 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "TOKENS")]
     max_tokens: Option<NonZeroU32>,
     /// How much to think before answering
-    #[arg(long, value_parser = efforts())]
+    #[arg(long, value_parser = one_of(Effort::ALL.map(|effort| (effort.name(), "", effort))))]
     effort: Option<Effort>,
     /// Show the thinking even if the output is not a terminal
     #[arg(long)]
@@ -91,11 +90,6 @@ arrow keys recall earlier input. hob keeps it in memory only, because it may be 
 fn temperature(text: &str) -> Result<f32, String> {
     let number = text.parse().ok().filter(|number| (0.0..=2.0).contains(number));
     number.ok_or_else(|| "expected a number from 0 to 2".to_owned())
-}
-
-fn efforts() -> impl TypedValueParser<Value = Effort> {
-    PossibleValuesParser::new(Effort::ALL.map(Effort::name))
-        .try_map(|name| effort(&name).map_err(|failure| failure.sentence))
 }
 
 fn effort(name: &str) -> Result<Effort, Failure> {

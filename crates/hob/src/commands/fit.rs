@@ -10,7 +10,7 @@ mod speech;
 mod transcription;
 mod validate;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use hob_core::fit::{Assessment, Engine, FitError, FitOptions, Model, alternatives, assess};
 use hob_core::footprint::{KvType, KvTypes};
 use hob_core::machine::Machine;
@@ -21,6 +21,7 @@ use hob_wire::FitAnswer;
 use serde::Serialize;
 
 use crate::app::App;
+use crate::arguments::one_of;
 use crate::capability::suggest_smaller_model;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::finding::found;
@@ -53,8 +54,8 @@ pub(crate) struct FitArgs {
     #[arg(long, conflicts_with_all = ["model", "quant"])]
     recommend: bool,
     /// What the ranked models are for
-    #[arg(long = "for", value_enum, value_name = "PURPOSE", requires = "recommend")]
-    purpose: Option<PurposeName>,
+    #[arg(long = "for", value_parser = one_of(PURPOSES), value_name = "PURPOSE", requires = "recommend")]
+    purpose: Option<UseCase>,
     /// Exit with 1 if the model does not fit with the requested context and speed
     #[arg(long)]
     require: bool,
@@ -93,17 +94,12 @@ enum FitVerb {
     Validate(validate::ValidateArgs),
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum PurposeName {
-    /// Chat at a pleasant reading speed
-    Chat,
-    /// Writing code
-    Code,
-    /// Spoken conversation, which needs fast answers
-    Voice,
-    /// Long documents
-    Long,
-}
+const PURPOSES: [(&str, &str, UseCase); 4] = [
+    ("chat", "Chat at a pleasant reading speed", UseCase::Chat),
+    ("code", "Writing code", UseCase::Code),
+    ("voice", "Spoken conversation, which needs fast answers", UseCase::Voice),
+    ("long", "Long documents", UseCase::Long),
+];
 
 const AFTER_HELP: &str = "\
 hob predicts memory as a sum of terms and speed as a range, each with its source (`hob fit explain
@@ -160,17 +156,6 @@ impl FitOptionArgs {
             sequences: self.parallel,
             engine: self.engine,
             tok_s_min: self.min_tok_s,
-        }
-    }
-}
-
-impl PurposeName {
-    fn purpose(self) -> UseCase {
-        match self {
-            PurposeName::Chat => UseCase::Chat,
-            PurposeName::Code => UseCase::Code,
-            PurposeName::Voice => UseCase::Voice,
-            PurposeName::Long => UseCase::Long,
         }
     }
 }
@@ -262,12 +247,11 @@ fn holds(options: &FitOptions, assessed: &Assessment) -> bool {
 fn recommended(args: &FitArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
     let (machine, used) = published_machine(args, &app)?;
-    let purpose = args.purpose.map(PurposeName::purpose);
     let options = args.options.options();
-    let ranked = recommend::ranked(&machine, &options, purpose);
+    let ranked = recommend::ranked(&machine, &options, args.purpose);
     printer.data(match args.json {
         true => recommend::json(&ranked, &machine, &options, |answer| sourced(answer, &used))?,
-        false => recommend::shown(&ranked, recommend::Need::of(purpose, &options)),
+        false => recommend::shown(&ranked, recommend::Need::of(args.purpose, &options)),
     })?;
     Ok(Exit::Done)
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use futures::StreamExt;
 use hob_core::chat::Reading;
 use hob_core::{
@@ -17,6 +17,7 @@ use hob_core::{
 use hob_wire::{TranscriptAnswer, TranscriptFormat, spoken_language};
 
 use crate::app::{App, block_on};
+use crate::arguments::one_of;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::Printer;
@@ -41,8 +42,8 @@ pub(crate) struct HearArgs {
     #[arg(long, conflicts_with_all = ["file", "server"])]
     live: bool,
     /// The format of the result
-    #[arg(short, long, value_enum, default_value_t)]
-    format: HearFormat,
+    #[arg(short, long, value_parser = one_of(FORMATS), default_value = "text")]
+    format: TranscriptFormat,
     /// The file to write, or "-" for stdout
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
@@ -66,19 +67,15 @@ pub(crate) struct HearArgs {
     server: Option<String>,
 }
 
+const JSON_HELP: &str =
+    "OpenAI's verbose_json: text, language, segments with times, and words with --words";
 /// How `hob hear` writes a transcript.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum HearFormat {
-    /// The text alone
-    #[default]
-    Text,
-    /// Subtitles
-    Srt,
-    /// Subtitles for web pages
-    Vtt,
-    /// OpenAI's verbose_json: text, language, segments with times, and words with --words
-    Json,
-}
+const FORMATS: [(&str, &str, TranscriptFormat); 4] = [
+    ("text", "The text alone", TranscriptFormat::Text),
+    ("srt", "Subtitles", TranscriptFormat::Srt),
+    ("vtt", "Subtitles for web pages", TranscriptFormat::Vtt),
+    ("json", JSON_HELP, TranscriptFormat::VerboseJson),
+];
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -88,19 +85,8 @@ Examples:
   hob hear --live
   ffmpeg -i film.mkv -f wav - | hob hear -";
 
-impl HearFormat {
-    fn wire(self) -> TranscriptFormat {
-        match self {
-            HearFormat::Text => TranscriptFormat::Text,
-            HearFormat::Srt => TranscriptFormat::Srt,
-            HearFormat::Vtt => TranscriptFormat::Vtt,
-            HearFormat::Json => TranscriptFormat::VerboseJson,
-        }
-    }
-}
-
 pub(crate) fn run(args: &HearArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
-    if args.words && args.format != HearFormat::Json {
+    if args.words && args.format != TranscriptFormat::VerboseJson {
         return Err(Failure::usage("--words needs --format json: no other format has words"));
     }
     let transcription_model = args.model.clone().filter(|_| args.server.is_none());
@@ -125,7 +111,7 @@ async fn transcribe_file(args: &HearArgs, app: &App<'_>) -> CliResult<Exit> {
             let remote = Remote::at(address, app.settings.server.api_key.read()?);
             let input = TranscriptInput {
                 model: args.model.clone(),
-                response_format: args.format.wire().name(),
+                response_format: args.format.name(),
                 language,
                 prompt: args.prompt.clone(),
                 timestamp_granularities: args.words.then_some("word").into_iter().collect(),
@@ -172,7 +158,7 @@ impl HearArgs {
     }
 
     fn request(&self, sound: Sound, language: Option<String>) -> TranscriptRequest {
-        let has_times = self.format != HearFormat::Text;
+        let has_times = self.format != TranscriptFormat::Text;
         TranscriptRequest {
             sound,
             task: self.task(),
@@ -211,7 +197,7 @@ async fn transcribe_and_print(
     let (task, language) = (request.task, request.language.clone());
     let asked = Instant::now();
     // On a terminal, the text itself shows the progress.
-    let is_on_terminal = args.format == HearFormat::Text && io::stdout().is_terminal();
+    let is_on_terminal = args.format == TranscriptFormat::Text && io::stdout().is_terminal();
     let progress = app.printer.spinner(if args.live { "listening" } else { "transcribing" });
     let mut events = hearing.worker.transcribe(request).await?;
     let mut answer = TranscriptAnswer::default();
@@ -219,7 +205,7 @@ async fn transcribe_and_print(
     while let Some(event) = events.next().await {
         let event = event?;
         match &event {
-            TranscriptEvent::Delta(text) if args.format == HearFormat::Text => {
+            TranscriptEvent::Delta(text) if args.format == TranscriptFormat::Text => {
                 let bytes = text.as_bytes();
                 if progress.suspend(|| sink.write(bytes))? == PipeState::Closed {
                     return Ok(Exit::Done);
@@ -241,8 +227,8 @@ async fn transcribe_and_print(
     }
     progress.finish_and_clear();
     let rest = match args.format {
-        HearFormat::Text => "\n".to_owned(),
-        format => answer.to_body(format.wire(), task, language.as_deref()),
+        TranscriptFormat::Text => "\n".to_owned(),
+        format => answer.to_body(format, task, language.as_deref()),
     };
     sink.write(rest.as_bytes())?;
     sink.finish()?;

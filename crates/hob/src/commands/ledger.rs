@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use hob_core::statistics::Sample;
 use hob_server::ledger::{GroupBy, LedgerSummary, Period, RequestRecord, read, summarise};
 use jiff::Timestamp;
@@ -12,6 +12,7 @@ use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use crate::app::App;
+use crate::arguments::one_of;
 use crate::failure::{CliResult as Result, Exit, Failure};
 use crate::printer::{or_dash, table};
 
@@ -25,8 +26,8 @@ pub(crate) struct LedgerArgs {
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Since>,
     /// Group requests, with medians and 95th percentiles
-    #[arg(long, value_name = "WHAT", conflicts_with = "last")]
-    by: Option<Grouping>,
+    #[arg(long, value_parser = one_of(GROUPINGS), value_name = "WHAT", conflicts_with = "last")]
+    by: Option<GroupBy>,
     /// Number of requests to show, the latest ones [default: 20; with --since: all]
     #[arg(long, value_name = "N")]
     last: Option<u32>,
@@ -44,19 +45,13 @@ Examples:
 The time to the first token or sound includes waiting, loading and failed attempts. 'warm' means
 that the model was in memory when the request came. A 95th percentile needs at least 20 requests.";
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Grouping {
-    /// The requested name
-    Alias,
-    /// The model that answered
-    Target,
-    /// chat, speech, transcription, embeddings or realtime
-    Route,
-    /// The client's key
-    Key,
-    /// The reason of a failure
-    Error,
-}
+const GROUPINGS: [(&str, &str, GroupBy); 5] = [
+    ("alias", "The requested name", GroupBy::Alias),
+    ("target", "The model that answered", GroupBy::Target),
+    ("route", "chat, speech, transcription, embeddings or realtime", GroupBy::Route),
+    ("key", "The client's key", GroupBy::Key),
+    ("error", "The reason of a failure", GroupBy::Error),
+];
 
 /// Milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +90,7 @@ pub(crate) fn run(args: &LedgerArgs, app: &App<'_>) -> Result<Exit> {
     let entries = read(&path, period).map_err(Failure::internal)?;
     match (args.by, args.json) {
         (Some(by), true) => {
-            let summaries = summarise(&entries, by.into());
+            let summaries = summarise(&entries, by);
             app.printer.json(&summaries.iter().map(summary_json).collect::<Vec<_>>())?;
         }
         (None, true) => app.printer.json(&entries.iter().map(entry_json).collect::<Vec<_>>())?,
@@ -103,22 +98,10 @@ pub(crate) fn run(args: &LedgerArgs, app: &App<'_>) -> Result<Exit> {
             true => "no requests yet; `hob serve` logs them",
             false => "no requests; the log is off (ledger.enabled = false in hob.toml)",
         }),
-        (Some(by), false) => app.printer.data(summary_table(&summarise(&entries, by.into())))?,
+        (Some(by), false) => app.printer.data(summary_table(&summarise(&entries, by)))?,
         (None, false) => app.printer.data(entry_table(&entries, &TimeZone::system()))?,
     }
     Ok(Exit::Done)
-}
-
-impl From<Grouping> for GroupBy {
-    fn from(grouping: Grouping) -> GroupBy {
-        match grouping {
-            Grouping::Alias => GroupBy::Alias,
-            Grouping::Target => GroupBy::Target,
-            Grouping::Route => GroupBy::Route,
-            Grouping::Key => GroupBy::Key,
-            Grouping::Error => GroupBy::Error,
-        }
-    }
 }
 
 /// The latest last. Columns that fit a terminal; JSON has all of them.

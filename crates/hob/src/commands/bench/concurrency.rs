@@ -2,13 +2,14 @@
 //! Both verbs send the same requests; only one of them compares each number of users with one user.
 
 use clap::Args;
-use hob_bench::chat::{ChatWorkload, Prompts, Shape};
+use hob_bench::chat::{ChatWorkload, Prompts, Shape, ThinkingChoice};
 use hob_bench::experiment::{Axis, Experiment, Workload};
 use hob_bench::speech::{Formats, Streaming, Text};
 use hob_bench::timeline::SoundFormat;
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
-use super::workload::{ThinkingName, VoiceArgs, run_size, shape, text, users};
+use super::workload::{THINKING, VoiceArgs, run_size, shape, text, users};
+use crate::arguments::one_of;
 use crate::failure::{CliResult, Failure};
 
 /// Latency per user under concurrent load: how many times as long each user waits, and whether users are served
@@ -46,8 +47,8 @@ struct RequestArgs {
     #[arg(long, value_name = "NAME", value_parser = shape, default_value = "short_short")]
     shape: Shape,
     /// With thinking, without, or both where the model thinks
-    #[arg(long, value_enum, default_value_t = ThinkingName::On)]
-    thinking: ThinkingName,
+    #[arg(long, value_parser = one_of(THINKING), default_value = "on")]
+    thinking: ThinkingChoice,
     /// Ask for speech instead of an answer: the text to speak
     #[arg(long, value_name = "NAME", value_parser = text, num_args = 0..=1,
         default_missing_value = "medium", conflicts_with_all = ["shape", "thinking"])]
@@ -136,7 +137,7 @@ impl RequestArgs {
             }
             None => Workload::Chat(ChatWorkload {
                 shapes: vec![self.shape],
-                thinking: self.thinking.into(),
+                thinking: self.thinking,
                 prompts: Prompts::Cold,
             }),
         };

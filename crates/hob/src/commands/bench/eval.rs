@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use hob_bench::chat::ThinkingChoice;
 use hob_bench::drive::Arrivals;
 use hob_bench::eval::{
     EVAL_ITEMS, EVAL_SEED, EvalWorkload, ItemSet, PromptForm, TEMPERATURE_MAX, TaskName,
@@ -13,7 +14,8 @@ use hob_bench::experiment::{Axis, Experiment, Workload};
 use hob_eval::report::UseBounds;
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
-use super::workload::{ThinkingName, run_size};
+use super::workload::{THINKING, run_size};
+use crate::arguments::one_of;
 use crate::failure::{CliResult, Failure};
 use crate::judging;
 
@@ -37,8 +39,8 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     file: Vec<PathBuf>,
     /// With thinking, without, or both where the model thinks
-    #[arg(long, value_enum, default_value_t = ThinkingName::Auto)]
-    thinking: ThinkingName,
+    #[arg(long, value_parser = one_of(THINKING), default_value = "auto")]
+    thinking: ThinkingChoice,
     /// The most tokens of an answer, thinking included [default: what the item needs, and 8192 for thinking]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=i64::from(BUDGET_MAX)))]
     budget_tokens: Vec<u32>,
@@ -114,7 +116,7 @@ impl MeasuringVerb for EvalArgs {
     fn experiment(&self) -> CliResult<Experiment> {
         let items = Arc::new(self.item_set()?);
         let workload = EvalWorkload {
-            thinking: self.thinking.into(),
+            thinking: self.thinking,
             budgets: match &self.budget_tokens[..] {
                 [] => vec![None],
                 budgets => budgets.iter().copied().map(Some).collect(),
@@ -141,7 +143,7 @@ impl EvalArgs {
         match (self.completion, self.choices_by_logprob) {
             (false, false) => Ok(PromptForm::Chat),
             (true, _) => Ok(PromptForm::Completion),
-            (false, true) if self.thinking == ThinkingName::On => {
+            (false, true) if self.thinking == ThinkingChoice::On => {
                 Err(Failure::usage("a thought has no log-probability that could be compared")
                     .hint("leave out --thinking on, or --choices-by-logprob"))
             }

@@ -2,12 +2,13 @@
 //! Its options become an `Experiment`; all else is the same for every measuring verb.
 
 use clap::Args;
-use hob_bench::chat::{ChatWorkload, Prompts, Shape};
+use hob_bench::chat::{ChatWorkload, Prompts, Shape, ThinkingChoice};
 use hob_bench::drive::Arrivals;
 use hob_bench::experiment::{Axis, Experiment, OPEN_CONNECTIONS, Workload};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
-use super::workload::{ThinkingName, run_size, shape, users};
+use super::workload::{THINKING, run_size, shape, users};
+use crate::arguments::one_of;
 use crate::failure::{CliResult, Failure};
 
 /// How fast a chat model answers: four shapes of prompts, for one user and for four, with thinking and without
@@ -31,8 +32,8 @@ pub(crate) struct LlmArgs {
     #[arg(long, requires = "rate")]
     even: bool,
     /// With thinking, without, or both where the model thinks
-    #[arg(long, value_enum, default_value_t = ThinkingName::Auto)]
-    thinking: ThinkingName,
+    #[arg(long, value_parser = one_of(THINKING), default_value = "auto")]
+    thinking: ThinkingChoice,
     /// Send the same prompt again and again, to measure what the cache saves
     #[arg(long)]
     cached: bool,
@@ -65,7 +66,7 @@ impl MeasuringVerb for LlmArgs {
             return Err(Failure::usage(format!("--rate {rate}; a rate is above 0")));
         }
         let prompts = if self.cached { Prompts::Cached } else { Prompts::Cold };
-        let (shapes, thinking) = (self.shape.clone(), self.thinking.into());
+        let (shapes, thinking) = (self.shape.clone(), self.thinking);
         let connections = OPEN_CONNECTIONS;
         let at = |rate: &f64| match self.even {
             true => Arrivals::Constant { per_second: *rate, connections },

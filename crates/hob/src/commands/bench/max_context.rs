@@ -1,12 +1,13 @@
 //! `hob bench max-context`: the longest context that starts, can be filled, and still answers.
 //! Its server is restarted for each context, so it needs a command line with `{ctx}`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use hob_bench::chat::{ChatWorkload, Prompts, ThinkingChoice};
 use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
 use hob_bench::max_context::{ContextCriterion, ContextRange, MaxContextOptions, PLACE};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
+use crate::arguments::one_of;
 use crate::failure::{CliResult, Failure};
 
 /// Tokens that are left for a prompt at least.
@@ -28,8 +29,8 @@ pub(crate) struct MaxContextArgs {
     #[arg(long = "step", alias = "granule", value_name = "TOKENS", default_value_t = 256)]
     granule: u64,
     /// When a context counts as working
-    #[arg(long, value_enum, default_value_t = Criterion::Usable)]
-    criterion: Criterion,
+    #[arg(long, value_parser = one_of(CRITERIA), default_value = "usable")]
+    criterion: ContextCriterion,
     /// Bytes that a token of context takes, if known: for the first guess
     #[arg(long, value_name = "BYTES")]
     token_bytes: Option<f64>,
@@ -49,13 +50,10 @@ Examples:
   hob bench max-context --target http://127.0.0.1:11434 --model qwen3:8b --launch \\
     'OLLAMA_CONTEXT_LENGTH={ctx} ollama serve'";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Criterion {
-    /// The server starts with it
-    Load,
-    /// It can be filled, and the model still answers
-    Usable,
-}
+const CRITERIA: [(&str, &str, ContextCriterion); 2] = [
+    ("load", "The server starts with it", ContextCriterion::Load),
+    ("usable", "It can be filled, and the model still answers", ContextCriterion::Usable),
+];
 
 impl MeasuringVerb for MaxContextArgs {
     fn measuring(&mut self) -> &mut MeasuringArgs {
@@ -63,7 +61,7 @@ impl MeasuringVerb for MaxContextArgs {
     }
 
     fn experiment(&self) -> CliResult<Experiment> {
-        let MaxContextArgs { lo, hi, granule, token_bytes, .. } = *self;
+        let MaxContextArgs { lo, hi, granule, token_bytes, criterion, .. } = *self;
         if lo < LO_MIN || hi < lo || granule == 0 || u32::try_from(hi).is_err() {
             return Err(Failure::usage(format!(
                 "--min {lo}, --max {hi}, --step {granule}; --min is at least {LO_MIN}, --max not below it, and --step above 0"
@@ -78,10 +76,6 @@ impl MeasuringVerb for MaxContextArgs {
             return Err(Failure::usage(format!("--launch does not contain {place}, the context"))
                 .hint("such as --launch 'llama-server -m model.gguf -c {ctx} --parallel 1'"));
         }
-        let criterion = match self.criterion {
-            Criterion::Load => ContextCriterion::Load,
-            Criterion::Usable => ContextCriterion::Usable,
-        };
         let range = ContextRange { lo, hi, granule };
         let chat = ChatWorkload {
             shapes: Vec::new(),

@@ -9,10 +9,11 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use hob_bench::drive::{Endpoint, EndpointError};
 use hob_bench::launch::{AwaitedModel, Launch, LaunchError};
 use hob_bench::max_context::PLACE;
+use hob_bench::plan::PlanApi;
 use hob_bench::record::CPU_BACKEND;
 use hob_bench::runs::BenchError;
 use hob_bench::server::{ServerFacts, StartedServer};
@@ -22,6 +23,7 @@ use hob_core::Kind;
 use hob_engines::chat::has_card_kernels;
 
 use crate::app::App;
+use crate::arguments::one_of;
 use crate::config::LoadAt;
 use crate::failure::{CliResult, Failure};
 use crate::globals::Globals;
@@ -46,8 +48,8 @@ pub(crate) struct ServerArgs {
     #[arg(long, value_name = "NAME", help_heading = "Target")]
     pub(crate) model: Option<String>,
     /// The API of the server
-    #[arg(long, value_enum, default_value_t = ApiName::Auto, help_heading = "Target")]
-    pub(crate) api: ApiName,
+    #[arg(long, value_parser = one_of(APIS), default_value = "auto", help_heading = "Target")]
+    pub(crate) api: PlanApi,
     /// The environment variable with the server's key [default: the upstream's key in hob.toml; for a hob, HOB_API_KEY]
     #[arg(long, value_name = "VARIABLE", help_heading = "Target")]
     pub(crate) key_env: Option<String>,
@@ -70,13 +72,12 @@ pub(crate) struct ServerArgs {
     pub(crate) model_file: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ApiName {
-    Auto,
-    Openai,
-    Ollama,
-    Hob,
-}
+const APIS: [(&str, &str, PlanApi); 4] = [
+    ("auto", "", PlanApi::Auto),
+    ("openai", "", PlanApi::Openai),
+    ("ollama", "", PlanApi::Ollama),
+    ("hob", "", PlanApi::Hob),
+];
 
 /// The address and protocol, in the library's types. No request has been sent yet.
 #[derive(Debug)]
@@ -124,7 +125,7 @@ impl ServerArgs {
         ServerArgs {
             target: Some(target.to_owned()),
             model: model.cloned(),
-            api: ApiName::Auto,
+            api: PlanApi::Auto,
             key_env: None,
             launch: None,
             ready: READY.to_owned(),
@@ -300,12 +301,8 @@ impl ServerArgs {
 impl ServerArgs {
     /// As it would be typed; what is usual is left out.
     pub(crate) fn words(&self) -> Vec<String> {
-        let api = match self.api {
-            ApiName::Auto => None,
-            ApiName::Openai => Some("openai".to_owned()),
-            ApiName::Ollama => Some("ollama".to_owned()),
-            ApiName::Hob => Some("hob".to_owned()),
-        };
+        let api = APIS.into_iter().find(|(_, _, api)| *api == self.api);
+        let api = api.filter(|_| self.api != PlanApi::Auto).map(|(name, _, _)| name.to_owned());
         let rows = [
             ("--target", self.target.clone()),
             ("--model", self.model.clone()),

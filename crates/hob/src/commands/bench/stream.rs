@@ -7,7 +7,8 @@ use hob_bench::speech::{Formats, Streaming, Text};
 use hob_bench::timeline::SoundFormat;
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
-use super::workload::{StreamChoice, VoiceArgs, run_size, text};
+use super::workload::{VoiceArgs, run_size, text};
+use crate::arguments::one_of;
 use crate::failure::CliResult;
 
 /// Whether a server sends sound while it computes: for one sentence, two, and a long text
@@ -23,12 +24,18 @@ pub(crate) struct StreamArgs {
     #[command(flatten)]
     voice: VoiceArgs,
     /// Whether to request streaming, to decline it, or both one after the other
-    #[arg(long = "stream", alias = "asked", value_enum, default_value_t = StreamChoice::Both)]
-    asked: StreamChoice,
+    #[arg(long = "stream", alias = "asked", value_parser = one_of(ASKED), default_value = "both")]
+    asked: &'static [Streaming],
     /// Requests in a run
     #[arg(long, value_name = "N", default_value_t = 1)]
     requests: usize,
 }
+
+const ASKED: [(&str, &str, &[Streaming]); 3] = [
+    ("yes", "", &[Streaming::Requested]),
+    ("no", "", &[Streaming::Declined]),
+    ("both", "", &[Streaming::Requested, Streaming::Declined]),
+];
 
 const AFTER_HELP: &str = "\
 A server may send its answer in pieces and still make all of it first. Then the first sound comes
@@ -54,13 +61,8 @@ impl MeasuringVerb for StreamArgs {
         // A sentence is measured before the texts that are compared with it.
         texts.sort_by_key(|text| text.chars());
         let usual = Formats::Offered(vec![SoundFormat::Pcm, SoundFormat::Mp3]);
-        let streaming = match self.asked {
-            StreamChoice::Yes => &[Streaming::Requested][..],
-            StreamChoice::No => &[Streaming::Declined],
-            StreamChoice::Both => &[Streaming::Requested, Streaming::Declined],
-        };
         Ok(Experiment {
-            workload: Workload::Speech(self.voice.speech(&texts, usual, streaming)),
+            workload: Workload::Speech(self.voice.speech(&texts, usual, self.asked)),
             axis: Axis::Delivery,
             run_size: run_size(self.requests, 0)?,
         })

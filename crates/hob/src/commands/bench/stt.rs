@@ -12,7 +12,8 @@ use hob_bench::transcription::{ClipSet, ClipSource, SpokenClips, TranscriptionWo
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
 use super::server::ServerArgs;
-use super::workload::{StreamChoice, run_size, users};
+use super::workload::{run_size, users};
+use crate::arguments::one_of;
 use crate::failure::{CliResult, Failure};
 
 const SENTENCES_MAX: usize = 500;
@@ -42,8 +43,8 @@ pub(crate) struct SttArgs {
     #[arg(long, value_name = "DB", value_delimiter = ',', value_parser = snr_db, allow_negative_numbers = true)]
     noise: Vec<f64>,
     /// How to request the text: yes = in pieces, no = whole, both = first whole, then in pieces
-    #[arg(long, value_enum, default_value_t = StreamChoice::No)]
-    stream: StreamChoice,
+    #[arg(long, value_parser = one_of(STREAMED), default_value = "no")]
+    stream: &'static [Streaming],
     /// Users at once; each waits for its answer
     #[arg(
         long,
@@ -63,6 +64,12 @@ pub(crate) struct SttArgs {
     #[arg(long, value_name = "NAME", requires = "compare")]
     compare_model: Option<String>,
 }
+
+const STREAMED: [(&str, &str, &[Streaming]); 3] = [
+    ("yes", "", &[Streaming::Requested]),
+    ("no", "", &[Streaming::Declined]),
+    ("both", "", &[Streaming::Declined, Streaming::Requested]),
+];
 
 const AFTER_HELP: &str = "\
 Without --set, the server's own speech model first speaks twelve English sentences. Such speech is
@@ -105,14 +112,10 @@ impl MeasuringVerb for SttArgs {
                 model: self.speech_model.clone(),
             }),
         };
-        let streaming = match self.stream {
-            StreamChoice::Yes => vec![Streaming::Requested],
-            StreamChoice::No => vec![Streaming::Declined],
-            StreamChoice::Both => vec![Streaming::Declined, Streaming::Requested],
-        };
         let noise = [None].into_iter().chain(self.noise.iter().copied().map(Some)).collect();
         let users = users(&self.users)?.into_iter().map(|users| Arrivals::Closed { users });
-        let workload = TranscriptionWorkload { clips, noise, streaming, other: None };
+        let workload =
+            TranscriptionWorkload { clips, noise, streaming: self.stream.to_vec(), other: None };
         Ok(Experiment {
             workload: Workload::Transcription(workload),
             axis: Axis::Load(users.collect()),

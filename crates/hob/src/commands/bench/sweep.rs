@@ -2,12 +2,13 @@
 //! New and cached prompts are separate rows: reading a prompt and finding it are two figures.
 
 use clap::Args;
-use hob_bench::chat::{ChatWorkload, Prompts, context_needed};
+use hob_bench::chat::{ChatWorkload, Prompts, ThinkingChoice, context_needed};
 use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
 use hob_bench::sweep::{AGAIN_MIN, ContextOptions, ServerContext};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
-use super::workload::ThinkingName;
+use super::workload::THINKING;
+use crate::arguments::one_of;
 use crate::failure::{CliResult, Failure};
 
 /// Speed over the length of the prompt: how fast a server reads a new prompt, finds a cached one, and writes behind
@@ -32,8 +33,8 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "N", default_value_t = AGAIN_MIN)]
     cached_requests: usize,
     /// With thinking, without, or both where the model thinks
-    #[arg(long, value_enum, default_value_t = ThinkingName::On)]
-    thinking: ThinkingName,
+    #[arg(long, value_parser = one_of(THINKING), default_value = "on")]
+    thinking: ThinkingChoice,
 }
 
 const AFTER_HELP: &str = "\
@@ -73,7 +74,7 @@ impl MeasuringVerb for SweepArgs {
         } else {
             ServerContext::AsStarted
         };
-        let thinking = self.thinking.into();
+        let thinking = self.thinking;
         let chat = ChatWorkload { shapes: Vec::new(), thinking, prompts: Prompts::Cold };
         let (lengths, answer) = (self.context_tokens.clone(), self.answer);
         Ok(Experiment {

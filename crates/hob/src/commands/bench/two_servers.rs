@@ -2,7 +2,7 @@
 //! Each server's figures are stored as a record, as for any other measurement.
 
 use clap::Args;
-use hob_bench::chat::{ChatWorkload, Prompts, Shape};
+use hob_bench::chat::{ChatWorkload, Prompts, Shape, ThinkingChoice};
 use hob_bench::drive::{Arrivals, Patience};
 use hob_bench::experiment::{OtherServer, side_by_side};
 use hob_bench::record::RecordStore;
@@ -14,7 +14,8 @@ use super::compare::{CompareArgs, pick};
 use super::measuring::{context, keep, new_seed, progress, stoppable, typed};
 use super::queue::Turn;
 use super::server::{Reached, ServerArgs, failure};
-use super::workload::{ThinkingName, run_size, shape, users};
+use super::workload::{THINKING, run_size, shape, users};
+use crate::arguments::one_of;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::Printer;
@@ -34,8 +35,8 @@ pub(super) struct TwoServersArgs {
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Two servers")]
     users: usize,
     /// With thinking, or without
-    #[arg(long, value_enum, default_value_t = ThinkingName::On, help_heading = "Two servers")]
-    thinking: ThinkingName,
+    #[arg(long, value_parser = one_of(THINKING), default_value = "on", help_heading = "Two servers")]
+    thinking: ThinkingChoice,
     /// Model of BASE; not needed if it has only one
     #[arg(long, value_name = "NAME", help_heading = "Two servers")]
     model: Option<String>,
@@ -61,7 +62,7 @@ pub(super) fn run(
     users(&[options.users])?;
     let chat = ChatWorkload {
         shapes: vec![options.shape],
-        thinking: options.thinking.into(),
+        thinking: options.thinking,
         prompts: Prompts::Cold,
     };
     let asked = (chat, Arrivals::Closed { users: options.users }, run_size(2, 0)?);

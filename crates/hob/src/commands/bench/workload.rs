@@ -1,7 +1,7 @@
 //! Options that several measuring verbs share: what a model is asked, and by how many users.
 //! Each verb has its own defaults.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use hob_bench::chat::{SHAPES, Shape, ThinkingChoice};
 use hob_bench::drive::CONNECTIONS_MAX;
 use hob_bench::experiment::RunSize;
@@ -13,30 +13,11 @@ use crate::failure::{CliResult, Failure};
 /// The longest text that hob speaks.
 const TEXT_CHARS_MAX: usize = 100_000;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum ThinkingName {
-    Auto,
-    On,
-    Off,
-}
-
-impl From<ThinkingName> for ThinkingChoice {
-    fn from(name: ThinkingName) -> ThinkingChoice {
-        match name {
-            ThinkingName::Auto => ThinkingChoice::Auto,
-            ThinkingName::On => ThinkingChoice::On,
-            ThinkingName::Off => ThinkingChoice::Off,
-        }
-    }
-}
-
-/// Whether to request streaming, to decline it, or both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum StreamChoice {
-    Yes,
-    No,
-    Both,
-}
+pub(super) const THINKING: [(&str, &str, ThinkingChoice); 3] = [
+    ("auto", "", ThinkingChoice::Auto),
+    ("on", "", ThinkingChoice::On),
+    ("off", "", ThinkingChoice::Off),
+];
 
 /// Options of measuring speech: formats and voices.
 #[derive(Clone, Debug, Args)]

@@ -19,7 +19,7 @@ use hob_bench::workbench::Workbench;
 use hob_core::Kind;
 
 use super::super::measuring::{context, duration, keep, progress, purpose};
-use super::super::server::{ApiName, READY, READY_S, Reached, ServerArgs, failure};
+use super::super::server::{READY, READY_S, Reached, ServerArgs, failure};
 use super::visits::Visit;
 use crate::failure::CliResult;
 use crate::globals::Globals;
@@ -352,12 +352,7 @@ fn server(plan: &BenchPlan, cell: &PlanCell) -> ServerArgs {
     ServerArgs {
         target: target.url.as_ref().map(filled),
         model: target.model.as_ref().map(filled).or_else(|| usual_model(target, cell)),
-        api: match target.api {
-            PlanApi::Auto => ApiName::Auto,
-            PlanApi::Openai => ApiName::Openai,
-            PlanApi::Ollama => ApiName::Ollama,
-            PlanApi::Hob => ApiName::Hob,
-        },
+        api: target.api,
         key_env: target.key_env.clone(),
         launch: target.launch.as_ref().map(filled),
         ready: target.ready.clone().unwrap_or_else(|| READY.to_owned()),

@@ -1,10 +1,11 @@
 //! What is known of a server before it is asked: its address, its protocol, and whose key it gets.
 //! hob's own key goes to a hob, a server's to that server.
 
+use hob_bench::plan::PlanApi;
 use hob_bench::target::Api;
 use hob_upstream::UpstreamKind;
 
-use super::{ApiName, ServerArgs};
+use super::ServerArgs;
 use crate::config::{LoadedConfig, UpstreamSection};
 use crate::failure::{CliResult, Failure};
 use crate::settings::gateway::{quoted, secret};
@@ -32,10 +33,10 @@ impl ServerArgs {
         environment: &Environment,
     ) -> CliResult<ServerAccess> {
         let said = match self.api {
-            ApiName::Auto => None,
-            ApiName::Openai => Some(Api::OpenAi),
-            ApiName::Ollama => Some(Api::Ollama),
-            ApiName::Hob => Some(Api::Hob),
+            PlanApi::Auto => None,
+            PlanApi::Openai => Some(Api::OpenAi),
+            PlanApi::Ollama => Some(Api::Ollama),
+            PlanApi::Hob => Some(Api::Hob),
         };
         let named = self.key_env.as_ref().map(|variable| {
             let key = environment.secrets.get(variable).cloned();
@@ -97,7 +98,6 @@ fn api_of(kind: UpstreamKind) -> Option<Api> {
 mod tests {
     use std::path::PathBuf;
 
-    use super::super::{READY, READY_S};
     use super::*;
 
     const FILE: &str = "\
@@ -107,7 +107,7 @@ mod tests {
         [upstream.bad]\nurl = \"http://bad:1\"\nkey = \"env:NOPE\"\n\
         [upstream.nowhere]\nkind = \"vllm\"\n";
 
-    fn access(target: &str, api: ApiName, key_env: Option<&str>) -> Result<String, String> {
+    fn access(target: &str, api: PlanApi, key_env: Option<&str>) -> Result<String, String> {
         let config = toml::from_str(FILE).expect("a good file");
         let path = Some(PathBuf::from("hob.toml"));
         let written = LoadedConfig { config, path, text: FILE.to_owned(), seen: None };
@@ -117,17 +117,7 @@ mod tests {
         environment.secrets.insert("ROUTER".to_owned(), secret("router's"));
         environment.secrets.insert("OTHER".to_owned(), secret("other's"));
         let key_env = key_env.map(str::to_owned);
-        let args = ServerArgs {
-            target: Some(target.to_owned()),
-            model: None,
-            api,
-            key_env,
-            launch: None,
-            ready: READY.to_owned(),
-            ready_s: READY_S,
-            context: None,
-            model_file: None,
-        };
+        let args = ServerArgs { api, key_env, ..ServerArgs::of(target, None) };
         let access =
             args.access(target, &written, &environment).map_err(|failure| failure.sentence)?;
         let key = match &access.key {
@@ -139,14 +129,14 @@ mod tests {
 
     #[test]
     fn every_server_gets_its_own_key_and_no_other() {
-        let auto = ApiName::Auto;
+        let auto = PlanApi::Auto;
         let rows = [
             ("http://box:1", auto, None, "http://box:1 None own, if a hob is there"),
             ("http://box:1", auto, Some("OTHER"), "http://box:1 None other's"),
             ("router", auto, None, "https://openrouter.ai/api/v1 Some(OpenAi) router's"),
             (
                 "router",
-                ApiName::Hob,
+                PlanApi::Hob,
                 Some("OTHER"),
                 "https://openrouter.ai/api/v1 Some(Hob) other's",
             ),
@@ -171,7 +161,7 @@ mod tests {
             ("gpu", Some("NOPE"), "the environment variable NOPE is not set"),
         ];
         for (target, key_env, expected) in rows {
-            let sentence = access(target, ApiName::Auto, key_env).expect_err(target);
+            let sentence = access(target, PlanApi::Auto, key_env).expect_err(target);
             assert!(sentence.starts_with(expected), "{sentence}");
         }
     }
