@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Named;
 use super::text_or_number::text_or_number;
+use super::time::{TimeText, span};
 use super::words::KvTypeName;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -109,30 +110,20 @@ impl FromStr for KeepAliveText {
     type Err = NotATime;
 
     fn from_str(text: &str) -> Result<KeepAliveText, NotATime> {
-        let wish = if text == "forever" { Some(KeepAlive::Forever) } else { span(text) };
+        let wish = match text {
+            "forever" => Some(KeepAlive::Forever),
+            text => span(text).map(KeepAlive::For),
+        };
         wish.map(KeepAliveText).ok_or_else(|| NotATime(text.to_owned()))
     }
-}
-
-fn span(text: &str) -> Option<KeepAlive> {
-    let digits_end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits_end);
-    super::time::span(number.parse().ok()?, unit).map(KeepAlive::For)
 }
 
 impl std::fmt::Display for KeepAliveText {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             KeepAlive::Forever => f.write_str("forever"),
-            KeepAlive::For(time) => match time.as_secs() {
-                seconds if seconds > 0 && seconds.is_multiple_of(3600) => {
-                    write!(f, "{}h", seconds / 3600)
-                }
-                seconds if seconds > 0 && seconds.is_multiple_of(60) => {
-                    write!(f, "{}m", seconds / 60)
-                }
-                seconds => write!(f, "{seconds}s"),
-            },
+            KeepAlive::For(time) if time.is_zero() => f.write_str("0s"),
+            KeepAlive::For(time) => TimeText(time).fmt(f),
         }
     }
 }

@@ -22,16 +22,16 @@ impl FromStr for TimeText {
     type Err = NotATime;
 
     fn from_str(text: &str) -> Result<TimeText, NotATime> {
-        let digits_end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-        let (number, unit) = text.split_at(digits_end);
-        let time = number.parse::<u64>().ok().and_then(|number| span(number, unit));
-        let time = time.filter(|time| !time.is_zero() && *time <= MAX);
+        let time = span(text).filter(|time| !time.is_zero() && *time <= MAX);
         time.map(TimeText).ok_or_else(|| NotATime(text.to_owned()))
     }
 }
 
 /// `30s`, `5m`, `2h`, `250ms`, or seconds.
-pub(super) fn span(number: u64, unit: &str) -> Option<Duration> {
+pub(super) fn span(text: &str) -> Option<Duration> {
+    let digits_end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits_end);
+    let number: u64 = number.parse().ok()?;
     let seconds = match unit {
         "ms" => return Some(Duration::from_millis(number)),
         "" | "s" => 1,
