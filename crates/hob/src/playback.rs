@@ -14,14 +14,14 @@ use tokio::process::{Child, ChildStdin, Command};
 use crate::failure::{CliResult, Failure};
 use crate::programs;
 
-/// A program that plays sound, and its arguments.
+/// A program that plays sound, and its arguments, with spaces between them.
 #[derive(Debug, PartialEq, Eq)]
 struct Known {
     name: &'static str,
     /// `{rate}` stands for the sample rate in Hz, `{file}` for a finished WAV file.
-    args: &'static [&'static str],
+    args: &'static str,
     /// What to add so that sound is heard soon after it is written. `None`: it cannot play while more is written.
-    live: Option<&'static [&'static str]>,
+    live: Option<&'static str>,
 }
 
 /// In the order to try. Programs that read raw samples from standard input come first, because
@@ -29,41 +29,30 @@ struct Known {
 const KNOWN: [Known; 6] = [
     Known {
         name: "paplay",
-        args: &["--raw", "--rate={rate}", "--channels=1", "--format=s16le"],
-        live: Some(&["--latency-msec=60"]),
+        args: "--raw --rate={rate} --channels=1 --format=s16le",
+        live: Some("--latency-msec=60"),
     },
     Known {
         name: "pw-play",
-        args: &["--raw", "--rate={rate}", "--channels=1", "--format=s16", "-"],
-        live: Some(&["--latency=60ms"]),
+        args: "--raw --rate={rate} --channels=1 --format=s16 -",
+        live: Some("--latency=60ms"),
     },
     Known {
         name: "aplay",
-        args: &["-q", "-t", "raw", "-f", "S16_LE", "-c", "1", "-r", "{rate}"],
-        live: Some(&["--buffer-time=80000"]),
+        args: "-q -t raw -f S16_LE -c 1 -r {rate}",
+        live: Some("--buffer-time=80000"),
     },
     Known {
         name: "ffplay",
-        args: &[
-            "-nodisp",
-            "-autoexit",
-            "-loglevel",
-            "error",
-            "-f",
-            "s16le",
-            "-ar",
-            "{rate}",
-            "-i",
-            "pipe:0",
-        ],
-        live: Some(&["-fflags", "nobuffer", "-flags", "low_delay", "-probesize", "32"]),
+        args: "-nodisp -autoexit -loglevel error -f s16le -ar {rate} -i pipe:0",
+        live: Some("-fflags nobuffer -flags low_delay -probesize 32"),
     },
     Known {
         name: "play",
-        args: &["-q", "-t", "raw", "-r", "{rate}", "-e", "signed", "-b", "16", "-c", "1", "-"],
-        live: Some(&["--buffer", "1024"]),
+        args: "-q -t raw -r {rate} -e signed -b 16 -c 1 -",
+        live: Some("--buffer 1024"),
     },
-    Known { name: "afplay", args: &["{file}"], live: None },
+    Known { name: "afplay", args: "{file}", live: None },
 ];
 
 /// An installed player.
@@ -105,10 +94,10 @@ impl Player {
 
     /// Starts the program, which then waits for samples.
     pub(crate) fn start(self, sample_rate_hz: u32) -> CliResult<Playing> {
-        if self.known.args.contains(&"{file}") {
+        if self.known.args.contains("{file}") {
             return Ok(Playing::Whole { player: self, sample_rate_hz, samples: Vec::new() });
         }
-        Ok(Playing::Pipe(Box::new(self.pipe(sample_rate_hz, None, &[])?)))
+        Ok(Playing::Pipe(Box::new(self.pipe(sample_rate_hz, None, "")?)))
     }
 
     /// Starts the program so that sound is heard soon after it is written, if the program can do that.
@@ -121,15 +110,15 @@ impl Player {
         &self,
         sample_rate_hz: u32,
         file: Option<TempPath>,
-        more_args: &[&str],
+        more_args: &str,
     ) -> CliResult<Pipe> {
         let name = self.known.name;
         let rate = sample_rate_hz.to_string();
         let path = file.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
-        let fill = |arg: &&str| arg.replace("{rate}", &rate).replace("{file}", &path);
+        let fill = |arg: &str| arg.replace("{rate}", &rate).replace("{file}", &path);
         let mut child = Command::new(&self.program)
-            .args(more_args)
-            .args(self.known.args.iter().map(fill))
+            .args(more_args.split_whitespace())
+            .args(self.known.args.split_whitespace().map(fill))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .kill_on_drop(true)
@@ -190,7 +179,7 @@ impl Playing {
             Playing::Pipe(pipe) => pipe.finish().await,
             Playing::Whole { player, sample_rate_hz, samples } => {
                 let file = wav_file(sample_rate_hz, &samples)?;
-                player.pipe(sample_rate_hz, Some(file), &[])?.finish().await
+                player.pipe(sample_rate_hz, Some(file), "")?.finish().await
             }
         }
     }

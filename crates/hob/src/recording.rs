@@ -16,71 +16,38 @@ use crate::programs;
 /// Bytes of one piece: 50 ms of samples of 2 bytes at 16 kHz.
 const PIECE_BYTES: usize = 1600;
 
-/// A program that writes samples (16 bits, little-endian, mono, 16 kHz) to standard output, and its arguments.
+/// A program that writes samples (16 bits, little-endian, mono, 16 kHz) to standard output, and its arguments, with spaces
+/// between them.
 #[derive(Debug)]
 struct KnownRecorder {
     name: &'static str,
-    args: &'static [&'static str],
+    args: &'static str,
 }
 
 /// In the order to try.
 const KNOWN: [KnownRecorder; 6] = [
     KnownRecorder {
         name: "parecord",
-        args: &["--raw", "--rate=16000", "--channels=1", "--format=s16le", "--latency-msec=50"],
+        args: "--raw --rate=16000 --channels=1 --format=s16le --latency-msec=50",
     },
-    KnownRecorder {
-        name: "pw-record",
-        args: &["--raw", "--rate=16000", "--channels=1", "--format=s16", "-"],
-    },
-    KnownRecorder {
-        name: "arecord",
-        args: &["-q", "-t", "raw", "-f", "S16_LE", "-c", "1", "-r", "16000"],
-    },
-    KnownRecorder {
-        name: "rec",
-        args: &["-q", "-t", "raw", "-r", "16000", "-e", "signed", "-b", "16", "-c", "1", "-"],
-    },
+    KnownRecorder { name: "pw-record", args: "--raw --rate=16000 --channels=1 --format=s16 -" },
+    KnownRecorder { name: "arecord", args: "-q -t raw -f S16_LE -c 1 -r 16000" },
+    KnownRecorder { name: "rec", args: "-q -t raw -r 16000 -e signed -b 16 -c 1 -" },
     KnownRecorder {
         name: "ffmpeg",
-        args: &[
-            "-loglevel",
-            "error",
-            "-nostdin",
-            "-f",
-            DEFAULT_INPUT.0,
-            "-i",
-            DEFAULT_INPUT.1,
-            "-ac",
-            "1",
-            "-ar",
-            "16000",
-            "-f",
-            "s16le",
-            "pipe:1",
-        ],
+        args: match cfg!(target_os = "macos") {
+            true => {
+                "-loglevel error -nostdin -f avfoundation -i :default -ac 1 -ar 16000 -f s16le pipe:1"
+            }
+            false => "-loglevel error -nostdin -f alsa -i default -ac 1 -ar 16000 -f s16le pipe:1",
+        },
     },
     KnownRecorder {
         name: "gst-launch-1.0",
-        args: &[
-            "-q",
-            "autoaudiosrc",
-            "!",
-            "audioconvert",
-            "!",
-            "audioresample",
-            "!",
-            "audio/x-raw,format=S16LE,rate=16000,channels=1",
-            "!",
-            "fdsink",
-            "fd=1",
-        ],
+        args: "-q autoaudiosrc ! audioconvert ! audioresample \
+               ! audio/x-raw,format=S16LE,rate=16000,channels=1 ! fdsink fd=1",
     },
 ];
-
-/// ffmpeg's device for the microphone: its format and its name.
-const DEFAULT_INPUT: (&str, &str) =
-    if cfg!(target_os = "macos") { ("avfoundation", ":default") } else { ("alsa", "default") };
 
 /// A running program that records. Dropping this ends it.
 #[derive(Debug)]
@@ -114,7 +81,7 @@ impl Recorder {
             Failure::engine(format!("cannot start {name}: {reason}"))
         };
         let mut child = Command::new(program)
-            .args(known.args)
+            .args(known.args.split_whitespace())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -156,13 +123,15 @@ pub(crate) fn samples_of(pairs: &[[u8; 2]]) -> impl Iterator<Item = f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::executable::write_executable;
 
     #[tokio::test]
     async fn samples_of_a_program_arrive_until_it_ends() {
-        const SHELL: KnownRecorder =
-            KnownRecorder { name: "sh", args: &["-c", "printf '\\000\\100\\000'; printf '\\300'"] };
-        static KNOWN_SHELL: KnownRecorder = SHELL;
-        let recorder = Recorder::spawn(&KNOWN_SHELL, &PathBuf::from("/bin/sh")).expect("a shell");
+        static SCRIPT: KnownRecorder = KnownRecorder { name: "script", args: "" };
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join("script");
+        write_executable(&program, "#!/bin/sh\nprintf '\\000\\100\\000'; printf '\\300'\n");
+        let recorder = Recorder::spawn(&SCRIPT, &program).expect("a shell");
         let samples: Vec<Vec<f32>> = recorder.samples(std::future::pending()).collect().await;
         assert_eq!(samples.concat(), [0.5, -0.5]);
     }
