@@ -1,7 +1,13 @@
 //! Parsers of option values.
 //! They give the types with which a command works, so that it needs no enum for the command line alone.
 
+use std::fmt::Display;
+use std::path::Path;
+use std::str::FromStr;
+
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
+use crate::failure::{CliResult, Failure};
 
 /// Parses one of these words. Each has its help, which may be empty, and its value.
 pub(crate) fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
@@ -15,4 +21,30 @@ pub(crate) fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
         let found = words.iter().find(|(word, _, _)| *word == typed);
         found.map(|(_, _, value)| value.clone()).ok_or("an unknown word")
     })
+}
+
+/// Parses a number for which `suits` holds. The error says what was expected.
+pub(crate) fn number<T: FromStr>(
+    text: &str,
+    suits: impl FnOnce(&T) -> bool,
+    expected: impl Display,
+) -> Result<T, String> {
+    text.trim().parse().ok().filter(suits).ok_or_else(|| format!("expected {expected}"))
+}
+
+/// The lines of a file of the user, without empty ones.
+///
+/// # Errors
+/// The file cannot be read, or has no line or too many.
+pub(crate) fn sentences(file: &Path, count_max: usize) -> CliResult<Vec<String>> {
+    let text = fs_err::read_to_string(file).map_err(Failure::usage)?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines: Vec<String> = lines.map(str::to_owned).collect();
+    if !(1..=count_max).contains(&lines.len()) {
+        let (file, count) = (file.display(), lines.len());
+        return Err(Failure::usage(format!(
+            "{file} has {count} sentences (expected 1 to {count_max}, each in a line of its own)"
+        )));
+    }
+    Ok(lines)
 }

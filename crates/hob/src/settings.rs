@@ -18,7 +18,6 @@ use std::path::{Path, PathBuf};
 pub(crate) use chat::{ChatSettings, DevSettings, ModelChoice};
 pub(crate) use environment::{Environment, VARIABLES};
 pub(crate) use hob_upstream::Secret;
-pub(crate) use memory::MemorySettings;
 pub(crate) use pipelines::PipelinesSettings;
 pub(crate) use realtime::RealtimeSettings;
 pub(crate) use tls::TlsSettings;
@@ -26,7 +25,9 @@ pub(crate) use transcription::TranscriptionSettings;
 pub(crate) use wyoming::WyomingSettings;
 
 use crate::bounded_file::read_text;
-use crate::config::{ConfigFile, LedgerSection, LoadedConfig, ServerSection, SpeechSection};
+use crate::config::{
+    ConfigFile, LedgerSection, LoadedConfig, MemorySection, ServerSection, SpeechSection,
+};
 use crate::failure::{CliResult, Failure};
 use crate::listen::Listen;
 
@@ -77,7 +78,8 @@ pub(crate) struct Settings {
     pub(crate) transcription: TranscriptionSettings,
     pub(crate) realtime: RealtimeSettings,
     pub(crate) wyoming: WyomingSettings,
-    pub(crate) memory: MemorySettings,
+    /// As written: it has no default of its own.
+    pub(crate) memory: MemorySection,
     /// Further chat models by name.
     pub(crate) models: BTreeMap<String, ChatSettings>,
     pub(crate) ledger: LedgerSettings,
@@ -212,7 +214,7 @@ impl Settings {
             speech: speech(flags, environment, written),
             transcription: TranscriptionSettings::resolve(flags, environment, written),
             realtime: RealtimeSettings::resolve(written),
-            memory: MemorySettings::resolve(written),
+            memory: written.config.memory.clone(),
             models: memory::models((&chat, flags), environment, written)?,
             chat,
             ledger: ledger(written),
@@ -267,7 +269,7 @@ impl Settings {
             transcription: self.transcription.as_written(),
             realtime: self.realtime.as_written(),
             wyoming: self.wyoming.as_written(),
-            memory: self.memory.as_written(),
+            memory: self.memory.clone(),
             model: self
                 .models
                 .iter()

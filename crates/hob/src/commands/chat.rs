@@ -17,7 +17,7 @@ use hob_core::{ChatRequest, JsonText};
 use serde_json::Value;
 
 use crate::app::{App, block_on};
-use crate::arguments::one_of;
+use crate::arguments::{number, one_of};
 use crate::chatting::{
     ChatHistory, Record, Reply, Show, Source, SourceOptions, TextShown, ThinkingShown, figures,
     warning,
@@ -88,8 +88,7 @@ In a conversation, /help lists what can be done; Ctrl-C stops an answer, Ctrl-D 
 arrow keys recall earlier input. hob keeps it in memory only, because it may be private.";
 
 fn temperature(text: &str) -> Result<f32, String> {
-    let number = text.parse().ok().filter(|number| (0.0..=2.0).contains(number));
-    number.ok_or_else(|| "expected a number from 0 to 2".to_owned())
+    number(text, |number| (0.0..=2.0).contains(number), "a number from 0 to 2")
 }
 
 fn effort(name: &str) -> Result<Effort, Failure> {

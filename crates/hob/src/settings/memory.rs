@@ -10,22 +10,9 @@ use super::{ChatSettings, Environment, ModelChoice, Overrides};
 use crate::config::{BytesText, ChatSection, LoadAt, LoadedConfig, MemorySection};
 use crate::failure::{CliResult, Failure};
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct MemorySettings {
+impl MemorySection {
     /// `None`: the memory that the system has free.
-    pub(crate) max: Option<BytesText>,
-}
-
-impl MemorySettings {
-    pub(super) fn resolve(written: &LoadedConfig) -> MemorySettings {
-        MemorySettings { max: written.config.memory.max }
-    }
-
-    pub(super) fn as_written(self) -> MemorySection {
-        MemorySection { max: self.max }
-    }
-
-    pub(crate) fn max_bytes(self) -> Option<u64> {
+    pub(crate) fn max_bytes(&self) -> Option<u64> {
         self.max.map(|BytesText(bytes)| bytes.get())
     }
 }

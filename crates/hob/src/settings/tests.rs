@@ -97,7 +97,7 @@ fn without_settings_the_defaults_apply() {
             transcription_model: None,
             announces: true,
         },
-        memory: MemorySettings { max: None },
+        memory: MemorySection { max: None },
         models: BTreeMap::new(),
         ledger: LedgerSettings { enabled: true, days: NonZeroU16::new(90).expect("not zero") },
         dev: DevSettings { mock_unknown_models: false, scripts: BTreeMap::new() },

@@ -30,23 +30,9 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
     assert!(stderr(&dry).contains("below 4 bits"), "{}", stderr(&dry));
     let text = "The river was high that morning, and the old ferry lay at the pier. ".repeat(72);
     user.write("text.txt", &text);
-    let words = [
-        "quantize",
-        "smollm2",
-        "--to",
-        "Q3_K_M",
-        "--importance",
-        "text.txt",
-        "--text",
-        "text.txt",
-        "--pieces",
-        "2",
-        "--eval-tasks",
-        "absent",
-        "--out",
-        "small.gguf",
-        "--json",
-    ];
+    let words = "quantize smollm2 --to Q3_K_M --importance text.txt --text text.txt --pieces 2 \
+                 --eval-tasks absent --out small.gguf --json";
+    let words: Vec<&str> = words.split(' ').collect();
     let report = json_stdout(&hob(&words).success());
     let bytes = |field: &str| report[field].as_u64().expect("bytes");
     assert!(bytes("target_bytes") < bytes("source_bytes"), "{report}");
@@ -197,17 +183,8 @@ fn a_model_has_no_distance_from_itself() {
     let (user, home) = User::with_only(&["smollm2"]);
     let hob = |words: &[&str]| user.hob(words).envs(home.clone()).assert();
     user.write("article.txt", ARTICLE);
-    let same = [
-        "quantize",
-        "distance",
-        "smollm2",
-        "smollm2",
-        "--text",
-        "article.txt",
-        "--pieces",
-        "2",
-        "--json",
-    ];
+    let same = "quantize distance smollm2 smollm2 --text article.txt --pieces 2 --json";
+    let same: Vec<&str> = same.split(' ').collect();
     let same = json_stdout(&hob(&same).success());
     assert_eq!(
         (&same["divergence"]["value"], &same["same_top"]["value"]),

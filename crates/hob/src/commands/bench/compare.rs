@@ -15,6 +15,7 @@ use super::RECORDS;
 use super::comparison_table::shown;
 use super::two_servers::{self, TwoServersArgs};
 use crate::app::App;
+use crate::arguments::number;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::Printer;
@@ -72,10 +73,8 @@ became worse; 8 if nothing could be compared.";
 
 /// Parses percent, from 0 to 1000.
 fn threshold(text: &str) -> Result<f64, String> {
-    let percent: Option<f64> = text.trim_end_matches('%').trim().parse().ok();
-    percent
-        .filter(|percent| (0.0..=1000.0).contains(percent))
-        .ok_or_else(|| "expected percent, from 0 to 1000".to_owned())
+    let suits = |percent: &f64| (0.0..=1000.0).contains(percent);
+    number(text.trim_end_matches('%'), suits, "percent, from 0 to 1000")
 }
 
 fn figure(name: &str) -> Result<Metric, String> {

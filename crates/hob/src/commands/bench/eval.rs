@@ -15,7 +15,7 @@ use hob_eval::report::UseBounds;
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
 use super::workload::{THINKING, run_size};
-use crate::arguments::one_of;
+use crate::arguments::{number, one_of};
 use crate::failure::{CliResult, Failure};
 use crate::judging;
 
@@ -175,17 +175,12 @@ pub(crate) fn task(name: &str) -> Result<TaskName, String> {
 }
 
 fn temperature(text: &str) -> Result<f64, String> {
-    let value: Option<f64> = text.trim().parse().ok();
-    value
-        .filter(|value| (0.0..=TEMPERATURE_MAX).contains(value))
-        .ok_or_else(|| format!("expected 0 to {TEMPERATURE_MAX}"))
+    let suits = |value: &f64| (0.0..=TEMPERATURE_MAX).contains(value);
+    number(text, suits, format_args!("0 to {TEMPERATURE_MAX}"))
 }
 
 fn above_zero(text: &str) -> Result<f64, String> {
-    let value: Option<f64> = text.trim().parse().ok();
-    value
-        .filter(|value| value.is_finite() && *value > 0.0)
-        .ok_or_else(|| "expected a number above 0".to_owned())
+    number(text, |value: &f64| value.is_finite() && *value > 0.0, "a number above 0")
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use hob_bench::transcription::{ClipSet, ClipSource, SpokenClips, TranscriptionWo
 use super::measuring::{MeasuringArgs, MeasuringVerb};
 use super::server::ServerArgs;
 use super::workload::{run_size, users};
-use crate::arguments::one_of;
+use crate::arguments::{number, one_of, sentences};
 use crate::failure::{CliResult, Failure};
 
 const SENTENCES_MAX: usize = 500;
@@ -107,7 +107,11 @@ impl MeasuringVerb for SttArgs {
                 ClipSource::Set(Arc::new(set))
             }
             None => ClipSource::Spoken(SpokenClips {
-                sentences: self.sentences()?,
+                // None: the built-in sentences.
+                sentences: match &self.spoken {
+                    Some(file) => sentences(file, SENTENCES_MAX)?,
+                    None => Vec::new(),
+                },
                 voices: self.voice.clone(),
                 model: self.speech_model.clone(),
             }),
@@ -129,25 +133,7 @@ impl MeasuringVerb for SttArgs {
     }
 }
 
-impl SttArgs {
-    /// Empty for the built-in sentences.
-    fn sentences(&self) -> CliResult<Vec<String>> {
-        let Some(file) = &self.spoken else { return Ok(Vec::new()) };
-        let text = fs_err::read_to_string(file).map_err(Failure::usage)?;
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-        let sentences: Vec<String> = lines.map(str::to_owned).collect();
-        match sentences.len() {
-            1..=SENTENCES_MAX => Ok(sentences),
-            count => Err(Failure::usage(format!(
-                "{} has {count} lines (expected 1 to {SENTENCES_MAX})",
-                file.display()
-            ))),
-        }
-    }
-}
-
 fn snr_db(text: &str) -> Result<f64, String> {
-    let db: Option<f64> = text.trim().parse().ok();
-    db.filter(|db| (SNR_DB_MIN..=SNR_DB_MAX).contains(db))
-        .ok_or_else(|| format!("expected decibels from {SNR_DB_MIN} to {SNR_DB_MAX}"))
+    let suits = |db: &f64| (SNR_DB_MIN..=SNR_DB_MAX).contains(db);
+    number(text, suits, format_args!("decibels from {SNR_DB_MIN} to {SNR_DB_MAX}"))
 }

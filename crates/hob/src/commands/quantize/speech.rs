@@ -27,6 +27,7 @@ use super::expected::speech_prediction;
 use super::listening::heard_sentence;
 use super::{MB, QuantizeArgs};
 use crate::app::{App, block_on, run_until_stopped};
+use crate::arguments;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::model_store::ModelStore;
 use crate::printer::table;
@@ -276,16 +277,9 @@ async fn tried(
 
 /// A sentence a line of the user's file, or hob's own sentences.
 fn sentences(args: &QuantizeArgs) -> CliResult<Vec<String>> {
-    let Some(file) = &args.sentences else { return Ok(SENTENCES.map(str::to_owned).to_vec()) };
-    let text = fs_err::read_to_string(file).map_err(Failure::usage)?;
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let lines: Vec<String> = lines.map(str::to_owned).collect();
-    match lines.len() {
-        1..=SENTENCES_MAX => Ok(lines),
-        count => Err(Failure::usage(format!(
-            "{} has {count} sentences (expected 1 to {SENTENCES_MAX}, each in a line of its own)",
-            file.display()
-        ))),
+    match &args.sentences {
+        Some(file) => arguments::sentences(file, SENTENCES_MAX),
+        None => Ok(SENTENCES.map(str::to_owned).to_vec()),
     }
 }
 
