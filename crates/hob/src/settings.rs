@@ -24,6 +24,8 @@ pub(crate) use tls::TlsSettings;
 pub(crate) use transcription::TranscriptionSettings;
 pub(crate) use wyoming::WyomingSettings;
 
+use clap::Args;
+
 use crate::bounded_file::read_text;
 use crate::config::{
     ConfigFile, LedgerSection, LoadedConfig, MemorySection, ServerSection, SpeechSection,
@@ -45,26 +47,57 @@ const DEFAULT_ESPEAK: &str = "espeak-ng";
 /// An API key is a line, not a file that was named by mistake.
 const KEY_BYTES_MAX: usize = 4096;
 
-/// Settings from the command line. `None` and empty values leave the choice to the other sources.
-#[derive(Clone, Debug, Default)]
+/// Settings from the command line: the flags of `hob serve`. Other commands set a few of them. `None` and empty values
+/// leave the choice to the other sources.
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Overrides {
+    #[arg(skip)]
     pub(crate) home: Option<PathBuf>,
+    /// The address to listen on [default: 127.0.0.1:8484]
+    #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<Listen>,
+    /// Allow other machines to connect without an API key
+    #[arg(long)]
     pub(crate) allow_remote: bool,
-    pub(crate) allowed_hosts: Vec<String>,
-    pub(crate) tls: bool,
-    pub(crate) tls_certificate: Option<PathBuf>,
-    pub(crate) tls_key: Option<PathBuf>,
-    /// For the speech engine.
-    pub(crate) threads: Option<u16>,
-    pub(crate) speech_model: Option<String>,
-    pub(crate) chat_model: Option<String>,
-    /// For all chat models.
-    pub(crate) chat_on_demand: bool,
-    pub(crate) transcription_model: Option<String>,
+    /// Open ports for Home Assistant (Wyoming): 10200 for speech, 10300 for transcription
+    #[arg(long)]
     pub(crate) wyoming: bool,
+    /// A host name under which browsers may call this server, besides localhost; repeatable
+    #[arg(long = "allow-host", value_name = "NAME")]
+    pub(crate) allowed_hosts: Vec<String>,
+    /// Encrypt connections, so that browsers of other devices allow the microphone; programs on this machine may still
+    /// use http
+    #[arg(long)]
+    pub(crate) tls: bool,
+    /// Encrypt with this certificate (PEM, with its chain) instead of one that hob makes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_certificate: Option<PathBuf>,
+    /// The private key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// CPU threads of the speech engine; 0 lets hob choose
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<u16>,
+    /// The speech model: a stored one, such as kokoro-4bit of `hob quantize`
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) speech_model: Option<String>,
+    /// The chat model: a name that `hob models` lists, or a GGUF file
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) chat_model: Option<String>,
+    /// Load chat models with their first request, not at the start
+    #[arg(long)]
+    pub(crate) chat_on_demand: bool,
+    /// The transcription model: a name that `hob models` lists, or a Whisper file
+    #[arg(long, alias = "hear-model", value_name = "MODEL")]
+    pub(crate) transcription_model: Option<String>,
+    /// Context length in tokens: prompt and answer together
+    #[arg(long = "context", value_name = "TOKENS")]
     pub(crate) context_tokens: Option<NonZeroU32>,
+    /// Folder of records for /benchmarks [default: bench/records, here or with the models]
+    #[arg(long, value_name = "FOLDER")]
     pub(crate) records: Option<PathBuf>,
+    /// Let commands of teams run without a sandbox where the team file wants that
+    #[arg(long)]
     pub(crate) allow_danger: bool,
 }
 

@@ -4,8 +4,6 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -22,7 +20,6 @@ use crate::benchmarks::{BenchmarkPages, RecordsFolder};
 use crate::config::{LoadAt, LoadedConfig};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
-use crate::listen::Listen;
 use crate::port_owner;
 use crate::printer::Printer;
 use crate::pulled::PulledModels;
@@ -37,52 +34,8 @@ use crate::wire_up::{self, Chat, FitData, Memory, Speech, StoredTurnTaking, Tran
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ServeArgs {
-    /// The address to listen on [default: 127.0.0.1:8484]
-    #[arg(long, value_name = "ADDRESS")]
-    listen: Option<Listen>,
-    /// Allow other machines to connect without an API key
-    #[arg(long)]
-    allow_remote: bool,
-    /// Open ports for Home Assistant (Wyoming): 10200 for speech, 10300 for transcription
-    #[arg(long)]
-    wyoming: bool,
-    /// A host name under which browsers may call this server, besides localhost; repeatable
-    #[arg(long, value_name = "NAME")]
-    allow_host: Vec<String>,
-    /// Encrypt connections, so that browsers of other devices allow the microphone; programs on this machine may still
-    /// use http
-    #[arg(long)]
-    tls: bool,
-    /// Encrypt with this certificate (PEM, with its chain) instead of one that hob makes
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    tls_certificate: Option<PathBuf>,
-    /// The private key of the certificate (PEM)
-    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
-    tls_key: Option<PathBuf>,
-    /// CPU threads of the speech engine; 0 lets hob choose
-    #[arg(long, value_name = "N")]
-    threads: Option<u16>,
-    /// The speech model: a stored one, such as kokoro-4bit of `hob quantize`
-    #[arg(long, value_name = "MODEL")]
-    speech_model: Option<String>,
-    /// The chat model: a name that `hob models` lists, or a GGUF file
-    #[arg(long, value_name = "MODEL")]
-    chat_model: Option<String>,
-    /// Load chat models with their first request, not at the start
-    #[arg(long)]
-    chat_on_demand: bool,
-    /// The transcription model: a name that `hob models` lists, or a Whisper file
-    #[arg(long = "transcription-model", alias = "hear-model", value_name = "MODEL")]
-    transcription_model: Option<String>,
-    /// Context length in tokens: prompt and answer together
-    #[arg(long, value_name = "TOKENS")]
-    context: Option<NonZeroU32>,
-    /// Folder of records for /benchmarks [default: bench/records, here or with the models]
-    #[arg(long, value_name = "FOLDER")]
-    records: Option<PathBuf>,
-    /// Let commands of teams run without a sandbox where the team file wants that
-    #[arg(long)]
-    allow_danger: bool,
+    #[command(flatten)]
+    flags: Overrides,
 }
 
 const AFTER_HELP: &str = "\
@@ -99,25 +52,7 @@ Then open the address it prints, or:
     -d '{\"model\":\"tts-1\",\"voice\":\"alloy\",\"input\":\"Good evening.\"}'";
 
 pub(crate) fn run(args: &ServeArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
-    let flags = Overrides {
-        listen: args.listen,
-        allow_remote: args.allow_remote,
-        allowed_hosts: args.allow_host.clone(),
-        tls: args.tls,
-        tls_certificate: args.tls_certificate.clone(),
-        tls_key: args.tls_key.clone(),
-        threads: args.threads,
-        speech_model: args.speech_model.clone(),
-        chat_model: args.chat_model.clone(),
-        chat_on_demand: args.chat_on_demand,
-        transcription_model: args.transcription_model.clone(),
-        wyoming: args.wyoming,
-        context_tokens: args.context,
-        records: args.records.clone(),
-        allow_danger: args.allow_danger,
-        home: None,
-    };
-    let app = App::open(globals, flags, printer)?;
+    let app = App::open(globals, args.flags.clone(), printer)?;
     block_on(serve(&app))
 }
 
