@@ -10,9 +10,8 @@ use hob_upstream::HttpResponse;
 use hob_wire::{
     Misread, OpenAiReader, PieceKind, Pieces, UpstreamDialect, UpstreamReader, upstream_request,
 };
-use serde_json::Value;
 
-use super::{ChatAnswer, Chunks, Remote, chunks};
+use super::{ChatAnswer, Chunks, Key, Remote, SILENCE_TIME_MAX, chunks};
 use crate::failure::{CliResult, Failure};
 
 /// Maximum bytes of one event.
@@ -22,11 +21,10 @@ impl Remote {
     /// Requests an answer. Errors before the answer are returned; later ones are items of the stream. Dropping
     /// the stream closes the connection.
     pub(crate) async fn chat(&self, model: &str, request: &ChatRequest) -> CliResult<ChatAnswer> {
-        let internal = |error: &dyn std::fmt::Display| Failure::internal(error);
         let body = upstream_request(request, model, UpstreamDialect::Hob, &[])
-            .map_err(|error| internal(&format_args!("{} {error}", error.field)))?;
-        let body: Value = serde_json::from_str(&body).map_err(|error| internal(&error))?;
-        let response = self.post("/v1/chat/completions", &body).await?;
+            .map_err(|error| Failure::internal(format_args!("{} {error}", error.field)))?;
+        let path = "/v1/chat/completions";
+        let response = self.send(path, Some(body), SILENCE_TIME_MAX, Key::Sent).await?;
         note_targets(&request.trace, &response);
         Ok(events(chunks(response), self.base.clone()))
     }

@@ -37,8 +37,7 @@ impl SpeechFit {
 /// A file of the model cannot be read.
 pub(super) fn memory(asked: &str, store: &ModelStore) -> CliResult<Option<u64>> {
     let Some(stored) = store.stored_speech(asked) else { return Ok(None) };
-    let unreadable = Failure::model_missing;
-    speech_memory_bytes(&stored.folder).map(Some).map_err(unreadable)
+    speech_memory_bytes(&stored.folder).map(Some).map_err(Failure::model_missing)
 }
 
 #[cfg(test)]

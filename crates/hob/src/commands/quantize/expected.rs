@@ -41,9 +41,8 @@ impl ExpectedModel {
         .await?;
         let plan = plan.ok_or_else(|| Failure::engine("llama.cpp said no plan"))?;
         refuse_for_dense(kind, &plan)?;
-        let failed = Failure::engine;
-        let header = retyped(header, &plan.types).map_err(failed)?;
-        let model = header.model(kind.name()).map_err(failed)?;
+        let header = retyped(header, &plan.types).map_err(Failure::engine)?;
+        let model = header.model(kind.name()).map_err(Failure::engine)?;
         Ok(ExpectedModel { model: Model { quant: kind.name().to_owned(), ..model }, plan })
     }
 

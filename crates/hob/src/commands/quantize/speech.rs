@@ -118,8 +118,7 @@ pub(super) fn quantized(
         return Err(Failure::usage(format!("there is no voice '{voice}'"))
             .hint("`hob say --voices` lists them"));
     }
-    let unreadable = Failure::model_missing;
-    let sizes = speech_sizes(&source.folder, form).map_err(unreadable)?;
+    let sizes = speech_sizes(&source.folder, form).map_err(Failure::model_missing)?;
     refuse_second_time(args, source, form, sizes)?;
     let printer = app.printer;
     let available_bytes = args.machine.known(app)?.machine.memory.available_bytes;
