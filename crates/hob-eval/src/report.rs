@@ -20,7 +20,7 @@ pub(crate) use paired::{half_tail, mcnemar};
 pub use power::{items_needed, smallest_difference};
 pub use prompt_cache::{cache_sentence, cached_share};
 pub use scenario::{Advice, ArmOutcomes, Scenario, UseBounds, advise};
-pub use summary::{Breakdown, Summary, TimeSpread, VerdictCounts};
+pub use summary::{Breakdown, Summary, TimeSpread};
 
 use crate::Verdict;
 

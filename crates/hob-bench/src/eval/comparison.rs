@@ -55,11 +55,11 @@ impl ArmFindings {
         if all.iter().all(|arm| arm.outcomes.is_empty()) {
             return ArmFindings { sentences, uses: Vec::new() };
         }
-        sentences.extend(all.iter().filter_map(|arm| silence(arm, bounds)));
+        sentences.extend(all.iter().filter_map(silence));
         sentences.extend(named().filter_map(|(name, arm)| warm_cache(name, arm.answered)));
         sentences.extend(apart(&names, arms));
         if all.len() > 1 {
-            sentences.push(best(&all, bounds));
+            sentences.push(best(&all));
             sentences.extend(all[1..].iter().filter_map(|other| difference(&all[0], other)));
         }
         sentences.push(rule(bounds));
@@ -148,12 +148,12 @@ fn open_questions(name: &str, answered: &[AnsweredItem]) -> Option<String> {
 }
 
 /// Items on which an arm spent its whole budget before any visible text.
-fn silence(arm: &ArmOutcomes, bounds: &UseBounds) -> Option<String> {
+fn silence(arm: &ArmOutcomes) -> Option<String> {
     let spent = arm.outcomes.iter().filter(|one| one.verdict == Verdict::Budget);
     let thought = spent.clone().filter_map(|one| one.thought_tokens).max();
     let thought =
         thought.map_or(String::new(), |tokens| format!(", up to {tokens} tokens thought"));
-    let seconds = Summary::of(&arm.outcomes, bounds, SEED)?.budget_silence_s?;
+    let seconds = Summary::of(&arm.outcomes, SEED)?.budget_silence_s?;
     Some(format!(
         "{}: no visible answer to {} of {} items; the budget was spent before ({seconds:.1} s of silence on average{thought}).",
         arm.name,
@@ -193,9 +193,9 @@ fn warm_cache(name: &str, answered: &[AnsweredItem]) -> Option<String> {
     Some(format!("{name}: {sentence}"))
 }
 
-fn best(arms: &[ArmOutcomes], bounds: &UseBounds) -> String {
+fn best(arms: &[ArmOutcomes]) -> String {
     let point = |arm: &ArmOutcomes| {
-        let summary = Summary::of(&arm.outcomes, bounds, SEED)?;
+        let summary = Summary::of(&arm.outcomes, SEED)?;
         let seconds = summary.total_ms.p50? / MS_PER_S;
         Some(ArmPoint { name: arm.name.clone(), seconds, score: summary.mean_score.value })
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hob_core::statistics::Sample;
-use hob_eval::report::{Breakdown, Estimate, ItemOutcome, Summary, UseBounds, VerdictCounts};
+use hob_eval::report::{Breakdown, Estimate, ItemOutcome, Summary};
 use hob_eval::{GRADING_VERSION, Verdict};
 use jiff::Timestamp;
 
@@ -202,17 +202,15 @@ fn figures(answered: &[AnsweredItem], seed: u64) -> EvalFigures {
         accuracy_by_length: accuracy_by_length(answered),
         ..EvalFigures::default()
     };
-    let found = Breakdown::of(&outcomes(answered), &UseBounds::default(), seed);
+    let found = Breakdown::of(&outcomes(answered), seed);
     let Some(Breakdown { all, by_family, by_size }) = found else { return figures };
-    let sizes = by_size.into_iter().flat_map(|(family, sizes)| {
-        let named =
-            move |(size, found): (String, Summary)| (format!("{family}:{size}"), score(found));
-        sizes.into_iter().map(named).collect::<Vec<_>>()
-    });
+    let scores = |found: BTreeMap<String, Summary>| -> BTreeMap<String, EvalScore> {
+        found.into_iter().map(|(name, found)| (name, score(found))).collect()
+    };
     EvalFigures {
         overall: score(all),
-        families: by_family.into_iter().map(|(name, found)| (name, score(found))).collect(),
-        sizes: sizes.collect(),
+        families: scores(by_family),
+        sizes: scores(by_size),
         ..figures
     }
 }
@@ -229,13 +227,14 @@ fn score(found: Summary) -> EvalScore {
         Some([estimate.low, estimate.high]).filter(|ends| ends.iter().all(|end| end.is_finite()))
     };
     let value = |estimate: Option<Estimate>| estimate.map(|estimate| estimate.value);
+    let verdicts = found.verdicts.into_iter();
     EvalScore {
         n: found.items as u64,
         accuracy: Some(found.accuracy.value),
         accuracy_ci95: interval(found.accuracy),
         score: Some(found.mean_score.value),
         score_ci95: interval(found.mean_score),
-        verdicts: verdicts(found.verdicts),
+        verdicts: verdicts.map(|(verdict, n)| (verdict.to_string(), n as u64)).collect(),
         no_answer_ci95: interval(found.without_answer),
         ttfv_p50_ms: found.ttfv_ms.p50,
         ttfv_p95_ms: found.ttfv_ms.p95,
@@ -254,21 +253,6 @@ fn score(found: Summary) -> EvalScore {
         energy_j_per_correct: value(found.energy_per_correct_j),
         energy_j_per_correct_ci95: found.energy_per_correct_j.and_then(interval),
     }
-}
-
-/// Those that occurred.
-fn verdicts(counts: VerdictCounts) -> BTreeMap<String, u64> {
-    let VerdictCounts { correct, wrong, no_answer, budget, refused, malformed } = counts;
-    let rows = [
-        (Verdict::Correct, correct),
-        (Verdict::Wrong, wrong),
-        (Verdict::NoAnswer, no_answer),
-        (Verdict::Budget, budget),
-        (Verdict::Refused, refused),
-        (Verdict::Malformed, malformed),
-    ];
-    let some = rows.into_iter().filter(|(_, count)| *count > 0);
-    some.map(|(verdict, count)| (verdict.to_string(), count as u64)).collect()
 }
 
 /// A record with new grades, which supersedes the old one. Times stay as they were measured.

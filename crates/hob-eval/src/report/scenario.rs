@@ -149,18 +149,17 @@ impl Candidate<'_> {
     fn of<'a>(
         arm: &'a ArmOutcomes,
         is_meant: impl Fn(&&ItemOutcome) -> bool,
-        bounds: &UseBounds,
         seed: u64,
     ) -> Option<Candidate<'a>> {
         let outcomes: Vec<ItemOutcome> = arm.outcomes.iter().filter(is_meant).cloned().collect();
-        let summary = Summary::of(&outcomes, bounds, seed)?;
+        let summary = Summary::of(&outcomes, seed)?;
         Some(Candidate { name: &arm.name, outcomes, summary })
     }
 }
 
 fn advice(scenario: Scenario, arms: &[ArmOutcomes], bounds: &UseBounds, seed: u64) -> Advice {
     let is_meant = |item: &&ItemOutcome| scenario.is_meant(item);
-    let candidate = |arm| Candidate::of(arm, is_meant, bounds, seed);
+    let candidate = |arm| Candidate::of(arm, is_meant, seed);
     let mut candidates: Vec<Candidate<'_>> = arms.iter().filter_map(candidate).collect();
     if candidates.is_empty() {
         return Advice { scenario, arm: None, why: scenario.without_items() };

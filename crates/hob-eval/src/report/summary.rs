@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use hob_core::statistics::Sample;
 use serde::Serialize;
 
-use super::{Estimate, ItemOutcome, UseBounds};
+use super::{Estimate, ItemOutcome};
 use crate::Verdict;
 
 /// The figures of one arm over some items.
@@ -17,7 +17,8 @@ pub struct Summary {
     pub accuracy: Estimate,
     /// Mean score, with Wilson's interval.
     pub mean_score: Estimate,
-    pub verdicts: VerdictCounts,
+    /// Those that occurred, without open questions.
+    pub verdicts: BTreeMap<Verdict, usize>,
     /// Share of items without an answer (`NoAnswer` and `Budget`), with Wilson's interval.
     pub without_answer: Estimate,
     /// Time to the first visible character. An item that shows none counts as slower than all others.
@@ -38,8 +39,6 @@ pub struct Summary {
     pub tokens_per_correct: Option<Estimate>,
     /// In joules. `None` when an item has no energy.
     pub energy_per_correct_j: Option<Estimate>,
-    pub is_interactive: bool,
-    pub is_voice: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -49,36 +48,30 @@ pub struct TimeSpread {
     pub p95: Option<f64>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct VerdictCounts {
-    pub correct: usize,
-    pub wrong: usize,
-    pub no_answer: usize,
-    pub budget: usize,
-    pub refused: usize,
-    pub malformed: usize,
-}
-
 /// The summary of an arm, and of each of its families and sizes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Breakdown {
     pub all: Summary,
     pub by_family: BTreeMap<String, Summary>,
-    /// By family, then by size.
-    pub by_size: BTreeMap<String, BTreeMap<String, Summary>>,
+    /// By `FAMILY:SIZE`.
+    pub by_size: BTreeMap<String, Summary>,
 }
 
 impl Summary {
     /// `None` without outcomes, and with a score that is not a number.
-    pub fn of(outcomes: &[ItemOutcome], bounds: &UseBounds, seed: u64) -> Option<Summary> {
-        Summary::over(&outcomes.iter().collect::<Vec<_>>(), bounds, seed)
+    pub fn of(outcomes: &[ItemOutcome], seed: u64) -> Option<Summary> {
+        Summary::over(&outcomes.iter().collect::<Vec<_>>(), seed)
     }
 
-    pub(super) fn over(items: &[&ItemOutcome], bounds: &UseBounds, seed: u64) -> Option<Summary> {
+    fn over(items: &[&ItemOutcome], seed: u64) -> Option<Summary> {
         let n = items.len();
-        let verdicts = VerdictCounts::of(items);
-        let (correct, silent) = (verdicts.correct, verdicts.no_answer + verdicts.budget);
-        let accuracy = Estimate::of_share(correct, n)?;
+        let mut verdicts: BTreeMap<Verdict, usize> = BTreeMap::new();
+        for item in items.iter().filter(|item| item.verdict != Verdict::Open) {
+            *verdicts.entry(item.verdict).or_default() += 1;
+        }
+        let count = |verdict| verdicts.get(&verdict).copied().unwrap_or_default();
+        let silent = count(Verdict::NoAnswer) + count(Verdict::Budget);
+        let accuracy = Estimate::of_share(count(Verdict::Correct), n)?;
         let points: f64 = items.iter().map(|item| item.score.clamp(0.0, 1.0)).sum();
         let mean_score = Estimate::of_points(points, n)?;
         let without_answer = Estimate::of_share(silent, n)?;
@@ -86,7 +79,7 @@ impl Summary {
         let scores_and_minutes: Vec<(f64, f64)> =
             items.iter().map(|item| (item.score, item.total_ms / 60_000.0)).collect();
         let seconds = |item: &ItemOutcome| Some(item.total_ms / 1000.0);
-        let mut summary = Summary {
+        Some(Summary {
             items: n,
             accuracy,
             mean_score,
@@ -104,53 +97,28 @@ impl Summary {
             seconds_per_correct: per_correct(items, seconds, accuracy, seed),
             tokens_per_correct: per_correct(items, tokens, accuracy, seed),
             energy_per_correct_j: per_correct(items, |item| item.energy_j, accuracy, seed),
-            is_interactive: false,
-            is_voice: false,
-        };
-        summary.is_interactive = bounds.interactive_excess(&summary) <= 1.0;
-        summary.is_voice = bounds.voice_excess(&summary) <= 1.0;
-        Some(summary)
+        })
     }
 }
 
 impl Breakdown {
     /// `None` without outcomes.
-    pub fn of(outcomes: &[ItemOutcome], bounds: &UseBounds, seed: u64) -> Option<Breakdown> {
-        let mut families: BTreeMap<&str, Vec<&ItemOutcome>> = BTreeMap::new();
-        for item in outcomes {
-            families.entry(&item.family).or_default().push(item);
-        }
-        let (mut by_family, mut by_size) = (BTreeMap::new(), BTreeMap::new());
-        for (family, items) in families {
-            let mut sizes: BTreeMap<&str, Vec<&ItemOutcome>> = BTreeMap::new();
-            for item in &items {
-                sizes.entry(&item.size).or_default().push(item);
+    pub fn of(outcomes: &[ItemOutcome], seed: u64) -> Option<Breakdown> {
+        let by = |name: fn(&ItemOutcome) -> String| -> BTreeMap<String, Summary> {
+            let mut groups: BTreeMap<String, Vec<&ItemOutcome>> = BTreeMap::new();
+            for item in outcomes {
+                groups.entry(name(item)).or_default().push(item);
             }
-            let sizes = sizes.into_iter().filter_map(|(size, items)| {
-                Some((size.to_owned(), Summary::over(&items, bounds, seed)?))
-            });
-            by_size.insert(family.to_owned(), sizes.collect());
-            by_family.extend(Summary::over(&items, bounds, seed).map(|s| (family.to_owned(), s)));
-        }
-        Some(Breakdown { all: Summary::of(outcomes, bounds, seed)?, by_family, by_size })
-    }
-}
-
-impl VerdictCounts {
-    fn of(items: &[&ItemOutcome]) -> VerdictCounts {
-        let mut counts = VerdictCounts::default();
-        for item in items {
-            *match item.verdict {
-                Verdict::Correct => &mut counts.correct,
-                Verdict::Wrong => &mut counts.wrong,
-                Verdict::NoAnswer => &mut counts.no_answer,
-                Verdict::Budget => &mut counts.budget,
-                Verdict::Refused => &mut counts.refused,
-                Verdict::Malformed => &mut counts.malformed,
-                Verdict::Open => continue,
-            } += 1;
-        }
-        counts
+            let summary = |(name, items): (String, Vec<&ItemOutcome>)| {
+                Some((name, Summary::over(&items, seed)?))
+            };
+            groups.into_iter().filter_map(summary).collect()
+        };
+        Some(Breakdown {
+            all: Summary::of(outcomes, seed)?,
+            by_family: by(|item| item.family.clone()),
+            by_size: by(|item| format!("{}:{}", item.family, item.size)),
+        })
     }
 }
 
