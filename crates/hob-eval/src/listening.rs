@@ -12,14 +12,16 @@ pub const LISTENING_SCHEMA: &str = "listening/1";
 /// The page asks about each sentence this often.
 const TRIALS_PER_SENTENCE: usize = 2;
 
-/// What one listener answered in one test.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What one listener answered in one test, as the page writes it. Fields that only repeat others are left out.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct ListeningRecord {
+    kind: TestKind,
     source: String,
     target: String,
-    kind: TestKind,
     voice: String,
     time: String,
+    sentences: Vec<String>,
+    #[serde(rename = "answers")]
     trials: Vec<RecordedTrial>,
 }
 
@@ -67,18 +69,6 @@ pub struct PreferenceTally {
     pub p: f64,
     /// The share of the target among the answers for one of them. `None` without such an answer.
     pub target_share: Option<Estimate>,
-}
-
-/// As the page writes it. Fields that only repeat others are left out.
-#[derive(Deserialize)]
-struct WrittenRecord {
-    kind: TestKind,
-    source: String,
-    target: String,
-    voice: String,
-    time: String,
-    sentences: Vec<String>,
-    answers: Vec<RecordedTrial>,
 }
 
 #[derive(Deserialize)]
@@ -141,16 +131,16 @@ impl ListeningRecord {
         if found != LISTENING_SCHEMA {
             return Err(ListeningRecordError::Schema { found });
         }
-        let written: WrittenRecord = serde_json::from_str(json).map_err(wrong)?;
+        let record: ListeningRecord = serde_json::from_str(json).map_err(wrong)?;
         let mut seen = HashSet::new();
-        for (at, trial) in written.answers.iter().enumerate() {
+        for (at, trial) in record.trials.iter().enumerate() {
             let refused = |reason: String| ListeningRecordError::Answer { number: at + 1, reason };
-            if !(1..=written.sentences.len()).contains(&trial.sentence) {
-                let count = written.sentences.len();
+            if !(1..=record.sentences.len()).contains(&trial.sentence) {
+                let count = record.sentences.len();
                 let sentence = trial.sentence;
                 return Err(refused(format!("is about sentence {sentence} of {count}")));
             }
-            trial.check(written.kind).map_err(refused)?;
+            trial.check(record.kind).map_err(refused)?;
             // The second trial of a sentence has the other X, or the models in the other order.
             let order = trial.x.unwrap_or(trial.a);
             if !seen.insert((trial.sentence, order)) {
@@ -158,8 +148,7 @@ impl ListeningRecord {
                 return Err(refused(format!("repeats a trial (expected {most} a sentence)")));
             }
         }
-        let WrittenRecord { kind, source, target, voice, time, answers: trials, .. } = written;
-        Ok(ListeningRecord { source, target, kind, voice, time, trials })
+        Ok(record)
     }
 }
 

@@ -33,30 +33,6 @@ const INVENTED_EVERY: u32 = 4;
 const TOKENS_MIN: u32 = 256;
 const TOKENS_PER_CELL: u32 = 48;
 
-/// How many placements a puzzle has: (houses!)^attributes, in the classes of ZebraLogic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SearchSpace {
-    /// Fewer than 1,000.
-    Small,
-    /// Fewer than 1,000,000.
-    Medium,
-    /// Fewer than 10,000,000,000.
-    Large,
-    ExtraLarge,
-}
-
-impl SearchSpace {
-    pub fn of(houses: u32, attributes: u32) -> SearchSpace {
-        let orders: f64 = (1..=houses).map(f64::from).product();
-        match orders.powi(attributes as i32) {
-            ..1e3 => SearchSpace::Small,
-            ..1e6 => SearchSpace::Medium,
-            ..1e10 => SearchSpace::Large,
-            _ => SearchSpace::ExtraLarge,
-        }
-    }
-}
-
 /// `None` where the size is not of this form. The size `einstein` is the puzzle of the five houses, once.
 pub fn item(seed: u64, size: &str, index: u32) -> Option<Item> {
     if size == EINSTEIN {

@@ -27,11 +27,7 @@ const READ_BYTES_MAX: usize = 2 << 20;
 
 /// The last 2 MiB of a text, cut between characters.
 pub(crate) fn tail(text: &str) -> &str {
-    let mut start = text.len().saturating_sub(READ_BYTES_MAX);
-    while !text.is_char_boundary(start) {
-        start += 1;
-    }
-    &text[start..]
+    &text[text.ceil_char_boundary(text.len().saturating_sub(READ_BYTES_MAX))..]
 }
 
 /// An answer without thoughts and markup.

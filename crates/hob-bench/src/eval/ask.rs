@@ -223,12 +223,7 @@ fn shortened(text: String) -> String {
     if text.len() <= KEPT_BYTES_MAX {
         return text;
     }
-    let (mut head, mut tail) = (KEPT_BYTES_MAX / 2, text.len() - KEPT_BYTES_MAX / 2);
-    while !text.is_char_boundary(head) {
-        head -= 1;
-    }
-    while !text.is_char_boundary(tail) {
-        tail += 1;
-    }
+    let head = text.floor_char_boundary(KEPT_BYTES_MAX / 2);
+    let tail = text.ceil_char_boundary(text.len() - KEPT_BYTES_MAX / 2);
     format!("{}\n[… {} bytes …]\n{}", &text[..head], tail - head, &text[tail..])
 }

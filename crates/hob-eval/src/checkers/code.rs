@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::tool_call::{Spelling, equal};
 use crate::Grade;
 use crate::draw::hash;
 use crate::reading::mention::shortened;
@@ -113,7 +114,7 @@ impl CodeTests {
         let has_passed = |(at, test): &(usize, &CodeTest)| {
             let result = told.iter().rev().find_map(|line| line.strip_prefix(&format!("{at} ")));
             let value = result.and_then(|json| serde_json::from_str::<Value>(json).ok());
-            value.is_some_and(|value| is_same(&value, &test.expected))
+            value.is_some_and(|value| equal(&value, &test.expected, Spelling::Exact))
         };
         let passed = self.tests.iter().enumerate().filter(has_passed).count();
         let all = self.tests.len();
@@ -140,23 +141,6 @@ impl CodeTests {
     fn mark(&self) -> String {
         let tests = serde_json::to_string(&self.tests).unwrap_or_default();
         format!("hob-{:016x}:", hash(&[&self.entry, &tests]))
-    }
-}
-
-/// Numbers are equal by value, as in Python; a truth value is no number.
-fn is_same(got: &Value, expected: &Value) -> bool {
-    match (got, expected) {
-        (Value::Number(got), Value::Number(expected)) => {
-            got == expected || got.as_f64() == expected.as_f64()
-        }
-        (Value::Array(got), Value::Array(expected)) => {
-            got.len() == expected.len() && got.iter().zip(expected).all(|(a, b)| is_same(a, b))
-        }
-        (Value::Object(got), Value::Object(expected)) => {
-            got.len() == expected.len()
-                && expected.iter().all(|(key, b)| got.get(key).is_some_and(|a| is_same(a, b)))
-        }
-        _ => got == expected,
     }
 }
 

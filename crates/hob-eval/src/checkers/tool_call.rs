@@ -122,13 +122,13 @@ fn first<'a>(entry: (&'a String, &'a Value)) -> &'a String {
 
 /// Whether a text is compared letter for letter.
 #[derive(Clone, Copy)]
-enum Spelling {
+pub(super) enum Spelling {
     Exact,
     Free,
 }
 
 /// Equal as JSON values: 1 is 1.0, and the order of keys does not matter.
-fn equal(left: &Value, right: &Value, spelling: Spelling) -> bool {
+pub(super) fn equal(left: &Value, right: &Value, spelling: Spelling) -> bool {
     match (left, right) {
         (Value::String(left), Value::String(right)) => match spelling {
             Spelling::Exact => left == right,

@@ -59,15 +59,5 @@ pub(super) fn einstein_item(index: u32) -> Item {
             about: Some("fish".to_owned()),
         }),
     };
-    Item {
-        id: format!("logic-grid/einstein/{index}"),
-        family: "logic-grid".to_owned(),
-        size: "einstein".to_owned(),
-        system: None,
-        prompt: PROMPT.to_owned(),
-        tools: Vec::new(),
-        schema: None,
-        checker: Checker::Grid(solution),
-        max_tokens: 1_500,
-    }
+    Item::new(("logic-grid", "einstein", index), PROMPT.to_owned(), Checker::Grid(solution), 1_500)
 }

@@ -116,11 +116,7 @@ fn first_line(text: &str) -> &str {
 }
 
 fn shortened(line: &str) -> &str {
-    let mut end = line.len().min(STATEMENT_BYTES_MAX);
-    while !line.is_char_boundary(end) {
-        end -= 1;
-    }
-    &line[..end]
+    &line[..line.floor_char_boundary(STATEMENT_BYTES_MAX)]
 }
 
 /// The first sentence of a line, without its end sign. A full stop inside a number ends nothing.

@@ -235,11 +235,7 @@ fn is_turn(tokens: &[String], at: usize) -> bool {
 }
 
 fn cut(text: &str) -> &str {
-    let mut end = text.len().min(LABEL_BYTES_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
+    &text[..text.floor_char_boundary(LABEL_BYTES_MAX)]
 }
 
 /// Words in lower case, with letters and digits apart, and a mark where a clause ends.
