@@ -9,13 +9,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::ask::ask;
 use crate::import::values::quant;
 use crate::launch::{Launch, LaunchError, Running};
 use crate::record::{RecordedEngine, RecordedModel, Resources, VramUse, hex};
 use crate::target::{Api, Target};
 
-const ASK_WITHIN: Duration = Duration::from_secs(10);
 const BYTES_PER_MB: f64 = 1e6;
 /// Bytes that are hashed at a time.
 const PIECE_BYTES: usize = 1 << 20;
@@ -159,7 +157,7 @@ impl ServerFacts {
     }
 
     fn of_ollama(mut self, target: &Target) -> ServerFacts {
-        let listed = response_json(target, "/api/tags", None);
+        let listed = target.json_of("/api/tags", None);
         let entries = listed["models"].as_array().cloned().unwrap_or_default();
         let is_this = |entry: &&Value| entry["name"].as_str() == Some(&target.model);
         let entry = entries.iter().find(is_this).cloned().unwrap_or_default();
@@ -167,7 +165,7 @@ impl ServerFacts {
         self.model.sha256 =
             said(&entry["digest"]).map(|sha| sha.trim_start_matches("sha256:").to_owned());
         self.model.bytes = entry["size"].as_u64();
-        let shown = response_json(target, "/api/show", Some(json!({ "model": target.model })));
+        let shown = target.json_of("/api/show", Some(json!({ "model": target.model })));
         let details = &shown["details"];
         self.model.family = said(&details["family"]);
         self.model.format = said(&details["format"]);
@@ -177,7 +175,7 @@ impl ServerFacts {
 
     /// The weights are hashed if their file is on this machine.
     fn of_llama_server(mut self, target: &Target) -> ServerFacts {
-        let props = response_json(target, "/props", None);
+        let props = target.json_of("/props", None);
         let Some(file) = props["model_path"].as_str() else { return self };
         self.engine.name = self.engine.name.or_else(|| Some("llama.cpp".to_owned()));
         self.engine.params.ctx = props["default_generation_settings"]["n_ctx"].as_u64();
@@ -240,14 +238,6 @@ impl WeightsInParts {
 
 fn ending(file: &Path) -> String {
     file.extension().map(|end| end.to_string_lossy().to_lowercase()).unwrap_or_default()
-}
-
-/// JSON null if there is no answer.
-fn response_json(target: &Target, path: &str, body: Option<Value>) -> Value {
-    let body = body.map(|body| body.to_string());
-    let asked = ask(&target.endpoint, path, target.key.as_deref(), body.as_deref(), ASK_WITHIN);
-    let answered = asked.ok().filter(|asked| asked.status == 200);
-    answered.and_then(|asked| serde_json::from_slice(&asked.body).ok()).unwrap_or_default()
 }
 
 fn hashed(file: &Path) -> std::io::Result<(String, u64)> {

@@ -106,6 +106,19 @@ impl Target {
         .into()
     }
 
+    /// The body of an answer with status 200 to a GET request, or to a POST request if there is a body.
+    pub(crate) fn body_of(&self, path: &str, body: Option<Value>) -> Option<Vec<u8>> {
+        let body = body.map(|body| body.to_string());
+        let asked = ask(&self.endpoint, path, self.key.as_deref(), body.as_deref(), PATIENCE);
+        asked.ok().filter(|asked| asked.status == 200).map(|asked| asked.body)
+    }
+
+    /// The same body as JSON. Null without one.
+    pub(crate) fn json_of(&self, path: &str, body: Option<Value>) -> Value {
+        let body = self.body_of(path, body);
+        body.and_then(|body| serde_json::from_slice(&body).ok()).unwrap_or_default()
+    }
+
     /// Refuses a model that a server with OpenAI's API does not list, because some answer with another one. A server
     /// that lists no models may have any, and a hob refuses by itself.
     ///

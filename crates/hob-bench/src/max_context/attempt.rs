@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use hob_machine::{Vram, ram, vram};
 
 use super::ContextCriterion;
-use super::reported_context::{Mismatch, mismatch, reported_context};
+use super::reported_context::{mismatch, reported_context};
 use super::search::{AttemptResultAt, Search, ServerMemory};
-use super::symptom::{Stage, of_fault, of_launch};
+use super::symptom::{Conclusion, Stage, of_fault, of_launch};
 use super::trend::SpeedVerdict;
 use crate::launch::{LaunchError, Running, speaks_of_memory};
 use crate::question::{ParsedReply, Questions};
@@ -57,24 +57,6 @@ pub(super) struct AttemptOutcome {
     pub(super) was_stopped: bool,
 }
 
-/// A failed attempt.
-#[derive(Debug)]
-struct Failure {
-    result: AttemptResult,
-    /// What the server or its log said.
-    said: String,
-    /// The longest context that the server reported, in tokens.
-    takes: Option<u64>,
-    reply: Option<Box<Reply>>,
-}
-
-/// A successful attempt.
-#[derive(Debug)]
-struct Success {
-    reply: Reply,
-    proof: Option<ContextProof>,
-}
-
 impl Trial<'_, '_> {
     /// Makes one attempt with a context of `ctx` tokens.
     ///
@@ -86,14 +68,8 @@ impl Trial<'_, '_> {
         search: &Search,
     ) -> Result<AttemptOutcome, BenchError> {
         let begun = Instant::now();
-        let outcome = self.run(ctx, search)?;
+        let Conclusion { result, said, takes, reply, proof } = self.run(ctx, search)?;
         let (memory, vram_mb, rss_mb) = self.memory();
-        let (result, said, takes, reply, proof) = match outcome {
-            Ok(Success { reply, proof }) => (AttemptResult::Ok, None, None, Some(reply), proof),
-            Err(Failure { result, said, takes, reply }) => {
-                (result, Some(said), takes, reply.map(|reply| *reply), None)
-            }
-        };
         let decode_tok_s = reply
             .as_ref()
             .and_then(|reply| reply.figures.get(&crate::terms::Metric::DecodeTokS).copied());
@@ -112,38 +88,35 @@ impl Trial<'_, '_> {
         self.questions.asker().stop.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Starts the server with this context, and uses it. The outer error ends the search, the inner one only this attempt.
-    fn run(&mut self, ctx: u64, search: &Search) -> Result<Result<Success, Failure>, BenchError> {
-        if let Err(failure) = self.begin(ctx) {
-            return Ok(Err(failure));
+    /// Starts the server with this context, and uses it. An error ends the search, a failure only this attempt.
+    fn run(&mut self, ctx: u64, search: &Search) -> Result<Conclusion, BenchError> {
+        if let Some(failed) = self.begin(ctx) {
+            return Ok(failed);
         }
         let first = self.wait_until_loaded()?;
         if first.fault().is_some() {
-            return Ok(Err(self.failure(first, Stage::Load)));
+            return Ok(self.failure(first, Stage::Load));
         }
         let reported = reported_context(&self.questions.asker().target);
         if let Some(other) = reported.and_then(|reported| mismatch(ctx, reported, search)) {
-            let Mismatch { result, said, takes } = other;
-            return Ok(Err(Failure { result, said, takes, reply: None }));
+            return Ok(other);
         }
         let proof = reported.map(|_| ContextProof::Reported);
         match self.criterion {
-            ContextCriterion::Load => Ok(Ok(Success { reply: first.reply(), proof })),
+            ContextCriterion::Load => Ok(Conclusion::worked(first.reply(), proof)),
             ContextCriterion::Usable => self.fill(ctx, proof, search),
         }
     }
 
-    /// Restarts the server. The old process has ended and its port is closed before the new one starts.
-    fn begin(&mut self, ctx: u64) -> Result<(), Failure> {
+    /// Restarts the server. The old process has ended and its port is closed before the new one starts. None: it runs.
+    fn begin(&mut self, ctx: u64) -> Option<Conclusion> {
         if std::mem::take(&mut self.is_fresh) {
-            return Ok(());
+            return None;
         }
         self.started.places.insert(PLACE.to_owned(), ctx.to_string());
-        let begun = self.started.restart(self.questions.asker().stop);
-        begun.map_err(|error| {
-            let result = of_launch(&error, self.started.launch.endpoint.is_open());
-            Failure { result, said: error.to_string(), takes: None, reply: None }
-        })
+        let error = self.started.restart(self.questions.asker().stop).err()?;
+        let result = of_launch(&error, self.started.launch.endpoint.is_open());
+        Some(Conclusion::failed(result, error.to_string()))
     }
 
     /// Sends a short request until the model is loaded. Some servers answer other requests before that.
@@ -169,7 +142,7 @@ impl Trial<'_, '_> {
         ctx: u64,
         proof: Option<ContextProof>,
         search: &Search,
-    ) -> Result<Result<Success, Failure>, BenchError> {
+    ) -> Result<Conclusion, BenchError> {
         let tokens = u32::try_from(ctx.saturating_sub(FREE_TOKENS)).unwrap_or(u32::MAX);
         let prompt = self.questions.of_tokens(tokens)?;
         let mut filled = self.questions.ask(&prompt, DECODED_TOKENS)?;
@@ -181,7 +154,7 @@ impl Trial<'_, '_> {
         if let Some(fault) = filled.fault() {
             let chunks = chunks_of(fault);
             let stage = if chunks == 0 { Stage::Prefill } else { Stage::Decode };
-            return Ok(Err(self.failure(filled, stage)));
+            return Ok(self.failure(filled, stage));
         }
         let counted = filled.timeline.counts.prompt.filter(|_| self.questions.is_counted());
         if let Some(counted) = counted
@@ -190,19 +163,17 @@ impl Trial<'_, '_> {
             let said = format!(
                 "the server counted {counted} of {tokens} prompt tokens: it cut the prompt"
             );
-            let result = AttemptResult::Unsupported;
-            return Ok(Err(Failure {
-                result,
-                said,
-                takes: None,
-                reply: Some(Box::new(filled.reply())),
-            }));
+            let reply = Some(filled.reply());
+            return Ok(Conclusion {
+                reply,
+                ..Conclusion::failed(AttemptResult::Unsupported, said)
+            });
         }
         let proof = proof.or(counted.map(|_| ContextProof::Filled));
-        Ok(Ok(Success { reply: filled.reply(), proof }))
+        Ok(Conclusion::worked(filled.reply(), proof))
     }
 
-    fn failure(&mut self, answered: ParsedReply, stage: Stage) -> Failure {
+    fn failure(&mut self, answered: ParsedReply, stage: Stage) -> Conclusion {
         let ended = self.ended_soon(answered.fault());
         let speaks = self.started.running().is_some_and(|running| running.speaks_of_memory());
         let result = answered
@@ -210,7 +181,7 @@ impl Trial<'_, '_> {
             .map_or(AttemptResult::Failed, |fault| of_fault(fault, stage, ended.as_ref(), speaks));
         let fault = answered.fault().map(ToString::to_string).unwrap_or_default();
         let said = ended.map_or(fault.clone(), |ended| format!("{fault}; {ended}"));
-        Failure { result, said, takes: None, reply: Some(Box::new(answered.reply())) }
+        Conclusion { reply: Some(answered.reply()), ..Conclusion::failed(result, said) }
     }
 
     fn end_error(&mut self) -> Option<LaunchError> {

@@ -1,16 +1,13 @@
 //! Reads the context length that a server reports, to prove that it is the server that was started with it.
 //! Each engine reports it in another place, and some do not report it.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::search::Search;
-use crate::ask::ask;
+use super::symptom::Conclusion;
 use crate::record::AttemptResult;
 use crate::target::{Api, Target};
 
-const ASK_WITHIN: Duration = Duration::from_secs(10);
 /// Engines round a context up by at most this.
 const ROUNDED_MAX: u64 = 1024;
 
@@ -22,14 +19,6 @@ pub(super) struct ReportedContext {
     pub(super) slots: u64,
 }
 
-/// Why the answering server is not the one that was started, or has a shorter context.
-#[derive(Debug)]
-pub(super) struct Mismatch {
-    pub(super) result: AttemptResult,
-    pub(super) said: String,
-    pub(super) takes: Option<u64>,
-}
-
 /// None if the server does not report it.
 pub(super) fn reported_context(target: &Target) -> Option<ReportedContext> {
     let paths: &[&str] = match target.api {
@@ -37,13 +26,7 @@ pub(super) fn reported_context(target: &Target) -> Option<ReportedContext> {
         Api::Ollama => &["/api/ps"],
         Api::OpenAi => &["/props", "/v1/models"],
     };
-    paths.iter().find_map(|path| in_answer(&response_json(target, path), &target.model))
-}
-
-fn response_json(target: &Target, path: &str) -> Value {
-    let asked = ask(&target.endpoint, path, target.key.as_deref(), None, ASK_WITHIN);
-    let answered = asked.ok().filter(|asked| asked.status == 200);
-    answered.and_then(|asked| serde_json::from_slice(&asked.body).ok()).unwrap_or_default()
+    paths.iter().find_map(|path| in_answer(&target.json_of(path, None), &target.model))
 }
 
 /// Reads llama-server's settings, and the lists of hob, Ollama, vLLM and similar engines.
@@ -60,13 +43,14 @@ fn in_answer(said: &Value, model: &str) -> Option<ReportedContext> {
     Some(ReportedContext { tokens, slots: 1 })
 }
 
-/// None if the server has the context that it was started with.
-pub(super) fn mismatch(ctx: u64, reported: ReportedContext, search: &Search) -> Option<Mismatch> {
+/// Why the answering server is not the one that was started, or has a shorter context. None: it is, and has its context.
+pub(super) fn mismatch(ctx: u64, reported: ReportedContext, search: &Search) -> Option<Conclusion> {
     let ReportedContext { tokens, slots } = reported;
     if (ctx..=ctx + ROUNDED_MAX).contains(&tokens) {
         return None;
     }
-    let failed = |result, said, takes| Some(Mismatch { result, said, takes });
+    let failed =
+        |result, said, takes| Some(Conclusion { takes, ..Conclusion::failed(result, said) });
     if slots > 1 && tokens < ctx && tokens * slots + ROUNDED_MAX >= ctx {
         let said = format!(
             "{slots} slots share the context, {tokens} tokens each: start the server with one slot"

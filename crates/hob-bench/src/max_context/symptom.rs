@@ -2,7 +2,8 @@
 //! Other failures are separate, so a missing file is not taken for full memory.
 
 use crate::launch::{LaunchError, speaks_of_memory};
-use crate::record::AttemptResult;
+use crate::record::{AttemptResult, ContextProof};
+use crate::runs::Reply;
 use crate::timeline::RequestFault;
 
 /// The stage that a request reached.
@@ -11,6 +12,30 @@ pub(super) enum Stage {
     Load,
     Prefill,
     Decode,
+}
+
+/// The result of an attempt, with what explains or proves it.
+#[derive(Debug)]
+pub(super) struct Conclusion {
+    pub(super) result: AttemptResult,
+    /// What the server or its log said about a failure.
+    pub(super) said: Option<String>,
+    /// The longest context that the server reported, in tokens.
+    pub(super) takes: Option<u64>,
+    /// The answer to the last request.
+    pub(super) reply: Option<Reply>,
+    pub(super) proof: Option<ContextProof>,
+}
+
+impl Conclusion {
+    pub(super) fn worked(reply: Reply, proof: Option<ContextProof>) -> Conclusion {
+        let (result, reply) = (AttemptResult::Ok, Some(reply));
+        Conclusion { result, said: None, takes: None, reply, proof }
+    }
+
+    pub(super) fn failed(result: AttemptResult, said: String) -> Conclusion {
+        Conclusion { result, said: Some(said), takes: None, reply: None, proof: None }
+    }
 }
 
 /// Classifies a failed start. `is_taken`: another server answers at its address.

@@ -1,21 +1,14 @@
 //! The voices that a server lists; the first one is the default.
 //! hob and Kokoro-FastAPI list their voices. For OpenAI and others, the user must name one.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
-use crate::ask::ask;
 use crate::target::Target;
-
-const ASK_WITHIN: Duration = Duration::from_secs(10);
 
 /// Empty if the server lists no voices.
 pub(crate) fn listed_voices(target: &Target) -> Vec<String> {
-    let key = target.key.as_deref();
-    let asked = ask(&target.endpoint, "/v1/audio/voices", key, None, ASK_WITHIN);
-    let listed = asked.ok().filter(|asked| asked.status == 200);
-    listed.map(|asked| voices_in(&asked.body)).unwrap_or_default()
+    let listed = target.body_of("/v1/audio/voices", None);
+    listed.map(|body| voices_in(&body)).unwrap_or_default()
 }
 
 fn voices_in(body: &[u8]) -> Vec<String> {

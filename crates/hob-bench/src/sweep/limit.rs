@@ -1,22 +1,17 @@
 //! Reads the maximum context length that a server reports.
 //! Without a report, the sweep finds it by its first failure.
 
-use std::time::Duration;
-
 use hob_wire::{parse_llama_props, parse_openai_models};
 use serde_json::{Value, json};
 
-use crate::ask::ask;
 use crate::target::{Api, Target};
-
-const ASK_WITHIN: Duration = Duration::from_secs(10);
 
 /// Tokens of a prompt and its answer together.
 pub(super) fn limit(target: &Target) -> Option<u32> {
     match target.api {
         // Ollama allocates the context per request, up to the length of training.
         Api::Ollama => {
-            trained(&response_body(target, "/api/show", Some(json!({ "model": target.model })))?)
+            trained(&target.body_of("/api/show", Some(json!({ "model": target.model })))?)
         }
         Api::OpenAi | Api::Hob => of_one(target).or_else(|| listed(target)),
     }
@@ -24,11 +19,11 @@ pub(super) fn limit(target: &Target) -> Option<u32> {
 
 /// llama-server's `/props` has the real length; its list of models has the length of training.
 fn of_one(target: &Target) -> Option<u32> {
-    parse_llama_props(&response_body(target, "/props", None)?).ok()?.context_tokens
+    parse_llama_props(&target.body_of("/props", None)?).ok()?.context_tokens
 }
 
 fn listed(target: &Target) -> Option<u32> {
-    let models = parse_openai_models(&response_body(target, "/v1/models", None)?).ok()?;
+    let models = parse_openai_models(&target.body_of("/v1/models", None)?).ok()?;
     models.into_iter().find(|model| model.id == target.model)?.context_tokens
 }
 
@@ -37,13 +32,6 @@ fn trained(shown: &[u8]) -> Option<u32> {
     let info = shown["model_info"].as_object()?;
     let tokens = info.iter().find(|(name, _)| name.ends_with(".context_length"))?.1.as_u64()?;
     u32::try_from(tokens).ok()
-}
-
-/// None without a valid answer.
-fn response_body(target: &Target, path: &str, body: Option<Value>) -> Option<Vec<u8>> {
-    let body = body.map(|body| body.to_string());
-    let asked = ask(&target.endpoint, path, target.key.as_deref(), body.as_deref(), ASK_WITHIN);
-    asked.ok().filter(|asked| asked.status == 200).map(|asked| asked.body)
 }
 
 #[cfg(test)]
