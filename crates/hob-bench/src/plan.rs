@@ -7,7 +7,7 @@ mod file;
 mod key;
 mod queue;
 
-pub use cells::{CellTemperature, PlanCell, cells};
+pub use cells::{PlanCell, cells};
 pub use file::*;
 pub use key::{CellKey, PlanFacts, done};
 pub use queue::{QueueError, Ticket, Waiting, waiting};

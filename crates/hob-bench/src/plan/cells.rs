@@ -1,7 +1,6 @@
 //! Expands the matrix of a plan into cells, in the order of measurement.
 //! An axis that a kind does not have adds no cells.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -14,7 +13,7 @@ const CONCURRENCY: [u32; 2] = [1, 4];
 const CONTEXT: [u32; 5] = [512, 4096, 16_384, 65_536, 131_072];
 
 /// A point of the matrix. None: the plan does not name a value, or the kind does not have the axis.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PlanCell {
     pub target: String,
     pub kind: PlanKind,
@@ -42,35 +41,10 @@ pub struct PlanCell {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<CellTemperature>,
+    pub temperature: Option<f64>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
 }
-
-/// A temperature that cells can be ordered by.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(transparent)]
-pub struct CellTemperature(pub f64);
-
-impl Ord for CellTemperature {
-    fn cmp(&self, other: &CellTemperature) -> Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
-impl PartialOrd for CellTemperature {
-    fn partial_cmp(&self, other: &CellTemperature) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for CellTemperature {
-    fn eq(&self, other: &CellTemperature) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for CellTemperature {}
 
 impl PlanCell {
     /// The cell's name in progress lines.
@@ -97,8 +71,7 @@ impl PlanCell {
         let cache = cache.map(|_| "cached".to_owned());
         let first = [self.target.clone(), self.kind.name().to_owned()];
         let budget = self.budget_tokens.map(|tokens| format!("up to {tokens} tokens"));
-        let temperature =
-            self.temperature.map(|CellTemperature(value)| format!("temperature {value}"));
+        let temperature = self.temperature.map(|value| format!("temperature {value}"));
         let context = context.into_iter().chain(budget).chain(temperature);
         let all =
             first.into_iter().chain(words).chain(context).chain(users).chain(thinking).chain(cache);
@@ -166,31 +139,9 @@ pub fn cells(plan: &BenchPlan) -> Vec<PlanCell> {
 }
 
 fn matrix(matrix: &Matrix, target: &str) -> Vec<PlanCell> {
-    let mut cells: Vec<PlanCell> = matrix
-        .kind
-        .iter()
-        .map(|kind| PlanCell {
-            target: target.to_owned(),
-            kind: *kind,
-            model: None,
-            quant: None,
-            backend: None,
-            shape: None,
-            concurrency: None,
-            context: None,
-            thinking: None,
-            cache: None,
-            text: Vec::new(),
-            format: None,
-            voice: None,
-            task: Vec::new(),
-            items: None,
-            items_file: Vec::new(),
-            budget_tokens: None,
-            temperature: None,
-            labels: BTreeMap::new(),
-        })
-        .collect();
+    let blank = PlanCell { target: target.to_owned(), ..PlanCell::default() };
+    let of_kind = |kind: &PlanKind| PlanCell { kind: *kind, ..blank.clone() };
+    let mut cells: Vec<PlanCell> = matrix.kind.iter().map(of_kind).collect();
     let any = Axis::Any;
     spread(&mut cells, any, &matrix.model, |cell, model| cell.model = Some(model));
     spread(&mut cells, any, &matrix.quant, |cell, quant| cell.quant = Some(quant));
@@ -240,7 +191,7 @@ fn spread_eval(cells: &mut Vec<PlanCell>, matrix: &Matrix) {
         cell.budget_tokens = Some(tokens);
     });
     spread(cells, Axis::Answer, &matrix.temperature, |cell, value| {
-        cell.temperature = Some(CellTemperature(value));
+        cell.temperature = Some(value);
     });
 }
 

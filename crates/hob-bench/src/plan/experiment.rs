@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::cells::{CellTemperature, PlanCell};
+use super::cells::PlanCell;
 use super::file::{PlanCache, PlanKind, PlanThinking};
 use crate::chat::{self, ChatWorkload, Prompts, SHAPES, Shape, ThinkingChoice};
 use crate::cold::{ColdRequest, StartOptions, State, WeightsFile};
@@ -75,7 +75,7 @@ impl PlanCell {
         let per_task = self.items.map_or(EVAL_ITEMS, |items| items as usize);
         let items = Arc::new(ItemSet::new(tasks, per_task, EVAL_SEED, Vec::new()));
         let usual = EvalWorkload::new(items);
-        let named = self.temperature.map(|CellTemperature(value)| vec![value]);
+        let named = self.temperature.map(|value| vec![value]);
         EvalWorkload {
             thinking: self.chat().thinking,
             budgets: vec![self.budget_tokens],
@@ -172,7 +172,7 @@ impl PlanCell {
             ("--items", self.items.map(|items| items.to_string())),
             ("--file", Some(self.items_file.join(",")).filter(|files| !files.is_empty())),
             ("--budget-tokens", self.budget_tokens.map(|tokens| tokens.to_string())),
-            ("--temperature", self.temperature.map(|CellTemperature(value)| value.to_string())),
+            ("--temperature", self.temperature.map(|value| value.to_string())),
         ];
         let said = rows.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
         let verb = [self.kind.name().to_owned()];

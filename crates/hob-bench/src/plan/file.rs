@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_saphyr::{budget, options};
 
-use super::cells::{CellTemperature, PlanCell, cells};
+use super::cells::{PlanCell, cells};
 use crate::chat::Shape;
 use crate::drive::ANSWER_SECONDS_MAX;
 use crate::eval::{TEMPERATURE_MAX, TaskName};
@@ -147,9 +147,10 @@ pub struct Matrix {
 }
 
 enum_table! {
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum PlanKind: name {
+        #[default]
         Llm = "llm",
         Sweep = "sweep",
         #[serde(rename = "max-context", alias = "max_context", alias = "ceiling")]
@@ -169,18 +170,14 @@ enum_table! {
     }
 }
 
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanThinking {
     AsIs,
     Off,
 }
 
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanCache {
     Cold,
@@ -486,7 +483,7 @@ impl Exclude {
             && is(self.context.as_ref(), cell.context.as_ref())
             && is(self.thinking.as_ref(), cell.thinking.as_ref())
             && is(self.cache.as_ref(), cell.cache.as_ref())
-            && is(self.temperature.map(CellTemperature).as_ref(), cell.temperature.as_ref())
+            && is(self.temperature.as_ref(), cell.temperature.as_ref())
             && is(self.format.as_ref(), cell.format.as_ref())
             && is(self.voice.as_ref(), cell.voice.as_ref())
             && self.labels.iter().all(|(name, value)| cell.labels.get(name) == Some(value))

@@ -7,7 +7,7 @@ use crate::plan::{BenchPlan, CellKey, PlanCell, cells, done};
 use crate::record::Record;
 
 /// The rest of a plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Queued {
     pub plan: String,
     /// Such as what the plan waits for.

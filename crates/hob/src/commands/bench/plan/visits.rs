@@ -7,7 +7,7 @@ use hob_bench::plan::{BenchPlan, Order, PlanCell, PlanKind, cells};
 const PARTS_MAX: usize = 4;
 
 /// One visit to a cell.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Visit {
     /// The number of the cell, from 1, and the cell.
     pub(super) number: usize,
