@@ -41,18 +41,16 @@ pub fn ask(
     body: Option<&str>,
     silence: Duration,
 ) -> Result<WholeResponse, AskError> {
-    let (host, prefix, shown) = (endpoint.authority(), &endpoint.prefix, client_headers(key));
+    let (host, prefix, headers) = (endpoint.authority(), &endpoint.prefix, client_headers(key));
     let request = match body {
-        None => format!("GET {prefix}{path} HTTP/1.1\r\nhost: {host}\r\n{shown}\r\n"),
-        Some(body) => format!(
-            "POST {prefix}{path} HTTP/1.1\r\nhost: {host}\r\n{shown}content-type: application/json\r\n\
-             content-length: {}\r\n\r\n{body}",
-            body.len()
-        ),
+        None => {
+            Bytes::from(format!("GET {prefix}{path} HTTP/1.1\r\nhost: {host}\r\n{headers}\r\n"))
+        }
+        Some(body) => endpoint.post(path, &headers, body),
     };
     let drive = Drive {
         endpoint: endpoint.clone(),
-        jobs: vec![Bytes::from(request)],
+        jobs: vec![request],
         arrivals: Arrivals::Closed { users: 1 },
         seed: 0,
         patience: Patience { silence, ..Patience::default() },

@@ -166,13 +166,7 @@ pub fn check_drive(pace: CheckLoad, endpoint: &Endpoint) -> Drive {
 
 fn job(endpoint: &Endpoint, number: usize) -> Bytes {
     let body = r#"{"model":"mock","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Say hello."}]}"#;
-    let (host, length) = (endpoint.authority(), body.len());
-    format!(
-        "POST {}/v1/chat/completions HTTP/1.1\r\nhost: {host}\r\nx-request-id: {number}\r\n\
-         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}",
-        endpoint.prefix
-    )
-    .into()
+    endpoint.post("/v1/chat/completions", &format!("x-request-id: {number}\r\n"), body)
 }
 
 /// Compares the client's times with those of the mock server.

@@ -95,15 +95,8 @@ impl Target {
     /// A whole POST request with a body of JSON. `id` is its `x-request-id`.
     pub(crate) fn post(&self, path: &str, body: &str, id: Option<usize>) -> Bytes {
         let id = id.map_or(String::new(), |id| format!("x-request-id: {id}\r\n"));
-        format!(
-            "POST {}{path} HTTP/1.1\r\nhost: {}\r\n{}content-type: application/json\r\n\
-             accept: */*\r\n{id}content-length: {}\r\n\r\n{body}",
-            self.endpoint.prefix,
-            self.endpoint.authority(),
-            client_headers(self.key.as_deref()),
-            body.len()
-        )
-        .into()
+        let headers = format!("{}accept: */*\r\n{id}", client_headers(self.key.as_deref()));
+        self.endpoint.post(path, &headers, body)
     }
 
     /// The body of an answer with status 200 to a GET request, or to a POST request if there is a body.

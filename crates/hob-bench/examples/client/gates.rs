@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use bytes::Bytes;
 use hob_bench::drive::{Arrivals, Drive, DriveResult, End, Endpoint, Exchange, Patience};
 use hob_bench::timeline::{
     Flag, PCM_RATE_HZ, Protocol, RequestFigures, SoundFormat, figures, sound, timeline,
@@ -288,10 +287,7 @@ fn drive(
     arrivals: Arrivals,
 ) -> Result<DriveResult> {
     let endpoint = Endpoint::parse(&mock.url)?;
-    let (host, length) = (endpoint.authority(), body.len());
-    let job = Bytes::from(format!(
-        "POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-    ));
+    let job = endpoint.post(path, "", body);
     let patience = Patience { total: Duration::from_secs(60), ..Patience::default() };
     // Room for an answer is little where there are many.
     let answer_bytes = if count > 10_000 { 1 << 10 } else { 1 << 15 };

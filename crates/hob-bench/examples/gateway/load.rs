@@ -6,7 +6,6 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use bytes::Bytes;
 use hob_bench::drive::{Arrivals, Drive, End, Endpoint, Exchange, Patience};
 use hob_bench::process::ProcessUsage;
 use hob_bench::timeline::{Protocol, RequestFault, Timeline, figures, timeline};
@@ -163,12 +162,7 @@ fn drive(load: &Load, requests: usize) -> Result<Drive> {
     }
     .to_string();
     let key = load.key.as_ref().map(|key| format!("authorization: Bearer {key}\r\n"));
-    let job = Bytes::from(format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n{}content-length: {}\r\n\r\n{body}",
-        load.address,
-        key.unwrap_or_default(),
-        body.len()
-    ));
+    let job = endpoint.post("/v1/chat/completions", &key.unwrap_or_default(), &body);
     Ok(Drive {
         endpoint,
         jobs: vec![job; requests],

@@ -5,6 +5,8 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::tls::{Tls, Trust};
 use crate::socket::Socket;
 
@@ -81,6 +83,16 @@ impl Endpoint {
         } else {
             format!("{}:{}", self.host, self.port)
         }
+    }
+
+    /// A whole POST request with a body of JSON. `headers` are whole lines, each with its line end.
+    pub fn post(&self, path: &str, headers: &str, body: &str) -> Bytes {
+        let (prefix, host, length) = (&self.prefix, self.authority(), body.len());
+        format!(
+            "POST {prefix}{path} HTTP/1.1\r\nhost: {host}\r\n{headers}content-type: application/json\r\n\
+             content-length: {length}\r\n\r\n{body}"
+        )
+        .into()
     }
 
     /// Whether it is on this machine.

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Asking, SpeechSession, Text};
+use super::{Asking, SpeechSession, Text, VERSION};
 use crate::client_check::{CheckLoad, ClientCheck};
 use crate::drive::{DriveResult, Exchange};
-use crate::record::{Record, RecordKind, sha256_hex};
+use crate::record::{Connection, Loop, Record, RecordKind, RecordedWorkload, sha256_hex};
 use crate::runs::{BenchError, CellSummary, Reply, Run, Runs};
 use crate::session::Session;
 use crate::terms::Metric;
@@ -34,34 +34,6 @@ pub struct SpeechCell {
     pub rounds: usize,
 }
 
-impl SpeechCell {
-    /// The figures of the stopping rule: total time and first sound.
-    pub fn leading(&self) -> &'static [Metric] {
-        match self.kind {
-            RecordKind::Stream => &[Metric::TtfaMs, Metric::WallMs],
-            _ => &[Metric::WallMs, Metric::TtfaMs],
-        }
-    }
-
-    /// The mock server sends text instead of sound. The client's errors are the same, because it takes time stamps before it parses
-    /// the bytes.
-    pub(crate) fn pace(&self, warm: &Run) -> Option<CheckLoad> {
-        let ttfa_ms = warm.figure(Metric::TtfaMs)?;
-        let gap_ms = warm.figure(Metric::IcgMs).unwrap_or(GAP_MS_ASSUMED);
-        Some(CheckLoad::with_medians(self.users, ttfa_ms, gap_ms))
-    }
-
-    /// The cell's name in progress lines.
-    pub fn name(&self) -> String {
-        let SpeechCell { text, format, voice, users, .. } = self;
-        let asked = match self.asking {
-            Asking::AsIs | Asking::Streamed => "",
-            Asking::Whole => ", whole",
-        };
-        format!("{} as {} by {voice} × {users}{asked}", text.name, format.name())
-    }
-}
-
 /// The sound of the last run's first request.
 #[derive(Clone, Debug)]
 pub(crate) struct Evidence {
@@ -75,7 +47,12 @@ impl Session for SpeechSession<'_, '_> {
     type Cell = SpeechCell;
 
     fn name(&self, cell: &SpeechCell) -> String {
-        cell.name()
+        let SpeechCell { text, format, voice, users, .. } = cell;
+        let asked = match cell.asking {
+            Asking::AsIs | Asking::Streamed => "",
+            Asking::Whole => ", whole",
+        };
+        format!("{} as {} by {voice} × {users}{asked}", text.name, format.name())
     }
 
     fn measure_run(
@@ -94,12 +71,20 @@ impl Session for SpeechSession<'_, '_> {
         Ok(run)
     }
 
+    /// Total time and first sound.
     fn leading(&self, cell: &SpeechCell) -> &'static [Metric] {
-        cell.leading()
+        match cell.kind {
+            RecordKind::Stream => &[Metric::TtfaMs, Metric::WallMs],
+            _ => &[Metric::WallMs, Metric::TtfaMs],
+        }
     }
 
+    /// The mock server sends text instead of sound. The client's errors are the same, because it takes time stamps before it parses
+    /// the bytes.
     fn pace(&self, cell: &SpeechCell, warm: &Run) -> Option<CheckLoad> {
-        cell.pace(warm)
+        let ttfa_ms = warm.figure(Metric::TtfaMs)?;
+        let gap_ms = warm.figure(Metric::IcgMs).unwrap_or(GAP_MS_ASSUMED);
+        Some(CheckLoad::with_medians(cell.users, ttfa_ms, gap_ms))
     }
 
     fn summarise<'r>(
@@ -108,7 +93,24 @@ impl Session for SpeechSession<'_, '_> {
         runs: &'r Runs,
         started: Timestamp,
     ) -> CellSummary<'r> {
-        cell.summarise(runs, started)
+        CellSummary {
+            kind: cell.kind,
+            runs,
+            started,
+            workload: RecordedWorkload {
+                shape: Some(cell.text.name.to_owned()),
+                version: Some(VERSION),
+                prompts_sha256: Some(cell.text.sha256()),
+                r#loop: Some(Loop::Closed),
+                concurrency: u32::try_from(cell.users).ok(),
+                connection: Some(Connection::Reused),
+                ..RecordedWorkload::default()
+            },
+            stopping_metrics: self.leading(cell),
+            count_source: None,
+            more_invalid_reasons: Vec::new(),
+            doubts: Vec::new(),
+        }
     }
 
     fn fill_in(&self, cell: &SpeechCell, runs: &Runs, record: &mut Record, earlier: &[Record]) {

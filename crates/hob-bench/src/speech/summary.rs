@@ -2,13 +2,12 @@
 //! A tier needs three texts, and a streaming verdict on a long text needs a short one.
 
 use hob_core::statistics::Sample;
-use jiff::Timestamp;
 
 use super::cell::Evidence;
 use super::verdict::{Came, verdict};
-use super::{Asking, Sentences, SpeechCell, TEXTS, Text, VERSION};
-use crate::record::{Connection, Loop, Record, RecordedWorkload, StreamVerdict, Tts};
-use crate::runs::{CellSummary, Reply, Runs};
+use super::{Asking, Sentences, SpeechCell, TEXTS, Text};
+use crate::record::{Record, StreamVerdict, Tts};
+use crate::runs::{Reply, Runs};
 use crate::terms::Metric;
 use crate::timeline::ArrivalPoint;
 
@@ -16,27 +15,6 @@ use crate::timeline::ArrivalPoint;
 pub type OnRecord<'a> = dyn FnMut(&Record, &[ArrivalPoint]) + 'a;
 
 impl SpeechCell {
-    pub(crate) fn summarise<'r>(&self, runs: &'r Runs, started: Timestamp) -> CellSummary<'r> {
-        CellSummary {
-            kind: self.kind,
-            runs,
-            started,
-            workload: RecordedWorkload {
-                shape: Some(self.text.name.to_owned()),
-                version: Some(VERSION),
-                prompts_sha256: Some(self.text.sha256()),
-                r#loop: Some(Loop::Closed),
-                concurrency: u32::try_from(self.users).ok(),
-                connection: Some(Connection::Reused),
-                ..RecordedWorkload::default()
-            },
-            stopping_metrics: self.leading(),
-            count_source: None,
-            more_invalid_reasons: Vec::new(),
-            doubts: Vec::new(),
-        }
-    }
-
     /// `earlier` are the cells before this one.
     pub(crate) fn section(
         &self,
