@@ -17,6 +17,7 @@ pub(crate) use request::RequestTemplate;
 pub use shape::{SHAPES, SHAPES_VERSION, Shape};
 
 use crate::drive::{Arrivals, DriveResult};
+use crate::record::Reasoning;
 use crate::runs::BenchError;
 use crate::session::RunSize;
 use crate::target::Api;
@@ -81,6 +82,25 @@ pub enum ThinkingMode {
     Off(ThinkingSwitch),
     /// Thinking was to be off, and no switch of this server turns it off.
     CannotDisable,
+}
+
+impl ThinkingMode {
+    /// The switch that turns thinking off.
+    pub(crate) fn switch(self) -> Option<ThinkingSwitch> {
+        match self {
+            ThinkingMode::Off(switch) => Some(switch),
+            ThinkingMode::AsIs { .. } | ThinkingMode::CannotDisable => None,
+        }
+    }
+
+    /// As a record has it.
+    pub(crate) fn reasoning(self) -> Option<Reasoning> {
+        match self {
+            ThinkingMode::AsIs { thinks } => thinks.then_some(Reasoning::Enabled),
+            ThinkingMode::Off(_) => Some(Reasoning::Disabled),
+            ThinkingMode::CannotDisable => Some(Reasoning::CannotDisable),
+        }
+    }
 }
 
 /// A chat model on one server, with the request fields that the server accepts.

@@ -142,11 +142,7 @@ impl ChatSession<'_> {
     }
 
     fn form_of(&self, cell: ChatCell) -> RequestTemplate<'_> {
-        let switch = match cell.thinking {
-            ThinkingMode::Off(switch) => Some(switch),
-            ThinkingMode::AsIs { .. } | ThinkingMode::CannotDisable => None,
-        };
-        RequestTemplate { switch, ..self.request_template(cell.shape) }
+        RequestTemplate { switch: cell.thinking.switch(), ..self.request_template(cell.shape) }
     }
 
     fn next_prompt(&mut self, cell: ChatCell) -> Prompt {

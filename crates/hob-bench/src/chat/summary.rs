@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::{ChatCell, ChatSession, Prompts, SHAPES_VERSION, Shape, ThinkingMode};
 use crate::drive::Arrivals;
 use crate::record::{
-    Arrival, Cache, Connection, CountSource, Doubt, Loop, PromptTokens, Reasoning, RecordKind,
+    Arrival, Cache, Connection, CountSource, Doubt, Loop, PromptTokens, RecordKind,
     RecordedWorkload,
 };
 use crate::runs::{CellSummary, Reply, Runs};
@@ -136,12 +136,7 @@ fn workload(cell: ChatCell, runs: &Runs) -> RecordedWorkload {
     let counted = |reply: &Reply| reply.tokens?.prompt.map(f64::from);
     let prompt = Sample::new(runs.answered().filter_map(counted));
     let whole = |value: Option<f64>| value.map(|value| value as u64);
-    let (reasoning, switch) = match cell.thinking {
-        ThinkingMode::AsIs { thinks: true } => (Some(Reasoning::Enabled), None),
-        ThinkingMode::AsIs { thinks: false } => (None, None),
-        ThinkingMode::Off(switch) => (Some(Reasoning::Disabled), Some(switch.name().to_owned())),
-        ThinkingMode::CannotDisable => (Some(Reasoning::CannotDisable), None),
-    };
+    let switch = cell.thinking.switch();
     RecordedWorkload {
         shape: Some(shape.name.to_owned()),
         version: Some(SHAPES_VERSION),
@@ -153,8 +148,8 @@ fn workload(cell: ChatCell, runs: &Runs) -> RecordedWorkload {
         }),
         max_tokens: Some(shape.max_tokens.into()),
         temperature: Some(0.0),
-        reasoning,
-        reasoning_switch: switch,
+        reasoning: cell.thinking.reasoning(),
+        reasoning_switch: switch.map(|switch| switch.name().to_owned()),
         tools: Some(shape.tools),
         connection: Some(Connection::Reused),
         ..load(cell.arrivals)

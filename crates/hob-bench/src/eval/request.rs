@@ -6,7 +6,7 @@ use hob_eval::Item;
 use serde_json::{Value, json};
 
 use super::{EvalArm, PromptForm};
-use crate::chat::{ThinkingMode, ThinkingSwitch};
+use crate::chat::ThinkingSwitch;
 use crate::record::sha256_hex;
 use crate::target::{Api, Target};
 
@@ -65,10 +65,7 @@ impl ItemRequest<'_> {
     }
 
     fn body(&self, item: &Item, arm: EvalArm) -> Value {
-        let switch = match arm.thinking {
-            ThinkingMode::Off(switch) => Some(switch),
-            ThinkingMode::AsIs { .. } | ThinkingMode::CannotDisable => None,
-        };
+        let switch = arm.thinking.switch();
         let mut user = self.prompt(item, arm);
         if switch == Some(ThinkingSwitch::NoThink) {
             user.push_str(" /no_think");

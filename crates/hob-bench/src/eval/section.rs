@@ -11,11 +11,11 @@ use jiff::Timestamp;
 
 use super::answer_file::{AnswerFile, AnsweredItem, GradedBy, pack};
 use super::{EvalArm, EvalWorkload, PromptForm};
-use crate::chat::{ThinkingMode, TriedSwitch};
+use crate::chat::TriedSwitch;
 use crate::client_check::{CheckLoad, ClientCheck};
 use crate::record::{
-    Cache, Connection, EvalFigures, EvalScore, Loop, Reasoning, Record, RecordError, RecordKind,
-    RecordStore, RecordedWorkload, relative_path, store_beside,
+    Cache, Connection, EvalFigures, EvalScore, Loop, Record, RecordError, RecordKind, RecordStore,
+    RecordedWorkload, relative_path, store_beside,
 };
 use crate::runs::{BenchError, CellSummary, Reply, Run, Runs};
 use crate::terms::Metric;
@@ -83,22 +83,15 @@ impl Measured<'_> {
     }
 
     fn recorded(&self, answered: &[AnsweredItem]) -> RecordedWorkload {
-        let (reasoning, reasoning_switch) = match self.arm.thinking {
-            ThinkingMode::AsIs { thinks: false } => (None, None),
-            ThinkingMode::AsIs { thinks: true } => (Some(Reasoning::Enabled), None),
-            ThinkingMode::Off(switch) => {
-                (Some(Reasoning::Disabled), Some(switch.name().to_owned()))
-            }
-            ThinkingMode::CannotDisable => (Some(Reasoning::CannotDisable), None),
-        };
+        let EvalArm { thinking, budget, temperature } = self.arm;
         let cache = cache(answered);
         RecordedWorkload {
             shape: Some(self.workload.items.task_names().join(" ")),
             prompts_sha256: Some(self.workload.items.sha256().to_owned()),
-            max_tokens: self.arm.budget.map(u64::from),
-            temperature: Some(self.arm.temperature),
-            reasoning,
-            reasoning_switch,
+            max_tokens: budget.map(u64::from),
+            temperature: Some(temperature),
+            reasoning: thinking.reasoning(),
+            reasoning_switch: thinking.switch().map(|switch| switch.name().to_owned()),
             r#loop: Some(Loop::Closed),
             concurrency: Some(1),
             connection: Some(Connection::Fresh),

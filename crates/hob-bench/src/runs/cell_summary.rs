@@ -214,8 +214,10 @@ fn harness(runs: &Runs, context: &RecordContext) -> Harness {
 fn metrics(runs: &Runs) -> Metrics {
     let mut metrics = Metrics::default();
     for metric in Metric::ALL {
-        let spread = spread(&runs.sample(*metric), &runs.pooled(*metric));
-        metrics.spreads.extend(spread.map(|spread| (*metric, spread)));
+        let sample = runs.sample(*metric);
+        if sample.count() > 0 {
+            metrics.spreads.insert(*metric, spread(&sample, &runs.pooled(*metric)));
+        }
     }
     let is_estimated = runs.answered().any(|r| r.flags.contains(&Flag::PrefillEstimated));
     if let Some(spread) = metrics.spreads.get_mut(&Metric::PrefillTokS).filter(|_| is_estimated) {
@@ -231,20 +233,20 @@ fn metrics(runs: &Runs) -> Metrics {
     metrics
 }
 
-/// None if the figure was not measured.
-fn spread(runs: &Sample, pooled: &Sample) -> Option<Spread> {
+/// The median is one of the runs' figures, and all else is that of their requests.
+pub(crate) fn spread(runs: &Sample, pooled: &Sample) -> Spread {
     let percentile = |share: f64| pooled.percentile(share).map(|at| at.value);
-    Some(Spread {
+    Spread {
         n: Some(pooled.count() as u64),
         min: pooled.min(),
-        p50: Some(runs.median()?),
+        p50: runs.median(),
         p95: percentile(0.95),
         p99: percentile(0.99),
         max: pooled.max(),
         mean: pooled.mean(),
         ci95: runs.median_interval(),
         method: None,
-    })
+    }
 }
 
 fn confidence(runs: &Runs, leading: &[Metric], record: &Record, own: Vec<Doubt>) -> Confidence {

@@ -1,10 +1,8 @@
 //! The part of a record that only spoken conversations have: the stages of a turn, and the verdict.
 //! Times are medians of turns, not of runs: a run has few turns.
 
-use hob_core::statistics::Sample;
-
-use crate::record::{Spread, VoiceFigures, VoiceVerdict};
-use crate::runs::Runs;
+use crate::record::{VoiceFigures, VoiceVerdict};
+use crate::runs::{Runs, spread};
 use crate::terms::Metric;
 
 /// The stages of a turn, in their order. Only hob tells `sentence`, and so `transport`.
@@ -34,25 +32,10 @@ pub(super) fn section(runs: &Runs) -> VoiceFigures {
     let stages = stages.filter_map(|(name, metric)| Some((name.to_owned(), median(metric)?)));
     VoiceFigures {
         turns: Some(turns.count() as u64),
-        ttfa_ms: Some(spread(&turns)),
+        ttfa_ms: Some(spread(&turns, &turns)),
         stages_ms: stages.collect(),
         verdict: turns.median().map(verdict),
         barge_in_ms: median(Metric::BargeInMs),
         cut_in_pct: runs.pooled(Metric::CutInPct).mean(),
-    }
-}
-
-fn spread(turns: &Sample) -> Spread {
-    let percentile = |share: f64| turns.percentile(share).map(|at| at.value);
-    Spread {
-        n: Some(turns.count() as u64),
-        min: turns.min(),
-        p50: turns.median(),
-        p95: percentile(0.95),
-        p99: percentile(0.99),
-        max: turns.max(),
-        mean: turns.mean(),
-        ci95: turns.median_interval(),
-        method: None,
     }
 }
