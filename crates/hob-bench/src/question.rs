@@ -97,18 +97,11 @@ impl<'a> Questions<'a> {
     }
 
     fn count_words(&mut self) -> Result<TokenRate, BenchError> {
-        let mut counted = Vec::new();
-        for words in [FEW_WORDS, MANY_WORDS] {
+        self.measure = TokenRate::measure([FEW_WORDS, MANY_WORDS], |words| {
             let prompt = self.prompt(words);
-            let answered = self.ask(&prompt, 1)?;
-            counted.extend(answered.timeline.counts.prompt.map(|tokens| (words, tokens)));
-        }
-        let measure = match counted[..] {
-            [few, many] => TokenRate::from_two_prompts(few, many),
-            _ => None,
-        };
-        self.measure = measure;
-        Ok(measure.unwrap_or_else(TokenRate::estimate))
+            Ok(self.ask(&prompt, 1)?.timeline.counts.prompt)
+        })?;
+        Ok(self.measure.unwrap_or_else(TokenRate::estimate))
     }
 
     fn prompt(&mut self, words: u32) -> Prompt {

@@ -67,15 +67,9 @@ impl ChatSession<'_> {
     }
 
     pub(super) fn measure_token_rate(&mut self) -> Result<TokenRate, BenchError> {
-        let mut counted = Vec::new();
-        for words in [FEW_WORDS, MANY_WORDS] {
-            let answer = self.ask_with_words(words, 0, words.into())?;
-            counted.extend(answer.counts.prompt.map(|tokens| (words, tokens)));
-        }
-        let measure = match counted[..] {
-            [few, many] => TokenRate::from_two_prompts(few, many),
-            _ => None,
-        };
+        let measure = TokenRate::measure([FEW_WORDS, MANY_WORDS], |words| {
+            Ok(self.ask_with_words(words, 0, words.into())?.counts.prompt)
+        })?;
         Ok(measure.unwrap_or_else(TokenRate::estimate))
     }
 

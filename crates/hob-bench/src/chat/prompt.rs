@@ -4,6 +4,7 @@
 use hob_core::statistics::SeededRandom;
 
 use super::shape::Shape;
+use crate::runs::BenchError;
 
 /// Short and common words, which most tokenizers treat alike.
 const WORDS: [&str; 64] = [
@@ -28,6 +29,15 @@ pub(crate) struct TokenRate {
 }
 
 impl TokenRate {
+    /// Asks for the tokens of two prompts, of few and of many words. None if the server does not count them.
+    pub(crate) fn measure(
+        [few, many]: [u32; 2],
+        mut prompt_tokens: impl FnMut(u32) -> Result<Option<u32>, BenchError>,
+    ) -> Result<Option<TokenRate>, BenchError> {
+        let both = prompt_tokens(few)?.zip(prompt_tokens(many)?);
+        Ok(both.and_then(|tokens| TokenRate::from_two_prompts((few, tokens.0), (many, tokens.1))))
+    }
+
     /// Computes the rate from two prompts, each as (words, tokens).
     pub(crate) fn from_two_prompts(few: (u32, u32), many: (u32, u32)) -> Option<TokenRate> {
         let words = f64::from(many.0.checked_sub(few.0)?);

@@ -127,15 +127,13 @@ fn fill(record: &mut Record, lines: &[Line]) {
         }
     }
     let rates = ok().flat_map(|line| values(line, "inter_token_latency")).filter(|ms| *ms > 0.0);
-    if let Some(figures) = spread(rates.map(|ms| 1e3 / ms)) {
-        record.metrics.spreads.insert(Metric::DecodeTokS, figures);
-    }
     let late = ok().filter_map(|line| {
         Some((line.metadata.request_start_ns? - line.metadata.credit_issued_ns?) as f64 / 1e6)
     });
-    if let Some(figures) = spread(late) {
-        record.metrics.spreads.insert(Metric::DispatchMs, figures);
-    }
+    record.metrics.extend([
+        (Metric::DecodeTokS, spread(rates.map(|ms| 1e3 / ms))),
+        (Metric::DispatchMs, spread(late)),
+    ]);
     record.metrics.errors = Some(lines.iter().filter(|line| failed(line)).count() as u64);
 }
 

@@ -144,11 +144,7 @@ fn set_metrics(record: &mut Record, requests: &Requests) {
             spread(ok.iter().filter_map(|one| one.output_tokens).map(|n| n as f64)),
         ),
     ];
-    for (metric, figures) in rows {
-        if let Some(figures) = figures {
-            record.metrics.spreads.insert(metric, figures);
-        }
-    }
+    record.metrics.extend(rows);
     record.metrics.errors = Some((requests.errored.len() + requests.incomplete.len()) as u64);
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{MapAccess, Visitor};
+use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -78,6 +78,12 @@ pub struct Goodput {
 impl Metrics {
     pub fn get(&self, metric: Metric) -> Option<&Spread> {
         self.spreads.get(&metric)
+    }
+
+    /// Takes those figures that there are.
+    pub(crate) fn extend(&mut self, rows: impl IntoIterator<Item = (Metric, Option<Spread>)>) {
+        let known = rows.into_iter().filter_map(|(metric, figures)| Some((metric, figures?)));
+        self.spreads.extend(known);
     }
 
     /// The median of a metric, or its mean if there is no median.
@@ -154,28 +160,14 @@ enum Name {
 
 impl<'de> Deserialize<'de> for Name {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
-        deserializer.deserialize_str(AnyName)
-    }
-}
-
-struct AnyName;
-
-impl Visitor<'_> for AnyName {
-    type Value = Name;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name of a figure")
-    }
-
-    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Name, E> {
-        match name {
+        match String::deserialize(deserializer)?.as_str() {
             "stall" => Ok(Name::Stall),
             "goodput" => Ok(Name::Goodput),
             "no_answer" => Ok(Name::NoAnswer),
             "errors" => Ok(Name::Errors),
             name => Metric::from_name(name)
                 .map(Name::Metric)
-                .ok_or_else(|| E::custom(format_args!("no figure is called `{name}`"))),
+                .ok_or_else(|| D::Error::custom(format_args!("no figure is called `{name}`"))),
         }
     }
 }
