@@ -271,9 +271,9 @@ pub(crate) enum Either<A, B> {
     Second(B),
 }
 
-/// A type that is one kind of JSON.
+/// A type that is one kind of JSON: an object, unless it says otherwise.
 pub(crate) trait JsonKind {
-    const KIND: &'static str;
+    const KIND: &'static str = "an object";
 }
 
 impl JsonKind for bool {
@@ -296,9 +296,7 @@ impl<T> JsonKind for Vec<T> {
     const KIND: &'static str = "a list";
 }
 
-impl JsonKind for Map<String, Value> {
-    const KIND: &'static str = "an object";
-}
+impl JsonKind for Map<String, Value> {}
 
 impl<'de, A, B> Deserialize<'de> for Either<A, B>
 where

@@ -141,9 +141,7 @@ pub(crate) struct ConversationRef {
     id: Name,
 }
 
-impl JsonKind for ConversationRef {
-    const KIND: &'static str = "an object";
-}
+impl JsonKind for ConversationRef {}
 
 /// The form of an answer.
 #[derive(Deserialize, JsonSchema)]

@@ -132,9 +132,7 @@ struct VoiceId {
     id: Name,
 }
 
-impl JsonKind for VoiceId {
-    const KIND: &'static str = "an object";
-}
+impl JsonKind for VoiceId {}
 
 #[derive(Clone, Copy, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]

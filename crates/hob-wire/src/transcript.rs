@@ -117,9 +117,7 @@ struct ChunkingObject {
     r#type: Chunking,
 }
 
-impl JsonKind for ChunkingObject {
-    const KIND: &'static str = "an object";
-}
+impl JsonKind for ChunkingObject {}
 
 /// A multipart form: its file, and its other fields as they were sent.
 ///

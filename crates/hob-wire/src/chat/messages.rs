@@ -60,9 +60,7 @@ struct ImageUrl {
     detail: Option<Name>,
 }
 
-impl JsonKind for ImageUrl {
-    const KIND: &'static str = "an object";
-}
+impl JsonKind for ImageUrl {}
 
 /// A call of a tool.
 #[derive(Deserialize, JsonSchema)]

@@ -99,9 +99,7 @@ struct ThinkingObject {
     budget_tokens: Option<u32>,
 }
 
-impl JsonKind for ThinkingObject {
-    const KIND: &'static str = "an object";
-}
+impl JsonKind for ThinkingObject {}
 
 #[derive(Clone, Copy, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]

@@ -72,9 +72,7 @@ impl ChoiceObject {
     }
 }
 
-impl JsonKind for ChoiceObject {
-    const KIND: &'static str = "an object";
-}
+impl JsonKind for ChoiceObject {}
 
 #[derive(Clone, Copy, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]

@@ -79,9 +79,7 @@ enum PartType {
     Audio,
 }
 
-impl JsonKind for SentItem {
-    const KIND: &'static str = "an object";
-}
+impl JsonKind for SentItem {}
 
 impl SentItem {
     /// An item without an id gets an empty one, which the session replaces.

@@ -57,9 +57,7 @@ struct ItemReference {
     id: Name,
 }
 
-impl JsonKind for SentResponse {
-    const KIND: &'static str = "an object";
-}
+impl JsonKind for SentResponse {}
 
 impl SentResponse {
     /// # Errors

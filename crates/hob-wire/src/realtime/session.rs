@@ -120,9 +120,7 @@ pub(super) struct AudioFormatField {
     rate: Option<u32>,
 }
 
-impl JsonKind for AudioFormatField {
-    const KIND: &'static str = "an object";
-}
+impl JsonKind for AudioFormatField {}
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[schemars(inline)]
@@ -222,9 +220,7 @@ pub(super) struct VoiceObject {
     id: Name,
 }
 
-impl JsonKind for VoiceObject {
-    const KIND: &'static str = "an object";
-}
+impl JsonKind for VoiceObject {}
 
 /// How much a model thinks.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]

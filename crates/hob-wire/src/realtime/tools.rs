@@ -43,9 +43,7 @@ pub(crate) struct RealtimeChoice {
     name: Name,
 }
 
-impl JsonKind for RealtimeChoice {
-    const KIND: &'static str = "an object";
-}
+impl JsonKind for RealtimeChoice {}
 
 /// A number of tokens, or `inf` for no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,37 +8,34 @@ use super::lenient::{Amount, Count, First, Maybe, Objects, Text, parts, written}
 use super::text_frame::TextRole;
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Chunk<'a> {
     /// hob requests one answer, and ignores others.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) choices: First<Choice<'a>>,
-    #[serde(default)]
     pub(super) usage: Maybe<WireUsage>,
-    #[serde(default)]
     pub(super) timings: Maybe<WireTimings>,
-    #[serde(default)]
     pub(super) error: Option<Value>,
     /// Older vLLM reports a failure with `error` here, and the message in a field next to it.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) object: Text<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Choice<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) delta: Maybe<Delta<'a>>,
     /// The whole of it, from a server that does not stream. Boxed, because a piece of a stream has none.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) message: Maybe<Box<Delta<'a>>>,
     /// The text of a completion.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) text: Text<'a>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) finish_reason: Text<'a>,
-    #[serde(default)]
     pub(super) logprobs: Option<Value>,
     /// OpenRouter's, of the server behind it.
-    #[serde(default)]
     pub(super) error: Option<Value>,
 }
 
@@ -66,22 +63,23 @@ impl<'a> Choice<'a> {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Delta<'a> {
-    #[serde(borrow, default, deserialize_with = "parts")]
+    #[serde(borrow, deserialize_with = "parts")]
     pub(super) content: Text<'a>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) reasoning_content: Text<'a>,
-    #[serde(borrow, default, deserialize_with = "parts")]
+    #[serde(borrow, deserialize_with = "parts")]
     pub(super) reasoning: Text<'a>,
-    #[serde(borrow, default, deserialize_with = "parts")]
+    #[serde(borrow, deserialize_with = "parts")]
     pub(super) reasoning_details: Text<'a>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) thinking: Text<'a>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) refusal: Text<'a>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) tool_calls: Objects<WireCall<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) function_call: Maybe<WireFunction<'a>>,
 }
 
@@ -99,32 +97,30 @@ impl<'a> Delta<'a> {
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct WireCall<'a> {
-    #[serde(default)]
     pub(super) index: Count,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) id: Text<'a>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) function: Maybe<WireFunction<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct WireFunction<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) name: Text<'a>,
-    #[serde(borrow, default, deserialize_with = "written")]
+    #[serde(borrow, deserialize_with = "written")]
     pub(super) arguments: Text<'a>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct WireUsage {
-    #[serde(default)]
     pub(super) prompt_tokens: Count,
-    #[serde(default)]
     pub(super) completion_tokens: Count,
-    #[serde(default)]
     prompt_tokens_details: Maybe<PromptDetails>,
-    #[serde(default)]
     completion_tokens_details: Maybe<CompletionDetails>,
 }
 
@@ -139,32 +135,26 @@ impl WireUsage {
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
 struct PromptDetails {
-    #[serde(default)]
     cached_tokens: Count,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
 struct CompletionDetails {
-    #[serde(default)]
     reasoning_tokens: Count,
 }
 
 /// Times measured by llama-server or hob, in milliseconds. Only hob has the first two.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct WireTimings {
-    #[serde(default)]
     pub(super) load_ms: Amount,
-    #[serde(default)]
     pub(super) queue_ms: Amount,
-    #[serde(default)]
     pub(super) prompt_ms: Amount,
-    #[serde(default)]
     pub(super) predicted_ms: Amount,
-    #[serde(default)]
     pub(super) cache_n: Count,
-    #[serde(default)]
     pub(super) draft_n: Count,
-    #[serde(default)]
     pub(super) draft_n_accepted: Count,
 }

@@ -85,13 +85,11 @@ pub fn parse_ollama_vectors(body: &[u8], asked: &EmbedRequest) -> Result<Embeddi
     settle(vectors, answer.prompt_eval_count.0.unwrap_or_default(), asked)
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct OpenAiAnswer {
-    #[serde(default)]
     data: Option<Vec<Item>>,
-    #[serde(default)]
     usage: Maybe<Usage>,
-    #[serde(default)]
     error: Option<Value>,
 }
 
@@ -104,20 +102,17 @@ struct Item {
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct Usage {
-    #[serde(default)]
     prompt_tokens: Count,
-    #[serde(default)]
     total_tokens: Count,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct OllamaAnswer {
-    #[serde(default)]
     embeddings: Option<Vec<Vec<f32>>>,
-    #[serde(default)]
     prompt_eval_count: Count,
-    #[serde(default)]
     error: Option<Value>,
 }
 

@@ -220,93 +220,69 @@ impl<'de> Deserialize<'de> for Flag {
     }
 }
 
-/// Where an object or a list is wanted, all else is nothing.
+/// A type that reads lists, or objects. All else is its default.
+trait Container<'de>: Default {
+    fn of_list<A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
+        skip_list(list).map(|()| Self::default())
+    }
+
+    fn of_object<A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
+        skip_object(object).map(|()| Self::default())
+    }
+}
+
+struct ContainerVisitor<C>(PhantomData<C>);
+
 macro_rules! scalars_are_nothing {
     ($($visit:ident: $of:ty),*) => {
-        $(fn $visit<E>(self, _: $of) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
+        $(fn $visit<E>(self, _: $of) -> Result<C, E> {
+            Ok(C::default())
         })*
-
-        fn visit_unit<E>(self) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
     };
 }
 
-struct MaybeVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for MaybeVisitor<T> {
-    type Value = Maybe<T>;
+impl<'de, C: Container<'de>> Visitor<'de> for ContainerVisitor<C> {
+    type Value = C;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
+        f.write_str("anything")
     }
 
     scalars_are_nothing!(
         visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str
     );
 
-    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Maybe<T>, A::Error> {
-        skip_list(list).map(|()| Maybe(None))
+    fn visit_unit<E>(self) -> Result<C, E> {
+        Ok(C::default())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<Maybe<T>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<C, A::Error> {
+        C::of_list(list)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<C, A::Error> {
+        C::of_object(object)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Container<'de> for Maybe<T> {
+    fn of_object<A: MapAccess<'de>>(object: A) -> Result<Maybe<T>, A::Error> {
         T::deserialize(MapAccessDeserializer::new(object)).map(|object| Maybe(Some(object)))
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Maybe<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Maybe<T>, D::Error> {
-        deserializer.deserialize_any(MaybeVisitor(PhantomData))
-    }
-}
-
-struct ListVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for ListVisitor<T> {
-    type Value = Objects<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list")
-    }
-
-    scalars_are_nothing!(
-        visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str
-    );
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Objects<T>, A::Error> {
+impl<'de, T: Deserialize<'de>> Container<'de> for Objects<T> {
+    fn of_list<A: SeqAccess<'de>>(mut list: A) -> Result<Objects<T>, A::Error> {
         let mut objects = Vec::new();
         while let Some(Maybe(object)) = list.next_element::<Maybe<T>>()? {
             objects.extend(object);
         }
         Ok(Objects(objects))
     }
-
-    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<Objects<T>, A::Error> {
-        skip_object(object).map(|()| Objects::default())
-    }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Objects<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Objects<T>, D::Error> {
-        deserializer.deserialize_any(ListVisitor(PhantomData))
-    }
-}
-
-struct FirstVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for FirstVisitor<T> {
-    type Value = First<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list")
-    }
-
-    scalars_are_nothing!(
-        visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str
-    );
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<First<T>, A::Error> {
+impl<'de, T: Deserialize<'de>> Container<'de> for First<T> {
+    fn of_list<A: SeqAccess<'de>>(mut list: A) -> Result<First<T>, A::Error> {
         while let Some(Maybe(object)) = list.next_element::<Maybe<T>>()? {
             if object.is_some() {
                 return skip_list(list).map(|()| First(object));
@@ -314,17 +290,19 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for FirstVisitor<T> {
         }
         Ok(First(None))
     }
-
-    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<First<T>, A::Error> {
-        skip_object(object).map(|()| First(None))
-    }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<First<T>, D::Error> {
-        deserializer.deserialize_any(FirstVisitor(PhantomData))
-    }
+macro_rules! read_containers {
+    ($($container:ident),*) => {
+        $(impl<'de, T: Deserialize<'de>> Deserialize<'de> for $container<T> {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<$container<T>, D::Error> {
+                from.deserialize_any(ContainerVisitor::<$container<T>>(PhantomData))
+            }
+        })*
+    };
 }
+
+read_containers!(Maybe, Objects, First);
 
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::super::calls::CallPiece;
 use super::super::fault::reported;
 use super::super::finish::Ending;
+use super::super::lenient::Count;
 use super::super::{CallReader, Mended, Misread, UpstreamReader, UsageSource};
 use super::event::{Block, Delta, Event, WireUsage};
 
@@ -46,12 +47,12 @@ impl UpstreamReader for AnthropicReader {
         if let Some(error) = &event.error {
             return Err(Misread::Failed(fault(error)));
         }
-        match event.kind.as_ref() {
-            "content_block_delta" => self.more(event.delta.unwrap_or_default(), said),
-            "content_block_start" => self.begin(event.content_block.unwrap_or_default(), said),
+        match event.kind.as_str() {
+            "content_block_delta" => self.more(event.delta.0.unwrap_or_default(), said),
+            "content_block_start" => self.begin(event.content_block.0.unwrap_or_default(), said),
             "content_block_stop" => self.close(said),
             "message_start" => {
-                self.usage.update(event.message.and_then(|m| m.usage).unwrap_or_default())
+                self.usage.update(event.message.0.and_then(|m| m.usage.0).unwrap_or_default())
             }
             "message_delta" => self.finished(&event),
             "message_stop" => {
@@ -81,15 +82,16 @@ impl UpstreamReader for AnthropicReader {
 impl AnthropicReader {
     fn begin(&mut self, block: Block<'_>, said: &mut Vec<ChatEvent>) {
         self.close(said);
-        match block.kind.as_ref() {
-            "text" => self.text(block.text.into_owned(), said),
-            "thinking" => self.thought(block.thinking.into_owned(), said),
+        match block.kind.as_str() {
+            "text" => self.text(block.text.as_str(), said),
+            "thinking" => self.thought(block.thinking.as_str(), said),
             "tool_use" => {
                 let input = block.input.filter(Value::is_object);
                 let unsaid = Some(input.map_or_else(|| "{}".to_owned(), |input| input.to_string()));
                 self.open = OpenBlock::Call { unsaid };
                 self.texts += 1;
-                let piece = CallPiece { id: &block.id, name: &block.name, ..CallPiece::default() };
+                let (id, name) = (block.id.as_str(), block.name.as_str());
+                let piece = CallPiece { id, name, ..CallPiece::default() };
                 self.calls.push(piece, said);
             }
             _ => {}
@@ -97,26 +99,26 @@ impl AnthropicReader {
     }
 
     fn more(&mut self, delta: Delta<'_>, said: &mut Vec<ChatEvent>) {
-        match delta.kind.as_ref() {
-            "text_delta" => self.text(delta.text.into_owned(), said),
-            "thinking_delta" => self.thought(delta.thinking.into_owned(), said),
-            "input_json_delta" => self.arguments(&delta.partial_json, said),
+        match delta.kind.as_str() {
+            "text_delta" => self.text(delta.text.as_str(), said),
+            "thinking_delta" => self.thought(delta.thinking.as_str(), said),
+            "input_json_delta" => self.arguments(delta.partial_json.as_str(), said),
             // A signature proves what was thought to Anthropic alone.
             _ => {}
         }
     }
 
-    fn text(&mut self, text: String, said: &mut Vec<ChatEvent>) {
+    fn text(&mut self, text: &str, said: &mut Vec<ChatEvent>) {
         if !text.is_empty() {
             self.texts += 1;
-            said.push(ChatEvent::Text(text));
+            said.push(ChatEvent::Text(text.to_owned()));
         }
     }
 
-    fn thought(&mut self, thought: String, said: &mut Vec<ChatEvent>) {
+    fn thought(&mut self, thought: &str, said: &mut Vec<ChatEvent>) {
         if !thought.is_empty() {
             self.thoughts += 1;
-            said.push(ChatEvent::Reasoning(thought));
+            said.push(ChatEvent::Reasoning(thought.to_owned()));
         }
     }
 
@@ -139,11 +141,11 @@ impl AnthropicReader {
     }
 
     fn finished(&mut self, event: &Event<'_>) {
-        if let Some(usage) = event.usage {
-            self.is_counted |= usage.output_tokens.is_some();
+        if let Some(usage) = event.usage.0 {
+            self.is_counted |= usage.output_tokens.0.is_some();
             self.usage.update(usage);
         }
-        let reason = event.delta.as_ref().map_or("", |delta| delta.stop_reason.as_ref());
+        let reason = event.delta.0.as_ref().map_or("", |delta| delta.stop_reason.as_str());
         self.ending.finish = match reason {
             "" => self.ending.finish,
             "max_tokens" | "model_context_window_exceeded" => Some(FinishReason::Length),
@@ -163,14 +165,14 @@ impl AnthropicReader {
     }
 
     fn usage(&self) -> Usage {
-        let of = |count: Option<u32>| count.unwrap_or_default();
+        let of = |count: Count| count.0.unwrap_or_default();
         let usage = &self.usage;
         let cached_tokens = of(usage.cache_read_input_tokens);
         let prompt_tokens = of(usage.input_tokens)
             .saturating_add(cached_tokens)
             .saturating_add(of(usage.cache_creation_input_tokens));
-        let counted = usage.output_tokens.filter(|_| self.is_counted);
-        let thought = usage.output_tokens_details.and_then(|details| details.thinking_tokens);
+        let counted = usage.output_tokens.0.filter(|_| self.is_counted);
+        let thought = usage.output_tokens_details.0.and_then(|details| details.thinking_tokens.0);
         Usage {
             prompt_tokens,
             cached_tokens,

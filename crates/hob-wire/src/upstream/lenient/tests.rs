@@ -6,24 +6,19 @@ use serde::Deserialize;
 use super::*;
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct Any<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     text: Text<'a>,
-    #[serde(borrow, default, deserialize_with = "parts")]
+    #[serde(borrow, deserialize_with = "parts")]
     parts: Text<'a>,
-    #[serde(borrow, default, deserialize_with = "written")]
+    #[serde(borrow, deserialize_with = "written")]
     written: Text<'a>,
-    #[serde(default)]
     count: Count,
-    #[serde(default)]
     amount: Amount,
-    #[serde(default)]
     flag: Flag,
-    #[serde(default)]
     maybe: Maybe<Inner>,
-    #[serde(default)]
     objects: Objects<Inner>,
-    #[serde(default)]
     first: First<Inner>,
 }
 
