@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::WireError;
 use crate::chat::{AnswerFields, ChatDelivery, SamplingFields, output};
 use crate::fields::{Fields, TokenLists};
-use crate::request_value::{Either, count_within, kind_of};
+use crate::request_value::{Either, count_within, each, kind_of};
 
 pub(crate) use text_completion::TextCompletion;
 pub use text_completion::{CompletionAnswer, CompletionChunks};
@@ -194,34 +194,30 @@ pub(crate) fn texts_or_tokens(
         Some(Either::First(text)) => return Ok(vec![TextOrTokens::Text(text)]),
         Some(Either::Second(values)) => values,
     };
-    if values.first().is_some_and(Value::is_number) {
-        return Ok(vec![TextOrTokens::Tokens(token_ids(field, &values)?)]);
-    }
-    let reason = match values.len() {
-        0 => "is empty".to_owned(),
-        count if count > count_max => format!("has {count} elements and the limit is {count_max}"),
-        _ => {
-            let read = |(index, value)| element(&format!("{field}[{index}]"), value);
-            return values.into_iter().enumerate().map(read).collect();
+    match values.first() {
+        None => Err(WireError::invalid(field, "is empty")),
+        Some(Value::Number(_)) => {
+            let tokens = token_ids(&values).map_err(|error| error.within(field))?;
+            Ok(vec![TextOrTokens::Tokens(tokens)])
         }
-    };
-    Err(WireError::invalid(field, reason))
+        Some(_) => each(field, values, ("elements", count_max), element),
+    }
 }
 
-fn element(field: &str, value: Value) -> Result<TextOrTokens, WireError> {
+fn element(value: Value) -> Result<TextOrTokens, WireError> {
     match value {
         Value::String(text) => Ok(TextOrTokens::Text(text)),
-        Value::Array(values) => Ok(TextOrTokens::Tokens(token_ids(field, &values)?)),
+        Value::Array(values) => Ok(TextOrTokens::Tokens(token_ids(&values)?)),
         other => Err(WireError::WrongType {
-            field: field.to_owned(),
+            field: String::new(),
             wanted: "a string or a list of token ids".to_owned(),
             got: kind_of(&other),
         }),
     }
 }
 
-fn token_ids(field: &str, values: &[Value]) -> Result<Vec<u32>, WireError> {
+fn token_ids(values: &[Value]) -> Result<Vec<u32>, WireError> {
     let token = |value: &Value| value.as_u64().and_then(|token| u32::try_from(token).ok());
     let tokens: Option<Vec<u32>> = values.iter().map(token).collect();
-    tokens.ok_or_else(|| WireError::invalid(field, "has an element that is not a token id"))
+    tokens.ok_or_else(|| WireError::invalid("", "has an element that is not a token id"))
 }

@@ -374,6 +374,35 @@ where
     }
 }
 
+/// Reads the elements of the list `field`. `most` says what they are, and how many there may be.
+///
+/// # Errors
+/// There are too many, or one is wrong: the error names its place.
+pub(crate) fn each<S, T>(
+    field: &str,
+    sent: Vec<S>,
+    most: (&str, usize),
+    mut read: impl FnMut(S) -> Result<T, WireError>,
+) -> Result<Vec<T>, WireError> {
+    check_count(field, sent.len(), most)?;
+    let read = |(index, element)| {
+        read(element).map_err(|error| error.within(&format!("{field}[{index}]")))
+    };
+    sent.into_iter().enumerate().map(read).collect()
+}
+
+pub(crate) fn check_count(
+    field: &str,
+    count: usize,
+    (elements, count_max): (&str, usize),
+) -> Result<(), WireError> {
+    if count <= count_max {
+        return Ok(());
+    }
+    let reason = format!("has {count} {elements} and the limit is {count_max}");
+    Err(WireError::invalid(field, reason))
+}
+
 /// A number of the range, in whole units.
 pub(crate) fn number_within<'de, D: Deserializer<'de>, const LOW: i32, const HIGH: i32>(
     value: D,

@@ -23,7 +23,7 @@ use crate::chat::{
 };
 use crate::fields::Fields;
 use crate::keep_alive::{KeepAliveField, keep_alive};
-use crate::request_value::{Either, JsonKind, Name, RequestValue, count_within, tokens};
+use crate::request_value::{Either, JsonKind, Name, RequestValue, count_within, each, tokens};
 
 pub(crate) use conversation::{
     ConversationFields, ConversationItemFields, DeletedObject, ItemListFields, ResponseItemList,
@@ -327,24 +327,16 @@ impl ResponseSettings {
 
 /// A text is a message of the user.
 fn entries(sent: Option<Either<String, Vec<InputItem>>>) -> Result<Vec<InputEntry>, WireError> {
-    const FIELD: &str = "input";
     match sent {
         None => Ok(Vec::new()),
         Some(Either::First(text)) => Ok(vec![InputEntry::Item(ResponseItem::user(text))]),
-        Some(Either::Second(items)) => read_items(FIELD, items),
+        Some(Either::Second(items)) => read_items("input", items),
     }
 }
 
 /// Items of the list `field`.
 fn read_items(field: &str, items: Vec<InputItem>) -> Result<Vec<InputEntry>, WireError> {
-    if items.len() > MESSAGES_MAX {
-        let reason = format!("has {} items and the limit is {MESSAGES_MAX}", items.len());
-        return Err(WireError::invalid(field, reason));
-    }
-    let read = |(index, item): (usize, InputItem)| {
-        item.entry().map_err(|error| error.within(&format!("{field}[{index}]")))
-    };
-    items.into_iter().enumerate().map(read).collect()
+    each(field, items, ("items", MESSAGES_MAX), InputItem::entry)
 }
 
 fn items_of(entries: &[InputEntry]) -> impl Iterator<Item = &ResponseItem> {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::WireError;
-use crate::request_value::{Either, JsonKind, Name};
+use crate::request_value::{Either, JsonKind, Name, each};
 
 pub(crate) const MESSAGES_MAX: usize = 10_000;
 
@@ -111,20 +111,12 @@ impl FunctionCall {
 }
 
 pub(super) fn messages(sent: Vec<ChatMessage>) -> Result<Vec<Message>, WireError> {
-    let reason = match sent.len() {
-        0 => "is empty".to_owned(),
-        count if count > MESSAGES_MAX => {
-            format!("has {count} messages and the limit is {MESSAGES_MAX}")
-        }
-        _ => {
-            let mut calls = Calls::default();
-            let read = |(index, message)| {
-                calls.message(message).map_err(|error| error.within(&format!("messages[{index}]")))
-            };
-            return sent.into_iter().enumerate().map(read).collect();
-        }
-    };
-    Err(WireError::invalid("messages", reason))
+    const FIELD: &str = "messages";
+    if sent.is_empty() {
+        return Err(WireError::invalid(FIELD, "is empty"));
+    }
+    let mut calls = Calls::default();
+    each(FIELD, sent, ("messages", MESSAGES_MAX), |message| calls.message(message))
 }
 
 /// Numbers calls without an id, and remembers the last call for an answer that names none.
@@ -160,18 +152,11 @@ impl Calls {
         sent: Option<Vec<MessageCall>>,
         function: Option<FunctionCall>,
     ) -> Result<Vec<ToolCall>, WireError> {
-        const FIELD: &str = "tool_calls";
-        let sent = sent.unwrap_or_default();
-        if sent.len() > CALLS_MAX {
-            let reason = format!("has {} calls and the limit is {CALLS_MAX}", sent.len());
-            return Err(WireError::invalid(FIELD, reason));
-        }
-        let call = |(index, MessageCall { id, function, .. })| {
-            let call = self.call(id, function);
-            call.map_err(|error| error.within(&format!("{FIELD}[{index}].function")))
+        let call = |MessageCall { id, function, .. }| {
+            self.call(id, function).map_err(|error| error.within("function"))
         };
-        let mut calls: Vec<ToolCall> =
-            sent.into_iter().enumerate().map(call).collect::<Result<_, _>>()?;
+        let sent = sent.unwrap_or_default();
+        let mut calls = each("tool_calls", sent, ("calls", CALLS_MAX), call)?;
         if let Some(function) = function {
             let call = self.call(None, function);
             calls.push(call.map_err(|error| error.within("function_call"))?);

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::WireError;
-use crate::request_value::{Either, number_within, out_of_range};
+use crate::request_value::{Either, check_count, number_within, out_of_range};
 
 /// Texts that may end an answer, each of so many bytes.
 const STOPS_MAX: usize = 16;
@@ -85,15 +85,13 @@ impl SamplingFields {
             Some(Either::First(stop)) => vec![stop],
             Some(Either::Second(stops)) => stops,
         };
+        check_count("stop", stops.len(), ("texts", STOPS_MAX))?;
         let longest = stops.iter().map(String::len).max().unwrap_or(0);
-        let reason = if stops.len() > STOPS_MAX {
-            format!("has {} texts and the limit is {STOPS_MAX}", stops.len())
-        } else if longest > STOP_BYTES_MAX {
-            format!("has a text of {longest} bytes and the limit is {STOP_BYTES_MAX}")
-        } else {
-            return Ok(stops.into_iter().filter(|stop| !stop.is_empty()).collect());
-        };
-        Err(WireError::invalid("stop", reason))
+        if longest > STOP_BYTES_MAX {
+            let reason = format!("has a text of {longest} bytes and the limit is {STOP_BYTES_MAX}");
+            return Err(WireError::invalid("stop", reason));
+        }
+        Ok(stops.into_iter().filter(|stop| !stop.is_empty()).collect())
     }
 }
 
@@ -103,10 +101,7 @@ fn logit_bias(
     ignored: &mut Vec<String>,
 ) -> Result<Vec<(u32, f32)>, WireError> {
     const FIELD: &str = "logit_bias";
-    if biases.len() > BIASES_MAX {
-        let reason = format!("has {} tokens and the limit is {BIASES_MAX}", biases.len());
-        return Err(WireError::invalid(FIELD, reason));
-    }
+    check_count(FIELD, biases.len(), ("tokens", BIASES_MAX))?;
     let mut known = Vec::new();
     for (key, bias) in biases {
         if bias.abs() > BIAS_MAX {

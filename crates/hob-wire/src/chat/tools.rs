@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::CallShape;
 use super::messages::FunctionType;
 use crate::WireError;
-use crate::request_value::{Either, JsonKind, Name};
+use crate::request_value::{Either, JsonKind, Name, each};
 
 const TOOLS_MAX: usize = 128;
 
@@ -120,8 +120,8 @@ pub(crate) struct Offer {
 }
 
 pub(crate) fn tools(sent: ToolFields, ignored: &mut Vec<String>) -> Result<Offer, WireError> {
-    let read = |index: usize, ToolField { function, .. }: ToolField| {
-        tool(function).map_err(|error| error.within(&format!("tools[{index}].function")))
+    let read = |ToolField { function, .. }| {
+        tool(function).map_err(|error: WireError| error.within("function"))
     };
     let (offer, choice) = match list("tools", sent.tools, read)? {
         Some(tools) => {
@@ -130,18 +130,11 @@ pub(crate) fn tools(sent: ToolFields, ignored: &mut Vec<String>) -> Result<Offer
             let parallel = sent.parallel_tool_calls.unwrap_or(true);
             (Offer::new(tools, parallel, CallShape::ToolCalls), sent.tool_choice)
         }
-        None => {
-            let read = |index: usize, function: FunctionField| {
-                tool(function).map_err(|error| error.within(&format!("functions[{index}]")))
-            };
-            // Functions answer one call at a time.
-            match list("functions", sent.functions, read)? {
-                Some(tools) => {
-                    (Offer::new(tools, false, CallShape::FunctionCall), sent.function_call)
-                }
-                None => (Offer::new(Vec::new(), false, CallShape::ToolCalls), sent.tool_choice),
-            }
-        }
+        // Functions answer one call at a time.
+        None => match list("functions", sent.functions, tool)? {
+            Some(tools) => (Offer::new(tools, false, CallShape::FunctionCall), sent.function_call),
+            None => (Offer::new(Vec::new(), false, CallShape::ToolCalls), sent.tool_choice),
+        },
     };
     offer.choose(choice)?.checked()
 }
@@ -151,10 +144,7 @@ pub(crate) fn flat_tools(
     sent: Vec<FunctionField>,
     choice: Option<Choice>,
 ) -> Result<(Vec<Tool>, ToolChoice), WireError> {
-    let read = |index: usize, function: FunctionField| {
-        tool(function).map_err(|error| error.within(&format!("tools[{index}]")))
-    };
-    let tools = list("tools", Some(sent), read)?.unwrap_or_default();
+    let tools = list("tools", Some(sent), tool)?.unwrap_or_default();
     let offer = Offer::new(tools, true, CallShape::ToolCalls).choose(choice)?.checked()?;
     Ok((offer.tools, offer.choice))
 }
@@ -163,15 +153,9 @@ pub(crate) fn flat_tools(
 fn list<T>(
     field: &str,
     sent: Option<Vec<T>>,
-    read: impl Fn(usize, T) -> Result<Tool, WireError>,
+    read: impl FnMut(T) -> Result<Tool, WireError>,
 ) -> Result<Option<Vec<Tool>>, WireError> {
-    let sent = sent.unwrap_or_default();
-    if sent.len() > TOOLS_MAX {
-        let reason = format!("has {} tools and the limit is {TOOLS_MAX}", sent.len());
-        return Err(WireError::invalid(field, reason));
-    }
-    let read = |(index, tool)| read(index, tool);
-    let tools: Vec<Tool> = sent.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
+    let tools = each(field, sent.unwrap_or_default(), ("tools", TOOLS_MAX), read)?;
     Ok((!tools.is_empty()).then_some(tools))
 }
 

@@ -4,6 +4,7 @@
 use hob_core::chat::Image;
 
 use crate::WireError;
+use crate::request_value::each;
 
 const FIELD: &str = "images";
 
@@ -19,19 +20,11 @@ const KINDS: [(&str, &str); 4] =
 /// # Errors
 /// One is not a picture, although its sender believes that the model will see it.
 pub(super) fn images(sent: Option<Vec<String>>, at: usize) -> Result<Vec<Image>, WireError> {
-    let sent = sent.unwrap_or_default();
-    if sent.len() > IMAGES_MAX {
-        let reason = format!("has {} pictures and the limit is {IMAGES_MAX}", sent.len());
-        return Err(WireError::invalid(FIELD, reason));
-    }
-    let read = |(index, text)| {
-        let url = address(text).ok_or_else(|| {
-            let reason = "must be a picture in base64, and is another text";
-            WireError::invalid(&format!("{FIELD}[{index}]"), reason)
-        })?;
+    each(FIELD, sent.unwrap_or_default(), ("pictures", IMAGES_MAX), |text| {
+        let reason = "must be a picture in base64, and is another text";
+        let url = address(text).ok_or_else(|| WireError::invalid("", reason))?;
         Ok(Image { at, url, detail: None })
-    };
-    sent.into_iter().enumerate().map(read).collect()
+    })
 }
 
 /// # Errors

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::images::images;
 use crate::WireError;
 use crate::chat::{CALLS_MAX, FunctionCall, MESSAGES_MAX};
-use crate::request_value::Name;
+use crate::request_value::{Name, each};
 
 /// A message of Ollama's `/api/chat`.
 #[derive(Deserialize, JsonSchema)]
@@ -52,25 +52,10 @@ pub(super) fn messages(
     sent: Option<Vec<OllamaMessage>>,
 ) -> Result<Option<Vec<Message>>, WireError> {
     let mut calls = Calls::default();
-    let messages = each("messages", sent, MESSAGES_MAX, |sent| message(sent, &mut calls))?;
+    let most = ("elements", MESSAGES_MAX);
+    let read = |sent| message(sent, &mut calls);
+    let messages = each("messages", sent.unwrap_or_default(), most, read)?;
     Ok((!messages.is_empty()).then_some(messages))
-}
-
-fn each<S, T>(
-    field: &str,
-    sent: Option<Vec<S>>,
-    count_max: usize,
-    mut read: impl FnMut(S) -> Result<T, WireError>,
-) -> Result<Vec<T>, WireError> {
-    let sent = sent.unwrap_or_default();
-    if sent.len() > count_max {
-        let reason = format!("has {} elements and the limit is {count_max}", sent.len());
-        return Err(WireError::invalid(field, reason));
-    }
-    let read = |(index, element)| {
-        read(element).map_err(|error| error.within(&format!("{field}[{index}]")))
-    };
-    sent.into_iter().enumerate().map(read).collect()
 }
 
 /// Thinking of earlier turns is no part of the next one, and the other fields say nothing to a model.
@@ -85,8 +70,9 @@ fn message(sent: OllamaMessage, calls: &mut Calls) -> Result<Message, WireError>
     message.images = images(sent.images, message.text.len())?;
     match role {
         Role::Assistant => {
-            message.tool_calls =
-                each("tool_calls", sent.tool_calls, CALLS_MAX, |call| calls.call(call))?;
+            let sent = sent.tool_calls.unwrap_or_default();
+            let most = ("elements", CALLS_MAX);
+            message.tool_calls = each("tool_calls", sent, most, |call| calls.call(call))?;
         }
         Role::Tool => {
             message.name = sent.tool_name.map(|name| name.0);

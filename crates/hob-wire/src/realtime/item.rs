@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::RealtimeDialect;
 use crate::WireError;
-use crate::request_value::{JsonKind, Name};
+use crate::request_value::{JsonKind, Name, each};
 
 /// Parts of one message.
 const PARTS_MAX: usize = 128;
@@ -113,14 +113,7 @@ fn message(role: Option<ItemRole>, sent: Vec<SentPart>) -> Result<ItemBody, Wire
         ItemRole::User => Role::User,
         ItemRole::Assistant => Role::Assistant,
     };
-    if sent.len() > PARTS_MAX {
-        let reason = format!("has {} parts and the limit is {PARTS_MAX}", sent.len());
-        return Err(WireError::invalid("content", reason));
-    }
-    let part = |(index, part): (usize, SentPart)| {
-        part.content(role).map_err(|error| error.within(&format!("content[{index}]")))
-    };
-    let content = sent.into_iter().enumerate().map(part).collect::<Result<_, _>>()?;
+    let content = each("content", sent, ("parts", PARTS_MAX), |part| part.content(role))?;
     Ok(ItemBody::Message { role, content })
 }
 

@@ -17,7 +17,7 @@ use super::session::{
 };
 use super::tools::{RealtimeChoice, RealtimeTool, TokenLimit, offer, tools_of};
 use crate::WireError;
-use crate::request_value::{Either, JsonKind, Name, RequestValue};
+use crate::request_value::{Either, JsonKind, Name, RequestValue, check_count, each};
 
 /// Items of a response's own input.
 const INPUT_MAX: usize = 1_000;
@@ -92,28 +92,18 @@ impl SentResponse {
 }
 
 fn input(sent: Vec<Value>) -> Result<Vec<ResponseInput>, WireError> {
-    if sent.len() > INPUT_MAX {
-        let reason = format!("has {} items and the limit is {INPUT_MAX}", sent.len());
-        return Err(WireError::invalid("input", reason));
-    }
-    let one = |(index, value): (usize, Value)| {
-        let item = if value["type"] == "item_reference" {
-            let reference = ItemReference::deserialize(RequestValue(value));
-            reference.map(|reference| ResponseInput::Reference(reference.id.0))
-        } else {
-            let item = SentItem::deserialize(RequestValue(value)).and_then(SentItem::item);
-            item.map(ResponseInput::Item)
-        };
-        item.map_err(|error| error.within(&format!("input[{index}]")))
-    };
-    sent.into_iter().enumerate().map(one).collect()
+    each("input", sent, ("items", INPUT_MAX), |value| {
+        if value["type"] == "item_reference" {
+            let reference = ItemReference::deserialize(RequestValue(value))?;
+            return Ok(ResponseInput::Reference(reference.id.0));
+        }
+        let item = SentItem::deserialize(RequestValue(value)).and_then(SentItem::item);
+        item.map(ResponseInput::Item)
+    })
 }
 
 fn metadata(sent: Map<String, Value>) -> Result<Vec<(String, String)>, WireError> {
-    if sent.len() > METADATA_MAX {
-        let reason = format!("has {} names and the limit is {METADATA_MAX}", sent.len());
-        return Err(WireError::invalid("metadata", reason));
-    }
+    check_count("metadata", sent.len(), ("names", METADATA_MAX))?;
     let one = |(name, value): (String, Value)| {
         let text = Option::<String>::deserialize(RequestValue(value));
         let text = text.map_err(|error| error.within(&name).within("metadata"))?;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::WireError;
 use crate::chat::{CALLS_MAX, ChosenToken, arguments, chosen};
 use crate::error::json;
-use crate::request_value::{Either, Name};
+use crate::request_value::{Either, Name, each};
 
 const KINDS: [&str; 5] =
     ["message", "function_call", "function_call_output", "reasoning", "item_reference"];
@@ -202,14 +202,7 @@ fn message(
 }
 
 fn parts(field: &str, sent: Vec<InputPart>) -> Result<Vec<ResponsePart>, WireError> {
-    if sent.len() > PARTS_MAX {
-        let reason = format!("has {} parts and the limit is {PARTS_MAX}", sent.len());
-        return Err(WireError::invalid(field, reason));
-    }
-    let part = |(index, part): (usize, InputPart)| {
-        part.part().map_err(|error| error.within(&format!("{field}[{index}]")))
-    };
-    sent.into_iter().enumerate().map(part).collect()
+    each(field, sent, ("parts", PARTS_MAX), InputPart::part)
 }
 
 impl InputPart {
