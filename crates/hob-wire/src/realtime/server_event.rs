@@ -264,10 +264,21 @@ impl RealtimeWriter {
     /// The event of sound in the response's encoding.
     pub fn sound(&mut self, at: ContentRef, bytes: &[u8]) -> String {
         let event = DeltaEvent { at: at.into(), delta: STANDARD.encode(bytes) };
-        self.write(match self.dialect {
-            RealtimeDialect::Ga => ServerEventBody::AudioDelta(event),
-            RealtimeDialect::Beta => ServerEventBody::BetaAudioDelta(event),
-        })
+        let body = self.either(ServerEventBody::AudioDelta, ServerEventBody::BetaAudioDelta, event);
+        self.write(body)
+    }
+
+    /// The event under its name in the client's dialect.
+    fn either<E>(
+        &self,
+        ga: fn(E) -> ServerEventBody,
+        beta: fn(E) -> ServerEventBody,
+        event: E,
+    ) -> ServerEventBody {
+        match self.dialect {
+            RealtimeDialect::Ga => ga(event),
+            RealtimeDialect::Beta => beta(event),
+        }
     }
 
     fn write(&mut self, body: ServerEventBody) -> String {
@@ -278,7 +289,6 @@ impl RealtimeWriter {
     }
 
     fn body(&self, event: RealtimeEvent) -> Option<ServerEventBody> {
-        use RealtimeDialect::{Beta, Ga};
         use ServerEventBody as Body;
         let dialect = self.dialect;
         let session = |settings: &_| SessionEvent {
@@ -306,15 +316,12 @@ impl RealtimeWriter {
             RealtimeEvent::ItemAdded { item, previous_item_id } => {
                 let event = ItemEvent { item: shown(item), previous_item_id };
                 // Clients that know both would add the item twice.
-                match dialect {
-                    Ga => Body::ItemAdded(event),
-                    Beta => Body::ItemCreated(event),
-                }
+                self.either(Body::ItemAdded, Body::ItemCreated, event)
             }
-            RealtimeEvent::ItemDone { item, previous_item_id } => match dialect {
-                Ga => Body::ItemDone(ItemEvent { item: shown(item), previous_item_id }),
-                Beta => return None,
-            },
+            RealtimeEvent::ItemDone { .. } if dialect == RealtimeDialect::Beta => return None,
+            RealtimeEvent::ItemDone { item, previous_item_id } => {
+                Body::ItemDone(ItemEvent { item: shown(item), previous_item_id })
+            }
             RealtimeEvent::ItemRetrieved { item } => Body::ItemRetrieved { item: shown(item) },
             RealtimeEvent::ItemTruncated { item_id, content_index, audio_end_ms } => {
                 Body::ItemTruncated { item_id, content_index, audio_end_ms }
@@ -347,16 +354,14 @@ impl RealtimeWriter {
 
     /// Events of a response's output.
     fn output(&self, event: RealtimeEvent) -> Option<ServerEventBody> {
-        use RealtimeDialect::{Beta, Ga};
         use ServerEventBody as Body;
-        let dialect = self.dialect;
         Some(match event {
             RealtimeEvent::OutputItemAdded { response_id, output_index, item } => {
-                let item = ShownItem::of(item, dialect);
+                let item = ShownItem::of(item, self.dialect);
                 Body::OutputItemAdded(OutputItemEvent { response_id, output_index, item })
             }
             RealtimeEvent::OutputItemDone { response_id, output_index, item } => {
-                let item = ShownItem::of(item, dialect);
+                let item = ShownItem::of(item, self.dialect);
                 Body::OutputItemDone(OutputItemEvent { response_id, output_index, item })
             }
             RealtimeEvent::PartAdded { at, part } => {
@@ -367,36 +372,23 @@ impl RealtimeWriter {
             }
             RealtimeEvent::TextDelta { at, delta } => {
                 let event = DeltaEvent { at: at.into(), delta };
-                match dialect {
-                    Ga => Body::TextDelta(event),
-                    Beta => Body::BetaTextDelta(event),
-                }
+                self.either(Body::TextDelta, Body::BetaTextDelta, event)
             }
             RealtimeEvent::TextDone { at, text } => {
                 let event = TextDoneEvent { at: at.into(), text };
-                match dialect {
-                    Ga => Body::TextDone(event),
-                    Beta => Body::BetaTextDone(event),
-                }
+                self.either(Body::TextDone, Body::BetaTextDone, event)
             }
             RealtimeEvent::SpokenTextDelta { at, delta } => {
                 let event = DeltaEvent { at: at.into(), delta };
-                match dialect {
-                    Ga => Body::SpokenTextDelta(event),
-                    Beta => Body::BetaSpokenTextDelta(event),
-                }
+                self.either(Body::SpokenTextDelta, Body::BetaSpokenTextDelta, event)
             }
             RealtimeEvent::SpokenTextDone { at, transcript } => {
                 let event = SpokenTextDoneEvent { at: at.into(), transcript };
-                match dialect {
-                    Ga => Body::SpokenTextDone(event),
-                    Beta => Body::BetaSpokenTextDone(event),
-                }
+                self.either(Body::SpokenTextDone, Body::BetaSpokenTextDone, event)
             }
-            RealtimeEvent::AudioDone { at } => match dialect {
-                Ga => Body::AudioDone(at.into()),
-                Beta => Body::BetaAudioDone(at.into()),
-            },
+            RealtimeEvent::AudioDone { at } => {
+                self.either(Body::AudioDone, Body::BetaAudioDone, at.into())
+            }
             RealtimeEvent::ArgumentsDelta { at, call_id, delta } => Body::ArgumentsDelta {
                 response_id: at.response_id,
                 item_id: at.item_id,
