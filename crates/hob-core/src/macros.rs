@@ -1,5 +1,5 @@
-//! Defines an enum and the text of each variant in one table.
-//! A list of all variants and a table of their texts cannot differ then.
+//! An enum and the text of each variant in one table, so that a list of all variants and a table of their texts cannot
+//! differ. And what a struct shows of itself in a log.
 
 /// An enum with `ALL`, its variants in this order, and the named method, which returns a variant's text.
 #[macro_export]
@@ -24,8 +24,35 @@ macro_rules! enum_table {
     };
 }
 
+/// `Debug` for a struct, with these of its fields: texts and secrets do not belong in logs. `field.len()` shows its size.
+#[macro_export]
+macro_rules! debug_fields {
+    ($name:ident: $($field:ident $(.$size:ident())?),+) => {
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($name))
+                    $(.field(stringify!($field), &self.$field$(.$size())?))+
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+}
+
 #[cfg(test)]
 mod tests {
+    struct Letter {
+        sender: &'static str,
+        text: &'static str,
+    }
+
+    debug_fields!(Letter: sender, text.len());
+
+    #[test]
+    fn a_text_is_shown_as_its_size() {
+        let letter = Letter { sender: "me", text: "secret" };
+        assert_eq!(format!("{letter:?}"), r#"Letter { sender: "me", text: 6, .. }"#);
+    }
+
     enum_table! {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         enum Season: name {

@@ -1,7 +1,6 @@
 //! The words of a spoken text with their times, which travel with the sound.
 //! They wait here until the sound that follows them is encoded.
 
-use std::fmt;
 use std::mem::take;
 
 use hob_core::{PhonemeTiming, WordTiming};
@@ -15,12 +14,7 @@ pub(crate) struct Captions {
     waiting: Vec<CaptionWord>,
 }
 
-impl fmt::Debug for Captions {
-    /// Says how many words, never which: texts do not belong in logs.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Captions").field("waiting", &self.waiting.len()).finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(Captions: waiting.len());
 
 impl Captions {
     pub(crate) fn of(text: String, has_phonemes: bool) -> Captions {

@@ -9,7 +9,6 @@ mod refusal;
 mod window;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -56,11 +55,7 @@ impl KeyOptions {
     }
 }
 
-impl fmt::Debug for KeyOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeyOptions").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(KeyOptions: name);
 
 /// Two keys that cannot be distinguished, or a key that is no secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

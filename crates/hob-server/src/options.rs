@@ -93,15 +93,7 @@ pub struct ServerOptions {
     pub drain_time_max: Duration,
 }
 
-impl std::fmt::Debug for ServerOptions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServerOptions")
-            .field("default_speech", &self.default_speech)
-            .field("default_chat", &self.default_chat)
-            .field("default_transcript", &self.default_transcript)
-            .finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(ServerOptions: default_speech, default_chat, default_transcript);
 
 impl Default for ServerOptions {
     fn default() -> ServerOptions {

@@ -1,8 +1,6 @@
 //! What answers of OpenAI's chat and completions routes have in common.
 //! The server writes either kind without knowing which it has.
 
-use std::fmt;
-
 use hob_core::ChatEvent;
 
 /// What every piece of an answer repeats.
@@ -17,14 +15,7 @@ pub struct AnswerHead {
     pub fingerprint: &'static str,
 }
 
-impl fmt::Debug for AnswerHead {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AnswerHead")
-            .field("id", &self.id)
-            .field("model", &self.model)
-            .finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(AnswerHead: id, model);
 
 /// An answer that is collected before it is sent.
 pub trait CollectedAnswer {
@@ -44,14 +35,4 @@ pub trait AnswerChunks {
 
     /// After the last event of an answer that is complete.
     fn end(&mut self) -> String;
-}
-
-/// Shows the size of an answer and never its text: texts do not belong in logs.
-pub(crate) fn debug_size(
-    f: &mut fmt::Formatter<'_>,
-    name: &str,
-    head: &AnswerHead,
-    choices: usize,
-) -> fmt::Result {
-    f.debug_struct(name).field("head", head).field("choices", &choices).finish_non_exhaustive()
 }

@@ -7,7 +7,6 @@ mod lookup;
 mod response_object;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use hob_core::chat::{Conversation, OutputFormat, Prompt, Tool, ToolChoice};
 use hob_core::{ChatRequest, KeepAlive};
@@ -80,11 +79,7 @@ pub enum ResponseSource {
     Conversation(String),
 }
 
-impl fmt::Debug for WireResponse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WireResponse").field("model", &self.model).finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(WireResponse: model);
 
 /// The fields of `POST /v1/responses` that no other route shares.
 #[derive(Deserialize, JsonSchema)]
@@ -189,11 +184,7 @@ struct ShownReasoning {
     summary: Option<()>,
 }
 
-impl fmt::Debug for ResponseSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponseSettings").field("store", &self.store).finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(ResponseSettings: store);
 
 /// # Errors
 /// [`WireError`], naming the field and what it takes.

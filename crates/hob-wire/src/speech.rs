@@ -1,8 +1,6 @@
 //! `POST /v1/audio/speech`: from a body to a request whose fields have their types.
 //! Unknown fields are tolerated and named; a field of the wrong type is an error that names it.
 
-use std::fmt;
-
 use hob_core::Speed;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -43,18 +41,7 @@ pub struct WireSpeech {
     pub ignored: Vec<String>,
 }
 
-impl fmt::Debug for WireSpeech {
-    /// Says how much text, never which: texts do not belong in logs.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WireSpeech")
-            .field("model", &self.model)
-            .field("voice", &self.voice)
-            .field("format", &self.format)
-            .field("delivery", &self.delivery)
-            .field("input_bytes", &self.input.len())
-            .finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(WireSpeech: model, voice, format, delivery, input.len());
 
 /// How the sound travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! The holder of a key, and the rest of its limits: requests, concurrent answers and tokens. One lock
 //! protects all of them, so that two simultaneous requests cannot both take the last of a limit.
 
-use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -134,12 +133,7 @@ impl KeyHolder {
     }
 }
 
-/// Leaves out the digest.
-impl fmt::Debug for KeyHolder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeyHolder").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(KeyHolder: name);
 
 /// One of the holder's concurrent answers, from before the request's body is read until the answer has ended or
 /// its client has left. Dropping it frees the answer, and also the request if no model was used.

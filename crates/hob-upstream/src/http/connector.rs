@@ -1,7 +1,6 @@
 //! Opens connections: looks up the address, tries each address family, and adds TLS for `https`.
 //! The operating system decides which certificates are trusted.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,11 +34,7 @@ enum Transport {
     Tls(HttpsConnector<HttpConnector>),
 }
 
-impl fmt::Debug for Connector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connector").field("address", &self.address).finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(Connector: address);
 
 impl Connector {
     pub(super) fn new(address: &Uri, time_max: Option<Duration>) -> Result<Connector, HttpError> {

@@ -1,8 +1,6 @@
 //! The answer as server-sent `chat.completion.chunk`s, in the order in which clients rely on: the role
 //! first, then what is said, the reason for the end, what it took if that was asked for, `[DONE]`.
 
-use std::fmt;
-
 use hob_core::ChatEvent;
 use hob_core::chat::{Completion, StatusProgress, TokenLogprob};
 use schemars::JsonSchema;
@@ -30,11 +28,7 @@ pub struct ChatChunks {
     open: usize,
 }
 
-impl fmt::Debug for ChatChunks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChatChunks").field("open", &self.open).finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(ChatChunks: open);
 
 #[derive(Default)]
 struct Choice {

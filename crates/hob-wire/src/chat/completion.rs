@@ -1,8 +1,6 @@
 //! The whole answer as one `chat.completion`, folded from the events of all its choices.
 //! `content` is a string unless there are calls: Open WebUI's title jobs read it unguarded.
 
-use std::fmt;
-
 use hob_core::ChatEvent;
 use hob_core::chat::{Completion, TokenLogprob};
 use schemars::JsonSchema;
@@ -12,7 +10,7 @@ use super::CallShape;
 use super::logprobs::{ChatLogprobs, logprobs};
 use super::usage::{AnswerNote, ChatTimings, ChatUsage, Ended, OutputKinds, PromptShare};
 use crate::error::json;
-use crate::openai_answer::{AnswerHead, CollectedAnswer, debug_size};
+use crate::openai_answer::{AnswerHead, CollectedAnswer};
 
 /// An answer that is being collected.
 pub struct ChatAnswer {
@@ -22,11 +20,7 @@ pub struct ChatAnswer {
     ended: Ended,
 }
 
-impl fmt::Debug for ChatAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        debug_size(f, "ChatAnswer", &self.head, self.choices.len())
-    }
-}
+hob_core::debug_fields!(ChatAnswer: head, choices.len());
 
 #[derive(Default)]
 struct Choice {

@@ -1,8 +1,6 @@
 //! Continued texts as `text_completion`s: one object, or one object for each piece.
 //! Both have one shape, so a piece is an answer that holds little.
 
-use std::fmt;
-
 use hob_core::ChatEvent;
 use hob_core::chat::{Completion, FinishReason, TokenLogprob, TokenText};
 use schemars::JsonSchema;
@@ -11,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::chat::{ChatTimings, ChatUsage, DONE, Ended, PromptShare, UsageChunk, clamped, lossy};
 use crate::error::json;
-use crate::openai_answer::{AnswerChunks, AnswerHead, CollectedAnswer, debug_size};
+use crate::openai_answer::{AnswerChunks, AnswerHead, CollectedAnswer};
 use crate::sse::event;
 
 /// Answers that are being collected.
@@ -30,17 +28,9 @@ pub struct CompletionChunks {
     open: usize,
 }
 
-impl fmt::Debug for CompletionAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        debug_size(f, "CompletionAnswer", &self.head, self.choices.len())
-    }
-}
+hob_core::debug_fields!(CompletionAnswer: head, choices.len());
 
-impl fmt::Debug for CompletionChunks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CompletionChunks").field("open", &self.open).finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(CompletionChunks: open);
 
 #[derive(Default)]
 struct Choice {

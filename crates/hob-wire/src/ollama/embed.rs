@@ -1,7 +1,6 @@
 //! `/api/embed`, and the older `/api/embeddings` with one text and one vector.
 //! Texts only: Ollama's clients send no token ids.
 
-use std::fmt;
 use std::time::Duration;
 
 use hob_core::chat::EmbedInput;
@@ -20,23 +19,13 @@ use crate::request_value::{Either, Name};
 const INPUTS_MAX: usize = 2048;
 
 /// A parsed request. Without inputs it only loads the model, and the answer holds no vectors.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OllamaEmbed {
     /// `None`: the default chat model.
     pub model: Option<String>,
     pub request: EmbedRequest,
     /// Fields without effect, to be named in `x-hob-ignored`.
     pub ignored: Vec<String>,
-}
-
-impl fmt::Debug for OllamaEmbed {
-    /// Says how many texts, never which.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OllamaEmbed")
-            .field("model", &self.model)
-            .field("inputs", &self.request.inputs.len())
-            .finish_non_exhaustive()
-    }
 }
 
 /// The fields of `POST /api/embed` and `POST /api/embeddings`.

@@ -25,7 +25,6 @@ pub enum OllamaShape {
 }
 
 /// An answer on its way.
-#[derive(Debug)]
 pub struct OllamaAnswer {
     shape: OllamaShape,
     model: String,
@@ -34,17 +33,10 @@ pub struct OllamaAnswer {
     /// The call whose arguments are still coming.
     open: Option<Call>,
     /// For [`OllamaShape::Generate`] of a conversation: its turns, the last of which is this answer.
-    turns: Option<Turns>,
+    turns: Option<Vec<(Role, String)>>,
 }
 
-struct Turns(Vec<(Role, String)>);
-
-impl std::fmt::Debug for Turns {
-    /// How many, never what.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Turns({})", self.0.len())
-    }
-}
+hob_core::debug_fields!(OllamaAnswer: shape, model, delivery);
 
 /// The content of one line, or of the whole answer if it is not streamed.
 #[derive(Default)]
@@ -55,24 +47,11 @@ struct AnswerContent {
     logprobs: Vec<TokenLogprob>,
 }
 
-impl std::fmt::Debug for AnswerContent {
-    /// How much, never what.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "AnswerContent({} bytes, {} calls)", self.text.len(), self.calls.len())
-    }
-}
-
 struct Call {
     id: String,
     index: u32,
     name: String,
     arguments: String,
-}
-
-impl std::fmt::Debug for Call {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Call({}, {} bytes)", self.name, self.arguments.len())
-    }
 }
 
 /// A line of an answer, or a whole answer, of `POST /api/chat` and `POST /api/generate`.
@@ -168,7 +147,7 @@ impl OllamaAnswer {
     pub fn remembering(mut self, prompt: &Prompt) -> OllamaAnswer {
         if let (OllamaShape::Generate, Prompt::Chat(conversation)) = (self.shape, prompt) {
             let turns = conversation.messages.iter().map(|turn| (turn.role, turn.text.clone()));
-            self.turns = Some(Turns(turns.chain([(Role::Assistant, String::new())]).collect()));
+            self.turns = Some(turns.chain([(Role::Assistant, String::new())]).collect());
         }
         self
     }
@@ -195,8 +174,7 @@ impl OllamaAnswer {
             ChatEvent::Reasoning(piece) => self.content.thinking += &piece,
             ChatEvent::Text(piece) => {
                 self.content.text += &piece;
-                if let Some((_, answer)) = self.turns.as_mut().and_then(|turns| turns.0.last_mut())
-                {
+                if let Some((_, answer)) = self.turns.as_mut().and_then(|turns| turns.last_mut()) {
                     *answer += &piece;
                 }
             }
@@ -225,9 +203,8 @@ impl OllamaAnswer {
 
     fn line(&self, at: SystemTime, end: Option<(&'static str, Option<OllamaTimes>)>) -> String {
         let turns = self.turns.as_ref().filter(|_| end.is_some());
-        let context = turns.map(|Turns(turns)| {
-            context::of(turns.iter().map(|(role, text)| (*role, text.as_str())))
-        });
+        let context =
+            turns.map(|turns| context::of(turns.iter().map(|(role, text)| (*role, text.as_str()))));
         line(&self.model, at, self.shape, &self.content, end.map(|end| (end, context))) + "\n"
     }
 }

@@ -1,7 +1,6 @@
 //! `/api/chat` and `/api/generate`: from a body to a request for an answer, or to load or unload the model.
 //! Both stream unless `stream` is false.
 
-use std::fmt;
 use std::time::Duration;
 
 use hob_core::chat::{Conversation, Message, Prompt, Role, Thinking};
@@ -21,7 +20,7 @@ use crate::keep_alive::{KeepAliveField, keep_alive};
 use crate::request_value::Name;
 
 /// A parsed request. Its names are not yet checked against a model.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OllamaRequest {
     /// `None`: the default chat model.
     pub model: Option<String>,
@@ -33,38 +32,12 @@ pub struct OllamaRequest {
     pub ignored: Vec<String>,
 }
 
-impl fmt::Debug for OllamaRequest {
-    /// Says what kind of wish, never its text: texts do not belong in logs.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let wish = match &self.wish {
-            OllamaAction::Answer(_) => "answer",
-            OllamaAction::Load(_) => "load",
-            OllamaAction::Unload => "unload",
-        };
-        f.debug_struct("OllamaRequest")
-            .field("model", &self.model)
-            .field("wish", &wish)
-            .field("delivery", &self.delivery)
-            .finish_non_exhaustive()
-    }
-}
-
 /// A request without a prompt is about memory only.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum OllamaAction {
     Answer(Box<ChatRequest>),
     Load(Option<KeepAlive>),
     Unload,
-}
-
-impl fmt::Debug for OllamaAction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OllamaAction::Answer(_) => f.write_str("Answer(…)"),
-            OllamaAction::Load(wish) => f.debug_tuple("Load").field(wish).finish(),
-            OllamaAction::Unload => f.write_str("Unload"),
-        }
-    }
 }
 
 /// How the answer travels.

@@ -1,8 +1,6 @@
 //! Items of a conversation in the Responses API: messages, thinking, calls of functions and their results.
 //! Items of a request become items as OpenAI shows them, and these become messages for a model.
 
-use std::fmt;
-
 use hob_core::chat::{Image, Message, Role, TokenLogprob, ToolCall};
 use hob_core::{ChatEvent, JsonText};
 use schemars::JsonSchema;
@@ -138,12 +136,7 @@ fn all_chosen<S: Serializer>(tokens: &[TokenLogprob], to: S) -> Result<S::Ok, S:
     to.collect_seq(tokens.iter().map(chosen))
 }
 
-/// Texts do not belong in logs.
-impl fmt::Debug for ResponseItem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponseItem").field("id", &self.id).finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(ResponseItem: id);
 
 impl InputItem {
     /// # Errors

@@ -1,7 +1,6 @@
 //! The answer of `POST /v1/responses`: one object, and the events that build it in a stream.
 //! Every event carries a number and, where a part ends, the whole part: clients read either.
 
-use std::fmt;
 use std::mem::take;
 
 use hob_core::ChatEvent;
@@ -14,7 +13,7 @@ use super::item::{ResponseItem, ResponseItemBody, ResponsePart};
 use crate::ErrorBody;
 use crate::chat::{AnswerNote, ChosenToken, Ended, PromptShare, chosen};
 use crate::error::json;
-use crate::openai_answer::{AnswerChunks, AnswerHead, CollectedAnswer, debug_size};
+use crate::openai_answer::{AnswerChunks, AnswerHead, CollectedAnswer};
 
 /// A response that is being made.
 #[derive(Clone)]
@@ -164,11 +163,7 @@ pub(crate) struct ResponseEvent<'a> {
     arguments: Option<&'a str>,
 }
 
-impl fmt::Debug for ResponseAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        debug_size(f, "ResponseAnswer", &self.head, 1)
-    }
-}
+hob_core::debug_fields!(ResponseAnswer: head);
 
 impl ResponseAnswer {
     pub fn new(head: AnswerHead, settings: ResponseSettings) -> ResponseAnswer {

@@ -1,8 +1,6 @@
 //! A whole transcript as clients read it: JSON short and long, plain text, subtitles of two kinds.
 //! A server that gives no times still gets its text into subtitles: one line, over the whole sound.
 
-use std::fmt;
-
 use hob_core::{HeardWord, Segment, TranscriptEvent, TranscriptSummary, TranscriptTask};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -54,15 +52,7 @@ pub struct TranscriptAnswer {
     done: TranscriptSummary,
 }
 
-/// Says how much there is, never what: what people say does not belong in logs.
-impl fmt::Debug for TranscriptAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TranscriptAnswer")
-            .field("text_bytes", &self.text.len())
-            .field("segments", &self.segments.len())
-            .finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(TranscriptAnswer: text.len(), segments.len());
 
 impl TranscriptAnswer {
     pub fn add(&mut self, event: TranscriptEvent) {

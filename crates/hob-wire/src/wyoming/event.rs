@@ -182,15 +182,7 @@ impl fmt::Debug for WyomingEvent {
     }
 }
 
-/// Keeps names and terms out of logs.
-impl fmt::Debug for WyomingTranscribe {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WyomingTranscribe")
-            .field("model", &self.model)
-            .field("language", &self.language)
-            .finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(WyomingTranscribe: model, language);
 
 /// The fields of one event.
 struct Form<'a, 'b> {
