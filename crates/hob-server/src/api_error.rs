@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -503,8 +504,10 @@ fn fault_row(fault: &Fault) -> ErrorRow<'_> {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let ErrorRow { status, retry, .. } = self.row();
+        let body = self.body();
         let json = (CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let mut response = (status, [json], self.body().to_json()).into_response();
+        let mut response = (status, [json], body.to_json()).into_response();
+        response.extensions_mut().insert(body);
         let headers = response.headers_mut();
         match retry {
             Retry::Useless => {
@@ -533,6 +536,14 @@ impl IntoResponse for ApiError {
             response.headers_mut().insert(WWW_AUTHENTICATE, bearer);
         }
         response
+    }
+}
+
+/// The same response; if it is an error, with another JSON object.
+pub(crate) fn with_error_as(write: fn(&ErrorBody) -> String, mut response: Response) -> Response {
+    match response.extensions_mut().remove::<ErrorBody>() {
+        Some(error) => response.map(|_| Body::from(write(&error))),
+        None => response,
     }
 }
 

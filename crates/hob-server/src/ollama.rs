@@ -6,44 +6,20 @@ mod generate;
 mod lists;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, HeaderValue};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{from_fn, map_response};
 use axum::response::{IntoResponse, Response};
 use hob_core::Chat;
 use hob_wire::{OllamaDelivery, ollama_error, ollama_success, operations, parse_ollama_named};
 
-use crate::api_error::ApiError;
-use crate::context::RequestContext;
+use crate::api_error::{ApiError, with_error_as};
 use crate::documented_routes::DocumentedRoutes as _;
 use crate::guard::{check_key, check_key_if_sent};
 use crate::headers::{JSON, LINES, answer_headers};
 use crate::page;
 use crate::request_body::read_command;
-
-/// An error in Ollama's format: the same status and headers, another JSON object.
-pub(crate) struct OllamaError(ApiError);
-
-impl<E: Into<ApiError>> From<E> for OllamaError {
-    fn from(error: E) -> OllamaError {
-        OllamaError(error.into())
-    }
-}
-
-impl IntoResponse for OllamaError {
-    fn into_response(self) -> Response {
-        let text = error_text(&self.0);
-        let (head, _) = self.0.into_response().into_parts();
-        Response::from_parts(head, Body::from(text))
-    }
-}
-
-/// `{"error": …}`, before an answer, or at the end of an answer that broke off.
-fn error_text(refusal: &ApiError) -> String {
-    ollama_error(&refusal.body().message)
-}
 
 /// All routes below the root. Lists that Ollama serves without a key need none here either.
 pub(crate) fn routes() -> Router {
@@ -60,33 +36,22 @@ pub(crate) fn routes() -> Router {
         .at(&operations::OLLAMA_DELETE, not_offered)
         .at(&operations::OLLAMA_PUSH, not_offered)
         .at(&operations::OLLAMA_BLOB, not_offered)
-        .route_layer(from_fn(check_key_here));
+        .route_layer(from_fn(check_key));
     Router::new()
         .at(&operations::OLLAMA_TAGS, lists::tags)
-        .route_layer(from_fn(check_key_if_sent_here))
+        .route_layer(from_fn(check_key_if_sent))
         .at(&operations::HOME, home)
         .at(&operations::OLLAMA_VERSION, lists::version)
         .merge(keyed)
+        .layer(map_response(with_ollamas_errors))
 }
 
-async fn check_key_here(
-    context: RequestContext,
-    request: Request,
-    next: Next,
-) -> Result<Response, OllamaError> {
-    Ok(check_key(context, request, next).await?)
-}
-
-async fn check_key_if_sent_here(
-    context: RequestContext,
-    request: Request,
-    next: Next,
-) -> Result<Response, OllamaError> {
-    Ok(check_key_if_sent(context, request, next).await?)
+async fn with_ollamas_errors(response: Response) -> Response {
+    with_error_as(|error| ollama_error(&error.message), response)
 }
 
 /// `GET /`: the page for people, and a short text for programs that look for Ollama.
-async fn home(request: Request) -> Result<Response, OllamaError> {
+async fn home(request: Request) -> Result<Response, ApiError> {
     let accept = request.headers().get(ACCEPT).map(|value| value.as_bytes().to_ascii_lowercase());
     let accept = String::from_utf8_lossy(accept.as_deref().unwrap_or_default()).into_owned();
     let mut response = if accept.contains("text/html") {
@@ -101,7 +66,7 @@ async fn home(request: Request) -> Result<Response, OllamaError> {
 }
 
 /// `POST /api/pull`: succeeds for an installed model. hob downloads no models for clients.
-async fn pull(request: Request) -> Result<Response, OllamaError> {
+async fn pull(request: Request) -> Result<Response, ApiError> {
     let (context, named) = read_command(request, parse_ollama_named).await?;
     context.caller.check(&named.model)?;
     context.find::<Chat>(Some(&named.model))?;
@@ -111,9 +76,9 @@ async fn pull(request: Request) -> Result<Response, OllamaError> {
     })
 }
 
-async fn not_offered(request: Request) -> OllamaError {
+async fn not_offered(request: Request) -> ApiError {
     let path = request.uri().path().to_owned();
-    ApiError::NotOffered { path, instead: "install models with `hob pull`" }.into()
+    ApiError::NotOffered { path, instead: "install models with `hob pull`" }
 }
 
 fn json(body: String) -> Response {

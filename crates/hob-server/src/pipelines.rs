@@ -4,18 +4,17 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{Extension, Request};
 use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn, map_response};
 use axum::response::{IntoResponse, Response};
 use hob_wire::{
-    ErrorBody, operations, parse_pipeline_address, parse_pipeline_name, parse_valves,
-    pipeline_changed, pipeline_error, pipeline_message,
+    operations, parse_pipeline_address, parse_pipeline_name, parse_valves, pipeline_changed,
+    pipeline_error, pipeline_message,
 };
 
-use crate::api_error::ApiError;
+use crate::api_error::{ApiError, with_error_as};
 use crate::context::RequestContext;
 use crate::documented_routes::DocumentedRoutes as _;
 use crate::guard::{check_chat_key, check_key};
@@ -31,24 +30,7 @@ const TEAM_BYTES_MAX: usize = 1 << 20;
 
 type Service = Extension<Arc<dyn PipelineService>>;
 
-/// An error with `detail`: the same status and headers, another JSON object.
-struct PipelineFailure(ApiError);
-
-impl<E: Into<ApiError>> From<E> for PipelineFailure {
-    fn from(error: E) -> PipelineFailure {
-        PipelineFailure(error.into())
-    }
-}
-
-impl IntoResponse for PipelineFailure {
-    fn into_response(self) -> Response {
-        let body: ErrorBody = self.0.body();
-        let (head, _) = self.0.into_response().into_parts();
-        Response::from_parts(head, Body::from(pipeline_error(&body)))
-    }
-}
-
-type Answer = Result<Response, PipelineFailure>;
+type Answer = Result<Response, ApiError>;
 
 /// Answers at the root as a Pipelines server does, which is how clients know one. Only for an address of its own.
 pub(crate) async fn answer_root(request: Request, next: Next) -> Response {
@@ -65,7 +47,7 @@ pub(crate) fn routes(service: Option<&Arc<dyn PipelineService>>) -> Router {
         .at(&operations::PIPELINES, list)
         .at(&operations::INLET, inlet)
         .at(&operations::OUTLET, outlet)
-        .route_layer(from_fn(check_chat_key_here));
+        .route_layer(from_fn(check_chat_key));
     Router::new()
         .at(&operations::RELOAD_PIPELINES, reload)
         .at(&operations::ADD_PIPELINE, add)
@@ -74,17 +56,15 @@ pub(crate) fn routes(service: Option<&Arc<dyn PipelineService>>) -> Router {
         .at(&operations::VALVES, valves)
         .at(&operations::VALVES_SPEC, spec)
         .at(&operations::UPDATE_VALVES, update)
-        .route_layer(from_fn(check_key_here))
+        .route_layer(from_fn(check_key))
         .merge(of_chats)
         .layer(Extension(Arc::clone(service)))
+        .layer(map_response(with_detail))
 }
 
-async fn check_chat_key_here(context: RequestContext, request: Request, next: Next) -> Answer {
-    Ok(check_chat_key(context, request, next).await?)
-}
-
-async fn check_key_here(context: RequestContext, request: Request, next: Next) -> Answer {
-    Ok(check_key(context, request, next).await?)
+/// Open WebUI shows the member `detail` of an error.
+async fn with_detail(response: Response) -> Response {
+    with_error_as(pipeline_error, response)
 }
 
 /// `GET /v1/pipelines`.

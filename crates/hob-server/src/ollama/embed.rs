@@ -12,7 +12,8 @@ use hob_wire::{
     parse_ollama_embeddings,
 };
 
-use super::{OllamaError, json_with};
+use super::json_with;
+use crate::api_error::ApiError;
 use crate::chat_answer;
 use crate::headers::insert_ignored;
 use crate::in_flight::Endpoint;
@@ -21,14 +22,14 @@ use crate::request_body::{Intake, read_request};
 use crate::tracker::RequestStart;
 
 /// `POST /api/embed`.
-pub(super) async fn embed(request: Request) -> Result<Response, OllamaError> {
+pub(super) async fn embed(request: Request) -> Result<Response, ApiError> {
     let made = make(request, parse_ollama_embed).await?;
     let body = ollama_embeddings(&made.model, &made.embeddings, made.received_at.elapsed());
     Ok(json_with(made.headers, body))
 }
 
 /// `POST /api/embeddings`.
-pub(super) async fn embeddings(request: Request) -> Result<Response, OllamaError> {
+pub(super) async fn embeddings(request: Request) -> Result<Response, ApiError> {
     let made = make(request, parse_ollama_embeddings).await?;
     Ok(json_with(made.headers, ollama_embedding(&made.embeddings)))
 }
@@ -43,7 +44,7 @@ struct EmbedResult {
 async fn make(
     request: Request,
     parse: fn(&[u8]) -> Result<OllamaEmbed, WireError>,
-) -> Result<EmbedResult, OllamaError> {
+) -> Result<EmbedResult, ApiError> {
     let Intake { context, guards, body } = read_request(request, parse).await?;
     let received_at = context.received_at;
     let resolved = context.resolve::<Chat>(body.model)?;

@@ -8,11 +8,11 @@ use axum::response::{IntoResponse, Response};
 use hob_core::chat::{Effort, Prompt, Role, Thinking};
 use hob_core::{Chat, ChatCard, ChatEvent, ChatRequest};
 use hob_wire::{
-    OllamaAction, OllamaAnswer, OllamaDelivery, OllamaShape, ollama_loaded, ollama_unloaded,
-    parse_ollama_chat, parse_ollama_generate,
+    OllamaAction, OllamaAnswer, OllamaDelivery, OllamaShape, ollama_error, ollama_loaded,
+    ollama_unloaded, parse_ollama_chat, parse_ollama_generate,
 };
 
-use super::{OllamaError, error_text, json, json_with};
+use super::{json, json_with};
 use crate::api_error::ApiError;
 use crate::chat::check;
 use crate::chat_answer::ChatStart;
@@ -25,16 +25,16 @@ use crate::request_body::{Intake, read_request};
 use crate::tracker::RequestStart;
 
 /// `POST /api/chat`.
-pub(super) async fn chat(request: Request) -> Result<Response, OllamaError> {
+pub(super) async fn chat(request: Request) -> Result<Response, ApiError> {
     answer(request, OllamaShape::Chat).await
 }
 
 /// `POST /api/generate`.
-pub(super) async fn generate(request: Request) -> Result<Response, OllamaError> {
+pub(super) async fn generate(request: Request) -> Result<Response, ApiError> {
     answer(request, OllamaShape::Generate).await
 }
 
-async fn answer(request: Request, shape: OllamaShape) -> Result<Response, OllamaError> {
+async fn answer(request: Request, shape: OllamaShape) -> Result<Response, ApiError> {
     let parse = match shape {
         OllamaShape::Chat => parse_ollama_chat,
         OllamaShape::Generate => parse_ollama_generate,
@@ -81,7 +81,7 @@ async fn answer(request: Request, shape: OllamaShape) -> Result<Response, Ollama
             let body = stream_body(answer, lines, limits.keep_alive_every);
             Ok((headers, body).into_response())
         }
-        OllamaDelivery::Whole => Ok(whole(answer, lines, &body.ignored).await?),
+        OllamaDelivery::Whole => whole(answer, lines, &body.ignored).await,
     }
 }
 
@@ -152,6 +152,6 @@ impl ChatFormat for Lines {
     }
 
     fn failed(&mut self, error: &ApiError) -> String {
-        error_text(error) + "\n"
+        ollama_error(&error.body().message) + "\n"
     }
 }

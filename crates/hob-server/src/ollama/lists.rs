@@ -11,7 +11,8 @@ use hob_wire::{
     parse_ollama_named,
 };
 
-use super::{OllamaError, json};
+use super::json;
+use crate::api_error::ApiError;
 use crate::context::RequestContext;
 use crate::request_body::read_command;
 
@@ -36,7 +37,7 @@ pub(super) async fn tags(context: RequestContext) -> Response {
 }
 
 /// `POST /api/show`.
-pub(super) async fn show(request: Request) -> Result<Response, OllamaError> {
+pub(super) async fn show(request: Request) -> Result<Response, ApiError> {
     let (context, named) = read_command(request, parse_ollama_named).await?;
     context.caller.check(&named.model)?;
     let model = context.find::<Chat>(Some(&named.model))?;
