@@ -23,6 +23,8 @@ use crate::upstream_model::UpstreamModel;
 
 /// Bytes per token in most languages, for servers that do not count tokens.
 const BYTES_PER_TOKEN: usize = 4;
+/// Bytes of an answer with vectors.
+const VECTORS_BYTES_MAX: usize = 16 << 20;
 
 /// One chat model of one server.
 #[derive(Debug)]
@@ -142,8 +144,8 @@ impl UpstreamChat {
             UpstreamKind::Anthropic => return Err(self.served.incapable("embeddings")),
             _ => ("embeddings", openai_embed_request(&request, model)),
         };
-        let response = upstream.post(path, body, hops).await.map_err(failed)?;
-        let answer = crate::client::text(response).await.map_err(failed)?;
+        let mut response = upstream.post(path, body, hops).await.map_err(failed)?;
+        let answer = upstream.whole(&mut response, VECTORS_BYTES_MAX).await.map_err(failed)?;
         let made = match kind {
             UpstreamKind::Ollama => parse_ollama_vectors(answer.as_bytes(), &request),
             _ => parse_openai_vectors(answer.as_bytes(), &request),
@@ -187,20 +189,10 @@ mod tests {
 
     use super::*;
     use crate::Upstream;
-    use crate::options::{AttemptTimeouts, UpstreamOptions};
+    use crate::options::UpstreamOptions;
 
     fn chat(kind: UpstreamKind, model: &str) -> UpstreamChat {
-        let upstream = Upstream::new(UpstreamOptions {
-            name: "far".to_owned(),
-            kind,
-            url: "http://127.0.0.1:9".to_owned(),
-            key: None,
-            timeouts: AttemptTimeouts::default(),
-            slots: None,
-            queue_max: 0,
-            is_listed: false,
-            num_ctx: None,
-        });
+        let upstream = Upstream::new(UpstreamOptions::plain("far", kind, "http://127.0.0.1:9"));
         let upstream = Arc::new(upstream.expect("an address"));
         UpstreamChat::new(Arc::new(UpstreamModel::new(upstream, model)))
     }

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::{ChatEvent, ChatStream, Fault, ModelError, Trace};
 use hob_wire::{Misread, PieceKind, Pieces, UpstreamReader, UsageSource};
-use hyper::header::CONTENT_TYPE;
 use tokio::task::yield_now;
 
-use crate::Upstream;
+use crate::client::media_type;
 use crate::http::HttpResponse;
 use crate::upstream_model::UpstreamModel;
 
@@ -55,18 +54,9 @@ enum Body {
 /// # Errors
 /// [`Fault::Nonsense`]: the answer is a web page.
 pub(crate) fn events(asked: Expected, response: HttpResponse) -> Result<ChatStream, Fault> {
-    let content_type = response.headers().get(CONTENT_TYPE);
-    let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let body = match content_type.split(';').next().unwrap_or_default().trim() {
-        "text/html" => {
-            let detail = "a web page instead of an answer; is the address right?".to_owned();
-            return Err(Fault::Nonsense { detail });
-        }
+    let body = match media_type(&response)? {
         "application/json" if asked.pieces == PieceKind::Event => Body::Whole(response),
-        _ => {
-            let pieces = Pieces::new(asked.pieces, PIECE_BYTES_MAX);
-            Body::Pieces(response, pieces)
-        }
+        _ => Body::Pieces(response, Pieces::new(asked.pieces, PIECE_BYTES_MAX)),
     };
     let (said, heard, malformed, turn_bytes) = (VecDeque::new(), Vec::new(), 0, 0);
     let answer = Answer { asked, body, said, heard, malformed, turn_bytes, is_over: false };
@@ -121,7 +111,7 @@ impl Answer {
                 }
             }
             Body::Whole(response) => {
-                let whole = whole(response, &self.asked.served.upstream).await?;
+                let whole = self.asked.served.upstream.whole(response, WHOLE_BYTES_MAX).await?;
                 self.ended(Some(whole))
             }
             Body::Ended => self.ended(None),
@@ -192,16 +182,4 @@ impl Answer {
             let _rest = response.chunk().now_or_never();
         }
     }
-}
-
-async fn whole(response: &mut HttpResponse, upstream: &Upstream) -> Result<String, Fault> {
-    let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| upstream.broken(&error))? {
-        bytes.extend_from_slice(&chunk);
-        if bytes.len() > WHOLE_BYTES_MAX {
-            let detail = format!("the answer has more than {WHOLE_BYTES_MAX} bytes");
-            return Err(Fault::Nonsense { detail });
-        }
-    }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -18,7 +18,6 @@ use crate::options::{AttemptTimeouts, UpstreamKind, UpstreamOptions};
 use crate::slots::Slots;
 
 pub use lists::ServedList;
-pub(crate) use lists::text;
 
 /// Bytes of an error's body that are read: enough for any message.
 const ERROR_BYTES_MAX: usize = 64 << 10;
@@ -157,6 +156,26 @@ impl Upstream {
         Fault::CutOff
     }
 
+    /// The whole body of an answer.
+    ///
+    /// # Errors
+    /// It breaks off, or has more than `bytes_max` bytes.
+    pub(crate) async fn whole(
+        &self,
+        response: &mut HttpResponse,
+        bytes_max: usize,
+    ) -> Result<String, Fault> {
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.broken(&error))? {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() > bytes_max {
+                let detail = format!("the answer has more than {bytes_max} bytes");
+                return Err(Fault::Nonsense { detail });
+            }
+        }
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     /// Removes the key from a text.
     pub(crate) fn scrubbed(&self, text: &str) -> String {
         self.options.key.as_ref().map_or_else(|| text.to_owned(), |key| key.scrub(text))
@@ -209,8 +228,8 @@ impl Upstream {
             ("/props", "\"default_generation_settings\"", UpstreamKind::LlamaServer),
         ] {
             match self.get(path).await {
-                Ok(answer) => {
-                    if lists::text(answer).await.ok()?.contains(word) {
+                Ok(mut answer) => {
+                    if self.whole(&mut answer, lists::BYTES_MAX).await.ok()?.contains(word) {
                         return Some(kind);
                     }
                 }
@@ -220,7 +239,7 @@ impl Upstream {
             }
         }
         let has = async |path| self.get(path).await.is_ok();
-        let models = lists::text(self.get("models").await.ok()?).await.ok()?;
+        let models = self.fetch("models").await.ok()?;
         if models.contains("\"vllm\"") {
             return Some(UpstreamKind::Vllm);
         }
@@ -231,6 +250,21 @@ impl Upstream {
             return Some(UpstreamKind::Tabby);
         }
         Some(UpstreamKind::OpenAi)
+    }
+}
+
+/// The content type of an answer, without its parameters.
+///
+/// # Errors
+/// [`Fault::Nonsense`]: the answer is a web page.
+pub(crate) fn media_type(response: &HttpResponse) -> Result<&str, Fault> {
+    let called = response.header("content-type").unwrap_or_default();
+    match called.split(';').next().unwrap_or_default().trim() {
+        "text/html" => {
+            let detail = "a web page instead of an answer; is the address right?".to_owned();
+            Err(Fault::Nonsense { detail })
+        }
+        media_type => Ok(media_type),
     }
 }
 
@@ -335,17 +369,7 @@ mod tests {
     use super::*;
 
     fn options(url: &str) -> UpstreamOptions {
-        UpstreamOptions {
-            name: "gpu".to_owned(),
-            kind: UpstreamKind::LlamaServer,
-            url: url.to_owned(),
-            key: None,
-            timeouts: AttemptTimeouts::default(),
-            slots: None,
-            queue_max: 8,
-            is_listed: false,
-            num_ctx: None,
-        }
+        UpstreamOptions::plain("gpu", UpstreamKind::LlamaServer, url)
     }
 
     #[test]

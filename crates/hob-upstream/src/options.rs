@@ -78,6 +78,23 @@ pub struct TargetOptions {
     pub weight: f64,
 }
 
+impl UpstreamOptions {
+    /// A server without a key or limits, whose models are not listed.
+    pub fn plain(name: &str, kind: UpstreamKind, url: &str) -> UpstreamOptions {
+        UpstreamOptions {
+            name: name.to_owned(),
+            kind,
+            url: url.to_owned(),
+            key: None,
+            timeouts: AttemptTimeouts::default(),
+            slots: None,
+            queue_max: 0,
+            is_listed: false,
+            num_ctx: None,
+        }
+    }
+}
+
 impl AliasOptions {
     /// An alias of one target, with all defaults.
     pub fn plain(name: &str) -> AliasOptions {

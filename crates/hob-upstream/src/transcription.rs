@@ -15,9 +15,9 @@ use hob_wire::{
     Misread, PieceKind, Pieces, RequestedFormat, TranscriptReader, parse_transcript, sound_name,
     transcript_fields, transcript_path,
 };
-use hyper::header::CONTENT_TYPE;
 
 use crate::UpstreamKind;
+use crate::client::media_type;
 use crate::http::{Form, HttpResponse};
 use crate::upstream_model::UpstreamModel;
 
@@ -149,12 +149,7 @@ impl TranscriptAnswer {
     /// # Errors
     /// The answer is a web page.
     fn new(served: Arc<UpstreamModel>, response: HttpResponse) -> Result<TranscriptAnswer, Fault> {
-        let called = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let body = match called.unwrap_or_default().split(';').next().unwrap_or_default().trim() {
-            "text/html" => {
-                let detail = "a web page instead of an answer; is the address right?".to_owned();
-                return Err(Fault::Nonsense { detail });
-            }
+        let body = match media_type(&response)? {
             "text/event-stream" => {
                 let pieces = Pieces::new(PieceKind::Event, PIECE_BYTES_MAX);
                 Body::Events(pieces, TranscriptReader::default())
@@ -212,19 +207,9 @@ impl TranscriptAnswer {
     }
 
     async fn read_whole(&mut self) -> Result<(), Fault> {
-        let mut body = Vec::new();
-        let upstream = &self.served.upstream;
-        while let Some(bytes) =
-            self.response.chunk().await.map_err(|error| upstream.broken(&error))?
-        {
-            body.extend_from_slice(&bytes);
-            if body.len() > PIECE_BYTES_MAX {
-                let detail = format!("the transcript has more than {PIECE_BYTES_MAX} bytes");
-                return Err(Fault::Nonsense { detail });
-            }
-        }
+        let body = self.served.upstream.whole(&mut self.response, PIECE_BYTES_MAX).await?;
         self.is_over = true;
-        self.said.extend(parse_transcript(&String::from_utf8_lossy(&body))?);
+        self.said.extend(parse_transcript(&body)?);
         Ok(())
     }
 }

@@ -62,21 +62,11 @@ impl UpstreamModel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{AttemptTimeouts, UpstreamKind, UpstreamOptions};
+    use crate::options::{UpstreamKind, UpstreamOptions};
 
     #[test]
     fn an_error_for_a_single_target_mentions_no_alias() {
-        let options = UpstreamOptions {
-            name: "gpu".to_owned(),
-            kind: UpstreamKind::Ollama,
-            url: "http://127.0.0.1:9".to_owned(),
-            key: None,
-            timeouts: AttemptTimeouts::default(),
-            slots: None,
-            queue_max: 0,
-            is_listed: false,
-            num_ctx: None,
-        };
+        let options = UpstreamOptions::plain("gpu", UpstreamKind::Ollama, "http://127.0.0.1:9");
         let upstream = Arc::new(Upstream::new(options).expect("a valid upstream"));
         let error = UpstreamModel::new(upstream, "x").incapable("speech");
         assert_eq!(error.to_string(), "'gpu/x' does not support speech");

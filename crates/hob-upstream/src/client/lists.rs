@@ -15,7 +15,6 @@ use hob_wire::{
 use tokio::time::{sleep, timeout};
 
 use super::Upstream;
-use crate::http::HttpResponse;
 use crate::options::UpstreamKind;
 
 /// Time between two list requests, ± 20 %, so that not all servers are requested at once.
@@ -25,7 +24,7 @@ const EVERY_DOWN: Duration = Duration::from_secs(5);
 /// Time limit of one list request.
 const TIME_MAX: Duration = Duration::from_secs(3);
 /// Bytes of a list: OpenRouter's has over a megabyte.
-const BYTES_MAX: usize = 16 << 20;
+pub(super) const BYTES_MAX: usize = 16 << 20;
 /// Models of an Ollama server whose context length is requested, one by one.
 const SHOWN_MAX: usize = 64;
 
@@ -194,14 +193,15 @@ impl Upstream {
         }
         let name = serde_json::to_string(id).ok()?;
         let body = format!("{{\"model\":{name}}}");
-        let answer = text(self.post("/api/show", body, 0).await.ok()?).await.ok()?;
+        let mut answer = self.post("/api/show", body, 0).await.ok()?;
+        let answer = self.whole(&mut answer, BYTES_MAX).await.ok()?;
         let shown = parse_ollama_show(answer.as_bytes()).ok()?;
         self.served().shown.insert(id.to_owned(), shown.clone());
         Some(shown)
     }
 
-    async fn fetch(&self, path: &str) -> Result<String, Fault> {
-        text(self.get(path).await?).await
+    pub(super) async fn fetch(&self, path: &str) -> Result<String, Fault> {
+        self.whole(&mut self.get(path).await?, BYTES_MAX).await
     }
 
     /// The list entry of this model, if there is one.
@@ -268,20 +268,4 @@ fn said_of_one(props: &ServedModel, id: &str) -> ServedModel {
 
 fn nonsense(error: impl std::fmt::Display) -> Fault {
     Fault::Nonsense { detail: error.to_string() }
-}
-
-/// Reads a body, up to a size limit.
-pub(crate) async fn text(mut response: HttpResponse) -> Result<String, Fault> {
-    let mut bytes = Vec::new();
-    loop {
-        match response.chunk().await {
-            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
-            Ok(None) => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
-            Err(_) => return Err(Fault::CutOff),
-        }
-        if bytes.len() > BYTES_MAX {
-            let detail = format!("it has more than {BYTES_MAX} bytes");
-            return Err(Fault::Nonsense { detail });
-        }
-    }
 }

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue, LOCATION, USER_AGENT};
+use hyper::header::{ACCEPT, HOST, HeaderValue, USER_AGENT};
 use hyper::http::uri::{Scheme, Uri};
 use hyper::{Method, Request};
 use hyper_rustls::HttpsConnectorBuilder;
@@ -115,7 +115,7 @@ async fn follow(
     for _ in 0..=REDIRECTS_MAX {
         let address = GuardedUrl::parse(&url)?;
         let mut response = address.ask(is_head, options, network).await?;
-        let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
+        let location = response.header("location");
         match location.filter(|_| response.status().is_redirection()) {
             Some(location) => url = address.joined(location)?,
             None => return read(url, &mut response, options.bytes_max).await,
@@ -138,8 +138,7 @@ async fn read(
             break;
         }
     }
-    let content_type = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let content_type = content_type.unwrap_or_default().to_owned();
+    let content_type = response.header("content-type").unwrap_or_default().to_owned();
     Ok(Fetched { url, status: response.status().as_u16(), content_type, body, is_cut })
 }
 

@@ -10,7 +10,6 @@ use futures::stream;
 use hob_core::speech::SAMPLE_RATES_HZ;
 use hob_core::{Fault, ModelError, SpeechEvent, SpeechStream};
 use hob_wire::fault_within;
-use hyper::header::CONTENT_TYPE;
 
 use crate::http::HttpResponse;
 use crate::upstream_model::UpstreamModel;
@@ -105,8 +104,8 @@ async fn open(
 }
 
 fn calls(response: &HttpResponse) -> Calls {
-    let called = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let mut parts = called.unwrap_or_default().split(';').map(str::trim);
+    let called = response.header("content-type").unwrap_or_default();
+    let mut parts = called.split(';').map(str::trim);
     let essence = parts.next().unwrap_or_default().to_ascii_lowercase();
     let rate_hz = parts.find_map(|part| part.strip_prefix("rate=")?.parse().ok());
     match essence.as_str() {

@@ -127,17 +127,8 @@ pub(crate) fn timeouts() -> AttemptTimeouts {
 }
 
 pub(crate) fn upstream(name: &str, kind: UpstreamKind, url: &str) -> UpstreamOptions {
-    UpstreamOptions {
-        name: name.to_owned(),
-        kind,
-        url: url.to_owned(),
-        key: None,
-        timeouts: timeouts(),
-        slots: None,
-        queue_max: 8,
-        is_listed: false,
-        num_ctx: None,
-    }
+    let plain = UpstreamOptions::plain(name, kind, url);
+    UpstreamOptions { timeouts: timeouts(), queue_max: 8, ..plain }
 }
 
 pub(crate) fn alias(name: &str, targets: &[&str]) -> AliasOptions {

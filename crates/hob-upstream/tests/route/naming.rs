@@ -10,8 +10,8 @@ use hob_core::{
     Admission, Chat, ChatCard, ChatModel, Fault, ModelError, RegisteredModel, Registry, Resolve,
 };
 use hob_upstream::{
-    AliasOptions, AttemptTimeouts, Gateway, GatewayError, GatewayOptions, Secret, TargetOptions,
-    UpstreamKind, UpstreamOptions,
+    AliasOptions, Gateway, GatewayError, GatewayOptions, Secret, TargetOptions, UpstreamKind,
+    UpstreamOptions,
 };
 
 use super::puppet::{Act, Puppet, locals};
@@ -23,17 +23,8 @@ fn alias(name: &str, targets: &[&str]) -> AliasOptions {
 }
 
 fn upstream(name: &str) -> UpstreamOptions {
-    UpstreamOptions {
-        name: name.to_owned(),
-        kind: UpstreamKind::OpenAi,
-        url: "http://127.0.0.1:9".to_owned(),
-        key: Some(Secret::new("sk-1")),
-        timeouts: AttemptTimeouts::default(),
-        slots: None,
-        queue_max: 8,
-        is_listed: false,
-        num_ctx: None,
-    }
+    let plain = UpstreamOptions::plain(name, UpstreamKind::OpenAi, "http://127.0.0.1:9");
+    UpstreamOptions { key: Some(Secret::new("sk-1")), queue_max: 8, ..plain }
 }
 
 fn build(aliases: Vec<AliasOptions>) -> Result<Gateway, GatewayError> {

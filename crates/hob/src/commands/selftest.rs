@@ -212,17 +212,7 @@ fn own(options: &GatewayOptions, name: &str) -> CliResult<u32> {
 }
 
 fn upstream(name: &str, kind: UpstreamKind, url: &str) -> UpstreamOptions {
-    UpstreamOptions {
-        name: name.to_owned(),
-        kind,
-        url: url.to_owned(),
-        key: None,
-        timeouts: TIMEOUTS,
-        slots: None,
-        queue_max: 0,
-        is_listed: false,
-        num_ctx: None,
-    }
+    UpstreamOptions { timeouts: TIMEOUTS, ..UpstreamOptions::plain(name, kind, url) }
 }
 
 #[derive(Serialize)]
