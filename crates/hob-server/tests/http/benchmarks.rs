@@ -5,7 +5,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hob_server::{Pages, ServerOptions};
 
-use crate::model::StagedSpeech;
 use crate::server::Server;
 
 #[derive(Debug)]
@@ -24,7 +23,7 @@ impl Pages for Two {
 #[tokio::test]
 async fn pages_are_served_below_a_folder_of_their_own() {
     let options = ServerOptions { benchmarks: Some(Arc::new(Two)), ..ServerOptions::default() };
-    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let server = Server::start_with(options).await;
     let index = server.get("/benchmarks/").await;
     assert_eq!((index.status(), index.text()), (200, "<p>all"));
     assert_eq!(index.header("content-type"), Some("text/html; charset=utf-8"));

@@ -7,33 +7,22 @@ use std::time::Duration;
 use hob_core::budget::{Holder, KeptBy};
 use hob_core::fit::Pool;
 use hob_core::scripted::ScriptedChat;
-use hob_core::{Admission, ChatCard, ModelError, Registry, Shortage};
+use hob_core::{ChatCard, ModelError, Registry, Shortage};
 use hob_server::ServerOptions;
 use serde_json::Value;
 
 use crate::chat_model::{
     Event, StagedChat, card, chat_lost, done, scripted, serve_chat, serve_chat_with, text,
 };
-use crate::client::{Answer, post, post_with};
+use crate::client::{post, post_with};
 use crate::keys::with_key;
-use crate::model::StagedSpeech;
-use crate::refusals::check_refusal;
+use crate::refusals::{Row, check_refusal};
 use crate::server::Server;
 
 const HI: &str = r#"{"messages":[{"role":"user","content":"Hi"}]}"#;
 
 fn chat(json: &str) -> Vec<u8> {
     post("/v1/chat/completions", json)
-}
-
-/// Status, param, code, x-should-retry, retry-after. The type follows from the status.
-type ChatRow =
-    (u16, Option<&'static str>, Option<&'static str>, Option<&'static str>, Option<&'static str>);
-
-fn check(answer: &Answer, expected: ChatRow, message: &str) {
-    let (status, param, code, should_retry, retry_after) = expected;
-    let kind = if status < 500 { "invalid_request_error" } else { "server_error" };
-    check_refusal(answer, (status, kind, param, code, should_retry, retry_after), message);
 }
 
 fn no_room(retry_after: Option<Duration>) -> ModelError {
@@ -46,7 +35,7 @@ fn no_room(retry_after: Option<Duration>) -> ModelError {
 
 #[tokio::test]
 async fn models_that_refuse_or_fail_before_the_first_token() {
-    let rows: [(ModelError, ChatRow); 9] = [
+    let rows: [(ModelError, Row); 9] = [
         (
             ModelError::TooLong { needed: 9000, available: 8192 },
             (400, Some("messages"), Some("context_length_exceeded"), Some("false"), None),
@@ -86,9 +75,9 @@ async fn models_that_refuse_or_fail_before_the_first_token() {
         let first: Vec<Event> = vec![Err(error.clone())];
         let server = serve_chat(scripted([Err(error), Ok(first)])).await;
         for body in [HI.to_owned(), HI.replacen('{', r#"{"stream":true,"#, 1)] {
-            check(&server.ask(chat(&body)).await, expected, &message);
+            check_refusal(&server.ask(chat(&body)).await, expected, &message);
         }
-        assert_eq!(server.admission.in_flight(), 0);
+        assert_eq!(server.in_flight(), 0);
     }
 }
 
@@ -105,7 +94,7 @@ async fn the_text_and_the_header_round_a_wait_up() {
     ] {
         let server = serve_chat(scripted([Err(error)])).await;
         let expected = (503, None, Some(code), Some("true"), Some("5"));
-        check(&server.ask(chat(HI)).await, expected, message);
+        check_refusal(&server.ask(chat(HI)).await, expected, message);
     }
 }
 
@@ -118,7 +107,7 @@ async fn the_error_for_a_long_prompt_names_the_field_of_the_route() {
     let server = serve_chat(scripted([Err(too_long)])).await;
     let answer = server.ask(post("/v1/completions", r#"{"prompt":"Hi"}"#)).await;
     let expected = (400, Some("prompt"), Some("context_length_exceeded"), Some("false"), None);
-    check(&answer, expected, &message);
+    check_refusal(&answer, expected, &message);
 }
 
 #[tokio::test]
@@ -127,12 +116,12 @@ async fn requests_that_the_model_cannot_serve_never_reach_it() {
     let script: Result<Vec<Event>, ModelError> = Ok(vec![text("Hello"), done(1)]);
     let model = Arc::new(ScriptedChat::new([script]).with_card(bare));
     let server = serve_chat(Arc::clone(&model)).await;
-    check(
+    check_refusal(
         &server.ask(chat(HI)).await,
         (400, Some("messages"), Some("unsupported_parameter"), Some("false"), None),
         "this model has no chat template; it continues texts at /v1/completions",
     );
-    check(
+    check_refusal(
         &server.ask(post("/v1/completions", r#"{"prompt":"a","suffix":"c"}"#)).await,
         (400, Some("suffix"), Some("unsupported_parameter"), Some("false"), None),
         "this model cannot do what 'suffix' asks for: its vocabulary has no \
@@ -163,7 +152,7 @@ async fn requests_that_cannot_be_read() {
         ("/v1/embeddings", "{}", Some("input"), "'input' is missing"),
     ] {
         let answer = server.ask(post(path, body)).await;
-        check(&answer, (400, param, None, Some("false"), None), message);
+        check_refusal(&answer, (400, param, None, Some("false"), None), message);
     }
     let form = post_with("/v1/chat/completions", "Content-Type: text/plain\r\n", HI);
     assert_eq!(server.ask(form).await.status(), 415);
@@ -183,7 +172,7 @@ async fn a_full_model_rejects_with_retry_after() {
     }
     // The first request still needs 50 tokens at 0.1 s each: 5 s.
     let expected = (503, None, Some("queue_full"), Some("true"), Some("5"));
-    check(&server.ask(chat(HI)).await, expected, "the model is busy; try again in 5 s");
+    check_refusal(&server.ask(chat(HI)).await, expected, "the model is busy; try again in 5 s");
     let (answer_sender, mut client) = held.pop().expect("a held permit");
     answer_sender.send(text("Hello")).await.expect("a reader");
     answer_sender.send(done(1)).await.expect("a reader");
@@ -197,10 +186,7 @@ async fn a_full_model_rejects_with_retry_after() {
 
 #[tokio::test]
 async fn a_server_without_a_chat_model_answers_503() {
-    let speech = Arc::new(StagedSpeech::new());
-    let (options, admission) =
-        (ServerOptions::default(), Admission::<hob_core::Tokens>::new(1, 1.0));
-    let server = Server::start_registry(Registry::default(), options, speech, admission).await;
+    let server = Server::start_registry(Registry::default(), ServerOptions::default()).await;
     let expected = (503, None, Some("no_target"), Some("false"), None);
     let message = "this hob has no chat model; get one with `hob pull`";
     for (path, body) in [
@@ -208,7 +194,7 @@ async fn a_server_without_a_chat_model_answers_503() {
         ("/v1/completions", r#"{"prompt":"Hi"}"#),
         ("/v1/embeddings", r#"{"input":"Hi"}"#),
     ] {
-        check(&server.ask(post(path, body)).await, expected, message);
+        check_refusal(&server.ask(post(path, body)).await, expected, message);
     }
 }
 

@@ -18,8 +18,7 @@ use hob_server::ServerOptions;
 use tokio::sync::{mpsc, watch};
 
 use crate::client::{Client, no_hang};
-use crate::model::StagedSpeech;
-use crate::server::{Server, registry_with_voice};
+use crate::server::Server;
 
 pub(crate) type Event = Result<ChatEvent, ModelError>;
 
@@ -158,10 +157,10 @@ pub(crate) async fn serve_chat_with(
     model: Arc<impl ChatModel + 'static>,
     options: ServerOptions,
 ) -> Server {
-    let speech = Arc::new(StagedSpeech::new());
-    let admission = Admission::new(2, 0.1);
-    let mut registry = registry_with_voice(&speech, Admission::new(2, 0.5));
-    registry.add(Arc::new(RegisteredModel::<Chat>::new("smol", model, admission.clone())));
-    registry.add_alias("assistant", "smol");
-    Server::start_registry(registry, options, speech, admission).await
+    Server::start_models(options, |registry| {
+        let smol = RegisteredModel::<Chat>::new("smol", model, Admission::new(2, 0.1));
+        registry.add(Arc::new(smol));
+        registry.add_alias("assistant", "smol");
+    })
+    .await
 }

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::chat_model::{done, scripted, serve_chat, serve_chat_with, text};
 use crate::chatting::{HI, STREAM, chat};
-use crate::model::StagedSpeech;
 use crate::server::Server;
 
 #[tokio::test]
@@ -68,15 +67,13 @@ async fn the_default_can_be_named() {
 
 #[tokio::test]
 async fn several_models_have_no_default_unless_one_is_configured() {
-    let speech = Arc::new(StagedSpeech::new());
-    let admission = Admission::new(2, 0.1);
     let mut registry = Registry::default();
     for name in ["cloud", "near"] {
         let model = scripted([Ok(vec![text("Hello"), done(1)])]);
-        registry.add(Arc::new(RegisteredModel::<Chat>::new(name, model, admission.clone())));
+        let model = RegisteredModel::<Chat>::new(name, model, Admission::new(2, 0.1));
+        registry.add(Arc::new(model));
     }
-    let server =
-        Server::start_registry(registry, ServerOptions::default(), speech, admission).await;
+    let server = Server::start_registry(registry, ServerOptions::default()).await;
     let bare = server.ask(chat(&HI.replace(r#""model":"smol","#, ""))).await;
     assert_eq!((bare.status(), &bare.json()["error"]["param"]), (400, &json!("model")));
     let named = server.ask(chat(&HI.replace("smol", "near"))).await;

@@ -10,7 +10,6 @@ use serde_json::json;
 use crate::chat_model::{StagedChat, begun, done, serve_chat, serve_chat_with, talkative, text};
 use crate::chatting::{HI, STREAM, chat, datas, parsed};
 use crate::client::no_hang;
-use crate::server::Server;
 
 #[tokio::test]
 async fn a_silent_stream_says_that_it_lives() {
@@ -85,13 +84,6 @@ async fn an_answer_may_take_longer_than_its_longest_silence() {
     assert!(rest.ends_with("data: [DONE]\n\n"), "{rest}");
 }
 
-async fn none_in_flight(server: &Server) {
-    while server.admission.in_flight() > 0 {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(server.admission.backlog(), 0.0);
-}
-
 #[tokio::test]
 async fn a_client_that_left_is_not_answered() {
     let model = Arc::new(StagedChat::new());
@@ -113,7 +105,8 @@ async fn a_client_that_left_is_not_answered() {
     drop(client);
     no_hang(pen.closed()).await;
 
-    no_hang(none_in_flight(&server)).await;
+    server.until_in_flight(0).await;
+    assert_eq!(server.backlog(), 0.0);
     let metrics = server.get("/metrics").await;
     let line = r#"hob_chat_answers_total{model="smol",outcome="abandoned"} 3"#;
     assert!(metrics.text().contains(line), "{}", metrics.text());

@@ -55,7 +55,7 @@ async fn an_answer_says_what_was_said_and_where_it_came_from() {
     }
     assert!(answer.header("x-hob-ttft-ms").is_some_and(|ms| ms.parse::<u64>().is_ok()));
     assert!(answer.header("content-length").is_some());
-    assert_eq!(server.admission.in_flight(), 0);
+    assert_eq!(server.in_flight(), 0);
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn a_stream_comes_as_it_is_made() {
         (Some("smol"), Some("false"))
     );
     assert!(head.header("x-hob-ttft-ms").is_some());
-    assert_eq!(server.admission.backlog(), 255.0, "of 256 that were guessed, one is made");
+    assert_eq!(server.backlog(), 255.0, "of 256 that were guessed, one is made");
     let mut next = async || {
         let chunk = client.chunk().await.expect("a chunk").expect("no end");
         String::from_utf8(chunk).expect("text")
@@ -128,7 +128,7 @@ async fn a_failure_after_the_start_is_an_event_and_no_done() {
         let datas = datas(answer.text());
         assert_eq!(parsed(datas.last().expect("an event")), json!({ "error": expected }));
         assert!(!answer.text().contains("[DONE]"));
-        assert_eq!(server.admission.in_flight(), 0);
+        assert_eq!(server.in_flight(), 0);
     }
 }
 
@@ -137,7 +137,7 @@ async fn an_answer_that_is_collected_is_refused_whenever_it_fails() {
     let server = serve_chat(scripted([Ok(vec![text("Hel"), Err(chat_lost())])])).await;
     let answer = server.ask(chat(HI)).await;
     assert_eq!((answer.status(), &answer.json()["error"]["code"]), (503, &json!("worker_lost")));
-    assert_eq!(server.admission.in_flight(), 0);
+    assert_eq!(server.in_flight(), 0);
 }
 
 #[tokio::test]
@@ -162,7 +162,7 @@ async fn other_choices_begin_when_the_prompt_is_computed() {
     pens[0].send(text("a")).await.expect("a reader");
     let seeds: Vec<_> = model.asked(3).await.iter().map(|asked| asked.sampling.seed).collect();
     assert_eq!(seeds, [Some(u64::MAX), Some(0), Some(1)]);
-    assert_eq!(server.admission.in_flight(), 1, "one request, one place");
+    assert_eq!(server.in_flight(), 1, "one request, one place");
     for (pen, piece) in pens[1..].iter().zip(["b", "c"]) {
         pen.send(text(piece)).await.expect("a reader");
     }
@@ -187,7 +187,7 @@ async fn a_choice_that_is_refused_refuses_all_before_anything_is_sent() {
     let server = serve_chat(scripted([Ok(vec![text("a"), done(1)]), Err(busy)])).await;
     let answer = server.ask(hi_with(r#""n":2,"stream":true"#)).await;
     assert_eq!((answer.status(), answer.header("retry-after")), (503, Some("3")));
-    assert_eq!(server.admission.in_flight(), 0);
+    assert_eq!(server.in_flight(), 0);
 }
 
 #[tokio::test]

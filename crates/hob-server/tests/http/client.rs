@@ -55,6 +55,19 @@ pub(crate) async fn no_hang<T>(work: impl Future<Output = T>) -> T {
     timeout(HANG, work).await.expect("no hang")
 }
 
+/// Looks again and again until there is something.
+pub(crate) async fn until<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    no_hang(async {
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+}
+
 impl Client {
     pub(crate) async fn connect(address: SocketAddr) -> Client {
         Client(BufReader::new(TcpStream::connect(address).await.expect("a connection")))

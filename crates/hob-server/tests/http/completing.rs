@@ -102,7 +102,7 @@ async fn vectors_come_in_the_order_of_their_texts() {
     assert_eq!(answer.json()["data"][0]["embedding"], "AAAAPwAAgL8=");
     let line = r#"hob_chat_tokens_total{model="smol",kind="embedded"} 3"#;
     assert!(server.get("/metrics").await.text().contains(line));
-    assert_eq!(server.admission.in_flight(), 0);
+    assert_eq!(server.in_flight(), 0);
 }
 
 #[tokio::test]
@@ -111,7 +111,7 @@ async fn vectors_are_not_waited_for_forever() {
     let options = ServerOptions { token_time_max, ..ServerOptions::default() };
     let server = serve_chat_with(Arc::new(StagedChat::new()), options).await;
     assert_eq!(server.ask(post("/v1/embeddings", r#"{"input":"a"}"#)).await.status(), 504);
-    assert_eq!(server.admission.in_flight(), 0);
+    assert_eq!(server.in_flight(), 0);
 }
 
 #[test]

@@ -16,8 +16,7 @@ use hob_server::ServerOptions;
 use tokio::sync::mpsc;
 
 use crate::client::post_with;
-use crate::model::StagedSpeech;
-use crate::server::{Server, registry_with_voice};
+use crate::server::Server;
 
 pub(crate) type Event = Result<TranscriptEvent, ModelError>;
 
@@ -83,13 +82,13 @@ pub(crate) async fn serve_with(
     model: Arc<impl TranscriptModel + 'static>,
     options: ServerOptions,
 ) -> Server {
-    let speech = Arc::new(StagedSpeech::new());
-    let admission = Admission::new(1, 1.0);
-    let mut registry = registry_with_voice(&speech, Admission::new(2, 0.5));
-    let whisper = RegisteredModel::<Transcription>::new("whisper", model, admission.clone());
-    registry.add(Arc::new(whisper));
-    registry.add_alias("ears", "whisper");
-    Server::start_registry(registry, options, speech, admission).await
+    Server::start_models(options, |registry| {
+        let admission = Admission::new(1, 1.0);
+        let whisper = RegisteredModel::<Transcription>::new("whisper", model, admission);
+        registry.add(Arc::new(whisper));
+        registry.add_alias("ears", "whisper");
+    })
+    .await
 }
 
 /// One part of a form: its name, its file name, and its bytes.

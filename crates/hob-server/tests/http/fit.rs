@@ -14,7 +14,6 @@ use serde_json::json;
 
 use crate::client::post;
 use crate::keys::{LAPTOP, PHONE, get_as, named, with_keys};
-use crate::model::StagedSpeech;
 use crate::server::Server;
 
 const GB: u64 = 1_000_000_000;
@@ -98,7 +97,7 @@ async fn serve(options: ServerOptions) -> (Server, Arc<ScriptedFit>) {
     let fit_service = Arc::new(ScriptedFit::default());
     let fit = Some(Arc::clone(&fit_service) as Arc<dyn FitService>);
     let options = ServerOptions { fit, ..options };
-    (Server::start_with(StagedSpeech::new(), options).await, fit_service)
+    (Server::start_with(options).await, fit_service)
 }
 
 #[tokio::test]

@@ -4,13 +4,13 @@ use hob_server::ServerOptions;
 
 use crate::client::{post_with, request};
 use crate::keys::with_key;
-use crate::model::{StagedSpeech, sound};
+use crate::model::sound;
 use crate::server::Server;
 
 #[tokio::test]
 async fn names_that_are_not_ours_are_refused_everywhere() {
     let options = ServerOptions { allowed_hosts: vec!["hob.lan".to_owned()], ..Default::default() };
-    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let server = Server::start_with(options).await;
     let rows = [
         ("Host: localhost:8484\r\n", 200),
         ("Host: hob.lan\r\n", 200),
@@ -51,7 +51,7 @@ async fn a_foreign_page_cannot_make_it_speak() {
 
 #[tokio::test]
 async fn a_key_opens_what_costs_and_lists_stay_open() {
-    let server = Server::start_with(StagedSpeech::new(), with_key("My API Key")).await;
+    let server = Server::start_with(with_key("My API Key")).await;
     let open =
         ["/health", "/ready", "/models", "/v1/models", "/v1/audio/voices", "/v1/audio/models", "/"];
     for path in open {

@@ -267,16 +267,8 @@ async fn abandoned_embeddings_are_charged_as_far_as_they_were_computed() {
     let server = serve_chat_with(Arc::new(StagedChat::new()), options(budget(7))).await;
     let body = r#"{"input":["one","two"]}"#;
     let client = server.send(post_as(PHONE, "/v1/embeddings", body)).await;
-    let until = async |in_flight| {
-        no_hang(async {
-            while server.admission.in_flight() != in_flight {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
-    };
-    until(1).await;
+    server.until_in_flight(1).await;
     drop(client);
-    until(0).await;
+    server.until_in_flight(0).await;
     check_spent(&server.ask(post_as(PHONE, "/v1/embeddings", body)).await, 7);
 }

@@ -169,7 +169,7 @@ async fn names_that_a_key_may_not_use_are_refused_on_every_route() {
                 continue;
             }
             let code = Some("model_not_allowed");
-            let row = (403, "permission_error", Some("model"), code, Some("false"), None);
+            let row = (403, Some("model"), code, Some("false"), None);
             check_refusal(&answer, row, &message);
         }
     }
@@ -212,7 +212,7 @@ async fn without_a_name_it_is_the_default_or_else_the_first_that_they_may_use() 
     let server = server(&["kokoro"], 0).await;
     let answer = server.ask(post_as(PHONE, "/v1/chat/completions", HI)).await;
     let code = Some("model_not_allowed");
-    let row = (403, "permission_error", Some("model"), code, Some("false"), None);
+    let row = (403, Some("model"), code, Some("false"), None);
     check_refusal(&answer, row, "this key may use no chat model; it may use kokoro");
 }
 

@@ -17,8 +17,8 @@ use tokio::sync::mpsc;
 
 use crate::client::post;
 use crate::keys::with_key;
-use crate::model::{StagedSpeech, worker_lost};
-use crate::server::{Server, registry_with_voice};
+use crate::model::worker_lost;
+use crate::server::Server;
 
 /// A call to the lifecycle.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,19 +110,18 @@ pub(crate) async fn server_with(
     lifecycle: Option<Arc<dyn ModelLifecycle>>,
     options: ServerOptions,
 ) -> Server {
-    let speech = Arc::new(StagedSpeech::new());
-    let admission = Admission::new(2, 0.5);
     let chat = |name: &str, model, lifecycle| {
-        let model = RegisteredModel::<Chat>::new(name, model, admission.clone());
+        let model = RegisteredModel::<Chat>::new(name, model, Admission::new(2, 0.5));
         Arc::new(RegisteredModel { lifecycle, ..model })
     };
-    let mut registry = registry_with_voice(&speech, Admission::new(2, 0.5));
-    registry.add(chat("smol", smol, lifecycle));
-    registry.add(chat("cloud", Arc::new(ScriptedChat::new([])), None));
-    registry.add_alias("mini", "smol");
-    ["smol", "org/smol"].into_iter().for_each(|other| registry.also_called(other, "smol"));
     let options = ServerOptions { default_chat: Some("smol".to_owned()), ..options };
-    Server::start_registry(registry, options, speech, admission.clone()).await
+    Server::start_models(options, |registry| {
+        registry.add(chat("smol", smol, lifecycle));
+        registry.add(chat("cloud", Arc::new(ScriptedChat::new([])), None));
+        registry.add_alias("mini", "smol");
+        ["smol", "org/smol"].into_iter().for_each(|other| registry.also_called(other, "smol"));
+    })
+    .await
 }
 
 async fn server() -> (Server, Arc<StagedLifecycle>, mpsc::Sender<Loaded>) {

@@ -16,7 +16,6 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use crate::client::Head;
-use crate::model::StagedSpeech;
 use crate::server::Server;
 
 const RATE_HZ: u32 = 8_000;
@@ -93,10 +92,9 @@ impl SpeechModel for Paced {
 async fn server(model: Paced) -> Server {
     let admission = Admission::new(PLACES, 0.4);
     let mut registry = Registry::default();
-    let model = RegisteredModel::<Speech>::new("kokoro", Arc::new(model), admission.clone());
+    let model = RegisteredModel::<Speech>::new("kokoro", Arc::new(model), admission);
     registry.add(Arc::new(model));
-    let staged = Arc::new(StagedSpeech::new());
-    Server::start_registry(registry, ServerOptions::default(), staged, admission).await
+    Server::start_registry(registry, ServerOptions::default()).await
 }
 
 fn body(chars: usize) -> String {
@@ -126,7 +124,7 @@ async fn check(rtf: f64, at_once: usize, chars_per_second: f64) {
             (head.status, begun.elapsed().as_secs_f64())
         });
     }
-    while server.admission.in_flight() < PLACES {
+    while server.in_flight() < PLACES {
         tokio::task::yield_now().await;
     }
     let mut reported = Vec::new();

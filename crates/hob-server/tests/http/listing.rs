@@ -5,7 +5,7 @@ use hob_server::ServerOptions;
 use serde_json::json;
 
 use crate::client::{Client, request};
-use crate::model::{StagedSpeech, loading, sound};
+use crate::model::{loading, sound};
 use crate::server::Server;
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn the_default_voice_may_be_a_blend() {
     let answer = async |default: &str| {
         let default_voice = Some(default.to_owned());
         let options = ServerOptions { default_voice, ..ServerOptions::default() };
-        let server = Server::start_with(StagedSpeech::new(), options).await;
+        let server = Server::start_with(options).await;
         server.model.stage_all([sound(0.5, 240)]);
         let answer = server.post_speech(r#"{"input":"Hi","response_format":"pcm"}"#).await;
         (answer, server.model.asked())

@@ -13,7 +13,7 @@ use crate::chat_model::{
     StagedChat, begun, chat_lost, done, scripted, serve_chat, serve_chat_with, text,
 };
 use crate::chatting::{HI, STREAM, chat};
-use crate::client::{get, no_hang, post};
+use crate::client::{get, no_hang, post, until};
 use crate::keys::{LAPTOP, PHONE, get_as, named, post_as, with_keys};
 use crate::lifecycle::{StagedLifecycle, server_with};
 use crate::model::sound;
@@ -29,14 +29,10 @@ async fn now_as(server: &Server, key: &str) -> Value {
 
 /// The answer of `/api/hob/now`, when `count` requests have ended.
 async fn ended(server: &Server, count: usize) -> Value {
-    no_hang(async {
-        loop {
-            let seen = now(server).await;
-            if seen["recent"].as_array().is_some_and(|recent| recent.len() >= count) {
-                return seen;
-            }
-            tokio::task::yield_now().await;
-        }
+    until(async || {
+        let seen = now(server).await;
+        let recent = seen["recent"].as_array().map_or(0, Vec::len);
+        (recent >= count).then_some(seen)
     })
     .await
 }
@@ -225,12 +221,7 @@ async fn a_key_for_some_names_sees_its_own_requests_only() {
         pen.send(done(1)).await.expect("a reader");
         client.chunks().await;
     }
-    no_hang(async {
-        while count(&now_as(&server, LAPTOP).await["recent"]) < 2 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    until(async || (count(&now_as(&server, LAPTOP).await["recent"]) == 2).then_some(())).await;
     let theirs = now_as(&server, PHONE).await;
     assert_eq!((count(&theirs["recent"]), &theirs["aliases"][0]["requests"]), (1, &json!(1)));
     assert_eq!(now_as(&server, LAPTOP).await["aliases"][0]["requests"], json!(2));

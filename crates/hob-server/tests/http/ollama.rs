@@ -3,33 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::StreamExt;
-use futures::future::BoxFuture;
-use futures::stream;
-use hob_core::chat::{
-    ChatStream, Completion, Effort, EmbedRequest, Embeddings, FinishReason, Prompt, Timings, Usage,
-};
+use hob_core::chat::{Completion, Effort, FinishReason, Prompt, Timings, Usage};
 use hob_core::scripted::{ScriptedCall, ScriptedChat};
 use hob_core::{
-    ChatCard, ChatEvent, ChatModel, ChatRequest, KeepAlive, MemoryUse, ModelError, ModelLifecycle,
-    ModelState,
+    ChatCard, ChatEvent, ChatModel, KeepAlive, MemoryUse, ModelError, ModelLifecycle, ModelState,
 };
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::mpsc;
 
-use crate::client::{Answer, post, post_with, request};
+use crate::chat_model::{Event, StagedChat, begun, text};
+use crate::client::{Answer, no_hang, post, post_with, request};
 use crate::keys::with_key;
 use crate::lifecycle::{LifecycleCall, Loaded, StagedLifecycle, server_with};
 use crate::model::worker_lost;
 use crate::server::Server;
-
-type Event = Result<ChatEvent, ModelError>;
-
-fn text(piece: &str) -> Event {
-    Ok(ChatEvent::Text(piece.to_owned()))
-}
 
 fn done() -> Event {
     let usage = Usage { prompt_tokens: 26, completion_tokens: 9, ..Usage::default() };
@@ -230,43 +218,15 @@ async fn an_answer_that_breaks_off_says_so_in_its_last_line() {
     assert_eq!((whole.status(), whole.json()), (503, lost));
 }
 
-/// Says one word, and then what the test sends.
-struct OpenEnded {
-    card: ChatCard,
-    said: Mutex<Option<mpsc::Receiver<Event>>>,
-}
-
-impl ChatModel for OpenEnded {
-    fn card(&self) -> &ChatCard {
-        &self.card
-    }
-
-    fn chat(&self, _request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
-        async {
-            let said = self.said.lock().await.take().expect("asked once");
-            Ok(stream::unfold(said, |mut said| async { Some((said.recv().await?, said)) }).boxed())
-        }
-        .boxed()
-    }
-
-    fn embed(&self, _request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {
-        async { Err(worker_lost()) }.boxed()
-    }
-}
-
 #[tokio::test]
 async fn a_client_that_leaves_stops_the_work() {
-    let (mouth, said) = mpsc::channel(1);
-    let card = ChatCard { template: Some(String::new()), ..ChatCard::default() };
-    let model = Arc::new(OpenEnded { card, said: Mutex::new(Some(said)) });
-    let server = server_with(model, None, ServerOptions::default()).await;
-    let mut client = server.send(post("/api/chat", CHAT)).await;
-    mouth.send(text("Hi")).await.expect("a listener");
-    client.head().await;
+    let model = Arc::new(StagedChat::new());
+    let server = server_with(Arc::clone(&model) as _, None, ServerOptions::default()).await;
+    let (pen, mut client) = begun(&server, &model, post("/api/chat", CHAT)).await;
     client.chunk().await.expect("a line");
-    assert_eq!(server.admission.in_flight(), 1);
+    assert_eq!(server.in_flight(), 1);
     drop(client);
-    crate::client::no_hang(mouth.closed()).await;
+    no_hang(pen.closed()).await;
 }
 
 #[tokio::test]

@@ -10,17 +10,16 @@ use futures::{FutureExt, StreamExt};
 use hob_core::{
     Admission, Chat, ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, EmbedRequest,
     Embeddings, ModelError, RegisteredModel, Registry, Speech, SpeechEvent, SpeechModel,
-    SpeechRequest, SpeechStream, Timeouts, Tokens, TranscriptEvent, TranscriptModel,
-    TranscriptRequest, TranscriptStream, TranscriptSummary, Transcription, Voice,
+    SpeechRequest, SpeechStream, Timeouts, TranscriptEvent, TranscriptModel, TranscriptRequest,
+    TranscriptStream, TranscriptSummary, Transcription, Voice,
 };
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::chat_model::card;
-use crate::client::{no_hang, post};
+use crate::client::{post, until};
 use crate::ears::{FILE, StagedEars, done, form, form_with};
-use crate::model::StagedSpeech;
 use crate::server::Server;
 
 const SPEAK: &str = r#"{"model":"slow","voice":"any","input":"Hi","response_format":"pcm"}"#;
@@ -106,8 +105,7 @@ async fn serve(before_start: u64, before_event: u64, timeouts: Timeouts) -> Serv
         token_time_max: seconds(1),
         ..ServerOptions::default()
     };
-    let unused = Arc::new(StagedSpeech::new());
-    Server::start_registry(registry, options, unused, Admission::<Tokens>::new(1, 0.0)).await
+    Server::start_registry(registry, options).await
 }
 
 /// The status of each kind's answer.
@@ -136,8 +134,13 @@ async fn an_alias_has_its_own_limits_for_every_kind() {
     }
 }
 
-async fn in_flight(server: &Server) -> Value {
-    server.get("/api/hob/now").await.json()
+/// What is in flight, or has ended, as soon as there is an entry in this list.
+async fn first_in(server: &Server, list: &str) -> Value {
+    until(async || {
+        let seen = server.get("/api/hob/now").await.json();
+        seen[list][0].is_object().then_some(seen)
+    })
+    .await
 }
 
 #[tokio::test]
@@ -145,31 +148,13 @@ async fn a_transcription_is_counted_in_sound_and_found_among_its_own_models() {
     let (ears, voice) = StagedEars::new();
     let server = crate::ears::serve(ears).await;
     let mut client = server.send(form(&[FILE])).await;
-    let seen = no_hang(async {
-        loop {
-            let seen = in_flight(&server).await;
-            if seen["requests"][0].is_object() {
-                return seen;
-            }
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    let seen = first_in(&server, "requests").await;
     let one = &seen["requests"][0];
     assert_eq!((&one["route"], &one["audio_ms"]), (&json!("transcription"), &json!(0)));
     assert_eq!(one["tokens"], Value::Null);
     assert_eq!(seen["queue"]["targets"][0]["in_flight_max"], 1, "the limit of its model");
     voice.send(done(1.5)).await.expect("a reader");
     client.answer().await;
-    let ended = no_hang(async {
-        loop {
-            let seen = in_flight(&server).await;
-            if seen["recent"][0].is_object() {
-                return seen;
-            }
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    let ended = first_in(&server, "recent").await;
     assert_eq!(ended["recent"][0]["audio_ms"], 1500);
 }

@@ -23,7 +23,7 @@ use hob_core::{
     TranscriptEvent, TranscriptModel, TranscriptRequest, TranscriptStream, TranscriptSummary,
     Transcription, TurnModel, TurnTaking, Voice, VoiceDetector,
 };
-use hob_server::{KeyDigest, KeyOptions, ServerOptions};
+use hob_server::ServerOptions;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -32,9 +32,9 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::chat_model;
-use crate::client::{no_hang, post_with};
+use crate::client::{no_hang, post_with, until};
+use crate::keys::named;
 use crate::lifecycle::{Loaded, StagedLifecycle};
-use crate::model::StagedSpeech;
 use crate::server::Server;
 
 const SAID: &str = "Switch on the light.";
@@ -168,7 +168,6 @@ struct Stage {
 async fn stage_with(options: ServerOptions) -> Stage {
     let chat = Arc::new(ScriptedChat::new(answers(20)));
     let mut registry = Registry::default();
-    let admission = Admission::new(8, 0.5);
     let model: Arc<dyn hob_core::ChatModel> = chat.clone();
     registry.add(Arc::new(RegisteredModel::<Chat>::new("smol", model, Admission::new(8, 0.1))));
     let card = ChatCard { is_team: true, ..ChatCard::default() };
@@ -190,7 +189,7 @@ async fn stage_with(options: ServerOptions) -> Stage {
     registry.add(Arc::new(RegisteredModel { lifecycle: Some(held), ..mouth }));
     for (name, is_counting) in [("whisper", false), ("counter", true)] {
         let ears = Arc::new(Ears { is_counting, deaths: Arc::clone(&deaths) });
-        let ears = RegisteredModel::<Transcription>::new(name, ears, admission.clone());
+        let ears = RegisteredModel::<Transcription>::new(name, ears, Admission::new(8, 0.5));
         registry.add(Arc::new(ears));
     }
     let options = ServerOptions {
@@ -199,9 +198,16 @@ async fn stage_with(options: ServerOptions) -> Stage {
         default_chat: Some("smol".to_owned()),
         ..options
     };
-    let voice = Arc::new(StagedSpeech::new());
-    let server = Server::start_registry(registry, options, voice, admission).await;
+    let server = Server::start_registry(registry, options).await;
     Stage { server, chat, team, voice: lifecycle, voice_loads, deaths }
+}
+
+/// A server with a session that has begun.
+async fn session(options: ServerOptions) -> (Stage, Talker) {
+    let stage = stage_with(options).await;
+    let mut talker = stage.open().await;
+    talker.until("session.created").await;
+    (stage, talker)
 }
 
 fn options() -> ServerOptions {
@@ -382,9 +388,7 @@ async fn a_spoken_turn_is_transcribed_answered_and_spoken() {
 
 #[tokio::test]
 async fn a_written_turn_can_be_answered_as_text_alone() {
-    let stage = stage_with(options()).await;
-    let mut talker = stage.open().await;
-    talker.until("session.created").await;
+    let (_stage, mut talker) = session(options()).await;
     talker.write("Hello").await;
     talker.until("conversation.item.done").await;
     let response = json!({"output_modalities": ["text"]});
@@ -396,9 +400,7 @@ async fn a_written_turn_can_be_answered_as_text_alone() {
 
 #[tokio::test]
 async fn an_answer_waits_for_a_voice_that_starts_again() {
-    let stage = stage_with(options()).await;
-    let mut talker = stage.open().await;
-    talker.until("session.created").await;
+    let (stage, mut talker) = session(options()).await;
     stage.voice.occupy(ModelState::Cold, MemoryUse::default());
     stage.voice_loads.send(Ok(())).await.expect("a server");
     talker.write("Hello").await;
@@ -433,9 +435,7 @@ async fn a_beta_client_reads_its_own_names() {
 
 #[tokio::test]
 async fn a_bad_event_gets_an_error_and_the_socket_stays_open() {
-    let stage = stage_with(options()).await;
-    let mut talker = stage.open().await;
-    talker.until("session.created").await;
+    let (_stage, mut talker) = session(options()).await;
     let semantic = json!({"audio": {"input": {"turn_detection": {"type": "semantic_vad"}}}});
     for (event, param) in [
         (json!({"type": "session.dance", "event_id": "mine"}), "type"),
@@ -468,23 +468,17 @@ async fn a_bad_event_gets_an_error_and_the_socket_stays_open() {
 
 #[tokio::test]
 async fn an_event_that_is_too_long_closes_the_session_with_its_code() {
-    let stage = stage_with(options()).await;
-    let mut talker = stage.open().await;
-    talker.until("session.created").await;
+    let (_stage, mut talker) = session(options()).await;
     let sent = talker.socket.send(Message::text("x".repeat(22 << 20)));
     // The server may close before it has read everything.
     let _closed = no_hang(sent).await;
     assert_eq!(talker.close_code().await, 1009);
 }
 
-fn key() -> ServerOptions {
-    let key = KeyOptions::new("laptop", KeyDigest::of("secret").expect("a key"));
-    ServerOptions { keys: vec![key], ..options() }
-}
-
 #[tokio::test]
 async fn a_key_opens_sessions_in_a_header_in_a_subprotocol_and_as_a_secret() {
-    let stage = stage_with(key()).await;
+    let stage =
+        stage_with(ServerOptions { keys: vec![named("laptop", "secret")], ..options() }).await;
     assert_eq!(stage.refused(&[]).await.0, 401);
     assert_eq!(stage.refused(&[("authorization", "Bearer wrong")]).await.0, 401);
     let wrong = [("sec-websocket-protocol", "realtime, openai-insecure-api-key.wrong")];
@@ -520,9 +514,7 @@ async fn a_key_opens_sessions_in_a_header_in_a_subprotocol_and_as_a_secret() {
 
 #[tokio::test]
 async fn sessions_beyond_capacity_are_refused_before_the_upgrade() {
-    let stage = stage_with(ServerOptions { sessions_max: 1, ..options() }).await;
-    let mut talker = stage.open().await;
-    talker.until("session.created").await;
+    let (stage, mut talker) = session(ServerOptions { sessions_max: 1, ..options() }).await;
     let (status, retry_after) = stage.refused(&[]).await;
     assert_eq!(status, 503);
     let retry_after: u64 = retry_after.expect("a time").parse().expect("seconds");
@@ -530,15 +522,8 @@ async fn sessions_beyond_capacity_are_refused_before_the_upgrade() {
     talker.socket.close(None).await.expect("an open socket");
     while let Some(Ok(_)) = no_hang(talker.socket.next()).await {}
     // The place is free when the server has ended the session, which a closed socket does not prove.
-    let opened = async {
-        loop {
-            if let Ok(talker) = stage.try_open("/v1/realtime", &[]).await {
-                return talker;
-            }
-            tokio::task::yield_now().await;
-        }
-    };
-    Box::pin(no_hang(opened)).await.until("session.created").await;
+    let opened = until(async || stage.try_open("/v1/realtime", &[]).await.ok());
+    Box::pin(opened).await.until("session.created").await;
 }
 
 #[tokio::test]
@@ -561,9 +546,7 @@ async fn an_unknown_model_is_refused_before_the_upgrade() {
 
 #[tokio::test]
 async fn a_server_that_stops_says_so() {
-    let mut stage = stage_with(options()).await;
-    let mut talker = stage.open().await;
-    talker.until("session.created").await;
+    let (mut stage, mut talker) = session(options()).await;
     stage.server.ask_to_stop();
     assert_eq!(talker.close_code().await, 1001);
     drop(talker);
@@ -572,22 +555,10 @@ async fn a_server_that_stops_says_so() {
 
 #[tokio::test]
 async fn a_client_that_leaves_in_mid_turn_leaves_nothing_in_flight() {
-    let stage = stage_with(options()).await;
-    let mut talker = stage.open().await;
-    talker.until("session.created").await;
+    let (stage, mut talker) = session(options()).await;
     talker.say(12_000, 1.0).await;
     talker.until("input_audio_buffer.speech_started").await;
-    let busy = async {
-        while stage.server.admission.in_flight() == 0 {
-            tokio::task::yield_now().await;
-        }
-    };
-    no_hang(busy).await;
+    until(async || (stage.server.in_flight() > 0).then_some(())).await;
     drop(talker);
-    let idle = async {
-        while stage.server.admission.in_flight() > 0 {
-            tokio::task::yield_now().await;
-        }
-    };
-    no_hang(idle).await;
+    stage.server.until_in_flight(0).await;
 }

@@ -4,18 +4,17 @@ use serde_json::json;
 
 use crate::client::Answer;
 
-/// Status, type, param, code, x-should-retry, retry-after.
-pub(crate) type Row = (
-    u16,
-    &'static str,
-    Option<&'static str>,
-    Option<&'static str>,
-    Option<&'static str>,
-    Option<&'static str>,
-);
+/// Status, param, code, x-should-retry, retry-after. The type follows from the status.
+pub(crate) type Row =
+    (u16, Option<&'static str>, Option<&'static str>, Option<&'static str>, Option<&'static str>);
 
 pub(crate) fn check_refusal(answer: &Answer, expected: Row, message: &str) {
-    let (status, kind, param, code, should_retry, retry_after) = expected;
+    let (status, param, code, should_retry, retry_after) = expected;
+    let kind = match status {
+        403 => "permission_error",
+        ..500 => "invalid_request_error",
+        _ => "server_error",
+    };
     let error = json!({"message": message, "type": kind, "param": param, "code": code});
     assert_eq!(answer.json(), json!({ "error": error }));
     assert_eq!(answer.status(), status, "{message}");

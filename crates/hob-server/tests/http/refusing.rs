@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hob_core::{Admission, Direction, Language, ModelError, Registry};
+use hob_core::{Direction, Language, ModelError, Registry};
 use hob_server::ServerOptions;
 use serde_json::json;
 
@@ -12,10 +12,8 @@ use crate::model::{StagedSpeech, sound, worker_lost};
 use crate::refusals::{Row, check_refusal};
 use crate::server::Server;
 
-const INVALID: &str = "invalid_request_error";
-
 fn invalid(param: Option<&'static str>) -> Row {
-    (400, INVALID, param, None, Some("false"), None)
+    (400, param, None, Some("false"), None)
 }
 
 #[tokio::test]
@@ -32,7 +30,7 @@ async fn a_path_that_is_not_utf_8_is_refused_in_the_envelope() {
 #[tokio::test]
 async fn requests_that_cannot_be_answered() {
     let options = ServerOptions { text_chars_max: 20_000, ..ServerOptions::default() };
-    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let server = Server::start_with(options).await;
     let empty = "there is nothing to speak: the text is empty or has no speakable characters";
     let long = format!(r#"{{"input":"{}"}}"#, "é".repeat(20_001));
     let whole = format!(r#"{{"input":"{}","stream":false}}"#, "a".repeat(9_030));
@@ -48,7 +46,7 @@ async fn requests_that_cannot_be_answered() {
         (&long, invalid(Some("input")), "the text has 20001 characters and the limit is 20000"),
         (
             r#"{"input":"Hi","model":"kokoto"}"#,
-            (404, INVALID, Some("model"), Some("model_not_found"), Some("false"), None),
+            (404, Some("model"), Some("model_not_found"), Some("false"), None),
             "no model is called 'kokoto'; the nearest are kokoro",
         ),
         (
@@ -58,7 +56,7 @@ async fn requests_that_cannot_be_answered() {
         ),
         (
             r#"{"input":"Hi","voice":"jf_alpha"}"#,
-            (400, INVALID, Some("voice"), Some("speech_part_missing"), Some("false"), None),
+            (400, Some("voice"), Some("speech_part_missing"), Some("false"), None),
             "voice 'jf_alpha' speaks Japanese, which needs a dictionary",
         ),
         (
@@ -92,16 +90,13 @@ async fn requests_that_cannot_be_answered() {
         check_refusal(&server.post_speech(body).await, *expected, message);
     }
     assert_eq!(server.model.asked(), [], "nothing reached the model");
-    assert_eq!(server.admission.in_flight(), 0);
+    assert_eq!(server.in_flight(), 0);
 }
 
 #[tokio::test]
 async fn models_that_refuse_or_fail_before_the_first_sound() {
     let seconds = Duration::from_secs;
     let server = Server::start().await;
-    let server_error = |status, code, should_retry, retry_after| -> Row {
-        (status, "server_error", None, code, should_retry, retry_after)
-    };
     let missing_part = ModelError::SpeechPartMissing {
         voice: "ef_dora".to_owned(),
         language: Language::Spanish,
@@ -115,26 +110,23 @@ async fn models_that_refuse_or_fail_before_the_first_sound() {
             ModelError::InvalidField { field: "voice", reason: "is a blend".to_owned() },
             invalid(Some("voice")),
         ),
-        (
-            missing_part,
-            (400, INVALID, Some("voice"), Some("speech_part_missing"), Some("false"), None),
-        ),
+        (missing_part, (400, Some("voice"), Some("speech_part_missing"), Some("false"), None)),
         (
             ModelError::Busy { retry_after: seconds(7) },
-            server_error(503, Some("queue_full"), Some("true"), Some("7")),
+            (503, None, Some("queue_full"), Some("true"), Some("7")),
         ),
         (
             ModelError::Loading { retry_after: Duration::from_millis(1200) },
-            server_error(503, Some("model_loading"), Some("true"), Some("2")),
+            (503, None, Some("model_loading"), Some("true"), Some("2")),
         ),
         (
             ModelError::NotBuilt { engine: "rten" },
-            server_error(501, Some("not_built"), Some("false"), None),
+            (501, None, Some("not_built"), Some("false"), None),
         ),
-        (worker_lost(), server_error(503, Some("worker_lost"), Some("true"), Some("1"))),
+        (worker_lost(), (503, None, Some("worker_lost"), Some("true"), Some("1"))),
         (
             ModelError::EngineFailed { engine: "rten", detail: "no memory".to_owned() },
-            server_error(500, None, None, None),
+            (500, None, None, None, None),
         ),
     ];
     for (error, expected) in rows {
@@ -145,7 +137,7 @@ async fn models_that_refuse_or_fail_before_the_first_sound() {
         server.model.stage_all([Err(error)]);
         check_refusal(&server.post_speech(r#"{"input":"Hi"}"#).await, expected, &message);
     }
-    assert_eq!(server.admission.in_flight(), 0);
+    assert_eq!(server.in_flight(), 0);
 }
 
 #[tokio::test]
@@ -159,7 +151,7 @@ async fn an_answer_without_any_sound_is_no_answer() {
 #[tokio::test]
 async fn a_model_that_needs_instructions_is_not_asked_without() {
     let model = StagedSpeech::new().with_direction(Direction::Required);
-    let server = Server::start_with(model, ServerOptions::default()).await;
+    let server = Server::start_voice(model, ServerOptions::default()).await;
     let answer = server.post_speech(r#"{"input":"Hi","instructions":" "}"#).await;
     let message = "this model needs 'instructions' and the request has none";
     check_refusal(&answer, invalid(Some("instructions")), message);
@@ -170,10 +162,10 @@ async fn a_model_that_needs_instructions_is_not_asked_without() {
 async fn a_model_that_says_nothing_is_not_waited_for_forever() {
     let sound_time_max = Duration::from_millis(50);
     let options = ServerOptions { sound_time_max, ..ServerOptions::default() };
-    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let server = Server::start_with(options).await;
     let mouth = server.model.stage();
     let answer = server.post_speech(r#"{"input":"Hi"}"#).await;
-    let expected = (504, "server_error", None, Some("timeout"), None, None);
+    let expected = (504, None, Some("timeout"), None, None);
     check_refusal(&answer, expected, "the model produced no sound for 0 s");
     assert!(mouth.is_closed(), "its work was stopped");
 }
@@ -192,7 +184,7 @@ async fn when_the_slots_are_taken_the_next_client_reads_how_long() {
         tokio::task::yield_now().await;
     }
     // Each text of 300 characters is 20 s of sound, with half a second of work per second. The two share the model.
-    let expected = (503, "server_error", None, Some("queue_full"), Some("true"), Some("20"));
+    let expected = (503, None, Some("queue_full"), Some("true"), Some("20"));
     check_refusal(
         &server.post_speech(&body).await,
         expected,
@@ -209,16 +201,9 @@ async fn when_the_slots_are_taken_the_next_client_reads_how_long() {
 
 #[tokio::test]
 async fn a_hob_without_models_says_so() {
-    let model = std::sync::Arc::new(StagedSpeech::new());
-    let server = Server::start_registry(
-        Registry::default(),
-        ServerOptions::default(),
-        model,
-        Admission::<hob_core::Tokens>::new(1, 1.0),
-    )
-    .await;
+    let server = Server::start_registry(Registry::default(), ServerOptions::default()).await;
     let message = "this hob has no speech model; get one with `hob pull`";
-    let expected = (503, "server_error", None, Some("no_target"), Some("false"), None);
+    let expected = (503, None, Some("no_target"), Some("false"), None);
     check_refusal(&server.post_speech(r#"{"input":"Hi"}"#).await, expected, message);
     check_refusal(&server.get("/v1/audio/voices").await, expected, message);
     assert_eq!(server.get("/ready").await.status(), 503);
@@ -229,8 +214,8 @@ async fn a_hob_without_models_says_so() {
 async fn a_default_that_is_not_there_is_named() {
     let options =
         ServerOptions { default_speech: Some("other".to_owned()), ..ServerOptions::default() };
-    let server = Server::start_with(StagedSpeech::new(), options).await;
-    let expected = (404, INVALID, Some("model"), Some("model_not_found"), Some("false"), None);
+    let server = Server::start_with(options).await;
+    let expected = (404, Some("model"), Some("model_not_found"), Some("false"), None);
     check_refusal(
         &server.post_speech(r#"{"input":"Hi"}"#).await,
         expected,
@@ -246,7 +231,7 @@ async fn bodies_that_are_not_json() {
     let form = post_with(path, form, "input=Hi");
     check_refusal(
         &server.ask(form).await,
-        (415, INVALID, None, None, Some("false"), None),
+        (415, None, None, Some("false"), None),
         "the body must be application/json, and is 'application/x-www-form-urlencoded'",
     );
     check_refusal(
@@ -262,7 +247,7 @@ async fn bodies_that_are_not_json() {
     }
 }
 
-const TOO_LARGE: Row = (413, INVALID, None, None, Some("false"), None);
+const TOO_LARGE: Row = (413, None, None, Some("false"), None);
 const TOO_LARGE_MESSAGE: &str = "the body is larger than the limit of 33554432 bytes";
 
 #[tokio::test]
@@ -292,11 +277,11 @@ async fn a_large_body_of_unknown_length_is_cut_off() {
 async fn a_body_that_does_not_come_is_not_waited_for() {
     let read_time_max = Duration::from_millis(50);
     let options = ServerOptions { read_time_max, ..ServerOptions::default() };
-    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let server = Server::start_with(options).await;
     let mut client = server.client().await;
     let request = post("/v1/audio/speech", r#"{"input":"Hi"}"#);
     client.send(&request[..request.len() - 2]).await;
-    let expected = (408, INVALID, None, None, None, None);
+    let expected = (408, None, None, None, None);
     check_refusal(&client.answer().await, expected, "the body did not arrive within 0 s");
 }
 
@@ -304,7 +289,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
 async fn headers_that_do_not_come_end_the_connection() {
     let header_time_max = Duration::from_millis(50);
     let options = ServerOptions { header_time_max, ..ServerOptions::default() };
-    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let server = Server::start_with(options).await;
     let mut client = server.send("GET /health HTTP/1.1\r\nHost: loc").await;
     assert!(client.rest().await.is_err(), "a reset, and no answer");
 }
@@ -330,7 +315,7 @@ async fn headers_without_end_are_refused() {
 #[tokio::test]
 async fn idle_connections_do_not_block_other_clients() {
     let options = ServerOptions { connections_max: 8, ..ServerOptions::default() };
-    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let server = Server::start_with(options).await;
     let mut idle = Vec::new();
     for _ in 0..100 {
         let mut client = server.client().await;

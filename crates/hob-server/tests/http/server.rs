@@ -3,98 +3,95 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hob_core::{Admission, RegisteredModel, Registry, SoundSeconds, Speech, Work};
+use hob_core::{Admission, AnyModel, RegisteredModel, Registry, Speech};
 use hob_server::{Listeners, ServerOptions, WyomingPort, serve};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use crate::client::{Answer, Client, get, no_hang, post};
+use crate::client::{Answer, Client, get, no_hang, post, until};
 use crate::model::{StagedSpeech, share};
 
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) model: Arc<StagedSpeech>,
-    pub(crate) admission: ModelLoad,
+    registry: Registry,
     stop: Option<oneshot::Sender<()>>,
     running: JoinSet<std::io::Result<()>>,
 }
 
-/// The requests in flight of a model, in whichever unit it counts its work.
-pub(crate) struct ModelLoad {
-    in_flight: Box<dyn Fn() -> usize + Send + Sync>,
-    backlog: Box<dyn Fn() -> f64 + Send + Sync>,
-}
-
-impl ModelLoad {
-    fn of<W: Work>(admission: Admission<W>) -> ModelLoad {
-        let other = admission.clone();
-        ModelLoad {
-            in_flight: Box::new(move || admission.in_flight()),
-            backlog: Box::new(move || other.backlog()),
-        }
-    }
-
-    pub(crate) fn in_flight(&self) -> usize {
-        (self.in_flight)()
-    }
-
-    pub(crate) fn backlog(&self) -> f64 {
-        (self.backlog)()
-    }
-}
-
 /// One model, which speaks: `kokoro`.
-pub(crate) fn registry_with_voice(
-    model: &Arc<StagedSpeech>,
-    admission: Admission<SoundSeconds>,
-) -> Registry {
+pub(crate) fn registry_with_voice(model: &Arc<StagedSpeech>) -> Registry {
     let mut registry = Registry::default();
-    registry.add(Arc::new(RegisteredModel::<Speech>::new("kokoro", share(model), admission)));
+    let kokoro = RegisteredModel::<Speech>::new("kokoro", share(model), Admission::new(2, 0.5));
+    registry.add(Arc::new(kokoro));
     registry
 }
 
 impl Server {
     pub(crate) async fn start() -> Server {
-        Server::start_with(StagedSpeech::new(), ServerOptions::default()).await
+        Server::start_with(ServerOptions::default()).await
     }
 
-    pub(crate) async fn start_with(model: StagedSpeech, options: ServerOptions) -> Server {
+    pub(crate) async fn start_with(options: ServerOptions) -> Server {
+        Server::start_voice(StagedSpeech::new(), options).await
+    }
+
+    pub(crate) async fn start_voice(model: StagedSpeech, options: ServerOptions) -> Server {
         let model = Arc::new(model);
-        let admission = Admission::new(2, 0.5);
-        let mut registry = registry_with_voice(&model, admission.clone());
+        let mut registry = registry_with_voice(&model);
         registry.add_alias("narrator", "kokoro");
-        Server::start_registry(registry, options, model, admission).await
+        Server::start_ports(registry, options, model, Vec::new()).await
     }
 
-    pub(crate) async fn start_registry<W: Work>(
-        registry: Registry,
+    /// `kokoro`, and the models that are added.
+    pub(crate) async fn start_models(
         options: ServerOptions,
-        model: Arc<StagedSpeech>,
-        admission: Admission<W>,
+        add: impl FnOnce(&mut Registry),
     ) -> Server {
-        Server::start_ports(registry, options, model, admission, Vec::new()).await
+        let model = Arc::new(StagedSpeech::new());
+        let mut registry = registry_with_voice(&model);
+        add(&mut registry);
+        Server::start_ports(registry, options, model, Vec::new()).await
+    }
+
+    /// Without the staged model.
+    pub(crate) async fn start_registry(registry: Registry, options: ServerOptions) -> Server {
+        Server::start_ports(registry, options, Arc::new(StagedSpeech::new()), Vec::new()).await
     }
 
     /// With ports for Wyoming, too.
-    pub(crate) async fn start_ports<W: Work>(
+    pub(crate) async fn start_ports(
         registry: Registry,
         options: ServerOptions,
         model: Arc<StagedSpeech>,
-        admission: Admission<W>,
         wyoming: Vec<WyomingPort>,
     ) -> Server {
-        let admission = ModelLoad::of(admission);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (stop, stopped) = oneshot::channel::<()>();
         let mut running = JoinSet::new();
         let listeners = Listeners { http: listener, pipelines: None, wyoming };
-        running.spawn(serve(listeners, registry, options, async move {
+        running.spawn(serve(listeners, registry.clone(), options, async move {
             // An error means that the test has ended, so the server stops too.
             stopped.await.unwrap_or_default();
         }));
-        Server { address, model, admission, stop: Some(stop), running }
+        Server { address, model, registry, stop: Some(stop), running }
+    }
+
+    /// The requests of all models.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.registry.all().map(AnyModel::in_flight).sum()
+    }
+
+    /// The remaining work of these requests.
+    pub(crate) fn backlog(&self) -> f64 {
+        self.registry.all().map(AnyModel::backlog).sum()
+    }
+
+    /// Resolves when this many requests are in flight.
+    pub(crate) async fn until_in_flight(&self, count: usize) {
+        until(async || (self.in_flight() == count).then_some(())).await;
     }
 
     pub(crate) async fn client(&self) -> Client {

@@ -44,7 +44,7 @@ async fn sound_leaves_as_it_comes_and_nothing_before_it() {
     assert_eq!(client.chunk().await.expect("a chunk"), Some(pcm(-0.25, 100)));
     drop(mouth);
     assert_eq!(client.chunk().await.expect("a clean end"), None);
-    assert_eq!(server.admission.in_flight(), 0);
+    assert_eq!(server.in_flight(), 0);
 }
 
 #[tokio::test]
@@ -271,7 +271,7 @@ async fn a_failure_after_the_start_is_no_clean_end() {
     let end = client.chunk().await;
     assert!(end.is_err(), "{end:?}");
     no_hang(mouth.closed()).await;
-    assert_eq!(server.admission.in_flight(), 0);
+    assert_eq!(server.in_flight(), 0);
 }
 
 /// Proxies use HTTP/1.0 by default. There the end of the connection is the end of the answer.
@@ -317,10 +317,8 @@ async fn a_client_that_left_is_not_spoken_to() {
     client.head().await;
     drop(client);
     no_hang(mouth.closed()).await;
-    while server.admission.in_flight() > 0 {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(server.admission.backlog(), 0.0);
+    server.until_in_flight(0).await;
+    assert_eq!(server.backlog(), 0.0);
     let metrics = server.get("/metrics").await;
     let line = r#"hob_speech_answers_total{model="kokoro",outcome="abandoned"} 2"#;
     assert!(metrics.text().contains(line), "{}", metrics.text());
@@ -356,17 +354,15 @@ async fn five_hundred_clients_that_leave_leave_nothing_behind() {
         drop(client);
         no_hang(mouth.closed()).await;
     }
-    while server.admission.in_flight() > 0 {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(server.admission.backlog(), 0.0);
+    server.until_in_flight(0).await;
+    assert_eq!(server.backlog(), 0.0);
 }
 
 #[tokio::test]
 async fn a_reader_that_takes_nothing_holds_the_model_back_and_is_let_go() {
     let stall_time_max = std::time::Duration::from_millis(200);
     let options = ServerOptions { stall_time_max, ..ServerOptions::default() };
-    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let server = Server::start_with(options).await;
     let mouth = server.model.stage();
     let _client = server.speak(PCM).await;
     let mut windows = 0;
@@ -375,7 +371,7 @@ async fn a_reader_that_takes_nothing_holds_the_model_back_and_is_let_go() {
     }
     // Sockets hold a few megabytes. A server that buffers unread sound would take all windows.
     assert!(windows < 200, "{windows} windows of 480 kB were taken");
-    assert_eq!(server.admission.in_flight(), 0);
+    assert_eq!(server.in_flight(), 0);
 }
 
 #[tokio::test]
@@ -421,7 +417,7 @@ async fn parameters_without_effect_are_named() {
 async fn instructions_reach_a_model_that_takes_them() {
     for direction in [Direction::Taken, Direction::Required] {
         let model = StagedSpeech::new().with_direction(direction);
-        let server = Server::start_with(model, ServerOptions::default()).await;
+        let server = Server::start_voice(model, ServerOptions::default()).await;
         server.model.stage_all([sound(0.1, 100)]);
         let answer = server.post_speech(r#"{"input":"Hi","instructions":"softly"}"#).await;
         assert_eq!(answer.header("x-hob-ignored"), None);

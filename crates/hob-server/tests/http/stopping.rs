@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use crate::chat_model::{StagedChat, begun, serve_chat_with, text};
 use crate::chatting::{HI, STREAM, chat, datas, parsed};
 use crate::client::{get, no_hang};
-use crate::model::{StagedSpeech, pcm, sound};
+use crate::model::{pcm, sound};
 use crate::server::Server;
 
 const PCM: &str = r#"{"input":"Hello.","response_format":"pcm"}"#;
@@ -37,7 +37,7 @@ async fn a_running_answer_is_finished_and_no_new_one_is_begun() {
 async fn an_answer_that_takes_too_long_is_cut_off_where_its_client_sees_it() {
     let drain_time_max = Duration::from_millis(50);
     let options = ServerOptions { drain_time_max, ..ServerOptions::default() };
-    let mut server = Server::start_with(StagedSpeech::new(), options).await;
+    let mut server = Server::start_with(options).await;
     let mouth = server.model.stage();
     let mut client = server.speak(PCM).await;
     mouth.send(sound(0.1, 100)).await.expect("a listener");
@@ -75,7 +75,7 @@ async fn a_conversation_that_is_cut_off_hears_why() {
 #[tokio::test]
 async fn connections_beyond_the_limit_wait_for_a_place() {
     let options = ServerOptions { connections_max: 1, ..ServerOptions::default() };
-    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let server = Server::start_with(options).await;
     let mouth = server.model.stage();
     let mut first = server.speak(PCM).await;
     mouth.send(sound(0.1, 100)).await.expect("a listener");

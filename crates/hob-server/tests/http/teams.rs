@@ -9,7 +9,6 @@ use hob_server::{RunProgress, RunRefusal, RunStage, ServerOptions, TeamService};
 use hob_wire::{RunAnswer, RunRow, RunVerdict, StartRun, TeamView};
 
 use crate::client::request;
-use crate::model::StagedSpeech;
 use crate::server::Server;
 
 /// Each reading of the run's events, in order. One that is missing panics.
@@ -91,7 +90,7 @@ async fn read(script: Vec<Result<RunProgress, RunRefusal>>, seen: u64) -> String
         keep_alive_every: Duration::ZERO,
         ..ServerOptions::default()
     };
-    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let server = Server::start_with(options).await;
     let headers = format!("Host: localhost\r\nLast-Event-ID: {seen}\r\n");
     let answer = server.ask(request("GET", "/v1/runs/r/events", &headers)).await;
     let kind = answer.header("content-type").expect("a type").to_owned();
@@ -154,7 +153,7 @@ async fn a_stream_that_breaks_off_ends_with_an_error() {
 async fn a_service_that_panics_is_an_error_of_the_server() {
     let teams = Some(Arc::new(ScriptedTeams::default()) as Arc<dyn TeamService>);
     let options = ServerOptions { teams, ..ServerOptions::default() };
-    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let server = Server::start_with(options).await;
     let answer = server.ask(request("POST", "/v1/runs/r/cancel", "Host: localhost\r\n")).await;
     assert_eq!(answer.status(), 500, "{answer:?}");
     assert_eq!(server.get("/teams").await.text(), r#"{"teams":[]}"#);

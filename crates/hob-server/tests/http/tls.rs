@@ -15,7 +15,6 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig, crypto::ring};
 
 use crate::client::no_hang;
-use crate::model::StagedSpeech;
 use crate::server::Server;
 
 /// One certificate for every address.
@@ -73,7 +72,7 @@ impl Certificates for OneCertificate {
 async fn server(certificates: &Arc<OneCertificate>, header_time_max: Duration) -> Server {
     let certificates = Some(Arc::clone(certificates) as Arc<dyn Certificates>);
     let options = ServerOptions { certificates, header_time_max, ..ServerOptions::default() };
-    Server::start_with(StagedSpeech::new(), options).await
+    Server::start_with(options).await
 }
 
 const LONG: Duration = Duration::from_secs(60);
@@ -95,7 +94,7 @@ async fn one_port_answers_encrypted_and_plain_requests_of_this_machine() {
 
 #[tokio::test]
 async fn without_certificates_there_is_no_explanation() {
-    let server = Server::start_with(StagedSpeech::new(), ServerOptions::default()).await;
+    let server = Server::start_with(ServerOptions::default()).await;
     assert_eq!(server.get("/tls").await.status(), 404);
     assert_eq!(server.get("/tls/hob-authority.crt").await.status(), 404);
 }

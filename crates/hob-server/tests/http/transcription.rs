@@ -115,7 +115,7 @@ async fn a_stream_comes_as_it_is_understood() {
         json!({"type": "transcript.text.done", "text": "Hello there", "duration": 1.0}),
     ];
     assert_eq!(rest, expected);
-    assert_eq!(server.admission.in_flight(), 0);
+    assert_eq!(server.in_flight(), 0);
 }
 
 #[tokio::test]
@@ -166,7 +166,7 @@ async fn a_transcript_that_breaks_off_whole_is_an_error() {
     let server = serve(scripted([Ok(vec![delta("Hel"), Err(lost)]), Ok(vec![delta("Hel")])])).await;
     assert_eq!(server.ask(form(&[FILE])).await.status(), 503);
     assert_eq!(server.ask(form(&[FILE])).await.status(), 500);
-    assert_eq!(server.admission.in_flight(), 0);
+    assert_eq!(server.in_flight(), 0);
 }
 
 #[tokio::test]

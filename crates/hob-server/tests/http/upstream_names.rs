@@ -19,8 +19,7 @@ use hob_server::ledger::Outcome;
 use crate::client::post;
 use crate::ears::{delta, done, form_with};
 use crate::ledger::{rows, with_ledger};
-use crate::model::StagedSpeech;
-use crate::server::{Server, registry_with_voice};
+use crate::server::Server;
 
 /// A model with two targets: `gpu/a` fails, and `gpu/b` answers.
 struct FallbackModel(Vec<Voice>);
@@ -119,12 +118,11 @@ impl UpstreamResolver for Gpu {
 }
 
 async fn serve(options: ServerOptions, change: impl FnOnce(&mut Registry)) -> Server {
-    let model = Arc::new(StagedSpeech::new());
-    let admission = Admission::new(1, 1.0);
-    let mut registry = registry_with_voice(&model, admission.clone());
-    registry.set_upstreams(Arc::new(Gpu));
-    change(&mut registry);
-    Server::start_registry(registry, options, model, admission).await
+    Server::start_models(options, |registry| {
+        registry.set_upstreams(Arc::new(Gpu));
+        change(registry);
+    })
+    .await
 }
 
 #[tokio::test]

@@ -108,17 +108,12 @@ impl Wyoming {
     /// Speech: `kokoro` (staged, `narrator`) and `echo`. Transcription: `whisper` (`ears`).
     pub(crate) async fn start_with(options: ServerOptions) -> Wyoming {
         let (staged, ears) = (Arc::new(StagedSpeech::new()), Arc::new(EchoEars::default()));
-        let admission = Admission::new(2, 0.5);
-        let mut registry = registry_with_voice(&staged, admission.clone());
+        let mut registry = registry_with_voice(&staged);
         registry.add_alias("narrator", "kokoro");
         let heard = Arc::default();
         let echo = EchoSpeech { staged: StagedSpeech::new(), heard: Arc::clone(&heard) };
-        let echo: Arc<dyn SpeechModel> = Arc::new(echo);
-        registry.add(Arc::new(RegisteredModel::<Speech>::new(
-            "echo",
-            echo,
-            Admission::new(2, 0.5),
-        )));
+        let echo = RegisteredModel::<Speech>::new("echo", Arc::new(echo), Admission::new(2, 0.5));
+        registry.add(Arc::new(echo));
         let whisper = Arc::clone(&ears) as Arc<dyn TranscriptModel>;
         let whisper =
             RegisteredModel::<Transcription>::new("whisper", whisper, Admission::new(1, 0.5));
@@ -127,7 +122,7 @@ impl Wyoming {
         let (speech, speech_port) = port(WyomingService::Speech, Some("kokoro")).await;
         let (hearing, hearing_port) = port(WyomingService::Transcription, None).await;
         let ports = vec![speech_port, hearing_port];
-        let server = Server::start_ports(registry, options, staged, admission, ports).await;
+        let server = Server::start_ports(registry, options, staged, ports).await;
         Wyoming { server, ears, heard, speech, hearing }
     }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::client::no_hang;
 use crate::wyoming::{Wyoming, WyomingClient};
 
 fn layout(rate: u32, width: usize, channels: usize) -> Value {
@@ -138,15 +137,7 @@ async fn a_speaker_who_leaves_frees_the_model() {
     hear(&mut second_client, &second()).await;
     assert_eq!(second_client.refused().await.1.as_deref(), Some("queue_full"));
     drop(client);
-    no_hang(async {
-        loop {
-            let now = wyoming.server.get("/api/hob/now").await.json();
-            if now["requests"].as_array().is_some_and(Vec::is_empty) {
-                break;
-            }
-        }
-    })
-    .await;
+    wyoming.server.until_in_flight(0).await;
     let mut third = wyoming.hearer().await;
     hear(&mut third, &second()).await;
     third.until("transcript-chunk").await;

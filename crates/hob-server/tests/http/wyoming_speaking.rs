@@ -201,7 +201,7 @@ async fn a_full_model_refuses_the_next_request() {
     let mut third = wyoming.speaker().await;
     third.send("synthesize", synthesize("Hi")).await;
     assert_eq!(third.refused().await.1.as_deref(), Some("queue_full"));
-    assert_eq!(wyoming.server.admission.in_flight(), 2);
+    assert_eq!(wyoming.server.in_flight(), 2);
 }
 
 #[tokio::test]
@@ -217,7 +217,7 @@ async fn a_client_that_leaves_stops_the_work() {
     drop(client);
     no_hang(mouth.closed()).await;
     assert_eq!(rows(folder.path(), 1).await[0].outcome, Outcome::Abandoned);
-    assert_eq!(wyoming.server.admission.in_flight(), 0);
+    assert_eq!(wyoming.server.in_flight(), 0);
 }
 
 #[tokio::test]
@@ -229,7 +229,7 @@ async fn the_next_request_waits_for_the_end_of_the_one_that_runs() {
     client.send("synthesize", synthesize("Two")).await;
     first.send(sound(0.1, 1)).await.expect("a listener");
     client.until("audio-chunk").await;
-    assert_eq!(wyoming.server.admission.in_flight(), 1);
+    assert_eq!(wyoming.server.in_flight(), 1);
     drop(first);
     client.expect("audio-stop").await;
     second.send(sound(0.2, 1)).await.expect("a listener");

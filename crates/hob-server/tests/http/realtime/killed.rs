@@ -88,12 +88,7 @@ async fn a_thousand_sessions_killed_at_any_byte_leave_nothing_behind() {
         let sent = &frames[..random.below(frames.len() + 1)];
         Box::pin(no_hang(kill_after(stage.server.address, sent, number % 2 == 0))).await;
     }
-    let idle = async {
-        while stage.server.admission.in_flight() > 0 {
-            tokio::task::yield_now().await;
-        }
-    };
-    no_hang(idle).await;
+    stage.server.until_in_flight(0).await;
     // Every slot can be taken again.
     let all_slots = async {
         let mut talkers = Vec::new();

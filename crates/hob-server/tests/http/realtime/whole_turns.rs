@@ -4,10 +4,11 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use hob_server::{KeyDigest, KeyOptions, ServerOptions};
+use hob_server::{KeyOptions, ServerOptions};
 
 use super::{options, stage_with, types};
 use crate::client::no_hang;
+use crate::keys::named;
 
 /// A pause is too early for a team, because what it does cannot be taken back. Another model is asked in each pause.
 #[tokio::test]
@@ -35,10 +36,7 @@ async fn a_team_is_asked_when_the_turn_is_over() {
 /// Transcript, answer and speech run at the same time, and are one of the key's answers.
 #[tokio::test]
 async fn a_key_with_one_answer_at_a_time_can_talk() {
-    let key = KeyOptions {
-        concurrency: NonZeroU32::new(1),
-        ..KeyOptions::new("laptop", KeyDigest::of("secret").expect("a key"))
-    };
+    let key = KeyOptions { concurrency: NonZeroU32::new(1), ..named("laptop", "secret") };
     let stage = stage_with(ServerOptions { keys: vec![key], ..options() }).await;
     let bearer = [("authorization", "Bearer secret")];
     let mut talker = stage.try_open("/v1/realtime", &bearer).await.expect("a session");
