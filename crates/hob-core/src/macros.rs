@@ -1,5 +1,5 @@
 //! An enum and the text of each variant in one table, so that a list of all variants and a table of their texts cannot
-//! differ. And what a struct shows of itself in a log.
+//! differ. Also the fields of a struct that logs show.
 
 /// An enum with `ALL`, its variants in this order, and the named method, which returns a variant's text.
 #[macro_export]

@@ -11,6 +11,7 @@ use axum::body::Body;
 use axum::http::Request;
 use axum::response::Response;
 use bytes::Bytes;
+use http_body_util::BodyExt as _;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
@@ -177,7 +178,13 @@ impl RequestGuard {
 
     /// Wraps a response so that its connection counts as busy until the body was written or dropped.
     pub(crate) fn until_written(self, response: Response) -> Response {
-        response.map(|body| Body::new(GuardedBody { body, _guard: self }))
+        response.map(|body| {
+            Body::new(body.map_err(move |error| {
+                // The function owns the guard, so the guard is dropped with the body.
+                let _guard = &self;
+                error
+            }))
+        })
     }
 }
 
@@ -223,31 +230,6 @@ impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for TrackedBody<B> {
             self.mark_read();
         }
         Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-struct GuardedBody {
-    body: Body,
-    _guard: RequestGuard,
-}
-
-impl HttpBody for GuardedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -79,7 +79,7 @@ pub struct TargetOptions {
 }
 
 impl UpstreamOptions {
-    /// A server without a key or limits, whose models are not listed.
+    /// A server without a key or limits. Its models are not listed.
     pub fn plain(name: &str, kind: UpstreamKind, url: &str) -> UpstreamOptions {
         UpstreamOptions {
             name: name.to_owned(),
