@@ -1,22 +1,23 @@
 //! The models that hob knows by name: licences, sources of each file, and the exact bytes of each file.
-//! Data only: `fetch` fetches, `store` stores.
+//! Data only, most of it in `models.toml`: `fetch` fetches, `store` stores.
 
-mod dictionaries;
-mod gemma;
-mod kokoro;
 pub mod names;
-mod smart_turn;
-mod smollm2;
 mod whisper;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use hob_core::nearest;
+use serde::{Deserialize, Deserializer};
 
 use crate::Sha256;
 
-pub use dictionaries::{JAPANESE_NAME, MANDARIN_NAME};
-pub(crate) use smollm2::SMOLLM2;
+/// Name of the entry with the Japanese dictionary.
+pub const JAPANESE_NAME: &str = "japanese";
+/// Name of the entry with the Mandarin tables.
+pub const MANDARIN_NAME: &str = "mandarin";
+/// Name of the default chat model. Its stored form depends on it.
+pub(crate) const SMOLLM2: &str = "smollm2";
 
 /// Number of names that an error suggests.
 const SUGGESTIONS_MAX: usize = 3;
@@ -25,10 +26,25 @@ const SUGGESTIONS_MAX: usize = 3;
 const PULL_COPIES_MAX: u64 = 3;
 /// Space for the manifest and partial downloads.
 const OTHER_FILES_BYTES_MAX: u64 = 64 << 20;
+/// Length of a voice of Kokoro: 510 rows of 256 little-endian 32-bit floats.
+const VOICE_BYTES: u64 = 510 * 256 * 4;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Catalog {
     entries: Vec<Entry>,
+    further: Vec<Entry>,
+}
+
+/// The content of `models.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listed {
+    default: Vec<Entry>,
+    turn_taking: Entry,
+    /// A part of all models that hear.
+    speech_detection: CatalogPart,
+    /// Further sources of sizes of Whisper.
+    whisper_in_wheels: BTreeMap<String, DownloadSource>,
     further: Vec<Entry>,
 }
 
@@ -53,10 +69,15 @@ fn suggestion(near: &[String], known: &[String]) -> String {
 impl Catalog {
     /// The models that this version of hob knows.
     pub fn builtin() -> Catalog {
-        let entries =
-            vec![kokoro::entry(), smollm2::entry(), whisper::entry(), smart_turn::entry()];
-        let others = [gemma::base(), dictionaries::japanese(), dictionaries::mandarin()];
-        Catalog { entries, further: whisper::further().chain(others).collect() }
+        let listed: Result<Listed, _> = toml::from_str(include_str!("catalog/models.toml"));
+        // The file is part of the program, and a test reads it.
+        let mut listed = listed.expect("models.toml is a catalog");
+        listed.turn_taking.parts.push(listed.speech_detection.clone());
+        let whisper = whisper::entries(&listed.speech_detection, &listed.whisper_in_wheels);
+        let (whisper, further): (Vec<Entry>, Vec<Entry>) = whisper.partition(whisper::is_default);
+        let entries = listed.default.into_iter().chain(whisper).chain([listed.turn_taking]);
+        let further = further.into_iter().chain(listed.further);
+        Catalog { entries: entries.collect(), further: further.collect() }
     }
 
     /// The models that hob uses by default.
@@ -96,7 +117,8 @@ impl Catalog {
 }
 
 /// One model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Entry {
     /// Name to type: letters, digits, dashes, dots and underscores.
     pub name: String,
@@ -128,7 +150,8 @@ impl Entry {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Purpose {
     Speech,
     Chat,
@@ -152,7 +175,7 @@ impl fmt::Display for Purpose {
 }
 
 /// Licence of one part of the model.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, Deserialize)]
 pub struct Licence {
     /// What the licence covers: "weights", "voices" …
     pub covers: String,
@@ -167,16 +190,19 @@ impl fmt::Display for Licence {
 }
 
 /// Files that come together. Sources are tried in order until one has delivered all files.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CatalogPart {
     pub name: String,
     pub sources: Vec<DownloadSource>,
 }
 
 /// A place that has all files of a part. Bytes may differ between sources, so each source pins its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DownloadSource {
     pub origin: Origin,
+    #[serde(deserialize_with = "files")]
     pub files: Vec<SourceFile>,
 }
 
@@ -245,7 +271,8 @@ impl SourceKind {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// A Hugging Face repository at one commit; a piece is a path in it.
     Hub { repo: String, revision: String },
@@ -271,17 +298,19 @@ impl Origin {
 }
 
 /// A published package. The pin is that of the wheel or tarball.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Package {
     pub name: String,
     pub version: String,
+    #[serde(flatten)]
     pub pin: Pin,
     /// The wheel to fetch, if the package has several. Only its data is used, so it is the same one on every machine.
     pub wheel: Option<WheelTag>,
 }
 
 /// The Python and the system of a wheel, in the words of Python's packages.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct WheelTag {
     /// Version of CPython: "3.11".
     pub python: String,
@@ -297,40 +326,61 @@ impl fmt::Display for Package {
 }
 
 /// A file of the model: its pieces, joined in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct SourceFile {
     /// Path below the model's raw files; relative, with `/`.
     pub path: String,
+    #[serde(flatten)]
     pub pin: Pin,
     pub pieces: Vec<Piece>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Piece {
     /// Index of the origin's package; 0 for an origin without packages.
+    #[serde(default)]
     pub package: usize,
     pub at: String,
 }
 
 /// The exact length and checksum of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct Pin {
     pub bytes: u64,
     /// `None` if the server states no checksum; then only the length is checked.
     pub sha256: Option<Sha256>,
 }
 
-fn package(name: &str, version: &str, bytes: u64, sha256: &str) -> Package {
-    Package { name: name.into(), version: version.into(), pin: pin(bytes, sha256), wheel: None }
+impl SourceFile {
+    /// A file of one piece, from the origin's first package or from an origin without packages.
+    fn of(path: String, bytes: u64, sha256: &str, at: String) -> SourceFile {
+        let sha256 = Some(sha256.parse().expect("64 hexadecimal digits"));
+        SourceFile { path, pin: Pin { bytes, sha256 }, pieces: vec![Piece { package: 0, at }] }
+    }
 }
 
-/// A piece of the origin's first package, or of an origin without packages.
-fn piece(at: &str) -> Piece {
-    Piece { package: 0, at: at.into() }
+/// Reads the files of a source: a list, or the folder in which the source has the voices of `voices.csv`.
+fn files<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<SourceFile>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Files(Vec<SourceFile>),
+        Voices(String),
+    }
+    Ok(match Written::deserialize(source)? {
+        Written::Files(files) => files,
+        Written::Voices(folder) => voices(&folder),
+    })
 }
 
-fn pin(bytes: u64, sha256: &str) -> Pin {
-    Pin { bytes, sha256: Some(sha256.parse::<Sha256>().expect("64 hexadecimal digits")) }
+fn voices(folder: &str) -> Vec<SourceFile> {
+    let row = |line: &str| {
+        let (name, sha256) = line.split_once(',')?;
+        let (path, at) = (format!("voices/{name}.bin"), format!("{folder}/{name}.bin"));
+        Some(SourceFile::of(path, VOICE_BYTES, sha256, at))
+    };
+    include_str!("catalog/voices.csv").lines().skip(1).filter_map(row).collect()
 }
 
 #[cfg(test)]
@@ -418,6 +468,7 @@ mod tests {
         let catalog = Catalog::builtin();
         let turn = catalog.find("smart-turn").expect("smart-turn");
         assert_eq!((turn.purpose, turn.bytes()), (Purpose::TurnTaking, 8_679_182 + 2_327_524));
+        assert_eq!(turn.parts[0].sources[0].files[0].path, crate::turn_taking::TURN);
         let whisper = catalog.find("whisper-base").expect("whisper-base");
         assert_eq!(turn.parts[1], whisper.parts[1], "one file of Silero VAD");
     }
