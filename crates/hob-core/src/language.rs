@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::enum_table;
+
 /// The months as they are written in English.
 pub const ENGLISH_MONTHS: [&str; 12] = [
     "January",
@@ -19,49 +21,25 @@ pub const ENGLISH_MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// The language of a voice. Kokoro's voices carry it in their first letter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub enum Language {
-    AmericanEnglish,
-    BritishEnglish,
-    Spanish,
-    French,
-    Hindi,
-    Italian,
-    Japanese,
-    BrazilianPortuguese,
-    Mandarin,
+enum_table! {
+    /// The language of a voice. Kokoro's voices carry it in their first letter.
+    /// `tag` gives the BCP 47 tag, as the voice list shows it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    pub enum Language: tag {
+        AmericanEnglish = "en-US",
+        BritishEnglish = "en-GB",
+        Spanish = "es",
+        French = "fr",
+        Hindi = "hi",
+        Italian = "it",
+        Japanese = "ja",
+        BrazilianPortuguese = "pt-BR",
+        Mandarin = "zh",
+    }
 }
 
 impl Language {
-    pub const ALL: [Language; 9] = [
-        Language::AmericanEnglish,
-        Language::BritishEnglish,
-        Language::Spanish,
-        Language::French,
-        Language::Hindi,
-        Language::Italian,
-        Language::Japanese,
-        Language::BrazilianPortuguese,
-        Language::Mandarin,
-    ];
-
-    /// BCP 47 tag, as the voice list shows it.
-    pub fn tag(self) -> &'static str {
-        match self {
-            Language::AmericanEnglish => "en-US",
-            Language::BritishEnglish => "en-GB",
-            Language::Spanish => "es",
-            Language::French => "fr",
-            Language::Hindi => "hi",
-            Language::Italian => "it",
-            Language::Japanese => "ja",
-            Language::BrazilianPortuguese => "pt-BR",
-            Language::Mandarin => "zh",
-        }
-    }
-
     /// The first letter of a Kokoro voice's name.
     pub fn voice_letter(self) -> char {
         match self {

@@ -1,6 +1,7 @@
 //! A machine as far as it matters to models: devices, their memory, and the links between them.
 //! Nothing here queries the system. Every fact says how it was learnt.
 
+use crate::enum_table;
 use crate::weights::Repack;
 
 /// A value and how it was learnt.
@@ -12,21 +13,23 @@ pub struct Fact<T> {
     pub source: String,
 }
 
-/// How a figure was learnt, from the most to the least certain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Basis {
-    /// Read from the file or the system, or timed here.
-    Measured,
-    /// Fitted to timings made here.
-    Calibrated,
-    /// Fitted to published runs of this very device.
-    Published,
-    /// Stated by a person or a profile.
-    Stated,
-    /// Fitted to published runs of the device's class.
-    Prior,
-    /// Unknown; a usual value is used.
-    Assumed,
+enum_table! {
+    /// How a figure was learnt, from the most to the least certain.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Basis: name {
+        /// Read from the file or the system, or timed here.
+        Measured = "measured",
+        /// Fitted to timings made here.
+        Calibrated = "calibrated",
+        /// Fitted to published runs of this very device.
+        Published = "published",
+        /// Stated by a person or a profile.
+        Stated = "stated",
+        /// Fitted to published runs of the device's class.
+        Prior = "prior",
+        /// Unknown; a usual value is used.
+        Assumed = "assumed",
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -73,58 +76,26 @@ pub struct Gpu {
     pub device: Device,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Vendor {
-    Nvidia,
-    Amd,
-    Intel,
-    Apple,
-    Other,
-}
-
-impl Vendor {
-    pub fn name(self) -> &'static str {
-        match self {
-            Vendor::Nvidia => "NVIDIA",
-            Vendor::Amd => "AMD",
-            Vendor::Intel => "Intel",
-            Vendor::Apple => "Apple",
-            Vendor::Other => "another vendor",
-        }
+enum_table! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Vendor: name {
+        Nvidia = "NVIDIA",
+        Amd = "AMD",
+        Intel = "Intel",
+        Apple = "Apple",
+        Other = "another vendor",
     }
 }
 
-impl Basis {
-    pub fn name(self) -> &'static str {
-        match self {
-            Basis::Measured => "measured",
-            Basis::Calibrated => "calibrated",
-            Basis::Published => "published",
-            Basis::Stated => "stated",
-            Basis::Prior => "prior",
-            Basis::Assumed => "assumed",
-        }
+enum_table! {
+    /// The interface through which a card computes.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum GpuApi: name {
+        Cuda = "CUDA",
+        Rocm = "ROCm",
+        Vulkan = "Vulkan",
+        Metal = "Metal",
     }
-}
-
-impl GpuApi {
-    pub fn name(self) -> &'static str {
-        match self {
-            GpuApi::Cuda => "CUDA",
-            GpuApi::Rocm => "ROCm",
-            GpuApi::Vulkan => "Vulkan",
-            GpuApi::Metal => "Metal",
-        }
-    }
-}
-
-/// The interface through which a card computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum GpuApi {
-    Cuda,
-    Rocm,
-    Vulkan,
-    Metal,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

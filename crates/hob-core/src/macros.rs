@@ -15,7 +15,7 @@ macro_rules! enum_table {
         impl $name {
             $visibility const ALL: [$name; [$($text),+].len()] = [$($name::$variant),+];
 
-            $visibility fn $method(self) -> &'static str {
+            $visibility const fn $method(self) -> &'static str {
                 match self {
                     $($name::$variant => $text,)+
                 }

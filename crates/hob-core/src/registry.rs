@@ -171,51 +171,35 @@ pub trait Registered: Task {
     }
 }
 
-impl Registered for Chat {
-    fn models(registry: &Registry) -> &Models<Chat> {
-        &registry.chat
-    }
+/// The field with the models of a kind, and the one with the model that serves unknown names.
+macro_rules! registered {
+    ($task:ident: $models:ident $(, $catch_all:ident)?) => {
+        impl Registered for $task {
+            fn models(registry: &Registry) -> &Models<$task> {
+                &registry.$models
+            }
 
-    fn models_mut(registry: &mut Registry) -> &mut Models<Chat> {
-        &mut registry.chat
-    }
+            fn models_mut(registry: &mut Registry) -> &mut Models<$task> {
+                &mut registry.$models
+            }
 
-    fn resolve(upstreams: &dyn UpstreamResolver, name: &str) -> Option<Arc<RegisteredModel<Chat>>> {
-        upstreams.resolve(name)
-    }
+            fn resolve(
+                upstreams: &dyn UpstreamResolver,
+                name: &str,
+            ) -> Option<Arc<RegisteredModel<$task>>> {
+                upstreams.resolve(name)
+            }
 
-    fn catch_all(registry: &Registry) -> Option<&Arc<RegisteredModel<Chat>>> {
-        registry.catch_all_chat.as_ref()
-    }
+            $(fn catch_all(registry: &Registry) -> Option<&Arc<RegisteredModel<$task>>> {
+                registry.$catch_all.as_ref()
+            })?
+        }
+    };
 }
 
-impl Registered for Speech {
-    fn models(registry: &Registry) -> &Models<Speech> {
-        &registry.speech
-    }
-
-    fn models_mut(registry: &mut Registry) -> &mut Models<Speech> {
-        &mut registry.speech
-    }
-
-    fn resolve(upstreams: &dyn UpstreamResolver, name: &str) -> Option<Arc<RegisteredModel<Self>>> {
-        upstreams.resolve(name)
-    }
-}
-
-impl Registered for Transcription {
-    fn models(registry: &Registry) -> &Models<Transcription> {
-        &registry.transcription
-    }
-
-    fn models_mut(registry: &mut Registry) -> &mut Models<Transcription> {
-        &mut registry.transcription
-    }
-
-    fn resolve(upstreams: &dyn UpstreamResolver, name: &str) -> Option<Arc<RegisteredModel<Self>>> {
-        upstreams.resolve(name)
-    }
-}
+registered!(Chat: chat, catch_all_chat);
+registered!(Speech: speech);
+registered!(Transcription: transcription);
 
 impl Registry {
     /// A model that several registries share keeps its state in all of them.

@@ -9,27 +9,17 @@ use futures::{FutureExt, TryFutureExt};
 
 use crate::{
     ChatEvent, ChatModel, ChatRequest, ModelError, ModelState, SpeechEvent, SpeechModel,
-    SpeechRequest, Trace, TranscriptEvent, TranscriptModel, TranscriptRequest,
+    SpeechRequest, Trace, TranscriptEvent, TranscriptModel, TranscriptRequest, enum_table,
 };
 
-/// What a model does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    Chat,
-    Speech,
-    Transcription,
-}
-
-impl Kind {
-    pub const ALL: [Kind; 3] = [Kind::Chat, Kind::Speech, Kind::Transcription];
-
-    /// The name in the API, in metrics and in the request log.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::Chat => "chat",
-            Kind::Speech => "speech",
-            Kind::Transcription => "transcription",
-        }
+enum_table! {
+    /// What a model does.
+    /// The names are those in the API, in metrics and in the request log.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Kind: name {
+        Chat = "chat",
+        Speech = "speech",
+        Transcription = "transcription",
     }
 }
 

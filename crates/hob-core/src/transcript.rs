@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
 use crate::chat::Reading;
-use crate::{ModelError, ModelState, Trace};
+use crate::{ModelError, ModelState, Trace, enum_table};
 
 /// A transcription model. As for [`crate::SpeechModel`]: the future fails if the request is rejected, the
 /// stream yields later failures as items, and dropping either stops the work.
@@ -169,24 +169,17 @@ impl fmt::Debug for SoundFile {
     }
 }
 
-/// The language of the resulting text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub enum TranscriptTask {
-    /// The spoken language.
-    #[default]
-    Transcribe,
-    /// English.
-    Translate,
-}
-
-impl TranscriptTask {
-    /// The name in OpenAI's answers and in Whisper's tokens.
-    pub fn name(self) -> &'static str {
-        match self {
-            TranscriptTask::Transcribe => "transcribe",
-            TranscriptTask::Translate => "translate",
-        }
+enum_table! {
+    /// The language of the resulting text.
+    /// The names are those in OpenAI's answers and in Whisper's tokens.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    pub enum TranscriptTask: name {
+        /// The spoken language.
+        #[default]
+        Transcribe = "transcribe",
+        /// English.
+        Translate = "translate",
     }
 }
 

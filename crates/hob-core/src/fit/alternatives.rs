@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 
 use super::{Assessment, FitOptions, KV_PAIRS, Model, Plan, assess};
+use crate::enum_table;
 use crate::footprint::KvTypes;
 use crate::machine::Machine;
 use crate::weights::Part;
@@ -18,14 +19,16 @@ const GOOD_BITS: f64 = 4.2;
 /// Speeds within this factor count as equal; then the more exact quant wins.
 const AS_FAST: f64 = 0.97;
 
-/// What the alternative improves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Toward {
-    Faster,
-    Longer,
-    Better,
-    /// The model as requested does not fit, and this does.
-    Fits,
+enum_table! {
+    /// What the alternative improves.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Toward: name {
+        Faster = "faster",
+        Longer = "longer",
+        Better = "better",
+        /// The model as requested does not fit, and this does.
+        Fits = "fits",
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -55,17 +58,6 @@ impl Candidate<'_> {
     fn exactness(&self) -> (u64, Reverse<usize>) {
         let kv = KV_PAIRS.iter().position(|pair| *pair == self.plan.kv);
         (self.bytes(), Reverse(kv.unwrap_or(KV_PAIRS.len())))
-    }
-}
-
-impl Toward {
-    pub fn name(self) -> &'static str {
-        match self {
-            Toward::Faster => "faster",
-            Toward::Longer => "longer",
-            Toward::Better => "better",
-            Toward::Fits => "fits",
-        }
     }
 }
 

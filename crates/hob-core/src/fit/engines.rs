@@ -1,6 +1,7 @@
 //! Which engine reads which format on which device, and how each engine uses memory.
 //! Device rules follow the engines' documentation; memory follows their allocations.
 
+use crate::enum_table;
 use crate::footprint::Windows;
 use crate::machine::{Gpu, Vendor};
 
@@ -16,34 +17,38 @@ const PYTHON_US: f64 = 600.0;
 /// model that has no recurrent layers, is subtracted. Source: <https://github.com/ollama/ollama/pull/16031>.
 pub const UNFUSED_RECURRENT_US: f64 = 100.0;
 
-/// How weights are stored, as far as it decides which engine can read them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Format {
-    Gguf,
-    /// Safetensors in 16 bits, as trained.
-    Plain,
-    Awq,
-    Gptq,
-    Exl2,
-    Exl3,
-    Fp8,
-    CompressedTensors,
-    Mxfp4,
-    Nvfp4,
-    BitsAndBytes,
-    Mlx,
+enum_table! {
+    /// How weights are stored, as far as it decides which engine can read them.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Format: name {
+        Gguf = "GGUF",
+        /// Safetensors in 16 bits, as trained.
+        Plain = "safetensors",
+        Awq = "AWQ",
+        Gptq = "GPTQ",
+        Exl2 = "EXL2",
+        Exl3 = "EXL3",
+        Fp8 = "FP8",
+        CompressedTensors = "compressed-tensors",
+        Mxfp4 = "MXFP4",
+        Nvfp4 = "NVFP4",
+        BitsAndBytes = "bitsandbytes",
+        Mlx = "MLX",
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Engine {
-    Hob,
-    LlamaCpp,
-    Ollama,
-    Vllm,
-    /// With ExLlamaV2 or V3.
-    TabbyApi,
-    MlxLm,
-    Transformers,
+enum_table! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Engine: name {
+        Hob = "hob",
+        LlamaCpp = "llama.cpp",
+        Ollama = "Ollama",
+        /// With ExLlamaV2 or V3.
+        TabbyApi = "tabbyAPI",
+        Vllm = "vLLM",
+        MlxLm = "mlx-lm",
+        Transformers = "transformers",
+    }
 }
 
 /// What an engine needs from a card.
@@ -140,38 +145,6 @@ pub enum Mismatch {
 }
 
 impl Format {
-    pub const ALL: [Format; 12] = [
-        Format::Gguf,
-        Format::Plain,
-        Format::Awq,
-        Format::Gptq,
-        Format::Exl2,
-        Format::Exl3,
-        Format::Fp8,
-        Format::CompressedTensors,
-        Format::Mxfp4,
-        Format::Nvfp4,
-        Format::BitsAndBytes,
-        Format::Mlx,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Gguf => "GGUF",
-            Format::Plain => "safetensors",
-            Format::Awq => "AWQ",
-            Format::Gptq => "GPTQ",
-            Format::Exl2 => "EXL2",
-            Format::Exl3 => "EXL3",
-            Format::Fp8 => "FP8",
-            Format::CompressedTensors => "compressed-tensors",
-            Format::Mxfp4 => "MXFP4",
-            Format::Nvfp4 => "NVFP4",
-            Format::BitsAndBytes => "bitsandbytes",
-            Format::Mlx => "MLX",
-        }
-    }
-
     /// Engines that read this format. The first one is the default.
     pub fn engines(self) -> Vec<Engine> {
         Engine::ALL.into_iter().filter(|engine| engine.needs(self).is_some()).collect()
@@ -179,28 +152,6 @@ impl Format {
 }
 
 impl Engine {
-    pub const ALL: [Engine; 7] = [
-        Engine::Hob,
-        Engine::LlamaCpp,
-        Engine::Ollama,
-        Engine::TabbyApi,
-        Engine::Vllm,
-        Engine::MlxLm,
-        Engine::Transformers,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Engine::Hob => "hob",
-            Engine::LlamaCpp => "llama.cpp",
-            Engine::Ollama => "Ollama",
-            Engine::Vllm => "vLLM",
-            Engine::TabbyApi => "tabbyAPI",
-            Engine::MlxLm => "mlx-lm",
-            Engine::Transformers => "transformers",
-        }
-    }
-
     pub fn by_name(name: &str) -> Option<Engine> {
         Engine::ALL.into_iter().find(|engine| engine.name().eq_ignore_ascii_case(name))
     }

@@ -5,15 +5,18 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{Attention, ContextPlan, product};
-use crate::ModelShape;
+use crate::{ModelShape, enum_table};
 
-/// Number format of the KV cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum KvType {
-    #[default]
-    F16,
-    Q8_0,
-    Q4_0,
+enum_table! {
+    /// Number format of the KV cache.
+    /// The names are those that people and the engine use.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub enum KvType: name {
+        #[default]
+        F16 = "f16",
+        Q8_0 = "q8_0",
+        Q4_0 = "q4_0",
+    }
 }
 
 /// A name that is not a KV type.
@@ -45,17 +48,6 @@ pub enum Unsuitable {
 }
 
 impl KvType {
-    pub const ALL: [KvType; 3] = [KvType::F16, KvType::Q8_0, KvType::Q4_0];
-
-    /// The name that people and the engine use.
-    pub fn name(self) -> &'static str {
-        match self {
-            KvType::F16 => "f16",
-            KvType::Q8_0 => "q8_0",
-            KvType::Q4_0 => "q4_0",
-        }
-    }
-
     /// Elements that are stored together, and their bytes: an f16 scale, and 8 or 4 bits per element.
     pub fn block(self) -> (u32, u32) {
         match self {

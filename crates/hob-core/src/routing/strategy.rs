@@ -4,18 +4,22 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// How an alias chooses among its targets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Strategy {
-    /// In the order of the configuration.
-    #[default]
-    Order,
-    /// Loaded models first.
-    Warm,
-    /// Least load first. Among equals, the target that saw the beginning of this conversation before.
-    LeastWait,
-    /// At random, by weight; then in the order of the configuration.
-    Weighted,
+use crate::enum_table;
+
+enum_table! {
+    /// How an alias chooses among its targets.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Strategy: name {
+        /// In the order of the configuration.
+        #[default]
+        Order = "order",
+        /// Loaded models first.
+        Warm = "warm",
+        /// Least load first. Among equals, the target that saw the beginning of this conversation before.
+        LeastWait = "least-wait",
+        /// At random, by weight; then in the order of the configuration.
+        Weighted = "weighted",
+    }
 }
 
 /// What is known about a target when a request arrives.
@@ -74,20 +78,6 @@ fn draw_by_weight(targets: &[TargetFacts], chance: f64) -> Option<usize> {
         left -= target.weight.max(0.0);
         left < 0.0
     })
-}
-
-impl Strategy {
-    pub const ALL: [Strategy; 4] =
-        [Strategy::Order, Strategy::Warm, Strategy::LeastWait, Strategy::Weighted];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Strategy::Order => "order",
-            Strategy::Warm => "warm",
-            Strategy::LeastWait => "least-wait",
-            Strategy::Weighted => "weighted",
-        }
-    }
 }
 
 impl fmt::Display for Strategy {
