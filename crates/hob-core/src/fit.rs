@@ -24,7 +24,7 @@ pub use engines::{
     CacheTypes, Engine, EngineProfile, Format, HostReads, Mismatch, Scratch, Splits, Staging,
     Tower, UNFUSED_RECURRENT_US,
 };
-pub use explain::{EXPLANATIONS, Explanation, explain};
+pub use explain::{Explanation, explain, explanations};
 pub use flags::{Flags, flags};
 pub use layout::{Layout, Placement, Pool, Site, pool};
 pub use memory::{MemoryTerm, terms};

@@ -27,19 +27,8 @@ pub fn nearest_hint(near: &[String]) -> String {
 /// Levenshtein distance in characters. Compares at most the first 64 of each, so that a hostile name costs
 /// nothing.
 fn edit_distance(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.chars().take(64).collect();
-    let b: Vec<char> = b.chars().take(64).collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(from != to);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
+    let [a, b] = [a, b].map(|name| name.chars().take(64).collect::<String>());
+    strsim::levenshtein(&a, &b)
 }
 
 #[cfg(test)]

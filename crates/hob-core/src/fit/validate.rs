@@ -32,10 +32,7 @@ pub fn from_one(rows: &[TimedRun<'_>]) -> Vec<Option<f64>> {
 /// Speed with these constants on the device that holds the output. Other devices keep theirs.
 pub fn predicted_by(row: &TimedRun<'_>, constants: &Constants) -> Option<Rate> {
     let machine = with_constants(row.estimate.machine, row.estimate.layout.output, constants);
-    let mut rate =
-        SpeedEstimate { machine: &machine, ..row.estimate }.decode(row.context_tokens)?;
-    rate.context_tokens = row.context_tokens;
-    Some(rate)
+    SpeedEstimate { machine: &machine, ..row.estimate }.decode(row.context_tokens)
 }
 
 fn with_constants(machine: &Machine, site: Site, constants: &Constants) -> Machine {

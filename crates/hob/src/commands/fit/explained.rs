@@ -2,7 +2,7 @@
 //! Without a term it explains all.
 
 use clap::Args;
-use hob_core::fit::{EXPLANATIONS, Explanation, explain};
+use hob_core::fit::{Explanation, explain, explanations};
 use hob_core::nearest;
 
 use crate::failure::{CliResult, Exit, Failure};
@@ -18,7 +18,7 @@ pub(crate) struct ExplainArgs {
 pub(super) fn run(args: &ExplainArgs, printer: &Printer) -> CliResult<Exit> {
     let shown = |known: Explanation| format!("{}\n  {}", known.term, known.text);
     let text = match &args.term {
-        None => EXPLANATIONS.map(shown).join("\n"),
+        None => explanations().map(shown).collect::<Vec<_>>().join("\n"),
         Some(term) => explain(term).map(shown).ok_or_else(|| unknown(term))?,
     };
     printer.data(text)?;
@@ -26,8 +26,8 @@ pub(super) fn run(args: &ExplainArgs, printer: &Printer) -> CliResult<Exit> {
 }
 
 fn unknown(term: &str) -> Failure {
-    let terms = EXPLANATIONS.map(|known| known.term);
-    let near = nearest(term, terms, 3);
+    let terms: Vec<&str> = explanations().map(|known| known.term).collect();
+    let near = nearest(term, terms.iter().copied(), 3);
     let hint = if near.is_empty() { terms.join(", ") } else { near.join(" or ") };
     Failure::usage(format!("'{term}' is not a term that hob explains")).hint(format!("try {hint}"))
 }
