@@ -36,7 +36,7 @@ pub use warnings::{UNMEASURED_PROCESSOR, Warning, few_bits, warnings};
 
 use crate::ModelShape;
 use crate::footprint::{
-    Attention, ContextPlan, KvType, KvTypes, REPACKED, STEP_TOKENS, Sharing, Unsuitable,
+    Attention, ContextPlan, KvType, KvTypes, REPACKED, STEP_TOKENS, Sharing, Unsuitable, largest,
 };
 use crate::machine::{Basis, Gpu, GpuMemory, Machine};
 
@@ -384,14 +384,10 @@ impl Planner<'_> {
         if self.fits(layout, kv, trained)? {
             return Ok(Longest { context_tokens: Some(trained), limit: ContextLimit::Trained });
         }
-        // A context of `largest` steps fits, a context of `beyond` steps does not.
-        let (mut largest, mut beyond) = (0, trained.div_ceil(STEP_TOKENS));
-        while beyond - largest > 1 {
-            let middle = largest + (beyond - largest) / 2;
-            let fits = self.fits(layout, kv, middle * STEP_TOKENS)?;
-            if fits { largest = middle } else { beyond = middle }
-        }
-        let terms = self.terms(layout, kv, beyond.saturating_mul(STEP_TOKENS).min(trained))?;
+        let fits = |steps: u32| self.fits(layout, kv, steps * STEP_TOKENS);
+        let largest = largest(trained.div_ceil(STEP_TOKENS), fits)?;
+        let beyond = (largest + 1).saturating_mul(STEP_TOKENS).min(trained);
+        let terms = self.terms(layout, kv, beyond)?;
         let uses = self.uses(&terms);
         let full = uses.iter().find(|used| !used.fits()).map_or(Pool::Ram, |used| used.pool);
         let context_tokens = (largest > 0).then_some(largest * STEP_TOKENS);

@@ -183,13 +183,20 @@ pub fn longest_context<E>(
         let context_tokens = steps.saturating_mul(step).min(plan.context_tokens);
         ContextPlan { context_tokens, ..*plan }
     };
-    // Bisection, because the buffers depend on the context too. `largest` fits, `beyond` does not.
-    let (mut largest, mut beyond) = (0, plan.context_tokens.div_ceil(step) + 1);
+    let beyond = plan.context_tokens.div_ceil(step) + 1;
+    let largest = largest(beyond, |steps| fits(&of_steps(steps)))?;
+    Ok((largest > 0).then(|| of_steps(largest)))
+}
+
+/// The largest number below `beyond` for which `fits` holds, by bisection: buffers do not grow evenly. 0 if it holds for
+/// none.
+pub(crate) fn largest<E>(mut beyond: u32, fits: impl Fn(u32) -> Result<bool, E>) -> Result<u32, E> {
+    let mut largest = 0;
     while beyond - largest > 1 {
         let middle = largest + (beyond - largest) / 2;
-        if fits(&of_steps(middle))? { largest = middle } else { beyond = middle }
+        if fits(middle)? { largest = middle } else { beyond = middle }
     }
-    Ok((largest > 0).then(|| of_steps(largest)))
+    Ok(largest)
 }
 
 fn padded(tokens: u32) -> u32 {

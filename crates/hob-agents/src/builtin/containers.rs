@@ -45,43 +45,33 @@ impl ContainerEngine {
         }
     }
 
-    /// The command that succeeds if the engine has the container.
-    fn probe(&self, container: &str) -> Command {
-        let (program, arguments): (_, &[&str]) = match self {
-            ContainerEngine::Podman(program) | ContainerEngine::Docker(program) => {
-                (program, &["container", "inspect", container])
-            }
-            ContainerEngine::Incus(program) => (program, &["info", container]),
+    /// A command of the engine: incus has other words than podman and docker.
+    fn command(&self, words: &[&str], of_incus: &[&str]) -> Command {
+        let (program, words) = match self {
+            ContainerEngine::Podman(program) | ContainerEngine::Docker(program) => (program, words),
+            ContainerEngine::Incus(program) => (program, of_incus),
         };
         let mut command = Command::new(program);
-        command.args(arguments);
+        command.args(words);
         command
     }
 
+    /// The command that succeeds if the engine has the container.
+    fn probe(&self, container: &str) -> Command {
+        self.command(&["container", "inspect", container], &["info", container])
+    }
+
     fn exec(&self, container: &str, argv: &[impl AsRef<OsStr>]) -> Command {
-        let (program, arguments): (_, &[&str]) = match self {
-            ContainerEngine::Podman(program) | ContainerEngine::Docker(program) => {
-                (program, &["exec", container])
-            }
-            ContainerEngine::Incus(program) => (program, &["exec", container, "--"]),
-        };
-        let mut command = Command::new(program);
-        command.args(arguments).args(argv);
+        let mut command = self.command(&["exec", container], &["exec", container, "--"]);
+        command.args(argv);
         command
     }
 
     /// Copies a file of this machine into the container.
     fn copy(&self, file: &Path, container: &str, path: &str) -> Command {
-        let (program, words, place): (_, &[&str], _) = match self {
-            ContainerEngine::Podman(program) | ContainerEngine::Docker(program) => {
-                (program, &["cp"], format!("{container}:{path}"))
-            }
-            ContainerEngine::Incus(program) => {
-                (program, &["file", "push"], format!("{container}{path}"))
-            }
-        };
-        let mut command = Command::new(program);
-        command.args(words).arg(file).arg(place);
+        let mut command = self.command(&["cp"], &["file", "push"]);
+        let between = if matches!(self, ContainerEngine::Incus(_)) { "" } else { ":" };
+        command.arg(file).arg(format!("{container}{between}{path}"));
         command
     }
 

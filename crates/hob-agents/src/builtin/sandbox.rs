@@ -159,42 +159,18 @@ impl Sandbox {
         programs: &SandboxPrograms,
         workspace: &Path,
     ) -> Result<Sandbox, SandboxError> {
-        let access = programs.access;
-        if access.mode == SandboxMode::DangerFullAccess {
-            let outside = match programs.outside.clone() {
-                Some(outside) => {
-                    Sandbox::tried(SandboxKind::Outside(outside), access, workspace).await
-                }
-                None => Err(NO_DANGER.to_owned()),
+        let mut reasons = Vec::new();
+        for kind in kinds(programs, workspace) {
+            let tried = match kind {
+                Ok(kind) => Sandbox::tried(kind, programs.access, workspace).await,
+                Err(reason) => Err(reason),
             };
-            return outside.map_err(|reason| SandboxError(vec![reason]));
+            match tried {
+                Ok(sandbox) => return Ok(sandbox),
+                Err(reason) => reasons.push(reason),
+            }
         }
-        if let Some(image) = &programs.image {
-            let container = match programs.containers.clone() {
-                Some(engine) => {
-                    let kind = SandboxKind::Container { engine, image: image.clone() };
-                    Sandbox::tried(kind, access, workspace).await
-                }
-                None => Err(format!("the image '{image}' needs podman or docker")),
-            };
-            return container.map_err(|reason| SandboxError(vec![reason]));
-        }
-        let bubblewrap = match &programs.bwrap {
-            Some(bwrap) => match bubblewrap(bwrap, access.network) {
-                Ok(kind) => Sandbox::tried(kind, access, workspace).await,
-                Err(reason) => Err(format!("bubblewrap does not work: {reason}")),
-            },
-            None => Err("bubblewrap (`bwrap`) is not installed".to_owned()),
-        };
-        let bubblewrap = match bubblewrap {
-            Ok(sandbox) => return Ok(sandbox),
-            Err(reason) => reason,
-        };
-        let landlock = match landlock(programs, workspace) {
-            Ok(kind) => Sandbox::tried(kind, access, workspace).await,
-            Err(reason) => Err(reason),
-        };
-        landlock.map_err(|landlock| SandboxError(vec![bubblewrap, landlock]))
+        Err(SandboxError(reasons))
     }
 
     async fn tried(
@@ -309,6 +285,25 @@ impl Sandbox {
         .map(os));
         arguments
     }
+}
+
+/// The sandboxes to try, in order, or why one of them cannot be made.
+fn kinds(programs: &SandboxPrograms, workspace: &Path) -> Vec<Result<SandboxKind, String>> {
+    if programs.access.mode == SandboxMode::DangerFullAccess {
+        let outside = programs.outside.clone().ok_or_else(|| NO_DANGER.to_owned());
+        return vec![outside.map(SandboxKind::Outside)];
+    }
+    if let Some(image) = programs.image.clone() {
+        let engine = programs.containers.clone();
+        let engine = engine.ok_or_else(|| format!("the image '{image}' needs podman or docker"));
+        return vec![engine.map(|engine| SandboxKind::Container { engine, image })];
+    }
+    let bubblewrap = match &programs.bwrap {
+        Some(bwrap) => bubblewrap(bwrap, programs.access.network)
+            .map_err(|reason| format!("bubblewrap does not work: {reason}")),
+        None => Err("bubblewrap (`bwrap`) is not installed".to_owned()),
+    };
+    vec![bubblewrap, landlock(programs, workspace)]
 }
 
 fn bubblewrap(bwrap: &Path, network: SandboxNetwork) -> Result<SandboxKind, String> {

@@ -48,29 +48,20 @@ impl Shell {
             SandboxNetwork::Off => "no network",
             SandboxNetwork::On => "the network of this machine",
         };
+        let in_sandbox = |rights: &str| {
+            let limits = format!("{} {}", limits::sentence(), limits::sandbox_sentence());
+            let text =
+                format!("Run a command in a sandbox: it can {rights}, and has {network}. {limits}");
+            (ToolClass::Execute, text)
+        };
         let (class, description) = match programs.access.mode {
-            SandboxMode::ReadOnly => (
-                ToolClass::Execute,
-                format!(
-                    "Run a command in a sandbox: it can read files of the workspace, and has {network}."
-                ),
-            ),
-            SandboxMode::WorkspaceWrite => (
-                ToolClass::Execute,
-                format!(
-                    "Run a command in a sandbox: it can change files of the workspace only, and has {network}."
-                ),
-            ),
+            SandboxMode::ReadOnly => in_sandbox("read files of the workspace"),
+            SandboxMode::WorkspaceWrite => in_sandbox("change files of the workspace only"),
             SandboxMode::DangerFullAccess => {
-                (ToolClass::System, "Run a command on this machine, without a sandbox.".to_owned())
+                let text = "Run a command on this machine, without a sandbox.";
+                (ToolClass::System, format!("{text} {}", limits::sentence()))
             }
         };
-        let further = if class == ToolClass::System {
-            String::new()
-        } else {
-            format!(" {}", limits::sandbox_sentence())
-        };
-        let description = format!("{description} {}{further}", limits::sentence());
         let command = Some(CommandArgument::Shell("command"));
         // A command with a network reads what others wrote.
         let has_network = programs.access.network == SandboxNetwork::On;

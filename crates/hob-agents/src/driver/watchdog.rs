@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use hob_core::Trace;
-use hob_core::chat::{ChatRequest, Prompt};
+use hob_core::chat::ChatRequest;
+use hob_core::routing::prompt_bytes;
 
 /// How often the driver checks whether a silent model waits, loads or hangs.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -55,20 +56,11 @@ pub(super) struct FirstWait {
 
 impl FirstWait {
     pub(super) fn new(name: &str, request: &ChatRequest, is_remote: bool) -> FirstWait {
-        let bytes = match &request.prompt {
-            Prompt::Chat(conversation) => {
-                let messages = conversation.messages.iter().map(|message| message.text.len());
-                let schemas = conversation.tools.iter().filter_map(|tool| tool.parameters.as_ref());
-                messages.chain(schemas.map(|schema| schema.as_str().len())).sum()
-            }
-            Prompt::Text(text) => text.len(),
-            Prompt::Tokens(_) | Prompt::Infill { .. } => 0,
-        };
+        let read_s = prompt_bytes(&request.prompt) / READ_BYTES_PER_S;
         FirstWait {
             name: name.to_owned(),
             trace: request.trace.clone(),
-            reading: (!is_remote)
-                .then(|| Duration::from_secs((bytes / READ_BYTES_PER_S) as u64).min(READ_MAX)),
+            reading: (!is_remote).then(|| Duration::from_secs(read_s as u64).min(READ_MAX)),
             asked: 0,
             silent: Duration::ZERO,
             loading: Duration::ZERO,
@@ -113,6 +105,8 @@ impl FirstWait {
 
 #[cfg(test)]
 mod tests {
+    use hob_core::chat::Prompt;
+
     use super::*;
 
     fn waits(wait: &mut FirstWait, limits: &Watchdog) -> (u32, String) {

@@ -4,7 +4,7 @@
 use super::engines::Splits;
 use super::setup::own_cards;
 use super::{FitError, Layout, Planner, Site};
-use crate::footprint::KvTypes;
+use crate::footprint::{KvTypes, largest};
 use crate::machine::GpuMemory;
 use crate::weights::Part;
 
@@ -67,13 +67,8 @@ impl Planner<'_> {
         if !fits(layers)? {
             return Ok(None);
         }
-        // Moving `few` layers is not enough, moving `enough` is.
-        let (mut few, mut enough) = (0, layers);
-        while enough - few > 1 {
-            let middle = few + (enough - few) / 2;
-            if fits(middle)? { enough = middle } else { few = middle }
-        }
-        Ok(Some(layout(enough)))
+        let too_few = largest(layers, |count| Ok::<_, FitError>(!fits(count)?))?;
+        Ok(Some(layout(too_few + 1)))
     }
 
     /// As many layers as fit on the card.
@@ -81,12 +76,7 @@ impl Planner<'_> {
         let shape = &self.model.shape;
         let layers = u32::try_from(shape.layers.len()).unwrap_or(u32::MAX);
         let layout = |count| Layout::split(shape, number, count);
-        // `many` layers fit, `beyond` do not.
-        let (mut many, mut beyond) = (0, layers);
-        while beyond - many > 1 {
-            let middle = many + (beyond - many) / 2;
-            if self.card_fits(&layout(middle), kv)? { many = middle } else { beyond = middle }
-        }
+        let many = largest(layers, |count| self.card_fits(&layout(count), kv))?;
         Ok((many > 0).then(|| layout(many)))
     }
 
