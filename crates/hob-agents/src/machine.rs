@@ -11,7 +11,7 @@ mod reading;
 mod strict;
 mod text_calls;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use hob_core::chat::{ChatRequest, Message, ToolCall, ToolChoice};
@@ -20,7 +20,7 @@ pub(crate) use self::budget::count_stopped;
 use self::prompt::DelegateOutcome;
 pub(crate) use self::text_calls::OPEN as CALL_BEGIN;
 use crate::event::{EventKind, RunEvent};
-use crate::state::{AgentFrame, AgentRole, FrameMessages, Pending, RunState, TeamRunStatus, Used};
+use crate::state::{AgentFrame, AgentRole, Pending, RunState, TeamRunStatus, Used};
 use crate::team::{LAST_ANSWER_TOKENS, Team};
 use crate::tool::{ToolOutput, ToolSpec};
 
@@ -196,29 +196,7 @@ impl RunState {
 
 impl AgentFrame {
     fn new(agent: &str, kind: AgentRole) -> AgentFrame {
-        AgentFrame {
-            agent: agent.to_owned(),
-            kind,
-            span: 0,
-            number: 1,
-            messages: FrameMessages::default(),
-            turns: 0,
-            used: Used::default(),
-            begun_s: 0.0,
-            calls: VecDeque::new(),
-            client_calls: Vec::new(),
-            repeats: BTreeMap::new(),
-            empty_answers: 0,
-            failed_tries: 0,
-            invalid_answers: 0,
-            has_invalid_call: false,
-            prose_answers: 0,
-            uses_fallback: false,
-            is_tainted: false,
-            last_text: String::new(),
-            is_last_turn: false,
-            artifacts: Vec::new(),
-        }
+        AgentFrame { agent: agent.to_owned(), kind, number: 1, ..AgentFrame::default() }
     }
 }
 
@@ -236,25 +214,18 @@ pub fn step(state: &mut RunState, tools: &[ToolSpec], input: Input, now: Now) ->
     step.emit_stopped();
     match input {
         Input::Start => step.start(),
-        Input::ModelAnswered { id, answer } => {
-            if step.state.switch_to(|pending| *pending == Pending::Model { id }) {
-                step.model_answered(answer);
-            }
+        Input::ModelAnswered { id, answer } if step.state.switch_to_model(id) => {
+            step.model_answered(answer);
         }
-        Input::ModelFailed { id, error, how } => {
-            if step.state.switch_to(|pending| *pending == Pending::Model { id }) {
-                step.model_failed(error, how);
-            }
+        Input::ModelFailed { id, error, how } if step.state.switch_to_model(id) => {
+            step.model_failed(error, how);
         }
-        Input::OutOfTime { id, said } => {
-            if step.state.switch_to(|pending| *pending == Pending::Model { id }) {
-                step.out_of_time(&said);
-            }
-        }
+        Input::OutOfTime { id, said } if step.state.switch_to_model(id) => step.out_of_time(&said),
+        Input::ModelAnswered { .. } | Input::ModelFailed { .. } | Input::OutOfTime { .. } => {}
         Input::ToolEnded { id, output } => step.tool_ended(id, output),
         Input::Noted { id, what } => {
             if let Some(id) = id {
-                step.state.switch_to(|pending| *pending == Pending::Model { id });
+                step.state.switch_to_model(id);
             }
             step.emit(what);
         }
@@ -268,9 +239,7 @@ pub fn step(state: &mut RunState, tools: &[ToolSpec], input: Input, now: Now) ->
 
 /// What the agent that waits for this call asks its model, with the tools that are open now.
 pub(crate) fn request_of(state: &mut RunState, tools: &[ToolSpec], id: u64) -> Option<ChatRequest> {
-    state
-        .switch_to(|pending| *pending == Pending::Model { id })
-        .then(|| present_request(state, tools))?
+    state.switch_to_model(id).then(|| present_request(state, tools))?
 }
 
 /// What the agent that acts asks its model.

@@ -99,7 +99,7 @@ pub struct Branch {
 }
 
 /// An agent at work.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentFrame {
     pub agent: String,
     pub kind: AgentRole,
@@ -152,10 +152,11 @@ pub struct AgentFrame {
     pub artifacts: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum AgentRole {
     /// The entry agent.
+    #[default]
     Root,
     /// It answers the caller's call.
     Handoff { call_id: String },

@@ -26,6 +26,11 @@ impl RunState {
         true
     }
 
+    /// The same for the branch that waits for this call of a model.
+    pub(super) fn switch_to_model(&mut self, id: u64) -> bool {
+        self.switch_to(|pending| *pending == Pending::Model { id })
+    }
+
     /// The call of a tool that is running.
     pub(crate) fn tool_call(&self, id: u64) -> Option<&ToolCall> {
         let branches = self.branches.iter().map(|branch| &branch.pending);

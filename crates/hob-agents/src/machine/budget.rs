@@ -52,7 +52,7 @@ impl RunState {
 
 /// Counts what came of an answer that was stopped. The next step puts it into the trace.
 pub(crate) fn count_stopped(state: &mut RunState, answer: StoppedAnswer) {
-    if state.switch_to(|pending| *pending == Pending::Model { id: answer.id }) {
+    if state.switch_to_model(answer.id) {
         state.count(&answer.used);
         state.stopped.push(answer);
     }
@@ -101,7 +101,7 @@ impl Step<'_> {
     /// Gives the answers that were stopped events of their own, so that the events of a run have all of its tokens.
     pub(super) fn emit_stopped(&mut self) {
         for StoppedAnswer { id, target, used } in std::mem::take(&mut self.state.stopped) {
-            self.state.switch_to(|pending| *pending == Pending::Model { id });
+            self.state.switch_to_model(id);
             let Used { prompt_tokens, answer_tokens, .. } = used;
             let cost = (used.cost > 0.0).then_some(used.cost);
             self.emit(EventKind::ModelStopped { target, prompt_tokens, answer_tokens, cost });
