@@ -5,14 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use hob_core::fit::{Format, Location, Model};
-use hob_core::machine::Basis;
 use hob_core::nearest;
 use hob_core::weights::{Part, Quant, WeightGroup};
 use serde::{Deserialize, Deserializer};
 
 use crate::catalog::names;
 use crate::gguf::{Gguf, GgufError};
-use crate::recipe::{Dimensions, QuantMix, other_quants};
+use crate::recipe::{Dimensions, QuantMix, computed, other_quants};
 
 /// All known models, the smallest first.
 pub static KNOWN: LazyLock<Vec<KnownModel>> = LazyLock::new(|| {
@@ -97,14 +96,8 @@ impl KnownModel {
     pub fn model(&self, mix: QuantMix, context_tokens: u32) -> Result<Model, GgufError> {
         let mut shape = self.header(mix, context_tokens)?.shape()?;
         shape.weights.0.extend(self.tower());
-        Ok(Model {
-            name: self.name.clone(),
-            format: mix.format(),
-            quant: mix.name().to_owned(),
-            shape,
-            basis: Basis::Assumed,
-            location: self.location(mix),
-        })
+        let (quant, location) = (mix.name().to_owned(), self.location(mix));
+        Ok(Model { quant, location, ..computed(self.name.clone(), mix, shape) })
     }
 
     /// Where `hob pull` fetches such a file.

@@ -7,7 +7,8 @@ mod quant_mix;
 
 use std::collections::BTreeMap;
 
-use hob_core::fit::Model;
+use hob_core::ModelShape;
+use hob_core::fit::{Location, Model};
 use hob_core::machine::Basis;
 use hob_core::weights::Weights;
 
@@ -97,6 +98,12 @@ const POOR_QUANTS: [&str; 2] = ["Q3_K_M", "Q2_K"];
 /// Other quants to compare with `quant`.
 pub(crate) fn other_quants(quant: &str) -> impl Iterator<Item = &'static str> {
     GOOD_QUANTS.into_iter().chain(POOR_QUANTS).filter(move |other| *other != quant)
+}
+
+/// A model whose weights were computed as a quant would store them.
+pub(crate) fn computed(name: String, mix: QuantMix, shape: ModelShape) -> Model {
+    let (format, quant) = (mix.format(), mix.label().to_owned());
+    Model { name, format, quant, shape, basis: Basis::Assumed, location: Location::default() }
 }
 
 /// The model as other quants would store it.

@@ -2,7 +2,7 @@
 //! Header readers do not know which of the two it is.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::path::PathBuf;
 
 use super::remote::Remote;
@@ -41,83 +41,68 @@ impl FileSource<'_> {
 
     /// A whole short file. `None` if it does not exist.
     pub(super) fn text(&self, file: &str, bytes_max: u64) -> Result<Option<Vec<u8>>, FindError> {
-        match self {
-            FileSource::Folder(folder) => {
-                let Some(found) = there(File::open(folder.join(file)), || self.at(file))? else {
-                    return Ok(None);
-                };
-                let mut text = Vec::new();
-                let read = found.take(bytes_max).read_to_end(&mut text);
-                read.map_err(|error| unreadable(self.at(file), &error))?;
-                if text.len() as u64 == bytes_max {
-                    return Err(FindError::TooLong { at: self.at(file), bytes_max });
-                }
-                Ok(Some(text))
-            }
-            FileSource::Web { remote, .. } => match remote.text(&self.at(file), bytes_max) {
-                Err(FindError::Missing { .. }) => Ok(None),
-                answer => answer.map(|(text, _)| Some(text)),
-            },
+        if let FileSource::Web { remote, .. } = self {
+            return existing(remote.text(&self.at(file), bytes_max).map(|(text, _)| text));
         }
+        let Some((found, _)) = self.open(file, 0)? else { return Ok(None) };
+        let mut text = Vec::new();
+        let read = found.take(bytes_max).read_to_end(&mut text);
+        read.map_err(|error| unreadable(self.at(file), &error))?;
+        if text.len() as u64 == bytes_max {
+            return Err(FindError::TooLong { at: self.at(file), bytes_max });
+        }
+        Ok(Some(text))
     }
 
     /// Header of a GGUF file. `None` if it does not exist.
     pub(super) fn gguf(&self, file: &str) -> Result<Option<Gguf>, FindError> {
         let wrong = |error: GgufError| FindError::Gguf { at: self.at(file), error };
-        match self {
-            FileSource::Folder(folder) => {
-                let Some(found) = there(File::open(folder.join(file)), || self.at(file))? else {
-                    return Ok(None);
-                };
-                let bytes = found.metadata().map_err(|error| unreadable(self.at(file), &error))?;
-                Gguf::header(found, bytes.len()).map(Some).map_err(wrong)
-            }
-            FileSource::Web { remote, .. } => {
-                let Some(found) = missing(remote.open(&self.at(file), GGUF_FIRST_BYTES))? else {
-                    return Ok(None);
-                };
-                // A file of unknown length counts as long enough.
-                let bytes = found.file_bytes().unwrap_or(u64::MAX);
-                Gguf::header(found, bytes).map(Some).map_err(wrong)
-            }
-        }
+        let Some((found, bytes)) = self.open(file, GGUF_FIRST_BYTES)? else { return Ok(None) };
+        // A file of unknown length counts as long enough.
+        Gguf::header(found, bytes.unwrap_or(u64::MAX)).map(Some).map_err(wrong)
     }
 
     /// Header of a safetensors file, and its length if known. `None` if it does not exist.
     pub(super) fn tensors(&self, file: &str) -> Result<Option<(Header, Option<u64>)>, FindError> {
         let wrong = |error: SafetensorsError| FindError::Safetensors { at: self.at(file), error };
+        let Some((found, bytes)) = self.open(file, TENSORS_FIRST_BYTES)? else { return Ok(None) };
+        Ok(Some((Header::read(found).map_err(wrong)?, bytes)))
+    }
+
+    /// An open file, and its length if known. Over HTTP, `first_bytes` are requested at once.
+    fn open(&self, file: &str, first_bytes: u64) -> Result<Option<OpenFile<'_>>, FindError> {
         match self {
-            FileSource::Folder(folder) => {
-                let Some(found) = there(File::open(folder.join(file)), || self.at(file))? else {
-                    return Ok(None);
-                };
-                let bytes = found.metadata().ok().map(|found| found.len());
-                let header = Header::read(io::BufReader::new(found)).map_err(wrong)?;
-                Ok(Some((header, bytes)))
-            }
+            FileSource::Folder(folder) => match File::open(folder.join(file)) {
+                Ok(found) => {
+                    let about = found.metadata();
+                    let about = about.map_err(|error| unreadable(self.at(file), &error))?;
+                    Ok(Some((Box::new(found), Some(about.len()))))
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(unreadable(self.at(file), &error)),
+            },
             FileSource::Web { remote, .. } => {
-                let Some(found) = missing(remote.open(&self.at(file), TENSORS_FIRST_BYTES))? else {
-                    return Ok(None);
-                };
-                let bytes = found.file_bytes();
-                Ok(Some((Header::read(found).map_err(wrong)?, bytes)))
+                let found = existing(remote.open(&self.at(file), first_bytes))?;
+                Ok(found.map(|found| {
+                    let bytes = found.file_bytes();
+                    let found: Box<dyn ReadSeek + '_> = Box::new(found);
+                    (found, bytes)
+                }))
             }
         }
     }
 }
 
-fn there(opened: io::Result<File>, at: impl Fn() -> String) -> Result<Option<File>, FindError> {
-    match opened {
-        Ok(file) => Ok(Some(file)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(unreadable(at(), &error)),
-    }
-}
+trait ReadSeek: Read + Seek {}
 
-fn missing<T>(opened: Result<T, FindError>) -> Result<Option<T>, FindError> {
-    match opened {
+impl<T: Read + Seek> ReadSeek for T {}
+
+type OpenFile<'f> = (Box<dyn ReadSeek + 'f>, Option<u64>);
+
+fn existing<T>(found: Result<T, FindError>) -> Result<Option<T>, FindError> {
+    match found {
         Err(FindError::Missing { .. }) => Ok(None),
-        opened => opened.map(Some),
+        found => found.map(Some),
     }
 }
 

@@ -1,8 +1,6 @@
 //! Describes a model in one GGUF file or in several parts.
 //! A truncated file is described too, with a note: its header is enough.
 
-use hob_core::fit::{Location, Model};
-use hob_core::machine::Basis;
 use hob_core::weights::{Part, Quant, WeightGroup};
 
 use super::file_source::FileSource;
@@ -78,14 +76,7 @@ pub(super) fn described(
         Some(mix) => {
             notes.push(format!("weights as {} would store them, not {of_file}", mix.name()));
             let requantized = recipe::requantized(gguf, mix).map_err(wrong)?;
-            Model {
-                name,
-                format: mix.format(),
-                quant: mix.label().to_owned(),
-                shape: requantized.shape().map_err(wrong)?,
-                basis: Basis::Assumed,
-                location: Location::default(),
-            }
+            recipe::computed(name, mix, requantized.shape().map_err(wrong)?)
         }
     };
     Ok(Described { variants, notes, licence, ..Described::of(model, at) })

@@ -1,12 +1,12 @@
 //! Describes a model in safetensors: its configuration and the headers of all its files.
 //! A truncated file is described too, with a note.
 
-use hob_core::fit::{Location, Model};
-use hob_core::machine::Basis;
+use hob_core::fit::Model;
 
 use super::choice::Entry;
 use super::file_source::FileSource;
 use super::{Described, FindError, Search};
+use crate::recipe::computed;
 use crate::safetensors::{self, Config, files_of_index};
 
 const CONFIG: &str = "config.json";
@@ -96,15 +96,7 @@ fn made(
     let Some(mix) = search.quant else { return Ok(None) };
     let dimensions = config.dimensions.clone();
     let dimensions = if config.is_tied { dimensions.tied() } else { dimensions };
-    let shape = dimensions.header(mix)?.shape()?;
-    Ok(Some(Model {
-        name: name.to_owned(),
-        format: mix.format(),
-        quant: mix.label().to_owned(),
-        shape,
-        basis: Basis::Assumed,
-        location: Location::default(),
-    }))
+    Ok(Some(computed(name.to_owned(), mix, dimensions.header(mix)?.shape()?)))
 }
 
 fn tensors(

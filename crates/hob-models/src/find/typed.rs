@@ -1,8 +1,7 @@
 //! Parses dimensions that the user types: `block_count=32,head_count_kv=8,…`, with the keys of GGUF headers.
 //! The weights are computed as a quant would store them.
 
-use hob_core::fit::{Location, Model};
-use hob_core::machine::Basis;
+use hob_core::fit::Model;
 use hob_core::nearest;
 
 use crate::gguf::GgufError;
@@ -83,14 +82,7 @@ pub fn typed(shape: &str, quant: Option<QuantMix>) -> Result<(Model, Vec<Model>)
     }
     check(&dimensions)?;
     let header = dimensions.header(mix)?;
-    let model = Model {
-        name: TYPED.to_owned(),
-        format: mix.format(),
-        quant: mix.label().to_owned(),
-        shape: header.shape()?,
-        basis: Basis::Assumed,
-        location: Location::default(),
-    };
+    let model = recipe::computed(TYPED.to_owned(), mix, header.shape()?);
     Ok((model, recipe::variants(&header, TYPED)))
 }
 
@@ -136,6 +128,8 @@ fn check(dimensions: &Dimensions) -> Result<(), ShapeError> {
 
 #[cfg(test)]
 mod tests {
+    use hob_core::machine::Basis;
+
     use super::*;
 
     const LLAMA: &str = "block_count=32,embedding_length=4096,feed_forward_length=14_336,\

@@ -13,8 +13,8 @@ use crate::gguf::{Gguf, GgufError, GgufTensor, TensorType};
 pub enum QuantMix {
     /// GGUF types: this one for most tensors, others where llama.cpp's quantizer spends more bits.
     Ggml { name: &'static str, most: &'static str },
-    /// Bits per weight of layer matrices and of the output. The embedding has 16 bits.
-    Bits { name: &'static str, layers: f64, output: f64 },
+    /// Bits per weight of layer matrices and of the output. The embedding has 16 bits. Headers of such files get `label`.
+    Bits { format: Format, name: &'static str, label: &'static str, layers: f64, output: f64 },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,8 +28,13 @@ const fn ggml(name: &'static str, most: &'static str) -> QuantMix {
     QuantMix::Ggml { name, most }
 }
 
-const fn bits(name: &'static str, layers: f64, output: f64) -> QuantMix {
-    QuantMix::Bits { name, layers, output }
+const fn bits(
+    format: Format,
+    name: &'static str,
+    label: &'static str,
+    [layers, output]: [f64; 2],
+) -> QuantMix {
+    QuantMix::Bits { format, name, label, layers, output }
 }
 
 /// The most bits first.
@@ -52,18 +57,18 @@ const KNOWN: [QuantMix; 30] = [
     ggml("Q3_K_M", "Q3_K"),
     ggml("Q3_K_S", "Q3_K"),
     ggml("Q2_K", "Q2_K"),
-    bits("FP8", 8.0, 16.0),
-    bits("AWQ", 4.16, 16.0),
-    bits("GPTQ", 4.16, 16.0),
-    bits("EXL3-8.0", 8.0, 8.0),
-    bits("EXL3-6.0", 6.0, 6.0),
-    bits("EXL3-5.0", 5.0, 6.0),
-    bits("EXL3-4.0", 4.0, 6.0),
-    bits("EXL3-3.5", 3.5, 6.0),
-    bits("EXL3-3.0", 3.0, 6.0),
-    bits("EXL3-2.5", 2.5, 6.0),
-    bits("MLX-4bit", 4.5, 4.5),
-    bits("NF4", 4.13, 16.0),
+    bits(Format::Fp8, "FP8", "FP8", [8.0, 16.0]),
+    bits(Format::Awq, "AWQ", "AWQ 4-bit g128", [4.16, 16.0]),
+    bits(Format::Gptq, "GPTQ", "GPTQ 4-bit g128", [4.16, 16.0]),
+    bits(Format::Exl3, "EXL3-8.0", "EXL3 8.0bpw", [8.0, 8.0]),
+    bits(Format::Exl3, "EXL3-6.0", "EXL3 6.0bpw", [6.0, 6.0]),
+    bits(Format::Exl3, "EXL3-5.0", "EXL3 5.0bpw", [5.0, 6.0]),
+    bits(Format::Exl3, "EXL3-4.0", "EXL3 4.0bpw", [4.0, 6.0]),
+    bits(Format::Exl3, "EXL3-3.5", "EXL3 3.5bpw", [3.5, 6.0]),
+    bits(Format::Exl3, "EXL3-3.0", "EXL3 3.0bpw", [3.0, 6.0]),
+    bits(Format::Exl3, "EXL3-2.5", "EXL3 2.5bpw", [2.5, 6.0]),
+    bits(Format::Mlx, "MLX-4bit", "MLX 4-bit g64", [4.5, 4.5]),
+    bits(Format::BitsAndBytes, "NF4", "NF4", [4.13, 16.0]),
 ];
 
 impl QuantMix {
@@ -96,31 +101,15 @@ impl QuantMix {
     pub fn format(&self) -> Format {
         match self {
             QuantMix::Ggml { .. } => Format::Gguf,
-            QuantMix::Bits { name, .. } => match *name {
-                "FP8" => Format::Fp8,
-                "AWQ" => Format::Awq,
-                "GPTQ" => Format::Gptq,
-                "MLX-4bit" => Format::Mlx,
-                "NF4" => Format::BitsAndBytes,
-                _ => Format::Exl3,
-            },
+            QuantMix::Bits { format, .. } => *format,
         }
     }
 
     /// The label that headers of such files get.
     pub fn label(&self) -> &'static str {
-        match self.name() {
-            "AWQ" => "AWQ 4-bit g128",
-            "GPTQ" => "GPTQ 4-bit g128",
-            "EXL3-8.0" => "EXL3 8.0bpw",
-            "EXL3-6.0" => "EXL3 6.0bpw",
-            "EXL3-5.0" => "EXL3 5.0bpw",
-            "EXL3-4.0" => "EXL3 4.0bpw",
-            "EXL3-3.5" => "EXL3 3.5bpw",
-            "EXL3-3.0" => "EXL3 3.0bpw",
-            "EXL3-2.5" => "EXL3 2.5bpw",
-            "MLX-4bit" => "MLX 4-bit g64",
-            name => name,
+        match self {
+            QuantMix::Ggml { name, .. } => name,
+            QuantMix::Bits { label, .. } => label,
         }
     }
 
@@ -145,7 +134,7 @@ impl QuantMix {
                 let wished = facts.ggml(&name, row, quant, most);
                 GgufTensor::made(name, dims, wished)
             }
-            QuantMix::Bits { name: quant, layers, output } => {
+            QuantMix::Bits { name: quant, layers, output, .. } => {
                 let bits = match name.as_str() {
                     "token_embd.weight" if !facts.is_tied => 16.0,
                     "token_embd.weight" | "output.weight" => output,
