@@ -94,7 +94,7 @@ pub enum ModelFailure {
 }
 
 /// A whole answer of a model.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelAnswer {
     pub text: String,
     pub calls: Vec<ToolCall>,

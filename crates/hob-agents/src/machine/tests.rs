@@ -126,9 +126,14 @@ impl Run {
         assert_eq!(serde_json::from_str::<RunState>(&stored).expect("a state"), self.state);
     }
 
-    fn answers(&mut self, text: &str, calls: &[(&str, Value)]) {
+    /// The only call of a model that is at work.
+    fn model_call(&self) -> u64 {
         let [Effect::CallModel { id, .. }] = self.asked[..] else { panic!("{:?}", self.asked) };
-        self.answers_to(id, text, calls);
+        id
+    }
+
+    fn answers(&mut self, text: &str, calls: &[(&str, Value)]) {
+        self.answers_to(self.model_call(), text, calls);
     }
 
     fn answers_to(&mut self, id: u64, text: &str, calls: &[(&str, Value)]) {
@@ -139,33 +144,15 @@ impl Run {
                 arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned),
             ),
         };
-        let answer = ModelAnswer {
-            text: text.to_owned(),
-            calls: calls.iter().enumerate().map(call).collect(),
-            is_cut: false,
-            prompt_tokens: 100,
-            answer_tokens: 10,
-            cost: Some(0.01),
-            target: "t".to_owned(),
-            ms: 5,
-        };
+        let calls = calls.iter().enumerate().map(call).collect();
+        let answer = ModelAnswer { calls, cost: Some(0.01), ..said(text) };
         self.input(Input::ModelAnswered { id, answer });
     }
 
     /// The answer ends at the limit of its tokens.
     fn cut_after(&mut self, text: &str) {
-        let [Effect::CallModel { id, .. }] = self.asked[..] else { panic!("{:?}", self.asked) };
-        let answer = ModelAnswer {
-            text: text.to_owned(),
-            calls: Vec::new(),
-            is_cut: true,
-            prompt_tokens: 100,
-            answer_tokens: 10,
-            cost: None,
-            target: "t".to_owned(),
-            ms: 5,
-        };
-        self.input(Input::ModelAnswered { id, answer });
+        let answer = ModelAnswer { is_cut: true, ..said(text) };
+        self.input(Input::ModelAnswered { id: self.model_call(), answer });
     }
 
     /// The model fails, also when it is asked again.
@@ -175,8 +162,17 @@ impl Run {
     }
 
     fn breaks(&mut self, how: ModelFailure) {
-        let [Effect::CallModel { id, .. }] = self.asked[..] else { panic!("{:?}", self.asked) };
-        self.input(Input::ModelFailed { id, error: "no server".to_owned(), how });
+        self.input(Input::ModelFailed {
+            id: self.model_call(),
+            error: "no server".to_owned(),
+            how,
+        });
+    }
+
+    /// The model calls `look`, and gets a result.
+    fn looks(&mut self, text: &str, arguments: Value) {
+        self.answers(text, &[("look", arguments)]);
+        self.tool_gives("seen");
     }
 
     fn tool_gives(&mut self, text: &str) {
@@ -193,6 +189,12 @@ impl Run {
         (model, conversation.messages.clone(), tools)
     }
 
+    /// What the calls of the agent that acts gave, in the order in which it reads that.
+    fn read_results(&self) -> Vec<String> {
+        let results = self.request().1.into_iter().filter(|message| message.role == Role::Tool);
+        results.map(|message| message.text).collect()
+    }
+
     fn last_read(&self) -> String {
         self.request().1.last().map(|message| message.text.clone()).unwrap_or_default()
     }
@@ -202,6 +204,19 @@ impl Run {
             EventKind::MessageOutput { text } => Some(text.as_str()),
             _ => None,
         })
+    }
+}
+
+/// An answer of usual length.
+fn said(text: &str) -> ModelAnswer {
+    let (text, target) = (text.to_owned(), "t".to_owned());
+    ModelAnswer {
+        text,
+        target,
+        prompt_tokens: 100,
+        answer_tokens: 10,
+        ms: 5,
+        ..ModelAnswer::default()
     }
 }
 
@@ -296,12 +311,7 @@ fn the_first_handoff_of_an_answer_wins_and_other_calls_are_made_later() {
     );
     run.answers("code", &[]);
     run.tool_gives("seen");
-    let (_, messages, _) = run.request();
-    let results: Vec<&str> = messages
-        .iter()
-        .filter(|message| message.role == Role::Tool)
-        .map(|message| message.text.as_str())
-        .collect();
+    let results = run.read_results();
     assert_eq!(results, ["Ignored: only the first handoff of an answer is made.", "code", "seen"]);
 }
 
@@ -332,13 +342,8 @@ fn a_call_that_is_repeated_is_noted_and_then_its_tool_is_switched_off() {
     for _ in 0..5 {
         run.tool_gives("the same");
     }
-    let (_, messages, tools) = run.request();
-    let results: Vec<&str> = messages
-        .iter()
-        .filter(|message| message.role == Role::Tool)
-        .map(|message| message.text.as_str())
-        .collect();
-    assert_eq!((results[1], results.len()), ("the same", 6));
+    let (results, tools) = (run.read_results(), run.request().2);
+    assert_eq!((results[1].as_str(), results.len()), ("the same", 6));
     assert!(results[2].contains("3 times") && results[5].contains("switched off"), "{results:?}");
     assert!(!tools.contains(&"look".to_owned()) && !tools.is_empty(), "{tools:?}");
 }
@@ -393,6 +398,31 @@ enum Turn {
     Cancels,
 }
 
+impl Run {
+    /// What happens next, of which an effect at work may be the reason.
+    fn meets(&mut self, turn: Option<Turn>, asked: Effect) {
+        let turn = turn.unwrap_or(Turn::Says("The end."));
+        match (&turn, asked) {
+            (Turn::Crashes, _) => self.input(Input::Start),
+            (Turn::Cancels, _) => self.input(Input::Cancel),
+            (_, Effect::RunTool { id, .. }) => {
+                self.input(Input::ToolEnded { id, output: ToolOutput::ok("output") });
+            }
+            (_, Effect::Ask { approval, .. }) => {
+                let is_approved = matches!(turn, Turn::Calls(_));
+                self.input(Input::Resolved { approval, is_approved });
+            }
+            (Turn::Says(text), Effect::CallModel { id, .. }) => self.answers_to(id, text, &[]),
+            (Turn::Calls(calls), Effect::CallModel { id, .. }) => self.answers_to(id, "", calls),
+            (Turn::Fails, Effect::CallModel { id, .. }) => {
+                let (error, how) = ("no".to_owned(), ModelFailure::Broke);
+                self.input(Input::ModelFailed { id, error, how });
+            }
+            (_, other) => panic!("{other:?}"),
+        }
+    }
+}
+
 fn turns() -> impl Strategy<Value = Vec<Turn>> {
     let names = [
         "look",
@@ -433,21 +463,8 @@ proptest! {
             if run.state.status.has_ended() {
                 break;
             }
-            let turn = turns.next().unwrap_or(Turn::Says("The end."));
-            match (&turn, run.asked.first().cloned()) {
-                (Turn::Crashes, _) => run.input(Input::Start),
-                (Turn::Cancels, _) => run.input(Input::Cancel),
-                (_, Some(Effect::RunTool { .. })) => run.tool_gives("output"),
-                (_, Some(Effect::Ask { approval, .. })) => {
-                    run.input(Input::Resolved { approval, is_approved: matches!(turn, Turn::Calls(_)) });
-                }
-                (Turn::Says(text), Some(Effect::CallModel { .. })) => run.answers(text, &[]),
-                (Turn::Calls(calls), Some(Effect::CallModel { .. })) => run.answers("", calls),
-                (Turn::Fails, Some(Effect::CallModel { id, .. })) => {
-                    run.input(Input::ModelFailed { id, error: "no".to_owned(), how: ModelFailure::Broke });
-                }
-                (_, other) => prop_assert!(false, "the run waits for nothing: {other:?}"),
-            }
+            prop_assert!(!run.asked.is_empty(), "the run waits for nothing: {:?}", run.state);
+            run.meets(turns.next(), run.asked[0].clone());
         }
         prop_assert!(run.state.status.has_ended());
         prop_assert!(run.state.used.turns <= 8 + 1, "the budget and one last answer");

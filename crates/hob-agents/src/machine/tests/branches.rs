@@ -113,16 +113,7 @@ fn delegates_of_one_answer_work_at_the_same_time() {
 #[test]
 fn delegates_with_one_name_have_spans_and_numbers_of_their_own() {
     let mut run = run_of_three();
-    let answer = ModelAnswer {
-        text: "South is done.".to_owned(),
-        calls: Vec::new(),
-        is_cut: false,
-        prompt_tokens: 1,
-        answer_tokens: 1,
-        cost: None,
-        target: "t".to_owned(),
-        ms: 1,
-    };
+    let answer = said("South is done.");
     let input = Input::ModelAnswered { id: run.working_on("South"), answer };
     let event = |effect| match effect {
         Effect::Emit(event) => Some(event),
@@ -287,23 +278,7 @@ proptest! {
             }
             prop_assert!(!run.asked.is_empty(), "the run waits for nothing: {:?}", run.state);
             let asked = run.asked[at % run.asked.len()].clone();
-            let turn = turns.next().unwrap_or(Turn::Says("The end."));
-            match (&turn, asked) {
-                (Turn::Crashes, _) => run.input(Input::Start),
-                (Turn::Cancels, _) => run.input(Input::Cancel),
-                (_, Effect::RunTool { id, .. }) => {
-                    run.input(Input::ToolEnded { id, output: ToolOutput::ok("output") });
-                }
-                (_, Effect::Ask { approval, .. }) => {
-                    run.input(Input::Resolved { approval, is_approved: matches!(turn, Turn::Calls(_)) });
-                }
-                (Turn::Says(text), Effect::CallModel { id, .. }) => run.answers_to(id, text, &[]),
-                (Turn::Calls(calls), Effect::CallModel { id, .. }) => run.answers_to(id, "", calls),
-                (Turn::Fails, Effect::CallModel { id, .. }) => {
-                    run.input(Input::ModelFailed { id, error: "no".to_owned(), how: ModelFailure::Broke });
-                }
-                (_, other) => prop_assert!(false, "{other:?}"),
-            }
+            run.meets(turns.next(), asked);
         }
         prop_assert!(run.state.status.has_ended());
         prop_assert!(run.state.branches.is_empty() || run.state.status == TeamRunStatus::Cancelled);

@@ -8,8 +8,7 @@ use super::*;
 fn a_spent_budget_ends_in_an_answer() {
     let mut run = Run::new();
     for turn in 1..8 {
-        run.answers(&format!("Step {turn}."), &[("look", json!({ "command": turn.to_string() }))]);
-        run.tool_gives("seen");
+        run.looks(&format!("Step {turn}."), json!({ "command": turn.to_string() }));
     }
     assert!(run.events.contains(&EventKind::BudgetNudge { turns_left: 2 }));
     run.answers("", &[("transfer_to_coder", json!({}))]);
@@ -28,8 +27,7 @@ fn an_agent_without_turns_gives_what_it_has() {
     let mut run = Run::new();
     run.answers("", &[("delegate_to_tester", brief())]);
     for turn in 0..2 {
-        run.answers("", &[("look", json!({ "command": turn.to_string() }))]);
-        run.tool_gives("seen");
+        run.looks("", json!({ "command": turn.to_string() }));
     }
     assert!(run.last_read().contains("2 turns of this agent"));
     run.answers("Half.", &[]);
@@ -52,8 +50,7 @@ fn an_answer_at_its_limit_of_tokens_is_partial() {
 fn money_is_a_budget_too() {
     let mut run = Run::of_team(&TEAM.replace("tokens = 10000", "cost = 0.02"));
     for turn in 0..2 {
-        run.answers("", &[("look", json!({ "command": turn.to_string() }))]);
-        run.tool_gives("seen");
+        run.looks("", json!({ "command": turn.to_string() }));
     }
     assert!(run.last_read().contains("0.02 USD"), "{}", run.last_read());
     run.answers("So far.", &[]);
@@ -64,11 +61,9 @@ fn money_is_a_budget_too() {
 #[test]
 fn tokens_are_kept_for_the_last_answer() {
     let mut run = Run::of_team(&TEAM.replace("tokens = 10000", "tokens = 1224"));
-    run.answers("", &[("look", json!({}))]);
-    run.tool_gives("seen");
+    run.looks("", json!({}));
     assert_eq!(run.request().2.len(), 5, "110 tokens are used");
-    run.answers("", &[("look", json!({ "command": "more" }))]);
-    run.tool_gives("seen");
+    run.looks("", json!({ "command": "more" }));
     assert!(run.last_read().contains("1224 tokens"), "{}", run.last_read());
     run.answers("So far.", &[]);
     let spent = SpentBudget { unit: BudgetUnit::Tokens, limit: 1224, used: 220 };
@@ -128,8 +123,7 @@ fn a_delegate_has_a_budget_of_its_own_and_its_agents_count() {
         assert!(run.events.iter().any(is_its), "{limit}: {:?}", run.events);
         run.answers("", &[("transfer_to_writer", json!({}))]);
         run.answers("A text.", &[]);
-        run.answers("", &[("look", json!({}))]);
-        run.tool_gives("seen");
+        run.looks("", json!({}));
         let (model, _, tools) = run.request();
         assert_eq!((model, tools.len()), ("small", 0), "{limit}: the tester answers");
         assert!(run.last_read().contains(shown), "{}", run.last_read());
@@ -151,7 +145,7 @@ fn a_delegate_has_a_budget_of_its_own_and_its_agents_count() {
 fn the_time_of_a_delegate_stops_the_agent_that_works_for_it() {
     let mut run = run_of_tester("time_s = 10");
     run.answers("", &[("transfer_to_writer", json!({}))]);
-    let [Effect::CallModel { id, .. }] = run.asked[..] else { panic!("{:?}", run.asked) };
+    let id = run.model_call();
     let left_s = run.state.time_left_s(id);
     assert!((left_s - 9.0).abs() < 1e-9, "{left_s}");
     run.state.used.time_s += 8.5;
@@ -170,7 +164,7 @@ fn the_time_of_a_delegate_stops_the_agent_that_works_for_it() {
 
 impl Run {
     fn out_of_time(&mut self, said: &str) {
-        let [Effect::CallModel { id, .. }] = self.asked[..] else { panic!("{:?}", self.asked) };
+        let id = self.model_call();
         self.input(Input::OutOfTime { id, said: said.to_owned() });
     }
 }

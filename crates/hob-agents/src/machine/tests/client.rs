@@ -29,10 +29,7 @@ fn a_run_waits_until_its_client_has_made_the_calls() {
     assert_eq!(run.asked, [Effect::AskClient { id }], "it still waits");
     let outputs = BTreeMap::from([(0, "Rain.".to_owned())]);
     run.input(Input::ClientAnswered { id, outputs });
-    let messages = run.request().1;
-    let results = messages.iter().filter(|message| message.role == Role::Tool);
-    let results: Vec<&str> = results.map(|message| message.text.as_str()).collect();
-    assert_eq!(results, ["saved", "Rain.", "the client has sent no result"]);
+    assert_eq!(run.read_results(), ["saved", "Rain.", "the client has sent no result"]);
     assert!(run.state.stack[0].is_tainted);
     run.answers("Rain in Oslo.", &[]);
     assert_eq!(run.answer(), Some("Rain in Oslo."));

@@ -127,18 +127,15 @@ fn a_run_with_a_failed_model_says_what_is_missing_and_can_be_resumed() {
 fn an_agent_with_a_model_that_fails_in_its_last_turn_returns_what_it_has_said() {
     let mut run = Run::new();
     run.answers("I ask the tester.", &[("delegate_to_tester", brief())]);
-    run.answers("I found KEYFACT.", &[("look", json!({}))]);
-    run.tool_gives("seen");
-    run.answers("", &[("look", json!({}))]);
-    run.tool_gives("seen");
+    run.looks("I found KEYFACT.", json!({}));
+    run.looks("", json!({}));
     assert!(run.request().2.is_empty(), "two turns are over, and one more is for the answer");
     run.fails();
     let read = run.last_read();
     assert!(read.contains("I found KEYFACT.") && read.contains("\"partial\""), "{read}");
     run.answers("", &[("delegate_to_tester", brief())]);
     for _ in 0..2 {
-        run.answers("", &[("look", json!({}))]);
-        run.tool_gives("seen");
+        run.looks("", json!({}));
     }
     run.fails();
     assert!(!run.last_read().contains("KEYFACT"), "that was another tester: {}", run.last_read());

@@ -35,8 +35,7 @@ fn a_call_that_cannot_be_read_is_never_the_answer() {
     assert_eq!(run.events.iter().filter(is_bad).count(), 3);
     run.answers("", &[("delegate_to_tester", brief())]);
     for turn in 0..2 {
-        run.answers("", &[("look", json!({ "command": turn.to_string() }))]);
-        run.tool_gives("seen");
+        run.looks("", json!({ "command": turn.to_string() }));
     }
     run.answers("Half. <tool_call>{\"name\": \"look\"}", &[]);
     let report: Value = serde_json::from_str(&run.last_read()).expect("JSON");
@@ -59,8 +58,7 @@ fn prose_where_a_call_is_needed_gets_a_reminder_and_then_another_model() {
     assert_eq!(run.request().0, "big");
     run.answers("I am looking.", &[]);
     assert_eq!(run.request().0, "safe");
-    run.answers("", &[("look", json!({}))]);
-    run.tool_gives("seen");
+    run.looks("", json!({}));
     assert_eq!(choice(&run), ToolChoice::Auto, "it has called a tool");
     run.answers("It is there.", &[]);
     assert_eq!((run.state.status, run.answer()), (TeamRunStatus::Completed, Some("It is there.")));
