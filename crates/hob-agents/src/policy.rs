@@ -141,6 +141,10 @@ mod tests {
         ToolSpec { command, ..ToolSpec::new("tool", "", json!({}), class) }
     }
 
+    fn of_command(team: &Team, command: &str) -> Permission {
+        permission(team, &tool(ToolClass::Execute), &json!({ "command": command }), false)
+    }
+
     /// `r`un, `a`sk or refuse (`x`), for read, network, write, system, and for the commands that are unknown, allowed,
     /// asked for, denied and unclear.
     #[test]
@@ -184,12 +188,10 @@ mod tests {
             ("ls; bash -c 'rm $X'", "substitution"),
             ("echo rm x | sh", "its input as code"),
         ] {
-            let arguments = json!({ "command": command });
-            let found = permission(&strict, &tool(ToolClass::Execute), &arguments, false);
+            let found = of_command(&strict, command);
             let Permission::Refuse(reason) = &found else { panic!("{command}: {found:?}") };
             assert!(reason.contains(part) && reason.contains("asks no person"), "{reason}");
-            let found = permission(&free, &tool(ToolClass::Execute), &arguments, false);
-            assert_eq!(found, Permission::Run, "{command}");
+            assert_eq!(of_command(&free, command), Permission::Run, "{command}");
         }
     }
 
@@ -209,8 +211,7 @@ mod tests {
                 // Commands that are clear count, even if others are unclear.
                 "rm x; python3 -c x",
             ] {
-                let arguments = json!({ "command": command });
-                let found = permission(&team, &tool(ToolClass::Execute), &arguments, false);
+                let found = of_command(&team, command);
                 let is_forbidden =
                     matches!(&found, Permission::Refuse(reason) if reason.contains("forbids"));
                 assert!(is_forbidden, "{approval}: {command}: {found:?}");
@@ -222,12 +223,10 @@ mod tests {
     fn a_rule_that_allows_an_interpreter_allows_its_code_where_no_command_is_forbidden() {
         let mut team = team("on-request");
         team.rules[0].argv = vec!["python3".to_owned()];
-        let arguments = json!({ "command": "python3 -c x" });
-        let found = permission(&team, &tool(ToolClass::Execute), &arguments, false);
+        let found = of_command(&team, "python3 -c x");
         assert!(matches!(found, Permission::Ask(_)), "{found:?}");
         team.rules.truncate(1);
-        let found = permission(&team, &tool(ToolClass::Execute), &arguments, false);
-        assert_eq!(found, Permission::Run);
+        assert_eq!(of_command(&team, "python3 -c x"), Permission::Run);
     }
 
     #[test]

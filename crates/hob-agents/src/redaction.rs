@@ -184,6 +184,21 @@ mod tests {
         Redaction::new(["known-by-name", "known-by-name-too", "short"].map(str::to_owned))
     }
 
+    fn event(what: EventKind) -> RunEvent {
+        RunEvent {
+            v: 1,
+            seq: 7,
+            ts: 5,
+            run_id: "run-1".to_owned(),
+            agent: Some("lead".to_owned()),
+            depth: 2,
+            span_id: 4,
+            parent_id: Some(1),
+            number: None,
+            what,
+        }
+    }
+
     #[test]
     fn keys_and_tokens_are_left_out_of_texts() {
         let address = format!("https://{GITHUB}@github.com");
@@ -230,19 +245,6 @@ mod tests {
             ]
         };
         for (what, expected) in kinds(GITHUB).into_iter().zip(kinds("ghp_…")) {
-            let agent = Some("lead".to_owned());
-            let event = |what| RunEvent {
-                v: 1,
-                seq: 7,
-                ts: 5,
-                run_id: "run-1".to_owned(),
-                agent: agent.clone(),
-                depth: 2,
-                span_id: 4,
-                parent_id: Some(1),
-                number: None,
-                what,
-            };
             assert_eq!(*redaction().events(&[event(what)]), [event(expected)]);
         }
     }
@@ -251,21 +253,7 @@ mod tests {
     #[test]
     fn events_without_secrets_are_not_copied() {
         let redaction = Redaction::new([r#"a"key\with signs"#.to_owned()]);
-        let event = |text: &str| {
-            let what = EventKind::ModelFailed { error: text.to_owned() };
-            RunEvent {
-                v: 1,
-                seq: 1,
-                ts: 1,
-                run_id: "r".to_owned(),
-                agent: None,
-                depth: 0,
-                span_id: 1,
-                parent_id: None,
-                number: None,
-                what,
-            }
-        };
+        let failed = |text: &str| event(EventKind::ModelFailed { error: text.to_owned() });
         let block = format!("\n{KEY}");
         for text in [
             r#"is a"key\with signs"#,
@@ -274,11 +262,11 @@ mod tests {
             "\tGHP_0123456789abcdefghij",
             block.as_str(),
         ] {
-            let events = [event(text)];
+            let events = [failed(text)];
             let found = redaction.events(&events);
             assert!(matches!(found, Cow::Owned(_)) && *found != events, "{text}");
         }
-        let events = [event("the bear hides a graph")];
+        let events = [failed("the bear hides a graph")];
         assert!(matches!(redaction.events(&events), Cow::Borrowed(_)));
         for (prefix, _) in TOKENS {
             assert!(has_token_prefix(format!("é{prefix}").as_bytes()), "{prefix}");

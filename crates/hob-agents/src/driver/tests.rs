@@ -118,7 +118,8 @@ impl RunHost for Disk {
 struct Driven {
     ended: io::Result<TeamRunStatus>,
     used: Used,
-    disk: Disk,
+    shown: Vec<EventKind>,
+    synced: u32,
     saved: usize,
 }
 
@@ -146,8 +147,14 @@ async fn driven_team(team: &str, models: &dyn AgentModels, events_max: u64) -> D
     let team = Team::parse(team, "t").expect("a team");
     let mut state = RunState::new(team, "run".to_owned(), "Task".to_owned());
     let ended = driver.drive(&mut state).await;
-    let saved = save.1.lock().expect("calls").len();
-    Driven { ended, used: state.used, disk, saved }
+    let (shown, synced) = (disk.shown.into_inner(), disk.synced.into_inner());
+    Driven {
+        ended,
+        used: state.used,
+        shown: shown.expect("a list"),
+        synced: synced.expect("a number"),
+        saved: save.1.lock().expect("calls").len(),
+    }
 }
 
 const SAVE: &str = r#"{"reply": {"tool_calls": [{"name": "save"}]}}
@@ -159,9 +166,8 @@ async fn a_model_that_hangs_is_given_up_and_the_run_goes_on() {
 {"reply": {"content": "Well", "stall": true}}
 {"reply": {"content": "Well", "stall": true}}
 {"when": {"last": "sent nothing for 30 s"}, "reply": {"content": "Without help."}}"#;
-    let Driven { ended, disk, .. } = driven(script, u64::MAX).await;
+    let Driven { ended, shown, .. } = driven(script, u64::MAX).await;
     assert_eq!(ended.expect("stored"), TeamRunStatus::Completed);
-    let shown = disk.shown.into_inner().expect("a list");
     let output = EventKind::MessageOutput { text: "Without help.".to_owned() };
     assert!(shown.contains(&output), "{shown:?}");
 }
@@ -173,10 +179,9 @@ async fn what_comes_of_a_stopped_answer_counts() {
     let half = r#"{"reply": {"reasoning": "Hm. ", "content": "Half of it", "stall": true}}"#;
     let cut = r#"{"reply": {"content": "Half of it", "cut": true}}"#;
     for (broken, pieces) in [(half, 4), (cut, 3)] {
-        let Driven { ended, used, disk, .. } =
+        let Driven { ended, used, shown, .. } =
             driven(&format!("{broken}\n{whole}"), u64::MAX).await;
         assert_eq!(ended.expect("stored"), TeamRunStatus::Completed);
-        let shown = disk.shown.into_inner().expect("a list");
         assert_eq!(tokens_of(&shown), (used.prompt_tokens, used.answer_tokens), "{shown:?}");
         assert_eq!(used.answer_tokens, pieces + once.answer_tokens, "{broken}");
         assert!(used.prompt_tokens >= 2 * once.prompt_tokens, "{broken}: {used:?}");
@@ -229,9 +234,8 @@ async fn what_came_before_a_person_ends_the_run_counts() {
 async fn the_trace_tells_of_loading_and_of_the_target_that_answered_instead() {
     let script = r#"{"reply": {"content": "Here."}}"#;
     let models = Alias(Scripted(ScriptModel::parse("m", script).expect("a script")));
-    let Driven { ended, disk, .. } = driven_by(&models, u64::MAX).await;
+    let Driven { ended, shown, .. } = driven_by(&models, u64::MAX).await;
     assert_eq!(ended.expect("stored"), TeamRunStatus::Completed);
-    let shown = disk.shown.into_inner().expect("a list");
     let told = shown.iter().filter_map(|event| match event {
         EventKind::ModelLoading { model } => Some(format!("{model} is loading")),
         EventKind::ModelFallback { from, to, reason } => {
@@ -252,9 +256,8 @@ async fn an_answer_that_breaks_off_is_asked_for_again() {
 {"reply": {"tool_calls": [{"name": "save"}]}}
 {"reply": {"content": "Half", "stall": true}}
 {"reply": {"content": "Done."}}"#;
-    let Driven { ended, disk, saved, .. } = driven(script, u64::MAX).await;
+    let Driven { ended, shown, saved, .. } = driven(script, u64::MAX).await;
     assert_eq!((ended.expect("stored"), saved), (TeamRunStatus::Completed, 1));
-    let shown = disk.shown.into_inner().expect("a list");
     let stalled = EventKind::ModelStalled { error: "'m' has sent nothing for 30 s".to_owned() };
     assert!(shown.contains(&stalled), "{shown:?}");
 }
@@ -263,9 +266,8 @@ async fn an_answer_that_breaks_off_is_asked_for_again() {
 async fn a_model_that_refuses_is_not_asked_again() {
     let script = r#"{"reply": {"refused": "no such parameter"}}
 {"reply": {"content": "Too late."}}"#;
-    let Driven { ended, disk, .. } = driven(script, u64::MAX).await;
+    let Driven { ended, shown, .. } = driven(script, u64::MAX).await;
     assert_eq!(ended.expect("stored"), TeamRunStatus::Failed);
-    let shown = disk.shown.into_inner().expect("a list");
     let asked = shown.iter().filter(|event| matches!(event, EventKind::ModelRequested { .. }));
     assert_eq!(asked.count(), 1, "{shown:?}");
     let is_said = |event: &EventKind| matches!(event, EventKind::RunEnded { error: Some(error), .. } if error.contains("no such parameter"));
@@ -285,10 +287,9 @@ async fn the_time_of_a_run_stops_a_model_and_a_tool() {
         );
         let models = Scripted(ScriptModel::parse("m", &script).expect("a script"));
         let begun = Instant::now();
-        let Driven { ended, disk, .. } = driven_team(&team, &models, u64::MAX).await;
+        let Driven { ended, shown, .. } = driven_team(&team, &models, u64::MAX).await;
         assert_eq!(ended.expect("stored"), TeamRunStatus::CompletedPartial, "{first}");
         assert_eq!(begun.elapsed().as_secs(), 20, "{first}");
-        let shown = disk.shown.into_inner().expect("a list");
         let output = EventKind::MessageOutput { text: "So far.".to_owned() };
         assert!(shown.contains(&output), "{shown:?}");
     }
@@ -298,9 +299,8 @@ async fn the_time_of_a_run_stops_a_model_and_a_tool() {
 async fn calls_that_are_written_as_text_are_not_shown() {
     let script = r#"{"reply": {"content": "I look. <tool_call> {\"name\": \"save\"} </tool_call>"}}
 {"reply": {"content": "1 <tool is less <tool"}}"#;
-    let Driven { ended, disk, saved, .. } = driven(script, u64::MAX).await;
+    let Driven { ended, shown, saved, .. } = driven(script, u64::MAX).await;
     assert_eq!((ended.expect("stored"), saved), (TeamRunStatus::Completed, 1));
-    let shown = disk.shown.into_inner().expect("a list");
     let text = |event: &EventKind| match event {
         EventKind::ModelDelta { kind: DeltaKind::Text, text } => Some(text.clone()),
         _ => None,
@@ -320,9 +320,8 @@ async fn an_answer_at_its_limit_of_tokens_ends_the_run_in_part() {
 async fn what_cannot_be_stored_is_not_done() {
     let Driven { ended, saved, .. } = driven(SAVE, 4).await;
     assert_eq!((ended.expect_err("full").kind(), saved), (io::ErrorKind::StorageFull, 0));
-    let Driven { ended, disk, saved, .. } = driven(SAVE, u64::MAX).await;
+    let Driven { ended, synced, saved, .. } = driven(SAVE, u64::MAX).await;
     assert_eq!((ended.expect("stored"), saved), (TeamRunStatus::Completed, 1));
-    let synced = disk.synced.into_inner().expect("a number");
     assert_eq!(synced, 3, "before the call, after it, and at the end");
 }
 
@@ -332,9 +331,8 @@ async fn tools_that_open_late_are_offered_to_their_agent() {
 {"when": {"tools": ["docs__find"]}, "reply": {"tool_calls": [{"name": "docs__find"}]}}
 {"when": {"last": "saved", "tools": ["docs__find"]}, "reply": {"content": "Found."}}
 {"when": {"last": "Found."}, "reply": {"content": "The end."}}"#;
-    let Driven { ended, disk, .. } = driven(script, u64::MAX).await;
+    let Driven { ended, shown, .. } = driven(script, u64::MAX).await;
     assert_eq!(ended.expect("stored"), TeamRunStatus::Completed);
-    let shown = disk.shown.into_inner().expect("a list");
     let missing = EventKind::ToolsMissing { note: "docs has no tool 'other'".to_owned() };
     assert!(shown.contains(&missing), "{shown:?}");
 }
