@@ -16,6 +16,8 @@ pub struct Fact<T> {
 enum_table! {
     /// How a figure was learnt, from the most to the least certain.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
     pub enum Basis: name {
         /// Read from the file or the system, or timed here.
         Measured = "measured",
@@ -78,6 +80,8 @@ pub struct Gpu {
 
 enum_table! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
     pub enum Vendor: name {
         Nvidia = "NVIDIA",
         Amd = "AMD",
@@ -90,6 +94,8 @@ enum_table! {
 enum_table! {
     /// The interface through which a card computes.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
     pub enum GpuApi: name {
         Cuda = "CUDA",
         Rocm = "ROCm",

@@ -22,29 +22,6 @@ pub(crate) const QUANTS: [&str; 23] = [
     "MXFP4",
 ];
 
-/// Defines an enum of TOML names for an enum of `hob-core`.
-macro_rules! names {
-    ($name:ident of $target:ident: $($variant:ident),* $(,)?) => {
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-        #[serde(rename_all = "lowercase")]
-        pub(crate) enum $name { $($variant),* }
-        impl From<$name> for $target {
-            fn from(name: $name) -> $target {
-                match name { $($name::$variant => $target::$variant),* }
-            }
-        }
-        impl From<$target> for $name {
-            fn from(value: $target) -> $name {
-                match value { $($target::$variant => $name::$variant),* }
-            }
-        }
-    };
-}
-
-names!(BasisName of Basis: Measured, Calibrated, Published, Stated, Prior, Assumed);
-names!(VendorName of Vendor: Nvidia, Amd, Intel, Apple, Other);
-names!(ApiName of GpuApi: Cuda, Rocm, Vulkan, Metal);
-
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CpuPart {
@@ -76,7 +53,7 @@ pub(crate) struct BandwidthPart {
     #[serde(skip_serializing_if = "Option::is_none")]
     gb_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    basis: Option<BasisName>,
+    basis: Option<Basis>,
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
 }
@@ -85,8 +62,8 @@ pub(crate) struct BandwidthPart {
 #[serde(deny_unknown_fields)]
 pub(crate) struct GpuPart {
     pub(crate) name: String,
-    vendor: VendorName,
-    api: ApiName,
+    vendor: Vendor,
+    api: GpuApi,
     /// Memory of the card itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     memory_gb: Option<f64>,
@@ -115,7 +92,7 @@ pub(crate) struct GpuPart {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConstantsPart {
-    basis: BasisName,
+    basis: Basis,
     /// Engine version of the calibration; `date` is its date.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) engine_version: Option<String>,
@@ -173,7 +150,7 @@ pub(super) fn bandwidth_part(device: &Device) -> BandwidthPart {
     let fact = device.bandwidth.as_ref();
     BandwidthPart {
         gb_s: fact.map(|fact| fact.value / GB),
-        basis: fact.map(|fact| fact.basis.into()),
+        basis: fact.map(|fact| fact.basis),
         source: fact.map(|fact| fact.source.clone()),
     }
 }
@@ -183,7 +160,7 @@ pub(super) fn constants_part(device: &Device, stamp: Option<&Stamp>) -> Option<C
     let kernels = constants.kernels.iter();
     let computed = kernels.clone().filter_map(|kernel| Some((kernel, kernel.flop_s?)));
     Some(ConstantsPart {
-        basis: constants.basis.into(),
+        basis: constants.basis,
         engine_version: stamp.map(|stamp| stamp.engine_version.clone()),
         date: stamp.map(|stamp| stamp.date.clone()),
         bandwidth_efficiency: constants.bandwidth_efficiency,
@@ -208,7 +185,7 @@ impl BandwidthPart {
         let Some(gb_s) = self.gb_s else { return Ok(None) };
         Ok(Some(Fact {
             value: figure(gb_s, "bandwidth.gb_s", name)?,
-            basis: self.basis.map_or(Basis::Stated, Basis::from),
+            basis: self.basis.unwrap_or(Basis::Stated),
             source: self.source.clone().unwrap_or_else(|| source.to_owned()),
         }))
     }
@@ -265,7 +242,7 @@ impl ConstantsPart {
         }
         let flops = self.prefill_gflop_s;
         Ok(Constants {
-            basis: self.basis.into(),
+            basis: self.basis,
             bandwidth_efficiency: self.bandwidth_efficiency,
             kv_bandwidth_efficiency: self.kv_bandwidth_efficiency,
             layer_us: self.layer_us,
@@ -295,8 +272,8 @@ impl GpuPart {
         let capability = gpu.compute_capability;
         GpuPart {
             name: gpu.name.clone(),
-            vendor: gpu.vendor.into(),
-            api: gpu.api.into(),
+            vendor: gpu.vendor,
+            api: gpu.api,
             memory_gb,
             free_gb,
             unified_gb,
@@ -313,8 +290,8 @@ impl GpuPart {
         let constants = self.constants.as_ref().map(|part| part.constants(name));
         Ok(Gpu {
             name: self.name.clone(),
-            vendor: self.vendor.into(),
-            api: self.api.into(),
+            vendor: self.vendor,
+            api: self.api,
             memory: self.memory(name)?,
             driver: self.driver.clone(),
             compute_capability: self.capability(name)?,
