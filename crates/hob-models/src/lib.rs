@@ -36,7 +36,7 @@ pub use store::{
 };
 pub use transform::{
     CHAT_MODEL_FILE, ChatTransform, DictionaryTransform, KokoroTransform, RawFiles, Transform,
-    TransformError, TurnTakingTransform, WhisperTransform, transform_for,
+    TransformError, Transformed, TurnTakingTransform, WhisperTransform, transform_for,
 };
 pub use turn_taking::NAME as TURN_TAKING_NAME;
 pub use whisper::{WhisperDims, WhisperError, WhisperHeader, WhisperMemory, mel_filters};

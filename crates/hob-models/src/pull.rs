@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::catalog::{CatalogPart, DownloadSource, Entry, SourceKind};
 use crate::disk::{self, DiskError, make_folder, room_for};
 use crate::fetch::{DownloadFolder, FetchError, Fetcher};
-use crate::progress::{Cancelled, Watch};
+use crate::progress::{Cancelled, PullStep, Watch};
 use crate::store::{Lock, NewModel, Parcel, PartSource, Store, StoreError, StoredModel};
 use crate::transform::{RawFiles, Transform, TransformError};
 
@@ -254,6 +254,7 @@ impl Puller<'_> {
         let files = parts.iter().flat_map(|part| &part.source.files);
         let raw = RawFiles::new(folder.raw(), files.map(|file| file.path.clone()).collect());
         let parcel = Parcel::new(self.store, &entry.name)?;
+        watch.begin(PullStep::Transforming, None);
         transform.apply(&raw, parcel.folder(), watch).map_err(|error| refused(entry, error))?;
         let sources = parts
             .into_iter()

@@ -23,6 +23,9 @@ pub use turn_taking::TurnTakingTransform;
 pub(crate) use whisper::WEIGHTS_FILE;
 pub use whisper::WhisperTransform;
 
+/// Nothing, or why there is no stored form.
+pub type Transformed = Result<(), TransformError>;
+
 /// Turns raw files into the stored form.
 pub trait Transform: Sync {
     /// Increases with every change of the stored form. A stored model of another version is made again.
@@ -32,12 +35,7 @@ pub trait Transform: Sync {
     ///
     /// # Errors
     /// A raw file is missing or invalid, or a disk error.
-    fn apply(
-        &self,
-        raw: &RawFiles,
-        out: &Path,
-        watch: &mut Watch<'_>,
-    ) -> Result<(), TransformError>;
+    fn apply(&self, raw: &RawFiles, out: &Path, watch: &mut Watch<'_>) -> Transformed;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -106,14 +104,14 @@ impl RawFiles {
     ///
     /// # Errors
     /// The file does not exist, or a disk error.
-    pub fn place(&self, file: &str, to: &Path) -> Result<(), TransformError> {
+    pub fn place(&self, file: &str, to: &Path) -> Transformed {
         let from = self.path(file)?;
         Ok(disk::link_or_copy(&from, to)?)
     }
 }
 
 /// Writes a file of the stored form.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), TransformError> {
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Transformed {
     Ok(std::fs::write(path, bytes).map_err(DiskError::at(path))?)
 }
 
@@ -134,11 +132,7 @@ impl TransformError {
 
 /// Applies a transformation to files with these paths and bytes.
 #[cfg(test)]
-fn apply_to(
-    transform: &dyn Transform,
-    files: &[(&str, &[u8])],
-    out: &Path,
-) -> Result<(), TransformError> {
+fn apply_to(transform: &dyn Transform, files: &[(&str, &[u8])], out: &Path) -> Transformed {
     let folder = tempfile::tempdir().expect("a folder");
     for (path, bytes) in files {
         let file = folder.path().join(path);

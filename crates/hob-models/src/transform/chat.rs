@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use super::eight_bits::with_eight_bits;
-use super::{RawFiles, Transform, TransformError};
+use super::{RawFiles, Transform, TransformError, Transformed};
 use crate::catalog::{Entry, SMOLLM2};
 use crate::gguf::Gguf;
-use crate::progress::{PullStep, Watch};
+use crate::progress::Watch;
 
 /// Increases with every change of the stored form.
 const TRANSFORM_VERSION: u32 = 1;
@@ -39,13 +39,7 @@ impl Transform for ChatTransform {
         if self.has_eight_bits { EIGHT_BITS_VERSION } else { TRANSFORM_VERSION }
     }
 
-    fn apply(
-        &self,
-        raw: &RawFiles,
-        out: &Path,
-        watch: &mut Watch<'_>,
-    ) -> Result<(), TransformError> {
-        watch.begin(PullStep::Transforming, None);
+    fn apply(&self, raw: &RawFiles, out: &Path, watch: &mut Watch<'_>) -> Transformed {
         let files: Vec<&str> = raw.paths().collect();
         let first = files.first().copied().unwrap_or(MODEL_FILE);
         let refused = |error| TransformError::refused(first, error);
@@ -65,7 +59,7 @@ mod tests {
     use super::*;
     use crate::gguf::sample::SampleGguf;
 
-    fn apply(transform: ChatTransform, file: &[u8], out: &Path) -> Result<(), TransformError> {
+    fn apply(transform: ChatTransform, file: &[u8], out: &Path) -> Transformed {
         apply_to(&transform, &[(MODEL_FILE, file)], out)
     }
 

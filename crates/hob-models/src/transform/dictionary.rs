@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{RawFiles, Transform, TransformError, write};
-use crate::progress::{PullStep, Watch};
+use super::{RawFiles, Transform, TransformError, Transformed, write};
+use crate::progress::Watch;
 
 /// Increases with every change of the stored form.
 const TRANSFORM_VERSION: u32 = 2;
@@ -25,13 +25,7 @@ impl Transform for DictionaryTransform {
         TRANSFORM_VERSION
     }
 
-    fn apply(
-        &self,
-        raw: &RawFiles,
-        out: &Path,
-        watch: &mut Watch<'_>,
-    ) -> Result<(), TransformError> {
-        watch.begin(PullStep::Transforming, None);
+    fn apply(&self, raw: &RawFiles, out: &Path, _: &mut Watch<'_>) -> Transformed {
         let is_table = |path: &&str| matches!(*path, CHARACTERS | PHRASES);
         for path in raw.paths().filter(|path| !is_table(path)) {
             raw.place(path, &out.join(path))?;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use half::f16;
 
-use super::TransformError;
+use super::Transformed;
 use crate::gguf::{Gguf, GgufFile, GgufTensor, TensorType, rewrite};
 use crate::progress::{PullStep, Watch};
 
@@ -30,7 +30,7 @@ pub(super) fn with_eight_bits(
     from: &Path,
     to: &Path,
     watch: &mut Watch<'_>,
-) -> Result<(), TransformError> {
+) -> Transformed {
     watch.begin(
         PullStep::Transforming,
         Some(gguf.tensors().iter().map(|tensor| tensor.bytes).sum()),

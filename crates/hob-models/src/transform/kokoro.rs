@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{RawFiles, Transform, TransformError, write};
-use crate::progress::{PullStep, Watch};
+use super::{RawFiles, Transform, TransformError, Transformed, write};
+use crate::progress::Watch;
 use crate::{DiskError, kokoro};
 
 /// The transformation that `hob pull kokoro` applies.
@@ -30,13 +30,7 @@ impl Transform for KokoroTransform {
         kokoro::TRANSFORM_VERSION
     }
 
-    fn apply(
-        &self,
-        raw: &RawFiles,
-        out: &Path,
-        watch: &mut Watch<'_>,
-    ) -> Result<(), TransformError> {
-        watch.begin(PullStep::Transforming, None);
+    fn apply(&self, raw: &RawFiles, out: &Path, watch: &mut Watch<'_>) -> Transformed {
         store_vocabulary(raw, out)?;
         store_voices(raw, out)?;
         watch.check()?;
@@ -44,7 +38,7 @@ impl Transform for KokoroTransform {
     }
 }
 
-fn store_graph(raw: &RawFiles, out: &Path) -> Result<(), TransformError> {
+fn store_graph(raw: &RawFiles, out: &Path) -> Transformed {
     let published = raw.read(GRAPH)?;
     let whole = make(&out.join("published"))?.join(GRAPH);
     raw.place(GRAPH, &whole)?;
@@ -54,13 +48,13 @@ fn store_graph(raw: &RawFiles, out: &Path) -> Result<(), TransformError> {
     write(&out.join(kokoro::VOCODER), &parts.vocoder)
 }
 
-fn store_vocabulary(raw: &RawFiles, out: &Path) -> Result<(), TransformError> {
+fn store_vocabulary(raw: &RawFiles, out: &Path) -> Transformed {
     let refused = |error| TransformError::refused(VOCABULARY, error);
     let vocabulary: Vocabulary = serde_json::from_slice(&raw.read(VOCABULARY)?).map_err(refused)?;
     write(&out.join("vocab.json"), &serde_json::to_vec(&vocabulary).map_err(refused)?)
 }
 
-fn store_voices(raw: &RawFiles, out: &Path) -> Result<(), TransformError> {
+fn store_voices(raw: &RawFiles, out: &Path) -> Transformed {
     make(&out.join(VOICES))?;
     for voice in raw.paths().filter(|path| path.starts_with(VOICES)) {
         raw.place(voice, &out.join(voice))?;
@@ -78,7 +72,7 @@ mod tests {
     use super::super::apply_to;
     use super::*;
 
-    fn apply(files: &[(&str, &str)], out: &Path) -> Result<(), TransformError> {
+    fn apply(files: &[(&str, &str)], out: &Path) -> Transformed {
         let files: Vec<(&str, &[u8])> =
             files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
         apply_to(&KokoroTransform, &files, out)

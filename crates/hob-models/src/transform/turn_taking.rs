@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use super::{RawFiles, Transform, TransformError, write};
-use crate::progress::{PullStep, Watch};
+use super::{RawFiles, Transform, TransformError, Transformed, write};
+use crate::progress::Watch;
 use crate::turn_taking::{TURN, in_floats};
 use crate::whisper::VAD;
 
@@ -20,13 +20,7 @@ impl Transform for TurnTakingTransform {
         TRANSFORM_VERSION
     }
 
-    fn apply(
-        &self,
-        raw: &RawFiles,
-        out: &Path,
-        watch: &mut Watch<'_>,
-    ) -> Result<(), TransformError> {
-        watch.begin(PullStep::Transforming, None);
+    fn apply(&self, raw: &RawFiles, out: &Path, _: &mut Watch<'_>) -> Transformed {
         let turn = in_floats(&raw.read(TURN)?);
         write(&out.join(TURN), &turn.map_err(|error| TransformError::refused(TURN, error))?)?;
         raw.place(VAD, &out.join(VAD))

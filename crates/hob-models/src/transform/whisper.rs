@@ -4,11 +4,11 @@
 use std::fs::File;
 use std::path::Path;
 
-use super::{RawFiles, Transform, TransformError};
+use super::{RawFiles, Transform, TransformError, Transformed};
 use crate::Sha256;
 use crate::catalog::Entry;
 use crate::disk::DiskError;
-use crate::progress::{PullStep, Watch};
+use crate::progress::Watch;
 use crate::whisper::{
     CTRANSLATE2_MODEL, CTRANSLATE2_VOCABULARY, ConvertError, GGML, VAD, WhisperHeader, convert,
 };
@@ -35,12 +35,7 @@ impl WhisperTransform {
         WhisperTransform { published }
     }
 
-    fn converted(
-        self,
-        raw: &RawFiles,
-        to: &Path,
-        watch: &mut Watch<'_>,
-    ) -> Result<(), TransformError> {
+    fn converted(self, raw: &RawFiles, to: &Path, watch: &mut Watch<'_>) -> Transformed {
         let path = raw.path(CTRANSLATE2_MODEL)?;
         let model = File::open(&path).map_err(DiskError::at(&path))?;
         let vocabulary = String::from_utf8(raw.read(CTRANSLATE2_VOCABULARY)?)
@@ -67,13 +62,7 @@ impl Transform for WhisperTransform {
         TRANSFORM_VERSION
     }
 
-    fn apply(
-        &self,
-        raw: &RawFiles,
-        out: &Path,
-        watch: &mut Watch<'_>,
-    ) -> Result<(), TransformError> {
-        watch.begin(PullStep::Transforming, None);
+    fn apply(&self, raw: &RawFiles, out: &Path, watch: &mut Watch<'_>) -> Transformed {
         raw.place(VAD, &out.join(VAD))?;
         let weights = out.join(WEIGHTS_FILE);
         match raw.paths().any(|path| path == GGML) {
@@ -91,11 +80,7 @@ mod tests {
     use super::*;
     use crate::whisper::tiny_model::{DIMS, VOCABULARY, ctranslate2};
 
-    fn apply(
-        files: &[(&str, &[u8])],
-        out: &Path,
-        published: Option<Sha256>,
-    ) -> Result<(), TransformError> {
+    fn apply(files: &[(&str, &[u8])], out: &Path, published: Option<Sha256>) -> Transformed {
         apply_to(&WhisperTransform { published }, files, out)
     }
 

@@ -10,8 +10,8 @@ use hob_models::catalog::{
     CatalogPart, DownloadSource, Licence, Origin, Package, Piece, Pin, Purpose, SourceFile,
 };
 use hob_models::{
-    Entry, FetchLimits, Fetcher, Progress, PullError, PullOptions, PullStep, Pulled, Puller,
-    PythonClient, RawFiles, Sha256, Store, Transform, TransformError, Watch,
+    Entry, FetchLimits, Fetcher, Progress, PullError, PullOptions, Pulled, Puller, PythonClient,
+    RawFiles, Sha256, Store, Transform, Transformed, Watch,
 };
 use tempfile::TempDir;
 
@@ -170,13 +170,7 @@ impl Transform for Mirror {
         self.0
     }
 
-    fn apply(
-        &self,
-        raw: &RawFiles,
-        out: &Path,
-        watch: &mut Watch<'_>,
-    ) -> Result<(), TransformError> {
-        watch.begin(PullStep::Transforming, None);
+    fn apply(&self, raw: &RawFiles, out: &Path, watch: &mut Watch<'_>) -> Transformed {
         watch.check()?;
         let mut bytes = raw.read("model.onnx")?;
         bytes.reverse();
