@@ -128,9 +128,7 @@ fn message(role: Role, content: &[ItemContent]) -> Message {
             let (url, detail) = (url.clone(), detail.clone());
             message.images.push(Image { at: message.text.len(), url, detail });
         }
-        let Some(text) = part.text().filter(|text| !text.is_empty()) else {
-            continue;
-        };
+        let Some(text) = part.text().filter(|text| !text.is_empty()) else { continue };
         if !message.text.is_empty() {
             message.text.push('\n');
         }

@@ -161,9 +161,7 @@ impl Response {
         event: Option<Result<SpeechEvent, ModelError>>,
         now: Instant,
     ) {
-        let Some(voice) = &mut self.voice else {
-            return;
-        };
+        let Some(voice) = &mut self.voice else { return };
         match event {
             Some(Ok(SpeechEvent::Words(words))) => voice.take_words(words, &mut self.effects),
             Some(Ok(SpeechEvent::Audio(samples))) => {
@@ -306,9 +304,7 @@ impl Response {
     }
 
     fn add_arguments(&mut self, index: u32, delta: String) {
-        let Some((_, at)) = self.calls.iter().find(|(call, _)| *call == index) else {
-            return;
-        };
+        let Some((_, at)) = self.calls.iter().find(|(call, _)| *call == index) else { return };
         let at = *at;
         if let ItemBody::Call { call_id, arguments, .. } = &mut self.output[at].body {
             arguments.push_str(&delta);
@@ -390,9 +386,7 @@ impl Response {
 
     fn close_message(&mut self, status: ItemStatus) {
         let open = self.message.filter(|at| self.output[*at].status == ItemStatus::InProgress);
-        let Some(index) = open else {
-            return;
-        };
+        let Some(index) = open else { return };
         let at = self.message_ref();
         let (content, part) = match &self.voice {
             Some(voice) => {

@@ -98,9 +98,7 @@ impl VoiceSession {
 
     /// Answers a turn that is probably over.
     pub(super) fn speculate(&mut self) {
-        let Some(turn) = self.turn.as_ref().filter(|turn| turn.is_announced) else {
-            return;
-        };
+        let Some(turn) = self.turn.as_ref().filter(|turn| turn.is_announced) else { return };
         let is_due = turn.transcript.sound_ended && turn.transcript.is_answerable();
         let is_free = self.active().is_none() && self.transcripts.is_empty();
         let may_start = self.answers_early && self.answers_turns() && self.speculation.is_none();
@@ -125,9 +123,7 @@ impl VoiceSession {
     /// Silence has lasted for the idle timeout: the session speaks.
     pub(super) fn end_idle_wait(&mut self) {
         self.idle_at = None;
-        let Some(timeout) = self.idle_timeout() else {
-            return;
-        };
+        let Some(timeout) = self.idle_timeout() else { return };
         let item_id = self.outbox.new_id("item");
         let audio_end_ms = ms(self.listener.position);
         let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
@@ -177,9 +173,7 @@ impl VoiceSession {
     }
 
     fn hold_back(&mut self, event: Option<Result<ChatEvent, ModelError>>) {
-        let Some(held) = self.speculation.as_mut() else {
-            return;
-        };
+        let Some(held) = self.speculation.as_mut() else { return };
         match event {
             Some(Ok(event)) => {
                 held.bytes += bytes(&event);

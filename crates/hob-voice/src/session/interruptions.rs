@@ -55,9 +55,7 @@ impl VoiceSession {
 
     /// The client did not say what was heard, so the estimate stays.
     pub(super) fn report_truncation(&mut self) {
-        let Some(truncation) = self.playback.take_truncation() else {
-            return;
-        };
+        let Some(truncation) = self.playback.take_truncation() else { return };
         let (item_id, content_index) = (truncation.item_id, 0);
         let audio_end_ms = u64::try_from(truncation.heard.as_millis()).unwrap_or(u64::MAX);
         self.outbox.send(RealtimeEvent::ItemTruncated { item_id, content_index, audio_end_ms });
@@ -65,9 +63,7 @@ impl VoiceSession {
 
     /// Goes on with the answer that a noise has interrupted, in a response of its own.
     pub(super) fn resume_answer(&mut self) {
-        let Some(interrupted) = self.interrupted.take() else {
-            return;
-        };
+        let Some(interrupted) = self.interrupted.take() else { return };
         let Interrupted { item_id, is_whole, plan, expires_at } = interrupted;
         let (Some(spoken), Ok(item)) =
             (self.conversation.spoken(&item_id), self.conversation.get(&item_id))
@@ -133,9 +129,7 @@ impl VoiceSession {
 
     /// Cuts a spoken item to what the client has played of it.
     fn cut(&mut self, item_id: String, remaining: Duration) {
-        let Some(spoken) = self.conversation.spoken(&item_id) else {
-            return;
-        };
+        let Some(spoken) = self.conversation.spoken(&item_id) else { return };
         let heard = spoken.length().saturating_sub(remaining);
         if self.conversation.truncate(&item_id, heard).is_ok() {
             self.playback.expect_truncation(item_id, heard, self.now);

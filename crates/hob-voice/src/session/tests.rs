@@ -8,13 +8,14 @@ mod open_turns;
 mod scenarios;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use hob_core::chat::{Completion, FinishReason, Prompt, Timings, Usage};
 use hob_core::realtime::{InputTranscription, RealtimeCommand, RealtimeEvent, RealtimeSettings};
 use hob_core::{
     ChatEvent, ChatRequest, SpeechEvent, TranscriptEvent, TranscriptSummary, VOICE_FRAME_SAMPLES,
-    VoiceDetector,
+    VoiceDetector, WordTiming,
 };
 
 use super::{SessionEffect, SessionInput, SessionOptions, VoiceSession};
@@ -95,26 +96,39 @@ impl Script {
     }
 
     fn heard_text(&mut self, stream: u64, text: &str) -> &mut Script {
-        for event in [
-            TranscriptEvent::Delta(text.to_owned()),
-            TranscriptEvent::Done(TranscriptSummary::default()),
-        ] {
-            self.feed(SessionInput::Transcript { stream, event: Some(Ok(event)) });
-        }
-        self
+        self.transcript(stream, TranscriptEvent::Delta(text.to_owned()))
+            .transcript(stream, TranscriptEvent::Done(TranscriptSummary::default()))
+    }
+
+    fn transcript(&mut self, stream: u64, event: TranscriptEvent) -> &mut Script {
+        self.feed(SessionInput::Transcript { stream, event: Some(Ok(event)) })
     }
 
     fn write(&mut self, stream: u64, text: &str) -> &mut Script {
-        let event = Some(Ok(ChatEvent::Text(text.to_owned())));
-        self.feed(SessionInput::Chat { stream, event })
+        self.chat(stream, ChatEvent::Text(text.to_owned()))
+    }
+
+    fn chat(&mut self, stream: u64, event: ChatEvent) -> &mut Script {
+        self.feed(SessionInput::Chat { stream, event: Some(Ok(event)) })
     }
 
     fn finish(&mut self, stream: u64) -> &mut Script {
-        self.feed(SessionInput::Chat { stream, event: Some(Ok(done(FinishReason::Stop))) })
+        self.chat(stream, done(FinishReason::Stop))
     }
 
     fn sound(&mut self, stream: u64, ms: usize) -> &mut Script {
         let event = Some(Ok(SpeechEvent::Audio(vec![0.5; 24 * ms])));
+        self.feed(SessionInput::Speech { stream, event })
+    }
+
+    /// Places of words in the text, and when they end.
+    fn words(&mut self, stream: u64, words: [(Range<usize>, f32); 2]) -> &mut Script {
+        let timing = |(span, end_s)| {
+            let (start_s, phonemes) = (0.0, Vec::new());
+            WordTiming { span, start_s, end_s, phonemes }
+        };
+        let words = words.into_iter().map(timing).collect();
+        let event = Some(Ok(SpeechEvent::Words(words)));
         self.feed(SessionInput::Speech { stream, event })
     }
 
@@ -124,7 +138,11 @@ impl Script {
 
     /// One spoken question, up to the text of its answer.
     fn ask(&mut self) -> &mut Script {
-        self.speak(20).silence(6).heard_text(1, " Hello").silence(10);
+        self.speak(20).silence(6).heard_text(1, " Hello").silence(10).forget()
+    }
+
+    /// The next check begins here.
+    fn forget(&mut self) -> &mut Script {
         self.log.clear();
         self
     }

@@ -82,9 +82,7 @@ impl VoiceSession {
     /// Commits what was said, as if silence had ended the turn.
     pub(super) fn end_turn(&mut self) {
         let marks = self.marks_now();
-        let Some(turn) = self.turn.take() else {
-            return;
-        };
+        let Some(turn) = self.turn.take() else { return };
         self.listener.reset();
         if !turn.is_announced {
             return self.cancel_transcript(&turn.transcript);
@@ -149,9 +147,7 @@ impl VoiceSession {
 
     /// The client now ends the turn that the session has begun.
     fn end_detection(&mut self) {
-        let Some(mut turn) = self.turn.take() else {
-            return;
-        };
+        let Some(mut turn) = self.turn.take() else { return };
         if std::mem::take(&mut turn.is_announced) {
             self.stop_speech(&turn);
         }
@@ -198,9 +194,7 @@ impl VoiceSession {
             self.warm_prompt();
         }
         self.listener.pass(&samples);
-        let Some(turn) = self.turn.as_mut() else {
-            return;
-        };
+        let Some(turn) = self.turn.as_mut() else { return };
         if turn.sound.len() + samples.len() <= samples_in(TURN_SOUND_MAX) {
             return self.add_sound(samples);
         }
@@ -277,9 +271,7 @@ impl VoiceSession {
     /// Starts a stream with the turn's sound so far.
     fn start_transcript(&mut self) {
         let options = self.settings().transcription.clone().unwrap_or_default();
-        let Some(turn) = &self.turn else {
-            return;
-        };
+        let Some(turn) = &self.turn else { return };
         let stream = turn.transcript.stream;
         self.outbox.push(SessionEffect::StartTranscript(TranscriptStart { stream, options }));
         if !turn.sound.is_empty() {
@@ -297,9 +289,7 @@ impl VoiceSession {
 
     /// The client learns that the user speaks.
     fn announce(&mut self) {
-        let Some(turn) = self.turn.as_mut() else {
-            return;
-        };
+        let Some(turn) = self.turn.as_mut() else { return };
         turn.is_announced = true;
         let (item_id, audio_start_ms) = (turn.transcript.item_id.clone(), ms(turn.start));
         self.outbox.send(RealtimeEvent::SpeechStarted { item_id, audio_start_ms });
@@ -314,9 +304,7 @@ impl VoiceSession {
     }
 
     fn add_sound(&mut self, samples: Vec<f32>) {
-        let Some(turn) = self.turn.as_mut() else {
-            return;
-        };
+        let Some(turn) = self.turn.as_mut() else { return };
         turn.last_sound = self.now;
         turn.sound.extend_from_slice(&samples);
         if !turn.transcript.sound_ended && turn.transcript.outcome().is_none() {
@@ -326,9 +314,7 @@ impl VoiceSession {
 
     /// The user may have finished.
     fn pause(&mut self) {
-        let Some(turn) = self.turn.as_mut() else {
-            return;
-        };
+        let Some(turn) = self.turn.as_mut() else { return };
         end_sound(&mut turn.transcript, &mut self.outbox);
         self.speculate();
     }
@@ -355,9 +341,7 @@ impl VoiceSession {
     fn follow_transcript(&mut self) {
         let detects = self.settings().turn_detection.is_some();
         let reports_interim_text = self.settings().reports_interim_text;
-        let Some(turn) = self.turn.as_mut() else {
-            return;
-        };
+        let Some(turn) = self.turn.as_mut() else { return };
         let is_new = detects && !turn.is_announced && turn.transcript.has_words();
         if is_new {
             self.listener.endpoint.confirm();

@@ -2,17 +2,15 @@
 //! The answer is `speaking`'s: its model still writes, and "Good morning," was heard of it.
 
 use hob_core::realtime::RealtimeCommand;
-use hob_core::{SpeechEvent, WordTiming};
 
 use super::Script;
 use super::scenarios::speaking_with;
-use crate::session::{SessionInput, SessionOptions};
+use crate::session::SessionOptions;
 
 /// The answer, interrupted by a turn that has ended and waits for its transcript.
 fn interrupted(change: impl FnOnce(&mut SessionOptions)) -> Script {
     let mut script = speaking_with(change);
-    script.speak(9).silence(16);
-    script.log.clear();
+    script.speak(9).silence(16).forget();
     script
 }
 
@@ -44,8 +42,7 @@ fn an_answer_that_a_noise_interrupted_goes_on_from_the_cut() {
 #[test]
 fn an_answer_that_the_model_has_written_is_only_spoken_on() {
     let mut script = speaking_with(|_| {});
-    script.finish(2).end_speech(3).speak(9).silence(16);
-    script.log.clear();
+    script.finish(2).end_speech(3).speak(9).silence(16).forget();
     script.heard_text(4, " (cough)").check(&[
         "transcript ''",
         "created resp_5",
@@ -60,16 +57,7 @@ fn an_answer_that_the_model_has_written_is_only_spoken_on() {
 #[test]
 fn a_model_that_had_not_finished_goes_on_although_all_was_heard() {
     let mut script = speaking_with(|_| {});
-    let word = |span: std::ops::Range<usize>, end_s| WordTiming {
-        span,
-        start_s: 0.0,
-        end_s,
-        phonemes: Vec::new(),
-    };
-    let words = vec![word(14..18, 0.8), word(19..22, 1.0)];
-    script.feed(SessionInput::Speech { stream: 3, event: Some(Ok(SpeechEvent::Words(words))) });
-    script.wait(600).speak(9).silence(16);
-    script.log.clear();
+    script.words(3, [(14..18, 0.8), (19..22, 1.0)]).wait(600).speak(9).silence(16).forget();
     script.heard_text(4, " [noise]").write(5, " How are you today?").finish(5);
     assert_eq!(script.said(6), "How are you today?");
 }
@@ -96,8 +84,7 @@ fn speech_and_the_client_end_an_answer_for_good() {
 #[test]
 fn after_a_long_noise_the_answer_does_not_go_on() {
     let mut script = speaking_with(|_| {});
-    script.speak(330).silence(16);
-    script.log.clear();
+    script.speak(330).silence(16).forget();
     script.heard_text(4, " [noise]").check(&["transcript ''"]);
 }
 

@@ -8,7 +8,7 @@ use hob_core::realtime::{
     Eagerness, ItemBody, ItemContent, ItemPlace, ItemStatus, RealtimeCommand, RealtimeItem,
     ResponseOptions, SessionKind, SilenceDetection, TurnDetection,
 };
-use hob_core::{ChatEvent, ModelError, SpeechEvent, TranscriptEvent, WordTiming};
+use hob_core::{ChatEvent, ModelError, TranscriptEvent};
 
 use super::{Script, done};
 use crate::session::{SessionInput, SessionOptions};
@@ -75,8 +75,7 @@ fn an_answer_is_written_during_the_pause_and_spoken_after_the_turn() {
 #[test]
 fn speech_after_a_pause_drops_what_was_speculative() {
     let mut script = Script::new(|_| {});
-    script.speak(20).silence(6).heard_text(1, " Hello").write(2, "Good morning, Ann.");
-    script.log.clear();
+    script.speak(20).silence(6).heard_text(1, " Hello").write(2, "Good morning, Ann.").forget();
     script.speak(10).check(&["cancel 2", "start transcript 3"]);
     assert_eq!(script.heard[&3], 36 * 512);
     script.silence(16).heard_text(3, " Hello again").check(&[
@@ -97,8 +96,7 @@ fn speech_after_a_pause_drops_what_was_speculative() {
 fn a_model_that_acts_is_asked_when_the_turn_is_over() {
     let mut script = Script::new(|_| {});
     script.session.set_answers_early(false);
-    script.speak(20).silence(6).heard_text(1, " Hello");
-    script.log.clear();
+    script.speak(20).silence(6).heard_text(1, " Hello").forget();
     script.silence(9).check(&[]);
     script.silence(1);
     let started = "start chat 2 [user: Hello]";
@@ -108,13 +106,9 @@ fn a_model_that_acts_is_asked_when_the_turn_is_over() {
 #[test]
 fn live_text_is_shown_once_although_the_transcript_starts_over() {
     let mut script = Script::new(|_| {});
-    let delta = |stream, text: &str| {
-        let event = Some(Ok(TranscriptEvent::Delta(text.to_owned())));
-        SessionInput::Transcript { stream, event }
-    };
-    script.speak(20).feed(delta(1, " Well")).silence(6).speak(1);
-    script.log.clear();
-    script.feed(delta(2, " Well")).feed(delta(2, " done")).check(&["heard ' done'"]);
+    let delta = |text: &str| TranscriptEvent::Delta(text.to_owned());
+    script.speak(20).transcript(1, delta(" Well")).silence(6).speak(1).forget();
+    script.transcript(2, delta(" Well")).transcript(2, delta(" done")).check(&["heard ' done'"]);
 }
 
 #[test]
@@ -123,12 +117,11 @@ fn what_may_still_change_of_the_text_is_marked_for_clients_that_ask() {
         [(true, &["heard 'Well'", "perhaps ' do'"][..]), (false, &["heard 'Well'"])]
     {
         let mut script = Script::new(|options| options.settings.reports_interim_text = is_asked);
-        script.speak(20);
-        script.log.clear();
+        script.speak(20).forget();
         for event in
             [TranscriptEvent::Delta(" Well".to_owned()), TranscriptEvent::Interim(" do".to_owned())]
         {
-            script.feed(SessionInput::Transcript { stream: 1, event: Some(Ok(event)) });
+            script.transcript(1, event);
         }
         script.check(expected);
     }
@@ -137,15 +130,14 @@ fn what_may_still_change_of_the_text_is_marked_for_clients_that_ask() {
 #[test]
 fn tool_calls_wait_for_the_end_of_the_turn() {
     let mut script = Script::new(|_| {});
-    script.speak(20).silence(6).heard_text(1, " Light");
-    script.log.clear();
+    script.speak(20).silence(6).heard_text(1, " Light").forget();
     let (id, name) = ("call_a".to_owned(), "light".to_owned());
     for event in [
         ChatEvent::ToolCall { index: 0, id, name },
         ChatEvent::ToolArguments { index: 0, piece: "{}".to_owned() },
         done(hob_core::chat::FinishReason::ToolCalls),
     ] {
-        script.feed(SessionInput::Chat { stream: 2, event: Some(Ok(event)) });
+        script.chat(2, event);
     }
     script.check(&[]);
     script.silence(10);
@@ -166,8 +158,7 @@ fn a_sentence_that_seems_complete_ends_the_turn_at_once() {
     ]);
     let verdict = |turn, probability| SessionInput::TurnJudged { turn, probability };
     script.feed(verdict(1, 0.9)).feed(verdict(2, 0.5)).check(&[]);
-    script.speak(1).silence(8);
-    script.log.clear();
+    script.speak(1).silence(8).forget();
     script.feed(verdict(2, 0.9)).check(&[]);
     script.feed(verdict(4, 0.9));
     assert_eq!(script.log[0], "speech stopped item_1 1120");
@@ -177,15 +168,13 @@ fn a_sentence_that_seems_complete_ends_the_turn_at_once() {
 fn a_verdict_that_comes_early_counts_after_a_quarter_of_a_second() {
     let verdict = |turn| SessionInput::TurnJudged { turn, probability: 0.9 };
     let mut script = Script::new(semantic);
-    script.speak(20).silence(4);
-    script.log.clear();
+    script.speak(20).silence(4).forget();
     script.feed(verdict(2)).silence(3).check(&["end sound 1"]);
     script.silence(1);
     assert_eq!(script.log[0], "speech stopped item_1 896");
     // Speech before that: the next silence has a question of its own.
     let mut script = Script::new(semantic);
-    script.speak(20).silence(4).feed(verdict(2)).speak(5);
-    script.log.clear();
+    script.speak(20).silence(4).feed(verdict(2)).speak(5).forget();
     script.silence(8).check(&["judge 3: 16896", "end sound 1"]);
 }
 
@@ -193,8 +182,7 @@ fn a_verdict_that_comes_early_counts_after_a_quarter_of_a_second() {
 fn a_longer_silence_asks_again_and_wants_a_surer_answer() {
     let verdict = |turn, probability| SessionInput::TurnJudged { turn, probability };
     let mut script = Script::new(semantic);
-    script.speak(20).silence(30).feed(verdict(2, 0.4));
-    script.log.clear();
+    script.speak(20).silence(30).feed(verdict(2, 0.4)).forget();
     script.silence(1).check(&["judge 3: 26112"]);
     script.feed(verdict(3, 0.8)).check(&[]);
     script.feed(verdict(3, 0.95));
@@ -214,12 +202,10 @@ fn an_incomplete_sentence_waits_for_the_longest_silence() {
 fn noise_and_failed_transcripts_get_no_answer() {
     let end = ["speech stopped item_1 1152", "committed item_1", "added item_1", "done item_1"];
     let mut script = Script::new(|_| {});
-    script.speak(20).silence(16);
-    script.log.clear();
+    script.speak(20).silence(16).forget();
     script.heard_text(1, " [BLANK_AUDIO]").check(&["transcript ''"]);
     let mut script = Script::new(|_| {});
-    script.speak(20).silence(6);
-    script.log.clear();
+    script.speak(20).silence(6).forget();
     let event = Some(Err(ModelError::EmptyText));
     script.feed(SessionInput::Transcript { stream: 1, event }).silence(10);
     script.check(&[&end[..], &["transcript failed item_1"]].concat());
@@ -232,17 +218,8 @@ fn speaking() -> Script {
 
 pub(super) fn speaking_with(change: impl FnOnce(&mut SessionOptions)) -> Script {
     let mut script = Script::new(change);
-    script.ask().write(2, "Good morning, dear Ann.");
-    let word = |span: std::ops::Range<usize>, end_s| WordTiming {
-        span,
-        start_s: 0.0,
-        end_s,
-        phonemes: Vec::new(),
-    };
-    let words = vec![word(0..4, 0.2), word(5..12, 0.5)];
-    script.feed(SessionInput::Speech { stream: 3, event: Some(Ok(SpeechEvent::Words(words))) });
-    script.sound(3, 1_000).wait(400);
-    script.log.clear();
+    script.ask().write(2, "Good morning, dear Ann.").words(3, [(0..4, 0.2), (5..12, 0.5)]);
+    script.sound(3, 1_000).wait(400).forget();
     script
 }
 
@@ -284,8 +261,7 @@ fn a_clear_voice_interrupts_at_once_and_an_unclear_one_after_300_ms() {
 #[test]
 fn the_client_knows_best_what_was_heard() {
     let mut script = speaking();
-    script.speak(9);
-    script.log.clear();
+    script.speak(9).forget();
     let truncate = |audio_end_ms| RealtimeCommand::TruncateItem {
         id: "item_3".to_owned(),
         content_index: 0,
@@ -303,16 +279,14 @@ fn a_cough_does_not_end_the_answer_but_a_word_does() {
     let mut script = speaking();
     script.speak(7).silence(1).check(&["start transcript 4", "cancel 4"]);
     script.speak(6);
-    let event = Some(Ok(TranscriptEvent::Interim("stop".to_owned())));
-    script.feed(SessionInput::Transcript { stream: 5, event });
+    script.transcript(5, TranscriptEvent::Interim("stop".to_owned()));
     assert!(script.log.contains(&"resp_2 Cancelled(Speech)".to_owned()), "{:?}", script.log);
 }
 
 #[test]
 fn without_echo_cancellation_the_session_does_not_hear_itself() {
     let mut script = Script::new(|options| options.client_cancels_echo = false);
-    script.ask().write(2, "Good morning, dear Ann.").sound(3, 500);
-    script.log.clear();
+    script.ask().write(2, "Good morning, dear Ann.").sound(3, 500).forget();
     script.speak(20).check(&[]);
     script.silence(10).speak(6);
     assert_eq!(script.log[0], "start transcript 4");
@@ -372,8 +346,7 @@ fn four_responses_may_run_outside_the_conversation() {
 #[test]
 fn a_failed_model_fails_its_response_and_the_session_goes_on() {
     let mut script = Script::new(|_| {});
-    script.ask().write(2, "Good morning, Ann.");
-    script.log.clear();
+    script.ask().write(2, "Good morning, Ann.").forget();
     let detail = "it broke".to_owned();
     let event = Some(Err(ModelError::EngineFailed { engine: "speech", detail }));
     script.feed(SessionInput::Speech { stream: 3, event });
@@ -405,15 +378,13 @@ fn idle_after_5_s(options: &mut SessionOptions) {
 #[test]
 fn the_session_speaks_after_noise_and_after_an_interruption_too() {
     let mut script = Script::new(idle_after_5_s);
-    script.speak(20).silence(16).heard_text(1, " [BLANK_AUDIO]");
-    script.log.clear();
+    script.speak(20).silence(16).heard_text(1, " [BLANK_AUDIO]").forget();
     script.wait(4_999).check(&[]);
     script.wait(1);
     assert_eq!(script.log[0], "idle item_2");
     let mut script = Script::new(idle_after_5_s);
     script.ask().write(2, "Good morning, Ann.").finish(2).sound(3, 1_000);
-    script.command(RealtimeCommand::CancelResponse { id: None });
-    script.log.clear();
+    script.command(RealtimeCommand::CancelResponse { id: None }).forget();
     script.wait(6_000);
     assert!(script.log.iter().any(|line| line.starts_with("idle")), "{:?}", script.log);
 }
@@ -423,7 +394,6 @@ fn the_session_speaks_after_noise_and_after_an_interruption_too() {
 fn an_empty_answer_is_a_failed_response() {
     let mut script = Script::new(|_| {});
     script.ask();
-    script.log.clear();
     script.finish(2);
     assert!(script.log.len() == 1 && script.log[0].contains("empty_answer"), "{:?}", script.log);
 }
@@ -431,8 +401,7 @@ fn an_empty_answer_is_a_failed_response() {
 #[test]
 fn after_a_long_silence_the_session_speaks() {
     let mut script = Script::new(idle_after_5_s);
-    script.ask().write(2, "Good morning, Ann.").finish(2).sound(3, 1_000).end_speech(3);
-    script.log.clear();
+    script.ask().write(2, "Good morning, Ann.").finish(2).sound(3, 1_000).end_speech(3).forget();
     script.wait(5_999).check(&[]);
     script.wait(1).check(&[
         "idle item_4",
@@ -457,8 +426,7 @@ fn a_transcription_session_never_answers() {
 #[test]
 fn a_turn_ends_when_the_microphone_falls_silent() {
     let mut script = Script::new(|_| {});
-    script.speak(20).wait(1_999);
-    script.log.clear();
+    script.speak(20).wait(1_999).forget();
     script.wait(1);
     assert_eq!(script.log[..2], ["speech stopped item_1 640", "end sound 1"]);
 }
@@ -466,8 +434,7 @@ fn a_turn_ends_when_the_microphone_falls_silent() {
 #[test]
 fn a_microphone_is_not_silent_while_its_sound_waits_to_be_read() {
     let mut script = Script::new(|_| {});
-    script.speak(20).wait(1_999);
-    script.log.clear();
+    script.speak(20).wait(1_999).forget();
     script.session.expect_sound(script.now);
     script.wait(1_999).check(&[]);
     script.wait(1);
