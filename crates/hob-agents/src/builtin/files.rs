@@ -19,7 +19,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::containers::{ContainerEngine, TeamContainers};
-use super::{arguments, spec_of};
+use super::{called, spec_of};
 use crate::tool::{AgentTool, ToolClass, ToolOutput, ToolSpec};
 
 /// Largest file in bytes that is read.
@@ -347,8 +347,7 @@ impl AgentTool for ReadFile {
     }
 
     fn call(&self, value: Value) -> BoxFuture<'_, ToolOutput> {
-        let text = arguments(value).and_then(|asked| self.read(asked));
-        async move { text.map_or_else(ToolOutput::error, ToolOutput::ok) }.boxed()
+        called(value, move |asked| async move { self.read(asked).map(ToolOutput::ok) }).boxed()
     }
 }
 
@@ -358,21 +357,14 @@ impl AgentTool for WriteFile {
     }
 
     fn call(&self, value: Value) -> BoxFuture<'_, ToolOutput> {
-        async move {
-            let asked: WriteArguments = match arguments(value) {
-                Ok(asked) => asked,
-                Err(reason) => return ToolOutput::error(reason),
-            };
+        let write = move |asked: WriteArguments| async move {
             if let Some(container) = &asked.container {
-                let written = self.write_in(container, &asked).await;
-                return written.map_or_else(ToolOutput::error, ToolOutput::ok);
+                return self.write_in(container, &asked).await.map(ToolOutput::ok);
             }
-            match self.write(&asked) {
-                Ok(text) => ToolOutput { artifacts: vec![asked.path], ..ToolOutput::ok(text) },
-                Err(reason) => ToolOutput::error(reason),
-            }
-        }
-        .boxed()
+            let text = self.write(&asked)?;
+            Ok(ToolOutput { artifacts: vec![asked.path], ..ToolOutput::ok(text) })
+        };
+        called(value, write).boxed()
     }
 }
 
