@@ -33,7 +33,7 @@ fn found(tried: &TriedDevices) -> impl Iterator<Item = &EngineDevice> {
     })
 }
 
-/// A finding for each device; if there is none, why the engine does not start.
+/// A finding for each device. Without devices: why the engine does not start.
 fn of_devices(tried: &TriedDevices, has_model: bool) -> Vec<Check> {
     let mut checks: Vec<Check> =
         found(tried).map(|device| of_device(device, tried, has_model)).collect();
