@@ -9,8 +9,8 @@ use words::{OpenWords, open_words};
 const CLAUSE_WORDS_MAX: usize = 7;
 /// Marks after which a question or an exclamation is complete.
 const COMPLETE_MARKS: [char; 4] = ['?', '!', '？', '！'];
-/// Marks after which more must follow.
-const OPEN_MARKS: [char; 11] = [',', ';', ':', '-', '–', '—', '…', '，', '、', '；', '：'];
+/// Marks after which more must follow. Without the semicolon, which ends a question in Greek.
+const OPEN_MARKS: [char; 10] = [',', ':', '-', '–', '—', '…', '，', '、', '；', '：'];
 
 /// Why more words must follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,9 @@ pub(crate) fn open_end(text: &str, language: Option<&str>) -> Option<OpenEnd> {
     }
     let sentence = Sentence::last_of(bare);
     let known = open_words(language?)?;
+    if sentence.ends_completely(known) {
+        return None;
+    }
     let rules = [
         (OpenEnd::Digits, sentence.lacks_digits(known)),
         (OpenEnd::LastWord, sentence.ends_openly(known)),
@@ -83,6 +86,11 @@ impl Sentence<'_> {
         }
     }
 
+    fn ends_completely(&self, known: &OpenWords) -> bool {
+        let text = format!(" {}", self.lower.join(" "));
+        known.complete.iter().any(|end| text.ends_with(&format!(" {end}")))
+    }
+
     fn lacks_digits(&self, known: &OpenWords) -> bool {
         let counts = self.lower.iter().rev().map_while(|word| digits_of(word, known));
         let counts: Vec<usize> = counts.collect();
@@ -103,8 +111,10 @@ impl Sentence<'_> {
             return true;
         }
         let is_link = !self.has_full_stop && has(known.links, last);
+        // A later subject may begin a relative clause: "Play the song I asked for".
         let may_be_last = has(known.questions, first)
             || has(known.subjects, before)
+            || self.lower.iter().skip(2).any(|word| has(known.subjects, word))
             || self.lower.iter().any(|word| has(known.relatives, word));
         is_link && !may_be_last
     }
@@ -119,12 +129,16 @@ impl Sentence<'_> {
 
     fn lacks_main_clause(&self, known: &OpenWords) -> bool {
         let [first, second, rest @ ..] = &self.lower[..] else { return false };
+        let of_main_clauses = [known.main_clause, known.commands, known.questions];
+        let is_of_main = |word: &String| of_main_clauses.iter().any(|list| has(list, word));
         !rest.is_empty()
             && self.lower.len() <= CLAUSE_WORDS_MAX
             && has(known.clauses, first)
             && has(known.subjects, second)
             && !self.text.contains(',')
             && !rest.iter().any(|word| has(known.subjects, word))
+            // After the verb of the clause: "If it rains call me", which may lack its comma.
+            && !rest.iter().skip(1).any(is_of_main)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::OpenEnd::{Bracket, Clause, Digits, FirstStep, LastWord, Punctuation};
 use super::{OpenEnd, open_end};
 
-const OPEN: [(&str, &str, OpenEnd); 62] = [
+const OPEN: [(&str, &str, OpenEnd); 66] = [
     ("en", "I need eggs,", Punctuation),
     ("en", "Can you tell me...", Punctuation),
     ("en", "The name of the film was…", Punctuation),
@@ -66,10 +66,14 @@ const OPEN: [(&str, &str, OpenEnd); 62] = [
     ("fr", "Quand je rentre à la maison.", Clause),
     ("de", "Wenn es morgen regnet.", Clause),
     ("de", "Bevor wir anfangen.", Clause),
+    ("en", "My address is 12", Digits),
+    ("en", "My credit card number is 4000 1234.", Digits),
+    ("fr", "Mon numéro est le 06 12 34 56.", Digits),
+    ("en", "Give me the key of", LastWord),
 ];
 
 /// In any language.
-const COMPLETE: [(&str, &str); 89] = [
+const COMPLETE: [(&str, &str); 117] = [
     ("en", ""),
     ("en", "Yes."),
     ("en", "Yes"),
@@ -159,6 +163,36 @@ const COMPLETE: [(&str, &str); 89] = [
     ("de", "Wenn Sie möchten."),
     ("ja", "電気をつけて。"),
     ("nl", "Ik wil graag een"),
+    // A question in Greek.
+    ("el", "Τι κάνεις;"),
+    ("en", "It was anything but."),
+    ("en", "I don't know whose."),
+    ("en", "There is nothing to be afraid of"),
+    ("en", "Play the song I asked for"),
+    ("en", "Once I saw a bear."),
+    ("en", "If it rains call me."),
+    ("en", "When it's done let me know."),
+    ("en", "If it rains the game is off."),
+    ("en", "If I can."),
+    ("en", "If it's possible."),
+    ("en", "My library card number is 4711."),
+    ("en", "My IP address is 10.0.0.1."),
+    ("en", "First, I was afraid, but it went well."),
+    // Numbers of Bolivia, Argentina, Belgium, Brazil, Austria.
+    ("es", "Mi número de teléfono es 7123 4567."),
+    ("es", "Mi código postal es 1425."),
+    ("fr", "Mon numéro est le 02 123 45 67."),
+    ("fr", "Mon code postal est 1000."),
+    ("fr", "Non, pas très."),
+    ("fr", "Quand il fait beau on sort."),
+    ("it", "Ma no, dai."),
+    ("it", "Non c'è di che."),
+    ("pt", "O meu número é 3345 6789."),
+    ("de", "Meine Postleitzahl ist 1010."),
+    ("de", "Da kann ich nichts für."),
+    ("de", "Ja, und ob."),
+    ("de", "Wenn es sein muss."),
+    ("de", "Zuerst war ich müde, aber das ist vorbei."),
 ];
 
 #[test]

@@ -19,6 +19,10 @@ pub(super) struct OpenWords {
     /// First words of subordinate clauses, if a word of `subjects` follows.
     pub(super) clauses: &'static str,
     pub(super) subjects: &'static str,
+    /// Words of a main clause that follows a clause without a comma, in addition to `commands` and `questions`.
+    pub(super) main_clause: &'static str,
+    /// Ends of sentences that are complete, although the other lists say otherwise.
+    pub(super) complete: &'static [&'static str],
     /// What is said before a number, and the digits that such a number has at least.
     pub(super) announced: &'static [(&'static str, usize)],
     /// Words for digits. "Double" stands for one more digit.
@@ -45,6 +49,8 @@ const EMPTY: OpenWords = OpenWords {
     questions: "",
     clauses: "",
     subjects: "",
+    main_clause: "",
+    complete: &[],
     announced: &[],
     digits: "",
     first: "",
@@ -57,13 +63,28 @@ static LANGUAGES: [OpenWords; 6] = [
     OpenWords {
         names: ["en", "english"],
         last: "the a an my your our their its every and or nor but because although unless whereas if \
-               than during despite very whose um uh uhm er erm I'm I've I'll I'd you're you've you'll \
+               than during despite very um uh uhm er erm I'm I've I'll I'd you're you've you'll \
                we're we've we'll they're they've they'll he's she's it's that's there's",
         links: "of for with from at into between is are was were",
-        relatives: "what where who whom which why how when that that's than as whether you this",
+        relatives: "what where who whom which whose why how when that that's than as whether you this \
+                    nothing something anything everything someone anyone everyone",
         questions: "is are was were am do does did can could will would shall should has have had may",
-        clauses: "if when before after while once unless although whenever",
+        clauses: "if when before after while unless although whenever",
         subjects: "i he she it we they there i'm i've it's he's she's we're they're there's",
+        main_clause: "please don't remind wake stop start let's",
+        complete: &[
+            "anything but",
+            "if i can",
+            "if i could",
+            "if i may",
+            "if i must",
+            "if i have to",
+            "if it helps",
+            "if it works",
+            "if it's possible",
+            "if it is possible",
+            "whenever i can",
+        ],
         announced: &[
             ("phone number is", 7),
             ("telephone number is", 7),
@@ -71,31 +92,38 @@ static LANGUAGES: [OpenWords; 6] = [
             ("cell number is", 7),
             ("my number is", 7),
             ("account number is", 6),
-            ("card number is", 12),
+            // A library's card has fewer digits, and an IP address is a number.
+            ("the card number is", 12),
+            ("my card number is", 12),
+            ("credit card number is", 12),
+            ("debit card number is", 12),
             ("zip code is", 5),
             ("pin is", 4),
-            ("address is", NEVER_ENOUGH),
+            ("the address is", NEVER_ENOUGH),
+            ("my address is", NEVER_ENOUGH),
+            ("our address is", NEVER_ENOUGH),
         ],
         digits: "zero oh one two three four five six seven eight nine double triple",
         first: "",
         first_marked: "first firstly",
         commands: "i we you let add call check close do find get give go make open play put read send \
                    set show take tell turn write",
-        further: "second secondly then next finally last lastly after afterwards",
+        further: "second secondly then next finally last lastly after afterwards later but now",
     },
     OpenWords {
         names: ["es", "spanish"],
         last: "el la los las un de del al a en con por y e o u ni que aunque pero su mis tus sus desde \
                hasta muy",
         announced: &[
-            ("número de teléfono es", 9),
-            ("mi teléfono es", 9),
-            ("mi número es", 9),
-            ("código postal es", 5),
+            // Spain has 9 and 5. Other countries have fewer.
+            ("número de teléfono es", 7),
+            ("mi teléfono es", 7),
+            ("mi número es", 7),
+            ("código postal es", 4),
         ],
         digits: "cero uno dos tres cuatro cinco seis siete ocho nueve",
         first_marked: "primero",
-        further: "luego después segundo",
+        further: "luego después segundo pero ahora",
         ..EMPTY
     },
     OpenWords {
@@ -104,44 +132,49 @@ static LANGUAGES: [OpenWords; 6] = [
                cet cette ces que lorsque puisque parce dans chez par très je ne euh l' d' j' qu' n' c'",
         clauses: "si quand lorsque",
         subjects: "je j'ai il elle nous ils elles",
+        main_clause: "on tu vous ça c'est",
+        complete: &["pas très", "si je peux", "si je veux", "quand je peux", "quand je veux"],
         announced: &[
-            ("numéro de téléphone est le", 10),
-            ("numéro de téléphone est", 10),
-            ("mon numéro est le", 10),
-            ("mon numéro est", 10),
-            ("code postal est le", 5),
-            ("code postal est", 5),
+            // France has 10 and 5, Belgium 9 and 4.
+            ("numéro de téléphone est le", 9),
+            ("numéro de téléphone est", 9),
+            ("mon numéro est le", 9),
+            ("mon numéro est", 9),
+            ("code postal est le", 4),
+            ("code postal est", 4),
             ("j'habite au", NEVER_ENOUGH),
         ],
         digits: "zéro un deux trois quatre cinq six sept huit neuf",
         first: "premièrement",
         first_marked: "d'abord",
-        further: "ensuite puis après deuxièmement",
+        further: "ensuite puis après deuxièmement mais maintenant",
         ..EMPTY
     },
     OpenWords {
         names: ["it", "italian"],
         last: "il lo la i gli le un di a da in con per tra fra del dello della dei degli delle al allo \
-               alla ai agli alle dal dalla dai nel nella nei nelle sul sulla sui e ed o ma che mentre \
+               alla ai agli alle dal dalla nel nella nei nelle sul sulla sui e ed o ma che mentre \
                l' un' dell' all' nell' ehm",
+        complete: &["di che"],
         announced: &[("numero di telefono è", 9), ("il mio numero è", 9), ("codice postale è", 5)],
         digits: "zero uno due tre quattro cinque sei sette otto nove",
         first_marked: "prima",
-        further: "poi dopo secondo",
+        further: "poi dopo secondo ma ora adesso",
         ..EMPTY
     },
     OpenWords {
         names: ["pt", "portuguese"],
         last: "o a os as do da dos das de em no na nos nas ao aos à às por pelo pela com pra e ou mas",
         announced: &[
-            ("número de telefone é", 9),
-            ("meu número é", 9),
+            // Portugal has 9, and a landline in Brazil 8.
+            ("número de telefone é", 8),
+            ("meu número é", 8),
             ("código postal é", 7),
             ("cep é", 8),
         ],
         digits: "zero um dois três quatro cinco seis meia sete oito nove",
         first_marked: "primeiro",
-        further: "depois segundo",
+        further: "depois segundo mas agora",
         ..EMPTY
     },
     OpenWords {
@@ -151,17 +184,30 @@ static LANGUAGES: [OpenWords; 6] = [
                bis zum zur vom beim im am ins ans des äh ähm",
         clauses: "wenn bevor nachdem falls obwohl während sobald solange",
         subjects: "ich er es wir",
+        complete: &[
+            "nichts für",
+            "nichts gegen",
+            "nichts von",
+            "und ob",
+            "wenn es geht",
+            "wenn es sein muss",
+            "wenn es möglich ist",
+            "wenn ich kann",
+            "wenn ich darf",
+            "wenn ich das wüsste",
+        ],
         announced: &[
             ("telefonnummer ist", 6),
             ("telefonnummer ist die", 6),
             ("handynummer ist", 9),
             ("handynummer ist die", 9),
-            ("postleitzahl ist", 5),
-            ("postleitzahl ist die", 5),
+            // Germany has 5, Austria and Switzerland 4.
+            ("postleitzahl ist", 4),
+            ("postleitzahl ist die", 4),
         ],
         digits: "null eins zwei zwo drei vier fünf sechs sieben acht neun",
         first: "zuerst erstens",
-        further: "dann danach zweitens anschließend",
+        further: "dann danach zweitens anschließend aber jetzt später",
         ..EMPTY
     },
 ];
