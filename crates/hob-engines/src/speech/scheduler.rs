@@ -15,6 +15,9 @@ const PAIR_SHARE: f32 = 0.9;
 /// How fast a bad experience with pairs is forgotten, so that they are tried again after about a hundred windows.
 const PAIR_FORGET: f32 = 0.01;
 
+/// A request that arrives while two windows are computed waits for both, so they may take this long at most.
+const PAIR_S_MAX: f32 = 2.0;
+
 /// A steady stream gets a window at least this often, even if listeners have to wait for it.
 const STEADY_WAIT_MAX: Duration = Duration::from_secs(5);
 
@@ -226,12 +229,16 @@ impl WindowScheduler {
             Some(soonest_s) => self.window_s(soonest_s),
             None => longest_s,
         };
-        let computed_s = first.window_s + window_s + 2.0 * context_s;
-        let pair_s = self.cost.pair_share * self.cautious_rtf() * computed_s;
+        // Each has half of the cores, so the longer one decides.
+        let computed_s = 2.0 * (first.window_s.max(window_s) + context_s);
+        let pair_s = self.cost.pair_share * self.cost.render_rtf * computed_s;
+        let cautious_s = self.window_lengths.caution * pair_s;
+        let is_outside = |id: u32| id != first.stream && id != *stream;
+        let outside = self.listeners_with_work().filter(|id| is_outside(*id)).count();
         // Every other listener gets an equal window before the soonest one runs out of sound.
-        let may_take_s = |soonest_s: f32| 2.0 * soonest_s / self.ready_listeners().max(2) as f32;
-        let is_in_time = soonest_s.is_none_or(|soonest_s| pair_s <= may_take_s(soonest_s));
-        is_in_time.then_some(NextWindow { stream: *stream, window_s })
+        let may_take_s = |soonest_s: f32| 2.0 * soonest_s / (2 + outside) as f32;
+        let is_in_time = soonest_s.is_none_or(|soonest_s| cautious_s <= may_take_s(soonest_s));
+        (pair_s <= PAIR_S_MAX && is_in_time).then_some(NextWindow { stream: *stream, window_s })
     }
 
     /// The oldest steady stream that is ready, and since when it waits for a window.
@@ -262,22 +269,26 @@ impl WindowScheduler {
         let window_s = self.window_s(lead_s(dry_at, now));
         // If every stream can get the longest window, turns have no advantage, so the oldest stream is completed
         // first.
-        let stream =
-            if window_s < self.window_lengths.longest_s { stream } else { self.first_come()? };
+        let stream = if window_s < self.window_lengths.longest_s {
+            stream
+        } else {
+            self.listeners_with_work().next()?
+        };
         Some(NextWindow { stream, window_s })
     }
 
     /// The longest window that is ready before a listener has played this lead, if every other listener gets an equal
     /// window first.
     fn window_s(&self, lead_s: f32) -> f32 {
-        let share_s = lead_s / self.ready_listeners().max(1) as f32;
+        let share_s = lead_s / self.listeners_with_work().count().max(1) as f32;
         let fits_s = share_s / self.cautious_rtf() - self.window_lengths.context_s;
         fits_s.max(self.first_window_s()).min(self.window_lengths.longest_s)
     }
 
-    /// Streams with work whose listeners have received sound.
-    fn ready_listeners(&self) -> usize {
-        self.heard().filter(|(_, playhead)| playhead.ready_since.is_some()).count()
+    /// Ready streams whose listeners have received sound, the oldest first.
+    fn listeners_with_work(&self) -> impl Iterator<Item = u32> {
+        let ready = self.heard().filter(|(_, playhead)| playhead.ready_since.is_some());
+        ready.map(|(stream, _)| stream)
     }
 
     /// Streams whose listeners have received sound.
@@ -286,12 +297,6 @@ impl WindowScheduler {
             .iter()
             .map(|(stream, playhead)| (*stream, playhead))
             .filter(|(_, playhead)| playhead.dry_at.is_some())
-    }
-
-    /// The oldest ready stream whose listener has received sound.
-    fn first_come(&self) -> Option<u32> {
-        let mut ready = self.heard().filter(|(_, playhead)| playhead.ready_since.is_some());
-        ready.next().map(|(stream, _)| stream)
     }
 
     /// The stream that would run out of sound if a first sound were computed now. Each such stream may go before that first

@@ -228,6 +228,50 @@ fn two_windows_are_computed_at_once_if_no_listener_runs_out_of_sound() {
 }
 
 #[test]
+fn a_listener_outside_of_a_pair_has_time_for_its_own_window() {
+    for (lead_s, is_paired) in [(2.3, false), (3.1, true)] {
+        let now = Instant::now();
+        let mut scheduler = scheduler();
+        add(&mut scheduler, 1, Some(lead_s), now);
+        for stream in 2..=3 {
+            scheduler.add(stream, SpeechPace::Steady);
+            scheduler.set_ready(stream, true, now);
+        }
+        let first = scheduler.pick(now).expect("a window");
+        assert_eq!(first.stream, 2);
+        // The listener's stream begins a unit next.
+        let second = scheduler.pick_second(first, |stream| stream != 1, now);
+        assert_eq!(second.is_some(), is_paired, "{lead_s} s");
+    }
+}
+
+#[test]
+fn the_longer_of_two_windows_at_once_decides_how_long_they_take() {
+    for (lead_s, is_paired) in [(1.85, false), (2.1, true)] {
+        let now = Instant::now();
+        let mut scheduler = scheduler();
+        add(&mut scheduler, 1, Some(9.0), now);
+        add(&mut scheduler, 2, Some(lead_s), now);
+        let first = NextWindow { stream: 1, window_s: 2.0 };
+        let second = scheduler.pick_second(first, |_| true, now);
+        assert!(second.is_none_or(|second| second.window_s < 2.0), "{second:?}");
+        assert_eq!(second.is_some(), is_paired, "{lead_s} s");
+    }
+}
+
+#[test]
+fn a_slow_machine_computes_one_window_after_the_other_so_that_requests_wait_for_one() {
+    for (render_rtf, is_paired) in [(0.5, true), (0.6, false)] {
+        let now = Instant::now();
+        let mut scheduler = scheduler_of(render_rtf);
+        add(&mut scheduler, 1, Some(60.0), now);
+        add(&mut scheduler, 2, Some(60.0), now);
+        let first = scheduler.pick(now).expect("a window");
+        assert_eq!(scheduler.pick_second(first, |_| true, now).is_some(), is_paired);
+    }
+}
+
+#[test]
 fn steady_streams_are_computed_at_once() {
     let now = Instant::now();
     let mut scheduler = scheduler();

@@ -174,8 +174,11 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
         let started = Instant::now();
         let windows = [(&mut first.1, turns[0].window_s), (&mut second.1, turns[1].window_s)];
         let rendered = self.synthesiser.render_pair(windows);
-        let samples = rendered.iter().flatten().map(Vec::len).sum();
-        self.scheduler.rendered_pair(self.seconds(samples), started.elapsed());
+        let took = started.elapsed();
+        // A window that failed has no length to learn from.
+        if let [Ok(first), Ok(second)] = &rendered {
+            self.scheduler.rendered_pair(self.seconds(first.len() + second.len()), took);
+        }
         for ((turn, samples), (mut voicing, utterance)) in
             turns.into_iter().zip(rendered).zip([first, second])
         {
