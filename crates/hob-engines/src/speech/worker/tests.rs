@@ -9,7 +9,9 @@ use hob_core::SpeechPace;
 use super::*;
 use crate::frame::{Frame, FrameDecoder, FrameKind};
 use crate::speech::protocol::{Begin, SpeechOrder, SpeechReport};
-use crate::speech::scripted::{PAUSE_MS, SAMPLE_RATE_HZ, ScriptedSynthesiser, ScriptedUnits};
+use crate::speech::scripted::{
+    Act, PAUSE_MS, PHONEME_SAMPLES, SAMPLE_RATE_HZ, ScriptedSynthesiser, ScriptedUnits,
+};
 use crate::worker::protocol::{
     AnyReport, CommonOrder, Report, StreamFailure, WorkerMessage, WorkerStats, hello,
 };
@@ -209,6 +211,36 @@ fn a_steady_stream_has_the_same_windows_whatever_the_load() {
     for others in [0, 1, 4] {
         assert_eq!(steady_windows(others), expect, "with {others} others");
     }
+}
+
+/// With two streams, most windows are computed in pairs.
+#[test]
+fn a_window_that_fails_ends_its_own_stream_only() {
+    fn fails_at_the_fourth() -> Result<ScriptedSynthesiser, String> {
+        Ok(ScriptedSynthesiser::default().at("af_bad", 4, Act::Fail))
+    }
+    let mut worker = Worker::start(fails_at_the_fourth, options("af_plain"));
+    let ready = worker.report().1;
+    assert!(matches!(ready, WorkerMessage::Common(Report::Ready { .. })), "{ready:?}");
+    let mut bad = begin(2, u32::MAX);
+    if let WorkerMessage::Model(SpeechOrder::Begin(begin)) = &mut bad.1 {
+        begin.voice = "af_bad".to_owned();
+    }
+    let long = format!("{}.", "a".repeat(700));
+    worker.send(&[begin(1, u32::MAX), text(1, &long), end_text(1)]);
+    worker.send(&[bad, text(2, &long), end_text(2)]);
+    let (mut samples, mut ends) = (0, BTreeMap::new());
+    while ends.len() < 2 {
+        match worker.report() {
+            (1, WorkerMessage::Model(SpeechReport::Audio(part))) => samples += part.len(),
+            (stream, WorkerMessage::Common(end)) => {
+                ends.insert(stream, end);
+            }
+            _ => {}
+        }
+    }
+    assert_eq!((samples, &ends[&1]), (701 * PHONEME_SAMPLES, &Report::Done));
+    assert!(matches!(ends[&2], Report::Failed(_)), "{ends:?}");
 }
 
 #[test]
