@@ -51,10 +51,10 @@ pub(crate) async fn run_devices_worker(model: Option<&Path>) -> CliResult<TriedD
     let mut tried = TriedDevices::default();
     let until = Instant::now() + DEVICES_TIME_MAX;
     if let Some(stdout) = child.stdout.take() {
-        let mut lines = BufReader::new(stdout).lines();
-        while let Ok(Ok(Some(line))) = timeout_at(until, lines.next_line()).await {
-            // Lines that a driver prints are ignored.
-            tried.reports.extend(serde_json::from_str::<DeviceReport>(&line).ok());
+        let mut lines = BufReader::new(stdout).split(b'\n');
+        while let Ok(Ok(Some(line))) = timeout_at(until, lines.next_segment()).await {
+            // Lines that a driver prints are ignored. They may not be UTF-8.
+            tried.reports.extend(serde_json::from_slice::<DeviceReport>(&line).ok());
         }
     }
     tried.failed = match timeout_at(until, child.wait()).await {

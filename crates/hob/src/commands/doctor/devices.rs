@@ -10,6 +10,8 @@ use crate::machine::here;
 use crate::wire_up::{ChatFile, TriedDevices, run_devices_worker};
 
 const MB: u64 = 1_000_000;
+/// What to do about a device that the worker did not reach.
+const RETRY: &str = "repair what fails, then run `hob doctor` again";
 
 pub(super) async fn checks(app: &App<'_>) -> Vec<Check> {
     // Without a model the devices are only listed. That it is missing is a finding of its own.
@@ -35,8 +37,12 @@ fn found(tried: &TriedDevices) -> impl Iterator<Item = &EngineDevice> {
 
 /// A finding for each device. Without devices: why the engine does not start.
 fn of_devices(tried: &TriedDevices, has_model: bool) -> Vec<Check> {
-    let mut checks: Vec<Check> =
-        found(tried).map(|device| of_device(device, tried, has_model)).collect();
+    // The worker tries one device after the other, so the first without a result is the one that ended it.
+    let culprit = found(tried).position(|device| outcome(device, tried).is_none());
+    let mut checks: Vec<Check> = found(tried)
+        .enumerate()
+        .map(|(place, device)| of_device(device, tried, has_model && culprit == Some(place)))
+        .collect();
     if checks.is_empty() {
         let reason = tried.failed.as_deref().unwrap_or("it found no processor");
         let to_do = "run `hob worker devices` to see its message";
@@ -49,7 +55,21 @@ fn of_devices(tried: &TriedDevices, has_model: bool) -> Vec<Check> {
     checks
 }
 
-fn of_device(device: &EngineDevice, tried: &TriedDevices, has_model: bool) -> Check {
+/// The milliseconds of a token on this device, or why it computed none. `None`: it was not tried, or not to the end.
+fn outcome(device: &EngineDevice, tried: &TriedDevices) -> Option<Result<u64, String>> {
+    tried.reports.iter().find_map(|report| match report {
+        DeviceReport::Computed { device: name, took_ms } if *name == device.name => {
+            Some(Ok(*took_ms))
+        }
+        DeviceReport::Failed { device: name, reason } if *name == device.name => {
+            Some(Err(reason.clone()))
+        }
+        _ => None,
+    })
+}
+
+/// If the worker ended, `was_tried` says whether on this device.
+fn of_device(device: &EngineDevice, tried: &TriedDevices, was_tried: bool) -> Check {
     let part = format!("device {}", device.name);
     let EngineDevice { description, backend, free_bytes, total_bytes, .. } = device;
     let memory = match device.is_card {
@@ -58,15 +78,6 @@ fn of_device(device: &EngineDevice, tried: &TriedDevices, has_model: bool) -> Ch
         false => String::new(),
     };
     let what = format!("{}, {backend}{memory}", description.trim());
-    let outcome = tried.reports.iter().find_map(|report| match report {
-        DeviceReport::Computed { device: name, took_ms } if *name == device.name => {
-            Some(Ok(*took_ms))
-        }
-        DeviceReport::Failed { device: name, reason } if *name == device.name => {
-            Some(Err(reason.clone()))
-        }
-        _ => None,
-    });
     let failed = |reason: &str| {
         let to_do = match device.is_card {
             true => "update its driver, or leave it out with gpu_layers = 0 under [chat]",
@@ -74,10 +85,11 @@ fn of_device(device: &EngineDevice, tried: &TriedDevices, has_model: bool) -> Ch
         };
         Check::fail(&part, format!("{what}; it computed no token: {reason}"), to_do)
     };
-    match (outcome, &tried.failed) {
+    match (outcome(device, tried), &tried.failed) {
         (Some(Ok(took_ms)), _) => Check::ok(&part, format!("{what}, a token in {took_ms} ms")),
         (Some(Err(reason)), _) => failed(&reason),
-        (None, Some(ended)) if has_model => failed(&format!("its process ended: {ended}")),
+        (None, Some(ended)) if was_tried => failed(&format!("its process ended: {ended}")),
+        (None, Some(_)) => Check::warn(&part, format!("{what}; it was not tried"), RETRY),
         (None, _) => Check::ok(&part, what),
     }
 }
@@ -142,6 +154,9 @@ mod tests {
             (with(&[], None), false, [Verdict::Ok, Verdict::Ok]),
             (with(&[failed, computed.clone()], None), true, [Verdict::Fail, Verdict::Ok]),
             (with(&[computed], Some("signal: 11")), true, [Verdict::Fail, Verdict::Ok]),
+            // The driver of the first device has ended the process, and the second one is not to blame.
+            (with(&[], Some("signal: 11")), true, [Verdict::Fail, Verdict::Warn]),
+            (with(&[], Some("signal: 11")), false, [Verdict::Warn, Verdict::Warn]),
         ];
         for (tried, has_model, expected) in rows {
             let checks = of_devices(&tried, has_model);
