@@ -50,6 +50,8 @@ build: ## build the release binary; FEATURES=cuda, vulkan or metal for graphics 
 # Backends are libraries: one for each kind of processor, and one for Vulkan. `cuda` may be added where NVIDIA's toolkit is
 # installed. Without a feature, the program contains one backend, for processors with AVX2.
 DIST_FEATURES ?= dynamic,vulkan
+# The licence of GNU's OpenMP, where Debian has it.
+DIST_LICENCES := $(wildcard /usr/share/doc/libgomp1/copyright /usr/share/common-licenses/GPL-3)
 PORTABLE_BUILD := $(TARGET)/portable
 
 # A profile of its own keeps the program apart from that of `make build`. The program brings GNU's OpenMP, which small
@@ -62,7 +64,8 @@ dist: ## build the portable archive and the Python wheel in target/dist, with ch
 	env $(units:%=-u %) cargo rustc --profile portable --locked -p hob --bin hob \
 	  $(if $(DIST_FEATURES),--features $(DIST_FEATURES)) --message-format=json-render-diagnostics \
 	  -- -C 'link-arg=-Wl,-rpath,$$ORIGIN/../lib/hob' > $(TARGET)/dist/build.json
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) python3 packaging/dist.py --program $(PORTABLE_BUILD)/hob \
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} python3 packaging/dist.py \
+	  --program $(PORTABLE_BUILD)/hob $(DIST_LICENCES:%=--licence %) \
 	  --library "$$(cc -print-file-name=libgomp.so.1)" --build $(TARGET)/dist/build.json --out $(TARGET)/dist
 
 .PHONY: test-dist

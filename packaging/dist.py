@@ -24,6 +24,11 @@ ROOT = Path(__file__).resolve().parent.parent
 EPOCH_MIN = 315_532_800
 # Numbers of processors in the header of an ELF file.
 MACHINES = {62: "x86_64", 183: "aarch64"}
+# What an archive runs on: with a library for each kind of processor, and without.
+PROCESSORS = {
+    "x86_64": ("any x86-64 processor", "x86-64 processors with AVX2"),
+    "aarch64": ("any 64-bit ARM processor", "64-bit ARM processors like the one that built it"),
+}
 SUMMARY = "A local AI server: chat, speech and transcription behind one OpenAI-compatible address"
 # Where the libraries are, seen from the folder above the program's. The program looks there at run time.
 LIBRARIES = "lib/hob"
@@ -66,7 +71,8 @@ class Contents:
 
     def of_archive(self) -> dict[str, tuple[bytes, bool]]:
         is_for_all = any(name.startswith("libggml-cpu-") for name in self.libraries)
-        processors = "any x86-64 processor" if is_for_all else "processors with AVX2"
+        any_processor, one_kind = PROCESSORS[machine_of(self.program)]
+        processors = any_processor if is_for_all else one_kind
         readme = (ROOT / "packaging/archive/README.md").read_text()
         readme = readme.replace("@GLIBC@", self.glibc()).replace("@PROCESSORS@", processors)
         plain = {
@@ -167,8 +173,10 @@ def licences_of(metadata: dict) -> str:
 
 def licence_files(folder: Path) -> list[str]:
     is_licence = re.compile(r"(?i)^(licen[cs]e|copying|notice|unlicense)")
-    # Sources that a crate carries have licences of their own.
-    folders = [folder, *(path.parent for path in sorted(folder.glob("*/LICENSE*")))]
+    # Sources that a crate carries have licences of their own. What only tests and examples use is not in the program.
+    carried = {path.parent for path in folder.glob("*/**/LICENSE*")}
+    unused = {"tests", "examples", "benches"}
+    folders = [folder, *(place for place in carried if unused.isdisjoint(place.relative_to(folder).parts))]
     paths = {path for place in folders for path in place.iterdir() if path.is_file() and is_licence.match(path.name)}
     return [path.read_text(errors="replace").strip() for path in sorted(paths)]
 
@@ -204,13 +212,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", type=Path, required=True, help="the portable hob")
     parser.add_argument("--library", type=Path, action="append", default=[], help="a library that it loads")
+    parser.add_argument("--licence", type=Path, action="append", default=[], help="a licence of these libraries")
     parser.add_argument("--build", type=Path, required=True, help="what cargo said about the build, as JSON")
     parser.add_argument("--out", type=Path, required=True, help="the folder to write to")
     args = parser.parse_args()
     metadata = cargo_metadata(machine_of(args.program.read_bytes()))
     libraries = [*args.library, *engine_libraries(args.build.read_text())]
-    contents = Contents(args.program, libraries, licences_of(metadata))
-    epoch = int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
+    texts = [f"{path}\n\n{path.read_text(errors='replace').strip()}\n{'-' * 80}\n" for path in args.licence]
+    contents = Contents(args.program, libraries, "\n".join([licences_of(metadata), *texts]))
+    # Empty outside of a git checkout.
+    epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or 0)
     for path in pack(contents, version_of(metadata), args.out, epoch):
         print(f"{path} ({path.stat().st_size:,} bytes)")
 

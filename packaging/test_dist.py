@@ -80,6 +80,21 @@ class Packed(unittest.TestCase):
             self.assertEqual(hashlib.sha256((self.sums.parent / name).read_bytes()).hexdigest(), expected)
 
 
+    def test_the_readme_names_the_processors(self):
+        arm = bytearray(self.contents.program)
+        arm[18:20] = (183).to_bytes(2, "little")
+        for library, expected in [(None, "on x86-64 processors with AVX2."), ("libggml-cpu-x64.so", "on any x86-64 processor.")]:
+            self.assertIn(expected, self.readme(self.contents.program, library))
+        self.assertIn("on any 64-bit ARM processor.", self.readme(bytes(arm), "libggml-cpu-armv8.0_1.so"))
+
+    def readme(self, program, library):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [Path(folder) / name for name in ["hob", *([library] if library else [])]]
+            for path in paths:
+                path.write_bytes(program)
+            return dist.Contents(paths[0], paths[1:], None).of_archive()["README.md"][0].decode()
+
+
 class Refused(unittest.TestCase):
     def test_a_program_that_is_no_elf_file_is_refused(self):
         with self.assertRaisesRegex(SystemExit, "not a 64-bit ELF file"):
@@ -114,6 +129,9 @@ class Licences(unittest.TestCase):
             for name in ["one", "two", "tested"]:
                 crate = Path(folder) / name
                 crate.mkdir()
+                for place, text in [("c/vendor", "what it carries"), ("c/tests", "what tests it")]:
+                    (crate / place).mkdir(parents=True)
+                    (crate / place / "LICENSE.md").write_text(f"Text of {text}.\n")
                 (crate / "LICENSE-MIT").write_text(f"Text of {'tested' if name == 'tested' else 'both'}.\n")
                 facts = {"version": "1.0.0", "license": "MIT", "manifest_path": str(crate / "Cargo.toml")}
                 packages.append({"id": name, "name": name, "source": "registry", **facts})
@@ -123,6 +141,8 @@ class Licences(unittest.TestCase):
         self.assertEqual(text.count("Text of both."), 1)
         self.assertIn("one 1.0.0 (MIT)\ntwo 1.0.0 (MIT)\n", text)
         self.assertNotIn("tested", text)
+        self.assertEqual(text.count("Text of what it carries."), 1)
+        self.assertNotIn("what tests it", text)
 
 
 if __name__ == "__main__":
