@@ -1,4 +1,5 @@
-//! With the real models that `make test` fetches: hob hears what each of its voices says in the voice's own language.
+//! With the real models that `make test` fetches: hob hears what its voices say in their own languages. English is left out:
+//! other tests hear it.
 
 use std::fmt::Write as _;
 
@@ -111,7 +112,7 @@ fn every_voice_is_understood_in_its_own_language() {
             voice.starts_with(language.letter) && voice.as_bytes().get(2) == Some(&b'_')
         });
         let mut count = 0;
-        // A language with few voices hears some of them more than once.
+        // With fewer voices than sentences, only the first sentences are said.
         for (voice, text) in voices.zip(language.sentences.into_iter().cycle()) {
             let file = format!("{voice}.wav");
             let sound = wav(24_000, &served.samples(text, voice));
