@@ -13,6 +13,7 @@ pub mod language;
 pub mod lifecycle;
 pub mod load_queue;
 pub mod load_times;
+pub mod locking;
 pub mod machine;
 mod macros;
 pub mod names;
@@ -44,6 +45,7 @@ pub use footprint::{ContextPlan, Footprint, KvType, KvTypes};
 pub use language::Language;
 pub use lifecycle::{MemoryUse, ModelLifecycle, ModelState};
 pub use load_times::LoadTimes;
+pub use locking::locked;
 pub use names::{nearest, nearest_hint};
 pub use registry::{
     AnyModel, Registered, RegisteredModel, Registry, Resolve, Timeouts, UnknownModel,

@@ -2,9 +2,10 @@
 //! When the budget is used up, bodies that arrive too slowly are rejected in favour of those that wait.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use hob_core::locked;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -88,7 +89,7 @@ impl BodyMemory {
             match timeout(interval, &mut waiting).await {
                 Ok(Ok(permit)) => return Ok((BodyReservation(permit), self.register())),
                 Ok(Err(_closed)) => break,
-                Err(_) => lock(&self.incoming).cancel_slowest(),
+                Err(_) => locked(&self.incoming).cancel_slowest(),
             }
             interval = SLOW_CHECK_INTERVAL;
         }
@@ -97,7 +98,7 @@ impl BodyMemory {
 
     fn register(&self) -> IncomingBody {
         let too_slow = CancellationToken::new();
-        let mut bodies = lock(&self.incoming);
+        let mut bodies = locked(&self.incoming);
         bodies.last += 1;
         let number = bodies.last;
         let body = Body { since: Instant::now(), bytes: 0, too_slow: too_slow.clone() };
@@ -135,7 +136,7 @@ impl Body {
 
 impl IncomingBody {
     pub(crate) fn add_received(&self, bytes: usize) {
-        if let Some(body) = lock(&self.incoming).bodies.get_mut(&self.number) {
+        if let Some(body) = locked(&self.incoming).bodies.get_mut(&self.number) {
             body.bytes += bytes;
         }
     }
@@ -143,12 +144,8 @@ impl IncomingBody {
 
 impl Drop for IncomingBody {
     fn drop(&mut self) {
-        lock(&self.incoming).bodies.remove(&self.number);
+        locked(&self.incoming).bodies.remove(&self.number);
     }
-}
-
-fn lock(bodies: &Mutex<IncomingBodies>) -> MutexGuard<'_, IncomingBodies> {
-    bodies.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn permits(bytes: usize) -> u32 {

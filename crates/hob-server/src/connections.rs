@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use axum::body::Body;
 use axum::http::Request;
 use axum::response::Response;
 use bytes::Bytes;
+use hob_core::locked;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::sync::Notify;
@@ -74,11 +75,11 @@ impl ConnectionLimit {
 
     /// Closes the connection that has been idle for longest. Called when the system has no socket left.
     pub(crate) fn make_room(&self) {
-        self.open().make_room();
+        locked(&self.open).make_room();
     }
 
     fn try_take(self: &Arc<ConnectionLimit>) -> Option<ConnectionSlot> {
-        let mut open = self.open();
+        let mut open = locked(&self.open);
         if open.by_number.len() >= self.max {
             open.make_room();
             return None;
@@ -93,10 +94,6 @@ impl ConnectionLimit {
         };
         open.by_number.insert(number, state);
         Some(ConnectionSlot { limit: Arc::clone(self), number, close })
-    }
-
-    fn open(&self) -> MutexGuard<'_, OpenConnections> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -135,7 +132,7 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.limit.open().by_number.remove(&self.number);
+        locked(&self.limit.open).by_number.remove(&self.number);
         self.limit.freed.notify_one();
     }
 }
@@ -149,7 +146,7 @@ struct SlotHandle {
 
 impl SlotHandle {
     fn update(&self, change: impl FnOnce(&mut ConnectionState)) {
-        let mut open = self.limit.open();
+        let mut open = locked(&self.limit.open);
         if let Some(state) = open.by_number.get_mut(&self.number) {
             change(state);
         }

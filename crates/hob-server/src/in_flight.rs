@@ -6,9 +6,10 @@ mod request;
 mod views;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use hob_core::locked;
 use hob_core::trace::TraceData;
 
 use self::last_hour::LastHour;
@@ -92,11 +93,6 @@ impl InFlight {
         let seen = locked(&self.last_hour).seen(Instant::now(), |key| caller.sees(key));
         seen.into_iter().map(|(name, statistics)| statistics.into_view(name)).collect()
     }
-}
-
-/// The data is consistent between any two statements, so a poisoned lock is used as it is.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

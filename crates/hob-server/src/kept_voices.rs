@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
-use hob_core::Voice;
 use hob_core::voice_blend::speaker;
+use hob_core::{Voice, locked};
 use hob_wire::voice_among;
 
 /// Maximum number of kept voices.
@@ -63,7 +63,7 @@ impl KeptVoices {
             let first = speaker(voices, blend).ok()?;
             Some(Voice { id: name.clone(), name: name.clone(), ..first.clone() })
         };
-        self.blends().iter().filter_map(kept).collect()
+        locked(&self.blends).iter().filter_map(kept).collect()
     }
 
     /// The blend of a kept voice. Any other name stays.
@@ -71,12 +71,12 @@ impl KeptVoices {
         if voice_among(voices, &name).is_some() {
             return name;
         }
-        self.blends().get(&name).cloned().unwrap_or(name)
+        locked(&self.blends).get(&name).cloned().unwrap_or(name)
     }
 
     /// Keeps a blend, in the place of one with the same name.
     pub(crate) fn keep(&self, name: &str, blend: &str) -> Result<(), NotKept> {
-        let mut blends = self.blends();
+        let mut blends = locked(&self.blends);
         if blends.len() >= KEPT_VOICES_MAX && !blends.contains_key(name) {
             return Err(NotKept::Full);
         }
@@ -89,7 +89,7 @@ impl KeptVoices {
 
     /// False if no kept voice has this name.
     pub(crate) fn remove(&self, name: &str) -> io::Result<bool> {
-        let mut blends = self.blends();
+        let mut blends = locked(&self.blends);
         let mut changed = blends.clone();
         if changed.remove(name).is_none() {
             return Ok(false);
@@ -107,10 +107,6 @@ impl KeptVoices {
         let new = path.with_extension("new");
         fs::write(&new, lines)?;
         fs::rename(&new, path)
-    }
-
-    fn blends(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
-        self.blends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,13 +4,13 @@
 mod table;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use hob_core::chat::Usage;
 use hob_core::routing::TargetStatus;
 use hob_core::trace::TraceData;
-use hob_core::{AnyModel, Kind, ModelState, Registry};
+use hob_core::{AnyModel, Kind, ModelState, Registry, locked};
 use metrics::{Counter, Histogram, counter, gauge, histogram, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 
@@ -89,7 +89,7 @@ impl Metrics {
     }
 
     pub(crate) fn request(&self, route: &str, status: u16) {
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut requests = locked(&self.requests);
         if let Some(counter) = requests.get(route).and_then(|of_route| of_route.get(&status)) {
             counter.increment(1);
             return;
@@ -159,7 +159,7 @@ impl Metrics {
     }
 
     fn of_chat(&self, model: &str, count: impl FnOnce(&mut ChatCounters)) {
-        let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut chats = locked(&self.chats);
         if !chats.contains_key(model) {
             chats.insert(model.to_owned(), ChatCounters::default());
         }

@@ -2,8 +2,9 @@
 //! Each belongs to the key that made it. The one that was used least recently goes first.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use hob_core::locked;
 use hob_wire::{ConversationView, ResponseAnswer, ResponseItem, ResponseSource};
 
 use crate::api_error::ApiError;
@@ -54,7 +55,7 @@ pub(crate) enum StoredKind {
 impl ResponseStore {
     /// Stores an entry, unless it alone exceeds the limit.
     pub(crate) fn insert(&self, owner: Option<String>, id: &str, items: Items, kind: StoredKind) {
-        let mut entries = self.entries();
+        let mut entries = locked(&self.0);
         let mut entry = Entry { owner, items, kind, bytes: 0, last_use: entries.next_use() };
         entry.bytes = entry.size_bytes();
         if entry.bytes > BYTES_MAX {
@@ -74,7 +75,7 @@ impl ResponseStore {
         owner: Option<&str>,
         source: &ResponseSource,
     ) -> Result<Items, ApiError> {
-        let mut entries = self.entries();
+        let mut entries = locked(&self.0);
         match source {
             ResponseSource::Nothing => Ok(Vec::new()),
             ResponseSource::Response(id) => {
@@ -97,7 +98,7 @@ impl ResponseStore {
         owner: Option<&str>,
         id: &str,
     ) -> Result<Arc<ResponseAnswer>, ApiError> {
-        match &self.entries().find(owner, "response", id)?.kind {
+        match &locked(&self.0).find(owner, "response", id)?.kind {
             StoredKind::Response { answer, .. } => Ok(Arc::clone(answer)),
             StoredKind::Conversation { .. } => Err(not_stored("response", id)),
         }
@@ -108,7 +109,7 @@ impl ResponseStore {
     /// # Errors
     /// The caller has no such response.
     pub(crate) fn input(&self, owner: Option<&str>, id: &str) -> Result<Items, ApiError> {
-        let mut entries = self.entries();
+        let mut entries = locked(&self.0);
         let found = entries.find(owner, "response", id)?;
         match found.kind {
             StoredKind::Response { input, .. } => Ok(found.items[..input].to_vec()),
@@ -121,7 +122,7 @@ impl ResponseStore {
     /// # Errors
     /// The caller has no such conversation.
     pub(crate) fn conversation(&self, owner: Option<&str>, id: &str) -> Result<String, ApiError> {
-        match &self.entries().find(owner, "conversation", id)?.kind {
+        match &locked(&self.0).find(owner, "conversation", id)?.kind {
             StoredKind::Conversation { created_unix_s, metadata } => {
                 let created_unix_s = *created_unix_s;
                 Ok(hob_wire::conversation(&ConversationView { id, created_unix_s, metadata }))
@@ -185,7 +186,7 @@ impl ResponseStore {
         what: &'static str,
         id: &str,
     ) -> Result<(), ApiError> {
-        let mut entries = self.entries();
+        let mut entries = locked(&self.0);
         entries.find(owner, what, id)?;
         entries.remove(id);
         Ok(())
@@ -201,7 +202,7 @@ impl ResponseStore {
         id: &str,
     ) -> Result<Arc<ResponseItem>, ApiError> {
         let made_for = id.split('_').nth(1).unwrap_or_default();
-        let mut entries = self.entries();
+        let mut entries = locked(&self.0);
         for (what, prefix) in [("response", "resp"), ("conversation", "conv")] {
             if let Ok(entry) = entries.find(owner, what, &format!("{prefix}_{made_for}"))
                 && let Some(item) = entry.items.iter().find(|item| item.id() == id)
@@ -218,7 +219,7 @@ impl ResponseStore {
         id: &str,
         change: impl FnOnce(&mut Entry),
     ) -> Result<(), ApiError> {
-        let mut entries = self.entries();
+        let mut entries = locked(&self.0);
         let entry = entries.find(owner, "conversation", id)?;
         change(entry);
         let bytes = entry.size_bytes();
@@ -226,10 +227,6 @@ impl ResponseStore {
         entries.bytes = entries.bytes - before + bytes;
         entries.evict();
         Ok(())
-    }
-
-    fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -333,7 +330,7 @@ mod tests {
         let (created_unix_s, metadata) = (0, BTreeMap::new());
         let conversation = StoredKind::Conversation { created_unix_s, metadata };
         store.insert(None, "conv_1", Vec::new(), conversation);
-        let empty = store.entries().bytes;
+        let empty = locked(&store.0).bytes;
         let text = format!(r#"{{"input":"{}"}}"#, "x".repeat(1000));
         let sent = hob_wire::parse_response(text.as_bytes()).expect("a request");
         let items = sent.input.into_iter().map(|entry| match entry {
@@ -344,11 +341,11 @@ mod tests {
             hob_wire::InputEntry::Reference(_) => unreachable!("a text"),
         });
         store.append(None, "conv_1", items.collect()).expect("a conversation");
-        assert!(store.entries().bytes > empty + 1000);
+        assert!(locked(&store.0).bytes > empty + 1000);
         assert_eq!(store.find_item(None, "msg_1_0").expect("an item").id(), "msg_1_0");
         store.delete_item(None, "conv_1", "msg_1_0".to_owned()).expect("an item");
-        assert_eq!(store.entries().bytes, empty);
+        assert_eq!(locked(&store.0).bytes, empty);
         store.delete(None, "conversation", "conv_1").expect("a conversation");
-        assert_eq!(store.entries().bytes, 0);
+        assert_eq!(locked(&store.0).bytes, 0);
     }
 }

@@ -3,11 +3,11 @@
 
 mod lists;
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use hob_core::routing::RetryBudget;
-use hob_core::{Clock, Fault, Voice};
+use hob_core::{Clock, Fault, Voice, locked};
 use hob_wire::{HttpFailure, fault_of};
 use hyper::Uri;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
@@ -138,10 +138,7 @@ impl Upstream {
         body: (HeaderValue, Body),
         hops: u32,
     ) -> Result<HttpResponse, Fault> {
-        self.budget
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .count_request(std::time::Instant::now());
+        locked(&self.budget).count_request(std::time::Instant::now());
         let hops = (HOPS, HeaderValue::from(hops + 1));
         self.answered(self.http.post(&self.path(path), body, hops).await).await
     }

@@ -6,14 +6,14 @@ mod builder;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use hob_core::routing::{ListedModel, RouteView, TargetStatus, UpstreamView};
 use hob_core::{
     Admission, Chat, Kind, RegisteredModel, Registry, Resolve, Speech, Timeouts, Transcription,
-    UpstreamResolver,
+    UpstreamResolver, locked,
 };
 
 use crate::client::{Upstream, UpstreamError};
@@ -203,7 +203,7 @@ fn registered<T: RouteTask>(name: &str, route: &Arc<Route<T>>) -> Arc<Registered
 impl<T: Routed> Resolve<T> for Gateway {
     fn resolve(&self, name: &str) -> Option<Arc<RegisteredModel<T>>> {
         let Routes { routes, models } = T::routes(self);
-        let mut models = models.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut models = locked(models);
         if let Some(model) = models.get(name) {
             return Some(Arc::clone(model));
         }

@@ -2,10 +2,10 @@
 //! A refused request gets a delay that is estimated from the duration of earlier answers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use hob_core::ModelError;
+use hob_core::{ModelError, locked};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// A first guess, before any answer was seen.
@@ -83,7 +83,7 @@ impl Slots {
 
     /// Time until the requests in flight and so many waiting ones are done.
     fn retry_after(&self, ahead: usize) -> Duration {
-        let service = *self.service.lock().unwrap_or_else(PoisonError::into_inner);
+        let service = *locked(&self.service);
         let ahead = (self.in_flight() + ahead) as f64 / self.slots.max(1) as f64;
         service.mul_f64(ahead.clamp(0.0, 100.0))
     }
@@ -111,7 +111,7 @@ impl Drop for Waiting<'_> {
 impl Drop for Slot {
     fn drop(&mut self) {
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
-        let mut service = self.service.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut service = locked(&self.service);
         let took = self.since.elapsed();
         *service = service.mul_f64(1.0 - SERVICE_WEIGHT) + took.mul_f64(SERVICE_WEIGHT);
     }

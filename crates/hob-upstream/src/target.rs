@@ -2,14 +2,14 @@
 //! once for all aliases that lead to it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hob_core::routing::{
     BreakerFailure, BreakerState, CircuitBreaker, CoolDown, Probe, RetryDecision, TargetStatus,
     TargetView, tokens_of,
 };
-use hob_core::{AnyModel, ChatRequest, ModelError, ModelState};
+use hob_core::{AnyModel, ChatRequest, ModelError, ModelState, locked};
 use hob_wire::ServedModel;
 
 use crate::slots::Slot;
@@ -57,7 +57,7 @@ impl Target {
     /// Records that it read this many prompt tokens before its first content.
     pub(crate) fn read(&self, tokens: u32, took: Duration) {
         let rate = f64::from(tokens) / took.as_secs_f64().max(1e-3);
-        let mut known = self.reads_per_s.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = locked(&self.reads_per_s);
         if tokens >= MEASURED_TOKENS_MIN {
             *known = Some(known.map_or(rate, |known| known + READ_WEIGHT * (rate - known)));
         }
@@ -66,7 +66,7 @@ impl Target {
     /// The expected time to read such a prompt, if that is known. For a local model there is always an
     /// estimate: its supervisor notices when it hangs.
     pub(crate) fn reading_time(&self, request: &ChatRequest) -> Option<Duration> {
-        let known = *self.reads_per_s.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = *locked(&self.reads_per_s);
         let slowest = matches!(self.source, Source::Local(_)).then_some(LOCAL_READS_PER_S_MIN);
         let rate = known.or(slowest)?;
         let (least, most) = tokens_of(request);
@@ -84,10 +84,7 @@ impl Target {
     /// Takes one retry from its server's budget, if one is left.
     pub(crate) fn may_retry(&self) -> bool {
         match &self.source {
-            Source::Upstream(model) => {
-                let budget = &model.upstream.budget;
-                budget.lock().unwrap_or_else(PoisonError::into_inner).try_take(Instant::now())
-            }
+            Source::Upstream(model) => locked(&model.upstream.budget).try_take(Instant::now()),
             Source::Local(_) => true,
         }
     }
@@ -134,20 +131,20 @@ impl Target {
 
     /// Whether it may be asked. Takes the probe if its circuit is half open.
     pub(crate) fn acquire(&self) -> BreakerState {
-        self.breaker().acquire(Instant::now())
+        locked(&self.breaker).acquire(Instant::now())
     }
 
     /// Its first content came.
     pub(crate) fn content_started(&self) {
-        self.breaker().close();
+        locked(&self.breaker).close();
     }
 
     pub(crate) fn failed_recently(&self) -> bool {
-        self.breaker().failed_recently(Instant::now())
+        locked(&self.breaker).failed_recently(Instant::now())
     }
 
     pub(crate) fn succeeded(&self) {
-        self.breaker().record_success(Instant::now());
+        locked(&self.breaker).record_success(Instant::now());
     }
 
     /// Remembers the failure, and opens the circuit if that follows from it.
@@ -155,18 +152,18 @@ impl Target {
         let cool_down = RetryDecision::after(error).cool_down;
         let jitter = fastrand::f64().mul_add(2.0, -1.0);
         let failure = BreakerFailure { cool_down, probe, first_cool_down: first, jitter };
-        self.breaker().record_failure(Instant::now(), &failure);
+        locked(&self.breaker).record_failure(Instant::now(), &failure);
         if cool_down == CoolDown::No {
             return;
         }
-        let mut last = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = locked(&self.last_failure);
         *last = Some((error.summary(), Instant::now()));
     }
 
     /// The client gave up, which says nothing about the target.
     pub(crate) fn abandoned(&self, probe: Option<Probe>) {
         if let Some(probe) = probe {
-            self.breaker().abandon_probe(probe);
+            locked(&self.breaker).abandon_probe(probe);
         }
     }
 
@@ -179,14 +176,14 @@ impl Target {
 
     pub(crate) fn view(&self) -> TargetView {
         let now = Instant::now();
-        let status = match self.breaker().state(now) {
+        let status = match locked(&self.breaker).state(now) {
             BreakerState::Closed => TargetStatus::Standby,
             BreakerState::HalfOpen(_) => TargetStatus::HalfOpen,
             BreakerState::OpenUntil(until) => {
                 TargetStatus::Open { left: until.saturating_duration_since(now) }
             }
         };
-        let last = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = locked(&self.last_failure);
         let last_failure = last.as_ref().map(|(words, at)| (words.clone(), now - *at));
         TargetView {
             name: self.name.clone(),
@@ -202,13 +199,9 @@ impl Target {
     /// Until its circuit is half open. `None`: it may be asked now.
     pub(crate) fn open_for(&self) -> Option<Duration> {
         let now = Instant::now();
-        match self.breaker().state(now) {
+        match locked(&self.breaker).state(now) {
             BreakerState::OpenUntil(until) => Some(until.saturating_duration_since(now)),
             BreakerState::Closed | BreakerState::HalfOpen(_) => None,
         }
-    }
-
-    fn breaker(&self) -> MutexGuard<'_, CircuitBreaker> {
-        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,9 +2,9 @@
 //! Chat, speech and transcription each send their own requests to it.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use hob_core::{Fault, ModelError, one_line};
+use hob_core::{Fault, ModelError, locked, one_line};
 
 use crate::Upstream;
 
@@ -34,14 +34,14 @@ impl UpstreamModel {
     /// Leaves this field out of further requests.
     pub(crate) fn leave_out(&self, field: &str) {
         const FIELDS_MAX: usize = 32;
-        let mut fields = self.rejected_fields();
+        let mut fields = locked(&self.rejected_fields);
         if fields.len() < FIELDS_MAX {
             fields.insert(field.to_owned());
         }
     }
 
     pub(crate) fn fields_left_out(&self) -> Vec<String> {
-        self.rejected_fields().iter().cloned().collect()
+        locked(&self.rejected_fields).iter().cloned().collect()
     }
 
     /// The error for this fault. Its message is sanitised: it may contain the key or control characters.
@@ -52,10 +52,6 @@ impl UpstreamModel {
 
     pub(crate) fn incapable(&self, needs: &str) -> ModelError {
         ModelError::Incapable { target: self.target.clone(), needs: needs.to_owned() }
-    }
-
-    fn rejected_fields(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.rejected_fields.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

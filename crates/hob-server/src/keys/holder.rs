@@ -2,8 +2,10 @@
 //! protects all of them, so that two simultaneous requests cannot both take the last of a limit.
 
 use std::num::{NonZeroU32, NonZeroU64};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+use hob_core::locked;
 
 use super::budget::Budget;
 use super::digest::KeyDigest;
@@ -63,7 +65,7 @@ impl KeyHolder {
     /// Admits a request to a model. The request counts only if no other limit rejects it, so that
     /// waiting for a free answer does not use up requests.
     pub(super) fn acquire(self: &Arc<Self>) -> Result<RateLimitGuard, KeyRefusal> {
-        let mut left = self.left();
+        let mut left = locked(&self.left);
         self.check_tokens(&mut left)?;
         self.check_place(&left)?;
         let taken = Instant::now();
@@ -84,7 +86,7 @@ impl KeyHolder {
         self: &Arc<Self>,
         is_answer: bool,
     ) -> Result<RateLimitGuard, KeyRefusal> {
-        let mut left = self.left();
+        let mut left = locked(&self.left);
         self.check_tokens(&mut left)?;
         let taken = Instant::now();
         if is_answer {
@@ -98,7 +100,7 @@ impl KeyHolder {
 
     /// Admits a request that only loads or unloads a model.
     pub(super) fn take_request(&self) -> Result<(), KeyRefusal> {
-        self.count_request(&mut self.left(), Instant::now())
+        self.count_request(&mut locked(&self.left), Instant::now())
     }
 
     fn check_tokens(&self, left: &mut RemainingLimits) -> Result<(), KeyRefusal> {
@@ -124,12 +126,6 @@ impl KeyHolder {
         };
         let taken = requests.take(now);
         taken.map_err(|retry_after| KeyRefusal::TooFast { per_minute, retry_after })
-    }
-
-    /// A panic between lock and unlock cannot leave these numbers half-changed in a way that
-    /// matters, so a poisoned lock is used as it is.
-    fn left(&self) -> MutexGuard<'_, RemainingLimits> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -158,7 +154,7 @@ impl RateLimitGuard {
     /// the most that the answer may use; `None`: no limit.
     pub(crate) fn reserve(&mut self, wanted: u64) -> Result<Option<u64>, KeyRefusal> {
         let holder = Arc::clone(&self.holder);
-        let mut left = holder.left();
+        let mut left = locked(&holder.left);
         holder.check_tokens(&mut left)?;
         let Some(tokens) = &mut left.tokens else { return Ok(None) };
         let now = since_1970();
@@ -169,7 +165,7 @@ impl RateLimitGuard {
 
     /// Records the tokens of an answer that has ended.
     pub(crate) fn spend(&self, entry: &RequestRecord) {
-        if let Some(tokens) = &mut self.holder.left().tokens {
+        if let Some(tokens) = &mut locked(&self.holder.left).tokens {
             tokens.spend(entry.tokens(), since_1970());
         }
     }
@@ -177,7 +173,7 @@ impl RateLimitGuard {
 
 impl Drop for RateLimitGuard {
     fn drop(&mut self) {
-        let mut left = self.holder.left();
+        let mut left = locked(&self.holder.left);
         left.in_flight -= u32::from(self.has_place);
         if let Some(tokens) = &mut left.tokens {
             tokens.release(self.reserved);

@@ -2,13 +2,14 @@
 //! Sound of a response that was cancelled meanwhile is dropped here, so that a barge-in is heard at once.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use bytes::Bytes;
 use futures::SinkExt as _;
 use futures::stream::SplitSink;
+use hob_core::locked;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;
 
@@ -76,7 +77,7 @@ impl Outbound {
 
     /// Drops the sound of this response that still waits.
     pub(super) fn cancel(&self, response_id: &str) {
-        let mut all = self.cancelled.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = locked(&self.cancelled.0);
         if all.len() >= CANCELLED_MAX {
             all.pop_front();
         }
@@ -91,7 +92,7 @@ impl Outbound {
 
 impl Cancelled {
     fn has(&self, response_id: &str) -> bool {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = locked(&self.0);
         all.iter().any(|cancelled| cancelled == response_id)
     }
 }

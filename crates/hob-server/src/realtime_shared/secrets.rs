@@ -1,9 +1,10 @@
 //! Short-lived secrets that open sessions. hob keeps only their SHA-256, in memory.
 //! A restart forgets them; clients then ask for another.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use hob_core::locked;
 use hob_core::realtime::RealtimeSettings;
 use uuid::Uuid;
 
@@ -54,7 +55,7 @@ impl Secrets {
 
     /// Without those that have expired.
     fn current(&self) -> MutexGuard<'_, Vec<Secret>> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = locked(&self.0);
         let now = Instant::now();
         all.retain(|secret| secret.expires_at > now);
         all

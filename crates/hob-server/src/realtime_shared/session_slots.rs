@@ -2,9 +2,10 @@
 //! free.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use hob_core::locked;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -58,10 +59,10 @@ impl SessionSlots {
             return Err(ApiError::Stopping);
         }
         let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() else {
-            let retry_after = self.taken().free_in(Instant::now());
+            let retry_after = locked(&self.taken).free_in(Instant::now());
             return Err(ApiError::SessionsFull { sessions_max: self.max, retry_after });
         };
-        let mut taken = self.taken();
+        let mut taken = locked(&self.taken);
         taken.last += 1;
         let number = taken.last;
         taken.since.insert(number, Instant::now());
@@ -77,10 +78,6 @@ impl SessionSlots {
             tracing::warn!("cut off realtime sessions that did not end in time");
         }
     }
-
-    fn taken(&self) -> MutexGuard<'_, TakenSlots> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl TakenSlots {
@@ -94,7 +91,7 @@ impl TakenSlots {
 
 impl Drop for SessionSlot {
     fn drop(&mut self) {
-        let mut taken = self.slots.taken();
+        let mut taken = locked(&self.slots.taken);
         if let Some(since) = taken.since.remove(&self.number) {
             let length_s = since.elapsed().as_secs_f64();
             taken.length_mean_s += LATEST_WEIGHT * (length_s - taken.length_mean_s);

@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hob_core::routing::{ListedModel, Reachable, TargetView, UpstreamView};
-use hob_core::{Fault, ModelState, one_line};
+use hob_core::{Fault, ModelState, locked, one_line};
 use hob_wire::{
     ServedModel, parse_anthropic_models, parse_llama_props, parse_ollama_ps, parse_ollama_show,
     parse_ollama_tags, parse_openai_models, parse_tabby_model, parse_voices,
@@ -83,7 +82,7 @@ impl Upstream {
     pub(crate) async fn watch(&self) -> Infallible {
         loop {
             self.look().await;
-            let is_well = matches!(self.served().reachable(), Reachable::Yes { .. });
+            let is_well = matches!(locked(&self.served).reachable(), Reachable::Yes { .. });
             let some = |time: Duration| time.mul_f64(0.8 + 0.4 * fastrand::f64());
             tokio::select! {
                 () = sleep(some(if is_well { EVERY } else { EVERY_DOWN })) => {}
@@ -96,7 +95,7 @@ impl Upstream {
     pub(crate) fn notes_contact(&self, came: Result<(), &Fault>) {
         let came = came.map_err(|fault| one_line(&fault.to_string()));
         let is_lost = came.is_err();
-        self.served().contact = Some(Contact { at: Instant::now(), came });
+        locked(&self.served).contact = Some(Contact { at: Instant::now(), came });
         if is_lost {
             self.lost.notify_one();
         }
@@ -110,7 +109,7 @@ impl Upstream {
             Err(Fault::Failed { message: format!("said nothing for {} s", TIME_MAX.as_secs()) })
         });
         self.learn_voices().await;
-        let mut served = self.served();
+        let mut served = locked(&self.served);
         let came = match list {
             Ok(models) => {
                 served.models = models;
@@ -188,7 +187,7 @@ impl Upstream {
 
     /// Details of one Ollama model, requested once because they do not change.
     async fn shown(&self, id: &str) -> Option<ServedModel> {
-        if let Some(shown) = self.served().shown.get(id) {
+        if let Some(shown) = locked(&self.served).shown.get(id) {
             return Some(shown.clone());
         }
         let name = serde_json::to_string(id).ok()?;
@@ -196,7 +195,7 @@ impl Upstream {
         let mut answer = self.post("/api/show", body, 0).await.ok()?;
         let answer = self.whole(&mut answer, BYTES_MAX).await.ok()?;
         let shown = parse_ollama_show(answer.as_bytes()).ok()?;
-        self.served().shown.insert(id.to_owned(), shown.clone());
+        locked(&self.served).shown.insert(id.to_owned(), shown.clone());
         Some(shown)
     }
 
@@ -206,13 +205,13 @@ impl Upstream {
 
     /// The list entry of this model, if there is one.
     pub(crate) fn said_of(&self, model: &str) -> Option<ServedModel> {
-        let served = self.served();
+        let served = locked(&self.served);
         served.models.iter().find(|served| is_same(&served.id, model)).cloned()
     }
 
     /// From the last list and the last request. Sends nothing.
     pub(crate) fn state_of(&self, model: &str) -> ModelState {
-        let served = self.served();
+        let served = locked(&self.served);
         if let Reachable::No { reason, .. } = served.reachable() {
             return ModelState::Down { reason };
         }
@@ -225,7 +224,7 @@ impl Upstream {
 
     pub(crate) fn listed(&self) -> Vec<ListedModel> {
         let ids: Vec<(String, Option<u32>)> = {
-            let served = self.served();
+            let served = locked(&self.served);
             served.models.iter().map(|model| (model.id.clone(), model.context_tokens)).collect()
         };
         let entry = |(id, context_tokens): (String, Option<u32>)| ListedModel {
@@ -237,7 +236,7 @@ impl Upstream {
     }
 
     pub(crate) fn view(&self, troubled: Vec<TargetView>) -> UpstreamView {
-        let served = self.served();
+        let served = locked(&self.served);
         UpstreamView {
             name: self.name().to_owned(),
             kind: self.known_kind().name(),
@@ -249,10 +248,6 @@ impl Upstream {
             slots: self.options.slots,
             troubled,
         }
-    }
-
-    fn served(&self) -> MutexGuard<'_, ServedList> {
-        self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

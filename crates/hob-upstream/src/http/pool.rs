@@ -1,8 +1,10 @@
 //! The pool of idle connections to one server: their last answer was read to its end.
 //! No task watches them. `take` checks whether a connection is still open.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use hob_core::locked;
 
 use super::connection::Connection;
 
@@ -17,7 +19,7 @@ pub(super) struct ConnectionPool(Mutex<Vec<(Instant, Connection)>>);
 impl ConnectionPool {
     /// The connection that was used last. The others become too old, and are closed.
     pub(super) fn take(&self) -> Option<Connection> {
-        let mut idle = self.all();
+        let mut idle = locked(&self.0);
         idle.retain(|(since, _)| since.elapsed() < IDLE_MAX);
         while let Some((_, mut connection)) = idle.pop() {
             if connection.is_free() {
@@ -28,13 +30,9 @@ impl ConnectionPool {
     }
 
     pub(super) fn keep(&self, mut connection: Connection) {
-        let mut idle = self.all();
+        let mut idle = locked(&self.0);
         if connection.is_free() && idle.len() < IDLE_CONNECTIONS_MAX {
             idle.push((Instant::now(), connection));
         }
-    }
-
-    fn all(&self) -> MutexGuard<'_, Vec<(Instant, Connection)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,13 +2,13 @@
 //! Until then the client has received nothing, so hob can still try another candidate.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use hob_core::routing::Probe;
-use hob_core::{Fault, ModelError, Permit, Started, Trace};
+use hob_core::{Fault, ModelError, Permit, Started, Trace, locked};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Route;
@@ -94,7 +94,7 @@ impl<'a, T: RouteTask> Ask<'a, T> {
 
     /// The empty answer of a target, for a client that gets no other.
     pub(super) fn take_empty(&self) -> Option<AnswerStart<T>> {
-        let kept = self.empty.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let kept = locked(&self.empty).take();
         let Empty { started, at, took } = kept?;
         self.trace.note(|data| data.failed.retain(|failed| failed.kind != Fault::Empty.kind()));
         self.trace.answers(&started.candidate.target.name, at.into_std(), took);
@@ -104,7 +104,7 @@ impl<'a, T: RouteTask> Ask<'a, T> {
     /// Keeps an empty answer while the next candidate is asked.
     fn keep_empty(&self, started: AnswerStart<T>, asked: Instant) -> ModelError {
         let error = ModelError::upstream(&started.candidate.target.name, Fault::Empty);
-        let mut kept = self.empty.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = locked(&self.empty);
         let at = Instant::now();
         kept.get_or_insert_with(|| Empty { started, at, took: at.duration_since(asked) });
         error

@@ -1,10 +1,10 @@
 //! The attempts of one request so far, parallel ones included: how many there were, which targets were
 //! asked, and which failure says most.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use hob_core::routing::more_informative;
-use hob_core::{ModelError, Task};
+use hob_core::{ModelError, Task, locked};
 
 use super::candidate::Candidate;
 
@@ -25,19 +25,19 @@ struct Attempts {
 impl AttemptLog {
     /// Takes one of so many attempts, if one is left.
     pub(super) fn begin(&self, attempts_max: u32) -> bool {
-        let mut attempts = self.attempts();
+        let mut attempts = locked(&self.0);
         let may_begin = attempts.started < attempts_max;
         attempts.started += u32::from(may_begin);
         may_begin
     }
 
     pub(super) fn has_left(&self, attempts_max: u32) -> bool {
-        self.attempts().started < attempts_max
+        locked(&self.0).started < attempts_max
     }
 
     /// Whether this target is worth asking. Each target is worth it once.
     pub(super) fn takes<T: Task>(&self, candidate: &Candidate<T>) -> bool {
-        let mut attempts = self.attempts();
+        let mut attempts = locked(&self.0);
         let is_larger = match (attempts.larger_than, candidate.context_tokens()) {
             (Some(least), Some(context)) => context > least,
             (Some(_), None) | (None, _) => true,
@@ -51,25 +51,21 @@ impl AttemptLog {
 
     /// This target may be asked again when no other one has answered.
     pub(super) fn postpone<T: Task>(&self, candidate: &Candidate<T>) {
-        self.attempts().targets.retain(|target| *target != candidate.target.name);
+        locked(&self.0).targets.retain(|target| *target != candidate.target.name);
     }
 
     pub(super) fn failed(&self, error: ModelError) {
-        let mut attempts = self.attempts();
+        let mut attempts = locked(&self.0);
         attempts.reported = Some(more_informative(attempts.reported.take(), error));
     }
 
     pub(super) fn needs_more_than(&self, tokens: u32) {
-        let mut attempts = self.attempts();
+        let mut attempts = locked(&self.0);
         attempts.larger_than = attempts.larger_than.max(Some(tokens));
     }
 
     /// The failure to report.
     pub(super) fn take_error(&self) -> Option<ModelError> {
-        self.attempts().reported.take()
-    }
-
-    fn attempts(&self) -> MutexGuard<'_, Attempts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0).reported.take()
     }
 }
