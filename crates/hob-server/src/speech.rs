@@ -11,7 +11,6 @@ use bytes::Bytes;
 use futures::future::ready;
 use futures::stream::{self, Stream, StreamExt};
 use hob_core::{SoundSeconds, Speech};
-use hob_speech::encode::AudioFormat;
 use hob_wire::{
     SpeechDelivery, SpeechUsage, WireError, WireSpeech, captioned_sound, error_event,
     parse_captioned_speech, parse_speech, speech_delta, speech_done,
@@ -70,19 +69,30 @@ async fn respond(sound: Sound, shape: &AnswerShape) -> Result<Response, ApiError
     let headers = headers(encoded.answer(), shape);
     let body = match shape.delivery {
         SpeechDelivery::Events => Body::from_stream(events(first, encoded, shape.input_chars)),
-        SpeechDelivery::Lines => Body::from_stream(lines(first, encoded, shape.format)),
+        SpeechDelivery::Lines => {
+            let kind = shape.format.content_type();
+            let line = move |bytes: Bytes, sound: &mut EncodedSound| {
+                captioned_sound(&bytes, kind, sound.take_words()) + "\n"
+            };
+            Body::from_stream(pieces(first, encoded, line))
+        }
         SpeechDelivery::Stream | SpeechDelivery::Whole | SpeechDelivery::Object => {
-            Body::from_stream(bytes(first, encoded))
+            Body::from_stream(pieces(first, encoded, |bytes: Bytes, _: &mut EncodedSound| bytes))
         }
     };
     Ok((headers, body).into_response())
 }
 
-/// The bytes of the file. An error here closes the connection without the last chunk.
-fn bytes(first: Bytes, rest: EncodedSound) -> impl Stream<Item = Result<Bytes, ApiError>> {
-    let rest = stream::try_unfold(rest, async |mut rest| {
+/// The bytes of the file, as `write` forms them. An error here closes the connection without the last chunk.
+fn pieces<T>(
+    first: Bytes,
+    mut rest: EncodedSound,
+    write: impl Fn(Bytes, &mut EncodedSound) -> T + Copy,
+) -> impl Stream<Item = Result<T, ApiError>> {
+    let first = write(first, &mut rest);
+    let rest = stream::try_unfold(rest, move |mut rest| async move {
         let bytes = rest.next().await?;
-        Ok(bytes.map(|bytes| (bytes, rest)))
+        Ok(bytes.map(|bytes| (write(bytes, &mut rest), rest)))
     });
     stream::once(ready(Ok(first))).chain(rest)
 }
@@ -106,24 +116,6 @@ fn events(
         })
     });
     stream::once(ready(Ok(first))).chain(rest)
-}
-
-/// The same bytes in lines of JSON. An error here closes the connection, as it does for the bytes.
-fn lines(
-    first: Bytes,
-    mut rest: EncodedSound,
-    format: AudioFormat,
-) -> impl Stream<Item = Result<String, ApiError>> {
-    let first = line(&first, &mut rest, format);
-    let rest = stream::try_unfold(rest, move |mut rest| async move {
-        let bytes = rest.next().await?;
-        Ok(bytes.map(|bytes| (line(&bytes, &mut rest, format), rest)))
-    });
-    stream::once(ready(Ok(first))).chain(rest)
-}
-
-fn line(bytes: &[u8], sound: &mut EncodedSound, format: AudioFormat) -> String {
-    captioned_sound(bytes, format.content_type(), sound.take_words()) + "\n"
 }
 
 fn headers(answer: &Answer<Speech>, shape: &AnswerShape) -> HeaderMap {
