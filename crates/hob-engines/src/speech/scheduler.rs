@@ -18,6 +18,9 @@ const PAIR_FORGET: f32 = 0.01;
 /// A request that arrives while two windows are computed waits for both, so they may take this long at most.
 const PAIR_S_MAX: f32 = 2.0;
 
+/// Two windows that are shorter than this would cost more for their context than is gained.
+const PAIR_WINDOW_S_MIN: f32 = 1.0;
+
 /// A steady stream gets a window at least this often, even if listeners have to wait for it.
 const STEADY_WAIT_MAX: Duration = Duration::from_secs(5);
 
@@ -201,42 +204,40 @@ impl WindowScheduler {
         steady.map(|(stream, _)| NextWindow { stream, window_s }).or(live)
     }
 
-    /// A second window to compute at the same time as `first`, if that is faster than one after the other and no listener
-    /// runs out of sound meanwhile. `can_pair` says which streams have a window to compute.
+    /// A second window of the same length to compute at the same time as `first`, if that is faster than one after the other
+    /// and no listener runs out of sound meanwhile. `left_s` says how much sound the unit of a stream still has; without a
+    /// unit a stream has no window.
     pub fn pick_second(
         &self,
         first: NextWindow,
-        can_pair: impl Fn(u32) -> bool,
+        left_s: impl Fn(u32) -> Option<f32>,
         now: Instant,
     ) -> Option<NextWindow> {
+        let window_s = first.window_s;
+        // The longer window would decide how long both take.
+        let can_pair = |stream: u32| left_s(stream).is_some_and(|left_s| left_s >= window_s);
+        let is_worth_it = window_s >= PAIR_WINDOW_S_MIN && self.cost.pair_share < 1.0;
         // A first sound gets all cores.
-        let is_alone = self.first_awaited(now).is_some() || !can_pair(first.stream);
-        if is_alone || self.cost.pair_share >= 1.0 {
+        if !is_worth_it || self.first_awaited(now).is_some() || !can_pair(first.stream) {
             return None;
         }
+        let WindowLengths { longest_s, context_s, .. } = self.window_lengths;
         let others = self.streams.iter().filter(|(stream, playhead)| {
-            let has_work = playhead.is_steady || playhead.dry_at.is_some();
-            **stream != first.stream
-                && has_work
-                && playhead.ready_since.is_some()
-                && can_pair(**stream)
+            let has_work =
+                if playhead.is_steady { window_s >= longest_s } else { playhead.dry_at.is_some() };
+            let is_ready = playhead.ready_since.is_some();
+            **stream != first.stream && has_work && is_ready && can_pair(**stream)
         });
         let next = others.min_by_key(|(id, playhead)| (playhead.is_steady, playhead.dry_at, **id));
-        let (stream, playhead) = next?;
-        let WindowLengths { longest_s, context_s, .. } = self.window_lengths;
-        let soonest_s = self.soonest_dry(|_| true).map(|(_, dry_at)| lead_s(dry_at, now));
-        let window_s = match soonest_s.filter(|_| !playhead.is_steady) {
-            Some(soonest_s) => self.window_s(soonest_s),
-            None => longest_s,
-        };
-        // Each has half of the cores, so the longer one decides.
-        let computed_s = 2.0 * (first.window_s.max(window_s) + context_s);
+        let (stream, _) = next?;
+        let computed_s = 2.0 * (window_s + context_s);
         let pair_s = self.cost.pair_share * self.cost.render_rtf * computed_s;
         let cautious_s = self.window_lengths.caution * pair_s;
         let is_outside = |id: u32| id != first.stream && id != *stream;
         let outside = self.listeners_with_work().filter(|id| is_outside(*id)).count();
         // Every other listener gets an equal window before the soonest one runs out of sound.
         let may_take_s = |soonest_s: f32| 2.0 * soonest_s / (2 + outside) as f32;
+        let soonest_s = self.soonest_dry(|_| true).map(|(_, dry_at)| lead_s(dry_at, now));
         let is_in_time = soonest_s.is_none_or(|soonest_s| cautious_s <= may_take_s(soonest_s));
         (pair_s <= PAIR_S_MAX && is_in_time).then_some(NextWindow { stream: *stream, window_s })
     }

@@ -211,9 +211,13 @@ fn two_windows_are_computed_at_once_if_no_listener_runs_out_of_sound() {
             add(&mut scheduler, stream, *lead_s, now);
         }
         let first = scheduler.pick(now).expect("a window");
-        let second = scheduler.pick_second(first, |_| true, now);
+        let second = scheduler.pick_second(first, |_| Some(60.0), now);
         assert_eq!(second.map(|turn| (turn.stream, turn.window_s)), expect, "{leads_s:?}");
-        assert_eq!(scheduler.pick_second(first, |stream| stream == 2, now), None, "{leads_s:?}");
+        assert_eq!(
+            scheduler.pick_second(first, |stream| (stream == 2).then_some(60.0), now),
+            None,
+            "{leads_s:?}"
+        );
     };
     check(0.9, &[Some(9.0)], None);
     check(0.9, &[Some(9.0), Some(8.0)], Some((2, 2.0)));
@@ -240,22 +244,24 @@ fn a_listener_outside_of_a_pair_has_time_for_its_own_window() {
         let first = scheduler.pick(now).expect("a window");
         assert_eq!(first.stream, 2);
         // The listener's stream begins a unit next.
-        let second = scheduler.pick_second(first, |stream| stream != 1, now);
+        let second = scheduler.pick_second(first, |stream| (stream != 1).then_some(60.0), now);
         assert_eq!(second.is_some(), is_paired, "{lead_s} s");
     }
 }
 
 #[test]
-fn the_longer_of_two_windows_at_once_decides_how_long_they_take() {
-    for (lead_s, is_paired) in [(1.85, false), (2.1, true)] {
+fn two_windows_at_once_have_one_length_and_are_ready_in_time() {
+    // The leads of the second listener, and the sound that is left of its unit.
+    for (lead_s, left_s, is_paired) in [(1.85, 60.0, false), (2.1, 60.0, true), (2.1, 1.9, false)] {
         let now = Instant::now();
         let mut scheduler = scheduler();
         add(&mut scheduler, 1, Some(9.0), now);
         add(&mut scheduler, 2, Some(lead_s), now);
         let first = NextWindow { stream: 1, window_s: 2.0 };
-        let second = scheduler.pick_second(first, |_| true, now);
-        assert!(second.is_none_or(|second| second.window_s < 2.0), "{second:?}");
-        assert_eq!(second.is_some(), is_paired, "{lead_s} s");
+        let left = |stream| Some(if stream == 2 { left_s } else { 60.0 });
+        let second = scheduler.pick_second(first, left, now);
+        let expect = is_paired.then_some(NextWindow { stream: 2, window_s: 2.0 });
+        assert_eq!(second, expect, "{lead_s} s, {left_s} s left");
     }
 }
 
@@ -267,7 +273,7 @@ fn a_slow_machine_computes_one_window_after_the_other_so_that_requests_wait_for_
         add(&mut scheduler, 1, Some(60.0), now);
         add(&mut scheduler, 2, Some(60.0), now);
         let first = scheduler.pick(now).expect("a window");
-        assert_eq!(scheduler.pick_second(first, |_| true, now).is_some(), is_paired);
+        assert_eq!(scheduler.pick_second(first, |_| Some(60.0), now).is_some(), is_paired);
     }
 }
 
@@ -280,7 +286,7 @@ fn steady_streams_are_computed_at_once() {
         scheduler.set_ready(stream, true, now);
     }
     let first = scheduler.pick(now).expect("a window");
-    let second = scheduler.pick_second(first, |_| true, now);
+    let second = scheduler.pick_second(first, |_| Some(60.0), now);
     assert_eq!(second, Some(NextWindow { stream: 2, window_s: 2.0 }));
 }
 
@@ -292,10 +298,10 @@ fn pairs_that_are_slower_are_tried_again_later() {
     add(&mut scheduler, 2, Some(9.0), now);
     let is_paired = |scheduler: &WindowScheduler| {
         let first = scheduler.pick(now).expect("a window");
-        scheduler.pick_second(first, |_| true, now).is_some()
+        scheduler.pick_second(first, |_| Some(60.0), now).is_some()
     };
     let cost = |windows: f32| Duration::from_secs_f32(windows * 0.4 * 2.125);
-    for _ in 0..3 {
+    for _ in 0..2 {
         assert!(is_paired(&scheduler));
         scheduler.rendered_pair(4.0, cost(2.0 * 1.2));
     }
@@ -356,8 +362,11 @@ impl Machine {
                 self.now = next;
                 continue;
             };
-            let is_begun = |id: u32| self.streams[id as usize].is_begun;
-            match self.scheduler.pick_second(turn, is_begun, self.now) {
+            let left_s = |id: u32| {
+                let stream = &self.streams[id as usize];
+                stream.is_begun.then_some(stream.left_s)
+            };
+            match self.scheduler.pick_second(turn, left_s, self.now) {
                 Some(second) => self.step_pair([turn, second]),
                 None => self.step(turn),
             }

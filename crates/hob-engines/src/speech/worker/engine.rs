@@ -155,10 +155,11 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
         if self.streams.len() < 2 || !self.synthesiser.can_pair() {
             return None;
         }
-        let has_window = |stream: u32| {
-            self.streams.get(&stream).is_some_and(|voicing| voicing.utterance.is_some())
+        let left_s = |stream: u32| {
+            let utterance = self.streams.get(&stream)?.utterance.as_ref()?;
+            Some(self.synthesiser.seconds_left(utterance))
         };
-        self.scheduler.pick_second(turn, has_window, now)
+        self.scheduler.pick_second(turn, left_s, now)
     }
 
     /// Computes the windows of two streams at the same time.

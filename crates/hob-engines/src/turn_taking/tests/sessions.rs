@@ -41,7 +41,7 @@ struct Answers<'a> {
 
 impl Sessions {
     pub(super) fn new(detector: SileroVad) -> Sessions {
-        let whisper = Whisper::load(&stored("whisper-base").join("ggml.bin"), 2);
+        let whisper = Whisper::load(&stored("whisper-base").join("model.bin"), 2);
         Sessions { detector, whisper: whisper.expect("the stored model loads") }
     }
 
