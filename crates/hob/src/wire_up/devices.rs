@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::chat::{threads, weights};
 use super::own_program;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::worker_args::DevicesWorkerArgs;
 
 /// Longer than a driver needs to compile its kernels, and a model to load from a slow disk, on a few devices.
@@ -81,8 +81,7 @@ pub(crate) fn work_devices(args: &DevicesWorkerArgs) -> CliResult<()> {
         cpu_moe_layers: 0,
         weights: WeightStorage::Copied,
     });
-    try_devices(options.as_ref(), &mut |report| print_report(&report))
-        .map_err(|error| Failure::new(Exit::Engine, error))
+    try_devices(options.as_ref(), &mut |report| print_report(&report)).map_err(Failure::engine)
 }
 
 /// Prints a report on its own line. If the reader is gone, no more reports are needed.
