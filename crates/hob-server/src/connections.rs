@@ -268,6 +268,18 @@ mod tests {
         assert!(second.close.is_cancelled() && !first.close.is_cancelled());
     }
 
+    #[tokio::test]
+    async fn a_connection_is_busy_until_the_body_of_its_answer_is_dropped() {
+        let limit = ConnectionLimit::new(1);
+        let only = limit.take().await;
+        let answer = only.begin_request().until_written(Response::new(Body::from("Hello")));
+        limit.make_room();
+        assert!(!only.close.is_cancelled(), "the answer is not written yet");
+        drop(answer);
+        limit.make_room();
+        assert!(only.close.is_cancelled(), "it is idle now");
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_connection_with_a_stalled_body_closes_before_one_that_is_answered() {
         let limit = ConnectionLimit::new(2);
