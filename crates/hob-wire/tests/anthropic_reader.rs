@@ -236,6 +236,15 @@ fn tokens_are_counted_here_when_the_server_does_not_say() {
 }
 
 #[test]
+fn a_field_of_another_type_counts_as_absent() {
+    let start = r#"{"type":"message_start","message":{"usage":{"input_tokens":"many","output_tokens":null}}}"#;
+    let odd = r#"{"type":"content_block_delta","index":0,"delta":"Ho"}"#;
+    let (events, outcome) = read(&[start, odd, HI, &ended("end_turn"), STOP]);
+    assert_eq!(events, [text("Hi"), done(FinishReason::Stop, counted(0, 0, 48))]);
+    assert_eq!(outcome, mended(&[], UsageSource::Reported));
+}
+
+#[test]
 fn error_events_become_faults() {
     let message = || "no".to_owned();
     for (kind, fault) in [
