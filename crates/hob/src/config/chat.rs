@@ -146,6 +146,8 @@ mod tests {
             ("2h", seconds(7200), "2h"),
             ("120m", seconds(7200), "2h"),
             ("0", seconds(0), "0s"),
+            ("0ms", seconds(0), "0s"),
+            ("250ms", Some(KeepAlive::For(Duration::from_millis(250))), "250ms"),
             ("forever", Some(KeepAlive::Forever), "forever"),
             ("", None, ""),
             ("-1", None, ""),
