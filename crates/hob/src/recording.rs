@@ -127,11 +127,15 @@ mod tests {
 
     #[tokio::test]
     async fn samples_of_a_program_arrive_until_it_ends() {
-        static SCRIPT: KnownRecorder = KnownRecorder { name: "script", args: "" };
+        static KNOWN_SCRIPT: KnownRecorder = KnownRecorder { name: "script", args: "-r 16000" };
+        const SCRIPT: &str = r#"#!/bin/sh
+[ "$#: $*" = "2: -r 16000" ] || exit 1
+printf '\000\100\000'; printf '\300'
+"#;
         let folder = tempfile::tempdir().expect("a folder");
         let program = folder.path().join("script");
-        write_executable(&program, "#!/bin/sh\nprintf '\\000\\100\\000'; printf '\\300'\n");
-        let recorder = Recorder::spawn(&SCRIPT, &program).expect("a shell");
+        write_executable(&program, SCRIPT);
+        let recorder = Recorder::spawn(&KNOWN_SCRIPT, &program).expect("a shell");
         let samples: Vec<Vec<f32>> = recorder.samples(std::future::pending()).collect().await;
         assert_eq!(samples.concat(), [0.5, -0.5]);
     }
