@@ -50,7 +50,8 @@ pub(crate) trait RouteTask: Registered {
     /// The work to expect of an answer.
     fn expected_work(request: &Self::Request) -> Self::Work;
 
-    /// Time before the first content in which the server works, such as reading a long prompt. It does not count as silence.
+    /// Time before the first content in which the server works, such as reading a long prompt. It does not count as
+    /// silence.
     fn silent_work(request: &Self::Request, target: &Target) -> Duration;
 
     /// Whether the client reads the answer as it comes. An answer that it reads whole can be made again.

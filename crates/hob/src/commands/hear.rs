@@ -69,6 +69,7 @@ pub(crate) struct HearArgs {
 
 const JSON_HELP: &str =
     "OpenAI's verbose_json: text, language, segments with times, and words with --words";
+
 /// How `hob hear` writes a transcript.
 const FORMATS: [(&str, &str, TranscriptFormat); 4] = [
     ("text", "The text alone", TranscriptFormat::Text),
