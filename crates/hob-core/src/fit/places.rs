@@ -68,7 +68,7 @@ impl Planner<'_> {
             return Ok(None);
         }
         let too_few = largest(layers, |count| Ok::<_, FitError>(!fits(count)?))?;
-        Ok(Some(layout(too_few + 1)))
+        Ok(Some(layout(layers.min(too_few + 1))))
     }
 
     /// As many layers as fit on the card.
