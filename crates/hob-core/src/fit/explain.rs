@@ -33,3 +33,23 @@ pub fn explain(term: &str) -> Option<Explanation> {
     let also = ALSO.into_iter().find(|(name, _)| is(name)).map(|(_, term)| term);
     explanations().find(|known| is(known.term) || also == Some(known.term))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_line_is_a_term_and_every_other_name_finds_one() {
+        let terms: BTreeSet<&str> = explanations().map(|known| known.term).collect();
+        assert_eq!(terms.len(), include_str!("explanations.txt").lines().count());
+        for known in explanations() {
+            assert!(!known.term.is_empty() && known.text.ends_with('.'), "{}", known.term);
+            assert_eq!(explain(known.term), Some(known));
+        }
+        for (name, term) in ALSO {
+            assert_eq!(explain(name).map(|known| known.term), Some(term), "{name}");
+        }
+    }
+}
