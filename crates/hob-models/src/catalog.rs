@@ -388,6 +388,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::whisper::{CTRANSLATE2_MODEL, CTRANSLATE2_VOCABULARY, GGML, VAD};
 
     #[test]
     fn an_unknown_name_is_refused_with_the_nearest() {
@@ -430,11 +431,14 @@ mod tests {
         for file in &source.files {
             assert!(paths.insert(&file.path), "{} twice", file.path);
             assert!(file.path.split('/').all(|step| !step.is_empty() && !step.starts_with('.')));
-            assert!(file.pin.bytes > 0);
+            assert!(file.pin.bytes > 0 && file.pin.sha256.is_some(), "{source}: {}", file.path);
             for piece in &file.pieces {
                 let packages = source.origin.packages().len().max(1);
                 assert!(piece.package < packages, "{source}: {}", file.path);
             }
+        }
+        for package in source.origin.packages() {
+            assert!(package.pin.bytes > 0 && package.pin.sha256.is_some(), "{package}");
         }
         if let Origin::Hub { revision, .. } = &source.origin {
             assert_eq!(revision.len(), 40, "a commit, not a branch that moves");
@@ -511,6 +515,26 @@ mod tests {
         assert_eq!(megabytes("whisper-base"), Some([81, 170]));
         assert_eq!(megabytes("whisper-base-q8_0"), Some([84, 170]), "its file holds more");
         assert_eq!(megabytes("whisper-large-v3-turbo-q5_0"), Some([576, 251]));
+    }
+
+    #[test]
+    fn sources_of_whisper_have_the_files_that_are_stored_or_converted() {
+        let catalog = Catalog::builtin();
+        let mut converted = Vec::new();
+        for entry in catalog.all().filter(|entry| entry.purpose == Purpose::Transcription) {
+            for source in &entry.parts[0].sources {
+                let paths: Vec<&str> = source.files.iter().map(|file| file.path.as_str()).collect();
+                if source.kind() == SourceKind::Hub {
+                    assert_eq!(paths, [GGML]);
+                } else {
+                    assert_eq!(paths, [CTRANSLATE2_MODEL, CTRANSLATE2_VOCABULARY]);
+                    converted.push(entry.name.as_str());
+                }
+            }
+            let mut detection = entry.parts[1].sources.iter().flat_map(|source| &source.files);
+            assert!(detection.all(|file| file.path == VAD), "{}", entry.name);
+        }
+        assert_eq!(converted, ["whisper-base", "whisper-tiny.en"]);
     }
 
     #[test]
