@@ -128,6 +128,8 @@ pub(super) fn by_digit(digits: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -149,6 +151,13 @@ mod tests {
             &by_digit("12345678901234567890"),
             &by_digit("12345678901234567890"),
         );
+    }
+
+    #[test]
+    fn every_number_has_words_of_its_own() {
+        let words: BTreeSet<String> = (0..1_000).map(|number| in_words(number, false)).collect();
+        assert_eq!(words.len(), 1_000);
+        assert!(words.iter().all(|words| words.split(' ').all(|word| !word.is_empty())));
     }
 
     #[test]

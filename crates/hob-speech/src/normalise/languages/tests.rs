@@ -1,10 +1,15 @@
 //! Written and spoken text in each language of espeak-ng, row by row.
 
+use std::collections::HashSet;
+
 use hob_core::Language;
 
+use super::table::{Form, LanguageTable, NounGender, noun};
+use super::table_of;
 use crate::lexicon::Lexicon;
 use crate::normalise::{read, read_with};
 use crate::reading::Reading;
+use crate::word_table::{self, assert_keys_differ, has};
 
 /// Fewer rows would leave out kinds of text.
 const ROWS_MIN: usize = 60;
@@ -72,4 +77,51 @@ fn words_of_the_lexicon_and_phonemes_come_first() {
     let text = "El SQL y [sol](/sˈol/), 2 días.";
     let reading = read_with(text, 0, Language::Spanish, &lexicon);
     assert_eq!(reading.text, "El sequel y sol, dos días.");
+}
+
+fn tables() -> impl Iterator<Item = (Language, &'static LanguageTable)> {
+    TABLES.into_iter().map(|(language, _)| (language, table_of(language).expect("a table")))
+}
+
+#[test]
+fn every_number_has_words_of_its_own() {
+    for (language, table) in tables() {
+        let check = |words: Vec<String>| {
+            let is_whole = |words: &&String| words.split(' ').all(|word| !word.is_empty());
+            let different: HashSet<&String> = words.iter().filter(is_whole).collect();
+            assert_eq!(different.len(), words.len(), "{language}: {words:?}");
+        };
+        check((0..1_000).map(|number| (table.cardinal)(number, Form::Alone)).collect());
+        for gender in [NounGender::Masculine, NounGender::Feminine] {
+            let ordinals: Vec<String> =
+                (1..100).map(|number| (table.ordinal)(number, gender, false)).collect();
+            let mut words = ordinals.iter().flat_map(|ordinal| ordinal.split(' '));
+            assert!(words.all(|word| word.chars().count() > 1), "{language}: {ordinals:?}");
+            check(ordinals);
+        }
+    }
+}
+
+#[test]
+fn every_row_of_a_table_is_read_as_it_is_meant() {
+    for (language, table) in tables() {
+        assert_eq!(table.dates.months.split_whitespace().count(), 12, "{language}");
+        let forms = &table.short_forms;
+        assert_keys_differ(&[forms.never, forms.before_number, forms.sometimes]);
+        assert_keys_differ(&[table.scales, table.scales_with_of]);
+        for list in [table.units, table.fractions, table.symbols] {
+            assert_keys_differ(&[list]);
+        }
+        for list in [table.units, table.fractions, table.scales, table.scales_with_of] {
+            for (sign, names) in word_table::rows(list) {
+                let noun = noun(names);
+                let is_name = |name: &str| !name.is_empty() && !name.contains(['/', '(', ')']);
+                assert!(is_name(noun.one) && is_name(noun.many), "{language}: {sign}: {noun:?}");
+            }
+        }
+        let marks = &table.ordinal_marks;
+        for mark in marks.short.split_whitespace() {
+            assert!(has(marks.masculine, mark) || has(marks.feminine, mark), "{language}: {mark}");
+        }
+    }
 }
