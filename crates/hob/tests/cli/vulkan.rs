@@ -126,14 +126,14 @@ fn refused_mb(user: &User, home: &Home, buffer_bytes_max: u64) -> [u64; 2] {
     on_card(&mut command).env("GGML_VK_FORCE_MAX_BUFFER_SIZE", buffer_bytes_max.to_string());
     let mut command = assert_cmd::Command::from(command);
     let said = stderr(&command.timeout(Duration::from_secs(300)).assert().failure());
-    let (_, rest) = said.split_once("Vulkan0 (").unwrap_or_else(|| panic!("no card: {said}"));
+    let (_, rest) = said.split_once("Vulkan0 (").ok_or(&said).expect("a card");
     assert!(rest.contains("chat.gpu_layers") && rest.contains("hob fit"), "{said}");
     let number = |before: &str, after: &str| -> Option<u64> {
         let (_, rest) = rest.split_once(before)?;
         rest.split_once(after)?.0.parse().ok()
     };
     let numbers = [number("no room for ", " MB"), number(" MB: ", " of its ")];
-    numbers.map(|number| number.unwrap_or_else(|| panic!("two numbers: {said}")))
+    numbers.map(|number| number.ok_or(&said).expect("two numbers"))
 }
 
 /// The driver has as much memory as the machine, so ggml is asked to refuse larger buffers. Smaller ones hold each tensor
