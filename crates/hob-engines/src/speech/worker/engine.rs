@@ -162,7 +162,7 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
         self.scheduler.pick_second(turn, left_s, now)
     }
 
-    /// Computes the windows of two streams at the same time.
+    /// Computes the windows of two streams at the same time. Both have an utterance: [`Engine::second`] picks no others.
     fn take_pair(&mut self, turns: [NextWindow; 2]) -> Result<(), ServeError> {
         let [first, second] = turns.map(|turn| {
             let mut voicing = self.streams.remove(&turn.stream)?;
