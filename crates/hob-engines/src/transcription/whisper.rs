@@ -10,6 +10,7 @@ pub(crate) mod mel;
 mod noise;
 mod passes;
 mod rules;
+mod segments;
 mod tokens;
 mod weights;
 mod words;
@@ -38,7 +39,7 @@ const WINDOW_S_MIN: f64 = 10.0;
 const MARGIN_S: f64 = 3.0;
 /// The number of positions is rounded up to a multiple of this, because ggml's kernels compute such sizes faster.
 const POSITIONS_STEP: usize = 16;
-/// Sound longer than this in seconds is always decoded with times. Without them Whisper leaves out sentences where speakers change.
+/// Sound longer than this in seconds is decoded with times. Without them Whisper leaves out sentences where speakers change.
 const UNTIMED_S_MAX: f64 = 10.0;
 /// A text that has no room goes on no earlier than this, in seconds, so that each further pass hears less sound.
 const REST_FROM_S_MIN: f64 = 1.0;
@@ -219,13 +220,18 @@ impl Whisper {
         if pass.is_silence() || self.tokens.text(&pass.tokens).trim().is_empty() {
             return Ok((WhisperText { language, ..WhisperText::default() }, None));
         }
-        let words = if options.words {
-            self.words(&language, &pass.tokens, window, cancelled)?
-        } else {
-            Vec::new()
+        // A text without times gets those of its words: other tokens would change the text.
+        let is_cut_at_sentences = options.segments && !plan.has_times;
+        let mut words = Vec::new();
+        if options.words || is_cut_at_sentences {
+            words = self.words(&language, &pass.tokens, window, cancelled)?;
+        }
+        let segments = match is_cut_at_sentences {
+            true => self.sentences(&pass, &words, sound_s),
+            false => self.segments(&pass, sound_s),
         };
-        let segments = self.segments(&pass, sound_s);
-        Ok((WhisperText { language, segments, words }, rest))
+        let words = words.into_iter().filter(|_| options.words).map(|placed| placed.word);
+        Ok((WhisperText { language, segments, words: words.collect() }, rest))
     }
 
     /// Where the text goes on, in seconds, if there was no room for all of it. What follows the last complete segment is
@@ -314,7 +320,7 @@ impl Whisper {
         }
         let start = prompt.len();
         prompt.extend(self.tokens.opening(language, options.task));
-        let has_times = options.segments || sound_s > UNTIMED_S_MAX;
+        let has_times = sound_s > UNTIMED_S_MAX;
         if !has_times {
             prompt.push(self.tokens.no_timestamps());
         }
@@ -328,43 +334,6 @@ impl Whisper {
             sound_s,
             cancelled,
         }
-    }
-
-    /// Cuts the text at its times. Without times it is one segment.
-    fn segments(&self, pass: &Pass, sound_s: f64) -> Vec<Segment> {
-        let first_time = self.tokens.first_timestamp();
-        let seconds = |token: u32| (f64::from(token - first_time) * TIMESTAMP_S).min(sound_s);
-        let mut segments: Vec<Segment> = Vec::new();
-        let (mut start_s, mut text) = (0.0, Vec::new());
-        let mut finish = |start_s: f64, end_s: f64, text: &mut Vec<u32>| {
-            let tokens = std::mem::take(text);
-            let text = self.tokens.text(&tokens);
-            if !text.trim().is_empty() {
-                segments.push(Segment {
-                    text,
-                    start_s,
-                    end_s: end_s.max(start_s),
-                    tokens,
-                    temperature: pass.temperature,
-                    avg_logprob: pass.avg_logprob,
-                    compression_ratio: pass.compression,
-                    no_speech_prob: pass.no_speech,
-                    ..Segment::default()
-                });
-            }
-        };
-        for token in &pass.tokens {
-            if *token >= first_time {
-                if !text.is_empty() {
-                    finish(start_s, seconds(*token), &mut text);
-                }
-                start_s = seconds(*token);
-            } else {
-                text.push(*token);
-            }
-        }
-        finish(start_s, sound_s, &mut text);
-        segments
     }
 }
 

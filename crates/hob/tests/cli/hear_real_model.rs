@@ -75,6 +75,10 @@ fn speech_of_hob_is_transcribed_from_every_file_format_and_into_every_text_forma
         let text = stdout(&heard).replace('7', "seven").replace("£12", "twelve pounds");
         assert!(word_error_rate(said, &text) < 0.1, "{format}: {text}");
     }
+    let piped = std::fs::read(user.path("work/a.wav")).expect("the file");
+    let args = ["hear", "--server", &served.url, "-f", "vtt", "-"];
+    let heard = stdout(&user.hob(&args).write_stdin(piped).assert().success());
+    assert!(heard.starts_with("WEBVTT\n\n00:00:00.000 --> "), "{heard}");
     // Without a server the command starts the engine itself.
     let subtitles = user.hob(&["hear", "-f", "srt", "a.wav"]).envs(home).assert().success();
     assert!(stderr(&subtitles).contains(" s of sound in "), "{}", stderr(&subtitles));
@@ -82,6 +86,8 @@ fn speech_of_hob_is_transcribed_from_every_file_format_and_into_every_text_forma
     let json = stdout(&with_server(&["hear", "-f", "json", "--words", "-l", "en", "a.wav"]));
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["language"], "english");
+    let untimed = stdout(&with_server(&["hear", "-l", "en", "a.wav"]));
+    assert_eq!(json["text"].as_str(), Some(untimed.trim()), "times change no word");
     let words = json["words"].as_array().expect("words");
     let times: Vec<f64> = words.iter().filter_map(|word| word["start"].as_f64()).collect();
     assert!(times.len() >= 11 && times.is_sorted(), "{times:?}");

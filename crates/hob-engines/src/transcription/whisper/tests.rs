@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::tokens::tests::small_vocabulary;
+use super::words::PlacedWord;
 use super::*;
 
 const STATE: usize = 64;
@@ -151,6 +152,47 @@ fn every_option_leads_to_an_answer() {
             assert!(segment.start_s <= segment.end_s && segment.end_s <= f64::from(seconds));
         }
         assert!(text.words.windows(2).all(|pair| pair[0].start_s <= pair[1].start_s));
+    }
+}
+
+/// A word for each of these beginnings, counted in bytes: each takes a quarter of a second, and begins half a second after
+/// the one before.
+fn placed(beginnings: &[usize]) -> Vec<PlacedWord> {
+    let word = |(number, first_token): (usize, &usize)| {
+        let start_s = number as f64 * 0.5;
+        let word = HeardWord { word: "word".to_owned(), start_s, end_s: start_s + 0.25 };
+        PlacedWord { word, first_token: *first_token }
+    };
+    beginnings.iter().enumerate().map(word).collect()
+}
+
+#[test]
+fn a_text_without_times_is_cut_at_the_ends_of_its_sentences() {
+    let whisper = tiny();
+    let english = " Mr. Fox paid 1.50 at noon. He left.";
+    let spaces: Vec<usize> = english.match_indices(' ').map(|(at, _)| at).collect();
+    let japanese = "はい。そうです。行きます。";
+    let letters: Vec<usize> = japanese.char_indices().map(|(at, _)| at).collect();
+    for (text, beginnings, expected) in [
+        (
+            english,
+            spaces,
+            vec![(" Mr. Fox paid 1.50 at noon.", 0.0, 2.75), (" He left.", 3.0, 3.75)],
+        ),
+        (
+            japanese,
+            letters,
+            vec![("はい。", 0.0, 1.25), ("そうです。", 1.5, 3.75), ("行きます。", 4.0, 6.0)],
+        ),
+        ("?", vec![], vec![("?", 0.0, 0.0)]),
+        ("", vec![], vec![]),
+    ] {
+        let mut pass = Pass::default();
+        pass.tokens = text.bytes().map(u32::from).collect();
+        let found = whisper.sentences(&pass, &placed(&beginnings), 6.0);
+        let found: Vec<(&str, f64, f64)> =
+            found.iter().map(|part| (part.text.as_str(), part.start_s, part.end_s)).collect();
+        assert_eq!(found, expected);
     }
 }
 

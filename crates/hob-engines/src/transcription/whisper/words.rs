@@ -89,6 +89,13 @@ const LARGE_V2: [Head; 23] = [
 const LARGE_V3: [Head; 10] =
     [(7, 0), (10, 17), (12, 18), (13, 12), (16, 1), (17, 14), (19, 11), (21, 4), (24, 1), (25, 6)];
 
+/// A word, and the place of its first token among the tokens of the text.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PlacedWord {
+    pub(super) word: HeardWord,
+    pub(super) first_token: usize,
+}
+
 impl Whisper {
     /// The words of text `tokens` in a window.
     pub(super) fn words(
@@ -97,7 +104,7 @@ impl Whisper {
         tokens: &[u32],
         Window { positions, sounding }: Window,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<Vec<HeardWord>, TranscribeError> {
+    ) -> Result<Vec<PlacedWord>, TranscribeError> {
         let text: Vec<u32> =
             tokens.iter().copied().filter(|token| *token < self.tokens.end).collect();
         if text.is_empty() || sounding == 0 {
@@ -132,12 +139,12 @@ impl Whisper {
         tokens: &[u32],
         starts: &[usize],
         sounding: usize,
-    ) -> Vec<HeardWord> {
+    ) -> Vec<PlacedWord> {
         let has_spaces =
             !matches!(language, "zh" | "ja" | "th" | "lo" | "my" | "yue" | "km" | "bo");
         let at =
             |number: usize| starts.get(number).copied().unwrap_or(sounding) as f64 * POSITION_S;
-        let mut words: Vec<HeardWord> = Vec::new();
+        let mut words: Vec<PlacedWord> = Vec::new();
         let mut pending: (Vec<u8>, usize) = (Vec::new(), 0);
         for (number, token) in tokens.iter().enumerate() {
             if pending.0.is_empty() {
@@ -149,21 +156,26 @@ impl Whisper {
             let (start_s, end_s) = (at(pending.1), at(number + 1));
             let is_mark = !piece.chars().any(char::is_alphanumeric);
             match words.last_mut() {
-                Some(word) if is_mark || has_spaces && !piece.starts_with(char::is_whitespace) => {
+                Some(PlacedWord { word, .. })
+                    if is_mark || has_spaces && !piece.starts_with(char::is_whitespace) =>
+                {
                     word.word.push_str(piece);
                     // Punctuation is not heard.
                     word.end_s = if is_mark { word.end_s } else { end_s };
                 }
-                _ => words.push(HeardWord { word: piece.to_owned(), start_s, end_s }),
+                _ => words.push(PlacedWord {
+                    word: HeardWord { word: piece.to_owned(), start_s, end_s },
+                    first_token: pending.1,
+                }),
             }
             pending.0.clear();
         }
-        for word in &mut words {
+        for PlacedWord { word, .. } in &mut words {
             word.word = word.word.trim().to_owned();
             // The alignment counts a pause as part of the word after it, so a word is cut to its last two seconds.
             word.start_s = word.start_s.max(word.end_s - WORD_S_MAX);
         }
-        words.retain(|word| !word.word.is_empty());
+        words.retain(|placed| !placed.word.word.is_empty());
         words
     }
 }
