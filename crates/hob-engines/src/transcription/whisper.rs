@@ -12,6 +12,7 @@ mod passes;
 mod rules;
 mod segments;
 mod tokens;
+mod variant;
 mod weights;
 mod words;
 
@@ -28,6 +29,7 @@ use weights::Weights;
 
 pub use file::WhisperFileError;
 pub use tokens::{language_name, languages};
+pub use variant::{AfterSound, BeamUse, SearchEnd, TimeUse, WhisperVariant, WindowUse};
 pub use weights::WhisperLoadError;
 
 const RATE_HZ: usize = Sound::RATE_HZ as usize;
@@ -59,6 +61,7 @@ pub struct Whisper {
     tokens: Tokens,
     /// Seeded, so that the same sound gives the same text.
     random: fastrand::Rng,
+    variant: WhisperVariant,
 }
 
 /// How to transcribe.
@@ -153,7 +156,13 @@ impl Whisper {
             mel: Mel::new(head.filters, head.sizes.mels),
             tokens: Tokens::new(head.vocabulary, head.sizes.vocab),
             random: fastrand::Rng::with_seed(0),
+            variant: WhisperVariant::default(),
         })
+    }
+
+    /// Transcribes in another way from now on.
+    pub fn set_variant(&mut self, variant: WhisperVariant) {
+        self.variant = variant;
     }
 
     /// Codes of the languages that the model understands.
@@ -198,13 +207,16 @@ impl Whisper {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<(WhisperText, Option<f64>), TranscribeError> {
         let mut window = Window::trimmed(samples.len(), self.sizes.audio_ctx);
+        if self.variant.window == WindowUse::Full {
+            window = window.full(self.sizes.audio_ctx);
+        }
         self.encode(samples, window, cancelled)?;
         let language = self.language(options, window, cancelled)?;
         let sound_s = samples.len() as f64 / RATE_HZ as f64;
         let temperature = options.temperature.unwrap_or(0.0);
         let mut plan = self.plan(options, &language, sound_s, cancelled);
         (plan.positions, plan.temperature) = (window.positions, temperature);
-        plan.has_beams = noise::is_noisy(samples);
+        plan.has_beams = self.variant.beams == BeamUse::Always || noise::is_noisy(samples);
         let mut pass = self.pass(&plan)?;
         if pass.is_unsure() && !pass.is_silence() && !plan.has_beams && temperature <= 0.0 {
             plan.has_beams = true;
@@ -274,7 +286,11 @@ impl Whisper {
         if cancelled() {
             return Err(TranscribeError::Cancelled);
         }
-        let mel = self.mel.spectrogram(samples, window.positions * 2);
+        let frames = window.positions * 2;
+        let mut mel = self.mel.spectrogram(samples, frames);
+        if self.variant.after_sound == AfterSound::Zeros {
+            mel::clear_after(&mut mel, frames, samples.len());
+        }
         encoder::encode(&self.weights, &self.sizes, &mut self.backends, &mel, cancelled)
     }
 
@@ -320,7 +336,7 @@ impl Whisper {
         }
         let start = prompt.len();
         prompt.extend(self.tokens.opening(language, options.task));
-        let has_times = sound_s > UNTIMED_S_MAX;
+        let has_times = self.variant.times == TimeUse::Always || sound_s > UNTIMED_S_MAX;
         if !has_times {
             prompt.push(self.tokens.no_timestamps());
         }

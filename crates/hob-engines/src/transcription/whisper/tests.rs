@@ -197,6 +197,22 @@ fn a_text_without_times_is_cut_at_the_ends_of_its_sentences() {
 }
 
 #[test]
+fn every_variant_leads_to_an_answer() {
+    let mut whisper = tiny();
+    whisper.set_variant(WhisperVariant {
+        end: SearchEnd::ManyEnded,
+        beams: BeamUse::Always,
+        times: TimeUse::Always,
+        after_sound: AfterSound::Zeros,
+        window: WindowUse::Full,
+    });
+    let options = WhisperOptions { language: Some("en".to_owned()), ..WhisperOptions::default() };
+    for seconds in [0.0, 2.0] {
+        whisper.transcribe(&tone(seconds), &options, &|| false).expect("an answer");
+    }
+}
+
+#[test]
 fn the_longest_prompt_and_the_longest_text_fit_into_the_context() {
     let options = WhisperOptions {
         language: Some("en".to_owned()),
