@@ -10,7 +10,7 @@ use hob_core::{Segment, TranscriptTask};
 
 use super::*;
 use crate::frame::{Frame, FrameDecoder, FrameKind};
-use crate::transcription::protocol::BeginTranscript;
+use crate::transcription::protocol::{BeginTranscript, FILE_BYTES_MAX};
 use crate::worker::protocol::{AnyReport, hello};
 
 const RATE_HZ: usize = 16_000;
@@ -256,6 +256,24 @@ fn hours_of_silence_do_not_keep_other_requests_waiting() {
     worker.send(2, &[begin(None, false), sound(1.0, 2.0), TranscriptOrder::EndSound]);
     worker.send_common(3, &CommonOrder::Cancel);
     assert_eq!(ended(&mut worker, 2), [2, 1]);
+}
+
+#[test]
+fn six_hours_of_a_file_are_read_to_their_end() {
+    // The lowest rate that is decoded: 43 MB, and 1.4 GB as samples.
+    let (rate_hz, seconds) = (1_000, 6 * 3_600);
+    let bytes = 2 * rate_hz * seconds;
+    let mut file = hob_core::wav_header(rate_hz, bytes);
+    file.resize(file.len() + bytes as usize, 0);
+    let pieces = file.chunks(FILE_BYTES_MAX).map(|piece| TranscriptOrder::File(piece.to_vec()));
+    let orders: Vec<_> =
+        [begin(None, false)].into_iter().chain(pieces).chain([TranscriptOrder::EndSound]).collect();
+    let mut worker = Worker::ready();
+    worker.send(1, &orders);
+    let (events, last) = worker.events(1);
+    assert_eq!(last, WorkerMessage::Common(Report::Done));
+    let [TranscriptEvent::Done(done)] = &events[..] else { panic!("{events:?}") };
+    assert_eq!((done.duration_s, done.damage.as_deref()), (f64::from(seconds), None));
 }
 
 #[test]
