@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::executable::write_executable;
 use crate::real_server::Served;
 use crate::{User, stderr, stdout};
 
@@ -93,6 +94,23 @@ fn speech_of_hob_is_transcribed_from_every_file_format_and_into_every_text_forma
     assert!(times.len() >= 11 && times.is_sorted(), "{times:?}");
     let duration = json["duration"].as_f64().expect("a duration");
     assert!(times.last().is_some_and(|last| *last > duration * 0.6 && *last < duration));
+}
+
+#[test]
+fn what_a_microphone_hears_is_transcribed_until_its_program_ends() {
+    let (user, home) = User::with_only(&["kokoro", "whisper-base"]);
+    let mut served = Served::start(&user, &home);
+    served.note("kokoro is ready");
+    let said = "The train to Oxford leaves in the morning.";
+    let samples = served.samples(said, "af_heart");
+    // From 24 to 16 kHz.
+    let slower = (0..samples.len() * 2 / 3).map(|n| samples[n * 3 / 2]);
+    let bytes: Vec<u8> = slower.flat_map(i16::to_le_bytes).collect();
+    std::fs::write(user.path("work/said.raw"), bytes).expect("written");
+    write_executable(&user.path("programs/parecord"), "#!/bin/sh\nexec /bin/cat said.raw\n");
+    let heard = user.hob(&["hear", "--live", "-l", "en"]).envs(home).assert().success();
+    assert!(stderr(&heard).contains("listening with parecord"), "{}", stderr(&heard));
+    assert!(word_error_rate(said, &stdout(&heard)) < 0.3, "{}", stdout(&heard));
 }
 
 #[test]
