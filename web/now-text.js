@@ -20,6 +20,8 @@ const FAILURES = {
   reported: "reported an error",
   cut_off: "stopped in the middle of the answer",
   empty_answer: "sent an empty answer",
+  invalid_answer: "sent an invalid answer",
+  // Rows of the ledger from before the kind was renamed.
   nonsense: "sent an invalid answer",
   queue_full: "had a full queue",
   model_loading: "was still loading",

@@ -43,8 +43,8 @@ pub enum Fault {
     #[error("the answer was empty")]
     Empty,
     /// HTML, lines without an end, JSON of another shape.
-    #[error("the answer makes no sense: {detail}")]
-    Nonsense { detail: String },
+    #[error("the answer is invalid: {detail}")]
+    InvalidAnswer { detail: String },
 }
 
 /// The time limit that was exceeded.
@@ -93,7 +93,7 @@ impl Fault {
             Fault::Reported { .. } => "reported",
             Fault::CutOff => "cut_off",
             Fault::Empty => "empty_answer",
-            Fault::Nonsense { .. } => "nonsense",
+            Fault::InvalidAnswer { .. } => "invalid_answer",
         }
     }
 
@@ -126,7 +126,7 @@ impl Fault {
             | Fault::Refused { message: words }
             | Fault::Circular { message: words }
             | Fault::Reported { message: words }
-            | Fault::Nonsense { detail: words } => *words = edit(words),
+            | Fault::InvalidAnswer { detail: words } => *words = edit(words),
             Fault::TimedOut { .. } | Fault::CutOff | Fault::Empty => {}
         }
         self
@@ -167,7 +167,7 @@ mod tests {
             (Fault::Failed { message: said() }, "failed"),
             (Fault::Overloaded { message: said(), retry_after: None }, "is overloaded"),
             (Fault::Reported { message: said() }, "broke off with an error"),
-            (Fault::Nonsense { detail: said() }, "the answer makes no sense"),
+            (Fault::InvalidAnswer { detail: said() }, "the answer is invalid"),
             (
                 Fault::UnknownParameter { field: said(), message: said() },
                 "does not take a parameter",

@@ -161,7 +161,7 @@ fn of_fault(fault: &Fault) -> RetryDecision {
         | Fault::Reported { .. }
         | Fault::CutOff
         | Fault::Empty
-        | Fault::Nonsense { .. } => decision(Retry::No, FallBack::Any, CoolDown::Counts),
+        | Fault::InvalidAnswer { .. } => decision(Retry::No, FallBack::Any, CoolDown::Counts),
         Fault::KeyRefused { .. } => decision(Retry::No, FallBack::Any, CoolDown::For(WRONG_KEY)),
         Fault::NoCredit { .. } => decision(Retry::No, FallBack::Any, CoolDown::For(NO_CREDIT)),
         Fault::NoSuchModel { .. } => {

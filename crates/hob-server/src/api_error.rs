@@ -497,7 +497,7 @@ fn fault_row(fault: &Fault) -> ErrorRow<'_> {
         | Fault::KeyRefused { .. }
         | Fault::NoCredit { .. }
         | Fault::Empty
-        | Fault::Nonsense { .. } => row(S::BAD_GATEWAY).code(fault.kind()),
+        | Fault::InvalidAnswer { .. } => row(S::BAD_GATEWAY).code(fault.kind()),
     }
 }
 

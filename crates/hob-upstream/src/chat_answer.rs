@@ -52,7 +52,7 @@ enum Body {
 }
 
 /// # Errors
-/// [`Fault::Nonsense`]: the answer is a web page.
+/// [`Fault::InvalidAnswer`]: the answer is a web page.
 pub(crate) fn events(asked: Expected, response: HttpResponse) -> Result<ChatStream, Fault> {
     let body = match media_type(&response)? {
         "application/json" if asked.pieces == PieceKind::Event => Body::Whole(response),
@@ -98,7 +98,7 @@ impl Answer {
                 match response.chunk().await {
                     Ok(Some(bytes)) => {
                         self.turn_bytes += bytes.len();
-                        let endless = |error: hob_wire::PieceTooLong| Fault::Nonsense {
+                        let endless = |error: hob_wire::PieceTooLong| Fault::InvalidAnswer {
                             detail: error.to_string(),
                         };
                         pieces.push(&bytes).map_err(endless)
@@ -146,8 +146,8 @@ impl Answer {
                     self.asked.trace.note(|way| way.repaired.push("line"));
                 }
                 if self.malformed > MALFORMED_MAX {
-                    let detail = format!("{} lines are no JSON of an answer", self.malformed);
-                    return Err(Fault::Nonsense { detail });
+                    let detail = format!("{} lines are not JSON of an answer", self.malformed);
+                    return Err(Fault::InvalidAnswer { detail });
                 }
             }
         }

@@ -167,7 +167,7 @@ impl Upstream {
             bytes.extend_from_slice(&chunk);
             if bytes.len() > bytes_max {
                 let detail = format!("the answer has more than {bytes_max} bytes");
-                return Err(Fault::Nonsense { detail });
+                return Err(Fault::InvalidAnswer { detail });
             }
         }
         Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -253,13 +253,13 @@ impl Upstream {
 /// The content type of an answer, without its parameters.
 ///
 /// # Errors
-/// [`Fault::Nonsense`]: the answer is a web page.
+/// [`Fault::InvalidAnswer`]: the answer is a web page.
 pub(crate) fn media_type(response: &HttpResponse) -> Result<&str, Fault> {
     let called = response.header("content-type").unwrap_or_default();
     match called.split(';').next().unwrap_or_default().trim() {
         "text/html" => {
             let detail = "a web page instead of an answer; is the address right?".to_owned();
-            Err(Fault::Nonsense { detail })
+            Err(Fault::InvalidAnswer { detail })
         }
         media_type => Ok(media_type),
     }

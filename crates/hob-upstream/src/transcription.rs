@@ -188,8 +188,8 @@ impl TranscriptAnswer {
             Some(piece) => match reader.read(&piece, &mut said) {
                 Err(Misread::Failed(fault)) => return Err(fault),
                 Err(Misread::Malformed) if self.malformed >= MALFORMED_MAX => {
-                    let detail = "its events are no JSON of a transcript".to_owned();
-                    return Err(Fault::Nonsense { detail });
+                    let detail = "its events are not JSON of a transcript".to_owned();
+                    return Err(Fault::InvalidAnswer { detail });
                 }
                 Err(Misread::Malformed) => self.malformed += 1,
                 Ok(()) => {}
@@ -197,7 +197,7 @@ impl TranscriptAnswer {
             None => match self.response.chunk().await.map_err(|error| upstream.broken(&error))? {
                 Some(bytes) => pieces
                     .push(&bytes)
-                    .map_err(|error| Fault::Nonsense { detail: error.to_string() })?,
+                    .map_err(|error| Fault::InvalidAnswer { detail: error.to_string() })?,
                 None => reader.end(&mut said)?,
             },
         }

@@ -98,7 +98,7 @@ fn timed(said: Vec<(Duration, TranscriptEvent)>) -> TranscriptTimeline {
 
 fn failed(fault: &Fault) -> RequestFault {
     match fault {
-        Fault::Nonsense { .. } => RequestFault::Garbage,
+        Fault::InvalidAnswer { .. } => RequestFault::Garbage,
         fault => RequestFault::Failed { message: fault.to_string() },
     }
 }

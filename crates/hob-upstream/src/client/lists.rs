@@ -138,7 +138,7 @@ impl Upstream {
             UpstreamKind::LlamaServer => {
                 let mut models = self.list_openai().await?;
                 let props = self.fetch("/props").await?;
-                let props = parse_llama_props(props.as_bytes()).map_err(nonsense)?;
+                let props = parse_llama_props(props.as_bytes()).map_err(invalid_answer)?;
                 models.iter_mut().for_each(|model| *model = said_of_one(&props, &model.id));
                 Ok(models)
             }
@@ -154,7 +154,7 @@ impl Upstream {
             }
             UpstreamKind::Anthropic => {
                 let list = self.fetch("models?limit=1000").await?;
-                parse_anthropic_models(list.as_bytes()).map_err(nonsense)
+                parse_anthropic_models(list.as_bytes()).map_err(invalid_answer)
             }
             _ => self.list_openai().await,
         }
@@ -162,12 +162,12 @@ impl Upstream {
 
     async fn list_openai(&self) -> Result<Vec<ServedModel>, Fault> {
         let list = self.fetch("models").await?;
-        parse_openai_models(list.as_bytes()).map_err(nonsense)
+        parse_openai_models(list.as_bytes()).map_err(invalid_answer)
     }
 
     async fn list_ollama(&self) -> Result<Vec<ServedModel>, Fault> {
         let tags = self.fetch("/api/tags").await?;
-        let mut models = parse_ollama_tags(tags.as_bytes()).map_err(nonsense)?;
+        let mut models = parse_ollama_tags(tags.as_bytes()).map_err(invalid_answer)?;
         // Servers with only Ollama's API may not report loaded models.
         let loaded = self.fetch("/api/ps").await.ok();
         let loaded = loaded.and_then(|loaded| parse_ollama_ps(loaded.as_bytes()).ok());
@@ -261,6 +261,6 @@ fn said_of_one(props: &ServedModel, id: &str) -> ServedModel {
     ServedModel { id: id.to_owned(), ..props.clone() }
 }
 
-fn nonsense(error: impl std::fmt::Display) -> Fault {
-    Fault::Nonsense { detail: error.to_string() }
+fn invalid_answer(error: impl std::fmt::Display) -> Fault {
+    Fault::InvalidAnswer { detail: error.to_string() }
 }

@@ -235,7 +235,7 @@ impl<T: RouteTask> Route<T> {
             }
             if bytes > WHOLE_BYTES_MAX {
                 let detail = format!("the answer has more than {WHOLE_BYTES_MAX} bytes");
-                return Err(rest.fail(Fault::Nonsense { detail }));
+                return Err(rest.fail(Fault::InvalidAnswer { detail }));
             }
         }
         Ok((HeldEvents::Answer(held), rest))

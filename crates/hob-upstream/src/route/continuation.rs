@@ -136,7 +136,7 @@ impl Continuation {
         let detail =
             "the target started a new answer instead of continuing the broken one".to_owned();
         let target = &self.candidate.target.name;
-        let error = ModelError::upstream(target, Fault::Nonsense { detail });
+        let error = ModelError::upstream(target, Fault::InvalidAnswer { detail });
         self.request.trace.broke(target, &error, self.requested_at.elapsed());
         self.drop_connection();
         self.rest.take().map_or(error, |rest| rest.break_error)

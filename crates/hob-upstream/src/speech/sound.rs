@@ -65,7 +65,7 @@ async fn open(
     served: &UpstreamModel,
     mut response: HttpResponse,
 ) -> Result<(Samples, Bytes, HttpResponse), Fault> {
-    let nonsense = |detail: String| Fault::Nonsense { detail };
+    let invalid_answer = |detail: String| Fault::InvalidAnswer { detail };
     let calls = calls(&response);
     let mut bytes: Vec<u8> = Vec::new();
     loop {
@@ -80,25 +80,25 @@ async fn open(
             Calls::Json if !is_whole && bytes.len() < HEADER_BYTES_MAX => continue,
             Calls::Json => return Err(fault_within(&bytes)),
             Calls::Other(called) if !is_wav => {
-                return Err(nonsense(format!("'{called}', and 'pcm' was asked for")));
+                return Err(invalid_answer(format!("'{called}', and 'pcm' was asked for")));
             }
             Calls::Pcm(_) | Calls::Wav if packed(&bytes).is_some() => {
                 let called = packed(&bytes).unwrap_or_default();
-                return Err(nonsense(format!("{called}, and 'pcm' was asked for")));
+                return Err(invalid_answer(format!("{called}, and 'pcm' was asked for")));
             }
             Calls::Pcm(rate_hz) if !is_wav => {
                 return Ok((Samples::new(*rate_hz, 1, Coding::S16), bytes.into(), response));
             }
             Calls::Wav if !is_wav => {
-                return Err(nonsense("a wav without its header".to_owned()));
+                return Err(invalid_answer("a wav without its header".to_owned()));
             }
             Calls::Pcm(_) | Calls::Wav | Calls::Other(_) => {}
         }
-        if let Some((samples, start)) = header(&bytes).map_err(nonsense)? {
+        if let Some((samples, start)) = header(&bytes).map_err(invalid_answer)? {
             return Ok((samples, Bytes::from(bytes).slice(start..), response));
         }
         if is_whole || bytes.len() > HEADER_BYTES_MAX {
-            return Err(nonsense("a wav whose header does not end".to_owned()));
+            return Err(invalid_answer("a wav whose header does not end".to_owned()));
         }
     }
 }

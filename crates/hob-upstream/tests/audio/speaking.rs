@@ -76,12 +76,12 @@ async fn a_wav_is_understood_at_its_own_rate() {
 #[tokio::test]
 async fn a_body_without_sound_is_a_fault_and_the_next_target_is_tried() {
     for (answer, kind) in [
-        (whole("text/html", "<html>"), "nonsense"),
-        (whole("audio/mpeg", "ID3....."), "nonsense"),
-        (whole("application/octet-stream", "OggS...."), "nonsense"),
+        (whole("text/html", "<html>"), "invalid_answer"),
+        (whole("audio/mpeg", "ID3....."), "invalid_answer"),
+        (whole("application/octet-stream", "OggS...."), "invalid_answer"),
         (whole("application/json", r#"{"error":{"message":"no voice today"}}"#), "reported"),
-        (whole("audio/wav", "RIFF"), "nonsense"),
-        (whole("audio/wav", wav(1, 192_000, &[0, 0x40])), "nonsense"),
+        (whole("audio/wav", "RIFF"), "invalid_answer"),
+        (whole("audio/wav", wav(1, 192_000, &[0, 0x40])), "invalid_answer"),
         (whole(PCM, ""), "empty_answer"),
         (chunked(PCM, &[], End::Cut), "cut_off"),
         (status(500, r#"{"error":{"message":"out of order"}}"#), "failed"),

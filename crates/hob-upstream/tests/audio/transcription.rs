@@ -249,14 +249,14 @@ async fn silence_is_an_answer() {
 #[tokio::test]
 async fn a_body_without_a_transcript_is_a_fault_and_the_next_target_is_tried() {
     for (answer, kind) in [
-        (whole("text/html", "<html>"), "nonsense"),
-        (whole(JSON, "{}"), "nonsense"),
+        (whole("text/html", "<html>"), "invalid_answer"),
+        (whole(JSON, "{}"), "invalid_answer"),
         (whole(JSON, r#"{"error":{"message":"no"}}"#), "reported"),
         (chunked(JSON, &[b"{"], End::Cut), "cut_off"),
         (chunked(EVENTS, &[HEL], End::Well), "cut_off"),
         (chunked(EVENTS, &[HEL, LO], End::Cut), "cut_off"),
         (whole(EVENTS, "data: {\"error\":{\"message\":\"no\"}}\n\n"), "reported"),
-        (whole(EVENTS, "data: x\n\ndata: x\n\ndata: x\n\ndata: x\n\n"), "nonsense"),
+        (whole(EVENTS, "data: x\n\ndata: x\n\ndata: x\n\ndata: x\n\n"), "invalid_answer"),
         (status(503, r#"{"error":{"message":"busy"}}"#), "overloaded"),
     ] {
         let (bad, next) = (Stage::of([answer]).await, Stage::of([whole(JSON, HI)]).await);

@@ -80,7 +80,7 @@ async fn a_new_start_is_dropped_and_a_repetition_is_sent_once() {
         ("", "cut_off"),
         "a continuation does not think again"
     );
-    assert_eq!(heard.broken, ["cut_off", "nonsense"]);
+    assert_eq!(heard.broken, ["cut_off", "invalid_answer"]);
 }
 
 #[tokio::test(start_paused = true)]

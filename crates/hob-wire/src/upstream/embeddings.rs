@@ -60,7 +60,7 @@ pub fn ollama_embed_request(
 /// The vectors of an answer of OpenAI's shape, in the order of `asked`.
 ///
 /// # Errors
-/// [`Fault::Nonsense`] for anything but one vector of numbers for each input.
+/// [`Fault::InvalidAnswer`] for anything but one vector of numbers for each input.
 pub fn parse_openai_vectors(body: &[u8], asked: &EmbedRequest) -> Result<Embeddings, Fault> {
     let answer: OpenAiAnswer = parse(body)?;
     if let Some(error) = error_in(answer.error.as_ref()) {
@@ -75,7 +75,7 @@ pub fn parse_openai_vectors(body: &[u8], asked: &EmbedRequest) -> Result<Embeddi
 /// The vectors of an answer of `api/embed`, in the order of `asked`.
 ///
 /// # Errors
-/// [`Fault::Nonsense`] for anything but one vector of numbers for each input.
+/// [`Fault::InvalidAnswer`] for anything but one vector of numbers for each input.
 pub fn parse_ollama_vectors(body: &[u8], asked: &EmbedRequest) -> Result<Embeddings, Fault> {
     let answer: OllamaAnswer = parse(body)?;
     if let Some(error) = error_in(answer.error.as_ref()) {
@@ -118,11 +118,11 @@ struct OllamaAnswer {
 
 fn parse<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, Fault> {
     let parsed = serde_json::from_slice(body);
-    parsed.map_err(|error| nonsense(shortened(&format!("no vectors: {error}"))))
+    parsed.map_err(|error| invalid_answer(shortened(&format!("no vectors: {error}"))))
 }
 
-fn nonsense(detail: String) -> Fault {
-    Fault::Nonsense { detail }
+fn invalid_answer(detail: String) -> Fault {
+    Fault::InvalidAnswer { detail }
 }
 
 /// By their numbers; as they came where a server gives none, or the same to each.
@@ -132,7 +132,7 @@ fn in_order(mut items: Vec<Item>) -> Result<Vec<Vec<f32>>, Fault> {
         items.sort_by_key(|item| item.index.0);
         let expected = items.iter().zip(0u32..).all(|(item, place)| item.index.0 == Some(place));
         if !expected {
-            return Err(nonsense("vectors that are not numbered 0, 1, 2 …".to_owned()));
+            return Err(invalid_answer("vectors that are not numbered 0, 1, 2 …".to_owned()));
         }
     }
     Ok(items.into_iter().map(|item| item.embedding).collect())
@@ -145,7 +145,7 @@ fn settle(
 ) -> Result<Embeddings, Fault> {
     let (got, wanted) = (vectors.len(), asked.inputs.len());
     if got != wanted {
-        return Err(nonsense(format!("{got} vectors for {wanted} texts")));
+        return Err(invalid_answer(format!("{got} vectors for {wanted} texts")));
     }
     let unit = |vector| unit(vector, asked.dimensions);
     let vectors = vectors.into_iter().map(unit).collect::<Result<Vec<Vec<f32>>, Fault>>()?;
@@ -158,7 +158,7 @@ fn unit(mut vector: Vec<f32>, dimensions: Option<u32>) -> Result<Vec<f32>, Fault
     vector.truncate(dimensions.unwrap_or(usize::MAX));
     let length = vector.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
     if !length.is_finite() || length == 0.0 {
-        return Err(nonsense("a vector that points nowhere".to_owned()));
+        return Err(invalid_answer("a vector that points nowhere".to_owned()));
     }
     for number in &mut vector {
         *number = (f64::from(*number) / length) as f32;

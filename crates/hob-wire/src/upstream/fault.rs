@@ -39,19 +39,21 @@ pub fn fault_of(status: HttpFailure, body: &[u8]) -> Fault {
         },
         508 => Fault::Circular { message },
         408 | 425 | 500.. => Fault::Failed { message },
-        ..200 => {
-            Fault::Nonsense { detail: format!("status {code}: hob asked for no other protocol") }
+        ..200 => Fault::InvalidAnswer {
+            detail: format!("status {code}: hob asked for no other protocol"),
+        },
+        300..400 => {
+            Fault::InvalidAnswer { detail: format!("status {code}: hob follows no redirects") }
         }
-        300..400 => Fault::Nonsense { detail: format!("status {code}: hob follows no redirects") },
         _ => Fault::Refused { message },
     }
 }
 
-/// JSON where another format was expected: the error that it reports, or [`Fault::Nonsense`].
+/// JSON where another format was expected: the error that it reports, or [`Fault::InvalidAnswer`].
 pub fn fault_within(body: &[u8]) -> Fault {
     match serde_json::from_slice::<Value>(body) {
         Ok(value) if !value["error"].is_null() => reported(&value["error"]),
-        _ => Fault::Nonsense { detail: "JSON instead of an answer".to_owned() },
+        _ => Fault::InvalidAnswer { detail: "JSON instead of an answer".to_owned() },
     }
 }
 
@@ -204,7 +206,7 @@ mod tests {
             }
         }
         for code in [100, 101, 302] {
-            assert!(matches!(of(code, ""), Fault::Nonsense { .. }), "{code}");
+            assert!(matches!(of(code, ""), Fault::InvalidAnswer { .. }), "{code}");
         }
     }
 

@@ -86,15 +86,15 @@ pub fn sound_name(file: &SoundFile) -> (String, &'static str) {
 /// # Errors
 /// The body is not a transcript, or reports a failure of the server.
 pub fn parse_transcript(body: &str) -> Result<Vec<TranscriptEvent>, Fault> {
-    let nonsense = |detail: String| Fault::Nonsense { detail };
+    let invalid_answer = |detail: String| Fault::InvalidAnswer { detail };
     let answer: Value = serde_json::from_str(body).map_err(|error| {
-        nonsense(format!("the answer is not the JSON of a transcript: {error}"))
+        invalid_answer(format!("the answer is not the JSON of a transcript: {error}"))
     })?;
     if !answer["error"].is_null() {
         return Err(reported(&answer["error"]));
     }
     let Some(text) = answer["text"].as_str() else {
-        return Err(nonsense("the transcript has no field 'text'".to_owned()));
+        return Err(invalid_answer("the transcript has no field 'text'".to_owned()));
     };
     let mut events = Vec::new();
     if !text.is_empty() {

@@ -101,11 +101,11 @@ fn anything_else_makes_no_sense() {
         r#"{"data":[{"embedding":[1]},{"object":"embedding"}]}"#,
     ] {
         let made = parse_openai_vectors(body.as_bytes(), &two());
-        assert!(matches!(made, Err(Fault::Nonsense { .. })), "{body}: {made:?}");
+        assert!(matches!(made, Err(Fault::InvalidAnswer { .. })), "{body}: {made:?}");
     }
     for body in ["<html>", "{}", r#"{"embeddings":null}"#, r#"{"embeddings":[[1]]}"#] {
         let made = parse_ollama_vectors(body.as_bytes(), &two());
-        assert!(matches!(made, Err(Fault::Nonsense { .. })), "{body}: {made:?}");
+        assert!(matches!(made, Err(Fault::InvalidAnswer { .. })), "{body}: {made:?}");
     }
 }
 

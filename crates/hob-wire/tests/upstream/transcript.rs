@@ -90,7 +90,7 @@ fn a_whole_transcript_is_read_in_either_form() {
 #[test]
 fn what_is_no_transcript_is_a_fault() {
     for body in ["", "<html>", "[]", "{}", r#"{"text":7}"#] {
-        assert!(matches!(parse_transcript(body), Err(Fault::Nonsense { .. })), "{body}");
+        assert!(matches!(parse_transcript(body), Err(Fault::InvalidAnswer { .. })), "{body}");
     }
     let failed = parse_transcript(r#"{"error":{"message":"no"}}"#);
     assert_eq!(failed, Err(Fault::Reported { message: "no".to_owned() }));

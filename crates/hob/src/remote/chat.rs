@@ -85,12 +85,12 @@ impl AnswerReader {
 
     /// Reads the next bytes, and all events that are then complete.
     async fn read(&mut self) -> Result<(), Fault> {
-        let nonsense = |detail: String| Fault::Nonsense { detail };
+        let invalid_answer = |detail: String| Fault::InvalidAnswer { detail };
         let chunk = self.chunks.next().await;
         let is_last = chunk.is_none();
         match chunk {
             Some(Ok(bytes)) => {
-                self.pieces.push(&bytes).map_err(|error| nonsense(error.to_string()))?;
+                self.pieces.push(&bytes).map_err(|error| invalid_answer(error.to_string()))?;
             }
             Some(Err(detail)) => return Err(Fault::Unreachable { detail }),
             None => {}
@@ -120,7 +120,9 @@ impl AnswerReader {
         self.said.extend(said);
         taken.map_err(|misread| match misread {
             Misread::Failed(fault) => fault,
-            Misread::Malformed => Fault::Nonsense { detail: "an event is no JSON".to_owned() },
+            Misread::Malformed => {
+                Fault::InvalidAnswer { detail: "an event is not JSON".to_owned() }
+            }
         })
     }
 }
@@ -187,7 +189,7 @@ mod tests {
         let hi = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n";
         let rows = [
             ("", "http://nas:1: the answer was cut off"),
-            ("data: 3\n\n", "http://nas:1: the answer makes no sense: an event is no JSON"),
+            ("data: 3\n\n", "http://nas:1: the answer is invalid: an event is not JSON"),
             (
                 "data: {\"error\":{\"message\":\"the worker died\"}}\n\n",
                 "http://nas:1: broke off with an error: the worker died",

@@ -104,7 +104,7 @@ fn breaks_are_distinguished_from_refusals() {
         (total, false),
         (Fault::Limited { message: message(), retry_after: None }, false),
         (Fault::Refused { message: message() }, false),
-        (Fault::Nonsense { detail: message() }, false),
+        (Fault::InvalidAnswer { detail: message() }, false),
     ] {
         assert_eq!(is_break(&ModelError::upstream("a", fault.clone())), is, "{fault}");
     }
