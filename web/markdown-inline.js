@@ -3,7 +3,7 @@
 
 import { make } from "./dom.js";
 
-// A paragraph this long is no prose; it is shown as it stands.
+// A paragraph this long is not prose; it is shown as it stands.
 const INLINE_MAX_CHARACTERS = 5_000;
 // Where something other than plain text may begin.
 const SPECIAL = /[\\`*_~[!<\n]|https?:\/\//g;

@@ -83,7 +83,7 @@ class Answer:
                 self.stamps.append(stamp)
 
     def whole_per_s(self):
-        """All tokens, from the request on. What is guessed or forced comes at once, so the first event is no beginning."""
+        """All tokens, from the request on. What is guessed or forced comes at once, so the first event is not a beginning."""
         return self.tokens / (self.stamps[-1] - self.sent)
 
     def decode_per_s(self):

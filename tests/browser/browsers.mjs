@@ -28,7 +28,7 @@ export const BROWSERS = {
     browser: "chrome",
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     // No sandbox: tests run in containers, often as root.
-    // A fake microphone that beeps, and a name that is no secure context.
+    // A fake microphone that beeps, and a name that is not a secure context.
     args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",
       `--host-resolver-rules=MAP ${OTHER_NAME} 127.0.0.1`],
   },

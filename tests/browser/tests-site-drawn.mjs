@@ -98,7 +98,7 @@ export async function siteDrawnTests(setting, folder) {
       assert.deepEqual(charts, [["Decode speed over time, tok/s", 3]]);
       assert.match(await page.$eval(".chart", (chart) => chart.textContent), /2026-11-01.*2026-11-09/);
     }, { runs }, "model.html#name=m");
-    await draw(async (page) => assert.equal(await page.$(".chart"), null, "one point is no curve"), { runs: [again("a", "2026-11-09")] }, "model.html#name=m");
+    await draw(async (page) => assert.equal(await page.$(".chart"), null, "one point is not a curve"), { runs: [again("a", "2026-11-09")] }, "model.html#name=m");
   });
 
   check("a run can be repeated, doubted, and compared with the run before", () => draw(async (page) => {

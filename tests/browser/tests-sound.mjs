@@ -109,7 +109,7 @@ async function playsAgain(setting) {
   const second = await metrics(page);
   assert.equal(second.playedSeconds, first.playedSeconds);
   assert.equal(setting.mock?.requests.length, asked);
-  assert.equal(await textOf(page, "#ttfa"), figure, "a replay is no time to first audio");
+  assert.equal(await textOf(page, "#ttfa"), figure, "a replay is not a time to first audio");
   await page.close();
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn check(tool: &ToolSpec, text: &str) -> Result<CheckedArguments, Str
 /// Why calls cannot be checked against this schema of another server's tool. `None`: they can.
 pub fn schema_problem(schema: &Value) -> Option<String> {
     if !schema.is_object() || schema.get("type").is_some_and(|kind| kind != "object") {
-        return Some("its arguments are no object".to_owned());
+        return Some("its arguments are not an object".to_owned());
     }
     let bytes = schema.to_string().len();
     if bytes > SCHEMA_BYTES_MAX {
@@ -64,7 +64,7 @@ pub fn schema_problem(schema: &Value) -> Option<String> {
 /// Reads JSON that a model has written, and says what had to be repaired.
 ///
 /// # Errors
-/// It is no JSON, or it was cut off; for the model.
+/// It is not JSON, or it was cut off; for the model.
 pub(crate) fn read(text: &str) -> Result<(Value, Vec<String>), String> {
     let text = text.trim();
     if text.is_empty() {
@@ -82,7 +82,7 @@ pub(crate) fn read(text: &str) -> Result<(Value, Vec<String>), String> {
     }
     let (repaired, repairs) = repair(text);
     let value = serde_json::from_str(&repaired)
-        .map_err(|_| format!("the arguments are no JSON: {error}"))?;
+        .map_err(|_| format!("the arguments are not JSON: {error}"))?;
     Ok((value, repairs))
 }
 

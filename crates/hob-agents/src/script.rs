@@ -84,7 +84,7 @@ struct Reply {
 #[serde(deny_unknown_fields)]
 struct ScriptCall {
     name: String,
-    /// An object; or a text, for arguments that are no JSON.
+    /// An object; or a text, for arguments that are not JSON.
     #[serde(default)]
     arguments: Value,
 }
@@ -99,7 +99,7 @@ pub struct ScriptModel {
 
 impl ScriptModel {
     /// # Errors
-    /// A line is no step; the error has its number.
+    /// A line is not a step; the error has its number.
     pub fn parse(name: &str, text: &str) -> Result<ScriptModel, String> {
         let is_step = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
         let mut lines = Vec::new();

@@ -284,7 +284,7 @@ impl Team {
     /// Reads a team file. `name` is the file's name without its extension.
     ///
     /// # Errors
-    /// The text is no TOML, has unknown or missing fields, or names agents that do not exist.
+    /// The text is not TOML, has unknown or missing fields, or names agents that do not exist.
     pub fn parse(text: &str, name: &str) -> Result<Team, TeamError> {
         let mut team: Team = toml::from_str(text).map_err(|error| {
             TeamError::at(text, error.span(), error.message().replace('\n', "; "))

@@ -84,7 +84,7 @@ pub struct CompareOptions {
     /// Raises the threshold of a figure.
     pub noise: NoiseFloor,
     pub figures: MetricSelection,
-    /// Refuses records of two machines, whose difference is no regression.
+    /// Refuses records of two machines, whose difference is not a regression.
     pub requires_same_machine: bool,
 }
 

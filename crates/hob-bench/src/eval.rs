@@ -117,7 +117,7 @@ impl EvalArm {
         words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ")
     }
 
-    /// A text that no other arm has. Arms at temperature 0 keep the one of versions in which it was no part of an arm, so
+    /// A text that no other arm has. Arms at temperature 0 keep the one of versions in which it was not part of an arm, so
     /// that the marks of their prompts stay the same.
     fn key(self) -> String {
         let EvalArm { thinking, budget, temperature } = self;

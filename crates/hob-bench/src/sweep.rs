@@ -260,6 +260,6 @@ mod tests {
             RunStatus::Timeout
         );
         let stopped = LengthResult::not_started(512, Timestamp::now(), LaunchError::Stopped.into());
-        assert!(stopped.is_err(), "a stop is no result");
+        assert!(stopped.is_err(), "a stop is not a result");
     }
 }

@@ -31,7 +31,7 @@ enum_table! {
 }
 
 impl ThinkingSwitch {
-    /// Sets the field in the body of a chat request. `/no_think` is no field: it stands at the end of the prompt.
+    /// Sets the field in the body of a chat request. `/no_think` is not a field: it stands at the end of the prompt.
     pub(crate) fn set(self, body: &mut Value) {
         match self {
             ThinkingSwitch::ReasoningEffort => body["reasoning_effort"] = json!("none"),

@@ -138,7 +138,7 @@ fn part(text: &str) -> Result<(String, f32), String> {
     match weight.trim().parse::<f32>() {
         Ok(weight) if (0.001..=1000.0).contains(&weight) => Ok((voice.to_owned(), weight)),
         _ => Err(format!(
-            "has a weight of '{voice}' that is no number from 0.001 to 1000; write it as {voice}(0.5)"
+            "has a weight of '{voice}' that is not a number from 0.001 to 1000; write it as {voice}(0.5)"
         )),
     }
 }

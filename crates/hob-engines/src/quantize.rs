@@ -147,7 +147,7 @@ pub fn quantize(
 /// Asks llama.cpp's quantiser what it would write, with an importance matrix where one is used. Reads the header only.
 ///
 /// # Errors
-/// The file is no model, or llama.cpp has no such type for it.
+/// The file is not a model, or llama.cpp has no such type for it.
 pub fn planned(source: &Path, kind: QuantType) -> Result<QuantizePlan, QuantizeError> {
     let importance = match kind.is_float() {
         true => Importance::default(),

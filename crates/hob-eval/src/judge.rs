@@ -60,7 +60,7 @@ pub struct JudgeTally {
     pub sign_test_p: f64,
     /// Items on which the two orders say the same, of those that were read in both.
     pub agreement: JudgedShare,
-    /// Verdicts for the answer that stood first, of those that prefer one. Half is no bias.
+    /// Verdicts for the answer that stood first, of those that prefer one. Half is not bias.
     pub first_position: JudgedShare,
 }
 

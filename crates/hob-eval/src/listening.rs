@@ -27,7 +27,7 @@ pub struct ListeningRecord {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListeningRecordError {
-    #[error("it is no record of the listening page: {0}")]
+    #[error("it is not a record of the listening page: {0}")]
     NotARecord(String),
     #[error("its schema is '{found}' (expected '{}')", LISTENING_SCHEMA)]
     Schema { found: String },
@@ -186,8 +186,8 @@ impl RecordedTrial {
             }
             (TestKind::Abx, Some(_), Some(_), None)
             | (TestKind::Preference, None, None, Some(_)) => Ok(()),
-            (TestKind::Abx, ..) => Err("is no answer of an ABX test".to_owned()),
-            (TestKind::Preference, ..) => Err("is no answer of a preference test".to_owned()),
+            (TestKind::Abx, ..) => Err("is not an answer of an ABX test".to_owned()),
+            (TestKind::Preference, ..) => Err("is not an answer of a preference test".to_owned()),
         }
     }
 }
@@ -325,8 +325,8 @@ mod tests {
     fn what_is_no_record_or_contradicts_itself_is_refused_with_the_reason() {
         let good = record("abx", "small", &abx(1, "source", true));
         let rows = [
-            ("", "it is no record of the listening page"),
-            ("[1]", "it is no record of the listening page"),
+            ("", "it is not a record of the listening page"),
+            ("[1]", "it is not a record of the listening page"),
             (r#"{"kind": "abx"}"#, "missing field `schema`"),
             (&good.replace("listening/1", "listening/2"), "its schema is 'listening/2'"),
             (&good.replace("\"abx\"", "\"mushra\""), "unknown variant `mushra`"),

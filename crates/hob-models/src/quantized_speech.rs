@@ -106,7 +106,7 @@ impl QuantizedSpeech {
     /// Writes the copy under a hidden name.
     ///
     /// # Errors
-    /// The source is no speech model, another process works on `name`, the work is cancelled, or a disk error. Nothing
+    /// The source is not a speech model, another process works on `name`, the work is cancelled, or a disk error. Nothing
     /// of the copy is left then.
     pub fn write(
         store: &Store,
@@ -209,7 +209,7 @@ pub fn speech_sizes(folder: &Path, form: SpeechForm) -> Result<SpeechSizes, Tran
 /// Predicted memory of a worker with a stored model. It reads no weights.
 ///
 /// # Errors
-/// A graph cannot be read, or is no graph.
+/// A graph cannot be read, or is not a graph.
 pub fn speech_memory_bytes(folder: &Path) -> Result<u64, TransformError> {
     let mut bytes = WORKER_BYTES;
     for graph in [FRONT, VOCODER] {

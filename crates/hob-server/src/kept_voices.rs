@@ -45,7 +45,8 @@ impl KeptVoices {
             Err(error) => return Err(error),
         };
         let damaged = |line: &str| {
-            let reason = format!("'{line}' is no voice; write it as warm=af_heart(2)+af_bella(1)");
+            let reason =
+                format!("'{line}' is not a voice; write it as warm=af_heart(2)+af_bella(1)");
             io::Error::new(io::ErrorKind::InvalidData, reason)
         };
         let lines = text.lines().filter(|line| !line.trim().is_empty());
@@ -143,6 +144,6 @@ mod tests {
         let path = folder.path().join("kept_voices.txt");
         fs::write(&path, "warm=af_heart\n\nnonsense\n").expect("written");
         let error = KeptVoices::open(&path).expect_err("damaged").to_string();
-        assert!(error.contains("'nonsense' is no voice"), "{error}");
+        assert!(error.contains("'nonsense' is not a voice"), "{error}");
     }
 }

@@ -57,7 +57,7 @@ impl KeyOptions {
 
 hob_core::debug_fields!(KeyOptions: name);
 
-/// Two keys that cannot be distinguished, or a key that is no secret.
+/// Two keys that cannot be distinguished, or a key that is not a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyClash {
     #[error("two keys are called '{name}'; their tokens and rows would be counted as one's")]
@@ -131,7 +131,7 @@ impl Keys {
 }
 
 impl Keys {
-    /// The holder with this name, which is no secret.
+    /// The holder with this name, which is not a secret.
     pub(crate) fn named(&self, name: &str) -> Option<&Arc<KeyHolder>> {
         self.0.iter().find(|holder| holder.name == name)
     }

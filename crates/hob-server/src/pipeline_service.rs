@@ -30,7 +30,7 @@ pub trait PipelineService: fmt::Debug + Send + Sync {
     /// `id`.
     ///
     /// # Errors
-    /// The file is no team file or has a mistake, or there is a team of this id.
+    /// The file is not a team file or has a mistake, or there is a team of this id.
     fn add(&self, name: &str, text: &[u8]) -> Result<String, RunRefusal>;
 
     /// Fetches a team file from a public address: its name and its text.

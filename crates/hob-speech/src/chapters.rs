@@ -7,7 +7,7 @@ use std::ops::Range;
 use crate::normalise::is_number_word;
 use crate::word_table::has;
 
-/// Longer lines are no headings.
+/// Longer lines are not headings.
 const HEADING_CHARS_MAX: usize = 80;
 /// The most characters of a title.
 const TITLE_CHARS_MAX: usize = 120;
@@ -191,7 +191,7 @@ fn begins_chapter(line: &str) -> bool {
         (the, rest) if the.eq_ignore_ascii_case("the") => split_word(rest.trim_start()),
         number => number,
     };
-    // "Part two of the plan failed." is no heading.
+    // "Part two of the plan failed." is not a heading.
     let goes_on = rest.strip_prefix(' ').is_some_and(|rest| rest.starts_with(char::is_lowercase));
     is_number(number) && !goes_on
 }

@@ -76,7 +76,7 @@ impl std::fmt::Debug for SoundDecoder {
 }
 
 impl SoundDecoder {
-    /// Finds the format and the sound track. Fails if the bytes are no sound, or if hob lacks the codec.
+    /// Finds the format and the sound track. Fails if the bytes are not sound, or if hob lacks the codec.
     pub fn open(bytes: Bytes) -> Result<Self, DecodeError> {
         if bytes.is_empty() {
             return Err(DecodeError::Empty);

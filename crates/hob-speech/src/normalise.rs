@@ -93,7 +93,7 @@ pub(crate) fn read_with(
     reading
 }
 
-/// What a full stop behind an abbreviation can mean, and the words for it. `None`: the word is no abbreviation.
+/// What a full stop behind an abbreviation can mean, and the words for it. `None`: the word is not an abbreviation.
 pub(crate) fn short_form(language: Language, word: &str) -> Option<Abbreviation> {
     languages::table_of(language)
         .map_or_else(|| abbreviation(word), |table| languages::short_form(table, word))

@@ -45,7 +45,7 @@ pub(crate) fn same_script(a: char, b: char) -> bool {
     script_of(a) == script_of(b)
 }
 
-/// A sign that is no letter but belongs to its word: Indian and Thai vowels.
+/// A sign that is not a letter but belongs to its word: Indian and Thai vowels.
 pub(crate) fn is_vowel_sign(c: char) -> bool {
     matches!(c as u32, 0x0900..=0x0e7f) && unicode_normalization::char::is_combining_mark(c)
 }

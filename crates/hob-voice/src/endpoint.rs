@@ -37,9 +37,9 @@ pub(crate) enum Step {
     Onset {
         is_sure: bool,
     },
-    /// Speech goes on, so it is no cough.
+    /// Speech goes on, so it is not a cough.
     Confirmed,
-    /// It was no speech.
+    /// It was not speech.
     Faded,
     /// A silence that may become a pause.
     Lull,

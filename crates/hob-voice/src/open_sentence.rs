@@ -142,7 +142,7 @@ impl Sentence<'_> {
     }
 }
 
-/// Digits that a word stands for. `None`: it is no number.
+/// Digits that a word stands for. `None`: it is not a number.
 fn digits_of(word: &str, known: &OpenWords) -> Option<usize> {
     let digits = word.chars().filter(char::is_ascii_digit).count();
     let is_number = digits > 0 && !word.chars().any(char::is_alphabetic);

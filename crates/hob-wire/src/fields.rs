@@ -39,7 +39,7 @@ enum Field<'a> {
 
 impl<'a> Fields<'a> {
     /// # Errors
-    /// The body is no JSON object, or has more fields or values than any request needs.
+    /// The body is not a JSON object, or has more fields or values than any request needs.
     pub(crate) fn parse(body: &'a [u8]) -> Result<Fields<'a>, WireError> {
         let fields = Fields::split(body)?;
         fields.check_values()?;

@@ -215,7 +215,7 @@ pub fn parse_decision(body: &[u8]) -> Result<RunVerdict, WireError> {
 /// How many runs a list has.
 ///
 /// # Errors
-/// The limit is no number from 1 to 500.
+/// The limit is not a number from 1 to 500.
 pub fn parse_run_list(pairs: &[(String, String)]) -> Result<usize, WireError> {
     let number =
         |text: &String| text.parse::<u64>().map_or_else(|_| text.as_str().into(), Value::from);

@@ -13,9 +13,9 @@ fn messages(wish: OllamaAction) -> Vec<Message> {
     match wish {
         OllamaAction::Answer(request) => match request.prompt {
             Prompt::Chat(Conversation { messages, .. }) => messages,
-            other => unreachable!("{other:?} is no conversation"),
+            other => unreachable!("{other:?} is not a conversation"),
         },
-        other => unreachable!("{other:?} is no request"),
+        other => unreachable!("{other:?} is not a request"),
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 /// The text of a regular file of at most `bytes_max` bytes.
 ///
 /// # Errors
-/// The file cannot be read, is no regular file, is too large, or is not UTF-8.
+/// The file cannot be read, is not a regular file, is too large, or is not UTF-8.
 pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let refused = |reason: String| {
         io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {reason}", path.display()))

@@ -1,5 +1,5 @@
 //! Prints data to stdout, and everything else to stderr.
-//! Colours are dropped by anstream when the stream is no terminal or `NO_COLOR` is set.
+//! Colours are dropped by anstream when the stream is not a terminal or `NO_COLOR` is set.
 
 use std::borrow::Cow;
 use std::fmt::Display;

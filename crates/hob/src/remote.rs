@@ -247,7 +247,7 @@ impl Remote {
     }
 }
 
-/// Whether the same request would be refused again. A wrong key of an upstream is no fault of the request, so its status is
+/// Whether the same request would be refused again. A wrong key of an upstream is not a fault of the request, so its status is
 /// that of a server error.
 fn is_permanent(status: StatusCode, code: Option<&str>) -> bool {
     let is_wrong_setup = matches!(code, Some("key_refused" | "no_credit" | "not_built"));

@@ -192,7 +192,7 @@ mod tests {
                 at = start + word.len();
                 let start_s = now_s;
                 now_s += 0.4 + if pauses.contains(&word) { 0.3 } else { 0.0 };
-                // As in the engine, marks are no part of the word.
+                // As in the engine, marks are not part of the word.
                 let end = start + word.trim_end_matches(['.', ',', '!', '"']).len();
                 WordTiming { span: start..end, start_s, end_s: start_s + 0.4, phonemes: Vec::new() }
             })

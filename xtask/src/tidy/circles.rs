@@ -118,7 +118,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }
 
-/// Groups of modules that reach each other; a module alone is no circle.
+/// Groups of modules that reach each other; a module alone is not a circle.
 fn circles(imports: &Imports) -> Vec<BTreeSet<String>> {
     let reach: BTreeMap<&String, BTreeSet<String>> =
         imports.keys().map(|module| (module, reachable(module, imports))).collect();

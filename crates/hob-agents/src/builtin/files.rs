@@ -120,7 +120,7 @@ impl ReadFile {
         }
         let mut text = Vec::new();
         file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(failed)?;
-        let text = String::from_utf8(text).map_err(|_| format!("{} is no text", asked.path))?;
+        let text = String::from_utf8(text).map_err(|_| format!("{} is not text", asked.path))?;
         let first = asked.offset.unwrap_or(1) - 1;
         let count = asked.limit.unwrap_or(LINES_MAX).min(LINES_MAX);
         let lines: Vec<&str> = text.lines().collect();
@@ -257,7 +257,7 @@ fn check_size(content: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Opens a folder that is no link, and makes it where it is missing.
+/// Opens a folder that is not a link, and makes it where it is missing.
 fn inner_folder(folder: &Dir, name: &OsStr) -> io::Result<Dir> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open = || openat(folder, name, flags, Mode::empty());
@@ -286,7 +286,7 @@ fn replace(folder: &Dir, name: &OsStr, content: &str) -> io::Result<()> {
     replaced
 }
 
-/// Appends to a file that is no link and has no other name.
+/// Appends to a file that is not a link and has no other name.
 fn append(folder: &Dir, name: &OsStr, content: &str) -> io::Result<()> {
     let how = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;
     let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -306,7 +306,7 @@ fn check_regular(is_file: bool) -> io::Result<()> {
     if is_file {
         return Ok(());
     }
-    Err(io::Error::other("it is no regular file, and no other files are read or written"))
+    Err(io::Error::other("it is not a regular file, and no other files are read or written"))
 }
 
 /// The path, if it is relative, stays below its start and is not protected.

@@ -97,7 +97,7 @@ async fn status(program: PathBuf, unit: &str) -> Result<ToolOutput, String> {
 async fn run(mut command: Command, words: &[&str], limit: Duration) -> Result<String, String> {
     let unit = words.last().copied().unwrap_or_default();
     if !is_unit(unit) {
-        return Err(format!("'{unit}' is no name of a unit (expected such as `nginx.service`)"));
+        return Err(format!("'{unit}' is not a name of a unit (expected such as `nginx.service`)"));
     }
     command.args(words).stdin(Stdio::null()).kill_on_drop(true);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();

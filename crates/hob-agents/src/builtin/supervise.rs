@@ -71,7 +71,7 @@ fn scope_signals() -> Result<(), RulesetError> {
     Ok(())
 }
 
-/// Waits until hob closes its side of the socket, and then ends the command. Returns at once if it is no socket.
+/// Waits until hob closes its side of the socket, and then ends the command. Returns at once if it is not a socket.
 fn end_all_when_closed(mut socket: UnixStream) {
     if socket.read(&mut [0]).is_err_and(|error| error.raw_os_error() == Some(libc::ENOTSOCK)) {
         return;

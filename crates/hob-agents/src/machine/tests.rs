@@ -273,7 +273,7 @@ fn a_delegate_sees_its_brief_alone_and_gives_a_report() {
     run.answers("", &[("delegate_to_tester", json!({ "goal": "x" }))]);
     assert!(
         run.last_read().contains("Error"),
-        "an incomplete brief is no brief: {}",
+        "an incomplete brief is not a brief: {}",
         run.last_read()
     );
     let mut blank = brief();

@@ -124,7 +124,7 @@ fn servers_and_containers(team: &Team) -> Option<(&str, String)> {
     }
     let container = team.containers.iter().find(|name| !is_container(name))?;
     let reason = format!(
-        "'{container}' is no name of a container (expected 1 to {CONTAINER_NAME_MAX} characters of a-zA-Z0-9_.-, with a \
+        "'{container}' is not a name of a container (expected 1 to {CONTAINER_NAME_MAX} characters of a-zA-Z0-9_.-, with a \
          letter or a digit first)"
     );
     Some((container, reason))
@@ -140,7 +140,7 @@ fn hosts(team: &Team) -> Option<(&str, String)> {
         (1..=PROBE_HOST_MAX).contains(&host.len()) && host.chars().all(rest)
     };
     let wrong = team.probe_allow.iter().find(|host| !is_host(host))?;
-    let reason = format!("'{wrong}' is no host, such as `db.lan` or `db.lan:8080`");
+    let reason = format!("'{wrong}' is not a host, such as `db.lan` or `db.lan:8080`");
     Some((wrong, reason))
 }
 

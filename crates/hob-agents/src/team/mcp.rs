@@ -82,5 +82,5 @@ pub(super) fn wrong_tool<'a>(agent: &'a Agent, servers: &[&str]) -> Option<(&'a 
 }
 
 fn star(named: &str) -> String {
-    format!("'{named}' is no tool; `SERVER__TOOL` is one, and `SERVER__*` means all of a server")
+    format!("'{named}' is not a tool; `SERVER__TOOL` is one, and `SERVER__*` means all of a server")
 }

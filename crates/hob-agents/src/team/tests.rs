@@ -149,8 +149,8 @@ fn each_mistake_about_servers_is_named() {
         ("wiki__*", "*", "SERVER__*"),
         ("env = [", "token_env = \"X\"\nenv = [", "needs `url`"),
         ("\"web\", ", "\"--privileged\", ", "no name of a container"),
-        ("db.lan:8080", "http://db.lan", "is no host"),
-        ("db.lan:8080", "", "is no host"),
+        ("db.lan:8080", "http://db.lan", "is not a host"),
+        ("db.lan:8080", "", "is not a host"),
     ] {
         let error = Team::parse(&MCP.replace(from, to), "t").expect_err(to);
         assert!(error.reason.contains(part), "{to}: {error}");

@@ -122,7 +122,7 @@ pub(crate) fn run(load: &Load) -> Result<Block> {
         drive.run(&stop)
     })?;
     let after = usage(load.pid)?;
-    // An answer that was not complete at the end of the block is no error.
+    // An answer that was not complete at the end of the block is not an error.
     let ended = driven.exchanges.iter().filter(|exchange| exchange.end != End::Stopped);
     let checked: Vec<Result<Answered>> = ended.map(|exchange| check(exchange, load.mode)).collect();
     let errors = checked.iter().filter(|answer| answer.is_err()).count();

@@ -87,7 +87,7 @@ script! {
     status: u16 = 200, |value| parsed(value).filter(|status| (200..600).contains(status));
     /// Never answers.
     hang: bool = false, parsed;
-    /// Sends bytes that are no answer.
+    /// Sends bytes that are not an answer.
     garbage: bool = false, parsed;
     /// Answers a chat request as this fault does, see [`MockFault`].
     fault: Option<MockFault> = None, |value| MockFault::by_name(value).map(Some);

@@ -29,7 +29,7 @@ const ANSWER_BYTES: usize = 16 << 10;
 /// With this much sound in a run, so many warm-up runs are enough.
 const WARMUPS: [(f64, usize); 2] = [(120.0, 1), (20.0, 2)];
 
-/// A started server may list its models before it has loaded them. Its refusals are no figures.
+/// A started server may list its models before it has loaded them. Its refusals are not figures.
 const LOAD_MAX: Duration = Duration::from_secs(300);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 

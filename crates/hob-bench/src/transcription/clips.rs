@@ -97,7 +97,7 @@ impl ClipSet {
     /// Reads a YAML file and all clips in it.
     ///
     /// # Errors
-    /// A file cannot be read, is too long, or is no WAV of 16-bit samples.
+    /// A file cannot be read, is too long, or is not a WAV of 16-bit samples.
     pub fn read(file: &Path) -> Result<ClipSet, ClipError> {
         let file_name = file.display().to_string();
         let bytes = read_up_to(file, FILE_BYTES_MAX)?;
@@ -149,7 +149,7 @@ impl ClipSet {
 }
 
 impl Clip {
-    /// None if the bytes are no WAV of 16-bit samples.
+    /// None if the bytes are not a WAV of 16-bit samples.
     pub fn new(name: &str, wav: Bytes, text: &str, language: &str) -> Option<Clip> {
         let audio_s = Wav::read(&wav)?.seconds();
         Some(Clip {

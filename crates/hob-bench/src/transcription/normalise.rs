@@ -1,4 +1,4 @@
-//! Writes a transcript and its reference alike before they are compared, so that spelling and punctuation are no errors.
+//! Writes a transcript and its reference alike before they are compared, so that spelling and punctuation are not errors.
 //! English follows the rules of Whisper's normaliser without its table of British spellings; other languages its basic rules.
 
 mod numbers;

@@ -17,7 +17,7 @@ pub(crate) struct Wav {
 }
 
 impl Wav {
-    /// None if the bytes are no WAV of 16-bit samples, or have no sample.
+    /// None if the bytes are not a WAV of 16-bit samples, or have no sample.
     pub(crate) fn read(bytes: &[u8]) -> Option<Wav> {
         if bytes.get(..4)? != b"RIFF" || bytes.get(8..12)? != b"WAVE" {
             return None;

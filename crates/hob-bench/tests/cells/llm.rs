@@ -107,7 +107,7 @@ fn a_server_that_fails_before_the_first_run_leaves_a_record_of_that() {
     let none = kept(&mock("status=500"), 1, |bench| {
         Ok(bench.keep_failure(RecordKind::Llm, &BenchError::NoWeights)?.into_iter().collect())
     });
-    assert_eq!(none.expect("no record").records, [], "what is no fault of the server");
+    assert_eq!(none.expect("no record").records, [], "what is not a fault of the server");
 }
 
 #[test]

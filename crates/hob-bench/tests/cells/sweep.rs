@@ -63,7 +63,7 @@ fn what_is_new_and_what_is_known_are_two_records() {
     assert!(figure(cold, Metric::TtftMs).is_some_and(|ms| ms > 400.0));
     assert!(figure(cold, Metric::PrefillTokS).is_some_and(|rate| rate < 6_000.0));
     assert!(figure(cached, Metric::TtftMs) < figure(cold, Metric::TtftMs));
-    // One token was read: that is no speed of reading, however soon the answer came.
+    // One token was read: that is not a speed of reading, however soon the answer came.
     assert_eq!(figure(cached, Metric::PrefillTokS), None);
     assert!(figure(cached, Metric::PromptTtftTokS) > figure(cold, Metric::PromptTtftTokS));
     assert!(

@@ -79,6 +79,6 @@ fn free_memory_is_for_all_until_one_model_has_waited_too_long() {
     turns.wait("small", now);
     assert!(turns.may_take("large") && !turns.may_take("small"));
     assert!(turns.may_use_free("small", now + Duration::from_secs(29)));
-    assert!(!turns.may_use_free("small", now + WAIT_MAX), "waiting again is no new beginning");
+    assert!(!turns.may_use_free("small", now + WAIT_MAX), "waiting again is not a new beginning");
     assert!(turns.may_use_free("large", now + WAIT_MAX));
 }

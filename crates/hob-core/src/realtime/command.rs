@@ -1,4 +1,4 @@
-//! What a client asks of its session. Sound is no command: it arrives as samples.
+//! What a client asks of its session. Sound is not a command: it arrives as samples.
 //! A command that fails changes nothing.
 
 use super::{OutputModality, RealtimeItem, RealtimeSettings, SoundEncoding};
@@ -50,7 +50,7 @@ pub enum ItemPlace {
 /// A response that the client asks for. `None`: as the session's settings say.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResponseOptions {
-    /// The response is no part of the conversation, and may run at the same time as another one.
+    /// The response is not part of the conversation, and may run at the same time as another one.
     pub is_out_of_band: bool,
     /// Replaces the conversation.
     pub input: Option<Vec<ResponseInput>>,

@@ -47,7 +47,7 @@ impl Default for StepLimits {
 /// Weight of a new measurement in the running average of a cost.
 const WEIGHT: f64 = 0.2;
 
-/// An answer with at most this many tokens to compute is no prompt. Grammars force a few tokens at a time.
+/// An answer with at most this many tokens to compute is not a prompt. Grammars force a few tokens at a time.
 const ANSWER_TOKENS_MAX: usize = 8;
 
 /// From this many tokens on, the fixed cost of a pass is negligible.

@@ -136,7 +136,7 @@ impl<V: VoiceDetector> Recording<V> {
     /// No more sound will come.
     ///
     /// # Errors
-    /// The file is no sound that can be decoded.
+    /// The file is not sound that can be decoded.
     pub(super) fn end(&mut self) -> Result<(), String> {
         self.has_ended = true;
         if let Source::Arriving(file) = &mut self.source {

@@ -24,7 +24,7 @@ const BANDS: usize = FFT / 2 + 1;
 const STEPS: usize = (CONTEXT + FRAME_SAMPLES + PAD - FFT) / STRIDE + 1;
 /// Values of the LSTM's state.
 const STATE: usize = 128;
-/// A larger file is no VAD.
+/// A larger file is not a VAD.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// The network, and its state after the frames so far. Clones share the weights and copy the state.

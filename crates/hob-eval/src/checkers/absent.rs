@@ -119,7 +119,7 @@ fn rejects(text: &str, presumed: &str) -> bool {
     REJECTIONS.iter().any(claimed) || places(text, &presumed).any(not_after)
 }
 
-/// A number that is not among these. A mark of a list, such as "1." at the start of a line, is no number.
+/// A number that is not among these. A mark of a list, such as "1." at the start of a line, is not a number.
 fn other_number<'a>(text: &'a str, known: &[String]) -> Option<&'a str> {
     let numbers = text.lines().flat_map(|line| {
         let mark = line.trim_start().split_once(['.', ')']).map_or("", |(mark, _)| mark);

@@ -44,7 +44,7 @@ impl GridSolution {
     pub(crate) fn grade(&self, content: &str) -> Grade {
         if !self.is_gradable() {
             return Grade::malformed(format!(
-                "the solution is no grid: expected up to {SIDE_MAX} houses with a value for each of up to \
+                "the solution is not a grid: expected up to {SIDE_MAX} houses with a value for each of up to \
                  {SIDE_MAX} attributes"
             ));
         }

@@ -237,7 +237,7 @@ fn a_seed_gives_this_puzzle_on_every_machine() {
     assert!(prompt.contains(clues), "{prompt}");
 }
 
-/// With any words, a right answer counts as right in each form, and the prompt alone is no answer.
+/// With any words, a right answer counts as right in each form, and the prompt alone is not an answer.
 #[test]
 fn the_solution_of_each_puzzle_is_read_in_its_words() {
     for number in 0..200 {

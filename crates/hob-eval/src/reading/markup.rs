@@ -116,7 +116,7 @@ impl Page {
         let after = chars.peek().copied().unwrap_or(' ');
         let inside = before.is_alphanumeric() && after.is_alphanumeric();
         let product = sign == '*' && before == ' ' && after == ' ';
-        // A line of stars separates two answers. It is no emphasis.
+        // A line of stars separates two answers. It is not emphasis.
         if inside || product {
             self.plain.text.push(sign);
         }

@@ -5,7 +5,7 @@ use super::statements::{AnswerText, first_sentence};
 
 /// Characters behind a number in which its unit is looked for.
 const UNIT_CHARS_MAX: usize = 32;
-/// Characters of the digits of one number. More is no number that a person reads.
+/// Characters of the digits of one number. More is not a number that a person reads.
 const DIGITS_MAX: usize = 400;
 
 /// A number as it stands in a text.
@@ -220,7 +220,7 @@ impl Scan<'_> {
         digits > 0 && !list && !listed
     }
 
-    /// `3/4`, `1 3/4` or `2½` behind an integer that has been read. A date such as `3/4/2024` is no number.
+    /// `3/4`, `1 3/4` or `2½` behind an integer that has been read. A date such as `3/4/2024` is not a number.
     fn fraction(&mut self, whole: f64) -> Option<f64> {
         if let Some(part) = self.peek(0).and_then(vulgar) {
             self.at += 1;

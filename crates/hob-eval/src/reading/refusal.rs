@@ -1,5 +1,5 @@
 //! Recognises an answer that only declines: short, opens with a refusal, and states nothing else.
-//! An apology before an answer is no refusal.
+//! An apology before an answer is not a refusal.
 
 use std::sync::LazyLock;
 

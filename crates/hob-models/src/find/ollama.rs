@@ -140,7 +140,7 @@ impl Layer {
 
     pub(super) fn sha256(&self) -> Result<Sha256, String> {
         let digits = self.digest.strip_prefix("sha256:").unwrap_or_default();
-        digits.parse().map_err(|_| "a digest in it is no SHA-256".to_owned())
+        digits.parse().map_err(|_| "a digest in it is not a SHA-256".to_owned())
     }
 }
 

@@ -115,7 +115,7 @@ fn read_tensor(mut fields: Fields<'_>) -> io::Result<TensorOutline> {
 fn damaged() -> io::Error {
     io::Error::new(
         ErrorKind::InvalidData,
-        "the file is no ONNX model, or is damaged; pull or quantize it again",
+        "the file is not an ONNX model, or is damaged; pull or quantize it again",
     )
 }
 

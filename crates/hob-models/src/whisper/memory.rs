@@ -56,7 +56,7 @@ impl WhisperDims {
     }
 }
 
-/// Bytes of a matrix in Q8_0; `None` if its rows have no whole blocks, or if it is no matrix.
+/// Bytes of a matrix in Q8_0; `None` if its rows have no whole blocks, or if it is not a matrix.
 pub(super) fn matrix_q8_bytes(shape: &[u64], row: Option<&u64>) -> Option<u64> {
     let is_quantised = shape.len() == 2 && row?.is_multiple_of(Q8_0_NUMBERS);
     is_quantised.then(|| shape.iter().product::<u64>() / Q8_0_NUMBERS * Q8_0_BYTES)

@@ -156,7 +156,7 @@ impl Store {
 /// The rows of a period, latest first. No rows if there is no ledger yet.
 ///
 /// # Errors
-/// [`LedgerError`]: the file is no ledger, or has a later version.
+/// [`LedgerError`]: the file is not a ledger, or has a later version.
 pub fn read(path: &Path, period: Period) -> Result<Vec<RequestRecord>, LedgerError> {
     match open_to_read(path)? {
         // The file was created a moment ago and is empty.

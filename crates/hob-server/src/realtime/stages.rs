@@ -153,7 +153,7 @@ impl Stages {
         self.run(stream, feed, events(opening, Some(chars), wrap));
     }
 
-    /// Computes a prompt on an idle model of this hob. It is no request of the user, so nothing counts it.
+    /// Computes a prompt on an idle model of this hob. It is not a request of the user, so nothing counts it.
     pub(super) fn warm(
         &mut self,
         context: &RequestContext,

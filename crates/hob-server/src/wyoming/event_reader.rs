@@ -46,7 +46,7 @@ impl<R: AsyncRead + Unpin> EventReader<R> {
     /// event.
     ///
     /// # Errors
-    /// The bytes are no event, the event does not arrive in time, or there is no memory for it.
+    /// The bytes are not an event, the event does not arrive in time, or there is no memory for it.
     pub(super) async fn next(
         &mut self,
         silence_max: Option<Duration>,

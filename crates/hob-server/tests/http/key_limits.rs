@@ -60,7 +60,7 @@ async fn requests_of_a_minute_are_counted_and_lists_are_not() {
             assert_eq!(server.ask(get_as(PHONE, path)).await.status(), 200, "{path}");
         }
         let unreadable = server.ask(post_as(PHONE, CHAT, "{}")).await;
-        assert_eq!(unreadable.status(), 400, "what asks no model is no request");
+        assert_eq!(unreadable.status(), 400, "what asks no model is not a request");
     }
     for _ in 0..2 {
         assert_eq!(server.ask(post_as(PHONE, CHAT, HI)).await.status(), 200);

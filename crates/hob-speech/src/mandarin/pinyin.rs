@@ -34,7 +34,7 @@ impl Syllable {
         Syllable { letters: "en".to_owned(), tone: NEUTRAL }
     }
 
-    /// Reads `zhong1`. `None` if it is no syllable of Mandarin.
+    /// Reads `zhong1`. `None` if it is not a syllable of Mandarin.
     pub(crate) fn parse(written: &str) -> Option<Syllable> {
         let tone = written.chars().next_back()?.to_digit(10)?;
         let tone = u8::try_from(tone).ok().filter(|tone| (1..=NEUTRAL).contains(tone))?;

@@ -15,7 +15,7 @@ const WORDS: &str = "
     SONAR sonar, SWAT swat, TOML tommel, UEFA you-ay-fa, UNESCO unesco, UNICEF unicef, UNIX unix,
     VRAM vee-ram, WAN wan, WASM wozzum, YAML yamel, ZIP zip";
 
-/// Words in capitals that are no acronyms, even in a sentence that is not in capitals.
+/// Words in capitals that are not acronyms, even in a sentence that is not in capitals.
 const EMPHASISED: &str = "
     A I AM AN AND ARE AS AT BE BUT BY CAN DO FOR GO HE IF IN IS ME MY NO NOT NOW OF OH ON ONE OR
     OUR OUT SHE SO THE TO TWO UP WE YES YOU ALL ANY BAD BIG DID END GET HAS HER HIM HIS HOW LET

@@ -124,7 +124,7 @@ fn inches(view: View<'_>, out: &mut Reading) -> Option<usize> {
     Some(2)
 }
 
-/// "120/80 mmHg" is no fraction.
+/// "120/80 mmHg" is not a fraction.
 fn pressure(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
     let unit = view.ahead(1).filter(|unit| unit.text == "mmHg")?;

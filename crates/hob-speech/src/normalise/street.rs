@@ -1,4 +1,4 @@
-//! Parts of postal addresses: "N. Michigan Ave.", "TX 78701", and house numbers with a letter, which are no amounts.
+//! Parts of postal addresses: "N. Michigan Ave.", "TX 78701", and house numbers with a letter, which are not amounts.
 //! Words around a letter decide what it stands for.
 
 use super::View;

@@ -11,7 +11,7 @@ use crate::reading::Reading;
 /// The most groups of one number.
 const GROUPS_MAX: usize = 7;
 
-/// Words before a number to call, which is no count.
+/// Words before a number to call, which is not a count.
 const CALLED: &[&str] = &["call", "dial", "fax", "phone", "ring", "tel", "telephone", "text"];
 
 /// Words before a code.

@@ -50,7 +50,7 @@ pub struct Fetched {
 
 #[derive(Debug, thiserror::Error)]
 pub enum GuardError {
-    #[error("'{0}' is no http or https address without a user name")]
+    #[error("'{0}' is not an http or https address without a user name")]
     BadUrl(String),
     #[error("'{host}' is not reached: {reason}")]
     Refused { host: String, reason: &'static str },

@@ -256,7 +256,7 @@ async fn a_local_model_that_ends_without_content_has_answered() {
         let heard = stage.ask(request).await;
         assert_eq!((heard.error, heard.finish), (None, Some(FinishReason::Stop)));
         assert_eq!((heard.text.as_str(), heard.target.as_deref()), ("", Some("a")));
-        assert!(heard.way.is_empty(), "it is no failure: {:?}", heard.way);
+        assert!(heard.way.is_empty(), "it is not a failure: {:?}", heard.way);
     }
     assert_eq!(stage.asked(), [5, 0], "it does not rest");
 }

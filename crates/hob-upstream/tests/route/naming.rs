@@ -129,7 +129,7 @@ fn an_alias_of_an_alias_has_its_targets() {
     let names: Vec<&str> = route.targets.iter().map(|target| target.name.as_str()).collect();
     assert_eq!(names, ["gpu/team/qwen3", "smol"]);
     assert_eq!(route.targets[0].status, TargetStatus::Active);
-    assert_eq!(UpstreamResolver::route(&gateway, "smol"), None, "a model is no alias");
+    assert_eq!(UpstreamResolver::route(&gateway, "smol"), None, "a model is not an alias");
 }
 
 #[test]

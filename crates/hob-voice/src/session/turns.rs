@@ -279,7 +279,7 @@ impl VoiceSession {
         }
     }
 
-    /// What was heard was no speech.
+    /// What was heard was not speech.
     fn forget_speech(&mut self) {
         if let Some(turn) = self.turn.take() {
             self.cancel_transcript(&turn.transcript);

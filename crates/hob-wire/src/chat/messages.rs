@@ -1,5 +1,5 @@
 //! Messages as OpenAI's clients write them: six roles, contents in three forms, calls and answers.
-//! Thinking of earlier turns is dropped: it is no part of the next one.
+//! Thinking of earlier turns is dropped: it is not part of the next one.
 
 use hob_core::JsonText;
 use hob_core::chat::{Image, Message, Role, ToolCall};

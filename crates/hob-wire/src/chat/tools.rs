@@ -149,7 +149,7 @@ pub(crate) fn flat_tools(
     Ok((offer.tools, offer.choice))
 }
 
-/// An empty list is no list.
+/// An empty list is not a list.
 fn list<T>(
     field: &str,
     sent: Option<Vec<T>>,

@@ -253,7 +253,7 @@ fn wire_call(call: &Call) -> OllamaAnswerCall<'_> {
     OllamaAnswerCall { id, function }
 }
 
-/// Arguments that are no JSON are handed on as the text that they are, for the client to see.
+/// Arguments that are not JSON are handed on as the text that they are, for the client to see.
 fn wire_arguments(text: &str) -> Value {
     let text = if text.trim().is_empty() { "{}" } else { text };
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))

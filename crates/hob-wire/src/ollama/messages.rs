@@ -58,7 +58,7 @@ pub(super) fn messages(
     Ok((!messages.is_empty()).then_some(messages))
 }
 
-/// Thinking of earlier turns is no part of the next one, and the other fields say nothing to a model.
+/// Thinking of earlier turns is not part of the next one, and the other fields say nothing to a model.
 fn message(sent: OllamaMessage, calls: &mut Calls) -> Result<Message, WireError> {
     let role = match sent.role {
         OllamaRole::System => Role::System,

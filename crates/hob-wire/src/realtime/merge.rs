@@ -114,7 +114,7 @@ fn to_value(settings: &RealtimeSettings) -> Value {
     serde_json::to_value(session_of(settings)).unwrap_or_default()
 }
 
-/// A tool list and every other value that is no object replaces the one before.
+/// A tool list and every other value that is not an object replaces the one before.
 fn merge(all: &mut Value, change: Value) {
     match (all, change) {
         (Value::Object(all), Value::Object(change)) => {

@@ -28,7 +28,7 @@ const METADATA_MAX: usize = 16;
 /// A response that the client asks for.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub(crate) struct SentResponse {
-    /// `none`: the response is no part of the conversation and may run at the same time as another one. Default: `auto`.
+    /// `none`: the response is not part of the conversation and may run at the same time as another one. Default: `auto`.
     conversation: Option<Name>,
     /// Replaces the conversation: items, or `{"type": "item_reference", "id": …}`.
     #[schemars(with = "Option<Vec<Map<String, Value>>>")]
@@ -129,7 +129,7 @@ pub(crate) struct ShownResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     audio: Option<ShownResponseAudio>,
     max_output_tokens: TokenLimit,
-    /// Null for a response that is no part of the conversation.
+    /// Null for a response that is not part of the conversation.
     conversation_id: Option<&'static str>,
     /// The names and values of the client's.
     metadata: Option<Map<String, Value>>,

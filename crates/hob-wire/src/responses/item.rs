@@ -396,7 +396,7 @@ impl ResponsePart {
     }
 }
 
-/// The conversation as a model takes it. Calls join the message before them, and thinking is left out: it is no part of
+/// The conversation as a model takes it. Calls join the message before them, and thinking is left out: it is not part of
 /// the next turn.
 ///
 /// # Errors

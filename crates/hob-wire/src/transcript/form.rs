@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Number, Value};
 
-/// One field that is no file: its name and its text.
+/// One field that is not a file: its name and its text.
 pub type FormField = (String, String);
 
 const NUMBERS: [&str; 1] = ["temperature"];

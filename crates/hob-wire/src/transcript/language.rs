@@ -9,7 +9,7 @@ const CODES: &str = "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo
      rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw \
      ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu haw yue";
 
-/// The language of a code such as `en`, `EN` or `en-GB`; none of what is no language.
+/// The language of a code such as `en`, `EN` or `en-GB`; none of what is not a language.
 pub fn spoken_language(code: &str) -> Option<&'static str> {
     let code = code.trim().to_ascii_lowercase();
     let language = code.split(['-', '_']).next()?;

@@ -107,7 +107,7 @@ enum Instead {
     Written,
 }
 
-/// What is no list and no object, or was made a text.
+/// Anything that is neither a list nor an object, or was made a text.
 enum Scalar<'a> {
     Text(Cow<'a, str>),
     Number(f64),

@@ -29,7 +29,7 @@ pub struct ServedModel {
     pub sees: Option<bool>,
 }
 
-/// Why an answer is no list of models.
+/// Why an answer is not a list of models.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListError {
     #[error("is not JSON: {detail}")]

@@ -69,7 +69,7 @@ impl Pieces {
         Ok(())
     }
 
-    /// The next piece that is complete. Bytes that are no UTF-8 become U+FFFD.
+    /// The next piece that is complete. Bytes that are not UTF-8 become U+FFFD.
     pub fn next_piece(&mut self) -> Option<String> {
         loop {
             if self.after_return && self.read < self.bytes.len() {

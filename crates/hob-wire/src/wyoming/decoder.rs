@@ -18,7 +18,7 @@ const DATA_BYTES_MAX: u64 = 1 << 20;
 /// Maximum bytes of the samples after the JSON.
 const PAYLOAD_BYTES_MAX: u64 = 1 << 20;
 
-/// Why the bytes are no event. The connection cannot go on: where the next event begins is unknown.
+/// Why the bytes are not an event. The connection cannot go on: where the next event begins is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WyomingError {
     #[error("the line that begins an event is longer than {bytes_max} bytes")]

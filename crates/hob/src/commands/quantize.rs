@@ -367,7 +367,7 @@ async fn write(
     run_quantize_worker(words, |step| show(&bar, &step)).await?;
     bar.finish_and_clear();
     Gguf::open(&draft)
-        .map_err(|error| Failure::engine(format!("what was written is no model: {error}")))?;
+        .map_err(|error| Failure::engine(format!("what was written is not a model: {error}")))?;
     let text = match args.no_report {
         true => DistanceTextArgs { text: None, pieces: Some(CHECK_PIECES) },
         false => args.text.clone(),

@@ -280,7 +280,7 @@ fn check(team: Option<&str>, app: &App<'_>) -> CliResult<Exit> {
     Failure::together(failures).map_or(Ok(Exit::Done), Err)
 }
 
-/// A team works also without its models, so an unknown one is no mistake.
+/// A team works also without its models, so an unknown one is not a mistake.
 fn warn_of_unknown_models(teams: &[&Team], app: &App<'_>) {
     let locals = wire_up::stand_ins(app);
     let gateway = match wire_up::gateway(&app.written, &app.environment, &locals, None) {

@@ -31,7 +31,7 @@ pub(super) fn parse(text: &str, path: &Path) -> ParsedFile {
             Ok(config) => break config,
             Err(error) => error,
         };
-        // Removing a line from the middle of a value may leave invalid TOML. That is no mistake of
+        // Removing a line from the middle of a value may leave invalid TOML. That is not a mistake of
         // the file.
         let is_parsed = DeTable::parse(&rest).is_ok();
         let span = error.span();

@@ -52,7 +52,9 @@ impl Row {
 /// # Errors
 /// The first invalid line; a test checks that all lines are valid.
 pub(crate) fn rows() -> Result<Vec<Row>, String> {
-    lines(ROWS).map(|line| row(line).ok_or_else(|| format!("'{line}' is no measurement"))).collect()
+    lines(ROWS)
+        .map(|line| row(line).ok_or_else(|| format!("'{line}' is not a measurement")))
+        .collect()
 }
 
 /// Rows of devices with a suitable name.

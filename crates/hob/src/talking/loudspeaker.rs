@@ -28,7 +28,7 @@ pub(super) struct Loudspeaker {
     item: Option<(String, u64)>,
     begun: Instant,
     written: u64,
-    /// When the last sample that is no silence has been heard.
+    /// When the last sample that is not silence has been heard.
     silent_from: Instant,
 }
 

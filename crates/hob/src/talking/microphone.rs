@@ -42,7 +42,7 @@ impl Microphone {
     }
 
     /// # Errors
-    /// The file cannot be read, or is no sound.
+    /// The file cannot be read, or is not sound.
     pub(super) fn of_file(file: &Path) -> CliResult<Microphone> {
         let mut bytes = Vec::new();
         let read = fs_err::File::open(file)

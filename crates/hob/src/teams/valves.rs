@@ -193,10 +193,11 @@ fn put(team: &mut Team, name: &str, value: Option<&str>) -> Result<(), String> {
         }
         (_, Some(agent)) => {
             let agent = team.agents.iter_mut().find(|known| known.name == agent);
-            let agent = agent.ok_or_else(|| format!("is no valve of this team; it has {known}"))?;
+            let agent =
+                agent.ok_or_else(|| format!("is not a valve of this team; it has {known}"))?;
             agent.model = model_name(text)?;
         }
-        _ => return Err(format!("is no valve of this team; it has {known}")),
+        _ => return Err(format!("is not a valve of this team; it has {known}")),
     }
     Ok(())
 }
@@ -254,7 +255,7 @@ mod tests {
                 Some("m"),
                 "it has turns, tokens, cost, time_s, approval, fallback, model_lead",
             ),
-            ("colour", None, "is no valve"),
+            ("colour", None, "is not a valve"),
         ] {
             let refused = store(&base, &file, &[change("turns", Some("9")), change(name, value)]);
             assert!(refused.as_ref().is_err_and(|said| said.contains(reason)), "{refused:?}");
@@ -266,6 +267,6 @@ mod tests {
         store(&base, &file, &back).expect("stored");
         assert!(!file.exists());
         std::fs::write(&file, "colour = 1\n").expect("written");
-        assert!(applied(base, &file).expect_err("a mistake").contains("'colour' is no valve"));
+        assert!(applied(base, &file).expect_err("a mistake").contains("'colour' is not a valve"));
     }
 }

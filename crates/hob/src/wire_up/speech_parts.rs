@@ -41,7 +41,7 @@ fn needs(language: Language, wished: &Espeak, found: Option<&Path>) -> String {
         }
         (Espeak::Program(name), None) => {
             let path = name.display();
-            format!("espeak-ng, and speech.espeak in hob.toml names {path}, which is no program")
+            format!("espeak-ng, and speech.espeak in hob.toml names {path}, which is not a program")
         }
         (Espeak::Program(_), Some(program)) => {
             let path = program.display();

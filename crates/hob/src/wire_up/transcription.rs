@@ -43,7 +43,7 @@ impl Transcription {
     /// Called inside a tokio runtime.
     ///
     /// # Errors
-    /// The model is not installed, or its file is no Whisper model.
+    /// The model is not installed, or its file is not a Whisper model.
     pub(crate) fn start_in(memory: &Arc<Memory>, app: &App<'_>) -> CliResult<Transcription> {
         let settings = &app.settings.transcription;
         let stored = ModelStore::open(app).transcription(&settings.model)?;

@@ -529,7 +529,7 @@ fn a_team_works_with_a_real_local_model() {
         notes.contains("orchestrator (reliable)") && notes.contains("smollm2 answers for it"),
         "{notes}"
     );
-    assert!(!notes.contains("are no JSON"), "hob's own engine writes no malformed call: {notes}");
+    assert!(!notes.contains("are not JSON"), "hob's own engine writes no malformed call: {notes}");
 }
 
 #[test]

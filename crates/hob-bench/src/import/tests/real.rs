@@ -95,7 +95,7 @@ fn vllms_client_says_the_same_medians_as_its_requests() {
     let record = &one.record;
     assert_eq!((record.model.name.as_str(), record.workload.concurrency), ("mock", Some(2)));
     assert_eq!((record.workload.r#loop, record.workload.rate), (Some(Loop::Closed), None));
-    assert_eq!(record.engine.name, None, "the client's protocol is no engine");
+    assert_eq!(record.engine.name, None, "the client's protocol is not an engine");
     assert_eq!((one.samples.len(), record.metrics.errors), (6, Some(0)));
     // The file's own summary, and the values computed from single requests.
     near(record, Metric::TtftMs, 87.432_218);

@@ -34,7 +34,7 @@ impl Llama {
 /// Why the tokens of one model mean nothing to the other.
 fn difference(own: &TokenTable, other: &TokenTable) -> Option<String> {
     let mut pairs = own.all().iter().zip(other.all());
-    // The names of control tokens may differ, and which of them end an answer: they are no text.
+    // The names of control tokens may differ, and which of them end an answer: they are not text.
     let differ = |a: &Token, b: &Token| a.bytes != b.bytes;
     if let Some(token) = pairs.position(|(a, b)| differ(a, b)) {
         return Some(format!("its token {token} is another one"));

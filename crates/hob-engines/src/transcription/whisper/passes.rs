@@ -44,7 +44,7 @@ pub(super) struct Pass {
     pub(super) no_speech: f32,
     pub(super) temperature: f32,
     pub(super) compression: f32,
-    /// Tokens that are no times.
+    /// Tokens that are not times.
     text_tokens: usize,
     /// The text is longer than the sound can be, or repeats itself.
     is_cut: bool,

@@ -144,7 +144,7 @@ impl Tokens {
         self.texts.get(token as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// The text of tokens. Bytes that are no UTF-8 are left out.
+    /// The text of tokens. Bytes that are not UTF-8 are left out.
     pub(super) fn text(&self, tokens: &[u32]) -> String {
         let bytes: Vec<u8> = tokens.iter().flat_map(|token| self.bytes(*token)).copied().collect();
         String::from_utf8_lossy(&bytes).replace(char::REPLACEMENT_CHARACTER, "")

@@ -94,7 +94,7 @@ impl Speaker {
     }
 }
 
-/// With soft ends of 5 ms, so that a cut inside a sound is no click.
+/// With soft ends of 5 ms, so that a cut inside a sound is not a click.
 fn faded(piece: &[f32]) -> Vec<f32> {
     let length = (SAMPLE_RATE_HZ / 200) as usize;
     let gain = |at: usize| (at.min(piece.len() - 1 - at) as f32 / length as f32).min(1.0);

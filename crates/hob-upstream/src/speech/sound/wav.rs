@@ -76,13 +76,13 @@ impl Samples {
 /// The sample format and the offset of the first sample. `None` while the header is incomplete.
 ///
 /// # Errors
-/// The bytes are no WAV file, or a variant that hob cannot read.
+/// The bytes are not a WAV file, or a variant that hob cannot read.
 pub(super) fn header(bytes: &[u8]) -> Result<Option<(Samples, usize)>, String> {
     if bytes.len() < 12 {
         return Ok(None);
     }
     if &bytes[8..12] != b"WAVE" {
-        return Err("a RIFF that is no wav".to_owned());
+        return Err("a RIFF that is not a wav".to_owned());
     }
     let (mut at, mut format) = (12, None);
     loop {
@@ -195,7 +195,7 @@ mod tests {
             let read = [stereo.of(&bytes[..cut]), stereo.of(&bytes[cut..])].concat();
             assert_eq!(read, [0.25, -0.375], "{cut}");
             assert!(!stereo.are_missing());
-            assert!(stereo.of(b"notes").is_empty(), "they are no sound");
+            assert!(stereo.of(b"notes").is_empty(), "they are not sound");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What follows when an interruption was no speech: a cough, a door, music.
+//! What follows when an interruption was not speech: a cough, a door, music.
 //! The answer is `speaking`'s: its model still writes, and "Good morning," was heard of it.
 
 use hob_core::realtime::RealtimeCommand;

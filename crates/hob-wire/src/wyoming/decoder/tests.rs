@@ -1,4 +1,4 @@
-//! Events of clients: their two places for data, their limits, and bytes that are no events.
+//! Events of clients: their two places for data, their limits, and bytes that are not events.
 //! The rows are written as Home Assistant's library writes them.
 
 use proptest::prelude::*;

@@ -1,5 +1,5 @@
 //! `hob eval judge`: a model compares the answers of two evaluations, each pair in both orders.
-//! All output says that it was judged, and by which model: a judgement is no measurement.
+//! All output says that it was judged, and by which model: a judgement is not a measurement.
 
 use std::path::PathBuf;
 
@@ -139,7 +139,7 @@ impl Judgement {
             format!("A tie counts half. Sign test over the wins: p = {sign_test_p:.3}."),
             format!("The two orders agree on {}.", share(&self.tally.agreement, "items")),
             format!(
-                "The answer that stood first was preferred in {}; 50 % is no bias.",
+                "The answer that stood first was preferred in {}; 50 % is not bias.",
                 share(&self.tally.first_position, "verdicts that prefer one")
             ),
         ];

@@ -281,7 +281,7 @@ impl Done {
         Ok(())
     }
 
-    /// Whether a record is no measurement, and not the end that a campaign came to by itself.
+    /// Whether a record is not a measurement, and not the end that a campaign came to by itself.
     pub(crate) fn is_spoilt_by(&self, record: &Record) -> bool {
         !record.invalid_reasons.is_empty() && !is_an_end(record, &self.records)
     }
@@ -293,7 +293,7 @@ impl Done {
         }
         match self.records.iter().find(|record| spoils(record)) {
             Some(record) => Err(Failure::server(refusal(record, self.records.len()))
-                .hint("the records say of each run why it is no measurement")),
+                .hint("the records say of each run why it is not a measurement")),
             None => Ok(Exit::Done),
         }
     }
@@ -494,7 +494,7 @@ fn refusal(record: &Record, all: usize) -> String {
     let reason = record.invalid_reasons.first().map_or("", String::as_str);
     let shape = record.workload.shape.as_deref().unwrap_or_default();
     match all {
-        1 => format!("this is no measurement: {reason}"),
+        1 => format!("this is not a measurement: {reason}"),
         _ => format!("not all of this is a measurement; {shape}: {reason}"),
     }
 }

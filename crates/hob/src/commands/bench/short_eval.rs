@@ -78,7 +78,7 @@ fn eval_args(
     let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
     match Verb::parse(words.iter()) {
         Ok(Verb::Eval(args)) => Ok(*args),
-        Ok(_) => Err(Failure::internal("this is no evaluation")),
+        Ok(_) => Err(Failure::internal("this is not an evaluation")),
         Err(error) => Err(Failure::internal(error)),
     }
 }

@@ -12,7 +12,7 @@ const PAUSE: f32 = 1e-3;
 /// A sentence as both models say it, for the page.
 ///
 /// # Errors
-/// A sound has values that are no numbers.
+/// A sound has values that are not numbers.
 pub(super) fn heard_sentence(
     text: &str,
     [source, target]: [Vec<f32>; 2],
@@ -39,7 +39,7 @@ fn equally_loud(one: Vec<f32>, other: Vec<f32>) -> [Vec<f32>; 2] {
     [scaled(&one, 1.0 / peak), scaled(&other, 1.0 / peak)]
 }
 
-/// Root mean square of what is no pause.
+/// Root mean square of what is not a pause.
 fn loudness(samples: &[f32]) -> f32 {
     let power = |step: &[f32]| step.iter().map(|x| x * x).sum::<f32>() / step.len() as f32;
     let powers: Vec<f32> = samples.chunks(STEP).map(power).collect();
