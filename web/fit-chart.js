@@ -26,16 +26,16 @@ export function drawChart(svg, { plan, trained }) {
     ...ticks(scale, trained),
     path("fit-range", `${line(points, scale, "high")} L${line([...points].reverse(), scale, "low").slice(1)} Z`),
     path("fit-line", line(points, scale, "tok_s")),
-    ...points.map((point) => dot(point, scale, point === points.wished)),
-    ...said(points.wished, scale),
+    ...points.map((point) => dot(point, scale, point === points.requested)),
+    ...said(points.requested, scale),
   );
 }
 
-/** By context; the wished one is among them. */
-function pointsOf({ decode, decode_requested: wished }) {
-  const others = decode.filter(({ tok_s, context }) => tok_s !== null && context !== wished.context);
-  const points = [...others, wished].sort((one, other) => one.context - other.context);
-  return Object.assign(points, { wished });
+/** By context; the requested one is among them. */
+function pointsOf({ decode, decode_requested: requested }) {
+  const others = decode.filter(({ tok_s, context }) => tok_s !== null && context !== requested.context);
+  const points = [...others, requested].sort((one, other) => one.context - other.context);
+  return Object.assign(points, { requested });
 }
 
 function scaleOf(width, trained, top) {
@@ -84,25 +84,25 @@ function ticks({ x }, trained) {
   return kept.map((context) => text(shortTokens(context), { class: "fit-tick", x: x(context), y: HEIGHT - 12, "text-anchor": "middle" }));
 }
 
-function dot({ context, tok_s: tokS }, { x, y }, isWished) {
-  return node("circle", { class: isWished ? "fit-wished" : "fit-dot", cx: x(context), cy: y(tokS), r: isWished ? 6 : 3 });
+function dot({ context, tok_s: tokS }, { x, y }, isRequested) {
+  return node("circle", { class: isRequested ? "fit-requested" : "fit-dot", cx: x(context), cy: y(tokS), r: isRequested ? 6 : 3 });
 }
 
 /** Beside the point, on the side where there is room; the curve falls, so that it is free below on the left and above on the right. */
-function said(wished, { x, y, width }) {
-  const at = x(wished.context);
+function said(requested, { x, y, width }) {
+  const at = x(requested.context);
   const isLeft = at > width / 2;
-  const height = isLeft ? Math.min(y(wished.low) + 20, y(0) - 6) : Math.max(y(wished.high) - 6, EDGE.top + 12);
+  const height = isLeft ? Math.min(y(requested.low) + 20, y(0) - 6) : Math.max(y(requested.high) - 6, EDGE.top + 12);
   const place = { class: "fit-said", x: at + (isLeft ? -10 : 10), y: height, "text-anchor": isLeft ? "end" : "start" };
-  return [text(`${pace(wished.tok_s)} tokens/s`, place)];
+  return [text(`${pace(requested.tok_s)} tokens/s`, place)];
 }
 
 function wordsOf(points, { context: { max } }) {
   const [first, last] = [points[0], points.at(-1)];
-  const { wished } = points;
+  const { requested } = points;
   const falls = points.length > 1 ? `From ${pace(first.tok_s)} tokens per second at ${tokens(first.context)} tokens of context to ${pace(last.tok_s)} at ${tokens(last.context)}. ` : "";
   const ends = max === null ? "" : ` It fits up to ${tokens(max)}.`;
-  return `${falls}At ${tokens(wished.context)}: ${pace(wished.tok_s)} tokens per second, ${range(wished)}.${ends}`;
+  return `${falls}At ${tokens(requested.context)}: ${pace(requested.tok_s)} tokens per second, ${range(requested)}.${ends}`;
 }
 
 function path(name, d) {

@@ -185,20 +185,20 @@ function showList(name, entries) {
   page[`${name}-box`].hidden = entries.length === 0;
 }
 
-function showSpeed({ decode, decode_requested: wished, prefill: [prompt], context }) {
-  const known = wished.tok_s !== null;
+function showSpeed({ decode, decode_requested: rate, prefill: [prompt], context }) {
+  const known = rate.tok_s !== null;
   page.speeds.hidden = !known;
   page["chart-none"].hidden = known;
-  setText(page.pace, known ? `${pace(wished.tok_s)} tokens/s` : UNKNOWN);
-  setText(page["pace-range"], known ? `likely ${range(wished)}` : "");
+  setText(page.pace, known ? `${pace(rate.tok_s)} tokens/s` : UNKNOWN);
+  setText(page["pace-range"], known ? `likely ${range(rate)}` : "");
   setText(page.first, wait(prompt.first_token_ms));
   setText(page.prompt, `for a prompt of ${tokens(prompt.context)} tokens`);
   setText(page.most, context.max === null ? "none" : tokens(context.max));
   setText(page.limit, context.limited_by === "trained" ? "the training context" : `then ${context.limited_by} is full`);
-  setText(page.sure, wished.confidence ?? UNKNOWN);
-  setText(page.basis, known ? basisText(wished.basis) : "");
+  setText(page.sure, rate.confidence ?? UNKNOWN);
+  setText(page.basis, known ? basisText(rate.basis) : "");
   page.decode.replaceChildren(...decode.map(speedRow));
-  page.times.replaceChildren(...wished.terms.map(timeRow));
+  page.times.replaceChildren(...rate.terms.map(timeRow));
   drawSpeed();
 }
 

@@ -21,7 +21,7 @@ export function fitFor(query) {
   const [named, asked, machine] = ["model", "quant", "machine"].map((name) => query.get(name));
   const model = TAGS[named] ?? named;
   const quant = asked ?? FIT_MODELS.find(({ name }) => name === model)?.quant;
-  const wished = Number(query.get("context_tokens"));
+  const requested = Number(query.get("context_tokens"));
   const trained = FIT_MODELS.find(({ name }) => name === model)?.trained_context ?? TRAINED;
   const kv = query.get("kv") ?? "f16";
   const onCard = machine === FIT_MACHINES[1].name;
@@ -30,7 +30,7 @@ export function fitFor(query) {
   const room = free - GB - weights;
   const maxOf = (type) => (room < 0 ? null : Math.min(trained, Math.floor(room / KV_BYTES[type] / 256) * 256));
   const rate = (context) => rateOf(onCard ? 1 / (0.02 + context * KV_BYTES[kv] * 6.6e-12) : null, context);
-  const need = weights + wished * KV_BYTES[kv];
+  const need = weights + requested * KV_BYTES[kv];
   const fits = need + GB <= free;
   const pool = onCard ? "GPU 0" : "RAM";
   const max = maxOf(kv);
@@ -39,25 +39,25 @@ export function fitFor(query) {
     quant, format: "GGUF", engine: "hob", kv_k: kvK, kv_v: kvV, fits,
     placement: onCard ? { kind: "vram", text: "VRAM" } : { kind: "ram", text: "RAM" },
     flags: [
-      { engine: "hob", text: `[chat]\nmodel = "${model}"\ncontext_tokens = ${wished}` },
-      { engine: "llama.cpp", text: `llama-server -m ${model} -c ${wished} -np 1 -ngl ${onCard ? 37 : 0} -fa on -ctk ${kvK} -ctv ${kvV}` },
+      { engine: "hob", text: `[chat]\nmodel = "${model}"\ncontext_tokens = ${requested}` },
+      { engine: "llama.cpp", text: `llama-server -m ${model} -c ${requested} -np 1 -ngl ${onCard ? 37 : 0} -fa on -ctk ${kvK} -ctv ${kvV}` },
     ],
     memory: {
       terms: [
         { name: "weights", pool, bytes: weights, formula: "Σ elements / block × bytes, of every tensor that lies here", basis: "measured" },
-        { name: "KV cache", pool, bytes: wished * KV_BYTES[kv], formula: "Σ layers: kv heads × (key × bytes + value × bytes) × cells", basis: "measured" },
+        { name: "KV cache", pool, bytes: requested * KV_BYTES[kv], formula: "Σ layers: kv heads × (key × bytes + value × bytes) × cells", basis: "measured" },
       ],
       need, free, margin: GB,
       pools: [{ pool, name: onCard ? "RTX 4070 Laptop" : "RAM", need, reclaimable: 0, free, margin: GB, lacks: Math.max(0, need + GB - free), fits }],
     },
-    context: { wished, max, limited_by: max === trained ? "trained" : pool },
-    decode: CONTEXTS.filter((context) => context <= Math.max(max ?? 0, wished)).map(rate),
-    decode_requested: rate(wished),
-    prefill: [{ ...rate(wished), first_token_ms: onCard ? wished / 2 : null }],
+    context: { requested, max, limited_by: max === trained ? "trained" : pool },
+    decode: CONTEXTS.filter((context) => context <= Math.max(max ?? 0, requested)).map(rate),
+    decode_requested: rate(requested),
+    prefill: [{ ...rate(requested), first_token_ms: onCard ? requested / 2 : null }],
     warnings: onCard ? [] : [{ code: "unknown_speed", text: "the memory bandwidth is not known, so hob cannot predict a speed", action: "hob fit calibrate" }],
   };
   return {
-    verdict: fits ? `${model} ${quant} fits, with ${wished.toLocaleString("en")} tokens.` : `${model} ${quant} does not fit.`,
+    verdict: fits ? `${model} ${quant} fits, with ${requested.toLocaleString("en")} tokens.` : `${model} ${quant} does not fit.`,
     fits,
     machine: { name: machine },
     model: { name: model, quant, trained_context: trained },

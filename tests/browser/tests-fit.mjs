@@ -82,8 +82,8 @@ async function dragged(setting) {
   const { page, complaints } = await openFit(setting, `${QWEN}&context=512`);
   const look = () => page.evaluate(() => ({
     kv: document.querySelectorAll(".pool-bar b")[1].getBoundingClientRect().width,
-    y: Number(document.querySelector(".fit-wished").getAttribute("cy")),
-    x: Number(document.querySelector(".fit-wished").getAttribute("cx")),
+    y: Number(document.querySelector(".fit-requested").getAttribute("cy")),
+    x: Number(document.querySelector(".fit-requested").getAttribute("cx")),
   }));
   const before = await look();
   await page.focus("#fit-context");

@@ -88,7 +88,7 @@ struct FitPool {
 /// The requested context and the longest one.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 struct FitContext {
-    wished: u32,
+    requested: u32,
     /// Null if not even the shortest context fits.
     max: Option<u32>,
     limited_by: String,
@@ -109,7 +109,7 @@ impl FitPlan {
         plan: &Plan,
         options: &FitOptions,
     ) -> FitPlan {
-        let (wished, max) = (plan.context_tokens, plan.longest.context_tokens);
+        let (requested, max) = (plan.context_tokens, plan.longest.context_tokens);
         let told = flags(machine, model, plan, options.sequences);
         let warned = warnings(machine, model, options, plan);
         FitPlan {
@@ -122,10 +122,10 @@ impl FitPlan {
             flags: told.into_iter().map(flags_of).collect(),
             fits: plan.fits(),
             memory: memory(machine, plan),
-            context: FitContext { wished, max, limited_by: limited_by(plan.longest.limit) },
+            context: FitContext { requested, max, limited_by: limited_by(plan.longest.limit) },
             decode: decode(plan),
-            decode_requested: FitRate::of(wished, plan.decode_requested.as_ref()),
-            prefill: vec![FitPrefill::of(wished, plan.prefill.as_ref())],
+            decode_requested: FitRate::of(requested, plan.decode_requested.as_ref()),
+            prefill: vec![FitPrefill::of(requested, plan.prefill.as_ref())],
             warnings: warned.into_iter().map(warning).collect(),
         }
     }

@@ -65,8 +65,8 @@ fn longer(plan: &Plan) -> String {
         return String::new();
     };
     let why = match limit {
-        ContextLimit::Trained => "as long as it was trained with",
-        ContextLimit::Memory(_) => "as long as there is room",
+        ContextLimit::Trained => "the length it was trained with",
+        ContextLimit::Memory(_) => "the most that the memory holds",
     };
     format!("; up to {} tokens, {why}", thousands(tokens))
 }
