@@ -45,7 +45,7 @@ pub trait ModelLifecycle: Send + Sync {
     }
 
     /// Sets how long the model stays loaded after its last request. A request may set it again.
-    fn keep_alive(&self, wish: KeepAlive);
+    fn keep_alive(&self, time: KeepAlive);
 
     fn memory_use(&self) -> MemoryUse;
 }

@@ -53,8 +53,8 @@ pub(crate) async fn load_if_ours(
     limits: &Limits,
 ) -> Result<(), ApiError> {
     let Some(lifecycle) = lifecycle else { return Ok(()) };
-    if let Some(wish) = keep_alive {
-        lifecycle.keep_alive(wish);
+    if let Some(time) = keep_alive {
+        lifecycle.keep_alive(time);
     }
     let time_max = limits.token_time_max;
     let loaded = timeout(time_max, lifecycle.load()).await;

@@ -106,18 +106,18 @@ fn chat_name(context: &RequestContext, asked: Option<String>) -> Option<String> 
 
 async fn create_secret(request: Request) -> Result<Response, ApiError> {
     let parse = |body: &[u8]| parse_client_secret(body, &RealtimeSettings::default());
-    let (context, wish) = read_command(request, parse).await?;
-    let valid = Duration::from_secs(wish.valid_s.into());
+    let (context, body) = read_command(request, parse).await?;
+    let valid = Duration::from_secs(body.valid_s.into());
     let key = context.caller.key().map(str::to_owned);
     let secrets = &context.services.realtime.secrets;
-    let value = secrets.add(valid, key, wish.settings.clone());
+    let value = secrets.add(valid, key, body.settings.clone());
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let id = format!("sess_{}", Uuid::now_v7().simple());
     let answer = ClientSecret {
         value: &value,
         expires_unix_s: (now + valid).as_secs(),
         session_id: &id,
-        settings: &wish.settings,
+        settings: &body.settings,
     };
     Ok((answer_headers(JSON), Bytes::from(answer.to_json())).into_response())
 }

@@ -52,7 +52,7 @@ pub trait TeamService: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// There is no such team, too many runs go on, or the run cannot be stored.
-    fn start(&self, wish: &StartRun, owner: Option<&str>) -> Result<RunRow, RunRefusal>;
+    fn start(&self, new_run: &StartRun, owner: Option<&str>) -> Result<RunRow, RunRefusal>;
 
     /// Ends a run.
     ///

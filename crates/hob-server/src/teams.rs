@@ -90,11 +90,11 @@ async fn runs(
 
 /// `POST /v1/runs`.
 async fn start(service: Service, request: Request) -> Result<Response, ApiError> {
-    let (context, wish) = read_command(request, parse_start_run).await?;
-    context.caller.check(wish.team.as_deref().unwrap_or(service.default_team()))?;
+    let (context, new_run) = read_command(request, parse_start_run).await?;
+    context.caller.check(new_run.team.as_deref().unwrap_or(service.default_team()))?;
     context.caller.count_request()?;
     let owner = context.caller.key().map(str::to_owned);
-    let row = blocking(&service, move |service| service.start(&wish, owner.as_deref())).await?;
+    let row = blocking(&service, move |service| service.start(&new_run, owner.as_deref())).await?;
     let location = [(LOCATION, format!("/v1/runs/{}", row.id))];
     Ok((StatusCode::ACCEPTED, location, uncached_json(row.to_json())).into_response())
 }

@@ -8,9 +8,9 @@ fn picture(at: usize, url: &str) -> Image {
     Image { at, url: url.to_owned(), detail: None }
 }
 
-/// The messages that a wish holds.
-fn messages(wish: OllamaAction) -> Vec<Message> {
-    match wish {
+/// The messages that an action holds.
+fn messages(action: OllamaAction) -> Vec<Message> {
+    match action {
         OllamaAction::Answer(request) => match request.prompt {
             Prompt::Chat(Conversation { messages, .. }) => messages,
             other => unreachable!("{other:?} is not a conversation"),
@@ -23,7 +23,7 @@ fn messages(wish: OllamaAction) -> Vec<Message> {
 fn images(images: &str) -> Vec<Image> {
     let body = format!(r#"{{"messages":[{{"role":"user","content":"Hé","images":{images}}}]}}"#);
     let request = parse_ollama_chat(body.as_bytes()).expect(images);
-    messages(request.wish).remove(0).images
+    messages(request.action).remove(0).images
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_prompt_s_pictures_stand_behind_what_the_user_says() {
     ] {
         let body = format!(r#"{{"images":["R0lG"],{fields}}}"#);
         let request = parse_ollama_generate(body.as_bytes()).expect(fields);
-        assert_eq!(messages(request.wish), expected, "{fields}");
+        assert_eq!(messages(request.action), expected, "{fields}");
     }
 }
 

@@ -31,9 +31,9 @@ fn answer(prompt: Prompt) -> OllamaAction {
     OllamaAction::Answer(Box::new(asked(prompt)))
 }
 
-fn request(wish: OllamaAction) -> OllamaRequest {
+fn request(action: OllamaAction) -> OllamaRequest {
     let (model, delivery) = (Some("smol".to_owned()), OllamaDelivery::Lines);
-    OllamaRequest { model, wish, delivery, context_tokens: None, ignored: Vec::new() }
+    OllamaRequest { model, action, delivery, context_tokens: None, ignored: Vec::new() }
 }
 
 fn names(names: &[&str]) -> Vec<String> {
@@ -49,7 +49,7 @@ fn chat(fields: &str) -> Result<OllamaRequest, WireError> {
 
 fn chat_request(fields: &str) -> (ChatRequest, Vec<String>) {
     let request = chat(fields).expect(fields);
-    match request.wish {
+    match request.action {
         OllamaAction::Answer(asked) => (*asked, request.ignored),
         other => unreachable!("{fields} make no request: {other:?}"),
     }
@@ -181,8 +181,8 @@ fn calls_get_ids_and_answers_find_theirs() {
         told("13:00", None, Some("own")),
         told("late", Some("time"), None),
     ];
-    let wish = answer(conversation(messages, Vec::new()));
-    let expected = OllamaRequest { model: None, ..request(wish) };
+    let action = answer(conversation(messages, Vec::new()));
+    let expected = OllamaRequest { model: None, ..request(action) };
     assert_eq!(parse_ollama_chat(body.as_bytes()), Ok(expected));
 }
 
@@ -279,7 +279,7 @@ fn a_context_is_the_conversation_before_the_prompt() {
 #[test]
 fn without_a_prompt_it_is_about_memory() {
     let minute = KeepAlive::For(Duration::from_secs(60));
-    for (fields, wish) in [
+    for (fields, action) in [
         ("", OllamaAction::Load(None)),
         (r#","prompt":"","messages":[]"#, OllamaAction::Load(None)),
         (r#","keep_alive":"1m""#, OllamaAction::Load(Some(minute))),
@@ -288,9 +288,9 @@ fn without_a_prompt_it_is_about_memory() {
         (r#","keep_alive":"0s""#, OllamaAction::Unload),
     ] {
         let body = format!(r#"{{"model":"smol"{fields}}}"#);
-        let generate = parse_ollama_generate(body.as_bytes()).map(|request| request.wish);
-        let chat = parse_ollama_chat(body.as_bytes()).map(|request| request.wish);
-        assert_eq!((generate, chat), (Ok(wish.clone()), Ok(wish)), "{fields}");
+        let generate = parse_ollama_generate(body.as_bytes()).map(|request| request.action);
+        let chat = parse_ollama_chat(body.as_bytes()).map(|request| request.action);
+        assert_eq!((generate, chat), (Ok(action.clone()), Ok(action)), "{fields}");
     }
 }
 
@@ -439,7 +439,7 @@ fn what_is_wrong_elsewhere_is_said() {
 fn a_request_can_be_logged_without_its_text() {
     let generate = parse_ollama_generate(br#"{"prompt":"a secret","system":"a secret"}"#);
     let embed = parse_ollama_embed(br#"{"input":"a secret"}"#);
-    let logged = format!("{:?} {:?}", generate.as_ref().map(|r| &r.wish), embed);
+    let logged = format!("{:?} {:?}", generate.as_ref().map(|r| &r.action), embed);
     assert!(!format!("{generate:?} {logged}").contains("secret"));
 }
 
@@ -459,7 +459,7 @@ proptest::proptest! {
     #[test]
     fn any_prompt_arrives_as_it_was_sent(text in ".+") {
         let body = serde_json::json!({ "prompt": text, "raw": true }).to_string();
-        let wish = parse_ollama_generate(body.as_bytes()).map(|request| request.wish);
-        proptest::prop_assert_eq!(wish, Ok(answer(Prompt::Text(text))));
+        let action = parse_ollama_generate(body.as_bytes()).map(|request| request.action);
+        proptest::prop_assert_eq!(action, Ok(answer(Prompt::Text(text))));
     }
 }

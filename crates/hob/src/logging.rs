@@ -14,9 +14,9 @@ use crate::settings::Environment;
 /// The filter is not valid.
 pub(crate) fn start(flag: Option<&str>, default: &str) -> CliResult<()> {
     let environment = Environment::read();
-    let wish = flag.or(environment.hob_log.as_deref()).unwrap_or(default);
-    let filter = EnvFilter::try_new(wish).map_err(|error| {
-        Failure::usage(format!("'{wish}' is not a log filter: {error}"))
+    let filter_text = flag.or(environment.hob_log.as_deref()).unwrap_or(default);
+    let filter = EnvFilter::try_new(filter_text).map_err(|error| {
+        Failure::usage(format!("'{filter_text}' is not a log filter: {error}"))
             .hint("try --log info, or --log hob_server=debug,warn")
     })?;
     let colours = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;

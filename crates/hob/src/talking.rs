@@ -329,7 +329,7 @@ impl<'a> Conversation<'a> {
         stop == Stop::Interrupt && matches!(self.turn, Turn::Answer { .. })
     }
 
-    /// Ends the answer at the person's wish.
+    /// Ends the answer because the person asked for it.
     async fn stop_answer(&mut self) -> CliResult<PipeState> {
         if let Turn::Answer { is_done: false, .. } = self.turn {
             self.send(&json!({"type": "response.cancel"})).await?;

@@ -44,7 +44,7 @@ async fn answer(request: Request, shape: OllamaShape) -> Result<Response, ApiErr
     let name = resolved.shown_name().to_owned();
     let model = resolved.model;
     let limits = *context.limits();
-    let request = match body.wish {
+    let request = match body.action {
         OllamaAction::Answer(request) => *request,
         OllamaAction::Load(keep_alive) => {
             drop(guards);

@@ -94,8 +94,8 @@ impl ModelLifecycle for StagedLifecycle {
         async {}.boxed()
     }
 
-    fn keep_alive(&self, wish: KeepAlive) {
-        self.record(LifecycleCall::KeepAlive(wish));
+    fn keep_alive(&self, time: KeepAlive) {
+        self.record(LifecycleCall::KeepAlive(time));
     }
 
     fn memory_use(&self) -> MemoryUse {

@@ -18,7 +18,7 @@ pub(super) struct Options {
     pub(super) sampling: Sampling,
     pub(super) tokens_max: Option<u32>,
     pub(super) stop: Vec<String>,
-    /// `num_ctx`: the length of the context that the client wishes.
+    /// `num_ctx`: the context length that the client requests.
     pub(super) context_tokens: Option<u32>,
 }
 

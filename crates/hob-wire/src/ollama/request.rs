@@ -24,9 +24,9 @@ use crate::request_value::Name;
 pub struct OllamaRequest {
     /// `None`: the default chat model.
     pub model: Option<String>,
-    pub wish: OllamaAction,
+    pub action: OllamaAction,
     pub delivery: OllamaDelivery,
-    /// `num_ctx`: the length of the context that the client wishes.
+    /// `num_ctx`: the context length that the client requests.
     pub context_tokens: Option<u32>,
     /// Fields without effect, to be named in `x-hob-ignored`.
     pub ignored: Vec<String>,
@@ -193,7 +193,7 @@ fn finish(
     ignored.extend((sent.shift == Some(true)).then(|| "shift".to_owned()));
     let logprobs = logprobs_wanted(&fields.read()?, &mut ignored);
     let context_tokens = options.context_tokens;
-    let wish = match (prompt, sent.keep_alive) {
+    let action = match (prompt, sent.keep_alive) {
         (Some(prompt), keep_alive) => OllamaAction::Answer(Box::new(ChatRequest {
             prompt,
             sampling: options.sampling,
@@ -211,7 +211,7 @@ fn finish(
     ignored.extend(fields.into_unknown());
     Ok(OllamaRequest {
         model: super::model_of(sent.model, sent.name),
-        wish,
+        action,
         delivery: OllamaDelivery::of(sent.stream),
         context_tokens,
         ignored,

@@ -136,8 +136,8 @@ fn limits(request: &ChatRequest, dialect: UpstreamDialect, body: &mut Map<String
         Some(top) => put("logprobs", json!(top)),
         None => {}
     }
-    if let (Some(wish), UpstreamDialect::Hob) = (request.keep_alive, dialect) {
-        put("keep_alive", keep_alive(wish));
+    if let (Some(time), UpstreamDialect::Hob) = (request.keep_alive, dialect) {
+        put("keep_alive", keep_alive(time));
     }
 }
 
@@ -184,8 +184,8 @@ pub(super) fn seed(seed: u64) -> Value {
 }
 
 /// Seconds; below zero is for ever.
-pub(super) fn keep_alive(wish: KeepAlive) -> Value {
-    match wish {
+pub(super) fn keep_alive(time: KeepAlive) -> Value {
+    match time {
         KeepAlive::Forever => json!(-1),
         KeepAlive::For(time) if time.subsec_nanos() == 0 => json!(time.as_secs()),
         KeepAlive::For(time) => json!(time.as_secs_f64()),

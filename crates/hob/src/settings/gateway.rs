@@ -89,8 +89,8 @@ impl Resolver<'_> {
             ..AttemptTimeouts::default()
         };
         let mut in_default = section.default.clone().unwrap_or_default();
-        if let Some(wish) = section.keep_alive {
-            in_default.entry("keep_alive").or_insert_with(|| keep_alive(wish.0));
+        if let Some(time) = section.keep_alive {
+            in_default.entry("keep_alive").or_insert_with(|| keep_alive(time.0));
         }
         let parameters = self.parameters(
             &place,
@@ -232,8 +232,8 @@ fn time(written: Option<TimeText>) -> Option<Duration> {
 }
 
 /// In seconds, as a request contains it. A negative number means for ever.
-fn keep_alive(wish: KeepAlive) -> toml::Value {
-    match wish {
+fn keep_alive(time: KeepAlive) -> toml::Value {
+    match time {
         KeepAlive::Forever => toml::Value::Integer(-1),
         KeepAlive::For(time) => toml::Value::Float(time.as_secs_f64()),
     }

@@ -216,8 +216,8 @@ impl TeamService for TeamRuns {
         }
     }
 
-    fn start(&self, wish: &StartRun, owner: Option<&str>) -> Result<RunRow, RunRefusal> {
-        let name = wish.team.as_deref().unwrap_or(DEFAULT);
+    fn start(&self, new_run: &StartRun, owner: Option<&str>) -> Result<RunRow, RunRefusal> {
+        let name = new_run.team.as_deref().unwrap_or(DEFAULT);
         // Names of clients are never paths.
         let listed = self.models.teams().listed().into_iter().find(|listed| listed.id == name);
         let team = match listed {
@@ -227,7 +227,7 @@ impl TeamService for TeamRuns {
             }
             _ => return Err(RunRefusal::NoTeam { name: name.to_owned() }),
         };
-        let mut run = RunState::new(team, uuid::Uuid::now_v7().to_string(), wish.task.clone());
+        let mut run = RunState::new(team, uuid::Uuid::now_v7().to_string(), new_run.task.clone());
         run.owner = owner.map(str::to_owned);
         let stopped = self.place(&run.run_id)?;
         let stored = self.models.store().create(&run.run_id).and_then(|stored| {

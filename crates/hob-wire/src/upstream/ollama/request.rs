@@ -44,8 +44,8 @@ pub fn ollama_request(
         put("logprobs", json!(true));
         put("top_logprobs", json!(top));
     }
-    if let Some(wish) = request.keep_alive {
-        put("keep_alive", keep_alive(wish));
+    if let Some(time) = request.keep_alive {
+        put("keep_alive", keep_alive(time));
     }
     let options = options(request, num_ctx)?;
     if !options.is_empty() {

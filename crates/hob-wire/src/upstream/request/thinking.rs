@@ -1,4 +1,4 @@
-//! One wish about thinking, in each server's own words; and what else its template sees as variables.
+//! A request's setting for thinking, in each server's own words; and what else its template sees as variables.
 //! Which words those are is each server's own choice, and none of them agree.
 
 use hob_core::chat::{Conversation, Effort, Message, Role, Thinking};

@@ -54,7 +54,7 @@ impl ModelLifecycle for Resident {
         async {}.boxed()
     }
 
-    fn keep_alive(&self, _wish: KeepAlive) {}
+    fn keep_alive(&self, _time: KeepAlive) {}
 
     fn memory_use(&self) -> MemoryUse {
         MemoryUse::default()
@@ -100,7 +100,7 @@ async fn converse(
         model: Arc::clone(&model) as Arc<dyn ChatModel>,
         lifecycle: Arc::new(Resident),
     };
-    let options = super::super::options(&args).expect("a wish");
+    let options = super::super::options(&args).expect("options");
     let mut session = Session::new(&args, &app, source, options);
     session.text = TextShown::AtTheEnd;
     let mut signals = StopSignals::listen().expect("signals");
