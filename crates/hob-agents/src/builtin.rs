@@ -10,6 +10,7 @@ mod protected;
 #[cfg(target_os = "linux")]
 mod restrict;
 mod sandbox;
+mod sandbox_access;
 mod services;
 mod shell;
 #[cfg(target_os = "linux")]
@@ -24,7 +25,8 @@ pub use containers::{ContainerEngine, ContainerRun};
 pub use files::{ReadFile, WriteFile};
 #[cfg(target_os = "linux")]
 pub use restrict::restrict_and_run;
-pub use sandbox::{SandboxAccess, SandboxPrograms};
+pub use sandbox::SandboxPrograms;
+pub use sandbox_access::SandboxAccess;
 pub use services::{SystemctlRestart, SystemctlStatus};
 pub use shell::Shell;
 #[cfg(target_os = "linux")]

@@ -2,6 +2,7 @@
 //! A cell with a valid record is done. There is no other state that could be lost or differ.
 
 mod cells;
+mod check;
 mod experiment;
 mod file;
 mod key;

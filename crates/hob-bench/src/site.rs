@@ -8,6 +8,7 @@ mod evals;
 mod gather;
 mod production;
 mod queued;
+mod rules;
 mod runs;
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 
 mod actor;
 mod backoff;
+mod command;
 mod keep_alive;
 mod link;
 mod model_worker;
@@ -24,8 +25,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use crate::worker::protocol::WorkerStats;
-use actor::{Actor, Command};
+use actor::Actor;
 pub use backoff::Backoff;
+use command::Command;
 use keep_alive::KeepAliveCell;
 pub use model_worker::ModelWorker;
 pub use options::SupervisorOptions;

@@ -179,16 +179,18 @@ impl Gguf {
         let mut end = 0;
         for tensor in &self.tensors {
             if tensor.offset != expected {
-                return Err(GgufError::offset(tensor, expected));
+                return Err(GgufError::offset(&tensor.name, tensor.offset, expected));
             }
-            end = expected.checked_add(tensor.bytes).ok_or_else(|| GgufError::overflow(tensor))?;
+            end = expected
+                .checked_add(tensor.bytes)
+                .ok_or_else(|| GgufError::overflow(&tensor.name))?;
             let next = end.checked_next_multiple_of(alignment);
-            expected = next.ok_or_else(|| GgufError::overflow(tensor))?;
+            expected = next.ok_or_else(|| GgufError::overflow(&tensor.name))?;
         }
         let Some(last) = self.tensors.last() else { return Ok(self.header_bytes) };
         let data_start = self.header_bytes.checked_next_multiple_of(alignment);
         let needed_bytes = data_start.and_then(|start| start.checked_add(end));
-        needed_bytes.ok_or_else(|| GgufError::overflow(last))
+        needed_bytes.ok_or_else(|| GgufError::overflow(&last.name))
     }
 
     pub(crate) fn alignment(&self) -> Result<u64, GgufError> {

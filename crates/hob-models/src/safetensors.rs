@@ -2,8 +2,10 @@
 //! A header is a length and JSON from strangers, so both are bounded and checked.
 
 mod config;
+mod config_error;
 mod entries;
 mod index;
+mod json_number;
 mod model;
 mod quantization;
 mod task;
@@ -12,7 +14,8 @@ use std::io::{self, Read};
 
 use crate::gguf::error::shown;
 
-pub use config::{Config, ConfigError};
+pub use config::Config;
+pub use config_error::ConfigError;
 pub use index::files_of_index;
 pub(crate) use model::model;
 pub use quantization::Quantization;

@@ -30,7 +30,7 @@ use crate::reloadable_state::ReloadableState;
 use crate::router::router_with;
 use crate::socket::Socket;
 use crate::tls::{Certificates, OpenedConnection, open, plain_remote_routes};
-use crate::wyoming::{WyomingDoor, WyomingPort, wyoming_connection};
+use crate::wyoming::{WyomingPort, WyomingPortContext, wyoming_connection};
 
 /// Histograms keep raw samples until they are folded, also if `/metrics` is never requested.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
@@ -58,9 +58,9 @@ impl From<TcpListener> for Listeners {
 
 /// What serves the connections of one listener.
 #[derive(Clone)]
-enum Door {
+enum Protocol {
     Http(Service),
-    Wyoming(Arc<WyomingDoor>),
+    Wyoming(Arc<WyomingPortContext>),
 }
 
 /// What every HTTP connection needs.
@@ -112,7 +112,7 @@ pub async fn serve(
         let listen = listener.local_addr()?.ip();
         let app = router_with(state.clone(), &options, listen, Arc::clone(&services))
             .layer(from_fn(answer_root));
-        io::Result::Ok((listener, Door::Http(Service { app, ..service.clone() })))
+        io::Result::Ok((listener, Protocol::Http(Service { app, ..service.clone() })))
     });
     let limit = ConnectionLimit::new(options.connections_max);
     let mut connections = JoinSet::new();
@@ -121,23 +121,24 @@ pub async fn serve(
     let wyoming = wyoming.into_iter().map(|WyomingPort { listener, service, model }| {
         let (state, services) = (state.clone(), Arc::clone(&services));
         let (stall_time_max, stop) = (options.stall_time_max, stop.clone());
-        let door = WyomingDoor { service, model, state, services, stall_time_max, stop };
-        (listener, Door::Wyoming(Arc::new(door)))
+        let context = WyomingPortContext { service, model, state, services, stall_time_max, stop };
+        (listener, Protocol::Wyoming(Arc::new(context)))
     });
-    let http = (http, Door::Http(service));
-    let doors = std::iter::once(http).chain(second.transpose()?).chain(wyoming);
+    let http = (http, Protocol::Http(service));
+    let listeners = std::iter::once(http).chain(second.transpose()?).chain(wyoming);
     // A stream keeps an accepted connection that waits for its slot, also over turns of the loop.
-    let mut accepting = select_all(doors.map(|(listener, door)| accepted(listener, door, &limit)));
+    let mut accepting =
+        select_all(listeners.map(|(listener, protocol)| accepted(listener, protocol, &limit)));
     loop {
         tokio::select! {
             () = &mut shutdown => break,
             Some(_) = connections.join_next() => {}
             _ = upkeep.tick() => metrics.fold(),
-            Some((socket, slot, door)) = accepting.next() => {
-                match door {
-                    Door::Http(service) => connections.spawn(connection(socket, slot, service)),
-                    Door::Wyoming(door) => {
-                        connections.spawn(wyoming_connection(socket, slot, door))
+            Some((socket, slot, protocol)) = accepting.next() => {
+                match protocol {
+                    Protocol::Http(service) => connections.spawn(connection(socket, slot, service)),
+                    Protocol::Wyoming(port) => {
+                        connections.spawn(wyoming_connection(socket, slot, port))
                     }
                 };
             }
@@ -153,14 +154,14 @@ pub async fn serve(
 /// All connections of one listener.
 fn accepted<'a>(
     listener: TcpListener,
-    door: Door,
+    protocol: Protocol,
     limit: &'a Arc<ConnectionLimit>,
-) -> BoxStream<'a, (TcpStream, ConnectionSlot, Door)> {
-    let next = move |(listener, door): (TcpListener, Door)| async move {
+) -> BoxStream<'a, (TcpStream, ConnectionSlot, Protocol)> {
+    let next = move |(listener, protocol): (TcpListener, Protocol)| async move {
         let (socket, slot) = accept(&listener, limit).await;
-        Some(((socket, slot, door.clone()), (listener, door)))
+        Some(((socket, slot, protocol.clone()), (listener, protocol)))
     };
-    stream::unfold((listener, door), next).boxed()
+    stream::unfold((listener, protocol), next).boxed()
 }
 
 /// Accepts the next connection and waits for a slot for it. One connection waits here, the others in the kernel.

@@ -4,6 +4,7 @@
 mod conversation;
 mod event_reader;
 mod programs;
+mod request;
 mod speech;
 mod transcription;
 
@@ -38,7 +39,7 @@ pub enum WyomingService {
 }
 
 /// What every connection to a port needs.
-pub(crate) struct WyomingDoor {
+pub(crate) struct WyomingPortContext {
     pub(crate) service: WyomingService,
     pub(crate) model: Option<String>,
     pub(crate) state: ReloadableState,
@@ -48,7 +49,7 @@ pub(crate) struct WyomingDoor {
     pub(crate) stop: CancellationToken,
 }
 
-impl WyomingDoor {
+impl WyomingPortContext {
     /// The context of a new request. Its caller has no key.
     fn context(&self) -> RequestContext {
         let (config, services) = (self.state.config(), Arc::clone(&self.services));
@@ -60,16 +61,16 @@ impl WyomingDoor {
 pub(crate) async fn wyoming_connection(
     socket: TcpStream,
     slot: ConnectionSlot,
-    door: Arc<WyomingDoor>,
+    port: Arc<WyomingPortContext>,
 ) {
-    let socket = Socket::new(socket, door.stall_time_max);
+    let socket = Socket::new(socket, port.stall_time_max);
     let (reading, writing) = tokio::io::split(socket);
     // One event waits for the socket. So a model is not asked for more than the client reads.
     let (answers, unsent) = mpsc::channel(1);
     let writing = conversation::write(writing, unsent);
     tokio::pin!(writing);
     let close = slot.close.clone();
-    let conversation = Conversation::new(reading, answers, slot, door);
+    let conversation = Conversation::new(reading, answers, slot, port);
     tokio::select! {
         // This connection is idle, and another one waits for a slot.
         () = close.cancelled() => return,

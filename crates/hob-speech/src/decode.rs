@@ -1,6 +1,7 @@
 //! Bytes of an uploaded file → mono samples at 16 kHz: wav, flac, mp3, m4a, ogg, opus and webm, in any rate and layout.
 //! The content decides the format, never a name. Only the next piece is held decoded. `pcm.rs` decodes raw samples.
 
+mod channels;
 mod codec;
 mod mp4;
 mod opus;
@@ -41,9 +42,9 @@ pub enum DecodeError {
     UnsupportedCodec { codec: String },
     #[error(
         "the sound has {rate_hz} Hz and {channels} channels (expected {} to {} Hz and 1 to {} channels)",
-        track::RATE_HZ_MIN,
-        track::RATE_HZ_MAX,
-        track::CHANNELS_MAX
+        channels::RATE_HZ_MIN,
+        channels::RATE_HZ_MAX,
+        channels::CHANNELS_MAX
     )]
     UnsupportedLayout { rate_hz: u32, channels: usize },
     #[error("a sample of raw sound has {bytes} bytes (expected 1 to 4)")]

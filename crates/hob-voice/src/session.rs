@@ -8,10 +8,10 @@ mod interruptions;
 mod turns;
 mod verdicts;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use hob_core::VoiceDetector;
 use hob_core::realtime::{RealtimeEvent, RealtimeSettings};
+use hob_core::{Sound, VoiceDetector};
 
 use crate::conversation::Conversation;
 use crate::faults::invalid;
@@ -160,6 +160,11 @@ impl VoiceSession {
         self.outbox.push(SessionEffect::Close { code: 1001, reason: message });
         self.is_closed = true;
     }
+}
+
+/// Number of samples in this time, at the rate of a session's sound.
+fn samples_in(time: Duration) -> usize {
+    (time.as_secs_f64() * f64::from(Sound::RATE_HZ)) as usize
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod transcription;
 mod words;
 mod wyoming;
 
+use std::collections::BTreeMap;
 use std::num::{NonZeroU16, NonZeroU32};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -29,7 +30,7 @@ use serde_json::Value;
 
 pub(crate) use chat::{ChatSection, DevSection, KeepAliveText, LoadAt, Speculation};
 pub(crate) use gateway::{
-    AliasSection, DefaultsSection, DetailedTarget, FallbackUntilName, KeySection, Named,
+    AliasSection, DefaultsSection, DetailedTarget, FallbackUntilName, KeySection,
     OnStreamErrorName, TargetEntry, UpstreamSection, WhileLoadingName,
 };
 pub(crate) use keys::{Key, known_keys};
@@ -52,6 +53,9 @@ const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
 /// The file's name, in the working folder or in the user's configuration folder.
 pub(crate) const FILE_NAME: &str = "hob.toml";
+
+/// Tables by name.
+pub(crate) type Named<T> = BTreeMap<String, T>;
 
 /// The configuration of hob. Each key may be left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -162,7 +162,7 @@ pub(crate) enum Threads {
 
 impl Threads {
     /// The value in the configuration: 0 leaves the choice to the engine.
-    pub(crate) fn wished(self) -> usize {
+    pub(crate) fn requested(self) -> usize {
         match self {
             Threads::Measured => 0,
             Threads::Fixed(threads) => threads.get(),
@@ -170,7 +170,7 @@ impl Threads {
     }
 
     fn as_written(self) -> u16 {
-        u16::try_from(self.wished()).unwrap_or(u16::MAX)
+        u16::try_from(self.requested()).unwrap_or(u16::MAX)
     }
 
     fn new(written: u16) -> Threads {

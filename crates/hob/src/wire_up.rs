@@ -13,6 +13,7 @@ mod pipelines;
 mod quantize;
 mod speech_parts;
 mod speech_study;
+mod spoken_sentence;
 mod timing;
 mod tls;
 mod transcription;
@@ -67,9 +68,10 @@ pub(crate) use memory::{Memory, used_cards};
 pub(crate) use pipelines::{note_default_key, pipelines_listener};
 pub(crate) use quantize::{QuantizeStep, run_quantize_worker, work_distance, work_quantize};
 pub(crate) use speech_parts::missing_parts;
+pub(crate) use speech_study::{SpeechStudy, run_speech_study, work_speech_study};
+pub(crate) use spoken_sentence::SpeechCost;
 #[cfg(test)]
-pub(crate) use speech_study::SpokenSentence;
-pub(crate) use speech_study::{SpeechCost, SpeechStudy, run_speech_study, work_speech_study};
+pub(crate) use spoken_sentence::SpokenSentence;
 pub(crate) use timing::{
     CALIBRATION_TIME_MAX, CARD_TIME_MAX, TimingJob, decoding_threads, run_timing_worker,
     work_timing,
@@ -296,7 +298,7 @@ fn speech_command(app: &App<'_>, folder: &Path, default_voice: &str) -> CliResul
     let mut dictionaries = ModelStore::open(app).dictionaries();
     let flags = [
         ("--model", Some(folder.into())),
-        ("--threads", Some(app.settings.speech.threads.wished().to_string().into())),
+        ("--threads", Some(app.settings.speech.threads.requested().to_string().into())),
         ("--voice", Some(default_voice.into())),
         ("--espeak", app.espeak().map(OsString::from)),
         ("--japanese", dictionaries.remove(&Language::Japanese).map(OsString::from)),

@@ -10,7 +10,7 @@ use tokio::process::Command;
 
 use super::limits;
 use super::protected::guarded;
-use super::sandbox::SandboxAccess;
+use super::sandbox_access::SandboxAccess;
 use crate::team::{SandboxMode, SandboxNetwork};
 
 /// How long an engine may take to remove a container.

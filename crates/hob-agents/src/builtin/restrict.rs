@@ -18,7 +18,7 @@ use seccompiler::{
 };
 
 use super::limits::limit_this_process;
-use super::sandbox::{SandboxAccess, readable};
+use super::sandbox_access::{SandboxAccess, readable};
 use crate::team::{SandboxMode, SandboxNetwork};
 
 /// The first version of Landlock that keeps a command from sending signals to other processes (Linux 6.12).

@@ -18,34 +18,10 @@ use super::files::PROTECTED;
 use super::limits;
 use super::process::Keeping;
 use super::protected::guarded;
+use super::sandbox_access::{SandboxAccess, readable};
 use crate::team::{SandboxMode, SandboxNetwork};
 
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
-/// What commands may read. Home folders, sockets and the rest of `/etc`, where keys and passwords are, are not there.
-const READABLE: [&str; 18] = [
-    "/usr",
-    "/bin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/sbin",
-    "/opt",
-    "/etc/alternatives",
-    "/etc/ca-certificates",
-    "/etc/group",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/localtime",
-    "/etc/nsswitch.conf",
-    "/etc/passwd",
-    "/etc/pki",
-    "/etc/ssl/certs",
-];
-/// What commands with a network read besides.
-const NETWORK_READABLE: [&str; 5] =
-    ["/etc/gai.conf", "/etc/hosts", "/etc/resolv.conf", "/etc/services", "/etc/ssl/openssl.cnf"];
-
 /// Where bubblewrap finds its seccomp filter.
 const FILTER_FD: &str = "9";
 /// Opens the first argument as [`FILTER_FD`], and becomes the command of the others. Rust closes all files for a child.
@@ -55,22 +31,6 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 const LANG: &str = "C.UTF-8";
 const NO_DANGER: &str =
     "the team wants none, which needs `--allow-danger` of `hob serve` or `hob team`";
-
-/// What a sandbox allows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SandboxAccess {
-    pub mode: SandboxMode,
-    pub network: SandboxNetwork,
-}
-
-/// What commands may read besides the workspace.
-pub(super) fn readable(access: SandboxAccess) -> impl Iterator<Item = &'static str> {
-    let more: &[&str] = match access.network {
-        SandboxNetwork::Off => &[],
-        SandboxNetwork::On => &NETWORK_READABLE,
-    };
-    READABLE.iter().chain(more).copied()
-}
 
 /// The programs that can make a sandbox.
 #[derive(Clone, Debug, Default)]

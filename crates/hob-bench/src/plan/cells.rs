@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::file::{BenchPlan, Matrix, Order, PlanCache, PlanKind, PlanThinking};
+use super::file::{
+    BenchPlan, Exclude, Matrix, Order, PlanCache, PlanKind, PlanTarget, PlanThinking,
+};
 use crate::record::{CREATOR, DRIVER, POWER_CAP};
 
 const SHAPES: [&str; 4] = ["short_short", "long_short", "short_long", "agentic"];
@@ -115,6 +117,53 @@ impl PlanKind {
             Axis::Answer => self == Eval,
             Axis::Sound => self.is_spoken(),
         }
+    }
+}
+
+impl PlanTarget {
+    /// Fills a cell's values into a text of this target. Other placeholders stay.
+    pub fn filled(text: &str, cell: &PlanCell) -> String {
+        let PlanCell { model, quant, backend, .. } = cell;
+        let places = [("{model}", model), ("{quant}", quant), ("{backend}", backend)];
+        let fill = |text: String, (place, value): (&str, &Option<String>)| match value {
+            Some(value) => text.replace(place, value),
+            None => text,
+        };
+        let filled = places.into_iter().fold(text.to_owned(), fill);
+        let label = |text: String, (name, value): (&String, &String)| {
+            text.replace(&format!("{{{name}}}"), value)
+        };
+        cell.labels.iter().fold(filled, label)
+    }
+}
+
+impl Exclude {
+    fn matches(&self, cell: &PlanCell) -> bool {
+        fn is<T: PartialEq>(excluded: Option<&T>, value: Option<&T>) -> bool {
+            excluded.is_none_or(|excluded| Some(excluded) == value)
+        }
+        is(self.target.as_ref(), Some(&cell.target))
+            && is(self.kind.as_ref(), Some(&cell.kind))
+            && is(self.model.as_ref(), cell.model.as_ref())
+            && is(self.quant.as_ref(), cell.quant.as_ref())
+            && is(self.backend.as_ref(), cell.backend.as_ref())
+            && self.is_in_setup(cell)
+            && is(self.shape.as_ref(), cell.shape.as_ref())
+            && is(self.concurrency.as_ref(), cell.concurrency.as_ref())
+            && is(self.context.as_ref(), cell.context.as_ref())
+            && is(self.thinking.as_ref(), cell.thinking.as_ref())
+            && is(self.cache.as_ref(), cell.cache.as_ref())
+            && is(self.temperature.as_ref(), cell.temperature.as_ref())
+            && is(self.format.as_ref(), cell.format.as_ref())
+            && is(self.voice.as_ref(), cell.voice.as_ref())
+            && self.labels.iter().all(|(name, value)| cell.labels.get(name) == Some(value))
+    }
+
+    fn is_in_setup(&self, cell: &PlanCell) -> bool {
+        let cap = self.power_cap_w.map(|watts| watts.to_string());
+        let said = [(CREATOR, &self.creator), (POWER_CAP, &cap), (DRIVER, &self.driver)];
+        let mut said = said.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        said.all(|(name, value)| cell.labels.get(name) == Some(value))
     }
 }
 
@@ -229,7 +278,6 @@ fn spread<T: Clone>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::file::PlanTarget;
     use super::*;
 
     const PLAN: &str = "\

@@ -1,7 +1,7 @@
 //! The file format of plans in YAML: these types are the format.
 //! Errors are reported with their line before anything is measured.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use hob_core::enum_table;
@@ -10,20 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_saphyr::{budget, options};
 
-use super::cells::{PlanCell, cells};
-use crate::chat::Shape;
 use crate::drive::ANSWER_SECONDS_MAX;
-use crate::eval::{TEMPERATURE_MAX, TaskName};
-use crate::record::{CREATOR, DRIVER, POWER_CAP};
-use crate::speech::Text;
-use crate::timeline::SoundFormat;
 
 /// What `schema` says in a file that this program reads.
 pub const PLAN_SCHEMA: &str = "bench-plan/1";
 const PLAN_BYTES_MAX: u64 = 1 << 20;
 const NODES_MAX: usize = 20_000;
-/// More cells would take years.
-const CELLS_MAX: usize = 10_000;
 
 /// A list of measurements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -311,190 +303,6 @@ impl BenchPlan {
             Some((word, reason)) => Err(wrong(line_of(text, word), reason)),
         }
     }
-
-    /// The first error, and the word whose line has it.
-    fn flaw(&self) -> Option<(&str, String)> {
-        if self.schema != PLAN_SCHEMA {
-            let reason = format!("the schema is {} (expected {PLAN_SCHEMA})", self.schema);
-            return Some(("schema", reason));
-        }
-        if self.targets.is_empty() {
-            return Some(("targets", "there is no target".to_owned()));
-        }
-        let mut names = BTreeSet::new();
-        if let Some(twice) = self.targets.iter().find(|target| !names.insert(&target.name)) {
-            return Some((&twice.name, format!("two targets are called {}", twice.name)));
-        }
-        if let Some(target) = self.targets.iter().find(|t| t.url.is_none() && t.launch.is_some()) {
-            let reason = format!("{} has `launch` but no `url`", target.name);
-            return Some((&target.name, reason));
-        }
-        let excluded = self.exclude.iter().filter_map(|exclude| exclude.target.as_ref());
-        if let Some(unknown) = excluded.into_iter().find(|name| !names.contains(name)) {
-            return Some((unknown, format!("no target is called {unknown}")));
-        }
-        let PlanRuns { min, max, server_starts, .. } = self.runs;
-        if min == 0 || max < min || server_starts == 0 {
-            let reason =
-                "min and server_starts must be at least 1, and max at least min".to_owned();
-            return Some(("runs", reason));
-        }
-        if self.budget.answer_s == 0 {
-            return Some(("budget", "answer_s must be at least 1".to_owned()));
-        }
-        let UseBounds { interactive_ttfv_ms, interactive_total_ms, voice_ttfv_ms, voice_words } =
-            self.bounds;
-        let limits =
-            [interactive_ttfv_ms, interactive_total_ms, voice_ttfv_ms, f64::from(voice_words)];
-        if !limits.iter().all(|limit| limit.is_finite() && *limit > 0.0) {
-            return Some(("bounds", "each bound must be above 0".to_owned()));
-        }
-        if let Some(reason) = self.matrix.flaw() {
-            return Some(("matrix", reason));
-        }
-        let cells = cells(self);
-        if let Some(flaw) = self.unused_axis(&cells) {
-            return Some(flaw);
-        }
-        match cells.len() {
-            0 => Some(("matrix", "the plan has no cells".to_owned())),
-            count if count > CELLS_MAX => {
-                Some(("matrix", format!("{count} cells (at most {CELLS_MAX})")))
-            }
-            _ => None,
-        }
-    }
-
-    /// A target that does not get a value of a cell, so that something else would be measured under its name.
-    fn unused_axis(&self, cells: &[PlanCell]) -> Option<(&str, String)> {
-        cells.iter().find_map(|cell| {
-            let target = self.targets.iter().find(|target| target.name == cell.target)?;
-            Some((target.name.as_str(), target.unused_axis(cell)?))
-        })
-    }
-}
-
-impl PlanTarget {
-    fn unused_axis(&self, cell: &PlanCell) -> Option<String> {
-        let name = &self.name;
-        let can_take_context = match &self.launch {
-            Some(launch) => launch.contains("{ctx}"),
-            None => self.url.is_none(),
-        };
-        // The name of a hob's model has the quant unless the plan names the model itself.
-        let is_hob = self.url.is_none() || self.api == PlanApi::Hob;
-        let has_usual_name = is_hob && self.model.is_none() && cell.model.is_some();
-        let texts = [&self.url, &self.model, &self.launch, &self.model_file];
-        let is_named = texts.into_iter().flatten().any(|text| text.contains("{quant}"));
-        if cell.quant.is_some() && !has_usual_name && !is_named {
-            return Some(format!(
-                "{name} does not get the quant: put {{quant}} into its `model`, `launch`, `url` or `model_file`"
-            ));
-        }
-        let has_context = cell.kind == PlanKind::Eval && cell.context.is_some();
-        (has_context && !can_take_context).then(|| {
-            format!("{name} is not started with a context: put {{ctx}} into its `launch`, or leave out `context`")
-        })
-    }
-
-    /// Fills a cell's values into a text of this target. Other placeholders stay.
-    pub fn filled(text: &str, cell: &PlanCell) -> String {
-        let PlanCell { model, quant, backend, .. } = cell;
-        let places = [("{model}", model), ("{quant}", quant), ("{backend}", backend)];
-        let fill = |text: String, (place, value): (&str, &Option<String>)| match value {
-            Some(value) => text.replace(place, value),
-            None => text,
-        };
-        let filled = places.into_iter().fold(text.to_owned(), fill);
-        let label = |text: String, (name, value): (&String, &String)| {
-            text.replace(&format!("{{{name}}}"), value)
-        };
-        cell.labels.iter().fold(filled, label)
-    }
-}
-
-impl Matrix {
-    fn flaw(&self) -> Option<String> {
-        if self.kind.is_empty() {
-            let known = PlanKind::ALL.map(PlanKind::name).join(", ");
-            return Some(format!("kind is empty (expected some of {known})"));
-        }
-        if self.context.contains(&0) {
-            return Some("a context of 0 tokens is not possible".to_owned());
-        }
-        if let Some(error) = self.task.iter().find_map(|name| TaskName::parse(name).err()) {
-            return Some(error.to_string());
-        }
-        if self.items == Some(0) || self.budget_tokens.contains(&0) {
-            return Some("0 items or a budget of 0 tokens are not possible".to_owned());
-        }
-        if !self.temperature.iter().all(|value| (0.0..=TEMPERATURE_MAX).contains(value)) {
-            return Some(format!("each temperature must be 0 to {TEMPERATURE_MAX}"));
-        }
-        if self.concurrency.contains(&0) {
-            return Some("a concurrency of 0 users is not possible".to_owned());
-        }
-        let taken = |name: &&String| ["model", "quant", "backend", "ctx"].contains(&name.as_str());
-        if let Some(name) = self.labels.keys().find(taken) {
-            return Some(format!("a label cannot be called {name}: that is an axis"));
-        }
-        if self.power_cap_w.contains(&0) {
-            return Some("power_cap_w is 0; a power limit is at least 1 W".to_owned());
-        }
-        let twice = |name: &&&str| self.labels.contains_key(**name);
-        let axes = [
-            (CREATOR, self.creator.is_empty()),
-            (POWER_CAP, self.power_cap_w.is_empty()),
-            (DRIVER, self.driver.is_empty()),
-        ];
-        let used = axes.iter().filter(|(_, is_empty)| !is_empty).map(|(name, _)| name);
-        if let Some(name) = used.clone().find(twice) {
-            return Some(format!("{name} is both an axis and a label"));
-        }
-        if let Some((name, _)) = self.labels.iter().find(|(_, values)| values.is_empty()) {
-            return Some(format!("the label {name} has no value"));
-        }
-        let shape = unknown("shape", &self.shape, |name| Shape::by_name(name).is_some());
-        let text = unknown("text", &self.text, |name| Text::by_name(name).is_some());
-        let is_format = |name: &str| SoundFormat::by_name(name).is_some();
-        shape.or(text).or(unknown("format of sound", &self.format, is_format))
-    }
-}
-
-/// The error for the first unknown name.
-fn unknown(what: &str, names: &[String], is_known: impl Fn(&str) -> bool) -> Option<String> {
-    let unknown = names.iter().find(|name| !is_known(name));
-    unknown.map(|name| format!("no {what} is called {name}"))
-}
-
-impl Exclude {
-    pub(super) fn matches(&self, cell: &PlanCell) -> bool {
-        fn is<T: PartialEq>(excluded: Option<&T>, value: Option<&T>) -> bool {
-            excluded.is_none_or(|excluded| Some(excluded) == value)
-        }
-        is(self.target.as_ref(), Some(&cell.target))
-            && is(self.kind.as_ref(), Some(&cell.kind))
-            && is(self.model.as_ref(), cell.model.as_ref())
-            && is(self.quant.as_ref(), cell.quant.as_ref())
-            && is(self.backend.as_ref(), cell.backend.as_ref())
-            && self.is_in_setup(cell)
-            && is(self.shape.as_ref(), cell.shape.as_ref())
-            && is(self.concurrency.as_ref(), cell.concurrency.as_ref())
-            && is(self.context.as_ref(), cell.context.as_ref())
-            && is(self.thinking.as_ref(), cell.thinking.as_ref())
-            && is(self.cache.as_ref(), cell.cache.as_ref())
-            && is(self.temperature.as_ref(), cell.temperature.as_ref())
-            && is(self.format.as_ref(), cell.format.as_ref())
-            && is(self.voice.as_ref(), cell.voice.as_ref())
-            && self.labels.iter().all(|(name, value)| cell.labels.get(name) == Some(value))
-    }
-
-    fn is_in_setup(&self, cell: &PlanCell) -> bool {
-        let cap = self.power_cap_w.map(|watts| watts.to_string());
-        let said = [(CREATOR, &self.creator), (POWER_CAP, &cap), (DRIVER, &self.driver)];
-        let mut said = said.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
-        said.all(|(name, value)| cell.labels.get(name) == Some(value))
-    }
 }
 
 /// The number of the first line with this word.
@@ -505,6 +313,7 @@ fn line_of(text: &str, word: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cells::cells;
     use super::*;
 
     pub(in crate::plan) const PLAN: &str = "\

@@ -4,8 +4,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::comparison::{Rules, rules};
 use super::evals::{EvalSet, ItemData, evals, items};
+use super::rules::{Rules, rules};
 use super::runs::Run;
 use super::{Material, Queued};
 use crate::record::{Doubt, RawSample, Record, to_yaml};

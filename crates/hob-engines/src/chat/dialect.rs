@@ -1,6 +1,7 @@
 //! How a model marks thinking and tool calls, detected from the text of its template.
 //! Template, parser and grammar share these forms.
 
+mod answer_part;
 mod block;
 mod call;
 mod detect;
@@ -10,9 +11,10 @@ mod parser;
 #[cfg(test)]
 mod tests;
 
+pub use answer_part::AnswerPart;
 pub(crate) use forms::TOOL_DIALECTS;
 pub use forms::{HARMONY, HERMES, LLAMA3, MISTRAL_ARRAY, MISTRAL_NAMED};
-pub use parser::{AnswerParser, AnswerPart};
+pub use parser::AnswerParser;
 
 /// How one model writes thinking and tool calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

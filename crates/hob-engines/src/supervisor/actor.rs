@@ -1,7 +1,6 @@
 //! The supervisor's one task. It owns the worker process and moves between cold, loading, ready and down.
 //! All other code only reads the status that it publishes.
 
-mod command;
 mod publish;
 mod waiting;
 
@@ -15,6 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, interval, sleep};
 
 use super::backoff::Waits;
+use super::command::{Command, EndReason, EndRequest, end_request, reply};
 use super::keep_alive::KeepAliveCell;
 use super::link::{FrameSource, LinkError};
 use super::process::Process;
@@ -23,18 +23,7 @@ use super::watchdog::Watchdog;
 use super::{Phase, Status, SupervisorOptions, WorkerCommand};
 use crate::frame::{Frame, FrameKind};
 use crate::worker::protocol::{PROTOCOL_VERSION, Report, hello_version};
-pub(super) use command::{Command, EndRequest};
-use command::{end_request, reply};
 use waiting::NotStarted;
-
-/// Why a worker ends.
-pub(super) enum EndReason {
-    Requested(EndRequest),
-    /// The worker closed its socket. It has died; its exit status says how.
-    Vanished,
-    /// The supervisor kills it, for this reason.
-    Unfit(String),
-}
 
 /// Why an attempt to run the worker failed.
 enum AttemptError {

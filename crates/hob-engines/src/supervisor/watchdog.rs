@@ -4,7 +4,7 @@
 use tokio::time::{Instant, timeout_at};
 
 use super::SupervisorOptions;
-use super::actor::{EndReason, EndRequest};
+use super::command::{EndReason, EndRequest};
 use super::keep_alive::KeepAliveCell;
 use super::link::FrameSource;
 use super::session::Session;

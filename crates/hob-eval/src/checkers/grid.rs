@@ -5,6 +5,7 @@ mod cells;
 mod json;
 mod prose;
 mod question;
+mod readings;
 mod table;
 #[cfg(test)]
 pub(super) mod tests;
@@ -49,7 +50,7 @@ impl GridSolution {
             ));
         }
         let text = without_thoughts(tail(content));
-        let cells = cells::read(&self.words(), &text);
+        let cells = readings::read(&self.words(), &text);
         let by_word = || self.question.as_ref()?.grade(&text, &self.synonyms);
         match (cells.is_complete(), cells.count()) {
             (true, _) => self.grade_cells(&cells),

@@ -1,20 +1,13 @@
 //! Chooses the model among files of one folder or repository.
 //! Never guesses: if several files could be meant, the error names them.
 
-use super::file_source::{FileSource, unreadable};
+use super::file_source::{FileEntry, FileSource, unreadable};
 use super::gguf::TOWER;
 use super::{Described, FindError, Search, gguf, tensors};
 use crate::gguf::PartName;
 
 /// A folder with more entries is not a model's folder.
 const ENTRIES_MAX: usize = 10_000;
-
-/// A file of a folder or a repository, with its path there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) path: String,
-    pub(super) bytes: u64,
-}
 
 /// Describes the only model of a folder.
 pub(super) fn one(
@@ -40,13 +33,13 @@ pub(super) fn one(
     }
 }
 
-pub(super) fn none(at: &str, entries: &[Entry]) -> FindError {
+pub(super) fn none(at: &str, entries: &[FileEntry]) -> FindError {
     let there = entries.iter().map(|entry| entry.path.clone()).collect();
     FindError::NoModel { at: at.to_owned(), there }
 }
 
 /// GGUF files that are models, sorted. A model in parts counts as its first part.
-pub(super) fn models(entries: &[Entry]) -> Vec<String> {
+pub(super) fn models(entries: &[FileEntry]) -> Vec<String> {
     let files = entries.iter().filter(|entry| entry.path.ends_with(".gguf"));
     let models = files.filter(|entry| !is_tower(&entry.path));
     let first = |path: &String| PartName::parse(path).and_then(|part| part.all().next());
@@ -77,8 +70,9 @@ fn names_quant(path: &str, quant: &str) -> bool {
 }
 
 /// Adds the vision or audio tower in the same folder. If there are several, the first in 16 bits.
-pub(super) fn with_tower(entries: &[Entry], model: Described) -> Result<Described, FindError> {
-    let mut towers: Vec<&Entry> = entries.iter().filter(|entry| is_tower(&entry.path)).collect();
+pub(super) fn with_tower(entries: &[FileEntry], model: Described) -> Result<Described, FindError> {
+    let mut towers: Vec<&FileEntry> =
+        entries.iter().filter(|entry| is_tower(&entry.path)).collect();
     towers.sort_by_key(|entry| (!names_quant(&entry.path, "F16"), &entry.path));
     Ok(match towers.first() {
         Some(tower) => model.with_tower(&tower.path, tower.bytes),
@@ -90,21 +84,21 @@ fn is_tower(path: &str) -> bool {
     path.ends_with(".gguf") && path.to_ascii_lowercase().contains(TOWER)
 }
 
-fn heads(entries: &[Entry]) -> Vec<String> {
+fn heads(entries: &[FileEntry]) -> Vec<String> {
     let is_model = |path: &str| path.ends_with(".gguf") || path.ends_with(".safetensors");
     let named = entries.iter().filter(|entry| is_model(&entry.path));
     named.map(|entry| entry.path.clone()).collect()
 }
 
 /// Files of a folder, sorted, without subfolders.
-fn entries(folder: &std::path::Path) -> std::io::Result<Vec<Entry>> {
+fn entries(folder: &std::path::Path) -> std::io::Result<Vec<FileEntry>> {
     let mut entries = Vec::new();
     for found in std::fs::read_dir(folder)?.take(ENTRIES_MAX) {
         let found = found?;
         let Ok(about) = std::fs::metadata(found.path()) else { continue };
         if about.is_file() {
             let path = found.file_name().to_string_lossy().into_owned();
-            entries.push(Entry { path, bytes: about.len() });
+            entries.push(FileEntry { path, bytes: about.len() });
         }
     }
     entries.sort_by(|one, other| one.path.cmp(&other.path));
@@ -142,7 +136,7 @@ mod tests {
     fn parts_count_as_one_model_and_towers_as_none() {
         let paths =
             ["b-00002-of-00002.gguf", "b-00001-of-00002.gguf", "a.gguf", "mmproj-F16.gguf", "x"];
-        let entries = paths.map(|path| Entry { path: path.to_owned(), bytes: 1 });
+        let entries = paths.map(|path| FileEntry { path: path.to_owned(), bytes: 1 });
         assert_eq!(models(&entries), ["a.gguf", "b-00001-of-00002.gguf"]);
     }
 }

@@ -15,6 +15,13 @@ const GGUF_FIRST_BYTES: u64 = 1 << 20;
 /// Safetensors headers have no vocabulary, and a model may have many files.
 const TENSORS_FIRST_BYTES: u64 = 256 << 10;
 
+/// A file of a folder or a repository, with its path there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FileEntry {
+    pub(super) path: String,
+    pub(super) bytes: u64,
+}
+
 pub(super) enum FileSource<'r> {
     Folder(PathBuf),
     Web { remote: &'r Remote, base: String },

@@ -4,8 +4,8 @@
 use hob_core::fit::Location;
 use serde::Deserialize;
 
-use super::choice::{self, Entry};
-use super::file_source::FileSource;
+use super::choice;
+use super::file_source::{FileEntry, FileSource};
 use super::{Aim, Described, FindError, Search, USUAL_QUANT, tensors};
 use crate::catalog::names::{HUB_PREFIXES, ShortName, with_quant_as_listed};
 use crate::recipe::QuantMix;
@@ -147,7 +147,7 @@ fn from_tensors(
     search: &Search<'_>,
     repo: &Repo,
     source_files: &FileSource<'_>,
-    entries: &[Entry],
+    entries: &[FileEntry],
 ) -> Result<Described, FindError> {
     if !entries.iter().any(|entry| entry.path.ends_with(".safetensors")) {
         return Err(choice::none(&repo.name, entries));
@@ -158,7 +158,7 @@ fn from_tensors(
     tensors::of_folder(&search.wishing(quant), source_files, name, entries)
 }
 
-fn listed(search: &Search<'_>, hub: &str, repo: &Repo) -> Result<Vec<Entry>, FindError> {
+fn listed(search: &Search<'_>, hub: &str, repo: &Repo) -> Result<Vec<FileEntry>, FindError> {
     let Repo { name, revision, .. } = repo;
     let first = format!("{hub}/api/models/{name}/tree/{revision}?recursive=true");
     let page = format!("{hub}/{name}");
@@ -173,7 +173,7 @@ fn listed(search: &Search<'_>, hub: &str, repo: &Repo) -> Result<Vec<Entry>, Fin
         })?;
         let files = listed.into_iter().filter(|entry| entry.kind == "file");
         let plain = files.filter(|entry| entry.path.split('/').all(is_plain));
-        entries.extend(plain.map(|entry| Entry { path: entry.path, bytes: entry.size }));
+        entries.extend(plain.map(|entry| FileEntry { path: entry.path, bytes: entry.size }));
         // Follows a next page only on the same hub.
         next = further.filter(|next| next.starts_with(&format!("{hub}/")));
     }

@@ -3,8 +3,7 @@
 
 use hob_core::fit::Model;
 
-use super::choice::Entry;
-use super::file_source::FileSource;
+use super::file_source::{FileEntry, FileSource};
 use super::{Described, FindError, Search};
 use crate::recipe::computed;
 use crate::safetensors::{self, Config, files_of_index};
@@ -35,7 +34,7 @@ pub(super) fn of_folder(
     search: &Search<'_>,
     source_files: &FileSource<'_>,
     name: &str,
-    entries: &[Entry],
+    entries: &[FileEntry],
 ) -> Result<Described, FindError> {
     let has = |file: &str| entries.iter().any(|entry| entry.path == file);
     if !has(CONFIG) {
@@ -47,7 +46,7 @@ pub(super) fn of_folder(
 }
 
 /// Safetensors files at the top level.
-fn beside(entries: &[Entry]) -> Vec<String> {
+fn beside(entries: &[FileEntry]) -> Vec<String> {
     let is_beside = |path: &str| path.ends_with(".safetensors") && !path.contains('/');
     let all = entries.iter().filter(|entry| is_beside(&entry.path)).map(|entry| &entry.path);
     let (second, first): (Vec<String>, Vec<String>) =

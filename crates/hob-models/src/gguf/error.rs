@@ -5,8 +5,6 @@ use std::io;
 
 use hob_core::nearest_hint;
 
-use super::GgufTensor;
-
 /// Maximum length of a name in a message.
 const SHOWN_CHARS_MAX: usize = 64;
 
@@ -71,12 +69,14 @@ impl GgufError {
         GgufError::Duplicate { what, name: shown(name) }
     }
 
-    pub(super) fn overflow(tensor: &GgufTensor) -> GgufError {
-        GgufError::Overflow { name: shown(&tensor.name) }
+    /// `name` is the tensor's.
+    pub(super) fn overflow(name: &str) -> GgufError {
+        GgufError::Overflow { name: shown(name) }
     }
 
-    pub(super) fn offset(tensor: &GgufTensor, expected: u64) -> GgufError {
-        GgufError::Offset { name: shown(&tensor.name), offset: tensor.offset, expected }
+    /// `name` is the tensor's.
+    pub(super) fn offset(name: &str, offset: u64, expected: u64) -> GgufError {
+        GgufError::Offset { name: shown(name), offset, expected }
     }
 
     pub(super) fn wrong(key: &str, reason: impl Into<String>) -> GgufError {

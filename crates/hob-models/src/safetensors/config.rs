@@ -4,12 +4,11 @@
 mod families;
 mod layers;
 
-use hob_core::nearest_hint;
 use serde_json::{Map, Value};
 
-use super::Quantization;
-use super::quantization;
-use crate::gguf::GgufError;
+use super::config_error::ConfigError;
+use super::json_number::number;
+use super::quantization::{self, Quantization};
 use crate::recipe::Dimensions;
 
 /// The parts of a configuration that decide how much memory a model needs.
@@ -20,21 +19,6 @@ pub struct Config {
     pub quantization: Option<Quantization>,
     /// Whether the embedding also computes the scores.
     pub is_tied: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
-    #[error("the configuration is not a JSON object: {detail}")]
-    NotJson { detail: String },
-    #[error("the configuration lacks '{key}'")]
-    Missing { key: &'static str },
-    #[error("hob does not know models of type '{name}'{}", nearest_hint(near))]
-    UnknownType { name: String, near: Vec<String> },
-    #[error("hob does not know the quantization '{method}'; known are {known}")]
-    UnknownQuantization { method: String, known: &'static str },
-    /// Names the GGUF key.
-    #[error(transparent)]
-    Dimensions(#[from] GgufError),
 }
 
 /// A GGUF key, and the configuration keys with the same meaning.
@@ -124,11 +108,6 @@ fn dimensions(
         }
     }
     layers::add(dimensions, text)
-}
-
-/// The first of these keys with a whole number.
-pub(super) fn number(map: &Map<String, Value>, names: &[&str]) -> Option<u64> {
-    names.iter().find_map(|name| map.get(*name)?.as_u64())
 }
 
 #[cfg(test)]

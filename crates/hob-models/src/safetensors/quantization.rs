@@ -4,8 +4,8 @@
 use hob_core::fit::Format;
 use serde_json::{Map, Value};
 
-use super::ConfigError;
-use super::config::number;
+use super::config_error::ConfigError;
+use super::json_number::number;
 use crate::gguf::error::shown;
 
 /// How quantized tensors are stored.

@@ -10,25 +10,13 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
 use super::event_reader::EventReader;
+use super::request::{Answers, RequestInput};
 use super::speech::{SpokenText, TextInput};
 use super::transcription::SoundInput;
-use super::{WyomingDoor, WyomingService, programs, speech, transcription};
+use super::{WyomingPortContext, WyomingService, programs, speech, transcription};
 use crate::api_error::ApiError;
 use crate::connections::ConnectionSlot;
 use crate::context::RequestContext;
-
-/// Where answers go. Sending waits until the client reads.
-#[derive(Clone)]
-pub(super) struct Answers(mpsc::Sender<Vec<u8>>);
-
-impl Answers {
-    /// After the client has left, nothing is sent: then the whole connection is dropped.
-    pub(super) async fn send(&self, answer: WyomingAnswer<'_>) {
-        if self.0.send(answer.to_bytes()).await.is_err() {
-            tracing::trace!("the client has left");
-        }
-    }
-}
 
 /// Writes all answers, and closes the connection after the last one.
 pub(super) async fn write(
@@ -42,20 +30,8 @@ pub(super) async fn write(
     socket.shutdown().await
 }
 
-/// The text or sound of the running request.
-pub(super) trait RequestInput {
-    /// Takes an event of this request. Returns an event that belongs to the next one.
-    ///
-    /// # Errors
-    /// The event breaks a limit.
-    async fn take(&mut self, event: WyomingEvent) -> Result<Option<WyomingEvent>, ApiError>;
-
-    /// How long the client may send nothing. `None`: the input is complete.
-    fn silence_max(&self) -> Option<Duration>;
-}
-
 /// What ended the input of a request.
-enum FeedEnd {
+enum InputEnd {
     ClientLeft,
     NextRequest(WyomingEvent),
 }
@@ -70,11 +46,11 @@ pub(super) struct Conversation<R> {
     reader: EventReader<R>,
     answers: Answers,
     slot: ConnectionSlot,
-    door: Arc<WyomingDoor>,
+    port: Arc<WyomingPortContext>,
     /// The program that the client has chosen.
     selected: Option<String>,
-    /// The latest `transcribe`, until its sound comes.
-    wish: WyomingTranscribe,
+    /// The settings of the latest `transcribe` event, until its sound comes.
+    transcribe: WyomingTranscribe,
     /// An event that waits for the end of the running request.
     held: Option<WyomingEvent>,
 }
@@ -84,15 +60,15 @@ impl<R: AsyncRead + Unpin> Conversation<R> {
         socket: R,
         answers: mpsc::Sender<Vec<u8>>,
         slot: ConnectionSlot,
-        door: Arc<WyomingDoor>,
+        port: Arc<WyomingPortContext>,
     ) -> Conversation<R> {
         Conversation {
-            reader: EventReader::new(socket, Arc::clone(&door.services)),
-            answers: Answers(answers),
+            reader: EventReader::new(socket, Arc::clone(&port.services)),
+            answers: Answers::new(answers),
             slot,
-            door,
+            port,
             selected: None,
-            wish: WyomingTranscribe::default(),
+            transcribe: WyomingTranscribe::default(),
             held: None,
         }
     }
@@ -108,7 +84,7 @@ impl<R: AsyncRead + Unpin> Conversation<R> {
 
     async fn requests(&mut self) -> Result<(), ApiError> {
         while let Some(event) = self.next_event().await? {
-            if let Next::Close = self.follow(event).await? {
+            if let Next::Close = self.handle(event).await? {
                 break;
             }
         }
@@ -117,19 +93,19 @@ impl<R: AsyncRead + Unpin> Conversation<R> {
 
     /// `None` if the client has left, or the server stops.
     async fn next_event(&mut self) -> Result<Option<WyomingEvent>, ApiError> {
-        if self.door.stop.is_cancelled() {
+        if self.port.stop.is_cancelled() {
             return Ok(None);
         }
         if let Some(held) = self.held.take() {
             return Ok(Some(held));
         }
-        let next = self.door.stop.run_until_cancelled(self.reader.next(None));
+        let next = self.port.stop.run_until_cancelled(self.reader.next(None));
         next.await.unwrap_or(Ok(None))
     }
 
-    async fn follow(&mut self, event: WyomingEvent) -> Result<Next, ApiError> {
+    async fn handle(&mut self, event: WyomingEvent) -> Result<Next, ApiError> {
         use WyomingService::{Speech, Transcription};
-        match (self.door.service, event) {
+        match (self.port.service, event) {
             (_, WyomingEvent::SelectProgram { name }) => self.selected = Some(name),
             (Speech, WyomingEvent::Synthesize { text, voice }) => {
                 return self.speak(Some(text), voice).await;
@@ -137,25 +113,25 @@ impl<R: AsyncRead + Unpin> Conversation<R> {
             (Speech, WyomingEvent::SynthesizeStart { voice }) => {
                 return self.speak(None, voice).await;
             }
-            (Transcription, WyomingEvent::Transcribe(wish)) => self.wish = wish,
+            (Transcription, WyomingEvent::Transcribe(settings)) => self.transcribe = settings,
             (
                 Transcription,
                 event @ (WyomingEvent::AudioStart(_) | WyomingEvent::AudioChunk { .. }),
             ) => return self.transcribe(event).await,
             (Speech, WyomingEvent::Transcribe(_) | WyomingEvent::AudioStart(_)) => {
-                return Err(misplaced("transcribe", "this port is for speech"));
+                return Err(unexpected("transcribe", "this port is for speech"));
             }
             (
                 Transcription,
                 WyomingEvent::Synthesize { .. } | WyomingEvent::SynthesizeStart { .. },
-            ) => return Err(misplaced("synthesize", "this port is for transcription")),
-            (_, other) => self.small_talk(&other).await,
+            ) => return Err(unexpected("synthesize", "this port is for transcription")),
+            (_, other) => self.answer_without_model(&other).await,
         }
         Ok(Next::Event)
     }
 
     /// Answers what needs no model, and ignores the rest: newer clients may send what hob does not know.
-    async fn small_talk(&self, event: &WyomingEvent) {
+    async fn answer_without_model(&self, event: &WyomingEvent) {
         match event {
             WyomingEvent::Describe => self.answers.send(WyomingAnswer::Info(&self.info())).await,
             WyomingEvent::Ping { text } => {
@@ -166,16 +142,16 @@ impl<R: AsyncRead + Unpin> Conversation<R> {
     }
 
     fn info(&self) -> WyomingInfo {
-        programs::info(self.door.service, &self.door.context(), self.door.model.as_deref())
+        programs::info(self.port.service, &self.port.context(), self.port.model.as_deref())
     }
 
     /// The name of the model: the request's own, or the client's choice, or the port's.
-    fn model_name(&self, asked: Option<String>) -> Option<String> {
-        asked.or_else(|| self.selected.clone()).or_else(|| self.door.model.clone())
+    fn model_name(&self, requested: Option<String>) -> Option<String> {
+        requested.or_else(|| self.selected.clone()).or_else(|| self.port.model.clone())
     }
 
     async fn speak(&mut self, text: Option<String>, voice: WyomingVoice) -> Result<Next, ApiError> {
-        let context = self.door.context();
+        let context = self.port.context();
         let (input, text) = match text {
             Some(text) => (TextInput::whole(), SpokenText::Whole(text)),
             None => TextInput::arriving(context.limits()),
@@ -186,13 +162,13 @@ impl<R: AsyncRead + Unpin> Conversation<R> {
     }
 
     async fn transcribe(&mut self, first: WyomingEvent) -> Result<Next, ApiError> {
-        let context = self.door.context();
-        let mut wish = std::mem::take(&mut self.wish);
-        let model = self.model_name(wish.model.take());
+        let context = self.port.context();
+        let mut settings = std::mem::take(&mut self.transcribe);
+        let model = self.model_name(settings.model.take());
         let (input, sound) = SoundInput::new(context.limits().read_time_max);
         self.held = Some(first);
         let asked = (context.clone(), model);
-        let work = Box::pin(transcription::hear(asked, (wish, sound), self.answers.clone()));
+        let work = Box::pin(transcription::hear(asked, (settings, sound), self.answers.clone()));
         self.run_request(&context, input, work).await
     }
 
@@ -204,11 +180,11 @@ impl<R: AsyncRead + Unpin> Conversation<R> {
         work: impl Future<Output = Result<(), ApiError>>,
     ) -> Result<Next, ApiError> {
         let _busy = self.slot.begin_request();
-        let route = match self.door.service {
+        let route = match self.port.service {
             WyomingService::Speech => "wyoming/speech",
             WyomingService::Transcription => "wyoming/transcription",
         };
-        let done = self.attend(input, work).await;
+        let done = self.run_with_input(input, work).await;
         let status = done.as_ref().map_or_else(|error| error.status().as_u16(), |_| 200);
         context.services.metrics.request(route, status);
         if let Err(error) = &done
@@ -220,7 +196,7 @@ impl<R: AsyncRead + Unpin> Conversation<R> {
         done
     }
 
-    async fn attend(
+    async fn run_with_input(
         &mut self,
         input: impl RequestInput,
         work: impl Future<Output = Result<(), ApiError>>,
@@ -230,11 +206,11 @@ impl<R: AsyncRead + Unpin> Conversation<R> {
             // An answer that is complete is not broken by what follows it.
             biased;
             done = &mut work => return done.map(|()| Next::Event),
-            ended = self.feed(input) => ended?,
+            ended = self.read_input(input) => ended?,
         };
         match ended {
-            FeedEnd::ClientLeft => Ok(Next::Close),
-            FeedEnd::NextRequest(event) => {
+            InputEnd::ClientLeft => Ok(Next::Close),
+            InputEnd::NextRequest(event) => {
                 self.held = Some(event);
                 work.await.map(|()| Next::Event)
             }
@@ -242,22 +218,22 @@ impl<R: AsyncRead + Unpin> Conversation<R> {
     }
 
     /// Reads the input of the running request, and what comes after it.
-    async fn feed(&mut self, mut input: impl RequestInput) -> Result<FeedEnd, ApiError> {
+    async fn read_input(&mut self, mut input: impl RequestInput) -> Result<InputEnd, ApiError> {
         loop {
             let event = match self.held.take() {
                 Some(held) => held,
                 None => match self.reader.next(input.silence_max()).await? {
                     Some(event) => event,
-                    None => return Ok(FeedEnd::ClientLeft),
+                    None => return Ok(InputEnd::ClientLeft),
                 },
             };
             match event {
                 WyomingEvent::Describe | WyomingEvent::Ping { .. } | WyomingEvent::Unknown => {
-                    self.small_talk(&event).await;
+                    self.answer_without_model(&event).await;
                 }
                 event => {
                     if let Some(next) = input.take(event).await? {
-                        return Ok(FeedEnd::NextRequest(next));
+                        return Ok(InputEnd::NextRequest(next));
                     }
                 }
             }
@@ -265,6 +241,6 @@ impl<R: AsyncRead + Unpin> Conversation<R> {
     }
 }
 
-fn misplaced(event: &'static str, why: &'static str) -> ApiError {
+fn unexpected(event: &'static str, why: &'static str) -> ApiError {
     ApiError::UnexpectedEvent { event, why }
 }

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::conversation::{Answers, RequestInput};
+use super::request::{Answers, RequestInput};
 use crate::api_error::ApiError;
 use crate::context::{Limits, RequestContext};
 use crate::generic_answer::{Answer, Input};
@@ -131,7 +131,7 @@ pub(super) async fn speak(
     answers: Answers,
 ) -> Result<(), ApiError> {
     let Resolved { name, model } = context.resolve::<Speech>(name)?;
-    // A language without a name wishes for another voice than the default one.
+    // A client that names a language and no voice wants a voice of that language.
     let is_any_of_language = voice.name.is_none() && voice.language.is_some();
     let name_of_voice = match is_any_of_language {
         true => None,
@@ -181,10 +181,10 @@ impl Spoken {
         limits: &Limits,
         model: &RegisteredModel<Speech>,
         text: SpokenText,
-        wish: WyomingVoice,
+        requested: WyomingVoice,
     ) -> Result<Spoken, ApiError> {
-        let voice = voice(model, &wish);
-        let language = wish.language.filter(|_| wish.name.is_none());
+        let voice = voice(model, &requested);
+        let language = requested.language.filter(|_| requested.name.is_none());
         match text {
             SpokenText::Whole(text) => {
                 let Plan { request, answer, sound_s, .. } =
@@ -205,13 +205,13 @@ impl Spoken {
 }
 
 /// The named voice, or the first of the language.
-fn voice(model: &RegisteredModel<Speech>, wish: &WyomingVoice) -> Option<String> {
+fn voice(model: &RegisteredModel<Speech>, requested: &WyomingVoice) -> Option<String> {
     let of_language = |language: &str| {
         let voices = model.model.voices().iter();
         let mut agreeing = voices.filter(|voice| language_agrees(language, voice.language));
         agreeing.next().map(|voice| voice.id.clone())
     };
-    wish.name.clone().or_else(|| of_language(wish.language.as_deref()?))
+    requested.name.clone().or_else(|| of_language(requested.language.as_deref()?))
 }
 
 fn wire(input: String, voice: Option<String>, language: Option<String>) -> WireSpeech {

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::conversation::{Answers, RequestInput};
+use super::request::{Answers, RequestInput};
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
 use crate::generic_answer::{Answer, Input};
@@ -148,13 +148,13 @@ impl RequestInput for SoundInput {
 /// The request is rejected, or its answer fails.
 pub(super) async fn hear(
     (context, name): (RequestContext, Option<String>),
-    (wish, sound): (WyomingTranscribe, LiveInput),
+    (settings, sound): (WyomingTranscribe, LiveInput),
     answers: Answers,
 ) -> Result<(), ApiError> {
     let resolved = context.resolve::<Transcription>(name)?;
     let LiveInput { pieces, complete } = sound;
-    let language = language(&context, wish.language.as_deref())?;
-    let request = model_request(wish.prompt, language.clone(), pieces);
+    let language = language(&context, settings.language.as_deref())?;
+    let request = model_request(settings.prompt, language.clone(), pieces);
     let start = RequestStart {
         context,
         guards: RequestGuards::default(),

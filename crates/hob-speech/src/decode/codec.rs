@@ -10,8 +10,8 @@ use symphonia::core::codecs::audio::{
 };
 use symphonia::core::packet::Packet;
 
+use super::channels::{append_mono, checked_layout};
 use super::opus::{OPUS_RATE_HZ, OpusPackets};
-use super::track::checked_layout;
 use super::{DECODED_RATE_HZ, DecodeError};
 
 pub(super) enum PacketDecoder {
@@ -65,16 +65,6 @@ impl PacketDecoder {
             }
         }
     }
-}
-
-/// Appends the average of the channels. A sample that is not a number becomes silence.
-pub(super) fn append_mono(interleaved: &[f32], channels: usize, mono: &mut Vec<f32>) {
-    let finite = |sample: f32| if sample.is_finite() { sample } else { 0.0 };
-    let share = 1.0 / channels as f32;
-    mono.extend(interleaved.chunks_exact(channels).map(|frame| {
-        let sum: f32 = frame.iter().map(|&sample| finite(sample)).sum();
-        finite(sum * share).clamp(-1.0, 1.0)
-    }));
 }
 
 /// HE-AAC is AAC-LC at half the rate, and data from which a decoder guesses the upper half of the spectrum. Speech

@@ -68,7 +68,7 @@ impl OpusPackets {
                 self.scratch.clear();
                 self.scratch.resize(len * *channels, 0.0);
                 let decoded_len = decoder.decode(data, len, &mut self.scratch);
-                super::codec::append_mono(&self.scratch, *channels, mono);
+                super::channels::append_mono(&self.scratch, *channels, mono);
                 decoded_len
             }
         };

@@ -3,9 +3,8 @@
 
 use hob_core::PcmLayout;
 
-use super::codec::append_mono;
+use super::channels::{append_mono, checked_layout};
 use super::resample::Resampler;
-use super::track::checked_layout;
 use super::{DECODED_RATE_HZ, DecodeError};
 
 /// Integers of 8 to 32 bits.

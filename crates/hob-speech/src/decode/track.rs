@@ -24,9 +24,6 @@ use super::mp4::{heard_range, is_cut};
 use super::{DECODED_RATE_HZ, DecodeError};
 
 /// Below 1 kHz there is no speech. The maximum is twice the highest rate of studio equipment.
-pub(super) const RATE_HZ_MIN: u32 = 1_000;
-pub(super) const RATE_HZ_MAX: u32 = 768_000;
-pub(super) const CHANNELS_MAX: usize = 32;
 /// Bytes that may come before the first header. With a larger value, the probe takes random bytes of pictures for mp3.
 const JUNK_BYTES_MAX: u32 = 64 * 1024;
 /// Packets in a row that give no sound. Then the rest of the file is taken for damaged.
@@ -325,11 +322,4 @@ fn open_error(error: Error, bytes: usize) -> DecodeError {
         }
         error => DecodeError::Damaged { at_s: 0.0, detail: error.to_string() },
     }
-}
-
-/// Refuses layouts that are not sound, before memory is reserved for them.
-pub(super) fn checked_layout(rate_hz: u32, channels: usize) -> Result<(), DecodeError> {
-    let fits =
-        (RATE_HZ_MIN..=RATE_HZ_MAX).contains(&rate_hz) && (1..=CHANNELS_MAX).contains(&channels);
-    if fits { Ok(()) } else { Err(DecodeError::UnsupportedLayout { rate_hz, channels }) }
 }

@@ -5,12 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use hob_core::routing::TargetFacts;
-use hob_core::{Admission, ChatRequest, ModelError, ModelState, Permit, Registry, Task};
+use hob_core::{Admission, ChatRequest, ModelError, ModelState, Permit, Task};
 use hob_wire::Parameters;
 
-use super::task::RouteTask;
 use crate::options::{AliasOptions, AttemptTimeouts, TargetOptions};
-use crate::target::{Source, Target};
+use crate::target::Target;
 
 pub(crate) struct Candidate<T: Task> {
     pub(crate) target: Arc<Target>,
@@ -31,23 +30,16 @@ impl<T: Task> fmt::Debug for Candidate<T> {
     }
 }
 
-impl<T: RouteTask> Candidate<T> {
-    /// `None`: the target is of another kind.
-    pub(crate) fn new(
+impl<T: Task> Candidate<T> {
+    /// A target with its model, and the admission of a model of this hob.
+    pub(super) fn with_model(
         target: Arc<Target>,
+        (model, admission): (Arc<T::Model>, Option<Admission<T::Work>>),
         options: &TargetOptions,
         timeouts: AttemptTimeouts,
-        locals: &Registry,
-    ) -> Option<Candidate<T>> {
-        let (model, admission) = match &target.source {
-            Source::Upstream(model) => (T::upstream_model(model), None),
-            Source::Local(local) => {
-                let local = T::models(locals).get(local.name())?;
-                (Arc::clone(&local.model), Some(local.admission.clone()))
-            }
-        };
+    ) -> Candidate<T> {
         let own = Some(options.parameters.clone()).filter(|own| !own.is_empty());
-        Some(Candidate {
+        Candidate {
             target,
             model,
             admission,
@@ -56,11 +48,9 @@ impl<T: RouteTask> Candidate<T> {
             capabilities: options.capabilities.clone(),
             weight: options.weight,
             timeouts,
-        })
+        }
     }
-}
 
-impl<T: Task> Candidate<T> {
     /// The same target, with the settings of this alias.
     #[must_use]
     pub(crate) fn under(mut self, alias: &AliasOptions) -> Candidate<T> {

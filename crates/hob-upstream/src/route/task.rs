@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_core::Registered;
+use hob_core::{Registered, Registry};
 
 use super::Route;
 use super::candidate::Candidate;
-use crate::target::Target;
+use crate::options::{AttemptTimeouts, TargetOptions};
+use crate::target::{Source, Target};
 use crate::upstream_model::UpstreamModel;
 
 /// How the end of an answer is known.
@@ -75,5 +76,24 @@ pub(crate) trait RouteTask: Registered {
     /// Learns from the answer to this request, which is sent now.
     fn observer(_request: &Self::Request, _target: &Arc<Target>) -> Option<Observer<Self::Event>> {
         None
+    }
+}
+
+impl<T: RouteTask> Candidate<T> {
+    /// `None`: the target is of another kind.
+    pub(crate) fn new(
+        target: Arc<Target>,
+        options: &TargetOptions,
+        timeouts: AttemptTimeouts,
+        locals: &Registry,
+    ) -> Option<Candidate<T>> {
+        let model = match &target.source {
+            Source::Upstream(model) => (T::upstream_model(model), None),
+            Source::Local(local) => {
+                let local = T::models(locals).get(local.name())?;
+                (Arc::clone(&local.model), Some(local.admission.clone()))
+            }
+        };
+        Some(Candidate::with_model(target, model, options, timeouts))
     }
 }

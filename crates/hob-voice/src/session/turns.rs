@@ -10,8 +10,8 @@ use hob_core::realtime::{
 };
 use hob_core::{ModelError, Sound, TranscriptEvent};
 
-use super::VoiceSession;
 use super::verdicts::Verdict;
+use super::{VoiceSession, samples_in};
 use crate::endpoint::{Endpoint, EndpointRules, Step};
 use crate::faults::{failure, invalid};
 use crate::interface::{SessionEffect, TranscriptStart};
@@ -471,8 +471,4 @@ fn prefix(detection: TurnDetection) -> usize {
         SilenceDetection::Semantic { .. } => SEMANTIC_PREFIX,
     };
     samples_in(prefix.min(PREFIX_MAX))
-}
-
-pub(super) fn samples_in(time: Duration) -> usize {
-    (time.as_secs_f64() * f64::from(Sound::RATE_HZ)) as usize
 }

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use hob_core::realtime::{SilenceDetection, TurnDetection};
 
-use super::VoiceSession;
-use super::turns::samples_in;
+use super::{VoiceSession, samples_in};
 use crate::interface::SessionEffect;
 use crate::limits::{JUDGED_SOUND_MAX, TEXT_SILENCE_MAX};
 use crate::marks::TurnMarks;

@@ -6,6 +6,7 @@ use memchr::memchr;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::error::WyomingError;
 use super::event::WyomingEvent;
 use crate::WireError;
 use crate::fields::Fields;
@@ -17,21 +18,6 @@ const HEADER_BYTES_MAX: usize = 64 << 10;
 const DATA_BYTES_MAX: u64 = 1 << 20;
 /// Maximum bytes of the samples after the JSON.
 const PAYLOAD_BYTES_MAX: u64 = 1 << 20;
-
-/// Why the bytes are not an event. The connection cannot go on: where the next event begins is unknown.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WyomingError {
-    #[error("the line that begins an event is longer than {bytes_max} bytes")]
-    HeaderTooLong { bytes_max: usize },
-    #[error("the line that begins an event cannot be read: {0}")]
-    Header(WireError),
-    #[error("an event announces {bytes} bytes of {part}, and the limit is {bytes_max}")]
-    TooLarge { part: &'static str, bytes: u64, bytes_max: u64 },
-    #[error("the data of an event cannot be read: {0}")]
-    Data(WireError),
-    #[error("an event of the type '{kind}' cannot be read: {error}")]
-    Event { kind: String, error: WireError },
-}
 
 /// Decodes the events of one connection.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use hob_core::PcmLayout;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::WyomingError;
+use super::error::WyomingError;
 use crate::fields::Fields;
 use crate::request_value::Name;
 

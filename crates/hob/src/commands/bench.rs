@@ -1,6 +1,7 @@
 //! `hob bench`: measures servers, and reads, imports and compares records. One file per verb.
 //! Records are files in a folder; there is no other store.
 
+mod bounds;
 mod cold;
 mod compare;
 mod comparison_table;
@@ -14,6 +15,7 @@ mod max_context;
 mod measuring;
 mod plan;
 mod queue;
+mod record_report;
 mod rerun;
 mod server;
 mod short_eval;
@@ -30,7 +32,8 @@ mod workload;
 use clap::{Args, Parser, Subcommand};
 use hob_bench::plan::PlanKind;
 
-pub(crate) use eval::{BoundsArgs, EvalArgs, task};
+pub(crate) use bounds::BoundsArgs;
+pub(crate) use eval::{EvalArgs, task};
 pub(crate) use eval_judge::{JudgeArgs, judge};
 pub(crate) use eval_report::{AnsweredRecord, EvalReport};
 use measuring::MeasuringVerb;

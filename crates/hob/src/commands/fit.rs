@@ -239,7 +239,8 @@ fn sourced(answer: FitAnswer, used: &[Used]) -> FitAnswer {
 fn holds(options: &FitOptions, assessed: &Assessment) -> bool {
     assessed.best().is_some_and(|plan| {
         let tok_s = plan.decode_requested.as_ref().map_or(0.0, |rate| rate.tok_s);
-        let is_long = options.context_tokens.is_none_or(|wished| plan.context_tokens >= wished);
+        let is_long =
+            options.context_tokens.is_none_or(|requested| plan.context_tokens >= requested);
         is_long && options.tok_s_min.is_none_or(|least| tok_s >= least)
     })
 }

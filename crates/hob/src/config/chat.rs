@@ -104,17 +104,17 @@ pub(crate) struct KeepAliveText(pub(crate) KeepAlive);
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a time; write 30s, 5m, 2h, a number of seconds, or forever")]
-pub(crate) struct NotATime(String);
+pub(crate) struct NotAKeepAlive(String);
 
 impl FromStr for KeepAliveText {
-    type Err = NotATime;
+    type Err = NotAKeepAlive;
 
-    fn from_str(text: &str) -> Result<KeepAliveText, NotATime> {
-        let wish = match text {
+    fn from_str(text: &str) -> Result<KeepAliveText, NotAKeepAlive> {
+        let keep_alive = match text {
             "forever" => Some(KeepAlive::Forever),
             text => span(text).map(KeepAlive::For),
         };
-        wish.map(KeepAliveText).ok_or_else(|| NotATime(text.to_owned()))
+        keep_alive.map(KeepAliveText).ok_or_else(|| NotAKeepAlive(text.to_owned()))
     }
 }
 

@@ -1,7 +1,6 @@
 //! `[upstream.NAME]`, `[alias.NAME]`, `[keys.NAME]` and `[defaults]` of hob.toml.
 //! The user chooses their names. hob checks the references between names after it has read all of them.
 
-use std::collections::BTreeMap;
 use std::num::{NonZeroU16, NonZeroU32, NonZeroU64};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -11,9 +10,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::chat::KeepAliveText;
 use super::time::TimeText;
 use super::words::{EffortName, KindName, StrategyName};
-
-/// Tables by name.
-pub(crate) type Named<T> = BTreeMap<String, T>;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

@@ -199,7 +199,7 @@ fn command(settings: &ChatSettings, file: &ChatFile) -> CliResult<WorkerCommand>
         ("--context", Some(number(file.card.context_tokens))),
         ("--parallel", Some(number(file.setup.plan.sequences))),
         ("--kv-type", Some(settings.kv_type.0.name().into())),
-        ("--threads", Some(settings.threads.wished().to_string().into())),
+        ("--threads", Some(settings.threads.requested().to_string().into())),
         ("--batch", Some(number(settings.batch_tokens.get()))),
         ("--thinking", settings.thinking_tokens_max.map(number)),
         ("--answer", settings.answer_tokens_max.map(|tokens| number(tokens.get()))),
@@ -272,9 +272,9 @@ fn bytes_of(model: &Path) -> Option<u64> {
 
 /// Threads for steps with few tokens and with many. With more than two cores one is left alone, so that
 /// answers stay steady whatever else the machine does.
-pub(super) fn threads(wished: u32) -> (u32, u32) {
-    if wished > 0 {
-        return (wished, wished);
+pub(super) fn threads(requested: u32) -> (u32, u32) {
+    if requested > 0 {
+        return (requested, requested);
     }
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
     (if cores > 2 { cores - 1 } else { cores }, cores)

@@ -89,10 +89,10 @@ fn longest(
         // Layers go to a card as for a short context. The rest of the card is used for a longer one.
         let usual = plan(settings, trained.min(CONTEXT_TOKENS_LAID_OUT), sequences);
         let short = Setup::new(machine, model, usual, offload_flags(settings))?;
-        let wished = Setup { plan: plan(settings, trained, sequences), ..short.clone() };
+        let requested = Setup { plan: plan(settings, trained, sequences), ..short.clone() };
         let roomy = half_of_the_rest(machine, &short, model)?;
         // A model that fits with no context is rejected with the numbers when it is loaded.
-        let setup = wished.with_longest_context(&roomy, model)?.unwrap_or(short);
+        let setup = requested.with_longest_context(&roomy, model)?.unwrap_or(short);
         let each = setup.plan.context_tokens / sequences;
         found = Some(setup);
         if each >= trained.min(CONTEXT_TOKENS_ENOUGH) {

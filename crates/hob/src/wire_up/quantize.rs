@@ -16,7 +16,7 @@ use tokio::process::Command;
 
 use super::chat::{LARGE_PAGES, SPIN_COUNT, threads};
 use super::own_program;
-use super::speech_study::{SpeechCost, SpokenSentence};
+use super::spoken_sentence::{SpeechCost, SpokenSentence};
 use crate::bounded_file::read_text;
 use crate::failure::{CliResult, Failure};
 use crate::worker_args::{DistanceWorkerArgs, QuantizeWorkerArgs};

@@ -30,8 +30,8 @@ fn needs_dictionary(name: &str) -> String {
     format!("a dictionary: get it with `hob pull {name}`, and start hob again")
 }
 
-fn needs(language: Language, wished: &Espeak, found: Option<&Path>) -> String {
-    match (wished, found) {
+fn needs(language: Language, requested: &Espeak, found: Option<&Path>) -> String {
+    match (requested, found) {
         (Espeak::Never, _) => {
             "espeak-ng, which speech.espeak = \"\" in hob.toml turns off: remove that line"
                 .to_owned()
@@ -60,13 +60,13 @@ mod tests {
     fn what_is_missing_is_said_with_the_way_to_get_it() {
         let named = |name: &str| Espeak::Program(PathBuf::from(name));
         let found = Path::new("/usr/bin/espeak-ng");
-        for (wished, found, expect) in [
+        for (requested, found, expect) in [
             (named("espeak-ng"), None, "apt install espeak-ng"),
             (named("/opt/espeak"), None, "names /opt/espeak"),
             (named("espeak-ng"), Some(found), "the Hindi data of espeak-ng"),
             (Espeak::Never, Some(found), "turns off"),
         ] {
-            let said = needs(Language::Hindi, &wished, found);
+            let said = needs(Language::Hindi, &requested, found);
             assert!(said.contains(expect), "{said}");
         }
     }

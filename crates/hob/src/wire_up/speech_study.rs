@@ -5,56 +5,15 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hob_bench::process::ProcessUsage;
-use hob_engines::speech::distance::SpokenSound;
-use hob_engines::speech::kokoro::{Kokoro, KokoroOptions, SAMPLES_PER_FRAME, voice_list};
+use hob_engines::speech::kokoro::{Kokoro, KokoroOptions, voice_list};
 use hob_speech::{Phonemizer, PhonemizerOptions, Reader};
-use serde::{Deserialize, Serialize};
 
 use super::quantize::{QuantizeStep, finish, run_quantize_worker, say};
+use super::spoken_sentence::{SpeechCost, SpokenSentence};
 use crate::app::App;
 use crate::failure::{CliResult, Failure};
 use crate::settings::speech_threads;
 use crate::worker_args::SpeechStudyArgs;
-
-const MS_PER_FRAME: f64 = 25.0;
-
-/// A sentence in the units in which a model speaks it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct SpokenSentence {
-    pub(crate) units: Vec<SpokenSound>,
-    /// After each unit.
-    pauses_ms: Vec<u32>,
-}
-
-impl SpokenSentence {
-    #[cfg(test)]
-    pub(crate) fn of_one(unit: SpokenSound) -> SpokenSentence {
-        SpokenSentence { units: vec![unit], pauses_ms: vec![0] }
-    }
-
-    /// The sound as a listener hears it.
-    pub(crate) fn heard(&self) -> Vec<f32> {
-        let mut samples = Vec::new();
-        for (at, (unit, pause_ms)) in self.units.iter().zip(&self.pauses_ms).enumerate() {
-            samples.extend(&unit.heard);
-            if at + 1 < self.units.len() {
-                let frames = f64::from(*pause_ms) / MS_PER_FRAME;
-                samples.extend(vec![0.0; (frames * SAMPLES_PER_FRAME as f64) as usize]);
-            }
-        }
-        samples
-    }
-}
-
-/// What speaking took, in a process that did nothing else.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct SpeechCost {
-    pub(crate) load_ms: f64,
-    /// Median over the sentences, from the phonemes to the first samples.
-    pub(crate) first_sound_ms: f64,
-    /// `None` on systems that do not tell.
-    pub(crate) memory_bytes: Option<u64>,
-}
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SpeechStudy {
@@ -72,7 +31,7 @@ pub(crate) async fn run_speech_study(
     sentences: &[String],
     mut progress: impl FnMut(usize),
 ) -> CliResult<SpeechStudy> {
-    let threads = app.settings.speech.threads.wished().to_string();
+    let threads = app.settings.speech.threads.requested().to_string();
     let mut words = vec!["speech-study".into(), "--model".into(), model.as_os_str().to_owned()];
     words.extend(["--voice".into(), voice.into(), "--threads".into(), threads.into()]);
     for sentence in sentences {

@@ -81,7 +81,7 @@ fn command(
     let flags = [
         ("--model", Some(stored.weights.clone().into())),
         ("--vad", Some(stored.vad.clone().into())),
-        ("--threads", Some(settings.threads.wished().to_string().into())),
+        ("--threads", Some(settings.threads.requested().to_string().into())),
     ];
     Ok(worker_command("hear", flags)?.env("GOMP_SPINCOUNT", SPIN_COUNT))
 }

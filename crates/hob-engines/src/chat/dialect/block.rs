@@ -3,8 +3,8 @@
 
 use std::mem;
 
+use super::answer_part::AnswerParts;
 use super::call::{CallFeedResult, CallReader};
-use super::parser::AnswerParts;
 use super::{ToolDialect, ToolsOffered};
 
 /// Effect of one more character on a block.

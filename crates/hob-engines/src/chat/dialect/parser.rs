@@ -3,26 +3,10 @@
 
 use std::mem;
 
+use super::answer_part::{AnswerPart, AnswerParts};
 use super::block::{Block, BlockFeedResult};
 use super::marks::{Opening, opening, settled_len};
 use super::{Dialect, ThinkingMarks, ToolDialect, ToolsOffered, Trigger, TriggerPosition};
-
-/// A part of an answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AnswerPart {
-    Reasoning(String),
-    Text(String),
-    /// Calls are numbered from 0.
-    CallBegins {
-        index: u32,
-        name: String,
-    },
-    /// More of the arguments of the call that began last.
-    Arguments {
-        index: u32,
-        piece: String,
-    },
-}
 
 /// Splits one answer. It holds back at most one mark with the white space before it, or one call that is not certain yet. So
 /// the answer's token limit also limits its memory.
@@ -98,7 +82,7 @@ impl AnswerParser {
         let mut pieces = AnswerParts::default();
         self.held.push_str(text);
         while self.step(&mut pieces) == Step::Taken {}
-        pieces.list
+        pieces.into_list()
     }
 
     /// Ends the answer and returns the text that was held back.
@@ -113,7 +97,7 @@ impl AnswerParser {
             State::Start | State::Answer if self.after_call && held.trim().is_empty() => {}
             State::Start | State::Answer => pieces.text(&held),
         }
-        pieces.list
+        pieces.into_list()
     }
 
     fn step(&mut self, pieces: &mut AnswerParts) -> Step {
@@ -277,40 +261,4 @@ fn first_trigger(
         }
     };
     tools.triggers.iter().filter_map(at).min_by_key(|(at, _)| *at)
-}
-
-/// Parts of one push. Neighbours of one kind are joined.
-#[derive(Debug, Default)]
-pub(super) struct AnswerParts {
-    list: Vec<AnswerPart>,
-}
-
-impl AnswerParts {
-    pub(super) fn call_begins(&mut self, index: u32, name: &str) {
-        self.list.push(AnswerPart::CallBegins { index, name: name.to_owned() });
-    }
-
-    pub(super) fn arguments(&mut self, index: u32, more: &str) {
-        match self.list.last_mut() {
-            Some(AnswerPart::Arguments { piece, .. }) => piece.push_str(more),
-            _ if more.is_empty() => {}
-            _ => self.list.push(AnswerPart::Arguments { index, piece: more.to_owned() }),
-        }
-    }
-
-    fn text(&mut self, more: &str) {
-        match self.list.last_mut() {
-            Some(AnswerPart::Text(text)) => text.push_str(more),
-            _ if more.is_empty() => {}
-            _ => self.list.push(AnswerPart::Text(more.to_owned())),
-        }
-    }
-
-    fn reasoning(&mut self, more: &str) {
-        match self.list.last_mut() {
-            Some(AnswerPart::Reasoning(text)) => text.push_str(more),
-            _ if more.is_empty() => {}
-            _ => self.list.push(AnswerPart::Reasoning(more.to_owned())),
-        }
-    }
 }

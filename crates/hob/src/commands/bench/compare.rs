@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hob_bench::compare::{
-    CompareOptions, CompareReport, MetricSelection, NoiseFloor, ReportVerdict, SampledRecord,
-    USER_FIGURES, has_direction, report,
+    CompareOptions, MetricSelection, NoiseFloor, ReportVerdict, SampledRecord, USER_FIGURES,
+    has_direction, report,
 };
-use hob_bench::record::{PickError, RecordStore};
+use hob_bench::record::{Record, RecordStore};
 use hob_bench::terms::Metric;
 
 use super::RECORDS;
-use super::comparison_table::shown;
+use super::record_report::{pick, report_table};
 use super::two_servers::{self, TwoServersArgs};
 use crate::app::App;
 use crate::arguments::number;
@@ -38,7 +38,7 @@ pub(crate) struct CompareArgs {
     against: Vec<String>,
     /// Folder to look for ids in
     #[arg(long, default_value = RECORDS, value_name = "FOLDER")]
-    pub(super) records: PathBuf,
+    records: PathBuf,
     /// The least difference that matters [default: 2 for paired runs, 5 for others]
     #[arg(long, value_name = "PCT", value_parser = threshold)]
     threshold: Option<f64>,
@@ -50,12 +50,12 @@ pub(crate) struct CompareArgs {
     figure: Vec<Metric>,
     /// Exit with code 1 if a figure became worse for certain; without --figure, of those that a user waits for
     #[arg(long)]
-    pub(super) fail_on_regression: bool,
+    fail_on_regression: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    pub(super) two_servers: TwoServersArgs,
+    two_servers: TwoServersArgs,
 }
 
 const AFTER_HELP: &str = "\
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &CompareArgs, globals: &Globals, printer: &Printer) -> C
         side.iter().any(|one| one.contains("://") || app.written.config.upstream.contains_key(one))
     };
     match (is_server(base), is_server(new)) {
-        (true, true) => return two_servers::run(args, [&base[0], &new[0]], (globals, printer)),
+        (true, true) => return args.compare_servers([&base[0], &new[0]], (globals, printer)),
         (false, false) => {}
         _ => return Err(Failure::usage("a server can only be compared with a server")),
     }
@@ -116,8 +116,30 @@ impl CompareArgs {
         }
     }
 
+    /// Measures two servers in turns, and compares their records.
+    fn compare_servers(
+        &self,
+        servers: [&String; 2],
+        (globals, printer): (&Globals, &Printer),
+    ) -> CliResult<Exit> {
+        let measured =
+            two_servers::measure(&self.two_servers, &self.records, servers, (globals, printer))?;
+        let store = RecordStore::new(&self.records);
+        let sampled = |record: &Record| pick(&store, &[record.id.to_string()]);
+        let [base, new] = &measured;
+        let exit = self.print(&sampled(base)?, &sampled(new)?, printer)?;
+        match measured.iter().find_map(|record| record.invalid_reasons.first()) {
+            Some(reason) => {
+                Err(Failure::server(format!("this is not a valid measurement: {reason}")))
+            }
+            None if self.fail_on_regression => Ok(exit),
+            // The measurement itself succeeded.
+            None => Ok(Exit::Done),
+        }
+    }
+
     /// Prints the report, and returns the exit code that follows from it.
-    pub(super) fn print(
+    fn print(
         &self,
         base: &[SampledRecord],
         new: &[SampledRecord],
@@ -142,7 +164,9 @@ impl CompareArgs {
                 requires_same_machine: self.fail_on_regression,
             },
         );
-        printer.report(self.json, &report, || format!("{}\n{}", table(&report), report.summary))?;
+        printer.report(self.json, &report, || {
+            format!("{}\n{}", report_table(&report), report.summary)
+        })?;
         let has_refusal = report.cells.iter().any(|cell| !cell.comparison.refusals.is_empty());
         let has_figure = report.cells.iter().any(|cell| !cell.comparison.figures.is_empty());
         Ok(match report.verdict {
@@ -156,43 +180,4 @@ impl CompareArgs {
             _ => Exit::Done,
         })
     }
-}
-
-/// The figures of two records that were measured in turns.
-pub(super) fn in_turns(store: &RecordStore, base: &str, new: &str) -> CliResult<String> {
-    let [base, new] = [base, new].map(|id| pick(store, &[id.to_owned()]));
-    Ok(table(&report(&base?, &new?, &CompareOptions::default())))
-}
-
-/// The report cell by cell.
-fn table(report: &CompareReport) -> String {
-    let cells = report.cells.iter().map(|cell| match report.cells.len() {
-        1 => format!("{}\n", shown(&cell.comparison)),
-        _ => format!("{}\n{}\n", cell.name, shown(&cell.comparison)),
-    });
-    let left_out = report.left_out.iter().map(|cell| format!("left out: {cell}"));
-    cells.chain(left_out).collect::<Vec<_>>().join("\n")
-}
-
-/// Reads all records of these files, folders and ids.
-pub(super) fn pick(store: &RecordStore, selectors: &[String]) -> CliResult<Vec<SampledRecord>> {
-    let mut all = Vec::new();
-    for selector in selectors {
-        let found = SampledRecord::pick(store, selector).map_err(failure)?;
-        if found.is_empty() {
-            return Err(Failure::usage(format!("{selector} holds no record")));
-        }
-        all.extend(found);
-    }
-    Ok(all)
-}
-
-/// Exit code 2 and never 1: 1 means that a figure became worse.
-fn failure(error: PickError) -> Failure {
-    let hint = match &error {
-        PickError::None { .. } => "--records names the folder of records",
-        PickError::Several { .. } => "give more of its id",
-        PickError::Record(_) => return Failure::usage(error),
-    };
-    Failure::usage(error).hint(hint)
 }

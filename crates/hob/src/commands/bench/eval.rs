@@ -13,6 +13,7 @@ use hob_bench::eval::{
 use hob_bench::experiment::{Axis, Experiment, Workload};
 use hob_eval::report::UseBounds;
 
+use super::bounds::BoundsArgs;
 use super::measuring::{MeasuringArgs, MeasuringVerb};
 use super::workload::{THINKING, run_size};
 use crate::arguments::{number, one_of};
@@ -21,7 +22,6 @@ use crate::judging;
 
 const ITEMS_MAX: usize = 100_000;
 const BUDGET_MAX: u32 = 1 << 20;
-const MS_PER_S: f64 = 1_000.0;
 
 /// How good a model's answers are, and how long they take: tasks that a program checks
 #[derive(Clone, Debug, Args)]
@@ -58,36 +58,6 @@ pub(crate) struct EvalArgs {
     enforce_schemas: bool,
     #[command(flatten)]
     bounds: BoundsArgs,
-}
-
-/// What an answer has to keep for a use.
-#[derive(Clone, Copy, Debug, Default, Args)]
-pub(crate) struct BoundsArgs {
-    /// Interactive use: most seconds to the first visible character, as a median [default: 2]
-    #[arg(long, value_name = "SECONDS", value_parser = above_zero)]
-    interactive_first_s: Option<f64>,
-    /// Interactive use: most seconds of a whole answer, as a median [default: 30]
-    #[arg(long, value_name = "SECONDS", value_parser = above_zero)]
-    interactive_total_s: Option<f64>,
-    /// Voice: most seconds to the first visible character, as a median [default: 0.5]
-    #[arg(long, value_name = "SECONDS", value_parser = above_zero)]
-    voice_first_s: Option<f64>,
-    /// Voice: most words of an answer, as a median [default: 60]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    voice_words: Option<u32>,
-}
-
-impl BoundsArgs {
-    /// These bounds, and those of `base` where none was typed.
-    pub(crate) fn over(self, base: UseBounds) -> UseBounds {
-        let ms = |typed: Option<f64>, base: f64| typed.map_or(base, |seconds| seconds * MS_PER_S);
-        UseBounds {
-            interactive_ttfv_ms: ms(self.interactive_first_s, base.interactive_ttfv_ms),
-            interactive_total_ms: ms(self.interactive_total_s, base.interactive_total_ms),
-            voice_ttfv_ms: ms(self.voice_first_s, base.voice_ttfv_ms),
-            voice_words: self.voice_words.unwrap_or(base.voice_words),
-        }
-    }
 }
 
 const AFTER_HELP: &str = "\
@@ -177,29 +147,4 @@ pub(crate) fn task(name: &str) -> Result<TaskName, String> {
 fn temperature(text: &str) -> Result<f64, String> {
     let suits = |value: &f64| (0.0..=TEMPERATURE_MAX).contains(value);
     number(text, suits, format_args!("0 to {TEMPERATURE_MAX}"))
-}
-
-fn above_zero(text: &str) -> Result<f64, String> {
-    number(text, |value: &f64| value.is_finite() && *value > 0.0, "a number above 0")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn typed_bounds_replace_those_of_the_record() {
-        let base = UseBounds { interactive_total_ms: 9_000.0, ..UseBounds::default() };
-        assert_eq!(BoundsArgs::default().over(base), base);
-        let typed = BoundsArgs {
-            interactive_first_s: Some(1.5),
-            voice_words: Some(20),
-            ..BoundsArgs::default()
-        };
-        let expected = UseBounds { interactive_ttfv_ms: 1_500.0, voice_words: 20, ..base };
-        assert_eq!(typed.over(base), expected);
-        for text in ["0", "-1", "x", "inf"] {
-            assert!(above_zero(text).is_err(), "{text}");
-        }
-    }
 }

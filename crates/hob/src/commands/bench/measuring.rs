@@ -21,9 +21,9 @@ use hob_core::Kind;
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 
-use super::compare;
 use super::eval_report::EvalReport;
 use super::queue::Turn;
+use super::record_report::in_turns;
 use super::server::{Reached, ServerArgs, ServerPlan, failure};
 use super::tables;
 use super::{BoundsArgs, RECORDS};
@@ -136,7 +136,7 @@ pub(crate) fn run(
         let store = RecordStore::new(&args.out);
         for pair in done.records.chunks_exact(2) {
             let [base, new] = [0, 1].map(|side: usize| pair[side].id.to_string());
-            below.push(compare::in_turns(&store, &base, &new)?);
+            below.push(in_turns(&store, &base, &new)?);
         }
     }
     if kind == RecordKind::Eval && !args.json && !done.records.is_empty() {

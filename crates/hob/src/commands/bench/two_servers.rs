@@ -1,22 +1,23 @@
 //! `hob bench compare` of two running servers: both get the same prompts in turns, and runs are compared in pairs.
 //! Each server's figures are stored as a record, as for any other measurement.
 
+use std::path::Path;
+
 use clap::Args;
 use hob_bench::chat::{ChatWorkload, Prompts, Shape, ThinkingChoice};
 use hob_bench::drive::{Arrivals, Patience};
 use hob_bench::experiment::{OtherServer, side_by_side};
-use hob_bench::record::RecordStore;
+use hob_bench::record::Record;
 use hob_bench::runs::StopRule;
 use hob_bench::workbench::Workbench;
 use hob_core::Kind;
 
-use super::compare::{CompareArgs, pick};
 use super::measuring::{context, keep, new_seed, progress, stoppable, typed};
 use super::queue::Turn;
 use super::server::{Reached, ServerArgs, failure};
 use super::workload::{THINKING, run_size, shape, users};
 use crate::arguments::one_of;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::signals::interrupted;
@@ -48,12 +49,16 @@ pub(super) struct TwoServersArgs {
     pairs_min: usize,
 }
 
-pub(super) fn run(
-    args: &CompareArgs,
+/// Measures both servers, with runs in turns, and stores a record of each.
+///
+/// # Errors
+/// A server cannot be reached, a measurement failed, or Ctrl-C came before the first pair was complete.
+pub(super) fn measure(
+    options: &TwoServersArgs,
+    folder: &Path,
     [base, new]: [&String; 2],
     (globals, printer): (&Globals, &Printer),
-) -> CliResult<Exit> {
-    let options = &args.two_servers;
+) -> CliResult<[Record; 2]> {
     if options.pairs_min < PAIRS_MIN {
         return Err(Failure::usage(format!(
             "--pairs-min must be at least {PAIRS_MIN}: fewer pairs are inconclusive"
@@ -74,7 +79,7 @@ pub(super) fn run(
         runs_max: options.pairs_min.max(PAIRS_MAX),
         ..StopRule::default()
     };
-    let (records, to) = (args.records.clone(), *printer);
+    let (records, to) = (folder.to_path_buf(), *printer);
     let measured = stoppable(move |stop| {
         let _turn = Turn::Awaited.take(&records, "hob bench compare", (stop, &to))?;
         let Reached { target, facts, .. } = a.reach(stop).map_err(failure)?;
@@ -95,15 +100,8 @@ pub(super) fn run(
         let (chat, arrivals, run_size) = &asked;
         side_by_side(&mut bench, &other, (chat, *arrivals, *run_size)).map_err(failure)
     })?;
-    let [base, new, ..] = &measured[..] else { return Err(interrupted()) };
-    let store = RecordStore::new(&args.records);
-    let sampled = |record: &hob_bench::record::Record| pick(&store, &[record.id.to_string()]);
-    let exit = args.print(&sampled(base)?, &sampled(new)?, printer)?;
-    let invalid = [base, new].into_iter().find_map(|record| record.invalid_reasons.first());
-    match invalid {
-        Some(reason) => Err(Failure::server(format!("this is not a valid measurement: {reason}"))),
-        None if args.fail_on_regression => Ok(exit),
-        // The measurement itself succeeded.
-        None => Ok(Exit::Done),
+    match &measured[..] {
+        [base, new, ..] => Ok([base.clone(), new.clone()]),
+        _ => Err(interrupted()),
     }
 }

@@ -4,7 +4,7 @@
 use tokio::sync::oneshot;
 
 #[derive(Debug)]
-pub(in crate::supervisor) enum Command {
+pub(super) enum Command {
     Load,
     Unload,
     /// The answer says whether the model takes no memory now.
@@ -14,9 +14,18 @@ pub(in crate::supervisor) enum Command {
 
 /// Why a worker ends without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::supervisor) enum EndRequest {
+pub(super) enum EndRequest {
     Unload,
     Stop,
+}
+
+/// Why a worker ends.
+pub(super) enum EndReason {
+    Requested(EndRequest),
+    /// The worker closed its socket. It has died; its exit status says how.
+    Vanished,
+    /// The supervisor kills it, for this reason.
+    Unfit(String),
 }
 
 /// Whether a command ends a worker that runs or is about to start.
