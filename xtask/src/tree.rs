@@ -61,6 +61,16 @@ impl File {
     }
 }
 
+/// The lines of a Rust file before the unit tests at its end. A declaration such as `mod tests;` ends nothing.
+pub(crate) fn product_lines(text: &str) -> impl Iterator<Item = &str> {
+    let lines: Vec<&str> = text.lines().collect();
+    let begins_tests = |pair: &[&str]| {
+        pair[0] == "#[cfg(test)]" && pair[1].contains("mod ") && pair[1].contains('{')
+    };
+    let end = lines.windows(2).position(begins_tests).unwrap_or(lines.len());
+    lines.into_iter().take(end)
+}
+
 /// The workspace's folder: the one above this crate's.
 pub(crate) fn root() -> PathBuf {
     // At run time: a target folder that two checkouts share may hold the other one's build of this.

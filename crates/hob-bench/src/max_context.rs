@@ -2,6 +2,7 @@
 //! A context counts only if the server is known to have it, and can fill it and still generate tokens.
 
 mod attempt;
+mod attempt_result;
 mod reported_context;
 mod search;
 mod symptom;
@@ -13,7 +14,8 @@ use jiff::Timestamp;
 
 pub use attempt::PLACE;
 use attempt::{AttemptOutcome, DECODED_TOKENS, FREE_TOKENS, Trial};
-pub use search::{AttemptResultAt, ContextRange, Search, ServerMemory};
+pub use attempt_result::{AttemptResultAt, ServerMemory};
+pub use search::{ContextRange, Search};
 
 use crate::client_check::{CheckLoad, ClientCheck, check_client};
 use crate::question::Questions;

@@ -3,6 +3,7 @@
 
 mod convert;
 mod ctranslate2;
+mod dims;
 mod error;
 mod header;
 mod layout;
@@ -17,8 +18,9 @@ pub(crate) mod tiny_model;
 mod vocabulary;
 
 pub(crate) use convert::{ConvertError, convert};
+pub use dims::WhisperDims;
 pub use error::WhisperError;
-pub use header::{WhisperDims, WhisperHeader};
+pub use header::WhisperHeader;
 pub use mel::filters as mel_filters;
 pub use memory::WhisperMemory;
 

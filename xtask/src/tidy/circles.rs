@@ -1,21 +1,36 @@
-//! Finds import circles between the modules of one crate: a module that imports one which imports it back.
-//! A module here is a file of `src/` together with the folder of its name; what happens inside it is its own matter.
+//! Finds import circles between the files of one folder: a file that imports one which imports it back.
+//! A file and the folder of its name are one module. A module and those inside it may know each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::tree::File;
 
+/// The path of a module in its crate: `["chat", "worker"]`. The crate's root has an empty path.
+type ModulePath = Vec<String>;
+
+/// Which name imports which, of one folder.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
+/// A name may lead to another name this often.
+const STEPS_MAX: usize = 8;
+
 pub(crate) fn complaints(files: &[File]) -> Vec<String> {
+    let mut crates: BTreeMap<String, Modules> = BTreeMap::new();
+    for file in files {
+        if let Some((name, module)) = crate_and_module(&file.path) {
+            crates.entry(name).or_default().add(module, file);
+        }
+    }
     let mut complaints = Vec::new();
-    for (name, imports) in imports_of_crates(files) {
-        let circles = circles(&imports);
-        if !circles.is_empty() {
-            let shown: Vec<String> = circles.iter().map(join).collect();
-            let shown = shown.join("; ");
-            complaints
-                .push(format!("crates/{name}: modules import each other in a circle: {shown}"));
+    for (name, modules) in &crates {
+        for (folder, imports) in modules.imports_by_folder() {
+            let circles = circles(&imports);
+            if !circles.is_empty() {
+                let place = [vec![format!("crates/{name}")], folder].concat().join("/");
+                let shown: Vec<String> = circles.iter().map(join).collect();
+                let shown = shown.join("; ");
+                complaints.push(format!("{place}: modules import each other in a circle: {shown}"));
+            }
         }
     }
     complaints
@@ -25,97 +40,178 @@ fn join(modules: &BTreeSet<String>) -> String {
     modules.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// For each crate, which module imports which.
-fn imports_of_crates(files: &[File]) -> BTreeMap<String, Imports> {
-    let mut crates: BTreeMap<String, Vec<(String, &File)>> = BTreeMap::new();
-    for file in files {
-        if let Some((name, module)) = crate_and_module(&file.path) {
-            crates.entry(name).or_default().push((module, file));
-        }
-    }
-    crates.into_iter().map(|(name, files)| (name, imports(&files))).collect()
-}
-
 /// `crates/NAME/src/MODULE…rs`; tests are left out, because they may import what they test.
-fn crate_and_module(path: &str) -> Option<(String, String)> {
+fn crate_and_module(path: &str) -> Option<(String, ModulePath)> {
     let (name, inside) = path.strip_prefix("crates/")?.split_once("/src/")?;
-    let is_test = inside.split('/').any(|part| matches!(part, "tests" | "tests.rs"));
-    let module = inside.strip_suffix(".rs")?.split('/').next()?;
-    (!is_test).then(|| (name.to_owned(), module.to_owned()))
+    let parts: Vec<&str> = inside.strip_suffix(".rs")?.split('/').collect();
+    let is_test = parts.iter().any(|part| *part == "tests" || part.ends_with("_tests"));
+    let is_root = matches!(parts[..], ["lib" | "main"]);
+    let module = if is_root { Vec::new() } else { parts.into_iter().map(str::to_owned).collect() };
+    (!is_test).then(|| (name.to_owned(), module))
 }
 
-fn imports(files: &[(String, &File)]) -> Imports {
-    let is_root = |module: &str| matches!(module, "lib" | "main");
-    let modules: BTreeSet<&str> =
-        files.iter().map(|(module, _)| module.as_str()).filter(|module| !is_root(module)).collect();
-    let exports: BTreeMap<String, String> = files
-        .iter()
-        .filter(|(module, _)| is_root(module))
-        .flat_map(|(_, file)| exports(&file.text, &modules))
-        .collect();
-    let mut imports = Imports::new();
-    for (module, file) in files.iter().filter(|(module, _)| !is_root(module)) {
-        for name in crate_names(&code(&file.text)) {
-            let target = modules.get(name.as_str()).map(|module| (*module).to_owned());
-            let target = target.or_else(|| exports.get(&name).cloned());
-            if let Some(target) = target.filter(|target| target != module) {
-                imports.entry(module.clone()).or_default().insert(target);
+/// The modules of one crate, and what their files mention.
+#[derive(Default)]
+struct Modules {
+    /// Files and folders.
+    known: BTreeSet<ModulePath>,
+    /// Names that stand for something in another module, by the module that imports them.
+    names: BTreeMap<(ModulePath, String), Mention>,
+    mentions: Vec<(ModulePath, Mention)>,
+}
+
+/// A path as it is written, such as `["super", "parts", "cut"]`.
+type Mention = Vec<String>;
+
+impl Modules {
+    fn add(&mut self, module: ModulePath, file: &File) {
+        self.known.extend((0..=module.len()).map(|length| module[..length].to_vec()));
+        let code = code(&file.text);
+        let tokens = tokens(&code);
+        for (at, token) in tokens.iter().enumerate() {
+            let mut found = Vec::new();
+            if *token == "use" {
+                read_tree(&tokens[at + 1..], &[], &mut found);
+                let named = found.into_iter().filter_map(|path| Some((path.last()?.clone(), path)));
+                self.names.extend(named.map(|(name, path)| ((module.clone(), name), path)));
+            } else if is_anchor(token)
+                && tokens.get(at + 1) == Some(&"::")
+                && !is_within(&tokens, at)
+            {
+                read_tree(&tokens[at..], &[], &mut found);
+                self.mentions.extend(found.into_iter().map(|path| (module.clone(), path)));
             }
         }
     }
-    imports
+
+    /// For each folder, which of the modules in it imports which.
+    fn imports_by_folder(&self) -> BTreeMap<ModulePath, Imports> {
+        let mut folders: BTreeMap<ModulePath, Imports> = BTreeMap::new();
+        for (module, mention) in &self.mentions {
+            let path = self.absolute(module, mention);
+            let Some(target) = path.and_then(|path| self.module_of(&path, STEPS_MAX)) else {
+                continue;
+            };
+            let shared = module.iter().zip(&target).take_while(|(one, other)| one == other).count();
+            // Without a name of its own there, one is inside the other.
+            if let (Some(from), Some(to)) = (module.get(shared), target.get(shared)) {
+                let imports = folders.entry(module[..shared].to_vec()).or_default();
+                imports.entry(from.clone()).or_default().insert(to.clone());
+            }
+        }
+        folders
+    }
+
+    /// The path from the crate's root. `None` if it leads into another crate.
+    fn absolute(&self, module: &[String], mention: &[String]) -> Option<ModulePath> {
+        let (first, rest) = mention.split_first()?;
+        match first.as_str() {
+            "crate" => Some(rest.to_vec()),
+            "self" => Some([module, rest].concat()),
+            "super" => {
+                let above = module.split_last()?.1;
+                let is_higher = rest.first().is_some_and(|next| next == "super");
+                if is_higher { self.absolute(above, rest) } else { Some([above, rest].concat()) }
+            }
+            name => {
+                let mut own = module.to_vec();
+                own.push(name.to_owned());
+                self.known.contains(&own).then(|| [module, mention].concat())
+            }
+        }
+    }
+
+    /// The module in which the thing at a path is declared: a name that a module hands on leads to the next module.
+    fn module_of(&self, path: &[String], steps: usize) -> Option<ModulePath> {
+        let length = (0..=path.len()).rev().find(|length| self.known.contains(&path[..*length]))?;
+        let (module, rest) = path.split_at(length);
+        let handed_on = rest.first().filter(|_| steps > 0).and_then(|name| {
+            let mention = self.names.get(&(module.to_vec(), name.clone()))?;
+            let next = [self.absolute(module, mention)?, rest[1..].to_vec()].concat();
+            self.module_of(&next, steps - 1)
+        });
+        Some(handed_on.unwrap_or_else(|| module.to_vec()))
+    }
 }
 
 /// The text without comments and without the unit tests at its end.
 fn code(text: &str) -> String {
-    let body = text.split("#[cfg(test)]\nmod ").next().unwrap_or(text);
-    body.lines().map(|line| line.split("//").next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
+    let lines = crate::tree::product_lines(text);
+    lines.map(|line| line.split("//").next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// Names that the crate's root hands on from its modules: `pub use module::{Name, Other};`.
-fn exports(root: &str, modules: &BTreeSet<&str>) -> Vec<(String, String)> {
-    let root = code(root);
-    let statements = root.split(';').filter_map(|part| part.split_once("pub use ").map(|(_, s)| s));
-    let paths = statements.filter_map(|statement| {
-        let statement = statement.trim_start_matches("self::").trim_start_matches("crate::");
-        statement.split_once("::").filter(|(module, _)| modules.contains(module))
-    });
-    paths
-        .flat_map(|(module, names)| words(names).map(|name| (name.to_owned(), module.to_owned())))
-        .collect()
+/// Words, `::`, and single characters; no white space.
+fn tokens(code: &str) -> Vec<&str> {
+    let mut tokens = Vec::new();
+    let mut rest = code;
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            ':' if rest.starts_with("::") => 2,
+            first if is_inner(first) => rest.find(|c: char| !is_inner(c)).unwrap_or(rest.len()),
+            first => first.len_utf8(),
+        };
+        let (token, after) = rest.split_at(length);
+        if !first.is_whitespace() {
+            tokens.push(token);
+        }
+        rest = after;
+    }
+    tokens
 }
 
-/// What follows `crate::`, singly or in braces.
-fn crate_names(code: &str) -> Vec<String> {
-    let mut names = Vec::new();
-    for (at, found) in code.match_indices("crate::") {
-        let rest = &code[at + found.len()..];
-        match rest.strip_prefix('{') {
-            Some(group) => names.extend(first_names(group)),
-            None => names.extend(words(rest).next().map(str::to_owned)),
+fn is_inner(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+fn is_anchor(token: &str) -> bool {
+    matches!(token, "crate" | "super" | "self")
+}
+
+/// Whether a path goes on here: the second `super` of `super::super` begins none.
+fn is_within(tokens: &[&str], at: usize) -> bool {
+    at.checked_sub(1).is_some_and(|before| tokens[before] == "::")
+}
+
+/// Reads the paths that begin here: `a::{b, c::d}` gives `a::b` and `a::c::d`. Returns the number of tokens.
+fn read_tree(tokens: &[&str], before: &[String], found: &mut Vec<Mention>) -> usize {
+    let mut path = before.to_vec();
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        if *token == "{" {
+            return at + read_group(&tokens[at..], &path, found);
+        }
+        if !token.starts_with(is_inner) {
+            break;
+        }
+        // `a::{self}` is `a`.
+        if *token != "self" || path.is_empty() {
+            path.push((*token).to_owned());
+        }
+        at += 1;
+        if tokens.get(at) != Some(&"::") {
+            break;
+        }
+        at += 1;
+    }
+    if path.len() > before.len() || at > 0 {
+        found.push(path);
+    }
+    at
+}
+
+/// Reads what stands in braces, from the opening one to the closing one.
+fn read_group(tokens: &[&str], before: &[String], found: &mut Vec<Mention>) -> usize {
+    let mut at = 1;
+    while let Some(token) = tokens.get(at) {
+        match *token {
+            "}" => return at + 1,
+            "," | "*" => at += 1,
+            // The new name of an import is of no importance.
+            "as" => at += 2,
+            _ => at += read_tree(&tokens[at..], before, found).max(1),
         }
     }
-    names
-}
-
-/// The first word of each item of a `{…}` group, whose opening brace is gone already.
-fn first_names(group: &str) -> Vec<String> {
-    let (mut depth, mut items) = (0_usize, vec![String::new()]);
-    for c in group.chars() {
-        match c {
-            '}' if depth == 0 => break,
-            '{' => depth += 1,
-            '}' => depth -= 1,
-            ',' if depth == 0 => items.push(String::new()),
-            c if depth == 0 => items.last_mut().into_iter().for_each(|item| item.push(c)),
-            _ => {}
-        }
-    }
-    items.iter().filter_map(|item| words(item).next().map(str::to_owned)).collect()
-}
-
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
+    at
 }
 
 /// Groups of modules that reach each other; a module alone is not a circle.
@@ -167,10 +263,28 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_the_root_leads_to_its_module() {
+    fn files_of_one_folder_are_checked_too() {
+        let circle = "crates/x/a: modules import each other in a circle: b, c";
+        let b = ("a/b.rs", "use super::c::{self as other, C};");
+        check(&[b, ("a/c.rs", "fn f() { super::b::g() }")], &[circle]);
+        check(&[b, ("a/c/deep.rs", "use super::super::b::B;")], &[circle]);
+        check(&[b, ("a/c.rs", "use crate::a::b::B;")], &[circle]);
+        check(&[b, ("a/c.rs", "use super::d::D;"), ("a/d.rs", "")], &[]);
+    }
+
+    #[test]
+    fn a_module_and_those_inside_it_may_know_each_other() {
+        check(&[("a.rs", "mod b;\nuse b::B;"), ("a/b.rs", "use super::A;")], &[]);
+    }
+
+    #[test]
+    fn a_name_that_is_handed_on_leads_to_its_module() {
         let root = ("lib.rs", "pub use b::{B, Other};\npub use a::A;");
         let circle = "crates/x: modules import each other in a circle: a, b";
         check(&[root, ("a.rs", "use crate::B;"), ("b.rs", "use crate::A;")], &[circle]);
+        let parent = ("a.rs", "pub use b::B;");
+        let circle = "crates/x/a: modules import each other in a circle: b, c";
+        check(&[parent, ("a/b.rs", "use super::c::C;"), ("a/c.rs", "use super::B;")], &[circle]);
     }
 
     #[test]
@@ -179,5 +293,8 @@ mod tests {
         check(&[("a.rs", "use crate::b::B;"), ("b.rs", tests)], &[]);
         check(&[("a.rs", "use crate::b::B;"), ("b.rs", "// crate::a")], &[]);
         check(&[("a.rs", "use crate::b::B;"), ("b/tests.rs", "use crate::a::A;")], &[]);
+        let circle = "crates/x: modules import each other in a circle: a, b";
+        let early = "#[cfg(test)]\nmod tests;\nuse crate::a::A;";
+        check(&[("a.rs", "use crate::b::B;"), ("b.rs", early)], &[circle]);
     }
 }

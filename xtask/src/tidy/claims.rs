@@ -1,7 +1,7 @@
 //! Checks claims of docs/ARCHITECTURE.md of the form "only this file does that" by searching the code.
 //! A claim that no search checks becomes false without anyone noticing.
 
-use crate::tree::File;
+use crate::tree::{File, product_lines};
 
 /// One claim: `what` may stand in `allowed` only, among the files whose paths begin with `scope`.
 struct Claim {
@@ -96,7 +96,7 @@ fn against(claim: &Claim, files: &[File]) -> Vec<String> {
     };
     let mut complaints = Vec::new();
     for file in files.iter().filter(is_meant) {
-        for (line, number) in product_code(&file.text).zip(1..) {
+        for (line, number) in product_lines(&file.text).zip(1..) {
             let code = line.split("//").next().unwrap_or(line);
             if let Some(pattern) = claim.patterns.iter().find(|pattern| has(code, pattern)) {
                 complaints.push(format!("{}:{number}: `{pattern}`, but {}", file.path, claim.says));
@@ -111,11 +111,6 @@ fn is_product(path: &str) -> bool {
     let is_source = path.ends_with(".rs") || path.ends_with(".js");
     let is_test = path.split('/').any(|part| matches!(part, "tests" | "tests.rs" | "examples"));
     is_source && !is_test
-}
-
-/// The lines before the unit tests at the end of a file.
-fn product_code(text: &str) -> impl Iterator<Item = &str> {
-    text.split("#[cfg(test)]\nmod ").next().unwrap_or(text).lines()
 }
 
 /// Not inside a longer word: `prefetch(` is no `fetch(`.
@@ -148,6 +143,7 @@ mod tests {
         check("crates/hob-core/src/a.rs", "use std::fs;", 1);
         check("crates/hob-core/src/a.rs", "// use std::fs;", 0);
         check("crates/hob-core/src/a.rs", "#[cfg(test)]\nmod tests {\nuse std::fs;\n}", 0);
+        check("crates/hob-core/src/a.rs", "#[cfg(test)]\nmod tests;\nuse std::fs;", 1);
         check("crates/hob-core/src/a/tests.rs", "use std::fs;", 0);
         check("crates/hob-wire/src/a.rs", "use std::fs;", 0);
     }

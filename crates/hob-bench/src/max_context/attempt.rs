@@ -8,7 +8,8 @@ use hob_machine::{Vram, ram, vram};
 
 use super::ContextCriterion;
 use super::reported_context::{mismatch, reported_context};
-use super::search::{AttemptResultAt, Search, ServerMemory};
+use super::attempt_result::{AttemptResultAt, ServerMemory};
+use super::search::Search;
 use super::symptom::{Conclusion, Stage, of_fault, of_launch};
 use super::trend::SpeedVerdict;
 use crate::launch::{LaunchError, Running, speaks_of_memory};

@@ -75,7 +75,8 @@ pub(super) fn mismatch(ctx: u64, reported: ReportedContext, search: &Search) -> 
 mod tests {
     use AttemptResult::{Ok as Fine, Stale, Unsupported};
 
-    use super::super::search::{AttemptResultAt, ContextRange};
+    use super::super::attempt_result::AttemptResultAt;
+    use super::super::search::ContextRange;
     use super::*;
 
     #[test]

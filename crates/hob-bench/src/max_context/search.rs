@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::attempt_result::AttemptResultAt;
 use super::trend::{JudgedAttempts, SpeedVerdict, judge_attempts, speed_verdict};
 use crate::record::AttemptResult;
 
@@ -22,24 +23,6 @@ pub struct ContextRange {
     pub lo: u64,
     pub hi: u64,
     pub granule: u64,
-}
-
-/// Memory that the server used, and memory that was free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ServerMemory {
-    pub taken_bytes: u64,
-    pub left_bytes: u64,
-}
-
-/// The result of one attempt.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AttemptResultAt {
-    pub ctx: u64,
-    pub result: AttemptResult,
-    /// The maximum that the server reported.
-    pub takes: Option<u64>,
-    pub memory: Option<ServerMemory>,
-    pub decode_tok_s: Option<f64>,
 }
 
 /// All attempts so far, and what follows from them.

@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use super::search::AttemptResultAt;
+use super::attempt_result::AttemptResultAt;
 use crate::record::AttemptResult;
 
 /// Share of the predicted speed below which memory has spilled.

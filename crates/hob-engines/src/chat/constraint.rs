@@ -6,6 +6,7 @@ mod closing;
 mod compile;
 mod grammar;
 mod matching;
+mod rules;
 mod schema;
 mod source;
 mod structure;
@@ -29,7 +30,7 @@ use llguidance::Matcher;
 pub use bounds::{LimitExceeded, schema_excess};
 pub(crate) use compile::STACK_BYTES;
 pub use compile::{Constrainer, Ready};
-pub use grammar::{AnswerRules, CallCount, ToolRules};
+pub use rules::{AnswerRules, CallCount, ToolRules};
 pub use schema::SchemaLimits;
 pub use vocabulary::{Mask, TokenBytes, Vocabulary};
 

@@ -1,8 +1,8 @@
 //! Predicts the memory of a loaded Whisper model from its header.
 //! The formulas follow whisper.cpp's buffers with flash attention, and are 0 to 3 % above the sizes that it logs, from tiny to large.
 
+use super::WhisperDims;
 use super::layout::{Layout, Numbers, TensorLayout};
-use super::{WhisperDims, WhisperHeader};
 
 /// Caches are padded to a multiple of this many positions.
 const CACHE_POSITIONS: u64 = 256;
@@ -32,13 +32,6 @@ impl WhisperMemory {
     /// With this many transcriptions at the same time.
     pub fn total_bytes(&self, streams: u64) -> u64 {
         self.weights_bytes.saturating_add(self.stream_bytes.saturating_mul(streams))
-    }
-}
-
-impl WhisperHeader {
-    /// Memory of the model, with 16-bit matrices quantised to Q8_0 when they are loaded.
-    pub fn memory(&self) -> WhisperMemory {
-        WhisperMemory { weights_bytes: self.q8_bytes, stream_bytes: self.dims.stream_bytes() }
     }
 }
 

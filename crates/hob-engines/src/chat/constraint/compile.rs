@@ -13,8 +13,9 @@ use llguidance::{Matcher, ParserFactory};
 use toktrie::InferenceCapabilities;
 
 use super::closing::{Closer, Context};
-use super::grammar::{self, AnswerRules, Begins, Plan};
+use super::grammar::{self, Begins, Plan};
 use super::matching::first_line;
+use super::rules::AnswerRules;
 use super::schema::{self, Relaxation, TakenOut};
 use super::source::{Relaxed, Source};
 use super::structure::Spacing;

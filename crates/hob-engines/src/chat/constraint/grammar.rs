@@ -8,6 +8,7 @@ use llguidance::api::{GrammarWithLexer, TopLevelGrammar};
 use serde_json::{Value, json};
 
 use super::bounds::{self, Size};
+use super::rules::{AnswerRules, CallCount, ToolRules};
 use super::schema::{self, Relaxation, SchemaLimits, TakenOut};
 use super::source::{Relaxed, Source, parsed};
 use super::{ConstraintError, Vocabulary};
@@ -15,31 +16,6 @@ use crate::chat::dialect::{CallForm, ToolDialect};
 
 /// Maximum calls in one answer, if it may have several.
 const CALLS_MAX: usize = 16;
-
-/// The format that a request asks for.
-#[derive(Clone, Copy, Debug)]
-pub struct AnswerRules<'a> {
-    pub output: &'a OutputFormat,
-    /// Rejects a schema of `output` that cannot be enforced completely.
-    pub strict: bool,
-    /// `None` if the answer may not call a tool.
-    pub tools: Option<ToolRules<'a>>,
-}
-
-/// The tool calls that an answer may contain.
-#[derive(Clone, Copy, Debug)]
-pub struct ToolRules<'a> {
-    pub tools: &'a [Tool],
-    pub choice: &'a ToolChoice,
-    pub calls: CallCount,
-    pub dialect: &'a ToolDialect,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallCount {
-    One,
-    Several,
-}
 
 /// When the grammar begins to apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -5,8 +5,9 @@ use hob_core::chat::{JsonText, OutputFormat, Tool};
 use serde_json::{Value, json};
 
 use super::bounds::Size;
+use super::ConstraintError;
+use super::rules::AnswerRules;
 use super::schema::{Relaxation, TakenOut};
-use super::{AnswerRules, ConstraintError};
 
 /// Relaxation of each schema, in addition to the keywords that no grammar enforces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,31 @@
+//! What a request wants of its answer: a format, and which tools it may call.
+//! Readers of schemas and the writer of grammars both start from it.
+
+use hob_core::chat::{OutputFormat, Tool, ToolChoice};
+
+use crate::chat::dialect::ToolDialect;
+
+/// The format that a request asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct AnswerRules<'a> {
+    pub output: &'a OutputFormat,
+    /// Rejects a schema of `output` that cannot be enforced completely.
+    pub strict: bool,
+    /// `None` if the answer may not call a tool.
+    pub tools: Option<ToolRules<'a>>,
+}
+
+/// The tool calls that an answer may contain.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolRules<'a> {
+    pub tools: &'a [Tool],
+    pub choice: &'a ToolChoice,
+    pub calls: CallCount,
+    pub dialect: &'a ToolDialect,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallCount {
+    One,
+    Several,
+}
