@@ -103,7 +103,7 @@ pub use upstream::{
     PieceTooLong, Pieces, RequestedFormat, ServedModel, TextKind, TranscriptReader,
     UnsupportedField, UpstreamDialect, UpstreamReader, UsageSource, anthropic_continues,
     anthropic_drops, anthropic_request, fault_of, fault_within, observe_ollama, observe_openai,
-    ollama_embed_request, ollama_path, ollama_request, openai_embed_request,
+    ollama_embed_request, ollama_path, ollama_request, ollama_show_request, openai_embed_request,
     parse_anthropic_models, parse_llama_props, parse_ollama_ps, parse_ollama_show,
     parse_ollama_tags, parse_ollama_vectors, parse_openai_models, parse_openai_vectors,
     parse_tabby_model, parse_transcript, parse_voices, sound_name, transcript_fields,

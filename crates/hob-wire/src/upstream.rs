@@ -30,8 +30,8 @@ pub use embeddings::{
 pub use fault::{HttpFailure, fault_of, fault_within};
 pub use finish::FINISH_REPAIR;
 pub use lists::{
-    ListError, ServedModel, parse_anthropic_models, parse_llama_props, parse_ollama_ps,
-    parse_ollama_show, parse_ollama_tags, parse_openai_models, parse_tabby_model,
+    ListError, ServedModel, ollama_show_request, parse_anthropic_models, parse_llama_props,
+    parse_ollama_ps, parse_ollama_show, parse_ollama_tags, parse_openai_models, parse_tabby_model,
 };
 pub use observe::{
     Observed, ObservedCounts, ObservedPart, ObservedText, TextKind, observe_ollama, observe_openai,

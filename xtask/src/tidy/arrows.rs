@@ -43,7 +43,7 @@ const ARROWS: [(&str, &[&str]); 15] = [
 ];
 
 /// A crate, a dependency that it must do without, and why.
-const STRANGERS: [(&str, &str, &str); 21] = [
+const STRANGERS: [(&str, &str, &str); 24] = [
     (
         "hob-core",
         "serde_json",
@@ -56,6 +56,7 @@ const STRANGERS: [(&str, &str, &str); 21] = [
     ("hob-machine", "tokio", "it reads once and does not wait"),
     ("hob-machine", "tracing", "what it does not find is a fact of its answer"),
     ("hob-models", "axum", "it serves no requests"),
+    ("hob-models", "tokio", "one thread does the file work of a pull"),
     ("hob-models", "rten", "it knows where weights are, not how they run"),
     ("hob-speech", "rten", "what is said and how it is packed needs no engine"),
     ("hob-speech", "tokio", "text and codecs are plain functions"),
@@ -66,6 +67,8 @@ const STRANGERS: [(&str, &str, &str); 21] = [
     ("hob-voice", "tokio", "the driver waits; a session is handed what happened and when"),
     ("hob-voice", "serde_json", "JSON is hob-wire's"),
     ("hob-engines", "axum", "a worker speaks frames, not HTTP"),
+    ("hob-engines", "hyper", "a worker speaks frames, not HTTP"),
+    ("hob-engines", "toml", "it gets settings as arguments, and reads no configuration file"),
     ("hob-engines", "anyhow", "libraries say who can act; anyhow does not"),
     ("hob-server", "rten", "it knows models by their traits only"),
     ("hob-server", "anyhow", "libraries say who can act; anyhow does not"),

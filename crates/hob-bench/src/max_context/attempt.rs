@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use hob_machine::{Vram, ram, vram};
 
 use super::ContextCriterion;
-use super::reported_context::{mismatch, reported_context};
 use super::attempt_result::{AttemptResultAt, ServerMemory};
+use super::reported_context::{mismatch, reported_context};
 use super::search::Search;
 use super::symptom::{Conclusion, Stage, of_fault, of_launch};
 use super::trend::SpeedVerdict;

@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::attempt_result::AttemptResultAt;
+use super::attempt_result::{AttemptResultAt, ServerMemory};
 use super::trend::{JudgedAttempts, SpeedVerdict, judge_attempts, speed_verdict};
 use crate::record::AttemptResult;
 

@@ -3,7 +3,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hob_wire::{WyomingAnswer, WyomingEvent, WyomingInfo, WyomingTranscribe, WyomingVoice};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};

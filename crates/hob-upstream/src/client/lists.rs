@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use hob_core::routing::{ListedModel, Reachable, TargetView, UpstreamView};
 use hob_core::{Fault, ModelState, locked, one_line};
 use hob_wire::{
-    ServedModel, parse_anthropic_models, parse_llama_props, parse_ollama_ps, parse_ollama_show,
-    parse_ollama_tags, parse_openai_models, parse_tabby_model, parse_voices,
+    ServedModel, ollama_show_request, parse_anthropic_models, parse_llama_props, parse_ollama_ps,
+    parse_ollama_show, parse_ollama_tags, parse_openai_models, parse_tabby_model, parse_voices,
 };
 use tokio::time::{sleep, timeout};
 
@@ -190,9 +190,7 @@ impl Upstream {
         if let Some(shown) = locked(&self.served).shown.get(id) {
             return Some(shown.clone());
         }
-        let name = serde_json::to_string(id).ok()?;
-        let body = format!("{{\"model\":{name}}}");
-        let mut answer = self.post("/api/show", body, 0).await.ok()?;
+        let mut answer = self.post("/api/show", ollama_show_request(id), 0).await.ok()?;
         let answer = self.whole(&mut answer, BYTES_MAX).await.ok()?;
         let shown = parse_ollama_show(answer.as_bytes()).ok()?;
         locked(&self.served).shown.insert(id.to_owned(), shown.clone());

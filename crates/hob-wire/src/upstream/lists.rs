@@ -7,7 +7,7 @@ mod openai;
 
 use serde_json::Value;
 
-pub use ollama::{parse_ollama_ps, parse_ollama_show, parse_ollama_tags};
+pub use ollama::{ollama_show_request, parse_ollama_ps, parse_ollama_show, parse_ollama_tags};
 pub use one::{parse_llama_props, parse_tabby_model};
 pub use openai::{parse_anthropic_models, parse_openai_models};
 

@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use super::error::WyomingError;
 use super::event::WyomingEvent;
-use crate::WireError;
 use crate::fields::Fields;
 use crate::request_value::Name;
 

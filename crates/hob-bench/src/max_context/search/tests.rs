@@ -3,7 +3,6 @@
 
 use AttemptResult::{Failed, Ok, OomLoad, OomPrefill, Spill, Stale, Timeout, Unsupported};
 
-use super::super::attempt_result::ServerMemory;
 use super::*;
 
 const PUBLISHED: ContextRange = ContextRange { lo: 131_072, hi: 262_144, granule: 256 };

@@ -4,8 +4,8 @@
 use hob_core::chat::{JsonText, OutputFormat, Tool};
 use serde_json::{Value, json};
 
-use super::bounds::Size;
 use super::ConstraintError;
+use super::bounds::Size;
 use super::rules::AnswerRules;
 use super::schema::{Relaxation, TakenOut};
 

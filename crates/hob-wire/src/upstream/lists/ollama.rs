@@ -1,15 +1,15 @@
-//! Ollama's three ways to speak of models: what it has, what is in memory, and one in full.
+//! Ollama's three answers about models: those it has, those in memory, and the details of one.
 //! Each has fields that the others lack, so a full description needs all three.
 
 use serde_json::Value;
 
 use super::{ListError, ServedModel, has_word, json, models, name, tokens};
 
-/// `GET /api/tags`: what is there. How much of its context it is loaded with, only
-/// [`parse_ollama_ps`] knows.
+/// Reads `GET /api/tags`: the models that the server has. The context length that a model is loaded with is in
+/// [`parse_ollama_ps`] only.
 ///
 /// # Errors
-/// [`ListError`]: no such list, or an absurdly long one.
+/// [`ListError`]: the body is not such a list, or the list is too long.
 pub fn parse_ollama_tags(body: &[u8]) -> Result<Vec<ServedModel>, ListError> {
     let body = json(body)?;
     models(&body["models"], "'models'", |model| {
@@ -18,10 +18,10 @@ pub fn parse_ollama_tags(body: &[u8]) -> Result<Vec<ServedModel>, ListError> {
     })
 }
 
-/// `GET /api/ps`: what is in memory, and with how much context.
+/// Reads `GET /api/ps`: the models in memory, with their context length.
 ///
 /// # Errors
-/// [`ListError`]: no such list, or an absurdly long one.
+/// [`ListError`]: the body is not such a list, or the list is too long.
 pub fn parse_ollama_ps(body: &[u8]) -> Result<Vec<ServedModel>, ListError> {
     let body = json(body)?;
     models(&body["models"], "'models'", |model| {
@@ -34,12 +34,17 @@ pub fn parse_ollama_ps(body: &[u8]) -> Result<Vec<ServedModel>, ListError> {
     })
 }
 
-/// `POST /api/show` of one model, whose name stands in the question only. The context is the
-/// `num_ctx` that its file asks for; else what it was trained with, which is the most that it can be
-/// loaded with and more than Ollama takes by itself.
+/// Writes `POST /api/show` for this model.
+pub fn ollama_show_request(model: &str) -> String {
+    serde_json::json!({ "model": model }).to_string()
+}
+
+/// Reads the answer of `POST /api/show` about one model. The answer does not repeat the model's name. The context length
+/// is the `num_ctx` of the model's file, or else the trained length: the longest possible, and longer than Ollama's
+/// own default.
 ///
 /// # Errors
-/// [`ListError`]: nothing about a model.
+/// [`ListError`]: the body does not describe a model.
 pub fn parse_ollama_show(body: &[u8]) -> Result<ServedModel, ListError> {
     let body = json(body)?;
     let info = &body["model_info"];
@@ -50,13 +55,13 @@ pub fn parse_ollama_show(body: &[u8]) -> Result<ServedModel, ListError> {
     let model =
         ServedModel { context_tokens: asked.or_else(|| trained(info)), ..Default::default() };
     let model = able(model, &body["capabilities"]);
-    // Newer versions list what `think` may be; where that is false only, it is no use to ask.
+    // Newer versions list the values that `think` may have. If `false` is the only one, the model cannot think.
     let values = body["thinking"]["values"].as_array();
     let switch = values.map(|values| values.iter().any(|value| *value != false));
     Ok(ServedModel { thinks: switch.or(model.thinks), ..model })
 }
 
-/// Ollama lists all that it knows of a model, since it lists anything.
+/// Versions of Ollama that list capabilities list all of them, so a missing one means no.
 fn able(model: ServedModel, capabilities: &Value) -> ServedModel {
     ServedModel {
         thinks: has_word(capabilities, &["thinking"]),
@@ -66,7 +71,7 @@ fn able(model: ServedModel, capabilities: &Value) -> ServedModel {
     }
 }
 
-/// One setting to a line; the last one counts.
+/// Each line has one setting; the last one with this name counts.
 fn num_ctx(parameters: &str) -> Option<u32> {
     let settings = parameters.lines().rev().filter_map(|line| {
         let mut words = line.split_whitespace();
