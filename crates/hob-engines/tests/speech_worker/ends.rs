@@ -30,15 +30,12 @@ async fn unloading_ends_the_process_and_the_next_request_loads_again() {
 }
 
 #[tokio::test]
-async fn a_model_that_nobody_uses_is_unloaded_if_asked_for() {
+async fn an_idle_model_is_unloaded_after_its_idle_time() {
     let mut options = options();
     options.supervisor.ping_every = Duration::from_millis(10);
     options.supervisor.idle_unload = Some(Duration::from_millis(50));
     let worker = ready(options).await;
-    while worker.state() == ModelState::Ready {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    assert_eq!(worker.state(), ModelState::Cold);
+    until_state(&worker, ModelState::Cold).await;
 }
 
 #[tokio::test]
@@ -65,7 +62,7 @@ async fn dropping_the_model_ends_the_process() {
 }
 
 #[tokio::test]
-async fn a_worker_that_does_not_heed_the_close_is_killed() {
+async fn a_worker_that_ignores_the_close_is_killed() {
     let mut options = options();
     options.supervisor.stop_limit = Duration::from_millis(50);
     let worker = ready(options).await;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use hob_core::{
-    Gender, Language, ModelError, SpeechEvent, SpeechModel, SpeechPace, SpeechRequest,
+    Gender, Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechPace, SpeechRequest,
     SpeechStream, SpeechText, Speed, Trace, Voice, WordTiming,
 };
 use hob_engines::speech::{SpeechWorker, SpeechWorkerOptions};
@@ -141,6 +141,17 @@ fn lost(error: Option<&ModelError>) -> &str {
 fn kill(pid: u32, signal: &str) {
     let status = std::process::Command::new("kill").args([signal, &pid.to_string()]).status();
     assert!(status.expect("kill is installed").success());
+}
+
+/// Waits until a worker is in this state. A worker does not announce it, so the test has to look.
+async fn until_state(worker: &SpeechWorker, state: ModelState) {
+    let reached = async {
+        while worker.state() != state {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let in_time = tokio::time::timeout(Duration::from_secs(60), reached).await;
+    assert!(in_time.is_ok(), "the worker is {:?} and not {state:?}", worker.state());
 }
 
 fn is_alive(pid: u32) -> bool {

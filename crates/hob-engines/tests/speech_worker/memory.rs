@@ -218,7 +218,7 @@ async fn what_can_never_fit_is_refused_at_once_with_the_numbers() {
 }
 
 #[tokio::test]
-async fn who_waits_for_others_is_told_who_they_are_and_loads_when_they_are_done() {
+async fn a_model_that_waits_for_others_names_them_and_loads_after_them() {
     let room = StagedRoom::new(&[Says::Later]);
     let worker = in_room(&room);
     assert_eq!(worker.load().await, Err(no_room()));
@@ -227,9 +227,7 @@ async fn who_waits_for_others_is_told_who_they_are_and_loads_when_they_are_done(
     assert!(matches!(worker.state(), ModelState::Loading { .. }));
     assert!(worker.unload_if_idle().await, "it takes no memory");
     room.say(Says::Granted);
-    while worker.state() != ModelState::Ready {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until_state(&worker, ModelState::Ready).await;
     assert_eq!(say(&worker, "Hello.", "af_plain").await.error, None);
 }
 
