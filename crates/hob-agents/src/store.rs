@@ -28,7 +28,7 @@ const EVENTS: &str = "events.jsonl";
 const LOCK: &str = "lock";
 /// Longest state that is read back, in bytes.
 const STATE_BYTES_MAX: u64 = 256 << 20;
-/// How often a lock is tried, and the time between. [`RunStore::is_locked`] holds it for a moment, and so does a driver that
+/// How often a lock is tried, and the pause between two tries. [`RunStore::is_locked`] holds it for a moment, and so does a driver that
 /// has stored its last step.
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
@@ -77,7 +77,7 @@ impl RunStore {
     pub fn open(&self, run_id: &str) -> io::Result<(StoredRun, RunState)> {
         self.state_path(run_id)?;
         let stored = lock(self.folder.join(run_id))?;
-        // Read behind the lock: another process may have gone on with the run a moment ago.
+        // Read while the lock is held: another process may have gone on with the run a moment ago.
         Ok((stored, self.read(run_id)?))
     }
 
@@ -107,7 +107,7 @@ impl RunStore {
         })?;
         if found.len() > STATE_BYTES_MAX {
             return Err(io::Error::other(format!(
-                "{} is larger than {STATE_BYTES_MAX} bytes",
+                "{} is larger than {STATE_BYTES_MAX} bytes; delete the run's folder",
                 path.display()
             )));
         }
@@ -210,7 +210,7 @@ impl StoredRun {
         let path = self.folder.join(EVENTS);
         let mut file = fs::OpenOptions::new().create(true).append(true).read(true).open(path)?;
         if file.metadata()?.len() > 0 {
-            // A full disk has cut a line off. What follows begins a line of its own.
+            // A full disk may have cut off the last line. The new events begin a line of their own.
             let mut last = [b'\n'];
             file.seek(SeekFrom::End(-1))?;
             file.read_exact(&mut last)?;
@@ -224,7 +224,7 @@ impl StoredRun {
         }
         let text = serde_json::to_string(state)?;
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        // Taken: an error leaves nothing that a change could follow.
+        // Taken out first: after an error the content of the file is unknown, so the next state is written whole.
         *written = Some(match written.take() {
             Some(last) if !must_sync && last.has_room() => last.change(text)?,
             _ => WrittenState::whole(&self.folder.join(STATE), text, must_sync)?,
@@ -240,7 +240,7 @@ fn state_in(path: &Path) -> io::Result<RunState> {
 }
 
 /// Waits until the names in a folder are on the disk. A synced file alone is not enough: after a power failure, its name
-/// may stand for the file before it, or be missing.
+/// may be missing, or lead to the previous file.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     // A relative path of one part has an empty path above it.
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_cut_off_hides_no_other() {
+    fn events_after_a_cut_off_line_are_read() {
         let (_folder, store) = stored_run();
         let (stored, mut state) = store.open("run-1").expect("free");
         let first = events(step(&mut state, &[], Input::Start, Now::default()));

@@ -20,7 +20,7 @@ const WORDS: &str = "words.txt";
 /// A character or a phrase on each line, and the pinyin of each of its characters with a number for the tone.
 const READINGS: &str = "readings.txt";
 
-/// The published files have a fifth of it.
+/// Five times the size of the published files.
 const FILE_BYTES_MAX: u64 = 32 << 20;
 /// The longest phrase of the table that is looked up, in characters.
 const PHRASE_CHARS_MAX: usize = 16;
@@ -73,7 +73,7 @@ impl Mandarin {
         for (at, tag) in tags.iter().enumerate() {
             let before = at.checked_sub(1).map(|at| (tags[at].word, tags[at].tag));
             let after = tags.get(at + 1).map(|tag| tag.word);
-            let syllables = self.alone(tag.word, before, after);
+            let syllables = self.contextual_reading(tag.word, before, after);
             let syllables = syllables.unwrap_or_else(|| self.syllables(tag.word));
             let is_verb = tag.tag.starts_with('v');
             let text: Vec<char> = tag.word.chars().collect();
@@ -83,8 +83,8 @@ impl Mandarin {
         words.into_iter().map(|word| PinyinWord { syllables: word.syllables }).collect()
     }
 
-    /// The reading of a character that stands alone and sounds different by its neighbours.
-    fn alone(
+    /// The reading of a single character, if it depends on the words next to it.
+    fn contextual_reading(
         &self,
         word: &str,
         before: Option<(&str, &str)>,

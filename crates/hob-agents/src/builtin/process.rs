@@ -20,12 +20,12 @@ const KEPT_BYTES: usize = 8 * 1024;
 
 /// How a command is started, and what limits it besides time and output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keeping {
-    /// Nothing.
+pub(super) enum ProcessLimits {
+    /// No other limit.
     Free,
-    /// [`limits`].
+    /// The limits of [`limits`].
     Limited,
-    /// [`limits`]. The command is a supervisor.
+    /// The same, and the command is a supervisor, which ends all processes of its command.
     Supervised,
 }
 
@@ -40,20 +40,20 @@ pub(super) async fn run(command: &mut Command, limit: Duration) -> Result<ToolOu
     Ok(output(ended.code, reason, &ended.out, &ended.err))
 }
 
-/// Runs a command without input in this workspace.
+/// Runs a command without input in this workspace, with these limits.
 ///
 /// # Errors
-/// Like [`run`]. It exceeds the limits.
-pub(super) async fn run_kept(
+/// Those of [`run`], or the command exceeds the limits.
+pub(super) async fn run_limited(
     command: &mut Command,
-    keeping: Keeping,
+    process_limits: ProcessLimits,
     workspace: &Path,
     limit: Duration,
 ) -> Result<ToolOutput, String> {
-    let mut group = match keeping {
-        Keeping::Free => return run(command, limit).await,
-        Keeping::Limited => started(ProcessGroup::spawn, command)?,
-        Keeping::Supervised => started(ProcessGroup::spawn_supervised, command)?,
+    let mut group = match process_limits {
+        ProcessLimits::Free => return run(command, limit).await,
+        ProcessLimits::Limited => started(ProcessGroup::spawn, command)?,
+        ProcessLimits::Supervised => started(ProcessGroup::spawn_supervised, command)?,
     };
     let excess = limits::excess(group.leader().id(), workspace);
     let ended = until_end(group, limit, excess).await?;

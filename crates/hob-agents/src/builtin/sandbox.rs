@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::container_sandbox::Container;
 use super::files::PROTECTED;
 use super::limits;
-use super::process::Keeping;
+use super::process::ProcessLimits;
 use super::protected::guarded;
 use super::sandbox_access::{SandboxAccess, readable};
 use crate::team::{SandboxMode, SandboxNetwork};
@@ -29,8 +29,7 @@ const FILTER_FD: &str = "9";
 const OPEN_FILTER: &str = r#"exec 9<"$1" && shift && exec "$@""#;
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 const LANG: &str = "C.UTF-8";
-const NO_DANGER: &str =
-    "the team wants none, which needs `--allow-danger` of `hob serve` or `hob team`";
+const NO_DANGER: &str = "the team file turns the sandbox off, which needs `--allow-danger` of `hob serve` or `hob team`";
 
 /// The programs that can make a sandbox.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +45,7 @@ pub struct SandboxPrograms {
     /// What the team file wants.
     pub access: SandboxAccess,
     /// The environment of commands that the team wants without a sandbox. `None`: they are refused.
-    pub outside: Option<Vec<(&'static str, OsString)>>,
+    pub unsandboxed: Option<Vec<(&'static str, OsString)>>,
 }
 
 impl SandboxPrograms {
@@ -82,7 +81,7 @@ enum SandboxKind {
         image: String,
     },
     /// There is no sandbox. Commands have this environment.
-    Outside(Vec<(&'static str, OsString)>),
+    Unsandboxed(Vec<(&'static str, OsString)>),
 }
 
 impl SandboxKind {
@@ -91,7 +90,7 @@ impl SandboxKind {
             SandboxKind::Bubblewrap { .. } => "bubblewrap",
             SandboxKind::Landlock(..) => "Landlock with seccomp",
             SandboxKind::Container { .. } => "the container",
-            SandboxKind::Outside(_) => "a shell without a sandbox",
+            SandboxKind::Unsandboxed(_) => "a shell without a sandbox",
         }
     }
 }
@@ -105,7 +104,7 @@ pub(super) struct SandboxError(Vec<String>);
 #[derive(Debug)]
 pub(super) struct SandboxedCommand {
     pub(super) command: Command,
-    pub(super) keeping: Keeping,
+    pub(super) process_limits: ProcessLimits,
     /// Keeps a container no longer than the command.
     pub(super) container: Option<Container>,
 }
@@ -158,7 +157,7 @@ impl Sandbox {
             SandboxKind::Landlock(..) => unprotected(&self.workspace, self.access),
             SandboxKind::Bubblewrap { .. }
             | SandboxKind::Container { .. }
-            | SandboxKind::Outside(_) => None,
+            | SandboxKind::Unsandboxed(_) => None,
         }
     }
 
@@ -198,19 +197,21 @@ impl Sandbox {
                 command.env("HOME", temporary).env("TMPDIR", temporary);
                 (command, None)
             }
-            SandboxKind::Outside(environment) => {
+            SandboxKind::Unsandboxed(environment) => {
                 let mut command = Command::new(shell[0]);
                 command.args(&shell[1..]).current_dir(self.workspace.join(folder));
                 command.env_clear().env("LANG", LANG).envs(environment.iter().cloned());
                 (command, None)
             }
         };
-        let keeping = match self.kind {
-            SandboxKind::Bubblewrap { .. } | SandboxKind::Container { .. } => Keeping::Limited,
-            SandboxKind::Landlock(..) => Keeping::Supervised,
-            SandboxKind::Outside(_) => Keeping::Free,
+        let process_limits = match self.kind {
+            SandboxKind::Bubblewrap { .. } | SandboxKind::Container { .. } => {
+                ProcessLimits::Limited
+            }
+            SandboxKind::Landlock(..) => ProcessLimits::Supervised,
+            SandboxKind::Unsandboxed(_) => ProcessLimits::Free,
         };
-        SandboxedCommand { command, keeping, container }
+        SandboxedCommand { command, process_limits, container }
     }
 
     fn arguments(&self, folder: &Path) -> Vec<OsString> {
@@ -250,8 +251,8 @@ impl Sandbox {
 /// The sandboxes to try, in order, or why one of them cannot be made.
 fn kinds(programs: &SandboxPrograms, workspace: &Path) -> Vec<Result<SandboxKind, String>> {
     if programs.access.mode == SandboxMode::DangerFullAccess {
-        let outside = programs.outside.clone().ok_or_else(|| NO_DANGER.to_owned());
-        return vec![outside.map(SandboxKind::Outside)];
+        let unsandboxed = programs.unsandboxed.clone().ok_or_else(|| NO_DANGER.to_owned());
+        return vec![unsandboxed.map(SandboxKind::Unsandboxed)];
     }
     if let Some(image) = programs.image.clone() {
         let engine = programs.containers.clone();

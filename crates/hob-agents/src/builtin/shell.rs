@@ -85,10 +85,11 @@ impl Shell {
         }
         let limit = Duration::from_secs(asked.timeout_s.unwrap_or(SECONDS_MAX).min(SECONDS_MAX));
         let watch = Some(ProtectedWatch::begin(&self.workspace));
-        let SandboxedCommand { mut command, keeping, container } =
+        let SandboxedCommand { mut command, process_limits, container } =
             sandbox.command(&asked.command, Path::new(&folder));
         let at_work = AtWork { container, watch };
-        let output = process::run_kept(&mut command, keeping, &self.workspace, limit).await;
+        let output =
+            process::run_limited(&mut command, process_limits, &self.workspace, limit).await;
         let made = at_work.end().await;
         if made.is_empty() { output } else { Err(made.join("; ")) }
     }

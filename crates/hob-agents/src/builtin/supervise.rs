@@ -41,7 +41,7 @@ pub fn supervise(command: &[OsString]) -> Result<u8, String> {
     Ok(code(ended.map_err(|error| format!("the command cannot be started: {error}"))?))
 }
 
-/// Waits for the command, and for every process that comes here in between.
+/// Waits for the end of the command. In the meantime it collects the exit of every process that lost its parent.
 fn end_of(command: u32) -> io::Result<ExitStatus> {
     loop {
         match wait(WaitOptions::empty()) {
@@ -76,7 +76,7 @@ fn end_all_when_closed(mut socket: UnixStream) {
     if socket.read(&mut [0]).is_err_and(|error| error.raw_os_error() == Some(libc::ENOTSOCK)) {
         return;
     }
-    // Once is not enough: the command may not have begun.
+    // One signal is not enough: the command may not have begun.
     loop {
         end_all();
         thread::sleep(SIGNAL_PAUSE);

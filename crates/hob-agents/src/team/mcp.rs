@@ -35,7 +35,7 @@ pub struct McpServer {
 }
 
 impl McpServer {
-    /// Why the server cannot be meant so.
+    /// What is wrong with the description of the server, if anything.
     pub(super) fn problem(&self, name: &str) -> Option<String> {
         let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if !(1..=NAME_MAX).contains(&name.len()) || !name.chars().all(is_allowed) {
@@ -63,12 +63,12 @@ impl McpServer {
     }
 }
 
-/// Why these tools of an agent cannot be those of MCP servers: the tool and the reason.
+/// The first tool of an agent that names an MCP server wrongly, and the reason.
 pub(super) fn wrong_tool<'a>(agent: &'a Agent, servers: &[&str]) -> Option<(&'a str, String)> {
     agent.tools.iter().find_map(|named| {
         let (server, tool) = match named.split_once("__") {
             Some(parts) => parts,
-            None if named.contains('*') => return Some((named.as_str(), star(named))),
+            None if named.contains('*') => return Some((named.as_str(), wrong_form(named))),
             None => return None,
         };
         if !servers.contains(&server) {
@@ -77,10 +77,12 @@ pub(super) fn wrong_tool<'a>(agent: &'a Agent, servers: &[&str]) -> Option<(&'a 
             return Some((named.as_str(), reason));
         }
         let is_wrong = tool.is_empty() || (tool != "*" && tool.contains('*'));
-        is_wrong.then(|| (named.as_str(), star(named)))
+        is_wrong.then(|| (named.as_str(), wrong_form(named)))
     })
 }
 
-fn star(named: &str) -> String {
-    format!("'{named}' is not a tool; `SERVER__TOOL` is one, and `SERVER__*` means all of a server")
+fn wrong_form(named: &str) -> String {
+    format!(
+        "'{named}' is not a tool; write `SERVER__TOOL`, or `SERVER__*` for all tools of a server"
+    )
 }

@@ -10,7 +10,7 @@ use crate::session::{Session, run_in_turns, store_record};
 use crate::terms::Metric;
 use crate::workbench::Workbench;
 
-/// Below this share of what one user gets alone, users wait for each other.
+/// Users wait for each other if each gets less than this share of what one user gets alone.
 const SCALING_MIN: f64 = 0.6;
 
 /// Whether users are served together or one after the other.

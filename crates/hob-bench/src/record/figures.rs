@@ -80,7 +80,7 @@ impl Metrics {
         self.spreads.get(&metric)
     }
 
-    /// Takes those figures that there are.
+    /// Adds the figures that are known.
     pub(crate) fn extend(&mut self, rows: impl IntoIterator<Item = (Metric, Option<Spread>)>) {
         let known = rows.into_iter().filter_map(|(metric, figures)| Some((metric, figures?)));
         self.spreads.extend(known);
@@ -195,7 +195,7 @@ impl JsonSchema for Metrics {
             properties.insert(name.to_owned(), described(schema, name));
         }
         json_schema!({
-            "description": "One entry per name; none of what was not measured.",
+            "description": "One entry per name; a figure that was not measured has none.",
             "type": "object",
             "properties": properties,
             "additionalProperties": false,

@@ -61,7 +61,7 @@ pub enum ConstraintError {
     Schema { field: &'static str, place: String },
     #[error("'{field}' has '{keyword}' at '{path}', for which hob finds no value")]
     NoValue { field: &'static str, path: String, keyword: &'static str },
-    #[error("'{field}' crashes the grammar compiler")]
+    #[error("'{field}' crashes the grammar compiler; simplify it")]
     Crashed { field: &'static str },
     #[error("'{field}' allows no value at all")]
     NothingValid { field: &'static str },
@@ -79,7 +79,7 @@ pub enum ConstraintError {
     /// The chosen token is outside the mask.
     #[error("token {token} was not allowed here")]
     NotAllowed { token: u32 },
-    #[error("the grammar's automaton gave up: {detail}")]
+    #[error("the grammar cannot be followed further: {detail}")]
     Matcher { detail: String },
     #[error("no token of the vocabulary ends an answer")]
     NoEndToken,
@@ -149,7 +149,8 @@ pub struct Constraint {
 enum Phase {
     /// Free until a trigger occurs in the text.
     Free(TriggerWatch),
-    Held,
+    /// The grammar applies.
+    Constrained,
     /// The answer has ended.
     Over,
 }
@@ -179,8 +180,10 @@ impl Constraint {
             (Phase::Free(_), _) if self.refused.is_empty() => return Ok(None),
             (Phase::Free(_), _) => Mask::everything(&self.vocabulary),
             (Phase::Over, _) => Mask::only(&self.vocabulary, self.vocabulary.end_token()),
-            (Phase::Held, Some(token)) => return Ok(Some(Mask::only(&self.vocabulary, token))),
-            (Phase::Held, None) => {
+            (Phase::Constrained, Some(token)) => {
+                return Ok(Some(Mask::only(&self.vocabulary, token)));
+            }
+            (Phase::Constrained, None) => {
                 Mask::new(self.matcher.compute_mask_or_eos().map_err(matching::failed)?)
             }
         };
@@ -218,7 +221,7 @@ impl Constraint {
             Phase::Free(_) => known,
             Phase::Over => 0,
             // If the automaton fails, it also fails for the next token, which reports it.
-            Phase::Held => self.matcher.validate_tokens(&tokens[..known]).unwrap_or(0),
+            Phase::Constrained => self.matcher.validate_tokens(&tokens[..known]).unwrap_or(0),
         }
     }
 
@@ -232,7 +235,7 @@ impl Constraint {
         let accepted = match &mut self.phase {
             Phase::Over => return Err(ConstraintError::NotAllowed { token }),
             Phase::Free(_) => self.accept_free(token, left)?,
-            Phase::Held => self.accept_held(token, left)?,
+            Phase::Constrained => self.accept_held(token, left)?,
         };
         match accepted {
             Accepted::Taken => self.refused.clear(),
@@ -245,7 +248,7 @@ impl Constraint {
     pub fn may_end(&mut self) -> Result<bool, ConstraintError> {
         match self.phase {
             Phase::Free(_) | Phase::Over => Ok(true),
-            Phase::Held => matching::is_complete(&mut self.matcher),
+            Phase::Constrained => matching::is_complete(&mut self.matcher),
         }
     }
 
@@ -254,13 +257,13 @@ impl Constraint {
         match self.phase {
             Phase::Free(_) => false,
             Phase::Over => true,
-            Phase::Held => self.matcher.is_stopped(),
+            Phase::Constrained => self.matcher.is_stopped(),
         }
     }
 
     /// Whether the grammar applies now. False while an answer is free until it calls a tool.
     pub fn holds(&self) -> bool {
-        matches!(self.phase, Phase::Held)
+        matches!(self.phase, Phase::Constrained)
     }
 
     /// How many tokens the shortest known end takes.
@@ -270,7 +273,7 @@ impl Constraint {
 
     /// The only allowed token, if the limit or too many refusals leave no choice.
     fn closes_now(&self, tokens_left: u32) -> Option<u32> {
-        let end = self.end.as_ref().filter(|_| matches!(self.phase, Phase::Held))?;
+        let end = self.end.as_ref().filter(|_| matches!(self.phase, Phase::Constrained))?;
         let must = tokens_left as usize <= end.len() || self.refused.len() >= REFUSALS_MAX;
         must.then(|| end.first().copied().unwrap_or(self.vocabulary.end_token()))
     }
@@ -364,7 +367,7 @@ impl Constraint {
         self.context = context;
         self.spacing = Spacing::default().after(Context::default(), &text);
         self.end = Some(end);
-        self.phase = Phase::Held;
+        self.phase = Phase::Constrained;
         Ok(Accepted::Taken)
     }
 }

@@ -1,4 +1,4 @@
-//! Unloading, shutting down, and servers that vanish: no process is left behind.
+//! After an unload, a shutdown, or a crash of the server, no worker process is left.
 
 use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;

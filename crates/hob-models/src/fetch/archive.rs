@@ -35,25 +35,27 @@ pub(super) fn extract(
     let mut magic = [0; 2];
     let read = file.read(&mut magic).map_err(DiskError::at(archive))?;
     let file = File::open(archive).map_err(DiskError::at(archive))?;
-    let mut opened = Opened { archive, folder, watch };
+    let mut open_archive = OpenArchive { archive, folder, watch };
     match &magic[..read] {
-        b"PK" => opened.zip(file, wanted),
-        [0x1f, 0x8b] => opened.tar(file, wanted),
-        _ => Err(opened.broken("it is neither a wheel nor a gzipped tarball")),
+        b"PK" => open_archive.zip(file, wanted),
+        [0x1f, 0x8b] => open_archive.tar(file, wanted),
+        _ => Err(open_archive.broken("it is neither a wheel nor a gzipped tarball")),
     }
 }
 
-struct Opened<'o, 'w> {
+struct OpenArchive<'o, 'w> {
     archive: &'o Path,
     folder: &'o Path,
     watch: &'o mut Watch<'w>,
 }
 
-impl Opened<'_, '_> {
+impl OpenArchive<'_, '_> {
     fn zip(&mut self, file: File, wanted: &[Wanted]) -> Result<(), FetchError> {
         let mut zip = zip::ZipArchive::new(file).map_err(|error| self.broken(error))?;
         if zip.len() > MEMBERS_MAX {
-            return Err(self.broken(format!("it has {} members", zip.len())));
+            return Err(
+                self.broken(format!("it has {} members (at most {MEMBERS_MAX})", zip.len()))
+            );
         }
         for wanted in wanted {
             let member = match zip.by_name(&wanted.member) {
@@ -61,12 +63,12 @@ impl Opened<'_, '_> {
                 Err(zip::result::ZipError::FileNotFound) => return Err(self.lacks(&wanted.member)),
                 Err(error) => return Err(self.broken(error)),
             };
-            self.take_out(member, wanted)?;
+            self.extract_member(member, wanted)?;
         }
         Ok(())
     }
 
-    /// Reads once: a gzipped tar has no index, and one pass per member would take minutes.
+    /// Reads the archive once: a gzipped tar has no index, and one pass for each member would take minutes.
     fn tar(&mut self, file: File, wanted: &[Wanted]) -> Result<(), FetchError> {
         let mut waiting: HashMap<&str, &Wanted> =
             wanted.iter().map(|wanted| (wanted.member.as_str(), wanted)).collect();
@@ -76,7 +78,7 @@ impl Opened<'_, '_> {
             let member = member.map_err(|error| self.broken(error))?;
             let path = String::from_utf8_lossy(&member.path_bytes()).into_owned();
             if let Some(wanted) = waiting.remove(path.as_str()) {
-                self.take_out(member, wanted)?;
+                self.extract_member(member, wanted)?;
             }
             if waiting.is_empty() {
                 return Ok(());
@@ -85,7 +87,7 @@ impl Opened<'_, '_> {
         waiting.keys().min().map_or(Ok(()), |member| Err(self.lacks(member)))
     }
 
-    fn take_out(&mut self, mut member: impl Read, wanted: &Wanted) -> Result<(), FetchError> {
+    fn extract_member(&mut self, mut member: impl Read, wanted: &Wanted) -> Result<(), FetchError> {
         let path = self.folder.join(&wanted.member);
         path.parent().map_or(Ok(()), make_folder)?;
         let mut out = File::create(&path).map_err(DiskError::at(&path))?;

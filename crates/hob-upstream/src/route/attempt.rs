@@ -161,7 +161,7 @@ impl<T: RouteTask> Route<T> {
     ) -> Result<(Started<T>, Option<Slot>), ModelError> {
         let candidate = attempt.candidate;
         let target = &candidate.target;
-        let silent = |limits: &Limits| ModelError::upstream(&target.name, limits.silent());
+        let silent = |limits: &Limits| ModelError::upstream(&target.name, limits.no_content());
         // Waiting for a slot does not count as silence of the target.
         let waits = Instant::now();
         let slot = timeout_at(limits.ends, target.slot()).await;

@@ -199,7 +199,7 @@ impl Route<Chat> {
                 let _slot = target.slot().await?;
                 candidate.model.embed(request.clone()).await
             };
-            let silent = || Err(ModelError::upstream(&target.name, limits.silent()));
+            let silent = || Err(ModelError::upstream(&target.name, limits.no_content()));
             let made = timeout_at(limits.first_by(), embed).await;
             match made.unwrap_or_else(|_| silent()) {
                 Ok(made) => {

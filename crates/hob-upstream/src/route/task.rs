@@ -48,11 +48,11 @@ pub(crate) trait RouteTask: Registered {
     /// The alias as a model.
     fn alias_model(route: Arc<Route<Self>>) -> Arc<Self::Model>;
 
-    /// The work to expect of an answer.
+    /// How much work an answer will probably take.
     fn expected_work(request: &Self::Request) -> Self::Work;
 
-    /// Time before the first content in which the server works, such as reading a long prompt. It does not count as
-    /// silence.
+    /// Time in which the server works before its first content, such as reading a long prompt. The time limit for the
+    /// first token does not count it.
     fn silent_work(request: &Self::Request, target: &Target) -> Duration;
 
     /// Whether the client reads the answer as it comes. An answer that it reads whole can be made again.

@@ -37,8 +37,8 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// The fault of a target without any content until now.
-    pub(super) fn silent(&self) -> Fault {
+    /// The fault of a target that has sent no content in time.
+    pub(super) fn no_content(&self) -> Fault {
         if Instant::now() >= self.ends {
             Fault::TimedOut { clock: Clock::Total, after: self.total }
         } else {
@@ -138,10 +138,10 @@ impl<T: RouteTask> TimedAnswer<T> {
         error
     }
 
-    /// When the current wait is too long, and the fault that it is then.
+    /// When the current wait becomes too long, and the fault that it then is.
     fn due(&self) -> (Instant, Fault) {
         let (by, fault) = match (self.has_begun, self.waits_since) {
-            (false, _) | (true, None) => (self.limits.first_by(), self.limits.silent()),
+            (false, _) | (true, None) => (self.limits.first_by(), self.limits.no_content()),
             (true, Some(since)) => {
                 let after = self.limits.idle;
                 (since + after, Fault::TimedOut { clock: Clock::Idle, after })
@@ -184,8 +184,8 @@ impl<T: RouteTask> Stream for TimedAnswer<T> {
             let (due, _) = this.due();
             this.timer.as_mut().reset(due);
         }
-        // A server that sends bytes without content for ever uses up the task's budget. The timer has to
-        // be polled all the same.
+        // A server that sends bytes without content for ever uses up the task's budget, and a timer within the budget would
+        // never fire.
         ready!(pin!(unconstrained(this.timer.as_mut())).poll(cx));
         let (_, fault) = this.due();
         Poll::Ready(Some(Err(this.fail(fault))))

@@ -11,13 +11,13 @@ use hob_upstream::{AliasOptions, Gateway, GatewayOptions, TargetOptions};
 use hob_wire::Parameters;
 use tokio::time::Instant;
 
-use super::puppet::{Act, Puppet, locals};
+use super::fake_model::{FakeAnswer, FakeModel, locals};
 use super::{Stage, seconds, streamed, whole};
 
 const HELLO: &[&str] = &["Hello."];
 
-fn says() -> Vec<Act> {
-    vec![Act::Say(HELLO)]
+fn says() -> Vec<FakeAnswer> {
+    vec![FakeAnswer::Say(HELLO)]
 }
 
 #[tokio::test(start_paused = true)]
@@ -54,18 +54,14 @@ async fn an_answer_longer_than_any_context_is_shortened_as_without_an_alias() {
     assert_eq!((heard.error, heard.target.as_deref()), (None, Some("large")), "it fits there");
     let heard = stage.ask(request(100_000)).await;
     assert_eq!((heard.error, heard.target.as_deref()), (None, Some("small")));
-    assert_eq!(
-        stage.puppets[0].last().tokens_max,
-        Some(800),
-        "1000 less at most 200 for the prompt"
-    );
+    assert_eq!(stage.fakes[0].last().tokens_max, Some(800), "1000 less at most 200 for the prompt");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_that_was_too_long_is_only_sent_to_larger_contexts() {
-    let too_long = Act::Refuse(ModelError::TooLong { needed: 900, available: 500 });
-    let acts = [("a", vec![too_long]), ("smaller", says()), ("larger", says())];
-    let stage = Stage::with(&acts, |options| {
+    let too_long = FakeAnswer::Refuse(ModelError::TooLong { needed: 900, available: 500 });
+    let answers = [("a", vec![too_long]), ("smaller", says()), ("larger", says())];
+    let stage = Stage::with(&answers, |options| {
         options.targets[0].context_tokens = Some(500);
         options.targets[1].context_tokens = Some(400);
         options.targets[2].context_tokens = Some(2000);
@@ -97,9 +93,9 @@ async fn an_incapable_target_is_not_tried() {
 async fn the_warm_one_is_asked_first_where_that_is_wished() {
     let stage =
         Stage::with(&[("a", says()), ("b", says())], |options| options.strategy = Strategy::Warm);
-    stage.puppets[0].is(ModelState::Cold);
+    stage.fakes[0].set_state(ModelState::Cold);
     assert_eq!(stage.ask(streamed()).await.target.as_deref(), Some("b"));
-    stage.puppets[0].is(ModelState::Ready);
+    stage.fakes[0].set_state(ModelState::Ready);
     assert_eq!(stage.ask(streamed()).await.target.as_deref(), Some("a"));
 }
 
@@ -117,7 +113,7 @@ async fn weights_decide_and_zero_is_never_first() {
 
 #[tokio::test(start_paused = true)]
 async fn a_nested_alias_has_the_weight_of_its_entry() {
-    let puppets = ["a", "b", "c"].map(|name| Puppet::new(name, says()));
+    let fakes = ["a", "b", "c"].map(|name| FakeModel::new(name, says()));
     let target = |name, weight| TargetOptions { weight, ..TargetOptions::plain(name) };
     let alias =
         |name, strategy, targets| AliasOptions { strategy, targets, ..AliasOptions::plain(name) };
@@ -127,14 +123,14 @@ async fn a_nested_alias_has_the_weight_of_its_entry() {
         let targets = vec![target("a", weights[0]), target("inner", weights[1])];
         let outer = alias("outer", Strategy::Weighted, targets);
         let options = GatewayOptions { aliases: vec![inner, outer], ..Default::default() };
-        let gateway = Gateway::new(options, &locals(&puppets), None).expect("a gateway");
+        let gateway = Gateway::new(options, &locals(&fakes), None).expect("a gateway");
         let alias = Resolve::<Chat>::resolve(&gateway, "outer").expect("an alias");
-        let before = [0, 1, 2].map(|place| puppets[place].asked());
+        let before = [0, 1, 2].map(|place| fakes[place].asked());
         for _ in 0..100 {
             let events = alias.model.chat(streamed()).await.expect("an answer");
             events.collect::<Vec<_>>().await;
         }
-        [0, 1, 2].map(|place| puppets[place].asked() - before[place])
+        [0, 1, 2].map(|place| fakes[place].asked() - before[place])
     };
     assert_eq!(asked(Strategy::Order, [1.0, 0.0]).await, [100, 0, 0]);
     assert_eq!(asked(Strategy::Order, [0.0, 1.0]).await, [0, 100, 0], "its first one's");
@@ -145,7 +141,7 @@ async fn a_nested_alias_has_the_weight_of_its_entry() {
 #[tokio::test(start_paused = true)]
 async fn a_target_that_fails_at_once_is_not_the_least_busy() {
     let no = ModelError::upstream("a", Fault::Failed { message: "no".to_owned() });
-    let stage = Stage::with(&[("a", vec![Act::Refuse(no)]), ("b", says())], |options| {
+    let stage = Stage::with(&[("a", vec![FakeAnswer::Refuse(no)]), ("b", says())], |options| {
         options.strategy = Strategy::LeastWait;
     });
     for _ in 0..10 {
@@ -156,9 +152,9 @@ async fn a_target_that_fails_at_once_is_not_the_least_busy() {
 
 #[tokio::test(start_paused = true)]
 async fn the_next_one_is_asked_too_when_the_first_says_nothing() {
-    let late = |time, words| vec![Act::After(time, Box::new(Act::Say(words)))];
-    let hedged = |acts: &[(&str, Vec<Act>)]| {
-        Stage::with(acts, |options| options.hedge_after = Some(Duration::from_millis(300)))
+    let late = |time, words| vec![FakeAnswer::After(time, Box::new(FakeAnswer::Say(words)))];
+    let hedged = |answers: &[(&str, Vec<FakeAnswer>)]| {
+        Stage::with(answers, |options| options.hedge_after = Some(Duration::from_millis(300)))
     };
     let stage = hedged(&[("slow", late(seconds(9), HELLO)), ("quick", says())]);
     let started = Instant::now();
@@ -173,13 +169,15 @@ async fn the_next_one_is_asked_too_when_the_first_says_nothing() {
     let stage = hedged(&[("slow", late(Duration::from_millis(200), HELLO)), ("quick", says())]);
     assert_eq!(stage.ask(whole()).await.target.as_deref(), Some("slow"));
     assert_eq!(stage.asked(), [1, 0], "no other target was needed");
-    let stage =
-        hedged(&[("slow", late(Duration::from_millis(400), HELLO)), ("never", vec![Act::Hang])]);
+    let stage = hedged(&[
+        ("slow", late(Duration::from_millis(400), HELLO)),
+        ("never", vec![FakeAnswer::Hang]),
+    ]);
     let heard = stage.ask(whole()).await;
     assert_eq!(heard.text, "Hello.", "the first may still win");
     assert_eq!((heard.asked, heard.paused.as_millis()), (2, 0));
     let no = ModelError::upstream("a", Fault::CutOff);
-    let stage = hedged(&[("fails", vec![Act::Refuse(no)]), ("good", says())]);
+    let stage = hedged(&[("fails", vec![FakeAnswer::Refuse(no)]), ("good", says())]);
     let started = Instant::now();
     assert_eq!(stage.ask(whole()).await.target.as_deref(), Some("good"));
     assert_eq!(started.elapsed().as_millis(), 0, "a failure is not waited out");
@@ -188,16 +186,16 @@ async fn the_next_one_is_asked_too_when_the_first_says_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_hedge_counts_as_an_attempt_and_no_target_is_tried_twice() {
     let names = ["a", "b", "c", "d", "e", "f"];
-    let no = |name| Act::Refuse(ModelError::upstream(name, Fault::CutOff));
-    let acts = names.map(|name| (name, vec![no(name)]));
+    let no = |name| FakeAnswer::Refuse(ModelError::upstream(name, Fault::CutOff));
+    let answers = names.map(|name| (name, vec![no(name)]));
     let hedge_after = Some(Duration::from_millis(300));
-    let stage = Stage::with(&acts, |options| options.hedge_after = hedge_after);
+    let stage = Stage::with(&answers, |options| options.hedge_after = hedge_after);
     assert_eq!(stage.ask(streamed()).await.kind(), "cut_off");
     assert_eq!(stage.asked(), [1, 1, 1, 1, 0, 0], "four attempts are all");
-    let late = vec![Act::After(seconds(9), Box::new(Act::Say(HELLO)))];
+    let late = vec![FakeAnswer::After(seconds(9), Box::new(FakeAnswer::Say(HELLO)))];
     for hedge_after in [hedge_after, None] {
-        let acts = [("a", late.clone()), ("b", vec![no("b")])];
-        let stage = Stage::with(&acts, |options| {
+        let answers = [("a", late.clone()), ("b", vec![no("b")])];
+        let stage = Stage::with(&answers, |options| {
             options.hedge_after = hedge_after;
             options.targets.reverse();
             options.targets.push(TargetOptions::plain("b"));
@@ -221,10 +219,10 @@ async fn parameters_are_the_target_s_before_the_alias_s_before_the_client_s() {
     request.sampling.top_p = Some(1.0);
     request.sampling.min_p = Some(0.5);
     stage.ask(request).await;
-    let sampling = stage.puppets[0].last().sampling;
+    let sampling = stage.fakes[0].last().sampling;
     assert_eq!(
         (sampling.temperature, sampling.top_p, sampling.min_p),
         (Some(0.9), Some(0.2), Some(0.5))
     );
-    assert!(stage.puppets[0].last().thinking.effort.is_some());
+    assert!(stage.fakes[0].last().thinking.effort.is_some());
 }

@@ -8,36 +8,36 @@ use hob_core::{ChatRequest, Clock, Fault};
 use hob_upstream::{AliasOptions, OnInterruption};
 use tokio::time::Instant;
 
-use super::puppet::Act;
+use super::fake_model::FakeAnswer;
 use super::{Stage, seconds, streamed, whole};
 
-fn cut(words: &'static [&'static str]) -> Act {
-    Act::Break(words, Fault::CutOff)
+fn cut(words: &'static [&'static str]) -> FakeAnswer {
+    FakeAnswer::Break(words, Fault::CutOff)
 }
 
-fn continuing(acts: &[(&str, Vec<Act>)]) -> Stage {
-    Stage::with(acts, |options| options.on_interruption = OnInterruption::Continue)
+fn continuing(answers: &[(&str, Vec<FakeAnswer>)]) -> Stage {
+    Stage::with(answers, |options| options.on_interruption = OnInterruption::Continue)
 }
 
-fn says() -> (&'static str, Vec<Act>) {
-    ("b", vec![Act::Say(&["Another."])])
+fn says() -> (&'static str, Vec<FakeAnswer>) {
+    ("b", vec![FakeAnswer::Say(&["Another."])])
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_same_target_says_the_rest() {
     let reported = Fault::Reported { message: "the model fell over".to_owned() };
-    for (act, kind) in [
+    for (answer, kind) in [
         (cut(&["Hel"]), "cut_off"),
-        (Act::Stall(&["Hel"]), "idle_timeout"),
-        (Act::Break(&["Hel"], reported), "reported"),
+        (FakeAnswer::Stall(&["Hel"]), "idle_timeout"),
+        (FakeAnswer::Break(&["Hel"], reported), "reported"),
     ] {
-        let stage = continuing(&[("a", vec![act, Act::Say(&["lo", "."])]), says()]);
+        let stage = continuing(&[("a", vec![answer, FakeAnswer::Say(&["lo", "."])]), says()]);
         let heard = stage.ask(streamed()).await;
         assert_eq!((heard.text.as_str(), heard.error), ("Hello.", None), "{kind}");
         assert_eq!((heard.finish, heard.target.as_deref()), (Some(FinishReason::Stop), Some("a")));
         assert_eq!((heard.broken, heard.repaired), (vec![kind], vec!["continued"]));
         assert_eq!((stage.asked(), heard.way.len()), (vec![2, 0], 0));
-        assert_eq!(stage.puppets[0].last().partial.as_deref(), Some("Hel"));
+        assert_eq!(stage.fakes[0].last().partial.as_deref(), Some("Hel"));
         let usage = Usage { prompt_tokens: 2, completion_tokens: 3, ..Usage::default() };
         assert_eq!(heard.usage, Some(usage), "one token was said before the break");
     }
@@ -45,19 +45,20 @@ async fn the_same_target_says_the_rest() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_cut_just_before_its_end_mark_is_complete() {
-    let stage = continuing(&[("a", vec![cut(&["Hello."]), Act::Nothing])]);
+    let stage = continuing(&[("a", vec![cut(&["Hello."]), FakeAnswer::Nothing])]);
     let heard = stage.ask(streamed()).await;
     assert_eq!((heard.text.as_str(), heard.finish), ("Hello.", Some(FinishReason::Stop)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn it_goes_on_twice_and_no_more() {
-    let acts = vec![cut(&["One "]), cut(&["two "]), cut(&["three "]), Act::Say(&["four."])];
-    let stage = continuing(&[("a", acts)]);
+    let answers =
+        vec![cut(&["One "]), cut(&["two "]), cut(&["three "]), FakeAnswer::Say(&["four."])];
+    let stage = continuing(&[("a", answers)]);
     let heard = stage.ask(streamed()).await;
     assert_eq!((heard.text.as_str(), heard.kind()), ("One two three ", "cut_off"));
     assert_eq!((stage.asked(), heard.broken), (vec![3], vec!["cut_off"; 2]));
-    assert_eq!(stage.puppets[0].last().partial.as_deref(), Some("One two "));
+    assert_eq!(stage.fakes[0].last().partial.as_deref(), Some("One two "));
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,12 +68,12 @@ async fn a_new_start_is_dropped_and_a_repetition_is_sent_once() {
         (&["The capital of Italy is Rome."][..], "The capital of France", "cut_off"),
         (&["The capital of", " France is", " Paris."], "The capital of France is Paris.", "none"),
     ] {
-        let stage = continuing(&[("a", vec![cut(BEGUN), Act::Say(rest)])]);
+        let stage = continuing(&[("a", vec![cut(BEGUN), FakeAnswer::Say(rest)])]);
         let heard = stage.ask(streamed()).await;
         assert_eq!((heard.text.as_str(), heard.kind()), (text, kind));
         assert_eq!(heard.repaired.is_empty(), kind != "none");
     }
-    let thinks = Act::Think("Let me see.", &["is Paris."]);
+    let thinks = FakeAnswer::Think("Let me see.", &["is Paris."]);
     let stage = continuing(&[("a", vec![cut(BEGUN), thinks])]);
     let heard = stage.ask(streamed()).await;
     assert_eq!(
@@ -86,7 +87,7 @@ async fn a_new_start_is_dropped_and_a_repetition_is_sent_once() {
 #[tokio::test(start_paused = true)]
 async fn a_rest_that_does_not_come_leaves_the_break() {
     let no = hob_core::ModelError::upstream("a", Fault::Failed { message: "no".to_owned() });
-    let stage = continuing(&[("a", vec![cut(&["Hel"]), Act::Refuse(no)]), says()]);
+    let stage = continuing(&[("a", vec![cut(&["Hel"]), FakeAnswer::Refuse(no)]), says()]);
     let heard = stage.ask(streamed()).await;
     assert_eq!((heard.text.as_str(), heard.kind()), ("Hel", "cut_off"));
     assert_eq!((heard.broken, heard.target.as_deref()), (vec!["cut_off", "failed"], Some("a")));
@@ -96,8 +97,8 @@ async fn a_rest_that_does_not_come_leaves_the_break() {
 #[tokio::test(start_paused = true)]
 async fn limits_hold_for_the_rest_too() {
     let stage = |change: fn(&mut AliasOptions)| {
-        let acts = vec![cut(&["Hel"]), Act::Say(&["lo."])];
-        Stage::with(&[("a", acts)], |options| {
+        let answers = vec![cut(&["Hel"]), FakeAnswer::Say(&["lo."])];
+        Stage::with(&[("a", answers)], |options| {
             options.on_interruption = OnInterruption::Continue;
             change(options);
         })
@@ -118,14 +119,14 @@ async fn limits_hold_for_the_rest_too() {
         stage.ask(request).await;
         assert_eq!(stage.asked(), [asked]);
     }
-    let stage = continuing(&[("anew", vec![cut(&["Hel"]), Act::Say(&["lo."])])]);
+    let stage = continuing(&[("restarts", vec![cut(&["Hel"]), FakeAnswer::Say(&["lo."])])]);
     assert_eq!(stage.ask(streamed()).await.kind(), "cut_off", "it cannot go on");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_rest_has_no_more_time_than_is_left() {
-    let acts = vec![Act::Stall(&["Hel"]), Act::Hang];
-    let stage = Stage::with(&[("a", acts)], |options| {
+    let answers = vec![FakeAnswer::Stall(&["Hel"]), FakeAnswer::Hang];
+    let stage = Stage::with(&[("a", answers)], |options| {
         options.on_interruption = OnInterruption::Continue;
         options.timeouts.total = Some(seconds(40));
     });

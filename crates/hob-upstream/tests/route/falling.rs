@@ -6,13 +6,13 @@ use hob_core::{ChatRequest, Clock, EmbedRequest, Fault, ModelError, ModelState};
 use hob_upstream::{AttemptTimeouts, FallbackUntil, WhileLoading};
 use tokio::time::Instant;
 
-use super::puppet::Act;
+use super::fake_model::FakeAnswer;
 use super::{Stage, seconds, streamed, whole};
 
 const HELLO: &[&str] = &["Hel", "lo."];
 
-fn fails(fault: Fault) -> Act {
-    Act::Refuse(ModelError::upstream("a", fault))
+fn fails(fault: Fault) -> FakeAnswer {
+    FakeAnswer::Refuse(ModelError::upstream("a", fault))
 }
 
 fn broken() -> Fault {
@@ -21,11 +21,12 @@ fn broken() -> Fault {
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_before_the_first_content_stays_hidden() {
-    for act in [fails(broken()), fails(Fault::Empty), Act::Break(&[], Fault::CutOff)] {
+    for answer in [fails(broken()), fails(Fault::Empty), FakeAnswer::Break(&[], Fault::CutOff)] {
         for request in [streamed(), whole()] {
-            let stage = Stage::new(&[("a", vec![act.clone()]), ("b", vec![Act::Say(HELLO)])]);
+            let stage =
+                Stage::new(&[("a", vec![answer.clone()]), ("b", vec![FakeAnswer::Say(HELLO)])]);
             let heard = stage.ask(request).await;
-            assert_eq!((heard.text.as_str(), heard.error), ("Hello.", None), "{act:?}");
+            assert_eq!((heard.text.as_str(), heard.error), ("Hello.", None), "{answer:?}");
             assert_eq!(heard.target.as_deref(), Some("b"));
             assert_eq!(heard.way.len(), 1);
         }
@@ -34,10 +35,11 @@ async fn a_failure_before_the_first_content_stays_hidden() {
 
 #[tokio::test(start_paused = true)]
 async fn a_retry_leaves_each_candidate_its_first_attempt() {
-    let gone =
-        || Act::Refuse(ModelError::upstream("a", Fault::Unreachable { detail: String::new() }));
+    let gone = || {
+        FakeAnswer::Refuse(ModelError::upstream("a", Fault::Unreachable { detail: String::new() }))
+    };
     let two = || vec![gone(), gone()];
-    let stage = Stage::new(&[("a", two()), ("b", two()), ("c", vec![Act::Say(HELLO)])]);
+    let stage = Stage::new(&[("a", two()), ("b", two()), ("c", vec![FakeAnswer::Say(HELLO)])]);
     let heard = stage.ask(streamed()).await;
     assert_eq!((heard.text.as_str(), heard.error), ("Hello.", None));
     assert_eq!(heard.target.as_deref(), Some("c"));
@@ -46,16 +48,21 @@ async fn a_retry_leaves_each_candidate_its_first_attempt() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_breaks_off_is_made_again_only_if_it_was_not_read() {
-    let acts = || [("a", vec![Act::Break(&["Hel"], Fault::CutOff)]), ("b", vec![Act::Say(HELLO)])];
-    let heard = Stage::new(&acts()).ask(streamed()).await;
+    let answers = || {
+        [
+            ("a", vec![FakeAnswer::Break(&["Hel"], Fault::CutOff)]),
+            ("b", vec![FakeAnswer::Say(HELLO)]),
+        ]
+    };
+    let heard = Stage::new(&answers()).ask(streamed()).await;
     assert_eq!((heard.text.as_str(), heard.kind()), ("Hel", "cut_off"));
-    let heard = Stage::new(&acts()).ask(whole()).await;
+    let heard = Stage::new(&answers()).ask(whole()).await;
     assert_eq!((heard.text.as_str(), heard.finish), ("Hello.", Some(FinishReason::Stop)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_model_here_may_read_its_first_long_prompt_for_minutes() {
-    let reads = Act::After(seconds(200), Box::new(Act::Say(HELLO)));
+    let reads = FakeAnswer::After(seconds(200), Box::new(FakeAnswer::Say(HELLO)));
     let long = ChatRequest { prompt: Prompt::Text("word ".repeat(5_000)), ..streamed() };
     let heard = Stage::new(&[("a", vec![reads])]).ask(long).await;
     assert_eq!((heard.text.as_str(), heard.error), ("Hello.", None));
@@ -63,12 +70,12 @@ async fn a_model_here_may_read_its_first_long_prompt_for_minutes() {
 
 #[tokio::test(start_paused = true)]
 async fn silence_has_its_time_and_no_more() {
-    for (act, kind, after) in [
-        (Act::Hang, "first_token_timeout", seconds(45)),
-        (Act::Stall(&[]), "first_token_timeout", seconds(45)),
-        (Act::Stall(&["Hel"]), "idle_timeout", seconds(30)),
+    for (answer, kind, after) in [
+        (FakeAnswer::Hang, "first_token_timeout", seconds(45)),
+        (FakeAnswer::Stall(&[]), "first_token_timeout", seconds(45)),
+        (FakeAnswer::Stall(&["Hel"]), "idle_timeout", seconds(30)),
     ] {
-        let stage = Stage::new(&[("a", vec![act])]);
+        let stage = Stage::new(&[("a", vec![answer])]);
         let started = Instant::now();
         let heard = stage.ask(streamed()).await;
         assert_eq!(heard.kind(), kind);
@@ -85,12 +92,13 @@ async fn models_of_our_own_have_the_times_that_are_written_for_all() {
         ..AttemptTimeouts::default()
     };
     let own = AttemptTimeouts { first_token: Some(seconds(9)), ..AttemptTimeouts::default() };
-    for (act, alias, kind, after_s) in [
-        (Act::Hang, AttemptTimeouts::default(), "first_token_timeout", 5),
-        (Act::Stall(&["Hel"]), AttemptTimeouts::default(), "idle_timeout", 3),
-        (Act::Hang, own, "first_token_timeout", 9),
+    for (answer, alias, kind, after_s) in [
+        (FakeAnswer::Hang, AttemptTimeouts::default(), "first_token_timeout", 5),
+        (FakeAnswer::Stall(&["Hel"]), AttemptTimeouts::default(), "idle_timeout", 3),
+        (FakeAnswer::Hang, own, "first_token_timeout", 9),
     ] {
-        let stage = Stage::under(written, &[("a", vec![act])], |options| options.timeouts = alias);
+        let stage =
+            Stage::under(written, &[("a", vec![answer])], |options| options.timeouts = alias);
         let started = Instant::now();
         assert_eq!(stage.ask(streamed()).await.kind(), kind);
         assert_eq!(started.elapsed().as_secs(), after_s, "{kind}");
@@ -100,9 +108,10 @@ async fn models_of_our_own_have_the_times_that_are_written_for_all() {
 #[tokio::test(start_paused = true)]
 async fn the_whole_request_has_one_end() {
     let total = seconds(60);
-    let stage = Stage::with(&[("a", vec![Act::Hang]), ("b", vec![Act::Hang])], |options| {
-        options.timeouts.total = Some(total);
-    });
+    let stage =
+        Stage::with(&[("a", vec![FakeAnswer::Hang]), ("b", vec![FakeAnswer::Hang])], |options| {
+            options.timeouts.total = Some(total);
+        });
     let started = Instant::now();
     let heard = stage.ask(streamed()).await;
     assert_eq!(heard.kind(), "total_timeout");
@@ -115,12 +124,12 @@ async fn the_whole_request_has_one_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_attempt_counts_no_failure() {
-    let stage = Stage::new(&[("a", vec![Act::Stall(&["Hel"])])]);
+    let stage = Stage::new(&[("a", vec![FakeAnswer::Stall(&["Hel"])])]);
     for round in 1..=5 {
         let mut events = stage.model().chat(streamed()).await.expect("a beginning");
         assert!(futures::StreamExt::next(&mut events).await.is_some());
         drop(events);
-        assert_eq!(stage.puppets[0].dropped(), round, "the work behind it stops");
+        assert_eq!(stage.fakes[0].dropped(), round, "the work behind it stops");
     }
     let heard = stage.ask(ChatRequest::default()).await;
     assert_eq!(heard.kind(), "idle_timeout", "it was asked, and did not rest");
@@ -129,7 +138,7 @@ async fn a_dropped_attempt_counts_no_failure() {
 #[tokio::test(start_paused = true)]
 async fn an_invalid_request_is_not_tried_on_other_targets() {
     let refused = Fault::Refused { message: "bad".to_owned() };
-    let stage = Stage::new(&[("a", vec![fails(refused)]), ("b", vec![Act::Say(HELLO)])]);
+    let stage = Stage::new(&[("a", vec![fails(refused)]), ("b", vec![FakeAnswer::Say(HELLO)])]);
     let heard = stage.ask(streamed()).await;
     assert_eq!((heard.kind(), stage.asked()), ("refused", vec![1, 0]));
     assert!(matches!(heard.error, Some(ModelError::Upstream { .. })), "as the target said it");
@@ -137,8 +146,8 @@ async fn an_invalid_request_is_not_tried_on_other_targets() {
 
 #[tokio::test(start_paused = true)]
 async fn a_target_that_fails_again_and_again_rests_and_then_one_request_tries_it() {
-    let acts = vec![fails(broken()), fails(broken()), fails(broken()), Act::Say(HELLO)];
-    let stage = Stage::new(&[("a", acts), ("b", vec![Act::Say(HELLO)])]);
+    let answers = vec![fails(broken()), fails(broken()), fails(broken()), FakeAnswer::Say(HELLO)];
+    let stage = Stage::new(&[("a", answers), ("b", vec![FakeAnswer::Say(HELLO)])]);
     for _ in 0..6 {
         assert_eq!(stage.ask(streamed()).await.target.as_deref(), Some("b"));
     }
@@ -163,7 +172,7 @@ async fn when_all_circuits_are_open_the_client_gets_the_delay() {
 async fn all_that_failed_is_said() {
     let overloaded =
         Fault::Overloaded { message: "busy".to_owned(), retry_after: Some(seconds(9)) };
-    let empty = Act::Refuse(ModelError::upstream("b", Fault::Empty));
+    let empty = FakeAnswer::Refuse(ModelError::upstream("b", Fault::Empty));
     let stage = Stage::new(&[("a", vec![fails(overloaded)]), ("b", vec![empty])]);
     let heard = stage.ask(streamed()).await;
     let error = heard.error.expect("no target answers");
@@ -177,10 +186,10 @@ async fn all_that_failed_is_said() {
 
 #[tokio::test(start_paused = true)]
 async fn an_incapable_target_does_not_hide_the_real_fault() {
-    let too_long = || Act::Refuse(ModelError::TooLong { needed: 900, available: 500 });
+    let too_long = || FakeAnswer::Refuse(ModelError::TooLong { needed: 900, available: 500 });
     for after in [None, Some(seconds(1))] {
-        let acts = [("a", vec![fails(broken())]), ("b", vec![too_long()])];
-        let stage = Stage::with(&acts, |options| options.hedge_after = after);
+        let answers = [("a", vec![fails(broken())]), ("b", vec![too_long()])];
+        let stage = Stage::with(&answers, |options| options.hedge_after = after);
         let heard = stage.ask(streamed()).await;
         assert_eq!((heard.kind(), stage.asked()), ("failed", vec![1, 1]));
     }
@@ -190,55 +199,58 @@ async fn an_incapable_target_does_not_hide_the_real_fault() {
 
 #[tokio::test(start_paused = true)]
 async fn a_model_that_is_loading_leaves_it_to_the_next_or_waits_where_that_is_asked_for() {
-    let loading = || Act::Refuse(ModelError::Loading { retry_after: seconds(4) });
-    let stage = Stage::new(&[("a", vec![loading()]), ("b", vec![Act::Say(HELLO)])]);
+    let loading = || FakeAnswer::Refuse(ModelError::Loading { retry_after: seconds(4) });
+    let stage = Stage::new(&[("a", vec![loading()]), ("b", vec![FakeAnswer::Say(HELLO)])]);
     assert_eq!(stage.ask(streamed()).await.target.as_deref(), Some("b"));
     let alone = Stage::new(&[("a", vec![loading()])]);
     assert_eq!(alone.ask(streamed()).await.kind(), "model_loading");
-    let acts = vec![loading(), loading(), loading(), Act::Say(HELLO)];
-    let patient = Stage::with(&[("a", acts)], |options| options.while_loading = WhileLoading::Wait);
+    let answers = vec![loading(), loading(), loading(), FakeAnswer::Say(HELLO)];
+    let patient =
+        Stage::with(&[("a", answers)], |options| options.while_loading = WhileLoading::Wait);
     assert_eq!(patient.ask(streamed()).await.text, "Hello.");
 }
 
 #[tokio::test(start_paused = true)]
 async fn warm_targets_come_before_waiting_and_waiting_before_another_load() {
-    let loading = || Act::Refuse(ModelError::Loading { retry_after: seconds(4) });
-    let loads = || vec![loading(), loading(), loading(), Act::Say(HELLO)];
-    let patient = |acts: &[(&str, Vec<Act>)]| {
-        Stage::with(acts, |options| options.while_loading = WhileLoading::Wait)
+    let loading = || FakeAnswer::Refuse(ModelError::Loading { retry_after: seconds(4) });
+    let loads = || vec![loading(), loading(), loading(), FakeAnswer::Say(HELLO)];
+    let patient = |answers: &[(&str, Vec<FakeAnswer>)]| {
+        Stage::with(answers, |options| options.while_loading = WhileLoading::Wait)
     };
-    let warm = ("warm", vec![Act::Say(HELLO)]);
+    let warm = ("warm", vec![FakeAnswer::Say(HELLO)]);
     let stage = patient(&[("a", loads()), warm.clone()]);
     let started = Instant::now();
     assert_eq!(stage.ask(streamed()).await.target.as_deref(), Some("warm"));
     assert_eq!((stage.asked(), started.elapsed().as_secs()), (vec![1, 1], 0), "its load began");
-    let cold = ("cold", vec![Act::Say(HELLO)]);
+    let cold = ("cold", vec![FakeAnswer::Say(HELLO)]);
     let stage = patient(&[("a", loads()), cold.clone(), ("warm", vec![fails(broken())])]);
-    stage.puppets[1].is(ModelState::Cold);
+    stage.fakes[1].set_state(ModelState::Cold);
     let heard = stage.ask(streamed()).await;
     assert_eq!((heard.target.as_deref(), stage.asked()), (Some("a"), vec![4, 0, 1]));
     let stage = patient(&[("a", loads()), cold]);
-    stage.puppets[1].is(ModelState::Cold);
+    stage.fakes[1].set_state(ModelState::Cold);
     assert_eq!(stage.ask(streamed()).await.target.as_deref(), Some("a"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn thinking_commits_unless_only_the_answer_is_to() {
-    let acts = || {
-        let thinks = Act::Break(&[], Fault::CutOff);
-        [("a", vec![Act::Think("Hm", &[]), thinks]), ("b", vec![Act::Say(HELLO)])]
+    let answers = || {
+        let thinks = FakeAnswer::Break(&[], Fault::CutOff);
+        [("a", vec![FakeAnswer::Think("Hm", &[]), thinks]), ("b", vec![FakeAnswer::Say(HELLO)])]
     };
-    let heard = Stage::new(&acts()).ask(streamed()).await;
+    let heard = Stage::new(&answers()).ask(streamed()).await;
     assert_eq!((heard.thought.as_str(), heard.target.as_deref()), ("Hm", Some("a")));
-    let acts = [("a", vec![Act::Stall(&[])]), ("b", vec![Act::Think("Hm", HELLO)])];
-    let stage = Stage::with(&acts, |options| options.fallback_until = FallbackUntil::FirstContent);
+    let answers =
+        [("a", vec![FakeAnswer::Stall(&[])]), ("b", vec![FakeAnswer::Think("Hm", HELLO)])];
+    let stage =
+        Stage::with(&answers, |options| options.fallback_until = FallbackUntil::FirstContent);
     let heard = stage.ask(streamed()).await;
     assert_eq!((heard.thought.as_str(), heard.text.as_str()), ("Hm", "Hello."));
 }
 
 #[tokio::test(start_paused = true)]
 async fn thought_that_was_switched_off_is_noticed() {
-    let stage = Stage::new(&[("a", vec![Act::Think("Hm", HELLO)])]);
+    let stage = Stage::new(&[("a", vec![FakeAnswer::Think("Hm", HELLO)])]);
     let effort = Some(Effort::None);
     let off = Thinking { effort, tokens_max: None };
     let request = ChatRequest { thinking: off, ..streamed() };
@@ -251,7 +263,8 @@ async fn thought_that_was_switched_off_is_noticed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_local_model_that_ends_without_content_has_answered() {
-    let stage = Stage::new(&[("a", vec![Act::Nothing]), ("b", vec![Act::Say(HELLO)])]);
+    let stage =
+        Stage::new(&[("a", vec![FakeAnswer::Nothing]), ("b", vec![FakeAnswer::Say(HELLO)])]);
     for request in [streamed(), whole(), streamed(), whole(), streamed()] {
         let heard = stage.ask(request).await;
         assert_eq!((heard.error, heard.finish), (None, Some(FinishReason::Stop)));
@@ -263,7 +276,7 @@ async fn a_local_model_that_ends_without_content_has_answered() {
 
 #[tokio::test(start_paused = true)]
 async fn vectors_fall_back_too() {
-    let stage = Stage::new(&[("a", vec![fails(broken())]), ("b", vec![Act::Say(HELLO)])]);
+    let stage = Stage::new(&[("a", vec![fails(broken())]), ("b", vec![FakeAnswer::Say(HELLO)])]);
     let inputs = vec![hob_core::chat::EmbedInput::Text("a".to_owned())];
     let request = EmbedRequest { inputs, ..EmbedRequest::default() };
     let trace = request.trace.clone();

@@ -3,53 +3,57 @@
 
 mod choosing;
 mod continuing;
+mod fake_model;
 mod falling;
 mod naming;
-mod puppet;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use fake_model::{FakeAnswer, FakeModel, locals};
 use futures::StreamExt;
 use hob_core::chat::{Conversation, FinishReason, Message, Prompt, Reading, Role, Usage};
 use hob_core::{Chat, ChatEvent, ChatRequest, ModelError, RegisteredModel, Resolve};
 use hob_upstream::{AliasOptions, AttemptTimeouts, Gateway, GatewayOptions, TargetOptions};
-use puppet::{Act, Puppet, locals};
 
 /// Local models as an alias sees them, and the alias `fast` over all of them in this order.
 pub(crate) struct Stage {
-    pub(crate) puppets: Vec<Arc<Puppet>>,
+    pub(crate) fakes: Vec<Arc<FakeModel>>,
     pub(crate) gateway: Gateway,
     alias: Arc<RegisteredModel<Chat>>,
 }
 
 impl Stage {
-    pub(crate) fn new(acts: &[(&str, Vec<Act>)]) -> Stage {
-        Stage::with(acts, |_| {})
+    pub(crate) fn new(answers: &[(&str, Vec<FakeAnswer>)]) -> Stage {
+        Stage::with(answers, |_| {})
     }
 
-    pub(crate) fn with(acts: &[(&str, Vec<Act>)], change: impl FnOnce(&mut AliasOptions)) -> Stage {
-        Stage::under(AttemptTimeouts::default(), acts, change)
+    pub(crate) fn with(
+        answers: &[(&str, Vec<FakeAnswer>)],
+        change: impl FnOnce(&mut AliasOptions),
+    ) -> Stage {
+        Stage::under(AttemptTimeouts::default(), answers, change)
     }
 
     /// The same with these time limits.
     pub(crate) fn under(
         timeouts: AttemptTimeouts,
-        acts: &[(&str, Vec<Act>)],
+        answers: &[(&str, Vec<FakeAnswer>)],
         change: impl FnOnce(&mut AliasOptions),
     ) -> Stage {
-        let puppet = |(name, acts): &(&str, Vec<Act>)| Puppet::new(name, acts.clone());
-        let puppets: Vec<Arc<Puppet>> = acts.iter().map(puppet).collect();
+        let fake =
+            |(name, answers): &(&str, Vec<FakeAnswer>)| FakeModel::new(name, answers.clone());
+        let fakes: Vec<Arc<FakeModel>> = answers.iter().map(fake).collect();
         let mut options = AliasOptions {
-            targets: puppets.iter().map(|puppet| TargetOptions::plain(&puppet.name)).collect(),
+            targets: fakes.iter().map(|fake| TargetOptions::plain(&fake.name)).collect(),
             ..AliasOptions::plain("fast")
         };
         change(&mut options);
         let options =
             GatewayOptions { aliases: vec![options], timeouts, ..GatewayOptions::default() };
-        let gateway = Gateway::new(options, &locals(&puppets), None).expect("a gateway");
+        let gateway = Gateway::new(options, &locals(&fakes), None).expect("a gateway");
         let alias = gateway.resolve("fast").expect("an alias");
-        Stage { puppets, gateway, alias }
+        Stage { fakes, gateway, alias }
     }
 
     pub(crate) async fn ask(&self, request: ChatRequest) -> Heard {
@@ -83,7 +87,7 @@ impl Stage {
     }
 
     pub(crate) fn asked(&self) -> Vec<usize> {
-        self.puppets.iter().map(|puppet| puppet.asked()).collect()
+        self.fakes.iter().map(|fake| fake.asked()).collect()
     }
 
     pub(crate) fn model(&self) -> &dyn hob_core::ChatModel {

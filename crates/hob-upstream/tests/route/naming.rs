@@ -14,7 +14,7 @@ use hob_upstream::{
     UpstreamOptions,
 };
 
-use super::puppet::{Act, Puppet, locals};
+use super::fake_model::{FakeAnswer, FakeModel, locals};
 use super::{Stage, streamed};
 
 fn alias(name: &str, targets: &[&str]) -> AliasOptions {
@@ -28,7 +28,7 @@ fn upstream(name: &str) -> UpstreamOptions {
 }
 
 fn build(aliases: Vec<AliasOptions>) -> Result<Gateway, GatewayError> {
-    let locals = locals(&[Puppet::new("smol", vec![Act::Say(&["Hi"])])]);
+    let locals = locals(&[FakeModel::new("smol", vec![FakeAnswer::Say(&["Hi"])])]);
     Gateway::new(
         GatewayOptions { upstreams: vec![upstream("gpu")], aliases, ..Default::default() },
         &locals,
@@ -134,7 +134,7 @@ fn an_alias_of_an_alias_has_its_targets() {
 
 #[test]
 fn a_target_may_be_any_name_of_a_local_model() {
-    let mut locals = locals(&[Puppet::new("smol", vec![Act::Say(&["Hi"])])]);
+    let mut locals = locals(&[FakeModel::new("smol", vec![FakeAnswer::Say(&["Hi"])])]);
     locals.also_called("smol:135m", "smol");
     let aliases = vec![alias("fast", &["smol:135m"]), alias("also", &["smol"])];
     let options = GatewayOptions { aliases, ..Default::default() };
@@ -158,10 +158,10 @@ fn a_model_is_found_by_its_server_s_name_and_its_own() {
 #[tokio::test(start_paused = true)]
 async fn unchanged_servers_keep_their_state() {
     let broken = Fault::Limited { message: "no".to_owned(), retry_after: None };
-    let stage = Stage::new(&[("a", vec![Act::Refuse(ModelError::upstream("a", broken))])]);
+    let stage = Stage::new(&[("a", vec![FakeAnswer::Refuse(ModelError::upstream("a", broken))])]);
     stage.ask(streamed()).await;
     let options = || GatewayOptions { aliases: vec![alias("other", &["a"])], ..Default::default() };
-    let locals = locals(&stage.puppets);
+    let locals = locals(&stage.fakes);
     let renewed = Gateway::new(options(), &locals, Some(&stage.gateway)).expect("good");
     let status = |gateway: &Gateway| {
         UpstreamResolver::route(gateway, "other").expect("an alias").targets[0].status.clone()

@@ -1,10 +1,10 @@
-//! Log probabilities as servers write them: OpenAI's list of tokens, its older four lists, or Ollama's
-//! bare list. Seldom asked for, so they are read without haste.
+//! Log probabilities as servers write them: OpenAI's list of tokens, its older four lists, or Ollama's plain list.
+//! Few requests ask for them, so the code is simple and not fast.
 
 use hob_core::chat::{TokenLogprob, TokenText};
 use serde_json::Value;
 
-/// What is in `logprobs`; nothing where it is of no known shape.
+/// Reads `logprobs`. Empty if its form is unknown.
 pub(super) fn tokens_of(logprobs: &Value) -> Vec<TokenLogprob> {
     match (logprobs, &logprobs["content"], &logprobs["tokens"]) {
         (Value::Array(tokens), ..) | (_, Value::Array(tokens), _) => {
@@ -30,8 +30,8 @@ fn likelihood(value: &Value) -> Option<(TokenText, f32)> {
     Some((TokenText(bytes), value["logprob"].as_f64()? as f32))
 }
 
-/// `{"tokens": […], "token_logprobs": […], "top_logprobs": [{"token": …}]}`, of completions. The
-/// first token of a prompt that is echoed has no probability.
+/// `{"tokens": […], "token_logprobs": […], "top_logprobs": [{"token": …}]}`, as completions have it. The
+/// first token of an echoed prompt has no probability.
 fn older(tokens: &[Value], logprobs: &Value) -> Vec<TokenLogprob> {
     let text = |text: &str| TokenText(text.as_bytes().to_vec());
     let of = |(place, token): (usize, &Value)| {
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shape_says_the_same() {
+    fn every_form_is_read_alike() {
         let expected = vec![
             plain("Hi", -0.5, &[("Hi", -0.5), ("He", -1.5)]),
             plain("!", -0.25, &[("!", -0.25)]),

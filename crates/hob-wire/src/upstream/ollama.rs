@@ -1,5 +1,5 @@
-//! Another Ollama, asked through its own API: its `/v1` takes neither `num_ctx` nor `keep_alive`.
-//! By default Ollama shortens prompts and drops their beginning; hob's requests switch that off.
+//! Requests to an Ollama server use its own API, because its `/v1` accepts neither `num_ctx` nor `keep_alive`.
+//! By default Ollama cuts off the beginning of a long prompt; hob's requests switch that off.
 
 pub(super) mod line;
 mod messages;

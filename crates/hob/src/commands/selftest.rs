@@ -59,7 +59,7 @@ const TIMEOUTS: AttemptTimeouts = AttemptTimeouts {
     total: Some(Duration::from_secs(20)),
     load: None,
 };
-/// Real targets get their time.
+/// Real targets may be slow.
 const TIMEOUTS_REAL: AttemptTimeouts =
     AttemptTimeouts { first_token: None, idle: None, total: None, ..TIMEOUTS };
 
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &SelftestArgs, app: &App<'_>) -> CliResult<Exit> {
         return Err(Failure::server(format!("{failed} of {all} cases failed"))
             .hint("each row shows what was expected; please report the failed cases"));
     }
-    app.printer.note(format_args!("all {} hold", results.len()));
+    app.printer.note(format_args!("all {} cases passed", results.len()));
     Ok(Exit::Done)
 }
 
@@ -155,7 +155,7 @@ async fn listener() -> CliResult<TcpListener> {
     bound.map_err(|error| Failure::io("cannot open a port", &error))
 }
 
-/// The mock's aliases, and behind them the user's where one is named.
+/// The mock server's aliases. If the user named an alias, its targets are the fallbacks.
 fn options(
     app: &App<'_>,
     alias: Option<&str>,
@@ -166,7 +166,7 @@ fn options(
         Some(_) => settled(&app.written, &app.environment)?,
         None => GatewayOptions::default(),
     };
-    let own = alias.map(|name| own(&options, name)).transpose()?;
+    let own = alias.map(|name| attempts_of(&options, name)).transpose()?;
     options.upstreams.push(upstream(MOCK, UpstreamKind::OpenAi, mock));
     options.upstreams.push(upstream(UNREACHABLE, UpstreamKind::OpenAi, unreachable));
     for tested in selftest::aliases() {
@@ -199,7 +199,7 @@ fn options(
 }
 
 /// The number of attempts of the user's alias.
-fn own(options: &GatewayOptions, name: &str) -> CliResult<u32> {
+fn attempts_of(options: &GatewayOptions, name: &str) -> CliResult<u32> {
     let alias = options.aliases.iter().find(|known| known.name == name);
     alias.map(|alias| alias.attempts_max).ok_or_else(|| {
         let near = nearest(name, options.aliases.iter().map(|known| known.name.as_str()), 3);

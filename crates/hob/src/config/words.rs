@@ -1,4 +1,4 @@
-//! Settings whose values are a few words, which other crates define.
+//! Settings with a few possible words, which other crates define.
 //! The error for a wrong word lists the allowed ones, and so does the schema.
 
 use std::borrow::Cow;
@@ -11,7 +11,7 @@ use hob_upstream::UpstreamKind;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// A type of the file around a type that has `ALL` values, each with a `name`.
+/// Wraps a type that has `ALL` and `name`, so that the configuration file can hold its names.
 macro_rules! word {
     ($(#[$meta:meta])* $word:ident of $value:ty, $error:ty, $parse:expr) => {
         $(#[$meta])*

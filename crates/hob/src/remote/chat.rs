@@ -46,9 +46,9 @@ fn note_targets(trace: &Trace, response: &HttpResponse) {
 }
 
 fn events(chunks: Chunks, base: String) -> ChatAnswer {
-    let (reader, said) = (OpenAiReader::default(), VecDeque::new());
+    let (reader, unread) = (OpenAiReader::default(), VecDeque::new());
     let pieces = Pieces::new(PieceKind::Event, EVENT_BYTES_MAX);
-    let answer = AnswerReader { chunks, reader, pieces, said, ended: None };
+    let answer = AnswerReader { chunks, reader, pieces, unread, ended: None };
     stream::unfold((Box::new(answer), base), async |(mut answer, base)| {
         let event = answer.next().await?;
         let event = event.map_err(|fault| Failure::server(format!("{base}: {fault}")));
@@ -61,8 +61,8 @@ struct AnswerReader {
     chunks: Chunks,
     reader: OpenAiReader,
     pieces: Pieces,
-    /// Events that were read and not taken yet.
-    said: VecDeque<ChatEvent>,
+    /// Events that were read, and that the caller has not taken yet.
+    unread: VecDeque<ChatEvent>,
     /// How the answer ended. The fault is taken out when it is reported.
     ended: Option<Result<(), Fault>>,
 }
@@ -71,7 +71,7 @@ impl AnswerReader {
     async fn next(&mut self) -> Option<Result<ChatEvent, Fault>> {
         loop {
             // Text before an error is still part of the answer.
-            if let Some(event) = self.said.pop_front() {
+            if let Some(event) = self.unread.pop_front() {
                 return Some(Ok(event));
             }
             if let Some(ended) = &mut self.ended {
@@ -104,21 +104,21 @@ impl AnswerReader {
         if let Some(rest) = self.pieces.rest() {
             self.take(&rest)?;
         }
-        let mut said = Vec::new();
-        let ended = self.reader.end(&mut said);
-        self.said.extend(said);
+        let mut events = Vec::new();
+        let ended = self.reader.end(&mut events);
+        self.unread.extend(events);
         self.ended = Some(Ok(()));
         ended
     }
 
     fn take(&mut self, piece: &str) -> Result<(), Fault> {
-        let mut said = Vec::new();
-        let taken = self.reader.read(piece, &mut said);
-        if said.iter().any(|event| matches!(event, ChatEvent::Done(_))) {
+        let mut events = Vec::new();
+        let read = self.reader.read(piece, &mut events);
+        if events.iter().any(|event| matches!(event, ChatEvent::Done(_))) {
             self.ended = Some(Ok(()));
         }
-        self.said.extend(said);
-        taken.map_err(|misread| match misread {
+        self.unread.extend(events);
+        read.map_err(|misread| match misread {
             Misread::Failed(fault) => fault,
             Misread::Malformed => {
                 Fault::InvalidAnswer { detail: "an event is not JSON".to_owned() }

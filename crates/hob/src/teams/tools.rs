@@ -62,10 +62,10 @@ impl ToolSetup {
             redaction: Redaction::new(known_keys(app)),
         };
         let home = environment.folders.home.clone().map(|home| ("HOME", home.into_os_string()));
-        let outside = [("PATH", environment.path.clone())].into_iter().chain(home);
+        let unsandboxed = [("PATH", environment.path.clone())].into_iter().chain(home);
         ToolSetup {
             sandboxes: SandboxPrograms {
-                outside: app.settings.allow_danger.then(|| outside.collect()),
+                unsandboxed: app.settings.allow_danger.then(|| unsandboxed.collect()),
                 ..sandbox_programs(&environment.path)
             },
             engines: engines.into_iter().flatten().collect(),

@@ -18,7 +18,7 @@ fn an_address_that_others_reach_is_refused_without_a_key() {
 }
 
 #[test]
-fn a_short_key_does_not_protect_an_open_address() {
+fn a_short_key_is_refused_for_an_open_address() {
     let user = User::new();
     user.write(
         "hob.toml",
@@ -40,7 +40,7 @@ fn a_short_key_does_not_protect_an_open_address() {
 }
 
 #[test]
-fn a_key_or_the_owner_s_word_is_enough_to_go_on_to_the_models() {
+fn with_a_key_or_allow_remote_an_open_address_is_accepted() {
     let user = User::new();
     let serve = |args: &[&str], key: &str| {
         let args = [&["serve", "--listen", "0.0.0.0:0"], args].concat();
@@ -54,7 +54,7 @@ fn a_key_or_the_owner_s_word_is_enough_to_go_on_to_the_models() {
 }
 
 #[test]
-fn a_file_that_was_named_and_is_not_there_is_not_done_without() {
+fn a_named_model_file_that_is_missing_is_an_error() {
     let (user, home) = User::with_models();
     let args = ["serve", "--listen", "127.0.0.1:0", "--chat-model", "nowhere/qwen3.gguf"];
     let ended = user.hob(&args).envs(home.iter().cloned()).assert().code(3);

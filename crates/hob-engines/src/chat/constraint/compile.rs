@@ -144,15 +144,15 @@ impl Constrainer {
             (Begins::WithATrigger, Some(tools)) => {
                 Phase::Free(TriggerWatch::new(self.vocabulary.clone(), *tools.dialect))
             }
-            _ => Phase::Held,
+            _ => Phase::Constrained,
         };
         let needed =
             kept.end.as_ref().map_or(0, |end| u32::try_from(end.len()).unwrap_or(u32::MAX));
-        if matches!(phase, Phase::Held) && needed > tokens_max {
+        if matches!(phase, Phase::Constrained) && needed > tokens_max {
             let field = field_of(wanted);
             return Err(ConstraintError::Budget { field, needed, available: tokens_max });
         }
-        let end = kept.end.filter(|_| matches!(phase, Phase::Held));
+        let end = kept.end.filter(|_| matches!(phase, Phase::Constrained));
         Ok(Constraint {
             vocabulary: self.vocabulary.clone(),
             matcher: kept.matcher,

@@ -57,7 +57,7 @@ impl Check {
 
 pub(super) fn too_slow(what: &str, time_max: Duration) -> Failure {
     Failure::engine(format!("no {what} within {} s", time_max.as_secs()))
-        .hint("the machine may be very busy or out of memory")
+        .hint("try again when the machine is less busy; `hob fit MODEL` says how much memory a model needs")
 }
 
 impl fmt::Display for Check {

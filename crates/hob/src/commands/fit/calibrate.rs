@@ -51,9 +51,10 @@ Takes up to half a minute and uses all cores; with a graphics card, up to a minu
 else run. The result is stored in machine.toml of hob's home, for this processor, this card and this
 version of the engine.";
 
-const TYPES: usize = 22;
-const TYPES_QUICK: usize = 6;
-const MODELS: usize = 2;
+/// Quants to time.
+const QUANTS: usize = 22;
+const QUANTS_QUICK: usize = 6;
+const MODELS_MAX: usize = 2;
 /// The remaining time is for models.
 const KERNELS_TIME: Duration = Duration::from_secs(16);
 const CONTEXT_TOKENS: u32 = 1_536;
@@ -116,15 +117,15 @@ async fn timed(
     let mut known = here(app);
     let memory = measure(&mut known, app.printer)?;
     let spinner = app.printer.spinner("timing kernels");
-    let types = if args.quick { TYPES_QUICK } else { TYPES };
+    let types = if args.quick { QUANTS_QUICK } else { QUANTS };
     let kernels =
         run_timing_worker(&TimingJob::Kernels { quant_count: types }, begun + KERNELS_TIME).await?;
     let missing = types.saturating_sub(count_of_types(&kernels));
     if missing > 0 {
-        app.printer.note(format_args!("there was no time for {missing} of {types} types"));
+        app.printer.note(format_args!("there was no time for {missing} of {types} quants"));
     }
     let mut figures = CalibrationFigures::new(memory, kernels, decoding_threads());
-    let count = if args.quick { 1 } else { MODELS };
+    let count = if args.quick { 1 } else { MODELS_MAX };
     for Installed { path, model, .. } in installed(app, count, MODEL_BYTES_MAX) {
         spinner.set_message(format!("timing {}", model.name));
         let site = Site::Cpu;
@@ -154,7 +155,7 @@ async fn timed(
     Ok((known, figures))
 }
 
-/// The card on which the engine computes, and how large a model it holds for sure.
+/// The card on which the engine computes, and the largest model that certainly fits on it, in bytes.
 fn card(gpus: &[Gpu], printer: &Printer) -> Option<(usize, u64)> {
     let used: Vec<(usize, &Gpu)> = used_cards(gpus).collect();
     let (number, gpu) = match used[..] {
@@ -215,7 +216,9 @@ fn shown(known: &MachineFacts, checked: &[Checked]) -> String {
     };
     let facts = facts(known.rows().into_iter().filter(is_timed));
     if checked.is_empty() {
-        return format!("{facts}\nno model is here to check it with: `hob pull` fetches one");
+        return format!(
+            "{facts}\nno model is stored to check the result with: `hob pull` fetches one"
+        );
     }
     let mut table = table(["MODEL", "ON", "CONTEXT", "TIMED TOK/S", "PREDICTED", "BEFORE"]);
     for Checked { model, device, context_tokens, timed, predicted, before } in checked {

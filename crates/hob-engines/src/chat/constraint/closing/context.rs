@@ -26,7 +26,8 @@ impl Quoting {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::chat::constraint) struct Context {
     pub(super) quoting: Quoting,
-    /// The last byte that is not a space. The search recognises a position of the grammar by this byte and the ways on.
+    /// The last byte that is not a space. The search recognises a position of the grammar by this byte and by the bytes that
+    /// may follow.
     pub(super) last: u8,
     /// Open lists and objects.
     pub(in crate::chat::constraint) depth: u32,

@@ -1,5 +1,5 @@
-//! Answers with guessed tokens: the same as without, whatever was guessed. Decoders check that wrong guesses leave the
-//! cache.
+//! Answers with guessed tokens are the same as without, whatever was guessed. The decoders check that wrong guesses are
+//! removed from the cache.
 
 use hob_core::chat::{Completion, Conversation, Message, Role, Timings, Tool, ToolChoice};
 
@@ -25,7 +25,7 @@ fn answered(drafts: DraftPolicy, request: ChatRequest) -> (Answer, usize) {
 }
 
 #[test]
-fn a_copy_takes_fewer_passes_and_is_the_same() {
+fn copying_the_prompt_takes_fewer_passes_and_gives_the_same_answer() {
     // The model says the rest of the alphabet. The second prompt has it in parts, with wrong letters after them.
     for (prompt, passes) in [("abcdefghijklmnopqrstuvwxyz!abc", 4), ("abcdefg!abcdxyz!abc", 24)] {
         let (plain, plain_passes) = answered(DraftPolicy::Off, continued(prompt));
@@ -52,7 +52,7 @@ fn limits_and_stop_texts_end_an_answer_within_a_guess() {
 }
 
 #[test]
-fn the_cache_has_only_what_was_said() {
+fn the_cache_has_only_tokens_of_the_answer() {
     let prompt = "abcdefghijklmnopqrstuvwxyz!abc";
     let mut rig = drafting(1, MANY);
     rig.ask(1, ChatRequest { stop: vec!["jk".to_owned()], ..continued(prompt) });
@@ -84,7 +84,7 @@ fn answers_with_and_without_guesses_run_together() {
 }
 
 #[test]
-fn a_cache_that_a_wrong_guess_costs_is_computed_again() {
+fn a_cache_lost_to_a_wrong_guess_is_computed_again() {
     let prompt = "abcdefg!abcdxyz!abc";
     let (plain, _) = answered(DraftPolicy::Off, continued(prompt));
     let few = Counter::new(1, &Steps::default());
@@ -110,7 +110,7 @@ fn a_small_model_guesses_what_the_text_does_not_show() {
 fn no_more_events_are_sent_than_the_reader_allows() {
     let mut rig = drafting(1, MANY);
     rig.ask_with_credit(1, continued("abcdefghijklmnopqrstuvwxyz!abc"), 5);
-    // That it was accepted, and five letters.
+    // The report that it was accepted, and five letters.
     (0..6).for_each(|_| drop(rig.report()));
     rig.order(7, &CommonOrder::Ping);
     let (stream, report) = rig.report();
@@ -156,7 +156,7 @@ fn guesses_keep_to_a_grammar() {
 }
 
 #[test]
-fn what_a_grammar_leaves_no_choice_about_takes_no_pass_of_its_own() {
+fn tokens_that_a_grammar_forces_take_no_pass_of_their_own() {
     let output = OutputFormat::Regex("b(XYZ){3}c-d".to_owned());
     let request = ChatRequest { output, ..continued("a") };
     let (heard, passes) = answered(DraftPolicy::Off, request.clone());

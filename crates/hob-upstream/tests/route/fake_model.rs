@@ -1,4 +1,4 @@
-//! A model that follows a script, request by request. The last act repeats for ever.
+//! A model with prepared answers, one for each request. The last one repeats for ever.
 //! It records its requests, and whether its answer was dropped.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,23 +15,23 @@ use hob_core::{
 use tokio::time::sleep;
 
 /// The local models of a gateway.
-pub(crate) fn locals(puppets: &[Arc<Puppet>]) -> Registry {
+pub(crate) fn locals(fakes: &[Arc<FakeModel>]) -> Registry {
     let mut registry = Registry::default();
-    puppets.iter().for_each(|puppet| registry.add(puppet.local()));
+    fakes.iter().for_each(|fake| registry.add(fake.local()));
     registry
 }
 
-/// What a model does with one request.
+/// What a fake model does with one request.
 #[derive(Clone, Debug)]
-pub(crate) enum Act {
+pub(crate) enum FakeAnswer {
     /// Sends these words, and ends.
     Say(&'static [&'static str]),
     /// Sends thinking first.
     Think(&'static str, &'static [&'static str]),
     /// Rejects the request.
     Refuse(ModelError),
-    /// Waits, then acts.
-    After(Duration, Box<Act>),
+    /// Waits before it answers.
+    After(Duration, Box<FakeAnswer>),
     /// Sends these words and fails.
     Break(&'static [&'static str], Fault),
     /// Sends these words and then nothing.
@@ -43,21 +43,21 @@ pub(crate) enum Act {
 }
 
 #[derive(Debug)]
-pub(crate) struct Puppet {
+pub(crate) struct FakeModel {
     pub(crate) name: String,
-    acts: Mutex<Vec<Act>>,
+    answers: Mutex<Vec<FakeAnswer>>,
     requests: Mutex<Vec<ChatRequest>>,
     dropped: Arc<AtomicUsize>,
     state: Mutex<ModelState>,
     card: ChatCard,
 }
 
-impl Puppet {
-    pub(crate) fn new(name: &str, mut acts: Vec<Act>) -> Arc<Puppet> {
-        acts.reverse();
-        Arc::new(Puppet {
+impl FakeModel {
+    pub(crate) fn new(name: &str, mut answers: Vec<FakeAnswer>) -> Arc<FakeModel> {
+        answers.reverse();
+        Arc::new(FakeModel {
             name: name.to_owned(),
-            acts: Mutex::new(acts),
+            answers: Mutex::new(answers),
             requests: Mutex::default(),
             dropped: Arc::default(),
             state: Mutex::new(ModelState::Ready),
@@ -65,11 +65,12 @@ impl Puppet {
         })
     }
 
-    pub(crate) fn local(self: &Arc<Puppet>) -> Arc<RegisteredModel<Chat>> {
+    pub(crate) fn local(self: &Arc<FakeModel>) -> Arc<RegisteredModel<Chat>> {
         let model = Arc::clone(self) as Arc<dyn ChatModel>;
         Arc::new(RegisteredModel::new(&self.name, model, Admission::new(8, 0.0)))
     }
 
+    /// Number of requests so far.
     pub(crate) fn asked(&self) -> usize {
         self.requests.lock().expect("requests").len()
     }
@@ -78,7 +79,7 @@ impl Puppet {
         self.requests.lock().expect("requests").last().cloned().expect("it was asked")
     }
 
-    pub(crate) fn is(&self, state: ModelState) {
+    pub(crate) fn set_state(&self, state: ModelState) {
         *self.state.lock().expect("state") = state;
     }
 
@@ -87,15 +88,15 @@ impl Puppet {
         self.dropped.load(Ordering::SeqCst)
     }
 
-    fn next(&self) -> Act {
-        let mut acts = self.acts.lock().expect("acts");
-        if acts.len() > 1 { acts.pop().expect("an act") } else { acts[0].clone() }
+    fn next(&self) -> FakeAnswer {
+        let mut answers = self.answers.lock().expect("answers");
+        if answers.len() > 1 { answers.pop().expect("an answer") } else { answers[0].clone() }
     }
 
-    async fn act(&self, mut act: Act) -> Result<ChatStream, ModelError> {
-        while let Act::After(time, then) = act {
+    async fn answer(&self, mut answer: FakeAnswer) -> Result<ChatStream, ModelError> {
+        while let FakeAnswer::After(time, then) = answer {
             sleep(time).await;
-            act = *then;
+            answer = *then;
         }
         let fault = |fault| Err(ModelError::upstream(&self.name, fault));
         let said = |words: &[&str]| {
@@ -103,16 +104,18 @@ impl Puppet {
                 words.iter().map(|word| Ok(ChatEvent::Text((*word).to_owned()))).collect();
             stream::iter(words)
         };
-        let events: ChatStream = match act {
-            Act::Say(words) => said(words).chain(stream::iter([Ok(done())])).boxed(),
-            Act::Think(thought, words) => {
+        let events: ChatStream = match answer {
+            FakeAnswer::Say(words) => said(words).chain(stream::iter([Ok(done())])).boxed(),
+            FakeAnswer::Think(thought, words) => {
                 let thought = stream::iter([Ok(ChatEvent::Reasoning(thought.to_owned()))]);
                 thought.chain(said(words)).chain(stream::iter([Ok(done())])).boxed()
             }
-            Act::Refuse(error) => return Err(error),
-            Act::Break(words, broken) => said(words).chain(stream::iter([fault(broken)])).boxed(),
-            Act::Stall(words) => {
-                let guard = Letting(Arc::clone(&self.dropped));
+            FakeAnswer::Refuse(error) => return Err(error),
+            FakeAnswer::Break(words, broken) => {
+                said(words).chain(stream::iter([fault(broken)])).boxed()
+            }
+            FakeAnswer::Stall(words) => {
+                let guard = CountsDrop(Arc::clone(&self.dropped));
                 let never = stream::once(async move {
                     std::future::pending::<()>().await;
                     drop(guard);
@@ -120,16 +123,17 @@ impl Puppet {
                 });
                 said(words).chain(never).boxed()
             }
-            Act::Nothing => stream::iter([Ok(done())]).boxed(),
-            Act::After(..) | Act::Hang => std::future::pending().await,
+            FakeAnswer::Nothing => stream::iter([Ok(done())]).boxed(),
+            FakeAnswer::After(..) | FakeAnswer::Hang => std::future::pending().await,
         };
         Ok(events)
     }
 }
 
-struct Letting(Arc<AtomicUsize>);
+/// Counts one when it is dropped, with the answer that holds it.
+struct CountsDrop(Arc<AtomicUsize>);
 
-impl Drop for Letting {
+impl Drop for CountsDrop {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
@@ -140,7 +144,7 @@ fn done() -> ChatEvent {
     ChatEvent::Done(Completion { finish: FinishReason::Stop, usage, timings: Timings::default() })
 }
 
-impl ChatModel for Puppet {
+impl ChatModel for FakeModel {
     fn card(&self) -> &ChatCard {
         &self.card
     }
@@ -151,19 +155,19 @@ impl ChatModel for Puppet {
 
     fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
         self.requests.lock().expect("requests").push(request);
-        let act = self.next();
-        self.act(act).boxed()
+        let answer = self.next();
+        self.answer(answer).boxed()
     }
 
     fn continues(&self, _request: &ChatRequest) -> bool {
-        !self.name.starts_with("anew")
+        !self.name.starts_with("restarts")
     }
 
     fn embed(&self, request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {
-        let act = self.next();
+        let answer = self.next();
         async move {
-            match act {
-                Act::Refuse(error) => Err(error),
+            match answer {
+                FakeAnswer::Refuse(error) => Err(error),
                 _ => {
                     let vectors = vec![vec![1.0]; request.inputs.len()];
                     Ok(Embeddings { vectors, prompt_tokens: 1 })
