@@ -1,5 +1,5 @@
 //! Every crate takes the workspace's lints, and only two may hold unsafe code or lift its lint.
-//! The lints themselves are the compiler's; this keeps anybody from quietly leaving them.
+//! The lints themselves are the compiler's; a crate that does not inherit them is reported here.
 
 use crate::tree::File;
 

@@ -103,7 +103,7 @@ pub(crate) struct QuantizeArgs {
     /// Items of each task that both chat models answer afterwards; 0 asks none [default: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=EVAL_ITEMS_MAX))]
     eval_items: Option<u32>,
-    /// Tasks of these items [default: as `hob eval` has them]
+    /// Tasks that the items belong to [default: those of `hob eval`]
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = task)]
     eval_tasks: Vec<TaskName>,
     #[command(flatten)]

@@ -30,7 +30,7 @@ pub(crate) struct TalkArgs {
     /// The system message
     #[arg(long, value_name = "TEXT", default_value = SYSTEM)]
     system: String,
-    /// Let me interrupt answers by speaking; needs headphones, because the microphone stays on while an answer plays
+    /// Interrupt answers by speaking; needs headphones, because the microphone stays on while an answer plays
     #[arg(long)]
     headphones: bool,
     /// Say this sound file instead of what the microphone hears, and leave when it is answered

@@ -54,7 +54,7 @@ pub(crate) struct MeasuringArgs {
     /// Seconds without an answer after which the server counts as failed
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     timeout_s: u64,
-    /// Seconds of a whole answer, after which it has failed although it goes on
+    /// Time limit of a whole answer; a longer one counts as failed
     #[arg(long, value_name = "SECONDS", default_value_t = ANSWER_SECONDS_MAX, value_parser = clap::value_parser!(u64).range(1..))]
     answer_s: u64,
     /// The seed of the prompts, to repeat them; otherwise they are new each time, so that no cache has them

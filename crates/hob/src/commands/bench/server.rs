@@ -67,7 +67,7 @@ pub(crate) struct ServerArgs {
     /// Context length to start the server with; it replaces {ctx} in the command line
     #[arg(long, value_name = "TOKENS", help_heading = "Target")]
     pub(crate) context: Option<u64>,
-    /// The file of its weights, which is hashed: figures of unknown weights stay unverified
+    /// The file of its weights; the record keeps its hash, and without one the figures stay unverified
     #[arg(long, value_name = "FILE", help_heading = "Target")]
     pub(crate) model_file: Option<PathBuf>,
 }

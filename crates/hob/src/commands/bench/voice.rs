@@ -37,7 +37,7 @@ pub(crate) struct VoiceArgs {
     /// Interrupt each answer with the next question, and measure until the voice stops
     #[arg(long)]
     interrupt: bool,
-    /// Think for so long in the middle of each question, and count how often the server answers too early
+    /// Pause this long in the middle of each question, and count how often the server answers too early
     #[arg(long, value_name = "MS", conflicts_with = "interrupt", value_parser = clap::value_parser!(u32).range(100..=5_000))]
     pause_ms: Option<u32>,
     /// Restart the server for each first question, and measure until the answer is heard

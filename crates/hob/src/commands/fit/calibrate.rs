@@ -39,8 +39,9 @@ pub(crate) struct CalibrateArgs {
     #[arg(long)]
     quick: bool,
     /// Keep the result even if the machine was busy
-    #[arg(long)]
-    anyway: bool,
+    // Its earlier name is still read.
+    #[arg(long, alias = "anyway")]
+    force: bool,
     /// Print it as JSON
     #[arg(long)]
     json: bool,
@@ -88,14 +89,14 @@ pub(crate) fn run(args: &CalibrateArgs, globals: &Globals, printer: &Printer) ->
     for doubt in &doubts {
         printer.note(doubt);
     }
-    let is_kept = doubts.is_empty() || args.anyway;
+    let is_kept = doubts.is_empty() || args.force;
     if is_kept {
         let keeping = kept(&app);
         keeping.keep(&known).map_err(Failure::internal)?;
         printer.note(format_args!("kept in {}", keeping.path().display()));
     } else {
         printer.note(
-            "the result is not stored: run it again when the machine is quiet, or with --anyway",
+            "the result is not stored: run it again when the machine is quiet, or with --force",
         );
     }
     let (doubts, checked) = (&doubts[..], &checked[..]);
