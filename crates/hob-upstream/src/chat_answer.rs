@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use futures::{FutureExt, StreamExt, stream};
+use futures::{StreamExt, stream};
 use hob_core::{ChatEvent, ChatStream, Fault, ModelError, Trace};
 use hob_wire::{Misread, PieceKind, Pieces, UpstreamReader, UsageSource};
 use tokio::task::yield_now;
@@ -175,11 +175,10 @@ impl Answer {
         self.heard = heard;
     }
 
-    /// Reads the end of the body, so that the connection can be used again.
+    /// The connection can be used again. The end of the body may come after the end of the answer.
     fn finish_body(&mut self) {
-        if let Body::Pieces(response, _) = &mut self.body {
-            // Bytes that have not come by now are not waited for.
-            let _rest = response.chunk().now_or_never();
+        if let Body::Pieces(response, _) = std::mem::replace(&mut self.body, Body::Ended) {
+            response.leave();
         }
     }
 }

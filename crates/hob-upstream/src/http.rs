@@ -192,6 +192,14 @@ impl HttpResponse {
         &self.head.headers
     }
 
+    /// Keeps the connection for another request, although the end of the body may not have come. For an answer that has
+    /// said that it is complete: many servers send the end of the body in a packet of its own.
+    pub(crate) fn leave(self) {
+        if let Some(connection) = self.connection {
+            self.pool.keep_unended(connection, self.body);
+        }
+    }
+
     /// The next bytes; `None` at the end. Cancel-safe: after dropping the future, call `chunk` again.
     ///
     /// # Errors

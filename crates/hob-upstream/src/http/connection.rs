@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::future::poll_fn;
 
 use bytes::Bytes;
+use futures::FutureExt;
 use hyper::body::{Body as _, Frame, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{Request, Response};
@@ -62,6 +63,11 @@ impl Connection {
     ) -> Option<Result<Frame<Bytes>, hyper::Error>> {
         let mut body = pin!(body);
         poll_fn(|cx| drive(&mut self.driver, cx, |cx| body.as_mut().poll_frame(cx))).await
+    }
+
+    /// Whether this body has come to its end, as far as the bytes that are there tell.
+    pub(super) fn has_ended(&mut self, body: &mut Incoming) -> bool {
+        matches!(self.frame(body).now_or_never(), Some(None))
     }
 
     /// Whether another request can be sent. Checks whether the server has closed the connection.

@@ -1,10 +1,11 @@
-//! The pool of idle connections to one server: their last answer was read to its end.
-//! No task watches them. `take` checks whether a connection is still open.
+//! The pool of idle connections to one server: their last answer is complete.
+//! No task watches them. `take` checks whether a connection is still open, and whether its last body has ended.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use hob_core::locked;
+use hyper::body::Incoming;
 
 use super::connection::Connection;
 
@@ -14,25 +15,53 @@ const IDLE_CONNECTIONS_MAX: usize = 64;
 const IDLE_MAX: Duration = Duration::from_secs(90);
 
 #[derive(Debug, Default)]
-pub(super) struct ConnectionPool(Mutex<Vec<(Instant, Connection)>>);
+pub(super) struct ConnectionPool(Mutex<Vec<IdleConnection>>);
+
+#[derive(Debug)]
+struct IdleConnection {
+    since: Instant,
+    connection: Connection,
+    /// A body whose content is complete and whose end had not come. Another request can be sent when it has.
+    unended: Option<Incoming>,
+}
 
 impl ConnectionPool {
     /// The connection that was used last. The others become too old, and are closed.
     pub(super) fn take(&self) -> Option<Connection> {
-        let mut idle = locked(&self.0);
-        idle.retain(|(since, _)| since.elapsed() < IDLE_MAX);
-        while let Some((_, mut connection)) = idle.pop() {
-            if connection.is_free() {
+        while let Some(IdleConnection { mut connection, unended, .. }) = self.pop() {
+            let has_ended = unended.is_none_or(|mut body| connection.has_ended(&mut body));
+            if has_ended && connection.is_free() {
                 return Some(connection);
             }
         }
         None
     }
 
+    /// Keeps a connection whose last body was read to its end.
     pub(super) fn keep(&self, mut connection: Connection) {
+        if connection.is_free() {
+            self.push(connection, None);
+        }
+    }
+
+    /// Keeps a connection on which only the end of this body is missing.
+    pub(super) fn keep_unended(&self, connection: Connection, body: Incoming) {
+        self.push(connection, Some(body));
+    }
+
+    // Both only move a connection: other threads wait for the lock, so nothing is read meanwhile.
+
+    fn pop(&self) -> Option<IdleConnection> {
+        let now = Instant::now();
         let mut idle = locked(&self.0);
-        if connection.is_free() && idle.len() < IDLE_CONNECTIONS_MAX {
-            idle.push((Instant::now(), connection));
+        idle.retain(|kept| now.saturating_duration_since(kept.since) < IDLE_MAX);
+        idle.pop()
+    }
+
+    fn push(&self, connection: Connection, unended: Option<Incoming>) {
+        let mut idle = locked(&self.0);
+        if idle.len() < IDLE_CONNECTIONS_MAX {
+            idle.push(IdleConnection { since: Instant::now(), connection, unended });
         }
     }
 }

@@ -75,6 +75,55 @@ async fn a_connection_carries_one_request_after_the_other() {
 }
 
 #[tokio::test]
+async fn an_end_that_comes_after_the_answer_costs_no_connection() {
+    let (listener, http) = pair().await;
+    let address = listener.local_addr().expect("it is bound");
+    let server = async {
+        let (mut socket, _) = listener.accept().await?;
+        let unended = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n";
+        answer(&mut socket, unended).await?;
+        // The client has left the answer when it opens this one.
+        let (mut signal, _) = listener.accept().await?;
+        socket.write_all(b"0\r\n\r\n").await?;
+        signal.write_all(b"!").await?;
+        answer(&mut socket, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nho").await
+    };
+    let client = async {
+        let mut first = http.get("/a").await?;
+        let said = first.chunk().await?;
+        first.leave();
+        let mut signal = TcpStream::connect(address).await.expect("it listens");
+        signal.read_u8().await.expect("the end is sent before");
+        Ok::<_, HttpError>((said, whole(http.get("/b").await?).await?))
+    };
+    let (asked, said) = tokio::join!(server, client);
+    let hi = Some(Bytes::from_static(b"hi"));
+    assert_eq!(said.expect("both are answered"), (hi, "ho".to_owned()));
+    assert!(asked.expect("both are asked").starts_with("GET /b HTTP/1.1\r\n"));
+}
+
+#[tokio::test]
+async fn an_answer_that_goes_on_after_it_was_left_costs_its_connection() {
+    let (listener, http) = pair().await;
+    let server = async {
+        let (mut socket, _) = listener.accept().await?;
+        let endless = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n";
+        answer(&mut socket, endless).await?;
+        let (mut second, _) = listener.accept().await?;
+        answer(&mut second, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nho").await
+    };
+    let client = async {
+        let mut first = http.get("/a").await?;
+        first.chunk().await?;
+        first.leave();
+        whole(http.get("/b").await?).await
+    };
+    let (asked, said) = tokio::join!(server, client);
+    assert_eq!(said.expect("it is answered"), "ho");
+    assert!(asked.expect("it is asked").starts_with("GET /b HTTP/1.1\r\n"));
+}
+
+#[tokio::test]
 async fn a_connection_that_the_server_closed_is_not_used() {
     let (listener, http) = pair().await;
     let once = "HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n1";
