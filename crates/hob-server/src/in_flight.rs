@@ -52,8 +52,9 @@ impl InFlight {
 
     /// Whether this request needs a model, or did recently. Such a request has its own log line.
     pub(crate) fn has(&self, id: u64) -> bool {
-        locked(&self.ended).iter().rev().any(|ended| ended.request.id == id)
-            || locked(&self.running).contains_key(&id)
+        // In this order no request is missed that ends between the two, and those that run need no search.
+        locked(&self.running).contains_key(&id)
+            || locked(&self.ended).iter().rev().any(|ended| ended.request.id == id)
     }
 
     /// Moves a request that has ended, with its complete record.
@@ -65,14 +66,15 @@ impl InFlight {
     ) {
         locked(&self.last_hour).add(Instant::now(), record);
         let ended = EndedRequest { request: Arc::clone(request), trace, record: record.clone() };
+        let ended = Arc::new(ended);
         let mut all = locked(&self.ended);
-        if all.len() >= ENDED_MAX {
-            all.pop_front();
-        }
-        all.push_back(Arc::new(ended));
+        let oldest = if all.len() >= ENDED_MAX { all.pop_front() } else { None };
+        all.push_back(ended);
         drop(all);
         // Removed last, so that a request is always in one of the two lists.
         locked(&self.running).remove(&request.id);
+        // Its texts are freed while no other request waits for the lock.
+        drop(oldest);
     }
 
     /// The running requests of this caller, oldest first.
