@@ -87,7 +87,8 @@ impl UpstreamChat {
         if request.partial.is_some() {
             request.thinking = Thinking { effort: Some(Effort::None), tokens_max: None };
         }
-        let thinks = self.served.upstream.said_of(&self.served.model).and_then(|said| said.thinks);
+        let UpstreamModel { upstream, model, .. } = &*self.served;
+        let thinks = upstream.said_of(model, |said| said.thinks).flatten();
         if thinks == Some(false) {
             request.thinking = Thinking::default();
         }

@@ -92,7 +92,7 @@ impl Target {
     /// Its entry in the server's list.
     pub(crate) fn served(&self) -> Option<ServedModel> {
         match &self.source {
-            Source::Upstream(model) => model.upstream.said_of(&model.model),
+            Source::Upstream(model) => model.upstream.said_of(&model.model, ServedModel::clone),
             Source::Local(_) => None,
         }
     }
@@ -100,7 +100,9 @@ impl Target {
     /// Its context length, where known.
     pub(crate) fn context_tokens(&self) -> Option<u32> {
         let known = match &self.source {
-            Source::Upstream(_) => self.served().and_then(|served| served.context_tokens),
+            Source::Upstream(model) => {
+                model.upstream.said_of(&model.model, |said| said.context_tokens).flatten()
+            }
             Source::Local(model) => model.context_tokens(),
         };
         known.filter(|tokens| *tokens > 0)

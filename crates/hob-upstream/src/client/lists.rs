@@ -201,10 +201,14 @@ impl Upstream {
         self.whole(&mut self.get(path).await?, BYTES_MAX).await
     }
 
-    /// The list entry of this model, if there is one.
-    pub(crate) fn said_of(&self, model: &str) -> Option<ServedModel> {
+    /// Looks at the list entry of this model, if there is one. A request does so several times, so nothing is copied.
+    pub(crate) fn said_of<R>(
+        &self,
+        model: &str,
+        look: impl FnOnce(&ServedModel) -> R,
+    ) -> Option<R> {
         let served = locked(&self.served);
-        served.models.iter().find(|served| is_same(&served.id, model)).cloned()
+        served.models.iter().find(|served| is_same(&served.id, model)).map(look)
     }
 
     /// From the last list and the last request. Sends nothing.
@@ -251,7 +255,7 @@ impl Upstream {
 
 /// Users leave out the `:latest` of Ollama's names.
 fn is_same(served: &str, asked: &str) -> bool {
-    served == asked || served.strip_suffix(":latest") == Some(asked)
+    served.strip_prefix(asked).is_some_and(|tag| tag.is_empty() || tag == ":latest")
 }
 
 /// The properties of llama-server's one model, under its name in the list.

@@ -256,6 +256,9 @@ fn as_asked(request: &ChatRequest, candidate: &Candidate<Chat>) -> ChatRequest {
 }
 
 fn is_able(candidate: &Candidate<Chat>, needs: &[&str]) -> bool {
+    if needs.is_empty() {
+        return true;
+    }
     let card = candidate.model.card();
     let served = candidate.target.served().unwrap_or_default();
     needs.iter().all(|need| {
