@@ -392,6 +392,8 @@ mod tests {
         japanese("10〜20人", "１０から２０人");
         japanese("ﾊﾞｽとｶﾞﾑ", "バスとガム");
         japanese("「はい」😀、と！！", "“はい”,と!");
+        japanese("家族👨\u{200d}👩\u{200d}👧と🇯🇵の1\u{fe0f}\u{20e3}と", "家族との１と");
+        japanese("שלום、مرحبا", "Hebrew word,Arabic word");
         japanese("a@b.co", "aアットマークbドットco");
         japanese("①と㎏", "１とkg");
         japanese("Привет、안녕", "privet,annyeong");

@@ -274,7 +274,7 @@ fn task_box(rest: &str) -> Option<usize> {
 /// Joiners, soft hyphens, direction marks and variation selectors: they have no sound and do not separate words.
 fn is_zero_width(c: char) -> bool {
     matches!(c as u32,
-        0xad | 0x200b..=0x200f | 0x202a..=0x202e | 0x2060..=0x206f | 0xfeff | 0xfe00..=0xfe0f
+        0xad | 0x61c | 0x200b..=0x200f | 0x202a..=0x202e | 0x2060..=0x206f | 0xfeff | 0xfe00..=0xfe0f
         | 0xe0000..=0xe0fff)
 }
 
@@ -337,6 +337,7 @@ mod tests {
     fn pictures_and_invisible_characters() {
         check("👍🏽 yes ❤️", "yes");
         check("wo\u{200b}rd so\u{ad}ft", "word soft");
+        check("\u{202b}one\u{202c} \u{2067}two\u{2069} \u{61c}three\u{200f}", "one two three");
         check("\u{0}a\u{7}b", "a b");
         check("cafe\u{301} \u{301} x", "café x");
         check("Ｆｕｌｌ　１２", "Full 12");

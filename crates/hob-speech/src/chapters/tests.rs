@@ -82,6 +82,22 @@ fn every_word_is_in_one_part() {
 }
 
 #[test]
+fn a_book_of_ten_megabytes_is_divided_whatever_it_is_made_of() {
+    let prose = "A sentence of a book. It goes on, and on!\n\n";
+    for (piece, megabytes) in [(prose, 10), ("word ", 1), ("é", 1), ("字。", 1)] {
+        let text = piece.repeat((megabytes << 20) / piece.len());
+        let parts = book_parts(&text, &book_chapters(&text, "The Book"));
+        let mut end = 0;
+        for part in &parts {
+            assert!((1..=PART_BYTES_MAX).contains(&part.range.len()), "{piece:?}: {part:?}");
+            assert!(text[end..part.range.start].trim().is_empty(), "{piece:?}: {part:?}");
+            end = part.range.end;
+        }
+        assert!(text[end..].trim().is_empty(), "{piece:?}");
+    }
+}
+
+#[test]
 fn many_headings_are_limited() {
     let text = "# A\n\nText.\n\n".repeat(CHAPTERS_MAX + 1);
     let chapters = book_chapters(&text, "The Book");

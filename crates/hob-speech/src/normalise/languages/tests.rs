@@ -70,6 +70,18 @@ fn extremes_are_read() {
     }
 }
 
+/// Right-to-left text with vowel points, marks of direction and its own digits, and other scripts.
+#[test]
+fn other_scripts_among_the_words_are_said() {
+    let text = "Ana \u{202b}שָׁלוֹם עולם\u{202c}, \u{2067}مَرْحَبًا بك ١٢٣\u{2069} мир 世界 こんにちは 안녕 नमस्ते ok 12.";
+    for (language, _) in TABLES {
+        let reading = read(text, 0, language);
+        assert_eq!(leaves_out(&reading, text), None, "{language}: {reading:?}");
+        let starts: Vec<usize> = reading.words.iter().map(|word| word.span.start).collect();
+        assert!(starts.is_sorted(), "{language}: {reading:?}");
+    }
+}
+
 #[test]
 fn words_of_the_lexicon_and_phonemes_come_first() {
     let rows = [("SQL".to_owned(), "sequel".to_owned())];
