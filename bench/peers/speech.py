@@ -146,7 +146,7 @@ def row(name, ours, theirs, bound):
 
 
 def measure(hob, peer, n):
-    bounds = dict(zip(TEXTS, ("≤ 0.5", "≤ 0.15", "≤ 0.08")))
+    bounds = dict(zip(TEXTS, ("≤ 0.35", "≤ 0.12", "≤ 0.05")))
     print(f"| time to first audible sample, median / p95 of {n}, ms | hob | fastkokoro | ratio | bound |")
     print("|---|---|---|---|---|")
     totals = [], []
@@ -210,7 +210,7 @@ def main():
             wait_for(ports[1], "/health", running[1])
             settled = memory_mb(running[0].pid, "VmRSS")
             measure(*ports, n)
-            print(f"\nhob's memory, server and worker: {settled:.0f} MB settled after load (bound 400), "
+            print(f"\nhob's memory, server and worker: {settled:.0f} MB settled after load (bound 330), "
                   f"{memory_mb(running[0].pid, 'VmRSS'):.0f} MB after the run, "
                   f"{memory_mb(running[0].pid, 'VmHWM'):.0f} MB peak; "
                   f"the peer's: {memory_mb(running[1].pid, 'VmRSS'):.0f} MB.")

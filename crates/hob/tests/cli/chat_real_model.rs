@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::User;
 use crate::real_server::{Home, Served, agent};
+use crate::{User, stderr, stdout};
 
 fn ready(user: &User, home: &Home) -> Served {
     let mut served = Served::start(user, home);
@@ -67,6 +67,17 @@ fn a_prompt_that_does_not_fit_is_refused_with_both_numbers() {
     let numbers = message.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
     assert_eq!(numbers.count(), 2, "{message}");
     end(served);
+}
+
+#[test]
+fn a_draft_model_of_another_vocabulary_is_refused_before_any_answer() {
+    let (user, home) = User::with_only(&["smollm2", "gemma-3-270m-base"]);
+    user.write("hob.toml", "[chat]\ndraft_model = \"gemma-3-270m-base\"\n");
+    let asked = user.hob(&["chat", "Hello"]).envs(home).assert().failure();
+    let said = stderr(&asked);
+    assert!(said.contains("cannot guess for this model: its token"), "{said}");
+    assert!(said.contains("set chat.draft_model to a smaller model of the same family"), "{said}");
+    assert_eq!(stdout(&asked), "");
 }
 
 #[test]
