@@ -189,6 +189,21 @@ fn everything_that_is_wrong_is_said_at_once() {
     }
 }
 
+#[test]
+fn pronunciations_that_lead_back_to_themselves_are_reported_with_the_rest() {
+    let user = User::new();
+    user.write(
+        "hob.toml",
+        "[alias.f]\nto = [\"nowhere/m\"]\n[speech.lexicon]\na = \"b\"\nb = \"a\"\n",
+    );
+    let said = stderr(&user.hob(&["config", "check"]).assert().code(2));
+    let loops = ": speech.lexicon: the pronunciations cannot be used: the pronunciation of a word \
+                 leads back to it: a → b → a";
+    for part in ["2 problems:", "hob.toml:2:1: alias 'f'", "hob.toml:3:", loops] {
+        assert!(said.contains(part), "{part:?} is not in:\n{said}");
+    }
+}
+
 /// A checked file must not differ from what `hob serve` accepts.
 #[test]
 fn every_kind_of_model_may_be_named_by_any_of_its_names() {

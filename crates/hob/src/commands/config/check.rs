@@ -43,6 +43,7 @@ pub(super) fn run(globals: &Globals, printer: &Printer) -> CliResult<()> {
     };
     let app = App { environment, written, settings, printer };
     problems.extend(files(&app));
+    problems.extend(lexicon(&app));
     problems.extend(names(&app, &wrong));
     if let Some(failure) = Failure::together(in_file_order(&app.written, in_text, problems)) {
         return Err(failure);
@@ -123,6 +124,14 @@ fn missing(app: &App<'_>, key: &str, model: &ModelChoice) -> Option<Failure> {
         return None;
     }
     Some(Failure { exit: Exit::Usage, sentence, ..failure })
+}
+
+/// Checks the user's pronunciations: with a mistake in them, `hob serve` does not start.
+fn lexicon(app: &App<'_>) -> Option<Failure> {
+    const KEY: &str = "speech.lexicon";
+    let failure = wire_up::lexicon(&app.settings.speech.lexicon).err()?;
+    let sentence = format!("{}: {KEY}: {}", app.written.place(KEY), failure.sentence);
+    Some(Failure { sentence, ..failure })
 }
 
 /// Checks servers, aliases and keys, first on their own, then what they refer to. `models` are names of wrong tables.
