@@ -1,14 +1,13 @@
 //! The engine's loop: follows orders, and computes the window that the scheduler chooses.
 //! Orders are followed between two steps, so a cancel costs at most the running step.
 
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 use hob_core::WordTiming;
 use hob_speech::Lexicon;
 
 use super::ServeError;
-use super::voicing::Voicing;
+use super::voicing::{OpenStreams, Speaking, Voicing};
 use crate::speech::protocol::{
     AUDIO_SAMPLES_MAX, AnySpeechOrder, Begin, SpeechOrder, SpeechReport, WORDS_MAX,
 };
@@ -22,7 +21,7 @@ pub(super) struct Engine<S: Synthesiser, U: UnitSource> {
     synthesiser: S,
     units: U,
     sample_rate_hz: u32,
-    streams: BTreeMap<u32, Voicing<U::Text, S::Utterance>>,
+    streams: OpenStreams<U::Text, S::Utterance>,
     scheduler: WindowScheduler,
     outlet: Outlet,
     windows: u64,
@@ -45,7 +44,7 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
             sample_rate_hz: synthesiser.sample_rate_hz(),
             synthesiser,
             units,
-            streams: BTreeMap::new(),
+            streams: OpenStreams::new(),
             scheduler,
             outlet,
             windows: 0,
@@ -65,9 +64,9 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
             }
             let now = Instant::now();
             if let Some(turn) = self.scheduler.pick(now) {
-                match self.second(turn, now) {
-                    Some(second) => self.take_pair([turn, second])?,
-                    None => self.take(turn)?,
+                match self.take_pair(turn, now) {
+                    Some(pair) => self.render_pair(pair)?,
+                    None => self.take_turn(turn)?,
                 }
             } else if let Some((stream, order)) = inbox.wait()? {
                 self.obey(stream, order)?;
@@ -137,21 +136,26 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
         }
     }
 
-    fn take(&mut self, turn: NextWindow) -> Result<(), ServeError> {
+    /// One step of a stream. Its state is taken out during the step, so that the engine's other fields can be borrowed.
+    fn take_turn(&mut self, turn: NextWindow) -> Result<(), ServeError> {
+        if let Some(speaking) = Speaking::take(&mut self.streams, turn) {
+            return self.render(speaking);
+        }
         let stream = turn.stream;
-        // The stream's state is taken out during the step, so that the engine's other fields can be borrowed.
         let Some(mut voicing) = self.streams.remove(&stream) else {
             return Ok(());
         };
-        let step = match voicing.utterance.take() {
-            Some(utterance) => self.render(&mut voicing, utterance, turn)?,
-            None => self.begin_unit(&mut voicing, stream)?,
-        };
+        let step = self.begin_unit(&mut voicing, stream)?;
         self.put_back(stream, voicing, step)
     }
 
-    /// A window of another stream that is computed at the same time as this turn.
-    fn second(&self, turn: NextWindow, now: Instant) -> Option<NextWindow> {
+    /// The stream of this turn, and another one with a window that is computed at the same time. With `None`, no stream
+    /// was taken.
+    fn take_pair(
+        &mut self,
+        first: NextWindow,
+        now: Instant,
+    ) -> Option<[Speaking<U::Text, S::Utterance>; 2]> {
         if self.streams.len() < 2 || !self.synthesiser.can_pair() {
             return None;
         }
@@ -159,32 +163,25 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
             let utterance = self.streams.get(&stream)?.utterance.as_ref()?;
             Some(self.synthesiser.seconds_left(utterance))
         };
-        self.scheduler.pick_second(turn, left_s, now)
+        let second = self.scheduler.pick_second(first, left_s, now)?;
+        Speaking::take_pair(&mut self.streams, [first, second])
     }
 
-    /// Computes the windows of two streams at the same time. Both have an utterance: [`Engine::second`] picks no others.
-    fn take_pair(&mut self, turns: [NextWindow; 2]) -> Result<(), ServeError> {
-        let [first, second] = turns.map(|turn| {
-            let mut voicing = self.streams.remove(&turn.stream)?;
-            let utterance = voicing.utterance.take()?;
-            Some((voicing, utterance))
-        });
-        let (Some(mut first), Some(mut second)) = (first, second) else {
-            return Ok(());
-        };
+    fn render_pair(
+        &mut self,
+        mut pair: [Speaking<U::Text, S::Utterance>; 2],
+    ) -> Result<(), ServeError> {
         let started = Instant::now();
-        let windows = [(&mut first.1, turns[0].window_s), (&mut second.1, turns[1].window_s)];
+        let windows =
+            pair.each_mut().map(|speaking| (&mut speaking.utterance, speaking.turn.window_s));
         let rendered = self.synthesiser.render_pair(windows);
         let took = started.elapsed();
         // A window that failed has no length to learn from.
         if let [Ok(first), Ok(second)] = &rendered {
             self.scheduler.rendered_pair(self.seconds(first.len() + second.len()), took);
         }
-        for ((turn, samples), (mut voicing, utterance)) in
-            turns.into_iter().zip(rendered).zip([first, second])
-        {
-            let step = self.sent_window(&mut voicing, utterance, (turn.stream, samples))?;
-            self.put_back(turn.stream, voicing, step)?;
+        for (speaking, samples) in pair.into_iter().zip(rendered) {
+            self.end_turn(speaking, samples)?;
         }
         Ok(())
     }
@@ -247,17 +244,22 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
         }
     }
 
-    fn render(
-        &mut self,
-        voicing: &mut Voicing<U::Text, S::Utterance>,
-        mut utterance: S::Utterance,
-        turn: NextWindow,
-    ) -> Result<Step, ServeError> {
+    fn render(&mut self, mut speaking: Speaking<U::Text, S::Utterance>) -> Result<(), ServeError> {
         let started = Instant::now();
-        let samples = self.synthesiser.render(&mut utterance, turn.window_s);
+        let samples = self.synthesiser.render(&mut speaking.utterance, speaking.turn.window_s);
         let count = samples.as_ref().map_or(0, Vec::len);
         self.scheduler.rendered(self.seconds(count), started.elapsed());
-        self.sent_window(voicing, utterance, (turn.stream, samples))
+        self.end_turn(speaking, samples)
+    }
+
+    fn end_turn(
+        &mut self,
+        speaking: Speaking<U::Text, S::Utterance>,
+        samples: Result<Vec<f32>, SynthesisError>,
+    ) -> Result<(), ServeError> {
+        let Speaking { turn, mut voicing, utterance } = speaking;
+        let step = self.sent_window(&mut voicing, utterance, (turn.stream, samples))?;
+        self.put_back(turn.stream, voicing, step)
     }
 
     /// Sends a window that was computed for a stream.
