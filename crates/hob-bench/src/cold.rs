@@ -14,7 +14,7 @@ use client::ColdClient;
 
 use crate::client_check::{CheckLoad, ClientCheck};
 use crate::record::{
-    Connection, CountSource, Doubt, Loop, Record, RecordKind, RecordedModel, RecordedWorkload,
+    Connection, CountSource, Doubt, Record, RecordKind, RecordedModel, RecordedWorkload,
 };
 use crate::runs::{BenchError, Benchmark, CellSummary, Reply, Run, Runs};
 use crate::server::StartedServer;
@@ -297,11 +297,8 @@ fn summarise<'r>(
         workload: RecordedWorkload {
             shape: Some(state.name().to_owned()),
             version: Some(1),
-            r#loop: Some(Loop::Closed),
-            concurrency: Some(1),
             cache_verified: (!is_swap).then_some(proof.is_proven),
-            connection: Some(Connection::Fresh),
-            ..RecordedWorkload::default()
+            ..RecordedWorkload::closed_loop(1, Connection::Fresh)
         },
         stopping_metrics: leading,
         count_source: counts,

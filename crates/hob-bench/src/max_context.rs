@@ -20,7 +20,7 @@ pub use search::{ContextRange, Search};
 use crate::client_check::{CheckLoad, ClientCheck, check_client};
 use crate::question::Questions;
 use crate::record::{
-    Attempt, AttemptResult, Connection, ContextProof, CountSource, Doubt, Label, Loop, MaxContext,
+    Attempt, AttemptResult, Connection, ContextProof, CountSource, Doubt, Label, MaxContext,
     PromptTokens, Record, RecordKind, RecordedWorkload, RunStatus, VramUse,
 };
 use crate::runs::{BenchError, CellSummary, Reply, Run, Runs, Step};
@@ -164,10 +164,7 @@ impl<'w> MaxContextRun<'w> {
                 prompt_tokens: Some(PromptTokens { target, min: None, p50: prompt, max: prompt }),
                 max_tokens: Some(u64::from(DECODED_TOKENS)).filter(|_| filled.is_some()),
                 temperature: Some(0.0),
-                r#loop: Some(Loop::Closed),
-                concurrency: Some(1),
-                connection: Some(Connection::Fresh),
-                ..RecordedWorkload::default()
+                ..RecordedWorkload::closed_loop(1, Connection::Fresh)
             },
             stopping_metrics: &[],
             count_source: replies()

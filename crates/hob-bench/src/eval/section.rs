@@ -14,7 +14,7 @@ use super::{EvalArm, EvalWorkload, PromptForm};
 use crate::chat::TriedSwitch;
 use crate::client_check::{CheckLoad, ClientCheck};
 use crate::record::{
-    Cache, Connection, EvalFigures, EvalScore, Loop, Record, RecordError, RecordKind, RecordStore,
+    Cache, Connection, EvalFigures, EvalScore, Record, RecordError, RecordKind, RecordStore,
     RecordedWorkload, relative_path, store_beside,
 };
 use crate::runs::{BenchError, CellSummary, Reply, Run, Runs};
@@ -50,16 +50,9 @@ impl Measured<'_> {
         let runs =
             Runs { runs: vec![run], client_check: self.client_check.clone(), ..Runs::default() };
         let first = answered.iter().map(|answered| answered.started).min();
-        let summary = CellSummary {
-            kind: RecordKind::Eval,
-            runs: &runs,
-            started: first.map_or(self.started, |first| first.min(self.started)),
-            workload: self.recorded(answered),
-            stopping_metrics: &LEADING,
-            count_source: None,
-            more_invalid_reasons: Vec::new(),
-            doubts: Vec::new(),
-        };
+        let started = first.map_or(self.started, |first| first.min(self.started));
+        let workload = self.recorded(answered);
+        let summary = CellSummary::new(RecordKind::Eval, workload, &runs, started, &LEADING);
         let mut stored = Ok(());
         let seed = bench.context.seed;
         let kept = bench.close(summary, |record| {
@@ -92,12 +85,9 @@ impl Measured<'_> {
             temperature: Some(temperature),
             reasoning: thinking.reasoning(),
             reasoning_switch: thinking.switch().map(|switch| switch.name().to_owned()),
-            r#loop: Some(Loop::Closed),
-            concurrency: Some(1),
-            connection: Some(Connection::Fresh),
             cache,
             cache_verified: cache.map(|_| true),
-            ..RecordedWorkload::default()
+            ..RecordedWorkload::closed_loop(1, Connection::Fresh)
         }
     }
 }

@@ -36,6 +36,18 @@ pub struct RecordedWorkload {
     pub connection: Option<Connection>,
 }
 
+impl RecordedWorkload {
+    /// Users of which each waits for its answer before it sends its next request.
+    pub fn closed_loop(users: usize, connection: Connection) -> RecordedWorkload {
+        RecordedWorkload {
+            r#loop: Some(Loop::Closed),
+            concurrency: u32::try_from(users).ok(),
+            connection: Some(connection),
+            ..RecordedWorkload::default()
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PromptTokens {

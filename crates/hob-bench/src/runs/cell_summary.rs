@@ -110,7 +110,27 @@ impl RecordContext {
     }
 }
 
-impl CellSummary<'_> {
+impl<'a> CellSummary<'a> {
+    /// Runs in which a server counts no tokens, and about which only the doubts of all kinds are possible.
+    pub fn new(
+        kind: RecordKind,
+        workload: RecordedWorkload,
+        runs: &'a Runs,
+        started: Timestamp,
+        stopping_metrics: &'a [Metric],
+    ) -> CellSummary<'a> {
+        CellSummary {
+            kind,
+            runs,
+            started,
+            workload,
+            stopping_metrics,
+            count_source: None,
+            more_invalid_reasons: Vec::new(),
+            doubts: Vec::new(),
+        }
+    }
+
     /// Makes the record.
     pub fn into_record(self, context: &RecordContext) -> CellRecord {
         let mut record = context.record(self.kind);
@@ -338,16 +358,8 @@ mod tests {
 
     /// The record of a cell about which nothing else is known.
     fn record_of(kind: RecordKind, runs: &Runs) -> Record {
-        let summary = CellSummary {
-            kind,
-            runs,
-            started: Timestamp::UNIX_EPOCH,
-            workload: RecordedWorkload::default(),
-            stopping_metrics: &[],
-            count_source: None,
-            more_invalid_reasons: Vec::new(),
-            doubts: Vec::new(),
-        };
+        let workload = RecordedWorkload::default();
+        let summary = CellSummary::new(kind, workload, runs, Timestamp::UNIX_EPOCH, &[]);
         summary.into_record(&RecordContext::default()).record
     }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::{Asking, SpeechSession, Text, VERSION};
 use crate::client_check::{CheckLoad, ClientCheck};
 use crate::drive::{DriveResult, Exchange};
-use crate::record::{Connection, Loop, Record, RecordKind, RecordedWorkload, sha256_hex};
+use crate::record::{Connection, Record, RecordKind, RecordedWorkload, sha256_hex};
 use crate::runs::{BenchError, CellSummary, Reply, Run, Runs};
 use crate::session::Session;
 use crate::terms::Metric;
@@ -93,24 +93,13 @@ impl Session for SpeechSession<'_, '_> {
         runs: &'r Runs,
         started: Timestamp,
     ) -> CellSummary<'r> {
-        CellSummary {
-            kind: cell.kind,
-            runs,
-            started,
-            workload: RecordedWorkload {
-                shape: Some(cell.text.name.to_owned()),
-                version: Some(VERSION),
-                prompts_sha256: Some(cell.text.sha256()),
-                r#loop: Some(Loop::Closed),
-                concurrency: u32::try_from(cell.users).ok(),
-                connection: Some(Connection::Reused),
-                ..RecordedWorkload::default()
-            },
-            stopping_metrics: self.leading(cell),
-            count_source: None,
-            more_invalid_reasons: Vec::new(),
-            doubts: Vec::new(),
-        }
+        let workload = RecordedWorkload {
+            shape: Some(cell.text.name.to_owned()),
+            version: Some(VERSION),
+            prompts_sha256: Some(cell.text.sha256()),
+            ..RecordedWorkload::closed_loop(cell.users, Connection::Reused)
+        };
+        CellSummary::new(cell.kind, workload, runs, started, self.leading(cell))
     }
 
     fn fill_in(&self, cell: &SpeechCell, runs: &Runs, record: &mut Record, earlier: &[Record]) {

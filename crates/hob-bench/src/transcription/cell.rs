@@ -14,7 +14,7 @@ use super::normalise::normalised_chars;
 use super::{Clip, ClipSet, WordErrors, normalised_words, request};
 use crate::client_check::{CheckLoad, ClientCheck};
 use crate::drive::{Arrivals, DriveResult, Exchange};
-use crate::record::{Connection, Loop, Record, RecordKind, RecordedWorkload};
+use crate::record::{Connection, Record, RecordKind, RecordedWorkload};
 use crate::runs::{BenchError, CellSummary, RecordContext, Reply, Run, Runs, WARMUP_RUNS_MAX};
 use crate::session::Session;
 use crate::speech::Streaming;
@@ -143,23 +143,12 @@ impl Session for TranscriptionSession<'_> {
         runs: &'r Runs,
         started: Timestamp,
     ) -> CellSummary<'r> {
-        CellSummary {
-            kind: RecordKind::Stt,
-            runs,
-            started,
-            workload: RecordedWorkload {
-                shape: Some(cell.set.workload_name()),
-                prompts_sha256: Some(cell.sha256.clone()),
-                r#loop: Some(Loop::Closed),
-                concurrency: u32::try_from(cell.users).ok(),
-                connection: Some(Connection::Reused),
-                ..RecordedWorkload::default()
-            },
-            stopping_metrics: self.leading(cell),
-            count_source: None,
-            more_invalid_reasons: Vec::new(),
-            doubts: Vec::new(),
-        }
+        let workload = RecordedWorkload {
+            shape: Some(cell.set.workload_name()),
+            prompts_sha256: Some(cell.sha256.clone()),
+            ..RecordedWorkload::closed_loop(cell.users, Connection::Reused)
+        };
+        CellSummary::new(RecordKind::Stt, workload, runs, started, self.leading(cell))
     }
 
     fn fill_in(

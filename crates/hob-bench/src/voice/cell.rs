@@ -13,7 +13,7 @@ use super::microphone::Question;
 use super::{Manner, VoiceFault, VoiceWorkload};
 use crate::client_check::{CheckLoad, ClientCheck};
 use crate::drive::thread_cpu;
-use crate::record::{Connection, Loop, Record, RecordKind, RecordedWorkload};
+use crate::record::{Connection, Record, RecordKind, RecordedWorkload};
 use crate::runs::{BenchError, CellSummary, Reply, Run, Runs};
 use crate::session::Session;
 use crate::terms::Metric;
@@ -178,23 +178,12 @@ impl Session for VoiceRuns<'_> {
         runs: &'r Runs,
         started: Timestamp,
     ) -> CellSummary<'r> {
-        CellSummary {
-            kind: RecordKind::Voice,
-            runs,
-            started,
-            workload: RecordedWorkload {
-                shape: Some(self.shape()),
-                prompts_sha256: Some(self.set.sha256()),
-                r#loop: Some(Loop::Closed),
-                concurrency: u32::try_from(cell.users).ok(),
-                connection: Some(Connection::Fresh),
-                ..RecordedWorkload::default()
-            },
-            stopping_metrics: self.leading(cell),
-            count_source: None,
-            more_invalid_reasons: Vec::new(),
-            doubts: Vec::new(),
-        }
+        let workload = RecordedWorkload {
+            shape: Some(self.shape()),
+            prompts_sha256: Some(self.set.sha256()),
+            ..RecordedWorkload::closed_loop(cell.users, Connection::Fresh)
+        };
+        CellSummary::new(RecordKind::Voice, workload, runs, started, self.leading(cell))
     }
 
     fn fill_in(&self, _cell: &VoiceCell, runs: &Runs, record: &mut Record, _earlier: &[Record]) {
