@@ -102,7 +102,19 @@ impl Speech {
     /// # Errors
     /// See [`Speech::start_in`].
     pub(crate) fn start(app: &App<'_>) -> CliResult<Speech> {
-        Speech::start_in(&Memory::new(app.settings.memory.max_bytes()), app)
+        Speech::start_without(missing_parts(app), app)
+    }
+
+    /// With the memory for itself. `missing` has the languages that cannot be spoken now, as [`missing_parts`] found
+    /// them.
+    ///
+    /// # Errors
+    /// See [`Speech::start_in`].
+    pub(crate) fn start_without(
+        missing: BTreeMap<Language, String>,
+        app: &App<'_>,
+    ) -> CliResult<Speech> {
+        Speech::supervised(&Memory::new(app.settings.memory.max_bytes()), missing, app)
     }
 
     /// Finds the model and supervises a worker for it; the process starts when it is loaded.
@@ -111,10 +123,17 @@ impl Speech {
     /// # Errors
     /// The model is not installed, or it does not have the default voice.
     pub(crate) fn start_in(memory: &Arc<Memory>, app: &App<'_>) -> CliResult<Speech> {
+        Speech::supervised(memory, missing_parts(app), app)
+    }
+
+    fn supervised(
+        memory: &Arc<Memory>,
+        missing: BTreeMap<Language, String>,
+        app: &App<'_>,
+    ) -> CliResult<Speech> {
         let stored = ModelStore::open(app).speech()?;
         let default = &app.settings.speech.default_voice;
         let default = meant_voice(&app.settings, &stored.voices, default)?;
-        let missing = missing_parts(app);
         check_default_voice(&default, &stored.voices, &missing)?;
         let estimated = Bytes::from([(Pool::Ram, speech_bytes(&stored.folder, stored.disk_bytes))]);
         let model_memory = memory.of_model(&stored.name, Need { estimated, is_pinned: false });

@@ -20,6 +20,7 @@ use crate::failure::{CliResult, Exit};
 use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::settings::Overrides;
+use crate::wire_up::missing_parts;
 
 use check::{Check, Verdict};
 
@@ -74,12 +75,14 @@ async fn examine<'a>(app: &App<'_>, findings: Findings<'a>) -> CliResult<Finding
         .with([tools::config(app)])?
         .with(tools::default_key(app))?
         .with(models::checks(app))?
-        .with([speech::phonemizer(app)])?
-        .with([tools::espeak(app).await])?
+        .with([speech::phonemizer(app)])?;
+    let missing = missing_parts(app);
+    let findings = findings
+        .with([tools::espeak(app, &missing).await])?
         .with(speech::encoders())?
         .with([tools::players(&app.environment.path)])?
         .with([sandbox::check(app).await])?;
-    let (spoken, wav) = speech::engine(app).await;
+    let (spoken, wav) = speech::engine(app, missing).await;
     findings
         .with([spoken])?
         .with([turn_taking::engine(app, wav.as_deref()).await])?

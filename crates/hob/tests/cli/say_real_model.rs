@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
+use crate::executable::write_executable;
 use crate::real_server::Served;
 use crate::{User, names, stderr, stdout};
 
@@ -243,6 +244,19 @@ fn the_doctor_hears_the_engine() {
     }
     let processor = found.lines().find(|line| line.contains("device CPU ")).expect("a device");
     assert!(processor.contains(", a token in "), "{found}");
+}
+
+#[test]
+fn the_doctor_lists_the_voices_of_espeak_once() {
+    let (user, home) = User::with_only(&["kokoro"]);
+    let calls = user.path("calls");
+    let program = format!("#!/bin/sh\necho \"$*\" >> '{}'\necho espeak\n", calls.display());
+    write_executable(&user.path("programs/espeak-ng"), &program);
+    user.write("hob.toml", "[server]\nlisten = \"0\"\n");
+    let found = stdout(&user.hob(&["doctor"]).envs(home).assert());
+    assert!(found.contains("has no data for Spanish"), "{found}");
+    let calls = std::fs::read_to_string(calls).expect("calls");
+    assert_eq!(calls.lines().filter(|call| *call == "--voices").count(), 1, "{calls}");
 }
 
 #[test]

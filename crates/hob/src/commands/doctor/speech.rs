@@ -1,6 +1,7 @@
 //! Checks the parts of speech: phonemes, encoders, and the engine in a worker.
 //! Each part has to do its work once.
 
+use std::collections::BTreeMap;
 use std::f32::consts::TAU;
 use std::time::{Duration, Instant};
 
@@ -67,9 +68,13 @@ fn encode_a_second(format: AudioFormat) -> Result<usize, EncodeError> {
 }
 
 /// Loads the model in a worker of its own and lets it speak. Returns the sound as a WAV file, too.
-pub(super) async fn engine(app: &App<'_>) -> (Check, Option<Vec<u8>>) {
+/// `missing` has the languages that cannot be spoken now.
+pub(super) async fn engine(
+    app: &App<'_>,
+    missing: BTreeMap<Language, String>,
+) -> (Check, Option<Vec<u8>>) {
     let looking = app.printer.spinner("loading the speech engine");
-    let spoken = match Speech::start(app) {
+    let spoken = match Speech::start_without(missing, app) {
         Ok(speech) => {
             let spoken = timeout(SPEAK_TIME_MAX, speak(app, &speech)).await;
             speech.worker.shutdown().await;

@@ -1,12 +1,14 @@
 //! Checks the configuration, the programs that hob runs, and the port.
 //! hob works without most programs, so a missing one is a warning.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use hob_core::Language;
 use hob_speech::needs_espeak;
 use tokio::net::TcpListener;
 use tokio::process::Command;
@@ -20,7 +22,6 @@ use crate::port_owner;
 use crate::printer::count_text;
 use crate::remote::Remote;
 use crate::settings::Espeak;
-use crate::wire_up::missing_parts;
 
 /// espeak-ng answers in milliseconds.
 const PROGRAM_TIME_MAX: Duration = Duration::from_secs(5);
@@ -45,7 +46,8 @@ pub(super) fn default_key(app: &App<'_>) -> Option<Check> {
     })
 }
 
-pub(super) async fn espeak(app: &App<'_>) -> Check {
+/// `missing` has the languages that cannot be spoken now, with what each needs.
+pub(super) async fn espeak(app: &App<'_>, missing: &BTreeMap<Language, String>) -> Check {
     let Espeak::Program(name) = &app.settings.speech.espeak else {
         let found =
             "turned off; unknown words are read by rules, and five languages are not spoken";
@@ -62,10 +64,10 @@ pub(super) async fn espeak(app: &App<'_>) -> Check {
     match (output(&program, &["--version"]).await, ipa(&program).await) {
         (Ok(version), Ok(ipa)) => {
             let found = format!("{version}; says \"{ipa}\"");
-            let missing: Vec<String> = missing_parts(app)
-                .into_keys()
-                .filter(|language| needs_espeak(*language))
-                .map(|language| language.to_string())
+            let missing: Vec<String> = missing
+                .keys()
+                .filter(|language| needs_espeak(**language))
+                .map(Language::to_string)
                 .collect();
             if missing.is_empty() {
                 return Check::ok("espeak-ng", format!("{found}, and speaks five more languages"));
