@@ -10,9 +10,11 @@ pub mod scheduler;
 pub mod scripted;
 pub mod synthesiser;
 pub mod units;
+mod voice_lists;
 pub mod worker;
 
 pub use client::{SpeechWorker, SpeechWorkerOptions};
 pub use scheduler::WindowLengths;
 pub use units::UnitSource;
+pub use voice_lists::DictionaryFolders;
 pub use worker::{ServeError, ServeOptions, WarmUp, serve_speech};

@@ -74,6 +74,20 @@ impl Phonemizer {
         self.sounds(language, &reading);
     }
 
+    /// Reads Japanese or Mandarin with the dictionary in this folder from now on. Another folder is loaded with the next
+    /// sentence; the same folder is not loaded again.
+    pub fn use_dictionary(&mut self, language: Language, folder: PathBuf) {
+        let known = match language {
+            Language::Japanese => &mut self.options.japanese,
+            Language::Mandarin => &mut self.options.mandarin,
+            _ => return,
+        };
+        if known.as_ref() != Some(&folder) {
+            *known = Some(folder);
+            self.dictionaries.remove(&language);
+        }
+    }
+
     /// Why the last unit could not be made, once. Its text must not go on as if it had been read.
     pub fn take_failure(&mut self) -> Option<String> {
         self.failure.take()
@@ -199,6 +213,11 @@ mod tests {
         assert_eq!(phonemizer.sounds(Language::Japanese, &reading), None);
         let failure = phonemizer.take_failure().expect("a failure");
         assert!(failure.contains("no-such-folder/sys.dic cannot be read"), "{failure}");
+        // Another one that arrives later is used by the next sentence.
+        phonemizer.use_dictionary(Language::Japanese, PathBuf::from("another-folder"));
+        assert_eq!(phonemizer.sounds(Language::Japanese, &reading), None);
+        let failure = phonemizer.take_failure().expect("a failure");
+        assert!(failure.contains("another-folder/sys.dic cannot be read"), "{failure}");
     }
 
     #[test]

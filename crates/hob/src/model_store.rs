@@ -259,8 +259,14 @@ impl ModelStore {
 
     /// The folders of the stored dictionaries, by the language that they are for.
     pub(crate) fn dictionaries(&self) -> BTreeMap<Language, PathBuf> {
-        let folder = |(language, name)| Some((language, self.store.find(name).ok()?.folder));
+        let folder = |(language, _)| Some((language, self.dictionary(language)?));
         DICTIONARIES.into_iter().filter_map(folder).collect()
+    }
+
+    /// The folder of a language's dictionary. `None`: none is stored, or the language needs none.
+    pub(crate) fn dictionary(&self, language: Language) -> Option<PathBuf> {
+        let (_, name) = DICTIONARIES.into_iter().find(|(needs, _)| *needs == language)?;
+        Some(self.store.find(name).ok()?.folder)
     }
 
     /// A stored speech model by any of its names. `None` for every other name.

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 use crate::app::App;
 use crate::failure::CliResult;
-use crate::model_store::ModelStore;
+use crate::model_store::{DICTIONARIES, ModelStore};
 use crate::settings::ModelChoice;
 use crate::wire_up::{Chat, Memory};
 
@@ -121,7 +121,7 @@ impl<'a> PulledModels<'a> {
         stored.retain(|name, _| !models.contains_key(name));
         for (name, folder) in stored {
             let chat = self.chat(&name);
-            is_changed |= chat.is_some();
+            is_changed |= chat.is_some() || is_dictionary(&name);
             models.insert(name, Pulled { folder, chat });
         }
         (left, is_changed)
@@ -150,6 +150,11 @@ impl<'a> PulledModels<'a> {
         // A panic cannot leave a partial entry in the table.
         self.models.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether voices need this stored name. The lists of voices change with it.
+fn is_dictionary(name: &str) -> bool {
+    DICTIONARIES.iter().any(|(_, dictionary)| *dictionary == name)
 }
 
 async fn end(models: Vec<Pulled>) {

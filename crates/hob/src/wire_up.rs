@@ -38,7 +38,9 @@ use hob_core::{
     TranscriptModel, UpstreamResolver, Voice, task,
 };
 use hob_engines::speech::kokoro::{Kokoro, KokoroOptions};
-use hob_engines::speech::{ServeOptions, SpeechWorker, SpeechWorkerOptions, WarmUp, serve_speech};
+use hob_engines::speech::{
+    DictionaryFolders, ServeOptions, SpeechWorker, SpeechWorkerOptions, WarmUp, serve_speech,
+};
 use hob_engines::supervisor::WorkerCommand;
 use hob_engines::worker::become_worker;
 use hob_models::catalog::names::{only_quant, others};
@@ -58,6 +60,7 @@ use crate::settings::{DEFAULT_SPEECH, Settings, speech_threads};
 use crate::worker_args::SpeechWorkerArgs;
 
 use memory::Need;
+use speech_parts::StoredDictionaries;
 
 pub(crate) use chat::{Chat, ChatFile, work_chat, work_grammars};
 pub(crate) use devices::{TriedDevices, run_devices_worker, work_devices};
@@ -137,7 +140,12 @@ impl Speech {
         check_default_voice(&default, &stored.voices, &missing)?;
         let estimated = Bytes::from([(Pool::Ram, speech_bytes(&stored.folder, stored.disk_bytes))]);
         let model_memory = memory.of_model(&stored.name, Need { estimated, is_pinned: false });
-        let mut options = SpeechWorkerOptions { missing, ..SpeechWorkerOptions::default() };
+        let dictionaries: Arc<dyn DictionaryFolders> = Arc::new(StoredDictionaries::open(app));
+        let mut options = SpeechWorkerOptions {
+            missing,
+            dictionaries: Some(dictionaries),
+            ..SpeechWorkerOptions::default()
+        };
         options.supervisor.room = Some(Arc::new(model_memory.clone()));
         let command = speech_command(app, &stored.folder, &default)?;
         let worker = Arc::new(SpeechWorker::start(stored.voices, command, options));

@@ -2,11 +2,10 @@
 //! Dropping the answer cancels it.
 
 use std::collections::BTreeMap;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
-use hob_core::voice_blend::{spoken_language, spoken_voices};
 use hob_core::{
     Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream,
     SpeechText, Voice,
@@ -15,6 +14,7 @@ use hob_speech::Lexicon;
 
 use super::exchange::Exchange;
 use super::protocol::{About, Begin};
+use super::voice_lists::{DictionaryFolders, VoiceLists};
 use crate::supervisor::{ModelWorker, Supervisor, SupervisorOptions, WorkerCommand};
 
 const ENGINE: &str = "speech";
@@ -31,6 +31,9 @@ pub struct SpeechWorkerOptions {
     pub unread_s_max: f32,
     /// Languages that this machine cannot speak now, each with what it needs and how to get it.
     pub missing: BTreeMap<Language, String>,
+    /// Asked at each request for a language that needs a dictionary, so that one of `missing` can be spoken as soon as its
+    /// dictionary is stored.
+    pub dictionaries: Option<Arc<dyn DictionaryFolders>>,
 }
 
 impl Default for SpeechWorkerOptions {
@@ -40,6 +43,7 @@ impl Default for SpeechWorkerOptions {
             text_chars_max: 1_000_000,
             unread_s_max: 30.0,
             missing: BTreeMap::new(),
+            dictionaries: None,
         }
     }
 }
@@ -50,10 +54,7 @@ pub type SpeechWorker = ModelWorker<SpeechClient>;
 /// What the requests of a speech model need besides its process.
 #[derive(Debug)]
 pub struct SpeechClient {
-    all_voices: Vec<Voice>,
-    /// Those of languages that nothing is missing for.
-    voices: Vec<Voice>,
-    missing: BTreeMap<Language, String>,
+    voices: VoiceLists,
     text_chars_max: usize,
     unread_s_max: f32,
     /// For requests from now on.
@@ -67,12 +68,11 @@ impl ModelWorker<SpeechClient> {
         command: WorkerCommand,
         options: SpeechWorkerOptions,
     ) -> SpeechWorker {
-        let SpeechWorkerOptions { supervisor, text_chars_max, unread_s_max, missing } = options;
+        let SpeechWorkerOptions { supervisor, text_chars_max, unread_s_max, missing, dictionaries } =
+            options;
         let supervisor = Supervisor::start(command, supervisor);
         let client = SpeechClient {
-            voices: spoken_voices(&voices, &missing),
-            all_voices: voices,
-            missing,
+            voices: VoiceLists::new(voices, missing, dictionaries),
             text_chars_max,
             unread_s_max,
             lexicon: RwLock::default(),
@@ -85,14 +85,18 @@ impl ModelWorker<SpeechClient> {
         *self.client.lexicon.write().unwrap_or_else(PoisonError::into_inner) = lexicon;
     }
 
+    /// Lists the voices whose dictionary has been stored since the start.
+    pub fn look_for_dictionaries(&self) {
+        self.client.voices.look();
+    }
+
     fn lexicon(&self) -> BTreeMap<String, String> {
         let lexicon = self.client.lexicon.read().unwrap_or_else(PoisonError::into_inner);
         lexicon.written().clone()
     }
 
     async fn begin(&self, request: SpeechRequest) -> Result<SpeechStream, ModelError> {
-        let SpeechClient { all_voices, missing, .. } = &self.client;
-        let language = spoken_language(all_voices, missing, &request.voice)?;
+        let (language, dictionary) = self.client.voices.language(&request.voice)?;
         let is_whole = matches!(request.text, SpeechText::Whole(_));
         let is_silent = is_silent(&request.text);
         let text = self.text(request.text)?;
@@ -117,6 +121,7 @@ impl ModelWorker<SpeechClient> {
             credit: (self.client.unread_s_max * sample_rate_hz as f32) as u32,
             voice: request.voice,
             lexicon: self.lexicon(),
+            dictionary,
         };
         let mut exchange = Exchange::begin(stream, begin, text, self.client.text_chars_max);
         // The writer of a text that still arrives may wait for this stream before it writes.
@@ -151,7 +156,7 @@ fn is_silent(text: &SpeechText) -> bool {
 
 impl SpeechModel for ModelWorker<SpeechClient> {
     fn voices(&self) -> &[Voice] {
-        &self.client.voices
+        self.client.voices.spoken()
     }
 
     fn state(&self) -> ModelState {

@@ -2,6 +2,7 @@
 //! Samples travel as `f32`, so the sound does not depend on the process that runs the engine.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use hob_core::{Language, SpeechPace, Speed, WordTiming};
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,8 @@ pub struct Begin {
     pub voice: String,
     /// The user's pronunciations, as `hob_speech::Lexicon` takes them.
     pub lexicon: BTreeMap<String, String>,
+    /// The folder of the language's dictionary, if it has one.
+    pub dictionary: Option<PathBuf>,
 }
 
 /// From a speech worker, about one stream.
@@ -74,6 +77,7 @@ mod tests {
             credit: 720_000,
             voice: "bf_émma".to_owned(),
             lexicon: [("SQL".to_owned(), "sequel".to_owned())].into(),
+            dictionary: Some(PathBuf::from("models/wörter")),
         };
         for order in [
             SpeechOrder::Begin(begin),
@@ -96,6 +100,7 @@ mod tests {
                 720_000_u32,
                 "bf_emma",
                 BTreeMap::<String, String>::new(),
+                None::<PathBuf>,
             )
         };
         let decode = |speed| {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use hob_core::{Language, Speed, WordTiming};
@@ -197,6 +198,8 @@ impl UnitSource for ScriptedUnits {
     type Text = ScriptedText;
 
     fn warm(&mut self, _language: Language) {}
+
+    fn use_dictionary(&mut self, _language: Language, _folder: PathBuf) {}
 
     fn open(&mut self, _language: Language, _lexicon: Lexicon) -> ScriptedText {
         ScriptedText::default()

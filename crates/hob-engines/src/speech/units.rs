@@ -1,6 +1,8 @@
 //! The interface between the speech worker and text processing: text in, spoken units out, one at a time.
 //! It is a trait, so tests can give the worker scripted units.
 
+use std::path::PathBuf;
+
 use hob_core::Language;
 use hob_speech::{Lexicon, Phonemizer, Reader, SpokenUnit};
 
@@ -11,6 +13,9 @@ pub trait UnitSource {
 
     /// Loads a language before its first request.
     fn warm(&mut self, language: Language);
+
+    /// Reads a language with the dictionary in this folder from now on.
+    fn use_dictionary(&mut self, language: Language, folder: PathBuf);
 
     /// Begins a text, with the pronunciations of its user.
     fn open(&mut self, language: Language, lexicon: Lexicon) -> Self::Text;
@@ -39,6 +44,10 @@ impl UnitSource for Phonemizer {
 
     fn warm(&mut self, language: Language) {
         Phonemizer::warm(self, language);
+    }
+
+    fn use_dictionary(&mut self, language: Language, folder: PathBuf) {
+        Phonemizer::use_dictionary(self, language, folder);
     }
 
     fn open(&mut self, language: Language, lexicon: Lexicon) -> Reader {

@@ -111,6 +111,7 @@ impl Orphan {
             credit: u32::MAX,
             voice: voice.to_owned(),
             lexicon: std::collections::BTreeMap::new(),
+            dictionary: None,
         };
         let mut bytes = Vec::new();
         for order in [SpeechOrder::Begin(begin), SpeechOrder::Text(text), SpeechOrder::EndText] {

@@ -257,6 +257,7 @@ impl<'a> Models<'a> {
         exposure(app, !keys.is_empty())?;
         if let Some(speech) = &self.speech {
             speech.worker.use_lexicon(lexicon);
+            speech.worker.look_for_dictionaries();
         }
         Ok(NewState { registry, keys, gateway })
     }

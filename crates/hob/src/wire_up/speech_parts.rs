@@ -2,9 +2,10 @@
 //! A missing part is known before a request, which is then refused with the way to get it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hob_core::Language;
+use hob_engines::speech::DictionaryFolders;
 use hob_speech::{espeak_languages, needs_espeak};
 
 use crate::app::App;
@@ -26,8 +27,24 @@ pub(crate) fn missing_parts(app: &App<'_>) -> BTreeMap<Language, String> {
     programs.chain(missing.map(|(language, name)| (language, needs_dictionary(name)))).collect()
 }
 
+/// The dictionaries of the store, which `hob pull` may change while the server runs.
+#[derive(Debug)]
+pub(super) struct StoredDictionaries(ModelStore);
+
+impl StoredDictionaries {
+    pub(super) fn open(app: &App<'_>) -> StoredDictionaries {
+        StoredDictionaries(ModelStore::open(app))
+    }
+}
+
+impl DictionaryFolders for StoredDictionaries {
+    fn folder(&self, language: Language) -> Option<PathBuf> {
+        self.0.dictionary(language)
+    }
+}
+
 fn needs_dictionary(name: &str) -> String {
-    format!("a dictionary: get it with `hob pull {name}`, and start hob again")
+    format!("a dictionary: get it with `hob pull {name}`")
 }
 
 fn needs(language: Language, requested: &Espeak, found: Option<&Path>) -> String {
@@ -52,8 +69,6 @@ fn needs(language: Language, requested: &Espeak, found: Option<&Path>) -> String
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
 
     #[test]

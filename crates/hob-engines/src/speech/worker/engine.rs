@@ -95,6 +95,9 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
     fn begin_stream(&mut self, stream: u32, mut begin: Begin) {
         // The server has checked it.
         let lexicon = Lexicon::new(std::mem::take(&mut begin.lexicon)).unwrap_or_default();
+        if let Some(folder) = begin.dictionary.take() {
+            self.units.use_dictionary(begin.language, folder);
+        }
         let text = self.units.open(begin.language, lexicon);
         self.scheduler.add(stream, begin.pace);
         self.streams.insert(stream, Voicing::new(begin, text));

@@ -106,6 +106,7 @@ fn begin_at(pace: SpeechPace, stream: u32, credit: u32) -> (u32, AnySpeechOrder)
         credit,
         voice: "af_plain".to_owned(),
         lexicon: BTreeMap::new(),
+        dictionary: None,
     };
     (stream, WorkerMessage::Model(SpeechOrder::Begin(begin)))
 }

@@ -155,6 +155,7 @@ mod tests {
             credit: 1,
             voice: "af_plain".to_owned(),
             lexicon: BTreeMap::new(),
+            dictionary: None,
         };
         Voicing { utterance, ..Voicing::new(begin, ()) }
     }
