@@ -14,11 +14,12 @@ use unicode_normalization::char::compose;
 use self::figures::{Amount, currency_name, figures};
 use crate::accent::Accent;
 use crate::ipa::to_misaki;
+use crate::japanese::kana_symbols;
 use crate::lexicon::{Lexicon, SaidPart};
 use crate::markdown::{Visible, visible};
 use crate::reading::Reading;
 use crate::scripts::{romanised, same_script};
-use crate::word_table::{find, forms};
+use crate::word_table::{find, forms, rows};
 
 /// The longest word of the user's lexicon that is searched for, in characters.
 const OWN_WORD_CHARS_MAX: usize = 64;
@@ -147,6 +148,7 @@ impl Scanner<'_> {
             .or_else(|| self.own_word())
             .or_else(|| self.figures())
             .or_else(|| self.latin())
+            .or_else(|| self.new_word())
             .or_else(|| self.native(c))
             .or_else(|| self.sign(c))
             .or_else(|| self.mark(c))
@@ -223,7 +225,7 @@ impl Scanner<'_> {
         };
         let after = self.ahead(length);
         let said = match self.asian {
-            AsianLanguage::Japanese => japanese::said(&amount),
+            AsianLanguage::Japanese => japanese::said(&amount, [after, self.ahead(length + 1)]),
             AsianLanguage::Mandarin => mandarin::said(&amount, after),
         };
         let span = self.span(length);
@@ -255,6 +257,21 @@ impl Scanner<'_> {
             true => self.out.spell(span, &word),
             false => self.out.say(span, &word),
         }
+        Some(length)
+    }
+
+    /// A word that the dictionary does not have.
+    fn new_word(&mut self) -> Option<usize> {
+        let rest = &self.text.chars[self.at..];
+        let is_here = |word: &str| {
+            let count = word.chars().count();
+            rest.iter().take(count).copied().eq(word.chars())
+        };
+        let is_japanese = self.asian == AsianLanguage::Japanese;
+        let (word, kana) = rows(NEW_WORDS).find(|(word, _)| is_japanese && is_here(word))?;
+        let length = word.chars().count();
+        let span = self.span(length);
+        self.out.pronounce(span, "名", &kana_symbols(kana));
         Some(length)
     }
 
@@ -363,6 +380,9 @@ const SIGNS: &str = "
     ± プラスマイナス/正负, × かける/乘, ÷ 割る/除以, √ ルート/根号, ∞ 無限大/无穷大, ° 度/度,
     〒 郵便番号/邮编";
 
+/// Japanese words that are younger than the dictionary, and their kana.
+const NEW_WORDS: &str = "令和 レーワ";
+
 /// Symbols that are only read between letters or digits.
 const INNER_SIGNS: &str = ". ドット/点, / スラッシュ/斜杠, _ アンダーバー/下划线";
 
@@ -384,6 +404,10 @@ mod tests {
         let japanese = |text, expect| check(Language::Japanese, text, expect);
         japanese("2024/05/06に来た。", "２０２４年５月６日に来た.");
         japanese("会議は9:05から。", "会議は９時５分から.");
+        japanese("午前0時、0:30、00:05", "午前零時,零時３０分,零時５分");
+        japanese("2024年05月06日09時00分", "２０２４年５月６日９時０分");
+        japanese("0時間、007、05", "０時間,数,数");
+        japanese("令和6年", "名６年");
         japanese("¥1,200と$3.50", "１２００円と３．５０ドル");
         japanese("€と₩", "ユーロとウォン");
         japanese("5kgと10km", "５キログラムと１０キロメートル");

@@ -6,7 +6,8 @@ use super::{AsianLanguage, Saying};
 use crate::japanese::kana_symbols;
 use crate::word_table::nth;
 
-pub(super) fn said(amount: &Amount) -> Vec<Saying> {
+/// What is said for figures before these two characters.
+pub(super) fn said(amount: &Amount, after: [Option<char>; 2]) -> Vec<Saying> {
     let native = |text: String| vec![Saying::Native(text)];
     match amount {
         Amount::Date { year, month, day } => {
@@ -42,7 +43,11 @@ pub(super) fn said(amount: &Amount) -> Vec<Saying> {
             let groups: Vec<String> = groups.iter().map(|group| wide(group)).collect();
             native(groups.join("点"))
         }
+        Amount::Code(digits) if is_padded(digits, after[0]) => native(clock_number(digits, after)),
         Amount::Code(digits) => vec![by_digit(digits)],
+        Amount::Plain { number, is_negative: false, unit: None, .. } => {
+            native(clock_number(number, after))
+        }
         Amount::Plain { number, is_negative, unit, .. } => {
             let unit = unit.map_or("", |unit| unit.name(AsianLanguage::Japanese));
             native(format!("{}{}{unit}", minus(*is_negative), wide(number)))
@@ -51,14 +56,26 @@ pub(super) fn said(amount: &Amount) -> Vec<Saying> {
 }
 
 fn time(hours: &str, minutes: &str, seconds: Option<&str>) -> String {
-    let part = |digits: &str, name: &str| {
-        let digits = digits.trim_start_matches('0');
-        let digits = if digits.is_empty() { "0" } else { digits };
-        format!("{}{name}", wide(digits))
+    let part =
+        |digits: &str, name: char| format!("{}{name}", clock_number(digits, [Some(name), None]));
+    let minutes = if minutes == "00" { String::new() } else { part(minutes, '分') };
+    let seconds = seconds.map(|seconds| part(seconds, '秒')).unwrap_or_default();
+    format!("{}{minutes}{seconds}", part(hours, '時'))
+}
+
+/// Whether digits are a number of a date or a time that a zero fills up: "09時05分".
+fn is_padded(digits: &str, after: Option<char>) -> bool {
+    digits.len() == 2 && after.is_some_and(|c| "月日時分秒".contains(c))
+}
+
+/// A number before these two characters, without the zeros that fill it up. Midnight has a word of its own, "零時".
+fn clock_number(digits: &str, after: [Option<char>; 2]) -> String {
+    let number = match digits.strip_prefix('0') {
+        Some(rest) if is_padded(digits, after[0]) => rest,
+        Some(_) | None => digits,
     };
-    let minutes = if minutes == "00" { String::new() } else { part(minutes, "分") };
-    let seconds = seconds.map(|seconds| part(seconds, "秒")).unwrap_or_default();
-    format!("{}{minutes}{seconds}", part(hours, "時"))
+    let is_hour = after[0] == Some('時') && after[1] != Some('間');
+    if number == "0" && is_hour { "零".to_owned() } else { wide(number) }
 }
 
 fn minus(is_negative: bool) -> &'static str {

@@ -124,9 +124,17 @@ fn quantity(scene: Scene<'_>, from: usize, out: &mut Reading) -> Option<usize> {
         let sign = if plus { format!("{} ", scene.table.signs.plus) } else { String::new() };
         out.say(span.clone(), &format!("{sign}{}", amount.said(scene.table, form)));
     };
+    let elided = |unit: Noun| {
+        let value = amount.value().filter(|_| amount.is_plain() && !plus)?;
+        elided_one(scene.table, value, unit)
+    };
     if rest.is_empty() {
         let next = scene.view.ahead(amount.used);
         if let Some((unit, next)) = next.and_then(|next| Some((unit(scene, &next.text)?, next))) {
+            if let Some(said) = elided(unit) {
+                out.say(span.start..next.span().end, &said);
+                return Some(amount.used + 1);
+            }
             say(Form::Before(unit.gender), out);
             out.say(next.span(), name(&amount, scene, unit));
             return Some(amount.used + 1);
@@ -139,8 +147,14 @@ fn quantity(scene: Scene<'_>, from: usize, out: &mut Reading) -> Option<usize> {
     }
     let rest_range = amount.end..last.text.len();
     if let Some(unit) = unit(scene, rest) {
-        say(Form::Before(unit.gender), out);
-        out.say(last.span_of(rest_range), name(&amount, scene, unit));
+        let unit_span = last.span_of(rest_range);
+        match elided(unit) {
+            Some(said) => out.say(span.start..unit_span.end, &said),
+            None => {
+                say(Form::Before(unit.gender), out);
+                out.say(unit_span, name(&amount, scene, unit));
+            }
+        }
     } else {
         say(Form::Alone, out);
         pieces(scene, last, rest_range, out);
@@ -156,6 +170,15 @@ pub(super) fn number_span(scene: Scene<'_>, amount: &Amount, from: usize) -> Opt
         return Some(first.span_of(from..amount.end));
     }
     Some(first.span_of(from..first.text.len()).start..last.span_of(0..amount.end).end)
+}
+
+/// "un'ora": one and a noun that begins with a vowel, where one loses its own.
+pub(super) fn elided_one(table: &LanguageTable, number: u64, noun: Noun) -> Option<String> {
+    let one = table.elided_one?;
+    let is_elided = number == 1
+        && noun.gender == NounGender::Feminine
+        && noun.one.starts_with(['a', 'e', 'i', 'o', 'u']);
+    is_elided.then(|| format!("{one}{}", noun.one))
 }
 
 fn unit(scene: Scene<'_>, text: &str) -> Option<Noun> {

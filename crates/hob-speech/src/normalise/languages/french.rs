@@ -152,6 +152,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         year: |year| cardinal(year, Form::Alone),
         time,
         hour_words: &["h"],
+        contracted: "",
         clock_openers: &[],
         duration: [f("heure", "heures"), f("minute", "minutes"), f("seconde", "secondes")],
     },
@@ -222,6 +223,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         masculine: "été musée lycée comité côté",
         feminine_endings: "tion tions sion sions ette ettes ée ées té tés ance ances ence ences",
     },
+    elided_one: None,
     particles: "
         à au aux et ou de du des en avec par pour que qui est sont était dans sur sous plus moins
         pas ne le la les il elle ce mille ans",

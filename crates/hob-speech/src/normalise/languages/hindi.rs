@@ -108,6 +108,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         year,
         time,
         hour_words: &["बजे"],
+        contracted: "",
         clock_openers: &[],
         duration: [m("घंटा", "घंटे"), m("मिनट", "मिनट"), m("सेकंड", "सेकंड")],
     },
@@ -154,6 +155,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         chapters: &["अध्याय", "भाग", "खंड"],
         said: |number, _| cardinal(number),
     },
+    elided_one: None,
     has_pairs: false,
     callers: &["फ़ोन", "फोन", "मोबाइल", "नंबर", "हेल्पलाइन", "tel"],
 };

@@ -146,6 +146,9 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         year: |year| cardinal(year, Form::Alone),
         time,
         hour_words: &["h"],
+        contracted: "
+            alle all', dalle dall', le l', delle dell', nelle nell', sulle sull', all all',
+            dall dall', l l', dell dell', nell nell', sull sull'",
         clock_openers: &["ore", "alle", "dalle", "le"],
         duration: [f("ora", "ore"), m("minuto", "minuti"), m("secondo", "secondi")],
     },
@@ -157,6 +160,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         m³ metro cubo/metri cubi, ha ettaro/ettari, kg chilo/chili, g grammo/grammi,
         gr grammo/grammi, mg milligrammo/milligrammi, t tonnellata/tonnellate (f), l litro/litri,
         L litro/litri, ml millilitro/millilitri, cl centilitro/centilitri, h ora/ore (f),
+        ora ora/ore (f),
         min minuto/minuti, s secondo/secondi, sec secondo/secondi, ms millisecondo/millisecondi,
         km/h chilometro orario/chilometri orari, m/s metro al secondo/metri al secondo,
         °C grado Celsius/gradi Celsius, ºC grado Celsius/gradi Celsius,
@@ -207,6 +211,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         masculine: "problema sistema programma tema clima pianeta poema artista",
         feminine_endings: "a ione tà tù trice",
     },
+    elided_one: Some("un'"),
     particles: "
         a e o ed di del della da dal in con per su tra fra che come è sono era si se ma non più
         meno al alla la le il i mila ha hanno",

@@ -2,15 +2,47 @@
 //! A date is day before month, except where the year comes first.
 
 use super::Scene;
+use super::counted::elided_one;
 use super::table::{Form, Noun, NounGender};
 use crate::reading::Reading;
-use crate::word_table::nth;
+use crate::word_table::{find, nth};
 
 pub(super) fn read(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
-    time(scene, out)
+    contracted(scene, out)
+        .or_else(|| time(scene, out))
         .or_else(|| times(scene, out))
         .or_else(|| duration(scene, out))
         .or_else(|| date(scene, out))
+}
+
+/// "alle 1:00", "dalle 1", "all'1:30": the word before one o'clock is contracted with it.
+fn contracted(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
+    let dates = &scene.table.dates;
+    let word = scene.view.word()?;
+    let written = word.text.to_lowercase();
+    let (opener, clock, used) = match written.split_once('\'') {
+        Some((opener, clock)) => (opener, clock, 1),
+        None => (written.as_str(), scene.view.text_ahead(1)?, 2),
+    };
+    let contraction = find(dates.contracted, opener)?;
+    let is_bare = clock == "1" && dates.clock_openers.contains(&opener);
+    let (hour, minute) = match clock.split_once([':', '.', 'h']) {
+        Some(parts) => hour_and_minute(parts)?,
+        None => is_bare.then_some((1, 0))?,
+    };
+    if hour != 1 {
+        return None;
+    }
+    let used = with_hour_word(scene, used);
+    let end = scene.view.ahead(used - 1)?.span().end;
+    out.say(word.span().start..end, &format!("{contraction}{}", (dates.time)(hour, minute)));
+    Some(used)
+}
+
+/// The items of a time, with a word such as "h" behind it.
+fn with_hour_word(scene: Scene<'_>, used: usize) -> usize {
+    let next = scene.lower_ahead(used);
+    used + usize::from(scene.table.dates.hour_words.contains(&next.as_str()))
 }
 
 /// "10:00-12:30".
@@ -56,8 +88,7 @@ fn time(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let minutes =
         ["min", "hs", "h"].iter().find_map(|end| minutes.strip_suffix(end)).unwrap_or(minutes);
     let (hour, minute) = hour_and_minute((hours, minutes))?;
-    let next = scene.lower_ahead(used);
-    let used = if dates.hour_words.contains(&next.as_str()) { used + 1 } else { used };
+    let used = with_hour_word(scene, used);
     let end = scene.view.ahead(used - 1)?.span().end;
     out.say(word.span().start..end, &(dates.time)(hour, minute));
     Some(used)
@@ -79,6 +110,9 @@ fn duration(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
 }
 
 fn counted(scene: Scene<'_>, number: u64, noun: Noun) -> String {
+    if let Some(said) = elided_one(scene.table, number, noun) {
+        return said;
+    }
     let name = if scene.table.counts_as_one(number) { noun.one } else { noun.many };
     format!("{} {name}", (scene.table.cardinal)(number, Form::Before(noun.gender)))
 }

@@ -122,6 +122,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         year: |year| cardinal(year, Form::Alone),
         time,
         hour_words: &["h", "hs", "hrs"],
+        contracted: "",
         clock_openers: &[],
         duration: [f("hora", "horas"), m("minuto", "minutos"), m("segundo", "segundos")],
     },
@@ -189,6 +190,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
             clima planeta planetas grama gramas artista artistas poema poemas sofá sofás",
         feminine_endings: "a as ção ções são sões dade dades agem agens",
     },
+    elided_one: None,
     particles: "
         a à às ao e o os as ou de do da dos das em no na com por para que como é são foi está se
         mas não mais menos até entre mil era tem têm esta essa",

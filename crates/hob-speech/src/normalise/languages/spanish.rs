@@ -124,6 +124,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         year: |year| cardinal(year, Form::Alone),
         time,
         hour_words: &["h", "hs", "hrs"],
+        contracted: "",
         clock_openers: &["las", "la"],
         duration: [f("hora", "horas"), m("minuto", "minutos"), m("segundo", "segundos")],
     },
@@ -193,6 +194,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
             futbolistas sofá sofás",
         feminine_endings: "a as ción ciones sión siones dad dades tud",
     },
+    elided_one: None,
     particles: "
         a al y e o u de del en con por para que como es son está están fue se más menos si no
         entre hasta desde ni mil la las esta ya pero sobre era será ha han",

@@ -113,6 +113,8 @@ pub(super) struct Dates {
     /// Hours and minutes of a clock, and what follows a time and is part of it.
     pub(super) time: fn(u64, u64) -> String,
     pub(super) hour_words: &'static [&'static str],
+    /// Words before one o'clock, and how they join it: "alle 1:00" is "all'una".
+    pub(super) contracted: &'static str,
     /// Words after which "14.30" is a time.
     pub(super) clock_openers: &'static [&'static str],
     pub(super) duration: [Noun; 3],
@@ -173,6 +175,8 @@ pub(in crate::normalise) struct LanguageTable {
     /// Letters that espeak-ng says as words.
     pub(super) letters: &'static [(char, &'static str)],
     pub(super) nouns: NounTable,
+    /// One before a feminine noun that begins with a vowel: "un'ora". `None`: it keeps its form.
+    pub(super) elided_one: Option<&'static str>,
     /// Words after a number that are not what it counts.
     pub(super) particles: &'static str,
     pub(super) roman: RomanWords,
