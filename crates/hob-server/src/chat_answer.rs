@@ -15,7 +15,7 @@ use crate::api_error::ApiError;
 use crate::generic_answer::{Answer, AnswerTask, bounded, time_max};
 use crate::headers::TTFT_MS;
 use crate::ledger::{Outcome, RequestRecord};
-use crate::metrics::Metrics;
+use crate::metrics::{GuessedTokens, Metrics};
 use crate::tracker::{RequestStart, RequestTracker};
 
 /// Expected tokens of an answer without a limit.
@@ -28,6 +28,7 @@ const TOKENS_RESERVED: u32 = 2048;
 #[derive(Default)]
 pub(crate) struct ChatTotals {
     usage: Usage,
+    drafts: GuessedTokens,
     /// Number of events, which is about the number of tokens, until a choice reports its own.
     guessed_tokens: u32,
 }
@@ -80,6 +81,9 @@ impl AnswerTask for Chat {
         totals.usage.cached_tokens += usage.cached_tokens;
         totals.usage.completion_tokens += usage.completion_tokens;
         totals.usage.reasoning_tokens += usage.reasoning_tokens;
+        let drafts = &mut totals.drafts;
+        drafts.drafted = drafts.drafted.saturating_add(timings.draft_tokens);
+        drafts.accepted = drafts.accepted.saturating_add(timings.accepted_tokens);
         if timings.are_known() {
             record.load_ms.get_or_insert(timings.load_ms);
             record.queue_ms.get_or_insert(timings.queue_ms);
@@ -104,7 +108,7 @@ impl AnswerTask for Chat {
     }
 
     fn count(metrics: &Metrics, model: &str, outcome: Outcome, totals: &ChatTotals) {
-        metrics.chat_answer(model, outcome, &totals.usage);
+        metrics.chat_answer(model, outcome, &totals.usage, totals.drafts);
     }
 }
 

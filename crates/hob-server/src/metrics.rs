@@ -28,6 +28,9 @@ const BACKLOG: &str = "hob_speech_backlog_seconds";
 const TTFT: &str = "hob_chat_ttft_seconds";
 const CHAT_ANSWERS: &str = "hob_chat_answers_total";
 const CHAT_TOKENS: &str = "hob_chat_tokens_total";
+// The names of vLLM, with hob's prefix.
+const DRAFT_TOKENS: &str = "hob_spec_decode_num_draft_tokens_total";
+const ACCEPTED_TOKENS: &str = "hob_spec_decode_num_accepted_tokens_total";
 const CHAT_IN_FLIGHT: &str = "hob_chat_in_flight";
 const CHAT_IN_FLIGHT_MAX: &str = "hob_chat_in_flight_max";
 const CHAT_BACKLOG: &str = "hob_chat_backlog_tokens";
@@ -72,6 +75,17 @@ struct ChatCounters {
     answers: BTreeMap<&'static str, Counter>,
     /// In the order of [`TOKEN_KINDS`].
     tokens: Option<[Counter; 4]>,
+    /// Drafted and accepted.
+    guessed: Option<[Counter; 2]>,
+}
+
+/// Tokens of an answer that were guessed ahead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct GuessedTokens {
+    /// Those that the model checked.
+    pub(crate) drafted: u32,
+    /// Those of them that were right.
+    pub(crate) accepted: u32,
 }
 
 impl Metrics {
@@ -138,12 +152,24 @@ impl Metrics {
         self.of_chat(model, |chat| chat.first.get_or_insert_with(first).record(ttft));
     }
 
-    pub(crate) fn chat_answer(&self, model: &str, outcome: Outcome, usage: &Usage) {
+    pub(crate) fn chat_answer(
+        &self,
+        model: &str,
+        outcome: Outcome,
+        usage: &Usage,
+        guessed: GuessedTokens,
+    ) {
         let ended = || {
             let ended = [("model", model.to_owned()), ("outcome", outcome.name().to_owned())];
             with_local_recorder(&self.recorder, || counter!(CHAT_ANSWERS, &ended))
         };
         let all = || TOKEN_KINDS.map(|kind| self.tokens(model, kind));
+        let both = || {
+            let labels = [("model", model.to_owned())];
+            with_local_recorder(&self.recorder, || {
+                [counter!(DRAFT_TOKENS, &labels), counter!(ACCEPTED_TOKENS, &labels)]
+            })
+        };
         let tokens = [
             usage.prompt_tokens,
             usage.cached_tokens,
@@ -155,6 +181,9 @@ impl Metrics {
             for (counter, tokens) in chat.tokens.get_or_insert_with(all).iter().zip(tokens) {
                 counter.increment(tokens.into());
             }
+            let [drafted, accepted] = chat.guessed.get_or_insert_with(both);
+            drafted.increment(guessed.drafted.into());
+            accepted.increment(guessed.accepted.into());
         });
     }
 

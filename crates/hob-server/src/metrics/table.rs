@@ -55,7 +55,7 @@ const fn histogram(name: &'static str, meaning: &'static str) -> ServerMetric {
 }
 
 /// In the order of the reference page.
-pub const METRICS: [ServerMetric; 26] = [
+pub const METRICS: [ServerMetric; 28] = [
     counter(REQUESTS, &["route", "status"], "HTTP requests"),
     counter(
         KEY_REFUSED,
@@ -69,6 +69,8 @@ pub const METRICS: [ServerMetric; 26] = [
         &["model", "kind"],
         "Tokens; `kind` is `prompt`, `cached`, `completion`, `reasoning` or `embedded`",
     ),
+    counter(DRAFT_TOKENS, &["model"], "Guessed tokens that the model checked"),
+    counter(ACCEPTED_TOKENS, &["model"], "Guessed tokens that were right"),
     gauge(CHAT_IN_FLIGHT, &["model"], "Chat requests in flight"),
     gauge(CHAT_IN_FLIGHT_MAX, &["model"], "Maximum number of chat requests in flight"),
     gauge(CHAT_BACKLOG, &["model"], "Tokens that the chat requests in flight still need"),

@@ -41,7 +41,7 @@ fn what_is_rendered_is_in_the_table() {
     metrics.first_audio("m", moment);
     metrics.speech_answer("m", Outcome::Complete, 1.0);
     metrics.first_token("m", moment);
-    metrics.chat_answer("m", Outcome::Complete, &Usage::default());
+    metrics.chat_answer("m", Outcome::Complete, &Usage::default(), GuessedTokens::default());
     metrics.transcript("m", Outcome::Complete, 1.0);
     let attempt = |target: &str| FailedAttempt {
         target: target.to_owned(),
@@ -78,4 +78,24 @@ fn what_is_rendered_is_in_the_table() {
     let missing =
         METRICS.iter().map(|metric| metric.name).filter(|name| !rendered.contains_key(name));
     assert_eq!(missing.collect::<Vec<_>>(), [IN_FLIGHT, IN_FLIGHT_MAX, BACKLOG, COOL_DOWN]);
+}
+
+#[test]
+fn guessed_tokens_are_sums_over_answers() {
+    let metrics = Metrics::new();
+    let answer = |model: &str, drafted: u32, accepted: u32| {
+        let guessed = GuessedTokens { drafted, accepted };
+        metrics.chat_answer(model, Outcome::Complete, &Usage::default(), guessed);
+    };
+    answer("m", 84, 71);
+    answer("m", 6, 0);
+    answer("other", 0, 0);
+    let text = metrics.render(&Registry::default(), None);
+    for line in [
+        r#"hob_spec_decode_num_draft_tokens_total{model="m"} 90"#,
+        r#"hob_spec_decode_num_accepted_tokens_total{model="m"} 71"#,
+        r#"hob_spec_decode_num_draft_tokens_total{model="other"} 0"#,
+    ] {
+        assert!(text.lines().any(|known| known == line), "{line}\n{text}");
+    }
 }

@@ -6,7 +6,7 @@ use hob_core::{Admission, Chat, ChatEvent, RegisteredModel, Registry};
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
 
-use crate::chat_model::{done, scripted, serve_chat, serve_chat_with, text};
+use crate::chat_model::{Event, done, scripted, serve_chat, serve_chat_with, text};
 use crate::chatting::{HI, STREAM, chat};
 use crate::server::Server;
 
@@ -99,10 +99,21 @@ async fn chat_and_speech_models_are_listed_together() {
     assert_eq!(server.get("/v1/audio/models").await.json(), audio);
 }
 
+/// The same end of an answer, with four guessed tokens, of which three were right.
+fn guessed(event: Event) -> Event {
+    event.map(|event| match event {
+        ChatEvent::Done(mut completion) => {
+            (completion.timings.draft_tokens, completion.timings.accepted_tokens) = (4, 3);
+            ChatEvent::Done(completion)
+        }
+        other => other,
+    })
+}
+
 #[tokio::test]
 async fn metrics_count_what_chat_takes() {
     let thought = Ok(ChatEvent::Reasoning("Hm".to_owned()));
-    let scripts = [Ok(vec![thought, text("Hello"), done(5)]), Ok(vec![text("Hel")])];
+    let scripts = [Ok(vec![thought, text("Hello"), guessed(done(5))]), Ok(vec![text("Hel")])];
     let server = serve_chat(scripted(scripts)).await;
     server.ask(chat(HI)).await;
     server.ask(chat(STREAM)).await;
@@ -117,6 +128,8 @@ async fn metrics_count_what_chat_takes() {
         r#"hob_chat_tokens_total{model="smol",kind="prompt"} 12"#,
         r#"hob_chat_tokens_total{model="smol",kind="cached"} 4"#,
         r#"hob_chat_tokens_total{model="smol",kind="completion"} 5"#,
+        r#"hob_spec_decode_num_draft_tokens_total{model="smol"} 4"#,
+        r#"hob_spec_decode_num_accepted_tokens_total{model="smol"} 3"#,
         r#"hob_chat_in_flight{model="smol"} 0"#,
         r#"hob_chat_in_flight_max{model="smol"} 2"#,
         r#"hob_chat_backlog_tokens{model="smol"} 0"#,
