@@ -3,7 +3,9 @@
 
 mod words;
 
-use words::{OpenWords, open_words};
+use std::net::Ipv4Addr;
+
+use words::{NEVER_ENOUGH, OpenWords, open_words};
 
 /// Words of a clause that may have no comma. A longer one is likely to contain its main clause.
 const CLAUSE_WORDS_MAX: usize = 7;
@@ -94,11 +96,20 @@ impl Sentence<'_> {
     fn lacks_digits(&self, known: &OpenWords) -> bool {
         let counts = self.lower.iter().rev().map_while(|word| digits_of(word, known));
         let counts: Vec<usize> = counts.collect();
-        let before = self.lower[..self.lower.len() - counts.len()].join(" ");
+        let (before, numbers) = self.lower.split_at(self.lower.len() - counts.len());
+        let before = format!(" {}", before.join(" "));
         let digits: usize = counts.iter().sum();
-        let announces = |words: &str| format!(" {before}").ends_with(&format!(" {words}"));
-        let is_short = |(words, wanted): &(&str, usize)| digits < *wanted && announces(words);
-        digits > 0 && known.announced.iter().any(is_short)
+        let is_short = |(words, wanted): &(&str, usize)| {
+            let is_whole = *wanted == NEVER_ENOUGH && is_ip_address(numbers);
+            digits < *wanted && !is_whole && before.ends_with(&format!(" {words}"))
+        };
+        digits > 0 && !self.is_service(numbers, known) && known.announced.iter().any(is_short)
+    }
+
+    /// "The phone number is 112": a known number that is shorter than others. A person's own number is none of them.
+    fn is_service(&self, numbers: &[String], known: &OpenWords) -> bool {
+        let number: String = numbers.concat().chars().filter(|c| c.is_ascii_digit()).collect();
+        has(known.services, &number) && !self.lower.iter().any(|word| has(known.own, word))
     }
 
     fn ends_openly(&self, known: &OpenWords) -> bool {
@@ -147,6 +158,10 @@ fn digits_of(word: &str, known: &OpenWords) -> Option<usize> {
     let digits = word.chars().filter(char::is_ascii_digit).count();
     let is_number = digits > 0 && !word.chars().any(char::is_alphabetic);
     if is_number { Some(digits) } else { has(known.digits, word).then_some(1) }
+}
+
+fn is_ip_address(numbers: &[String]) -> bool {
+    matches!(numbers, [number] if number.parse::<Ipv4Addr>().is_ok())
 }
 
 /// Quotation marks of all kinds come in pairs. One after a digit may mean inches.

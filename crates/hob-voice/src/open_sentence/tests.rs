@@ -3,7 +3,7 @@
 use super::OpenEnd::{Bracket, Clause, Digits, FirstStep, LastWord, Punctuation};
 use super::{OpenEnd, open_end};
 
-const OPEN: [(&str, &str, OpenEnd); 66] = [
+const OPEN: [(&str, &str, OpenEnd); 70] = [
     ("en", "I need eggs,", Punctuation),
     ("en", "Can you tell me...", Punctuation),
     ("en", "The name of the film was…", Punctuation),
@@ -70,10 +70,15 @@ const OPEN: [(&str, &str, OpenEnd); 66] = [
     ("en", "My credit card number is 4000 1234.", Digits),
     ("fr", "Mon numéro est le 06 12 34 56.", Digits),
     ("en", "Give me the key of", LastWord),
+    // A person has another number than a service.
+    ("en", "My phone number is 112", Digits),
+    ("de", "Meine Telefonnummer ist 110.", Digits),
+    ("fr", "Le numéro de téléphone est le 06 12.", Digits),
+    ("en", "The address is 10.", Digits),
 ];
 
 /// In any language.
-const COMPLETE: [(&str, &str); 117] = [
+const COMPLETE: [(&str, &str); 158] = [
     ("en", ""),
     ("en", "Yes."),
     ("en", "Yes"),
@@ -193,6 +198,48 @@ const COMPLETE: [(&str, &str); 117] = [
     ("de", "Ja, und ob."),
     ("de", "Wenn es sein muss."),
     ("de", "Zuerst war ich müde, aber das ist vorbei."),
+    // Short numbers of services.
+    ("en", "The emergency number is 112."),
+    ("en", "The emergency phone number is 112."),
+    ("en", "The telephone number is 9-1-1"),
+    ("en", "The phone number is 999."),
+    ("en", "The emergency phone number is nine one one."),
+    ("en", "In Australia, the telephone number is 000."),
+    ("en", "The phone number is 118 118."),
+    ("es", "El número de teléfono es 112."),
+    ("es", "El número de teléfono es 016."),
+    ("fr", "Le numéro de téléphone est le 15."),
+    ("fr", "Le numéro de téléphone est 17."),
+    ("fr", "Le numéro de téléphone est le 18."),
+    ("it", "Il numero di telefono è 118."),
+    ("pt", "O número de telefone é 190."),
+    ("de", "Die Telefonnummer ist 112."),
+    ("de", "Die Telefonnummer ist die 110."),
+    ("de", "Die Telefonnummer ist die 116 117."),
+    ("en", "The address is 192.168.0.1."),
+    ("en", "No, not very."),
+    ("en", "I did it just because."),
+    ("en", "Well, that's a big if."),
+    ("en", "Where's John from"),
+    ("en", "What's the money for"),
+    ("en", "It's not worth waiting for"),
+    ("en", "If it's okay."),
+    ("en", "If I'm not mistaken."),
+    ("en", "Before it's too late."),
+    ("es", "No, no muy."),
+    ("fr", "Ce sont les leurs."),
+    ("fr", "Juste parce que."),
+    ("fr", "Si j'ai le temps."),
+    ("fr", "Si je me souviens bien."),
+    ("it", "Sì, altro che."),
+    ("pt", "O gato solta muito pelo."),
+    ("pt", "Não tem mas nem meio mas."),
+    ("de", "Ja, von wegen."),
+    ("de", "Ja, als ob."),
+    ("de", "Da habe ich was gegen."),
+    ("de", "Da hast du was von."),
+    ("de", "Wenn ich bitten darf."),
+    ("de", "Wenn ich mich nicht irre."),
 ];
 
 #[test]

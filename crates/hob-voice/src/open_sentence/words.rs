@@ -2,7 +2,7 @@
 //! A word that may end a sentence in good style is in no list: a wrong word delays answers. Lists are small on purpose.
 
 /// Number of digits that no number reaches: after this announcement more than a number must follow.
-const NEVER_ENOUGH: usize = usize::MAX;
+pub(super) const NEVER_ENOUGH: usize = usize::MAX;
 
 /// The words of one language, in lower case with one space between them.
 #[derive(Debug)]
@@ -25,6 +25,10 @@ pub(super) struct OpenWords {
     pub(super) complete: &'static [&'static str],
     /// What is said before a number, and the digits that such a number has at least.
     pub(super) announced: &'static [(&'static str, usize)],
+    /// Telephone numbers of emergency and information services, which have fewer digits than `announced` says.
+    pub(super) services: &'static str,
+    /// Words by which an announced number is the speaker's.
+    pub(super) own: &'static str,
     /// Words for digits. "Double" stands for one more digit.
     pub(super) digits: &'static str,
     /// Words that begin the first of several steps: always, and before a comma or a word of `commands`.
@@ -52,6 +56,8 @@ const EMPTY: OpenWords = OpenWords {
     main_clause: "",
     complete: &[],
     announced: &[],
+    services: "",
+    own: "",
     digits: "",
     first: "",
     first_marked: "",
@@ -66,14 +72,29 @@ static LANGUAGES: [OpenWords; 6] = [
                than during despite very um uh uhm er erm I'm I've I'll I'd you're you've you'll \
                we're we've we'll they're they've they'll he's she's it's that's there's",
         links: "of for with from at into between is are was were",
-        relatives: "what where who whom which whose why how when that that's than as whether you this \
-                    nothing something anything everything someone anyone everyone",
+        relatives: "what what's where where's who who's whom which whose why how how's when that that's \
+                    than as whether you this worth nothing something anything everything someone \
+                    anyone everyone",
         questions: "is are was were am do does did can could will would shall should has have had may",
         clauses: "if when before after while unless although whenever",
         subjects: "i he she it we they there i'm i've it's he's she's we're they're there's",
         main_clause: "please don't remind wake stop start let's",
         complete: &[
             "anything but",
+            "just because",
+            "not very",
+            "big if",
+            "what if",
+            "as if",
+            "nine one one",
+            "nine nine nine",
+            "one one two",
+            "before it's too late",
+            "if i'm not mistaken",
+            "if i remember correctly",
+            "if it's all right",
+            "if it's ok",
+            "if it's okay",
             "if i can",
             "if i could",
             "if i may",
@@ -103,6 +124,8 @@ static LANGUAGES: [OpenWords; 6] = [
             ("my address is", NEVER_ENOUGH),
             ("our address is", NEVER_ENOUGH),
         ],
+        services: "000 100 101 105 110 111 112 118 118118 119 211 311 411 511 611 711 811 911 988 999",
+        own: "my our",
         digits: "zero oh one two three four five six seven eight nine double triple",
         first: "",
         first_marked: "first firstly",
@@ -114,6 +137,7 @@ static LANGUAGES: [OpenWords; 6] = [
         names: ["es", "spanish"],
         last: "el la los las un de del al a en con por y e o u ni que aunque pero su mis tus sus desde \
                hasta muy",
+        complete: &["no muy"],
         announced: &[
             // Spain has 9 and 5. Other countries have fewer.
             ("número de teléfono es", 7),
@@ -121,6 +145,9 @@ static LANGUAGES: [OpenWords; 6] = [
             ("mi número es", 7),
             ("código postal es", 4),
         ],
+        services: "016 061 062 080 085 088 091 092 100 101 102 103 105 106 107 110 112 113 114 115 116 \
+                   117 119 123 131 132 133 911",
+        own: "mi nuestro",
         digits: "cero uno dos tres cuatro cinco seis siete ocho nueve",
         first_marked: "primero",
         further: "luego después segundo pero ahora",
@@ -133,7 +160,19 @@ static LANGUAGES: [OpenWords; 6] = [
         clauses: "si quand lorsque",
         subjects: "je j'ai il elle nous ils elles",
         main_clause: "on tu vous ça c'est",
-        complete: &["pas très", "si je peux", "si je veux", "quand je peux", "quand je veux"],
+        complete: &[
+            "pas très",
+            "les leurs",
+            "juste parce que",
+            "si je peux",
+            "si je veux",
+            "si j'ai le temps",
+            "si je me souviens bien",
+            "si je ne me trompe pas",
+            "quand je peux",
+            "quand je veux",
+            "quand j'ai le temps",
+        ],
         announced: &[
             // France has 10 and 5, Belgium 9 and 4.
             ("numéro de téléphone est le", 9),
@@ -144,6 +183,8 @@ static LANGUAGES: [OpenWords; 6] = [
             ("code postal est", 4),
             ("j'habite au", NEVER_ENOUGH),
         ],
+        services: "15 17 18 101 110 112 114 115 116 117 118 119 144 191 196 911 1414 3114 3919",
+        own: "mon notre",
         digits: "zéro un deux trois quatre cinq six sept huit neuf",
         first: "premièrement",
         first_marked: "d'abord",
@@ -155,8 +196,10 @@ static LANGUAGES: [OpenWords; 6] = [
         last: "il lo la i gli le un di a da in con per tra fra del dello della dei degli delle al allo \
                alla ai agli alle dal dalla nel nella nei nelle sul sulla sui e ed o ma che mentre \
                l' un' dell' all' nell' ehm",
-        complete: &["di che"],
+        complete: &["di che", "altro che"],
         announced: &[("numero di telefono è", 9), ("il mio numero è", 9), ("codice postale è", 5)],
+        services: "112 113 114 115 117 118 144 1515 1522 1530",
+        own: "mio nostro",
         digits: "zero uno due tre quattro cinque sei sette otto nove",
         first_marked: "prima",
         further: "poi dopo secondo ma ora adesso",
@@ -164,7 +207,9 @@ static LANGUAGES: [OpenWords; 6] = [
     },
     OpenWords {
         names: ["pt", "portuguese"],
-        last: "o a os as do da dos das de em no na nos nas ao aos à às por pelo pela com pra e ou mas",
+        // Without "pelo", which is also hair: "O gato solta pelo."
+        last: "o a os as do da dos das de em no na nos nas ao aos à às por pela com pra e ou mas",
+        complete: &["meio mas"],
         announced: &[
             // Portugal has 9, and a landline in Brazil 8.
             ("número de telefone é", 8),
@@ -172,6 +217,8 @@ static LANGUAGES: [OpenWords; 6] = [
             ("código postal é", 7),
             ("cep é", 8),
         ],
+        services: "100 112 115 117 144 180 181 188 190 191 192 193 197 198 199 911",
+        own: "meu nosso",
         digits: "zero um dois três quatro cinco seis meia sete oito nove",
         first_marked: "primeiro",
         further: "depois segundo mas agora",
@@ -185,6 +232,11 @@ static LANGUAGES: [OpenWords; 6] = [
         clauses: "wenn bevor nachdem falls obwohl während sobald solange",
         subjects: "ich er es wir",
         complete: &[
+            "als ob",
+            "na und",
+            "von wegen",
+            "was gegen",
+            "was von",
             "nichts für",
             "nichts gegen",
             "nichts von",
@@ -192,6 +244,11 @@ static LANGUAGES: [OpenWords; 6] = [
             "wenn es geht",
             "wenn es sein muss",
             "wenn es möglich ist",
+            "wenn es dir recht ist",
+            "wenn es ihnen recht ist",
+            "wenn es nichts ausmacht",
+            "wenn ich bitten darf",
+            "wenn ich mich nicht irre",
             "wenn ich kann",
             "wenn ich darf",
             "wenn ich das wüsste",
@@ -205,6 +262,8 @@ static LANGUAGES: [OpenWords; 6] = [
             ("postleitzahl ist", 4),
             ("postleitzahl ist die", 4),
         ],
+        services: "110 112 115 116117 117 118 122 133 140 141 143 144 147 1414",
+        own: "meine unsere",
         digits: "null eins zwei zwo drei vier fünf sechs sieben acht neun",
         first: "zuerst erstens",
         further: "dann danach zweitens anschließend aber jetzt später",
