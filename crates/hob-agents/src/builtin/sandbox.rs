@@ -119,8 +119,8 @@ impl Sandbox {
         workspace: &Path,
     ) -> Result<Sandbox, SandboxError> {
         let mut reasons = Vec::new();
-        for kind in kinds(programs, workspace) {
-            let tried = match kind {
+        for choice in SandboxChoice::all_of(programs) {
+            let tried = match choice.make(programs, workspace) {
                 Ok(kind) => Sandbox::tried(kind, programs.access, workspace).await,
                 Err(reason) => Err(reason),
             };
@@ -248,23 +248,50 @@ impl Sandbox {
     }
 }
 
-/// The sandboxes to try, in order, or why one of them cannot be made.
-fn kinds(programs: &SandboxPrograms, workspace: &Path) -> Vec<Result<SandboxKind, String>> {
-    if programs.access.mode == SandboxMode::DangerFullAccess {
-        let unsandboxed = programs.unsandboxed.clone().ok_or_else(|| NO_DANGER.to_owned());
-        return vec![unsandboxed.map(SandboxKind::Unsandboxed)];
+/// A sandbox to try. Its files are made only if those before it do not work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SandboxChoice<'a> {
+    Unsandboxed,
+    /// With this image.
+    Container(&'a str),
+    Bubblewrap,
+    Landlock,
+}
+
+impl SandboxChoice<'_> {
+    /// In the order in which they are tried.
+    fn all_of(programs: &SandboxPrograms) -> Vec<SandboxChoice<'_>> {
+        match &programs.image {
+            _ if programs.access.mode == SandboxMode::DangerFullAccess => {
+                vec![SandboxChoice::Unsandboxed]
+            }
+            Some(image) => vec![SandboxChoice::Container(image)],
+            None => vec![SandboxChoice::Bubblewrap, SandboxChoice::Landlock],
+        }
     }
-    if let Some(image) = programs.image.clone() {
-        let engine = programs.containers.clone();
-        let engine = engine.ok_or_else(|| format!("the image '{image}' needs podman or docker"));
-        return vec![engine.map(|engine| SandboxKind::Container { engine, image })];
+
+    /// # Errors
+    /// Why it cannot be made.
+    fn make(self, programs: &SandboxPrograms, workspace: &Path) -> Result<SandboxKind, String> {
+        match self {
+            SandboxChoice::Unsandboxed => {
+                let unsandboxed = programs.unsandboxed.clone().map(SandboxKind::Unsandboxed);
+                unsandboxed.ok_or_else(|| NO_DANGER.to_owned())
+            }
+            SandboxChoice::Container(image) => {
+                let engine = programs.containers.clone();
+                let engine =
+                    engine.ok_or_else(|| format!("the image '{image}' needs podman or docker"))?;
+                Ok(SandboxKind::Container { engine, image: image.to_owned() })
+            }
+            SandboxChoice::Bubblewrap => match &programs.bwrap {
+                Some(bwrap) => bubblewrap(bwrap, programs.access.network)
+                    .map_err(|reason| format!("bubblewrap does not work: {reason}")),
+                None => Err("bubblewrap (`bwrap`) is not installed".to_owned()),
+            },
+            SandboxChoice::Landlock => landlock(programs, workspace),
+        }
     }
-    let bubblewrap = match &programs.bwrap {
-        Some(bwrap) => bubblewrap(bwrap, programs.access.network)
-            .map_err(|reason| format!("bubblewrap does not work: {reason}")),
-        None => Err("bubblewrap (`bwrap`) is not installed".to_owned()),
-    };
-    vec![bubblewrap, landlock(programs, workspace)]
 }
 
 fn bubblewrap(bwrap: &Path, network: SandboxNetwork) -> Result<SandboxKind, String> {
