@@ -237,7 +237,11 @@ bench-voice: build ## measure how soon a spoken question is answered, also for t
 	$(HOB) bench voice --users 1,2 --runs-min 9   # 108 turns or more
 	$(HOB) bench voice --pause-ms 600 --runs-min 9
 	$(HOB) bench voice --cold
-	$(HOB) bench voice --interrupt
+	$(HOB) bench voice --interrupt --runs-min 17 --runs-max 17 --budget-s 3600   # 204 interruptions
+
+.PHONY: bench-voice-peers
+bench-voice-peers: build ## compare a spoken conversation with a pipeline of other servers, on the same weights
+	HOB=$(abspath $(HOB)) bench/peers/voice
 
 .PHONY: bench-eval
 bench-eval: build ## measure what hob eval adds to a model's time, and its memory over 10,000 items
