@@ -94,7 +94,8 @@ metrics! {
     FirstTextMs "first_text_ms", "first text", "ms", Less, "From the transcript until the model writes the first text of its answer; 0 if it was written before.", "output_item.added − transcription.completed";
     FirstClauseMs "first_clause_ms", "first clause", "ms", Less, "From the first text of an answer to its first clause, as hob's own server tells it.", "clause − first text";
     FirstVoiceMs "first_voice_ms", "first voice", "ms", Less, "From the first clause of an answer, or from its first text if the server does not tell the clause, to its first audible sample.", "t(audible) − clause";
-    TransportMs "transport_ms", "transport", "ms", Less, "The rest of the time to the first sound, which is not in the server's own parts.", "first sound − parts";
+    TransportMs "transport_ms", "transport", "ms", Less, "Until the first audible sample was handed to the network, as hob's own server tells it.", "";
+    UnexplainedMs "unexplained_ms", "unexplained", "ms", Less, "Time between the end of a turn and its first sound, as the client sees it, that is in none of the server's own parts.", "max(0, t(audible) − speech_stopped − parts)";
     BargeInMs "barge_in_ms", "interruption", "ms", Less, "From the first sound of a person who interrupts until the client stops the voice.", "speech_started − t(first voiced sample)";
     CutInPct "cut_in_pct", "cut in", "%", Less, "Questions with a pause in the middle that the server took for finished in the pause.", "speech_stopped < t(last voiced sample)";
     WallMs "wall_ms", "time to speak", "ms", Less, "From sending a text to the last byte of its sound. In a conversation after a start: until its session is ready, and from the end of the question to the first sound of the answer.", "a_last − t_send";

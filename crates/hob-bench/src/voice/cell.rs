@@ -223,12 +223,14 @@ fn figures(marks: &TurnMarks, silent: Option<Duration>) -> BTreeMap<Metric, f64>
     let whole = ms(marks.said.end, marks.audible);
     let mut stages = match &marks.told {
         Some(told) => vec![
-            (Metric::EndpointMs, told.endpoint),
+            (Metric::EndpointMs, whole - told.sum()),
             (Metric::TranscriptMs, told.stt),
             (Metric::FirstTextMs, told.llm_ttfat),
             (Metric::FirstClauseMs, told.sentence),
             (Metric::FirstVoiceMs, told.tts_ttfa),
-            (Metric::TransportMs, whole - told.sum()),
+            (Metric::TransportMs, told.transport),
+            // A turn that waits for its text ends before `speech_stopped`, so its parts are longer than what the client sees.
+            (Metric::UnexplainedMs, (ms(marks.turn_end, marks.audible) - told.sum()).max(0.0)),
         ],
         None => vec![
             (Metric::EndpointMs, ms(marks.said.end, marks.turn_end)),
@@ -261,15 +263,22 @@ mod tests {
             told: None,
         };
         let told = ToldStages {
-            endpoint: 240.0,
             stt: 15.0,
             llm_ttfat: 50.0,
             sentence: 20.0,
-            tts_ttfa: 265.0,
+            tts_ttfa: 255.0,
+            transport: 4.0,
         };
-        let by_hob = figures(&TurnMarks { told: Some(told), ..marks }, None);
-        assert_eq!((by_hob[&Metric::FirstClauseMs], by_hob[&Metric::TransportMs]), (20.0, 10.0));
-        assert_eq!((by_hob[&Metric::TtfaMs], by_hob[&Metric::EndpointMs]), (600.0, 240.0));
+        let by_hob = |told| figures(&TurnMarks { told: Some(told), ..marks }, None);
+        let waits = by_hob(ToldStages { stt: 30.0, ..told });
+        let by_hob = by_hob(told);
+        assert_eq!((by_hob[&Metric::FirstClauseMs], by_hob[&Metric::TransportMs]), (20.0, 4.0));
+        assert_eq!((by_hob[&Metric::TtfaMs], by_hob[&Metric::EndpointMs]), (600.0, 256.0));
+        assert_eq!(
+            (by_hob[&Metric::UnexplainedMs], waits[&Metric::UnexplainedMs]),
+            (6.0, 0.0),
+            "the client sees 350 ms after the turn"
+        );
         let figures = figures(&marks, Some(Duration::from_millis(340)));
         let stages =
             [Metric::EndpointMs, Metric::TranscriptMs, Metric::FirstTextMs, Metric::FirstVoiceMs];

@@ -38,6 +38,9 @@ pub(super) struct Conversation<'a> {
     stop: &'a AtomicBool,
     /// When the server was ready to listen.
     pub(super) ready_at: Instant,
+    /// The response that answers the question, and the response that ended last.
+    answer: Option<String>,
+    ended: Option<String>,
 }
 
 /// When what happened in a turn.
@@ -54,19 +57,20 @@ pub(super) struct TurnMarks {
     pub(super) told: Option<ToldStages>,
 }
 
-/// What hob says about a turn in `hob.turn_stages`, in milliseconds.
+/// What hob says about a turn in `hob.turn_stages`, from the end of the turn on, in milliseconds. The stage before it begins
+/// where hob's voice detector heard the end of speech, which the client knows better.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 pub(super) struct ToldStages {
-    pub(super) endpoint: f64,
     pub(super) stt: f64,
     pub(super) llm_ttfat: f64,
     pub(super) sentence: f64,
     pub(super) tts_ttfa: f64,
+    pub(super) transport: f64,
 }
 
 impl ToldStages {
     pub(super) fn sum(&self) -> f64 {
-        self.endpoint + self.stt + self.llm_ttfat + self.sentence + self.tts_ttfa
+        self.stt + self.llm_ttfat + self.sentence + self.tts_ttfa + self.transport
     }
 }
 
@@ -93,7 +97,8 @@ impl<'a> Conversation<'a> {
         let socket = handshake(target, connection)?;
         let ready_at = Instant::now();
         let microphone = Microphone::new(ready_at);
-        let mut opened = Conversation { socket, microphone, stop, ready_at };
+        let (answer, ended) = (None, None);
+        let mut opened = Conversation { socket, microphone, stop, ready_at, answer, ended };
         opened.read_until("session.created")?;
         opened.send(&settings(turn_end, voice))?;
         opened.read_until("session.updated")?;
@@ -124,6 +129,7 @@ impl<'a> Conversation<'a> {
         let deadline = said.end + ANSWER_WITHIN;
         let heard = self.listen(deadline, |event| answer.take(event, said).transpose())?;
         let audible = heard.ok_or(VoiceFault::NoAnswer)??;
+        self.answer = answer.response_id.take();
         let told = |event: &Event| {
             let is_told = event.kind == "hob.turn_stages";
             is_told.then(|| ToldStages::deserialize(&event.body["stages_ms"]).ok())
@@ -149,15 +155,28 @@ impl<'a> Conversation<'a> {
         let is_heard =
             |event: &Event| (event.kind == "input_audio_buffer.speech_started").then_some(event.at);
         let silent = self.listen(deadline, is_heard)?.ok_or(VoiceFault::NotInterrupted)?;
-        let ended = |event: &Event| {
-            let id = event.body["response"]["id"].as_str().map(str::to_owned);
-            id.filter(|_| event.kind == "response.done")
-        };
-        let old = self.listen(deadline, ended)?.ok_or(VoiceFault::NotInterrupted)?;
-        let is_old = |event: &Event| (event.body["response_id"] == old.as_str()).then_some(());
-        match self.listen(Instant::now() + AFTERMATH, is_old)? {
+        self.expect_the_end_of_the_answer(deadline)?;
+        Ok(silent.saturating_duration_since(said.onset))
+    }
+
+    /// Fails if sound of the interrupted answer comes before its end, or anything of it afterwards. A short answer may have
+    /// ended before it was interrupted.
+    fn expect_the_end_of_the_answer(&mut self, deadline: Instant) -> Result<(), VoiceFault> {
+        let old = self.answer.clone().unwrap_or_default();
+        let is_old = |event: &Event| event.body["response_id"] == old.as_str();
+        if self.ended != self.answer {
+            let sound_or_end = |event: &Event| {
+                let is_sound = event.kind == "response.output_audio.delta" && is_old(event);
+                (is_sound || event.ended_response() == Some(old.as_str())).then_some(is_sound)
+            };
+            let is_sound = self.listen(deadline, sound_or_end)?;
+            if is_sound.ok_or(VoiceFault::NotInterrupted)? {
+                return Err(VoiceFault::OldSound);
+            }
+        }
+        match self.listen(Instant::now() + AFTERMATH, |event| is_old(event).then_some(()))? {
             Some(()) => Err(VoiceFault::OldSound),
-            None => Ok(silent.saturating_duration_since(said.onset)),
+            None => Ok(()),
         }
     }
 
@@ -185,10 +204,13 @@ impl<'a> Conversation<'a> {
             if wait < WAIT_MIN {
                 let piece = STANDARD.encode(self.microphone.piece());
                 self.send(&json!({"type": "input_audio_buffer.append", "audio": piece}))?;
-            } else if let Some(event) = self.read(wait)?
-                && let Some(found) = take(&event)
-            {
-                return Ok(Some(found));
+            } else if let Some(event) = self.read(wait)? {
+                if let Some(id) = event.ended_response() {
+                    self.ended = Some(id.to_owned());
+                }
+                if let Some(found) = take(&event) {
+                    return Ok(Some(found));
+                }
             }
         }
     }
@@ -227,9 +249,18 @@ impl<'a> Conversation<'a> {
     }
 }
 
+impl Event {
+    /// The id of the response that ends with this event.
+    fn ended_response(&self) -> Option<&str> {
+        let id = self.body["response"]["id"].as_str();
+        id.filter(|_| self.kind == "response.done")
+    }
+}
+
 /// What a turn's events say so far.
 #[derive(Default)]
 struct AnswerMarks {
+    response_id: Option<String>,
     turn_end: Option<Instant>,
     transcript: Option<Instant>,
     first_text: Option<Instant>,
@@ -255,6 +286,7 @@ impl AnswerMarks {
                 let sound = STANDARD.decode(event.body["delta"].as_str().unwrap_or_default());
                 let sound = sound.map_err(|error| VoiceFault::Broken(error.to_string()))?;
                 let began = *self.first_sound.get_or_insert(event.at);
+                self.response_id = event.body["response_id"].as_str().map(str::to_owned);
                 if let Some(position) = self.audible.hear(&sound) {
                     let offset = position as f64 / f64::from(RATE_HZ);
                     return Ok(Some(began + Duration::from_secs_f64(offset)));

@@ -1,12 +1,12 @@
 //! The table of spoken conversations: how soon the answer is heard, and the stages of that time.
-//! The first figure includes all others except the interruption.
+//! The first figure includes all others except the interruption and what is unexplained.
 
 use hob_bench::record::{Record, VoiceVerdict};
 use hob_bench::terms::Metric;
 
 use super::{BADGE, CLIENT, Column, ERRORS, MEMORY, NOTHING, SHAPE, USERS, ms, rows};
 
-const VOICE: [Column; 19] = [
+const VOICE: [Column; 21] = [
     ("server", |r| r.engine.name.clone().unwrap_or_default()),
     ("model", |r| r.model.name.clone()),
     ("questions", |r| SHAPE.1(r)),
@@ -15,14 +15,16 @@ const VOICE: [Column; 19] = [
         r.voice.as_ref().and_then(|v| v.turns).map_or(NOTHING.to_owned(), |n| n.to_string())
     }),
     ("first sound", |r| ms(r, Metric::TtfaMs, 0)),
-    ("95 %", |r| whole(r.metrics.get(Metric::TtfaMs).and_then(|spread| spread.p95))),
+    ("95 %", |r| p95(r, Metric::TtfaMs)),
     ("end of turn", |r| ms(r, Metric::EndpointMs, 0)),
     ("transcript", |r| ms(r, Metric::TranscriptMs, 0)),
     ("first text", |r| ms(r, Metric::FirstTextMs, 0)),
     ("first clause", |r| ms(r, Metric::FirstClauseMs, 0)),
     ("first voice", |r| ms(r, Metric::FirstVoiceMs, 0)),
     ("transport", |r| ms(r, Metric::TransportMs, 0)),
+    ("unexplained, 95 %", |r| p95(r, Metric::UnexplainedMs)),
     ("interruption", |r| ms(r, Metric::BargeInMs, 0)),
+    ("interruption, 95 %", |r| p95(r, Metric::BargeInMs)),
     ("cut in", |r| {
         let pct = r.voice.as_ref().and_then(|voice| voice.cut_in_pct);
         pct.map_or(NOTHING.to_owned(), |pct| format!("{pct:.0} %"))
@@ -33,7 +35,8 @@ const VOICE: [Column; 19] = [
     BADGE,
 ];
 
-fn whole(ms: Option<f64>) -> String {
+fn p95(record: &Record, metric: Metric) -> String {
+    let ms = record.metrics.get(metric).and_then(|spread| spread.p95);
     ms.map_or(NOTHING.to_owned(), |ms| format!("{ms:.0} ms"))
 }
 
