@@ -238,7 +238,9 @@ impl<V: VoiceDetector> Recording<V> {
             (PeekReason::Pause, !is_heard)
         } else {
             let new = until.saturating_sub(self.heard_until.max(part.start_sample));
-            (PeekReason::Progress, new as f64 / RATE_HZ >= INTERIM_S)
+            // In a silence that may become a pause, this pass would delay the one over the pause.
+            let is_speaking = part.speech_end == until;
+            (PeekReason::Progress, is_speaking && new as f64 / RATE_HZ >= INTERIM_S)
         };
         if !is_due {
             return Task::Wait;

@@ -379,6 +379,21 @@ fn the_text_of_a_pause_is_final_if_no_speech_follows() {
 }
 
 #[test]
+fn no_pass_begins_in_a_silence_that_may_become_a_pause() {
+    let mut worker = Worker::ready();
+    let spoken = [vec![1.0; 2 * RATE_HZ], vec![0.0; RATE_HZ / 20]].concat();
+    worker.send(1, &[begin(None, true), TranscriptOrder::Samples(spoken)]);
+    assert_eq!(worker.report(), (1, WorkerMessage::Model(TranscriptReport::Started)));
+    assert_eq!(parts_heard(&mut worker), 0);
+    worker.send(1, &[sound(0.0, 0.1)]);
+    let (_, WorkerMessage::Model(TranscriptReport::Events(events))) = worker.report() else {
+        panic!("no events")
+    };
+    assert_eq!(events, [TranscriptEvent::Interim(" w0 w1".to_owned())]);
+    assert_eq!(parts_heard(&mut worker), 1);
+}
+
+#[test]
 fn the_text_of_a_pause_is_dropped_if_speech_follows() {
     let mut worker = in_a_pause();
     worker.send(1, &[sound(1.0, 1.0), TranscriptOrder::EndSound]);
