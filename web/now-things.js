@@ -41,6 +41,7 @@ export class ModelRow extends StateRow {
         model.context_length && `${model.context_length.toLocaleString("en")} tokens of context`,
         model.state === "warm" && untilText(model),
         model.in_flight > 0 && `${model.in_flight} in flight`,
+        model.placement_note,
       ],
     });
   }

@@ -132,6 +132,16 @@ impl MemoryBudget {
         shortage(lacking, residents)
     }
 
+    /// Free bytes of each pool without the models that may be unloaded at some time. A pool that is missing is unknown.
+    pub fn without_unpinned(&self, residents: &[Resident]) -> Bytes {
+        let may_leave = || residents.iter().filter(|one| one.kept_by() != KeptBy::Pinned);
+        let free = |pool| {
+            let held = sum(pool, residents.iter());
+            Some((pool, self.free(pool, held, sum(pool, may_leave()))?))
+        };
+        self.available.keys().copied().filter_map(free).collect()
+    }
+
     /// The first pool that has no room, even after unloading `leaving`.
     fn lacking(
         &self,

@@ -4,6 +4,7 @@
 pub mod admission;
 pub mod attempt;
 pub mod budget;
+pub mod card_losses;
 pub mod chat;
 pub mod error;
 pub mod fault;
@@ -43,7 +44,7 @@ pub use error::{ModelError, whole_seconds};
 pub use fault::{Clock, Fault, one_line};
 pub use footprint::{ContextPlan, Footprint, KvType, KvTypes};
 pub use language::Language;
-pub use lifecycle::{MemoryUse, ModelLifecycle, ModelState};
+pub use lifecycle::{MemoryUse, ModelLifecycle, ModelState, PoolUse};
 pub use load_times::LoadTimes;
 pub use locking::locked;
 pub use names::{nearest, nearest_hint};
@@ -51,7 +52,9 @@ pub use registry::{
     AnyModel, Registered, RegisteredModel, Registry, Resolve, Timeouts, UnknownModel,
     UpstreamResolver,
 };
-pub use reservation::{MemoryBroker, MemoryDecision, MemoryRequest, MemoryReservation};
+pub use reservation::{
+    MemoryBroker, MemoryDecision, MemoryRequest, MemoryReservation, ReservedMemory,
+};
 pub use shape::ModelShape;
 pub use speech::{
     Direction, Gender, PhonemeTiming, SpeechEvent, SpeechModel, SpeechPace, SpeechRequest,

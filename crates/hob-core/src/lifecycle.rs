@@ -7,6 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::ModelError;
+use crate::fit::Pool;
 
 /// What a model would do with a request now.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,12 +67,25 @@ pub struct MemoryUse {
     pub resident_bytes: Option<u64>,
     /// The estimate made before the load.
     pub predicted_bytes: Option<u64>,
-    /// The part of `resident_bytes` or `predicted_bytes` that is on graphics cards.
+    /// Memory on graphics cards: of this model where the system reports it, otherwise of all programs.
     pub vram_bytes: u64,
+    /// Predicted and taken bytes of each memory pool, for the last load.
+    pub pools: Vec<PoolUse>,
+    /// Why the model is not where it was to be loaded, and where it is. `None`: it is there, or it has no such choice.
+    pub placement_note: Option<String>,
     /// Requests that it works on or holds in its queue.
     pub in_flight: usize,
     /// When it will be unloaded if no request comes. `None`: never, or not loaded.
     pub expires_at: Option<SystemTime>,
     /// How long its last load took.
     pub load_took: Option<Duration>,
+}
+
+/// What a load took of one memory pool, and what was expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolUse {
+    pub pool: Pool,
+    pub predicted_bytes: u64,
+    /// `None`: not loaded, or the system does not report it.
+    pub taken_bytes: Option<u64>,
 }

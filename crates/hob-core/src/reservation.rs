@@ -1,13 +1,12 @@
 //! Room for a model, asked for before it is loaded: what a supervisor knows of the memory that its worker
 //! shares with others. Who has to leave is decided in `budget`, whose turn it is in `turns`.
 
-use std::any::Any;
 use std::fmt;
 
 use futures::future::BoxFuture;
 
 use crate::ModelError;
-use crate::budget::Shortage;
+use crate::budget::{Bytes, Shortage};
 
 /// One model's part in a memory that several share.
 pub trait MemoryBroker: fmt::Debug + Send + Sync {
@@ -31,8 +30,20 @@ pub trait MemoryRequest: Send {
     fn try_reserve(&mut self) -> BoxFuture<'_, MemoryDecision>;
 }
 
-/// Memory that is reserved until the model is loaded and its use can be measured.
-pub type MemoryReservation = Box<dyn Any + Send>;
+/// Memory that is reserved until the model is loaded and its use can be measured. Dropping it ends the reservation.
+pub type MemoryReservation = Box<dyn ReservedMemory>;
+
+/// See [`MemoryReservation`].
+pub trait ReservedMemory: Send {
+    /// Bytes of graphics cards that were taken since the reservation, as far as the system reports them. May block for a
+    /// moment.
+    fn taken(&self) -> Bytes {
+        Bytes::new()
+    }
+}
+
+/// Memory that is not measured.
+impl ReservedMemory for () {}
 
 pub enum MemoryDecision {
     Granted(MemoryReservation),

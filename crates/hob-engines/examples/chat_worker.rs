@@ -3,7 +3,7 @@
 
 use hob_core::KvType;
 use hob_engines::chat::{
-    LlamaOptions, ServeChatError, ServeChatOptions, WeightStorage, serve_chat,
+    CardUse, LlamaOptions, ServeChatError, ServeChatOptions, WeightStorage, serve_chat,
 };
 use hob_engines::worker::become_worker;
 
@@ -18,6 +18,7 @@ fn main() -> Result<(), ServeChatError> {
         batch_tokens: 64,
         gpu_layers: Some(0),
         cpu_moe_layers: 0,
+        card_use: CardUse::Allowed,
         weights: WeightStorage::Mapped,
     };
     serve_chat(become_worker()?, &ServeChatOptions::new(llama))

@@ -4,10 +4,12 @@
 mod actor;
 mod backoff;
 mod command;
+mod device_fault;
 mod keep_alive;
 mod link;
 mod model_worker;
 mod options;
+mod placer;
 mod process;
 pub(crate) mod session;
 mod status;
@@ -18,8 +20,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use hob_core::fit::Pool;
 use hob_core::load_times::retry_after;
-use hob_core::{KeepAlive, MemoryBroker, MemoryUse, ModelError, ModelState};
+use hob_core::{KeepAlive, MemoryBroker, MemoryUse, ModelError, ModelState, PoolUse};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
@@ -31,6 +34,7 @@ use command::Command;
 use keep_alive::KeepAliveCell;
 pub use model_worker::ModelWorker;
 pub use options::SupervisorOptions;
+pub use placer::{PlacedWorker, Placer};
 pub use process::WorkerCommand;
 use session::{NotOpened, OpenStream, Session, StreamReport};
 use status::{Phase, Status};
@@ -168,13 +172,30 @@ impl Supervisor {
             .as_deref()
             .and_then(|session| self.keep_alive.expires_at(session))
             .map(|at| at.saturating_duration_since(Instant::now()));
+        let resident_bytes = self.resident_bytes();
+        let status = self.status.borrow();
+        let vram_bytes = session.as_deref().map_or(0, |session| match status.taken.is_empty() {
+            true => session.model.vram_bytes,
+            false => status.taken.values().sum(),
+        });
+        let taken = |pool| match pool {
+            Pool::Ram => resident_bytes,
+            card @ Pool::Vram(_) => status.taken.get(&card).copied().filter(|_| session.is_some()),
+        };
+        let pool_use = |(&pool, &predicted_bytes): (&Pool, &u64)| PoolUse {
+            pool,
+            predicted_bytes,
+            taken_bytes: taken(pool),
+        };
         MemoryUse {
-            resident_bytes: self.resident_bytes(),
-            predicted_bytes: self.predicted_bytes,
-            vram_bytes: session.as_deref().map_or(0, |session| session.model.vram_bytes),
+            resident_bytes,
+            predicted_bytes: status.predicted.get(&Pool::Ram).copied().or(self.predicted_bytes),
+            vram_bytes,
+            pools: status.predicted.iter().map(pool_use).collect(),
+            placement_note: status.placement_note.clone(),
             in_flight: session.as_deref().map_or(0, Session::in_flight),
             expires_at: expires_in.and_then(|time| SystemTime::now().checked_add(time)),
-            load_took: self.status.borrow().load_took,
+            load_took: status.load_took,
         }
     }
 

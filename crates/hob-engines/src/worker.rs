@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use protocol::{Report, hello};
+use protocol::{DeviceShortage, Report, hello};
 use serde::Serialize;
 
 use crate::frame::{Frame, FrameDecoder, FrameError, FrameKind};
@@ -227,6 +227,14 @@ fn read_orders<Order>(
     }
 }
 
+/// Why a model does not load.
+pub trait LoadError: std::error::Error {
+    /// The memory that a graphics card could not give, if that is the reason.
+    fn device_shortage(&self) -> Option<DeviceShortage> {
+        None
+    }
+}
+
 /// Sends reports to the supervisor.
 #[derive(Debug)]
 pub struct Outlet {
@@ -271,10 +279,15 @@ impl Outlet {
     /// The result's own error, or the supervisor is gone.
     pub fn loaded<T, E>(&mut self, result: Result<T, E>) -> Result<T, E>
     where
-        E: std::error::Error + From<io::Error>,
+        E: LoadError + From<io::Error>,
     {
         if let Err(error) = &result {
-            self.report(0, &Report::load_failed(&error.to_string()))?;
+            let reason = error.to_string();
+            let report = match error.device_shortage() {
+                Some(shortage) => Report::no_device_room(&reason, shortage),
+                None => Report::load_failed(&reason),
+            };
+            self.report(0, &report)?;
         }
         result
     }

@@ -1,7 +1,7 @@
 //! hob's own words for being in memory: what is there, what it takes, and how loading goes.
 //! Ollama's words for the same are in `ollama/lists.rs`.
 
-use hob_core::{KeepAlive, MemoryUse, ModelState};
+use hob_core::{KeepAlive, MemoryUse, ModelState, PoolUse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -88,12 +88,28 @@ pub(crate) struct ResidentModel<'a> {
     predicted_bytes: Option<u64>,
     /// Memory on graphics cards.
     vram_bytes: u64,
+    /// The same for each memory pool, for the last load of a chat model.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pools: Vec<ResidentPool>,
+    /// Why the model is not where it was to be loaded, and where it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    placement_note: Option<String>,
     /// Requests that run.
     in_flight: usize,
     /// When hob unloads the model, as RFC 3339 writes it. Null: never.
     expires_at: Option<String>,
     context_length: Option<u32>,
     load_ms: Option<u64>,
+}
+
+/// What a load took of one memory pool, and what was predicted before it.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ResidentPool {
+    /// `RAM`, or `GPU` and a number.
+    pool: String,
+    predicted_bytes: u64,
+    /// Null: not loaded, or the system does not report it.
+    taken_bytes: Option<u64>,
 }
 
 /// `GET /api/hob/ps`.
@@ -112,8 +128,16 @@ pub fn loading_line(state: &ModelState) -> String {
 }
 
 pub(crate) fn entry(resident: &ResidentEntry) -> ResidentModel<'_> {
-    let MemoryUse { resident_bytes, predicted_bytes, vram_bytes, in_flight, expires_at, load_took } =
-        resident.memory_use.clone();
+    let MemoryUse {
+        resident_bytes,
+        predicted_bytes,
+        vram_bytes,
+        pools,
+        placement_note,
+        in_flight,
+        expires_at,
+        load_took,
+    } = resident.memory_use.clone();
     ResidentModel {
         name: &resident.name,
         kind: resident.kind,
@@ -122,11 +146,18 @@ pub(crate) fn entry(resident: &ResidentEntry) -> ResidentModel<'_> {
         resident_bytes,
         predicted_bytes,
         vram_bytes,
+        pools: pools.iter().map(resident_pool).collect(),
+        placement_note,
         in_flight,
         expires_at: expires_at.map(rfc3339),
         context_length: resident.context_tokens,
         load_ms: load_took.map(|took| took.as_millis() as u64),
     }
+}
+
+fn resident_pool(used: &PoolUse) -> ResidentPool {
+    let PoolUse { pool, predicted_bytes, taken_bytes } = *used;
+    ResidentPool { pool: pool.to_string(), predicted_bytes, taken_bytes }
 }
 
 fn ready_in_s(state: &ModelState) -> Option<f64> {

@@ -3,7 +3,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use hob_core::{KeepAlive, MemoryUse, ModelState};
+use hob_core::fit::Pool;
+use hob_core::{KeepAlive, MemoryUse, ModelState, PoolUse};
 use hob_wire::{
     ResidenceRequest, ResidentEntry, loading_line, parse_residence, resident, residents,
 };
@@ -24,6 +25,11 @@ fn models_are_told_with_what_they_take() {
             resident_bytes: Some(150_000_000),
             predicted_bytes: Some(160_000_000),
             vram_bytes: 7,
+            pools: vec![
+                PoolUse { pool: Pool::Ram, predicted_bytes: 4, taken_bytes: None },
+                PoolUse { pool: Pool::Vram(0), predicted_bytes: 8, taken_bytes: Some(7) },
+            ],
+            placement_note: Some("it runs on the processor".to_owned()),
             in_flight: 2,
             expires_at: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1_793_491_200)),
             load_took: Some(Duration::from_micros(812_345)),
@@ -40,8 +46,8 @@ fn models_are_told_with_what_they_take() {
         loading_line(&ModelState::Cold),
     ];
     insta::assert_snapshot!(lines.join("\n"), @r#"
-    {"models":[{"name":"smol","kind":"chat","state":"warm","ready_in_s":null,"resident_bytes":150000000,"predicted_bytes":160000000,"vram_bytes":7,"in_flight":2,"expires_at":"2026-11-01T00:00:00.000000000Z","context_length":8192,"load_ms":812},{"name":"kokoro","kind":"speech","state":"cold","ready_in_s":null,"resident_bytes":null,"vram_bytes":0,"in_flight":0,"expires_at":null,"context_length":null,"load_ms":null},{"name":"a","kind":"speech","state":"loading","ready_in_s":1.5,"resident_bytes":null,"vram_bytes":0,"in_flight":0,"expires_at":null,"context_length":null,"load_ms":null},{"name":"b","kind":"speech","state":"down","ready_in_s":null,"resident_bytes":null,"vram_bytes":0,"in_flight":0,"expires_at":null,"context_length":null,"load_ms":null}]}
-    {"name":"smol","kind":"chat","state":"warm","ready_in_s":null,"resident_bytes":150000000,"predicted_bytes":160000000,"vram_bytes":7,"in_flight":2,"expires_at":"2026-11-01T00:00:00.000000000Z","context_length":8192,"load_ms":812}
+    {"models":[{"name":"smol","kind":"chat","state":"warm","ready_in_s":null,"resident_bytes":150000000,"predicted_bytes":160000000,"vram_bytes":7,"pools":[{"pool":"RAM","predicted_bytes":4,"taken_bytes":null},{"pool":"GPU 0","predicted_bytes":8,"taken_bytes":7}],"placement_note":"it runs on the processor","in_flight":2,"expires_at":"2026-11-01T00:00:00.000000000Z","context_length":8192,"load_ms":812},{"name":"kokoro","kind":"speech","state":"cold","ready_in_s":null,"resident_bytes":null,"vram_bytes":0,"in_flight":0,"expires_at":null,"context_length":null,"load_ms":null},{"name":"a","kind":"speech","state":"loading","ready_in_s":1.5,"resident_bytes":null,"vram_bytes":0,"in_flight":0,"expires_at":null,"context_length":null,"load_ms":null},{"name":"b","kind":"speech","state":"down","ready_in_s":null,"resident_bytes":null,"vram_bytes":0,"in_flight":0,"expires_at":null,"context_length":null,"load_ms":null}]}
+    {"name":"smol","kind":"chat","state":"warm","ready_in_s":null,"resident_bytes":150000000,"predicted_bytes":160000000,"vram_bytes":7,"pools":[{"pool":"RAM","predicted_bytes":4,"taken_bytes":null},{"pool":"GPU 0","predicted_bytes":8,"taken_bytes":7}],"placement_note":"it runs on the processor","in_flight":2,"expires_at":"2026-11-01T00:00:00.000000000Z","context_length":8192,"load_ms":812}
     {"state":"loading","ready_in_s":1.5}
     {"state":"loading","ready_in_s":null}
     "#);

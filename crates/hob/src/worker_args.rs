@@ -121,6 +121,9 @@ pub(crate) struct ChatWorkerArgs {
     /// Layers whose experts are not
     #[arg(long, default_value_t = 0)]
     pub(crate) cpu_moe_layers: u32,
+    /// Compute nothing on graphics cards
+    #[arg(long = "no-cards")]
+    pub(crate) is_cardless: bool,
 }
 
 /// Time the chat engine's kernels, or a model.

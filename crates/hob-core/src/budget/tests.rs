@@ -47,6 +47,16 @@ fn evicted(budget: MemoryBudget, needed: u64, residents: &[Resident]) -> Vec<Str
 }
 
 #[test]
+fn all_but_pinned_models_could_leave_each_pool() {
+    let on_card = |one: Resident, vram| Resident { bytes: both(100 * MB, vram * MB), ..one };
+    let residents = [on_card(answering("a", 0), 300), on_card(pinned("b", 0), 200)];
+    let budget = MemoryBudget { available: both(50 * MB, 10 * MB), max_bytes: None };
+    assert_eq!(budget.without_unpinned(&residents), both(150 * MB, 310 * MB));
+    let limited = MemoryBudget { max_bytes: Some(220 * MB), ..budget };
+    assert_eq!(limited.without_unpinned(&residents), both(120 * MB, 310 * MB));
+}
+
+#[test]
 fn no_model_is_evicted_while_there_is_room() {
     let residents = [idle("a", 100, 10)];
     assert_eq!(with(500, None).answer(&ram(500), &residents), RoomDecision::Fits);

@@ -25,6 +25,7 @@ use super::cpu::missing_units;
 use super::decoder::{BatchToken, DecodeFailed, Decoder};
 use super::tokens::{Beginning, Special, Token, TokenTable, Tokenizer};
 use crate::backends;
+use crate::worker::protocol::DeviceShortage;
 
 pub use devices::{DeviceReport, EngineDevice, try_devices};
 
@@ -46,7 +47,17 @@ pub struct LlamaOptions {
     pub gpu_layers: Option<u32>,
     /// Number of layers whose experts stay in the system's memory.
     pub cpu_moe_layers: u32,
+    pub card_use: CardUse,
     pub weights: WeightStorage,
+}
+
+/// Whether graphics cards compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CardUse {
+    /// Their layers, and pieces of long prompts for all layers.
+    Allowed,
+    /// The model and its buffers take nothing of them.
+    Avoided,
 }
 
 /// Where the weights for the CPU are stored.
@@ -89,6 +100,17 @@ pub enum LlamaError {
         path = .path.display()
     )]
     Draft { path: PathBuf, reason: String },
+}
+
+impl LlamaError {
+    /// The memory that a graphics card could not give, if that is the reason.
+    pub(crate) fn device_shortage(&self) -> Option<DeviceShortage> {
+        let LlamaError::DeviceMemory { device, needed_bytes, free_bytes, .. } = self else {
+            return None;
+        };
+        let (needed_bytes, free_bytes) = (*needed_bytes, *free_bytes);
+        Some(DeviceShortage { device: device.clone(), needed_bytes, free_bytes })
+    }
 }
 
 /// A model in memory.
@@ -137,8 +159,12 @@ impl Llama {
         if let Some(layers) = options.gpu_layers {
             params = params.with_n_gpu_layers(layers);
         }
-        if let Some(card) = card {
-            let chosen = params.with_devices(&[card]);
+        let only = match options.card_use {
+            CardUse::Allowed => card.map(|card| vec![card]),
+            CardUse::Avoided => Some(Vec::new()),
+        };
+        if let Some(cards) = only {
+            let chosen = params.with_devices(&cards);
             params = chosen.map_err(|error| LlamaError::Backend(error.to_string()))?;
         }
         let mut params = std::pin::pin!(params);

@@ -33,8 +33,8 @@ use super::protocol::{AnyChatOrder, ChatOrder, Refusal, Vector};
 use super::scheduler::{StepLimits, TokenScheduler};
 use crate::frame::{Frame, FrameError};
 use crate::supervisor::WorkerCommand;
-use crate::worker::protocol::Report;
-use crate::worker::{InboxError, Outlet, WorkerConnection};
+use crate::worker::protocol::{DeviceShortage, Report};
+use crate::worker::{InboxError, LoadError, Outlet, WorkerConnection};
 
 use draft_model::DraftModel;
 use elsewhere::Elsewhere;
@@ -98,6 +98,13 @@ pub enum ServeChatError {
     Inbox(#[from] InboxError),
     #[error("the server cannot be reached: {0}")]
     Io(#[from] io::Error),
+}
+
+impl LoadError for ServeChatError {
+    fn device_shortage(&self) -> Option<DeviceShortage> {
+        let ServeChatError::Llama(error) = self else { return None };
+        error.device_shortage()
+    }
 }
 
 /// A message to the engine: an order of the server, or a result of the threads next to it.

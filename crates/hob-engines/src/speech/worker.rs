@@ -17,7 +17,7 @@ use super::protocol::{About, AnySpeechOrder};
 use super::scheduler::{WindowLengths, WindowScheduler};
 use super::synthesiser::{SynthesisError, Synthesiser};
 use super::units::UnitSource;
-use crate::worker::{InboxError, WorkerConnection};
+use crate::worker::{InboxError, LoadError, WorkerConnection};
 
 use engine::Engine;
 
@@ -61,6 +61,8 @@ pub enum ServeError {
     #[error("the server cannot be reached: {0}")]
     Io(#[from] io::Error),
 }
+
+impl LoadError for ServeError {}
 
 /// Loads the model, reports that it is ready, and serves until the supervisor closes the socket. A panic of the engine
 /// ends the process on purpose: the supervisor reports it and starts another process.

@@ -1,20 +1,24 @@
 //! The supervisor's one task. It owns the worker process and moves between cold, loading, ready and down.
 //! All other code only reads the status that it publishes.
 
+mod placing;
 mod publish;
 mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use hob_core::budget::Bytes;
 use hob_core::{MemoryReservation, ModelError};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep};
 
 use super::backoff::Waits;
 use super::command::{Command, EndReason, EndRequest, end_request, reply};
+use super::device_fault::DeviceFault;
 use super::keep_alive::KeepAliveCell;
 use super::link::{FrameSource, LinkError};
 use super::process::Process;
@@ -37,6 +41,8 @@ struct Lost {
     reason: String,
     /// For how long it had been ready.
     up: Option<Duration>,
+    /// What its graphics card had to do with it.
+    fault: Option<DeviceFault>,
 }
 
 pub(super) struct Actor {
@@ -94,6 +100,7 @@ impl Actor {
                 Err(AttemptError::Refused(refusal)) => return Err(refusal),
                 Err(AttemptError::Lost(lost)) => lost,
             };
+            let Some(lost) = self.unless_moved(lost) else { continue };
             tracing::warn!(engine = self.options.engine, "the worker was lost: {}", lost.reason);
             if let Some(request) = self.back_off(lost).await {
                 return Ok(request);
@@ -136,10 +143,12 @@ impl Actor {
     async fn run_worker(&mut self, place: Option<MemoryReservation>) -> Result<EndRequest, Lost> {
         let started = Instant::now();
         self.publish_loading(started);
-        let spawned = Process::spawn(self.options.engine, &self.command);
+        let command = self.placed_command();
+        let spawned = Process::spawn(self.options.engine, &command);
         let (process, socket) = spawned.map_err(|error| Lost {
-            reason: format!("{} cannot be started: {error}", self.command.program.display()),
+            reason: format!("{} cannot be started: {error}", command.program.display()),
             up: None,
+            fault: None,
         })?;
         let (reader, writer) = UnixStream::into_split(socket);
         let mut source = FrameSource::new(reader);
@@ -150,9 +159,7 @@ impl Actor {
                 let (session, to_write) =
                     Session::new(self.options.engine, model, process.pid(), streams_max);
                 let ready_since = self.publish_ready(&session, started);
-                // The memory that the process takes can be measured from now on.
-                drop(place);
-                let link = Link { source, writer, to_write };
+                let link = Link { source, writer, to_write, measuring: measure(place) };
                 let reason = self.serve(&session, link, watchdog).await;
                 self.close(&session, &reason);
                 let (ended, detail) = self.end(process, reason, Some(ready_since)).await;
@@ -192,6 +199,9 @@ impl Actor {
                             return Ok(LoadedModel { vram_bytes, about });
                         }
                         Ok(Report::LoadFailed(reason)) => return Err(EndReason::Unfit(reason)),
+                        Ok(Report::NoDeviceRoom { reason, shortage }) => {
+                            return Err(EndReason::NoDeviceRoom { reason, shortage });
+                        }
                         Ok(other) => return Err(unexpected(&format!("{other:?}"))),
                         Err(error) => return Err(unexpected(&error.to_string())),
                     }
@@ -210,7 +220,7 @@ impl Actor {
 
     /// Carries frames between the worker and its streams until the worker has to end.
     async fn serve(&mut self, session: &Session, link: Link, mut watchdog: Watchdog) -> EndReason {
-        let Link { mut source, writer, to_write } = link;
+        let Link { mut source, writer, to_write, mut measuring } = link;
         let writing = session.write_all(writer, to_write);
         tokio::pin!(writing);
         let mut ticks = interval(self.options.ping_every);
@@ -225,6 +235,7 @@ impl Actor {
                     Err(reason) => return reason,
                 },
                 _ = &mut writing => return EndReason::Vanished,
+                Some(Ok(taken)) = measuring.join_next() => self.publish_taken(taken),
                 command = self.commands.recv() => {
                     if let Some(request) = self.obey(command, session) {
                         return EndReason::Requested(request);
@@ -248,20 +259,24 @@ impl Actor {
         ready_since: Option<Instant>,
     ) -> (Result<EndRequest, Lost>, String) {
         let up = ready_since.map(|since| since.elapsed());
-        match reason {
+        let (reason, fault) = match reason {
             EndReason::Requested(request) => {
                 process.end(self.options.stop_limit).await;
-                (Ok(request), "it was unloaded".to_owned())
+                return (Ok(request), "it was unloaded".to_owned());
             }
             EndReason::Vanished => {
-                let reason = process.end(self.options.stop_limit).await;
-                (Err(Lost { reason: reason.clone(), up }), reason)
+                let ended = process.end(self.options.stop_limit).await;
+                (ended.how, ended.fault)
             }
-            EndReason::Unfit(reason) => {
+            EndReason::Unfit(reason) => (reason, process.end(Duration::ZERO).await.fault),
+            EndReason::NoDeviceRoom { reason, shortage } => {
                 process.end(Duration::ZERO).await;
-                (Err(Lost { reason: reason.clone(), up }), reason)
+                let (said, shortage) = (reason.clone(), Some(shortage));
+                (reason, Some(DeviceFault::Full { said, shortage }))
             }
-        }
+        };
+        let reason = self.reason_of(reason, fault.as_ref());
+        (Err(Lost { reason: reason.clone(), up, fault }), reason)
     }
 
     /// Follows a command while the worker serves. Returns the request to end it, if the command is one.
@@ -286,9 +301,10 @@ impl Actor {
                 session.leave();
                 self.publish(Phase::Leaving);
             }
-            EndReason::Requested(EndRequest::Stop) | EndReason::Vanished | EndReason::Unfit(_) => {
-                session.close()
-            }
+            EndReason::Requested(EndRequest::Stop)
+            | EndReason::Vanished
+            | EndReason::Unfit(_)
+            | EndReason::NoDeviceRoom { .. } => session.close(),
         }
     }
 
@@ -309,6 +325,17 @@ struct Link {
     source: FrameSource,
     writer: OwnedWriteHalf,
     to_write: mpsc::Receiver<Frame>,
+    /// Measures what the load took of graphics cards, which blocks for a moment.
+    measuring: JoinSet<Bytes>,
+}
+
+/// Ends the reservation when the memory that the load took is measured.
+fn measure(place: Option<MemoryReservation>) -> JoinSet<Bytes> {
+    let mut measuring = JoinSet::new();
+    if let Some(place) = place {
+        measuring.spawn_blocking(move || place.taken());
+    }
+    measuring
 }
 
 /// Heartbeats come from a thread of their own, and say nothing about the engine.

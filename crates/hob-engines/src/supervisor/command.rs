@@ -3,6 +3,8 @@
 
 use tokio::sync::oneshot;
 
+use crate::worker::protocol::DeviceShortage;
+
 #[derive(Debug)]
 pub(super) enum Command {
     Load,
@@ -26,6 +28,11 @@ pub(super) enum EndReason {
     Vanished,
     /// The supervisor kills it, for this reason.
     Unfit(String),
+    /// A graphics card has no room for the model. The worker ends.
+    NoDeviceRoom {
+        reason: String,
+        shortage: DeviceShortage,
+    },
 }
 
 /// Whether a command ends a worker that runs or is about to start.

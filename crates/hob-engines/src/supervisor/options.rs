@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hob_core::MemoryBroker;
 
-use super::Backoff;
+use super::{Backoff, Placer};
 
 #[derive(Clone, Debug)]
 pub struct SupervisorOptions {
@@ -17,7 +17,9 @@ pub struct SupervisorOptions {
     pub load_limit: Duration,
     /// Decides before a worker starts, and before a stream opens in it.
     pub room: Option<Arc<dyn MemoryBroker>>,
-    /// Memory that the worker is expected to take. Shown next to the measured value.
+    /// Chooses the command for each start. `None`: always the same command.
+    pub placer: Option<Arc<dyn Placer>>,
+    /// Memory that the worker is expected to take. Shown next to the measured value. A placer knows it for each place.
     pub predicted_bytes: Option<u64>,
     /// How long a load is expected to take before one was measured.
     pub load_guess: Duration,
@@ -42,6 +44,7 @@ impl SupervisorOptions {
             engine,
             backoff: Backoff::default(),
             room: None,
+            placer: None,
             predicted_bytes: None,
             load_limit: Duration::from_secs(60),
             load_guess: Duration::from_secs(2),

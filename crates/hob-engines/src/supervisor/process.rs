@@ -14,7 +14,8 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use super::stderr::StderrTail;
+use super::device_fault::DeviceFault;
+use super::stderr::{KeptLines, StderrTail};
 
 /// How to start a worker process.
 #[derive(Clone, Debug)]
@@ -58,6 +59,15 @@ fn is_inherited(name: &OsStr) -> bool {
     is_needed && !SECRETS.iter().any(|secret| name.contains(secret))
 }
 
+/// How a worker ended.
+#[derive(Clone, Debug)]
+pub(super) struct ProcessEnd {
+    /// Its exit status and its last lines.
+    pub(super) how: String,
+    /// What its graphics card had to do with it, if it wrote that.
+    pub(super) fault: Option<DeviceFault>,
+}
+
 /// A running worker; killed if it is dropped.
 #[derive(Debug)]
 pub(super) struct Process {
@@ -96,8 +106,8 @@ impl Process {
         self.child.id()
     }
 
-    /// Waits for the end of a worker whose socket was closed, and kills it after `limit`. Returns how it ended.
-    pub(super) async fn end(mut self, limit: Duration) -> String {
+    /// Waits for the end of a worker whose socket was closed, and kills it after `limit`.
+    pub(super) async fn end(mut self, limit: Duration) -> ProcessEnd {
         let status = match timeout(limit, self.child.wait()).await {
             Ok(status) => status,
             Err(_) => self.kill().await,
@@ -106,11 +116,14 @@ impl Process {
             Ok(status) => describe(status),
             Err(error) => format!("its end could not be seen: {error}"),
         };
-        let last_lines = match self.stderr {
-            Some(stderr) => stderr.last_lines().await,
-            None => String::new(),
+        let kept = match self.stderr {
+            Some(stderr) => stderr.kept().await,
+            None => KeptLines::default(),
         };
-        if last_lines.is_empty() { ended } else { format!("{ended}; it wrote: {last_lines}") }
+        let last_lines = kept.text();
+        let how =
+            if last_lines.is_empty() { ended } else { format!("{ended}; it wrote: {last_lines}") };
+        ProcessEnd { how, fault: kept.fault }
     }
 
     async fn kill(&mut self) -> io::Result<ExitStatus> {
@@ -155,7 +168,7 @@ mod tests {
     async fn ended(script: &str, limit: Duration) -> String {
         let command = WorkerCommand::new("/bin/sh").arg("-c").arg(script).env("HOB_TEST", "set");
         let (process, _socket) = Process::spawn("test", &command).expect("a shell");
-        process.end(limit).await
+        process.end(limit).await.how
     }
 
     #[tokio::test]

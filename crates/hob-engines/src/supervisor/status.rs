@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hob_core::budget::Bytes;
 use hob_core::{LoadTimes, ModelError, Shortage};
 use tokio::time::Instant;
 
@@ -20,6 +21,11 @@ pub(super) struct Status {
     pub(super) refusal: Option<ModelError>,
     pub(super) load_times: LoadTimes,
     pub(super) load_took: Option<Duration>,
+    /// Predicted bytes of each pool for the last load, and why it was not where it was to go.
+    pub(super) predicted: Bytes,
+    pub(super) placement_note: Option<String>,
+    /// Measured bytes on graphics cards of the last load.
+    pub(super) taken: Bytes,
 }
 
 #[derive(Clone, Debug)]
@@ -52,6 +58,9 @@ impl Status {
             refusal: None,
             load_times,
             load_took: None,
+            predicted: Bytes::new(),
+            placement_note: None,
+            taken: Bytes::new(),
         }
     }
 

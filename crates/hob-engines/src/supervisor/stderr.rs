@@ -1,5 +1,5 @@
-//! Reads a worker's standard error: logs each line, and keeps the last lines for the error message when the
-//! worker dies. Long lines are cut.
+//! Reads a worker's standard error: logs each line, and keeps the last ones for the error when the worker dies, and the
+//! first one in which a driver reports a fault. Long lines are cut.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,6 +8,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+
+use super::device_fault::DeviceFault;
 
 const LINE_BYTES_MAX: usize = 1024;
 
@@ -19,8 +21,16 @@ const DRAIN_LIMIT: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 pub(super) struct StderrTail {
-    lines: Arc<Mutex<VecDeque<String>>>,
+    kept: Arc<Mutex<KeptLines>>,
     reading: JoinSet<()>,
+}
+
+/// What is known of a worker that has ended.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KeptLines {
+    last: VecDeque<String>,
+    /// Kept apart, because a native stack may follow it.
+    pub(super) fault: Option<DeviceFault>,
 }
 
 impl StderrTail {
@@ -28,25 +38,39 @@ impl StderrTail {
         engine: &'static str,
         stderr: impl AsyncRead + Unpin + Send + 'static,
     ) -> StderrTail {
-        let lines = Arc::default();
+        let kept = Arc::default();
         let mut reading = JoinSet::new();
-        reading.spawn(read(engine, stderr, Arc::clone(&lines)));
-        StderrTail { lines, reading }
+        reading.spawn(read(engine, stderr, Arc::clone(&kept)));
+        StderrTail { kept, reading }
     }
 
-    /// The last lines of a worker that has ended.
-    pub(super) async fn last_lines(mut self) -> String {
+    /// What a worker that has ended wrote.
+    pub(super) async fn kept(mut self) -> KeptLines {
         // After the limit, the lines so far are used.
         let _ = timeout(DRAIN_LIMIT, self.reading.join_next()).await;
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        Vec::from(lines.clone()).join("; ")
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl KeptLines {
+    /// The last lines in one.
+    pub(super) fn text(&self) -> String {
+        Vec::from(self.last.clone()).join("; ")
+    }
+
+    fn push(&mut self, line: String) {
+        self.fault = self.fault.take().or_else(|| DeviceFault::read(&line));
+        self.last.push_back(line);
+        if self.last.len() > LINES_MAX {
+            self.last.pop_front();
+        }
     }
 }
 
 async fn read(
     engine: &'static str,
     mut stderr: impl AsyncRead + Unpin,
-    kept: Arc<Mutex<VecDeque<String>>>,
+    kept: Arc<Mutex<KeptLines>>,
 ) {
     let mut cutter = LineCutter::default();
     let mut chunk = vec![0; LINE_BYTES_MAX];
@@ -54,11 +78,7 @@ async fn read(
     while let Ok(bytes @ 1..) = stderr.read(&mut chunk).await {
         for line in cutter.push(&chunk[..bytes]) {
             tracing::info!(target: "hob::worker", engine, "{line}");
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.push_back(line);
-            if kept.len() > LINES_MAX {
-                kept.pop_front();
-            }
+            kept.lock().unwrap_or_else(PoisonError::into_inner).push(line);
         }
     }
 }
@@ -104,6 +124,15 @@ mod tests {
         let text: String = (0..20).map(|line| format!("line {line}\n")).collect();
         let tail = StderrTail::follow("speech", std::io::Cursor::new(text));
         let expect: Vec<String> = (12..20).map(|line| format!("line {line}")).collect();
-        assert_eq!(tail.last_lines().await, expect.join("; "));
+        assert_eq!(tail.kept().await.text(), expect.join("; "));
+    }
+
+    #[tokio::test]
+    async fn a_driver_s_fault_is_kept_however_much_follows() {
+        let stack: String = (0..20).map(|frame| format!("#{frame} 0x0\n")).collect();
+        let text = format!("ggml_vulkan: device lost on llvmpipe\nCUDA error: later\n{stack}");
+        let kept = StderrTail::follow("chat", std::io::Cursor::new(text)).kept().await;
+        let said = "ggml_vulkan: device lost on llvmpipe".to_owned();
+        assert_eq!(kept.fault, Some(DeviceFault::Lost { said }));
     }
 }

@@ -16,7 +16,7 @@ use super::recording::{PeekReason, Recording, Task};
 use super::transcriber::Transcriber;
 use super::whisper::{WhisperOptions, WhisperText};
 use crate::worker::protocol::{CommonOrder, Report, StreamFailure, WorkerMessage, WorkerStats};
-use crate::worker::{Inbox, InboxError, Outlet, Polled, WorkerConnection};
+use crate::worker::{Inbox, InboxError, LoadError, Outlet, Polled, WorkerConnection};
 
 /// An engine that still computes this long after the server has gone is aborted.
 const ORPHAN_LIMIT: Duration = Duration::from_secs(30);
@@ -36,6 +36,8 @@ pub enum TranscriptionWorkerError {
     #[error("the server cannot be reached: {0}")]
     Io(#[from] io::Error),
 }
+
+impl LoadError for TranscriptionWorkerError {}
 
 /// Loads the model, hears a second of silence, reports that it is ready, and serves until the supervisor closes the
 /// socket.

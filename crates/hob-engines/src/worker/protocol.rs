@@ -30,6 +30,11 @@ pub enum Report {
     /// Part of the model that is in memory, 0 to 1.
     Loaded(f32),
     LoadFailed(String),
+    /// Loading failed because a graphics card had no room. With fewer layers there it may not.
+    NoDeviceRoom {
+        reason: String,
+        shortage: DeviceShortage,
+    },
     /// Loaded and warm. `vram_bytes` is the memory on graphics cards. `about` describes the model, encoded by
     /// the model's own protocol.
     Ready {
@@ -44,6 +49,17 @@ pub enum Report {
     Done,
     /// The stream's answer ends here and is not complete.
     Failed(StreamFailure),
+}
+
+/// Memory that a graphics card could not give.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceShortage {
+    /// The engine's name for it, and the driver's.
+    pub device: String,
+    /// Bytes of the one buffer that could not be allocated.
+    pub needed_bytes: u64,
+    /// Bytes that were free without the model.
+    pub free_bytes: u64,
 }
 
 /// The current work of a worker.
@@ -108,6 +124,10 @@ impl CommonOrder {
 impl Report {
     pub fn load_failed(reason: &str) -> Report {
         Report::LoadFailed(cut(reason).to_owned())
+    }
+
+    pub fn no_device_room(reason: &str, shortage: DeviceShortage) -> Report {
+        Report::NoDeviceRoom { reason: cut(reason).to_owned(), shortage }
     }
 
     pub fn failed(detail: &str) -> Report {
@@ -175,6 +195,10 @@ mod tests {
         for report in [
             Report::Loaded(0.5),
             Report::load_failed("no such file"),
+            Report::no_device_room(
+                "no room",
+                DeviceShortage { device: "Vulkan0".to_owned(), needed_bytes: 9, free_bytes: 3 },
+            ),
             Report::Ready { vram_bytes: 1 << 40, about: vec![1, 2, 3] },
             Report::Alive,
             Report::Stats(WorkerStats { streams: 3, windows: 1 << 40 }),

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::app::App;
 use crate::failure::{CliResult, Exit};
 use crate::printer::{or_dash, table};
-use crate::remote::RemoteResident;
+use crate::remote::{RemotePool, RemoteResident};
 use crate::running_server::ServerOption;
 
 const MB: u64 = 1_000_000;
@@ -48,13 +48,29 @@ fn resident_table(residents: &[RemoteResident], now: Timestamp) -> String {
             resident.state.clone(),
             or_dash(resident.resident_bytes.map(megabytes)),
             or_dash(resident.predicted_bytes.map(megabytes)),
-            or_dash(Some(resident.vram_bytes).filter(|bytes| *bytes > 0).map(megabytes)),
+            or_dash(on_cards(resident)),
             or_dash(resident.context_length.map(|tokens| tokens.to_string())),
             resident.in_flight.to_string(),
             expires(resident, now),
         ]);
     }
-    table.trim_fmt()
+    let notes = residents.iter().filter_map(|resident| {
+        Some(format!("\n{}: {}", resident.name, resident.placement_note.as_ref()?))
+    });
+    table.trim_fmt() + &notes.collect::<String>()
+}
+
+/// What each graphics card holds, next to what was predicted for it.
+fn on_cards(resident: &RemoteResident) -> Option<String> {
+    let cards = resident.pools.iter().filter(|pool| pool.pool != "RAM");
+    let cards: Vec<String> = cards.filter_map(on_card).collect();
+    let all = Some(resident.vram_bytes).filter(|bytes| *bytes > 0).map(megabytes);
+    if cards.is_empty() { all } else { Some(cards.join(", ")) }
+}
+
+fn on_card(used: &RemotePool) -> Option<String> {
+    let (taken, predicted) = (megabytes(used.taken_bytes?), megabytes(used.predicted_bytes));
+    Some(format!("{} {taken} of {predicted}", used.pool))
 }
 
 fn megabytes(bytes: u64) -> String {
@@ -95,6 +111,8 @@ mod tests {
             resident_bytes: Some(190_400_000),
             predicted_bytes: Some(200_000_000),
             vram_bytes: 0,
+            pools: Vec::new(),
+            placement_note: None,
             in_flight: 2,
             expires_at: None,
             context_length: Some(8192),
@@ -129,6 +147,22 @@ mod tests {
             let line = list.lines().nth(1).expect("a line");
             assert_eq!(line.split_whitespace().collect::<Vec<_>>().join(" "), expected);
         }
+    }
+
+    #[test]
+    fn each_card_has_what_was_taken_and_predicted_and_a_model_elsewhere_has_a_note() {
+        let pool = |pool: &str, taken_bytes| RemotePool {
+            pool: pool.to_owned(),
+            predicted_bytes: 3 * MB,
+            taken_bytes,
+        };
+        let pools = vec![pool("RAM", Some(9)), pool("GPU 0", Some(2 * MB)), pool("GPU 1", None)];
+        let placement_note = Some("it runs on the processor".to_owned());
+        let resident = RemoteResident { pools, placement_note, ..resident() };
+        let list = resident_table(&[resident], Timestamp::UNIX_EPOCH);
+        let lines: Vec<&str> = list.lines().collect();
+        assert!(lines[1].contains(" GPU 0 2 MB of 3 MB "), "{list}");
+        assert_eq!(lines[2], "smollm2: it runs on the processor");
     }
 
     #[test]

@@ -28,12 +28,25 @@ pub(crate) struct RemoteResident {
     pub(crate) predicted_bytes: Option<u64>,
     #[serde(default)]
     pub(crate) vram_bytes: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) pools: Vec<RemotePool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) placement_note: Option<String>,
     #[serde(default)]
     pub(crate) in_flight: u64,
     /// RFC 3339. `None`: never, or not loaded.
     pub(crate) expires_at: Option<String>,
     pub(crate) context_length: Option<u32>,
     pub(crate) load_ms: Option<u64>,
+}
+
+/// What a load took of one memory pool, and what was predicted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RemotePool {
+    /// `RAM`, or `GPU` and a number.
+    pub(crate) pool: String,
+    pub(crate) predicted_bytes: u64,
+    pub(crate) taken_bytes: Option<u64>,
 }
 
 /// The model to load, and for how long.
@@ -170,6 +183,8 @@ mod tests {
             resident_bytes: Some(9),
             predicted_bytes: None,
             vram_bytes: 0,
+            pools: Vec::new(),
+            placement_note: None,
             in_flight: 0,
             expires_at: None,
             context_length: Some(2048),

@@ -12,8 +12,8 @@ use hob_core::{
 };
 use hob_engines::chat::scheduler::{DraftPolicy, StepLimits};
 use hob_engines::chat::{
-    ChatWorker, ChatWorkerOptions, LlamaOptions, ServeChatOptions, WeightStorage, serve_chat,
-    try_grammars,
+    CardUse, ChatWorker, ChatWorkerOptions, LlamaOptions, ServeChatOptions, WeightStorage,
+    serve_chat, try_grammars,
 };
 use hob_engines::supervisor::WorkerCommand;
 use hob_models::Gguf;
@@ -230,6 +230,7 @@ pub(crate) fn work_chat(args: &ChatWorkerArgs) -> CliResult<()> {
         batch_tokens: args.batch,
         gpu_layers: args.gpu_layers,
         cpu_moe_layers: args.cpu_moe_layers,
+        card_use: if args.is_cardless { CardUse::Avoided } else { CardUse::Allowed },
         weights: weights(&args.model),
     };
     let thinking_tokens_max = args.thinking;

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use hob_core::KvType;
-use hob_engines::chat::{DeviceReport, LlamaOptions, WeightStorage, try_devices};
+use hob_engines::chat::{CardUse, DeviceReport, LlamaOptions, WeightStorage, try_devices};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 use tokio::time::{Instant, timeout_at};
@@ -79,6 +79,7 @@ pub(crate) fn work_devices(args: &DevicesWorkerArgs) -> CliResult<()> {
         batch_tokens: BATCH_TOKENS,
         gpu_layers: None,
         cpu_moe_layers: 0,
+        card_use: CardUse::Allowed,
         weights: WeightStorage::Copied,
     });
     try_devices(options.as_ref(), &mut |report| print_report(&report)).map_err(Failure::engine)

@@ -14,7 +14,7 @@ use hob_core::load_queue::{LoadQueue, StartDecision};
 use hob_core::machine::{Gpu, GpuMemory, Machine};
 use hob_core::{
     MemoryBroker, MemoryBudget, MemoryDecision, MemoryRequest, MemoryReservation, ModelError,
-    ModelLifecycle, ModelState, Shortage,
+    ModelLifecycle, ModelState, ReservedMemory, Shortage,
 };
 use hob_engines::chat::has_card_kernels;
 use hob_machine::probe;
@@ -365,6 +365,8 @@ enum LoadCheck {
 struct Filling {
     memory: Arc<Memory>,
 }
+
+impl ReservedMemory for Filling {}
 
 impl Drop for Filling {
     fn drop(&mut self) {

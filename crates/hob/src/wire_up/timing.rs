@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hob_core::KvType;
 use hob_core::fit::Site;
-use hob_engines::chat::LlamaOptions;
+use hob_engines::chat::{CardUse, LlamaOptions};
 use hob_engines::timing::{Threads, Timed, time_kernels, time_model};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
@@ -98,6 +98,7 @@ pub(crate) fn work_timing(args: &TimingWorkerArgs) -> CliResult<()> {
         batch_tokens: BATCH_TOKENS,
         gpu_layers: if args.on_card { Some(ALL_LAYERS) } else { Some(0) },
         cpu_moe_layers: 0,
+        card_use: CardUse::Allowed,
         weights: weights(path),
     };
     time_model(options, args.context, &mut report).map_err(Failure::engine)

@@ -1,13 +1,22 @@
-//! The client with a worker that dies while it compiles a grammar. The worker is a shell script that sends a real
-//! worker's frames up to that point.
+//! The client with workers that die: while they compile a grammar, in the middle of an answer, and while they load. A worker
+//! is a shell script that sends a real worker's frames up to that point.
 
-use hob_core::chat::{OutputFormat, Prompt};
-use hob_core::{ChatCard, ChatModel, ChatRequest, ModelError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use futures::StreamExt;
+use hob_core::budget::Bytes;
+use hob_core::chat::{ChatEvent, OutputFormat, Prompt};
+use hob_core::fit::Pool;
+use hob_core::{
+    ChatCard, ChatModel, ChatRequest, MemoryBroker, MemoryDecision, MemoryRequest, ModelError,
+    ModelState, PoolUse, ReservedMemory,
+};
 
 use super::{ChatReport, ChatWorker, ChatWorkerOptions};
 use crate::frame::{Frame, FrameKind};
-use crate::supervisor::{Backoff, SupervisorOptions, WorkerCommand};
-use crate::worker::protocol::{Report, hello};
+use crate::supervisor::{Backoff, PlacedWorker, Placer, SupervisorOptions, WorkerCommand};
+use crate::worker::protocol::{DeviceShortage, Report, hello};
 
 /// `bytes` in printf's notation.
 fn printf(frames: &[Frame]) -> String {
@@ -27,13 +36,20 @@ fn dies() -> String {
     format!("{begin}head -c 9 <&0 >/dev/null\n{end}kill -ABRT $$\n")
 }
 
+fn shell(script: &str) -> WorkerCommand {
+    WorkerCommand::new("/bin/sh").arg("-c").arg(script)
+}
+
 fn worker() -> ChatWorker {
-    let command = WorkerCommand::new("/bin/sh").arg("-c").arg(dies());
-    let defaults = ChatWorkerOptions::default();
+    start(shell(&dies()), SupervisorOptions::new(super::ENGINE))
+}
+
+fn start(command: WorkerCommand, supervisor: SupervisorOptions) -> ChatWorker {
     let at_once = std::time::Duration::ZERO;
     let backoff = Backoff { first: at_once, longest: at_once, ..Backoff::default() };
-    let supervisor = SupervisorOptions { backoff, ..defaults.supervisor.clone() };
-    ChatWorker::start(ChatCard::default(), command, ChatWorkerOptions { supervisor, ..defaults })
+    let supervisor = SupervisorOptions { backoff, ..supervisor };
+    let options = ChatWorkerOptions { supervisor, ..ChatWorkerOptions::default() };
+    ChatWorker::start(ChatCard::default(), command, options)
 }
 
 fn held_to(pattern: &str) -> ChatRequest {
@@ -61,5 +77,180 @@ async fn a_grammar_that_ended_a_worker_ends_no_other() {
     worker.supervisor.unload().await;
     assert_eq!(refused(&worker, held_to("a+")).await, killer);
     assert_eq!(worker.pid(), None, "the same grammar starts no worker");
+    worker.shutdown().await;
+}
+
+fn ready() -> Frame {
+    Report::Ready { vram_bytes: 7, about: Vec::new() }.to_frame(0).expect("small")
+}
+
+/// Ready, and waits for its end.
+fn stays() -> WorkerCommand {
+    shell(&format!("{}cat <&0 >/dev/null\n", printf(&[hello(), ready()])))
+}
+
+/// Answers "Hel", and is aborted as ggml is when the driver is gone.
+fn loses_its_card() -> WorkerCommand {
+    let answer = [ChatReport::Accepted { ignored: Vec::new() }, ChatReport::Event(text("Hel"))];
+    let answer = answer.map(|report| Frame::new(FrameKind::Model, 1, &report).expect("small"));
+    let (begin, end) = (printf(&[hello(), ready()]), printf(&answer));
+    shell(&format!(
+        "{begin}head -c 9 <&0 >/dev/null\n{end}echo 'E ggml_vulkan: device lost on llvmpipe' >&2\n\
+         kill -ABRT $$\n"
+    ))
+}
+
+/// A card without room.
+fn finds_no_room() -> WorkerCommand {
+    let report = Report::no_device_room("Vulkan0 has no room for 9 MB: 3 are free", shortage());
+    let frames = [hello(), report.to_frame(0).expect("small")];
+    shell(&format!("{}cat <&0 >/dev/null\n", printf(&frames)))
+}
+
+fn shortage() -> DeviceShortage {
+    DeviceShortage { device: "Vulkan0".to_owned(), needed_bytes: 9, free_bytes: 3 }
+}
+
+fn text(text: &str) -> ChatEvent {
+    ChatEvent::Text(text.to_owned())
+}
+
+/// Gives these commands, one after the other.
+#[derive(Debug)]
+struct StagedPlacer {
+    commands: Vec<WorkerCommand>,
+    at: AtomicUsize,
+    shortages: Mutex<Vec<DeviceShortage>>,
+}
+
+impl StagedPlacer {
+    fn new(commands: Vec<WorkerCommand>) -> Arc<StagedPlacer> {
+        Arc::new(StagedPlacer { commands, at: AtomicUsize::new(0), shortages: Mutex::default() })
+    }
+}
+
+impl Placer for StagedPlacer {
+    fn place(&self) -> PlacedWorker {
+        let at = self.at.load(Ordering::SeqCst);
+        PlacedWorker {
+            command: self.commands[at].clone(),
+            predicted: Bytes::from([(Pool::Vram(0), 100)]),
+            note: (at > 0).then(|| format!("place {at}")),
+        }
+    }
+
+    fn move_from(&self, shortage: Option<&DeviceShortage>) -> Result<(), String> {
+        self.shortages.lock().expect("not poisoned").extend(shortage.cloned());
+        if self.at.load(Ordering::SeqCst) + 1 == self.commands.len() {
+            return Err("gpu_layers = 3 fits".to_owned());
+        }
+        self.at.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn device_lost(&self) -> String {
+        "send it again".to_owned()
+    }
+}
+
+fn placed(placer: &Arc<StagedPlacer>) -> SupervisorOptions {
+    let placer = Some(Arc::clone(placer) as Arc<dyn Placer>);
+    SupervisorOptions { placer, ..SupervisorOptions::new(super::ENGINE) }
+}
+
+#[tokio::test]
+async fn a_lost_card_ends_its_answer_with_a_sentence_and_no_other_worker() {
+    let placer = StagedPlacer::new(vec![loses_its_card()]);
+    let with_placer = start(stays(), placed(&placer));
+    let alone = start(loses_its_card(), SupervisorOptions::new(super::ENGINE));
+    let other = start(stays(), SupervisorOptions::new(super::ENGINE));
+    other.load().await.expect("ready");
+    let pid = other.pid();
+    for (worker, next) in [
+        (with_placer, "send it again"),
+        (alone, "send the request again: hob loads the model again"),
+    ] {
+        worker.load().await.expect("ready");
+        let hello = ChatRequest { output: OutputFormat::Text, ..held_to("") };
+        let mut answer = worker.chat(hello).await.expect("accepted");
+        assert_eq!(answer.next().await, Some(Ok(text("Hel"))));
+        let detail =
+            format!("the graphics card was lost (ggml_vulkan: device lost on llvmpipe); {next}");
+        let lost = ModelError::WorkerLost { engine: "chat", detail };
+        assert_eq!(answer.next().await, Some(Err(lost)));
+        assert_eq!(answer.next().await, None);
+        worker.shutdown().await;
+    }
+    assert_eq!((other.state(), other.pid()), (ModelState::Ready, pid));
+    other.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_model_without_room_on_a_card_is_loaded_at_the_next_place() {
+    let placer = StagedPlacer::new(vec![finds_no_room(), finds_no_room(), stays()]);
+    let worker = start(stays(), placed(&placer));
+    worker.load().await.expect("the third place has room");
+    assert_eq!(*placer.shortages.lock().expect("not poisoned"), [shortage(), shortage()]);
+    let taken = worker.memory_use();
+    assert_eq!(taken.placement_note.as_deref(), Some("place 2"));
+    let on_card = PoolUse { pool: Pool::Vram(0), predicted_bytes: 100, taken_bytes: None };
+    assert_eq!((taken.pools, taken.vram_bytes), (vec![on_card], 7));
+    worker.shutdown().await;
+}
+
+#[tokio::test]
+async fn without_another_place_the_error_says_what_would_fit() {
+    let placer = StagedPlacer::new(vec![finds_no_room()]);
+    let worker = start(stays(), placed(&placer));
+    let error = worker.load().await.expect_err("no room");
+    let detail = "it does not start: Vulkan0 has no room for 9 MB: 3 are free; gpu_layers = 3 fits";
+    assert_eq!(error, ModelError::WorkerLost { engine: "chat", detail: detail.to_owned() });
+    worker.shutdown().await;
+}
+
+/// Room for everything, on a card where a load takes 90 bytes.
+#[derive(Debug)]
+struct MeasuredCard;
+
+impl MemoryBroker for MeasuredCard {
+    fn check_room(&self) -> Result<(), ModelError> {
+        Ok(())
+    }
+
+    fn queue(&self) -> Box<dyn MemoryRequest> {
+        Box::new(MeasuredCard)
+    }
+
+    fn admit_request(&self) -> bool {
+        true
+    }
+}
+
+impl MemoryRequest for MeasuredCard {
+    fn try_reserve(&mut self) -> futures::future::BoxFuture<'_, MemoryDecision> {
+        Box::pin(async { MemoryDecision::Granted(Box::new(MeasuredCard)) })
+    }
+}
+
+impl ReservedMemory for MeasuredCard {
+    fn taken(&self) -> Bytes {
+        Bytes::from([(Pool::Vram(0), 90)])
+    }
+}
+
+#[tokio::test]
+async fn what_a_load_took_of_a_card_is_known_next_to_the_prediction() {
+    let placer = StagedPlacer::new(vec![stays()]);
+    let room = Some(Arc::new(MeasuredCard) as Arc<dyn MemoryBroker>);
+    let worker = start(stays(), SupervisorOptions { room, ..placed(&placer) });
+    worker.load().await.expect("ready");
+    while worker.memory_use().vram_bytes != 90 {
+        tokio::task::yield_now().await;
+    }
+    let on_card = |taken_bytes| PoolUse { pool: Pool::Vram(0), predicted_bytes: 100, taken_bytes };
+    assert_eq!(worker.memory_use().pools, [on_card(Some(90))]);
+    worker.unload().await;
+    let cold = worker.memory_use();
+    assert_eq!((cold.pools, cold.vram_bytes), (vec![on_card(None)], 0));
     worker.shutdown().await;
 }

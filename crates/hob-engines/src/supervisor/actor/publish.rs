@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use hob_core::ModelError;
+use hob_core::budget::Bytes;
 use tokio::time::Instant;
 
 use super::Actor;
@@ -61,6 +62,27 @@ impl Actor {
             let whole = started.elapsed().div_f32(part);
             self.publish(Phase::Loading { ready_at: started + whole });
         }
+    }
+
+    /// Publishes where the worker that starts now computes.
+    pub(super) fn publish_placed(&self, predicted: Bytes, note: Option<String>) {
+        self.status.send_modify(|status| {
+            status.predicted = predicted;
+            status.placement_note = note;
+            status.taken = Bytes::new();
+        });
+    }
+
+    /// Publishes what the load took of graphics cards, and logs it next to the prediction.
+    pub(super) fn publish_taken(&self, taken: Bytes) {
+        for (pool, taken_bytes) in &taken {
+            let predicted_bytes = self.status.borrow().predicted.get(pool).copied().unwrap_or(0);
+            tracing::info!(
+                engine = self.options.engine, %pool, predicted_bytes, taken_bytes,
+                "memory of a graphics card"
+            );
+        }
+        self.status.send_modify(|status| status.taken = taken);
     }
 
     pub(super) fn publish_ready(&self, session: &Arc<Session>, started: Instant) -> Instant {

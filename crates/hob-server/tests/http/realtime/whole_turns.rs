@@ -56,7 +56,7 @@ async fn a_key_with_one_answer_at_a_time_can_talk() {
     while let Some(Ok(_)) = no_hang(talker.socket.next()).await {}
     // The server gives a session's place back after the socket is closed, and announces it to no client.
     no_hang(async {
-        while stage.try_open("/v1/realtime", &bearer).await.is_err() {
+        while Box::pin(stage.try_open("/v1/realtime", &bearer)).await.is_err() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     })

@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::super::reading::Reading;
 use super::super::running::Prepared;
 use super::reading_of;
-use crate::chat::llama::{Llama, LlamaOptions, WeightStorage};
+use crate::chat::llama::{CardUse, Llama, LlamaOptions, WeightStorage};
 use crate::chat::protocol::Refusal;
 use crate::chat::template::{ChatTemplate, SpecialTokens};
 use crate::chat::tokens::{Token, TokenTable};
@@ -78,6 +78,7 @@ pub(super) static SMOLLM2: LazyLock<Arc<Llama>> = LazyLock::new(|| {
         batch_tokens: 512,
         gpu_layers: Some(0),
         cpu_moe_layers: 0,
+        card_use: CardUse::Allowed,
         weights: WeightStorage::Mapped,
     };
     Arc::new(Llama::load(options, |_| ()).expect("the model loads"))
