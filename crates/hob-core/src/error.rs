@@ -32,10 +32,16 @@ pub enum ModelError {
     #[error("this model has no chat template; it continues texts at /v1/completions")]
     NoTemplate,
     #[error(
-        "loading the model needs about {} MB and {} MB are free; a shorter context, a smaller KV type or a smaller model needs less",
-        needed_bytes.div_ceil(1_000_000), available_bytes / 1_000_000
+        "loading the model needs about {} MB and {} MB are free; {}",
+        needed_bytes.div_ceil(1_000_000), available_bytes / 1_000_000,
+        what_fits.as_deref().unwrap_or("a shorter context, a smaller KV type or a smaller model needs less")
     )]
-    OutOfMemory { needed_bytes: u64, available_bytes: u64 },
+    OutOfMemory {
+        needed_bytes: u64,
+        available_bytes: u64,
+        /// Settings with which the model fits, for people. `None`: not known.
+        what_fits: Option<String>,
+    },
     /// Other models use the memory. `retry_after` is `None` if waiting does not help.
     #[error("there is no room for the model: {shortage}{}", retry_hint(*retry_after))]
     NoRoom { shortage: Shortage, retry_after: Option<Duration> },

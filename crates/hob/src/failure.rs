@@ -261,7 +261,10 @@ mod tests {
             (ModelError::UnknownVoice { voice: "x".into(), near: Vec::new() }, Exit::Usage),
             (ModelError::TooLong { needed: 9000, available: 8192 }, Exit::Usage),
             (ModelError::NoTemplate, Exit::Usage),
-            (ModelError::OutOfMemory { needed_bytes: 2, available_bytes: 1 }, Exit::Engine),
+            (
+                ModelError::OutOfMemory { needed_bytes: 2, available_bytes: 1, what_fits: None },
+                Exit::Engine,
+            ),
             (no_room(), Exit::Engine),
             (ModelError::Busy { retry_after }, Exit::Server),
             (ModelError::Loading { retry_after }, Exit::Server),

@@ -10,6 +10,8 @@ mod gateway;
 mod hear_study;
 mod memory;
 mod pipelines;
+mod places;
+mod placing;
 mod quantize;
 mod speech_parts;
 mod speech_study;

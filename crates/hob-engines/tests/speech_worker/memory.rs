@@ -36,7 +36,7 @@ fn shortage() -> Shortage {
 }
 
 fn too_large() -> ModelError {
-    ModelError::OutOfMemory { needed_bytes: 9, available_bytes: 3 }
+    ModelError::OutOfMemory { needed_bytes: 9, available_bytes: 3, what_fits: None }
 }
 
 fn no_room() -> ModelError {

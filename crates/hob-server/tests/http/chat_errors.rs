@@ -52,7 +52,11 @@ async fn models_that_refuse_or_fail_before_the_first_token() {
             (400, Some("grammar"), None, Some("false"), None),
         ),
         (
-            ModelError::OutOfMemory { needed_bytes: 9_000_000_000, available_bytes: 4_000_000_000 },
+            ModelError::OutOfMemory {
+                needed_bytes: 9_000_000_000,
+                available_bytes: 4_000_000_000,
+                what_fits: None,
+            },
             (503, None, Some("out_of_memory"), Some("false"), None),
         ),
         (no_room(None), (503, None, Some("no_room"), Some("false"), None)),

@@ -201,7 +201,11 @@ async fn a_loading_that_fails_says_so_in_its_last_line_or_at_once() {
     let last: Value = serde_json::from_str(rest.lines().last().expect("a line")).expect("JSON");
     assert_eq!(last["error"]["code"], "worker_lost");
 
-    let error = ModelError::OutOfMemory { needed_bytes: 9_000_000, available_bytes: 2_000_000 };
+    let error = ModelError::OutOfMemory {
+        needed_bytes: 9_000_000,
+        available_bytes: 2_000_000,
+        what_fits: None,
+    };
     for stream in ["true", "false"] {
         ends.send(Err(error.clone())).await.expect("room");
         let load = format!(r#"{{"model":"smol","stream":{stream}}}"#);

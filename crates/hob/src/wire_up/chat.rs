@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use hob_core::budget::Bytes;
 use hob_core::fit::{Model, OffloadFlags, Pool, Setup, SetupEstimate};
+use hob_core::machine::Machine;
 use hob_core::{
-    Admission, ChatCard, ChatModel, KeepAlive, LoadTimes, ModelLifecycle, RegisteredModel, task,
+    Admission, ChatCard, ChatModel, KeepAlive, LoadTimes, MemoryBroker, ModelLifecycle,
+    RegisteredModel, task,
 };
 use hob_engines::chat::scheduler::{DraftPolicy, StepLimits};
 use hob_engines::chat::{
@@ -21,6 +23,8 @@ use hob_models::gguf::{GgufError, PartName, card};
 
 use super::context::{offload_flags, set_up, set_up_both};
 use super::memory::{Memory, Need, usable};
+use super::places::WishedPlace;
+use super::placing::ChatPlacer;
 use super::{own_program, worker_command, worker_socket};
 use crate::app::App;
 use crate::config::Speculation;
@@ -49,11 +53,16 @@ pub(crate) struct ChatFile {
     pub(crate) path: PathBuf,
     pub(crate) card: ChatCard,
     /// The model that guesses for this one. `expected` includes its memory.
-    draft: Option<PathBuf>,
+    draft: Option<DraftFile>,
+    /// What the setup was planned for.
+    machine: Machine,
+    model: Model,
     setup: Setup,
     pub(crate) expected: SetupEstimate,
     /// The user's own settings if hob sees no card, because the engine may see one.
     offload_flags: OffloadFlags,
+    /// Whether the settings name the layers on cards.
+    is_placed: bool,
 }
 
 impl Chat {
@@ -88,7 +97,10 @@ impl Chat {
         let mut options = ChatWorkerOptions::default();
         options.supervisor.load_guess = LoadTimes::guess(file.card.file_bytes);
         options.supervisor.predicted_bytes = Some(file.expected.kept_bytes(Pool::Ram));
-        options.supervisor.room = Some(Arc::new(model_memory.clone()));
+        let placer =
+            Arc::new(ChatPlacer::new(file.wished(), command.clone(), model_memory.clone()));
+        options.supervisor.room = Some(Arc::clone(&placer) as Arc<dyn MemoryBroker>);
+        options.supervisor.placer = Some(placer);
         let worker = Arc::new(ChatWorker::start(file.card, command, options));
         model_memory.taken_by(&(Arc::clone(&worker) as Arc<dyn ModelLifecycle>));
         ModelLifecycle::keep_alive(&*worker, settings.keep_alive);
@@ -135,8 +147,32 @@ impl ChatFile {
             true => offload_flags(settings),
             false => setup.offload_flags(),
         };
-        let draft = draft.map(|draft| draft.path);
-        Ok(ChatFile { name, path, card, draft, setup, expected, offload_flags })
+        let is_placed = settings.gpu_layers.is_some() || settings.cpu_moe_layers.is_some();
+        Ok(ChatFile {
+            name,
+            path,
+            card,
+            draft,
+            machine,
+            model,
+            setup,
+            expected,
+            offload_flags,
+            is_placed,
+        })
+    }
+
+    /// Where the model is loaded if there is room.
+    fn wished(&self) -> WishedPlace {
+        WishedPlace {
+            machine: self.machine.clone(),
+            model: self.model.clone(),
+            draft: self.draft.as_ref().map(|draft| draft.model.clone()),
+            setup: self.setup.clone(),
+            expected: self.expected.clone(),
+            offload_flags: self.offload_flags,
+            is_configured: self.is_placed,
+        }
     }
 
     /// Needed bytes in each memory pool.
@@ -146,6 +182,7 @@ impl ChatFile {
 }
 
 /// A smaller model that guesses for a chat model.
+#[derive(Clone, Debug)]
 struct DraftFile {
     path: PathBuf,
     model: Model,
@@ -191,9 +228,10 @@ pub(super) const SPIN_COUNT: &str = "500";
 /// pages decodes 6 % faster.
 pub(super) const LARGE_PAGES: &str = "glibc.malloc.hugetlb=1";
 
+/// Without the flags of a place, which [`ChatPlacer`] adds.
 fn command(settings: &ChatSettings, file: &ChatFile) -> CliResult<WorkerCommand> {
     let number = |number: u32| OsString::from(number.to_string());
-    let offload = &file.offload_flags;
+    let draft = file.draft.as_ref().map(|draft| OsString::from(&draft.path));
     let flags = [
         ("--model", Some(file.path.clone().into())),
         ("--context", Some(number(file.card.context_tokens))),
@@ -203,9 +241,7 @@ fn command(settings: &ChatSettings, file: &ChatFile) -> CliResult<WorkerCommand>
         ("--batch", Some(number(settings.batch_tokens.get()))),
         ("--thinking", settings.thinking_tokens_max.map(number)),
         ("--answer", settings.answer_tokens_max.map(|tokens| number(tokens.get()))),
-        ("--draft-model", file.draft.clone().map(OsString::from)),
-        ("--gpu-layers", offload.gpu_layers.map(number)),
-        ("--cpu-moe-layers", offload.cpu_moe_layers.map(number)),
+        ("--draft-model", draft),
     ];
     let command = worker_command("chat", flags)?
         .env("GOMP_SPINCOUNT", SPIN_COUNT)

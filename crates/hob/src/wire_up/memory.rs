@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_core::budget::{Bytes, KeptBy, Resident, RoomDecision};
+use hob_core::card_losses::CardLosses;
 use hob_core::fit::{Engine, Pool};
 use hob_core::load_queue::{LoadQueue, StartDecision};
 use hob_core::machine::{Gpu, GpuMemory, Machine};
 use hob_core::{
-    MemoryBroker, MemoryBudget, MemoryDecision, MemoryRequest, MemoryReservation, ModelError,
-    ModelLifecycle, ModelState, ReservedMemory, Shortage,
+    MemoryBroker, MemoryBudget, MemoryDecision, MemoryRequest, ModelError, ModelLifecycle,
+    ModelState, ReservedMemory, Shortage, locked,
 };
 use hob_engines::chat::has_card_kernels;
 use hob_machine::probe;
@@ -25,13 +26,23 @@ use tokio::task::block_in_place;
 const CARDS_SEEN: Duration = Duration::from_millis(500);
 
 /// Reads the free bytes of each pool.
-pub(crate) type Available = Box<dyn Fn() -> Bytes + Send + Sync>;
+pub(crate) type Available = Box<dyn Fn(Reading) -> Bytes + Send + Sync>;
+
+/// How old the reports of drivers may be. The system's memory is always read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// At most [`CARDS_SEEN`].
+    Recent,
+    Now,
+}
 
 /// Shared by all models of one hob.
 pub(crate) struct Memory {
     max_bytes: Option<u64>,
     available: Available,
     shared: Mutex<Shared>,
+    /// Apart from the rest, because no decision needs both.
+    card_losses: Mutex<CardLosses>,
 }
 
 #[derive(Default)]
@@ -84,8 +95,9 @@ impl Memory {
         Memory::with(max_bytes, Box::new(left))
     }
 
-    fn with(max_bytes: Option<u64>, available: Available) -> Arc<Memory> {
-        Arc::new(Memory { max_bytes, available, shared: Mutex::default() })
+    pub(super) fn with(max_bytes: Option<u64>, available: Available) -> Arc<Memory> {
+        let (shared, card_losses) = (Mutex::default(), Mutex::default());
+        Arc::new(Memory { max_bytes, available, shared, card_losses })
     }
 
     pub(crate) fn of_model(self: &Arc<Memory>, name: &str, need: Need) -> ModelMemory {
@@ -101,7 +113,8 @@ impl Memory {
     }
 
     fn facts(&self, name: &str, shared: &mut Shared) -> MemoryFacts {
-        let budget = MemoryBudget { available: (self.available)(), max_bytes: self.max_bytes };
+        let available = (self.available)(Reading::Recent);
+        let budget = MemoryBudget { available, max_bytes: self.max_bytes };
         let residents = shared.residents(name);
         MemoryFacts { budget, needed: shared.needed(name), residents }
     }
@@ -134,7 +147,7 @@ impl MemoryFacts {
             RoomDecision::Fits | RoomDecision::Evict(_) | RoomDecision::Wait { .. } => Ok(()),
             RoomDecision::Refused(shortage) => Err(ModelError::no_room(shortage, None)),
             RoomDecision::TooLarge { needed_bytes, available_bytes } => {
-                Err(ModelError::OutOfMemory { needed_bytes, available_bytes })
+                Err(ModelError::OutOfMemory { needed_bytes, available_bytes, what_fits: None })
             }
         }
     }
@@ -162,21 +175,23 @@ fn is_own(gpu: &Gpu) -> bool {
 }
 
 /// The free bytes now.
-fn left() -> Bytes {
+fn left(reading: Reading) -> Bytes {
     let ram = hob_machine::ram().map(|ram| (Pool::Ram, ram.available_bytes));
-    ram.into_iter().chain(on_cards()).collect()
+    ram.into_iter().chain(on_cards(reading)).collect()
 }
 
 /// Free bytes of cards, without the margin. Drivers are asked only if a model could use their cards, and not at every
 /// check, because a waiting request checks again in a moment.
-fn on_cards() -> Bytes {
+fn on_cards(reading: Reading) -> Bytes {
     static SEEN: Mutex<Option<(Instant, Bytes)>> = Mutex::new(None);
     if !has_card_kernels() {
         return Bytes::new();
     }
     let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
     match &*seen {
-        Some((at, cards)) if at.elapsed() < CARDS_SEEN => cards.clone(),
+        Some((at, cards)) if reading == Reading::Recent && at.elapsed() < CARDS_SEEN => {
+            cards.clone()
+        }
         _ => {
             let cards = aside(|| of_cards(&usable(probe().machine, None)));
             seen.insert((Instant::now(), cards)).1.clone()
@@ -253,6 +268,54 @@ impl ModelMemory {
         }
     }
 
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Sets the estimate for the next load. What was measured at another place does not count any more.
+    pub(super) fn expect(&self, estimated: &Bytes) {
+        if let Some(member) = self.memory.shared().models.get_mut(&self.name)
+            && member.estimated != *estimated
+        {
+            member.estimated.clone_from(estimated);
+            member.measured.clear();
+        }
+    }
+
+    /// As [`MemoryBroker::check_room`], for a place that is not chosen yet.
+    ///
+    /// # Errors
+    /// A load would be refused.
+    pub(super) fn check_room_for(&self, estimated: &Bytes) -> Result<(), ModelError> {
+        let mut shared = self.memory.shared();
+        let mut facts = self.memory.facts(&self.name, &mut shared);
+        let member = shared.models.get(&self.name);
+        if member.is_none_or(|member| member.estimated != *estimated) {
+            facts.needed.clone_from(estimated);
+        }
+        facts.check()
+    }
+
+    /// Bytes of each pool that are free, or could become free.
+    pub(super) fn room(&self) -> Bytes {
+        let facts = self.memory.facts(&self.name, &mut self.memory.shared());
+        facts.budget.without_unpinned(&facts.residents)
+    }
+
+    pub(super) fn is_loading(&self) -> bool {
+        self.memory.shared().loading.as_ref() == Some(&self.name)
+    }
+
+    /// Notes that a graphics card was lost. Returns whether models avoid cards from now on.
+    pub(super) fn record_card_loss(&self) -> bool {
+        locked(&self.memory.card_losses).record(Instant::now())
+    }
+
+    /// Whether models avoid graphics cards now.
+    pub(super) fn are_cards_resting(&self) -> bool {
+        locked(&self.memory.card_losses).is_resting(Instant::now())
+    }
+
     /// Checks once, and reserves the memory if there is room.
     fn look_round(&self) -> LoadCheck {
         let mut shared = self.memory.shared();
@@ -263,7 +326,7 @@ impl ModelMemory {
         let later = || LoadCheck::Found(MemoryDecision::Later(facts.shortage()));
         match facts.answer() {
             RoomDecision::Fits if shared.queue.may_use_free(&self.name, Instant::now()) => {
-                LoadCheck::Found(MemoryDecision::Granted(self.reserve(&mut shared)))
+                LoadCheck::Found(self.reserve(&mut shared).granted())
             }
             RoomDecision::Fits => later(),
             RoomDecision::Evict(names) => {
@@ -289,18 +352,18 @@ impl ModelMemory {
     }
 
     /// Checks whether enough memory is free now that other models were unloaded.
-    fn look_again(&self, reservation: MemoryReservation) -> MemoryDecision {
+    fn look_again(&self, reservation: Filling) -> MemoryDecision {
         let facts = self.memory.facts(&self.name, &mut self.memory.shared());
         if facts.answer() == RoomDecision::Fits {
-            MemoryDecision::Granted(reservation)
+            reservation.granted()
         } else {
             MemoryDecision::Soon
         }
     }
 
-    fn reserve(&self, shared: &mut Shared) -> MemoryReservation {
+    fn reserve(&self, shared: &mut Shared) -> Filling {
         shared.loading = Some(self.name.clone());
-        Box::new(Filling { memory: Arc::clone(&self.memory) })
+        Filling { memory: Arc::clone(&self.memory), before: Bytes::new() }
     }
 
     async fn ask_once(&self) -> MemoryDecision {
@@ -358,15 +421,34 @@ impl Drop for Waiting {
 /// The result of one check.
 enum LoadCheck {
     Found(MemoryDecision),
-    Evict { reservation: MemoryReservation, leaving: Vec<Arc<dyn ModelLifecycle>> },
+    Evict { reservation: Filling, leaving: Vec<Arc<dyn ModelLifecycle>> },
 }
 
 /// No other model is loaded while this exists.
 struct Filling {
     memory: Arc<Memory>,
+    /// Free bytes before the load.
+    before: Bytes,
 }
 
-impl ReservedMemory for Filling {}
+impl Filling {
+    fn granted(mut self) -> MemoryDecision {
+        self.before = (self.memory.available)(Reading::Now);
+        MemoryDecision::Granted(Box::new(self))
+    }
+}
+
+impl ReservedMemory for Filling {
+    fn taken(&self) -> Bytes {
+        let after = (self.memory.available)(Reading::Now);
+        let on_card = |(pool, before): (&Pool, &u64)| {
+            let taken_bytes = before.saturating_sub(*after.get(pool)?);
+            // The system reports the memory of a process, but not a process's memory on a card.
+            (*pool != Pool::Ram).then_some((*pool, taken_bytes))
+        };
+        self.before.iter().filter_map(on_card).collect()
+    }
+}
 
 impl Drop for Filling {
     fn drop(&mut self) {

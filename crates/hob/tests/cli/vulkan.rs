@@ -159,6 +159,18 @@ fn a_card_without_room_for_a_long_context_is_an_error_with_both_numbers() {
 }
 
 #[test]
+fn a_model_without_a_place_in_the_settings_leaves_a_card_without_room() {
+    let (user, home) = configured("parallel = 1\ncontext_tokens = 1024");
+    let mut command = hob(&user, &home, &["chat", "Hello!"]);
+    on_card(&mut command).env("GGML_VK_FORCE_MAX_BUFFER_SIZE", (4_u64 << 20).to_string());
+    let mut command = assert_cmd::Command::from(command);
+    let said = stderr(&command.timeout(Duration::from_secs(300)).assert().success());
+    let (_, note) = said.split_once("Vulkan0 (").ok_or(&said).expect("a card");
+    assert!(note.contains(" had no room for "), "{said}");
+    assert!(note.contains(": the model runs on the processor"), "{said}");
+}
+
+#[test]
 fn a_model_on_the_card_is_unloaded_and_comes_back() {
     let (user, home) = configured("gpu_layers = 31\nparallel = 1\ncontext_tokens = 1024");
     let mut command = hob(&user, &home, &SERVE);

@@ -245,7 +245,7 @@ mod tests {
             }
             assert_eq!(model.requests()[0].tokens_max, Some(TOKENS_MAX));
         }
-        let full = ModelError::OutOfMemory { needed_bytes: 2, available_bytes: 1 };
+        let full = ModelError::OutOfMemory { needed_bytes: 2, available_bytes: 1, what_fits: None };
         let failure = answer(&ScriptedChat::new([]), &Memory(Err(full))).await.map(drop);
         assert_eq!(failure.expect_err("no memory").exit, Exit::Engine);
     }

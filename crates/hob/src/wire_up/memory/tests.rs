@@ -10,6 +10,8 @@ use tokio::task::JoinSet;
 
 use super::*;
 
+mod cards;
+
 const MB: u64 = 1_000_000;
 
 fn ram(bytes: u64) -> Bytes {
@@ -103,7 +105,7 @@ impl Planner {
     fn new(megabytes: u64, max: Option<u64>) -> Planner {
         let machine = Arc::new(AtomicU64::new(megabytes * MB));
         let seen = Arc::clone(&machine);
-        let available = Box::new(move || ram(seen.load(Ordering::SeqCst)));
+        let available = Box::new(move |_: Reading| ram(seen.load(Ordering::SeqCst)));
         Planner { memory: Memory::with(max.map(|max| max * MB), available), machine }
     }
 
@@ -143,7 +145,11 @@ async fn a_limit_also_holds_on_a_large_machine() {
     loaded(&b, &in_b).await;
     assert!(!in_a.is_loaded());
     let (c, _) = planner.model("c", 300);
-    let too_large = ModelError::OutOfMemory { needed_bytes: 310 * MB, available_bytes: 300 * MB };
+    let too_large = ModelError::OutOfMemory {
+        needed_bytes: 310 * MB,
+        available_bytes: 300 * MB,
+        what_fits: None,
+    };
     assert_eq!(c.check_room(), Err(too_large));
     assert!(matches!(
         c.queue().try_reserve().await,

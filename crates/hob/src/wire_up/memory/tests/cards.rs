@@ -1,0 +1,120 @@
+//! Models on two graphics cards: each card has room for one of its models, and the system's memory for all.
+//! What a load takes of a card is measured by what is free before and after it.
+
+use super::*;
+
+/// Free megabytes of the system and of each card.
+#[derive(Default)]
+struct Cards(Mutex<Bytes>);
+
+impl Cards {
+    fn change(&self, model: &Bytes, change: fn(u64, u64) -> u64) {
+        let mut free = self.0.lock().expect("not poisoned");
+        for (pool, bytes) in model {
+            let left = free.get_mut(pool).expect("a pool");
+            *left = change(*left, *bytes);
+        }
+    }
+}
+
+struct OnCard {
+    is_loaded: AtomicBool,
+    bytes: Bytes,
+    cards: Arc<Cards>,
+}
+
+impl OnCard {
+    fn load(&self) {
+        self.is_loaded.store(true, Ordering::SeqCst);
+        self.cards.change(&self.bytes, |free, bytes| free - bytes);
+    }
+
+    fn is_loaded(&self) -> bool {
+        self.is_loaded.load(Ordering::SeqCst)
+    }
+}
+
+impl ModelLifecycle for OnCard {
+    fn state(&self) -> ModelState {
+        if self.is_loaded() { ModelState::Ready } else { ModelState::Cold }
+    }
+
+    fn load(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+        async { Ok(()) }.boxed()
+    }
+
+    fn unload(&self) -> BoxFuture<'_, ()> {
+        async {}.boxed()
+    }
+
+    fn unload_if_idle(&self) -> BoxFuture<'_, bool> {
+        if self.is_loaded.swap(false, Ordering::SeqCst) {
+            self.cards.change(&self.bytes, |free, bytes| free + bytes);
+        }
+        async { true }.boxed()
+    }
+
+    fn idle_for(&self) -> Option<Duration> {
+        self.is_loaded().then_some(Duration::from_secs(9))
+    }
+
+    fn keep_alive(&self, _wish: KeepAlive) {}
+
+    fn memory_use(&self) -> MemoryUse {
+        MemoryUse::default()
+    }
+}
+
+struct Machines {
+    memory: Arc<Memory>,
+    cards: Arc<Cards>,
+}
+
+impl Machines {
+    fn new() -> Machines {
+        let free = [(Pool::Ram, 1000), (Pool::Vram(0), 300), (Pool::Vram(1), 300)];
+        let cards =
+            Arc::new(Cards(Mutex::new(Bytes::from(free.map(|(pool, mb)| (pool, mb * MB))))));
+        let seen = Arc::clone(&cards);
+        let available = Box::new(move |_: Reading| seen.0.lock().expect("not poisoned").clone());
+        Machines { memory: Memory::with(None, available), cards }
+    }
+
+    /// 100 MB in the system's memory and 200 MB on a card.
+    fn model(&self, name: &str, card: usize) -> (ModelMemory, Arc<OnCard>) {
+        let bytes = Bytes::from([(Pool::Ram, 100 * MB), (Pool::Vram(card), 200 * MB)]);
+        let need = Need { estimated: bytes.clone(), is_pinned: false };
+        let model_memory = self.memory.of_model(name, need);
+        let cards = Arc::clone(&self.cards);
+        let model = Arc::new(OnCard { is_loaded: AtomicBool::new(false), bytes, cards });
+        model_memory.taken_by(&(Arc::clone(&model) as Arc<dyn ModelLifecycle>));
+        (model_memory, model)
+    }
+}
+
+/// Loads the model, and returns what was measured on cards.
+async fn taken(model_memory: &ModelMemory, model: &OnCard) -> Bytes {
+    let asked = model_memory.queue().try_reserve().await;
+    let MemoryDecision::Granted(reservation) = asked else { panic!("{asked:?}") };
+    model.load();
+    reservation.taken()
+}
+
+#[tokio::test]
+async fn models_of_one_card_take_turns_and_another_card_is_left_alone() {
+    let machines = Machines::new();
+    let (a, in_a) = machines.model("a", 0);
+    let (b, in_b) = machines.model("b", 0);
+    let (c, in_c) = machines.model("c", 1);
+    let on = |card| Bytes::from([(Pool::Vram(card), 200 * MB), (Pool::Vram(1 - card), 0)]);
+    assert_eq!(taken(&a, &in_a).await, on(0));
+    assert_eq!(taken(&c, &in_c).await, on(1));
+    assert_eq!(taken(&b, &in_b).await, on(0), "without what the model that left gave back");
+    assert_eq!([&in_a, &in_b, &in_c].map(|one| one.is_loaded()), [false, true, true]);
+    assert_eq!(taken(&a, &in_a).await, on(0));
+    assert_eq!([&in_a, &in_b, &in_c].map(|one| one.is_loaded()), [true, false, true]);
+    assert_eq!(
+        c.room(),
+        Bytes::from([(Pool::Ram, 900 * MB), (Pool::Vram(0), 300 * MB), (Pool::Vram(1), 100 * MB),])
+    );
+}

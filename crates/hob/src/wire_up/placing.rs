@@ -1,0 +1,309 @@
+//! Chooses where a chat model is loaded: where `hob fit` ranks it first, or else the next place that has room.
+//! A place that the settings name is kept; errors then say what would fit.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use hob_core::budget::Bytes;
+use hob_core::card_losses::CARDS_REST;
+use hob_core::fit::{Engine, OffloadFlags, Pool, SetupEstimate, Site};
+use hob_core::machine::{GpuMemory, Machine};
+use hob_core::{MemoryBroker, MemoryDecision, MemoryRequest, ModelError, locked};
+use hob_engines::supervisor::{PlacedWorker, Placer, WorkerCommand};
+use hob_engines::worker::protocol::DeviceShortage;
+
+use super::memory::ModelMemory;
+use super::places::{WishedPlace, lacking, placement};
+
+/// How long a card's refusal counts. Other programs may have freed its memory since.
+const REFUSED_FOR: Duration = Duration::from_secs(600);
+/// After so many refusals, the model is loaded without cards.
+const REFUSALS_MAX: u32 = 3;
+const MB: u64 = 1_000_000;
+
+/// A model's broker of memory and chooser of places.
+#[derive(Clone, Debug)]
+pub(super) struct ChatPlacer(Arc<Placing>);
+
+#[derive(Debug)]
+struct Placing {
+    wished: WishedPlace,
+    /// Without the flags of a place.
+    command: WorkerCommand,
+    memory: ModelMemory,
+    state: Mutex<PlacingState>,
+}
+
+#[derive(Debug)]
+struct PlacingState {
+    chosen: ChosenPlace,
+    refused: Option<CardRefusals>,
+}
+
+/// The place of the next load, or of the loaded model.
+#[derive(Clone, Debug)]
+struct ChosenPlace {
+    expected: SetupEstimate,
+    offload_flags: OffloadFlags,
+    note: Option<String>,
+}
+
+/// What cards did not give, although their drivers said that it was free.
+#[derive(Clone, Debug)]
+struct CardRefusals {
+    at: Instant,
+    times: u32,
+    /// The last refusal, with its numbers.
+    said: String,
+    /// Maximum bytes on each card from now on.
+    limits: BTreeMap<usize, u64>,
+}
+
+impl ChatPlacer {
+    pub(super) fn new(
+        wished: WishedPlace,
+        command: WorkerCommand,
+        memory: ModelMemory,
+    ) -> ChatPlacer {
+        let chosen = ChosenPlace::wished(&wished);
+        let state = Mutex::new(PlacingState { chosen, refused: None });
+        ChatPlacer(Arc::new(Placing { wished, command, memory, state }))
+    }
+}
+
+impl Placing {
+    /// Chooses the place of the next load, and reserves for it from now on. Nothing changes during a load.
+    fn choose(&self) {
+        if self.wished.is_configured || self.memory.is_loading() {
+            return;
+        }
+        let mut state = locked(&self.state);
+        if state.refused.as_ref().is_some_and(|refused| refused.at.elapsed() >= REFUSED_FOR) {
+            state.refused = None;
+        }
+        let wished = ChosenPlace::wished(&self.wished);
+        let is_resting = self.memory.are_cards_resting();
+        let is_avoided = is_resting || state.refused.is_some();
+        let has_room = || self.memory.check_room_for(&wished.needed()).is_ok();
+        state.chosen = if !is_avoided && has_room() {
+            wished
+        } else {
+            self.next_place(state.refused.as_ref(), is_resting).unwrap_or(wished)
+        };
+        self.memory.expect(&state.chosen.needed());
+    }
+
+    /// The place that is ranked first among those that fit. `None` if there is none but the wished one.
+    fn next_place(&self, refused: Option<&CardRefusals>, is_resting: bool) -> Option<ChosenPlace> {
+        let wished = &self.wished;
+        let reason = || match refused {
+            _ if is_resting => {
+                let minutes = CARDS_REST.as_secs() / 60;
+                format!("graphics cards were lost twice, so they are left alone for {minutes} min")
+            }
+            Some(refused) => refused.said.clone(),
+            None => lacking(wished, &self.machine(None)),
+        };
+        if wished.machine.gpus.is_empty() {
+            // The engine may see a card that hob does not see.
+            let is_avoided = is_resting || refused.is_some();
+            let offload_flags = OffloadFlags { gpu_layers: Some(0), cpu_moe_layers: None };
+            let note = Some(format!("{}: the model runs on the processor", reason()));
+            let expected = wished.expected.clone();
+            return is_avoided.then_some(ChosenPlace { expected, offload_flags, note });
+        }
+        let mut machine = self.machine(refused);
+        if is_resting || refused.is_some_and(|refused| refused.times >= REFUSALS_MAX) {
+            machine.gpus.clear();
+        }
+        let (setup, expected) = wished.first_that_fits(&machine)?;
+        let is_elsewhere = setup.layout != wished.setup.layout;
+        is_elsewhere.then(|| ChosenPlace {
+            expected,
+            offload_flags: setup.offload_flags(),
+            note: Some(format!("{}: {}", reason(), placement(&setup, &machine))),
+        })
+    }
+
+    /// The machine with the memory that this model could get.
+    fn machine(&self, refused: Option<&CardRefusals>) -> Machine {
+        let room = self.memory.room();
+        let mut machine = self.wished.machine.clone();
+        if let Some(available_bytes) = room.get(&Pool::Ram) {
+            machine.memory.available_bytes = *available_bytes;
+        }
+        let margin_bytes = Engine::Hob.profile().margin_bytes;
+        for (number, gpu) in machine.gpus.iter_mut().enumerate() {
+            let limit = refused.and_then(|refused| refused.limits.get(&number));
+            let limit = limit.copied().unwrap_or(u64::MAX);
+            gpu.memory = match gpu.memory {
+                GpuMemory::Own { total_bytes, .. } => {
+                    // A card that the drivers do not report any more has no room.
+                    let free = room.get(&Pool::Vram(number)).copied().unwrap_or(0).min(limit);
+                    let free_bytes = free.saturating_add(margin_bytes);
+                    GpuMemory::Own { total_bytes, free_bytes }
+                }
+                GpuMemory::Unified { limit_bytes } => {
+                    GpuMemory::Unified { limit_bytes: limit_bytes.min(limit) }
+                }
+            };
+        }
+        machine
+    }
+
+    fn with_what_fits(&self, error: ModelError) -> ModelError {
+        match error {
+            ModelError::OutOfMemory { needed_bytes, available_bytes, what_fits: None } => {
+                let what_fits = self.wished.what_fits(&self.machine(None));
+                ModelError::OutOfMemory { needed_bytes, available_bytes, what_fits }
+            }
+            other => other,
+        }
+    }
+
+    fn flags(&self) -> OffloadFlags {
+        locked(&self.state).chosen.offload_flags
+    }
+}
+
+impl ChosenPlace {
+    fn wished(wished: &WishedPlace) -> ChosenPlace {
+        let (expected, offload_flags) = (wished.expected.clone(), wished.offload_flags);
+        ChosenPlace { expected, offload_flags, note: None }
+    }
+
+    fn needed(&self) -> Bytes {
+        self.expected.uses.iter().map(|used| (used.pool, used.kept_bytes())).collect()
+    }
+
+    fn bytes_on_cards(&self) -> BTreeMap<usize, u64> {
+        let mut cards = BTreeMap::new();
+        for term in &self.expected.memory {
+            if let Site::Gpu(number) = term.site {
+                *cards.entry(number).or_insert(0) += term.bytes;
+            }
+        }
+        cards
+    }
+}
+
+impl CardRefusals {
+    /// A quarter less than was wanted, and no more than was free if there is only one card.
+    fn after(
+        earlier: Option<&CardRefusals>,
+        chosen: &ChosenPlace,
+        shortage: Option<&DeviceShortage>,
+    ) -> CardRefusals {
+        let wanted = chosen.bytes_on_cards();
+        let free = shortage.filter(|_| wanted.len() == 1).map_or(u64::MAX, |one| one.free_bytes);
+        let limit = |(number, bytes): (&usize, &u64)| (*number, (bytes / 4 * 3).min(free));
+        let mut limits = earlier.map_or_else(BTreeMap::new, |earlier| earlier.limits.clone());
+        limits.extend(wanted.iter().map(limit));
+        CardRefusals {
+            at: Instant::now(),
+            times: earlier.map_or(0, |earlier| earlier.times) + 1,
+            said: shortage.map_or_else(
+                || "a graphics card had no memory left".to_owned(),
+                |DeviceShortage { device, needed_bytes, free_bytes }| {
+                    let (needed, free) = (needed_bytes.div_ceil(MB), free_bytes / MB);
+                    format!("{device} had no room for {needed} MB of the model, with {free} MB free before it")
+                },
+            ),
+            limits,
+        }
+    }
+}
+
+impl MemoryBroker for ChatPlacer {
+    fn check_room(&self) -> Result<(), ModelError> {
+        self.0.choose();
+        self.0.memory.check_room().map_err(|error| self.0.with_what_fits(error))
+    }
+
+    fn queue(&self) -> Box<dyn MemoryRequest> {
+        self.0.choose();
+        Box::new(PlacedRequest { placing: Arc::clone(&self.0), waiting: self.0.memory.queue() })
+    }
+
+    fn admit_request(&self) -> bool {
+        self.0.memory.admit_request()
+    }
+}
+
+impl Placer for ChatPlacer {
+    fn place(&self) -> PlacedWorker {
+        let chosen = locked(&self.0.state).chosen.clone();
+        if let Some(note) = &chosen.note {
+            tracing::warn!(model = self.0.memory.name(), "{note}");
+        }
+        let OffloadFlags { gpu_layers, cpu_moe_layers } = chosen.offload_flags;
+        let flags = [("--gpu-layers", gpu_layers), ("--cpu-moe-layers", cpu_moe_layers)];
+        let given = flags.into_iter().filter_map(|(flag, count)| Some((flag, count?)));
+        let mut command = given.fold(self.0.command.clone(), |command, (flag, count)| {
+            command.arg(flag).arg(count.to_string())
+        });
+        // Without layers on a card, the engine still has buffers there for long prompts.
+        if chosen.note.is_some() && gpu_layers == Some(0) {
+            command = command.arg("--no-cards");
+        }
+        PlacedWorker { command, predicted: chosen.needed(), note: chosen.note }
+    }
+
+    fn move_from(&self, shortage: Option<&DeviceShortage>) -> Result<(), String> {
+        let placing = &self.0;
+        let (before, refused) = {
+            let mut state = locked(&placing.state);
+            let refused = CardRefusals::after(state.refused.as_ref(), &state.chosen, shortage);
+            state.refused = Some(refused.clone());
+            (state.chosen.offload_flags, refused)
+        };
+        placing.choose();
+        if placing.flags() != before {
+            return Ok(());
+        }
+        Err(placing.wished.what_fits(&placing.machine(Some(&refused))).unwrap_or_default())
+    }
+
+    fn device_lost(&self) -> String {
+        let is_resting = self.0.memory.record_card_loss();
+        let next = match (self.0.wished.is_configured, is_resting) {
+            (true, _) => "hob loads the model there again, as hob.toml says".to_owned(),
+            (false, false) => "hob loads the model on the card once more".to_owned(),
+            (false, true) => {
+                let minutes = CARDS_REST.as_secs() / 60;
+                format!("for {minutes} min, hob loads chat models on the processor")
+            }
+        };
+        format!("send the request again: {next}")
+    }
+}
+
+/// A model that waits for memory, and takes another place if there is none at this one.
+struct PlacedRequest {
+    placing: Arc<Placing>,
+    waiting: Box<dyn MemoryRequest>,
+}
+
+impl MemoryRequest for PlacedRequest {
+    fn try_reserve(&mut self) -> BoxFuture<'_, MemoryDecision> {
+        async move {
+            let refusal = match self.waiting.try_reserve().await {
+                MemoryDecision::Never(refusal) => refusal,
+                decision => return decision,
+            };
+            let before = self.placing.flags();
+            self.placing.choose();
+            match self.placing.flags() == before {
+                true => MemoryDecision::Never(self.placing.with_what_fits(refusal)),
+                false => MemoryDecision::Soon,
+            }
+        }
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests;

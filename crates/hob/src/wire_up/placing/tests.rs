@@ -1,0 +1,171 @@
+//! Places of a known model on a machine with one card of 24 GB. The tests choose what is free there.
+
+use hob_core::machine::Memory as SystemMemory;
+use hob_machine::profile;
+use hob_models::known;
+use hob_models::recipe::QuantMix;
+
+use super::*;
+use crate::settings::tests::chat_settings;
+use crate::wire_up::context::set_up;
+use crate::wire_up::memory::{Memory, Need};
+
+const GB: u64 = 1_000_000_000;
+
+struct Desk {
+    placer: ChatPlacer,
+    free: Arc<Mutex<Bytes>>,
+}
+
+impl Desk {
+    /// An 8B model of 5 GB, and 0.15 MB for each token.
+    fn new(config: &str, mut machine: Machine) -> Desk {
+        machine.memory = SystemMemory { total_bytes: 64 * GB, available_bytes: 64 * GB };
+        let (known, context) = known::find("qwen3:8b").expect("a known model");
+        let model = known.model(QuantMix::named("q4_k_m").expect("a quant"), context);
+        let model = model.expect("a model");
+        let settings = chat_settings(&format!("parallel = 1\n{config}"));
+        let (setup, expected) = set_up(&settings, &model, &machine).expect("a setup");
+        let is_configured = settings.gpu_layers.is_some();
+        let offload_flags = match machine.gpus.is_empty() {
+            true => OffloadFlags::default(),
+            false => setup.offload_flags(),
+        };
+        let wished = WishedPlace {
+            machine,
+            model,
+            draft: None,
+            setup,
+            expected,
+            offload_flags,
+            is_configured,
+        };
+        let free = Arc::new(Mutex::new(Bytes::from([(Pool::Ram, 64 * GB)])));
+        let seen = Arc::clone(&free);
+        let memory = Memory::with(None, Box::new(move |_| locked(&seen).clone()));
+        let estimated = ChosenPlace::wished(&wished).needed();
+        let memory = memory.of_model("m", Need { estimated, is_pinned: false });
+        let desk =
+            Desk { placer: ChatPlacer::new(wished, WorkerCommand::new("hob"), memory), free };
+        desk.frees(20 * GB);
+        desk
+    }
+
+    fn with_card(config: &str) -> Desk {
+        Desk::new(config, profile::builtin("rtx-4090").expect("a profile").machine)
+    }
+
+    /// Sets what is free on the card, without the margin.
+    fn frees(&self, bytes: u64) {
+        locked(&self.free).insert(Pool::Vram(0), bytes);
+    }
+
+    /// The flags of the next load, and its note.
+    fn next(&self) -> (Vec<String>, String) {
+        assert_eq!(self.placer.check_room(), Ok(()));
+        let queued = self.placer.queue();
+        let placed = self.placer.place();
+        drop(queued);
+        let flags = placed.command.args.iter();
+        let flags = flags.map(|flag| flag.to_string_lossy().into_owned()).collect();
+        (flags, placed.note.unwrap_or_default())
+    }
+}
+
+fn shortage(free_bytes: u64) -> DeviceShortage {
+    DeviceShortage { device: "CUDA0 (a card)".to_owned(), needed_bytes: 2 * GB, free_bytes }
+}
+
+const ON_PROCESSOR: [&str; 3] = ["--gpu-layers", "0", "--no-cards"];
+
+#[test]
+fn a_full_card_sends_the_model_to_the_next_place_and_back_when_it_is_free_again() {
+    let desk = Desk::with_card("context_tokens = 4096");
+    let whole = (Vec::new(), String::new());
+    assert_eq!(desk.next(), whole);
+    desk.frees(3 * GB);
+    let (flags, note) = desk.next();
+    assert_eq!(flags[0], "--gpu-layers");
+    assert!(note.starts_with("the model needs about "), "{note}");
+    assert!(note.contains(" MB of GPU 0, and 3000 MB are free there: "), "{note}");
+    desk.frees(0);
+    assert_eq!(desk.next().0, ON_PROCESSOR);
+    desk.frees(20 * GB);
+    assert_eq!(desk.next(), whole);
+}
+
+#[test]
+fn a_card_that_vanished_has_no_room() {
+    let desk = Desk::with_card("context_tokens = 4096");
+    locked(&desk.free).remove(&Pool::Vram(0));
+    let (flags, note) = desk.next();
+    // The budget counts a pool that is not reported as large enough, so the wished place is tried first.
+    assert_eq!((flags, note.as_str()), (Vec::new(), ""));
+    assert_eq!(desk.placer.move_from(None), Ok(()));
+    let (flags, note) = desk.next();
+    assert_eq!(flags, ON_PROCESSOR);
+    assert_eq!(note, "a graphics card had no memory left: the model runs on the processor");
+}
+
+#[test]
+fn a_card_that_refuses_gets_less_and_at_last_nothing() {
+    let desk = Desk::with_card("context_tokens = 4096");
+    desk.next();
+    let mut moves = Vec::new();
+    while desk.placer.move_from(Some(&shortage(19 * GB))).is_ok() {
+        moves.push(desk.next());
+        assert!(moves.len() <= REFUSALS_MAX as usize, "{moves:?}");
+    }
+    let (flags, note) = moves.last().expect("another place");
+    assert_eq!(flags[..], ON_PROCESSOR);
+    let said = "CUDA0 (a card) had no room for 2000 MB of the model, with 19000 MB free before it";
+    assert!(note.starts_with(said), "{note}");
+    assert_eq!(desk.next().0, ON_PROCESSOR, "its refusal counts for a while");
+}
+
+#[test]
+fn a_place_in_the_settings_is_kept_and_the_error_says_what_fits() {
+    let desk = Desk::with_card("context_tokens = 4096\ngpu_layers = 99");
+    desk.frees(3 * GB);
+    let said = desk.placer.check_room().expect_err("no room").to_string();
+    assert!(said.contains(" and 3000 MB are free; what fits here: gpu_layers = "), "{said}");
+    desk.frees(20 * GB);
+    let said = desk.placer.move_from(Some(&shortage(3 * GB))).expect_err("it is in the settings");
+    assert!(said.starts_with("what fits here: gpu_layers = "), "{said}");
+
+    let desk = Desk::with_card("context_tokens = 40960\ngpu_layers = 99");
+    desk.frees(8 * GB);
+    let said = desk.placer.check_room().expect_err("no room").to_string();
+    let (_, tokens) = said.split_once(", or context_tokens = ").expect("a shorter context");
+    assert!((256..40_960).contains(&tokens.parse::<u32>().expect("a number")), "{said}");
+}
+
+#[test]
+fn a_context_that_fits_nowhere_is_refused_with_one_that_does() {
+    let desk = Desk::with_card("context_tokens = 40960");
+    desk.frees(GB);
+    locked(&desk.free).insert(Pool::Ram, 8 * GB);
+    let said = desk.placer.check_room().expect_err("no room").to_string();
+    let (_, tokens) = said.split_once("what fits here: context_tokens = ").expect("a context");
+    assert!((256..40_960).contains(&tokens.parse::<u32>().expect("a number")), "{said}");
+}
+
+#[test]
+fn a_card_that_was_lost_twice_is_left_alone() {
+    let desk = Desk::with_card("context_tokens = 4096");
+    assert!(desk.placer.device_lost().ends_with("hob loads the model on the card once more"));
+    assert_eq!(desk.next(), (Vec::new(), String::new()));
+    assert!(desk.placer.device_lost().ends_with("hob loads chat models on the processor"));
+    let (flags, note) = desk.next();
+    assert_eq!(flags, ON_PROCESSOR);
+    assert!(note.starts_with("graphics cards were lost twice"), "{note}");
+}
+
+#[test]
+fn a_card_that_only_the_engine_sees_is_left_after_its_first_refusal() {
+    let desk = Desk::new("context_tokens = 4096", Machine::default());
+    assert_eq!(desk.next(), (Vec::new(), String::new()), "the engine chooses");
+    assert_eq!(desk.placer.move_from(Some(&shortage(GB))), Ok(()));
+    assert_eq!(desk.next().0, ON_PROCESSOR);
+    assert_eq!(desk.placer.move_from(Some(&shortage(GB))), Err(String::new()));
+}
