@@ -166,8 +166,7 @@ impl Upstream {
         while let Some(chunk) = response.chunk().await.map_err(|error| self.broken(&error))? {
             bytes.extend_from_slice(&chunk);
             if bytes.len() > bytes_max {
-                let detail = format!("the answer has more than {bytes_max} bytes");
-                return Err(Fault::InvalidAnswer { detail });
+                return Err(too_large(bytes_max, "ask for less at once"));
             }
         }
         Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -248,6 +247,15 @@ impl Upstream {
         }
         Some(UpstreamKind::OpenAi)
     }
+}
+
+/// The fault of an answer that is held until its end and is too large for it, with what its client can do.
+pub(crate) fn too_large(bytes_max: usize, to_do: &str) -> Fault {
+    let detail = format!(
+        "the answer has more than {bytes_max} bytes, which is the limit of one that is not \
+         streamed; {to_do}"
+    );
+    Fault::InvalidAnswer { detail }
 }
 
 /// The content type of an answer, without its parameters.

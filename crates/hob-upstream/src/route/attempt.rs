@@ -15,6 +15,7 @@ use super::Route;
 use super::candidate::Candidate;
 use super::task::{EventRole, RouteTask};
 use super::timed::{Limits, TimedAnswer};
+use crate::client::too_large;
 use crate::options::{FallbackUntil, WhileLoading};
 use crate::slots::Slot;
 
@@ -234,8 +235,8 @@ impl<T: RouteTask> Route<T> {
                 return Ok((HeldEvents::Answer(held), rest));
             }
             if bytes > WHOLE_BYTES_MAX {
-                let detail = format!("the answer has more than {WHOLE_BYTES_MAX} bytes");
-                return Err(rest.fail(Fault::InvalidAnswer { detail }));
+                let to_do = "set 'stream', or ask for less at once";
+                return Err(rest.fail(too_large(WHOLE_BYTES_MAX, to_do)));
             }
         }
         Ok((HeldEvents::Answer(held), rest))

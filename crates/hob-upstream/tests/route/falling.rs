@@ -61,6 +61,19 @@ async fn an_answer_that_breaks_off_is_made_again_only_if_it_was_not_read() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_that_is_too_large_says_what_to_do() {
+    let half: &'static str = "x".repeat(17 << 20).leak();
+    let long = FakeAnswer::Say(vec![half, half].leak());
+    let heard = Stage::new(&[("a", vec![long.clone()])]).ask(whole()).await;
+    let error = heard.error.expect("too large").to_string();
+    let expect = "the answer has more than 33554432 bytes, which is the limit of one that is not \
+                  streamed; set 'stream', or ask for less at once";
+    assert!(error.contains(expect), "{error}");
+    let heard = Stage::new(&[("a", vec![long])]).ask(streamed()).await;
+    assert_eq!((heard.text.len(), heard.error), (34 << 20, None));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_model_here_may_read_its_first_long_prompt_for_minutes() {
     let reads = FakeAnswer::After(seconds(200), Box::new(FakeAnswer::Say(HELLO)));
     let long = ChatRequest { prompt: Prompt::Text("word ".repeat(5_000)), ..streamed() };
