@@ -17,7 +17,8 @@ const PROMPT_TOKENS_MIN: u64 = 5_500;
 fn ready(stored: &[&str]) -> (User, Served) {
     let (user, home) = User::with_only(stored);
     user.shallow_model("smollm2.gguf");
-    let settings = "[chat]\nmodel = \"smollm2.gguf\"\n[alias.fast]\nto = [\"smollm2\"]\n";
+    let settings =
+        "[chat]\nmodel = \"smollm2.gguf\"\nthreads = 1\n[alias.fast]\nto = [\"smollm2\"]\n";
     user.write("hob.toml", settings);
     let mut served = Served::start(&user, &home);
     served.note("smollm2 is ready");

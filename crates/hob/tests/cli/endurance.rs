@@ -15,6 +15,15 @@ use crate::real_server::Served;
 const SEA: &str = "The salt breeze came across from the sea.";
 const TRAIN: &str = "Trains leave every hour from platform nine.";
 
+/// A server with the threads that users have. Engines with several threads also compute two windows at the same time.
+fn served() -> (User, Served) {
+    let (user, home) = User::with_only(&["kokoro"]);
+    user.write("hob.toml", "[speech]\nthreads = 0\n");
+    let mut served = Served::start(&user, &home);
+    served.note("kokoro is ready");
+    (user, served)
+}
+
 /// The cosine of the angle between two sounds: 1 for equal sounds, 0 for unrelated ones.
 fn likeness(a: &[i16], b: &[i16]) -> f64 {
     let dot = |x: &[i16], y: &[i16]| -> f64 {
@@ -25,9 +34,7 @@ fn likeness(a: &[i16], b: &[i16]) -> f64 {
 
 #[test]
 fn two_clients_at_once_hear_their_own_text_to_the_last_sample() {
-    let (user, home) = User::with_only(&["kokoro"]);
-    let mut served = Served::start(&user, &home);
-    served.note("kokoro is ready");
+    let (_user, mut served) = served();
     let alone = [served.samples(SEA, "af_heart"), served.samples(TRAIN, "bm_fable")];
     let together = thread::scope(|scope| {
         let sea = scope.spawn(|| served.samples(SEA, "af_heart"));
@@ -49,9 +56,7 @@ fn two_clients_at_once_hear_their_own_text_to_the_last_sample() {
 
 #[test]
 fn a_worker_that_is_killed_is_an_error_for_its_client_and_is_replaced() {
-    let (user, home) = User::with_only(&["kokoro"]);
-    let mut served = Served::start(&user, &home);
-    served.note("kokoro is ready");
+    let (_user, mut served) = served();
     let mut body = served.ask(&SEA.repeat(40), "af_heart").expect("an answer").into_reader();
     body.read_exact(&mut [0; 4800]).expect("sound");
     served.kill_worker("speech");
@@ -72,9 +77,7 @@ fn a_worker_that_is_killed_is_an_error_for_its_client_and_is_replaced() {
 
 #[test]
 fn five_hundred_clients_who_leave_are_not_worked_for() {
-    let (user, home) = User::with_only(&["kokoro"]);
-    let mut served = Served::start(&user, &home);
-    served.note("kokoro is ready");
+    let (_user, mut served) = served();
     let leave = |clients: std::ops::Range<u64>| {
         for client in clients {
             let body = json!({"input": SEA, "response_format": "pcm"});
@@ -84,13 +87,17 @@ fn five_hundred_clients_who_leave_are_not_worked_for() {
             drop(socket);
         }
     };
-    leave(0..50);
+    let five_at_a_time = |first: u64, each: u64| {
+        thread::scope(|scope| {
+            for lane in 0..5 {
+                let from = first + lane * each;
+                scope.spawn(move || leave(from..from + each));
+            }
+        });
+    };
+    five_at_a_time(0, 10);
     let before_mb = served.worker_mb();
-    thread::scope(|scope| {
-        for first in [50, 140, 230, 320, 410] {
-            scope.spawn(move || leave(first..first + 90));
-        }
-    });
+    five_at_a_time(50, 90);
     let patience = Instant::now() + Duration::from_secs(10);
     while served.metric("hob_speech_in_flight{") != Some(0.0) {
         assert!(Instant::now() < patience, "requests of clients that left are still answered");
@@ -108,7 +115,9 @@ fn another_program_decodes_every_format_to_the_same_length() {
     let (user, home) = User::with_only(&["kokoro"]);
     let mut served = Served::start(&user, &home);
     served.note("kokoro is ready");
-    let samples = served.samples(TRAIN, "af_heart").len();
+    // A window and a rest. Each format is synthesised again.
+    let text = "Trains leave every hour from here.";
+    let samples = served.samples(text, "af_heart").len();
     // Padding samples that the container cannot declare; 0 if it can declare them.
     for (format, padding) in
         [("wav", 0), ("flac", 0), ("opus", 0), ("mp3", 1152 * 3), ("aac", 1024 * 3)]
@@ -116,7 +125,7 @@ fn another_program_decodes_every_format_to_the_same_length() {
         let file = user.path("work").join(format!("a.{format}"));
         let file = file.to_str().expect("UTF-8");
         let url = &served.url;
-        user.hob(&["say", "--server", url, "-f", format, "-o", file, TRAIN]).assert().success();
+        user.hob(&["say", "--server", url, "-f", format, "-o", file, text]).assert().success();
         let decoded = Command::new("ffmpeg")
             .args(["-v", "error", "-i", file, "-f", "s16le", "-ar", "24000", "-ac", "1", "-"])
             .output()

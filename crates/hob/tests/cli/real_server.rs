@@ -15,13 +15,22 @@ use crate::User;
 /// Where a hob keeps its models, as the environment says it.
 pub(crate) type Home = [(&'static str, OsString); 1];
 
+/// One thread for each engine. As many tests run at once as there are cores, and engines that share cores take longer
+/// than one after the other. A `hob.toml` in the working folder replaces this file.
+const ONE_THREAD_EACH: &str =
+    "[speech]\nthreads = 1\n[chat]\nthreads = 1\n[transcription]\nthreads = 1\n";
+
 impl User {
-    /// A user of the test home, where the model is stored already.
+    /// A user of the test home, where the models are stored already, with one thread for each engine.
     pub(crate) fn with_models() -> (User, Home) {
         #[expect(clippy::disallowed_methods, reason = "tests have no settings to read it for them")]
         let home = std::env::var_os("HOB_TEST_HOME");
         let home = home.expect("HOB_TEST_HOME is not set: `make test` sets it");
-        (User::new(), [("HOB_HOME", home)])
+        let user = User::new();
+        let settings = user.path("home/.config/hob");
+        std::fs::create_dir_all(&settings).expect("a folder");
+        std::fs::write(settings.join("hob.toml"), ONE_THREAD_EACH).expect("a file");
+        (user, [("HOB_HOME", home)])
     }
 
     /// The home of this user alone, without models.
@@ -170,19 +179,27 @@ impl Served {
 
     /// Requests a text's samples, and returns the response after its headers.
     pub(crate) fn ask(&self, text: &str, voice: &str) -> io::Result<ureq::Body> {
-        let body = serde_json::json!({
+        self.speak(&serde_json::json!({
             "model": "kokoro", "input": text, "voice": voice, "response_format": "pcm",
-        });
+        }))
+    }
+
+    fn speak(&self, body: &Value) -> io::Result<ureq::Body> {
         let answer = ureq::post(format!("{}v1/audio/speech", self.url)).send_json(body);
         answer.map(|answer| answer.into_body()).map_err(ureq::Error::into_io)
     }
 
-    /// All samples of a text.
+    /// All samples of a text, streamed.
     pub(crate) fn samples(&self, text: &str, voice: &str) -> Vec<i16> {
-        let mut bytes = Vec::new();
-        let mut body = self.ask(text, voice).expect("an answer").into_reader();
-        body.read_to_end(&mut bytes).expect("a whole answer");
-        bytes.as_chunks::<2>().0.iter().map(|pair| i16::from_le_bytes(*pair)).collect()
+        whole_samples(self.ask(text, voice))
+    }
+
+    /// All samples of a text that is not streamed. They do not depend on the load, and take less time.
+    pub(crate) fn clip(&self, text: &str, voice: &str) -> Vec<i16> {
+        whole_samples(self.speak(&serde_json::json!({
+            "model": "kokoro", "input": text, "voice": voice, "response_format": "pcm",
+            "stream": false,
+        })))
     }
 
     /// Sends a request, and reads no answer. The caller disconnects by dropping the socket.
@@ -216,4 +233,11 @@ impl Served {
         let kilobytes = line.split_whitespace().nth(1).and_then(|size| size.parse::<f64>().ok());
         kilobytes.expect("a number") / 1024.0
     }
+}
+
+fn whole_samples(answer: io::Result<ureq::Body>) -> Vec<i16> {
+    let mut bytes = Vec::new();
+    let mut body = answer.expect("an answer").into_reader();
+    body.read_to_end(&mut bytes).expect("a whole answer");
+    bytes.as_chunks::<2>().0.iter().map(|pair| i16::from_le_bytes(*pair)).collect()
 }

@@ -33,7 +33,10 @@ fn a_sentence_becomes_sound() {
 #[test]
 fn a_file_has_the_same_bytes_whatever_the_load() {
     let (user, home) = User::with_models();
-    let text = "The birch canoe slid on the smooth planks, and rice is served in round bowls.";
+    // With the threads that users have.
+    user.write("hob.toml", "[speech]\nthreads = 0\n");
+    // Longer than 3.2 s, so that there are two windows.
+    let text = "The birch canoe slid on the smooth planks, and rice is served.";
     let command = |name: &str| {
         let mut command = user.process(&["say", "-o", name, text]);
         command.envs(home.clone()).stderr(Stdio::null());
@@ -52,15 +55,13 @@ fn a_file_has_the_same_bytes_whatever_the_load() {
 
 #[test]
 fn pauses_at_the_beginning_and_at_the_end_are_heard() {
-    let (user, home) = User::with_models();
-    for (name, text) in
-        [("a.pcm", "Good evening."), ("b.pcm", "[pause:1s] Good evening. [pause:500ms]")]
-    {
-        user.hob(&["say", "-o", name, text]).envs(home.clone()).assert().success();
-    }
-    let read = |name: &str| std::fs::read(user.path("work").join(name)).expect("a file");
-    let silence = |seconds: f64| vec![0; (2.0 * seconds * RATE_HZ as f64) as usize];
-    assert!(read("b.pcm") == [silence(1.0), read("a.pcm"), silence(0.5)].concat());
+    let (user, home) = User::with_only(&["kokoro"]);
+    let mut served = Served::start(&user, &home);
+    served.note("kokoro is ready");
+    let plain = served.clip("Good evening.", "af_heart");
+    let paused = served.clip("[pause:1s] Good evening. [pause:500ms]", "af_heart");
+    let silence = |seconds: f64| vec![0; (seconds * RATE_HZ as f64) as usize];
+    assert!(paused == [silence(1.0), plain, silence(0.5)].concat());
 }
 
 #[test]
@@ -69,7 +70,7 @@ fn a_word_of_the_lexicon_is_said_as_its_respelling() {
     let say =
         |name: &str, text: &str| user.hob(&["say", "-o", name, text]).envs(home.clone()).assert();
     say("a.pcm", "Use sequel now.").success();
-    user.write("hob.toml", "[speech.lexicon]\nSQL = \"sequel\"\n");
+    user.write("hob.toml", "[speech]\nthreads = 1\n[speech.lexicon]\nSQL = \"sequel\"\n");
     say("b.pcm", "Use SQL now.").success();
     let read = |name: &str| std::fs::read(user.path("work").join(name)).expect("a file");
     assert!(read("a.pcm") == read("b.pcm"));
@@ -81,12 +82,12 @@ fn a_word_of_the_lexicon_is_said_as_its_respelling() {
 #[test]
 fn a_server_uses_a_changed_lexicon_without_a_restart() {
     let (user, home) = User::with_only(&["kokoro"]);
-    user.write("hob.toml", "[speech]\nthreads = 2\n");
+    user.write("hob.toml", "[speech]\nthreads = 1\n");
     let mut served = Served::start(&user, &home);
     served.note("kokoro is ready");
     let length = |served: &Served, text: &str| served.samples(text, "af_heart").len();
     let spelled = length(&served, "Use SQL now.");
-    user.write("hob.toml", "[speech]\nthreads = 2\nlexicon = { SQL = \"sequel\" }\n");
+    user.write("hob.toml", "[speech]\nthreads = 1\nlexicon = { SQL = \"sequel\" }\n");
     served.note("hob applied the new");
     let said = length(&served, "Use SQL now.");
     assert_eq!(said, length(&served, "Use sequel now."));
@@ -354,7 +355,7 @@ fn an_empty_answer_through_an_alias_is_an_answer() {
 fn an_alias_with_a_model_of_its_own_is_rehearsed() {
     let (user, home) = User::with_only(&["kokoro"]);
     user.shallow_model("smollm2.gguf");
-    let own = "[chat]\nmodel = \"smollm2.gguf\"\n";
+    let own = "[chat]\nmodel = \"smollm2.gguf\"\nthreads = 1\n[speech]\nthreads = 1\n";
     let dead = "[upstream.dead]\nkind = \"openai\"\nurl = \"http://127.0.0.1:1\"\n";
     user.write("hob.toml", &format!("{own}{dead}[alias.fast]\nto = [\"dead/x\", \"smollm2\"]\n"));
     let mut command = user.hob(&["selftest", "gateway", "--alias", "fast"]);
