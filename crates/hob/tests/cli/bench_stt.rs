@@ -3,6 +3,7 @@
 use hob_bench::mock::{MockServer, Script};
 use hob_bench::record::RecordStore;
 
+use crate::hear_real_model::wav;
 use crate::{User, stderr, stdout};
 
 /// On a busy machine the exit code is 5, and the figures are printed as usual.
@@ -40,4 +41,26 @@ fn two_servers_transcribe_the_same_sentences() {
         let said = stderr(&user.hob(&args).assert().code(2));
         assert!(said.contains(expected), "{said}");
     }
+}
+
+#[test]
+fn the_clips_of_a_set_are_counted_by_language() {
+    let user = User::new();
+    let script = Script::default().with("ttft_ms=5,itl_ms=0,heard=hello").expect("a script");
+    let mock = MockServer::start_local(script).expect("a mock");
+    std::fs::write(user.path("work/a.wav"), wav(16_000, &[1_000; 8_000])).expect("written");
+    let clips = "clips:\n- {file: a.wav, text: \"Hello, world.\"}\n\
+                 - {file: a.wav, text: Hallo, language: de}\n";
+    user.write("mine.yaml", clips);
+    let url = mock.url();
+    let args = ["bench", "stt", "--target", &url, "--set", "mine.yaml"];
+    let once = ["--runs-min", "1", "--runs-max", "1"];
+    user.hob(&[&args[..], &once].concat()).assert().code(&BUSY_OR_NOT[..]);
+    let records = RecordStore::new(user.path("work/bench/records")).read().expect("records");
+    let measured = records.records[0].1.stt.as_ref().expect("a transcription");
+    let [english, german] = ["en", "de"].map(|code| &measured.languages[code]);
+    assert_eq!((english.utterances, english.wer), (1, Some(0.5)));
+    // One of five characters.
+    assert_eq!((german.utterances, german.wer, german.cer), (1, Some(1.0), Some(0.2)));
+    assert_eq!(measured.clips.iter().map(|clip| clip.words).collect::<Vec<_>>(), [2, 1]);
 }
