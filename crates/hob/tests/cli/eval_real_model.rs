@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
+use crate::real_server::Served;
 use crate::{User, stderr, stdout};
 
 /// A few items of easy tasks.
@@ -15,7 +16,7 @@ const SMALL: [&str; 7] = [
     "--items",
     "2",
     "--budget-tokens",
-    "48",
+    "24",
 ];
 
 #[test]
@@ -66,9 +67,14 @@ fn a_base_model_is_evaluated_by_what_it_continues_and_by_log_probabilities() {
     let (user, home) = User::with_only(&["gemma-3-270m-base"]);
     user.write("questions.jsonl", QUESTIONS);
     user.write("choices.jsonl", CHOICES);
+    // One server for all evaluations, because most of this test's time was its load.
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--chat-model", "gemma-3-270m-base"];
+    let mut served = Served::running(&user, &home, &serve);
+    served.note("gemma-3-270m-base is ready");
     let evaluate = |file: &str, flag: &str| {
-        let words = ["eval", "--model", "gemma-3-270m-base", "--file", file, flag];
-        let words = [&words[..], &["--budget-tokens", "8", "--json"]].concat();
+        let words = ["eval", "--target", &served.url, "--api", "hob", "--file", file, flag];
+        let few = ["--model", "gemma-3-270m-base", "--budget-tokens", "8", "--json"];
+        let words = [&words[..], &few].concat();
         let ran = user.hob(&words).envs(home.clone()).assert().success();
         let record: Value = serde_json::from_str(stdout(&ran).trim()).expect("a record");
         let overall = &record["eval"]["overall"];
@@ -85,7 +91,7 @@ fn a_base_model_is_evaluated_by_what_it_continues_and_by_log_probabilities() {
 #[test]
 fn an_evaluation_on_a_server_of_its_own_goes_on_where_it_was_stopped() {
     let (user, home) = User::with_only(&["smollm2"]);
-    let words = ["eval", "--tasks", "arithmetic:2x1", "--items", "8", "--budget-tokens", "16"];
+    let words = ["eval", "--tasks", "arithmetic:2x1", "--items", "6", "--budget-tokens", "16"];
     let mut first = user.process(&words);
     let mut first = first.envs(home.clone()).stderr(Stdio::piped()).spawn().expect("hob starts");
     let lines = BufReader::new(first.stderr.take().expect("piped")).lines().map_while(Result::ok);
