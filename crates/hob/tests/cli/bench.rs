@@ -83,7 +83,7 @@ fn measured(user: &User, verb: &[&str], script: &str) -> (Vec<serde_json::Value>
 fn many_users_are_measured_in_turns_with_one() {
     let user = User::new();
     let verb = ["concurrency", "--users", "1,3", "--shape", "quick_word"];
-    let (records, _) = measured(&user, &verb, "slots=1,ttft_ms=60,itl_ms=5");
+    let (records, _) = measured(&user, &verb, "slots=1,ttft_ms=60");
     let [one, three] = &records[..] else { panic!("two records") };
     assert_eq!((&one["kind"], &one["slowdown"]["n"]), (&"concurrency".into(), &1.into()));
     assert_eq!(three["slowdown"]["versus"], one["id"]);
