@@ -1,18 +1,18 @@
 // What every tab is checked for: its width, its colours, and what axe finds.
-// Screenshots go to SCREENSHOTS, or to a temporary folder, for a person to look at.
+// Screenshots are for a person to look at, and are taken only where SCREENSHOTS names a folder.
 
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp } from "node:fs/promises";
-import os from "node:os";
+import { mkdir } from "node:fs/promises";
 import path from "node:path";
 
 import axe from "axe-core";
 
-/** The folder for the screenshots of a tab. */
-export async function screenshotFolder(tab) {
-  const folder = process.env.SCREENSHOTS ?? (await mkdtemp(path.join(os.tmpdir(), `hob-${tab}-`)));
+/** Takes a screenshot, `name.png` in SCREENSHOTS. No test reads one, and without a graphics card it takes a second. */
+export async function shoot(page, name, { fullPage = true } = {}) {
+  const folder = process.env.SCREENSHOTS;
+  if (!folder) return;
   await mkdir(folder, { recursive: true });
-  return folder;
+  await page.screenshot({ path: path.join(folder, `${name}.png`), fullPage });
 }
 
 /** The page is no wider than the screen, and has the colours of the system's setting. */

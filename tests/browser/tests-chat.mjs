@@ -3,15 +3,12 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import path from "node:path";
 import { test } from "node:test";
 
 import { LIMIT, WIDTHS_PX, inTheDark, openPage } from "./browsers.mjs";
 import { ask, askAndWait, clickIn, lastTurn, openChat, paste, untilAnswer } from "./chat-pilot.mjs";
-import { checkLayout, screenshotFolder } from "./looks.mjs";
+import { checkLayout, shoot } from "./looks.mjs";
 import { textOf, untilSounding, untilState, untilText } from "./pilot.mjs";
-
-const folder = await screenshotFolder("chat");
 
 const RICH = `[think][say]### Tea for two
 
@@ -313,15 +310,15 @@ async function bounded(setting) {
 async function looksWhole(setting, width) {
   const { scheme, name } = setting;
   const { page, complaints } = await openChat(setting, { width, height: 860 });
-  const shoot = (what) => page.screenshot({ path: path.join(folder, `${name}-${scheme}-${width}-${what}.png`) });
+  const shot = (what) => shoot(page, `${name}-${scheme}-${width}-${what}`, { fullPage: false });
   await page.select("#chat-model", "thinker");
-  await shoot("chat-empty");
+  await shot("chat-empty");
   await paste(page, RICH);
   await untilAnswer(page, "finished");
   await page.evaluate(() => scrollTo(0, 0));
-  await shoot("chat-top");
+  await shot("chat-top");
   await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
-  await shoot("chat-end");
+  await shot("chat-end");
   await checkLayout(page, setting);
   assert.deepEqual(complaints, []);
   await page.evaluate(() => localStorage.clear());

@@ -1,14 +1,11 @@
 // The Fit tab: what is chosen is asked and written into the address, and what is answered is shown with its reasons.
 
 import assert from "node:assert/strict";
-import path from "node:path";
 import { test } from "node:test";
 
 import { LIMIT, WIDTHS_PX, inTheDark, openPage } from "./browsers.mjs";
-import { checkAccessibility, checkLayout, screenshotFolder } from "./looks.mjs";
+import { checkAccessibility, checkLayout, shoot } from "./looks.mjs";
 import { textOf, untilText } from "./pilot.mjs";
-
-const folder = await screenshotFolder("fit");
 
 const QWEN = "#fit?model=Qwen3-8B&quant=Q4_K_M&machine=laptop%2C+RTX+4070";
 
@@ -211,7 +208,7 @@ async function looksWhole(setting, width) {
   const { scheme } = setting;
   for (const [name, hash] of [["card", QWEN], ["full", `${QWEN}&context=131072`], ["here", "#fit"]]) {
     const { page, complaints } = await openFit(setting, hash, { width, height: 1_000 });
-    await page.screenshot({ path: path.join(folder, `fit-${name}-${setting.name}-${scheme}-${width}.png`), fullPage: true });
+    await shoot(page, `fit-${name}-${setting.name}-${scheme}-${width}`);
     await checkLayout(page, setting);
     assert.deepEqual(complaints, []);
     await page.close();

@@ -2,16 +2,13 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import path from "node:path";
 import { test } from "node:test";
 
 import { LIMIT, WIDTHS_PX, inTheDark, saved } from "./browsers.mjs";
 import { choose, drop, figures, linesOf, openHear, playingWord, untilHeard, untilPlaying } from "./hear-pilot.mjs";
-import { checkAccessibility, checkLayout, screenshotFolder } from "./looks.mjs";
+import { checkAccessibility, checkLayout, shoot } from "./looks.mjs";
 import { SEGMENTS, TEXT } from "./mock-hear.mjs";
 import { textOf, untilText } from "./pilot.mjs";
-
-const folder = await screenshotFolder("hear");
 
 const LINES = [["0:00", "Good morning."], ["0:01", "The bread's rising, \"it\" is."]];
 const SRT = "1\n00:00:00,000 --> 00:00:01,250\nGood morning.\n\n2\n00:00:01,500 --> 00:00:02,750\nThe bread's rising, \"it\" is.\n\n";
@@ -235,7 +232,7 @@ async function looksWhole(setting, width) {
   const { page, complaints } = await heardFile(setting, { width, height: 1_000 });
   await (await page.$$(".word"))[3].click();
   await untilPlaying(page, "bread's");
-  await page.screenshot({ path: path.join(folder, `hear-${setting.name}-${scheme}-${width}.png`), fullPage: true });
+  await shoot(page, `hear-${setting.name}-${scheme}-${width}`);
   await checkLayout(page, setting);
   assert.deepEqual(complaints, []);
   await page.close();

@@ -1,11 +1,10 @@
 // The Now tab: what it shows, that its rows stay the same rows, and that it polls only while it is visible.
 
 import assert from "node:assert/strict";
-import path from "node:path";
 import { test } from "node:test";
 
 import { LIMIT, WIDTHS_PX, inTheDark, openPage } from "./browsers.mjs";
-import { checkLayout, screenshotFolder } from "./looks.mjs";
+import { checkLayout, shoot } from "./looks.mjs";
 import { BUSY, EMPTY, job } from "./mock-now.mjs";
 import { textOf, untilText } from "./pilot.mjs";
 
@@ -13,7 +12,6 @@ import { textOf, untilText } from "./pilot.mjs";
 const EVERY_MS = 1_000;
 const AWAY_MS = [2_000, 4_000, 8_000, 16_000, 30_000];
 const EARLY_MS = 10;
-const folder = await screenshotFolder("now");
 
 export function nowTests(setting) {
   test("an idle hob says what would be here", LIMIT, () => idle(setting));
@@ -223,7 +221,7 @@ async function looksWhole(setting, width) {
   const { scheme } = setting;
   for (const [name, now] of [["busy", BUSY], ["idle", EMPTY]]) {
     const { page, complaints } = await openNow(setting, now, { width, height: 1_000 });
-    await page.screenshot({ path: path.join(folder, `now-${name}-${setting.name}-${scheme}-${width}.png`), fullPage: true });
+    await shoot(page, `now-${name}-${setting.name}-${scheme}-${width}`);
     await checkLayout(page, setting);
     assert.deepEqual(complaints, []);
     await page.close();

@@ -1,11 +1,10 @@
 // The page around the sound: voices, keyboard, memory, themes, small screens.
 
 import assert from "node:assert/strict";
-import path from "node:path";
 import { test } from "node:test";
 
 import { LIMIT, WIDTHS_PX, inTheDark, openPage } from "./browsers.mjs";
-import { checkLayout, screenshotFolder } from "./looks.mjs";
+import { checkLayout, shoot } from "./looks.mjs";
 import { clickSpeak, metrics, textOf, untilSounding, untilState, untilText, write } from "./pilot.mjs";
 
 const TEXT = "Morning. The bread is rising, the cat is out, and there is nothing to do before eight.";
@@ -14,7 +13,6 @@ const STATES = [
   [{ status: "loading", ready_in_s: 1.4 }, /loading, about 2 s/],
   [{ status: "down", ready_in_s: null, error: { message: "the model does not start: no memory" } }, /no memory/],
 ];
-const folder = await screenshotFolder("page");
 
 export function pageTests(setting) {
   test("voices are there, grouped by language", LIMIT, () => voicesAreThere(setting));
@@ -116,7 +114,7 @@ async function looksWhole(setting, width) {
   const { page, complaints } = await openPage(setting, setting.url, { width, height: 860 });
   await page.click("#speak-button");
   await page.waitForFunction(() => window.hob.speech?.playedSeconds > 1.2);
-  await page.screenshot({ path: path.join(folder, `${setting.name}-${scheme}-${width}.png`) });
+  await shoot(page, `${setting.name}-${scheme}-${width}`, { fullPage: false });
   await checkLayout(page, setting);
   assert.equal((await metrics(page)).error, null);
   assert.deepEqual(complaints, []);

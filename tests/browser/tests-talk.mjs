@@ -2,15 +2,12 @@
 // Browsers' fake microphones beep. The mock hears nothing, so tests say when a user speaks.
 
 import assert from "node:assert/strict";
-import path from "node:path";
 import { test } from "node:test";
 
 import { LIMIT, WIDTHS_PX, inTheDark } from "./browsers.mjs";
-import { checkAccessibility, checkLayout, screenshotFolder } from "./looks.mjs";
+import { checkAccessibility, checkLayout, shoot } from "./looks.mjs";
 import { textOf, untilText } from "./pilot.mjs";
 import { captionsOf, converse, openTalk, startTalking, tracksOf, untilCaptions, untilHeardMs, untilTalk } from "./talk-pilot.mjs";
-
-const folder = await screenshotFolder("talk");
 
 const QUESTION = "What is on the stove?";
 const ANSWER = "The kettle is on. Sit down.";
@@ -348,7 +345,7 @@ async function looksWhole(setting, width) {
   const { scheme } = setting;
   const { page, complaints, conversation } = await converse(setting, { width, height: 900 });
   await inMidConversation(page, conversation);
-  await page.screenshot({ path: path.join(folder, `talk-${setting.name}-${scheme}-${width}.png`), fullPage: true });
+  await shoot(page, `talk-${setting.name}-${scheme}-${width}`);
   await checkLayout(page, setting);
   assert.deepEqual(complaints, []);
   await page.close();

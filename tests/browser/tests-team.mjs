@@ -6,11 +6,10 @@ import path from "node:path";
 import { test } from "node:test";
 
 import { LIMIT, WIDTHS_PX, inTheDark, openPage } from "./browsers.mjs";
-import { checkAccessibility, checkLayout, screenshotFolder } from "./looks.mjs";
+import { checkAccessibility, checkLayout, shoot } from "./looks.mjs";
 import { BROKEN, TEAMS, push, runEvents, runRow, teamState } from "./mock-team.mjs";
 import { textOf, untilText } from "./pilot.mjs";
 
-const folder = await screenshotFolder("team");
 const BAD = "<img src=x onerror=alert(1)><script>alert(2)</script>";
 const BEGIN = [
   ["run.started", { team: "builders", task: "Build the tool" }],
@@ -272,7 +271,7 @@ async function looksWhole(setting, width) {
     { hash: "#team?run=r1", size: { width, height: 1_000 } },
   );
   await untilText(page, "#team-steps", /waits for approval/);
-  await page.screenshot({ path: path.join(folder, `team-${setting.name}-${setting.scheme}-${width}.png`), fullPage: true });
+  await shoot(page, `team-${setting.name}-${setting.scheme}-${width}`);
   await checkLayout(page, setting);
   await checkAccessibility(page, `${width} px`);
   assert.deepEqual(complaints, []);
