@@ -1,9 +1,10 @@
 """Fixtures for the clients: the strictest settings that each client has, and no retries.
 
-Environment: HOB_URL (the real small model), HOB_KEYED_URL and HOB_KEY (a server that requires a key).
+Environment: HOB_URL (the real small model), HOB_KEYED_URL and HOB_KEY (a server that requires a key), TMPDIR (a folder of this run).
 """
 
 import os
+import pathlib
 
 import httpx
 import httpx2
@@ -14,6 +15,9 @@ import pytest
 MODEL = "smollm2"
 # Time limit of one request. It ends a hanging test.
 SECONDS_MAX = 180
+# A spoken question. Its sound is 16-bit PCM.
+QUESTION = "Could you tell me something about the weather in London?"
+SAMPLES_PER_SECOND = 24_000
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +36,16 @@ def lenient(url):
     """A client as programs use it. It decodes base64 vectors only without strict validation."""
     with official(url, "not checked", _strict_response_validation=False) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def question(lenient):
+    """The question as samples, and the silence that ends it. Spoken once for all suites."""
+    recording = pathlib.Path(os.environ["TMPDIR"]) / "question.pcm"
+    if not recording.exists():
+        spoken = lenient.audio.speech.create(model="kokoro", voice="af_heart", input=QUESTION, response_format="pcm")
+        recording.write_bytes(spoken.read())
+    return recording.read_bytes() + bytes(SAMPLES_PER_SECOND * 2)
 
 
 @pytest.fixture(scope="session")

@@ -3,29 +3,19 @@
 import asyncio
 import os
 
-import pytest
 from agents import function_tool
 from agents.realtime import RealtimeAgent, RealtimeRunner
 
-from conftest import SECONDS_MAX
+from conftest import SAMPLES_PER_SECOND, SECONDS_MAX
 
-QUESTION = "Could you tell me something about the weather in London?"
-SAMPLES_PER_SECOND = 24_000
 # 100 ms of samples of 2 bytes.
 PIECE = SAMPLES_PER_SECOND // 10 * 2
-
-
-@pytest.fixture(scope="module")
-def question(lenient):
-    """The question as samples, and the silence that ends it."""
-    spoken = lenient.audio.speech.create(model="kokoro", voice="af_heart", input=QUESTION, response_format="pcm")
-    return spoken.read() + bytes(SAMPLES_PER_SECOND * 2)
 
 
 def settings(url, model):
     """The SDK ignores OPENAI_BASE_URL for conversations, and names OpenAI's model in each change of the settings. The address wins."""
     address = f"{url.replace('http', 'ws', 1)}/v1/realtime?model={model}"
-    return {"url": address, "api_key": "not checked", "initial_model_settings": {"max_output_tokens": 60}}
+    return {"url": address, "api_key": "not checked", "initial_model_settings": {"max_output_tokens": 20}}
 
 
 def converse(agent, model_config, talk):

@@ -5,6 +5,7 @@ Environment: HOB_WYOMING_URL (the same server over HTTP), HOB_WYOMING_SPEECH and
 
 import array
 import asyncio
+import functools
 import json
 import os
 import re
@@ -87,6 +88,11 @@ async def spoken(text, voice=None, program=None):
             heard.take(await client.read_event())
     assert heard.kinds == ["audio-start", "audio-chunk", "audio-stop"]
     return heard
+
+
+@functools.cache
+def spoken_words():
+    return run(spoken(WORDS))
 
 
 async def spoken_while_written(pieces, pause_s=0.0, voice=None, waits_at=None):
@@ -197,7 +203,7 @@ def test_a_ping_is_answered_and_unknown_events_are_ignored():
 
 
 def test_what_hob_says_is_what_hob_hears():
-    heard = run(spoken(WORDS))
+    heard = spoken_words()
     assert heard.start == (24000, 2, 1) and 4 < heard.seconds < 12
     events, _ = run(heard_by_hob(at_16_khz(heard), (16000, 2, 1), language="en"))
     assert word_errors(WORDS, text_of(events)) <= 1, text_of(events)
@@ -232,7 +238,7 @@ def test_a_writer_who_pauses_for_long_leaves_no_gap():
 
 
 def test_a_satellite_s_pace_is_followed_and_the_text_comes_soon_after_the_end():
-    heard = run(spoken(WORDS))
+    heard = spoken_words()
     sound = at_16_khz(heard)
     events, after = run(heard_by_hob(sound, (16000, 2, 1), pace=1.0, language="en"))
     assert word_errors(WORDS, text_of(events)) <= 1, text_of(events)
