@@ -5,6 +5,7 @@ runs the real small model, a third one speaks and hears over Wyoming, and a four
 """
 
 import contextlib
+import multiprocessing
 import os
 import pathlib
 import signal
@@ -47,6 +48,8 @@ to = ["test/scripted"]
 # Time limits that end a hanging test. They are long because the machine may be busy.
 SECONDS_MAX = {"official": 300, "python": 1800, "ollama": 300, "javascript": 300, "wyoming": 600, "agents": 900, "sdk": 600, "mcp": 300}
 START_SECONDS_MAX = 300
+# Suites whose servers run no real model. They run next to the others.
+WITHOUT_MODEL = ("official", "sdk", "mcp")
 
 
 class Hob:
@@ -123,10 +126,49 @@ def reported(suite, report, environment, command):
     return len(cases) - failed - skipped, max(failed, int(code != 0)), skipped
 
 
+def run_in_order(names, suites):
+    """Runs suites one after the other. Returns how many tests passed, failed and were skipped."""
+    totals = [0, 0, 0]
+    for name in names:
+        started = time.monotonic()
+        print(f"\n==> {name}", flush=True)
+        totals = [a + b for a, b in zip(totals, suites[name]())]
+        print(f"    {time.monotonic() - started:.0f} s", flush=True)
+    return totals
+
+
+class Background:
+    """Runs suites in a process of its own. Their output goes to a file, so that it stays in one piece."""
+
+    def __init__(self, names, suites, folder):
+        self.output = pathlib.Path(folder) / "background.txt"
+        process = multiprocessing.get_context("fork")
+        self.totals = process.Array("i", 3)
+        self.process = process.Process(target=self.run, args=(names, suites))
+        self.process.start()
+
+    def run(self, names, suites):
+        with self.output.open("w") as output:
+            os.dup2(output.fileno(), 1)
+            os.dup2(output.fileno(), 2)
+        self.totals[:] = run_in_order(names, suites)
+
+    def wait(self):
+        """Prints the output, and returns the totals. An incomplete suite counts as failed."""
+        self.process.join()
+        print(self.output.read_text(), end="", flush=True)
+        passed, failed, skipped = self.totals[:]
+        return passed, max(failed, int(self.process.exitcode != 0)), skipped
+
+    def stop(self):
+        self.process.terminate()
+        self.process.join()
+
+
 def main(sources, wanted):
     # SIGTERM becomes an exception, so that the servers are stopped.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    totals, servers = [0, 0, 0], []
+    servers, background = [], None
     with tempfile.TemporaryDirectory() as folder:
         try:
             # Starts one after the other. If both create the request log of a new home at once, one may find it locked.
@@ -151,14 +193,15 @@ def main(sources, wanted):
                 "mcp": lambda: run_node("mcp", ["mcp.test.mjs"], environment),
                 "wyoming": lambda: run_pytest("wyoming", ["real/test_wyoming.py"], environment),
             }
-            for name in wanted or suites:
-                started = time.monotonic()
-                print(f"\n==> {name}", flush=True)
-                totals = [a + b for a, b in zip(totals, suites[name]())]
-                print(f"    {time.monotonic() - started:.0f} s", flush=True)
+            names = wanted or list(suites)
+            background = Background([name for name in names if name in WITHOUT_MODEL], suites, folder)
+            totals = run_in_order([name for name in names if name not in WITHOUT_MODEL], suites)
+            totals = [a + b for a, b in zip(totals, background.wait())]
             if totals[1]:
                 show(servers)
         finally:
+            if background:
+                background.stop()
             for server in servers:
                 server.stop()
     print(f"\n{totals[0]} passed, {totals[1]} failed, {totals[2]} skipped")
