@@ -14,6 +14,8 @@ export CARGO_TARGET_DIR ?= $(CACHE)/target
 export CARGO_TERM_COLOR = never
 # Nothing is compiled a second time.
 export CARGO_INCREMENTAL = 0
+# A panic names its place without line tables, and no debugger runs here.
+export CARGO_PROFILE_DEV_DEBUG = 0
 endif
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOB := $(TARGET)/release/hob
@@ -75,12 +77,15 @@ test-dist: ## test the archive and the wheel of a small program in place of hob
 .PHONY: test
 test: models ## set up and run every test
 	cargo xtask test
-	$(MAKE) --no-print-directory test-without-aac
-	$(MAKE) --no-print-directory --jobs=3 --output-sync=target $(PAGE_JOBS) test-clients test-dist
+	$(MAKE) --no-print-directory --jobs=3 --output-sync=target $(OTHER_JOBS)
+
+# The longest starts first.
+OTHER_JOBS = test-clients test-sound-in-firefox test-page-in-chromium test-site-in-chromium test-without-aac test-dist
 
 # Other features of hob-speech, so its dependencies are compiled again. Fast to build is better here than fast to run.
+# After test-build: two builds in one folder would wait for each other.
 .PHONY: test-without-aac
-test-without-aac:
+test-without-aac: test-build
 	cargo test --locked -p hob-speech --no-default-features --test encode \
 	  --config 'profile.dev.package.hob-speech.opt-level=0' --config 'profile.dev.package.symphonia-core.opt-level=0' \
 	  --config 'profile.dev.package.rustfft.opt-level=0' --config 'profile.dev.package.serde_json.opt-level=0' refusals
