@@ -1,6 +1,7 @@
 // What a person does in the Chat tab, and what they can see there.
 
 import { openPage } from "./browsers.mjs";
+import { typeInto } from "./pilot.mjs";
 
 export async function openChat(setting, size) {
   const opened = await openPage(setting, `${setting.url}#chat`, size);
@@ -9,8 +10,7 @@ export async function openChat(setting, size) {
 }
 
 export async function ask(page, text) {
-  await page.focus("#question");
-  await page.keyboard.type(text.replaceAll("\n", " "));
+  await typeInto(page, "#question", text.replaceAll("\n", " "));
   await page.keyboard.press("Enter");
 }
 

@@ -5,8 +5,22 @@ import { once } from "node:events";
 
 export async function write(page, text) {
   await page.$eval("#text", (element) => { element.value = ""; });
-  await page.focus("#text");
-  await page.keyboard.type(text);
+  await typeInto(page, "#text", text);
+}
+
+/** Characters that a test types. What stands before them is put into the field, because each key takes two round trips to the browser. */
+const TYPED = 8;
+
+/** Adds text to a field, as a person does who pastes most of it. */
+export async function typeInto(page, selector, text) {
+  const characters = [...text];
+  await page.$eval(selector, (field, pasted) => {
+    field.value += pasted;
+    field.setSelectionRange(field.value.length, field.value.length);
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  }, characters.slice(0, -TYPED).join(""));
+  await page.focus(selector);
+  await page.keyboard.type(characters.slice(-TYPED).join(""));
 }
 
 export async function clickSpeak(page, text) {
