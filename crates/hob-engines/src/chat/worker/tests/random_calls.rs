@@ -26,7 +26,7 @@ use crate::chat::tokens::{Token, TokenTable};
 use weights::{Habit, RandomModel};
 
 /// Calls of all forms together. `make test-calls` sets more.
-const CALLS: usize = 600;
+const CALLS: usize = 360;
 const FORMS: usize = 6;
 /// Answers to one set of tools, which has to be compiled.
 const ANSWERS: usize = 5;
