@@ -4,7 +4,7 @@ use hob_core::chat::{Message, Role};
 use hob_wire::parse_chat;
 use serde_json::{Value, json};
 
-use crate::{messages, parse};
+use super::{messages, parse};
 
 fn any_value() -> impl proptest::strategy::Strategy<Value = Value> {
     use proptest::prelude::*;

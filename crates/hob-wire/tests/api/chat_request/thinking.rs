@@ -5,7 +5,7 @@ use hob_core::chat::{Effort, Thinking};
 use hob_wire::parse_chat;
 use serde_json::json;
 
-use crate::{conversation, names, read};
+use super::{conversation, names, read};
 
 #[test]
 fn every_way_to_speak_of_thinking_leads_to_one_setting() {

@@ -4,7 +4,7 @@
 use hob_wire::parse_chat;
 use serde_json::{Value, json};
 
-use crate::{TOOLS, messages, parse};
+use super::{TOOLS, messages, parse};
 
 #[test]
 fn messages_that_no_model_can_read_are_refused_by_number() {
