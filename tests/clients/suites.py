@@ -48,7 +48,7 @@ to = ["test/scripted"]
 # Time limits that end a hanging test. They are long because the machine may be busy.
 SECONDS_MAX = {"official": 300, "python": 1800, "ollama": 300, "javascript": 300, "wyoming": 600, "agents": 900, "sdk": 600, "mcp": 300}
 START_SECONDS_MAX = 300
-# Suites whose servers run no real model. They run next to the others.
+# Suites on servers that run no real model. They run next to the others.
 WITHOUT_MODEL = ("official", "sdk", "mcp")
 
 
