@@ -3,7 +3,9 @@
 
 use super::DecodeError;
 
+/// Below 1 kHz there is no speech.
 pub(super) const RATE_HZ_MIN: u32 = 1_000;
+/// Twice the highest rate of studio equipment.
 pub(super) const RATE_HZ_MAX: u32 = 768_000;
 pub(super) const CHANNELS_MAX: usize = 32;
 

@@ -23,7 +23,6 @@ use super::codec::PacketDecoder;
 use super::mp4::{heard_range, is_cut};
 use super::{DECODED_RATE_HZ, DecodeError};
 
-/// Below 1 kHz there is no speech. The maximum is twice the highest rate of studio equipment.
 /// Bytes that may come before the first header. With a larger value, the probe takes random bytes of pictures for mp3.
 const JUNK_BYTES_MAX: u32 = 64 * 1024;
 /// Packets in a row that give no sound. Then the rest of the file is taken for damaged.
