@@ -16,6 +16,7 @@ pub(crate) use self::ahead::NeedMore;
 use self::ahead::{Ahead, Known};
 pub use self::pauses::without_pauses;
 pub(crate) use self::pauses::{PAUSE_MS_MAX, PauseMark};
+pub use self::stops::is_full_stop;
 
 /// A sentence without any boundary is cut at this many bytes, about half a minute of speech. This limits the work for
 /// one unit of any text (the part-of-speech tagger takes 0.4 ms per word).

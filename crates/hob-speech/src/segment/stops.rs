@@ -21,7 +21,7 @@ const BLANKS_MAX: usize = 64;
 const HALF_BYTES_MAX: usize = 12;
 
 /// Full stops of other scripts, which need no space after them.
-pub(super) fn is_full_stop(c: char) -> bool {
+pub fn is_full_stop(c: char) -> bool {
     matches!(c, '。' | '！' | '？' | '．' | '।' | '॥' | '؟' | '۔' | '։' | '።')
 }
 

@@ -2,6 +2,7 @@
 //! A text without times gets those of its words, so the wish for times changes no word.
 
 use hob_core::Segment;
+use hob_speech::is_full_stop;
 
 use super::Whisper;
 use super::passes::Pass;
@@ -10,8 +11,6 @@ use super::words::PlacedWord;
 
 /// Marks that end a sentence if a space follows.
 const ENDS_BEFORE_SPACE: [char; 3] = ['.', '?', '!'];
-/// Marks that end a sentence in scripts without spaces.
-const ENDS: [char; 3] = ['。', '？', '！'];
 /// A shorter sentence, in seconds, and what may be an abbreviation ("Mr."), is in one segment with the next one.
 const SENTENCE_S_MIN: f64 = 1.0;
 
@@ -55,7 +54,10 @@ impl Whisper {
             let start_s = first.map_or(end_s, |word| word.start_s.min(sound_s));
             let spoken_until_s = last.map_or(start_s, |word| word.end_s.min(sound_s));
             let is_last = to == pass.tokens.len();
-            if !is_last && spoken_until_s - start_s < SENTENCE_S_MIN {
+            let is_short = spoken_until_s - start_s < SENTENCE_S_MIN;
+            // A mark after the last word, such as a note of music, has no time of its own.
+            let has_more = words.iter().any(|placed| placed.first_token >= to);
+            if !is_last && (is_short || !has_more) {
                 continue;
             }
             let text = pass.tokens[from..to].to_vec();
@@ -73,7 +75,7 @@ impl Whisper {
         // A character may be cut between tokens.
         let Ok(text) = std::str::from_utf8(&bytes) else { return false };
         let begins_with_space = self.tokens.bytes(*next).first() == Some(&b' ');
-        text.ends_with(ENDS) || begins_with_space && text.ends_with(ENDS_BEFORE_SPACE)
+        text.ends_with(is_full_stop) || begins_with_space && text.ends_with(ENDS_BEFORE_SPACE)
     }
 
     /// `None` if there are no words.

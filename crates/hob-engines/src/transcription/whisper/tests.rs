@@ -173,6 +173,8 @@ fn a_text_without_times_is_cut_at_the_ends_of_its_sentences() {
     let spaces: Vec<usize> = english.match_indices(' ').map(|(at, _)| at).collect();
     let japanese = "はい。そうです。行きます。";
     let letters: Vec<usize> = japanese.char_indices().map(|(at, _)| at).collect();
+    let hindi = " वह घर आया। वह गया।";
+    let hindi_spaces: Vec<usize> = hindi.match_indices(' ').map(|(at, _)| at).collect();
     for (text, beginnings, expected) in [
         (
             english,
@@ -183,6 +185,13 @@ fn a_text_without_times_is_cut_at_the_ends_of_its_sentences() {
             japanese,
             letters,
             vec![("はい。", 0.0, 1.25), ("そうです。", 1.5, 3.75), ("行きます。", 4.0, 6.0)],
+        ),
+        (hindi, hindi_spaces, vec![(" वह घर आया।", 0.0, 1.25), (" वह गया।", 1.5, 2.25)]),
+        // The note has no time of its own.
+        (
+            " Good morning to you. ♪",
+            vec![0, 5, 13, 16],
+            vec![(" Good morning to you. ♪", 0.0, 1.75)],
         ),
         ("?", vec![], vec![("?", 0.0, 0.0)]),
         ("", vec![], vec![]),
