@@ -260,6 +260,18 @@ impl<V: VoiceDetector> Recording<V> {
         }
     }
 
+    /// How to hear an unfinished part. Only the text of a pause may become final, so only that one needs times, which take
+    /// another pass of the decoder.
+    pub(super) fn peek_options(&self, reason: PeekReason) -> WhisperOptions {
+        let options = self.options();
+        let may_be_final = reason == PeekReason::Pause;
+        WhisperOptions {
+            words: options.words && may_be_final,
+            segments: options.segments && may_be_final,
+            ..options
+        }
+    }
+
     /// The events of a part that is complete.
     pub(super) fn heard(&mut self, part: &SoundPart, text: WhisperText) -> Vec<TranscriptEvent> {
         let start_s = part.start_sample as f64 / RATE_HZ;

@@ -209,16 +209,20 @@ impl<T: Transcriber, V: VoiceDetector + Clone> Engine<T, V> {
             Task::Wait | Task::Refuse(_) => Ok(()),
             Task::Keep(part, text) => self.add(stream, |recording| recording.heard(&part, text)),
             Task::Hear(part) => {
+                let options = recording.options();
                 let has_left = || inbox.has_left(stream);
-                let Some(text) = self.text(stream, &part, &has_left)? else { return Ok(()) };
+                let text = self.text(stream, (&part, &options), &has_left)?;
+                let Some(text) = text else { return Ok(()) };
                 self.add(stream, |recording| recording.heard(&part, text))
             }
             Task::Peek(part, reason) => {
+                let options = recording.peek_options(reason);
                 // A listener waits for the last pass over sound that has ended. A pass in a pause may be that pass.
                 let is_over = || {
                     inbox.has_left(stream) || reason == PeekReason::Progress && inbox.is_awaited()
                 };
-                let Some(text) = self.text(stream, &part, &is_over)? else { return Ok(()) };
+                let text = self.text(stream, (&part, &options), &is_over)?;
+                let Some(text) = text else { return Ok(()) };
                 self.add(stream, |recording| recording.peeked(part, reason, text))
             }
             Task::Finish => {
@@ -233,11 +237,10 @@ impl<T: Transcriber, V: VoiceDetector + Clone> Engine<T, V> {
     fn text(
         &mut self,
         stream: u32,
-        part: &SoundPart,
+        (part, options): (&SoundPart, &WhisperOptions),
         is_over: &dyn Fn() -> bool,
     ) -> io::Result<Option<WhisperText>> {
-        let Some(recording) = self.streams.get(&stream) else { return Ok(None) };
-        let heard = self.transcriber.transcribe(&part.samples, &recording.options(), is_over);
+        let heard = self.transcriber.transcribe(&part.samples, options, is_over);
         self.parts_heard += 1;
         match heard {
             _ if is_over() => Ok(None),

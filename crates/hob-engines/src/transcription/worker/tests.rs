@@ -394,6 +394,21 @@ fn no_pass_begins_in_a_silence_that_may_become_a_pause() {
 }
 
 #[test]
+fn a_pass_over_speech_that_goes_on_computes_no_times() {
+    let begin = BeginTranscript {
+        words: true,
+        segments: true,
+        is_live: true,
+        ..BeginTranscript::default()
+    };
+    let recording = Recording::new(begin, Level);
+    let times = |options: WhisperOptions| (options.words, options.segments);
+    assert_eq!(times(recording.options()), (true, true));
+    assert_eq!(times(recording.peek_options(PeekReason::Pause)), (true, true));
+    assert_eq!(times(recording.peek_options(PeekReason::Progress)), (false, false));
+}
+
+#[test]
 fn the_text_of_a_pause_is_dropped_if_speech_follows() {
     let mut worker = in_a_pause();
     worker.send(1, &[sound(1.0, 1.0), TranscriptOrder::EndSound]);
