@@ -41,6 +41,8 @@ const WINDOW_S_MIN: f64 = 10.0;
 const MARGIN_S: f64 = 3.0;
 /// The number of positions is rounded up to a multiple of this, because ggml's kernels compute such sizes faster.
 const POSITIONS_STEP: usize = 16;
+/// Seed of the random numbers of passes at higher temperatures.
+const SEED: u64 = 0;
 /// Sound longer than this in seconds is decoded with times. Without them Whisper leaves out sentences where speakers change.
 const UNTIMED_S_MAX: f64 = 10.0;
 /// A text that has no room goes on no earlier than this, in seconds, so that each further pass hears less sound.
@@ -59,7 +61,7 @@ pub struct Whisper {
     sizes: Sizes,
     mel: Mel,
     tokens: Tokens,
-    /// Seeded, so that the same sound gives the same text.
+    /// Seeded for each sound, so that the same sound gives the same text, whatever was heard before it.
     random: fastrand::Rng,
     variant: WhisperVariant,
 }
@@ -155,7 +157,7 @@ impl Whisper {
             sizes: head.sizes,
             mel: Mel::new(head.filters, head.sizes.mels),
             tokens: Tokens::new(head.vocabulary, head.sizes.vocab),
-            random: fastrand::Rng::with_seed(0),
+            random: fastrand::Rng::with_seed(SEED),
             variant: WhisperVariant::default(),
         })
     }
@@ -188,6 +190,7 @@ impl Whisper {
         if samples.len() > SOUND_S_MAX * RATE_HZ {
             return Err(TranscribeError::TooLong(samples.len()));
         }
+        self.random.seed(SEED);
         let (mut whole, mut rest) = self.transcribe_from(samples, options, cancelled)?;
         // Dense speech, and most of all that of other scripts, has more tokens than the decoder has room for.
         while let Some(from_s) = rest {

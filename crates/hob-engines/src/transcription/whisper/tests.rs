@@ -155,6 +155,23 @@ fn every_option_leads_to_an_answer() {
     }
 }
 
+#[test]
+fn the_same_sound_has_the_same_text_at_any_temperature() {
+    let mut whisper = tiny();
+    let options = WhisperOptions {
+        language: Some("en".to_owned()),
+        temperature: Some(1.0),
+        ..WhisperOptions::default()
+    };
+    let mut heard = || {
+        let text = whisper.transcribe(&tone(1.0), &options, &|| false).expect("an answer");
+        (text, whisper.random.clone())
+    };
+    let first = heard();
+    assert_ne!(first.1, fastrand::Rng::with_seed(SEED), "random numbers were drawn");
+    assert_eq!(heard(), first);
+}
+
 /// A word for each of these beginnings, counted in bytes: each takes a quarter of a second, and begins half a second after
 /// the one before.
 fn placed(beginnings: &[usize]) -> Vec<PlacedWord> {
