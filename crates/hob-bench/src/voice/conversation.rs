@@ -162,7 +162,10 @@ impl<'a> Conversation<'a> {
     /// Fails if sound of the interrupted answer comes before its end, or anything of it afterwards. A short answer may have
     /// ended before it was interrupted.
     fn expect_the_end_of_the_answer(&mut self, deadline: Instant) -> Result<(), VoiceFault> {
-        let old = self.answer.clone().unwrap_or_default();
+        // Without an id, sound of the old answer would not be noticed.
+        let Some(old) = self.answer.clone() else {
+            return Err(VoiceFault::Broken("the sound of an answer has no response_id".to_owned()));
+        };
         let is_old = |event: &Event| event.body["response_id"] == old.as_str();
         if self.ended != self.answer {
             let sound_or_end = |event: &Event| {
