@@ -89,7 +89,7 @@ metrics! {
     EnergyJ "energy_j", "energy", "J", Less, "Energy of the CPU packages and NVIDIA cards of the machine from sending to the last token, other programs included.", "";
     QueueMs "queue_ms", "queue", "ms", Less, "Waiting time inside the server, as the server reports it.", "";
     TtfaMs "ttfa_ms", "first sound", "ms", Less, "Until the first audible sample (above −50 dBFS). In a voice run it counts from the last sample of the question.", "t(sample > −50 dBFS) − t_send";
-    EndpointMs "endpoint_ms", "end of turn", "ms", Less, "From the last sound of a question until the server says that it is over.", "speech_stopped − t(last voiced sample)";
+    EndpointMs "endpoint_ms", "end of turn", "ms", Less, "From the last sound of a question until the server says that it is over. If hob's own server tells the other stages, it is the first sound without them, and includes what is unexplained.", "speech_stopped − t(last voiced sample)";
     TranscriptMs "transcript_ms", "transcript", "ms", Less, "From the end of a turn until its transcript arrives; 0 if it was there before.", "transcription.completed − speech_stopped";
     FirstTextMs "first_text_ms", "first text", "ms", Less, "From the transcript until the model writes the first text of its answer; 0 if it was written before.", "output_item.added − transcription.completed";
     FirstClauseMs "first_clause_ms", "first clause", "ms", Less, "From the first text of an answer to its first clause, as hob's own server tells it.", "clause − first text";

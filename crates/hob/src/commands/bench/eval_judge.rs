@@ -139,7 +139,7 @@ impl Judgement {
             format!("A tie counts half. Sign test over the wins: p = {sign_test_p:.3}."),
             format!("The two orders agree on {}.", share(&self.tally.agreement, "items")),
             format!(
-                "The answer that stood first was preferred in {}; 50 % is not bias.",
+                "The answer that stood first was preferred in {}; 50 % means no bias.",
                 share(&self.tally.first_position, "verdicts that prefer one")
             ),
         ];
