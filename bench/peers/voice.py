@@ -97,8 +97,16 @@ def percentiles(turns, name):
     return statistics.median(values), values[-(-len(values) * 95 // 100) - 1]
 
 
+def answered_by_both(turns):
+    """The turns of questions that both answered in a run. A question that only one can answer moves no median."""
+    places = [{(turn["run"], turn["question"]) for turn in all_turns if "whole" in turn} for all_turns in turns.values()]
+    both = set.intersection(*places)
+    return {name: [turn for turn in all_turns if (turn["run"], turn["question"]) in both]
+            for name, all_turns in turns.items()}
+
+
 def report(turns):
-    answered = {name: [turn for turn in turns[name] if "whole" in turn] for name in turns}
+    answered = answered_by_both(turns)
     if not all(answered.values()):
         reasons = {turn["failure"] for all_turns in turns.values() for turn in all_turns if "failure" in turn}
         raise RuntimeError(f"no answers: {'; '.join(sorted(reasons))}")
@@ -115,7 +123,8 @@ def report(turns):
     for name, all_turns in turns.items():
         failures = [turn["failure"] for turn in all_turns if "failure" in turn]
         counted = ", ".join(f"{failures.count(reason)} × {reason}" for reason in sorted(set(failures)))
-        print(f"{name}: {len(answered[name])} turns answered, {len(failures)} not{': ' if counted else ''}{counted}.")
+        print(f"{name}: {len(all_turns) - len(failures)} turns answered, {len(failures)} not{': ' if counted else ''}{counted}.")
+    print(f"The table has the {len(answered['hob'])} turns that both answered.")
     held = figures["whole"]["ratio"] <= RATIO_MAX
     print(f"Ratio {figures['whole']['ratio']:.3f}, bound ≤ {RATIO_MAX}: {'held' if held else '**missed**'}.")
     return figures
