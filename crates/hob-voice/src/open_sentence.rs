@@ -7,6 +7,8 @@ use std::net::Ipv4Addr;
 
 use words::{NEVER_ENOUGH, OpenWords, open_words};
 
+/// Part of the word for a telephone, in all languages of the lists.
+const TELEPHONE: [&str; 2] = ["phon", "fon"];
 /// Words of a clause that may have no comma. A longer one is likely to contain its main clause.
 const CLAUSE_WORDS_MAX: usize = 7;
 /// Marks after which a question or an exclamation is complete.
@@ -99,11 +101,13 @@ impl Sentence<'_> {
         let (before, numbers) = self.lower.split_at(self.lower.len() - counts.len());
         let before = format!(" {}", before.join(" "));
         let digits: usize = counts.iter().sum();
+        let is_service = self.is_service(numbers, known);
         let is_short = |(words, wanted): &(&str, usize)| {
-            let is_whole = *wanted == NEVER_ENOUGH && is_ip_address(numbers);
+            let is_whole = is_service && is_of_a_telephone(words)
+                || *wanted == NEVER_ENOUGH && is_ip_address(numbers);
             digits < *wanted && !is_whole && before.ends_with(&format!(" {words}"))
         };
-        digits > 0 && !self.is_service(numbers, known) && known.announced.iter().any(is_short)
+        digits > 0 && known.announced.iter().any(is_short)
     }
 
     /// "The phone number is 112": a known number that is shorter than others. A person's own number is none of them.
@@ -158,6 +162,11 @@ fn digits_of(word: &str, known: &OpenWords) -> Option<usize> {
     let digits = word.chars().filter(char::is_ascii_digit).count();
     let is_number = digits > 0 && !word.chars().any(char::is_alphabetic);
     if is_number { Some(digits) } else { has(known.digits, word).then_some(1) }
+}
+
+/// Whether these words announce a telephone number. A house or a place may have the number of a service.
+fn is_of_a_telephone(words: &str) -> bool {
+    TELEPHONE.iter().any(|part| words.contains(part))
 }
 
 fn is_ip_address(numbers: &[String]) -> bool {

@@ -3,7 +3,7 @@
 use super::OpenEnd::{Bracket, Clause, Digits, FirstStep, LastWord, Punctuation};
 use super::{OpenEnd, open_end};
 
-const OPEN: [(&str, &str, OpenEnd); 70] = [
+const OPEN: [(&str, &str, OpenEnd); 74] = [
     ("en", "I need eggs,", Punctuation),
     ("en", "Can you tell me...", Punctuation),
     ("en", "The name of the film was…", Punctuation),
@@ -75,6 +75,11 @@ const OPEN: [(&str, &str, OpenEnd); 70] = [
     ("de", "Meine Telefonnummer ist 110.", Digits),
     ("fr", "Le numéro de téléphone est le 06 12.", Digits),
     ("en", "The address is 10.", Digits),
+    // Numbers of services are common for houses, too.
+    ("en", "The address is 112.", Digits),
+    ("en", "The zip code is 911.", Digits),
+    ("fr", "J'habite au 15", Digits),
+    ("fr", "Le code postal est le 15.", Digits),
 ];
 
 /// In any language.
