@@ -20,7 +20,7 @@ const BLANKS_MAX: usize = 64;
 /// Longest second half of an abbreviation.
 const HALF_BYTES_MAX: usize = 12;
 
-/// Full stops of other scripts, which need no space after them.
+/// Whether this is a full stop of another script than Latin, which needs no space after it.
 pub fn is_full_stop(c: char) -> bool {
     matches!(c, '。' | '！' | '？' | '．' | '।' | '॥' | '؟' | '۔' | '։' | '።')
 }
