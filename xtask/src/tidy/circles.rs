@@ -14,6 +14,9 @@ type Imports = BTreeMap<String, BTreeSet<String>>;
 /// A name may lead to another name this often.
 const STEPS_MAX: usize = 8;
 
+/// The end of a path to all names of a module.
+const ALL: &str = "*";
+
 pub(crate) fn complaints(files: &[File]) -> Vec<String> {
     let mut crates: BTreeMap<String, Modules> = BTreeMap::new();
     for file in files {
@@ -57,6 +60,9 @@ struct Modules {
     known: BTreeSet<ModulePath>,
     /// Names that stand for something in another module, by the module that imports them.
     names: BTreeMap<(ModulePath, String), Mention>,
+    /// Modules of which another module imports all names.
+    globs: BTreeMap<ModulePath, Vec<Mention>>,
+    declared: BTreeSet<(ModulePath, String)>,
     mentions: Vec<(ModulePath, Mention)>,
 }
 
@@ -72,15 +78,31 @@ impl Modules {
             let mut found = Vec::new();
             if *token == "use" {
                 read_tree(&tokens[at + 1..], &[], &mut found);
-                let named = found.into_iter().filter_map(|path| Some((path.last()?.clone(), path)));
-                self.names.extend(named.map(|(name, path)| ((module.clone(), name), path)));
+                found.into_iter().for_each(|path| self.add_import(&module, path));
             } else if is_anchor(token)
                 && tokens.get(at + 1) == Some(&"::")
                 && !is_within(&tokens, at)
             {
                 read_tree(&tokens[at..], &[], &mut found);
                 self.mentions.extend(found.into_iter().map(|path| (module.clone(), path)));
+            } else if declares(token)
+                && let Some(name) = tokens.get(at + 1)
+            {
+                self.declared.insert((module.clone(), (*name).to_owned()));
             }
+        }
+    }
+
+    fn add_import(&mut self, module: &[String], mut path: Mention) {
+        match path.last().cloned() {
+            Some(name) if name == ALL => {
+                path.pop();
+                self.globs.entry(module.to_vec()).or_default().push(path);
+            }
+            Some(name) => {
+                self.names.insert((module.to_vec(), name), path);
+            }
+            None => {}
         }
     }
 
@@ -126,11 +148,25 @@ impl Modules {
         let length = (0..=path.len()).rev().find(|length| self.known.contains(&path[..*length]))?;
         let (module, rest) = path.split_at(length);
         let handed_on = rest.first().filter(|_| steps > 0).and_then(|name| {
-            let mention = self.names.get(&(module.to_vec(), name.clone()))?;
-            let next = [self.absolute(module, mention)?, rest[1..].to_vec()].concat();
+            let next = [self.origin(module, name)?, rest[1..].to_vec()].concat();
             self.module_of(&next, steps - 1)
         });
         Some(handed_on.unwrap_or_else(|| module.to_vec()))
+    }
+
+    /// The path of a name that a module imports.
+    fn origin(&self, module: &[String], name: &str) -> Option<ModulePath> {
+        let key = (module.to_vec(), name.to_owned());
+        if let Some(mention) = self.names.get(&key) {
+            return self.absolute(module, mention);
+        }
+        let globs = self.globs.get(module).filter(|_| !self.declared.contains(&key))?;
+        let mut sources = globs.iter().filter_map(|mention| self.absolute(module, mention));
+        let source = sources.find(|source| {
+            let there = (source.clone(), name.to_owned());
+            self.declared.contains(&there) || self.names.contains_key(&there)
+        });
+        Some([source?, vec![name.to_owned()]].concat())
     }
 }
 
@@ -167,18 +203,27 @@ fn is_anchor(token: &str) -> bool {
     matches!(token, "crate" | "super" | "self")
 }
 
+fn declares(token: &str) -> bool {
+    matches!(token, "const" | "enum" | "fn" | "static" | "struct" | "trait" | "type" | "union")
+}
+
 /// Whether a path goes on here: the second `super` of `super::super` begins none.
 fn is_within(tokens: &[&str], at: usize) -> bool {
     at.checked_sub(1).is_some_and(|before| tokens[before] == "::")
 }
 
-/// Reads the paths that begin here: `a::{b, c::d}` gives `a::b` and `a::c::d`. Returns the number of tokens.
+/// Reads the paths that begin here: `a::{b, c::*}` gives `a::b` and `a::c::*`. Returns the number of tokens.
 fn read_tree(tokens: &[&str], before: &[String], found: &mut Vec<Mention>) -> usize {
     let mut path = before.to_vec();
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
         if *token == "{" {
             return at + read_group(&tokens[at..], &path, found);
+        }
+        if *token == ALL {
+            path.push(ALL.to_owned());
+            found.push(path);
+            return at + 1;
         }
         if !token.starts_with(is_inner) {
             break;
@@ -205,7 +250,7 @@ fn read_group(tokens: &[&str], before: &[String], found: &mut Vec<Mention>) -> u
     while let Some(token) = tokens.get(at) {
         match *token {
             "}" => return at + 1,
-            "," | "*" => at += 1,
+            "," => at += 1,
             // The new name of an import is of no importance.
             "as" => at += 2,
             _ => at += read_tree(&tokens[at..], before, found).max(1),
@@ -285,6 +330,10 @@ mod tests {
         let parent = ("a.rs", "pub use b::B;");
         let circle = "crates/x/a: modules import each other in a circle: b, c";
         check(&[parent, ("a/b.rs", "use super::c::C;"), ("a/c.rs", "use super::B;")], &[circle]);
+        let (parent, b) =
+            (("a.rs", "pub use b::*;"), ("a/b.rs", "use super::c::C;\npub struct B;"));
+        check(&[parent, b, ("a/c.rs", "use super::B;")], &[circle]);
+        check(&[parent, b, ("a/c.rs", "use super::Other;")], &[]);
     }
 
     #[test]
