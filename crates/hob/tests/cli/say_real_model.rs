@@ -65,15 +65,17 @@ fn pauses_at_the_beginning_and_at_the_end_are_heard() {
 }
 
 #[test]
-fn a_word_of_the_lexicon_is_said_as_its_respelling() {
+fn a_word_of_the_lexicon_is_said_as_its_respelling_between_pauses() {
     let (user, home) = User::with_models();
     let say =
         |name: &str, text: &str| user.hob(&["say", "-o", name, text]).envs(home.clone()).assert();
     say("a.pcm", "Use sequel now.").success();
     user.write("hob.toml", "[speech]\nthreads = 1\n[speech.lexicon]\nSQL = \"sequel\"\n");
-    say("b.pcm", "Use SQL now.").success();
+    // With pauses, because another test hears those of a server only.
+    say("b.pcm", "[pause:1s] Use SQL now. [pause:500ms]").success();
     let read = |name: &str| std::fs::read(user.path("work").join(name)).expect("a file");
-    assert!(read("a.pcm") == read("b.pcm"));
+    let silence = |seconds: f64| vec![0; (2.0 * seconds * RATE_HZ as f64) as usize];
+    assert!(read("b.pcm") == [silence(1.0), read("a.pcm"), silence(0.5)].concat());
     user.write("hob.toml", "[speech.lexicon]\na = \"b\"\nb = \"a\"\n");
     let said = stderr(&say("c.pcm", "Use SQL now.").code(2));
     assert!(said.contains("leads back to it: a → b → a"), "{said}");
