@@ -91,7 +91,7 @@ fn a_base_model_is_evaluated_by_what_it_continues_and_by_log_probabilities() {
 #[test]
 fn an_evaluation_on_a_server_of_its_own_goes_on_where_it_was_stopped() {
     let (user, home) = User::with_only(&["smollm2"]);
-    let words = ["eval", "--tasks", "arithmetic:2x1", "--items", "6", "--budget-tokens", "16"];
+    let words = ["eval", "--tasks", "arithmetic:2x1", "--items", "8", "--budget-tokens", "16"];
     let mut first = user.process(&words);
     let mut first = first.envs(home.clone()).stderr(Stdio::piped()).spawn().expect("hob starts");
     let lines = BufReader::new(first.stderr.take().expect("piped")).lines().map_while(Result::ok);
