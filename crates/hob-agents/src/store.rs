@@ -28,8 +28,8 @@ const EVENTS: &str = "events.jsonl";
 const LOCK: &str = "lock";
 /// Longest state that is read back, in bytes.
 const STATE_BYTES_MAX: u64 = 256 << 20;
-/// How often a lock is tried, and the pause between two tries. [`RunStore::is_locked`] holds it for a moment, and so does a driver that
-/// has stored its last step.
+/// How often a lock is tried, and the pause between two tries. [`RunStore::is_locked`] holds it for a moment, and so does
+/// a driver that has stored its last step.
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
