@@ -1,5 +1,5 @@
 //! Cuts the text of a pass into segments: at its own times, or at the ends of its sentences.
-//! A text without times gets those of its words, so the wish for times does not change how it is decoded.
+//! A text without times gets those of its words, so asking for times does not change how it is decoded.
 
 use hob_core::Segment;
 use hob_speech::is_full_stop;
