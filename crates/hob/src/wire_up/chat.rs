@@ -23,7 +23,7 @@ use hob_models::gguf::{GgufError, PartName, card};
 
 use super::context::{offload_flags, set_up, set_up_both};
 use super::memory::{Memory, Need, usable};
-use super::places::WishedPlace;
+use super::places::RequestedPlace;
 use super::placing::ChatPlacer;
 use super::{own_program, worker_command, worker_socket};
 use crate::app::App;
@@ -98,7 +98,7 @@ impl Chat {
         options.supervisor.load_guess = LoadTimes::guess(file.card.file_bytes);
         options.supervisor.predicted_bytes = Some(file.expected.kept_bytes(Pool::Ram));
         let placer =
-            Arc::new(ChatPlacer::new(file.wished(), command.clone(), model_memory.clone()));
+            Arc::new(ChatPlacer::new(file.requested(), command.clone(), model_memory.clone()));
         options.supervisor.room = Some(Arc::clone(&placer) as Arc<dyn MemoryBroker>);
         options.supervisor.placer = Some(placer);
         let worker = Arc::new(ChatWorker::start(file.card, command, options));
@@ -163,8 +163,8 @@ impl ChatFile {
     }
 
     /// Where the model is loaded if there is room.
-    fn wished(&self) -> WishedPlace {
-        WishedPlace {
+    fn requested(&self) -> RequestedPlace {
+        RequestedPlace {
             machine: self.machine.clone(),
             model: self.model.clone(),
             draft: self.draft.as_ref().map(|draft| draft.model.clone()),

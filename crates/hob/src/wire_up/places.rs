@@ -1,4 +1,4 @@
-//! The places where a chat model may run: the one that is wished, and those that fit instead.
+//! The places where a chat model may run: the one that is requested, and those that fit instead.
 //! Pure: callers pass the machine with the memory that is free.
 
 use hob_core::ContextPlan;
@@ -13,7 +13,7 @@ const CONTEXT_TOKENS_LEAST: u32 = 256;
 
 /// A model, and the place that the settings name or that is ranked first.
 #[derive(Clone, Debug)]
-pub(super) struct WishedPlace {
+pub(super) struct RequestedPlace {
     /// As it was when the place was chosen.
     pub(super) machine: Machine,
     pub(super) model: Model,
@@ -27,7 +27,7 @@ pub(super) struct WishedPlace {
     pub(super) is_configured: bool,
 }
 
-impl WishedPlace {
+impl RequestedPlace {
     /// The place that is ranked first on this machine, or else the processor. `None` if the model fits at neither.
     pub(super) fn first_that_fits(&self, machine: &Machine) -> Option<(Setup, SetupEstimate)> {
         let plan = self.setup.plan;
@@ -61,20 +61,20 @@ impl WishedPlace {
         if self.draft.is_some() {
             return None;
         }
-        let wished = self.setup.plan;
+        let requested = self.setup.plan;
         let setup = match self.is_configured {
             true => self.setup.clone(),
             false => {
-                let context_tokens = CONTEXT_TOKENS_LEAST.saturating_mul(wished.sequences);
-                let plan = ContextPlan { context_tokens, ..wished };
+                let context_tokens = CONTEXT_TOKENS_LEAST.saturating_mul(requested.sequences);
+                let plan = ContextPlan { context_tokens, ..requested };
                 let flags = OffloadFlags::default();
                 let short = Setup::new(machine, &self.model, plan, flags).ok()?;
-                Setup { plan: wished, ..short }
+                Setup { plan: requested, ..short }
             }
         };
         let longest = setup.with_longest_context(machine, &self.model).ok()??;
-        let is_shorter = longest.plan.context_tokens < wished.context_tokens;
-        is_shorter.then(|| longest.plan.context_tokens / wished.sequences.max(1))
+        let is_shorter = longest.plan.context_tokens < requested.context_tokens;
+        is_shorter.then(|| longest.plan.context_tokens / requested.sequences.max(1))
     }
 
     fn estimate(&self, setup: &Setup, machine: &Machine) -> Option<SetupEstimate> {
@@ -90,13 +90,13 @@ impl WishedPlace {
     }
 }
 
-/// What the wished place lacks on this machine, with both numbers.
-pub(super) fn lacking(wished: &WishedPlace, machine: &Machine) -> String {
+/// What the requested place lacks on this machine, with both numbers.
+pub(super) fn lacking(requested: &RequestedPlace, machine: &Machine) -> String {
     let is_lacking = |used: &&Use| match used.pool {
         Pool::Ram => used.kept_bytes() > used.free_bytes,
         Pool::Vram(_) => !used.fits(),
     };
-    let expected = wished.estimate(&wished.setup, machine);
+    let expected = requested.estimate(&requested.setup, machine);
     let used = expected.as_ref().and_then(|expected| expected.uses.iter().find(is_lacking));
     let Some(used) = used else { return "the first place has no room".to_owned() };
     let margin_bytes = if used.pool == Pool::Ram { 0 } else { used.margin_bytes };

@@ -16,7 +16,7 @@ use hob_engines::supervisor::{PlacedWorker, Placer, WorkerCommand};
 use hob_engines::worker::protocol::DeviceShortage;
 
 use super::memory::ModelMemory;
-use super::places::{WishedPlace, lacking, placement};
+use super::places::{RequestedPlace, lacking, placement};
 
 /// How long a card's refusal counts. Other programs may have freed its memory since.
 const REFUSED_FOR: Duration = Duration::from_secs(600);
@@ -30,7 +30,7 @@ pub(super) struct ChatPlacer(Arc<Placing>);
 
 #[derive(Debug)]
 struct Placing {
-    wished: WishedPlace,
+    requested: RequestedPlace,
     /// Without the flags of a place.
     command: WorkerCommand,
     memory: ModelMemory,
@@ -64,63 +64,63 @@ struct CardRefusals {
 
 impl ChatPlacer {
     pub(super) fn new(
-        wished: WishedPlace,
+        requested: RequestedPlace,
         command: WorkerCommand,
         memory: ModelMemory,
     ) -> ChatPlacer {
-        let chosen = ChosenPlace::wished(&wished);
+        let chosen = ChosenPlace::requested(&requested);
         let state = Mutex::new(PlacingState { chosen, refused: None });
-        ChatPlacer(Arc::new(Placing { wished, command, memory, state }))
+        ChatPlacer(Arc::new(Placing { requested, command, memory, state }))
     }
 }
 
 impl Placing {
     /// Chooses the place of the next load, and reserves for it from now on. Nothing changes during a load.
     fn choose(&self) {
-        if self.wished.is_configured || self.memory.is_loading() {
+        if self.requested.is_configured || self.memory.is_loading() {
             return;
         }
         let mut state = locked(&self.state);
         if state.refused.as_ref().is_some_and(|refused| refused.at.elapsed() >= REFUSED_FOR) {
             state.refused = None;
         }
-        let wished = ChosenPlace::wished(&self.wished);
+        let requested = ChosenPlace::requested(&self.requested);
         let is_resting = self.memory.are_cards_resting();
         let is_avoided = is_resting || state.refused.is_some();
-        let has_room = || self.memory.check_room_for(&wished.needed()).is_ok();
+        let has_room = || self.memory.check_room_for(&requested.needed()).is_ok();
         state.chosen = if !is_avoided && has_room() {
-            wished
+            requested
         } else {
-            self.next_place(state.refused.as_ref(), is_resting).unwrap_or(wished)
+            self.next_place(state.refused.as_ref(), is_resting).unwrap_or(requested)
         };
         self.memory.expect(&state.chosen.needed());
     }
 
-    /// The place that is ranked first among those that fit. `None` if there is none but the wished one.
+    /// The place that is ranked first among those that fit. `None` if there is none but the requested one.
     fn next_place(&self, refused: Option<&CardRefusals>, is_resting: bool) -> Option<ChosenPlace> {
-        let wished = &self.wished;
+        let requested = &self.requested;
         let reason = || match refused {
             _ if is_resting => {
                 let minutes = CARDS_REST.as_secs() / 60;
                 format!("graphics cards were lost twice, so they are left alone for {minutes} min")
             }
             Some(refused) => refused.said.clone(),
-            None => lacking(wished, &self.machine(None)),
+            None => lacking(requested, &self.machine(None)),
         };
-        if wished.machine.gpus.is_empty() {
+        if requested.machine.gpus.is_empty() {
             // The engine may see a card that hob does not see.
             let is_avoided = is_resting || refused.is_some();
             let offload_flags = OffloadFlags { gpu_layers: Some(0), cpu_moe_layers: None };
             let note = Some(format!("{}: the model runs on the processor", reason()));
-            let expected = wished.expected.clone();
+            let expected = requested.expected.clone();
             return is_avoided.then_some(ChosenPlace { expected, offload_flags, note });
         }
         let mut machine = self.machine(refused);
         if is_resting || refused.is_some_and(|refused| refused.times >= REFUSALS_MAX) {
             machine.gpus.clear();
         }
-        let (setup, expected) = wished.first_that_fits(&machine)?;
-        let is_elsewhere = setup.layout != wished.setup.layout;
+        let (setup, expected) = requested.first_that_fits(&machine)?;
+        let is_elsewhere = setup.layout != requested.setup.layout;
         is_elsewhere.then(|| ChosenPlace {
             expected,
             offload_flags: setup.offload_flags(),
@@ -131,7 +131,7 @@ impl Placing {
     /// The machine with the memory that this model could get.
     fn machine(&self, refused: Option<&CardRefusals>) -> Machine {
         let room = self.memory.room();
-        let mut machine = self.wished.machine.clone();
+        let mut machine = self.requested.machine.clone();
         if let Some(available_bytes) = room.get(&Pool::Ram) {
             machine.memory.available_bytes = *available_bytes;
         }
@@ -157,7 +157,7 @@ impl Placing {
     fn with_what_fits(&self, error: ModelError) -> ModelError {
         match error {
             ModelError::OutOfMemory { needed_bytes, available_bytes, what_fits: None } => {
-                let what_fits = self.wished.what_fits(&self.machine(None));
+                let what_fits = self.requested.what_fits(&self.machine(None));
                 ModelError::OutOfMemory { needed_bytes, available_bytes, what_fits }
             }
             other => other,
@@ -170,8 +170,8 @@ impl Placing {
 }
 
 impl ChosenPlace {
-    fn wished(wished: &WishedPlace) -> ChosenPlace {
-        let (expected, offload_flags) = (wished.expected.clone(), wished.offload_flags);
+    fn requested(requested: &RequestedPlace) -> ChosenPlace {
+        let (expected, offload_flags) = (requested.expected.clone(), requested.offload_flags);
         ChosenPlace { expected, offload_flags, note: None }
     }
 
@@ -264,12 +264,12 @@ impl Placer for ChatPlacer {
         if placing.flags() != before {
             return Ok(());
         }
-        Err(placing.wished.what_fits(&placing.machine(Some(&refused))).unwrap_or_default())
+        Err(placing.requested.what_fits(&placing.machine(Some(&refused))).unwrap_or_default())
     }
 
     fn device_lost(&self) -> String {
         let is_resting = self.0.memory.record_card_loss();
-        let next = match (self.0.wished.is_configured, is_resting) {
+        let next = match (self.0.requested.is_configured, is_resting) {
             (true, _) => "hob loads the model there again, as hob.toml says".to_owned(),
             (false, false) => "hob loads the model on the card once more".to_owned(),
             (false, true) => {
