@@ -326,7 +326,7 @@ impl ModelMemory {
         let later = || LoadCheck::Found(MemoryDecision::Later(facts.shortage()));
         match facts.answer() {
             RoomDecision::Fits if shared.queue.may_use_free(&self.name, Instant::now()) => {
-                LoadCheck::Found(self.reserve(&mut shared).granted())
+                LoadCheck::Reserved(self.reserve(&mut shared))
             }
             RoomDecision::Fits => later(),
             RoomDecision::Evict(names) => {
@@ -369,6 +369,7 @@ impl ModelMemory {
     async fn ask_once(&self) -> MemoryDecision {
         let (reservation, leaving) = match self.look_round() {
             LoadCheck::Found(asked) => return asked,
+            LoadCheck::Reserved(reservation) => return reservation.granted(),
             LoadCheck::Evict { reservation, leaving } => (reservation, leaving),
         };
         for lifecycle in leaving {
@@ -421,6 +422,7 @@ impl Drop for Waiting {
 /// The result of one check.
 enum LoadCheck {
     Found(MemoryDecision),
+    Reserved(Filling),
     Evict { reservation: Filling, leaving: Vec<Arc<dyn ModelLifecycle>> },
 }
 
@@ -432,6 +434,7 @@ struct Filling {
 }
 
 impl Filling {
+    /// Reads the drivers, so no table is locked meanwhile.
     fn granted(mut self) -> MemoryDecision {
         self.before = (self.memory.available)(Reading::Now);
         MemoryDecision::Granted(Box::new(self))

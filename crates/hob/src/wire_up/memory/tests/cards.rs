@@ -1,6 +1,8 @@
 //! Models on two graphics cards: each card has room for one of its models, and the system's memory for all.
 //! What a load takes of a card is measured by what is free before and after it.
 
+use std::sync::OnceLock;
+
 use super::*;
 
 /// Free megabytes of the system and of each card.
@@ -117,4 +119,23 @@ async fn models_of_one_card_take_turns_and_another_card_is_left_alone() {
         c.room(),
         Bytes::from([(Pool::Ram, 900 * MB), (Pool::Vram(0), 300 * MB), (Pool::Vram(1), 100 * MB),])
     );
+}
+
+#[tokio::test]
+async fn requests_go_on_while_drivers_are_read_for_a_load() {
+    let memory_of_all: Arc<OnceLock<Weak<Memory>>> = Arc::default();
+    let seen = Arc::clone(&memory_of_all);
+    let available = move |reading: Reading| {
+        if reading == Reading::Now {
+            let memory = seen.get().and_then(Weak::upgrade).expect("it exists");
+            assert!(memory.shared.try_lock().is_ok(), "requests of loaded models need it");
+        }
+        Bytes::from([(Pool::Ram, 300 * MB), (Pool::Vram(0), 300 * MB)])
+    };
+    let memory = Memory::with(None, Box::new(available));
+    memory_of_all.set(Arc::downgrade(&memory)).expect("only once");
+    let need = Need { estimated: ram(100 * MB), is_pinned: false };
+    let asked = memory.of_model("a", need).queue().try_reserve().await;
+    let MemoryDecision::Granted(reservation) = asked else { panic!("{asked:?}") };
+    assert_eq!(reservation.taken(), Bytes::from([(Pool::Vram(0), 0)]));
 }
