@@ -159,7 +159,9 @@ impl Actor {
                 let (session, to_write) =
                     Session::new(self.options.engine, model, process.pid(), streams_max);
                 let ready_since = self.publish_ready(&session, started);
-                let link = Link { source, writer, to_write, measuring: measure(place) };
+                // A model that has no place on cards took nothing of them, whatever other programs took meanwhile.
+                let measuring = measure(place.filter(|_| self.options.placer.is_some()));
+                let link = Link { source, writer, to_write, measuring };
                 let reason = self.serve(&session, link, watchdog).await;
                 self.close(&session, &reason);
                 let (ended, detail) = self.end(process, reason, Some(ready_since)).await;

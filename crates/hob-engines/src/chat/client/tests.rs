@@ -208,9 +208,9 @@ async fn without_another_place_the_error_says_what_would_fit() {
     worker.shutdown().await;
 }
 
-/// Room for everything, on a card where a load takes 90 bytes.
-#[derive(Debug)]
-struct MeasuredCard;
+/// Room for everything, on a card where a load takes 90 bytes. Counts the measurements.
+#[derive(Clone, Debug, Default)]
+struct MeasuredCard(Arc<AtomicUsize>);
 
 impl MemoryBroker for MeasuredCard {
     fn check_room(&self) -> Result<(), ModelError> {
@@ -218,7 +218,7 @@ impl MemoryBroker for MeasuredCard {
     }
 
     fn queue(&self) -> Box<dyn MemoryRequest> {
-        Box::new(MeasuredCard)
+        Box::new(self.clone())
     }
 
     fn admit_request(&self) -> bool {
@@ -228,12 +228,13 @@ impl MemoryBroker for MeasuredCard {
 
 impl MemoryRequest for MeasuredCard {
     fn try_reserve(&mut self) -> futures::future::BoxFuture<'_, MemoryDecision> {
-        Box::pin(async { MemoryDecision::Granted(Box::new(MeasuredCard)) })
+        Box::pin(async { MemoryDecision::Granted(Box::new(self.clone())) })
     }
 }
 
 impl ReservedMemory for MeasuredCard {
     fn taken(&self) -> Bytes {
+        self.0.fetch_add(1, Ordering::SeqCst);
         Bytes::from([(Pool::Vram(0), 90)])
     }
 }
@@ -241,7 +242,7 @@ impl ReservedMemory for MeasuredCard {
 #[tokio::test]
 async fn what_a_load_took_of_a_card_is_known_next_to_the_prediction() {
     let placer = StagedPlacer::new(vec![stays()]);
-    let room = Some(Arc::new(MeasuredCard) as Arc<dyn MemoryBroker>);
+    let room = Some(Arc::new(MeasuredCard::default()) as Arc<dyn MemoryBroker>);
     let worker = start(stays(), SupervisorOptions { room, ..placed(&placer) });
     worker.load().await.expect("ready");
     while worker.memory_use().vram_bytes != 90 {
@@ -252,5 +253,21 @@ async fn what_a_load_took_of_a_card_is_known_next_to_the_prediction() {
     worker.unload().await;
     let cold = worker.memory_use();
     assert_eq!((cold.pools, cold.vram_bytes), (vec![on_card(None)], 0));
+    worker.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_model_without_a_place_on_cards_takes_nothing_of_them() {
+    let card = MeasuredCard::default();
+    let room = Some(Arc::new(card.clone()) as Arc<dyn MemoryBroker>);
+    let worker =
+        start(stays(), SupervisorOptions { room, ..SupervisorOptions::new(super::ENGINE) });
+    worker.load().await.expect("ready");
+    // The test and the broker have one each. The third is the reservation's.
+    while Arc::strong_count(&card.0) > 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(card.0.load(Ordering::SeqCst), 0, "other programs may use the card meanwhile");
+    assert_eq!(worker.memory_use().vram_bytes, 7);
     worker.shutdown().await;
 }
