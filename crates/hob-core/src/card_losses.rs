@@ -18,8 +18,12 @@ pub struct CardLosses {
 }
 
 impl CardLosses {
-    /// Notes that a card was lost. Returns whether models avoid the cards from now on.
-    pub fn record(&mut self, now: Instant) -> bool {
+    /// Notes that a worker lost its card, and when that worker was started. Returns whether models avoid the cards from now
+    /// on. A reset of a driver ends all workers on its cards, so those from before the last loss are part of it.
+    pub fn record(&mut self, now: Instant, started: Instant) -> bool {
+        if self.recent.back().is_some_and(|last| started < *last) {
+            return self.is_resting(now);
+        }
         self.recent.retain(|at| now.saturating_duration_since(*at) < WINDOW);
         self.recent.push_back(now);
         // After a rest the earlier losses still count, so one more loss is enough.
@@ -48,11 +52,23 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut losses = CardLosses::default();
         assert!(!losses.is_resting(start));
-        assert!(!losses.record(at(0)), "one loss is tried again");
-        assert!(!losses.record(at(601)), "the first one was long ago");
-        assert!(losses.record(at(700)));
+        let lost = |losses: &mut CardLosses, seconds| losses.record(at(seconds), at(seconds));
+        assert!(!lost(&mut losses, 0), "one loss is tried again");
+        assert!(!lost(&mut losses, 601), "the first one was long ago");
+        assert!(lost(&mut losses, 700));
         assert!(losses.is_resting(at(999)) && !losses.is_resting(at(1000)));
-        assert!(losses.record(at(1001)), "one more loss is enough");
-        assert!(!losses.record(at(5000)), "and after a quiet time it is not");
+        assert!(lost(&mut losses, 1001), "one more loss is enough");
+        assert!(!lost(&mut losses, 5000), "and after a quiet time it is not");
+    }
+
+    #[test]
+    fn all_models_that_one_reset_ends_count_once() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut losses = CardLosses::default();
+        assert!(!losses.record(at(100), at(0)));
+        assert!(!losses.record(at(101), at(50)), "it was on the card too");
+        assert!(!losses.record(at(300), at(60)), "it noticed at its next request");
+        assert!(losses.record(at(310), at(102)), "it was loaded after the reset");
     }
 }

@@ -306,9 +306,10 @@ impl ModelMemory {
         self.memory.shared().loading.as_ref() == Some(&self.name)
     }
 
-    /// Notes that a graphics card was lost. Returns whether models avoid cards from now on.
-    pub(super) fn record_card_loss(&self) -> bool {
-        locked(&self.memory.card_losses).record(Instant::now())
+    /// Notes that a worker lost its graphics card, and when that worker was started. Returns whether models avoid cards from
+    /// now on.
+    pub(super) fn record_card_loss(&self, started: Instant) -> bool {
+        locked(&self.memory.card_losses).record(Instant::now(), started)
     }
 
     /// Whether models avoid graphics cards now.

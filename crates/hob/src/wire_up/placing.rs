@@ -41,6 +41,8 @@ struct Placing {
 struct PlacingState {
     chosen: ChosenPlace,
     refused: Option<CardRefusals>,
+    /// When the last worker was started.
+    started: Instant,
 }
 
 /// The place of the next load, or of the loaded model.
@@ -69,7 +71,7 @@ impl ChatPlacer {
         memory: ModelMemory,
     ) -> ChatPlacer {
         let chosen = ChosenPlace::requested(&requested);
-        let state = Mutex::new(PlacingState { chosen, refused: None });
+        let state = Mutex::new(PlacingState { chosen, refused: None, started: Instant::now() });
         ChatPlacer(Arc::new(Placing { requested, command, memory, state }))
     }
 }
@@ -235,7 +237,11 @@ impl MemoryBroker for ChatPlacer {
 
 impl Placer for ChatPlacer {
     fn place(&self) -> PlacedWorker {
-        let chosen = locked(&self.0.state).chosen.clone();
+        let chosen = {
+            let mut state = locked(&self.0.state);
+            state.started = Instant::now();
+            state.chosen.clone()
+        };
         if let Some(note) = &chosen.note {
             tracing::warn!(model = self.0.memory.name(), "{note}");
         }
@@ -268,7 +274,8 @@ impl Placer for ChatPlacer {
     }
 
     fn device_lost(&self) -> String {
-        let is_resting = self.0.memory.record_card_loss();
+        let started = locked(&self.0.state).started;
+        let is_resting = self.0.memory.record_card_loss(started);
         let next = match (self.0.requested.is_configured, is_resting) {
             (true, _) => "hob loads the model there again, as hob.toml says".to_owned(),
             (false, false) => "hob loads the model on the card once more".to_owned(),
