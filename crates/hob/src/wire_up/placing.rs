@@ -83,9 +83,7 @@ impl Placing {
             return;
         }
         let mut state = locked(&self.state);
-        if state.refused.as_ref().is_some_and(|refused| refused.at.elapsed() >= REFUSED_FOR) {
-            state.refused = None;
-        }
+        state.forget_old_refusals();
         let requested = ChosenPlace::requested(&self.requested);
         let is_resting = self.memory.are_cards_resting();
         let is_avoided = is_resting || state.refused.is_some();
@@ -168,6 +166,14 @@ impl Placing {
 
     fn flags(&self) -> OffloadFlags {
         locked(&self.state).chosen.offload_flags
+    }
+}
+
+impl PlacingState {
+    fn forget_old_refusals(&mut self) {
+        if self.refused.as_ref().is_some_and(|refused| refused.at.elapsed() >= REFUSED_FOR) {
+            self.refused = None;
+        }
     }
 }
 
@@ -262,12 +268,15 @@ impl Placer for ChatPlacer {
         let placing = &self.0;
         let (before, refused) = {
             let mut state = locked(&placing.state);
+            state.forget_old_refusals();
             let refused = CardRefusals::after(state.refused.as_ref(), &state.chosen, shortage);
             state.refused = Some(refused.clone());
             (state.chosen.offload_flags, refused)
         };
         placing.choose();
-        if placing.flags() != before {
+        let chosen = locked(&placing.state).chosen.clone();
+        // Without a note it is the requested place, which is chosen again if the model fits nowhere else.
+        if chosen.note.is_some() && chosen.offload_flags != before {
             return Ok(());
         }
         Err(placing.requested.what_fits(&placing.machine(Some(&refused))).unwrap_or_default())

@@ -31,7 +31,7 @@ impl Desk {
             true => OffloadFlags::default(),
             false => setup.offload_flags(),
         };
-        let wished = WishedPlace {
+        let requested = RequestedPlace {
             machine,
             model,
             draft: None,
@@ -43,10 +43,10 @@ impl Desk {
         let free = Arc::new(Mutex::new(Bytes::from([(Pool::Ram, 64 * GB)])));
         let seen = Arc::clone(&free);
         let memory = Memory::with(None, Box::new(move |_| locked(&seen).clone()));
-        let estimated = ChosenPlace::wished(&wished).needed();
+        let estimated = ChosenPlace::requested(&requested).needed();
         let memory = memory.of_model("m", Need { estimated, is_pinned: false });
         let desk =
-            Desk { placer: ChatPlacer::new(wished, WorkerCommand::new("hob"), memory), free };
+            Desk { placer: ChatPlacer::new(requested, WorkerCommand::new("hob"), memory), free };
         desk.frees(20 * GB);
         desk
     }
@@ -99,7 +99,7 @@ fn a_card_that_vanished_has_no_room() {
     let desk = Desk::with_card("context_tokens = 4096");
     locked(&desk.free).remove(&Pool::Vram(0));
     let (flags, note) = desk.next();
-    // The budget counts a pool that is not reported as large enough, so the wished place is tried first.
+    // The budget counts a pool that is not reported as large enough, so the requested place is tried first.
     assert_eq!((flags, note.as_str()), (Vec::new(), ""));
     assert_eq!(desk.placer.move_from(None), Ok(()));
     let (flags, note) = desk.next();
@@ -121,6 +121,34 @@ fn a_card_that_refuses_gets_less_and_at_last_nothing() {
     let said = "CUDA0 (a card) had no room for 2000 MB of the model, with 19000 MB free before it";
     assert!(note.starts_with(said), "{note}");
     assert_eq!(desk.next().0, ON_PROCESSOR, "its refusal counts for a while");
+}
+
+#[test]
+fn a_card_that_refuses_is_not_tried_in_full_again_if_the_rest_fits_nowhere() {
+    let desk = Desk::with_card("context_tokens = 4096");
+    // Enough for a part of the model.
+    locked(&desk.free).insert(Pool::Ram, 5 * GB);
+    desk.next();
+    let mut notes = Vec::new();
+    while desk.placer.move_from(Some(&shortage(19 * GB))).is_ok() {
+        notes.push(desk.next().1);
+        assert!(notes.len() <= REFUSALS_MAX as usize, "{notes:?}");
+    }
+    assert!(!notes.is_empty() && notes.iter().all(|note| !note.is_empty()), "{notes:?}");
+}
+
+#[test]
+fn refusals_of_long_ago_do_not_count() {
+    let desk = Desk::with_card("context_tokens = 4096");
+    desk.next();
+    for _ in 0..REFUSALS_MAX {
+        drop(desk.placer.move_from(Some(&shortage(19 * GB))));
+        let mut state = locked(&desk.placer.0.state);
+        let refused = state.refused.as_mut().expect("a refusal");
+        assert_eq!(refused.times, 1);
+        // The model then runs for that long, and its card is full in a step.
+        refused.at = refused.at.checked_sub(REFUSED_FOR).expect("a time");
+    }
 }
 
 #[test]
