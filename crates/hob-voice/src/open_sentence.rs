@@ -3,8 +3,6 @@
 
 mod words;
 
-use std::net::Ipv4Addr;
-
 use words::{NEVER_ENOUGH, OpenWords, open_words};
 
 /// Part of the word for a telephone, in all languages of the lists.
@@ -110,7 +108,7 @@ impl Sentence<'_> {
         digits > 0 && known.announced.iter().any(is_short)
     }
 
-    /// "The phone number is 112": a known number that is shorter than others. A person's own number is none of them.
+    /// "The phone number is 112": a known number that is shorter than others. A person's own number is not one of them.
     fn is_service(&self, numbers: &[String], known: &OpenWords) -> bool {
         let number: String = numbers.concat().chars().filter(|c| c.is_ascii_digit()).collect();
         has(known.services, &number) && !self.lower.iter().any(|word| has(known.own, word))
@@ -170,7 +168,8 @@ fn is_of_a_telephone(words: &str) -> bool {
 }
 
 fn is_ip_address(numbers: &[String]) -> bool {
-    matches!(numbers, [number] if number.parse::<Ipv4Addr>().is_ok())
+    let [number] = numbers else { return false };
+    number.split('.').count() == 4 && number.split('.').all(|part| part.parse::<u8>().is_ok())
 }
 
 /// Quotation marks of all kinds come in pairs. One after a digit may mean inches.

@@ -96,7 +96,7 @@ impl Placing {
         self.memory.expect(&state.chosen.needed());
     }
 
-    /// The place that is ranked first among those that fit. `None` if there is none but the requested one.
+    /// The place that is ranked first among those that fit. `None` if only the requested one does.
     fn next_place(&self, refused: Option<&CardRefusals>, is_resting: bool) -> Option<ChosenPlace> {
         let requested = &self.requested;
         let reason = || match refused {
@@ -297,7 +297,7 @@ impl Placer for ChatPlacer {
     }
 }
 
-/// A model that waits for memory, and takes another place if there is none at this one.
+/// A model that waits for memory, and takes another place if this one has no room.
 struct PlacedRequest {
     placing: Arc<Placing>,
     waiting: Box<dyn MemoryRequest>,
