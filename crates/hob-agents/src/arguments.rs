@@ -249,7 +249,7 @@ mod tests {
             (r#"{"path":"a","limit":101}"#, "\"maximum\":100"),
             (r#"{"path":"a","tags":[1]}"#, "at /tags/0"),
             (r#"{"path":"a","other":1}"#, "other"),
-            ("path = a", "no JSON"),
+            ("path = a", "not JSON"),
         ] {
             let error = check(&tool(), text).expect_err(text);
             assert!(error.contains(part), "{text}: {error}");
@@ -262,8 +262,8 @@ mod tests {
         for (schema, part) in [
             (json!({ "type": "object", "properties": { "a": { "type": "string" } } }), None),
             (json!({}), None),
-            (json!({ "type": "array" }), Some("no object")),
-            (json!([]), Some("no object")),
+            (json!({ "type": "array" }), Some("not an object")),
+            (json!([]), Some("not an object")),
             (json!({ "properties": { "a": { "type": "strin" } } }), Some("invalid")),
             (json!({ "properties": { "a": { "pattern": "(" } } }), Some("invalid")),
             (json!({ "$ref": "#/$defs/missing" }), Some("invalid")),

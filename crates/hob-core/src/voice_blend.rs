@@ -214,11 +214,11 @@ mod tests {
             ("af_heart(1)-af_bella(1)+af_sky(0.1)", "add to almost nothing"),
             ("af_heart+", "a missing voice"),
             ("+af_heart", "a missing voice"),
-            ("af_heart(2", "no number"),
-            ("af_heart(0)+af_bella", "no number"),
-            ("af_heart(NaN)+af_bella", "no number"),
-            ("af_heart(inf)+af_bella", "no number"),
-            ("af_heart(x)+af_bella", "no number"),
+            ("af_heart(2", "not a number"),
+            ("af_heart(0)+af_bella", "not a number"),
+            ("af_heart(NaN)+af_bella", "not a number"),
+            ("af_heart(inf)+af_bella", "not a number"),
+            ("af_heart(x)+af_bella", "not a number"),
             (nine.as_str(), "more than 8 voices"),
         ] {
             let error = VoiceBlend::parse(name).expect("a blend").expect_err("a bad one");

@@ -335,7 +335,10 @@ mod tests {
             (&good.replace("\"sentence\": 1", "\"sentence\": 0"), "is about sentence 0 of 3"),
             (&good.replace("true", "false"), "answer 1 says that correct is false"),
             (&good.replace("\"answer\": \"a\"", "\"answer\": \"none\""), "is neither A nor B"),
-            (&record("preference", "small", &abx(1, "source", true)), "no answer of a preference"),
+            (
+                &record("preference", "small", &abx(1, "source", true)),
+                "not an answer of a preference",
+            ),
             (
                 &record("preference", "small", &preference(1, "source", "a", "target")),
                 "answer 1 prefers another model",

@@ -428,7 +428,7 @@ mod tests {
             ("af_haert", "the nearest are af_heart"),
             ("ff_siwis", "French, which needs a part"),
             ("af_heart+af_nope", "no voice is called 'af_nope'"),
-            ("af_heart(0)+af_heart", "no number"),
+            ("af_heart(0)+af_heart", "not a number"),
         ] {
             let failure = check_default_voice(id, &voices, &missing).expect_err(id);
             assert_eq!(failure.exit, Exit::Usage);

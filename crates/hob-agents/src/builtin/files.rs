@@ -494,11 +494,15 @@ mod tests {
         let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
         for path in ["pipe", "link", "socket"] {
             let output = read(&reader, json!({ "path": path })).await;
-            assert!(output.is_error && output.text.contains("no regular file"), "{}", output.text);
+            assert!(
+                output.is_error && output.text.contains("not a regular file"),
+                "{}",
+                output.text
+            );
             for mode in ["append", "replace", "create"] {
                 let asked = json!({ "path": path, "content": "x", "mode": mode });
                 let output = writer.call(asked).await;
-                let is_named = output.text.contains("no regular file");
+                let is_named = output.text.contains("not a regular file");
                 assert!(output.is_error && is_named, "{path}, {mode}: {}", output.text);
             }
         }

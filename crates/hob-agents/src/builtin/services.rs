@@ -134,7 +134,7 @@ mod tests {
         let restart = async |unit: &str| tool.call(json!({ "unit": unit })).await;
         let shown = format!("show -p {PROPERTIES} -- ollama.service");
         assert_eq!(restart("ollama.service").await, ToolOutput::ok(shown));
-        for (unit, part) in [("bad.service", "not loaded"), ("--now", "no name of a unit")] {
+        for (unit, part) in [("bad.service", "not loaded"), ("--now", "not a name of a unit")] {
             let output = restart(unit).await;
             assert!(output.is_error && output.text.contains(part), "{unit}: {}", output.text);
         }

@@ -164,7 +164,7 @@ mod tests {
     fn a_call_that_cannot_be_read_is_no_answer() {
         for (inside, part) in [
             (r#"{"name": "look", "arguments": {"command": "rm"#, "end too early"),
-            ("look at it</tool_call>", "no JSON"),
+            ("look at it</tool_call>", "not JSON"),
             ("{\"arguments\": {}}</tool_call>", "missing field `name`"),
             ("</tool_call>", "missing field `name`"),
             ("<function=look></function></tool_call>", "The call was: <function=look>"),

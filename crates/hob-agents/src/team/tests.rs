@@ -148,7 +148,7 @@ fn each_mistake_about_servers_is_named() {
         ("wiki__*", "wiki__a*", "SERVER__*"),
         ("wiki__*", "*", "SERVER__*"),
         ("env = [", "token_env = \"X\"\nenv = [", "needs `url`"),
-        ("\"web\", ", "\"--privileged\", ", "no name of a container"),
+        ("\"web\", ", "\"--privileged\", ", "not a name of a container"),
         ("db.lan:8080", "http://db.lan", "is not a host"),
         ("db.lan:8080", "", "is not a host"),
     ] {

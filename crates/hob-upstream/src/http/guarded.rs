@@ -372,9 +372,9 @@ mod tests {
             ("http://[::ffff:7f00:1]/", "private network"),
             ("http://127.0.0.1:8484/", "ports 80 and 443"),
             ("http://user@example.com/", "user name"),
-            ("file:///etc/passwd", "no http"),
-            ("ftp://example.com/", "no http"),
-            ("nothing", "no http"),
+            ("file:///etc/passwd", "not an http"),
+            ("ftp://example.com/", "not an http"),
+            ("nothing", "not an http"),
         ] {
             let error = guarded_fetch(url, false, &options(&[])).await.expect_err(url).to_string();
             assert!(error.contains(part), "{url}: {error}");

@@ -22,7 +22,7 @@ fn a_call_that_cannot_be_read_is_never_the_answer() {
     let mut run = Run::of_team(&format!("fallback = \"safe\"\n{TEAM}"));
     for (inside, part) in [
         (r#"{"name": "save", "arguments": {"command": "rm"#, "end too early"),
-        ("save it</tool_call>", "no JSON"),
+        ("save it</tool_call>", "not JSON"),
         ("{\"name\": \"gone\"}</tool_call>", "there is no tool 'gone'"),
     ] {
         assert_eq!(run.request().0, "big");
