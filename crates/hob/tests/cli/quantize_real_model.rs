@@ -28,7 +28,7 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
     assert!(stdout(&dry).contains("would write smollm2-Q3_K_M.gguf"), "{}", stdout(&dry));
     let expected_mb = mb_after(&stderr(&dry), "to Q3_K_M: ");
     assert!(stderr(&dry).contains("below 4 bits"), "{}", stderr(&dry));
-    let text = "The river was high that morning, and the old ferry lay at the pier. ".repeat(40);
+    let text = "The river was high that morning, and the old ferry lay at the pier. ".repeat(72);
     user.write("text.txt", &text);
     let words = "quantize smollm2 --to Q3_K_M --importance text.txt --text text.txt --pieces 1 \
                  --eval-tasks absent --eval-items 1 --out small.gguf --json";
