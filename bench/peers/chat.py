@@ -11,7 +11,6 @@ import functools
 import os
 import pathlib
 import random
-import signal
 import statistics
 import subprocess
 import sys
@@ -19,7 +18,7 @@ import tempfile
 import time
 
 import chat_known
-from chat_client import MODEL, EndedEarly, Server
+from chat_client import MODEL, EndedEarly, Server, servers_of_a_run
 from chat_report import Load, Report, memory_mb
 
 PARALLEL = 4
@@ -301,42 +300,32 @@ MEASURES = {
 
 def main():
     given = arguments()
-    # Ended by a signal, it still stops what it started.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     subprocess.run([os.environ["HOB"], "pull", MODEL], check=True, stdout=sys.stderr)
     weights = weights_of(os.environ["HOB_HOME"])
     seed = given.seed if given.seed is not None else random.SystemRandom().randrange(10**6)
-    servers = []
-    with tempfile.TemporaryDirectory() as folder, open(given.log or f"{folder}/log", "w") as log:
-        try:
-            servers.append(hobs(folder, log, given.threads))
-            servers.append(peers(weights, log, given.threads, given.flash_attn))
-            for server, path in zip(servers, ("/ready", "/health")):
-                server.wait_until(path)
-            load = Load()
-            report = Report(given.json, facts(given, weights, seed))
-            report.begin(given.n)
-            bench = Bench(*servers, given.n, seed, report)
-            if set(given.only) & set(chat_known.WORKLOADS):
-                for flags in chat_known.PEER_FLAGS.values():
-                    servers.append(peers(weights, log, given.threads, given.flash_attn, flags))
-                    servers[-1].wait_until("/health")
-                bench.known_peers = dict(zip(("", *chat_known.PEER_FLAGS), servers[1:]))
-            for name in given.only:
-                MEASURES[name](bench)
-            report.say(f"{bench.redrawn} rounds were asked again, because an answer ended early.")
-            report.say("Memory: " + ", ".join(
-                f"{server.name} {memory_mb(server.process.pid, 'VmRSS'):.0f} MB "
-                f"(peak {memory_mb(server.process.pid, 'VmHWM'):.0f})" for server in servers[:2]) + ".")
-            report.say(load.sentence())
-            report.end()
-        except (RuntimeError, OSError) as failure:
-            sys.exit(f"bench: {failure}")
-        except KeyboardInterrupt:
-            sys.exit(130)
-        finally:
-            for server in servers:
-                server.stop()
+    with (tempfile.TemporaryDirectory() as folder, open(given.log or f"{folder}/log", "w") as log,
+          servers_of_a_run() as servers):
+        servers.append(hobs(folder, log, given.threads))
+        servers.append(peers(weights, log, given.threads, given.flash_attn))
+        for server, path in zip(servers, ("/ready", "/health")):
+            server.wait_until(path)
+        load = Load()
+        report = Report(given.json, facts(given, weights, seed))
+        report.begin(given.n)
+        bench = Bench(*servers, given.n, seed, report)
+        if set(given.only) & set(chat_known.WORKLOADS):
+            for flags in chat_known.PEER_FLAGS.values():
+                servers.append(peers(weights, log, given.threads, given.flash_attn, flags))
+                servers[-1].wait_until("/health")
+            bench.known_peers = dict(zip(("", *chat_known.PEER_FLAGS), servers[1:]))
+        for name in given.only:
+            MEASURES[name](bench)
+        report.say(f"{bench.redrawn} rounds were asked again, because an answer ended early.")
+        report.say("Memory: " + ", ".join(
+            f"{server.name} {memory_mb(server.process.pid, 'VmRSS'):.0f} MB "
+            f"(peak {memory_mb(server.process.pid, 'VmHWM'):.0f})" for server in servers[:2]) + ".")
+        report.say(load.sentence())
+        report.end()
 
 
 def facts(given, weights, seed):

@@ -8,8 +8,10 @@ import contextlib
 import http.client
 import json
 import os
+import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 
@@ -127,6 +129,22 @@ class Server:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+
+
+@contextlib.contextmanager
+def servers_of_a_run():
+    """A list for the servers of a benchmark. They are stopped at its end, and after an error or a signal, too."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    servers = []
+    try:
+        yield servers
+    except (RuntimeError, OSError, subprocess.SubprocessError) as failure:
+        sys.exit(f"bench: {failure}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    finally:
+        for server in servers:
+            server.stop()
 
 
 def request(messages, tokens_max):

@@ -11,14 +11,13 @@ import contextlib
 import json
 import os
 import pathlib
-import signal
 import subprocess
-import sys
 import tempfile
 import time
 from typing import NamedTuple
 
 from chat import cpu_model
+from chat_client import servers_of_a_run
 from chat_report import Load, memory_mb
 from gateway_report import NAMES, Bound, Report, p99
 from gateway_servers import Servers
@@ -227,31 +226,22 @@ def facts(given, names, cores):
 
 def main():
     given = arguments()
-    # Ended by a signal, it still stops what it started.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     wanted = {"floor": True, "hob": given.hob, "litellm": os.environ.get("LITELLM") and not given.no_peer}
     names = [name for name in NAMES if wanted.get(name)]
-    cores, running = pin(given.cores), []
-    with tempfile.TemporaryDirectory() as folder, open(given.log or f"{folder}/log", "w") as log:
-        try:
-            ready = start_all(Servers(folder, log, given.hob), names, running)
-            load, report = Load(), Report(record(given), facts(given, names, cores))
-            report.begin()
-            bench = Bench(running, given, report)
-            for name in given.only:
-                MEASURES[name](bench)
-            memory(report, running, ready)
-            report.say("Errors: " + ", ".join(f"{name} {count}" for name, count in bench.errors.items()) + ".")
-            report.say(f"Before a gateway, the load itself took at most {bench.client_share:.0%} of a core.")
-            report.say(load.sentence())
-            report.end()
-        except (RuntimeError, OSError, subprocess.SubprocessError) as failure:
-            sys.exit(f"bench: {failure}")
-        except KeyboardInterrupt:
-            sys.exit(130)
-        finally:
-            for server in running:
-                server.stop()
+    cores = pin(given.cores)
+    with (tempfile.TemporaryDirectory() as folder, open(given.log or f"{folder}/log", "w") as log,
+          servers_of_a_run() as running):
+        ready = start_all(Servers(folder, log, given.hob), names, running)
+        load, report = Load(), Report(record(given), facts(given, names, cores))
+        report.begin()
+        bench = Bench(running, given, report)
+        for name in given.only:
+            MEASURES[name](bench)
+        memory(report, running, ready)
+        report.say("Errors: " + ", ".join(f"{name} {count}" for name, count in bench.errors.items()) + ".")
+        report.say(f"Before a gateway, the load itself took at most {bench.client_share:.0%} of a core.")
+        report.say(load.sentence())
+        report.end()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ import json
 import os
 import pathlib
 import re
-import signal
 import statistics
 import subprocess
 import sys
@@ -21,7 +20,7 @@ import urllib.request
 import numpy
 
 from chat import cpu_model, weights_of
-from chat_client import Server
+from chat_client import Server, servers_of_a_run
 from chat_report import Load, cpu_ticks
 from hear import weights
 from speech import prepare
@@ -162,40 +161,30 @@ def start(given, folder, log):
 
 def main():
     given = arguments()
-    # Ended by a signal, it still stops what it started.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     for model in MODELS:
         subprocess.run([os.environ["HOB"], "pull", model], stdout=sys.stderr, check=True)
-    servers = []
-    with tempfile.TemporaryDirectory() as folder, open(given.log or f"{folder}/log", "w") as log:
-        try:
-            for server, path in start(given, folder, log):
-                servers.append(server)
-                server.wait_until(path)
-            detection = {"type": "semantic_vad"} if given.turn_end == "semantic" else {
-                "type": "server_vad", "silence_duration_ms": given.silence_ms}
-            shared = {"instructions": INSTRUCTIONS, "voice": VOICE}
-            whisper = pathlib.Path(folder) / "whisper"
-            whisper.mkdir()
-            hob = Hob(servers[0].port, shared | {"turn_detection": detection})
-            peer = Pipeline(servers[1].port, servers[2].port, shared | {
-                "weights": str(weights(whisper)), "threads": given.threads, "beam": given.beam,
-                "silence_ms": given.silence_ms})
-            load = Load()
-            turns = measure(hob, peer, list(questions(servers[0].port)), given.runs)
-            figures = report(turns)
-            print(load.sentence())
-            if given.json:
-                facts = {"schema": "hob-bench-voice-peers/1", "cpu": cpu_model(), "cores": os.cpu_count(),
-                         "arguments": vars(given), "figures": figures, "turns": turns}
-                pathlib.Path(given.json).write_text(json.dumps(facts, indent=1) + "\n")
-        except (RuntimeError, OSError) as failure:
-            sys.exit(f"bench: {failure}")
-        except KeyboardInterrupt:
-            sys.exit(130)
-        finally:
-            for server in servers:
-                server.stop()
+    with (tempfile.TemporaryDirectory() as folder, open(given.log or f"{folder}/log", "w") as log,
+          servers_of_a_run() as servers):
+        for server, path in start(given, folder, log):
+            servers.append(server)
+            server.wait_until(path)
+        detection = {"type": "semantic_vad"} if given.turn_end == "semantic" else {
+            "type": "server_vad", "silence_duration_ms": given.silence_ms}
+        shared = {"instructions": INSTRUCTIONS, "voice": VOICE}
+        whisper = pathlib.Path(folder) / "whisper"
+        whisper.mkdir()
+        hob = Hob(servers[0].port, shared | {"turn_detection": detection})
+        peer = Pipeline(servers[1].port, servers[2].port, shared | {
+            "weights": str(weights(whisper)), "threads": given.threads, "beam": given.beam,
+            "silence_ms": given.silence_ms})
+        load = Load()
+        turns = measure(hob, peer, list(questions(servers[0].port)), given.runs)
+        figures = report(turns)
+        print(load.sentence())
+        if given.json:
+            facts = {"schema": "hob-bench-voice-peers/1", "cpu": cpu_model(), "cores": os.cpu_count(),
+                     "arguments": vars(given), "figures": figures, "turns": turns}
+            pathlib.Path(given.json).write_text(json.dumps(facts, indent=1) + "\n")
 
 
 if __name__ == "__main__":
