@@ -35,7 +35,8 @@ async fn an_idle_model_is_unloaded_after_its_idle_time() {
     options.supervisor.ping_every = Duration::from_millis(10);
     options.supervisor.idle_unload = Some(Duration::from_millis(50));
     let worker = ready(options).await;
-    until_state(&worker, ModelState::Cold).await;
+    until(&worker, |state| *state != ModelState::Ready).await;
+    assert_eq!(worker.state(), ModelState::Cold);
 }
 
 #[tokio::test]

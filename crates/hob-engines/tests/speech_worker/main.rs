@@ -143,15 +143,15 @@ fn kill(pid: u32, signal: &str) {
     assert!(status.expect("kill is installed").success());
 }
 
-/// Waits until a worker is in this state. A worker does not announce it, so the test has to look.
-async fn until_state(worker: &SpeechWorker, state: ModelState) {
+/// Waits until a worker's state is such. A worker does not announce it, so the test has to look.
+async fn until(worker: &SpeechWorker, is_reached: impl Fn(&ModelState) -> bool) {
     let reached = async {
-        while worker.state() != state {
+        while !is_reached(&worker.state()) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     let in_time = tokio::time::timeout(Duration::from_secs(60), reached).await;
-    assert!(in_time.is_ok(), "the worker is {:?} and not {state:?}", worker.state());
+    assert!(in_time.is_ok(), "the worker is still {:?}", worker.state());
 }
 
 fn is_alive(pid: u32) -> bool {

@@ -227,7 +227,7 @@ async fn a_model_that_waits_for_others_names_them_and_loads_after_them() {
     assert!(matches!(worker.state(), ModelState::Loading { .. }));
     assert!(worker.unload_if_idle().await, "it takes no memory");
     room.say(Says::Granted);
-    until_state(&worker, ModelState::Ready).await;
+    until(&worker, |state| *state == ModelState::Ready).await;
     assert_eq!(say(&worker, "Hello.", "af_plain").await.error, None);
 }
 
