@@ -75,17 +75,23 @@ test-dist: ## test the archive and the wheel of a small program in place of hob
 	cd packaging && PYTHONDONTWRITEBYTECODE=1 python3 -m unittest --quiet test_dist
 
 .PHONY: test
-test: models ## set up and run every test
-	cargo xtask test
-	$(MAKE) --no-print-directory --jobs=3 --output-sync=target $(OTHER_JOBS)
+test: ## set up and run every test
+	exec 9>&1; $(MAKE) --no-print-directory --jobs=3 --output-sync=target $(TEST_JOBS)
 
-# The longest starts first.
-OTHER_JOBS = test-clients test-sound-in-firefox test-page-in-chromium test-site-in-chromium test-without-aac test-dist
+# Three at a time, the longest first. All of them wait for a part of their time: servers start, sound plays, timers run. Then the
+# others compute.
+TEST_JOBS = test-rust test-clients test-sound-in-firefox test-page-in-chromium test-site-in-chromium test-without-aac test-dist
+
+# 9 is the output of `make test`. Without it, make would show nothing of these tests before the last one has ended.
+.PHONY: test-rust
+test-rust: models ## run the tests of all crates
+	if { : >&9; } 2>/dev/null; then exec >&9 2>&9 9>&-; fi; cargo xtask test
 
 # Other features of hob-speech, so its dependencies are compiled again. Fast to build is better here than fast to run.
-# After test-build: two builds in one folder would wait for each other.
+# Two builds in one folder wait for each other, so `make test` begins this one after `cargo xtask test`: as that one, it waits for
+# the models, and it stands behind it in the list.
 .PHONY: test-without-aac
-test-without-aac: test-build
+test-without-aac: models
 	cargo test --locked -p hob-speech --no-default-features --test encode \
 	  --config 'profile.dev.package.hob-speech.opt-level=0' --config 'profile.dev.package.symphonia-core.opt-level=0' \
 	  --config 'profile.dev.package.rustfft.opt-level=0' --config 'profile.dev.package.serde_json.opt-level=0' refusals
@@ -143,7 +149,7 @@ test-site-in-%: page-ready
 	cd tests/browser && BROWSERS=$* TESTS=site SITE=$(abspath $(TARGET))/page-of-many/site npm test
 
 .PHONY: test-clients
-test-clients: test-build ## test with official clients, and with their own tests: openai, openai-agents, ollama, MCP
+test-clients: models ## test with official clients, and with their own tests: openai, openai-agents, ollama, MCP
 	HOB=$(abspath $(TARGET))/debug/hob tests/clients/run
 
 # In a build without the feature there are no such tests, so `make test` has none of them.
