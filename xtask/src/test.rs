@@ -15,8 +15,7 @@ use crate::tree::{File, Tree, root};
 
 /// Test programs that take long but mostly wait. They start first, and others run at the same time.
 const FIRST: [&str; 3] = ["cli", "speech", "cells"];
-/// Test programs that keep every core busy. They run alone, after the others: engines that share the cores take
-/// more than twice as long.
+/// Test programs that keep every core busy. They run after the others, one at a time.
 const ALONE: [&str; 2] = ["hob_speech", "hob_engines"];
 
 /// How long to wait for the end of the output after a test program has ended. A process that outlives its test
