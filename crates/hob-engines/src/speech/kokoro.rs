@@ -146,21 +146,9 @@ impl Kokoro {
 
     /// The whole unit in one window that is normalised by itself, as the published graph does:
     /// the reference that windows are compared with. Nothing is trimmed.
-    ///
-    /// # Errors
-    /// As [`Synthesiser::begin`].
-    pub fn whole(
-        &mut self,
-        phonemes: &str,
-        voice: &str,
-        speed: Speed,
-    ) -> Result<Whole, SynthesisError> {
-        let tokens = self.tokens(phonemes)?;
-        let style = self.voices.style(voice, tokens.len() - 2)?;
-        let contours = self.front.run(&tokens, &style, speed)?;
+    fn whole(&self, contours: &Contours, style: &[f32]) -> Result<Vec<f32>, SynthesisError> {
         let own = RunningStatistics::empty(self.vocoder.channels());
-        let window = self.vocoder.run(&contours.whole(), &style, &own)?;
-        Ok(Whole { samples: window.samples, durations: contours.durations().to_vec() })
+        Ok(self.vocoder.run(&contours.whole(), style, &own)?.samples)
     }
 
     fn tokens(&self, phonemes: &str) -> Result<Vec<i32>, SynthesisError> {
@@ -199,19 +187,11 @@ impl Kokoro {
             }
             heard.extend(window);
         }
-        let Whole { samples: whole, durations } =
-            self.whole(&unit.phonemes, voice, Speed::NORMAL)?;
-        let pitch = utterance.contours.pitch().to_vec();
+        let Utterance { contours, style, .. } = utterance;
+        let whole = self.whole(&contours, &style)?;
+        let (durations, pitch) = (contours.durations().to_vec(), contours.pitch().to_vec());
         Ok((SpokenSound { heard, whole, durations, pitch }, first))
     }
-}
-
-/// What [`Kokoro::whole`] gives.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Whole {
-    pub samples: Vec<f32>,
-    /// Frames per token, boundary tokens included.
-    pub durations: Vec<usize>,
 }
 
 impl Synthesiser for Kokoro {

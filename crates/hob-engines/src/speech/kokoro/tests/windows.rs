@@ -5,9 +5,10 @@ use std::sync::LazyLock;
 use hob_core::Speed;
 use hob_speech::SpokenUnit;
 
-use super::kokoro;
+use super::{kokoro, kokoro_on};
 use crate::speech::distance::log_mel_db;
-use crate::speech::kokoro::{SAMPLES_PER_FRAME, WINDOWS_S};
+use crate::speech::kokoro::contours::Contours;
+use crate::speech::kokoro::{SAMPLES_PER_FRAME, Utterance, WINDOWS_S};
 use crate::speech::synthesiser::Synthesiser;
 
 /// Sentences that are not used for calibration.
@@ -23,7 +24,7 @@ const VOICES: [&str; 2] = ["af_heart", "bm_fable"];
 
 /// The first two sentences. The model of each has spoken nothing else.
 static ALONE: LazyLock<[Windowed; 2]> =
-    LazyLock::new(|| [0, 1].map(|at| windowed(&mut kokoro(), SENTENCES[at], VOICES[at])));
+    LazyLock::new(|| [0, 1].map(|at| windowed(&mut kokoro_on(2), SENTENCES[at], VOICES[at])));
 
 struct Windowed {
     samples: Vec<f32>,
@@ -31,6 +32,8 @@ struct Windowed {
     seams: Vec<usize>,
     /// Where the unit's played samples begin in the sound of the whole unit.
     from: usize,
+    contours: Contours,
+    style: Vec<f32>,
 }
 
 fn windowed(kokoro: &mut super::Kokoro, phonemes: &str, voice: &str) -> Windowed {
@@ -53,12 +56,13 @@ fn windowed_at(kokoro: &mut super::Kokoro, phonemes: &str, voice: &str, speed: S
         samples.extend(window);
     }
     assert_eq!(samples.len() as f32 / 24_000.0, promised, "the length is known beforehand");
-    Windowed { samples, seams: seams[1..].to_vec(), from }
+    let Utterance { contours, style, .. } = utterance;
+    Windowed { samples, seams: seams[1..].to_vec(), from, contours, style }
 }
 
 #[test]
 fn two_windows_at_once_have_the_samples_of_each_alone() {
-    let mut kokoro = kokoro();
+    let mut kokoro = kokoro_on(2);
     assert!(kokoro.can_pair());
     let [mut first, mut second] = [0, 1].map(|at| {
         let phonemes = SENTENCES[at].to_owned();
@@ -103,7 +107,7 @@ fn windows_sound_like_the_whole_sentence() {
                 Some(known) if *known == voice => &ALONE[at],
                 _ => &windowed(&mut kokoro, phonemes, voice),
             };
-            let whole = kokoro.whole(phonemes, voice, Speed::NORMAL).expect("whole").samples;
+            let whole = kokoro.whole(&ours.contours, &ours.style).expect("whole");
             let whole = &whole[ours.from..ours.from + ours.samples.len()];
             let mel = log_mel_db(&ours.samples, whole);
             let click = worst_click(ours);
@@ -134,7 +138,7 @@ fn worst_click(windowed: &Windowed) -> f32 {
 
 #[test]
 fn earlier_requests_do_not_change_the_samples() {
-    let mut kokoro = kokoro();
+    let mut kokoro = kokoro_on(2);
     windowed(&mut kokoro, SENTENCES[1], VOICES[1]);
     let again = windowed(&mut kokoro, SENTENCES[0], VOICES[0]).samples;
     assert_eq!(again, ALONE[0].samples);
