@@ -110,6 +110,8 @@ def session(model):
         model.graph.output.append(onnx.ValueInfoProto(name=name))
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 2
+    # Another test computes at the same time.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3  # The integer weights that floats replaced are not worth a line each.
     return onnxruntime.InferenceSession(model.SerializeToString(), options)
 
