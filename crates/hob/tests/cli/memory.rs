@@ -16,6 +16,7 @@ const CONFIG: &str = "\
 [memory]
 max = \"450MB\"
 [chat]
+threads = 1
 parallel = 1
 load = \"first_request\"
 [model.second]

@@ -166,7 +166,7 @@ fn pulled_models_are_served_side_by_side_switched_by_name_and_followed_while_hob
     // There is room for two of the three models.
     user.write(
         "hob.toml",
-        "[memory]\nmax = \"640MB\"\n[chat]\nparallel = 1\ncontext_tokens = 2048\n",
+        "[memory]\nmax = \"640MB\"\n[chat]\nthreads = 1\nparallel = 1\ncontext_tokens = 2048\n",
     );
     pull("qwen3:8b");
     pull("owner/name:Q4_1");

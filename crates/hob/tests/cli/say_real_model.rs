@@ -327,7 +327,7 @@ fn a_model_takes_no_more_memory_than_was_predicted() {
 #[test]
 fn an_empty_answer_through_an_alias_is_an_answer() {
     let (user, home) = User::with_only(&["smollm2"]);
-    user.write("hob.toml", "[alias.a]\nto = [\"smollm2\"]\n");
+    user.write("hob.toml", "[chat]\nthreads = 1\n[alias.a]\nto = [\"smollm2\"]\n");
     let mut served = Served::start(&user, &home);
     served.note("smollm2 is ready");
     let ask = |stop: &str| {
