@@ -24,7 +24,8 @@ HERE = pathlib.Path(__file__).parent
 # The key that openai's own tests send.
 KEY = "My API Key"
 CONFORMANCE = '[chat]\nload = "first_request"\n[dev]\nmock_unknown_models = true\n'
-REAL = '[chat]\nmodel = "smollm2"\nkeep_alive = "forever"\n'
+# One thread: other tests compute at the same time, and two threads that wait for each other on shared cores take longer than one.
+REAL = '[chat]\nmodel = "smollm2"\nthreads = 1\nkeep_alive = "forever"\n'
 # Home Assistant is another machine, so hob must not need more than its defaults for it.
 WYOMING = """[chat]
 load = "first_request"
