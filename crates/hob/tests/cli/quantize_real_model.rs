@@ -1,7 +1,9 @@
 //! `hob quantize` with the stored models: a smaller model that works, its distance, and refusals.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::LazyLock;
 
 use hob_models::Gguf;
 use hob_models::gguf::GgufTensor;
@@ -13,6 +15,24 @@ use crate::{User, json_stdout, names, stderr, stdout};
 /// and the stored SmolLM2.
 const ARTICLE: &str = include_str!("../../../hob-bench/src/speech/article.txt");
 
+/// How fast memory is, as hob keeps it in its home. Measured once for all tests, because it keeps every core busy for seconds.
+static MEASURED: LazyLock<Option<Vec<u8>>> = LazyLock::new(|| {
+    let (user, home) = User::with_only(&["smollm2"]);
+    let dry = ["quantize", "smollm2", "--to", "Q4_K_M", "--dry-run"];
+    user.hob(&dry).envs(home).assert().success();
+    std::fs::read(user.path("hob/machine.toml")).ok()
+});
+
+/// A user of these models, and the environment of commands. The workers that quantize and compare take all cores, and no setting
+/// says otherwise; with several threads each, those of two tests would wait for each other.
+fn user_of(models: &[&str]) -> (User, [(&'static str, OsString); 2]) {
+    let (user, [home]) = User::with_only(models);
+    if let Some(measured) = &*MEASURED {
+        std::fs::write(user.path("hob/machine.toml"), measured).expect("written");
+    }
+    (user, [home, ("OMP_THREAD_LIMIT", "1".into())])
+}
+
 /// The megabytes of `… to Q4_0: 92 MB, …`.
 fn mb_after(text: &str, label: &str) -> f64 {
     let after = text.split_once(label).map(|(_, after)| after);
@@ -22,7 +42,7 @@ fn mb_after(text: &str, label: &str) -> f64 {
 
 #[test]
 fn a_model_becomes_smaller_and_its_distance_is_measured() {
-    let (user, home) = User::with_only(&["smollm2"]);
+    let (user, home) = user_of(&["smollm2"]);
     let hob = |words: &[&str]| user.hob(words).envs(home.clone()).assert();
     let dry = hob(&["quantize", "smollm2", "--to", "Q3_K_M", "--dry-run"]).success();
     assert!(stdout(&dry).contains("would write smollm2-Q3_K_M.gguf"), "{}", stdout(&dry));
@@ -133,7 +153,7 @@ fn split_in_two(user: &User) -> (PathBuf, PathBuf) {
 
 #[test]
 fn a_split_model_is_quantized_into_one_file() {
-    let (user, home) = User::with_only(&["smollm2"]);
+    let (user, home) = user_of(&["smollm2"]);
     let (whole, first) = split_in_two(&user);
     let shapes = |path: &Path| {
         let header = Gguf::open(path).expect("a model");
@@ -157,7 +177,7 @@ fn a_split_model_is_quantized_into_one_file() {
 
 #[test]
 fn ctrl_c_while_a_chat_model_is_quantized_leaves_nothing() {
-    let (user, home) = User::with_only(&["smollm2"]);
+    let (user, home) = user_of(&["smollm2"]);
     let work = user.path("work");
     let mut writing = user.process(&["quantize", "smollm2", "--to", "Q4_K_M", "--no-importance"]);
     let mut writing = writing.envs(home).stderr(Stdio::null()).spawn().expect("hob starts");
@@ -180,7 +200,7 @@ fn ctrl_c_while_a_chat_model_is_quantized_leaves_nothing() {
 
 #[test]
 fn a_model_has_no_distance_from_itself() {
-    let (user, home) = User::with_only(&["smollm2"]);
+    let (user, home) = user_of(&["smollm2"]);
     let hob = |words: &[&str]| user.hob(words).envs(home.clone()).assert();
     user.write("article.txt", ARTICLE);
     let same = "quantize distance smollm2 smollm2 --text article.txt --pieces 2 --json";
@@ -198,7 +218,7 @@ fn a_model_has_no_distance_from_itself() {
 
 #[test]
 fn the_distance_is_measured_for_each_type_of_layer_alone() {
-    let (user, home) = User::with_only(&["smollm2"]);
+    let (user, home) = user_of(&["smollm2"]);
     let hob = |words: &[&str]| user.hob(words).envs(home.clone()).assert();
     user.write("article.txt", ARTICLE);
     // Two blocks have every type of layer, and each comparison loads and computes both models.
@@ -218,7 +238,7 @@ fn the_distance_is_measured_for_each_type_of_layer_alone() {
 
 #[test]
 fn what_cannot_be_quantized_is_refused_with_the_reason() {
-    let (user, home) = User::with_only(&["smollm2"]);
+    let (user, home) = user_of(&["smollm2"]);
     user.write("text.txt", "too short");
     user.write("no.gguf", "not a model");
     let rows = [
@@ -248,7 +268,7 @@ fn what_cannot_be_quantized_is_refused_with_the_reason() {
 
 #[test]
 fn the_speech_model_gets_a_smaller_copy_that_speaks_and_a_page_to_listen() {
-    let (user, home) = User::with_only(&["kokoro", "whisper-base"]);
+    let (user, home) = user_of(&["kokoro", "whisper-base"]);
     let hob = |words: &[&str]| user.hob(words).envs(home.clone()).assert();
     // Short, because each model speaks the first sentence four times: twice in windows, and twice as a whole.
     user.write("one.txt", "The library was built.\n\n");
@@ -306,7 +326,7 @@ fn the_speech_model_gets_a_smaller_copy_that_speaks_and_a_page_to_listen() {
 
 #[test]
 fn the_speech_model_is_restored_in_floats_and_says_so() {
-    let (user, home) = User::with_only(&["kokoro"]);
+    let (user, home) = user_of(&["kokoro"]);
     let hob = |words: &[&str]| user.hob(words).envs(home.clone()).assert();
     user.write("one.txt", "Good evening.");
     let words = ["quantize", "kokoro", "--to", "float", "--sentences", "one.txt", "--json"];
@@ -339,7 +359,7 @@ fn the_speech_model_is_restored_in_floats_and_says_so() {
 
 #[test]
 fn ctrl_c_while_the_speech_model_is_packed_leaves_nothing() {
-    let (user, home) = User::with_only(&["kokoro"]);
+    let (user, home) = user_of(&["kokoro"]);
     let folder = user.path("hob/models/kokoro-4bit");
     let mut packing = user.process(&["quantize", "kokoro", "--to", "4-bit"]);
     let mut packing = packing.envs(home).stderr(Stdio::null()).spawn().expect("hob starts");
