@@ -31,10 +31,16 @@ def test_the_document_is_valid(document):
     assert document["openapi"].startswith("3.1")
 
 
+# By the identity of their schema, which is a part of the document. A stream has many values of one schema.
+VALIDATORS = {}
+
+
 def check(document, schema, value):
     """References inside the schema lead to the document's components."""
-    whole = closed(schema | {"components": document["components"]})
-    error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(whole).iter_errors(value))
+    if id(schema) not in VALIDATORS:
+        whole = closed(schema | {"components": document["components"]})
+        VALIDATORS[id(schema)] = jsonschema.Draft202012Validator(whole)
+    error = jsonschema.exceptions.best_match(VALIDATORS[id(schema)].iter_errors(value))
     assert error is None, f"{error.json_path}: {error.message}"
 
 
