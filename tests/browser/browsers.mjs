@@ -46,6 +46,8 @@ export const BROWSERS = {
       "browser.download.alwaysOpenPanel": false,
       // Without a graphics card, drawing takes most of its time.
       "layout.frame_rate": 20,
+      // One process for all pages, because each test opens a new one.
+      "dom.ipc.processCount": 1,
     },
   },
 };
