@@ -13,10 +13,10 @@ use serde::Deserialize;
 
 use crate::tree::{File, Tree, root};
 
-/// Test programs that take long but mostly wait. They start first, and others run at the same time.
-const FIRST: [&str; 3] = ["cli", "speech", "cells"];
-/// Test programs that keep every core busy. They run after the others, one at a time.
-const ALONE: [&str; 2] = ["hob_speech", "hob_engines"];
+/// Test programs that take long but mostly wait, or measure times. They start first, and others run at the same time.
+const FIRST: [&str; 4] = ["cli", "cells", "eval", "speech_worker"];
+/// Test programs that keep every core busy. They start last, when no other test measures times any more.
+const LAST: [&str; 2] = ["hob_speech", "hob_engines"];
 
 /// How long to wait for the end of the output after a test program has ended. A process that outlives its test
 /// keeps the output open.
@@ -63,15 +63,12 @@ pub(crate) fn run(jobs: usize) -> Result<()> {
     ensure!(!programs.is_empty(), "cargo built no test program");
     let total = programs.len();
     let failed = Mutex::new(Vec::new());
-    let (alone, shared): (Vec<Program>, Vec<Program>) =
-        programs.into_iter().partition(|program| ALONE.contains(&program.name.as_str()));
-    let queue = Mutex::new(in_order(shared));
+    let queue = Mutex::new(in_order(programs));
     std::thread::scope(|scope| {
         for _ in 0..jobs.clamp(1, total) {
             scope.spawn(|| work(&queue, &failed));
         }
     });
-    work(&Mutex::new(alone), &failed);
     let mut failed = failed.into_inner().unwrap_or_default();
     // Without an example to run, this would take a while and test nothing.
     if has_doc_tests(&Tree::read()?.files)
@@ -208,8 +205,11 @@ fn program(line: &str) -> Option<Program> {
 
 /// The first one last, because programs are taken from the end.
 fn in_order(mut programs: Vec<Program>) -> Vec<Program> {
-    let rank = |program: &Program| {
-        FIRST.iter().position(|name| *name == program.name).unwrap_or(FIRST.len())
+    let place =
+        |names: &[&str], program: &Program| names.iter().position(|name| *name == program.name);
+    let rank = |program: &Program| match place(&LAST, program) {
+        Some(last) => FIRST.len() + 1 + last,
+        None => place(&FIRST, program).unwrap_or(FIRST.len()),
     };
     programs.sort_by_key(|program| std::cmp::Reverse(rank(program)));
     programs
@@ -256,10 +256,11 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_wait_start_first() {
-        let order = in_order(vec![named("xtask"), named("cells"), named("cli")]);
+    fn programs_that_wait_start_first_and_those_that_compute_last() {
+        let order = ["hob_engines", "xtask", "cells", "hob_speech", "cli"].map(named).to_vec();
+        let order = in_order(order);
         let names: Vec<&str> = order.iter().rev().map(|program| program.name.as_str()).collect();
-        assert_eq!(names, ["cli", "cells", "xtask"]);
+        assert_eq!(names, ["cli", "cells", "xtask", "hob_speech", "hob_engines"]);
     }
 
     #[test]
