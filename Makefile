@@ -16,6 +16,8 @@ export CARGO_TERM_COLOR = never
 export CARGO_INCREMENTAL = 0
 # A panic names its place without line tables, and no debugger runs here.
 export CARGO_PROFILE_DEV_DEBUG = 0
+# With more pieces of each crate than cores, what they share is compiled more often.
+export CARGO_PROFILE_DEV_CODEGEN_UNITS = 4
 endif
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOB := $(TARGET)/release/hob
