@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 use std::sync::atomic::Ordering;
 
+use hob_models::catalog::names::named;
 use serde_json::Value;
 
 use crate::scripted_server::{Ability, Server};
@@ -182,4 +183,25 @@ fn a_plan_says_beforehand_what_its_items_can_show() {
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
+}
+
+/// The plan that is shipped, and the questions that it names.
+const QUALITY_PLAN: &str = include_str!("../../../../bench/plans/quality.yaml");
+const ARTICLES: &str = include_str!("../../../../bench/eval/articles.jsonl");
+
+#[test]
+fn the_plan_of_three_models_can_be_carried_out_with_models_that_hob_knows() {
+    let user = User::new();
+    std::fs::create_dir_all(user.path("work/bench/eval")).expect("a folder");
+    user.write("bench/eval/articles.jsonl", ARTICLES);
+    user.write("quality.yaml", QUALITY_PLAN);
+    let dry = user.hob(&["bench", "plan", "quality.yaml", "--dry-run"]).assert().success();
+    let (cells, said) = (stdout(&dry), stderr(&dry));
+    for model in ["lfm2:24b-a2b", "qwen3:30b-a3b", "deepseek-r1:14b"] {
+        assert_eq!(cells.matches(&format!(" eval {model} ")).count(), 4, "{cells}");
+        assert!(named(model).is_some(), "`hob pull {model}` does not know it");
+    }
+    // Three items in each cell, and at most 1,200 s for each: evaluations are not ended by `cell_s`.
+    assert!(said.contains("12 of 12 cells are left, 720 min at most"), "{said}");
+    assert!(said.contains("3 items are too few"), "{said}");
 }

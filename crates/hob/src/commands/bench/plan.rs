@@ -122,11 +122,6 @@ fn eval_items(plan: &BenchPlan) -> CliResult<Option<Arc<ItemSet>>> {
     Ok(Some(workload.items))
 }
 
-/// What the items of a plan's evaluations can show.
-fn beforehand(plan: &BenchPlan) -> CliResult<Vec<String>> {
-    Ok(eval_items(plan)?.map_or(Vec::new(), |items| judging::beforehand(&items)))
-}
-
 fn carry_out(
     plans: Vec<BenchPlan>,
     turn: Turn,
@@ -203,24 +198,31 @@ fn records(folder: &Path) -> CliResult<Vec<Record>> {
 /// A finished cell is recognised by its point alone, because only the server could name its engine.
 fn dry(plan: &BenchPlan, out: &Path, printer: &Printer) -> CliResult<()> {
     let known = done(records(out)?.iter());
-    let cells = cells(plan);
+    let (cells, items) = (cells(plan), eval_items(plan)?);
+    let item_count = items.as_ref().map_or(0, |items| items.len() as u64);
     let mut table = table(["cell", ""]);
-    let mut left = 0;
+    let (mut left, mut most_s) = (0, 0_u64);
     for cell in &cells {
         let point = CellKey::point(cell);
         let is_done = known.iter().any(|key| CellKey::is_of_point(key, &point));
-        left += u64::from(!is_done);
+        if !is_done {
+            left += 1;
+            // An evaluation asks all of its items, however long that takes.
+            most_s = most_s.saturating_add(match cell.kind {
+                PlanKind::Eval => item_count.saturating_mul(plan.budget.answer_s),
+                _ => plan.budget.cell_s,
+            });
+        }
         table.add_row([cell.name(), if is_done { "done".to_owned() } else { String::new() }]);
     }
     printer.data(table.trim_fmt())?;
-    let most_s = left * plan.budget.cell_s;
     let most_s = plan.budget.total_s.map_or(most_s, |total_s| total_s.min(most_s));
     let count = cells.len();
     printer.note(format_args!(
         "{left} of {count} cells are left, {} min at most",
         most_s.div_ceil(60)
     ));
-    for sentence in beforehand(plan)? {
+    for sentence in items.iter().flat_map(|items| judging::beforehand(items)) {
         printer.note(sentence);
     }
     Ok(())
