@@ -6,6 +6,7 @@ mod fit_after;
 mod layers;
 mod listened;
 mod listening;
+mod source;
 mod speech;
 mod tables;
 
@@ -25,6 +26,7 @@ use tempfile::{NamedTempFile, TempPath};
 
 use expected::{ExpectedModel, check_room, files_bytes, prediction};
 use fit_after::{FitAfter, speed};
+use source::file_of;
 
 use super::bench::{ShortEval, short_eval, task};
 use crate::app::{App, run_until_stopped};
@@ -64,7 +66,7 @@ const CHECK_PIECES: usize = 1;
 pub(crate) struct QuantizeArgs {
     #[command(subcommand)]
     verb: Option<QuantizeVerb>,
-    /// A stored model (also kokoro), or a GGUF file; of a split model its first file
+    /// A stored model (also kokoro), a GGUF file (the first of a split model), or its folder
     #[arg(required = true)]
     model: Option<String>,
     /// The type of the weights, such as Q4_K_M; 4-bit or float for speech; `hob quantize types` lists all
@@ -261,8 +263,9 @@ fn quantized(args: &QuantizeArgs, app: &App<'_>, globals: &Globals) -> CliResult
     if for_speech.contains(&true) || args.page.is_some() {
         return Err(Failure::usage("--as, --voice, --sentences and --page are for speech models"));
     }
-    let kind = quant_type(kind).map_err(Failure::usage)?;
+    // First the model: a speech model that is not stored has other types.
     let source = file_of(name, &store)?;
+    let kind = quant_type(kind).map_err(Failure::usage)?;
     let named = |error| Failure::usage(format!("{}: {error}", source.display()));
     let header = Gguf::open(&source).map_err(named)?;
     let from = header.quantization().to_owned();
@@ -312,15 +315,6 @@ fn refuse(from: &str, kind: QuantType, args: &QuantizeArgs) -> CliResult<()> {
         .hint("leave out --no-importance"));
     }
     Ok(())
-}
-
-/// The file of a stored model, or the named file.
-fn file_of(name: &str, store: &ModelStore) -> CliResult<PathBuf> {
-    let path = Path::new(name);
-    match path.is_file() {
-        true => Ok(path.to_owned()),
-        false => store.chat_file(name).map(|(file, _)| file),
-    }
 }
 
 fn target(args: &QuantizeArgs, name: &str, kind: QuantType) -> PathBuf {
@@ -529,7 +523,7 @@ fn measured(
 fn quant_type(name: &str) -> Result<QuantType, String> {
     QuantType::by_name(name.trim()).ok_or_else(|| {
         let known: Vec<&str> = QuantType::all().map(QuantType::name).collect();
-        format!("there are {}", known.join(", "))
+        format!("'{name}' is not a type of weights; there are {}", known.join(", "))
     })
 }
 

@@ -241,8 +241,12 @@ fn what_cannot_be_quantized_is_refused_with_the_reason() {
     let (user, home) = user_of(&["smollm2"]);
     user.write("text.txt", "too short");
     user.write("no.gguf", "not a model");
+    user.write("other.gguf", "not a model");
     let rows = [
         (&["quantize", "smollm2", "--to", "Q4"][..], "there are F32, F16"),
+        (&["quantize", "smollm2", "--to", "Q4"], "'Q4' is not a type of weights"),
+        (&["quantize", "kokoro", "--to", "4-bit"], "model 'kokoro' is not stored"),
+        (&["quantize", ".", "--to", "Q4_0"], "the folder . has 2 models"),
         (
             &["quantize", "smollm2", "--to", "IQ2_XS", "--no-importance"],
             "is garbage without an importance matrix",

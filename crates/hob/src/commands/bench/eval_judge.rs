@@ -63,7 +63,7 @@ both orders wins; all else is a tie. A model's judgement is an opinion and no me
 are kept next to the record of A: after an interruption the same command goes on.
 
 Examples:
-  hob eval judge 6b2d8c11 0a91f3e7 --judge qwen3-8b
+  hob eval judge 6b2d8c11 0a91f3e7 --judge qwen3:8b
   hob eval judge 6b2d8c11 0a91f3e7 --judge qwen3:32b --target http://127.0.0.1:11434 --items 50";
 
 pub(crate) fn judge(args: &JudgeArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
