@@ -13,6 +13,7 @@ mod section;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use hob_eval::RunCode;
@@ -213,8 +214,28 @@ impl EvalWorkload {
         Ok((session.thinking_modes(), tried))
     }
 
-    /// Whether all items were answered; otherwise the user stopped, or only a part was to be asked.
+    /// Whether all items were answered; otherwise the user stopped, or only a part was to be asked. Says which answers are
+    /// kept if the user or a failure of the server ended it.
     fn ask_all(
+        &self,
+        bench: &mut Workbench<'_>,
+        arms: &mut [(EvalArm, AnswerFile)],
+    ) -> Result<bool, BenchError> {
+        let asked = self.ask_items(bench, arms);
+        let was_ended = match &asked {
+            Ok(is_whole) => !is_whole && bench.stop.load(Ordering::Relaxed),
+            Err(error) => matches!(error, BenchError::Fault(_)),
+        };
+        let kept: usize = arms.iter().map(|(_, file)| file.answered().len()).sum();
+        if was_ended && kept > 0 {
+            let all = self.items.len() * arms.len();
+            let why = format!("{kept} of {all} answers are kept: the same command goes on");
+            (bench.tell)("eval", Step::LeftOut { why: &why });
+        }
+        asked
+    }
+
+    fn ask_items(
         &self,
         bench: &mut Workbench<'_>,
         arms: &mut [(EvalArm, AnswerFile)],

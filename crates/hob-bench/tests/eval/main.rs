@@ -238,6 +238,32 @@ fn a_server_that_breaks_off_once_is_asked_again() {
     assert_eq!(server.asked.load(Ordering::Relaxed), 7);
 }
 
+/// It dies in the middle, and before the last item: then only its list of models can tell that it is dead.
+#[test]
+fn a_server_that_dies_ends_the_run_and_the_same_command_goes_on() {
+    for died_after in [3, 7] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let server = Server::start(Ability { replies: replies(8, 8), ..Ability::default() });
+        let dies = |is_dead| server.ability.lock().expect("the ability").is_dead = is_dead;
+        let mut said = Vec::new();
+        let mut tell = |_: &str, step: Step<'_>| match step {
+            Step::Answered { done, .. } if done == died_after => dies(true),
+            Step::LeftOut { why } => said.push(why.to_owned()),
+            _ => {}
+        };
+        let stop = AtomicBool::new(false);
+        let ended = measure(&server, workload(questions(8), folder.path()), &mut tell, &stop);
+        assert!(matches!(ended, Err(BenchError::Fault(_))), "{ended:?}");
+        assert_eq!(said, [format!("{died_after} of 8 answers are kept: the same command goes on")]);
+        assert_eq!(server.asked.load(Ordering::Relaxed), died_after);
+        dies(false);
+        let records = run(&server, workload(questions(8), folder.path()));
+        let overall = &records[0].eval.as_ref().expect("figures").overall;
+        assert_eq!((overall.n, overall.accuracy), (8, Some(1.0)), "nothing counts as no answer");
+        assert_eq!(server.asked.load(Ordering::Relaxed), 8, "no answer is asked for again");
+    }
+}
+
 #[test]
 fn one_item_that_a_server_cannot_answer_does_not_end_the_run() {
     for chokes_on in ["What is 2 + 1000?", "What is 4 + 1000?"] {

@@ -31,7 +31,7 @@ pub(crate) struct Ability {
     pub(crate) never_ends_on: &'static str,
     /// The temperature at which all its replies are wrong.
     pub(crate) wrong_at: Option<f64>,
-    /// Whether it breaks off all answers.
+    /// Whether it ends each connection without a word.
     pub(crate) is_dead: bool,
     /// Whether only `enable_thinking` turns thinking off. `think` then moves the thought into the answer.
     pub(crate) is_stubborn: bool,
@@ -83,7 +83,7 @@ fn serve(stream: TcpStream, ability: &Mutex<Ability>, asked: &AtomicUsize) {
             }
         }
         let mut body = vec![0; length];
-        if reader.read_exact(&mut body).is_err() {
+        if reader.read_exact(&mut body).is_err() || ability.lock().expect("the ability").is_dead {
             return;
         }
         if line.starts_with("GET /v1/models") {
@@ -127,7 +127,7 @@ fn answer(writer: &mut TcpStream, body: &[u8], ability: &Ability, asked: &Atomic
     };
     let thinks = ability.thoughts > 0 && !is_off;
     let is_spent = thinks && reply.is_some() && budget <= ability.thinks_up_to;
-    if ability.is_dead || question == ability.chokes_on {
+    if question == ability.chokes_on {
         return false;
     }
     if reply.is_some() && asked.fetch_add(1, Ordering::Relaxed) + 1 == ability.dies_at {
