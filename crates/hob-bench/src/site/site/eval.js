@@ -49,6 +49,10 @@ function frontierChart(runs) {
 
 const withoutAnswer = ({ verdicts, n }) => (n > 0 ? ((verdicts.budget ?? 0) + (verdicts.no_answer ?? 0)) / n : undefined);
 
+/** Joules of the whole machine, where it reports them. */
+const energyColumn = () => numberColumn("J/correct", (run) => overallOf(run).energy_j_per_correct,
+  (run) => withInterval(overallOf(run).energy_j_per_correct, overallOf(run).energy_j_per_correct_ci95));
+
 function scoreTable(runs) {
   const best = frontierOf(runs.filter((run) => overallOf(run).score !== undefined));
   return sortable("Quality and time", "evals", [
@@ -66,6 +70,7 @@ function scoreTable(runs) {
     numberColumn("score/min", (run) => overallOf(run).score_per_minute, (run) => withInterval(overallOf(run).score_per_minute, overallOf(run).score_per_minute_ci95), { first: "desc" }),
     numberColumn("s/correct", (run) => overallOf(run).s_per_correct, (run) => withInterval(overallOf(run).s_per_correct, overallOf(run).s_per_correct_ci95)),
     numberColumn("tok/correct", (run) => overallOf(run).tokens_per_correct, (run) => withInterval(overallOf(run).tokens_per_correct, overallOf(run).tokens_per_correct_ci95)),
+    ...(runs.some((run) => overallOf(run).energy_j_per_correct !== undefined) ? [energyColumn()] : []),
     numberColumn("not readable", (run) => overallOf(run).verdicts.malformed ?? 0, (run) => number(overallOf(run).verdicts.malformed ?? 0)),
     numberColumn("leaked", (run) => run.record.eval.leaked_thoughts, (run) => number(run.record.eval.leaked_thoughts ?? 0)),
     numberColumn("by hand", (run) => run.record.eval.corrected_by_hand, (run) => number(run.record.eval.corrected_by_hand ?? 0)),
