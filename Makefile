@@ -260,6 +260,10 @@ bench-voice-peers: build ## compare a spoken conversation with a pipeline of oth
 bench-eval: build ## measure what hob eval adds to a model's time, and its memory over 10,000 items
 	HOB=$(abspath $(HOB)) python3 bench/eval_cost.py
 
+.PHONY: bench-distance
+bench-distance: build ## compare the distance of two quants with llama.cpp's llama-perplexity, on the same files and text
+	HOB=$(abspath $(HOB)) bench/peers/distance
+
 .PHONY: bench-team
 bench-team: build ## compare what a turn of a team costs with openai-agents, on the same scripted models
 	HOB=$(abspath $(HOB)) bench/peers/team
