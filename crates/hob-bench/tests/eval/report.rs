@@ -6,7 +6,7 @@ use hob_bench::chat::ThinkingChoice;
 use hob_bench::eval::{
     AnsweredItem, ArmFindings, ArmRecord, EvalWorkload, GradedBy, recorded_bounds,
 };
-use hob_bench::record::Record;
+use hob_bench::record::{Cache, Record};
 use hob_eval::report::{Scenario, UseBounds};
 use hob_eval::{GRADING_VERSION, Verdict, own_file};
 
@@ -116,6 +116,37 @@ fn an_answer_of_a_megabyte_is_graded_whole_and_kept_without_its_middle() {
     let kinds: Vec<&str> = graders.iter().map(|grader| grader.checker.as_str()).collect();
     assert_eq!(kinds, ["number", "number", "phrases"]);
     assert_ne!(graders[0].checker_sha256, graders[1].checker_sha256);
+}
+
+/// All prompts begin with the same long text, so a server that keeps it would be faster from the second item on.
+#[test]
+fn no_item_finds_another_one_in_the_cache_and_a_second_run_says_what_it_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "The river was high that morning. ".repeat(20);
+    let line = |number: usize| {
+        format!(r#"{{"prompt":"{text}What is {number} + 1000?","reference":{}}}"#, number + 1000)
+    };
+    let lines: Vec<String> = (0..6).map(line).collect();
+    let items = || own_file::parse("texts", &lines.join("\n")).expect("items");
+    let reply = |number: usize| (format!("{text}What is {number} + 1000?"), "1000".to_owned());
+    let ability = Ability {
+        replies: (0..6).map(reply).collect(),
+        caches_prompts: true,
+        ..Ability::default()
+    };
+    let server = Server::start(ability);
+    let evaluated = || {
+        let records = run(&server, workload(items(), folder.path()));
+        let answered = answers(folder.path(), &records[0]);
+        let said = sentences(&[ArmRecord { record: &records[0], answered: &answered }]);
+        (records[0].workload.cache, said.join("\n"))
+    };
+    let (cache, said) = evaluated();
+    assert_eq!(cache, Some(Cache::Cold), "{said}");
+    assert!(!said.contains("prompt cache"), "{said}");
+    let (cache, said) = evaluated();
+    assert_eq!(cache, Some(Cache::Cached), "{said}");
+    assert!(said.contains("The prompt cache was warm for 6 of 6 items"), "{said}");
 }
 
 #[test]

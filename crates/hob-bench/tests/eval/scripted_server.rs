@@ -8,6 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+/// What it counts for each prompt.
+const PROMPT_TOKENS: usize = 40;
+
 /// What the server can do.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ability {
@@ -33,6 +36,8 @@ pub(crate) struct Ability {
     pub(crate) wrong_at: Option<f64>,
     /// Whether it ends each connection without a word.
     pub(crate) is_dead: bool,
+    /// Whether it keeps all prompts in a cache, and tells how much of each it had.
+    pub(crate) caches_prompts: bool,
     /// Whether only `enable_thinking` turns thinking off. `think` then moves the thought into the answer.
     pub(crate) is_stubborn: bool,
 }
@@ -45,16 +50,28 @@ pub(crate) struct Server {
     pub(crate) asked: Arc<AtomicUsize>,
 }
 
+/// What all connections share.
+struct Shared {
+    ability: Arc<Mutex<Ability>>,
+    asked: Arc<AtomicUsize>,
+    /// All prompts so far.
+    prompts: Mutex<Vec<String>>,
+}
+
 impl Server {
     pub(crate) fn start(ability: Ability) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let (ability, asked) = (Arc::new(Mutex::new(ability)), Arc::new(AtomicUsize::new(0)));
-        let (shared, count) = (Arc::clone(&ability), Arc::clone(&asked));
+        let shared = Arc::new(Shared {
+            ability: Arc::clone(&ability),
+            asked: Arc::clone(&asked),
+            prompts: Mutex::default(),
+        });
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (shared, count) = (Arc::clone(&shared), Arc::clone(&count));
-                thread::spawn(move || serve(stream, &shared, &count));
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || serve(stream, &shared));
             }
         });
         Server { url, ability, asked }
@@ -62,7 +79,7 @@ impl Server {
 }
 
 /// One connection. It ends when the client leaves.
-fn serve(stream: TcpStream, ability: &Mutex<Ability>, asked: &AtomicUsize) {
+fn serve(stream: TcpStream, shared: &Shared) {
     let mut writer = stream.try_clone().expect("a stream");
     let mut reader = BufReader::new(stream);
     loop {
@@ -83,18 +100,18 @@ fn serve(stream: TcpStream, ability: &Mutex<Ability>, asked: &AtomicUsize) {
             }
         }
         let mut body = vec![0; length];
-        if reader.read_exact(&mut body).is_err() || ability.lock().expect("the ability").is_dead {
+        let is_whole = reader.read_exact(&mut body).is_ok();
+        let ability = shared.ability.lock().expect("the ability").clone();
+        if !is_whole || ability.is_dead {
             return;
         }
         if line.starts_with("GET /v1/models") {
             whole(&mut writer, 200, r#"{"object":"list","data":[{"id":"m","object":"model"}]}"#);
         } else if line.starts_with("POST /v1/chat/completions") {
-            let ability = ability.lock().expect("the ability").clone();
-            if !answer(&mut writer, &body, &ability, asked) {
+            if !answer(&mut writer, &body, &ability, shared) {
                 return;
             }
         } else if line.starts_with("POST /v1/completions") {
-            let ability = ability.lock().expect("the ability").clone();
             whole(&mut writer, 200, &scored(&body, &ability));
         } else {
             whole(&mut writer, 404, "{}");
@@ -108,8 +125,17 @@ fn whole(writer: &mut TcpStream, status: u16, body: &str) {
     writer.write_all(text.as_bytes()).expect("written");
 }
 
+/// The share of a prompt that an earlier one begins with, in tokens.
+fn cached_tokens(prompt: &str, earlier: &Mutex<Vec<String>>) -> usize {
+    let mut earlier = earlier.lock().expect("the prompts");
+    let shared = |one: &String| one.bytes().zip(prompt.bytes()).take_while(|(a, b)| a == b).count();
+    let longest = earlier.iter().map(shared).max().unwrap_or_default();
+    earlier.push(prompt.to_owned());
+    PROMPT_TOKENS * longest / prompt.len().max(1)
+}
+
 /// False: the server broke off.
-fn answer(writer: &mut TcpStream, body: &[u8], ability: &Ability, asked: &AtomicUsize) -> bool {
+fn answer(writer: &mut TcpStream, body: &[u8], ability: &Ability, shared: &Shared) -> bool {
     let body: serde_json::Value = serde_json::from_slice(body).expect("JSON");
     let prompt = body["messages"].as_array().and_then(|all| all.last()).expect("a message");
     let prompt = prompt["content"].as_str().expect("a prompt");
@@ -130,9 +156,10 @@ fn answer(writer: &mut TcpStream, body: &[u8], ability: &Ability, asked: &Atomic
     if question == ability.chokes_on {
         return false;
     }
-    if reply.is_some() && asked.fetch_add(1, Ordering::Relaxed) + 1 == ability.dies_at {
+    if reply.is_some() && shared.asked.fetch_add(1, Ordering::Relaxed) + 1 == ability.dies_at {
         return false;
     }
+    let cached = ability.caches_prompts.then(|| cached_tokens(prompt, &shared.prompts));
     let mut text =
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
             .to_owned();
@@ -166,10 +193,13 @@ fn answer(writer: &mut TcpStream, body: &[u8], ability: &Ability, asked: &Atomic
         text += &event(serde_json::json!({ "content": piece }), None);
     }
     text += &event(serde_json::json!({}), Some(if is_spent { "length" } else { "stop" }));
-    let usage = serde_json::json!({
-        "prompt_tokens": 40, "completion_tokens": thoughts + pieces.len().max(1),
+    let mut usage = serde_json::json!({
+        "prompt_tokens": PROMPT_TOKENS, "completion_tokens": thoughts + pieces.len().max(1),
         "completion_tokens_details": { "reasoning_tokens": thoughts },
     });
+    if let Some(cached) = cached {
+        usage["prompt_tokens_details"] = serde_json::json!({ "cached_tokens": cached });
+    }
     text += &format!("data: {}\n\n", serde_json::json!({ "choices": [], "usage": usage }));
     text += "data: [DONE]\n\n";
     // `connection: close`: the end of the body is the end of the connection.
