@@ -4,8 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::checkers::{
-    AbsentExpected, ChoiceExpected, CodeTests, Exact, GridSolution, JsonFields, NeedleExpected,
-    Number, Pattern, PatternError, Phrases, TextRule, ToolCallExpected,
+    AbsentExpected, CHOICE_OPTIONS_MAX, ChoiceExpected, CodeTests, Exact, GRID_SIDE_MAX,
+    GRID_SYNONYMS_MAX, GridSolution, JsonFields, NeedleExpected, Number, Pattern, PatternError,
+    Phrases, TextRule, ToolCallExpected,
 };
 use crate::judge::OpenQuestion;
 
@@ -32,6 +33,23 @@ pub enum Checker {
     Code(CodeTests),
     /// No program checks the answer: a judge model compares it with another one.
     Judged(OpenQuestion),
+}
+
+/// Why a checker could grade no answer, or would grade all alike.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CheckerError {
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    #[error(
+        "a choice of {options} options cannot expect number {expected} (expected 2 to {CHOICE_OPTIONS_MAX} options, and one of them, from 0)"
+    )]
+    Choice { options: usize, expected: usize },
+    #[error(
+        "the solution is not a grid (expected up to {GRID_SIDE_MAX} houses with a value for each of up to {GRID_SIDE_MAX} attributes, and {GRID_SYNONYMS_MAX} synonyms)"
+    )]
+    Grid,
+    #[error("the checker '{kind}' has nothing to check: '{field}' is empty")]
+    Empty { kind: &'static str, field: &'static str },
 }
 
 impl Checker {
@@ -65,11 +83,23 @@ impl Checker {
     }
 
     /// # Errors
-    /// A pattern is wrong or too large.
-    pub fn validate(&self) -> Result<(), PatternError> {
+    /// A pattern is wrong or too large, the expected option or grid is not one, or nothing is expected.
+    pub fn validate(&self) -> Result<(), CheckerError> {
+        let empty = |field| Err(CheckerError::Empty { kind: self.kind(), field });
         match self {
-            Checker::Pattern(pattern) => pattern.validate(),
-            Checker::Phrases(phrases) => phrases.validate(),
+            Checker::Exact(Exact { expected }) if expected.is_empty() => empty("expected"),
+            Checker::Code(CodeTests { tests, .. }) if tests.is_empty() => empty("tests"),
+            Checker::Constraints { rules } if rules.is_empty() => empty("rules"),
+            Checker::Phrases(phrases) if phrases.is_empty() => empty("required"),
+            Checker::Pattern(pattern) => pattern.validate().map_err(CheckerError::from),
+            Checker::Phrases(phrases) => phrases.validate().map_err(CheckerError::from),
+            Checker::Choice(ChoiceExpected { options, expected, .. })
+                if !(2..=CHOICE_OPTIONS_MAX).contains(&options.len())
+                    || *expected >= options.len() =>
+            {
+                Err(CheckerError::Choice { options: options.len(), expected: *expected })
+            }
+            Checker::Grid(solution) if !solution.is_gradable() => Err(CheckerError::Grid),
             _ => Ok(()),
         }
     }

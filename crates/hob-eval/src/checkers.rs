@@ -16,6 +16,7 @@ mod tool_call;
 
 pub use absent::AbsentExpected;
 pub use choice::ChoiceExpected;
+pub(crate) use choice::OPTIONS_MAX as CHOICE_OPTIONS_MAX;
 pub use code::{
     CODE_MEMORY_MAX_BYTES, CODE_SECONDS_MAX, CodeOutcome, CodeTest, CodeTests, RunCode,
 };
@@ -26,6 +27,7 @@ pub use fields::JsonFields;
 #[cfg(test)]
 pub(crate) use grid::tests::cats;
 pub use grid::{GridQuestion, GridSolution};
+pub(crate) use grid::{SIDE_MAX as GRID_SIDE_MAX, SYNONYMS_MAX as GRID_SYNONYMS_MAX};
 pub use language::TextLanguage;
 pub use needle::NeedleExpected;
 pub use number::Number;

@@ -18,7 +18,7 @@ pub mod own_file;
 mod reading;
 pub mod report;
 
-pub use checker::{Checker, GRADING_VERSION};
+pub use checker::{Checker, CheckerError, GRADING_VERSION};
 pub use checkers::{CODE_MEMORY_MAX_BYTES, CODE_SECONDS_MAX, CodeOutcome, RunCode};
 pub use family::TaskFamily;
 pub use given_answer::{Answer, AnswerEnd, CalledTool};

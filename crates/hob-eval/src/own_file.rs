@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use hob_core::nearest;
 use serde_json::{Map, Value};
 
-use crate::checkers::{ChoiceExpected, Exact, JsonFields, Number, PatternError};
+use crate::checkers::{ChoiceExpected, Exact, JsonFields, Number};
 use crate::judge::OpenQuestion;
-use crate::{Checker, Item};
+use crate::{Checker, CheckerError, Item};
 
 const ITEMS_MAX: usize = 100_000;
 const PROMPT_BYTES_MAX: usize = 1 << 20;
@@ -53,7 +53,7 @@ pub enum OwnFileError {
     #[error("line {line}: {what}")]
     Invalid { line: usize, what: String },
     #[error("line {line}: {source}")]
-    Pattern { line: usize, source: PatternError },
+    Checker { line: usize, source: CheckerError },
     #[error("line {line}: the id '{id}' was used before")]
     Twice { line: usize, id: String },
     #[error("there are more than {ITEMS_MAX} items")]
@@ -217,7 +217,7 @@ impl Line {
             let checker: Checker = serde_json::from_value(value.clone())
                 .map_err(|error| self.invalid(format!("'checker': {error}")))?;
             let validated = checker.validate();
-            validated.map_err(|source| OwnFileError::Pattern { line: self.number, source })?;
+            validated.map_err(|source| OwnFileError::Checker { line: self.number, source })?;
             return Ok(checker);
         }
         if let Some(choices) = self.fields.get("choices") {
@@ -402,6 +402,34 @@ mod tests {
             (
                 "{\"prompt\":\"?\",\"checker\":{\"kind\":\"pattern\",\"regex\":\"(\"}}",
                 "line 1: '(' is not a regular",
+            ),
+            (
+                "{\"prompt\":\"?\",\"checker\":{\"kind\":\"choice\",\"options\":[\"a\",\"b\"],\"expected\":2}}",
+                "line 1: a choice of 2 options cannot expect number 2",
+            ),
+            (
+                "{\"prompt\":\"?\",\"checker\":{\"kind\":\"choice\",\"options\":[],\"expected\":0}}",
+                "line 1: a choice of 0 options cannot expect number 0",
+            ),
+            (
+                "{\"prompt\":\"?\",\"checker\":{\"kind\":\"grid\",\"attributes\":[\"pet\"],\"houses\":[[]]}}",
+                "line 1: the solution is not a grid (expected up to 12 houses",
+            ),
+            (
+                "{\"prompt\":\"?\",\"checker\":{\"kind\":\"exact\",\"expected\":[]}}",
+                "line 1: the checker 'exact' has nothing to check: 'expected' is empty",
+            ),
+            (
+                "{\"prompt\":\"?\",\"checker\":{\"kind\":\"code\",\"entry\":\"f\",\"tests\":[]}}",
+                "line 1: the checker 'code' has nothing to check: 'tests' is empty",
+            ),
+            (
+                "{\"prompt\":\"?\",\"checker\":{\"kind\":\"constraints\",\"rules\":[]}}",
+                "line 1: the checker 'constraints' has nothing to check: 'rules' is empty",
+            ),
+            (
+                "{\"prompt\":\"?\",\"checker\":{\"kind\":\"phrases\"}}",
+                "line 1: the checker 'phrases' has nothing to check: 'required' is empty",
             ),
             (
                 "{\"prompt\":\"?\",\"checker\":{\"kind\":\"magic\"}}",

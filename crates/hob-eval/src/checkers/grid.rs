@@ -22,8 +22,8 @@ pub use question::GridQuestion;
 use words::{Said, Words};
 
 /// Houses, and attributes, of a grid that can be graded.
-const SIDE_MAX: usize = 12;
-const SYNONYMS_MAX: usize = 400;
+pub(crate) const SIDE_MAX: usize = 12;
+pub(crate) const SYNONYMS_MAX: usize = 400;
 
 /// What belongs to each house.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,7 +62,7 @@ impl GridSolution {
     }
 
     /// A file of the user's can hold anything.
-    fn is_gradable(&self) -> bool {
+    pub(crate) fn is_gradable(&self) -> bool {
         let is_side = |length: usize| (1..=SIDE_MAX).contains(&length);
         is_side(self.houses.len())
             && is_side(self.attributes.len())

@@ -109,6 +109,10 @@ pub struct Phrases {
 }
 
 impl Phrases {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.required.is_empty() && self.forbidden.is_empty()
+    }
+
     /// # Errors
     /// An expression is wrong or too large.
     pub fn validate(&self) -> Result<(), PatternError> {
