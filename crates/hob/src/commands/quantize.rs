@@ -164,7 +164,7 @@ which is which.
 
 Examples:
   hob quantize model-F16.gguf --to Q4_K_M
-  hob quantize qwen3:8b --to Q5_K_M --importance letters.txt -o small.gguf
+  hob quantize qwen3:8b-q8_0 --to Q5_K_M --importance letters.txt -o small.gguf
   hob quantize model-F16.gguf --to IQ3_M --dry-run
   hob quantize kokoro --to 4-bit
   hob quantize kokoro --to float
@@ -305,7 +305,10 @@ fn refuse(from: &str, kind: QuantType, args: &QuantizeArgs) -> CliResult<()> {
         return Err(Failure::usage(format!(
             "the source is {from}, which has lost precision already; a second loss adds up"
         ))
-        .hint("take an F16, BF16 or Q8_0 file of the model, or add --force"));
+        .hint(
+            "take an F16, BF16 or Q8_0 file of the model (such as `hob pull qwen3:8b-q8_0` fetches), \
+             or add --force",
+        ));
     }
     if args.no_importance && kind.needs_importance() {
         return Err(Failure::usage(format!(
