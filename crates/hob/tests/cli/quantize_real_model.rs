@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 use hob_models::Gguf;
@@ -175,11 +175,29 @@ fn a_split_model_is_quantized_into_one_file() {
     assert_eq!(names(&user.path("work")), files);
 }
 
+/// The command in a shell that lets no file grow beyond 40 MB (80 MB in bash), as if the disk were full.
+fn with_small_files(command: &Command) -> Command {
+    let mut limited = Command::new("/bin/sh");
+    limited.args(["-c", "ulimit -c 0; ulimit -f 80000; exec \"$@\"", "sh"]);
+    limited.arg(command.get_program()).args(command.get_args()).env_clear();
+    limited.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    if let Some(folder) = command.get_current_dir() {
+        limited.current_dir(folder);
+    }
+    limited
+}
+
 #[test]
-fn ctrl_c_while_a_chat_model_is_quantized_leaves_nothing() {
+fn ctrl_c_and_a_full_disk_while_a_chat_model_is_quantized_leave_nothing() {
     let (user, home) = user_of(&["smollm2"]);
     let work = user.path("work");
-    let mut writing = user.process(&["quantize", "smollm2", "--to", "Q4_K_M", "--no-importance"]);
+    let words = ["quantize", "smollm2", "--to", "Q4_K_M", "--no-importance"];
+    let mut whole = user.process(&words);
+    let limited = with_small_files(whole.envs(home.clone())).output().expect("a shell");
+    let said = String::from_utf8_lossy(&limited.stderr);
+    assert_eq!(limited.status.code(), Some(6), "{said}");
+    assert_eq!(names(&work), Vec::<String>::new(), "{said}");
+    let mut writing = user.process(&words);
     let mut writing = writing.envs(home).stderr(Stdio::null()).spawn().expect("hob starts");
     let has_begun = || {
         let mut files = std::fs::read_dir(&work).expect("a folder").flatten();
@@ -192,7 +210,7 @@ fn ctrl_c_while_a_chat_model_is_quantized_leaves_nothing() {
     let drafts = names(&work);
     assert!(drafts.iter().all(|name| !name.ends_with(".gguf")), "no model yet: {drafts:?}");
     let id = writing.id().to_string();
-    let stopped = std::process::Command::new("/bin/kill").args(["-INT", &id]).status();
+    let stopped = Command::new("/bin/kill").args(["-INT", &id]).status();
     assert!(stopped.expect("kill runs").success());
     assert_eq!(writing.wait().expect("it ends").code(), Some(130));
     assert_eq!(names(&work), Vec::<String>::new());
@@ -373,7 +391,7 @@ fn ctrl_c_while_the_speech_model_is_packed_leaves_nothing() {
         std::thread::yield_now();
     }
     let id = packing.id().to_string();
-    let stopped = std::process::Command::new("/bin/kill").args(["-INT", &id]).status();
+    let stopped = Command::new("/bin/kill").args(["-INT", &id]).status();
     assert!(stopped.expect("kill runs").success());
     assert_eq!(packing.wait().expect("it ends").code(), Some(130));
     assert_eq!(names(&folder), Vec::<String>::new());
