@@ -132,12 +132,12 @@ export async function siteDrawnTests(setting, folder) {
       assert.equal(await page.$$eval(".evals .aside", (all) => all.filter((one) => one.textContent.includes("on the frontier")).length), 2);
       assert.deepEqual(await page.$$eval('.evals td[data-label="J/correct"]', (all) => all.map((one) => one.textContent).sort()), ["", "", "120 90–180"]);
     }, { runs, evals }, "eval.html");
-    const items = [{ id: "logic-grid/3x3/0", prompt: "Who?", answer: "<b>me</b>", verdict: "budget", score: 0, why: "nothing was visible", graded_by: "program", total_ms: 9000, tool_calls: [], thought: "hm" }];
+    const items = [{ id: "logic-grid/3x3/0", prompt: "Who?", answer: "<b>me</b>", verdict: "budget", score: 0, why: "nothing was visible", graded_by: "program", total_ms: 9000, tok_s: 12.04, tool_calls: [], thought: "hm" }];
     await draw(async (page) => {
       await page.waitForSelector(".item summary");
       await page.click(".item summary");
       const text = await page.$eval(".item", (item) => item.innerText);
-      for (const expected of ["the budget was spent", "logic-grid/3x3/0", "9,000 ms", "Who?", "<b>me</b>", "hm", "nothing was visible"]) assert.ok(text.includes(expected), `${expected}: ${text}`);
+      for (const expected of ["the budget was spent", "logic-grid/3x3/0", "9,000 ms", "12 tok/s", "Who?", "<b>me</b>", "hm", "nothing was visible"]) assert.ok(text.includes(expected), `${expected}: ${text}`);
     }, { runs, evals }, "run.html#id=a", [{ id: "a", yaml: "", items, items_left_out: 0 }]);
   });
 

@@ -41,6 +41,7 @@ pub(super) struct ItemData<'a> {
     ttfv_ms: Option<f64>,
     total_ms: f64,
     thought_tokens: Option<f64>,
+    tok_s: Option<f64>,
     /// The limit on tokens ended it.
     is_cut: bool,
     /// The visible text contains a thought.
@@ -90,6 +91,7 @@ impl ItemData<'_> {
             ttfv_ms: of(Metric::TtfatMs),
             total_ms: answered.total_ms,
             thought_tokens: of(Metric::ReasoningTokens),
+            tok_s: of(Metric::DecodeTokS),
             is_cut: answered.finish.as_deref() == Some("length"),
             has_leaked_thought: answered.leaked_thought,
         }

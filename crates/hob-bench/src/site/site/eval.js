@@ -127,7 +127,7 @@ const itemsOf = (run) => withDetails(run, (place, { items, items_left_out: leftO
   const text = (title, value) => (value ? [h("h4", title), h("pre", { tabindex: 0 }, value)] : null);
   const item = (one) => h("details.item", h("summary",
     h(`span.verdict.${one.verdict}`, VERDICT_WORDS[one.verdict]), " ", one.id, " ", h("span.aside", joined([figure(one.total_ms, "ms"),
-      one.ttfv_ms === undefined ? "" : `first visible after ${figure(one.ttfv_ms, "ms")}`, one.thought_tokens > 0 ? `${number(one.thought_tokens)} tokens thought` : "",
+      one.ttfv_ms === undefined ? "" : `first visible after ${figure(one.ttfv_ms, "ms")}`, figure(one.tok_s, "tok/s"), one.thought_tokens > 0 ? `${number(one.thought_tokens)} tokens thought` : "",
       one.is_cut ? "cut off at the limit of tokens" : "", one.has_leaked_thought ? "with a thought in the visible text" : "", one.graded_by === "hand" ? "graded by hand" : ""]))),
   h("p", one.why), text("Prompt", one.prompt), text("Answer", one.answer), text("Calls", one.tool_calls?.join("\n")), text("Thought", one.thought));
   place.append(...items.map(item), ...(leftOut > 0 ? [none(`${leftOut} more are in the file.`)] : []));
