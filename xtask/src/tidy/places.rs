@@ -9,13 +9,15 @@ const FOLDERS: [&str; 2] = [concat!("/wo", "rk/"), concat!("/ro", "ot/")];
 /// A folder for temporary files, when a name of a person's choice follows.
 const SCRATCH: &str = concat!("/t", "mp/");
 
-const HOSTS: [&str; 6] = [
+/// Hosts of an index, and the option that names a folder of packages.
+const HOSTS: [&str; 7] = [
     concat!("py", "pi.org"),
     concat!("python", "hosted.org"),
     concat!("registry.", "npmjs"),
     concat!("static.", "crates.io"),
     concat!("index.", "crates.io"),
     concat!("deb.", "debian.org"),
+    concat!("--find-", "links /"),
 ];
 
 pub(crate) fn names(files: &[File]) -> Vec<String> {
@@ -66,6 +68,7 @@ mod tests {
             ("downloads/wo!rk/x and ~/t!mp/lab/x", None),
             ("--index-url https://py!pi.org/simple", Some(HOSTS[0])),
             ("curl https://registry.np!mjs.org/x", Some(HOSTS[2])),
+            ("--find-!links /opt/wheels", Some(HOSTS[6])),
             ("registry+https://github.com/rust-lang/crates.io-index", None),
             ("pip install numpy", None),
         ];
