@@ -13,12 +13,18 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
         io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {reason}", path.display()))
     };
     // Before it is opened: opening a FIFO waits for a writer.
-    if !fs_err::metadata(path)?.is_file() {
+    let metadata = std::fs::metadata(path)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+    if !metadata.is_file() {
         return Err(refused("it is not a regular file".to_owned()));
     }
     let mut text = String::new();
     // The size that a file says is not always the size that it has.
-    fs_err::File::open(path)?.take(bytes_max + 1).read_to_string(&mut text)?;
+    let read = fs_err::File::open(path)?.take(bytes_max + 1).read_to_string(&mut text);
+    read.map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => refused("it is not a text in UTF-8".to_owned()),
+        _ => error,
+    })?;
     if text.len() as u64 > bytes_max {
         return Err(refused(format!("it has more than {bytes_max} bytes")));
     }
@@ -42,6 +48,10 @@ mod tests {
             assert!(refused.ends_with("it is not a regular file"), "{refused}");
         }
         std::fs::write(&file, [0xff]).expect("written");
-        assert!(read_text(&file, 4).is_err(), "no text");
+        let refused = read_text(&file, 4).expect_err("no text").to_string();
+        assert!(refused.ends_with("file: it is not a text in UTF-8"), "{refused}");
+        let missing = read_text(&folder.path().join("other"), 4).expect_err("no file");
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        assert!(missing.to_string().contains("other: No such file"), "{missing}");
     }
 }
