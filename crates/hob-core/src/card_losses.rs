@@ -7,14 +7,24 @@ use std::time::{Duration, Instant};
 /// This many losses within [`WINDOW`] open the circuit. A single loss may be a driver that was updated.
 const LOSSES_MAX: usize = 2;
 const WINDOW: Duration = Duration::from_secs(600);
-/// How long models avoid the cards. Then one load tries them again.
+/// How long models avoid the cards. Then one model tries them first.
 pub const CARDS_REST: Duration = Duration::from_secs(300);
+/// How long the other models wait for that trial. It includes the load.
+const TRIAL: Duration = Duration::from_secs(120);
 
 /// The last losses.
 #[derive(Clone, Debug, Default)]
 pub struct CardLosses {
     recent: VecDeque<Instant>,
     rests_until: Option<Instant>,
+    trial: Option<Trial>,
+}
+
+/// The one model that may use the cards after a rest: the circuit is half-open.
+#[derive(Clone, Debug)]
+struct Trial {
+    model: String,
+    until: Instant,
 }
 
 impl CardLosses {
@@ -30,14 +40,35 @@ impl CardLosses {
         if self.recent.len() > LOSSES_MAX {
             self.recent.pop_front();
         }
-        if self.recent.len() == LOSSES_MAX {
+        let has_failed_trial = self.trial.take().is_some_and(|trial| now < trial.until);
+        if self.recent.len() == LOSSES_MAX || has_failed_trial {
             self.rests_until = Some(now + CARDS_REST);
         }
         self.is_resting(now)
     }
 
-    /// Whether models avoid the cards now.
-    pub fn is_resting(&self, now: Instant) -> bool {
+    /// Whether this model may be loaded on the cards now. After a rest, the first model that asks tries them. The others
+    /// follow if no card is lost meanwhile.
+    pub fn allows(&mut self, now: Instant, model: &str) -> bool {
+        let Some(rested_until) = self.rests_until else { return true };
+        if now < rested_until {
+            return false;
+        }
+        match &self.trial {
+            Some(trial) if now < trial.until => trial.model == model,
+            Some(_) => {
+                self.rests_until = None;
+                self.trial = None;
+                true
+            }
+            None => {
+                self.trial = Some(Trial { model: model.to_owned(), until: now + TRIAL });
+                true
+            }
+        }
+    }
+
+    fn is_resting(&self, now: Instant) -> bool {
         self.rests_until.is_some_and(|until| now < until)
     }
 }
@@ -51,14 +82,32 @@ mod tests {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut losses = CardLosses::default();
-        assert!(!losses.is_resting(start));
+        assert!(losses.allows(start, "a"));
         let lost = |losses: &mut CardLosses, seconds| losses.record(at(seconds), at(seconds));
         assert!(!lost(&mut losses, 0), "one loss is tried again");
         assert!(!lost(&mut losses, 601), "the first one was long ago");
         assert!(lost(&mut losses, 700));
-        assert!(losses.is_resting(at(999)) && !losses.is_resting(at(1000)));
+        assert!(!losses.allows(at(999), "a") && losses.allows(at(1000), "a"));
         assert!(lost(&mut losses, 1001), "one more loss is enough");
         assert!(!lost(&mut losses, 5000), "and after a quiet time it is not");
+    }
+
+    #[test]
+    fn after_a_rest_one_model_tries_the_cards_before_the_others() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut losses = CardLosses::default();
+        let lost = |losses: &mut CardLosses, seconds| losses.record(at(seconds), at(seconds));
+        assert!(!lost(&mut losses, 0));
+        assert!(lost(&mut losses, 590));
+        assert!(losses.allows(at(1250), "a") && losses.allows(at(1260), "a"), "it is the trial");
+        assert!(!losses.allows(at(1260), "b"), "it waits for the trial");
+        // The earlier losses are long ago, and the trial's loss is enough.
+        assert!(lost(&mut losses, 1300));
+        assert!(!losses.allows(at(1599), "a") && losses.allows(at(1600), "b"));
+        assert!(!losses.allows(at(1719), "a") && losses.allows(at(1720), "a"), "it went well");
+        assert!(!lost(&mut losses, 2100), "one loss is tried again");
+        assert!(losses.allows(at(2101), "b") && losses.allows(at(2101), "a"));
     }
 
     #[test]

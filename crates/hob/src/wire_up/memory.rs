@@ -1,9 +1,11 @@
 //! The memory of all workers (the system's and that of cards). Each worker asks here before it is loaded. This file gathers facts
 //! and carries out decisions: `hob_core::budget` decides which models to unload, `hob_core::load_queue` which loads next.
 
+mod card_readings;
+
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
@@ -22,19 +24,10 @@ use hob_machine::probe;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::block_in_place;
 
-/// Maximum age of what the drivers report.
-const CARDS_SEEN: Duration = Duration::from_millis(500);
+use card_readings::{CardReadings, Reading};
 
 /// Reads the free bytes of each pool.
 pub(crate) type Available = Box<dyn Fn(Reading) -> Bytes + Send + Sync>;
-
-/// How old the reports of drivers may be. The system's memory is always read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reading {
-    /// At most [`CARDS_SEEN`].
-    Recent,
-    Now,
-}
 
 /// Shared by all models of one hob.
 pub(crate) struct Memory {
@@ -51,6 +44,8 @@ struct Shared {
     queue: LoadQueue,
     /// The model that is being loaded. Only one at a time, because two would count the same free bytes.
     loading: Option<String>,
+    /// Loads that have begun, and those that have ended.
+    load_changes: u64,
 }
 
 /// One model, loaded or not.
@@ -109,14 +104,23 @@ impl Memory {
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
         // A panic cannot leave these tables half-changed in a way that matters.
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.shared)
     }
 
-    fn facts(&self, name: &str, shared: &mut Shared) -> MemoryFacts {
+    /// The models first, and then the free memory: a model that is unloaded meanwhile still counts as one that may leave.
+    /// Drivers may take long, so no table is locked while they are asked.
+    fn facts(&self, name: &str) -> MemoryFacts {
+        let (needed, residents, load_changes) = {
+            let mut shared = self.shared();
+            (shared.needed(name), shared.residents(name), shared.load_changes)
+        };
         let available = (self.available)(Reading::Recent);
         let budget = MemoryBudget { available, max_bytes: self.max_bytes };
-        let residents = shared.residents(name);
-        MemoryFacts { budget, needed: shared.needed(name), residents }
+        MemoryFacts { budget, needed, residents, load_changes }
+    }
+
+    fn is_loading(&self) -> bool {
+        self.shared().loading.is_some()
     }
 }
 
@@ -125,6 +129,8 @@ struct MemoryFacts {
     budget: MemoryBudget,
     needed: Bytes,
     residents: Vec<Resident>,
+    /// As in [`Shared`]. Another number later means that the facts are no longer true.
+    load_changes: u64,
 }
 
 impl MemoryFacts {
@@ -183,20 +189,11 @@ fn left(reading: Reading) -> Bytes {
 /// Free bytes of cards, without the margin. Drivers are asked only if a model could use their cards, and not at every
 /// check, because a waiting request checks again in a moment.
 fn on_cards(reading: Reading) -> Bytes {
-    static SEEN: Mutex<Option<(Instant, Bytes)>> = Mutex::new(None);
+    static READINGS: CardReadings = CardReadings::new();
     if !has_card_kernels() {
         return Bytes::new();
     }
-    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
-    match &*seen {
-        Some((at, cards)) if reading == Reading::Recent && at.elapsed() < CARDS_SEEN => {
-            cards.clone()
-        }
-        _ => {
-            let cards = aside(|| of_cards(&usable(probe().machine, None)));
-            seen.insert((Instant::now(), cards)).1.clone()
-        }
-    }
+    READINGS.read(reading, || aside(|| of_cards(&usable(probe().machine, None))))
 }
 
 /// Runs a slow call to a driver while another thread takes over this thread's tasks.
@@ -287,10 +284,9 @@ impl ModelMemory {
     /// # Errors
     /// A load would be refused.
     pub(super) fn check_room_for(&self, estimated: &Bytes) -> Result<(), ModelError> {
-        let mut shared = self.memory.shared();
-        let mut facts = self.memory.facts(&self.name, &mut shared);
-        let member = shared.models.get(&self.name);
-        if member.is_none_or(|member| member.estimated != *estimated) {
+        let mut facts = self.memory.facts(&self.name);
+        let is_expected = |member: &Member| member.estimated == *estimated;
+        if !self.memory.shared().models.get(&self.name).is_some_and(is_expected) {
             facts.needed.clone_from(estimated);
         }
         facts.check()
@@ -298,12 +294,13 @@ impl ModelMemory {
 
     /// Bytes of each pool that are free, or could become free.
     pub(super) fn room(&self) -> Bytes {
-        let facts = self.memory.facts(&self.name, &mut self.memory.shared());
+        let facts = self.memory.facts(&self.name);
         facts.budget.without_unpinned(&facts.residents)
     }
 
+    /// Whether a model is being loaded, this one or another. Its memory then belongs to no model that could leave.
     pub(super) fn is_loading(&self) -> bool {
-        self.memory.shared().loading.as_ref() == Some(&self.name)
+        self.memory.is_loading()
     }
 
     /// Notes that a worker lost its graphics card, and when that worker was started. Returns whether models avoid cards from
@@ -312,18 +309,22 @@ impl ModelMemory {
         locked(&self.memory.card_losses).record(Instant::now(), started)
     }
 
-    /// Whether models avoid graphics cards now.
-    pub(super) fn are_cards_resting(&self) -> bool {
-        locked(&self.memory.card_losses).is_resting(Instant::now())
+    /// Whether the model may be loaded on graphics cards. After several losses they rest, and then one model tries them first.
+    pub(super) fn may_use_cards(&self) -> bool {
+        locked(&self.memory.card_losses).allows(Instant::now(), &self.name)
     }
 
     /// Checks once, and reserves the memory if there is room.
     fn look_round(&self) -> LoadCheck {
-        let mut shared = self.memory.shared();
-        if shared.loading.is_some() {
+        if self.memory.is_loading() {
             return LoadCheck::Found(MemoryDecision::Soon);
         }
-        let facts = self.memory.facts(&self.name, &mut shared);
+        let facts = self.memory.facts(&self.name);
+        let mut shared = self.memory.shared();
+        let is_outdated = shared.load_changes != facts.load_changes;
+        if shared.loading.is_some() || is_outdated {
+            return LoadCheck::Found(MemoryDecision::Soon);
+        }
         let later = || LoadCheck::Found(MemoryDecision::Later(facts.shortage()));
         match facts.answer() {
             RoomDecision::Fits if shared.queue.may_use_free(&self.name, Instant::now()) => {
@@ -354,8 +355,7 @@ impl ModelMemory {
 
     /// Checks whether enough memory is free now that other models were unloaded.
     fn look_again(&self, reservation: Filling) -> MemoryDecision {
-        let facts = self.memory.facts(&self.name, &mut self.memory.shared());
-        if facts.answer() == RoomDecision::Fits {
+        if self.memory.facts(&self.name).answer() == RoomDecision::Fits {
             reservation.granted()
         } else {
             MemoryDecision::Soon
@@ -364,7 +364,10 @@ impl ModelMemory {
 
     fn reserve(&self, shared: &mut Shared) -> Filling {
         shared.loading = Some(self.name.clone());
-        Filling { memory: Arc::clone(&self.memory), before: Bytes::new() }
+        shared.load_changes += 1;
+        let is_on_card = shared.needed(&self.name).keys().any(|pool| *pool != Pool::Ram);
+        let before_load = if is_on_card { Reading::Now } else { Reading::Recent };
+        Filling { memory: Arc::clone(&self.memory), before_load, before: Bytes::new() }
     }
 
     async fn ask_once(&self) -> MemoryDecision {
@@ -385,7 +388,11 @@ impl ModelMemory {
 
 impl MemoryBroker for ModelMemory {
     fn check_room(&self) -> Result<(), ModelError> {
-        self.memory.facts(&self.name, &mut self.memory.shared()).check()
+        // What is free during a load says nothing about the time after it.
+        if self.memory.is_loading() {
+            return Ok(());
+        }
+        self.memory.facts(&self.name).check()
     }
 
     fn queue(&self) -> Box<dyn MemoryRequest> {
@@ -430,6 +437,8 @@ enum LoadCheck {
 /// No other model is loaded while this exists.
 struct Filling {
     memory: Arc<Memory>,
+    /// How old `before` may be: a model without a place on cards does not wait for their drivers.
+    before_load: Reading,
     /// Free bytes before the load.
     before: Bytes,
 }
@@ -437,7 +446,7 @@ struct Filling {
 impl Filling {
     /// Reads the drivers, so no table is locked meanwhile.
     fn granted(mut self) -> MemoryDecision {
-        self.before = (self.memory.available)(Reading::Now);
+        self.before = (self.memory.available)(self.before_load);
         MemoryDecision::Granted(Box::new(self))
     }
 }
@@ -456,7 +465,9 @@ impl ReservedMemory for Filling {
 
 impl Drop for Filling {
     fn drop(&mut self) {
-        self.memory.shared().loading = None;
+        let mut shared = self.memory.shared();
+        shared.loading = None;
+        shared.load_changes += 1;
     }
 }
 

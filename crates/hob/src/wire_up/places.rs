@@ -1,6 +1,8 @@
 //! The places where a chat model may run: the one that is requested, and those that fit instead.
 //! Pure: callers pass the machine with the memory that is free.
 
+use std::collections::BTreeMap;
+
 use hob_core::ContextPlan;
 use hob_core::fit::{
     Layout, Model, OffloadFlags, Placement, Pool, Setup, SetupEstimate, Site, Use,
@@ -10,6 +12,9 @@ use hob_core::machine::Machine;
 const MB: u64 = 1_000_000;
 /// Tokens of one step of the engine's cache, the shortest context that is tried.
 const CONTEXT_TOKENS_LEAST: u32 = 256;
+
+/// Bytes on graphics cards, by their number.
+pub(super) type CardBytes = BTreeMap<usize, u64>;
 
 /// A model, and the place that the settings name or that is ranked first.
 #[derive(Clone, Debug)]
@@ -28,21 +33,43 @@ pub(super) struct RequestedPlace {
 }
 
 impl RequestedPlace {
-    /// The place that is ranked first on this machine, or else the processor. `None` if the model fits at neither.
-    pub(super) fn first_that_fits(&self, machine: &Machine) -> Option<(Setup, SetupEstimate)> {
-        let plan = self.setup.plan;
-        let ranked = Setup::new(machine, &self.model, plan, OffloadFlags::default()).ok();
+    /// Also true if hob sees no card, because the engine may see one.
+    pub(super) fn may_be_on_cards(&self) -> bool {
+        self.machine.gpus.is_empty() || !bytes_on_cards(&self.expected).is_empty()
+    }
+
+    /// The place that is ranked first on this machine, or else the processor. `None` if the model fits at neither. Cards in
+    /// `limits` get no more bytes; with limits, the model gets fewer layers on all cards until each is within its limit.
+    pub(super) fn first_that_fits(
+        &self,
+        machine: &Machine,
+        limits: &CardBytes,
+    ) -> Option<(Setup, SetupEstimate)> {
+        let ranked = self.planned(machine, None);
+        // The engine fills several cards in proportion to what is free there.
+        let layers = self.setup.layout.homes.len() as u32;
+        let counts = (1..=layers).rev().filter(|_| !limits.is_empty());
+        let fewer = counts.filter_map(|count| self.planned(machine, Some(count)));
         let layout = Layout::whole(&self.model.shape, Site::Cpu);
         let on_processor = Setup { layout, ..self.setup.clone() };
-        ranked.into_iter().chain([on_processor]).find_map(|setup| {
+        ranked.into_iter().chain(fewer).chain([on_processor]).find_map(|setup| {
             let expected = self.estimate(&setup, machine)?;
-            expected.fits().then_some((setup, expected))
+            let on_cards = bytes_on_cards(&expected);
+            let is_within =
+                limits.iter().all(|(card, most)| on_cards.get(card).is_none_or(|on| on <= most));
+            (expected.fits() && is_within).then_some((setup, expected))
         })
     }
 
+    fn planned(&self, machine: &Machine, gpu_layers: Option<u32>) -> Option<Setup> {
+        let flags = OffloadFlags { gpu_layers, cpu_moe_layers: None };
+        Setup::new(machine, &self.model, self.setup.plan, flags).ok()
+    }
+
     /// Settings with which the model fits on this machine, for people.
-    pub(super) fn what_fits(&self, machine: &Machine) -> Option<String> {
-        let placement = self.is_configured.then(|| self.first_that_fits(machine)).flatten();
+    pub(super) fn what_fits(&self, machine: &Machine, limits: &CardBytes) -> Option<String> {
+        let fitting = || self.first_that_fits(machine, limits);
+        let placement = self.is_configured.then(fitting).flatten();
         let placement = placement.map(|(setup, _)| {
             let experts = match setup.layout.experts_in_ram {
                 0 => String::new(),
@@ -87,6 +114,33 @@ impl RequestedPlace {
         let drafted =
             Setup::new(machine, draft, plan, flags).ok()?.estimate(machine, draft).ok()?;
         Some(expected.with(drafted))
+    }
+}
+
+/// What a setup needs on each card that computes.
+pub(super) fn bytes_on_cards(expected: &SetupEstimate) -> CardBytes {
+    let mut cards = CardBytes::new();
+    for term in &expected.memory {
+        if let Site::Gpu(number) = term.site {
+            *cards.entry(number).or_insert(0) += term.bytes;
+        }
+    }
+    cards
+}
+
+/// The number of the card that a driver names, such as `CUDA1 (NVIDIA GeForce RTX 3090)`. `None` if it may be one of several.
+pub(super) fn card_named(device: &str, machine: &Machine) -> Option<usize> {
+    let (engine_name, name) = device.strip_suffix(')')?.split_once(" (")?;
+    let is_alike = |number: &usize| machine.gpus[*number].name == name;
+    let alike: Vec<usize> = (0..machine.gpus.len()).filter(is_alike).collect();
+    match alike[..] {
+        [only] => Some(only),
+        // Equal cards have the same order here and there: that of their slots.
+        _ if alike.len() == machine.gpus.len() => {
+            let number = engine_name.trim_start_matches(|c: char| !c.is_ascii_digit());
+            alike.get(number.parse::<usize>().ok()?).copied()
+        }
+        _ => None,
     }
 }
 

@@ -1,7 +1,6 @@
 //! Chooses where a chat model is loaded: where `hob fit` ranks it first, or else the next place that has room.
 //! A place that the settings name is kept; errors then say what would fit.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -9,14 +8,14 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_core::budget::Bytes;
 use hob_core::card_losses::CARDS_REST;
-use hob_core::fit::{Engine, OffloadFlags, Pool, SetupEstimate, Site};
+use hob_core::fit::{Engine, OffloadFlags, Pool, SetupEstimate};
 use hob_core::machine::{GpuMemory, Machine};
 use hob_core::{MemoryBroker, MemoryDecision, MemoryRequest, ModelError, locked};
 use hob_engines::supervisor::{PlacedWorker, Placer, WorkerCommand};
 use hob_engines::worker::protocol::DeviceShortage;
 
 use super::memory::ModelMemory;
-use super::places::{RequestedPlace, lacking, placement};
+use super::places::{CardBytes, RequestedPlace, bytes_on_cards, card_named, lacking, placement};
 
 /// How long a card's refusal counts. Other programs may have freed its memory since.
 const REFUSED_FOR: Duration = Duration::from_secs(600);
@@ -61,7 +60,7 @@ struct CardRefusals {
     /// The last refusal, with its numbers.
     said: String,
     /// Maximum bytes on each card from now on.
-    limits: BTreeMap<usize, u64>,
+    limits: CardBytes,
 }
 
 impl ChatPlacer {
@@ -77,15 +76,22 @@ impl ChatPlacer {
 }
 
 impl Placing {
-    /// Chooses the place of the next load, and reserves for it from now on. Nothing changes during a load.
+    /// Chooses the place of the next load, and reserves for it from now on. Nothing changes during a load of this model, and
+    /// during that of another one, what is free says little.
     fn choose(&self) {
-        if self.requested.is_configured || self.memory.is_loading() {
+        if !self.memory.is_loading() {
+            self.choose_now();
+        }
+    }
+
+    fn choose_now(&self) {
+        if self.requested.is_configured {
             return;
         }
         let mut state = locked(&self.state);
         state.forget_old_refusals();
         let requested = ChosenPlace::requested(&self.requested);
-        let is_resting = self.memory.are_cards_resting();
+        let is_resting = self.requested.may_be_on_cards() && !self.memory.may_use_cards();
         let is_avoided = is_resting || state.refused.is_some();
         let has_room = || self.memory.check_room_for(&requested.needed()).is_ok();
         state.chosen = if !is_avoided && has_room() {
@@ -119,7 +125,7 @@ impl Placing {
         if is_resting || refused.is_some_and(|refused| refused.times >= REFUSALS_MAX) {
             machine.gpus.clear();
         }
-        let (setup, expected) = requested.first_that_fits(&machine)?;
+        let (setup, expected) = requested.first_that_fits(&machine, &self.limits(refused))?;
         let is_elsewhere = setup.layout != requested.setup.layout;
         is_elsewhere.then(|| ChosenPlace {
             expected,
@@ -136,6 +142,7 @@ impl Placing {
             machine.memory.available_bytes = *available_bytes;
         }
         let margin_bytes = Engine::Hob.profile().margin_bytes;
+        let refused = refused.filter(|_| !self.has_several_cards());
         for (number, gpu) in machine.gpus.iter_mut().enumerate() {
             let limit = refused.and_then(|refused| refused.limits.get(&number));
             let limit = limit.copied().unwrap_or(u64::MAX);
@@ -154,10 +161,20 @@ impl Placing {
         machine
     }
 
+    /// Limits of several cards. The memory of one card alone is limited by [`Placing::machine`].
+    fn limits(&self, refused: Option<&CardRefusals>) -> CardBytes {
+        let refused = refused.filter(|_| self.has_several_cards());
+        refused.map_or_else(CardBytes::new, |refused| refused.limits.clone())
+    }
+
+    fn has_several_cards(&self) -> bool {
+        self.requested.machine.gpus.len() > 1
+    }
+
     fn with_what_fits(&self, error: ModelError) -> ModelError {
         match error {
             ModelError::OutOfMemory { needed_bytes, available_bytes, what_fits: None } => {
-                let what_fits = self.requested.what_fits(&self.machine(None));
+                let what_fits = self.requested.what_fits(&self.machine(None), &CardBytes::new());
                 ModelError::OutOfMemory { needed_bytes, available_bytes, what_fits }
             }
             other => other,
@@ -186,29 +203,26 @@ impl ChosenPlace {
     fn needed(&self) -> Bytes {
         self.expected.uses.iter().map(|used| (used.pool, used.kept_bytes())).collect()
     }
-
-    fn bytes_on_cards(&self) -> BTreeMap<usize, u64> {
-        let mut cards = BTreeMap::new();
-        for term in &self.expected.memory {
-            if let Site::Gpu(number) = term.site {
-                *cards.entry(number).or_insert(0) += term.bytes;
-            }
-        }
-        cards
-    }
 }
 
 impl CardRefusals {
-    /// A quarter less than was wanted, and no more than was free if there is only one card.
+    /// A quarter less than was wanted of the card that had no room, and no more than was free there. If it may be one of
+    /// several cards, a quarter less of each.
     fn after(
         earlier: Option<&CardRefusals>,
         chosen: &ChosenPlace,
         shortage: Option<&DeviceShortage>,
+        machine: &Machine,
     ) -> CardRefusals {
-        let wanted = chosen.bytes_on_cards();
+        let mut wanted = bytes_on_cards(&chosen.expected);
+        if let Some(full) = shortage.and_then(|one| card_named(&one.device, machine))
+            && wanted.contains_key(&full)
+        {
+            wanted.retain(|card, _| *card == full);
+        }
         let free = shortage.filter(|_| wanted.len() == 1).map_or(u64::MAX, |one| one.free_bytes);
         let limit = |(number, bytes): (&usize, &u64)| (*number, (bytes / 4 * 3).min(free));
-        let mut limits = earlier.map_or_else(BTreeMap::new, |earlier| earlier.limits.clone());
+        let mut limits = earlier.map_or_else(CardBytes::new, |earlier| earlier.limits.clone());
         limits.extend(wanted.iter().map(limit));
         CardRefusals {
             at: Instant::now(),
@@ -269,17 +283,20 @@ impl Placer for ChatPlacer {
         let (before, refused) = {
             let mut state = locked(&placing.state);
             state.forget_old_refusals();
-            let refused = CardRefusals::after(state.refused.as_ref(), &state.chosen, shortage);
+            let machine = &placing.requested.machine;
+            let earlier = state.refused.as_ref();
+            let refused = CardRefusals::after(earlier, &state.chosen, shortage, machine);
             state.refused = Some(refused.clone());
             (state.chosen.offload_flags, refused)
         };
-        placing.choose();
+        placing.choose_now();
         let chosen = locked(&placing.state).chosen.clone();
         // Without a note it is the requested place, which is chosen again if the model fits nowhere else.
         if chosen.note.is_some() && chosen.offload_flags != before {
             return Ok(());
         }
-        Err(placing.requested.what_fits(&placing.machine(Some(&refused))).unwrap_or_default())
+        let (machine, limits) = (placing.machine(Some(&refused)), placing.limits(Some(&refused)));
+        Err(placing.requested.what_fits(&machine, &limits).unwrap_or_default())
     }
 
     fn device_lost(&self) -> String {
@@ -306,6 +323,8 @@ struct PlacedRequest {
 impl MemoryRequest for PlacedRequest {
     fn try_reserve(&mut self) -> BoxFuture<'_, MemoryDecision> {
         async move {
+            // Another model that was being loaded may now be one that can leave.
+            self.placing.choose();
             let refusal = match self.waiting.try_reserve().await {
                 MemoryDecision::Never(refusal) => refusal,
                 decision => return decision,

@@ -1,6 +1,6 @@
 //! Places of a known model on a machine with one card of 24 GB. The tests choose what is free there.
 
-use hob_core::machine::Memory as SystemMemory;
+use hob_core::machine::{Gpu, Memory as SystemMemory};
 use hob_machine::profile;
 use hob_models::known;
 use hob_models::recipe::QuantMix;
@@ -121,6 +121,52 @@ fn a_card_that_refuses_gets_less_and_at_last_nothing() {
     let said = "CUDA0 (a card) had no room for 2000 MB of the model, with 19000 MB free before it";
     assert!(note.starts_with(said), "{note}");
     assert_eq!(desk.next().0, ON_PROCESSOR, "its refusal counts for a while");
+}
+
+#[test]
+fn a_second_card_without_room_gets_less_and_the_first_one_has_no_limit() {
+    let mut machine = profile::builtin("rtx-4090").expect("a profile").machine;
+    let second = machine.gpus[0].clone();
+    let device = format!("CUDA1 ({})", second.name);
+    machine.gpus.push(second);
+    let desk = Desk::new("context_tokens = 4096", machine);
+    locked(&desk.free).insert(Pool::Vram(1), 20 * GB);
+    assert_eq!(desk.next(), (Vec::new(), String::new()));
+    let refused = DeviceShortage { device, ..shortage(2 * GB) };
+    assert_eq!(desk.placer.move_from(Some(&refused)), Ok(()));
+    let limits = locked(&desk.placer.0.state).refused.clone().expect("a refusal").limits;
+    assert_eq!(limits.keys().collect::<Vec<_>>(), [&1]);
+    let (flags, note) = desk.next();
+    assert_eq!(flags[0], "--gpu-layers");
+    assert!((1..37).contains(&flags[1].parse::<u32>().expect("a number")), "{flags:?}");
+    assert!(note.ends_with(" of its 37 layers are on graphics cards"), "{note}");
+    let expected = locked(&desk.placer.0.state).chosen.expected.clone();
+    let on_cards = bytes_on_cards(&expected);
+    assert!(on_cards[&1] <= limits[&1] && on_cards[&0] > 0, "{on_cards:?} {limits:?}");
+}
+
+#[test]
+fn a_driver_names_a_card_by_its_name_or_by_its_number_among_equal_ones() {
+    let with = |names: &[&str]| {
+        let mut machine = profile::builtin("rtx-4090").expect("a profile").machine;
+        let gpu = machine.gpus.remove(0);
+        let named = |name: &&str| Gpu { name: (*name).to_owned(), ..gpu.clone() };
+        machine.gpus = names.iter().map(named).collect();
+        machine
+    };
+    let rows: [(&[&str], &str, Option<usize>); 7] = [
+        (&["A", "B"], "CUDA0 (B)", Some(1)),
+        (&["A", "A"], "CUDA1 (A)", Some(1)),
+        (&["A", "A"], "CUDA7 (A)", None),
+        // The driver may have its own order of these.
+        (&["A", "A", "B"], "CUDA1 (A)", None),
+        (&["A"], "Vulkan0 (A (RADV))", None),
+        (&[], "CUDA0 (A)", None),
+        (&["A"], "A", None),
+    ];
+    for (names, device, expected) in rows {
+        assert_eq!(card_named(device, &with(names)), expected, "{names:?} {device}");
+    }
 }
 
 #[test]

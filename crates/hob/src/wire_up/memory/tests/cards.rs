@@ -122,20 +122,50 @@ async fn models_of_one_card_take_turns_and_another_card_is_left_alone() {
 }
 
 #[tokio::test]
-async fn requests_go_on_while_drivers_are_read_for_a_load() {
+async fn requests_go_on_while_drivers_are_read() {
     let memory_of_all: Arc<OnceLock<Weak<Memory>>> = Arc::default();
     let seen = Arc::clone(&memory_of_all);
-    let available = move |reading: Reading| {
-        if reading == Reading::Now {
-            let memory = seen.get().and_then(Weak::upgrade).expect("it exists");
-            assert!(memory.shared.try_lock().is_ok(), "requests of loaded models need it");
-        }
+    let available = move |_: Reading| {
+        let memory = seen.get().and_then(Weak::upgrade).expect("it exists");
+        assert!(memory.shared.try_lock().is_ok(), "requests of loaded models need it");
         Bytes::from([(Pool::Ram, 300 * MB), (Pool::Vram(0), 300 * MB)])
     };
     let memory = Memory::with(None, Box::new(available));
     memory_of_all.set(Arc::downgrade(&memory)).expect("only once");
     let need = Need { estimated: ram(100 * MB), is_pinned: false };
-    let asked = memory.of_model("a", need).queue().try_reserve().await;
+    let model_memory = memory.of_model("a", need);
+    assert_eq!(model_memory.check_room(), Ok(()));
+    assert_eq!(model_memory.check_room_for(&ram(300 * MB)), Ok(()));
+    assert_eq!(model_memory.room().get(&Pool::Ram), Some(&(300 * MB)));
+    let asked = model_memory.queue().try_reserve().await;
     let MemoryDecision::Granted(reservation) = asked else { panic!("{asked:?}") };
     assert_eq!(reservation.taken(), Bytes::from([(Pool::Vram(0), 0)]));
+}
+
+#[tokio::test]
+async fn a_load_that_begins_while_drivers_are_read_goes_first() {
+    let other: Arc<Mutex<Option<ModelMemory>>> = Arc::default();
+    let granted: Arc<Mutex<Option<MemoryDecision>>> = Arc::default();
+    let (waiting, begun) = (Arc::clone(&other), Arc::clone(&granted));
+    let available = move |_: Reading| {
+        let next = locked(&waiting).take();
+        if let Some(next) = next {
+            *locked(&begun) = next.queue().try_reserve().now_or_never();
+        }
+        ram(300 * MB)
+    };
+    let memory = Memory::with(None, Box::new(available));
+    let [a, b] = ["a", "b"]
+        .map(|name| memory.of_model(name, Need { estimated: ram(200 * MB), is_pinned: false }));
+    *locked(&other) = Some(b);
+    let asked = a.queue().try_reserve().await;
+    assert!(matches!(asked, MemoryDecision::Soon), "{asked:?}");
+    let began = locked(&granted).take();
+    assert!(matches!(began, Some(MemoryDecision::Granted(_))), "{began:?}");
+    assert_eq!(a.check_room_for(&ram(200 * MB)), Ok(()));
+    // What is free during the load says nothing about the time after it.
+    a.expect(&ram(400 * MB));
+    assert_eq!(a.check_room(), Ok(()));
+    drop(began);
+    assert!(a.check_room().is_err());
 }

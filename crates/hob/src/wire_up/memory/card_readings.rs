@@ -1,0 +1,129 @@
+//! What the drivers of graphics cards reported last. Drivers answer slowly, and broken ones not for long: a caller that may use
+//! an older report never waits for a question of another caller.
+
+use std::sync::{Mutex, TryLockError};
+use std::time::{Duration, Instant};
+
+use hob_core::budget::Bytes;
+use hob_core::locked;
+
+/// A recent report is at most this old.
+const RECENT: Duration = Duration::from_millis(500);
+/// A report counts as recent for this many times as long as the driver took for it, so that a driver that hangs is asked seldom.
+const TIMES_AS_LONG: u32 = 20;
+
+/// How old the reports of drivers may be. The system's memory is always read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// Half a second, or older if the driver is slow or is being asked.
+    Recent,
+    Now,
+}
+
+/// The last report.
+#[derive(Debug)]
+pub(super) struct CardReadings {
+    last: Mutex<Option<CardReport>>,
+    /// Locked while a driver is asked.
+    asking: Mutex<()>,
+}
+
+#[derive(Clone, Debug)]
+struct CardReport {
+    free: Bytes,
+    at: Instant,
+    /// How long the drivers took.
+    took: Duration,
+}
+
+impl CardReadings {
+    pub(super) const fn new() -> CardReadings {
+        CardReadings { last: Mutex::new(None), asking: Mutex::new(()) }
+    }
+
+    /// Free bytes on cards, from `ask` or from an earlier answer.
+    pub(super) fn read(&self, reading: Reading, ask: impl FnOnce() -> Bytes) -> Bytes {
+        let usable = || locked(&self.last).clone().filter(|_| reading == Reading::Recent);
+        if let Some(report) = usable().filter(CardReport::is_recent) {
+            return report.free;
+        }
+        let _asking = match self.asking.try_lock() {
+            Ok(asking) => asking,
+            Err(TryLockError::Poisoned(asking)) => asking.into_inner(),
+            Err(TryLockError::WouldBlock) => match usable() {
+                Some(older) => return older.free,
+                None => locked(&self.asking),
+            },
+        };
+        // Another caller may have asked meanwhile.
+        if let Some(report) = usable().filter(CardReport::is_recent) {
+            return report.free;
+        }
+        let asked = Instant::now();
+        let free = ask();
+        let report = CardReport { free: free.clone(), at: Instant::now(), took: asked.elapsed() };
+        *locked(&self.last) = Some(report);
+        free
+    }
+}
+
+impl CardReport {
+    fn is_recent(&self) -> bool {
+        self.at.elapsed() < RECENT.max(self.took * TIMES_AS_LONG)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+    use std::thread;
+
+    use hob_core::fit::Pool;
+
+    use super::*;
+
+    fn free(bytes: u64) -> Bytes {
+        Bytes::from([(Pool::Vram(0), bytes)])
+    }
+
+    fn age(readings: &CardReadings, took: Duration) {
+        let mut last = locked(&readings.last);
+        let report = last.as_mut().expect("a report");
+        report.took = took;
+        report.at = report.at.checked_sub(2 * RECENT).expect("a time");
+    }
+
+    #[test]
+    fn a_recent_report_is_used_again_and_a_slow_driver_is_asked_seldom() {
+        let readings = CardReadings::new();
+        assert_eq!(readings.read(Reading::Recent, || free(3)), free(3));
+        assert_eq!(readings.read(Reading::Recent, || free(4)), free(3));
+        assert_eq!(readings.read(Reading::Now, || free(5)), free(5));
+        age(&readings, Duration::ZERO);
+        assert_eq!(readings.read(Reading::Recent, || free(6)), free(6));
+        age(&readings, RECENT);
+        assert_eq!(readings.read(Reading::Recent, || free(7)), free(6));
+    }
+
+    #[test]
+    fn nothing_waits_for_a_driver_that_hangs_if_there_is_an_older_report() {
+        let readings = CardReadings::new();
+        readings.read(Reading::Now, || free(3));
+        age(&readings, Duration::ZERO);
+        let (asked, is_asked) = sync_channel(1);
+        let (answer, answered) = sync_channel::<u64>(1);
+        thread::scope(|scope| {
+            let hanging = scope.spawn(|| {
+                readings.read(Reading::Now, || {
+                    asked.send(()).expect("the test waits");
+                    free(answered.recv().expect("an answer"))
+                })
+            });
+            is_asked.recv().expect("the driver is asked");
+            assert_eq!(readings.read(Reading::Recent, || free(4)), free(3));
+            answer.send(5).expect("the driver waits");
+            assert_eq!(hanging.join().expect("no panic"), free(5));
+        });
+        assert_eq!(readings.read(Reading::Recent, || free(6)), free(5));
+    }
+}
