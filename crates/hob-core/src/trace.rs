@@ -28,6 +28,8 @@ pub struct TraceData {
     pub target: Option<String>,
     /// Whether the target's model was in memory when it was asked, where that is known.
     pub is_warm: Option<bool>,
+    /// Why the target's model is not where it was to be loaded, and where it is.
+    pub placement_note: Option<String>,
     /// Whether `target`'s first content has come.
     pub has_begun: bool,
     /// From asking `target` to its first content.
@@ -70,6 +72,7 @@ impl Trace {
         let mut data = self.data();
         data.target = Some(target.to_owned());
         data.is_warm = Some(is_warm);
+        data.placement_note = None;
         data.asked += 1;
         data.queued = Duration::ZERO;
         data.has_begun = false;
@@ -95,6 +98,7 @@ impl Trace {
         let mut data = self.data();
         if data.target.as_deref() != Some(target) {
             data.target = Some(target.to_owned());
+            data.placement_note = None;
         }
         data.has_begun = true;
         if data.broken.is_empty() {
@@ -159,6 +163,7 @@ mod tests {
         let held = trace.clone();
         trace.asking("gpu/q", true);
         assert_eq!(held.snapshot().target.as_deref(), Some("gpu/q"));
+        trace.note(|data| data.placement_note = Some("the card is full".to_owned()));
         trace.failed("gpu/q", &error, Duration::from_millis(20));
         trace.answers("local", Instant::now(), Duration::from_millis(5));
         let data = held.snapshot();
@@ -166,6 +171,7 @@ mod tests {
         assert_eq!(data.failed[0].message, "gpu/q: the answer was cut off");
         assert_eq!((data.lost_time(), data.has_begun), (Duration::from_millis(20), true));
         assert_eq!(data.target.as_deref(), Some("local"));
+        assert_eq!(data.placement_note, None, "it was another target's");
     }
 
     #[test]

@@ -199,6 +199,11 @@ impl Supervisor {
         }
     }
 
+    /// Why the model is not where it was to be loaded, and where it is. `None`: it is there, or was not loaded.
+    pub(crate) fn placement_note(&self) -> Option<String> {
+        self.status.borrow().placement_note.clone()
+    }
+
     /// Since when no stream is open, while the model is loaded.
     pub fn idle_for(&self) -> Option<Duration> {
         Some(self.session()?.idle_since()?.elapsed())

@@ -16,6 +16,8 @@ pub(crate) const ATTEMPTS: HeaderName = HeaderName::from_static("x-hob-attempts"
 pub(crate) const FAILED: HeaderName = HeaderName::from_static("x-hob-failed");
 /// Time that hob itself took.
 pub(crate) const OVERHEAD_MS: HeaderName = HeaderName::from_static("x-hob-overhead-ms");
+/// Why the model is not where it was to be loaded, and where it is.
+pub(crate) const PLACEMENT: HeaderName = HeaderName::from_static("x-hob-placement");
 /// `ignored`: thinking was switched off, but the model thought.
 pub(crate) const THINKING: HeaderName = HeaderName::from_static("x-hob-thinking");
 /// `counted`: hob counted the tokens, because the target did not report them.
@@ -92,6 +94,11 @@ pub(crate) fn insert_trace(headers: &mut HeaderMap, trace: &TraceData) {
     }
     if !trace.queued.is_zero() {
         headers.insert(QUEUE_MS, whole_ms(trace.queued));
+    }
+    if let Some(note) = &trace.placement_note {
+        // A driver's name for its card may have other characters, such as ®.
+        let note = note.replace(|c: char| !matches!(c, ' '..='~'), "?");
+        insert_text(headers, PLACEMENT, &note);
     }
     if trace.thought_anyway {
         headers.insert(THINKING, HeaderValue::from_static("ignored"));

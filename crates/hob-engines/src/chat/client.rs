@@ -80,7 +80,10 @@ impl ModelWorker<ChatClient> {
         let request = Box::new(request);
         stream.orders().send(&ChatOrder::Chat { request, credit }).await?;
         let ignored = self.accepted(&mut stream, fingerprint).await?;
-        trace.note(|way| way.dropped.extend(ignored));
+        trace.note(|way| {
+            way.dropped.extend(ignored);
+            way.placement_note = self.supervisor.placement_note();
+        });
         Ok(events(stream, loading))
     }
 
@@ -108,6 +111,7 @@ impl ModelWorker<ChatClient> {
         }
         let (mut stream, _) = self.open().await?;
         let trace = request.trace.clone();
+        trace.note(|way| way.placement_note = self.supervisor.placement_note());
         stream.orders().send(&ChatOrder::Embed(request)).await?;
         let mut embeddings = Embeddings { vectors: Vec::new(), prompt_tokens: 0 };
         loop {

@@ -73,11 +73,15 @@ async fn a_request_is_seen_at_each_stage_and_afterwards() {
     assert_eq!((&one["failed"], &one["attempts"]), (&failed, &json!(2)));
 
     trace.answers("spare/q", std::time::Instant::now(), Duration::from_millis(5));
+    let note = "Vulkan0 (Card®) had no room: the model runs on the processor";
+    trace.note(|way| way.placement_note = Some(note.to_owned()));
     pen.send(text("Hel")).await.expect("a reader");
     let head = client.head().await;
     for (name, said) in [("warm", "false"), ("queue-ms", "40"), ("attempts", "2")] {
         assert_eq!(head.header(&format!("x-hob-{name}")), Some(said), "{name}");
     }
+    let placement = "Vulkan0 (Card?) had no room: the model runs on the processor";
+    assert_eq!(head.header("x-hob-placement"), Some(placement));
     let id = head.header("x-hob-request-id").expect("an id").to_owned();
     let one = server.get(&format!("/api/hob/requests/{id}")).await.json();
     assert_eq!((&one["stage"], &one["tokens"]), (&json!("answering"), &json!(1)));

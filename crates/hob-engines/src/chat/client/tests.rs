@@ -199,6 +199,19 @@ async fn a_model_without_room_on_a_card_is_loaded_at_the_next_place() {
 }
 
 #[tokio::test]
+async fn an_answer_says_that_its_model_is_at_another_place() {
+    let placer = StagedPlacer::new(vec![finds_no_room(), loses_its_card()]);
+    let worker = start(stays(), placed(&placer));
+    worker.load().await.expect("the second place has room");
+    let request = ChatRequest { output: OutputFormat::Text, ..held_to("") };
+    let trace = request.trace.clone();
+    let mut answer = worker.chat(request).await.expect("accepted");
+    assert_eq!(answer.next().await, Some(Ok(text("Hel"))));
+    assert_eq!(trace.snapshot().placement_note.as_deref(), Some("place 1"));
+    worker.shutdown().await;
+}
+
+#[tokio::test]
 async fn without_another_place_the_error_says_what_would_fit() {
     let placer = StagedPlacer::new(vec![finds_no_room()]);
     let worker = start(stays(), placed(&placer));
