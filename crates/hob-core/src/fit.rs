@@ -27,7 +27,7 @@ pub use engines::{
 pub use explain::{Explanation, explain, explanations};
 pub use flags::{Flags, flags};
 pub use layout::{Layout, Placement, Pool, Site, pool};
-pub use memory::{MemoryTerm, terms};
+pub use memory::{DriverBytes, MemoryTerm, terms};
 pub use priors::{constants, of_gpu};
 pub use setup::{OffloadFlags, Setup, SetupEstimate};
 pub use speed::{Rate, SpeedEstimate};

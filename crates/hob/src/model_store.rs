@@ -28,7 +28,7 @@ use crate::settings::{DEFAULT_CHAT, DEFAULT_SPEECH, DEFAULT_TRANSCRIPTION, Model
 pub(crate) use download::{Download, DownloadOptions};
 
 /// Guess for the memory of a transcription worker beyond its model.
-const WORKER_BYTES: u64 = 30_000_000;
+pub(crate) const WORKER_BYTES: u64 = 30_000_000;
 const MB: u64 = 1_000_000;
 
 /// The languages that voices cannot speak without a dictionary, each with the dictionary's name.

@@ -7,6 +7,7 @@ mod context;
 mod devices;
 mod fit_service;
 mod gateway;
+mod hear_placing;
 mod hear_study;
 mod memory;
 mod pipelines;

@@ -60,6 +60,9 @@ pub(crate) struct TranscriptionWorkerArgs {
     /// Threads to compute with; 0: all cores up to four
     #[arg(long, default_value_t = 0)]
     pub(crate) threads: usize,
+    /// Compute nothing on graphics cards
+    #[arg(long = "no-cards")]
+    pub(crate) is_cardless: bool,
 }
 
 /// Compare other ways to transcribe.

@@ -55,7 +55,7 @@ pub fn terms(
             // The vocabulary stays in the process, wherever the scores are computed.
             Site::Cpu => {
                 overhead_bytes(model.shape.vocab_size, plan.sequences)
-                    + driver_process_bytes(machine, layout)
+                    + driver_process_bytes(machine, layout, profile)
             }
             Site::Gpu(number) => card_bytes(&machine.gpus[number], profile),
         };
@@ -109,13 +109,28 @@ fn adjusted_to_engine(
     footprint
 }
 
+/// What engine and driver take besides a model that is on this card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriverBytes {
+    pub on_card: u64,
+    /// In the process that uses the card.
+    pub in_process: u64,
+}
+
+impl DriverBytes {
+    pub fn of(gpu: &Gpu, profile: &EngineProfile) -> DriverBytes {
+        let in_process = if gpu.api == GpuApi::Cuda { CUDA_PROCESS_BYTES } else { 0 };
+        DriverBytes { on_card: card_bytes(gpu, profile), in_process }
+    }
+}
+
 /// What the driver takes in the process, if the layout uses a card.
-fn driver_process_bytes(machine: &Machine, layout: &Layout) -> u64 {
-    let has_cuda = layout.sites().iter().any(|site| match site {
-        Site::Cpu => false,
-        Site::Gpu(number) => machine.gpus[*number].api == GpuApi::Cuda,
-    });
-    if has_cuda { CUDA_PROCESS_BYTES } else { 0 }
+fn driver_process_bytes(machine: &Machine, layout: &Layout, profile: &EngineProfile) -> u64 {
+    let in_process = |site: &Site| match site {
+        Site::Cpu => 0,
+        Site::Gpu(number) => DriverBytes::of(&machine.gpus[*number], profile).in_process,
+    };
+    layout.sites().iter().map(in_process).max().unwrap_or(0)
 }
 
 /// What engine and driver take on a card besides the model.

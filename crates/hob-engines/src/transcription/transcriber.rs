@@ -8,6 +8,11 @@ pub trait Transcriber {
     /// Codes of the languages that it understands.
     fn languages(&self) -> Vec<String>;
 
+    /// Bytes that it holds on a graphics card.
+    fn card_bytes(&self) -> u64 {
+        0
+    }
+
     /// `samples` are at most 30 s at 16 kHz. Returns early when `cancelled` says so.
     ///
     /// # Errors
@@ -23,6 +28,10 @@ pub trait Transcriber {
 impl Transcriber for Whisper {
     fn languages(&self) -> Vec<String> {
         self.languages().map(str::to_owned).collect()
+    }
+
+    fn card_bytes(&self) -> u64 {
+        Whisper::card_bytes(self)
     }
 
     fn transcribe(

@@ -20,6 +20,7 @@ use std::path::Path;
 
 use hob_core::{HeardWord, Segment, Sound, TranscriptTask};
 
+use crate::chat::CardUse;
 use file::{Sizes, WhisperFile};
 use ggml::Backends;
 use mel::{HOP, Mel};
@@ -148,8 +149,20 @@ impl Whisper {
     /// # Errors
     /// The file cannot be read, is damaged or no Whisper file, or the memory does not suffice.
     pub fn load(path: &Path, threads: u32) -> Result<Whisper, WhisperLoadError> {
+        Whisper::load_on(path, threads, CardUse::Allowed)
+    }
+
+    /// As [`Whisper::load`], also without the graphics card.
+    ///
+    /// # Errors
+    /// See [`Whisper::load`].
+    pub fn load_on(
+        path: &Path,
+        threads: u32,
+        card_use: CardUse,
+    ) -> Result<Whisper, WhisperLoadError> {
         let (mut file, head) = WhisperFile::open(path)?;
-        let backends = Backends::new(threads).ok_or(WhisperLoadError::NoCpu)?;
+        let backends = Backends::new(threads, card_use).ok_or(WhisperLoadError::NoCpu)?;
         let weights = Weights::load(&mut file, &head.sizes, &backends)?;
         Ok(Whisper {
             weights,

@@ -3,7 +3,6 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -14,8 +13,11 @@ use super::parts::SoundPart;
 use super::protocol::{AboutTranscription, AnyTranscriptOrder, TranscriptOrder, TranscriptReport};
 use super::recording::{PeekReason, Recording, Task};
 use super::transcriber::Transcriber;
-use super::whisper::{WhisperOptions, WhisperText};
-use crate::worker::protocol::{CommonOrder, Report, StreamFailure, WorkerMessage, WorkerStats};
+use super::vad::VadError;
+use super::whisper::{WhisperLoadError, WhisperOptions, WhisperText};
+use crate::worker::protocol::{
+    CommonOrder, DeviceShortage, Report, StreamFailure, WorkerMessage, WorkerStats,
+};
 use crate::worker::{Inbox, InboxError, LoadError, Outlet, Polled, WorkerConnection};
 
 /// An engine that still computes this long after the server has gone is aborted.
@@ -28,7 +30,9 @@ const EVENTS_MAX: usize = 4096;
 #[derive(Debug, thiserror::Error)]
 pub enum TranscriptionWorkerError {
     #[error("the model does not load: {0}")]
-    Load(String),
+    Load(#[from] WhisperLoadError),
+    #[error("the voice detector does not load: {0}")]
+    Detector(#[from] VadError),
     #[error("the model loads but cannot transcribe: {0}")]
     WarmUp(String),
     #[error(transparent)]
@@ -37,31 +41,40 @@ pub enum TranscriptionWorkerError {
     Io(#[from] io::Error),
 }
 
-impl LoadError for TranscriptionWorkerError {}
+impl LoadError for TranscriptionWorkerError {
+    fn device_shortage(&self) -> Option<DeviceShortage> {
+        match self {
+            TranscriptionWorkerError::Load(error) => error.device_shortage(),
+            _ => None,
+        }
+    }
+}
 
 /// Loads the model, hears a second of silence, reports that it is ready, and serves until the supervisor closes the
 /// socket.
 ///
 /// # Errors
 /// See [`TranscriptionWorkerError`]. The supervisor also gets the reason of a failed load.
-pub fn serve_transcription<T: Transcriber, V: VoiceDetector + Clone, E: fmt::Display>(
+pub fn serve_transcription<T: Transcriber, V: VoiceDetector + Clone>(
     socket: UnixStream,
-    load: impl FnOnce() -> Result<(T, V), E>,
+    load: impl FnOnce() -> Result<(T, V), TranscriptionWorkerError>,
 ) -> Result<(), TranscriptionWorkerError> {
     let WorkerConnection { inbox, mut outlet } =
         WorkerConnection::start(&socket, AnyTranscriptOrder::of_stream, ORPHAN_LIMIT)?;
     let (transcriber, vad) = outlet.loaded(get_ready(load))?;
-    outlet.ready(0, &AboutTranscription { languages: transcriber.languages() })?;
+    outlet.ready(
+        transcriber.card_bytes(),
+        &AboutTranscription { languages: transcriber.languages() },
+    )?;
     let inbox = PatientInbox { inbox, arrived: RefCell::default() };
     let streams = BTreeMap::new();
     Engine { transcriber, vad, streams, last: 0, outlet, parts_heard: 0 }.run(&inbox)
 }
 
-fn get_ready<T: Transcriber, V, E: fmt::Display>(
-    load: impl FnOnce() -> Result<(T, V), E>,
+fn get_ready<T: Transcriber, V>(
+    load: impl FnOnce() -> Result<(T, V), TranscriptionWorkerError>,
 ) -> Result<(T, V), TranscriptionWorkerError> {
-    let load = load().map_err(|error| TranscriptionWorkerError::Load(error.to_string()));
-    let (mut transcriber, vad) = load?;
+    let (mut transcriber, vad) = load()?;
     let silence = vec![0.0; 16_000];
     let options = WhisperOptions { language: Some("en".to_owned()), ..WhisperOptions::default() };
     let heard = transcriber.transcribe(&silence, &options, &|| false);

@@ -18,7 +18,7 @@ use super::memory::ModelMemory;
 use super::places::{CardBytes, RequestedPlace, bytes_on_cards, card_named, lacking, placement};
 
 /// How long a card's refusal counts. Other programs may have freed its memory since.
-const REFUSED_FOR: Duration = Duration::from_secs(600);
+pub(super) const REFUSED_FOR: Duration = Duration::from_secs(600);
 /// After so many refusals, the model is loaded without cards.
 const REFUSALS_MAX: u32 = 3;
 const MB: u64 = 1_000_000;
@@ -106,10 +106,7 @@ impl Placing {
     fn next_place(&self, refused: Option<&CardRefusals>, is_resting: bool) -> Option<ChosenPlace> {
         let requested = &self.requested;
         let reason = || match refused {
-            _ if is_resting => {
-                let minutes = CARDS_REST.as_secs() / 60;
-                format!("graphics cards were lost twice, so they are left alone for {minutes} min")
-            }
+            _ if is_resting => cards_rest(),
             Some(refused) => refused.said.clone(),
             None => lacking(requested, &self.machine(None)),
         };
@@ -227,16 +224,25 @@ impl CardRefusals {
         CardRefusals {
             at: Instant::now(),
             times: earlier.map_or(0, |earlier| earlier.times) + 1,
-            said: shortage.map_or_else(
-                || "a graphics card had no memory left".to_owned(),
-                |DeviceShortage { device, needed_bytes, free_bytes }| {
-                    let (needed, free) = (needed_bytes.div_ceil(MB), free_bytes / MB);
-                    format!("{device} had no room for {needed} MB of the model, with {free} MB free before it")
-                },
-            ),
+            said: refusal(shortage),
             limits,
         }
     }
+}
+
+/// Why a model is not on a card that had no room for it.
+pub(super) fn refusal(shortage: Option<&DeviceShortage>) -> String {
+    let Some(DeviceShortage { device, needed_bytes, free_bytes }) = shortage else {
+        return "a graphics card had no memory left".to_owned();
+    };
+    let (needed, free) = (needed_bytes.div_ceil(MB), free_bytes / MB);
+    format!("{device} had no room for {needed} MB of the model, with {free} MB free before it")
+}
+
+/// Why no model is on a card.
+pub(super) fn cards_rest() -> String {
+    let minutes = CARDS_REST.as_secs() / 60;
+    format!("graphics cards were lost twice, so they are left alone for {minutes} min")
 }
 
 impl MemoryBroker for ChatPlacer {

@@ -5,18 +5,25 @@ use std::sync::Arc;
 
 use hob_core::budget::Bytes;
 use hob_core::fit::Pool;
-use hob_core::{Admission, LoadTimes, ModelLifecycle, RegisteredModel, TranscriptModel, task};
+use hob_core::{
+    Admission, LoadTimes, MemoryBroker, ModelLifecycle, RegisteredModel, TranscriptModel, task,
+};
+use hob_engines::chat::{CardUse, has_card_kernels};
 use hob_engines::supervisor::WorkerCommand;
 use hob_engines::transcription::vad::SileroVad;
 use hob_engines::transcription::whisper::Whisper;
-use hob_engines::transcription::{TranscriptionWorker, serve_transcription};
+use hob_engines::transcription::{
+    TranscriptionWorker, TranscriptionWorkerError, serve_transcription,
+};
 
 use super::chat::SPIN_COUNT;
-use super::memory::{Memory, Need};
+use super::hear_placing::{HearPlacer, HearPlaces};
+use super::memory::{Memory, Need, usable};
 use super::{worker_command, worker_socket};
 use crate::app::App;
 use crate::failure::{CliResult, Failure};
-use crate::model_store::{ModelStore, StoredTranscription};
+use crate::machine::here;
+use crate::model_store::{ModelStore, StoredTranscription, WORKER_BYTES};
 use crate::settings::{TranscriptionSettings, speech_threads};
 use crate::worker_args::TranscriptionWorkerArgs;
 
@@ -47,13 +54,22 @@ impl Transcription {
     pub(crate) fn start_in(memory: &Arc<Memory>, app: &App<'_>) -> CliResult<Transcription> {
         let settings = &app.settings.transcription;
         let stored = ModelStore::open(app).transcription(&settings.model)?;
-        let estimated = Bytes::from([(Pool::Ram, stored.memory_bytes)]);
+        let places = has_card_kernels().then(|| places(&stored, app));
+        let estimated = places.as_ref().map_or_else(
+            || Bytes::from([(Pool::Ram, stored.memory_bytes)]),
+            |places| places.on_card.clone(),
+        );
         let model_memory = memory.of_model(&stored.name, Need { estimated, is_pinned: false });
         let mut options = TranscriptionWorker::options();
         options.load_guess = LoadTimes::guess(stored.file_bytes);
         options.predicted_bytes = Some(stored.memory_bytes);
         options.room = Some(Arc::new(model_memory.clone()));
         let command = command(settings, &stored)?;
+        if let Some(places) = places {
+            let placer = HearPlacer::new(command.clone(), model_memory.clone(), places);
+            options.room = Some(Arc::new(placer.clone()) as Arc<dyn MemoryBroker>);
+            options.placer = Some(Arc::new(placer));
+        }
         let worker = Arc::new(TranscriptionWorker::start(command, options, stored.languages));
         model_memory.taken_by(&(Arc::clone(&worker) as Arc<dyn ModelLifecycle>));
         ModelLifecycle::keep_alive(&*worker, settings.keep_alive);
@@ -74,6 +90,12 @@ impl Transcription {
     }
 }
 
+/// Where the model may be loaded in a build with kernels for graphics cards.
+fn places(stored: &StoredTranscription, app: &App<'_>) -> HearPlaces {
+    let machine = usable(here(app).machine, app.settings.memory.max_bytes());
+    HearPlaces::new(&machine, stored.memory_bytes.saturating_sub(WORKER_BYTES), WORKER_BYTES)
+}
+
 fn command(
     settings: &TranscriptionSettings,
     stored: &StoredTranscription,
@@ -89,11 +111,11 @@ fn command(
 /// The whole of `hob worker hear`: returns when the hob that started it closes the socket.
 pub(crate) fn work_transcription(args: &TranscriptionWorkerArgs) -> CliResult<()> {
     let socket = worker_socket("`hob hear` and `hob serve` do")?;
-    let load = || {
+    let load = || -> Result<_, TranscriptionWorkerError> {
         let threads = speech_threads(args.threads) as u32;
-        let whisper = Whisper::load(&args.model, threads).map_err(|error| error.to_string())?;
-        let vad = SileroVad::load(&args.vad).map_err(|error| error.to_string())?;
-        Ok::<_, String>((whisper, vad))
+        let card_use = if args.is_cardless { CardUse::Avoided } else { CardUse::Allowed };
+        let whisper = Whisper::load_on(&args.model, threads, card_use)?;
+        Ok((whisper, SileroVad::load(&args.vad)?))
     };
     serve_transcription(socket, load).map_err(Failure::engine)
 }

@@ -234,6 +234,23 @@ fn the_card_hears_what_the_processor_hears() {
     assert_eq!(card, cpu);
 }
 
+/// As for chat: the largest matrix of the model has 28 MB.
+#[test]
+fn a_card_without_room_for_the_transcription_model_is_left() {
+    let (user, home) = User::with_only(&["kokoro", "whisper-base"]);
+    let mut say = hob(&user, &home, &["say", "-o", "hello.wav", "The weather is fine today."]);
+    assert!(without_driver(&mut say).status().expect("hob").success());
+    let mut command = hob(&user, &home, &["hear", "hello.wav"]);
+    on_card(&mut command).env("GGML_VK_FORCE_MAX_BUFFER_SIZE", (4_u64 << 20).to_string());
+    let mut command = assert_cmd::Command::from(command);
+    let heard = command.timeout(Duration::from_secs(300)).assert().success();
+    assert!(stdout(&heard).to_lowercase().contains("weather"), "{}", stdout(&heard));
+    let said = stderr(&heard);
+    let (_, note) = said.split_once("Vulkan0 (").ok_or(&said).expect("a card");
+    assert!(note.contains(" had no room for "), "{said}");
+    assert!(note.contains(": the model runs on the processor"), "{said}");
+}
+
 #[test]
 fn the_doctor_tries_the_card_and_the_processor() {
     let (user, home) = User::with_models();

@@ -5,7 +5,7 @@
 
 mod custom;
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
@@ -14,6 +14,8 @@ use llama_cpp_sys_2 as sys;
 
 use super::TranscribeError;
 use crate::backends;
+use crate::chat::CardUse;
+use crate::worker::protocol::DeviceShortage;
 
 /// Maximum nodes of a graph. Whisper large's decoder has about 2,000.
 const NODES_MAX: usize = 8192;
@@ -165,15 +167,17 @@ unsafe impl Send for Backends {}
 
 impl Backends {
     /// `None` if ggml finds no CPU.
-    pub(super) fn new(threads: u32) -> Option<Backends> {
+    pub(super) fn new(threads: u32, card_use: CardUse) -> Option<Backends> {
         let mut all = Vec::new();
         backends::load();
-        // SAFETY: devices are static. A null device is not initialised.
-        unsafe {
-            let card = sys::ggml_backend_dev_by_type(sys::GGML_BACKEND_DEVICE_TYPE_GPU);
-            if !card.is_null() {
-                let card = sys::ggml_backend_dev_init(card, ptr::null());
-                all.extend((!card.is_null()).then_some(card));
+        if card_use == CardUse::Allowed {
+            // SAFETY: devices are static. A null device is not initialised.
+            unsafe {
+                let card = sys::ggml_backend_dev_by_type(sys::GGML_BACKEND_DEVICE_TYPE_GPU);
+                if !card.is_null() {
+                    let card = sys::ggml_backend_dev_init(card, ptr::null());
+                    all.extend((!card.is_null()).then_some(card));
+                }
             }
         }
         let cpu = backends::new_processor();
@@ -200,6 +204,30 @@ impl Backends {
     /// Whether a graphics card computes, and so holds the weights.
     pub(super) fn has_card(&self) -> bool {
         self.all.len() > 1
+    }
+
+    /// What the card has free, and what the store needs of it. `None` without a card.
+    pub(super) fn card_shortage(&self, store: &Store) -> Option<DeviceShortage> {
+        let card = *self.all.first().filter(|_| self.has_card())?;
+        let (mut free_bytes, mut total_bytes) = (0, 0);
+        // SAFETY: the backend lives, and its device with both texts is static. The pointers are valid for a write, and the size
+        // is computed without an allocation.
+        let (name, description, needed_bytes) = unsafe {
+            let device = sys::ggml_backend_get_device(card);
+            sys::ggml_backend_dev_memory(device, &raw mut free_bytes, &raw mut total_bytes);
+            let kind = sys::ggml_backend_get_default_buffer_type(card);
+            let context = store.context.raw();
+            (
+                CStr::from_ptr(sys::ggml_backend_dev_name(device)),
+                CStr::from_ptr(sys::ggml_backend_dev_description(device)),
+                sys::ggml_backend_alloc_ctx_tensors_from_buft_size(context, kind),
+            )
+        };
+        Some(DeviceShortage {
+            device: format!("{} ({})", name.to_string_lossy(), description.to_string_lossy()),
+            needed_bytes: needed_bytes as u64,
+            free_bytes: free_bytes as u64,
+        })
     }
 
     /// Computes the graph after `set_inputs` has filled its inputs. A CPU stops after the operation during which

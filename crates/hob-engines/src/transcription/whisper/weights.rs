@@ -5,6 +5,10 @@ use std::collections::HashMap;
 
 use super::file::{FileTensor, Sizes, WhisperFile, WhisperFileError};
 use super::ggml::{Backends, Store, Tensor, Type};
+use crate::worker::LoadError;
+use crate::worker::protocol::DeviceShortage;
+
+const MB: u64 = 1_000_000;
 
 /// A matrix and its bias. A key has no bias.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +86,7 @@ impl Weights {
             return Err(WhisperFileError::Incomplete(names.len() - found.len()).into());
         }
         if !store.allocate(backends) {
-            return Err(WhisperLoadError::Memory);
+            return Err(no_room(&store, backends));
         }
         let mut tensors = HashMap::new();
         for (name, (tensor, bytes)) in found {
@@ -136,8 +140,22 @@ pub enum WhisperLoadError {
         "there is not enough memory for the model's weights; use a smaller model or unload others"
     )]
     Memory,
+    #[error(
+        "{} has no room for {} MB of the model, with {} MB free before it; use a smaller model or unload others",
+        .0.device, .0.needed_bytes.div_ceil(MB), .0.free_bytes / MB
+    )]
+    DeviceMemory(DeviceShortage),
     #[error("this build of ggml has no CPU backend")]
     NoCpu,
+}
+
+impl LoadError for WhisperLoadError {
+    fn device_shortage(&self) -> Option<DeviceShortage> {
+        match self {
+            WhisperLoadError::DeviceMemory(shortage) => Some(shortage.clone()),
+            WhisperLoadError::File(_) | WhisperLoadError::Memory | WhisperLoadError::NoCpu => None,
+        }
+    }
 }
 
 struct Named(HashMap<String, Tensor<'static>>);
@@ -272,6 +290,10 @@ fn caches(sizes: &Sizes, backends: &Backends) -> Result<Caches, WhisperLoadError
     if store.allocate(backends) {
         Ok((store, self_caches, cross_caches))
     } else {
-        Err(WhisperLoadError::Memory)
+        Err(no_room(&store, backends))
     }
+}
+
+fn no_room(store: &Store, backends: &Backends) -> WhisperLoadError {
+    backends.card_shortage(store).map_or(WhisperLoadError::Memory, WhisperLoadError::DeviceMemory)
 }

@@ -77,7 +77,7 @@ impl Worker {
         let (socket, theirs) = UnixStream::pair().expect("a socket pair");
         let calls = Arc::<AtomicU32>::default();
         let counter = Counter { calls: Arc::clone(&calls) };
-        let load = || Ok::<_, String>((counter, Level));
+        let load = || Ok::<_, TranscriptionWorkerError>((counter, Level));
         let serving = thread::spawn(move || serve_transcription(theirs, load));
         let mut worker = Worker { socket, decoder: FrameDecoder::default(), calls, serving };
         let ready = worker.report().1;
