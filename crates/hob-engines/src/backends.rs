@@ -3,16 +3,44 @@
 
 #![expect(unsafe_code, reason = "ggml has a C interface")]
 
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, OsString, c_void};
+use std::fs;
 use std::mem::transmute;
+#[cfg(not(feature = "dynamic"))]
+use std::path::PathBuf;
 use std::ptr::{self, NonNull};
 
 use llama_cpp_sys_2 as sys;
+
+#[cfg(feature = "dynamic")]
+use dynamic::folder;
 
 /// Loads the libraries that work on this machine. Does nothing after the first time, and in a build that contains its backends.
 pub(crate) fn load() {
     #[cfg(feature = "dynamic")]
     dynamic::load();
+}
+
+/// Names of the libraries for graphics cards that come with this hob, such as `vulkan`. A build that contains its backends has
+/// none.
+pub(crate) fn card_libraries() -> Vec<String> {
+    let entries = folder().and_then(|folder| fs::read_dir(folder).ok());
+    let files = entries.into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let name = |file: OsString| Some(card_library(file.to_str()?)?.to_owned());
+    let mut names: Vec<String> = files.filter_map(name).collect();
+    names.sort();
+    names
+}
+
+/// ggml names its libraries in this way. There is one for each kind of processor, and one that all others share.
+fn card_library(file: &str) -> Option<&str> {
+    let name = file.strip_prefix("libggml-")?.strip_suffix(".so")?;
+    Some(name).filter(|name| *name != "base" && !name.starts_with("cpu"))
+}
+
+#[cfg(not(feature = "dynamic"))]
+fn folder() -> Option<PathBuf> {
+    None
 }
 
 /// A new backend of the processor, which the caller frees. Null if ggml finds none.
@@ -71,7 +99,7 @@ mod dynamic {
     }
 
     /// The folder of the libraries: where archives and wheels put it, or for tests, where they were built.
-    fn folder() -> Option<PathBuf> {
+    pub(super) fn folder() -> Option<PathBuf> {
         let program = std::env::current_exe().ok();
         let installed = program.and_then(|program| libraries_of(&program));
         let installed = installed.filter(|folder| folder.is_dir());
@@ -104,6 +132,21 @@ mod dynamic {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn libraries_for_cards_are_known_by_their_names() {
+        for (file, expected) in [
+            ("libggml-vulkan.so", Some("vulkan")),
+            ("libggml-cuda.so", Some("cuda")),
+            ("libggml-cpu-haswell.so", None),
+            ("libggml-base.so.0", None),
+            ("libggml-base.so", None),
+            ("libllama.so.0", None),
+            ("libgomp.so.1", None),
+        ] {
+            assert_eq!(card_library(file), expected, "{file}");
+        }
+    }
 
     #[test]
     fn the_processor_has_the_functions_that_are_called() {

@@ -10,6 +10,7 @@ use llama_cpp_2::{LlamaBackendDevice, list_llama_ggml_backend_devices};
 use serde::{Deserialize, Serialize};
 
 use super::{Llama, LlamaError, LlamaOptions, is_card, start};
+use crate::backends;
 use crate::chat::decoder::{BatchToken, Decoder};
 
 /// A token that every vocabulary has.
@@ -35,6 +36,10 @@ pub struct EngineDevice {
 #[serde(tag = "report", rename_all = "snake_case")]
 pub enum DeviceReport {
     Found(EngineDevice),
+    /// A library for graphics cards, such as `vulkan`, that found no device. Its driver may be missing.
+    Unused {
+        library: String,
+    },
     /// The device computed a token. The time does not include loading the model.
     Computed {
         device: String,
@@ -46,7 +51,7 @@ pub enum DeviceReport {
     },
 }
 
-/// Reports all devices, and then, if there is a model, its result on each. Stops when `report` says so.
+/// Reports all devices, then the libraries without devices, and then, if there is a model, its result on each. Stops when `report` says so.
 ///
 /// # Errors
 /// The engine does not start. A device that does not compute is a report, not an error.
@@ -58,6 +63,12 @@ pub fn try_devices(
     let devices = list_llama_ggml_backend_devices();
     for device in &devices {
         if report(DeviceReport::Found(found(device))).is_break() {
+            return Ok(());
+        }
+    }
+    for library in backends::card_libraries() {
+        let is_used = devices.iter().any(|device| device.backend.eq_ignore_ascii_case(&library));
+        if !is_used && report(DeviceReport::Unused { library }).is_break() {
             return Ok(());
         }
     }

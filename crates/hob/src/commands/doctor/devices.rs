@@ -24,6 +24,7 @@ pub(super) async fn checks(app: &App<'_>) -> Vec<Check> {
         Err(failure) => return vec![Check::failed("devices", failure)],
     };
     let mut checks = of_devices(&tried, model.is_some());
+    checks.extend(unused_libraries(&tried));
     checks.extend(unused_card(&here(app).machine.gpus, &tried, has_card_kernels()));
     checks
 }
@@ -31,7 +32,9 @@ pub(super) async fn checks(app: &App<'_>) -> Vec<Check> {
 fn found(tried: &TriedDevices) -> impl Iterator<Item = &EngineDevice> {
     tried.reports.iter().filter_map(|report| match report {
         DeviceReport::Found(device) => Some(device),
-        DeviceReport::Computed { .. } | DeviceReport::Failed { .. } => None,
+        DeviceReport::Unused { .. }
+        | DeviceReport::Computed { .. }
+        | DeviceReport::Failed { .. } => None,
     })
 }
 
@@ -92,6 +95,20 @@ fn of_device(device: &EngineDevice, tried: &TriedDevices, was_tried: bool) -> Ch
         (None, Some(_)) => Check::warn(&part, format!("{what}; it was not tried"), RETRY),
         (None, _) => Check::ok(&part, what),
     }
+}
+
+/// The libraries of a portable build that have no device, with what a card would need. A machine without a card lacks nothing.
+fn unused_libraries(tried: &TriedDevices) -> impl Iterator<Item = Check> {
+    tried.reports.iter().filter_map(|report| {
+        let DeviceReport::Unused { library } = report else { return None };
+        let needed = match library.as_str() {
+            "cuda" => "NVIDIA's driver (Debian: nvidia-driver)",
+            "vulkan" => "its driver (Debian: mesa-vulkan-drivers for AMD and Intel) and libvulkan1",
+            _ => "its maker's driver",
+        };
+        let found = format!("its library was found, and no device; a card needs {needed}");
+        Some(Check::ok(format!("backend {library}"), found))
+    })
 }
 
 /// A card of this machine that the engine cannot use.
@@ -167,6 +184,21 @@ mod tests {
         let nothing =
             TriedDevices { failed: Some("exit status: 1".to_owned()), ..TriedDevices::default() };
         assert_eq!(of_devices(&nothing, true)[0].verdict, Verdict::Fail);
+    }
+
+    #[test]
+    fn a_library_without_a_device_says_what_a_card_needs() {
+        let unused = |library: &str| DeviceReport::Unused { library: library.to_owned() };
+        let reports = vec![device("CPU", false), unused("vulkan"), unused("cuda"), unused("sycl")];
+        let tried = TriedDevices { reports, failed: None };
+        let checks: Vec<Check> = unused_libraries(&tried).collect();
+        let needs = ["libvulkan1", "nvidia-driver", "its maker's driver"];
+        assert_eq!(checks.len(), needs.len());
+        for (check, needed) in checks.iter().zip(needs) {
+            assert_eq!(check.verdict, Verdict::Ok, "{check:?}");
+            assert!(check.found.contains(needed), "{check:?}");
+        }
+        assert_eq!(of_devices(&tried, false).len(), 1, "it is no device");
     }
 
     #[test]
