@@ -107,14 +107,32 @@ impl Memory {
         locked(&self.shared)
     }
 
-    /// The models first, and then the free memory: a model that is unloaded meanwhile still counts as one that may leave.
-    /// Drivers may take long, so no table is locked while they are asked.
+    /// The facts for a load as it is expected. A refusal is never from an older report of drivers, in which a model that was
+    /// unloaded a moment ago still has its memory.
     fn facts(&self, name: &str) -> MemoryFacts {
+        self.facts_for(name, None)
+    }
+
+    /// As [`Memory::facts`], for a load that needs `estimated` bytes if these are not what is expected.
+    fn facts_for(&self, name: &str, estimated: Option<&Bytes>) -> MemoryFacts {
+        let facts = self.facts_at(Reading::Recent, name, estimated);
+        match facts.check() {
+            Ok(()) => facts,
+            Err(_) => self.facts_at(Reading::Fresh, name, estimated),
+        }
+    }
+
+    /// Reads the models first, and then the free memory: a model that is unloaded meanwhile still counts as one that may leave.
+    /// Drivers may take long, so no table is locked while they are asked.
+    fn facts_at(&self, reading: Reading, name: &str, estimated: Option<&Bytes>) -> MemoryFacts {
         let (needed, residents, load_changes) = {
             let mut shared = self.shared();
-            (shared.needed(name), shared.residents(name), shared.load_changes)
+            let is_other = |bytes: &&Bytes| !shared.is_expected(name, bytes);
+            let other = estimated.filter(is_other).cloned();
+            let needed = other.unwrap_or_else(|| shared.needed(name));
+            (needed, shared.residents(name), shared.load_changes)
         };
-        let available = (self.available)(Reading::Recent);
+        let available = (self.available)(reading);
         let budget = MemoryBudget { available, max_bytes: self.max_bytes };
         MemoryFacts { budget, needed, residents, load_changes }
     }
@@ -224,6 +242,10 @@ impl Shared {
         others.filter_map(|(other, member)| member.resident(other)).collect()
     }
 
+    fn is_expected(&self, name: &str, estimated: &Bytes) -> bool {
+        self.models.get(name).is_some_and(|member| member.estimated == *estimated)
+    }
+
     fn needed(&self, name: &str) -> Bytes {
         self.models.get(name).map_or_else(Bytes::new, Member::bytes)
     }
@@ -284,12 +306,7 @@ impl ModelMemory {
     /// # Errors
     /// A load would be refused.
     pub(super) fn check_room_for(&self, estimated: &Bytes) -> Result<(), ModelError> {
-        let mut facts = self.memory.facts(&self.name);
-        let is_expected = |member: &Member| member.estimated == *estimated;
-        if !self.memory.shared().models.get(&self.name).is_some_and(is_expected) {
-            facts.needed.clone_from(estimated);
-        }
-        facts.check()
+        self.memory.facts_for(&self.name, Some(estimated)).check()
     }
 
     /// Bytes of each pool that are free, or could become free.
@@ -355,7 +372,8 @@ impl ModelMemory {
 
     /// Checks whether enough memory is free now that other models were unloaded.
     fn look_again(&self, reservation: Filling) -> MemoryDecision {
-        if self.memory.facts(&self.name).answer() == RoomDecision::Fits {
+        let facts = self.memory.facts_at(Reading::Now, &self.name, None);
+        if facts.answer() == RoomDecision::Fits {
             reservation.granted()
         } else {
             MemoryDecision::Soon

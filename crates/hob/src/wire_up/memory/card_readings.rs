@@ -7,16 +7,21 @@ use std::time::{Duration, Instant};
 use hob_core::budget::Bytes;
 use hob_core::locked;
 
-/// A recent report is at most this old.
+/// Maximum age of a recent report.
 const RECENT: Duration = Duration::from_millis(500);
-/// A report counts as recent for this many times as long as the driver took for it, so that a driver that hangs is asked seldom.
-const TIMES_AS_LONG: u32 = 20;
+/// Maximum age of a fresh report. Refused requests may come faster than a driver answers.
+const FRESH: Duration = Duration::from_millis(100);
+/// Reports of a slow driver may be older: so many times as old as the driver took. A driver that hangs is asked seldom.
+const TIMES_RECENT: u32 = 20;
+const TIMES_FRESH: u32 = 2;
 
 /// How old the reports of drivers may be. The system's memory is always read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
     /// Half a second, or older if the driver is slow or is being asked.
     Recent,
+    /// A tenth of a second, or older if the driver is slow.
+    Fresh,
     Now,
 }
 
@@ -43,20 +48,20 @@ impl CardReadings {
 
     /// Free bytes on cards, from `ask` or from an earlier answer.
     pub(super) fn read(&self, reading: Reading, ask: impl FnOnce() -> Bytes) -> Bytes {
-        let usable = || locked(&self.last).clone().filter(|_| reading == Reading::Recent);
-        if let Some(report) = usable().filter(CardReport::is_recent) {
+        let last = || locked(&self.last).clone();
+        if let Some(report) = last().filter(|report| report.is_usable(reading)) {
             return report.free;
         }
         let _asking = match self.asking.try_lock() {
             Ok(asking) => asking,
             Err(TryLockError::Poisoned(asking)) => asking.into_inner(),
-            Err(TryLockError::WouldBlock) => match usable() {
+            Err(TryLockError::WouldBlock) => match last().filter(|_| reading == Reading::Recent) {
                 Some(older) => return older.free,
                 None => locked(&self.asking),
             },
         };
         // Another caller may have asked meanwhile.
-        if let Some(report) = usable().filter(CardReport::is_recent) {
+        if let Some(report) = last().filter(|report| report.is_usable(reading)) {
             return report.free;
         }
         let asked = Instant::now();
@@ -68,8 +73,13 @@ impl CardReadings {
 }
 
 impl CardReport {
-    fn is_recent(&self) -> bool {
-        self.at.elapsed() < RECENT.max(self.took * TIMES_AS_LONG)
+    fn is_usable(&self, reading: Reading) -> bool {
+        let age_max = match reading {
+            Reading::Recent => RECENT.max(self.took * TIMES_RECENT),
+            Reading::Fresh => FRESH.max(self.took * TIMES_FRESH),
+            Reading::Now => return false,
+        };
+        self.at.elapsed() < age_max
     }
 }
 
@@ -103,6 +113,7 @@ mod tests {
         assert_eq!(readings.read(Reading::Recent, || free(6)), free(6));
         age(&readings, RECENT);
         assert_eq!(readings.read(Reading::Recent, || free(7)), free(6));
+        assert_eq!(readings.read(Reading::Fresh, || free(8)), free(8));
     }
 
     #[test]

@@ -122,6 +122,24 @@ async fn models_of_one_card_take_turns_and_another_card_is_left_alone() {
 }
 
 #[tokio::test]
+async fn what_a_model_gave_back_a_moment_ago_counts_before_a_refusal() {
+    let available = |reading: Reading| {
+        // The older report is from before a model was unloaded.
+        let free_mb = if reading == Reading::Recent { 100 } else { 300 };
+        Bytes::from([(Pool::Ram, 1000 * MB), (Pool::Vram(0), free_mb * MB)])
+    };
+    let memory = Memory::with(None, Box::new(available));
+    let on_card = |mb: u64| Bytes::from([(Pool::Vram(0), mb * MB)]);
+    let need = Need { estimated: on_card(200), is_pinned: false };
+    let model_memory = memory.of_model("a", need);
+    assert_eq!(model_memory.check_room(), Ok(()));
+    assert_eq!(model_memory.check_room_for(&on_card(250)), Ok(()));
+    assert!(model_memory.check_room_for(&on_card(350)).is_err());
+    let asked = model_memory.queue().try_reserve().await;
+    assert!(matches!(asked, MemoryDecision::Granted(_)), "{asked:?}");
+}
+
+#[tokio::test]
 async fn requests_go_on_while_drivers_are_read() {
     let memory_of_all: Arc<OnceLock<Weak<Memory>>> = Arc::default();
     let seen = Arc::clone(&memory_of_all);
