@@ -124,7 +124,8 @@ mod tests {
         let (asked, is_asked) = sync_channel(1);
         let (answer, answered) = sync_channel::<u64>(1);
         thread::scope(|scope| {
-            let hanging = scope.spawn(|| {
+            let readings = &readings;
+            let hanging = scope.spawn(move || {
                 readings.read(Reading::Now, || {
                     asked.send(()).expect("the test waits");
                     free(answered.recv().expect("an answer"))
