@@ -15,13 +15,13 @@ use hob_core::{
 use hob_engines::chat::scheduler::{DraftPolicy, StepLimits};
 use hob_engines::chat::{
     CardUse, ChatWorker, ChatWorkerOptions, LlamaOptions, ServeChatOptions, WeightStorage,
-    serve_chat, try_grammars,
+    has_card_kernels, serve_chat, try_grammars,
 };
 use hob_engines::supervisor::WorkerCommand;
 use hob_models::Gguf;
 use hob_models::gguf::{GgufError, PartName, card};
 
-use super::context::{offload_flags, set_up, set_up_both};
+use super::context::{ignored_offload, offload_flags, set_up, set_up_both};
 use super::memory::{Memory, Need, usable};
 use super::places::RequestedPlace;
 use super::placing::ChatPlacer;
@@ -87,6 +87,9 @@ impl Chat {
         app: &App<'_>,
     ) -> CliResult<Chat> {
         let file = ChatFile::find(settings, app)?;
+        if let Some(note) = ignored_offload(settings, has_card_kernels()) {
+            tracing::warn!(model = name, "{note}");
+        }
         let command = command(settings, &file)?;
         let token_s = file.expected.decode.as_ref().map_or(TOKEN_S_GUESS, |rate| 1.0 / rate.tok_s);
         let need = Need {

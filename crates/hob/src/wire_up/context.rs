@@ -27,6 +27,20 @@ pub(super) fn offload_flags(settings: &ChatSettings) -> OffloadFlags {
     }
 }
 
+/// Why settings of graphics cards have no effect, and what to do. `None`: they have one, or there are none.
+pub(super) fn ignored_offload(settings: &ChatSettings, has_kernels: bool) -> Option<String> {
+    let OffloadFlags { gpu_layers, cpu_moe_layers } = offload_flags(settings);
+    let named = [("gpu_layers", gpu_layers), ("cpu_moe_layers", cpu_moe_layers)];
+    let (name, count) =
+        named.into_iter().find_map(|(name, count)| Some((name, count.filter(|n| *n > 0)?)))?;
+    (!has_kernels).then(|| {
+        format!(
+            "{name} = {count} has no effect, because this hob was built for the processor only: build one with \
+             `make build FEATURES=vulkan` (or cuda), or remove the setting"
+        )
+    })
+}
+
 /// The engine's setup: as configured, or else with the longest context that fits.
 ///
 /// # Errors
@@ -155,6 +169,19 @@ mod tests {
             assert!(expected.kept_bytes(Pool::Ram) <= free_bytes, "{expected:?}");
         }
         (setup.plan.sequences, setup.plan.context_tokens / setup.plan.sequences)
+    }
+
+    #[test]
+    fn settings_of_a_backend_that_was_not_built_say_what_to_do() {
+        let said = |table: &str, has_kernels| ignored_offload(&chat_settings(table), has_kernels);
+        let note = said("gpu_layers = 9", false).expect("a note");
+        assert!(note.starts_with("gpu_layers = 9 has no effect"), "{note}");
+        assert!(note.contains("FEATURES=vulkan"), "{note}");
+        let note = said("cpu_moe_layers = 2", false).expect("a note");
+        assert!(note.starts_with("cpu_moe_layers = 2 has no effect"), "{note}");
+        assert_eq!(said("gpu_layers = 9", true), None);
+        assert_eq!(said("gpu_layers = 0", false), None);
+        assert_eq!(said("", false), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hob_core::ModelError;
 use hob_core::budget::Bytes;
+use hob_core::fit::Pool;
 use tokio::time::Instant;
 
 use super::Actor;
@@ -73,8 +74,13 @@ impl Actor {
         });
     }
 
-    /// Publishes what the load took of graphics cards, and logs it next to the prediction.
+    /// Publishes what the load took of graphics cards, and logs it next to the prediction. A model that is not on its card is
+    /// never silently elsewhere.
     pub(super) fn publish_taken(&self, taken: Bytes) {
+        let unused = unused_card(&self.status.borrow().predicted, &taken);
+        if let Some(note) = &unused {
+            tracing::warn!(engine = self.options.engine, "{note}");
+        }
         for (pool, taken_bytes) in &taken {
             let predicted_bytes = self.status.borrow().predicted.get(pool).copied().unwrap_or(0);
             tracing::info!(
@@ -82,7 +88,10 @@ impl Actor {
                 "memory of a graphics card"
             );
         }
-        self.status.send_modify(|status| status.taken = taken);
+        self.status.send_modify(|status| {
+            status.taken = taken;
+            status.placement_note = status.placement_note.take().or(unused);
+        });
     }
 
     pub(super) fn publish_ready(&self, session: &Arc<Session>, started: Instant) -> Instant {
@@ -95,5 +104,36 @@ impl Actor {
         });
         self.publish_attempt(Phase::Ready(Arc::clone(session)));
         now
+    }
+}
+
+/// Why nothing of a model is on the card where it was expected: the system knows the card, and the engine does not find it.
+fn unused_card(predicted: &Bytes, taken: &Bytes) -> Option<String> {
+    let is_unused = |(pool, bytes): &(&Pool, &u64)| {
+        **pool != Pool::Ram && **bytes > 0 && taken.get(*pool) == Some(&0)
+    };
+    let (pool, _) = predicted.iter().find(is_unused)?;
+    Some(format!("the engine took no memory of {pool}: `hob doctor` says what that card lacks"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_that_takes_nothing_of_its_card_is_not_there() {
+        let bytes =
+            |card: usize, bytes: u64| Bytes::from([(Pool::Ram, 5), (Pool::Vram(card), bytes)]);
+        let note = "the engine took no memory of GPU 0: `hob doctor` says what that card lacks";
+        for (predicted, taken, expected) in [
+            (bytes(0, 9), bytes(0, 0), Some(note)),
+            (bytes(0, 9), bytes(0, 7), None),
+            (bytes(0, 0), bytes(0, 0), None),
+            // The driver reports nothing, so nothing is known.
+            (bytes(0, 9), bytes(1, 0), None),
+            (bytes(0, 9), Bytes::new(), None),
+        ] {
+            assert_eq!(unused_card(&predicted, &taken).as_deref(), expected, "{taken:?}");
+        }
     }
 }

@@ -121,9 +121,9 @@ mod tests {
         let readings = CardReadings::new();
         readings.read(Reading::Now, || free(3));
         age(&readings, Duration::ZERO);
-        let (asked, is_asked) = sync_channel(1);
-        let (answer, answered) = sync_channel::<u64>(1);
         thread::scope(|scope| {
+            let (asked, is_asked) = sync_channel(1);
+            let (answer, answered) = sync_channel::<u64>(1);
             let readings = &readings;
             let hanging = scope.spawn(move || {
                 readings.read(Reading::Now, || {
