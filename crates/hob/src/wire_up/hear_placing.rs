@@ -1,5 +1,5 @@
-//! Chooses where the transcription model is loaded: on the graphics card, or on the processor if the card has no room, refused the
-//! model, or was lost. The engine takes the first card, and holds the whole model there.
+//! Chooses where the transcription model is loaded: on the first graphics card as a whole, or else on the processor.
+//! The card is left if it has no room, refused the model, or was lost.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;

@@ -51,7 +51,8 @@ pub enum DeviceReport {
     },
 }
 
-/// Reports all devices, then the libraries without devices, and then, if there is a model, its result on each. Stops when `report` says so.
+/// Reports all devices, then the libraries without devices, and then, if there is a model, its result on each device. Stops
+/// when `report` says so.
 ///
 /// # Errors
 /// The engine does not start. A device that does not compute is a report, not an error.
