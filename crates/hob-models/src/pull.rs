@@ -139,6 +139,11 @@ impl Puller<'_> {
             return Ok(Pulled { model, outcome: PullOutcome::AlreadyStored });
         }
         let folder = self.folder(entry)?;
+        // Raw files without a checksum may be as damaged, or as old, as the stored form.
+        if self.store.find(&entry.name).is_ok() {
+            let mut sources = entry.parts.iter().flat_map(|part| &part.sources);
+            sources.try_for_each(|source| folder.forget_unpinned(source))?;
+        }
         let mut parts = Vec::new();
         for part in &entry.parts {
             parts.push(self.gather(&entry.name, part, &folder, watch)?);

@@ -77,7 +77,7 @@ pub enum LlamaError {
         .0.join(", ")
     )]
     Processor(Vec<&'static str>),
-    #[error("{0}; pull the model again with `hob pull`")]
+    #[error(transparent)]
     Damaged(#[from] StoreError),
     #[error("llama.cpp does not start: {0}")]
     Backend(String),

@@ -63,7 +63,7 @@ pub struct KokoroOptions {
 
 #[derive(Debug, thiserror::Error)]
 pub enum KokoroLoadError {
-    #[error("{0}; pull the model again with `hob pull`")]
+    #[error(transparent)]
     Changed(#[from] StoreError),
     #[error("cannot read {path}: {source}")]
     Read { path: PathBuf, source: io::Error },

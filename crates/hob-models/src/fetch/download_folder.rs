@@ -90,6 +90,12 @@ impl DownloadFolder {
         Ok(true)
     }
 
+    /// Removes raw files of which only the length is known, so that they are fetched again.
+    pub(crate) fn forget_unpinned(&self, source: &DownloadSource) -> Result<(), DiskError> {
+        let mut unpinned = source.files.iter().filter(|file| file.pin.sha256.is_none());
+        unpinned.try_for_each(|file| clear(&self.raw().join(&file.path)))
+    }
+
     /// Path of a partial file to resume. Removes a partial file of other bytes, as of a file that was replaced on the
     /// hub.
     pub(super) fn resumed(&self, file: &SourceFile) -> Result<PathBuf, DiskError> {

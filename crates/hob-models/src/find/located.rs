@@ -1,6 +1,8 @@
 //! Turns any name of a model into a catalog entry that can be pulled: files, lengths, checksums, and the stored name.
 //! Reads headers before any weights are transferred.
 
+use std::time::UNIX_EPOCH;
+
 use hob_core::fit::{Format, Model};
 
 use super::remote::Remote;
@@ -69,7 +71,7 @@ impl Finder {
             name,
             title: found.model.name.clone(),
             purpose: Purpose::Chat,
-            version: version(&source),
+            version: version(&source, &found.files),
             licences: vec![Licence { covers: "weights".to_owned(), spdx }],
             parts: vec![CatalogPart { name: "weights".to_owned(), sources: vec![source] }],
         };
@@ -151,9 +153,21 @@ fn stored_file(index: usize, count: usize) -> String {
 }
 
 /// A version that changes with any file.
-fn version(source: &DownloadSource) -> String {
-    let said: Vec<String> = source.files.iter().map(|file| format!("{:?}", file.pin)).collect();
+fn version(source: &DownloadSource, files: &[FoundFile]) -> String {
+    let pins = source.files.iter().map(|file| format!("{:?}", file.pin));
+    let said: Vec<String> = pins.chain(files.iter().filter_map(changed_at)).collect();
     Sha256::of(said.join("\n").as_bytes()).to_string()[..VERSION_DIGITS].to_owned()
+}
+
+/// When a file of this machine was changed. `None` if its checksum is known, and for other places.
+fn changed_at(file: &FoundFile) -> Option<String> {
+    let FilePlace::Path(path) = &file.place else { return None };
+    if file.sha256.is_some() {
+        return None;
+    }
+    let changed = std::fs::metadata(path).and_then(|found| found.modified()).ok()?;
+    let since_1970 = changed.duration_since(UNIX_EPOCH).ok()?;
+    Some(since_1970.as_nanos().to_string())
 }
 
 fn stored_name(asked: &str, found: &Described, remote: &Remote) -> String {

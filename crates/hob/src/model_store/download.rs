@@ -1,7 +1,7 @@
 //! From a name on `hob pull`'s command line to a stored model: first found, then downloaded.
 //! All functions block.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -61,15 +61,37 @@ impl ModelStore {
             None => (options.asked.clone(), options.name.as_ref()),
         };
         match self.finder.locate(&asked, stored_as.map(String::as_str)) {
-            Ok(Located { entry, model, notes }) => {
-                self.check_name(&entry)?;
-                Ok(Download { entry, model: Some(model), notes, is_offline: false })
-            }
-            Err(error) if error.is_of_network() => {
-                self.here(&self.store.stored_name(&options.asked)).ok_or_else(|| not_found(error))
-            }
-            Err(error) => Err(not_found(error)),
+            Ok(located) => self.downloadable(located),
+            Err(error) => match self.again_from_its_place(options) {
+                Some(located) => self.downloadable(located),
+                None if error.is_of_network() => self
+                    .here(&self.store.stored_name(&options.asked))
+                    .ok_or_else(|| not_found(error)),
+                None => Err(not_found(error)),
+            },
         }
+    }
+
+    fn downloadable(&self, located: Located) -> CliResult<Download> {
+        let Located { entry, model, notes } = located;
+        self.check_name(&entry)?;
+        Ok(Download { entry, model: Some(model), notes, is_offline: false })
+    }
+
+    /// A stored chat model that came from a file or an address, found there by its name here.
+    fn again_from_its_place(&self, options: &DownloadOptions) -> Option<Located> {
+        if options.from.is_some() || options.name.is_some() {
+            return None;
+        }
+        let name = self.store.stored_name(&options.asked);
+        let stored = self.store.find(&name).ok().filter(|stored| stored.chat_file().is_some())?;
+        let [only] = &stored.manifest.sources[..] else { return None };
+        let place = only.source.as_str();
+        let is_address = place.starts_with("https://") || place.starts_with("http://");
+        if !is_address && !Path::new(place).is_absolute() {
+            return None;
+        }
+        self.finder.locate(place, Some(name.as_str())).ok()
     }
 
     /// A model of the catalog is downloaded only from the catalog's sources.

@@ -1,15 +1,16 @@
 //! `hob pull` of other models, from a hub on loopback and from files,
 //! and how a running server serves them.
 
+use std::fs::{self, File};
 use std::path::PathBuf;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use hob_models::gguf::sample::SampleGguf;
 use serde_json::{Value, json};
 
 use crate::hub::{Hub, TOKEN};
-use crate::real_server::{Home, Served};
+use crate::real_server::{Answer, Home, Served, agent};
 use crate::{User, stderr, stdout};
 
 /// A very small GGUF file.
@@ -191,4 +192,46 @@ fn pulled_models_are_served_side_by_side_switched_by_name_and_followed_while_hob
     user.hob(&removed).envs(home.iter().cloned()).assert().success();
     until("it is listed no more", || !listed(&served).iter().any(|id| id == "third"));
     answered(&served, "qwen3:8b");
+}
+
+/// The whole seconds of a file's time tell whether it changed, so the damaged file is dated back.
+fn flip_a_bit(file: &std::path::Path) {
+    let mut bytes = fs::read(file).expect("a file");
+    *bytes.last_mut().expect("a byte") ^= 1;
+    fs::write(file, bytes).expect("written");
+    let an_hour_ago = SystemTime::now() - Duration::from_secs(3600);
+    let file = File::options().write(true).open(file).expect("open");
+    file.set_modified(an_hour_ago).expect("a time");
+}
+
+#[test]
+fn weights_with_a_flipped_bit_are_not_loaded_and_a_pull_repairs_them() {
+    let user = User::new();
+    user.shallow_model("weights.gguf");
+    user.write("hob.toml", "[chat]\nparallel = 1\ncontext_tokens = 2048\nthreads = 1\n");
+    let home = user.own_home();
+    let hob = |args: &[&str]| user.hob(args).envs(home.iter().cloned()).assert().success();
+    hob(&["pull", "./weights.gguf", "--as", "mine"]);
+    let folders = user.path("home/hob/models/mine").read_dir().expect("a folder");
+    let stored: Vec<PathBuf> =
+        folders.map(|form| form.expect("a form").path().join("model.gguf")).collect();
+    let [stored] = &stored[..] else { panic!("one form: {stored:?}") };
+    flip_a_bit(stored);
+
+    let served = Served::start(&user, &home);
+    let hi = json!({
+        "model": "mine", "max_tokens": 4, "messages": [{"role": "user", "content": "Hello."}],
+    });
+    let damage = "model 'mine' is damaged: model.gguf has the SHA-256 ";
+    until("the damage is named", || {
+        let asked = agent().post(format!("{}v1/chat/completions", served.url)).send_json(&hi);
+        Answer::of(asked.expect("an answer")).body.to_string().contains(damage)
+    });
+    drop(served);
+
+    // The error says so: `hob pull mine`.
+    hob(&["pull", "mine"]);
+    let repaired = fs::read(stored).expect("a file");
+    assert!(repaired == fs::read(user.path("work/weights.gguf")).expect("a file"));
+    answered(&Served::start(&user, &home), "mine");
 }

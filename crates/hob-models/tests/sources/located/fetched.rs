@@ -1,6 +1,10 @@
 //! How files travel: headers first, pinned to a commit and a checksum, resumed, in parts, and with the token for the
 //! hub alone.
 
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
 use hob_models::{Gguf, Progress, PullError, PullOutcome, PullStep, Sha256};
 
 use super::hub::{COMMIT, Request, TOKEN};
@@ -168,4 +172,46 @@ fn a_mirror_that_tells_no_checksum_is_held_to_length_and_header() {
     assert_eq!((pin.bytes, pin.sha256), (file.len() as u64, None));
     let stored = stage.pull(&located).expect("pulled").model;
     assert_eq!(stored.manifest.files[0].sha256, Sha256::of(&file), "it is known from then on");
+}
+
+/// Changes the last byte of a file in place, and dates it an hour back.
+fn change(path: &Path) -> Vec<u8> {
+    let mut bytes = read(path);
+    *bytes.last_mut().expect("a byte") ^= 1;
+    fs::write(path, &bytes).expect("written");
+    let an_hour_ago = SystemTime::now() - Duration::from_secs(3600);
+    let file = File::options().write(true).open(path).expect("open");
+    file.set_modified(an_hour_ago).expect("a time");
+    bytes
+}
+
+/// The download folder may share the bytes of the stored file.
+#[test]
+fn what_is_damaged_comes_from_its_source_again_although_no_checksum_is_known() {
+    let stage = Stage::new();
+    let file = model();
+    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &file)]);
+    stage.hub.without_checksums();
+    let of_the_user = stage.write("downloads/mine.gguf", &file);
+    for asked in ["o/m", of_the_user.as_str()] {
+        let stored = stage.fetch(asked).model;
+        assert_ne!(change(&stored.chat_file().expect("a file")), file);
+        let again = stage.fetch(asked);
+        assert_eq!(again.outcome, PullOutcome::Fetched, "{asked}");
+        assert_eq!(read(&again.model.chat_file().expect("a file")), file, "{asked}");
+        assert_eq!(stage.fetch(asked).outcome, PullOutcome::AlreadyStored, "{asked}");
+    }
+    assert_eq!(read(Path::new(&of_the_user)), file, "the user's own file stays as it was");
+}
+
+#[test]
+fn a_file_of_the_user_that_changed_is_stored_again_although_it_is_as_long_as_before() {
+    let stage = Stage::new();
+    let path = stage.write("downloads/mine.gguf", &model());
+    assert_eq!(stage.fetch(&path).outcome, PullOutcome::Fetched);
+    assert_eq!(stage.fetch(&path).outcome, PullOutcome::AlreadyStored);
+    let changed = change(Path::new(&path));
+    let again = stage.fetch(&path);
+    assert_eq!(again.outcome, PullOutcome::Fetched);
+    assert_eq!(read(&again.model.chat_file().expect("a file")), changed);
 }
