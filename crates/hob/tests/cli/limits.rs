@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::User;
 use crate::real_server::Served;
@@ -119,6 +119,31 @@ fn a_file_that_loses_its_keys_opens_nothing() {
     assert!(said.contains("hob.toml"), "{said}");
     served.note("hob keeps using the previous configuration");
     assert_eq!(served.get("v1/models/any").status, 401);
+}
+
+/// The page takes no key. It names a ledger that cannot be read for as long as it shows requests.
+#[test]
+fn the_first_key_takes_the_requests_from_the_results_page() {
+    let user = User::new();
+    user.write("hob.toml", FIXED);
+    let home = user.own_home();
+    let folder = Path::new(&home[0].1);
+    fs::create_dir_all(folder).expect("a folder");
+    fs::write(folder.join("ledger.sqlite3"), "no ledger").expect("written");
+    let served = Served::start(&user, &home);
+    let shows_requests = || {
+        let script = served.get("benchmarks/records.js").body;
+        script.as_str().expect("a script").contains("ledger.sqlite3")
+    };
+    assert!(shows_requests());
+    let keys = format!("[keys.laptop]\nsecret = \"sha256:{}\"\n", "ab".repeat(32));
+    user.write("hob.toml", &format!("{FIXED}{keys}"));
+    let changed = Instant::now();
+    while served.get("v1/models/any").status != 401 {
+        assert!(changed.elapsed() < Duration::from_secs(20), "the change was not followed");
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!shows_requests());
 }
 
 #[test]
