@@ -15,11 +15,15 @@ const PROMPT_TOKENS_MIN: u64 = 5_500;
 
 /// A server of the first layers of the local model, with an alias. What it answers does not matter here.
 fn ready(stored: &[&str]) -> (User, Served) {
+    ready_with(stored, "[alias.fast]\nto = [\"smollm2\"]\n")
+}
+
+/// The settings continue the table `chat`.
+fn ready_with(stored: &[&str], settings: &str) -> (User, Served) {
     let (user, home) = User::with_only(stored);
     user.shallow_model("smollm2.gguf");
-    let settings =
-        "[chat]\nmodel = \"smollm2.gguf\"\nthreads = 1\n[alias.fast]\nto = [\"smollm2\"]\n";
-    user.write("hob.toml", settings);
+    let chat = "[chat]\nmodel = \"smollm2.gguf\"\nthreads = 1\n";
+    user.write("hob.toml", &format!("{chat}{settings}"));
     let mut served = Served::start(&user, &home);
     served.note("smollm2 is ready");
     (user, served)
@@ -124,4 +128,23 @@ fn home_assistant_s_tools_and_entities_fit() {
         last["done"] == true && last["prompt_eval_count"].as_u64() > Some(PROMPT_TOKENS_MIN),
         "{last}"
     );
+}
+
+/// Open WebUI asks for titles and tags so, in the background.
+#[test]
+fn a_request_without_a_limit_ends_at_the_limit_of_the_configuration() {
+    let (_user, served) = ready_with(&[], "answer_tokens_max = 5\n");
+    let messages = json!([{"role": "user", "content": "Suggest a title."}]);
+    for (max_tokens, expected) in [(json!(null), 5), (json!(0), 5), (json!(-1), 5), (json!(7), 7)] {
+        let body = json!({
+            "model": "smollm2", "messages": messages, "ignore_eos": true, "max_tokens": max_tokens,
+        });
+        let (status, said) = post(&served, "v1/chat/completions", &body);
+        let answer: Value = serde_json::from_str(&said).expect("JSON");
+        assert_eq!(
+            (status, &answer["choices"][0]["finish_reason"], &answer["usage"]["completion_tokens"]),
+            (200, &json!("length"), &json!(expected)),
+            "{max_tokens}: {said}"
+        );
+    }
 }
