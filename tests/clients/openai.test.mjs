@@ -82,6 +82,18 @@ test("the tool runner runs the tool and returns an answer", async () => {
   Weather.parse(asked);
 });
 
+test("a tool with a record is called, and what is not enforced is named", async () => {
+  // Vercel's AI SDK sends a record as `propertyNames`. No grammar enforces a list of names.
+  const Rain = z.object({ rain: z.partialRecord(z.enum(["mon", "tue"]), z.number()) });
+  const parameters = z.toJSONSchema(Rain);
+  assert.ok(JSON.stringify(parameters).includes("propertyNames"));
+  const tools = [{ type: "function", function: { name: "rain_of", description: "Notes rain.", parameters } }];
+  const body = { model, messages: wish, tools, tool_choice: "required", max_tokens: 128 };
+  const { data, response } = await client.chat.completions.create(body).withResponse();
+  assert.equal(response.headers.get("x-hob-ignored"), "tools.rain_of.propertyNames");
+  for (const call of data.choices[0].message.tool_calls) JSON.parse(call.function.arguments);
+});
+
 test("a zod schema is parsed, whole and from a stream", async () => {
   const body = {
     model, messages: [{ role: "user", content: "Describe a sailor." }], max_tokens: 96,

@@ -38,6 +38,13 @@ class WeatherOf(BaseModel):
     unit: Literal["celsius", "fahrenheit"]
 
 
+class TagsOf(BaseModel):
+    """The tags of a ship."""
+
+    # LangChain and others send a set as `uniqueItems`, which no grammar enforces.
+    tags: set[str] = Field(max_length=3)
+
+
 def ask(client, **settings):
     return client.chat.completions.create(**({"model": MODEL, "messages": GREETING, "max_tokens": 32} | settings))
 
@@ -86,6 +93,12 @@ def test_stop_and_length_end_an_answer(client):
     stopped = ask(client, messages=counting, temperature=0, stop=[","], max_tokens=200)
     assert stopped.choices[0].finish_reason == "stop"
     assert "," not in stopped.choices[0].message.content
+
+
+@pytest.mark.parametrize("max_tokens", [0, -1])
+def test_a_limit_of_zero_or_less_is_no_limit(client, max_tokens):
+    answer = ask(client, max_tokens=max_tokens, temperature=0, stop=[".", "!", "?", "\n"])
+    assert (bool(answer.choices[0].message.content.strip()), answer.choices[0].finish_reason) == (True, "stop")
 
 
 def test_log_probabilities_come_with_their_alternatives(client):
@@ -175,6 +188,20 @@ def test_a_pydantic_tool_is_parsed(client):
     assert isinstance(answer.choices[0].message.tool_calls[0].function.parsed_arguments, WeatherOf)
 
 
+def test_a_tool_with_a_set_is_called_and_what_is_not_enforced_is_named(client):
+    function = {"name": "tags_of", "description": TagsOf.__doc__, "parameters": TagsOf.model_json_schema()}
+    tool = {"type": "function", "function": function}
+    settings = {"model": MODEL, "messages": WEATHER_WISH, "tool_choice": "required", "max_tokens": 128}
+    raw = client.chat.completions.with_raw_response.create(tools=[tool], **settings)
+    assert raw.headers["x-hob-ignored"] == "tools.tags_of.uniqueItems"
+    calls = raw.parse().choices[0].message.tool_calls
+    assert calls
+    for call in calls:
+        TagsOf.model_validate_json(call.function.arguments)
+    with pytest.raises(openai.BadRequestError, match="'uniqueItems' at 'tags_of.parameters.properties.tags'"):
+        client.chat.completions.create(tools=[strict(tool)], **settings)
+
+
 def test_json_mode_gives_an_object(client):
     wish = [{"role": "user", "content": "Describe a ship as JSON."}]
     answer = ask(client, messages=wish, response_format={"type": "json_object"}, max_tokens=96)
@@ -196,6 +223,16 @@ def test_completions_continue_a_text(client, lenient):
     # OpenAI sends `finish_reason: null` in all chunks except the last. The client's strict types do not accept null.
     stream = lenient.completions.create(model=MODEL, prompt="One, two, three,", max_tokens=8, temperature=0, stream=True)
     assert "".join(chunk.choices[0].text for chunk in stream)
+
+
+def test_the_tokens_of_an_echoed_prompt_have_log_probabilities(lenient):
+    # The client's strict types do not accept that the first token has none.
+    answer = lenient.completions.create(model=MODEL, prompt="One, two, three,", max_tokens=1, echo=True, logprobs=1)
+    logprobs = answer.choices[0].logprobs
+    assert "".join(logprobs.tokens) == answer.choices[0].text
+    first, *others = logprobs.token_logprobs
+    assert first is None
+    assert len(others) > 4 and all(logprob <= 0 for logprob in others)
 
 
 def test_embeddings_are_the_same_in_both_formats(lenient):
