@@ -233,9 +233,13 @@ impl Engine {
             recurrent_us: 0.0,
         };
         match self {
-            Engine::Hob => {
-                EngineProfile { windows: Windows::Whole, cache: CacheTypes::Alike, ..ggml }
-            }
+            // Its own models read text only.
+            Engine::Hob => EngineProfile {
+                windows: Windows::Whole,
+                cache: CacheTypes::Alike,
+                tower: Tower::LeftOut,
+                ..ggml
+            },
             Engine::LlamaCpp => ggml,
             Engine::Ollama => EngineProfile {
                 runtime_bytes: 457 * MIB,

@@ -1,6 +1,7 @@
 //! Warnings about a plan, each with an action.
 //! A warning names this model on this machine; general advice belongs to the docs.
 
+use super::engines::Tower;
 use super::layout::{Placement, Pool, Site};
 use super::{Engine, FitOptions, Model, Plan};
 use crate::footprint::KvType;
@@ -41,7 +42,7 @@ pub fn warnings(
         missing_kernels(machine, model, plan),
         few_bits(model),
         coarse_keys(plan),
-        tower(model),
+        tower(model, plan),
         unknown_speed(plan),
         guessed_speed(plan),
     ];
@@ -160,7 +161,10 @@ fn coarse_keys(plan: &Plan) -> Option<Warning> {
     (plan.kv.keys == KvType::Q4_0).then(|| warning("coarse_keys", text, "--kv q8_0/q4_0"))?
 }
 
-fn tower(model: &Model) -> Option<Warning> {
+fn tower(model: &Model, plan: &Plan) -> Option<Warning> {
+    if plan.engine.profile().tower == Tower::LeftOut {
+        return None;
+    }
     let bytes = model.shape.weights.sum(|group| group.part == Part::Tower);
     let text = format!(
         "{:.1} GB are for images or sound: they take memory, but do not slow down text",

@@ -156,7 +156,11 @@ fn names_are_taken_as_people_write_them_and_each_memory_is_one_row() {
         let found = all.clone().find(|one| one["name"] == name && one["device"] == "CPU");
         found.and_then(|one| one["value"].as_f64()).expect("a figure")
     };
-    // The vision weights are in memory, but are not read for a text token.
+    // hob does not load the vision weights, and no engine reads them for text.
+    let memory = answer["plans"][0]["memory"]["terms"].as_array().expect("terms");
+    let stored = memory.iter().find(|term| term["name"] == "weights").expect("weights");
+    let stored_gb = stored["bytes"].as_f64().expect("a size") / 1e9;
+    assert!((2.4..2.6).contains(&stored_gb), "{stored_gb}");
     let us = weights["us"].as_f64().expect("a time");
     let read_gb = us / 1e6 * constant("bandwidth") * constant("bandwidth efficiency") / 1e9;
     assert!((2.4..2.6).contains(&read_gb), "{read_gb}");

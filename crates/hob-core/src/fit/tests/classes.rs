@@ -115,3 +115,25 @@ fn a_driver_takes_memory_on_its_card_and_in_the_process() {
     assert_eq!(taken(&with_card(64, 8.0), Site::Gpu(0)), alone + (400 << 20) + 420_000_000);
     assert_eq!(taken(&with_card(64, 85.0), Site::Gpu(0)), alone + (620 << 20) + 420_000_000);
 }
+
+#[test]
+fn a_vision_tower_takes_memory_where_it_is_loaded_and_no_time() {
+    let machine = with_card(64, 24.0);
+    let mut seeing = dense();
+    let tower = WeightGroup { elements: 2 * GB, ..group(None, Part::Tower, 4 * GB) };
+    seeing.shape.weights.0.push(tower);
+    for (engine, tower_bytes) in [(Engine::Hob, 0), (Engine::LlamaCpp, 4 * GB)] {
+        let options = FitOptions { engine: Some(engine), ..options(4_096) };
+        let found = |model: &Model| {
+            let assessed = assess(&machine, model, &options).expect("an answer");
+            let plan = assessed.best().expect("a plan");
+            let warns = warnings(&machine, model, &options, plan);
+            let bytes: u64 = plan.memory.iter().map(|term| term.bytes).sum();
+            let tok_s = plan.decode_requested.as_ref().map(|rate| rate.tok_s);
+            (bytes, tok_s, warns.iter().any(|warning| warning.code == "tower"))
+        };
+        let (blind, seeing) = (found(&dense()), found(&seeing));
+        assert_eq!(seeing.0, blind.0 + tower_bytes, "{engine:?}");
+        assert_eq!((seeing.1, seeing.2), (blind.1, tower_bytes > 0), "{engine:?}");
+    }
+}
