@@ -2,12 +2,13 @@
 //! the body.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
 
 use hob_server::ServerOptions;
 use serde_json::json;
 
-use crate::chat_model::{StagedChat, begun, scripted, serve_chat, serve_chat_with};
+use crate::chat_model::{StagedChat, begun, done, scripted, serve_chat, serve_chat_with, text};
 use crate::ears::{self, body, form_headers};
 use crate::keys::{PHONE, named, post_as, with_keys};
 
@@ -73,4 +74,20 @@ async fn a_body_of_small_objects_is_refused_on_every_route() {
         let message = "more than 500000 JSON values and names";
         assert!(answer.status() == 400 && answer.text().contains(message), "{path}: {answer:?}");
     }
+}
+
+/// The thread that parsed the latest large body.
+static PARSED_BY: Mutex<Option<ThreadId>> = Mutex::new(None);
+
+#[tokio::test]
+async fn a_large_body_is_parsed_on_a_thread_that_serves_no_connections() {
+    let give_back = || *PARSED_BY.lock().expect("no panic") = Some(thread::current().id());
+    let options = ServerOptions { give_back, ..ServerOptions::default() };
+    let server = serve_chat_with(scripted([Ok(vec![text("Hello"), done(1)])]), options).await;
+    let long = "long ".repeat(MIB / 50);
+    let body = format!(r#"{{"messages":[{{"role":"user","content":"{long}"}}]}}"#);
+    let answer = server.ask(crate::client::post(CHAT, body)).await;
+    let parsed_by = PARSED_BY.lock().expect("no panic").expect("it was parsed");
+    // The test's own thread serves all connections.
+    assert_ne!(parsed_by, thread::current().id(), "{answer:?}");
 }
