@@ -233,6 +233,12 @@ impl Store {
         Ok(StoredModel { manifest, folder, disk_bytes })
     }
 
+    /// The manifest of a stored model, whether or not its files are whole.
+    pub fn manifest(&self, name: &str) -> Option<Manifest> {
+        let folder = self.form(name).ok().flatten()?;
+        Manifest::read(&folder).ok()
+    }
+
     /// Checks that the disk has space for a pull of this model.
     ///
     /// # Errors

@@ -84,11 +84,13 @@ impl ModelStore {
             return None;
         }
         let name = self.store.stored_name(&options.asked);
-        let stored = self.store.find(&name).ok().filter(|stored| stored.chat_file().is_some())?;
-        let [only] = &stored.manifest.sources[..] else { return None };
+        let manifest = self.store.manifest(&name)?;
+        let [only] = &manifest.sources[..] else { return None };
         let place = only.source.as_str();
         let is_address = place.starts_with("https://") || place.starts_with("http://");
-        if !is_address && !Path::new(place).is_absolute() {
+        let is_gguf = |path: &str| Path::new(path).extension().is_some_and(|end| end == "gguf");
+        let chats = manifest.files.iter().all(|file| is_gguf(&file.path));
+        if !chats || !(is_address || Path::new(place).is_absolute()) {
             return None;
         }
         self.finder.locate(place, Some(name.as_str())).ok()
