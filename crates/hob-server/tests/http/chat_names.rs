@@ -53,6 +53,20 @@ async fn names_lead_where_they_should() {
     assert_eq!((speech.status(), &speech.json()["error"]["message"]), (400, &json!(message)));
 }
 
+/// Clients such as Open WebUI choose the first model of the list.
+#[tokio::test]
+async fn the_default_is_the_first_of_the_list() {
+    for name in ["smol", "assistant"] {
+        let options =
+            ServerOptions { default_chat: Some(name.to_owned()), ..ServerOptions::default() };
+        let server = serve_chat_with(scripted([]), options).await;
+        let list = server.get("/v1/models").await.json();
+        let ids: Vec<_> = (0..3).map(|at| list["data"][at]["id"].as_str()).collect();
+        let other = if name == "smol" { "assistant" } else { "smol" };
+        assert_eq!(ids, [Some(name), Some(other), Some("kokoro")]);
+    }
+}
+
 #[tokio::test]
 async fn the_default_can_be_named() {
     for (name, status) in [("assistant", 200), ("other", 404)] {
