@@ -4,6 +4,7 @@
 mod agreement;
 pub mod client;
 pub mod parts;
+mod pause_watch;
 pub mod protocol;
 mod recording;
 pub mod transcriber;

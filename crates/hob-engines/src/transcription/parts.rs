@@ -5,9 +5,9 @@ use super::vad::FRAME_SAMPLES;
 
 const FRAMES_PER_SECOND: f64 = 16_000.0 / FRAME_SAMPLES as f64;
 /// A frame above this is speech.
-const SPEECH_MIN: f32 = 0.5;
+pub(super) const SPEECH_MIN: f32 = 0.5;
 /// A frame below this is a pause. A frame between the two values counts as the frame before it.
-const PAUSE_MAX: f32 = 0.35;
+pub(super) const PAUSE_MAX: f32 = 0.35;
 /// Frames kept before the first speech of a part: 960 ms. In noise, words are there before they are certainly speech.
 const LEAD: usize = 30;
 /// Frames kept after the last speech of a part: 288 ms. Whisper loses words at hard cuts.

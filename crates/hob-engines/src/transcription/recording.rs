@@ -8,6 +8,7 @@ use hob_speech::decode::SoundDecoder;
 
 use super::agreement::Agreement;
 use super::parts::{CutOptions, SoundCutter, SoundPart};
+use super::pause_watch::{PAUSE_FRAMES, PauseWatch};
 use super::protocol::{BeginTranscript, LIVE_UNREAD_SAMPLES_MAX};
 use super::vad::FRAME_SAMPLES;
 use super::whisper::{WhisperOptions, WhisperText, language_name};
@@ -17,10 +18,6 @@ const INTERIM_S: f64 = 0.8;
 
 /// Pieces of at most a second that one turn reads. A file that is silent for hours would keep the engine otherwise.
 const TURN_PIECES_MAX: usize = 30;
-
-/// Silence after which the speaker may have finished. The part is heard once more, and if no speech follows, this is
-/// its text. A longer silence ends the part. It is shorter than the pause after which a conversation asks for the text.
-const PAUSE_S: f64 = 0.096;
 
 const RATE_HZ: f64 = Sound::RATE_HZ as f64;
 
@@ -232,8 +229,8 @@ impl<V: VoiceDetector> Recording<V> {
         let open = if self.begin.is_live { self.parts.open_part() } else { None };
         let Some(part) = open else { return Task::Wait };
         let until = part.end_sample();
-        let silence_s = (until - part.speech_end) as f64 / RATE_HZ;
-        let (reason, is_due) = if silence_s >= PAUSE_S {
+        let silent_frames = (until - part.speech_end) / FRAME_SAMPLES as u64;
+        let (reason, is_due) = if silent_frames >= PAUSE_FRAMES {
             let is_heard = self.guess.as_ref().is_some_and(|(one, _)| one.says_the_same_as(&part));
             (PeekReason::Pause, !is_heard)
         } else {
@@ -247,6 +244,15 @@ impl<V: VoiceDetector> Recording<V> {
         }
         self.heard_until = until;
         Task::Peek(part, reason)
+    }
+
+    /// What listens while such a pass over the unfinished part is computed.
+    pub(super) fn pause_watch(&self, reason: PeekReason) -> PauseWatch<V>
+    where
+        V: Clone,
+    {
+        let is_speech = reason == PeekReason::Progress;
+        PauseWatch::new(self.vad.clone(), self.rest.clone(), is_speech)
     }
 
     pub(super) fn options(&self) -> WhisperOptions {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use hob_core::{TranscriptEvent, VoiceDetector};
 
 use super::parts::SoundPart;
+use super::pause_watch::PauseWatch;
 use super::protocol::{AboutTranscription, AnyTranscriptOrder, TranscriptOrder, TranscriptReport};
 use super::recording::{PeekReason, Recording, Task};
 use super::transcriber::Transcriber;
@@ -103,6 +104,20 @@ impl PatientInbox {
     fn is_awaited(&self) -> bool {
         let end = |_, order: &_| matches!(order, WorkerMessage::Model(TranscriptOrder::EndSound));
         self.has_arrived(end)
+    }
+
+    /// Lets the watch hear the sound of `stream` that has arrived since it listened last. Whether it has found a pause.
+    fn is_paused<V: VoiceDetector>(&self, stream: u32, watch: &mut PauseWatch<V>) -> bool {
+        let arrived = self.arrived.borrow();
+        for order in arrived.iter().skip(watch.orders_heard).flatten().flatten() {
+            if let (to, WorkerMessage::Model(TranscriptOrder::Samples(samples))) = order
+                && *to == stream
+            {
+                watch.hear(samples);
+            }
+        }
+        watch.orders_heard = arrived.len();
+        watch.has_found()
     }
 
     /// Reads what has arrived. Whether there is such an order, or the server has gone.
@@ -230,9 +245,13 @@ impl<T: Transcriber, V: VoiceDetector + Clone> Engine<T, V> {
             }
             Task::Peek(part, reason) => {
                 let options = recording.peek_options(reason);
-                // A listener waits for the last pass over sound that has ended. A pass in a pause may be that pass.
+                let watch = RefCell::new(recording.pause_watch(reason));
+                // A listener waits for the last pass over sound that has ended. A pass in a pause may be that pass, but
+                // only if no speech and no other pause follow.
                 let is_over = || {
-                    inbox.has_left(stream) || reason == PeekReason::Progress && inbox.is_awaited()
+                    inbox.has_left(stream)
+                        || reason == PeekReason::Progress && inbox.is_awaited()
+                        || inbox.is_paused(stream, &mut watch.borrow_mut())
                 };
                 let text = self.text(stream, (&part, &options), &is_over)?;
                 let Some(text) = text else { return Ok(()) };

@@ -431,6 +431,44 @@ fn a_pass_over_unfinished_sound_ends_with_the_sound() {
 }
 
 #[test]
+fn a_pass_over_unfinished_sound_ends_with_a_pause() {
+    let mut worker = Worker::ready();
+    worker.send(1, &[begin(Some("hang once"), true), sound(1.0, 2.0)]);
+    assert_eq!(worker.report(), (1, WorkerMessage::Model(TranscriptReport::Started)));
+    worker.until_it_computes();
+    // The sound of another stream says nothing of this one.
+    worker.send(2, &[begin(None, true), sound(0.0, 1.0)]);
+    worker.send(1, &[sound(0.0, 0.2)]);
+    assert_eq!(next_interim(&mut worker, 1), " w0 w1");
+}
+
+#[test]
+fn a_pass_in_a_pause_ends_with_the_next_pause() {
+    let mut worker = Worker::ready();
+    let spoken = [vec![1.0; 2 * RATE_HZ], vec![0.0; RATE_HZ * 3 / 10]].concat();
+    worker.send(1, &[begin(Some("hang once"), true), TranscriptOrder::Samples(spoken)]);
+    assert_eq!(worker.report(), (1, WorkerMessage::Model(TranscriptReport::Started)));
+    worker.until_it_computes();
+    worker.send(1, &[sound(1.0, 1.0), sound(0.0, 0.2)]);
+    assert_eq!(next_interim(&mut worker, 1), " w0 w1 w2");
+}
+
+/// The next text of a stream that may change.
+fn next_interim(worker: &mut Worker, stream: u32) -> String {
+    loop {
+        let (of, report) = worker.report();
+        let WorkerMessage::Model(TranscriptReport::Events(events)) = report else { continue };
+        let interim = events.into_iter().find_map(|event| match event {
+            TranscriptEvent::Interim(text) => Some(text),
+            _ => None,
+        });
+        if let Some(text) = interim.filter(|_| of == stream) {
+            return text;
+        }
+    }
+}
+
+#[test]
 fn a_closed_socket_ends_the_worker() {
     let worker = Worker::ready();
     drop(worker.socket);
