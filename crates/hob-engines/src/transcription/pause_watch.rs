@@ -6,9 +6,10 @@ use hob_core::VoiceDetector;
 use super::parts::{PAUSE_MAX, SPEECH_MIN};
 use super::vad::FRAME_SAMPLES;
 
-/// Silence after which the speaker may have finished: 96 ms. The part is heard once more, and if no speech follows, this
-/// is its text. A longer silence ends the part. It is shorter than the pause after which a conversation asks for the text.
-pub(super) const PAUSE_FRAMES: u64 = 3;
+/// Silence after which the speaker may have finished: 64 ms. The part is heard once more, and if no speech follows, this
+/// is its text. A longer silence ends the part. It is shorter than the pause after which a conversation asks for the text,
+/// by the time of a pass. A shorter one is often inside of a word, where sound stops before a "t" or a "k".
+pub(super) const PAUSE_FRAMES: u64 = 2;
 
 /// Finds the pause that follows the speech of an unfinished part.
 #[derive(Debug)]
