@@ -44,6 +44,8 @@ pub(super) struct Recording<V> {
     heard_until: u64,
     /// A pass over the unfinished part in a pause, and its text.
     guess: Option<(SoundPart, WhisperText)>,
+    /// The tokens of the last pass over the unfinished part.
+    draft: Vec<u32>,
 }
 
 /// Where the samples come from.
@@ -102,6 +104,7 @@ impl<V: VoiceDetector> Recording<V> {
             agreement: Agreement::default(),
             heard_until: 0,
             guess: None,
+            draft: Vec::new(),
         }
     }
 
@@ -263,6 +266,7 @@ impl<V: VoiceDetector> Recording<V> {
             temperature: self.begin.temperature,
             words: self.begin.words,
             segments: self.begin.segments,
+            draft: self.draft.clone(),
         }
     }
 
@@ -285,6 +289,7 @@ impl<V: VoiceDetector> Recording<V> {
         if !whole.trim().is_empty() {
             self.language.get_or_insert(text.language);
         }
+        self.draft.clear();
         let delta = self.agreement.finish(&whole);
         let mut events = Vec::new();
         self.add_delta(delta, &mut events);
@@ -316,6 +321,7 @@ impl<V: VoiceDetector> Recording<V> {
         let mut events = Vec::new();
         self.add_delta(agreed.delta, &mut events);
         events.push(TranscriptEvent::Interim(agreed.interim));
+        self.draft.clone_from(&text.tokens);
         self.guess = (reason == PeekReason::Pause).then_some((part, text));
         events
     }

@@ -3,6 +3,7 @@
 //! 30 s, the window of the model's training.
 
 mod decoder;
+mod drafts;
 mod encoder;
 mod file;
 mod ggml;
@@ -79,6 +80,8 @@ pub struct WhisperOptions {
     pub temperature: Option<f32>,
     pub words: bool,
     pub segments: bool,
+    /// [`WhisperText::tokens`] of the beginning of the same sound, if it was transcribed before. It only saves time.
+    pub draft: Vec<u32>,
 }
 
 /// The text of one part of the sound, with times from its beginning.
@@ -89,6 +92,8 @@ pub struct WhisperText {
     /// At least one if there is text.
     pub segments: Vec<Segment>,
     pub words: Vec<HeardWord>,
+    /// The model's tokens, or the first of them if the sound was transcribed in pieces.
+    pub tokens: Vec<u32>,
 }
 
 impl WhisperText {
@@ -259,7 +264,8 @@ impl Whisper {
             false => self.segments(&pass, sound_s),
         };
         let words = words.into_iter().filter(|_| options.words).map(|placed| placed.word);
-        Ok((WhisperText { language, segments, words: words.collect() }, rest))
+        let words = words.collect();
+        Ok((WhisperText { language, segments, words, tokens: pass.tokens }, rest))
     }
 
     /// Where the text goes on, in seconds, if there was no room for all of it. What follows the last complete segment is
@@ -363,6 +369,7 @@ impl Whisper {
             temperature: 0.0,
             has_beams: false,
             positions: 0,
+            draft: options.draft.clone(),
             sound_s,
             cancelled,
         }

@@ -7,6 +7,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
 use super::decoder::{self, Branches, Step};
+use super::drafts::Draft;
 use super::rules::{Rules, log_sum};
 use super::variant::SearchEnd;
 use super::{TranscribeError, Whisper};
@@ -30,6 +31,9 @@ const TOKENS_PER_S_MAX: f64 = 8.0;
 const TOKENS_FREE: f64 = 10.0;
 /// Texts that are followed at the same time, as in OpenAI's decoder.
 const BEAMS: usize = 5;
+/// If the logits of the two likeliest tokens differ by less, rounding may decide between them. Such a choice is not made
+/// with guesses. Steps over one token and over several add in another order, which moves a logit by far less than this.
+const CLOSE: f32 = 0.05;
 /// Times that a sequence of tokens must follow itself to be a loop.
 const LOOP_REPEATS: usize = 4;
 
@@ -50,6 +54,8 @@ pub(super) struct Pass {
     is_cut: bool,
     /// The decoder has no room for the rest of the text.
     pub(super) is_full: bool,
+    /// A choice after guesses was so close that the text may not be the one without guesses.
+    is_close: bool,
 }
 
 /// What a pass needs.
@@ -62,6 +68,8 @@ pub(super) struct PassPlan<'a> {
     /// Follow several texts.
     pub(super) has_beams: bool,
     pub(super) positions: usize,
+    /// What the text probably is. It has no influence on the text.
+    pub(super) draft: Vec<u32>,
     /// Seconds of sound.
     pub(super) sound_s: f64,
     pub(super) cancelled: &'a dyn Fn() -> bool,
@@ -201,8 +209,20 @@ pub(super) fn compression(text: &str) -> f32 {
 
 impl Whisper {
     /// Decodes one window. With beams it follows the likeliest texts at the same time (beam search): the likeliest next token is
-    /// often not part of the likeliest text, above all in noise.
+    /// often not part of the likeliest text, above all in noise. The draft of the plan only saves time.
     pub(super) fn pass(&mut self, plan: &PassPlan<'_>) -> Result<Pass, TranscribeError> {
+        let is_greedy = plan.beams() == 1 && plan.temperature <= 0.0;
+        let draft: &[u32] = if is_greedy { &plan.draft } else { &[] };
+        let pass = self.search(plan, draft)?;
+        if pass.is_close { self.search(plan, &[]) } else { Ok(pass) }
+    }
+
+    /// One search with a draft, which may be wrong. It stops after guesses at a choice that is close.
+    pub(super) fn search(
+        &mut self,
+        plan: &PassPlan<'_>,
+        draft: &[u32],
+    ) -> Result<Pass, TranscribeError> {
         let (beams, end) = (plan.beams(), self.variant.end);
         let prompt_len = plan.prompt.len();
         let cached_each = (self.sizes.text_cached_max() - prompt_len) / beams;
@@ -216,8 +236,12 @@ impl Whisper {
         let mut past = prompt_len;
         let mut live = vec![Beam::default()];
         let mut ended: Vec<Beam> = Vec::new();
+        let mut draft = Draft::new(draft, room);
         let best = loop {
             live = self.continued(&live, &mut logits, plan, &mut ended);
+            if draft.is_used() && is_close(&logits) {
+                return Ok(Pass { is_close: true, ..Pass::default() });
+            }
             let is_open = |first: &&Beam| !end.is_reached(&ended, first, beams);
             let Some(first) = live.first().filter(is_open) else { break None };
             if first.said.len() >= room.min(limit) || has_loop(&first.said) {
@@ -226,15 +250,11 @@ impl Whisper {
             if (plan.cancelled)() {
                 return Err(TranscribeError::Cancelled);
             }
-            let tokens: Vec<u32> =
-                live.iter().filter_map(|beam| beam.said.last().copied()).collect();
-            let rows: Vec<i32> = (0..tokens.len() as i32).collect();
             for (beam, at) in live.iter_mut().zip(past..) {
                 beam.cached.push(at);
             }
-            let branches = (beams > 1).then(|| branches(&live, prompt_len, past + tokens.len()));
-            logits = self.logits(plan.step(&tokens, past, branches.as_ref()), &rows)?;
-            past += tokens.len();
+            logits = self.next_logits(&live, past, plan, &mut draft)?;
+            past += live.len();
         };
         let is_full = best.as_ref().is_some_and(|best| best.said.len() >= room && room < limit);
         let is_cut = best.is_some() && !is_full;
@@ -252,7 +272,30 @@ impl Whisper {
             tokens: best.said,
             is_cut,
             is_full,
+            is_close: false,
         })
+    }
+
+    /// The logits after each of these texts. The cache has `past` tokens, without the last ones of the texts.
+    fn next_logits(
+        &mut self,
+        live: &[Beam],
+        past: usize,
+        plan: &PassPlan<'_>,
+        draft: &mut Draft<'_>,
+    ) -> Result<Vec<f32>, TranscribeError> {
+        let said: &[u32] = live.first().map_or(&[], |beam| beam.said.as_slice());
+        if let Some(logits) = draft.take(said) {
+            return Ok(logits);
+        }
+        let last = live.iter().filter_map(|beam| beam.said.last());
+        // A wrong guess stays in the cache until the step after it writes over it.
+        let tokens: Vec<u32> = last.chain(draft.after(said)).copied().collect();
+        let rows: Vec<i32> = (0..tokens.len() as i32).collect();
+        let width = past + tokens.len();
+        let branches = (plan.beams() > 1).then(|| branches(live, plan.prompt.len(), width));
+        let logits = self.logits(plan.step(&tokens, past, branches.as_ref()), &rows)?;
+        Ok(draft.keep(logits, live.len(), self.sizes.vocab))
     }
 
     /// The likeliest texts that are one token longer, the likeliest first. Those that have come to their end move to `ended`.
@@ -336,6 +379,13 @@ fn likeliest(logits: &[f32], count: usize) -> Vec<u32> {
     best.into_iter().map(|(_, token)| token).collect()
 }
 
+/// Whether the two likeliest tokens are almost equally likely.
+fn is_close(logits: &[f32]) -> bool {
+    let likeliest: Vec<f32> =
+        likeliest(logits, 2).into_iter().map(|token| logits[token as usize]).collect();
+    matches!(likeliest[..], [first, second] if first - second < CLOSE)
+}
+
 /// What each text of the next step sees: the prompt and its own tokens.
 fn branches(live: &[Beam], prompt_len: usize, width: usize) -> Branches {
     let mut mask = vec![f32::NEG_INFINITY; live.len() * width];
@@ -373,6 +423,20 @@ mod tests {
         let logits = [0.5, 2.0, f32::NEG_INFINITY, 2.0, -1.0];
         assert_eq!(likeliest(&logits, 3), [1, 3, 0]);
         assert_eq!(likeliest(&logits, 9), [1, 3, 0, 4], "what is forbidden never comes");
+    }
+
+    #[test]
+    fn a_choice_is_close_if_rounding_may_decide_it() {
+        for (logits, expected) in [
+            (vec![], false),
+            (vec![1.0], false),
+            (vec![1.0, f32::NEG_INFINITY], false),
+            (vec![1.0, 3.0, 2.9], false),
+            (vec![3.0, 1.0, 2.99], true),
+            (vec![2.0, 2.0, 5.0], false),
+        ] {
+            assert_eq!(is_close(&logits), expected, "{logits:?}");
+        }
     }
 
     #[test]

@@ -18,6 +18,8 @@ const VOCAB: i32 = 51_865;
 struct TinyFile {
     head: Vec<i32>,
     tensors: Vec<(String, Vec<usize>)>,
+    /// With larger embeddings of tokens, logits are further apart.
+    embedding_scale: f32,
 }
 
 impl TinyFile {
@@ -60,7 +62,7 @@ impl TinyFile {
             add(&format!("{name}.weight"), &[STATE]);
             add(&format!("{name}.bias"), &[STATE]);
         }
-        TinyFile { head, tensors }
+        TinyFile { head, tensors, embedding_scale: 1.0 }
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -85,7 +87,9 @@ impl TinyFile {
             ints(&mut bytes, &dims.iter().map(|dim| *dim as i32).collect::<Vec<_>>());
             bytes.extend(name.as_bytes());
             let count: usize = dims.iter().product();
-            bytes.extend((0..count).flat_map(|_| (random.f32() - 0.5).to_le_bytes()));
+            let is_embedding = name == "decoder.token_embedding.weight";
+            let scale = if is_embedding { self.embedding_scale } else { 1.0 };
+            bytes.extend((0..count).flat_map(|_| ((random.f32() - 0.5) * scale).to_le_bytes()));
         }
         bytes
     }
@@ -145,6 +149,7 @@ fn every_option_leads_to_an_answer() {
             temperature: Some(0.4),
             words,
             segments: words,
+            draft: vec![7, 9],
         };
         let text = whisper.transcribe(&tone(seconds), &options, &never).expect("an answer");
         assert!(language.is_none_or(|language| text.language == language), "{text:?}");
@@ -278,6 +283,85 @@ fn a_text_among_others_is_decoded_as_if_it_were_alone() {
     };
     let other = last_logits(&[50_258, 50_259, 5, 7], 0, None);
     assert!(distance(&together) < 0.02 * distance(&other), "{}", distance(&together));
+}
+
+/// Guesses that are right, that begin right, that end early, and that are wrong.
+fn drafts(tokens: &[u32]) -> Vec<Vec<u32>> {
+    let middle = tokens.len() / 2;
+    let wrong = [&tokens[..middle], &[11], &tokens[middle..]].concat();
+    let longer = [tokens, &[9, 9, 9]].concat();
+    vec![tokens.to_vec(), tokens[..middle].to_vec(), wrong, longer, vec![11; 40]]
+}
+
+#[test]
+fn a_draft_changes_no_text() {
+    let mut whisper = tiny();
+    let never = || false;
+    // Without times, with them, and with random tokens.
+    for (seconds, temperature) in [(0.5, 0.0), (10.5, 0.0), (0.5, 0.8)] {
+        let sound = tone(seconds);
+        let window = Window::trimmed(sound.len(), 1500);
+        whisper.encode(&sound, window, &never).expect("encoded");
+        let options = WhisperOptions::default();
+        let mut plan = whisper.plan(&options, "en", f64::from(seconds), &never);
+        (plan.positions, plan.temperature) = (window.positions, temperature);
+        let mut tokens = |draft: Vec<u32>| {
+            plan.draft = draft;
+            whisper.random.seed(SEED);
+            whisper.pass(&plan).expect("a text").tokens
+        };
+        let plain = tokens(Vec::new());
+        for draft in drafts(&plain) {
+            assert_eq!(tokens(draft.clone()), plain, "{seconds} s, {draft:?}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_guess_leaves_nothing_in_the_cache() {
+    let mut whisper = tiny();
+    let never = || false;
+    let sound = tone(1.0);
+    let window = Window::trimmed(sound.len(), 1500);
+    whisper.encode(&sound, window, &never).expect("encoded");
+    let mut logits = |tokens: &[u32], past: usize, row: i32| {
+        let positions = window.positions;
+        let step = decoder::Step { tokens, past, branches: None, positions, cancelled: &never };
+        decoder::logits(&whisper.weights, &whisper.sizes, &mut whisper.backends, step, &[row])
+            .expect("logits")
+    };
+    let alone = logits(&[50_258, 50_259, 9, 7, 3], 0, 4);
+    let other = logits(&[50_258, 50_259, 9, 5, 3], 0, 4);
+    // The first of three guesses is right. Then there is one more token, and a guess.
+    logits(&[50_258, 50_259], 0, 1);
+    logits(&[9, 7, 5, 6], 2, 1);
+    let later = logits(&[3, 8], 4, 0);
+    let distance = |others: &[f32]| {
+        let pairs = alone.iter().zip(others);
+        pairs.map(|(a, b)| (a - b).abs()).fold(0.0_f32, f32::max)
+    };
+    assert!(distance(&later) < 0.02 * distance(&other), "{}", distance(&later));
+}
+
+#[test]
+fn guessed_tokens_are_chosen_like_others() {
+    // Its choices are clear, so no guess is given up because of rounding.
+    let mut file = TinyFile::new();
+    file.embedding_scale = 200.0;
+    let (_folder, path) = file.written();
+    let mut whisper = Whisper::load(&path, 1).expect("a model");
+    let sound = tone(0.5);
+    let window = Window::trimmed(sound.len(), 1500);
+    let never = || false;
+    whisper.encode(&sound, window, &never).expect("encoded");
+    let mut plan = whisper.plan(&WhisperOptions::default(), "en", 0.5, &never);
+    plan.positions = window.positions;
+    let plain = whisper.search(&plan, &[]).expect("a text").tokens;
+    assert!(plain.len() > 4, "{plain:?}");
+    for draft in drafts(&plain) {
+        let drafted = whisper.search(&plan, &draft).expect("a text").tokens;
+        assert_eq!(drafted, plain, "{draft:?}");
+    }
 }
 
 #[test]

@@ -60,7 +60,7 @@ impl Transcriber for Counter {
         let end_s = samples.len() as f64 / RATE_HZ as f64;
         let segment = Segment { text, start_s: 0.0, end_s, ..Segment::default() };
         let language = "en".to_owned();
-        Ok(WhisperText { language, segments: vec![segment], words: Vec::new() })
+        Ok(WhisperText { language, segments: vec![segment], ..WhisperText::default() })
     }
 }
 
@@ -406,6 +406,26 @@ fn a_pass_over_speech_that_goes_on_computes_no_times() {
     assert_eq!(times(recording.options()), (true, true));
     assert_eq!(times(recording.peek_options(PeekReason::Pause)), (true, true));
     assert_eq!(times(recording.peek_options(PeekReason::Progress)), (false, false));
+}
+
+#[test]
+fn each_pass_over_a_part_guesses_the_text_of_the_one_before() {
+    let live = BeginTranscript { is_live: true, ..BeginTranscript::default() };
+    let mut recording = Recording::new(live, Level);
+    let text = |tokens: &[u32]| WhisperText { tokens: tokens.to_vec(), ..WhisperText::default() };
+    assert!(recording.options().draft.is_empty());
+    recording.push_samples(&vec![1.0; 2 * RATE_HZ]).expect("room");
+    let Task::Peek(part, reason) = recording.next_task() else { panic!("no pass") };
+    recording.peeked(part, reason, text(&[5, 6]));
+    assert_eq!(recording.peek_options(PeekReason::Progress).draft, [5, 6]);
+    recording.push_samples(&vec![0.0; RATE_HZ / 4]).expect("room");
+    let Task::Peek(part, reason) = recording.next_task() else { panic!("no pass") };
+    recording.peeked(part, reason, text(&[5, 6, 7]));
+    assert_eq!(recording.options().draft, [5, 6, 7]);
+    recording.end().expect("no file");
+    let Task::Keep(part, text) = recording.next_task() else { panic!("no part") };
+    recording.heard(&part, text);
+    assert!(recording.options().draft.is_empty(), "the next part says something else");
 }
 
 #[test]
