@@ -23,7 +23,15 @@ pub(crate) enum OpenEnd {
     Bracket,
     /// It has fewer digits than it announces: "My telephone number is 555".
     Digits,
-    /// Its last word cannot end a sentence: "I would like to have the".
+    /// It names one of several things that it announces: "The colours are red".
+    Several,
+    /// It names one of two: "The difference between a crocodile".
+    Pair,
+    /// It asks for time: "Let me think".
+    Hold,
+    /// It only announces: "My name is".
+    Announcement,
+    /// Its last words cannot end a sentence: "I would like to have the", "animals such as".
     LastWord,
     /// It is the first of several steps: "First, open the window".
     FirstStep,
@@ -54,6 +62,10 @@ pub(crate) fn open_end(text: &str, language: Option<&str>) -> Option<OpenEnd> {
     }
     let rules = [
         (OpenEnd::Digits, sentence.lacks_digits(known)),
+        (OpenEnd::Several, sentence.lacks_others(known)),
+        (OpenEnd::Pair, sentence.lacks_partner(known)),
+        (OpenEnd::Hold, sentence.is_one_of(known.holds, known)),
+        (OpenEnd::Announcement, sentence.is_one_of(known.announcements, known)),
         (OpenEnd::LastWord, sentence.ends_openly(known)),
         (OpenEnd::FirstStep, sentence.is_first_step(known)),
         (OpenEnd::Clause, sentence.lacks_main_clause(known)),
@@ -89,8 +101,37 @@ impl Sentence<'_> {
     }
 
     fn ends_completely(&self, known: &OpenWords) -> bool {
+        self.ends_with(known.complete)
+    }
+
+    fn ends_with(&self, ends: &[&str]) -> bool {
         let text = format!(" {}", self.lower.join(" "));
-        known.complete.iter().any(|end| text.ends_with(&format!(" {end}")))
+        ends.iter().any(|end| text.ends_with(&format!(" {end}")))
+    }
+
+    /// Whether it is one of these phrases, perhaps after words such as "well".
+    fn is_one_of(&self, phrases: &[&str], known: &OpenWords) -> bool {
+        let from = self.lower.iter().position(|word| !has(known.leads, word));
+        let phrase = self.lower[from.unwrap_or_default()..].join(" ");
+        phrases.contains(&phrase.as_str())
+    }
+
+    fn lacks_others(&self, known: &OpenWords) -> bool {
+        let [before @ .., one] = &self.lower[..] else { return false };
+        let text = format!(" {}", before.join(" "));
+        let is_first = |(words, members): &(&str, &str)| {
+            has(members, one) && text.ends_with(&format!(" {words}"))
+        };
+        known.several.iter().any(is_first) && !before.iter().any(|word| has(known.all, word))
+    }
+
+    fn lacks_partner(&self, known: &OpenWords) -> bool {
+        let text = format!(" {} ", self.lower.join(" "));
+        known.pairs.iter().any(|(opening, partners)| {
+            let opening = format!(" {opening} ");
+            let rest = text.rfind(&opening).map(|at| &text[at + opening.len()..]);
+            rest.is_some_and(|rest| !rest.split(' ').any(|word| has(partners, word)))
+        })
     }
 
     fn lacks_digits(&self, known: &OpenWords) -> bool {
@@ -120,7 +161,7 @@ impl Sentence<'_> {
             return false;
         };
         // In lower case, so that "Vitamin A" ends a sentence. "I'm" is in the list as it is written.
-        if has(known.last, last) {
+        if has(known.last, last) || self.ends_with(known.last_phrases) {
             return true;
         }
         let is_link = !self.has_full_stop && has(known.links, last);
