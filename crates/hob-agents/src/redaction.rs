@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -40,11 +39,7 @@ pub struct Redaction {
     written: Arc<[String]>,
 }
 
-impl fmt::Debug for Redaction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Redaction").field("known", &self.known.len()).finish()
-    }
-}
+hob_core::debug_fields!(Redaction: known.len());
 
 impl Redaction {
     pub fn new(known: impl IntoIterator<Item = String>) -> Redaction {

@@ -201,8 +201,4 @@ pub struct OpenedTools {
     pub notes: Vec<String>,
 }
 
-impl fmt::Debug for OpenedTools {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenedTools").field("notes", &self.notes).finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(OpenedTools: notes);

@@ -209,11 +209,7 @@ impl SpeechStream {
     }
 }
 
-impl fmt::Debug for SpeechStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SpeechStream").field("sample_rate_hz", &self.sample_rate_hz).finish()
-    }
-}
+crate::debug_fields!(SpeechStream: sample_rate_hz);
 
 impl Stream for SpeechStream {
     type Item = Result<SpeechEvent, ModelError>;

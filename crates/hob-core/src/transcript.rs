@@ -49,17 +49,8 @@ pub struct TranscriptRequest {
     pub trace: Trace,
 }
 
-/// Keeps what was said out of logs.
-impl fmt::Debug for TranscriptRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TranscriptRequest")
-            .field("sound", &self.sound)
-            .field("task", &self.task)
-            .field("language", &self.language)
-            .field("timestamps", &self.timestamps)
-            .finish_non_exhaustive()
-    }
-}
+// Keeps what was said out of logs.
+crate::debug_fields!(TranscriptRequest: sound, task, language, timestamps);
 
 /// A recording. Clones share it.
 #[derive(Clone, PartialEq)]

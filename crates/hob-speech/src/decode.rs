@@ -67,14 +67,7 @@ pub struct SoundDecoder {
     damage: Option<DecodeError>,
 }
 
-impl std::fmt::Debug for SoundDecoder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SoundDecoder")
-            .field("pieces", &self.pieces)
-            .field("damage", &self.damage)
-            .finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(SoundDecoder: pieces, damage);
 
 impl SoundDecoder {
     /// Finds the format and the sound track. Fails if the bytes are not sound, or if hob lacks the codec.

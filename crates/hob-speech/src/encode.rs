@@ -65,14 +65,7 @@ pub struct Encoder {
     header_written: bool,
 }
 
-impl std::fmt::Debug for Encoder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Encoder")
-            .field("length", &self.length)
-            .field("samples_taken", &self.samples_taken)
-            .finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(Encoder: length, samples_taken);
 
 impl Encoder {
     /// Rejects what the format cannot do, before any byte is sent.

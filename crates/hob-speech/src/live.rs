@@ -87,17 +87,9 @@ impl LiveSoundWriter {
     }
 }
 
-impl std::fmt::Debug for LiveSoundReader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LiveSoundReader").field("encoding", &self.encoding).finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(LiveSoundReader: encoding);
 
-impl std::fmt::Debug for LiveSoundWriter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LiveSoundWriter").field("encoding", &self.encoding).finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(LiveSoundWriter: encoding);
 
 fn scaled(sample: i16) -> f32 {
     f32::from(sample) / SCALE

@@ -31,11 +31,7 @@ pub(crate) struct Mandarin {
     readings: HashMap<Box<str>, Box<str>>,
 }
 
-impl std::fmt::Debug for Mandarin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Mandarin").field("readings", &self.readings.len()).finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(Mandarin: readings.len());
 
 /// A word, and the sounds of each of its characters.
 #[derive(Clone, Debug, PartialEq, Eq)]

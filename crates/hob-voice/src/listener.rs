@@ -2,7 +2,6 @@
 //! Positions count samples at 16 kHz since the session began.
 
 use std::collections::VecDeque;
-use std::fmt;
 
 use hob_core::{VOICE_FRAME_SAMPLES, VoiceDetector};
 
@@ -92,8 +91,4 @@ impl Listener {
     }
 }
 
-impl fmt::Debug for Listener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listener").field("position", &self.position).finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(Listener: position);

@@ -6,7 +6,6 @@ mod history;
 mod show;
 mod source;
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
@@ -75,17 +74,8 @@ impl Reply {
     }
 }
 
-/// Keeps the text out of logs.
-impl fmt::Debug for Reply {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reply")
-            .field("text_bytes", &self.text.len())
-            .field("reasoning_bytes", &self.reasoning.len())
-            .field("first_token", &self.first_token)
-            .field("completion", &self.completion)
-            .finish()
-    }
-}
+// Keeps the text out of logs.
+hob_core::debug_fields!(Reply: text.len(), reasoning.len(), first_token, completion);
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 
 use std::fmt::{Debug, Formatter, Result};
 
-use super::{ChatRequest, EmbedInput, Image, Message, OutputFormat, Prompt, Tool, ToolCall};
+use super::{ChatRequest, EmbedInput, Image, Message, OutputFormat, Prompt, Tool};
 
 impl Debug for ChatRequest {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
@@ -36,31 +36,11 @@ impl Debug for Prompt {
     }
 }
 
-impl Debug for Message {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("Message")
-            .field("role", &self.role)
-            .field("text_bytes", &self.text.len())
-            .field("tool_calls", &self.tool_calls)
-            .field("tool_call_id", &self.tool_call_id)
-            .field("images", &self.images.len())
-            .finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(Message: role, text.len(), tool_calls, tool_call_id, images.len());
 
 impl Debug for Image {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         write!(f, "Image({} bytes at {})", self.url.len(), self.at)
-    }
-}
-
-impl Debug for ToolCall {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("ToolCall")
-            .field("id", &self.id)
-            .field("name", &self.name)
-            .field("arguments", &self.arguments)
-            .finish()
     }
 }
 
@@ -99,7 +79,7 @@ impl Debug for EmbedInput {
 mod tests {
     use super::*;
     use crate::JsonText;
-    use crate::chat::{Conversation, EmbedRequest, Role};
+    use crate::chat::{Conversation, EmbedRequest, Role, ToolCall};
 
     const SECRET: &str = "the blue door";
 

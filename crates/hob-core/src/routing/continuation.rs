@@ -1,8 +1,6 @@
 //! Continues an answer that broke off: what came so far, whether the rest may be requested, and whether
 //! the target continues or starts over.
 
-use std::fmt;
-
 use crate::chat::{OutputFormat, Prompt, Role, ToolChoice, Usage};
 use crate::{ChatEvent, ChatRequest, Clock, Fault, ModelError};
 
@@ -32,18 +30,10 @@ pub struct PiecesSoFar {
     thoughts: u32,
 }
 
-/// Logs must not contain the text.
-impl fmt::Debug for AnswerSoFar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AnswerSoFar").field("pieces", &self.pieces).finish_non_exhaustive()
-    }
-}
+// Logs must not contain the text.
+crate::debug_fields!(AnswerSoFar: pieces);
 
-impl fmt::Debug for RestartCheck {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RestartCheck").field("came_bytes", &self.came.len()).finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(RestartCheck: came.len());
 
 impl AnswerSoFar {
     /// The answer to this request, before its first event.

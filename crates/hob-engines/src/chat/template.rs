@@ -10,7 +10,6 @@ mod tests;
 mod tools;
 mod variables;
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -61,17 +60,8 @@ pub struct Rendered {
     pub is_within_answer: bool,
 }
 
-/// Leaves out the text, which belongs to the user.
-impl fmt::Debug for Rendered {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rendered")
-            .field("bytes", &self.text.len())
-            .field("starts_in_thinking", &self.starts_in_thinking)
-            .field("has_bos", &self.has_bos)
-            .field("is_within_answer", &self.is_within_answer)
-            .finish()
-    }
-}
+// Leaves out the text, which belongs to the user.
+hob_core::debug_fields!(Rendered: text.len(), starts_in_thinking, has_bos, is_within_answer);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
@@ -282,15 +272,7 @@ impl ChatTemplate {
     }
 }
 
-impl fmt::Debug for ChatTemplate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChatTemplate")
-            .field("bytes", &self.source.len())
-            .field("tokens", &self.tokens)
-            .field("dialect", &self.dialect)
-            .finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(ChatTemplate: source.len(), tokens, dialect);
 
 fn syntax_error(error: &Error) -> TemplateError {
     let reason = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);

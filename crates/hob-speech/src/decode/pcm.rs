@@ -18,11 +18,7 @@ pub struct PcmDecoder {
     rest: Vec<u8>,
 }
 
-impl std::fmt::Debug for PcmDecoder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PcmDecoder").field("layout", &self.layout).finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(PcmDecoder: layout);
 
 impl PcmDecoder {
     /// # Errors

@@ -1,7 +1,6 @@
 //! One loaded accent of English: turns a normalised sentence into symbols, without dropping a word.
 //! misaki takes a tenth of a second to load, so this happens once and not per request.
 
-use std::fmt;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -27,11 +26,7 @@ pub(super) struct Dialect {
     unknown: UnknownWords,
 }
 
-impl fmt::Debug for Dialect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dialect").field("accent", &self.accent).finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(Dialect: accent);
 
 /// A part of the sentence with its sounds: a token of misaki, or a word read alone.
 struct Piece {

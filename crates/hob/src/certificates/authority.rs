@@ -166,12 +166,8 @@ impl Certificates for LocalAuthority {
     }
 }
 
-/// Shows no key.
-impl fmt::Debug for LocalAuthority {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalAuthority").field("names", &self.names).finish_non_exhaustive()
-    }
-}
+// Shows no key.
+hob_core::debug_fields!(LocalAuthority: names);
 
 /// Makes an authority. Its certificate gets its name last, so a certificate always has a key.
 fn create(folder: &Path, names: &[String]) -> io::Result<()> {

@@ -4,7 +4,6 @@
 mod card_readings;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
@@ -72,17 +71,9 @@ pub(crate) struct ModelMemory {
     name: String,
 }
 
-impl fmt::Debug for Memory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Memory").field("max_bytes", &self.max_bytes).finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(Memory: max_bytes);
 
-impl fmt::Debug for ModelMemory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ModelMemory").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(ModelMemory: name);
 
 impl Memory {
     /// The memory of this machine, up to the limit.

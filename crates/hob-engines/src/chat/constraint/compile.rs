@@ -334,11 +334,7 @@ impl CachedGrammar {
     }
 }
 
-impl fmt::Debug for Constrainer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Constrainer").field("vocabulary", &self.vocabulary).finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(Constrainer: vocabulary);
 
 /// How many grammars of these sizes are kept, the one used last first. It is kept whatever its size.
 fn fitting(sizes: impl Iterator<Item = usize>) -> usize {

@@ -64,11 +64,7 @@ pub(super) struct Vocoder {
     channels: usize,
 }
 
-impl std::fmt::Debug for Vocoder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Vocoder").field("channels", &self.channels).finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(Vocoder: channels);
 
 /// The output of one window.
 pub(super) struct Rendered {

@@ -23,11 +23,7 @@ pub(crate) struct Mel {
     fft: Arc<dyn Fft<f32>>,
 }
 
-impl std::fmt::Debug for Mel {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Mel").field("bands", &self.bands).finish_non_exhaustive()
-    }
-}
+hob_core::debug_fields!(Mel: bands);
 
 impl Mel {
     pub(crate) fn new(filters: Vec<f32>, bands: usize) -> Mel {
