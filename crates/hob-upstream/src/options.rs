@@ -193,52 +193,26 @@ pub enum WhileLoading {
     Wait,
 }
 
-/// The software of a server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum UpstreamKind {
-    /// Unknown. hob detects it by requesting paths that only one kind has.
-    #[default]
-    Auto,
-    OpenAi,
-    Ollama,
-    LlamaServer,
-    Vllm,
-    Sglang,
-    Tabby,
-    OpenRouter,
-    Anthropic,
-    Hob,
+hob_core::enum_table! {
+    /// The software of a server.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum UpstreamKind: name {
+        /// Unknown. hob detects it by requesting paths that only one kind has.
+        #[default]
+        Auto = "auto",
+        OpenAi = "openai",
+        Ollama = "ollama",
+        LlamaServer = "llama-server",
+        Vllm = "vllm",
+        Sglang = "sglang",
+        Tabby = "tabby",
+        OpenRouter = "openrouter",
+        Anthropic = "anthropic",
+        Hob = "hob",
+    }
 }
 
 impl UpstreamKind {
-    pub const ALL: [UpstreamKind; 10] = [
-        UpstreamKind::Auto,
-        UpstreamKind::OpenAi,
-        UpstreamKind::Ollama,
-        UpstreamKind::LlamaServer,
-        UpstreamKind::Vllm,
-        UpstreamKind::Sglang,
-        UpstreamKind::Tabby,
-        UpstreamKind::OpenRouter,
-        UpstreamKind::Anthropic,
-        UpstreamKind::Hob,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            UpstreamKind::Auto => "auto",
-            UpstreamKind::OpenAi => "openai",
-            UpstreamKind::Ollama => "ollama",
-            UpstreamKind::LlamaServer => "llama-server",
-            UpstreamKind::Vllm => "vllm",
-            UpstreamKind::Sglang => "sglang",
-            UpstreamKind::Tabby => "tabby",
-            UpstreamKind::OpenRouter => "openrouter",
-            UpstreamKind::Anthropic => "anthropic",
-            UpstreamKind::Hob => "hob",
-        }
-    }
-
     /// The URL that is used if the configuration has none.
     pub fn url(self) -> Option<&'static str> {
         match self {

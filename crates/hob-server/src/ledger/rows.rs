@@ -53,25 +53,15 @@ pub struct RequestRecord {
     pub turn_stages: Option<String>,
 }
 
-/// How a request ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Outcome {
-    Complete,
-    Failed,
-    /// The client left, or was cut off when the server stopped.
-    #[default]
-    Abandoned,
-}
-
-impl Outcome {
-    pub const ALL: [Outcome; 3] = [Outcome::Complete, Outcome::Failed, Outcome::Abandoned];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Outcome::Complete => "complete",
-            Outcome::Failed => "failed",
-            Outcome::Abandoned => "abandoned",
-        }
+hob_core::enum_table! {
+    /// How a request ended.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Outcome: name {
+        Complete = "complete",
+        Failed = "failed",
+        /// The client left, or was cut off when the server stopped.
+        #[default]
+        Abandoned = "abandoned",
     }
 }
 

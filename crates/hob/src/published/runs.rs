@@ -39,15 +39,17 @@ pub(crate) struct PublishedRun {
     profile: EngineProfile,
 }
 
-/// Groups of runs. `hob fit validate` predicts runs of `Decode` from each other, and all other runs of a machine from those of `Decode`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RunGroup {
-    /// On one device, with a short context.
-    Decode,
-    /// On one device, with a growing context.
-    Curve,
-    /// On several devices, or in system memory.
-    Divided,
+hob_core::enum_table! {
+    /// Groups of runs. `hob fit validate` predicts runs of `Decode` from each other, and all other runs of a machine from those of `Decode`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum RunGroup: name {
+        /// On one device, with a short context.
+        Decode = "decode",
+        /// On one device, with a growing context.
+        Curve = "as the context grows",
+        /// On several devices, or in system memory.
+        Divided = "split over several devices, or in RAM",
+    }
 }
 
 /// Tokens per second.
@@ -55,18 +57,6 @@ pub(crate) enum RunGroup {
 pub(crate) enum MeasuredRate {
     At(f64),
     Range(Option<f64>, Option<f64>),
-}
-
-impl RunGroup {
-    pub(crate) const ALL: [RunGroup; 3] = [RunGroup::Decode, RunGroup::Curve, RunGroup::Divided];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            RunGroup::Decode => "decode",
-            RunGroup::Curve => "as the context grows",
-            RunGroup::Divided => "split over several devices, or in RAM",
-        }
-    }
 }
 
 impl MeasuredRate {
