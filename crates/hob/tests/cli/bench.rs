@@ -28,11 +28,7 @@ fn a_server_is_started_for_its_measurement_and_ended_after_it() {
     assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err());
 
     let dead = ["bench", "llm", "--target", &url, "--launch", "echo no such model >&2; exit 3"];
-    let said = stderr(&user.hob(&dead).assert().code(5));
-    assert!(
-        said.contains("ended (with code 3) before it was ready; it said:\nno such model"),
-        "{said}"
-    );
+    user.fails(&dead, 5, "ended (with code 3) before it was ready; it said:\nno such model");
 }
 
 #[test]
@@ -41,15 +37,13 @@ fn a_server_that_dies_before_it_is_ready_leaves_a_record() {
     let url = format!("http://127.0.0.1:{}", free_port());
     let dead = "echo failed to allocate buffer >&2; exit 1";
     let args = ["bench", "llm", "--target", &url, "--model", "m", "--launch", dead];
-    let said = stderr(&user.hob(&args).assert().code(5));
-    assert!(said.contains("ended (with code 1) before it was ready"), "{said}");
+    user.fails(&args, 5, "ended (with code 1) before it was ready");
 
     // Another program on its port says nothing about the server.
     let other = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", other.local_addr().expect("an address"));
     let args = ["bench", "llm", "--target", &url, "--launch", "true"];
-    let said = stderr(&user.hob(&args).assert().code(5));
-    assert!(said.contains("is in use"), "{said}");
+    user.fails(&args, 5, "is in use");
 
     let found = RecordStore::new(user.path("work/bench/records")).read().expect("records");
     let [(_, record)] = &found.records[..] else { panic!("{:?}", found.records) };
@@ -88,8 +82,11 @@ fn many_users_are_measured_in_turns_with_one() {
     assert_eq!((&one["kind"], &one["slowdown"]["n"]), (&"concurrency".into(), &1.into()));
     assert_eq!(three["slowdown"]["versus"], one["id"]);
     assert!(three["slowdown"]["scaling"].as_f64().is_some_and(|part| part < 0.6), "{three}");
-    let alone = stderr(&user.hob(&["bench", "concurrency", "--users", "1"]).assert().code(2));
-    assert!(alone.contains("--users needs at least one value above 1"), "{alone}");
+    user.fails(
+        &["bench", "concurrency", "--users", "1"],
+        2,
+        "--users needs at least one value above 1",
+    );
 }
 
 #[test]
@@ -196,8 +193,7 @@ fn a_cold_start_is_told_from_a_warm_one() {
     assert!(figure(&swap, "swap_ms").is_some() && figure(&swap, "load_ms").is_none(), "{swap}");
 
     let blind = ["bench", "cold", "--target", &url, "--launch", &launch];
-    let said = stderr(&user.hob(&blind).assert().code(2));
-    assert!(said.contains("name it with --model-file"), "{said}");
+    user.fails(&blind, 2, "name it with --model-file");
 }
 
 #[test]
@@ -205,8 +201,11 @@ fn a_server_that_cannot_be_started_anew_has_no_cold_start_and_no_ceiling() {
     let user = User::new();
     let mock = MockServer::start_local(Script::default()).expect("a mock");
     for verb in ["cold", "max-context"] {
-        let said = stderr(&user.hob(&["bench", verb, "--target", &mock.url()]).assert().code(2));
-        assert!(said.contains("say how it is started with --launch"), "{verb}: {said}");
+        user.fails(
+            &["bench", verb, "--target", &mock.url()],
+            2,
+            "say how it is started with --launch",
+        );
     }
 }
 
@@ -257,8 +256,7 @@ fn many_listen_to_one_voice() {
     assert!(records[1]["slowdown"]["ttfa_x"].is_number(), "{}", records[1]);
     let both =
         ["bench", "batch", "--speech", "--shape", "quick_word", "--target", "http://127.0.0.1:9"];
-    let said = stderr(&user.hob(&both).assert().code(2));
-    assert!(said.contains("cannot be used with"), "{said}");
+    user.fails(&both, 2, "cannot be used with");
 }
 
 #[test]
@@ -282,10 +280,8 @@ fn a_text_is_spoken_and_timed() {
     assert_eq!(tts["audio_sha256"].as_str().map(str::len), Some(64));
     assert!(record["resources"]["cold_first_ms"].as_f64().is_some_and(|ms| ms > 20.0), "{record}");
 
-    let unknown = stderr(&user.hob(&["bench", "tts", "--text", "novel"]).assert().code(2));
-    assert!(unknown.contains("known texts: short, medium, long"), "{unknown}");
-    let nothing = stderr(&user.hob(&["bench", "tts"]).assert().code(3));
-    assert!(nothing.contains("kokoro"), "{nothing}");
+    user.fails(&["bench", "tts", "--text", "novel"], 2, "known texts: short, medium, long");
+    user.fails(&["bench", "tts"], 3, "kokoro");
 }
 
 #[test]
@@ -345,8 +341,11 @@ fn two_runs_are_compared_and_a_gate_says_so_by_its_code() {
     assert_eq!(found["cells"][0]["figures"][0]["finding"], "inconclusive", "{json}");
     let refused = stdout(&user.hob(&["bench", "compare", &base, &other]).assert().code(8));
     assert!(refused.contains("refused: different number of users: 1 and 4"), "{refused}");
-    let mixed = stderr(&user.hob(&["bench", "compare", &base, "http://a"]).assert().code(2));
-    assert!(mixed.contains("a server can only be compared with a server"), "{mixed}");
+    user.fails(
+        &["bench", "compare", &base, "http://a"],
+        2,
+        "a server can only be compared with a server",
+    );
 
     let gate = |new: &str, code| {
         let args = ["bench", "gate", new, "--against", &base, "--figure", "decode_tok_s"];
@@ -374,8 +373,7 @@ fn two_runs_are_compared_and_a_gate_says_so_by_its_code() {
     let compare = ["bench", "compare", &base, &slow];
     user.hob(&compare).assert().success();
     user.hob(&[&compare[..], &["--fail-on-regression"]].concat()).assert().code(1);
-    let alone = stderr(&user.hob(&compare[..3]).assert().code(2));
-    assert!(alone.contains("expected BASE and NEW"), "{alone}");
+    user.fails(&compare[..3], 2, "expected BASE and NEW");
 }
 
 /// A mock that listens until it is dropped.

@@ -18,16 +18,18 @@ fn what_another_program_measured_is_kept_once_and_shown_as_soft() {
     let (file, id) =
         (kept[0]["record"].as_str().expect("a file"), kept[0]["id"].as_str().expect("an id"));
     assert_eq!(names(&user.path("work/bench/records/2026-11")).len(), 1);
-    let again = stderr(&user.hob(&["bench", "import", "out.json"]).assert().code(2));
-    assert!(again.contains(&format!("out.json: already imported, as {id}")), "{again}");
+    user.fails(
+        &["bench", "import", "out.json"],
+        2,
+        &format!("out.json: already imported, as {id}"),
+    );
 
     for which in [file, id, &id[28..]] {
         let shown = stdout(&user.hob(&["bench", "show", which]).assert().success());
         assert!(shown.contains("unverified: measured by another program"), "{shown}");
         assert!(shown.contains("5.5 tok/s"), "{shown}");
     }
-    let unknown = stderr(&user.hob(&["bench", "show", "ffffffff"]).assert().code(2));
-    assert!(unknown.contains("no run in bench/records ends in 'ffffffff'"), "{unknown}");
+    user.fails(&["bench", "show", "ffffffff"], 2, "no run in bench/records ends in 'ffffffff'");
 }
 
 #[test]
@@ -83,6 +85,5 @@ fn a_page_is_built_of_what_can_be_read() {
     assert!(records.contains("Qwen3-8B-Q4_K_M") && records.contains("later.yaml"));
     let with = stdout(&user.hob(&["site", "build", "--records", "none"]).assert().success());
     assert!(with.contains(" runs, "), "{with}");
-    let ledger = stderr(&user.hob(&["site", "build", "--ledger", "none"]).assert().code(2));
-    assert!(ledger.contains("the request log does not exist"), "{ledger}");
+    user.fails(&["site", "build", "--ledger", "none"], 2, "the request log does not exist");
 }

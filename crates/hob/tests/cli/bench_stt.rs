@@ -4,7 +4,7 @@ use hob_bench::mock::{MockServer, Script};
 use hob_bench::record::RecordStore;
 
 use crate::hear_real_model::wav;
-use crate::{User, stderr, stdout};
+use crate::{User, stdout};
 
 /// On a busy machine the exit code is 5, and the figures are printed as usual.
 const BUSY_OR_NOT: [i32; 2] = [0, 5];
@@ -38,8 +38,7 @@ fn two_servers_transcribe_the_same_sentences() {
     ];
     for (wrong, expected) in rows {
         let args = [&["bench", "stt", "--target", &base][..], &wrong].concat();
-        let said = stderr(&user.hob(&args).assert().code(2));
-        assert!(said.contains(expected), "{said}");
+        user.fails(&args, 2, expected);
     }
 }
 

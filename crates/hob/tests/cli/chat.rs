@@ -220,8 +220,7 @@ fn a_server_s_refusal_is_shown_in_its_words() {
     let model = Arc::new(ScriptedChat::new([Err(too_long)]));
     let (_server, address) = server(model, Some("abracadabra"));
     let args = ["chat", "--server", &address.to_string(), "hi"];
-    let said = stderr(&user.hob(&args).assert().code(2));
-    assert!(said.contains("HOB_API_KEY"), "{said}");
+    user.fails(&args, 2, "HOB_API_KEY");
     let said = user.hob(&args).env("HOB_API_KEY", "abracadabra").assert().code(2);
     assert!(stderr(&said).contains("maximum context length is 8192 tokens"));
     let args = ["chat", "--server", &address.to_string(), "-m", "other", "hi"];
@@ -247,8 +246,7 @@ fn invalid_options_are_rejected_before_anything_runs() {
         (&["load", "m", "--keep-alive", "soon"], 2, "'soon' is not a time"),
     ];
     for (args, code, expected) in rows {
-        let said = stderr(&user.hob(args).assert().code(code));
-        assert!(said.contains(expected), "{args:?} gave:\n{said}");
+        user.fails(args, code, expected);
     }
 }
 
@@ -356,8 +354,7 @@ fn models_are_loaded_listed_and_unloaded() {
     assert_eq!(stderr(&unloaded), "scripted is unloaded\n");
     assert_eq!(line(&ps()), "scripted chat cold 191 MB - - 8192 0 -");
     for verb in ["load", "unload"] {
-        let said = stderr(&user.hob(&[verb, "scriptet"]).assert().code(3));
-        assert!(said.contains("scripted"), "{said}");
+        user.fails(&[verb, "scriptet"], 3, "scripted");
     }
 }
 
@@ -370,7 +367,6 @@ fn without_a_server_they_say_how_to_start_one() {
         assert!(said.contains("http://127.0.0.1:1 does not answer"), "{said}");
         assert!(said.contains("start a server with `hob serve`"), "{said}");
         let there = [args, &["--server", "127.0.0.1:1"]].concat();
-        let said = stderr(&user.hob(&there).assert().code(5));
-        assert!(said.contains("check that `hob serve` runs there"), "{said}");
+        user.fails(&there, 5, "check that `hob serve` runs there");
     }
 }

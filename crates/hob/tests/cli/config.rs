@@ -47,8 +47,7 @@ fn the_working_folder_s_file_is_read_before_the_user_s_and_the_named_one_before_
     assert_eq!(port(&[]), "1002");
     user.write("other.toml", "[server]\nlisten = \"1003\"");
     assert_eq!(port(&["--config", "other.toml"]), "1003");
-    let said = stderr(&user.hob(&["config", "check", "--config", "no.toml"]).assert().code(2));
-    assert!(said.contains("no.toml"), "{said}");
+    user.fails(&["config", "check", "--config", "no.toml"], 2, "no.toml");
 }
 
 #[test]
@@ -129,8 +128,7 @@ fn another_gateway_s_file_becomes_hob_toml_and_no_file_is_lost() {
     assert_eq!(std::fs::read_to_string(&place).expect("a file"), toml);
 
     user.write("config.yaml", "model_list:\n- [\n");
-    let said = stderr(&user.hob(&import).assert().code(2));
-    assert!(said.contains("config.yaml:2:3: "), "{said}");
+    user.fails(&import, 2, "config.yaml:2:3: ");
 }
 
 #[test]

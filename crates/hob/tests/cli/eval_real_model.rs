@@ -143,7 +143,6 @@ fn items_are_printed_without_a_server_and_mistakes_are_named() {
         (&["eval", "judge", "aa", "bb"], "--judge <NAME>"),
     ];
     for (words, expected) in rows {
-        let said = stderr(&user.hob(words).assert().code(2));
-        assert!(said.contains(expected), "{words:?}: {said}");
+        user.fails(words, 2, expected);
     }
 }

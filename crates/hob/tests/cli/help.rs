@@ -53,8 +53,7 @@ fn a_mistyped_command_exits_with_2() {
     ];
     let user = User::new();
     for (args, expected) in rows {
-        let text = stderr(&user.hob(args).assert().code(2));
-        assert!(text.contains(expected), "{args:?} gave:\n{text}");
+        user.fails(args, 2, expected);
     }
 }
 

@@ -1,6 +1,6 @@
 //! `hob quantize listened`: records of the listening page become figures, and other files a clear error.
 
-use crate::{User, json_stdout, stderr, stdout};
+use crate::{User, json_stdout, stdout};
 
 /// Three trials, of which two are right.
 fn record(time: &str, target: &str) -> String {
@@ -48,7 +48,6 @@ fn a_file_that_is_no_record_is_named() {
     ];
     for (files, expected) in rows {
         let words = [&["quantize", "listened"][..], files].concat();
-        let refused = stderr(&user.hob(&words).assert().code(2));
-        assert!(refused.contains(expected), "{files:?}: {refused}");
+        user.fails(&words, 2, expected);
     }
 }

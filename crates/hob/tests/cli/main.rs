@@ -91,6 +91,13 @@ impl User {
         command
     }
 
+    /// Runs hob, which ends with this code and says this on stderr.
+    #[track_caller]
+    pub(crate) fn fails(&self, args: &[&str], code: i32, part: &str) {
+        let said = stderr(&self.hob(args).assert().code(code));
+        assert!(said.contains(part), "{args:?} gave:\n{said}");
+    }
+
     /// A command in a clean environment. Unless its `hob.toml` has an address, it looks for a running hob at an
     /// address where no program can listen, because a developer's own hob may use the default port.
     pub(crate) fn process(&self, args: &[&str]) -> std::process::Command {

@@ -55,8 +55,7 @@ fn a_transcription_model_is_assessed_before_it_is_fetched() {
     let (one, two) = (fit(&[]), fit(&["--parallel", "2"]));
     assert!((450_000_000..550_000_000).contains(&one) && two > one + 200_000_000, "{one} {two}");
     let file = user.write("ggml-cut.bin", "lmgg and no more");
-    let said = stderr(&user.hob(&["fit", file.to_str().expect("UTF-8")]).assert().code(2));
-    assert!(said.contains("ggml-cut.bin"), "{said}");
+    user.fails(&["fit", file.to_str().expect("UTF-8")], 2, "ggml-cut.bin");
 }
 
 #[test]
@@ -68,8 +67,7 @@ fn a_failed_download_is_reported_with_every_reason() {
     assert!(said.contains("no source could deliver the graph of 'kokoro'"), "{said}");
     assert!(said.contains("stick") && said.contains("--from FOLDER"), "{said}");
     stderr(&user.hob(&["models", "rm", "kokoro", "--yes"]).assert().success());
-    let again = stderr(&user.hob(&["models", "rm", "kokoro", "--yes"]).assert().code(3));
-    assert!(again.contains("is not stored"), "{again}");
+    user.fails(&["models", "rm", "kokoro", "--yes"], 3, "is not stored");
 }
 
 #[test]
@@ -80,10 +78,8 @@ fn an_unknown_name_is_rejected_with_the_nearest() {
         assert!(said.contains("cannot be reached: "), "Ollama may have it: {said}");
         assert!(said.contains("did you mean kokoro?"), "{said}");
     }
-    let said = stderr(&user.hob(&["pull", "--source", "cloud"]).assert().code(2));
-    assert!(said.contains("known are hub, address, wheel, tarball"), "{said}");
-    let said = stderr(&user.hob(&["pull", "--from", "stick"]).assert().code(2));
-    assert!(said.contains("<MODEL>"), "a folder holds one model: {said}");
+    user.fails(&["pull", "--source", "cloud"], 2, "known are hub, address, wheel, tarball");
+    user.fails(&["pull", "--from", "stick"], 2, "<MODEL>");
 }
 
 #[test]
@@ -103,8 +99,7 @@ fn a_home_that_cannot_be_written_is_one_sentence() {
     let user = User::new();
     let file = user.write("file", "");
     let args = ["pull", "kokoro", "--from", ".", "--home", file.to_str().expect("UTF-8")];
-    let said = stderr(&user.hob(&args).assert().code(1));
-    assert!(said.contains("and hob needs a folder there"), "{said}");
+    user.fails(&args, 1, "and hob needs a folder there");
 }
 
 #[test]

@@ -62,8 +62,7 @@ fn a_model_of_the_hub_is_planned_fetched_listed_and_removed_by_its_name() {
     );
     assert_eq!(parsed(&fit)["model"]["basis"], "measured", "of the file that is here");
     user.hob(&["models", "rm", "qwen3", "--yes"]).assert().success();
-    let again = stderr(&user.hob(&["models", "rm", "qwen3:8b", "--yes"]).assert().code(3));
-    assert!(again.contains("`hob pull qwen3:8b` fetches it"), "{again}");
+    user.fails(&["models", "rm", "qwen3:8b", "--yes"], 3, "`hob pull qwen3:8b` fetches it");
 }
 
 #[test]
@@ -118,8 +117,7 @@ fn a_failed_pull_says_what_to_do_and_has_its_own_exit_code() {
         .assert()
         .success();
     assert!(!stderr(&opened).contains(TOKEN) && !stdout(&opened).contains(TOKEN));
-    let unreachable = stderr(&user.hob(&["pull", "llama3.1"]).assert().code(4));
-    assert!(unreachable.contains("'llama3.1' was not found"), "{unreachable}");
+    user.fails(&["pull", "llama3.1"], 4, "'llama3.1' was not found");
 }
 
 /// The weights of the real small model, from the test home.

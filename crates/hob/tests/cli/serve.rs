@@ -13,8 +13,7 @@ fn an_address_that_others_reach_is_refused_without_a_key() {
     assert!(said.contains("--allow-remote"), "{said}");
     user.write("empty", "\n");
     user.write("hob.toml", "[server]\nlisten = \"0.0.0.0:0\"\napi_key_file = \"empty\"\n");
-    let said = stderr(&user.hob(&["serve"]).assert().code(2));
-    assert!(said.contains("holds no API key"), "{said}");
+    user.fails(&["serve"], 2, "holds no API key");
 }
 
 #[test]

@@ -41,8 +41,7 @@ fn a_spoken_question_is_answered_and_what_is_no_speech_is_not() {
 
     fs_err::write(user.path("work/silence.wav"), silence()).expect("a file");
     let quiet = ["talk", "--server", &url, "-i", "silence.wav", "-o", "b.wav"];
-    let said = stderr(&user.hob(&quiet).assert().code(2));
-    assert!(said.contains("no speech was heard in silence.wav"), "{said}");
+    user.fails(&quiet, 2, "no speech was heard in silence.wav");
 
     // Ctrl-C while no answer plays ends the conversation.
     let mut talk = user.process(&quiet);
