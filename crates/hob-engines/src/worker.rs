@@ -2,6 +2,8 @@
 //! thread sends reports. The model's own protocol defines what the orders mean.
 
 pub mod protocol;
+#[cfg(test)]
+pub(crate) mod test_socket;
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;

@@ -22,8 +22,9 @@ use crate::chat::sampler::SamplerDefaults;
 use crate::chat::scheduler::DraftPolicy;
 use crate::chat::template::ChatTemplate;
 use crate::chat::tokens::{Beginning, Special, Token, TokenTable, Tokenizer};
-use crate::frame::{FrameDecoder, FrameKind};
-use crate::worker::protocol::{AnyReport, CommonOrder, StreamFailure, WorkerMessage, hello};
+use crate::frame::FrameKind;
+use crate::worker::protocol::{AnyReport, CommonOrder, StreamFailure, WorkerMessage};
+use crate::worker::test_socket::TestSocket;
 
 const END: u32 = 256;
 const CONTEXT_TOKENS: u32 = 2000;
@@ -144,8 +145,7 @@ impl Decoder for Counter {
 
 /// A worker on a thread, and the server's end of its socket.
 struct Rig {
-    socket: UnixStream,
-    decoder: FrameDecoder,
+    socket: TestSocket,
     steps: Steps,
     worker: Option<thread::JoinHandle<Result<(), ServeChatError>>>,
 }
@@ -166,23 +166,14 @@ impl Rig {
     }
 
     fn of(decoder: Counter, queue_max: usize, trials: Option<WorkerCommand>) -> Rig {
-        let (socket, theirs) = UnixStream::pair().expect("a socket pair");
+        let (socket, theirs) = TestSocket::pair();
         let steps = Arc::clone(&decoder.steps);
         let worker = thread::spawn(move || run(theirs, decoder, queue_max, trials.as_ref()));
-        Rig { socket, decoder: FrameDecoder::default(), steps, worker: Some(worker) }
-    }
-
-    fn send(&mut self, frames: impl IntoIterator<Item = Frame>) {
-        use std::io::Write;
-        let mut bytes = Vec::new();
-        for frame in frames {
-            frame.encode(&mut bytes).expect("small");
-        }
-        self.socket.write_all(&bytes).expect("it reads");
+        Rig { socket, steps, worker: Some(worker) }
     }
 
     fn order(&mut self, stream: u32, order: &CommonOrder) {
-        self.send([order.to_frame(stream).expect("small")]);
+        self.socket.send([order.to_frame(stream).expect("small")]);
     }
 
     fn ask(&mut self, stream: u32, request: ChatRequest) {
@@ -191,27 +182,11 @@ impl Rig {
 
     fn ask_with_credit(&mut self, stream: u32, request: ChatRequest, credit: u32) {
         let order = ChatOrder::Chat { request: Box::new(request), credit };
-        self.send([Frame::new(FrameKind::Model, stream, &order).expect("small")]);
+        self.socket.send([Frame::new(FrameKind::Model, stream, &order).expect("small")]);
     }
 
-    /// The next report that is not a heartbeat.
     fn report(&mut self) -> (u32, AnyReport<ChatReport>) {
-        use std::io::Read;
-        let mut chunk = [0; 4096];
-        loop {
-            if let Some(frame) = self.decoder.next_frame().expect("well-formed") {
-                if frame == hello() {
-                    continue;
-                }
-                match AnyReport::from_frame(&frame).expect("a report") {
-                    WorkerMessage::Common(Report::Alive) => continue,
-                    report => return (frame.stream, report),
-                }
-            }
-            let bytes = self.socket.read(&mut chunk).expect("a socket");
-            assert!(bytes > 0, "the worker has ended");
-            self.decoder.push(&chunk[..bytes]);
-        }
+        self.socket.report()
     }
 
     /// What comes until `streams` have ended.
@@ -242,7 +217,7 @@ impl Rig {
 impl Drop for Rig {
     fn drop(&mut self) {
         // Closing is the order to end.
-        self.socket.shutdown(std::net::Shutdown::Both).expect("it was open");
+        self.socket.stream.shutdown(std::net::Shutdown::Both).expect("it was open");
         let worker = self.worker.take().expect("started once");
         if !thread::panicking() {
             // A worker that was about to send finds the socket closed, which is a good end too.

@@ -1,13 +1,13 @@
 //! The worker on a socket of the test: what it reports, and why it ends.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::thread::{self, JoinHandle};
 
 use hob_core::SpeechPace;
 
 use super::*;
-use crate::frame::{Frame, FrameDecoder, FrameKind};
+use crate::frame::{Frame, FrameKind};
 use crate::speech::protocol::{Begin, SpeechOrder, SpeechReport};
 use crate::speech::scripted::{
     Act, PAUSE_MS, PHONEME_SAMPLES, SAMPLE_RATE_HZ, ScriptedSynthesiser, ScriptedUnits,
@@ -15,6 +15,7 @@ use crate::speech::scripted::{
 use crate::worker::protocol::{
     AnyReport, CommonOrder, Report, StreamFailure, WorkerMessage, WorkerStats, hello,
 };
+use crate::worker::test_socket::TestSocket;
 
 fn scripted() -> Result<ScriptedSynthesiser, String> {
     Ok(ScriptedSynthesiser::default())
@@ -31,16 +32,15 @@ fn options(warm_voice: &str) -> ServeOptions {
 
 /// A worker on a thread, and the server's end of its socket.
 struct Worker {
-    socket: UnixStream,
-    decoder: FrameDecoder,
+    socket: TestSocket,
     serving: JoinHandle<Result<(), ServeError>>,
 }
 
 impl Worker {
     fn start(load: fn() -> Result<ScriptedSynthesiser, String>, options: ServeOptions) -> Worker {
-        let (socket, theirs) = UnixStream::pair().expect("a socket pair");
+        let (socket, theirs) = TestSocket::pair();
         let serving = thread::spawn(move || serve_speech(theirs, ScriptedUnits, load, options));
-        Worker { socket, decoder: FrameDecoder::default(), serving }
+        Worker { socket, serving }
     }
 
     fn ready() -> Worker {
@@ -51,41 +51,17 @@ impl Worker {
     }
 
     fn send(&mut self, orders: &[(u32, AnySpeechOrder)]) {
-        let mut bytes = Vec::new();
-        for (stream, order) in orders {
+        self.socket.send(orders.iter().map(|(stream, order)| {
             let frame = match order {
                 WorkerMessage::Common(order) => order.to_frame(*stream),
                 WorkerMessage::Model(order) => Frame::new(FrameKind::Model, *stream, order),
             };
-            frame.expect("small").encode(&mut bytes).expect("small");
-        }
-        self.socket.write_all(&bytes).expect("sent");
+            frame.expect("small")
+        }));
     }
 
-    fn frame(&mut self) -> Frame {
-        let mut chunk = [0; 4096];
-        loop {
-            if let Some(frame) = self.decoder.next_frame().expect("well-formed") {
-                return frame;
-            }
-            let bytes = self.socket.read(&mut chunk).expect("readable");
-            assert!(bytes > 0, "the worker has closed the socket");
-            self.decoder.push(&chunk[..bytes]);
-        }
-    }
-
-    /// The next report that is not a heartbeat.
     fn report(&mut self) -> (u32, AnyReport<SpeechReport>) {
-        loop {
-            let frame = self.frame();
-            if frame == hello() {
-                continue;
-            }
-            match AnyReport::from_frame(&frame).expect("well-formed") {
-                WorkerMessage::Common(Report::Alive) => {}
-                report => return (frame.stream, report),
-            }
-        }
+        self.socket.report()
     }
 
     fn end(self) -> Result<(), ServeError> {
@@ -126,7 +102,7 @@ fn order(stream: u32, order: CommonOrder) -> (u32, AnySpeechOrder) {
 #[test]
 fn it_sends_the_handshake_and_then_that_it_is_ready() {
     let mut worker = Worker::start(scripted, options("af_plain"));
-    assert_eq!(worker.frame(), hello());
+    assert_eq!(worker.socket.frame(), hello());
     let (_, WorkerMessage::Common(Report::Ready { about, .. })) = worker.report() else {
         panic!("not ready")
     };
@@ -156,7 +132,7 @@ fn a_closed_socket_or_an_invalid_frame_ends_the_worker() {
     assert!(matches!(ended, Err(ServeError::Io(_))), "{ended:?}");
 
     let mut worker = Worker::ready();
-    worker.socket.write_all(&[0; 9]).expect("sent");
+    worker.socket.stream.write_all(&[0; 9]).expect("sent");
     let ended = worker.serving.join().expect("no panic");
     assert!(matches!(ended, Err(ServeError::Inbox(_))), "{ended:?}");
 }

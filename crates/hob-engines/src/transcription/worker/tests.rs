@@ -1,7 +1,6 @@
 //! The worker on a socket of the test, with a scripted engine: turns, refusals, cancels and live text.
 //! A sample of 1 is speech, and a sample of 0 is silence.
 
-use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
@@ -9,9 +8,10 @@ use std::thread::{self, JoinHandle};
 use hob_core::{Segment, TranscriptTask};
 
 use super::*;
-use crate::frame::{Frame, FrameDecoder, FrameKind};
+use crate::frame::{Frame, FrameKind};
 use crate::transcription::protocol::{BeginTranscript, FILE_BYTES_MAX};
-use crate::worker::protocol::{AnyReport, hello};
+use crate::worker::protocol::AnyReport;
+use crate::worker::test_socket::TestSocket;
 
 const RATE_HZ: usize = 16_000;
 
@@ -66,38 +66,32 @@ impl Transcriber for Counter {
 
 /// A worker on a thread, and the server's end of its socket.
 struct Worker {
-    socket: UnixStream,
-    decoder: FrameDecoder,
+    socket: TestSocket,
     calls: Arc<AtomicU32>,
     serving: JoinHandle<Result<(), TranscriptionWorkerError>>,
 }
 
 impl Worker {
     fn ready() -> Worker {
-        let (socket, theirs) = UnixStream::pair().expect("a socket pair");
+        let (socket, theirs) = TestSocket::pair();
         let calls = Arc::<AtomicU32>::default();
         let counter = Counter { calls: Arc::clone(&calls) };
         let load = || Ok::<_, TranscriptionWorkerError>((counter, Level));
         let serving = thread::spawn(move || serve_transcription(theirs, load));
-        let mut worker = Worker { socket, decoder: FrameDecoder::default(), calls, serving };
+        let mut worker = Worker { socket, calls, serving };
         let ready = worker.report().1;
         assert!(matches!(ready, WorkerMessage::Common(Report::Ready { .. })), "{ready:?}");
         worker
     }
 
     fn send(&mut self, stream: u32, orders: &[TranscriptOrder]) {
-        let mut bytes = Vec::new();
-        for order in orders {
-            let frame = Frame::new(FrameKind::Model, stream, order).expect("small");
-            frame.encode(&mut bytes).expect("small");
-        }
-        self.socket.write_all(&bytes).expect("sent");
+        let frame =
+            |order: &TranscriptOrder| Frame::new(FrameKind::Model, stream, order).expect("small");
+        self.socket.send(orders.iter().map(frame));
     }
 
     fn send_common(&mut self, stream: u32, order: &CommonOrder) {
-        let mut bytes = Vec::new();
-        order.to_frame(stream).expect("small").encode(&mut bytes).expect("small");
-        self.socket.write_all(&bytes).expect("sent");
+        self.socket.send([order.to_frame(stream).expect("small")]);
     }
 
     /// Returns when the first pass over a request's sound is under way.
@@ -110,28 +104,10 @@ impl Worker {
     /// The next report that is neither a heartbeat nor a count of samples.
     fn report(&mut self) -> (u32, AnyReport<TranscriptReport>) {
         loop {
-            match self.any_report() {
+            match self.socket.report() {
                 (_, WorkerMessage::Model(TranscriptReport::Read(_))) => {}
                 report => return report,
             }
-        }
-    }
-
-    fn any_report(&mut self) -> (u32, AnyReport<TranscriptReport>) {
-        let mut chunk = [0; 4096];
-        loop {
-            if let Some(frame) = self.decoder.next_frame().expect("well-formed") {
-                if frame == hello() {
-                    continue;
-                }
-                match AnyReport::from_frame(&frame).expect("well-formed") {
-                    WorkerMessage::Common(Report::Alive) => continue,
-                    report => return (frame.stream, report),
-                }
-            }
-            let bytes = self.socket.read(&mut chunk).expect("readable");
-            assert!(bytes > 0, "the worker has closed the socket");
-            self.decoder.push(&chunk[..bytes]);
         }
     }
 
@@ -334,7 +310,7 @@ fn the_server_learns_how_much_live_sound_was_read() {
     worker.send(1, &silence);
     let mut samples = 0;
     loop {
-        match worker.any_report() {
+        match worker.socket.report() {
             (1, WorkerMessage::Model(TranscriptReport::Read(more))) => samples += more as usize,
             (1, WorkerMessage::Common(Report::Done)) => break,
             _ => {}
