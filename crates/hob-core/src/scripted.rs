@@ -41,6 +41,14 @@ impl<Event> Scripts<Event> {
     }
 }
 
+/// A voice with this id. The part after `_` is its name.
+pub fn american_voice(id: &str) -> Voice {
+    let name = id.rsplit('_').next().unwrap_or_default();
+    let name = name[..1].to_ascii_uppercase() + &name[1..];
+    let (language, gender) = (Language::AmericanEnglish, Gender::Female);
+    Voice { id: id.to_owned(), name, language, gender }
+}
+
 /// A speech model that plays scripts and speaks at 24 kHz.
 #[derive(Debug)]
 pub struct ScriptedSpeech {
@@ -50,13 +58,7 @@ pub struct ScriptedSpeech {
 
 impl ScriptedSpeech {
     pub fn new(scripts: impl IntoIterator<Item = ScriptedCall<SpeechEvent>>) -> ScriptedSpeech {
-        let voice = Voice {
-            id: "af_heart".to_owned(),
-            name: "Heart".to_owned(),
-            language: Language::AmericanEnglish,
-            gender: Gender::Female,
-        };
-        ScriptedSpeech { voices: vec![voice], scripts: Scripts::new(scripts) }
+        ScriptedSpeech { voices: vec![american_voice("af_heart")], scripts: Scripts::new(scripts) }
     }
 }
 

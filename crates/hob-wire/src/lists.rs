@@ -304,7 +304,7 @@ fn wire_voice(voice: &Voice) -> ListedVoice<'_> {
 mod tests {
     use std::time::Duration;
 
-    use hob_core::Language;
+    use hob_core::scripted::american_voice;
 
     use super::*;
 
@@ -327,12 +327,7 @@ mod tests {
             state: ModelState::Cold,
             kind: ModelKind::Transcription { languages: vec!["en".to_owned(), "de".to_owned()] },
         };
-        let heart = Voice {
-            id: "af_heart".to_owned(),
-            name: "Heart".to_owned(),
-            language: Language::AmericanEnglish,
-            gender: Gender::Female,
-        };
+        let heart = american_voice("af_heart");
         let down = ModelState::Down { reason: "no such file".to_owned() };
         let answers = [
             models(&entries),

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, stream};
+use hob_core::scripted::american_voice;
 use hob_core::{
-    Admission, Gender, Language, ModelError, RegisteredModel, Registry, Speech, SpeechEvent,
-    SpeechModel, SpeechRequest, SpeechStream, SpeechText, Voice,
+    Admission, ModelError, RegisteredModel, Registry, Speech, SpeechEvent, SpeechModel,
+    SpeechRequest, SpeechStream, SpeechText, Voice,
 };
 use hob_server::ServerOptions;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -34,14 +35,8 @@ struct Paced {
 
 impl Paced {
     fn new(rtf: f64, at_once: usize, chars_per_second: f64) -> Paced {
-        let voice = Voice {
-            id: "af_heart".to_owned(),
-            name: "Heart".to_owned(),
-            language: Language::AmericanEnglish,
-            gender: Gender::Female,
-        };
         let [line, engine] = [at_once, 1].map(|places| Arc::new(Semaphore::new(places)));
-        Paced { voices: vec![voice], chars_per_second, rtf, line, engine }
+        Paced { voices: vec![american_voice("af_heart")], chars_per_second, rtf, line, engine }
     }
 }
 

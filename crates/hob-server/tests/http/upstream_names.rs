@@ -8,10 +8,11 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::routing::{ListedModel, RouteView, UpstreamView};
+use hob_core::scripted::american_voice;
 use hob_core::{
-    Admission, Chat, Fault, Gender, Language, ModelError, RegisteredModel, Registry, Resolve,
-    Speech, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, Trace, TranscriptModel,
-    TranscriptRequest, TranscriptStream, Transcription, UpstreamResolver, Voice,
+    Admission, Chat, Fault, ModelError, RegisteredModel, Registry, Resolve, Speech, SpeechEvent,
+    SpeechModel, SpeechRequest, SpeechStream, Trace, TranscriptModel, TranscriptRequest,
+    TranscriptStream, Transcription, UpstreamResolver, Voice,
 };
 use hob_server::ServerOptions;
 use hob_server::ledger::Outcome;
@@ -26,12 +27,7 @@ struct FallbackModel(Vec<Voice>);
 
 impl FallbackModel {
     fn new() -> FallbackModel {
-        FallbackModel(vec![Voice {
-            id: "nova".to_owned(),
-            name: "Nova".to_owned(),
-            language: Language::AmericanEnglish,
-            gender: Gender::Female,
-        }])
+        FallbackModel(vec![american_voice("nova")])
     }
 }
 

@@ -11,9 +11,10 @@ use axum::extract::{Request, State};
 use axum::http::Response;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
+use hob_core::scripted::american_voice;
 use hob_core::{
-    Gender, Language, ModelError, Registry, Resolve, Speech, SpeechEvent, SpeechModel, SpeechPace,
-    SpeechRequest, SpeechStream, SpeechText, Speed, Trace, Voice,
+    ModelError, Registry, Resolve, Speech, SpeechEvent, SpeechModel, SpeechPace, SpeechRequest,
+    SpeechStream, SpeechText, Speed, Trace, Voice,
 };
 use hob_upstream::{
     AliasOptions, AttemptTimeouts, Gateway, GatewayOptions, TargetOptions, UpstreamKind,
@@ -193,13 +194,11 @@ pub(crate) enum Play {
 
 impl OwnVoice {
     pub(crate) fn new(play: Play) -> Arc<OwnVoice> {
-        let voice = Voice {
-            id: "af_heart".to_owned(),
-            name: "Heart".to_owned(),
-            language: Language::AmericanEnglish,
-            gender: Gender::Female,
-        };
-        Arc::new(OwnVoice { voices: vec![voice], asked: Mutex::default(), play })
+        Arc::new(OwnVoice {
+            voices: vec![american_voice("af_heart")],
+            asked: Mutex::default(),
+            play,
+        })
     }
 }
 

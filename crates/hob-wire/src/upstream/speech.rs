@@ -46,6 +46,7 @@ fn voice(entry: &Value) -> Option<Voice> {
 
 #[cfg(test)]
 mod tests {
+    use hob_core::scripted::american_voice;
     use hob_core::{SpeechPace, SpeechText, Trace};
 
     use super::*;
@@ -76,12 +77,7 @@ mod tests {
 
     #[test]
     fn voices_are_read_as_hob_lists_them() {
-        let heart = Voice {
-            id: "af_heart".to_owned(),
-            name: "Heart".to_owned(),
-            language: Language::AmericanEnglish,
-            gender: Gender::Female,
-        };
+        let heart = american_voice("af_heart");
         let list = crate::voices([&heart]);
         assert_eq!(parse_voices(list.as_bytes()), [heart]);
         for list in
