@@ -230,18 +230,11 @@ mod tests {
     use futures::executor::block_on;
 
     use super::*;
+    use crate::SpeechText;
     use crate::chat::EmbedInput;
-    use crate::{SpeechPace, SpeechText, Speed, Trace};
 
     fn speech_request() -> SpeechRequest {
-        SpeechRequest {
-            text: SpeechText::Whole("hello".to_owned()),
-            voice: "af_heart".to_owned(),
-            speed: Speed::NORMAL,
-            instructions: None,
-            pace: SpeechPace::Live,
-            trace: Trace::default(),
-        }
+        SpeechRequest::new(SpeechText::Whole("hello".to_owned()), "af_heart")
     }
 
     #[test]

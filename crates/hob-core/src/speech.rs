@@ -49,6 +49,20 @@ pub struct SpeechRequest {
     pub trace: Trace,
 }
 
+impl SpeechRequest {
+    /// For a person who listens, at the voice's normal rate.
+    pub fn new(text: SpeechText, voice: impl Into<String>) -> SpeechRequest {
+        SpeechRequest {
+            text,
+            voice: voice.into(),
+            speed: Speed::NORMAL,
+            instructions: None,
+            pace: SpeechPace::Live,
+            trace: Trace::default(),
+        }
+    }
+}
+
 /// What decides the steps in which a text becomes sound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

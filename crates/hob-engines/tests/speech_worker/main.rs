@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use hob_core::{
-    Gender, Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechPace, SpeechRequest,
-    SpeechStream, SpeechText, Speed, Trace, Voice, WordTiming,
+    Gender, Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechRequest,
+    SpeechStream, SpeechText, Speed, Voice, WordTiming,
 };
 use hob_engines::speech::{SpeechWorker, SpeechWorkerOptions};
 use hob_engines::supervisor::{Backoff, WorkerCommand};
@@ -75,14 +75,7 @@ async fn ready(options: SpeechWorkerOptions) -> SpeechWorker {
 }
 
 fn request(text: &str, voice: &str) -> SpeechRequest {
-    SpeechRequest {
-        text: SpeechText::Whole(text.to_owned()),
-        voice: voice.to_owned(),
-        speed: Speed::NORMAL,
-        instructions: None,
-        pace: SpeechPace::Live,
-        trace: Trace::default(),
-    }
+    SpeechRequest::new(SpeechText::Whole(text.to_owned()), voice)
 }
 
 /// One unit of this many phonemes, 10 ms each.

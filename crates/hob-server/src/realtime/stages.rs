@@ -11,8 +11,8 @@ use futures::stream::{AbortHandle, BoxStream, SelectAll, abortable};
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::chat::Reading;
 use hob_core::{
-    Chat, ChatRequest, LiveSound, ModelError, ModelState, Sound, SoundSeconds, Speech, SpeechPace,
-    SpeechRequest, SpeechText, Task, Trace, TranscriptRequest, Transcription, TurnModel,
+    Chat, ChatRequest, LiveSound, ModelError, ModelState, Sound, SoundSeconds, Speech,
+    SpeechRequest, SpeechText, Task, TranscriptRequest, Transcription, TurnModel,
 };
 use hob_voice::{ChatStart, SessionInput, SpeechStart, TranscriptStart};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -298,14 +298,9 @@ async fn open_speech(
 ) -> Result<Answer<Speech>, ApiError> {
     let resolved = context.resolve::<Speech>(start.model)?;
     let asked = context.voice(resolved.model.model.voices(), start.voice);
-    let request = SpeechRequest {
-        text: SpeechText::Arriving(received(text).boxed()),
-        voice: voice(&resolved.model, asked)?,
-        speed: start.speed,
-        instructions: None,
-        pace: SpeechPace::Live,
-        trace: Trace::default(),
-    };
+    let text = SpeechText::Arriving(received(text).boxed());
+    let request = SpeechRequest::new(text, voice(&resolved.model, asked)?);
+    let request = SpeechRequest { speed: start.speed, ..request };
     // A speech model that is not loaded refuses requests, because clients can repeat them. Here, the answer would end.
     load_if_ours(resolved.model.lifecycle.as_ref(), None, context.limits()).await?;
     let start = request_start(context, Endpoint::SPEECH, resolved.name)?;

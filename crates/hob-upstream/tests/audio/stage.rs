@@ -13,8 +13,8 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::scripted::american_voice;
 use hob_core::{
-    ModelError, Registry, Resolve, Speech, SpeechEvent, SpeechModel, SpeechPace, SpeechRequest,
-    SpeechStream, SpeechText, Speed, Trace, Voice,
+    ModelError, Registry, Resolve, Speech, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream,
+    SpeechText, Voice,
 };
 use hob_upstream::{
     AliasOptions, AttemptTimeouts, Gateway, GatewayOptions, TargetOptions, UpstreamKind,
@@ -151,14 +151,7 @@ pub(crate) fn two(a: &Stage, b: &Stage) -> Gateway {
 }
 
 pub(crate) fn request(text: &str) -> SpeechRequest {
-    SpeechRequest {
-        text: SpeechText::Whole(text.to_owned()),
-        voice: "nova".to_owned(),
-        speed: Speed::NORMAL,
-        instructions: None,
-        pace: SpeechPace::Live,
-        trace: Trace::default(),
-    }
+    SpeechRequest::new(SpeechText::Whole(text.to_owned()), "nova")
 }
 
 /// The sound under this name, and its sample rate.

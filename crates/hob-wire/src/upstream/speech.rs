@@ -46,20 +46,16 @@ fn voice(entry: &Value) -> Option<Voice> {
 
 #[cfg(test)]
 mod tests {
+    use hob_core::SpeechText;
     use hob_core::scripted::american_voice;
-    use hob_core::{SpeechPace, SpeechText, Trace};
 
     use super::*;
 
     fn request(rate: f32, instructions: Option<&str>) -> SpeechRequest {
-        SpeechRequest {
-            text: SpeechText::Whole(String::new()),
-            voice: "nova".to_owned(),
-            speed: Speed::new(rate).expect("a speed"),
-            instructions: instructions.map(str::to_owned),
-            pace: SpeechPace::Live,
-            trace: Trace::default(),
-        }
+        let speed = Speed::new(rate).expect("a speed");
+        let instructions = instructions.map(str::to_owned);
+        let request = SpeechRequest::new(SpeechText::Whole(String::new()), "nova");
+        SpeechRequest { speed, instructions, ..request }
     }
 
     #[test]

@@ -6,9 +6,7 @@ use std::f32::consts::TAU;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use hob_core::{
-    Language, SpeechEvent, SpeechModel, SpeechPace, SpeechRequest, SpeechText, Speed, Trace,
-};
+use hob_core::{Language, SpeechEvent, SpeechModel, SpeechRequest, SpeechText};
 use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length};
 use hob_speech::{Phonemizer, PhonemizerOptions, Reader};
 use tokio::time::timeout;
@@ -102,14 +100,8 @@ async fn speak(app: &App<'_>, speech: &Speech) -> CliResult<SpeechResult> {
     speech.worker.load().await?;
     let load = started.elapsed();
     let settings = &app.settings;
-    let request = SpeechRequest {
-        text: SpeechText::Whole(SENTENCE.to_owned()),
-        voice: meant_voice(settings, speech.worker.voices(), &settings.speech.default_voice)?,
-        speed: Speed::NORMAL,
-        instructions: None,
-        pace: SpeechPace::Live,
-        trace: Trace::default(),
-    };
+    let voice = meant_voice(settings, speech.worker.voices(), &settings.speech.default_voice)?;
+    let request = SpeechRequest::new(SpeechText::Whole(SENTENCE.to_owned()), voice);
     let asked = Instant::now();
     let mut stream = speech.worker.speak(request).await?;
     let rate_hz = stream.sample_rate_hz;
