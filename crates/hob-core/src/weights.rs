@@ -16,6 +16,12 @@ pub struct WeightGroup {
     pub rows: u64,
 }
 
+impl WeightGroup {
+    pub fn empty(layer: Option<u32>, part: Part, quant: Quant) -> WeightGroup {
+        WeightGroup { layer, part, quant, elements: 0, bytes: 0, in_eights_bytes: 0, rows: 0 }
+    }
+}
+
 /// The purpose of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
@@ -72,16 +78,7 @@ impl Weights {
     /// Weights of which only the size is known.
     pub fn of_bytes(bytes: u64) -> Weights {
         let (part, quant) = (Part::Dense, Quant("unknown"));
-        let group = WeightGroup {
-            layer: None,
-            part,
-            quant,
-            elements: 0,
-            bytes,
-            in_eights_bytes: 0,
-            rows: 0,
-        };
-        Weights(vec![group])
+        Weights(vec![WeightGroup { bytes, ..WeightGroup::empty(None, part, quant) }])
     }
 
     pub fn bytes(&self) -> u64 {

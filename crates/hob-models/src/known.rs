@@ -128,13 +128,9 @@ impl KnownModel {
     pub fn tower(&self) -> Option<WeightGroup> {
         let elements = self.tower_elements;
         (elements > 0).then_some(WeightGroup {
-            layer: None,
-            part: Part::Tower,
-            quant: Quant("F16"),
             elements,
             bytes: 2 * elements,
-            in_eights_bytes: 0,
-            rows: 0,
+            ..WeightGroup::empty(None, Part::Tower, Quant("F16"))
         })
     }
 }

@@ -28,15 +28,8 @@ pub(crate) fn grouped<'t>(
     for tensor in tensors {
         let (layer, part) = task(tensor.name);
         let Stored { quant, elements, bytes, rows, .. } = tensor;
-        let group = groups.entry((layer, part, quant)).or_insert(WeightGroup {
-            layer,
-            part,
-            quant,
-            elements: 0,
-            bytes: 0,
-            in_eights_bytes: 0,
-            rows: 0,
-        });
+        let group =
+            groups.entry((layer, part, quant)).or_insert(WeightGroup::empty(layer, part, quant));
         group.elements = group.elements.saturating_add(elements);
         group.bytes = group.bytes.saturating_add(bytes);
         group.rows = group.rows.saturating_add(rows);

@@ -31,15 +31,8 @@ fn smollm2() -> ModelShape {
 fn repacked(bytes: u64, in_eights_bytes: u64) -> Weights {
     let (part, quant) = (Part::Dense, Quant("Q4_K"));
     let all = Weights::of_bytes(bytes - in_eights_bytes).0.into_iter();
-    let taken = WeightGroup {
-        layer: None,
-        part,
-        quant,
-        elements: 0,
-        bytes: in_eights_bytes,
-        in_eights_bytes,
-        rows: 0,
-    };
+    let empty = WeightGroup::empty(None, part, quant);
+    let taken = WeightGroup { bytes: in_eights_bytes, in_eights_bytes, ..empty };
     Weights(all.chain([taken]).collect())
 }
 

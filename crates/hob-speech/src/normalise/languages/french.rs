@@ -187,7 +187,6 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         million million/millions, millions million/millions, milliard milliard/milliards,
         milliards milliard/milliards",
     of,
-    round: 1_000_000,
     short_forms: ShortForms {
         never: "
             m monsieur, mm messieurs, mr monsieur, mme madame, mmes mesdames, mlle mademoiselle,

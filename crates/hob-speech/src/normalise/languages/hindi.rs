@@ -132,7 +132,6 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         M मिलियन",
     scales_with_of: "",
     of: |noun| noun.to_owned(),
-    round: 1_000_000,
     short_forms: ShortForms {
         never: "
             डॉ डॉक्टर, डा डॉक्टर, प्रो प्रोफ़ेसर, श्री श्री, कु कुमारी, पं पंडित, dr डॉक्टर, mr मिस्टर,

@@ -181,7 +181,6 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         M milione/milioni, mln milione/milioni, mld miliardo/miliardi, milione milione/milioni,
         milioni milione/milioni, miliardo miliardo/miliardi, miliardi miliardo/miliardi",
     of: |noun| format!("di {noun}"),
-    round: 1_000_000,
     short_forms: ShortForms {
         never: "
             sig signor, sig.ra signora, sigg signori, sig.na signorina, dott dottor,

@@ -154,7 +154,6 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         milhões milhão/milhões, bilhão bilhão/bilhões, bilhões bilhão/bilhões,
         trilhão trilhão/trilhões, trilhões trilhão/trilhões",
     of: |noun| format!("de {noun}"),
-    round: 1_000_000,
     short_forms: ShortForms {
         never: "
             sr senhor, sra senhora, srs senhores, srta senhorita, dr doutor, dra doutora, d dom,

@@ -9,6 +9,9 @@ use super::text::pieces;
 use crate::reading::Reading;
 use crate::word_table::{find, has};
 
+/// From this number on, and in steps of it, the money needs "of".
+const ROUND: u64 = 1_000_000;
+
 /// A large number between the number and the money, and whether "of" follows it.
 type Scale = (Noun, bool);
 
@@ -115,7 +118,7 @@ fn said(
     let (Some(whole), 2) = (amount.value(), amount.decimals.len()) else {
         let number = amount.said(table, Form::Before(unit.gender));
         let is_round = amount.decimals.is_empty()
-            && amount.value().is_some_and(|value| value > 0 && value % table.round == 0);
+            && amount.value().is_some_and(|value| value > 0 && value.is_multiple_of(ROUND));
         let money = if is_round {
             (table.of)(unit.many)
         } else if amount.is_one(table) {

@@ -158,7 +158,6 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         M millón/millones, millón millón/millones, millones millón/millones,
         billones billón/billones",
     of: |noun| format!("de {noun}"),
-    round: 1_000_000,
     short_forms: ShortForms {
         never: "
             sr señor, sra señora, srta señorita, sres señores, dr doctor, dra doctora, d don,

@@ -166,8 +166,6 @@ pub(in crate::normalise) struct LanguageTable {
     pub(super) scales_with_of: &'static str,
     /// "de euros", "d'euros"; before the money of a large round number.
     pub(super) of: fn(&str) -> String,
-    /// From this number on, and in steps of it, the money needs "of".
-    pub(super) round: u64,
     pub(super) short_forms: ShortForms,
     /// Words with which a sentence often begins.
     pub(super) starters: &'static str,
