@@ -1,10 +1,11 @@
 //! An enum and the text of each variant in one table, so that a list of all variants and a table of their texts cannot
 //! differ. Also the fields of a struct that logs show.
 
-/// An enum with `ALL`, its variants in this order, and the named method, which returns a variant's text.
+/// An enum with `ALL`, its variants in this order, and the named method, which returns a variant's text. If the method is
+/// called `name`, `Display` writes it.
 #[macro_export]
 macro_rules! enum_table {
-    ($(#[$attribute:meta])* $visibility:vis enum $name:ident: $method:ident {
+    (@table $(#[$attribute:meta])* $visibility:vis enum $name:ident: $method:ident {
         $($(#[$of_variant:meta])* $variant:ident = $text:literal,)+
     }) => {
         $(#[$attribute])*
@@ -21,6 +22,18 @@ macro_rules! enum_table {
                 }
             }
         }
+    };
+    ($(#[$attribute:meta])* $visibility:vis enum $name:ident: name $variants:tt) => {
+        $crate::enum_table!(@table $(#[$attribute])* $visibility enum $name: name $variants);
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+    ($(#[$attribute:meta])* $visibility:vis enum $name:ident: $method:ident $variants:tt) => {
+        $crate::enum_table!(@table $(#[$attribute])* $visibility enum $name: $method $variants);
     };
 }
 
@@ -66,5 +79,6 @@ mod tests {
     fn a_row_is_a_variant_and_its_text() {
         assert_eq!(Season::ALL, [Season::Winter, Season::Summer]);
         assert_eq!(Season::ALL.map(Season::name), ["winter", "summer"]);
+        assert_eq!(Season::ALL.map(|season| season.to_string()), ["winter", "summer"]);
     }
 }

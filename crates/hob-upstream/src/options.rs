@@ -1,7 +1,6 @@
 //! The settings of a gateway: servers, aliases, time limits. Defaults are filled in before they come here.
 //! Kinds of servers differ in paths, in parameters for thinking, and in what their lists contain.
 
-use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -262,12 +261,6 @@ impl UpstreamKind {
             | UpstreamKind::Ollama
             | UpstreamKind::Anthropic => UpstreamDialect::OpenAi,
         }
-    }
-}
-
-impl fmt::Display for UpstreamKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

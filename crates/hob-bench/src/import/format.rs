@@ -1,8 +1,6 @@
 //! The formats of other programs. A format is recognised by its fields and not by the name of the file.
 //! Each format has its own file in this folder.
 
-use std::fmt;
-
 use hob_core::enum_table;
 use serde::Deserialize;
 use serde_json::Value;
@@ -40,12 +38,6 @@ impl ImportFormat {
             ImportFormat::LlamaBenchy => llama_benchy::read(whole(text)?),
             ImportFormat::Published => published::read(text),
         }
-    }
-}
-
-impl fmt::Display for ImportFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

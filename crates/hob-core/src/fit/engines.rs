@@ -290,15 +290,3 @@ fn joined_names(engines: &[Engine]) -> String {
     let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
     names.join(", ")
 }
-
-impl std::fmt::Display for Format {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl std::fmt::Display for Engine {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}

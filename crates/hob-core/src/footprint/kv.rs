@@ -1,7 +1,6 @@
 //! Types in which keys and values can be stored, and their sizes.
 //! Keys and values are counted separately: their lengths and types may differ.
 
-use std::fmt;
 use std::str::FromStr;
 
 use super::{Attention, ContextPlan, product};
@@ -68,12 +67,6 @@ impl KvType {
         } else {
             Err(Unsuitable::HeadNotWhole { kv: self, head_length })
         }
-    }
-}
-
-impl fmt::Display for KvType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -1,7 +1,6 @@
 //! The order in which an alias tries its targets.
 //! Ties are broken by the order in `hob.toml`, so that users can predict the result.
 
-use std::fmt;
 use std::str::FromStr;
 
 use crate::enum_table;
@@ -78,12 +77,6 @@ fn draw_by_weight(targets: &[TargetFacts], chance: f64) -> Option<usize> {
         left -= target.weight.max(0.0);
         left < 0.0
     })
-}
-
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

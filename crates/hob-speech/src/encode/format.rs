@@ -1,8 +1,6 @@
 //! The names of the six formats, in requests and in response headers.
 //! No default: `hob-wire` decides which format an absent field means.
 
-use std::fmt;
-
 use hob_core::speech::SAMPLE_RATES_HZ;
 
 hob_core::enum_table! {
@@ -55,11 +53,5 @@ impl AudioFormat {
             Self::Opus => OPUS_RATES_HZ,
             Self::Mp3 | Self::Wav | Self::Pcm | Self::Flac | Self::Aac => SAMPLE_RATES_HZ,
         }
-    }
-}
-
-impl fmt::Display for AudioFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
