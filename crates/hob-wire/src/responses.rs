@@ -169,6 +169,8 @@ pub struct ResponseSettings {
     store: bool,
     temperature: Option<f32>,
     text: Map<String, Value>,
+    /// As the request has it, or `auto`.
+    #[schemars(with = "Either<String, Map<String, Value>>")]
     tool_choice: Value,
     tools: Vec<Map<String, Value>>,
     top_logprobs: u32,

@@ -151,6 +151,7 @@ pub(crate) struct TeamRunEvent {
     /// What happened: `run.started`, `tool.called`, `approval.requested` and so on.
     r#type: String,
     /// Fields of this type.
+    #[schemars(with = "serde_json::Map<String, Value>")]
     data: Value,
 }
 

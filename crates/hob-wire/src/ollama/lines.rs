@@ -109,6 +109,7 @@ struct OllamaAnswerCall<'a> {
 struct OllamaFunction<'a> {
     index: u32,
     name: &'a str,
+    /// An object. What the model wrote, as a text, if that is not JSON.
     arguments: Value,
 }
 

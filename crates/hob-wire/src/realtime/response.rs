@@ -171,6 +171,7 @@ struct ShownResponseAudio {
 /// How the sound of a response travels.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 struct ShownResponseOutput {
+    /// hob writes an object.
     format: FormatField,
     voice: Option<String>,
 }

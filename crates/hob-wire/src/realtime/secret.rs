@@ -69,7 +69,8 @@ pub(crate) struct SecretAnswer<'a> {
     value: &'a str,
     /// Seconds since 1970.
     expires_at: u64,
-    session: Value,
+    /// The settings, as in `session.created`.
+    session: Map<String, Value>,
 }
 
 /// # Errors
@@ -102,7 +103,7 @@ pub(super) fn session_object_of(
     settings: &RealtimeSettings,
     id: &str,
     dialect: RealtimeDialect,
-) -> Value {
+) -> Map<String, Value> {
     let mut session = Map::from_iter([("id".to_owned(), id.into())]);
     let object = match settings.kind {
         hob_core::realtime::SessionKind::Conversation => "realtime.session",
@@ -112,5 +113,5 @@ pub(super) fn session_object_of(
     if let Value::Object(all) = shown(settings, dialect) {
         session.extend(all);
     }
-    Value::Object(session)
+    session
 }

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use hob_core::realtime::{ContentRef, OutputPart, RealtimeEvent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::RealtimeDialect;
 use super::item::ShownItem;
@@ -169,7 +169,7 @@ pub fn turn_stages_event(response_id: &str, stages_ms: TurnStagesMs) -> String {
 #[derive(JsonSchema, Serialize)]
 #[schemars(inline)]
 struct SessionEvent {
-    session: Value,
+    session: Map<String, Value>,
 }
 
 /// An item and the item before it.
@@ -189,7 +189,7 @@ struct OutputItemEvent {
     item: ShownItem,
 }
 
-/// Where a piece of output belongs.
+/// A content part: its response, its item, and its place in both.
 #[derive(JsonSchema, Serialize)]
 #[schemars(inline)]
 struct PlaceOfContent {
@@ -199,6 +199,7 @@ struct PlaceOfContent {
     content_index: usize,
 }
 
+/// A part of an item that begins or is complete.
 #[derive(JsonSchema, Serialize)]
 #[schemars(inline)]
 struct PartEvent {
@@ -210,12 +211,12 @@ struct PartEvent {
 /// A part of an item, without its sound.
 #[derive(JsonSchema, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[schemars(inline)]
 enum ShownOutputPart {
     Text { text: String },
     Audio { transcript: String },
 }
 
+/// The next piece of a content part.
 #[derive(JsonSchema, Serialize)]
 #[schemars(inline)]
 struct DeltaEvent {
@@ -224,6 +225,7 @@ struct DeltaEvent {
     delta: String,
 }
 
+/// The whole text of a content part.
 #[derive(JsonSchema, Serialize)]
 #[schemars(inline)]
 struct TextDoneEvent {
@@ -232,6 +234,7 @@ struct TextDoneEvent {
     text: String,
 }
 
+/// The whole text of spoken content.
 #[derive(JsonSchema, Serialize)]
 #[schemars(inline)]
 struct SpokenTextDoneEvent {

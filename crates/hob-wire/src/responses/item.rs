@@ -72,7 +72,7 @@ pub enum InputEntry {
 /// An item of a conversation.
 #[derive(Clone, JsonSchema, Serialize)]
 pub struct ResponseItem {
-    /// Empty until [`ResponseItem::set_default_id`].
+    /// hob gives an item without an id one of its own.
     pub(super) id: String,
     /// `in_progress`, `completed` or `incomplete`.
     pub(super) status: &'static str,
@@ -102,6 +102,7 @@ pub(super) enum ResponseItemBody {
     },
     FunctionCallOutput {
         call_id: String,
+        /// What the tool returned.
         output: Either<String, Vec<ResponsePart>>,
     },
 }

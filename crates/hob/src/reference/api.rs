@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use super::record::type_text;
+use super::record::{type_text, values};
 use super::{GENERATED_NOTE, row};
 
 /// In the template, the routes of a group replace `<!-- routes: NAME -->`, the types `<!-- types -->`, and the metrics
@@ -118,9 +118,23 @@ fn types(page: &mut String, document: &Value) {
         let forms = schema["anyOf"].as_array().or(schema["oneOf"].as_array());
         for form in forms.into_iter().flatten() {
             if let Some(fields) = form["properties"].as_object() {
+                if let Some(meaning) = form["description"].as_str() {
+                    let _infallible = write!(page, "\n{meaning}\n");
+                }
                 table(page, fields, form["required"].as_array().map_or(&[], Vec::as_slice));
             }
         }
+        value_table(page, &values(schema));
+    }
+}
+
+fn value_table(page: &mut String, values: &[(String, String)]) {
+    if values.is_empty() {
+        return;
+    }
+    page.push_str("\n| value | meaning |\n|---|---|\n");
+    for (value, meaning) in values {
+        row(page, &[&format!("`{value}`"), meaning]);
     }
 }
 
@@ -136,14 +150,30 @@ fn table(page: &mut String, fields: &Map<String, Value>, required: &[Value]) {
 
 /// The values of an enumeration, or the type.
 fn values_or_type(schema: &Value) -> String {
-    let named = schema["enum"].as_array();
-    match named {
-        Some(all) => {
-            let all = all.iter().filter_map(Value::as_str).map(|value| format!("`{value}`"));
-            all.collect::<Vec<_>>().join(", ")
-        }
-        None => type_text(schema),
+    if let Some(only) = schema["const"].as_str() {
+        return format!("`{only}`");
     }
+    if schema["enum"].is_array() || schema["oneOf"].is_array() {
+        return quoted_values(schema);
+    }
+    let text = match schema["anyOf"].as_array() {
+        // An enumeration that may be null: its values have meanings, so they stand in a list of their own.
+        Some(forms) if forms.iter().any(|form| form["oneOf"].is_array()) => {
+            let is_listed = |form: &Value| form["oneOf"].is_array();
+            let texts = forms
+                .iter()
+                .map(|form| if is_listed(form) { quoted_values(form) } else { type_text(form) });
+            texts.collect::<Vec<_>>().join(" or ")
+        }
+        _ => type_text(schema),
+    };
+    // The schema of a field that takes any value names no type.
+    if text.is_empty() { "any JSON".to_owned() } else { text }
+}
+
+fn quoted_values(schema: &Value) -> String {
+    let values = values(schema).into_iter().filter(|(value, _)| !value.is_empty());
+    values.map(|(value, _)| format!("`{value}`")).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -163,5 +193,26 @@ mod tests {
             assert_eq!(page.matches(&format!("\n### {name}\n")).count(), 1, "{name}");
         }
         assert!(page.contains("| `input` (always) | string | The text to speak"), "{page}");
+    }
+
+    #[test]
+    fn every_field_has_a_type_or_its_values() {
+        let page = markdown();
+        let rows = page.split("\n| field | is | meaning |\n|---|---|---|\n").skip(1);
+        let rows = rows.flat_map(|table| table.lines().take_while(|line| line.starts_with('|')));
+        for row in rows {
+            let kind = row.split(" | ").nth(1).unwrap_or_default();
+            let is_whole = |part: &str| !part.trim().is_empty();
+            assert!(kind.split(" or ").all(is_whole) && !kind.starts_with(" or"), "{row}");
+        }
+        for expected in [
+            "| `type` (always) | `session.update`, `input_audio_buffer.append`, ",
+            "| `type` (always) | `session.created` |  |",
+            "| `order` | `asc`, `desc` or null |",
+            "| `arguments` (always) | any JSON |",
+            "| `upstream_error` | The failure of a server behind this one. |",
+        ] {
+            assert!(page.contains(expected), "{expected}: {page}");
+        }
     }
 }

@@ -92,13 +92,14 @@ fn describe(page: &mut String, name: &str, definition: &Value) {
     }
 }
 
-/// The values of an enumeration.
-fn values(definition: &Value) -> Vec<(String, String)> {
+/// The values of an enumeration, with their meanings.
+pub(super) fn values(definition: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let plain = definition["enum"].as_array().into_iter().flatten();
     let described = definition["oneOf"].as_array().into_iter().flatten();
     let described = described.flat_map(|one| match one["enum"].as_array() {
         Some(all) => all.iter().map(|value| (text(value), String::new())).collect::<Vec<_>>(),
+        None if one["const"].is_null() => Vec::new(),
         None => vec![(text(&one["const"]), text(&one["description"]))],
     });
     plain.map(|value| (text(value), String::new())).chain(described).collect()
