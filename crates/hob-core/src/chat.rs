@@ -1,7 +1,7 @@
 //! Chat: messages in, events out. The embedded engine and upstreams implement this.
 //! JSON that a request carries (schemas, arguments) passes through unparsed, as [`JsonText`].
 
-mod shown;
+mod debug;
 
 use std::fmt;
 

@@ -37,7 +37,7 @@ impl MachineStore {
     /// because it only affects the accuracy of predictions.
     pub fn merge_into(&self, known: &mut MachineFacts, engine_version: &str) {
         if self.path.is_file() {
-            match profile::read(&self.path).and_then(|file| file.known(&self.shown())) {
+            match profile::read(&self.path).and_then(|file| file.known(&self.path_text())) {
                 Ok(kept) => self.merge(known, &kept, engine_version),
                 Err(error) => known.notes.push(error.to_string()),
             }
@@ -51,7 +51,7 @@ impl MachineStore {
             let of = theirs.name.as_deref().unwrap_or("another processor");
             let note = format!(
                 "{} describes {of} with {} cores, so it is not used",
-                self.shown(),
+                self.path_text(),
                 theirs.cores
             );
             known.notes.push(note);
@@ -104,7 +104,7 @@ impl MachineStore {
         }
         Err(format!(
             "{} was calibrated with {with}, and this hob has {engine_version}, so it is not used; run `hob fit calibrate` again",
-            self.shown()
+            self.path_text()
         ))
     }
 
@@ -123,7 +123,7 @@ impl MachineStore {
         Ok(fs_err::rename(&draft, &self.path)?)
     }
 
-    fn shown(&self) -> String {
+    fn path_text(&self) -> String {
         self.path.display().to_string()
     }
 }

@@ -12,7 +12,7 @@ mod task;
 
 use std::io::{self, Read};
 
-use crate::gguf::error::shown;
+use crate::gguf::error::printable_name;
 
 pub use config::Config;
 pub use config_error::ConfigError;
@@ -100,13 +100,13 @@ fn tensor(
     name: String,
     entry: entries::TensorEntry,
 ) -> Result<(SafetensorsTensor, u64), SafetensorsError> {
-    let wrong = |reason| SafetensorsError::Tensor { name: shown(&name), reason };
+    let wrong = |reason| SafetensorsError::Tensor { name: printable_name(&name), reason };
     let dtype = entry.dtype.ok_or_else(|| wrong("has no dtype"))?;
     let dims = entry.shape.ok_or_else(|| wrong("has no shape"))?;
     let offsets = entry.data_offsets.ok_or_else(|| wrong("does not say where its data is"))?;
     let (start, end) = offsets;
     let bytes = end.checked_sub(start).ok_or_else(|| wrong("ends before it begins"))?;
-    Ok((SafetensorsTensor { name, dtype: shown(&dtype), dims, bytes }, end))
+    Ok((SafetensorsTensor { name, dtype: printable_name(&dtype), dims, bytes }, end))
 }
 
 impl SafetensorsTensor {

@@ -119,7 +119,7 @@ async fn delete(service: Service, request: Request) -> Answer {
 /// `GET /v1/{id}/valves`.
 async fn valves(context: RequestContext, service: Service, NamePath(id): NamePath) -> Answer {
     context.caller.check(&id)?;
-    shown(&service, id).await
+    valves_answer(&service, id).await
 }
 
 /// `GET /v1/{id}/valves/spec`.
@@ -135,10 +135,10 @@ async fn update(service: Service, NamePath(id): NamePath, request: Request) -> A
     context.caller.check_changes_teams()?;
     let changed = id.clone();
     blocking(&service, move |service| service.set_valves(&changed, &changes)).await?;
-    shown(&service, id).await
+    valves_answer(&service, id).await
 }
 
-async fn shown(service: &Service, id: String) -> Answer {
+async fn valves_answer(service: &Service, id: String) -> Answer {
     let valves = blocking(service, move |service| service.valves(&id)).await?;
     Ok(uncached_json(hob_wire::valves(&valves)))
 }

@@ -106,7 +106,7 @@ async fn run(
     NamePath(id): NamePath,
 ) -> Result<Response, ApiError> {
     check_run(&context, &service, &id).await?;
-    shown(&service, id).await
+    run_answer(&service, id).await
 }
 
 /// `DELETE /v1/runs/{id}`.
@@ -130,7 +130,7 @@ async fn cancel(
     check_run(&context, &service, &id).await?;
     let ended = id.clone();
     blocking(&service, move |service| service.cancel(&ended)).await?;
-    shown(&service, id).await
+    run_answer(&service, id).await
 }
 
 /// `POST /v1/runs/{id}/resume`.
@@ -143,7 +143,7 @@ async fn resume(
     context.caller.count_request()?;
     let resumed = id.clone();
     blocking(&service, move |service| service.go_on(&resumed, None)).await?;
-    shown(&service, id).await
+    run_answer(&service, id).await
 }
 
 /// `POST /v1/runs/{id}/approvals/{approval}`.
@@ -159,7 +159,7 @@ async fn decide(
     context.caller.check_decides(owner.as_deref())?;
     let decided = id.clone();
     blocking(&service, move |service| service.go_on(&decided, Some((&approval, verdict)))).await?;
-    shown(&service, id).await
+    run_answer(&service, id).await
 }
 
 /// `GET /v1/runs/{id}/files/{path}`. Agents wrote the file, so no browser may run it as a page of hob.
@@ -284,7 +284,7 @@ async fn check_run(context: &RequestContext, service: &Service, id: &str) -> Res
     }
 }
 
-async fn shown(service: &Service, id: String) -> Result<Response, ApiError> {
+async fn run_answer(service: &Service, id: String) -> Result<Response, ApiError> {
     Ok(uncached_json(hob_wire::run(&blocking(service, move |service| service.run(&id)).await?)))
 }
 

@@ -157,7 +157,7 @@ impl FormReader {
         let name = field.name().unwrap_or_default().to_owned();
         if name != FILE {
             let bytes_max = FIELD_BYTES_MAX;
-            let too_large = || ApiError::FieldTooLarge { name: shown(&name), bytes_max };
+            let too_large = || ApiError::FieldTooLarge { name: printable_name(&name), bytes_max };
             let bytes = self.bytes(field, bytes_max, too_large).await?;
             form.fields.push((name, String::from_utf8_lossy(&bytes).into_owned()));
             return Ok(());
@@ -220,7 +220,7 @@ fn unreadable(error: &multer::Error) -> ApiError {
 }
 
 /// Names come from clients and are shown in messages.
-fn shown(name: &str) -> String {
+fn printable_name(name: &str) -> String {
     const CHARS_MAX: usize = 64;
     name.chars().filter(|c| !c.is_control()).take(CHARS_MAX).collect()
 }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(crate) use self::json::{NowAnswer, ShownRequest};
-use self::json::{everything, shown};
+use self::json::{everything, shown_request};
 use crate::error::json;
 use crate::lifecycle::ResidentEntry;
 use crate::routes::UpstreamState;
@@ -152,7 +152,7 @@ pub fn now(view: &NowView) -> String {
 
 /// `GET /api/hob/requests/{id}`.
 pub fn request(view: &RequestView) -> String {
-    json(&shown(view))
+    json(&shown_request(view))
 }
 
 #[cfg(test)]

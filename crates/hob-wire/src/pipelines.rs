@@ -142,7 +142,7 @@ pub fn parse_pipeline_name(body: &[u8]) -> Result<String, WireError> {
 /// `GET /v1/{id}/valves`.
 pub fn valves(valves: &[Valve]) -> String {
     let values =
-        valves.iter().map(|valve| (valve.name.clone(), valve.shown(valve.value.as_deref())));
+        valves.iter().map(|valve| (valve.name.clone(), valve.json_value(valve.value.as_deref())));
     text_of(&values.collect::<Map<_, _>>())
 }
 
@@ -209,7 +209,7 @@ pub(crate) fn is_chat_task(task: &str) -> bool {
 }
 
 impl Valve {
-    fn shown(&self, value: Option<&str>) -> Value {
+    fn json_value(&self, value: Option<&str>) -> Value {
         match (value, &self.kind) {
             (None, _) => Value::Null,
             (Some(text), ValveKind::Number) => text.parse::<u64>().map_or(Value::Null, Value::from),
@@ -227,7 +227,7 @@ impl Valve {
         };
         schema["title"] = self.name.as_str().into();
         schema["description"] = self.description.as_str().into();
-        schema["default"] = self.shown(self.default.as_deref());
+        schema["default"] = self.json_value(self.default.as_deref());
         schema
     }
 }

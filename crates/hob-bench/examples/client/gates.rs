@@ -44,7 +44,7 @@ impl Bound {
         }
     }
 
-    fn shown(self) -> String {
+    fn text(self) -> String {
         match self {
             Bound::AtMost(max) => format!("≤ {max}"),
             Bound::AtLeast(min) => format!("≥ {min}"),
@@ -86,7 +86,7 @@ pub(crate) fn run(n: usize) -> Result<()> {
             let (least, most) = (got.min().unwrap_or(middle), got.max().unwrap_or(middle));
             let verdict = if bound.holds(middle) { "held" } else { "**missed**" };
             missed += usize::from(!bound.holds(middle));
-            let bound = bound.shown();
+            let bound = bound.text();
             writeln!(
                 out,
                 "| {what} | {truth} | {middle:.3} | {least:.3}–{most:.3} | {bound} | {verdict} |"

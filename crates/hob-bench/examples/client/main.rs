@@ -91,11 +91,11 @@ fn measured(measure: &Measure) -> Result<()> {
     let told = ask(&endpoint, "/truth", None, None, PATIENCE)?.body;
     let told: serde_json::Value = serde_json::from_slice(&told)?;
     let truths: Vec<Truth> = serde_json::from_value(told["requests"].clone())?;
-    writeln!(io::stdout(), "{}", shown(&compare(pace, &driven, &truths)?))?;
+    writeln!(io::stdout(), "{}", errors_json(&compare(pace, &driven, &truths)?))?;
     Ok(())
 }
 
-fn shown(client_check: &ClientCheck) -> serde_json::Value {
+fn errors_json(client_check: &ClientCheck) -> serde_json::Value {
     let part = |sample: &hob_core::statistics::Sample| sample.percentile(0.99).map(|at| at.value);
     json!({
         "requests": client_check.requests,

@@ -44,7 +44,7 @@ fn open_arms(folder: &Path) -> ComparedArms {
 }
 
 /// The two answers in a judge's prompt.
-fn shown(prompt: &str) -> [&str; 2] {
+fn answers_in(prompt: &str) -> [&str; 2] {
     ["1", "2"].map(|place| {
         let start = format!("<answer {place}>\n");
         let (_, rest) = prompt.split_once(&start).expect("an answer");
@@ -57,7 +57,7 @@ fn prefers_the_first(_: &str) -> String {
 }
 
 fn prefers_the_longer(prompt: &str) -> String {
-    let [first, second] = shown(prompt);
+    let [first, second] = answers_in(prompt);
     format!("Verdict: {}", if first.len() > second.len() { 1 } else { 2 })
 }
 

@@ -21,9 +21,11 @@ impl Exact {
         let answer = answer_text(content);
         let expected: Vec<String> = self.expected.iter().map(|text| folded(text)).collect();
         let wanted = self.expected.join("' or '");
-        let right =
-            |read: &str| Grade::correct(format!("expected '{wanted}', read {}", shown(read)));
-        let wrong = |read: &str| Grade::wrong(format!("expected '{wanted}', read {}", shown(read)));
+        let right = |read: &str| {
+            Grade::correct(format!("expected '{wanted}', read {}", quoted_start(read)))
+        };
+        let wrong =
+            |read: &str| Grade::wrong(format!("expected '{wanted}', read {}", quoted_start(read)));
         if expected.iter().all(|text| matches!(text.as_str(), "yes" | "no")) {
             return match yes_no(&answer) {
                 Some(read) if expected.iter().any(|text| (text == "yes") == read) => {
@@ -79,7 +81,7 @@ fn opens_or_ends(line: &str, text: &str) -> bool {
 }
 
 /// The beginning of what was read, for a reason that stays short.
-fn shown(text: &str) -> String {
+fn quoted_start(text: &str) -> String {
     const CHARS_MAX: usize = 80;
     let start: String = text.trim().chars().take(CHARS_MAX).collect();
     format!("'{start}'")

@@ -6,7 +6,7 @@ use hob_core::weights::{Part, Quant, WeightGroup};
 use super::file_source::FileSource;
 use super::{Aim, Described, FindError, FoundFile, Search};
 use crate::disk::megabytes;
-use crate::gguf::error::shown;
+use crate::gguf::error::printable_name;
 use crate::gguf::{Gguf, GgufError, PartName};
 use crate::recipe;
 
@@ -62,7 +62,7 @@ pub(super) fn described(
     let wrong = |error| FindError::Gguf { at: at.clone(), error };
     let model = gguf.model(&name).map_err(|error| without_shape(&at, error, &gguf))?;
     let variants = recipe::variants(&gguf, &name);
-    let licence = gguf.text("general.license").map(shown);
+    let licence = gguf.text("general.license").map(printable_name);
     let mut notes = Vec::new();
     if gguf.missing_bytes() > 0 {
         let missing = gguf.missing_bytes();

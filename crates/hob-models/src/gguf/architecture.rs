@@ -4,7 +4,7 @@
 use hob_core::nearest;
 
 use super::GgufError;
-use super::error::shown;
+use super::error::printable_name;
 
 const SUGGESTIONS_MAX: usize = 3;
 
@@ -15,7 +15,7 @@ const SUGGESTIONS_MAX: usize = 3;
 pub(super) fn known(name: &str) -> Result<&'static str, GgufError> {
     let found = NAMES.lines().find(|known| *known == name);
     found.ok_or_else(|| GgufError::UnknownArchitecture {
-        name: shown(name),
+        name: printable_name(name),
         near: nearest(name, NAMES.lines(), SUGGESTIONS_MAX),
     })
 }

@@ -66,30 +66,30 @@ impl GgufError {
     }
 
     pub(super) fn duplicate(what: &'static str, name: &str) -> GgufError {
-        GgufError::Duplicate { what, name: shown(name) }
+        GgufError::Duplicate { what, name: printable_name(name) }
     }
 
     /// `name` is the tensor's.
     pub(super) fn overflow(name: &str) -> GgufError {
-        GgufError::Overflow { name: shown(name) }
+        GgufError::Overflow { name: printable_name(name) }
     }
 
     /// `name` is the tensor's.
     pub(super) fn offset(name: &str, offset: u64, expected: u64) -> GgufError {
-        GgufError::Offset { name: shown(name), offset, expected }
+        GgufError::Offset { name: printable_name(name), offset, expected }
     }
 
     pub(super) fn wrong(key: &str, reason: impl Into<String>) -> GgufError {
-        GgufError::WrongValue { key: shown(key), reason: reason.into() }
+        GgufError::WrongValue { key: printable_name(key), reason: reason.into() }
     }
 
     pub(super) fn missing(key: &str) -> GgufError {
-        GgufError::MissingKey { key: shown(key) }
+        GgufError::MissingKey { key: printable_name(key) }
     }
 }
 
 /// A name from the file, made safe for terminals and logs.
-pub(crate) fn shown(name: &str) -> String {
+pub(crate) fn printable_name(name: &str) -> String {
     let mut shown: String =
         name.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect();
     if name.chars().nth(SHOWN_CHARS_MAX).is_some() {

@@ -4,7 +4,7 @@
 use std::io::{Read, Seek};
 
 use super::GgufError;
-use super::error::shown;
+use super::error::printable_name;
 use super::source::Source;
 
 /// The engine's limits.
@@ -82,7 +82,7 @@ pub(super) fn read(source: &mut Source<impl Read + Seek>) -> Result<GgufTensor, 
     let name = source.text("the name of a tensor", NAME_BYTES_MAX)?;
     let dims = dims(source, &name)?;
     let id = source.u32()?;
-    let unknown = || GgufError::UnknownTensorType { name: shown(&name), id };
+    let unknown = || GgufError::UnknownTensorType { name: printable_name(&name), id };
     let kind = TensorType::of(id).ok_or_else(unknown)?;
     let bytes = bytes(&name, &dims, kind)?;
     let offset = source.u64()?;
@@ -92,7 +92,7 @@ pub(super) fn read(source: &mut Source<impl Read + Seek>) -> Result<GgufTensor, 
 fn dims(source: &mut Source<impl Read + Seek>, name: &str) -> Result<Vec<u64>, GgufError> {
     let dimensions = source.u32()?;
     if dimensions > DIMENSIONS_MAX {
-        return Err(GgufError::TooManyDimensions { name: shown(name), dimensions });
+        return Err(GgufError::TooManyDimensions { name: printable_name(name), dimensions });
     }
     (0..dimensions).map(|_| source.u64()).collect()
 }
@@ -101,12 +101,12 @@ fn dims(source: &mut Source<impl Read + Seek>, name: &str) -> Result<Vec<u64>, G
 fn bytes(name: &str, dims: &[u64], kind: TensorType) -> Result<u64, GgufError> {
     let row = dims.first().copied().unwrap_or(1);
     if dims.contains(&0) || !row.is_multiple_of(kind.block_elements) {
-        return Err(GgufError::Dimensions { name: shown(name), dims: dims.to_vec() });
+        return Err(GgufError::Dimensions { name: printable_name(name), dims: dims.to_vec() });
     }
     let elements = dims.iter().try_fold(1_u64, |product, dim| product.checked_mul(*dim));
     let countable = elements.filter(|elements| i64::try_from(*elements).is_ok());
     let bytes = countable.and_then(|all| (all / kind.block_elements).checked_mul(kind.block_bytes));
-    bytes.ok_or_else(|| GgufError::Overflow { name: shown(name) })
+    bytes.ok_or_else(|| GgufError::Overflow { name: printable_name(name) })
 }
 
 /// Id, name, elements and bytes of a block.

@@ -4,7 +4,7 @@
 use std::io::{Read, Seek};
 
 use super::GgufError;
-use super::error::shown;
+use super::error::printable_name;
 use super::source::Source;
 
 /// Chat templates are the longest texts: tens of kilobytes.
@@ -123,5 +123,5 @@ fn width(id: u32) -> Option<u64> {
 }
 
 fn unknown(key: &str, id: u32) -> GgufError {
-    GgufError::UnknownValueType { key: shown(key), id }
+    GgufError::UnknownValueType { key: printable_name(key), id }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::gguf::error::shown;
+use crate::gguf::error::printable_name;
 
 /// Limit of one file. Models with many experts have tens of thousands.
 const TENSORS_MAX: usize = 1 << 18;
@@ -53,7 +53,10 @@ impl<'de> Visitor<'de> for OfEntries {
                 return Err(A::Error::custom(format!("over {TENSORS_MAX} tensors")));
             }
             if !names.insert(name.clone()) {
-                return Err(A::Error::custom(format!("'{}' is there twice", shown(&name))));
+                return Err(A::Error::custom(format!(
+                    "'{}' is there twice",
+                    printable_name(&name)
+                )));
             }
             entries.push((name, map.next_value()?));
         }

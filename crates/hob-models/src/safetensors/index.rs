@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use super::SafetensorsError;
-use crate::gguf::error::shown;
+use crate::gguf::error::printable_name;
 
 /// Real models have under 200.
 const FILES_MAX: usize = 1_000;
@@ -25,7 +25,7 @@ pub fn files_of_index(json: &[u8]) -> Result<Vec<String>, SafetensorsError> {
     let index: Index = serde_json::from_slice(json).map_err(|error| not_json(error.to_string()))?;
     let mut files = BTreeSet::new();
     for (tensor, file) in &index.weight_map {
-        let wrong = |reason| SafetensorsError::Tensor { name: shown(tensor), reason };
+        let wrong = |reason| SafetensorsError::Tensor { name: printable_name(tensor), reason };
         if !is_plain(file) {
             return Err(wrong("is in a file of another folder"));
         }

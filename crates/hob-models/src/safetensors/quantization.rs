@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::config_error::ConfigError;
 use super::json_number::number;
-use crate::gguf::error::shown;
+use crate::gguf::error::printable_name;
 
 /// How quantized tensors are stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +50,7 @@ fn stored(said: &Map<String, Value>) -> Result<Quantization, ConfigError> {
         // MLX repeats its own key here, without naming a method.
         "" if number(said, &["bits"]).is_some() => grouped(Format::Mlx, "MLX", said),
         method => {
-            let (method, known) = (shown(method), METHODS);
+            let (method, known) = (printable_name(method), METHODS);
             return Err(ConfigError::UnknownQuantization { method, known });
         }
     })

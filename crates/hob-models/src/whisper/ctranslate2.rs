@@ -8,7 +8,7 @@ use super::error::within;
 use super::layout::Slice;
 use super::reader::Reader;
 use super::{WhisperDims, WhisperError};
-use crate::gguf::shown;
+use crate::gguf::printable_name;
 
 /// Versions with a type and a length for each tensor.
 const VERSIONS: std::ops::RangeInclusive<u32> = 4..=6;
@@ -168,11 +168,15 @@ fn tensor(reader: &mut Reader<impl Read + Seek>) -> Result<(String, Tensor), Whi
         1 => 1,
         2 | FLOAT16 | 5 => 2,
         0 | 3 => 4,
-        id => return Err(WhisperError::NumberType { name: shown(&name), id: id.into() }),
+        id => return Err(WhisperError::NumberType { name: printable_name(&name), id: id.into() }),
     };
     let expected = shape.iter().fold(each, |product: u64, n| product.saturating_mul(*n));
     if bytes != expected {
-        return Err(WhisperError::TensorBytes { name: shown(&name), found: bytes, expected });
+        return Err(WhisperError::TensorBytes {
+            name: printable_name(&name),
+            found: bytes,
+            expected,
+        });
     }
     let offset = reader.position();
     reader.skip(bytes)?;

@@ -11,7 +11,7 @@ use super::layout::Layout;
 use super::memory::{WhisperMemory, matrix_q8_bytes};
 use super::reader::Reader;
 use super::{MAGIC, WhisperDims, WhisperError};
-use crate::gguf::{TensorType, shown};
+use crate::gguf::{TensorType, printable_name};
 
 const TENSORS_MAX: usize = 10_000;
 const NAME_BYTES_MAX: u64 = 256;
@@ -117,7 +117,7 @@ impl Stored {
         let dims =
             (0..dimensions).map(|_| Ok(reader.u32()?.into())).collect::<Result<Vec<u64>, _>>()?;
         let name = reader.kept("a tensor's name", name_bytes.into())?;
-        let name = shown(&String::from_utf8_lossy(&name));
+        let name = printable_name(&String::from_utf8_lossy(&name));
         let row = dims.first().copied().unwrap_or_default();
         let unknown = || WhisperError::NumberType { name: name.clone(), id };
         let kind = TensorType::of(id).filter(|kind| row.is_multiple_of(kind.block_elements));

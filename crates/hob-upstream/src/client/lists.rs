@@ -31,7 +31,7 @@ const SHOWN_MAX: usize = 64;
 #[derive(Debug, Default)]
 pub struct ServedList {
     pub(crate) models: Vec<ServedModel>,
-    shown: BTreeMap<String, ServedModel>,
+    details: BTreeMap<String, ServedModel>,
     looked: Option<Looked>,
     contact: Option<Contact>,
 }
@@ -173,28 +173,28 @@ impl Upstream {
         let loaded = loaded.and_then(|loaded| parse_ollama_ps(loaded.as_bytes()).ok());
         for model in models.iter_mut().take(SHOWN_MAX) {
             let running = loaded.iter().flatten().find(|running| running.id == model.id);
-            let shown = self.shown(&model.id).await.unwrap_or_default();
+            let details = self.model_details(&model.id).await.unwrap_or_default();
             let in_memory = running.and_then(|running| running.context_tokens);
             *model = ServedModel {
                 id: std::mem::take(&mut model.id),
                 is_loaded: loaded.as_ref().map(|_| running.is_some()),
-                context_tokens: self.options.num_ctx.or(in_memory).or(shown.context_tokens),
-                ..shown
+                context_tokens: self.options.num_ctx.or(in_memory).or(details.context_tokens),
+                ..details
             };
         }
         Ok(models)
     }
 
     /// Details of one Ollama model, requested once because they do not change.
-    async fn shown(&self, id: &str) -> Option<ServedModel> {
-        if let Some(shown) = locked(&self.served).shown.get(id) {
-            return Some(shown.clone());
+    async fn model_details(&self, id: &str) -> Option<ServedModel> {
+        if let Some(details) = locked(&self.served).details.get(id) {
+            return Some(details.clone());
         }
         let mut answer = self.post("/api/show", ollama_show_request(id), 0).await.ok()?;
         let answer = self.whole(&mut answer, BYTES_MAX).await.ok()?;
-        let shown = parse_ollama_show(answer.as_bytes()).ok()?;
-        locked(&self.served).shown.insert(id.to_owned(), shown.clone());
-        Some(shown)
+        let details = parse_ollama_show(answer.as_bytes()).ok()?;
+        locked(&self.served).details.insert(id.to_owned(), details.clone());
+        Some(details)
     }
 
     pub(super) async fn fetch(&self, path: &str) -> Result<String, Fault> {

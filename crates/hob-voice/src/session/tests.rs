@@ -152,7 +152,7 @@ impl Script {
             if let SessionEffect::Hear { stream, samples } = &effect {
                 *self.heard.entry(*stream).or_default() += samples.len();
             }
-            self.log.extend(shown(effect));
+            self.log.extend(effect_line(effect));
         }
     }
 }
@@ -163,7 +163,7 @@ fn done(finish: FinishReason) -> ChatEvent {
 }
 
 /// One line for each effect. Sound that goes in is counted instead.
-fn shown(effect: SessionEffect) -> Option<String> {
+fn effect_line(effect: SessionEffect) -> Option<String> {
     Some(match effect {
         SessionEffect::Hear { .. } => return None,
         SessionEffect::Send(event) => return shown_event(event),

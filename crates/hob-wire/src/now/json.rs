@@ -87,8 +87,8 @@ struct Median {
 
 pub(super) fn everything(view: &NowView) -> NowAnswer<'_> {
     NowAnswer {
-        requests: view.requests.iter().map(shown).collect(),
-        recent: view.recent.iter().map(shown).collect(),
+        requests: view.requests.iter().map(shown_request).collect(),
+        recent: view.recent.iter().map(shown_request).collect(),
         aliases: view.aliases.iter().map(alias).collect(),
         models: view.models.iter().map(lifecycle::entry).collect(),
         upstreams: &view.upstreams,
@@ -96,7 +96,7 @@ pub(super) fn everything(view: &NowView) -> NowAnswer<'_> {
     }
 }
 
-pub(super) fn shown(view: &RequestView) -> ShownRequest<'_> {
+pub(super) fn shown_request(view: &RequestView) -> ShownRequest<'_> {
     let (stage, ready_in_s) = match view.stage {
         Stage::Waiting => ("waiting", None),
         Stage::Loading { ready_in } => ("loading", Some(tenths(ready_in.as_secs_f64()))),

@@ -42,7 +42,7 @@ pub(super) fn changed(
 }
 
 /// The whole session in the client's dialect, without its id.
-pub(super) fn shown(settings: &RealtimeSettings, dialect: RealtimeDialect) -> Value {
+pub(super) fn session_json(settings: &RealtimeSettings, dialect: RealtimeDialect) -> Value {
     let mut all = to_value(settings);
     // OpenAI's clients know no effort `none`: there, a model that does not think has no such field.
     if all["reasoning"]["effort"] == "none"

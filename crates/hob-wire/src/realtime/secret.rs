@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::RealtimeDialect;
-use super::merge::{changed, shown};
+use super::merge::{changed, session_json};
 use crate::WireError;
 use crate::error::json;
 use crate::fields::Fields;
@@ -110,7 +110,7 @@ pub(super) fn session_object_of(
         hob_core::realtime::SessionKind::Transcription => "realtime.transcription_session",
     };
     session.insert("object".to_owned(), object.into());
-    if let Value::Object(all) = shown(settings, dialect) {
+    if let Value::Object(all) = session_json(settings, dialect) {
         session.extend(all);
     }
     session

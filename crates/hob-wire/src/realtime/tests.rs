@@ -84,7 +84,7 @@ fn unusual() -> RealtimeSettings {
 fn settings_are_written_whole_and_read_back_as_they_were() {
     for settings in [RealtimeSettings::default(), unusual()] {
         for dialect in [RealtimeDialect::Ga, RealtimeDialect::Beta] {
-            let shown = merge::shown(&settings, dialect).to_string();
+            let shown = merge::session_json(&settings, dialect).to_string();
             let read = update(&RealtimeSettings::default(), dialect, &shown);
             // The speech model is an addition of hob, for which the older dialect has no field.
             let is_beta = dialect == RealtimeDialect::Beta;
@@ -97,7 +97,8 @@ fn settings_are_written_whole_and_read_back_as_they_were() {
 
 #[test]
 fn a_session_is_shown_as_clients_read_it() {
-    let shown = |settings: &RealtimeSettings, dialect| merge::shown(settings, dialect).to_string();
+    let shown =
+        |settings: &RealtimeSettings, dialect| merge::session_json(settings, dialect).to_string();
     let all = [
         shown(&RealtimeSettings::default(), RealtimeDialect::Ga),
         shown(&unusual(), RealtimeDialect::Ga),

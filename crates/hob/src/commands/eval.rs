@@ -153,7 +153,7 @@ fn stored_report(args: &ReportArgs, printer: &Printer) -> CliResult<Exit> {
     };
     match args.json {
         true => printer.data(report.json())?,
-        false => printer.data(report.shown())?,
+        false => printer.data(report.report_text())?,
     }
     Ok(Exit::Done)
 }

@@ -1,11 +1,11 @@
 //! `hob fit`: where a model would live on a machine, and how fast it would be. The answer goes to stdout.
 //! This file collects the inputs; `hob_core::fit` computes the answer.
 
+mod assessment_text;
 mod calibrate;
 mod explained;
 mod machine;
 mod recommend;
-mod shown;
 mod speech;
 mod transcription;
 mod validate;
@@ -171,10 +171,10 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> CliRe
     }
     let app = App::open(globals, Overrides::default(), printer)?;
     if let Some(fit) = transcription_fit(args, &app)? {
-        return memory_only(args, printer, &fit, (fit.shown(), fit.fits));
+        return memory_only(args, printer, &fit, (fit.verdict_text(), fit.fits));
     }
     if let Some(fit) = speech_fit(args, &app)? {
-        return memory_only(args, printer, &fit, (fit.shown(), fit.fits));
+        return memory_only(args, printer, &fit, (fit.verdict_text(), fit.fits));
     }
     let (machine, used) = published_machine(args, &app)?;
     let (model, variants) = model(args, &app, printer)?;
@@ -186,7 +186,7 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> CliRe
     let answer = match args.json {
         true => answer.to_json(),
         false => {
-            let details = shown::assessment(&machine, &model, &options, &assessed);
+            let details = assessment_text::assessment(&machine, &model, &options, &assessed);
             format!("{}\n\n{details}", answer.verdict)
         }
     };
@@ -252,7 +252,9 @@ fn recommended(args: &FitArgs, globals: &Globals, printer: &Printer) -> CliResul
     let ranked = recommend::ranked(&machine, &options, args.purpose);
     printer.data(match args.json {
         true => recommend::json(&ranked, &machine, &options, |answer| sourced(answer, &used))?,
-        false => recommend::shown(&ranked, recommend::Need::of(args.purpose, &options)),
+        false => {
+            recommend::recommendation_table(&ranked, recommend::Need::of(args.purpose, &options))
+        }
     })?;
     Ok(Exit::Done)
 }

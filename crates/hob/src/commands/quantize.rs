@@ -247,7 +247,7 @@ fn stand_alone(args: &DistanceArgs, app: &App<'_>) -> CliResult<Exit> {
     let layers = run_until_stopped(layers)?;
     let json = serde_json::json!({ "whole": whole, "layers": layers });
     app.printer.report(args.json, &json, || {
-        format!("{}\n\n{}", tables::distance_text(&whole), layers::shown(&layers))
+        format!("{}\n\n{}", tables::distance_text(&whole), layers::layer_table(&layers))
     })
 }
 
@@ -294,7 +294,7 @@ fn quantized(args: &QuantizeArgs, app: &App<'_>, globals: &Globals) -> CliResult
     let (is_here, weights) = (args.machine.machine.is_none(), expected.bytes());
     let fit = || FitAfter::of(&target, weights, (&machine, is_here));
     report.fit = (!args.no_report).then(fit);
-    printer.report(args.json, &report, || tables::shown(&report))
+    printer.report(args.json, &report, || tables::report_text(&report))
 }
 
 /// # Errors

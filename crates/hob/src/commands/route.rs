@@ -32,7 +32,7 @@ Examples:
 
 pub(crate) fn run(args: &RouteArgs, app: &App<'_>) -> CliResult<Exit> {
     let route = args.server.ask(app, async |remote| find(args, remote, app).await)?;
-    app.printer.report(args.json, &route, || harmless(&shown(&route)).into_owned())
+    app.printer.report(args.json, &route, || harmless(&route_text(&route)).into_owned())
 }
 
 async fn find(args: &RouteArgs, remote: &Remote, app: &App<'_>) -> CliResult<AliasRoute> {
@@ -59,7 +59,7 @@ async fn from_configuration(name: &str, app: &App<'_>) -> CliResult<AliasRoute> 
     Ok(AliasRoute::of(view))
 }
 
-fn shown(route: &AliasRoute) -> String {
+fn route_text(route: &AliasRoute) -> String {
     let head = head(route);
     let mut table = table(["target", "", "state", "context", "in flight", "why"]);
     for target in &route.targets {

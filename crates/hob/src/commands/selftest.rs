@@ -71,7 +71,7 @@ pub(crate) fn run(args: &SelftestArgs, app: &App<'_>) -> CliResult<Exit> {
     let results = run_until_stopped(test(app, alias.as_deref()))?;
     let failed = results.iter().filter(|result| !result.holds).count();
     let rows: Vec<Shown<'_>> = results.iter().map(Shown::of).collect();
-    app.printer.report(*json, &rows, || shown(&results))?;
+    app.printer.report(*json, &rows, || result_table(&results))?;
     if failed > 0 {
         let all = results.len();
         return Err(Failure::server(format!("{failed} of {all} cases failed"))
@@ -241,7 +241,7 @@ impl Shown<'_> {
     }
 }
 
-fn shown(results: &[CaseResult]) -> String {
+fn result_table(results: &[CaseResult]) -> String {
     let mut table = table(["fault", "request", "", "the client receives", "took"]);
     for result in results {
         let mark = if result.holds { "ok".to_owned() } else { format!("not {}", result.expected) };

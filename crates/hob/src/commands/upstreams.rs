@@ -33,7 +33,7 @@ pub(crate) fn run(args: &UpstreamsArgs, app: &App<'_>) -> CliResult<Exit> {
     } else if upstreams.is_empty() {
         app.printer.note("no other server is configured; add an [upstream.NAME] table to hob.toml");
     } else {
-        app.printer.data(harmless(&shown(&upstreams)))?;
+        app.printer.data(harmless(&upstream_table(&upstreams)))?;
         if args.models {
             app.printer.data(harmless(&models(&upstreams)))?;
         }
@@ -59,7 +59,7 @@ async fn find(
     }
 }
 
-fn shown(upstreams: &[UpstreamState]) -> String {
+fn upstream_table(upstreams: &[UpstreamState]) -> String {
     let mut table =
         table(["upstream", "kind", "state", "models", "in flight", "address", "problem"]);
     for upstream in upstreams {

@@ -133,7 +133,7 @@ pub(super) fn unknown(text: &str, path: &Path) -> Vec<(usize, Failure)> {
 fn all_unknown(table: &DeTable<'_>, prefix: &str, known: &[Key]) -> Vec<(String, usize)> {
     let mut unknown: Vec<(String, usize)> = Vec::new();
     for (name, value) in table {
-        let name_shown = shown(name.get_ref());
+        let name_shown = quoted_if_dotted(name.get_ref());
         let path = match prefix {
             "" => name_shown,
             prefix => format!("{prefix}.{name_shown}"),
@@ -150,7 +150,7 @@ fn all_unknown(table: &DeTable<'_>, prefix: &str, known: &[Key]) -> Vec<(String,
 }
 
 /// Names with dots in them are in quotes, as in the file.
-fn shown(name: &str) -> String {
+fn quoted_if_dotted(name: &str) -> String {
     if name.contains('.') { format!("\"{name}\"") } else { name.to_owned() }
 }
 

@@ -72,7 +72,7 @@ fn is_approved(text: &str) -> bool {
 /// The call that shows the question. The trace before it has the arguments in full.
 pub(super) fn question(run: &RunState, call: &ToolCall, reason: &str) -> [ChatEvent; 2] {
     let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
-    let arguments = shown(call.arguments.as_str());
+    let arguments = arguments_text(call.arguments.as_str());
     let question =
         format!("May the team call {} {arguments}? hob asks because {reason}.", call.name);
     let option = |label, description| json!({ "label": label, "description": description });
@@ -94,7 +94,7 @@ pub(super) fn question(run: &RunState, call: &ToolCall, reason: &str) -> [ChatEv
 }
 
 /// The arguments, if they are short and every character of them can be seen; otherwise where they stand.
-fn shown(arguments: &str) -> String {
+fn arguments_text(arguments: &str) -> String {
     let is_visible = arguments.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
     if is_visible && arguments.len() <= ARGUMENTS_CHARS_MAX {
         return format!("with {arguments}");
@@ -147,9 +147,9 @@ mod tests {
     }
     #[test]
     fn arguments_are_shown_where_all_of_them_can_be_seen() {
-        assert_eq!(shown(r#"{"command":"ls"}"#), r#"with {"command":"ls"}"#);
+        assert_eq!(arguments_text(r#"{"command":"ls"}"#), r#"with {"command":"ls"}"#);
         for hidden in [&"x".repeat(ARGUMENTS_CHARS_MAX + 1), "a\u{202e}b", "a\nb"] {
-            assert!(shown(hidden).contains("SHA-256"), "{hidden:?}");
+            assert!(arguments_text(hidden).contains("SHA-256"), "{hidden:?}");
         }
     }
 }

@@ -69,7 +69,7 @@ impl AgentTool for GetUrl {
                     } else {
                         text.into_owned()
                     };
-                    let text = shown(&text, asked.offset.unwrap_or_default());
+                    let text = excerpt(&text, asked.offset.unwrap_or_default());
                     let output = format!("{} {}\n{text}", page.status, page.url);
                     if page.status < 400 {
                         ToolOutput::ok(output)
@@ -84,7 +84,7 @@ impl AgentTool for GetUrl {
     }
 }
 
-fn shown(text: &str, offset: usize) -> String {
+fn excerpt(text: &str, offset: usize) -> String {
     let shown: String = text.chars().skip(offset).take(PAGE_CHARS).collect();
     let left = text.chars().count().saturating_sub(offset + PAGE_CHARS);
     if left > 0 { format!("{shown}\n[{left} characters left]") } else { shown }
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn a_long_page_comes_in_parts() {
         let text = "é".repeat(PAGE_CHARS + 5);
-        assert!(shown(&text, 0).ends_with("\n[5 characters left]"));
-        assert_eq!(shown(&text, PAGE_CHARS), "ééééé");
+        assert!(excerpt(&text, 0).ends_with("\n[5 characters left]"));
+        assert_eq!(excerpt(&text, PAGE_CHARS), "ééééé");
     }
 }

@@ -5,7 +5,7 @@ use hob_core::nearest;
 use serde_json::{Map, Value};
 
 use super::ConfigError;
-use crate::gguf::error::shown;
+use crate::gguf::error::printable_name;
 
 pub(super) struct Family {
     pub(super) architecture: &'static str,
@@ -34,7 +34,7 @@ pub(super) fn family(
     let found = types.find_map(|name| ARCHITECTURES.iter().find(|(known, _)| *known == name));
     let Some((_, architecture)) = found else {
         let near = nearest(&first, ARCHITECTURES.iter().map(|(known, _)| *known), 3);
-        return Err(ConfigError::UnknownType { name: shown(&first), near });
+        return Err(ConfigError::UnknownType { name: printable_name(&first), near });
     };
     let defaults = if *architecture == "gemma3" { GEMMA3 } else { &[] };
     Ok(Family { architecture, defaults })

@@ -9,7 +9,7 @@ use crate::printer::table;
 const NOTHING: &str = "–";
 
 /// Both sides, how they were measured, and every figure.
-pub(crate) fn shown(comparison: &Comparison) -> String {
+pub(crate) fn comparison_text(comparison: &Comparison) -> String {
     let Comparison { base, new, pairing, refusals, marks, figures } = comparison;
     let mut lines = vec![format!("base  {}", base.name()), format!("new   {}", new.name())];
     if refusals.is_empty() {

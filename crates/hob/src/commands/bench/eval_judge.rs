@@ -99,7 +99,7 @@ pub(crate) fn judge(args: &JudgeArgs, globals: &Globals, printer: &Printer) -> C
         return Err(interrupted().hint(hint));
     }
     let judgement = Judgement { tally: judged.tally(arms.identical.len()), a, b, arms, judged };
-    printer.report(args.json, &judgement.json(), || judgement.shown())
+    printer.report(args.json, &judgement.json(), || judgement.report_text())
 }
 
 fn failed(error: JudgeFailure) -> Failure {
@@ -118,7 +118,7 @@ struct Judgement {
 }
 
 impl Judgement {
-    fn shown(&self) -> String {
+    fn report_text(&self) -> String {
         let JudgeTally { wins_a, wins_b, ties, unread, win_share_a, sign_test_p, .. } = &self.tally;
         let judge = &self.judged.judged_by;
         let mut table =

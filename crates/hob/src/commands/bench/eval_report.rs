@@ -86,8 +86,8 @@ impl EvalReport {
         format!("{sentences}\n\n{}", shown.trim_fmt())
     }
 
-    pub(crate) fn shown(&self) -> String {
-        format!("{}\n\n{}", tables::shown(RecordKind::Eval, &self.records), self.findings())
+    pub(crate) fn report_text(&self) -> String {
+        format!("{}\n\n{}", tables::record_table(RecordKind::Eval, &self.records), self.findings())
     }
 
     pub(crate) fn json(&self) -> serde_json::Value {

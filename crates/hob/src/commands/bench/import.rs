@@ -74,7 +74,7 @@ pub(crate) fn run(args: &ImportArgs, printer: &Printer) -> CliResult<Exit> {
                 if !args.json {
                     say(args, file, &imported, printer)?;
                 }
-                all.extend(imported.iter().map(|one| shown(file, &store, one)));
+                all.extend(imported.iter().map(|one| import_json(file, &store, one)));
             }
             Err(failure) => {
                 exit = failure.exit;
@@ -142,7 +142,7 @@ fn say(args: &ImportArgs, file: &Path, imported: &[Imported], printer: &Printer)
     Ok(())
 }
 
-fn shown(file: &Path, store: &RecordStore, imported: &Imported) -> ImportedJson {
+fn import_json(file: &Path, store: &RecordStore, imported: &Imported) -> ImportedJson {
     let record = &imported.record;
     ImportedJson {
         original: file.display().to_string(),

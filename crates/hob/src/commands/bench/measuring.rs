@@ -144,8 +144,8 @@ pub(crate) fn run(
         below.push(EvalReport::of(&store, &done.records, BoundsArgs::default())?.findings());
     }
     done.show(args.json, printer, |records| match below.is_empty() {
-        true => tables::shown(kind, records),
-        false => format!("{}\n\n{}", tables::shown(kind, records), below.join("\n")),
+        true => tables::record_table(kind, records),
+        false => format!("{}\n\n{}", tables::record_table(kind, records), below.join("\n")),
     })?;
     let is_measured = |record: &Record| record.metrics.figure(Metric::TtfaMs).is_some();
     let has_any = done.records.iter().any(is_measured);

@@ -151,13 +151,13 @@ fn carry_out(
     printer.note(results.summary());
     let PlanResults { records, targets, .. } = results;
     let done = Done { records, was_stopped };
-    done.show(as_json, printer, |records| shown(records, &targets))?;
+    done.show(as_json, printer, |records| plan_table(records, &targets))?;
     done.exit(|record| !record.invalid_reasons.is_empty())
 }
 
 /// A table with one row for each record, and how to show a whole record. Two targets of a plan may have one address, so
 /// the row has the plan's name of the target.
-fn shown(records: &[Record], targets: &[String]) -> String {
+fn plan_table(records: &[Record], targets: &[String]) -> String {
     let labels: BTreeSet<&String> =
         records.iter().flat_map(|record| record.labels.keys()).collect();
     let head = ["record", "target", "model", "quant", "kind", "shape", "users", "first", "tok/s"];
@@ -250,7 +250,7 @@ mod tests {
         record.model.quant = Some("Q4_K_M".to_owned());
         record.labels.insert("room".to_owned(), "attic".to_owned());
         let id = record.short_id();
-        let text = shown(&[record.clone(), record], &["here".to_owned(), "there".to_owned()]);
+        let text = plan_table(&[record.clone(), record], &["here".to_owned(), "there".to_owned()]);
         let words: Vec<Vec<&str>> =
             text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(words[0][..5], ["record", "target", "model", "quant", "kind"], "{text}");

@@ -4,7 +4,7 @@
 use hob_bench::compare::{CompareOptions, CompareReport, SampledRecord, report};
 use hob_bench::record::{PickError, RecordStore};
 
-use super::comparison_table::shown;
+use super::comparison_table::comparison_text;
 use crate::failure::{CliResult, Failure};
 
 /// The figures of two records that were measured in turns.
@@ -16,8 +16,8 @@ pub(super) fn in_turns(store: &RecordStore, base: &str, new: &str) -> CliResult<
 /// The report cell by cell.
 pub(super) fn report_table(report: &CompareReport) -> String {
     let cells = report.cells.iter().map(|cell| match report.cells.len() {
-        1 => format!("{}\n", shown(&cell.comparison)),
-        _ => format!("{}\n{}\n", cell.name, shown(&cell.comparison)),
+        1 => format!("{}\n", comparison_text(&cell.comparison)),
+        _ => format!("{}\n{}\n", cell.name, comparison_text(&cell.comparison)),
     });
     let left_out = report.left_out.iter().map(|cell| format!("left out: {cell}"));
     cells.chain(left_out).collect::<Vec<_>>().join("\n")

@@ -27,10 +27,10 @@ pub(crate) struct ShowArgs {
 
 pub(crate) fn run(args: &ShowArgs, printer: &Printer) -> CliResult<Exit> {
     let (_, record) = RecordStore::new(&args.records).pick(&args.which).map_err(Failure::usage)?;
-    printer.report(args.json, &record, || shown(&record))
+    printer.report(args.json, &record, || record_text(&record))
 }
 
-fn shown(record: &Record) -> String {
+fn record_text(record: &Record) -> String {
     let mut text = format!("{} {}, {}\n", record.kind.name(), record.model.name, label(record));
     for (name, value) in facts(record) {
         text.push_str(&format!("{name:<11} {value}\n"));

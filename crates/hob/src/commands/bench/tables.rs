@@ -31,7 +31,7 @@ const TOGETHER: Column = ("together", together);
 const PER_TOKEN: Column = ("per token", |r| ms(r, Metric::TpotMs, 1));
 
 /// All records of one kind, with what is said about them together.
-pub(super) fn shown(kind: RecordKind, records: &[Record]) -> String {
+pub(super) fn record_table(kind: RecordKind, records: &[Record]) -> String {
     match kind {
         RecordKind::Llm => rows(&LLM, records),
         RecordKind::CtxSweep => rows(&SWEEP, records),

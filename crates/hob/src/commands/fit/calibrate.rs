@@ -102,7 +102,7 @@ pub(crate) fn run(args: &CalibrateArgs, globals: &Globals, printer: &Printer) ->
     let (doubts, checked) = (&doubts[..], &checked[..]);
     let calibrated =
         Calibrated { kept: is_kept, doubts, machine: MachineFile::of(&known), checked };
-    printer.report(args.json, &calibrated, || shown(&known, checked))
+    printer.report(args.json, &calibrated, || calibration_text(&known, checked))
 }
 
 fn refused(error: &Implausible) -> CliResult<Exit> {
@@ -210,7 +210,7 @@ fn installed(app: &App<'_>, count: usize, bytes_max: u64) -> Vec<Installed> {
     models
 }
 
-fn shown(known: &MachineFacts, checked: &[Checked]) -> String {
+fn calibration_text(known: &MachineFacts, checked: &[Checked]) -> String {
     let is_timed = |row: &FactRow| {
         let of_card = row.name.starts_with("gpu") && row.basis == Some(Basis::Calibrated);
         row.name.starts_with("processor ") || row.name.contains("bandwidth") || of_card

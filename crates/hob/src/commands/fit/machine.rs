@@ -81,7 +81,7 @@ pub(crate) fn run(args: &FitMachineArgs, globals: &Globals, printer: &Printer) -
         save(&known, path)?;
         printer.note(format_args!("written to {}", path.display()));
     }
-    printer.report(args.json, &machine_json(&known), || shown(&known))
+    printer.report(args.json, &machine_json(&known), || machine_text(&known))
 }
 
 fn known(args: &FitMachineArgs, app: &App<'_>) -> CliResult<MachineFacts> {
@@ -110,7 +110,7 @@ fn list(args: &FitMachineArgs, printer: &Printer) -> CliResult<()> {
     printer.data(table)
 }
 
-fn shown(known: &MachineFacts) -> String {
+fn machine_text(known: &MachineFacts) -> String {
     format!("{}\n{}", known.machine.name, facts(known.rows()))
 }
 
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_profile_is_shown_with_its_source_and_written_once() {
         let known = profile::builtin("rtx-4070-laptop").expect("a profile");
-        let text = shown(&known);
+        let text = machine_text(&known);
         for part in ["256.0 GB/s", "PCIe 4.0 x8", "8.6 GB, 8.2 GB free", "profile", "stated"] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -12,7 +12,7 @@ use hob_models::recipe::GOOD_QUANTS;
 use hob_wire::FitAnswer;
 use serde::Serialize;
 
-use super::shown;
+use super::assessment_text;
 use crate::capability::capability;
 use crate::failure::{CliResult, Failure};
 use crate::printer::table;
@@ -157,7 +157,7 @@ pub(super) fn rule(need: Need) -> String {
     )
 }
 
-pub(super) fn shown(ranked: &[Ranked], need: Need) -> String {
+pub(super) fn recommendation_table(ranked: &[Ranked], need: Need) -> String {
     if ranked.is_empty() {
         return "no known model fits and is fast enough".to_owned();
     }
@@ -170,12 +170,12 @@ pub(super) fn shown(ranked: &[Ranked], need: Need) -> String {
         rows.add_row([
             ranked.known.tags.first().map_or("", |(tag, _)| tag.as_str()).to_owned(),
             ranked.model.quant.clone(),
-            shown::pair(plan.kv),
+            assessment_text::pair(plan.kv),
             plan.placement.to_string(),
-            shown::gigabytes(needed),
-            ranked.rate.as_ref().map_or("?".to_owned(), shown::rate),
+            assessment_text::gigabytes(needed),
+            ranked.rate.as_ref().map_or("?".to_owned(), assessment_text::rate),
             ranked.rate.as_ref().map_or("?", |rate| rate.basis.name()).to_owned(),
-            shown::longest(plan.longest),
+            assessment_text::longest(plan.longest),
             why(ranked),
         ]);
     }
@@ -274,7 +274,11 @@ mod tests {
         assert!(moe.suits(), "{}", why(moe));
         let code = on("ryzen-5800u", Some(UseCase::Code));
         let coder = place(&code, "qwen3-coder:30b-a3b");
-        assert!(coder < place(&code, "qwen2.5-coder:1.5b"), "{}", shown(&code, code[0].need));
+        assert!(
+            coder < place(&code, "qwen2.5-coder:1.5b"),
+            "{}",
+            recommendation_table(&code, code[0].need)
+        );
         assert!(code[0].capability > 10.0 && code[0].suits(), "{}", why(&code[0]));
     }
 
@@ -294,7 +298,7 @@ mod tests {
         let is_quantized = |one: &Ranked| {
             one.suits() && one.plan().is_some_and(|plan| plan.kv != hob_core::KvTypes::default())
         };
-        assert!(long.iter().any(is_quantized), "{}", shown(&long, long[0].need));
+        assert!(long.iter().any(is_quantized), "{}", recommendation_table(&long, long[0].need));
     }
 
     #[test]
@@ -303,7 +307,7 @@ mod tests {
         assert_eq!(found[place(&found, "gpt-oss:20b")].model.quant, "MXFP4");
         assert_ne!(found[0].known.tags[0].0, "mixtral:8x7b");
         assert!(place(&found, "qwen3.6:35b-a3b") < place(&found, "mixtral:8x7b"));
-        let text = shown(&found, found[0].need);
+        let text = recommendation_table(&found, found[0].need);
         assert!(text.contains("8192 tokens") && text.contains("each year"), "{text}");
     }
 }

@@ -24,7 +24,7 @@ impl SpeechFit {
         SpeechFit { model, needed_bytes, available_bytes, fits }
     }
 
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn verdict_text(&self) -> String {
         let verdict = if self.fits { "fits" } else { "does not fit" };
         let (needed, free) = (self.needed_bytes.div_ceil(MB), self.available_bytes / MB);
         format!("{} {verdict}: it needs {needed} MB, and {free} MB are free", self.model)
@@ -47,8 +47,8 @@ mod tests {
     #[test]
     fn a_speech_model_fits_if_its_memory_is_free() {
         let fit = SpeechFit::of("kokoro", 397 * MB, 397 * MB);
-        assert_eq!(fit.shown(), "kokoro fits: it needs 397 MB, and 397 MB are free");
+        assert_eq!(fit.verdict_text(), "kokoro fits: it needs 397 MB, and 397 MB are free");
         let tight = SpeechFit::of("kokoro", 397 * MB, 397 * MB - 1);
-        assert!(tight.shown().starts_with("kokoro does not fit: "), "{tight:?}");
+        assert!(tight.verdict_text().starts_with("kokoro does not fit: "), "{tight:?}");
     }
 }

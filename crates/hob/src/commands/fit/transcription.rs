@@ -47,7 +47,7 @@ impl TranscriptionFit {
         }
     }
 
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn verdict_text(&self) -> String {
         let megabytes = |bytes: u64| bytes.div_ceil(MB);
         let verdict = if self.fits { "fits" } else { "does not fit" };
         format!(
@@ -91,11 +91,14 @@ mod tests {
         let one = TranscriptionFit::of("whisper-base", memory, 1, 300 * MB);
         assert!(one.fits);
         assert_eq!(
-            one.shown(),
+            one.verdict_text(),
             "whisper-base fits: it needs 254 MB, and 300 MB are free\nweights 82 MB, with 16-bit \
              matrices in Q8_0; each transcription 172 MB, 1 at the same time"
         );
         let two = TranscriptionFit::of("whisper-base", memory, 2, 300 * MB);
-        assert!(two.shown().starts_with("whisper-base does not fit: it needs 426 MB"), "{two:?}");
+        assert!(
+            two.verdict_text().starts_with("whisper-base does not fit: it needs 426 MB"),
+            "{two:?}"
+        );
     }
 }

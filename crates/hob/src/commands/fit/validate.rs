@@ -76,7 +76,7 @@ pub(super) fn run(args: &ValidateArgs, printer: &Printer) -> CliResult<Exit> {
         printer.json(&report)?;
         return Ok(Exit::Done);
     }
-    printer.data(shown(&report))?;
+    printer.data(report_text(&report))?;
     report.left_out.iter().for_each(|why| printer.faint(why));
     Ok(Exit::Done)
 }
@@ -160,7 +160,7 @@ fn summary(lines: &[&Prediction], one_row_pct: Option<f64>) -> Option<Summary> {
     })
 }
 
-fn shown(report: &Report) -> String {
+fn report_text(report: &Report) -> String {
     let number =
         |figure: Option<f64>| figure.map_or("?".to_owned(), |figure| format!("{figure:.1}"));
     let signed =
@@ -208,7 +208,7 @@ fn shown(report: &Report) -> String {
         narrow(table, [(0, MACHINE_CHARS), (1, RUN_CHARS)]);
     }
     narrow(&mut sums, [(0, MACHINE_CHARS)]);
-    let classes = classes::shown(&report.classes);
+    let classes = classes::class_table(&report.classes);
     format!("{}\n\n{}\n\n{}\n\n{classes}", rows.trim_fmt(), sums.trim_fmt(), longest.trim_fmt())
 }
 

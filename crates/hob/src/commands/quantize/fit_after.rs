@@ -56,7 +56,7 @@ impl FitAfter {
     }
 
     /// A line of the report.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn summary(&self) -> String {
         let size = format!("weights of {:.0} MB were predicted", self.expected_bytes as f64 / MB);
         let Some((bytes, tokens)) = self.memory_bytes.zip(self.context_tokens) else { return size };
         let fits = if self.fits == Some(false) { ", which this machine does not have" } else { "" };
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn a_prediction_says_size_and_memory() {
         let unknown = FitAfter { expected_bytes: 105_400_000, ..FitAfter::default() };
-        assert_eq!(unknown.shown(), "weights of 105 MB were predicted");
+        assert_eq!(unknown.summary(), "weights of 105 MB were predicted");
         let known = FitAfter {
             memory_bytes: Some(320_000_000),
             context_tokens: Some(8192),
@@ -93,8 +93,8 @@ mod tests {
             ..unknown
         };
         let expected = "; needs 320 MB of memory with 8192 tokens of context (hob fit)";
-        assert!(known.shown().ends_with(expected), "{}", known.shown());
+        assert!(known.summary().ends_with(expected), "{}", known.summary());
         let large = FitAfter { fits: Some(false), ..known };
-        assert!(large.shown().contains("context, which this machine does not have (hob fit)"));
+        assert!(large.summary().contains("context, which this machine does not have (hob fit)"));
     }
 }

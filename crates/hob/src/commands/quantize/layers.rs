@@ -77,7 +77,7 @@ fn layer_type(name: &str) -> &str {
     in_block.map_or(name, |(_, layer)| layer)
 }
 
-pub(super) fn shown(layers: &[LayerDistance]) -> String {
+pub(super) fn layer_table(layers: &[LayerDistance]) -> String {
     let mut table = table(["only these weights", "MB", "KL divergence", "same token, %", "ln PPL"]);
     for LayerDistance { layer, reference_bytes, bytes, distance } in layers {
         table.add_row([

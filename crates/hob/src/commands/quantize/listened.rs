@@ -40,7 +40,7 @@ pub(super) fn listened(args: &ListenedArgs, printer: &Printer) -> CliResult<Exit
         records.push(record);
     }
     let tallies = listening_tallies(&records);
-    printer.report(args.json, &tallies, || shown(&tallies))
+    printer.report(args.json, &tallies, || tally_table(&tallies))
 }
 
 fn read(file: &Path) -> CliResult<ListeningRecord> {
@@ -51,7 +51,7 @@ fn read(file: &Path) -> CliResult<ListeningRecord> {
     })
 }
 
-fn shown(tallies: &[ListeningTally]) -> String {
+fn tally_table(tallies: &[ListeningTally]) -> String {
     let mut table = table(["source", "target", "test", "answers", "95 % interval", "p"]);
     for ListeningTally { source, target, abx, preference } in tallies {
         let mut add = |test: &str, answers: String, share: Option<Estimate>, p: f64| {

@@ -135,7 +135,7 @@ pub(super) fn quantized(
     }
     let texts = sentences(args)?;
     let report = made(args, (source, &name, (form, sizes)), (store, app), (voice, &texts))?;
-    printer.report(args.json, &report, || shown(&report))
+    printer.report(args.json, &report, || report_text(&report))
 }
 
 /// # Errors
@@ -432,7 +432,7 @@ fn page_failure(error: &std::io::Error) -> Failure {
     Failure::io("cannot write the page for listening", error)
 }
 
-fn shown(report: &SpeechReport) -> String {
+fn report_text(report: &SpeechReport) -> String {
     let SpeechReport { source_bytes, target_bytes, distance, source_cost, target_cost, .. } =
         report;
     let mut table = table(["", &report.source, &report.target]);

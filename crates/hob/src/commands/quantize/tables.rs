@@ -9,7 +9,7 @@ use super::{MB, QuantizeReport};
 use crate::commands::bench::ShortEval;
 use crate::printer::table;
 
-pub(super) fn shown(report: &QuantizeReport) -> String {
+pub(super) fn report_text(report: &QuantizeReport) -> String {
     let QuantizeReport { source_bytes, target_bytes, source_tok_s, target_tok_s, .. } = report;
     let share = *target_bytes as f64 / (*source_bytes).max(1) as f64 * 100.0;
     let mut lines = vec![format!(
@@ -31,7 +31,7 @@ pub(super) fn shown(report: &QuantizeReport) -> String {
             "speed {before:.1} → {after:.1} tok/s ({change:+.0} %), measured here{predicted}"
         ));
     }
-    lines.extend(report.fit.as_ref().map(FitAfter::shown));
+    lines.extend(report.fit.as_ref().map(FitAfter::summary));
     lines.extend(report.distance.as_ref().map(distance_text));
     lines.extend(report.eval.as_ref().map(score_text));
     lines.push(format!("try it: hob chat -m {}", report.target));

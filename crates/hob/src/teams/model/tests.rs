@@ -30,7 +30,7 @@ fn delegates_that_work_at_the_same_time_share_no_line() {
     assert_eq!(said, "    tester 2: South is\n    tester: North is cold.\n    tester 2: warm.\n");
 }
 
-fn shown(queue: &AnswerQueue) -> String {
+fn queued_text(queue: &AnswerQueue) -> String {
     let text = |event: &ChatEvent| match event {
         ChatEvent::Text(text) => text.clone(),
         other => panic!("{other:?}"),
@@ -44,13 +44,13 @@ fn an_answer_that_speaks_of_a_call_is_read_once() {
     let mut queue = AnswerQueue::default();
     queue.write("Use ");
     queue.finish(answer);
-    assert_eq!(shown(&queue), answer);
+    assert_eq!(queued_text(&queue), answer);
     let mut queue = AnswerQueue::default();
     queue.write(answer);
     queue.finish(answer);
-    assert_eq!(shown(&queue), answer);
+    assert_eq!(queued_text(&queue), answer);
     let mut queue = AnswerQueue::default();
     queue.write("First.");
     queue.finish("Last.");
-    assert_eq!(shown(&queue), "First.\n\nLast.");
+    assert_eq!(queued_text(&queue), "First.\n\nLast.");
 }

@@ -161,7 +161,7 @@ impl Offer {
     }
 
     /// The schemas, for messages of failures.
-    fn shown(&self) -> String {
+    fn schemas_text(&self) -> String {
         let schemas = self.tools.iter().filter_map(|tool| tool.parameters.as_ref());
         schemas.map(JsonText::as_str).collect::<Vec<_>>().join("\n")
     }
@@ -262,7 +262,7 @@ fn check(form: &Form, seed: u64) {
             let least = match shortest(&reading, &request) {
                 Ok(least) => least.unwrap_or(60),
                 Err(refusal) => {
-                    refusals.push(format!("{refusal}\n{}", offer.shown()));
+                    refusals.push(format!("{refusal}\n{}", offer.schemas_text()));
                     break;
                 }
             };
@@ -276,7 +276,10 @@ fn check(form: &Form, seed: u64) {
             let tokens_max = tokens_max.unwrap_or(CONTEXT_TOKENS);
             assert!(answer.tokens <= tokens_max, "{} of {tokens_max} tokens", answer.tokens);
             if let Some(fault) = fault(&answer, &offer, conversation(&request)) {
-                faults.push(format!("{fault}: {answer:?}, {tokens_max} tokens, {}", offer.shown()));
+                faults.push(format!(
+                    "{fault}: {answer:?}, {tokens_max} tokens, {}",
+                    offer.schemas_text()
+                ));
             }
             calls += answer.calls.len();
             tokens += answer.tokens;

@@ -89,7 +89,7 @@ fn class<'t>(name: &str, predicted: impl Iterator<Item = &'t PredictedRow>) -> O
     })
 }
 
-pub(super) fn shown(classes: &[Class]) -> String {
+pub(super) fn class_table(classes: &[Class]) -> String {
     let heads = [
         "priors",
         "devices",
