@@ -134,7 +134,7 @@ impl<S: Session> Benchmark for Turns<'_, S> {
         self.session.pace(self.last(), warm)
     }
 
-    fn counted(&mut self, start: u32) {
+    fn keep_run(&mut self, start: u32) {
         for (runs, run) in self.runs.iter_mut().zip(self.latest.drain(..)) {
             runs.push(Run { start, ..run });
         }

@@ -100,7 +100,7 @@ impl Resident {
 
 impl MemoryBudget {
     pub fn answer(&self, needed: &Bytes, residents: &[Resident]) -> RoomDecision {
-        let without = |leaving: &[&Resident]| self.lacking(needed, residents, leaving);
+        let without = |leaving: &[&Resident]| self.first_short_pool(needed, residents, leaving);
         let fits = |leaving: &[&Resident]| without(leaving).is_none();
         let may_leave = |meant: &dyn Fn(KeptBy) -> bool| {
             residents.iter().filter(|one| meant(one.kept_by())).collect()
@@ -124,7 +124,7 @@ impl MemoryBudget {
 
     /// What is lacking with all models loaded. Zero bytes of system memory if every pool has room.
     pub fn shortage(&self, needed: &Bytes, residents: &[Resident]) -> Shortage {
-        let lacking = self.lacking(needed, residents, &[]).unwrap_or_else(|| Lacking {
+        let lacking = self.first_short_pool(needed, residents, &[]).unwrap_or_else(|| Lacking {
             pool: Pool::Ram,
             needed_bytes: needed.get(&Pool::Ram).copied().unwrap_or(0),
             available_bytes: self.free(Pool::Ram, sum(Pool::Ram, residents.iter()), 0).unwrap_or(0),
@@ -143,7 +143,7 @@ impl MemoryBudget {
     }
 
     /// The first pool that has no room, even after unloading `leaving`.
-    fn lacking(
+    fn first_short_pool(
         &self,
         needed: &Bytes,
         residents: &[Resident],

@@ -83,7 +83,7 @@ impl Default for Fetcher {
 pub enum FetchError {
     #[error("{} is not installed", programs.join(" or "))]
     ProgramMissing { programs: Vec<String> },
-    #[error("{program} failed ({status}){}", said(stderr))]
+    #[error("{program} failed ({status}){}", stderr_suffix(stderr))]
     ProgramFailed { program: String, status: String, stderr: String },
     #[error("{what} made no progress for {silent_s} s")]
     Stalled { what: String, silent_s: u64 },
@@ -113,7 +113,7 @@ pub enum FetchError {
     Cancelled(#[from] Cancelled),
 }
 
-fn said(stderr: &str) -> String {
+fn stderr_suffix(stderr: &str) -> String {
     if stderr.is_empty() { String::new() } else { format!(": {stderr}") }
 }
 

@@ -102,7 +102,7 @@ impl Gguf {
     }
 
     /// A header that does not come from a file.
-    pub(crate) fn made(metadata: BTreeMap<String, Value>, tensors: Vec<GgufTensor>) -> Gguf {
+    pub(crate) fn from_parts(metadata: BTreeMap<String, Value>, tensors: Vec<GgufTensor>) -> Gguf {
         Gguf { version: 3, metadata, tensors, header_bytes: 0, file_bytes: 0, needed_bytes: 0 }
     }
 

@@ -260,7 +260,9 @@ impl Puller<'_> {
         let raw = RawFiles::new(folder.raw(), files.map(|file| file.path.clone()).collect());
         let parcel = Parcel::new(self.store, &entry.name)?;
         watch.begin(PullStep::Transforming, None);
-        transform.apply(&raw, parcel.folder(), watch).map_err(|error| refused(entry, error))?;
+        transform
+            .apply(&raw, parcel.folder(), watch)
+            .map_err(|error| transform_error(entry, error))?;
         let sources = parts
             .into_iter()
             .map(|part| PartSource { part: part.part.to_owned(), source: part.label });
@@ -298,7 +300,7 @@ fn not_the_sources(error: FetchError) -> PullError {
     }
 }
 
-fn refused(entry: &Entry, error: TransformError) -> PullError {
+fn transform_error(entry: &Entry, error: TransformError) -> PullError {
     match error {
         TransformError::Cancelled(cancelled) => PullError::Cancelled(cancelled),
         TransformError::Disk(disk) => disk.into(),

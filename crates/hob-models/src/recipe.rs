@@ -73,7 +73,7 @@ impl Dimensions {
         let architecture = Value::Text(prefix.clone());
         let keys = self.keys.iter().map(|(key, value)| (format!("{prefix}.{key}"), value.clone()));
         let named = [("general.architecture".to_owned(), architecture)];
-        Gguf::made(keys.chain(named).collect(), Vec::new())
+        Gguf::from_parts(keys.chain(named).collect(), Vec::new())
     }
 
     pub(crate) fn has(&self, key: &str) -> bool {
@@ -147,7 +147,7 @@ pub fn retyped(gguf: Gguf, types: &[(String, String)]) -> Result<Gguf, GgufError
             GgufError::UnknownTypeName { name, kind }
         };
         let kind = TensorType::named(&kind.to_ascii_uppercase()).ok_or_else(unknown)?;
-        GgufTensor::made(tensor.name.clone(), tensor.dims.clone(), kind)
+        GgufTensor::from_parts(tensor.name.clone(), tensor.dims.clone(), kind)
     };
     let tensors: Result<Vec<GgufTensor>, GgufError> = gguf.tensors().iter().map(retyped).collect();
     let tensors = tensors?;

@@ -114,7 +114,7 @@ impl Ending {
         let mut items = services.responses.before(owner.as_deref(), &source)?;
         let earlier = items.len();
         let input = std::mem::take(&mut sent.input);
-        items.extend(settled(&services, owner.as_deref(), input, id)?);
+        items.extend(resolved_items(&services, owner.as_deref(), input, id)?);
         Ok(Ending { services, owner, items, earlier, source, is_stored: sent.is_stored })
     }
 
@@ -137,7 +137,7 @@ impl Ending {
 }
 
 /// Items of a request: references become the items that they name, and all have an id.
-fn settled(
+fn resolved_items(
     services: &Services,
     owner: Option<&str>,
     input: Vec<InputEntry>,
@@ -259,7 +259,7 @@ async fn create_conversation(request: Request) -> Result<Response, ApiError> {
     let (context, sent) = read_command(request, parse_conversation).await?;
     let (responses, caller) = (&context.services.responses, &context.caller);
     let id = new_id();
-    let items = settled(&context.services, caller.key(), sent.items, &id)?;
+    let items = resolved_items(&context.services, caller.key(), sent.items, &id)?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let (created_unix_s, metadata) = (now.as_secs(), sent.metadata);
     let id = format!("conv_{id}");
@@ -307,7 +307,7 @@ async fn conversation_items(
 async fn add_items(NamePath(id): NamePath, request: Request) -> Result<Response, ApiError> {
     let (context, sent) = read_command(request, parse_conversation_items).await?;
     let key = context.caller.key();
-    let items = settled(&context.services, key, sent, &new_id())?;
+    let items = resolved_items(&context.services, key, sent, &new_id())?;
     context.services.responses.append(key, &id, items.clone())?;
     let shown: Vec<&ResponseItem> = items.iter().map(|item| &**item).collect();
     Ok(json(response_items(&shown, false)))

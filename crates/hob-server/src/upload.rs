@@ -150,7 +150,7 @@ impl FormReader {
         let next = unless_slow(self.incoming.as_ref(), self.parts.next_field());
         let next = timeout_at(by, next).await;
         let next = next.map_err(|_| ApiError::BodyTooSlow { time_max })??;
-        next.map_err(|error| self.refused(&error))
+        next.map_err(|error| self.form_error(&error))
     }
 
     async fn take(&self, form: &mut Form, field: Field<'static>) -> Result<(), ApiError> {
@@ -185,7 +185,7 @@ impl FormReader {
             let (by, time_max) = self.by();
             let piece = timeout_at(by, unless_slow(self.incoming.as_ref(), field.chunk())).await;
             let piece = piece.map_err(|_| ApiError::BodyTooSlow { time_max })??;
-            let Some(piece) = piece.map_err(|error| self.refused(&error))? else { break };
+            let Some(piece) = piece.map_err(|error| self.form_error(&error))? else { break };
             if bytes.len() + piece.len() > bytes_max {
                 return Err(too_large());
             }
@@ -201,7 +201,7 @@ impl FormReader {
         if piece < self.ends { (piece, self.piece_time_max) } else { (self.ends, UPLOAD_TIME_MAX) }
     }
 
-    fn refused(&self, error: &multer::Error) -> ApiError {
+    fn form_error(&self, error: &multer::Error) -> ApiError {
         match error {
             multer::Error::StreamSizeExceeded { .. } => {
                 ApiError::BodyTooLarge { bytes_max: self.file_bytes_max }

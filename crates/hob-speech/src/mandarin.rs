@@ -73,7 +73,11 @@ impl Mandarin {
             let syllables = syllables.unwrap_or_else(|| self.syllables(tag.word));
             let is_verb = tag.tag.starts_with('v');
             let text: Vec<char> = tag.word.chars().collect();
-            words.push(TonedWord { text, syllables: counted(tag.word, syllables), is_verb });
+            words.push(TonedWord {
+                text,
+                syllables: with_measure_word(tag.word, syllables),
+                is_verb,
+            });
         }
         change_tones(&mut words);
         words.into_iter().map(|word| PinyinWord { syllables: word.syllables }).collect()
@@ -139,7 +143,7 @@ impl Mandarin {
 }
 
 /// 只 after a number is the measure word of animals: 两只.
-fn counted(word: &str, mut syllables: Vec<Syllable>) -> Vec<Syllable> {
+fn with_measure_word(word: &str, mut syllables: Vec<Syllable>) -> Vec<Syllable> {
     let is_counted = word.strip_suffix('只').is_some_and(|number| {
         !number.is_empty()
             && number.chars().all(|c| "一二三四五六七八九十百千两几这那每".contains(c))

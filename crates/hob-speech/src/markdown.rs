@@ -111,7 +111,7 @@ impl<'a> Stripper<'a> {
         if is_combining_mark(c) {
             return self.combine(c);
         }
-        self.put(heard(c), length);
+        self.put(readable_char(c), length);
     }
 
     fn combine(&mut self, mark: char) {
@@ -280,7 +280,7 @@ fn is_zero_width(c: char) -> bool {
 
 /// The character as it is read: full-width forms and subscript digits become plain ones; images and control characters
 /// become a gap between words.
-fn heard(c: char) -> char {
+fn readable_char(c: char) -> char {
     match c as u32 {
         0xff01..=0xff5e => char::from_u32(c as u32 - 0xfee0).unwrap_or(c),
         0x2080..=0x2089 => char::from_u32(c as u32 - 0x2080 + 0x30).unwrap_or(c),

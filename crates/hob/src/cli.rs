@@ -88,7 +88,7 @@ pub(crate) fn command() -> clap::Command {
 pub(crate) fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(refusal) => return refused(&refusal),
+        Err(refusal) => return print_refusal(&refusal),
     };
     let volume = if cli.globals.quiet { Volume::ErrorsOnly } else { Volume::Normal };
     let printer = Printer::new(volume);
@@ -102,7 +102,7 @@ pub(crate) fn run() -> ExitCode {
 }
 
 /// Clap prints help and versions to stdout, refusals to stderr.
-fn refused(refusal: &clap::Error) -> ExitCode {
+fn print_refusal(refusal: &clap::Error) -> ExitCode {
     // A closed stderr cannot report its own error.
     let _nobody_reads = refusal.print();
     if refusal.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() }

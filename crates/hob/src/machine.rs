@@ -59,11 +59,11 @@ impl MachineArgs {
 /// This machine, with stored measurements.
 pub(crate) fn here(app: &App<'_>) -> MachineFacts {
     let mut known = probe();
-    kept(app).merge_into(&mut known, &engine_version());
+    machine_store(app).merge_into(&mut known, &engine_version());
     known
 }
 
-pub(crate) fn kept(app: &App<'_>) -> MachineStore {
+pub(crate) fn machine_store(app: &App<'_>) -> MachineStore {
     MachineStore::in_home(&app.settings.home)
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn measure(known: &mut MachineFacts, printer: &Printer) -> CliResult<
 
 /// Stores the measurements for the next command. A failure to store them is not an error.
 pub(crate) fn keep(known: &MachineFacts, app: &App<'_>) {
-    if let Err(error) = kept(app).keep(known) {
+    if let Err(error) = machine_store(app).keep(known) {
         app.printer.note(error);
     }
 }

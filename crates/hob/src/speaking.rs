@@ -76,7 +76,7 @@ impl Progress {
         Progress { text, counted: 0, bar }
     }
 
-    fn said(&mut self, words: &[WordTiming]) {
+    fn advance_over(&mut self, words: &[WordTiming]) {
         let Some(text) = &self.text else { return };
         let end = words.iter().map(|word| word.span.end).max().unwrap_or_default();
         if let Some(new) = text.get(self.counted..end) {
@@ -112,7 +112,7 @@ pub(crate) async fn deliver(
     while let Some(event) = stream.next().await {
         waited += since.elapsed();
         match event? {
-            SpeechEvent::Words(words) => progress.said(&words),
+            SpeechEvent::Words(words) => progress.advance_over(&words),
             SpeechEvent::Audio(samples) => {
                 first_audio.get_or_insert_with(|| asked.elapsed());
                 samples_heard += samples.len() as u64;

@@ -55,7 +55,8 @@ impl Protocol {
         };
         let object =
             if self == Protocol::Chat { "chat.completion.chunk" } else { "text_completion" };
-        let usage = usage.map_or(String::new(), |usage| format!(r#","usage":{}"#, counted(usage)));
+        let usage =
+            usage.map_or(String::new(), |usage| format!(r#","usage":{}"#, usage_json(usage)));
         format!(
             "data: {{\"id\":\"mock-1\",\"object\":\"{object}\",\"created\":1,\"model\":\"mock\",\"choices\":{choices}{usage}}}\n\n"
         )
@@ -123,7 +124,7 @@ impl Protocol {
             _ => None,
         });
         let [thought, content] = [true, false].map(of);
-        let counts = usage.map_or("null".to_owned(), counted);
+        let counts = usage.map_or("null".to_owned(), usage_json);
         match self {
             Protocol::Chat => format!(
                 r#"{{"id":"mock-1","object":"chat.completion","created":1,"model":"mock","choices":[{{"index":0,"message":{{"role":"assistant","reasoning_content":"{thought}","content":"{content}"}},"finish_reason":"length"}}],"usage":{counts}}}"#
@@ -159,7 +160,7 @@ fn message(field: &str, words: &str) -> String {
     format!(r#""message":{{"role":"assistant",{content}"{field}":"{words}"}}"#)
 }
 
-fn counted(usage: Usage) -> String {
+fn usage_json(usage: Usage) -> String {
     let Usage { prompt, cached, completion, reasoning } = usage;
     let details = cached.map_or(String::new(), |cached| {
         format!(r#","prompt_tokens_details":{{"cached_tokens":{cached}}}"#)

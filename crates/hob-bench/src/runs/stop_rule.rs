@@ -87,7 +87,7 @@ pub trait Benchmark {
     fn pace(&self, warm: &Run) -> Option<CheckLoad>;
 
     /// Called when the last run counts, with the number of the server's start.
-    fn counted(&mut self, _start: u32) {}
+    fn keep_run(&mut self, _start: u32) {}
 
     /// Maximum number of warm-up runs; less for very long requests.
     fn warmups_max(&self) -> usize {
@@ -129,7 +129,7 @@ impl StopRule {
                 }
             }
             let run = measurement.subject.measure_run(measurement.runs.client_check.as_ref())?;
-            measurement.subject.counted(start);
+            measurement.subject.keep_run(start);
             if measurement.add(Run { start, ..run }).is_break() {
                 break;
             }

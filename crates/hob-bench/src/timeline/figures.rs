@@ -85,7 +85,7 @@ pub fn figures(timeline: &Timeline, tokens_max: Option<u32>) -> Option<RequestFi
         return None;
     }
     let mut flags = BTreeSet::new();
-    let (tokens, count_source) = counted(timeline, tokens_max, &mut flags);
+    let (tokens, count_source) = token_counts(timeline, tokens_max, &mut flags);
     let chunks = timeline.chunks.len();
     let per_chunk = per_chunk(tokens.completion, chunks, &mut flags);
     let answer = timeline.chunks.iter().find(|chunk| chunk.kind.is_answer());
@@ -161,7 +161,7 @@ impl RequestFigures {
     }
 }
 
-fn counted(
+fn token_counts(
     timeline: &Timeline,
     tokens_max: Option<u32>,
     flags: &mut BTreeSet<Flag>,

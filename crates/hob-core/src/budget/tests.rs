@@ -174,7 +174,7 @@ proptest! {
     ) {
         let budget = MemoryBudget { available: both(in_ram, in_vram), max_bytes };
         let needed = both(ram_needed, vram_needed);
-        let fits_without = |gone: &[&Resident]| budget.lacking(&needed, &all, gone).is_none();
+        let fits_without = |gone: &[&Resident]| budget.first_short_pool(&needed, &all, gone).is_none();
         let of = |meant: fn(KeptBy) -> bool| -> Vec<&Resident> {
             all.iter().filter(|one| meant(one.kept_by())).collect()
         };

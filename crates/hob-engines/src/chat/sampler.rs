@@ -140,7 +140,7 @@ impl Sampler {
     ) -> Result<Chosen, SamplerError> {
         let mut adjusted = std::mem::take(&mut self.adjusted);
         let changed = self.adjust(logits, said, &mut adjusted);
-        let token = self.drawn(if changed { &adjusted } else { logits }, mask);
+        let token = self.draw(if changed { &adjusted } else { logits }, mask);
         self.adjusted = adjusted;
         let token = token?;
         let logprobs = self.top_wanted.map(|top| self.logprobs(logits, token, top)).transpose()?;
@@ -185,7 +185,7 @@ impl Sampler {
         true
     }
 
-    fn drawn(&mut self, logits: &[f32], mask: Option<&Mask>) -> Result<u32, SamplerError> {
+    fn draw(&mut self, logits: &[f32], mask: Option<&Mask>) -> Result<u32, SamplerError> {
         if self.is_greedy() {
             return best(logits, mask)?.map(|best| best.token).ok_or(SamplerError::NothingAllowed);
         }

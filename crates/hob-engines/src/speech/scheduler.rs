@@ -288,12 +288,12 @@ impl WindowScheduler {
 
     /// Ready streams whose listeners have received sound, the oldest first.
     fn listeners_with_work(&self) -> impl Iterator<Item = u32> {
-        let ready = self.heard().filter(|(_, playhead)| playhead.ready_since.is_some());
+        let ready = self.started_streams().filter(|(_, playhead)| playhead.ready_since.is_some());
         ready.map(|(stream, _)| stream)
     }
 
     /// Streams whose listeners have received sound.
-    fn heard(&self) -> impl Iterator<Item = (u32, &Playhead)> {
+    fn started_streams(&self) -> impl Iterator<Item = (u32, &Playhead)> {
         self.streams
             .iter()
             .map(|(stream, playhead)| (*stream, playhead))

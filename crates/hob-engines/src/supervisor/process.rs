@@ -117,7 +117,7 @@ impl Process {
             Err(error) => format!("its end could not be seen: {error}"),
         };
         let kept = match self.stderr {
-            Some(stderr) => stderr.kept().await,
+            Some(stderr) => stderr.last_lines().await,
             None => KeptLines::default(),
         };
         let last_lines = kept.text();

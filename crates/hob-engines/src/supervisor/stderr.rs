@@ -45,7 +45,7 @@ impl StderrTail {
     }
 
     /// What a worker that has ended wrote.
-    pub(super) async fn kept(mut self) -> KeptLines {
+    pub(super) async fn last_lines(mut self) -> KeptLines {
         // After the limit, the lines so far are used.
         let _ = timeout(DRAIN_LIMIT, self.reading.join_next()).await;
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -124,14 +124,14 @@ mod tests {
         let text: String = (0..20).map(|line| format!("line {line}\n")).collect();
         let tail = StderrTail::follow("speech", std::io::Cursor::new(text));
         let expect: Vec<String> = (12..20).map(|line| format!("line {line}")).collect();
-        assert_eq!(tail.kept().await.text(), expect.join("; "));
+        assert_eq!(tail.last_lines().await.text(), expect.join("; "));
     }
 
     #[tokio::test]
     async fn a_driver_s_fault_is_kept_however_much_follows() {
         let stack: String = (0..20).map(|frame| format!("#{frame} 0x0\n")).collect();
         let text = format!("ggml_vulkan: device lost on llvmpipe\nCUDA error: later\n{stack}");
-        let kept = StderrTail::follow("chat", std::io::Cursor::new(text)).kept().await;
+        let kept = StderrTail::follow("chat", std::io::Cursor::new(text)).last_lines().await;
         let said = "ggml_vulkan: device lost on llvmpipe".to_owned();
         assert_eq!(kept.fault, Some(DeviceFault::Lost { said }));
     }

@@ -238,8 +238,8 @@ impl Product {
         if !unsafe { sys::ggml_backend_supports_op(processor.backend, sums) } {
             return None;
         }
-        fill(weights, &made(kind, rows)?);
-        fill(vectors, &made(sys::GGML_TYPE_F32, columns)?);
+        fill(weights, &made_rows(kind, rows)?);
+        fill(vectors, &made_rows(sys::GGML_TYPE_F32, columns)?);
         Some(Product {
             graph,
             _buffers: [weight_buffer, rest_buffer],
@@ -293,7 +293,7 @@ fn row_bytes(kind: sys::ggml_type) -> usize {
 
 /// Rows of a type, as from a model: what numbers they are does not change how long it takes, unless they were all
 /// zero or no numbers at all.
-fn made(kind: sys::ggml_type, rows: i64) -> Option<Vec<u8>> {
+fn made_rows(kind: sys::ggml_type, rows: i64) -> Option<Vec<u8>> {
     let count = (MADE_ROWS * WIDTH) as usize;
     let number = |index: usize| ((index * 7919 + 13) % 2003) as f32 / 1001.5 - 1.0;
     let numbers: Vec<f32> = (0..count).map(number).collect();

@@ -133,7 +133,7 @@ impl Transcript {
     async fn started(&mut self) -> Result<(), ModelError> {
         match self.report().await? {
             StreamReport::Model(TranscriptReport::Started) => Ok(()),
-            StreamReport::Model(TranscriptReport::Refused(reason)) => Err(refused(reason)),
+            StreamReport::Model(TranscriptReport::Refused(reason)) => Err(undecodable(reason)),
             other => Err(self.stream.unexpected(&other)),
         }
     }
@@ -162,7 +162,7 @@ impl Transcript {
                     self.events = events.into_iter();
                 }
                 Ok(StreamReport::Model(TranscriptReport::Refused(reason))) => {
-                    return Some(Err(refused(reason)));
+                    return Some(Err(undecodable(reason)));
                 }
                 Ok(StreamReport::Done) => return None,
                 Ok(other) => return Some(Err(self.stream.unexpected(&other))),
@@ -183,7 +183,7 @@ impl Transcript {
     }
 }
 
-fn refused(reason: String) -> ModelError {
+fn undecodable(reason: String) -> ModelError {
     ModelError::InvalidField { field: "file", reason: format!("cannot be decoded: {reason}") }
 }
 

@@ -283,7 +283,7 @@ impl<V: VoiceDetector> Recording<V> {
     }
 
     /// The events of a part that is complete.
-    pub(super) fn heard(&mut self, part: &SoundPart, text: WhisperText) -> Vec<TranscriptEvent> {
+    pub(super) fn add_part(&mut self, part: &SoundPart, text: WhisperText) -> Vec<TranscriptEvent> {
         let start_s = part.start_sample as f64 / RATE_HZ;
         let whole: String = text.segments.iter().map(|segment| segment.text.as_str()).collect();
         if !whole.trim().is_empty() {

@@ -235,13 +235,13 @@ impl<T: Transcriber, V: VoiceDetector + Clone> Engine<T, V> {
         }
         match task {
             Task::Wait | Task::Refuse(_) => Ok(()),
-            Task::Keep(part, text) => self.add(stream, |recording| recording.heard(&part, text)),
+            Task::Keep(part, text) => self.add(stream, |recording| recording.add_part(&part, text)),
             Task::Hear(part) => {
                 let options = recording.options();
                 let has_left = || inbox.has_left(stream);
                 let text = self.text(stream, (&part, &options), &has_left)?;
                 let Some(text) = text else { return Ok(()) };
-                self.add(stream, |recording| recording.heard(&part, text))
+                self.add(stream, |recording| recording.add_part(&part, text))
             }
             Task::Peek(part, reason) => {
                 let options = recording.peek_options(reason);

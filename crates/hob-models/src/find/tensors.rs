@@ -75,7 +75,7 @@ fn described(
         [only] => source_files.at(only),
         _ => at.clone(),
     };
-    if let Some(model) = made(search, name, &config).map_err(|error| wrong(error.into()))? {
+    if let Some(model) = with_quant(search, name, &config).map_err(|error| wrong(error.into()))? {
         let note = format!("weights as {} would store them, not those of a file", model.quant);
         let notes = vec![note];
         return Ok(Described { notes, ..Described::of(model, source) });
@@ -87,7 +87,7 @@ fn described(
 }
 
 /// Computes the weights if a quant is requested.
-fn made(
+fn with_quant(
     search: &Search<'_>,
     name: &str,
     config: &Config,

@@ -80,13 +80,13 @@ impl SampleGguf {
 
     #[must_use]
     pub fn text(self, key: &str, value: &str) -> SampleGguf {
-        let bytes = counted(value);
+        let bytes = with_length(value);
         self.raw(key, 8, &bytes)
     }
 
     #[must_use]
     pub fn texts(self, key: &str, values: &[String]) -> SampleGguf {
-        let elements = values.iter().flat_map(|value| counted(value)).collect();
+        let elements = values.iter().flat_map(|value| with_length(value)).collect();
         self.array(key, 8, values.len(), elements)
     }
 
@@ -161,11 +161,11 @@ impl SampleGguf {
         file.extend((self.tensors.len() as u64).to_le_bytes());
         file.extend((self.metadata.len() as u64).to_le_bytes());
         for (key, value) in &self.metadata {
-            file.extend(counted(key));
+            file.extend(with_length(key));
             file.extend(value);
         }
         for (name, dims, kind, offset) in &self.tensors {
-            file.extend(counted(name));
+            file.extend(with_length(name));
             file.extend((dims.len() as u32).to_le_bytes());
             file.extend(dims.iter().flat_map(|dim| dim.to_le_bytes()));
             file.extend(kind.to_le_bytes());
@@ -184,6 +184,6 @@ impl SampleGguf {
     }
 }
 
-fn counted(text: &str) -> Vec<u8> {
+fn with_length(text: &str) -> Vec<u8> {
     [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat()
 }

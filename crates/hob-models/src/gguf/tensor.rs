@@ -28,7 +28,7 @@ impl GgufTensor {
     }
 
     /// A tensor that is not in a file.
-    pub(crate) fn made(
+    pub(crate) fn from_parts(
         name: String,
         dims: Vec<u64>,
         kind: TensorType,
@@ -44,7 +44,7 @@ impl GgufTensor {
         quant: &'static str,
         bits: f64,
     ) -> Result<GgufTensor, GgufError> {
-        let whole = GgufTensor::made(name, dims, TensorType::F16)?;
+        let whole = GgufTensor::from_parts(name, dims, TensorType::F16)?;
         let bytes = (whole.elements() as f64 * bits / 8.0).ceil() as u64;
         let kind = TensorType { id: u32::MAX, name: quant, block_elements: 1, block_bytes: 2 };
         Ok(GgufTensor { kind, bytes, ..whole })

@@ -132,7 +132,7 @@ impl QuantMix {
         match self {
             QuantMix::Ggml { name: quant, most } => {
                 let wished = facts.ggml(&name, row, quant, most);
-                GgufTensor::made(name, dims, wished)
+                GgufTensor::from_parts(name, dims, wished)
             }
             QuantMix::Bits { name: quant, layers, output, .. } => {
                 let bits = match name.as_str() {

@@ -41,7 +41,9 @@ impl<R: Read + Seek> CTranslate2Model<R> {
         let mut reader = Reader::new(file)?;
         let version = reader.u32()?;
         let bytes = u64::from(reader.u16()?);
-        if bytes != SPECIFICATION.len() as u64 || reader.kept("the name", bytes)? != SPECIFICATION {
+        if bytes != SPECIFICATION.len() as u64
+            || reader.read_bytes("the name", bytes)? != SPECIFICATION
+        {
             return Err(WhisperError::NotCTranslate2);
         }
         if !VERSIONS.contains(&version) {
@@ -156,7 +158,7 @@ impl<R: Read + Seek> CTranslate2Model<R> {
 fn tensor(reader: &mut Reader<impl Read + Seek>) -> Result<(String, Tensor), WhisperError> {
     let length = u64::from(reader.u16()?);
     within("the length of a tensor's name", length, 1, NAME_BYTES_MAX)?;
-    let mut name = reader.kept("a tensor's name", length)?;
+    let mut name = reader.read_bytes("a tensor's name", length)?;
     name.pop_if(|last| *last == 0);
     let name = String::from_utf8_lossy(&name).into_owned();
     let rank = u64::from(reader.u8()?);

@@ -116,7 +116,7 @@ impl Stored {
         within("the length of a tensor's name", name_bytes.into(), 1, NAME_BYTES_MAX)?;
         let dims =
             (0..dimensions).map(|_| Ok(reader.u32()?.into())).collect::<Result<Vec<u64>, _>>()?;
-        let name = reader.kept("a tensor's name", name_bytes.into())?;
+        let name = reader.read_bytes("a tensor's name", name_bytes.into())?;
         let name = printable_name(&String::from_utf8_lossy(&name));
         let row = dims.first().copied().unwrap_or_default();
         let unknown = || WhisperError::NumberType { name: name.clone(), id };

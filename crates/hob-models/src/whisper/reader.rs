@@ -55,7 +55,11 @@ impl<R: Read + Seek> Reader<R> {
         Ok(u32::from_le_bytes(self.take()?))
     }
 
-    pub(super) fn kept(&mut self, what: &'static str, bytes: u64) -> Result<Vec<u8>, WhisperError> {
+    pub(super) fn read_bytes(
+        &mut self,
+        what: &'static str,
+        bytes: u64,
+    ) -> Result<Vec<u8>, WhisperError> {
         within(what, bytes, 0, KEPT_BYTES_MAX)?;
         let mut kept = vec![0; bytes as usize];
         self.fill(&mut kept)?;

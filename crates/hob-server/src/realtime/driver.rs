@@ -274,7 +274,7 @@ impl Driver<'_> {
         for piece in bytes.chunks(SOUND_PIECE_BYTES) {
             let samples = self.read_sound(piece).map_err(|error| unreadable(&error))?;
             if let Some(recording) = &mut self.recording {
-                recording.heard(&samples);
+                recording.record_user(&samples);
             }
             self.handle(SessionInput::Sound(samples));
             self.do_effects().await?;
@@ -370,7 +370,7 @@ impl Driver<'_> {
             RealtimeEvent::ResponseCreated(response) => self.sounds.begin(response),
             RealtimeEvent::AudioDelta { at, samples, sample_rate_hz } => {
                 if let Some(recording) = &mut self.recording {
-                    recording.spoken(samples, *sample_rate_hz);
+                    recording.record_assistant(samples, *sample_rate_hz);
                 }
                 let bytes = self.sounds.write(&at.response_id, samples, *sample_rate_hz);
                 let bytes = bytes.map_err(|error| unreadable(&error))?;

@@ -64,11 +64,11 @@ impl SessionRecording {
         Some(SessionRecording { queue, began: Instant::now(), has_lost: false })
     }
 
-    pub(super) fn heard(&mut self, samples: &[f32]) {
+    pub(super) fn record_user(&mut self, samples: &[f32]) {
         self.put(Entry::Heard(samples.to_vec()));
     }
 
-    pub(super) fn spoken(&mut self, samples: &[f32], rate_hz: u32) {
+    pub(super) fn record_assistant(&mut self, samples: &[f32], rate_hz: u32) {
         self.put(Entry::Spoken { samples: samples.to_vec(), rate_hz });
     }
 
@@ -228,10 +228,10 @@ mod tests {
         let (queue, entries) = sync_channel(QUEUE_MAX);
         let mut recording = SessionRecording { queue, began: Instant::now(), has_lost: false };
         recording.event(SentBy::Client, "{\"type\":\n\"response.create\"}");
-        recording.heard(&[0.0, 1.0]);
-        recording.heard(&[-2.0]);
-        recording.spoken(&[0.5; 100], 24_000);
-        recording.spoken(&[0.5; 100], 22_050);
+        recording.record_user(&[0.0, 1.0]);
+        recording.record_user(&[-2.0]);
+        recording.record_assistant(&[0.5; 100], 24_000);
+        recording.record_assistant(&[0.5; 100], 22_050);
         drop(recording);
         write(all.path(), &folder, &entries).expect("written");
         let read = |name: &str| fs::read(folder.join(name)).expect("a file");
@@ -258,9 +258,9 @@ mod tests {
     fn a_session_does_not_wait_for_a_slow_disk() {
         let (queue, entries) = sync_channel(1);
         let mut recording = SessionRecording { queue, began: Instant::now(), has_lost: false };
-        recording.heard(&[0.0]);
+        recording.record_user(&[0.0]);
         assert!(!recording.has_lost);
-        recording.heard(&[0.0]);
+        recording.record_user(&[0.0]);
         assert!(recording.has_lost);
         drop(entries);
     }

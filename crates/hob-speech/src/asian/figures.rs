@@ -106,7 +106,8 @@ pub(super) fn figures(chars: &[char], at: usize) -> Option<(usize, Amount)> {
     }
     let is_alone = before.is_none_or(|before| !before.is_ascii_alphanumeric());
     let sign = usize::from(matches!(c, '-' | '−') && is_alone);
-    let (length, amount) = money(&rest[sign..], sign > 0).or_else(|| counted(rest, sign))?;
+    let (length, amount) =
+        money(&rest[sign..], sign > 0).or_else(|| number_with_unit(rest, sign))?;
     Some((length, amount))
 }
 
@@ -254,7 +255,7 @@ fn money(rest: &[char], is_negative: bool) -> Option<(usize, Amount)> {
 }
 
 /// A number with what belongs to it: a second one, a unit, a percent sign.
-fn counted(rest: &[char], sign: usize) -> Option<(usize, Amount)> {
+fn number_with_unit(rest: &[char], sign: usize) -> Option<(usize, Amount)> {
     let is_negative = sign > 0;
     let (digits, number) = self::number(&rest[sign..])?;
     let length = sign + digits;

@@ -22,12 +22,12 @@ pub(super) fn said(amount: &Amount, after: Option<char>) -> Vec<Saying> {
             let sign = if *is_negative { "负" } else { "" };
             let scale = scale.replace('億', "亿");
             let name = currency_name(*currency, AsianLanguage::Mandarin).unwrap_or_default();
-            native(format!("{sign}{}{scale}{name}", counted(number, Some('元'))))
+            native(format!("{sign}{}{scale}{name}", number_before(number, Some('元'))))
         }
         Amount::Range { from, to, unit } => {
             let name = unit.map_or("", |unit| unit.name(AsianLanguage::Mandarin));
             let next = name.chars().next().or(after);
-            native(format!("{}到{}{name}", counted(from, next), counted(to, next)))
+            native(format!("{}到{}{name}", number_before(from, next), number_before(to, next)))
         }
         Amount::Fraction { above, below } => {
             native(format!("{}分之{}", cardinal(below), cardinal(above)))
@@ -50,7 +50,7 @@ pub(super) fn said(amount: &Amount, after: Option<char>) -> Vec<Saying> {
                 (false, _) => "",
             };
             let next = name.chars().next().or(after);
-            native(format!("{sign}{}{name}", counted(number, next)))
+            native(format!("{sign}{}{name}", number_before(number, next)))
         }
     }
 }
@@ -77,7 +77,7 @@ fn time(hours: &str, minutes: &str, seconds: Option<&str>) -> String {
         let zero = if digits.starts_with('0') && digits != "00" { "零" } else { "" };
         format!("{zero}{}{name}", cardinal(digits))
     };
-    let hours = counted(hours.trim_start_matches('0'), Some('点'));
+    let hours = number_before(hours.trim_start_matches('0'), Some('点'));
     let hours = if hours.is_empty() { "零".to_owned() } else { hours };
     let minutes = match (minutes, seconds) {
         ("00", None) => String::new(),
@@ -88,7 +88,7 @@ fn time(hours: &str, minutes: &str, seconds: Option<&str>) -> String {
 }
 
 /// A number before what it counts, or before the word for a year.
-fn counted(number: &str, next: Option<char>) -> String {
+fn number_before(number: &str, next: Option<char>) -> String {
     match next {
         Some('年') if number.len() == 4 => by_digit(number),
         Some(next) if number == "2" && MEASURES.contains(next) => "两".to_owned(),

@@ -71,7 +71,7 @@ fn digits_only(view: View<'_>, out: &mut Reading) -> Option<usize> {
         70..100 if is_short => 1900 + year,
         _ => year,
     };
-    out.say(word.span(), &said(day, month, Some(year), view.british));
+    out.say(word.span(), &date_in_words(day, month, Some(year), view.british));
     Some(1)
 }
 
@@ -88,7 +88,7 @@ fn month_and_day<'a>(month: &'a str, day: &'a str) -> Option<(&'static str, &'a 
     in_order(day, month).map(|(name, _)| (name, month))
 }
 
-fn said(day: &str, month: &str, number: Option<u64>, british: bool) -> String {
+fn date_in_words(day: &str, month: &str, number: Option<u64>, british: bool) -> String {
     let day = ordinal(day, british);
     let year = number.map(|number| format!(", {}", year(number, british))).unwrap_or_default();
     if british { format!("the {day} of {month}{year}") } else { format!("{month} {day}{year}") }

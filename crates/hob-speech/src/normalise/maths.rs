@@ -55,7 +55,7 @@ fn factorial(view: View<'_>, out: &mut Reading) -> Option<usize> {
         return None;
     }
     let number = Numeral::parse(&word.text)?;
-    out.say(word.span(), &format!("{} factorial", number.said(view.british)));
+    out.say(word.span(), &format!("{} factorial", number.in_words(view.british)));
     Some(2)
 }
 
@@ -70,7 +70,7 @@ fn mixed_number(view: View<'_>, out: &mut Reading) -> Option<usize> {
         return None;
     }
     let said = fraction(&part.text, view.british)?;
-    out.say(word.span(), &whole.said(view.british));
+    out.say(word.span(), &whole.in_words(view.british));
     out.say(part.span(), &format!("and {}", article(&said)));
     Some(2)
 }
@@ -85,7 +85,7 @@ fn scientific(view: View<'_>, out: &mut Reading) -> Option<usize> {
         return None;
     }
     let ten = raised("ten", exponent, view.british)?;
-    out.say(word.span(), &format!("{} times {ten}", base.said(view.british)));
+    out.say(word.span(), &format!("{} times {ten}", base.in_words(view.british)));
     Some(1)
 }
 
@@ -94,7 +94,7 @@ fn product(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
     let (left, right) = word.text.split_once('×')?;
     let (left, right) = (Numeral::parse(left)?, power(right, view.british)?);
-    out.say(word.span(), &format!("{} times {right}", left.said(view.british)));
+    out.say(word.span(), &format!("{} times {right}", left.in_words(view.british)));
     let unit = view.ahead(1).filter(|unit| unit.spaced && unit.text.contains('/'));
     let name = unit.and_then(|unit| Some((unit, unit_name(&unit.text, false, view.british)?)));
     let Some((unit, name)) = name else { return Some(1) };

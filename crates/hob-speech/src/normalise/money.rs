@@ -44,7 +44,7 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let scale = sum.scale.or_else(|| scale_word(view.text_ahead(1)?));
     let used = if sum.scale.is_none() && scale.is_some() { 2 } else { 1 };
     let last = view.ahead(used - 1)?;
-    let said = sum.said(scale, view.british)?;
+    let said = sum.in_words(scale, view.british)?;
     out.say(word.span().start..last.span().end, &said);
     Some(used)
 }
@@ -113,7 +113,7 @@ impl<'a> Sum<'a> {
         Some(self)
     }
 
-    fn said(&self, scale: Option<&str>, british: bool) -> Option<String> {
+    fn in_words(&self, scale: Option<&str>, british: bool) -> Option<String> {
         let mut said = String::new();
         if self.negative {
             said.push_str("minus ");
@@ -130,17 +130,21 @@ impl<'a> Sum<'a> {
         let Currency { one, many, cent, .. } = self.currency;
         if let Some(upto) = &self.upto {
             let scale = scale.map(|scale| format!(" {scale}")).unwrap_or_default();
-            return format!("{} to {}{scale} {many}", number.said(british), upto.said(british));
+            return format!(
+                "{} to {}{scale} {many}",
+                number.in_words(british),
+                upto.in_words(british)
+            );
         }
         if let Some(scale) = scale {
-            return format!("{} {scale} {many}", number.said(british));
+            return format!("{} {scale} {many}", number.in_words(british));
         }
         let fraction = number.fraction.as_deref().filter(|digits| digits.len() <= 2);
         if let (Some(digits), Some(cent)) = (fraction, cent) {
             return coins(self.currency, number, &format!("{digits:0<2}"), *cent, british);
         }
         let name = if number.is_one() { one } else { many };
-        format!("{} {name}", number.said(british))
+        format!("{} {name}", number.in_words(british))
     }
 }
 
@@ -155,7 +159,7 @@ fn coins(
     let whole = Numeral { fraction: None, ..number.clone() };
     let major = format!(
         "{} {}",
-        whole.said(british),
+        whole.in_words(british),
         if whole.is_one() { currency.one } else { currency.many }
     );
     let is_nothing = |digits: &str| digits.bytes().all(|digit| digit == b'0');

@@ -64,7 +64,7 @@ pub(super) fn fraction(text: &str, british: bool) -> Option<String> {
     if let Some((whole, part)) = vulgar(text) {
         return Some(match whole {
             "" => part.to_owned(),
-            whole => format!("{} and {}", Numeral::parse(whole)?.said(british), article(part)),
+            whole => format!("{} and {}", Numeral::parse(whole)?.in_words(british), article(part)),
         });
     }
     let (upper, lower) = text.split_once('/')?;
@@ -76,7 +76,7 @@ pub(super) fn fraction(text: &str, british: bool) -> Option<String> {
     if is_modern(&upper) && is_modern(&lower) {
         return None;
     }
-    let (over, under) = (upper.said(british), lower.small()?);
+    let (over, under) = (upper.in_words(british), lower.small()?);
     match (upper.whole.as_str(), under) {
         ("24", 7) => Some("twenty four seven".to_owned()),
         ("9", 11) => Some("nine eleven".to_owned()),
@@ -87,7 +87,7 @@ pub(super) fn fraction(text: &str, british: bool) -> Option<String> {
             let part = ordinal(&lower.whole, british);
             Some(format!("{over} {part}{}", if upper.is_one() { "" } else { "s" }))
         }
-        _ => Some(format!("{over} over {}", lower.said(british))),
+        _ => Some(format!("{over} over {}", lower.in_words(british))),
     }
 }
 
@@ -120,7 +120,8 @@ pub(super) fn power(text: &str, british: bool) -> Option<String> {
         }
     };
     let is_letter = |text: &str| text.len() == 1 && text.chars().all(|c| c.is_ascii_alphabetic());
-    let base = if is_letter(base) { base.to_owned() } else { Numeral::parse(base)?.said(british) };
+    let base =
+        if is_letter(base) { base.to_owned() } else { Numeral::parse(base)?.in_words(british) };
     if is_letter(&exponent) {
         return Some(format!("{base} to the {exponent}"));
     }
@@ -132,7 +133,7 @@ pub(super) fn raised(base: &str, exponent: &str, british: bool) -> Option<String
     let exponent = Numeral::parse(exponent)?;
     Some(match exponent.whole.as_str() {
         _ if exponent.negative || exponent.fraction.is_some() => {
-            format!("{base} to the power of {}", exponent.said(british))
+            format!("{base} to the power of {}", exponent.in_words(british))
         }
         "2" => format!("{base} squared"),
         "3" => format!("{base} cubed"),
@@ -163,7 +164,7 @@ fn range(text: &str, view: View<'_>) -> Option<String> {
     }
     let said = |number: &Numeral| match number.small() {
         Some(value) if years => year(value, view.british),
-        _ => number.said(view.british),
+        _ => number.in_words(view.british),
     };
     Some(format!("{} to {}", said(&first), said(&second)))
 }
@@ -185,7 +186,7 @@ fn scaled(text: &str, view: View<'_>) -> Option<String> {
         "tn" => "trillion",
         _ => return None,
     };
-    Some(format!("{} {scale}", number.said(view.british)))
+    Some(format!("{} {scale}", number.in_words(view.british)))
 }
 
 /// Whether the next word is what the number counts: a plural in lower case.
@@ -217,7 +218,7 @@ fn marked(text: &str, view: View<'_>) -> Option<String> {
         }
     };
     let number = Numeral::parse(rest)?;
-    Some(format!("{before} {}", number.said(view.british)))
+    Some(format!("{before} {}", number.in_words(view.british)))
 }
 
 fn plain(text: &str, view: View<'_>) -> Option<String> {
@@ -231,7 +232,7 @@ fn plain(text: &str, view: View<'_>) -> Option<String> {
     if number.is_plain() && number.whole.len() > 9 {
         return Some(by_digit(&number.whole));
     }
-    Some(number.said(view.british))
+    Some(number.in_words(view.british))
 }
 
 /// A number of four digits after these words is a year.

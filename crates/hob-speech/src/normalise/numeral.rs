@@ -40,7 +40,7 @@ impl Numeral {
             .map(|(numeral, _)| numeral)
     }
 
-    pub(super) fn said(&self, british: bool) -> String {
+    pub(super) fn in_words(&self, british: bool) -> String {
         let mut words = String::new();
         if self.negative {
             words.push_str("minus ");
@@ -100,7 +100,8 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expect: Option<(&str, usize)>) {
-        let found = Numeral::leading(text).map(|(numeral, length)| (numeral.said(false), length));
+        let found =
+            Numeral::leading(text).map(|(numeral, length)| (numeral.in_words(false), length));
         let found = found.as_ref().map(|(said, length)| (said.as_str(), *length));
         assert_eq!(found, expect, "{text}");
     }

@@ -120,7 +120,7 @@ fn inches(view: View<'_>, out: &mut Reading) -> Option<usize> {
         return None;
     }
     let name = if number.is_one() || view.ahead(2).is_some() { "inch" } else { "inches" };
-    out.say(word.span(), &format!("{} {name}", number.said(view.british)));
+    out.say(word.span(), &format!("{} {name}", number.in_words(view.british)));
     Some(2)
 }
 
@@ -130,7 +130,7 @@ fn pressure(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let unit = view.ahead(1).filter(|unit| unit.text == "mmHg")?;
     let (upper, lower) = word.text.split_once('/')?;
     let name = unit_name(&unit.text, false, view.british)?;
-    let said = |text: &str| Some(Numeral::parse(text)?.said(view.british));
+    let said = |text: &str| Some(Numeral::parse(text)?.in_words(view.british));
     out.say(word.span(), &format!("{} over {}", said(upper)?, said(lower)?));
     out.say(unit.span(), &name);
     Some(2)
@@ -145,13 +145,13 @@ struct Amount {
 impl Amount {
     fn leading(text: &str, british: bool) -> Option<(Amount, usize)> {
         let (first, length) = Numeral::leading(text)?;
-        let said = first.said(british);
+        let said = first.in_words(british);
         let dash = ["–", "-"].into_iter().find(|dash| text[length..].starts_with(dash));
         if let Some(dash) = dash
             && let Some((second, more)) = Numeral::leading(&text[length + dash.len()..])
             && !second.negative
         {
-            let said = format!("{said} to {}", second.said(british));
+            let said = format!("{said} to {}", second.in_words(british));
             return Some((Amount { said, is_one: false }, length + dash.len() + more));
         }
         Some((Amount { said, is_one: first.is_one() }, length))

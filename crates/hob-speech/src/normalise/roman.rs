@@ -69,7 +69,7 @@ pub(super) fn value(text: &str) -> Option<u64> {
     }
     // Each subtraction added 2,000, so that the sum was never negative.
     let total = total % 2_000;
-    (written(total) == text).then_some(total)
+    (roman_numeral(total) == text).then_some(total)
 }
 
 fn digit(c: char) -> Option<u64> {
@@ -83,7 +83,7 @@ fn digit(c: char) -> Option<u64> {
     })
 }
 
-fn written(mut number: u64) -> String {
+fn roman_numeral(mut number: u64) -> String {
     const SIGNS: [(u64, &str); 9] = [
         (100, "C"),
         (90, "XC"),

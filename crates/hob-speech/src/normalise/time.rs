@@ -126,10 +126,10 @@ fn duration(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let said = if is_whole && (13..25).contains(&hour) {
         hour_and_minute(hour, minute, false)
     } else {
-        let hours = counted(hour, "hour");
+        let hours = with_unit(hour, "hour");
         match minute {
             0 => hours,
-            _ if is_marked => format!("{hours} {}", counted(minute, "minute")),
+            _ if is_marked => format!("{hours} {}", with_unit(minute, "minute")),
             _ => format!("{hours} {}", in_words(minute, false)),
         }
     };
@@ -138,7 +138,7 @@ fn duration(view: View<'_>, out: &mut Reading) -> Option<usize> {
     Some(1 + usize::from(apart.is_some()))
 }
 
-fn counted(number: u64, name: &str) -> String {
+fn with_unit(number: u64, name: &str) -> String {
     format!("{} {name}{}", in_words(number, false), if number == 1 { "" } else { "s" })
 }
 

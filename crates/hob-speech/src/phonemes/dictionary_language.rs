@@ -99,7 +99,7 @@ impl DictionaryLanguage {
         let is_mandarin = matches!(self, DictionaryLanguage::Mandarin(_));
         // The gap before the first word was said with the marks.
         let mut last: Option<usize> = None;
-        for Heard { chars, symbols, joins } in self.heard(&text) {
+        for Heard { chars, symbols, joins } in self.pronounced(&text) {
             let owned = owners.get(chars.start).zip(owners.get(chars.end.saturating_sub(1)));
             let Some((first, owner)) = owned else { continue };
             let is_stopped = speaking.sounds.symbols.ends_with(&['ʔ']) || symbols.starts_with('ʔ');
@@ -112,7 +112,7 @@ impl DictionaryLanguage {
         }
     }
 
-    fn heard(&self, text: &str) -> Vec<Heard> {
+    fn pronounced(&self, text: &str) -> Vec<Heard> {
         match self {
             DictionaryLanguage::Japanese(japanese) => {
                 let words = japanese.words(text).into_iter();

@@ -193,13 +193,13 @@ impl<'a> Builder<'a> {
         if let Some(local) = self.local_model(name).cloned() {
             let name = local.name().to_owned();
             let make = || Arc::new(Target::new(&name, Source::Local(local)));
-            return Ok((self.kept(&name, kind, make), self.timeouts));
+            return Ok((self.shared_target(&name, kind, make), self.timeouts));
         }
         let Some((upstream, model)) = split(name, &self.upstreams) else {
             return Err(self.unknown(alias, name));
         };
         let upstream = Arc::clone(upstream);
-        let target = self.kept(name, kind, || upstream_target(name, &upstream, model));
+        let target = self.shared_target(name, kind, || upstream_target(name, &upstream, model));
         Ok((target, upstream.timeouts))
     }
 
@@ -209,7 +209,12 @@ impl<'a> Builder<'a> {
     }
 
     /// One target for all aliases, with its statistics from the previous gateway.
-    fn kept(&mut self, name: &str, kind: Kind, make: impl FnOnce() -> Arc<Target>) -> Arc<Target> {
+    fn shared_target(
+        &mut self,
+        name: &str,
+        kind: Kind,
+        make: impl FnOnce() -> Arc<Target>,
+    ) -> Arc<Target> {
         let key = (kind, name.to_owned());
         if let Some(target) = self.targets.get(&key) {
             return Arc::clone(target);

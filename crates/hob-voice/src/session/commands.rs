@@ -160,7 +160,7 @@ impl VoiceSession {
             return Err(invalid("invalid_session_type", message, None));
         }
         self.check_free(options.is_out_of_band)?;
-        let plan = self.settled(options)?;
+        let plan = self.plan_with(options)?;
         if !plan.is_out_of_band {
             self.drop_speculation();
         }
@@ -185,7 +185,7 @@ impl VoiceSession {
     }
 
     /// The session's settings with the response's own changes.
-    fn settled(&self, options: ResponseOptions) -> Result<ResponsePlan, RealtimeFault> {
+    fn plan_with(&self, options: ResponseOptions) -> Result<ResponsePlan, RealtimeFault> {
         let mut plan = self.plan();
         let settings = &mut plan.settings;
         settings.instructions = options.instructions.unwrap_or(settings.instructions.clone());

@@ -14,7 +14,7 @@ pub(super) fn of(machine: &Machine, model: &Model, assessment: &Assessment) -> S
     let named = named(model);
     match (assessment.best(), assessment.plans.first()) {
         (Some(plan), _) => format!("{named} {}.", fitting(plan, &doubt(assessment))),
-        (None, Some(plan)) => format!("{named} does not fit{}.", lacking(machine, plan)),
+        (None, Some(plan)) => format!("{named} does not fit{}.", shortage_text(machine, plan)),
         (None, None) => format!("{named} has no plan."),
     }
 }
@@ -71,7 +71,7 @@ fn longer(plan: &Plan) -> String {
     format!("; up to {} tokens, {why}", thousands(tokens))
 }
 
-fn lacking(machine: &Machine, plan: &Plan) -> String {
+fn shortage_text(machine: &Machine, plan: &Plan) -> String {
     let Some(used) = plan.shortage() else { return String::new() };
     let Use { pool, free_bytes, margin_bytes, .. } = *used;
     let [needed, margin, free] = [used.kept_bytes(), margin_bytes, free_bytes].map(gigabytes);

@@ -129,12 +129,12 @@ impl TranscriptReader {
             return Err(Misread::Failed(reported(&event["error"])));
         }
         match event["type"].as_str() {
-            Some("transcript.text.delta") => self.heard(event["delta"].as_str(), said),
+            Some("transcript.text.delta") => self.add_text(event["delta"].as_str(), said),
             Some("transcript.text.segment") => said.push(TranscriptEvent::Segment(segment(&event))),
             Some("transcript.text.word") => said.push(TranscriptEvent::Word(word(&event))),
             Some("transcript.text.done") if !self.is_over => {
                 if !self.has_text {
-                    self.heard(event["text"].as_str(), said);
+                    self.add_text(event["text"].as_str(), said);
                 }
                 self.is_over = true;
                 said.push(TranscriptEvent::Done(transcribed(&event)));
@@ -143,7 +143,7 @@ impl TranscriptReader {
             None => {
                 let text = event["text"].as_str().ok_or(Misread::Malformed)?;
                 self.is_plain = true;
-                self.heard(Some(text), said);
+                self.add_text(Some(text), said);
             }
         }
         Ok(())
@@ -169,7 +169,7 @@ impl TranscriptReader {
         self.is_over
     }
 
-    fn heard(&mut self, text: Option<&str>, said: &mut Vec<TranscriptEvent>) {
+    fn add_text(&mut self, text: Option<&str>, said: &mut Vec<TranscriptEvent>) {
         let Some(text) = text.filter(|text| !text.is_empty()) else { return };
         self.has_text = true;
         said.push(TranscriptEvent::Delta(text.to_owned()));

@@ -117,7 +117,7 @@ fn entry_table(entries: &[RequestRecord], zone: &TimeZone) -> String {
             or_dash(entry.first_ms.map(milliseconds)),
             milliseconds(entry.total_ms),
             entry.prompt_tokens.to_string(),
-            made(entry),
+            amount_text(entry),
             or_dash(entry.tokens_per_s().map(|rate| format!("{rate:.0}"))),
             entry.error.as_deref().unwrap_or(entry.outcome.name()).to_owned(),
         ]);
@@ -141,7 +141,7 @@ fn model(entry: &RequestRecord) -> String {
 }
 
 /// Tokens, or seconds of sound.
-fn made(entry: &RequestRecord) -> String {
+fn amount_text(entry: &RequestRecord) -> String {
     match entry.audio_ms > 0.0 {
         true => format!("{:.1} s", entry.audio_ms / 1e3),
         false => entry.completion_tokens.to_string(),

@@ -355,7 +355,7 @@ async fn write(
     add("--pieces", IMPORTANCE_PIECES.to_string().into());
     if let Some(text) = &text {
         add("--importance", text.path.as_os_str().to_owned());
-        add("--keep", kept(target, &hash, &text.sha256).into());
+        add("--keep", importance_path(target, &hash, &text.sha256).into());
     }
     for (key, value) in provenance(&hash, text.as_ref()) {
         add("--header", format!("{key}={value}").into());
@@ -440,7 +440,7 @@ fn importance_text(args: &QuantizeArgs, kind: QuantType) -> CliResult<Option<Wor
 }
 
 /// The importance matrix stands next to the result, one for each source and text.
-fn kept(target: &Path, source: &Sha256, text: &Sha256) -> PathBuf {
+fn importance_path(target: &Path, source: &Sha256, text: &Sha256) -> PathBuf {
     let short = |hash: &Sha256| hash.to_string()[..8].to_owned();
     target.with_file_name(format!("{}-{}.importance.json", short(source), short(text)))
 }

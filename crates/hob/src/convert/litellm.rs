@@ -114,7 +114,7 @@ pub(super) fn convert(root: Value, notes: &mut Notes) -> ConfigFile {
     fallbacks::add(&mut groups, &settings, notes);
     let master = file.general_settings.and_then(|general| general.master_key);
     let secret = master.and_then(|key| {
-        WrittenKey::parse(&key).written(MASTER, "general_settings.master_key", notes)
+        WrittenKey::parse(&key).config_value(MASTER, "general_settings.master_key", notes)
     });
     let key = |secret| (MASTER.to_owned(), KeySection { secret, ..KeySection::default() });
     ConfigFile {

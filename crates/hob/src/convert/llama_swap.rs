@@ -163,8 +163,11 @@ impl Conversion<'_> {
     fn keys(&mut self, written: Vec<String>) {
         for (index, key) in written.iter().enumerate() {
             let name = format!("client-{}", index + 1);
-            let secret =
-                WrittenKey::parse(key).written(&name, &format!("apiKeys[{index}]"), self.notes);
+            let secret = WrittenKey::parse(key).config_value(
+                &name,
+                &format!("apiKeys[{index}]"),
+                self.notes,
+            );
             let section = |secret| KeySection { secret, ..KeySection::default() };
             self.config.keys.extend(secret.map(|secret| (name, section(secret))));
         }

@@ -43,7 +43,12 @@ impl WrittenKey {
     }
 
     /// The key as a section called `owner` writes it, with a note if it is not the source's own.
-    pub(super) fn written(&self, owner: &str, path: &str, notes: &mut Notes) -> Option<String> {
+    pub(super) fn config_value(
+        &self,
+        owner: &str,
+        path: &str,
+        notes: &mut Notes,
+    ) -> Option<String> {
         match self {
             WrittenKey::Variable(name) => Some(format!("env:{name}")),
             WrittenKey::Placeholder => {
@@ -103,14 +108,14 @@ impl Servers {
         let key = server.key.as_deref().map(WrittenKey::parse);
         if let Some((name, _)) = self.known.iter().find(|(_, known)| *known == server) {
             let name = name.clone();
-            key.and_then(|key| key.written(&name, key_path, notes));
+            key.and_then(|key| key.config_value(&name, key_path, notes));
             return name;
         }
         let name = self.free_name(preferred);
         let section = UpstreamSection {
             kind: Some(KindName(server.kind)),
             url: server.url.clone(),
-            key: key.and_then(|key| key.written(&name, key_path, notes)),
+            key: key.and_then(|key| key.config_value(&name, key_path, notes)),
             connect_timeout: server.connect,
             first_token_timeout: server.first_token,
             ..UpstreamSection::default()

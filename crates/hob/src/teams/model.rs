@@ -415,7 +415,7 @@ impl AnswerQueue {
         let rest = open.split_off(end);
         let whole = std::mem::replace(open, rest);
         for line in whole.lines().filter(|line| !line.trim().is_empty()) {
-            self.add_line(&tree::said(event, line));
+            self.add_line(&tree::tree_line(event, line));
         }
     }
 
@@ -423,7 +423,7 @@ impl AnswerQueue {
     fn end_line(&mut self, event: &RunEvent) {
         let open = self.lines.remove(&event.span_id).unwrap_or_default();
         if !open.trim().is_empty() {
-            self.add_line(&tree::said(event, &open));
+            self.add_line(&tree::tree_line(event, &open));
         }
     }
 

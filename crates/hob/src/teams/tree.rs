@@ -21,7 +21,7 @@ fn agent_of(event: &RunEvent) -> String {
 }
 
 /// A text of an agent as a line of the tree. While several delegates work, it begins with the agent's name.
-pub(super) fn said(event: &RunEvent, text: &str) -> String {
+pub(super) fn tree_line(event: &RunEvent, text: &str) -> String {
     let indent = "  ".repeat(event.depth);
     match event.number {
         Some(_) => format!("{indent}  {}: {text}", agent_of(event)),
@@ -37,7 +37,7 @@ pub(crate) fn line(event: &RunEvent) -> Option<String> {
         }
         _ => text(event)?,
     };
-    Some(said(event, &text))
+    Some(tree_line(event, &text))
 }
 
 fn text(event: &RunEvent) -> Option<String> {

@@ -49,7 +49,7 @@ impl FitData {
             store: ModelStore::open(app),
             configured: named.chain([own]).collect(),
             max_bytes: settings.memory.max_bytes(),
-            kept: crate::machine::kept(app),
+            kept: crate::machine::machine_store(app),
             seen: Mutex::default(),
         }
     }

@@ -145,7 +145,7 @@ pub(super) fn card_named(device: &str, machine: &Machine) -> Option<usize> {
 }
 
 /// What the requested place lacks on this machine, with both numbers.
-pub(super) fn lacking(requested: &RequestedPlace, machine: &Machine) -> String {
+pub(super) fn shortage_text(requested: &RequestedPlace, machine: &Machine) -> String {
     let is_lacking = |used: &&Use| match used.pool {
         Pool::Ram => used.kept_bytes() > used.free_bytes,
         Pool::Vram(_) => !used.fits(),

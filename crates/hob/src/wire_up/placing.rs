@@ -108,7 +108,7 @@ impl Placing {
         let reason = || match refused {
             _ if is_resting => cards_rest(),
             Some(refused) => refused.said.clone(),
-            None => lacking(requested, &self.machine(None)),
+            None => shortage_text(requested, &self.machine(None)),
         };
         if requested.machine.gpus.is_empty() {
             // The engine may see a card that hob does not see.

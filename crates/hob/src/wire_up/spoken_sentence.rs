@@ -22,7 +22,7 @@ impl SpokenSentence {
     }
 
     /// The sound as a listener hears it.
-    pub(crate) fn heard(&self) -> Vec<f32> {
+    pub(crate) fn audible_samples(&self) -> Vec<f32> {
         let mut samples = Vec::new();
         for (at, (unit, pause_ms)) in self.units.iter().zip(&self.pauses_ms).enumerate() {
             samples.extend(&unit.heard);

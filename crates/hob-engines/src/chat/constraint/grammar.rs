@@ -215,7 +215,7 @@ impl Writer<'_> {
             let head = format!(
                 "{}{}{}",
                 dialect.call.before_name(),
-                written(&tool.name, dialect.call),
+                name_as_written(&tool.name, dialect.call),
                 dialect.call.before_arguments()
             );
             let arguments = self.arguments(&Source::of_tool(*index, tool)?, &mut size)?;
@@ -274,7 +274,7 @@ pub(super) fn pieces<'a>(
     found
 }
 
-fn written(name: &str, form: CallForm) -> String {
+fn name_as_written(name: &str, form: CallForm) -> String {
     match form {
         CallForm::Object { .. } => {
             let quoted = Value::from(name).to_string();

@@ -97,7 +97,7 @@ impl Answering {
     }
 
     /// Number of tokens so far, including thinking.
-    pub(super) fn said(&self) -> u32 {
+    pub(super) fn generated_tokens(&self) -> u32 {
         self.said
     }
 

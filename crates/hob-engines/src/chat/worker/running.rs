@@ -98,7 +98,7 @@ impl Running {
         let pending = self.tokens.len() - self.computed;
         let step = if self.is_scoring() { SCORED_STEP_TOKENS } else { pending };
         let pending = pending.min(step);
-        (self.credit > 0).then_some(Demand { pending, said: self.answering.said() })
+        (self.credit > 0).then_some(Demand { pending, said: self.answering.generated_tokens() })
     }
 
     /// Guesses what comes after the tokens that are computed next.
@@ -245,7 +245,7 @@ impl Running {
     }
 
     fn completion(&self, finish: FinishReason) -> Completion {
-        let said = self.answering.said();
+        let said = self.answering.generated_tokens();
         let usage = Usage {
             prompt_tokens: self.prompt_tokens as u32,
             cached_tokens: self.cached_tokens as u32,

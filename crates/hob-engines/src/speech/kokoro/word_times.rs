@@ -62,7 +62,7 @@ pub(super) fn word_times(
             phonemes: phonemes(&symbols, word.phonemes.clone(), at),
         }
     };
-    unit.words.iter().zip(heard(&spoken, &loud)).map(timing).collect()
+    unit.words.iter().zip(fit_to_sound(&spoken, &loud)).map(timing).collect()
 }
 
 /// Where each token's sound begins, and where the last one's ends.
@@ -78,7 +78,7 @@ fn token_starts(durations: &[usize]) -> Vec<usize> {
 
 /// Moves the ends of words to where the sound begins and ends. Between two words without silence, each gets half of what
 /// is between them. A word without any loud sound keeps its place.
-fn heard(spoken: &[Range<usize>], loud: &[bool]) -> Vec<Range<usize>> {
+fn fit_to_sound(spoken: &[Range<usize>], loud: &[bool]) -> Vec<Range<usize>> {
     let is_loud = |at: usize| loud.get(at).copied().unwrap_or(false);
     let mut words = spoken.to_vec();
     for next in 0..=spoken.len() {
@@ -151,7 +151,7 @@ mod tests {
             ends.iter().map(|(start, end)| *start..*end).collect()
         };
         let is_loud: Vec<bool> = loud.chars().map(|c| c == '#').collect();
-        assert_eq!(heard(&ranges(spoken), &is_loud), ranges(expect), "{loud}");
+        assert_eq!(fit_to_sound(&ranges(spoken), &is_loud), ranges(expect), "{loud}");
     }
 
     #[test]

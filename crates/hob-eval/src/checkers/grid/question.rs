@@ -31,14 +31,18 @@ impl GridQuestion {
         text: &str,
         synonyms: &BTreeMap<String, Vec<String>>,
     ) -> Option<Grade> {
-        let said = &self.candidates[self.said(text, synonyms)?];
+        let said = &self.candidates[self.find_candidate(text, synonyms)?];
         Some(match *said == self.answer {
             true => Grade::correct(format!("the answer is '{said}'")),
             false => Grade::wrong(format!("'{}' was expected, '{said}' was read", self.answer)),
         })
     }
 
-    fn said(&self, text: &str, synonyms: &BTreeMap<String, Vec<String>>) -> Option<usize> {
+    fn find_candidate(
+        &self,
+        text: &str,
+        synonyms: &BTreeMap<String, Vec<String>>,
+    ) -> Option<usize> {
         let mut words = Words::new(0, &[]);
         for (place, candidate) in self.candidates.iter().enumerate() {
             let others = synonyms.get(candidate).into_iter().flatten();

@@ -86,7 +86,7 @@ impl Amount {
             && (self.decimals.is_empty() || table.has_singular_below_two)
     }
 
-    pub(super) fn said(&self, table: &LanguageTable, form: Form) -> String {
+    pub(super) fn in_words(&self, table: &LanguageTable, form: Form) -> String {
         let minus =
             if self.is_negative { format!("{} ", table.signs.minus) } else { String::new() };
         let form = if self.decimals.is_empty() { form } else { Form::Alone };
@@ -161,7 +161,7 @@ fn is_swapped(text: &str, table: &LanguageTable) -> bool {
 /// A number without signs, or its digits.
 pub(super) fn number(table: &LanguageTable, digits: &str) -> String {
     match Amount::parse(digits, table) {
-        Some(amount) if amount.end == digits.len() => amount.said(table, Form::Alone),
+        Some(amount) if amount.end == digits.len() => amount.in_words(table, Form::Alone),
         _ => by_digit(table, digits),
     }
 }

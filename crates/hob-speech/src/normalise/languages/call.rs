@@ -29,7 +29,8 @@ pub(super) fn read(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
             false => String::new(),
         };
         let bare = word.text.trim_start_matches('+');
-        let groups: Vec<String> = bare.split('-').map(|group| said(scene, group)).collect();
+        let groups: Vec<String> =
+            bare.split('-').map(|group| digits_in_words(scene, group)).collect();
         out.say(word.span(), &format!("{plus}{}", groups.join(", ")));
     }
     Some(words.len())
@@ -80,7 +81,7 @@ fn is_called(scene: Scene<'_>) -> bool {
     before.any(|word| scene.table.callers.contains(&word.as_str()))
 }
 
-fn said(scene: Scene<'_>, group: &str) -> String {
+fn digits_in_words(scene: Scene<'_>, group: &str) -> String {
     match group.parse() {
         Ok(pair) if scene.table.has_pairs && group.len() == 2 && !group.starts_with('0') => {
             (scene.table.cardinal)(pair, Form::Alone)

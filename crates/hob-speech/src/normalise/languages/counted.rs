@@ -108,7 +108,7 @@ fn range(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     if !is_number || word.text[from..].contains(['-', '–']) {
         return None;
     }
-    let said = left.said(scene.table, Form::Alone);
+    let said = left.in_words(scene.table, Form::Alone);
     out.say(word.span_of(0..from), &format!("{said} {}", scene.table.signs.to));
     quantity(scene, from, out)
 }
@@ -122,7 +122,7 @@ fn quantity(scene: Scene<'_>, from: usize, out: &mut Reading) -> Option<usize> {
     let plus = scene.view.word()?.text[from..].starts_with('+');
     let say = |form: Form, out: &mut Reading| {
         let sign = if plus { format!("{} ", scene.table.signs.plus) } else { String::new() };
-        out.say(span.clone(), &format!("{sign}{}", amount.said(scene.table, form)));
+        out.say(span.clone(), &format!("{sign}{}", amount.in_words(scene.table, form)));
     };
     let elided = |unit: Noun| {
         let value = amount.value().filter(|_| amount.is_plain() && !plus)?;

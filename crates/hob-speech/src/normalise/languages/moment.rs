@@ -104,12 +104,12 @@ fn duration(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     }
     let numbers = [digits(hours)?, digits(minutes)?, digits(seconds)?];
     let named = numbers.into_iter().zip(scene.table.dates.duration);
-    let words: Vec<String> = named.map(|(number, noun)| counted(scene, number, noun)).collect();
+    let words: Vec<String> = named.map(|(number, noun)| with_noun(scene, number, noun)).collect();
     out.say(word.span(), &words.join(" "));
     Some(1)
 }
 
-fn counted(scene: Scene<'_>, number: u64, noun: Noun) -> String {
+fn with_noun(scene: Scene<'_>, number: u64, noun: Noun) -> String {
     if let Some(said) = elided_one(scene.table, number, noun) {
         return said;
     }
@@ -143,12 +143,17 @@ fn date(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
         }
         _ => return None,
     };
-    out.say(word.span(), &said(scene, day, month, year)?);
+    out.say(word.span(), &date_in_words(scene, day, month, year)?);
     Some(1)
 }
 
 /// `None`: there is no such day or month.
-fn said(scene: Scene<'_>, day: Option<u64>, month: u64, year: Option<u64>) -> Option<String> {
+fn date_in_words(
+    scene: Scene<'_>,
+    day: Option<u64>,
+    month: u64,
+    year: Option<u64>,
+) -> Option<String> {
     let dates = &scene.table.dates;
     let month = (1..=12).contains(&month).then(|| nth(dates.months, month - 1))?;
     let mut words = String::new();

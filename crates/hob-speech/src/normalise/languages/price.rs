@@ -42,7 +42,7 @@ fn prefixed(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     {
         (scale, end, used) = (Some(found), next.span().end, used + 1);
     }
-    out.say(word.span().start..end, &said(scene.table, &amount, scale, currency));
+    out.say(word.span().start..end, &price_in_words(scene.table, &amount, scale, currency));
     if scale.is_none() && !rest.is_empty() {
         pieces(scene, last, amount.end..last.text.len(), out);
     }
@@ -71,7 +71,7 @@ fn suffixed(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
         (scale, currency, amount.used)
     };
     let end = scene.view.ahead(used - 1)?.span().end;
-    out.say(start..end, &said(table, &amount, scale, currency));
+    out.say(start..end, &price_in_words(table, &amount, scale, currency));
     Some(used)
 }
 
@@ -101,7 +101,7 @@ fn scale_of(table: &LanguageTable, text: &str) -> Option<Scale> {
     plain.or_else(|| Some((noun(find(table.scales_with_of, text)?), true)))
 }
 
-fn said(
+fn price_in_words(
     table: &LanguageTable,
     amount: &Amount,
     scale: Option<Scale>,
@@ -109,14 +109,14 @@ fn said(
 ) -> String {
     let unit = currency.unit;
     if let Some((scale, has_of)) = scale {
-        let number = amount.said(table, Form::Before(scale.gender));
+        let number = amount.in_words(table, Form::Before(scale.gender));
         let large = if amount.is_one(table) { scale.one } else { scale.many };
         let money = if has_of { (table.of)(unit.many) } else { unit.many.to_owned() };
         return format!("{number} {large} {money}");
     }
     let plural = |count: u64, noun: Noun| if count == 1 { noun.one } else { noun.many };
     let (Some(whole), 2) = (amount.value(), amount.decimals.len()) else {
-        let number = amount.said(table, Form::Before(unit.gender));
+        let number = amount.in_words(table, Form::Before(unit.gender));
         let is_round = amount.decimals.is_empty()
             && amount.value().is_some_and(|value| value > 0 && value.is_multiple_of(ROUND));
         let money = if is_round {

@@ -16,7 +16,7 @@ pub(in crate::upstream) fn with_partial<'a>(
     request: &ChatRequest,
 ) -> Cow<'a, [Message]> {
     let Some(partial) = &request.partial else { return Cow::Borrowed(messages) };
-    Cow::Owned(messages.iter().cloned().chain([said(partial)]).collect())
+    Cow::Owned(messages.iter().cloned().chain([partial_message(partial)]).collect())
 }
 
 /// llama-server and most servers behind OpenRouter continue a last message of the assistant. vLLM and SGLang
@@ -28,11 +28,13 @@ pub(super) fn go_on(
     body: &mut Map<String, Value>,
 ) -> Result<(), UnsupportedField> {
     let last = match dialect {
-        UpstreamDialect::LlamaServer | UpstreamDialect::OpenRouter => Some(said(partial)),
+        UpstreamDialect::LlamaServer | UpstreamDialect::OpenRouter => {
+            Some(partial_message(partial))
+        }
         UpstreamDialect::Vllm => {
             body.insert("continue_final_message".to_owned(), json!(true));
             body.insert("add_generation_prompt".to_owned(), json!(false));
-            Some(said(partial))
+            Some(partial_message(partial))
         }
         UpstreamDialect::Tabby => {
             body.insert("response_prefix".to_owned(), json!(partial));
@@ -65,6 +67,6 @@ pub(super) fn to_continue<'a>(
     Some(&last.text)
 }
 
-fn said(partial: &str) -> Message {
+fn partial_message(partial: &str) -> Message {
     Message::new(Role::Assistant, partial)
 }

@@ -91,12 +91,13 @@ pub(crate) fn run(args: &ImportArgs, printer: &Printer) -> CliResult<Exit> {
 fn one(args: &ImportArgs, file: &Path, store: &RecordStore) -> CliResult<Vec<Imported>> {
     let name = file.display().to_string();
     let bytes = fs_err::read(file).map_err(Failure::usage)?;
-    let mut imported = import(&name, &bytes, args.format.0).map_err(|error| refused(&error))?;
+    let mut imported =
+        import(&name, &bytes, args.format.0).map_err(|error| import_failure(&error))?;
     if let Some(summary) = summary_beside(file, &imported) {
-        complete(&name, &mut imported, &summary).map_err(|error| refused(&error))?;
+        complete(&name, &mut imported, &summary).map_err(|error| import_failure(&error))?;
     }
     if !args.dry_run {
-        store_imported(&name, &imported, store).map_err(|error| refused(&error))?;
+        store_imported(&name, &imported, store).map_err(|error| import_failure(&error))?;
     }
     Ok(imported)
 }
@@ -109,7 +110,7 @@ fn summary_beside(file: &Path, imported: &[Imported]) -> Option<Vec<u8>> {
     is_requests.then(|| fs_err::read(beside).ok()).flatten()
 }
 
-fn refused(error: &ImportError) -> Failure {
+fn import_failure(error: &ImportError) -> Failure {
     match error {
         ImportError::Record(error) => Failure::internal(error),
         ImportError::Unknown { .. } => Failure::usage(error),

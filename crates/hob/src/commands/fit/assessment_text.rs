@@ -35,7 +35,7 @@ pub(super) fn assessment(
     parts.join("\n\n")
 }
 
-fn lacking(used: &Use) -> String {
+fn shortage_text(used: &Use) -> String {
     format!("no: {} lacks {} GB", used.pool, gigabytes(used.lacking_bytes()))
 }
 

@@ -83,7 +83,7 @@ pub(crate) fn run(args: &CalibrateArgs, globals: &Globals, printer: &Printer) ->
     let (known, figures) = run_until_stopped(timed(args, &app))?;
     let (known, checked) = match figures.fitted(&known) {
         Ok(fitted) => fitted,
-        Err(error) => return refused(&error),
+        Err(error) => return noise_failure(&error),
     };
     let doubts = figures.doubts(&checked);
     for doubt in &doubts {
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &CalibrateArgs, globals: &Globals, printer: &Printer) ->
     printer.report(args.json, &calibrated, || calibration_text(&known, checked))
 }
 
-fn refused(error: &Implausible) -> CliResult<Exit> {
+fn noise_failure(error: &Implausible) -> CliResult<Exit> {
     Err(Failure::engine(error).hint("run it again when the machine is quiet"))
 }
 

@@ -134,7 +134,8 @@ pub(super) fn quantized(
         return Ok(Exit::Done);
     }
     let texts = sentences(args)?;
-    let report = made(args, (source, &name, (form, sizes)), (store, app), (voice, &texts))?;
+    let report =
+        convert_and_report(args, (source, &name, (form, sizes)), (store, app), (voice, &texts))?;
     printer.report(args.json, &report, || report_text(&report))
 }
 
@@ -161,7 +162,7 @@ fn refuse_second_time(
 }
 
 /// Converts, tries, stores and reports. Stopped at any moment, it leaves nothing that looks like a model.
-fn made(
+fn convert_and_report(
     args: &QuantizeArgs,
     (source, name, (form, sizes)): (&StoredModel, &str, (SpeechForm, SpeechSizes)),
     (store, app): (&ModelStore, &App<'_>),
@@ -309,7 +310,7 @@ async fn hear_all(
         let mut pair = [String::new(), String::new()];
         for (text, sentence) in pair.iter_mut().zip([one, other]) {
             let mut encoder = Encoder::new(AudioFormat::Wav, SAMPLE_RATE_HZ, Length::Unknown)?;
-            let mut bytes = encoder.encode(&sentence.heard())?;
+            let mut bytes = encoder.encode(&sentence.audible_samples())?;
             bytes.extend(encoder.finish()?);
             let file = SoundFile { bytes: bytes.into(), name: None };
             let language = Some(language.clone());
@@ -381,7 +382,7 @@ fn refuse_garbage(
             .hint("nothing was stored; take more bits"))
     };
     for (at, (one, other)) in before.sentences.iter().zip(&after.sentences).enumerate() {
-        let (one, other, sentence) = (one.heard(), other.heard(), at + 1);
+        let (one, other, sentence) = (one.audible_samples(), other.audible_samples(), at + 1);
         let ratio = other.len() as f64 / one.len().max(1) as f64;
         if other.iter().any(|sample| !sample.is_finite()) {
             return garbage(format!("the sound of sentence {sentence} is broken"));
@@ -413,7 +414,7 @@ fn page_draft(
 ) -> CliResult<TempPath> {
     let pairs = before.sentences.iter().zip(&after.sentences);
     let sentences = texts.iter().zip(pairs).map(|(text, (one, other))| {
-        heard_sentence(text, [one.heard(), other.heard()], SAMPLE_RATE_HZ)
+        heard_sentence(text, [one.audible_samples(), other.audible_samples()], SAMPLE_RATE_HZ)
     });
     let sentences = sentences.collect::<Result<_, _>>()?;
     let html = ListeningPage { source, target, voice, sentences }.html();

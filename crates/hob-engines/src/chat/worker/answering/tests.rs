@@ -98,7 +98,7 @@ fn answer_to(plan: AnswerPlan, wish: &str) -> Answer {
             }
         }
     }
-    answer.tokens = (answering.said(), answering.reasoning_tokens());
+    answer.tokens = (answering.generated_tokens(), answering.reasoning_tokens());
     answer
 }
 
@@ -171,7 +171,10 @@ fn a_long_form_does_not_keep_the_engine_for_its_whole_length() {
         steps += 1;
     }
     // One token of each step is chosen.
-    assert_eq!((answering.said(), steps), (100, 100_u32.div_ceil(FORCED_TOKENS_MAX + 1)));
+    assert_eq!(
+        (answering.generated_tokens(), steps),
+        (100, 100_u32.div_ceil(FORCED_TOKENS_MAX + 1))
+    );
 }
 
 #[test]

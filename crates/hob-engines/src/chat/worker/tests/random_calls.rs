@@ -215,7 +215,7 @@ fn answer(prepared: Prepared, model: &mut RandomModel) -> Answer {
             }
         }
     }
-    answer.tokens = answering.said();
+    answer.tokens = answering.generated_tokens();
     answer
 }
 

@@ -46,7 +46,7 @@ const TTS: [Column; 17] = [
 const STREAM: [Column; 12] = [
     ("text", |r| r.workload.shape.clone().unwrap_or_default()),
     ("format", |r| tts_of(r).format.unwrap_or_default()),
-    ("streaming", |r| asked(&tts_of(r)).to_owned()),
+    ("streaming", |r| stream_request_text(&tts_of(r)).to_owned()),
     ("first sound", |r| written_ms(tts_of(r).ttfa_ms, 0)),
     ("last", |r| written_ms(tts_of(r).last_ms, 0)),
     ("pieces", |r| tts_of(r).chunks.map_or(NOTHING.to_owned(), |chunks| chunks.to_string())),
@@ -137,7 +137,7 @@ pub(super) fn stream(records: &[Record]) -> String {
 
 /// When the bytes of a cell arrived, and which cell it is.
 pub(crate) fn timeline(record: &Record, arrivals: &[ArrivalPoint]) -> String {
-    format!("{}  {}", drawn(arrivals), called(record))
+    format!("{}  {}", arrival_bars(arrivals), called(record))
 }
 
 /// The speech engine alone, if it can be separated from the rest of the server.
@@ -184,7 +184,7 @@ fn tier(record: &Record) -> Option<String> {
     Some(format!("{format} by {voice}: tier {tier}, {meaning}"))
 }
 
-fn asked(tts: &Tts) -> &'static str {
+fn stream_request_text(tts: &Tts) -> &'static str {
     match tts.stream {
         None => "not said",
         Some(true) => "asked for",
@@ -208,13 +208,13 @@ fn called(record: &Record) -> String {
         record.workload.shape.clone(),
         tts.format.clone(),
         tts.voice.clone(),
-        Some(asked(&tts).to_owned()),
+        Some(stream_request_text(&tts).to_owned()),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Each column is as high as bytes came in its time.
-fn drawn(arrivals: &[ArrivalPoint]) -> String {
+fn arrival_bars(arrivals: &[ArrivalPoint]) -> String {
     let last_ms = arrivals.last().map_or(0.0, |arrived| arrived.at_ms);
     let (mut columns, mut before) = ([0; WIDTH], 0);
     for arrived in arrivals {
@@ -386,7 +386,7 @@ mod tests {
             (vec![(50.0, 1000), (100.0, 3000)], format!("{half}▄{}█", "·".repeat(WIDTH / 2 - 2))),
         ];
         for (rows, expected) in rows {
-            assert_eq!(drawn(&arrivals(&rows)), expected, "{rows:?}");
+            assert_eq!(arrival_bars(&arrivals(&rows)), expected, "{rows:?}");
         }
     }
 
