@@ -73,7 +73,7 @@ const STEPS = {
   "tool.repaired": ({ name, repairs }) => ({ head: `${name}: repaired`, text: repairs.join(", ") }),
   "approval.requested": ({ name, reason }) => ({ head: `${name} waits for approval`, text: reason }),
   "approval.resolved": ({ is_approved: isApproved }) => ({ head: isApproved ? "Approved" : "Denied" }),
-  "budget.nudge": ({ turns_left: left }) => ({ note: `${left} turns are left` }),
+  "budget.nudge": ({ turns_left: left }) => ({ note: left === 1 ? "1 turn left" : `${left} turns left` }),
   "budget.exhausted": ({ limit, used }) => ({ head: `The limit of ${limit} is reached`, note: used }),
 };
 

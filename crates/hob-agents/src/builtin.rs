@@ -53,8 +53,8 @@ pub fn arguments<Arguments: DeserializeOwned>(value: Value) -> Result<Arguments,
     serde_json::from_value(value).map_err(|error| format!("the arguments are wrong: {error}"))
 }
 
-/// A call whose arguments were checked. The model reads what went wrong.
-async fn called<Arguments, Run>(value: Value, run: impl FnOnce(Arguments) -> Run) -> ToolOutput
+/// Checks the arguments of a call, and runs it. The model reads what went wrong.
+async fn run_checked<Arguments, Run>(value: Value, run: impl FnOnce(Arguments) -> Run) -> ToolOutput
 where
     Arguments: DeserializeOwned,
     Run: Future<Output = Result<ToolOutput, String>>,

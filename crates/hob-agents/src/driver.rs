@@ -95,7 +95,7 @@ pub trait RunHost: Send + Sync {
     /// Asks a person. `None`: no person can be asked now, so the run waits on disk.
     fn ask<'h>(&'h self, call: &'h ToolCall, reason: &'h str) -> BoxFuture<'h, Option<bool>>;
 
-    /// What the client's own tools gave, by the numbers of the calls. `None`: the client has not made them yet, so the run
+    /// The results of the client's own tools, by the numbers of the calls. `None`: the client has not made them yet, so the run
     /// waits on disk.
     fn client_outputs(&self, _id: u64) -> Option<BTreeMap<usize, String>> {
         None
@@ -110,7 +110,7 @@ pub struct Driver<'d> {
     pub source: &'d dyn ToolSource,
     pub host: &'d dyn RunHost,
     pub watchdog: Watchdog,
-    /// What events do not show.
+    /// Removes secrets from events.
     pub redaction: Redaction,
 }
 
@@ -190,7 +190,7 @@ impl<'w> Work<'w> {
         Ok(())
     }
 
-    /// Carries out an effect, and returns what came of it as the next input. `None`: the run waits for a person who cannot be
+    /// Carries out an effect, and returns its result as the next input. `None`: the run waits for a person who cannot be
     /// asked now.
     async fn carry_out(&self, action: Action) -> io::Result<Option<Input>> {
         match action.effect {
@@ -255,7 +255,7 @@ impl<'w> Work<'w> {
         }
     }
 
-    /// Takes one step at the present time, stores and shows it. Returns the effects to carry out.
+    /// Takes one step with the current time, stores and shows it. Returns the effects to carry out.
     fn take_step(&self, input: Input) -> io::Result<Vec<Action>> {
         let mut run = self.lock_run();
         let since_s = run.last.elapsed().as_secs_f64();

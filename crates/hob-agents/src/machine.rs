@@ -119,7 +119,7 @@ pub enum Effect {
         id: u64,
         model: String,
         request: Box<ChatRequest>,
-        /// How long to wait before: the model has just failed.
+        /// How long to wait before the call, because the model has just failed.
         pause: Duration,
     },
     RunTool {
@@ -169,14 +169,14 @@ impl RunState {
         }
     }
 
-    /// The model of the agent that acts.
+    /// The model of the active agent.
     fn model(&self) -> Option<&str> {
         let frame = self.stack.last()?;
         let fallback = self.team.fallback.as_deref().filter(|_| frame.uses_fallback);
         fallback.or_else(|| Some(self.team.agent(&frame.agent)?.model.as_str()))
     }
 
-    /// Keeps what the agent that acts has said last, for its caller and for an answer that is put together.
+    /// Keeps what the active agent has said last, for its caller and for an answer that hob joins from several agents.
     fn keep_text(&mut self, text: &str) {
         let Some(frame) = self.stack.last_mut().filter(|_| !text.is_empty()) else { return };
         text.clone_into(&mut frame.last_text);
@@ -242,7 +242,7 @@ pub(crate) fn request_of(state: &mut RunState, tools: &[ToolSpec], id: u64) -> O
     state.switch_to_model(id).then(|| present_request(state, tools))?
 }
 
-/// What the agent that acts asks its model.
+/// What the active agent asks its model.
 fn present_request(state: &RunState, tools: &[ToolSpec]) -> Option<ChatRequest> {
     let frame = state.stack.last()?;
     let is_last = state.exhausted.is_some() || frame.is_last_turn;
@@ -283,7 +283,7 @@ impl Step<'_> {
         self.effects.push(Effect::Emit(event));
     }
 
-    /// The number of the agent that acts, while several delegates work at the same time.
+    /// The number of the active agent, while several delegates work at the same time.
     fn number(&self) -> Option<u32> {
         let number = self.state.stack.last()?.number;
         let branch = self.state.branches.first();
@@ -318,7 +318,7 @@ impl Step<'_> {
         self.advance();
     }
 
-    /// Starts the agent on top of the stack: its first event gives it its span.
+    /// Starts the active agent: the number of its first event is its span.
     fn emit_agent(&mut self) {
         let (model, span) = (self.model(), self.state.seq + 1);
         if let Some(frame) = self.state.stack.last_mut() {
@@ -327,7 +327,7 @@ impl Step<'_> {
         self.emit(EventKind::AgentStarted { model });
     }
 
-    /// The model of the agent that works.
+    /// The model of the active agent.
     fn model(&self) -> String {
         self.state.model().unwrap_or_default().to_owned()
     }
@@ -408,7 +408,7 @@ impl Step<'_> {
         self.end(status, None);
     }
 
-    /// Removes the agent that works. Its caller reads `text` as the result of its call.
+    /// Removes the active agent. Its caller reads `text` as the result of its call.
     fn return_to_caller(&mut self, text: &str, outcome: DelegateOutcome) {
         let number = self.number();
         let Some(frame) = self.state.stack.pop() else { return };

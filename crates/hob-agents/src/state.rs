@@ -24,7 +24,7 @@ pub struct RunState {
     /// keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// The agents that work: each was called by the one before. The last one acts.
+    /// The agents at work: each was called by the one before. The last one is the active agent.
     pub stack: Vec<AgentFrame>,
     pub pending: Pending,
     /// Delegates that work at the same time as the last agent of `stack`.
@@ -89,7 +89,7 @@ impl RunState {
     }
 }
 
-/// A delegate that works, and the agents below it. They are on the stack only while one of them acts.
+/// A delegate that works, and the agents below it. They are on the stack only while one of them is the active agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Branch {
     /// Number of agents above, which all branches have in common.

@@ -6,6 +6,7 @@ pub mod attempt;
 pub mod budget;
 pub mod card_losses;
 pub mod chat;
+mod count_text;
 pub mod error;
 pub mod fault;
 pub mod fit;
@@ -40,6 +41,7 @@ pub use chat::{
     ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, JsonText,
     KeepAlive,
 };
+pub use count_text::count_text;
 pub use error::{ModelError, whole_seconds};
 pub use fault::{Clock, Fault, one_line};
 pub use footprint::{ContextPlan, Footprint, KvType, KvTypes};

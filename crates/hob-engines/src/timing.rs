@@ -11,7 +11,7 @@ pub use paces::{PaceError, time_model};
 
 use crate::chat::cpu::chosen_units;
 
-/// Kept up with `llama-cpp-sys-2`, whose sources say no number.
+/// To be updated together with `llama-cpp-sys-2`: its sources name no release.
 const RELEASE: &str = "llama.cpp b11434";
 
 /// Version of the engine in this program. Other releases and other vector units have other kernels.
@@ -26,18 +26,18 @@ pub fn engine_version() -> String {
 /// One figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "timed", rename_all = "snake_case")]
-pub enum Timed {
-    /// A matrix that no cache holds, times a vector: weights of so many bytes a second.
+pub enum EngineTiming {
+    /// A matrix that is too large for the caches, times a vector. Bytes of weights per second.
     Kernel { quant: String, threads: u32, bytes_s: f64, median_bytes_s: f64 },
-    /// The same with the vectors of a prompt: operations a second.
+    /// The same matrix times the vectors of a prompt. Operations per second.
     Prompt { quant: String, threads: u32, flop_s: f64 },
-    /// A model, one token at a time.
+    /// A model that generates one token at a time.
     Decode { context_tokens: u32, threads: u32, tok_s: f64, median_tok_s: f64 },
-    /// A model that reads a prompt of so many tokens in one step.
+    /// A model that reads a prompt of this many tokens in one step.
     Prefill { prompt_tokens: u32, tok_s: f64 },
 }
 
-/// The best of several, because noise only takes away, and the one in the middle, which says how noisy it was.
+/// The shortest time, because noise only adds to a time, and the median, which shows how much noise there was.
 fn best_and_median(seconds: &mut [f64]) -> Option<(f64, f64)> {
     seconds.sort_by(f64::total_cmp);
     Some((*seconds.first()?, seconds[seconds.len() / 2]))
@@ -65,7 +65,7 @@ mod tests {
             ControlFlow::Continue(())
         });
         let kernels = heard.iter().filter_map(|timed| match timed {
-            Timed::Kernel { quant, threads, bytes_s, .. } if *bytes_s > 0.0 => {
+            EngineTiming::Kernel { quant, threads, bytes_s, .. } if *bytes_s > 0.0 => {
                 Some((quant.as_str(), *threads))
             }
             _ => None,
@@ -73,7 +73,9 @@ mod tests {
         let expected = ["Q4_K", "Q8_0", "IQ2_XXS"].map(|quant| [(quant, 2), (quant, 1)]).concat();
         assert_eq!(kernels.collect::<Vec<_>>(), expected);
         let prompts = heard.iter().filter_map(|timed| match timed {
-            Timed::Prompt { quant, threads: 3, flop_s } if *flop_s > 0.0 => Some(quant.as_str()),
+            EngineTiming::Prompt { quant, threads: 3, flop_s } if *flop_s > 0.0 => {
+                Some(quant.as_str())
+            }
             _ => None,
         });
         assert_eq!(prompts.collect::<Vec<_>>(), ["Q4_K", "Q8_0", "IQ2_XXS"]);

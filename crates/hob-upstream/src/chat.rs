@@ -88,7 +88,7 @@ impl UpstreamChat {
             request.thinking = Thinking { effort: Some(Effort::None), tokens_max: None };
         }
         let UpstreamModel { upstream, model, .. } = &*self.served;
-        let thinks = upstream.said_of(model, |said| said.thinks).flatten();
+        let thinks = upstream.with_listed(model, |said| said.thinks).flatten();
         if thinks == Some(false) {
             request.thinking = Thinking::default();
         }

@@ -55,7 +55,7 @@ impl Target {
     }
 
     /// Records that it read this many prompt tokens before its first content.
-    pub(crate) fn read(&self, tokens: u32, took: Duration) {
+    pub(crate) fn record_prompt_read(&self, tokens: u32, took: Duration) {
         let rate = f64::from(tokens) / took.as_secs_f64().max(1e-3);
         let mut known = locked(&self.reads_per_s);
         if tokens >= MEASURED_TOKENS_MIN {
@@ -92,7 +92,7 @@ impl Target {
     /// Its entry in the server's list.
     pub(crate) fn served(&self) -> Option<ServedModel> {
         match &self.source {
-            Source::Upstream(model) => model.upstream.said_of(&model.model, ServedModel::clone),
+            Source::Upstream(model) => model.upstream.with_listed(&model.model, ServedModel::clone),
             Source::Local(_) => None,
         }
     }
@@ -101,7 +101,7 @@ impl Target {
     pub(crate) fn context_tokens(&self) -> Option<u32> {
         let known = match &self.source {
             Source::Upstream(model) => {
-                model.upstream.said_of(&model.model, |said| said.context_tokens).flatten()
+                model.upstream.with_listed(&model.model, |said| said.context_tokens).flatten()
             }
             Source::Local(model) => model.context_tokens(),
         };

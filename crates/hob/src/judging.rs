@@ -72,13 +72,15 @@ fn expectation(items: usize) -> String {
     let needed = report::items_needed(DIFFERING_SHARE, EXAMPLE_DIFFERENCE, POWER);
     let points = |difference: f64| format!("{:.0} points", difference * 100.0);
     let example = format!("{} need {needed} items", points(EXAMPLE_DIFFERENCE));
+    let set = count_text(items, "item");
     match report::smallest_difference(count, DIFFERING_SHARE, POWER) {
         Some(difference) => format!(
-            "{items} items: between two arms, a difference of {} in accuracy or more shows in 4 of 5 runs; {example}",
+            "{set}: between two arms, a difference of {} in accuracy or more shows in 4 of 5 runs; {example}",
             points(difference)
         ),
         None => {
-            format!("{items} items are too few to show a difference between two arms; {example}")
+            let are = if items == 1 { "is" } else { "are" };
+            format!("{set} {are} too few to show a difference between two arms; {example}")
         }
     }
 }

@@ -14,6 +14,8 @@ use serde::Serialize;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::sink::PipeState;
 
+pub(crate) use hob_core::count_text;
+
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -151,11 +153,6 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
 /// A template that does not parse is a mistake in this program; the bar is then plain.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
-}
-
-/// "1 model", "2 models".
-pub(crate) fn count_text(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// A cell of a table.

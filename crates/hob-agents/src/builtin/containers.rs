@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::process::Command;
 
 use super::limits::{self, SECONDS_MAX};
-use super::{called, process, spec_of};
+use super::{process, run_checked, spec_of};
 use crate::tool::{AgentTool, CommandArgument, ToolClass, ToolOutput, ToolSpec};
 
 /// How long an engine may take to say whether it has a container, and whether that has the program `timeout`.
@@ -45,11 +45,11 @@ impl ContainerEngine {
         }
     }
 
-    /// A command of the engine: incus has other words than podman and docker.
-    fn command(&self, words: &[&str], of_incus: &[&str]) -> Command {
+    /// A command of the engine. incus takes other words than podman and docker.
+    fn command(&self, words: &[&str], incus_words: &[&str]) -> Command {
         let (program, words) = match self {
             ContainerEngine::Podman(program) | ContainerEngine::Docker(program) => (program, words),
-            ContainerEngine::Incus(program) => (program, of_incus),
+            ContainerEngine::Incus(program) => (program, incus_words),
         };
         let mut command = Command::new(program);
         command.args(words);
@@ -250,7 +250,7 @@ impl AgentTool for ContainerRun {
     }
 
     fn call(&self, value: Value) -> BoxFuture<'_, ToolOutput> {
-        called(value, |asked| self.run(asked)).boxed()
+        run_checked(value, |asked| self.run(asked)).boxed()
     }
 }
 

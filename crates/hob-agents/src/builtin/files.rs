@@ -12,6 +12,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use hob_core::count_text;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use schemars::JsonSchema;
@@ -19,7 +20,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::containers::{ContainerEngine, TeamContainers};
-use super::{called, spec_of};
+use super::{run_checked, spec_of};
 use crate::tool::{AgentTool, ToolClass, ToolOutput, ToolSpec};
 
 /// Largest file in bytes that is read.
@@ -126,7 +127,7 @@ impl ReadFile {
         let lines: Vec<&str> = text.lines().collect();
         let shown = lines.iter().skip(first).take(count).copied().collect::<Vec<_>>().join("\n");
         let left = lines.len().saturating_sub(first + count);
-        Ok(if left > 0 { format!("{shown}\n[{left} lines left]") } else { shown })
+        Ok(if left > 0 { format!("{shown}\n[{} left]", count_text(left, "line")) } else { shown })
     }
 
     fn listed(&self, path: &Path) -> io::Result<String> {
@@ -347,7 +348,7 @@ impl AgentTool for ReadFile {
     }
 
     fn call(&self, value: Value) -> BoxFuture<'_, ToolOutput> {
-        called(value, move |asked| async move { self.read(asked).map(ToolOutput::ok) }).boxed()
+        run_checked(value, move |asked| async move { self.read(asked).map(ToolOutput::ok) }).boxed()
     }
 }
 
@@ -364,7 +365,7 @@ impl AgentTool for WriteFile {
             let text = self.write(&asked)?;
             Ok(ToolOutput { artifacts: vec![asked.path], ..ToolOutput::ok(text) })
         };
-        called(value, write).boxed()
+        run_checked(value, write).boxed()
     }
 }
 
@@ -405,7 +406,7 @@ mod tests {
             output.text.starts_with("1\n2\n") && output.text.ends_with("400\n[100 lines left]")
         );
         let output = read(&reader, json!({ "path": "a/b.txt", "offset": 499, "limit": 1 })).await;
-        assert_eq!(output.text, "499\n[1 lines left]");
+        assert_eq!(output.text, "499\n[1 line left]");
         assert_eq!(read(&reader, json!({ "path": "." })).await.text, "a/");
         assert!(
             writer

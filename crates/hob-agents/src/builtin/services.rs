@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::{called, spec_of};
+use super::{run_checked, spec_of};
 use crate::tool::{AgentTool, ToolClass, ToolOutput, ToolSpec};
 
 const PROGRAM: &str = "systemctl";
@@ -68,7 +68,8 @@ impl AgentTool for SystemctlStatus {
 
     fn call(&self, value: Value) -> BoxFuture<'_, ToolOutput> {
         let program = PathBuf::from(PROGRAM);
-        called(value, |UnitArguments { unit }| async move { status(program, &unit).await }).boxed()
+        run_checked(value, |UnitArguments { unit }| async move { status(program, &unit).await })
+            .boxed()
     }
 }
 
@@ -84,7 +85,7 @@ impl AgentTool for SystemctlRestart {
             run(Command::new(&program), &words, RESTART_LIMIT).await?;
             status(program, &unit).await
         };
-        called(value, restart).boxed()
+        run_checked(value, restart).boxed()
     }
 }
 

@@ -15,7 +15,7 @@ use super::container_sandbox::Container;
 use super::limits::{self, SECONDS_MAX};
 use super::protected::ProtectedWatch;
 use super::sandbox::{Sandbox, SandboxError, SandboxPrograms, SandboxedCommand};
-use super::{called, process, spec_of};
+use super::{process, run_checked, spec_of};
 use crate::team::{SandboxMode, SandboxNetwork};
 use crate::tool::{AgentTool, CommandArgument, ToolClass, ToolOutput, ToolSpec};
 
@@ -135,7 +135,7 @@ impl AgentTool for Shell {
     }
 
     fn call(&self, value: Value) -> BoxFuture<'_, ToolOutput> {
-        called(value, |asked| self.run(asked)).boxed()
+        run_checked(value, |asked| self.run(asked)).boxed()
     }
 }
 

@@ -72,7 +72,7 @@ impl Step<'_> {
         can_start.then(|| caller.calls.pop_front()).flatten()
     }
 
-    /// The delegate of a branch has returned, so another branch acts.
+    /// The delegate of a branch has returned, so another branch becomes the active one.
     pub(super) fn end_branch(&mut self) {
         let has_returned = |branch: &Branch| branch.above == self.state.stack.len();
         if let Some(next) = self.state.branches.pop_if(|branch| has_returned(branch)) {
@@ -81,7 +81,7 @@ impl Step<'_> {
         }
     }
 
-    /// Ends the branch that acts, because the budget is used up. False: there are no other branches.
+    /// Ends the active branch, because the budget is used up. False: there are no other branches.
     pub(super) fn stop_branch(&mut self) -> bool {
         let Some(above) = self.state.branches.first().map(|branch| branch.above) else {
             return false;

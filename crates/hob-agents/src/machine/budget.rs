@@ -2,6 +2,7 @@
 //! They are checked before each turn, so a turn that has begun is counted whole. If a turn is stopped, its part counts.
 
 use hob_core::chat::{BudgetUnit, Message, Role, SpentBudget};
+use hob_core::count_text;
 
 use super::prompt::{self, DelegateOutcome};
 use super::{CALL_BEGIN, Step};
@@ -34,7 +35,7 @@ impl RunState {
         left.fold(self.team.budget.time_s as f64 - self.used.time_s, f64::min)
     }
 
-    /// Counts tokens and money of the agent that acts, for it and for all agents above it.
+    /// Counts tokens and money of the active agent, for it and for all agents above it.
     pub(super) fn count(&mut self, spent: &Used) {
         let frames = self.stack.iter_mut().map(|frame| &mut frame.used);
         for used in frames.chain([&mut self.used]) {
@@ -50,7 +51,7 @@ impl RunState {
     }
 }
 
-/// Counts what came of an answer that was stopped. The next step puts it into the trace.
+/// Counts the tokens of an answer that was stopped. The next step puts them into the trace.
 pub(crate) fn count_stopped(state: &mut RunState, answer: StoppedAnswer) {
     if state.switch_to_model(answer.id) {
         state.count(&answer.used);
@@ -79,8 +80,8 @@ fn first_spent(budget: &WorkLimits, used: &Used) -> Option<SpentBudget> {
 /// A limit and what was used of it, for people and models.
 fn amounts(spent: &SpentBudget) -> [String; 2] {
     [spent.limit, spent.used].map(|amount| match spent.unit {
-        BudgetUnit::Turns => format!("{amount} turns"),
-        BudgetUnit::Tokens => format!("{amount} tokens"),
+        BudgetUnit::Turns => count_text(amount, "turn"),
+        BudgetUnit::Tokens => count_text(amount, "token"),
         BudgetUnit::Seconds => format!("{amount} s"),
         BudgetUnit::MicroUsd => format!("{} USD", amount as f64 / 1e6),
     })

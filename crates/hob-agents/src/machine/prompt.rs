@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use hob_core::chat::{ChatRequest, Conversation, Message, Prompt, Role, Tool, ToolChoice};
+use hob_core::count_text;
 use serde_json::{Value, json};
 
 use super::strict::strict;
@@ -144,7 +145,7 @@ pub(super) fn last_answer(limit: &str) -> Message {
 pub(super) fn nudge(turns_left: u32) -> Message {
     Message::new(
         Role::User,
-        format!("{turns_left} turns are left for the whole task. Come to an end."),
+        format!("Left for the whole task: {}. Come to an end.", count_text(turns_left, "turn")),
     )
 }
 

@@ -10,10 +10,10 @@ use crate::state::{Pending, RunState, Used};
 
 /// Empty answers in sequence after which an agent has failed.
 const EMPTY_ANSWERS_MAX: u32 = 2;
-/// How often the model is reminded that a call is needed, before another one goes on.
+/// How often the model is reminded that a call is needed, before the fallback model continues.
 const REMINDERS_MAX: u32 = 1;
 
-/// Whether the agent that acts must call something before its text counts as its answer.
+/// Whether the active agent must call something before its text counts as its answer.
 pub(super) fn must_call(state: &RunState) -> bool {
     let Some(frame) = state.stack.last() else { return false };
     let has_called = frame.messages.iter().any(|message| !message.tool_calls.is_empty());
@@ -55,7 +55,7 @@ impl Step<'_> {
         self.advance();
     }
 
-    /// Moves the calls that an answer has in its text to its calls. Gives why one cannot be read.
+    /// Moves the calls that an answer has in its text to its calls. Returns why one cannot be read.
     fn read_calls(&mut self, answer: &mut ModelAnswer) -> Option<String> {
         let frame = self.state.stack.last().filter(|_| answer.calls.is_empty())?;
         let specs = prompt::specs(self.state, frame, self.tools);
@@ -119,7 +119,7 @@ impl Step<'_> {
         })
     }
 
-    /// Tells the model that a call is needed; the second time, another model reads it. False: there is no other one.
+    /// Tells the model that a call is needed. The second time, the fallback model reads it. False: there is no fallback model.
     fn remind(&mut self, text: &str) -> bool {
         let Some(frame) = self.state.stack.last_mut() else { return false };
         frame.prose_answers += 1;

@@ -189,7 +189,7 @@ impl Run {
         (model, conversation.messages.clone(), tools)
     }
 
-    /// What the calls of the agent that acts gave, in the order in which it reads that.
+    /// What the calls of the active agent gave, in the order in which it reads that.
     fn read_results(&self) -> Vec<String> {
         let results = self.request().1.into_iter().filter(|message| message.role == Role::Tool);
         results.map(|message| message.text).collect()

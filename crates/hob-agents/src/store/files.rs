@@ -9,11 +9,11 @@ use cap_std::fs::Dir;
 
 use super::{RunStore, StoredRun};
 
-/// A run's own folder of files, inside its folder.
+/// Name of the folder with the files that a run has made, inside the run's folder.
 const FILES: &str = "files";
-/// Files of a run that are listed.
+/// Maximum files of a run in a list.
 pub const RUN_FILES_MAX: usize = 200;
-/// Folders inside folders that are listed.
+/// Maximum depth of the folders that are listed.
 const DEPTH_MAX: usize = 8;
 /// Largest file in bytes that is read.
 const FILE_BYTES_MAX: u64 = 16 << 20;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use hob_core::count_text;
 use serde::Serialize;
 
 use super::aspect::{is_same_machine, required_equal};
@@ -149,7 +150,7 @@ fn key(record: &Record) -> Vec<Option<String>> {
 
 fn name(record: &Record) -> String {
     let workload = &record.workload;
-    let users = workload.concurrency.map(|users| plural(users as usize, "user"));
+    let users = workload.concurrency.map(|users| count_text(users, "user"));
     let thinks = workload.reasoning == Some(Reasoning::Enabled);
     let parts = [
         Some(record.model.name.clone()),
@@ -201,12 +202,12 @@ impl CompareReport {
         // A server whose requests all failed must not look like one that is fast enough.
         let others = match self.cells.len() - cells + self.left_out.len() {
             0 => String::new(),
-            count => format!("; {} not compared", plural(count, "cell")),
+            count => format!("; {} not compared", count_text(count, "cell")),
         };
         format!(
             "{} in {}: {} worse, {} better, {} the same, {} undecided{others}",
-            plural(self.figures().filter(|(_, figure)| figure.is_compared()).count(), "figure"),
-            plural(cells, "cell"),
+            count_text(self.figures().filter(|(_, figure)| figure.is_compared()).count(), "figure"),
+            count_text(cells, "cell"),
             of(MetricVerdict::Worse),
             of(MetricVerdict::Better),
             of(MetricVerdict::Same),
@@ -220,8 +221,4 @@ impl CompareReport {
         let first = refusals.chain(reasons).chain(&self.left_out).next();
         first.map_or_else(String::new, |reason| format!(": {reason}"))
     }
-}
-
-fn plural(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

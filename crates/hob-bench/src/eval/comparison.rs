@@ -1,6 +1,7 @@
 //! What several arms show together: the frontier and each arm against the first, in sentences, and advice for each use.
 //! The terminal and the page print the same sentences and the same advice.
 
+use hob_core::count_text;
 use hob_eval::Verdict;
 use hob_eval::report::{
     Advice, ArmOutcomes, ArmPoint, Estimate, Paired, ScoreFinding, Summary, UseBounds, advise,
@@ -155,10 +156,10 @@ fn silence(arm: &ArmOutcomes) -> Option<String> {
         thought.map_or(String::new(), |tokens| format!(", up to {tokens} tokens thought"));
     let seconds = Summary::of(&arm.outcomes, SEED)?.budget_silence_s?;
     Some(format!(
-        "{}: no visible answer to {} of {} items; the budget was spent before ({seconds:.1} s of silence on average{thought}).",
+        "{}: no visible answer to {} of {}; the budget was spent before ({seconds:.1} s of silence on average{thought}).",
         arm.name,
         spent.count(),
-        arm.outcomes.len()
+        count_text(arm.outcomes.len(), "item")
     ))
 }
 
@@ -237,11 +238,11 @@ fn difference(first: &ArmOutcomes, second: &ArmOutcomes) -> Option<String> {
     };
     let (first, second) = (&first.name, &second.name);
     Some(format!(
-        "{second} {finding} {first}: {} points ({} to {}) on {} items; {} correct only with {first}, {} only with {second}, p = {:.3}{time}{left_out}.",
+        "{second} {finding} {first}: {} points ({} to {}) on {}; {} correct only with {first}, {} only with {second}, p = {:.3}{time}{left_out}.",
         points(value),
         points(low),
         points(high),
-        paired.items,
+        count_text(paired.items, "item"),
         paired.only_first,
         paired.only_second,
         paired.mcnemar_p,

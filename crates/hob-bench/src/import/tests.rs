@@ -305,7 +305,7 @@ fn bad_originals_are_refused_in_one_sentence() {
         (
             r#"{"model_id": "m", "ttfts": [1.0], "itls": [[], []]}"#,
             Some(ImportFormat::Vllm),
-            "2 lists of gaps for 1 requests",
+            "2 lists of gaps for 1 request",
         ),
     ];
     for (text, format, expected) in rows {

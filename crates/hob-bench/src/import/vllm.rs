@@ -1,6 +1,7 @@
 //! Reads `vllm bench serve --save-result`: every request with `--save-detailed`, and averages without it.
 //! Its `itls` are gaps between chunks. The time per token is computed from latencies and token counts.
 
+use hob_core::count_text;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -68,9 +69,9 @@ pub(super) fn read(all: Vec<Results>) -> Result<Vec<Imported>, String> {
 fn one(results: Results) -> Result<Imported, String> {
     if !results.itls.is_empty() && results.itls.len() != results.ttfts.len() {
         return Err(format!(
-            "{} lists of gaps for {} requests",
-            results.itls.len(),
-            results.ttfts.len()
+            "{} of gaps for {}",
+            count_text(results.itls.len(), "list"),
+            count_text(results.ttfts.len(), "request")
         ));
     }
     let mut lossy = vec!["the first token may be a chunk that only has the role".to_owned()];

@@ -14,8 +14,8 @@ const CONFIRMED_TIMES: u32 = 2;
 const STALE_MAX: usize = 3;
 /// Window around the predicted context. It is not symmetric, because uncounted buffers take memory.
 const WINDOW: (f64, f64) = (0.875, 1.03);
-/// After this many attempts the prediction is not used any more.
-const BELIEVED_MAX: usize = 6;
+/// The prediction is only used for this many attempts.
+const PREDICTED_ATTEMPTS_MAX: usize = 6;
 
 /// The range of the search in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Search {
         self.tried.iter().filter(|one| self.is_bound(one)).map(|one| one.ctx).min()
     }
 
-    /// No context from here on is known to work.
+    /// The shortest context that may not work: no longer one is known to work.
     fn top(&self) -> u64 {
         let ends = [self.shortest_fail(), self.judged.doubtful];
         let beyond = self.range.hi + self.range.granule;
@@ -194,8 +194,8 @@ impl Search {
         let known = self.memory_by_context();
         let (ctx, memory) = *known.last()?;
         let guess = ctx as f64 + memory.left_bytes as f64 / self.bytes_per_token(&known)?;
-        let is_believed = self.tried.len() < BELIEVED_MAX;
-        is_believed.then_some(((guess * WINDOW.0) as u64, (guess * WINDOW.1) as u64))
+        let is_used = self.tried.len() < PREDICTED_ATTEMPTS_MAX;
+        is_used.then_some(((guess * WINDOW.0) as u64, (guess * WINDOW.1) as u64))
     }
 
     /// Bytes per token, from the shortest and the longest success.

@@ -17,8 +17,8 @@ pub struct RealtimeSettings {
     pub output: OutputModality,
     pub input_encoding: SoundEncoding,
     pub noise_reduction: Option<NoiseReduction>,
-    /// What the client learns of its own words. A session transcribes speech also without it, because chat models read
-    /// text.
+    /// Whether and how the client gets the text of its speech. A session transcribes speech also without it, because chat
+    /// models read text.
     pub transcription: Option<InputTranscription>,
     /// `None`: the client says when a turn ends.
     pub turn_detection: Option<TurnDetection>,
@@ -43,7 +43,7 @@ pub struct RealtimeSettings {
     pub reports_interim_text: bool,
 }
 
-/// What a session has that sets nothing: spoken answers without thinking, and turns that end after half a second of
+/// The settings of a client that changes nothing: spoken answers without thinking, and turns that end after half a second of
 /// silence.
 impl Default for RealtimeSettings {
     fn default() -> RealtimeSettings {

@@ -5,13 +5,13 @@ mod answering;
 mod compiler;
 mod draft_model;
 mod drafting;
-mod elsewhere;
 mod embedder;
 mod engine;
-mod front;
 mod grammar_time;
 mod grammar_trials;
 mod heavy_conversations;
+mod off_engine;
+mod preparer;
 mod reading;
 mod repetition;
 mod running;
@@ -37,16 +37,16 @@ use crate::worker::protocol::{DeviceShortage, Report};
 use crate::worker::{InboxError, LoadError, Outlet, WorkerConnection};
 
 use draft_model::DraftModel;
-use elsewhere::Elsewhere;
 use engine::Engine;
-use front::Front;
 use grammar_trials::GrammarTrials;
+use off_engine::OffEngineStreams;
+use preparer::Preparer;
 use reading::Reading;
 pub use reading::ReadingError;
 use running::Prepared;
 pub use trial_process::try_grammars;
 
-/// Maximum requests that wait for the front. Further requests are refused with a retry time.
+/// Maximum requests that wait for the preparer. Further requests are refused with a retry time.
 const JOBS_MAX: usize = 64;
 
 #[derive(Clone, Debug)]
@@ -121,7 +121,7 @@ enum EmbedEnd {
     Failed(DecodeFailed),
 }
 
-/// A request that the front reads.
+/// A request to prepare.
 struct Job {
     stream: u32,
     order: ChatOrder,
@@ -137,7 +137,7 @@ struct EmbedJob {
 struct Outputs {
     outlet: Outlet,
     jobs: SyncSender<Job>,
-    elsewhere: Elsewhere,
+    off_engine: OffEngineStreams,
 }
 
 fn decode(frame: &Frame) -> Result<Incoming, FrameError> {
@@ -204,26 +204,26 @@ fn serve(
     let (jobs, to_prepare) = sync_channel(JOBS_MAX);
     let (embed_jobs, to_embed) = sync_channel(JOBS_MAX);
     let (compile_jobs, to_compile) = sync_channel(JOBS_MAX);
-    let elsewhere = Elsewhere::default();
+    let off_engine = OffEngineStreams::default();
     let WorkerConnection { inbox, outlet } = connection;
     thread::scope(|scope| {
-        let (to_engine, theirs) = (inbox.sender(), elsewhere.clone());
-        let front = Front { reading, embed_jobs, compile_jobs, to_engine: to_engine.clone() };
+        let (to_engine, theirs) = (inbox.sender(), off_engine.clone());
+        let preparer = Preparer { reading, embed_jobs, compile_jobs, to_engine: to_engine.clone() };
         thread::Builder::new()
-            .name("front".to_owned())
-            .spawn_scoped(scope, move || front.run(&to_prepare, &theirs))?;
+            .name("preparer".to_owned())
+            .spawn_scoped(scope, move || preparer.run(&to_prepare, &theirs))?;
         let (to_engine_too, theirs, words) =
-            (to_engine.clone(), elsewhere.clone(), outlet.shared());
+            (to_engine.clone(), off_engine.clone(), outlet.shared());
         let trials = GrammarTrials::new(reading, options.grammar_trials.as_ref());
         thread::Builder::new().name("compiler".to_owned()).spawn_scoped(scope, move || {
             compiler::run(trials, &to_compile, &theirs, words, &to_engine_too);
         })?;
-        let theirs = elsewhere.clone();
+        let theirs = off_engine.clone();
         thread::Builder::new().name("embedder".to_owned()).spawn_scoped(scope, move || {
             let tokens_max = options.embed_tokens_max;
             embedder::run(llama, reading, tokens_max, &to_embed, (&theirs, &to_engine));
         })?;
-        let outputs = Outputs { outlet, jobs, elsewhere };
+        let outputs = Outputs { outlet, jobs, off_engine };
         // Dropped when it ends, which closes the channels of the other threads and so ends them.
         let queue_max = options.queue_max;
         Engine::new(decoder, draft_model, scheduler, outputs, queue_max).run(inbox)

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use llama_cpp_sys_2 as sys;
 
-use super::{Timed, best_and_median};
+use super::{EngineTiming, best_and_median};
 use crate::backends;
 
 /// Elements of a row. A multiple of every block size.
@@ -71,7 +71,7 @@ const SIZES: Sizes = Sizes { weight_bytes: 128 << 20, rows: 256, columns: 64 };
 pub fn time_kernels(
     threads: Threads,
     count: usize,
-    report: &mut dyn FnMut(Timed) -> ControlFlow<()>,
+    report: &mut dyn FnMut(EngineTiming) -> ControlFlow<()>,
 ) {
     let names: Vec<&str> = QUANTS.iter().take(count).map(|(name, _)| *name).collect();
     time_all(&names, threads, SIZES, report);
@@ -81,7 +81,7 @@ pub(super) fn time_all(
     names: &[&str],
     threads: Threads,
     sizes: Sizes,
-    report: &mut dyn FnMut(Timed) -> ControlFlow<()>,
+    report: &mut dyn FnMut(EngineTiming) -> ControlFlow<()>,
 ) {
     let Some(processor) = Processor::start() else { return };
     for (name, kind) in QUANTS.iter().filter(|(name, _)| names.contains(name)) {
@@ -111,7 +111,7 @@ impl Processor {
         kind: sys::ggml_type,
         threads: Threads,
         sizes: Sizes,
-    ) -> impl Iterator<Item = Timed> + 'a {
+    ) -> impl Iterator<Item = EngineTiming> + 'a {
         let rows = (sizes.weight_bytes / row_bytes(kind)) as i64;
         let product = Product::new(self, kind, rows, 1);
         let counts = if threads.decode > 1 { vec![threads.decode, 1] } else { vec![1] };
@@ -119,7 +119,7 @@ impl Processor {
             let (best, median) = self.timed(product.as_ref()?, threads, FIGURE_TIME)?;
             let bytes = rows as f64 * row_bytes(kind) as f64;
             let (bytes_s, median_bytes_s) = (bytes / best, bytes / median);
-            Some(Timed::Kernel { quant: name.to_owned(), threads, bytes_s, median_bytes_s })
+            Some(EngineTiming::Kernel { quant: name.to_owned(), threads, bytes_s, median_bytes_s })
         });
         let prompt = std::iter::once_with(move || {
             let threads = threads.prefill.max(1);
@@ -127,7 +127,7 @@ impl Processor {
             let product = Product::new(self, kind, rows, columns)?;
             let (best, _) = self.timed(&product, threads, PROMPT_TIME)?;
             let flop_s = 2.0 * WIDTH as f64 * rows as f64 * columns as f64 / best;
-            Some(Timed::Prompt { quant: name.to_owned(), threads, flop_s })
+            Some(EngineTiming::Prompt { quant: name.to_owned(), threads, flop_s })
         });
         kernels.chain(prompt.flatten())
     }

@@ -5,7 +5,7 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use super::Timed;
+use super::EngineTiming;
 use crate::chat::decoder::{BatchToken, DecodeFailed, Decoder};
 use crate::chat::llama::{Llama, LlamaError, LlamaOptions};
 
@@ -40,7 +40,7 @@ pub enum PaceError {
 pub fn time_model(
     options: LlamaOptions,
     long_tokens: u32,
-    report: &mut dyn FnMut(Timed) -> ControlFlow<()>,
+    report: &mut dyn FnMut(EngineTiming) -> ControlFlow<()>,
 ) -> Result<(), PaceError> {
     let threads = options.threads;
     let context_tokens = long_tokens.max(SHORT_TOKENS) + RUN_TOKENS;
@@ -63,7 +63,7 @@ pub fn time_model(
         // In the middle of a run.
         let context_tokens = context + RUN_TOKENS / 2;
         let (tok_s, median_tok_s) = (undisturbed.recip(), median.recip());
-        let timed = Timed::Decode { context_tokens, threads, tok_s, median_tok_s };
+        let timed = EngineTiming::Decode { context_tokens, threads, tok_s, median_tok_s };
         if report(timed).is_break() {
             return Ok(());
         }
@@ -75,7 +75,7 @@ pub fn time_model(
 }
 
 /// The fastest of a few prompts, each read in one step.
-fn read_prompts(decoder: &mut impl Decoder, tokens_max: u32) -> Result<Timed, DecodeFailed> {
+fn read_prompts(decoder: &mut impl Decoder, tokens_max: u32) -> Result<EngineTiming, DecodeFailed> {
     let step_max = u32::try_from(decoder.batch_tokens()).unwrap_or(u32::MAX);
     let prompt_tokens = tokens_max.min(step_max).max(1);
     let mut best = f64::INFINITY;
@@ -88,7 +88,7 @@ fn read_prompts(decoder: &mut impl Decoder, tokens_max: u32) -> Result<Timed, De
         decoder.decode(&batch)?;
         best = best.min(started.elapsed().as_secs_f64());
     }
-    Ok(Timed::Prefill { prompt_tokens, tok_s: f64::from(prompt_tokens) / best })
+    Ok(EngineTiming::Prefill { prompt_tokens, tok_s: f64::from(prompt_tokens) / best })
 }
 
 fn token(position: u32, slot: usize, wants_logits: bool) -> BatchToken {

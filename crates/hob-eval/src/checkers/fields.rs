@@ -1,6 +1,7 @@
 //! JSON values, field by field. Partial credit is the share of right leaves; leaves that were not asked for count against it.
 //! Numbers are equal by value, and texts without outer spaces.
 
+use hob_core::count_text;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -67,7 +68,8 @@ impl Leaves {
                 }
                 if others.len() > items.len() {
                     self.leaf(false, || {
-                        format!("{path} has {} items too many", others.len() - items.len())
+                        let more = count_text(others.len() - items.len(), "item");
+                        format!("{path} has {more} too many")
                     });
                 }
             }

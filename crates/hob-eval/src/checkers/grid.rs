@@ -21,7 +21,7 @@ use cells::Cells;
 pub use question::GridQuestion;
 use words::{Said, Words};
 
-/// Houses, and attributes, of a grid that can be graded.
+/// Maximum houses, and maximum attributes, of a grid that can be graded.
 pub(crate) const SIDE_MAX: usize = 12;
 pub(crate) const SYNONYMS_MAX: usize = 400;
 

@@ -18,7 +18,7 @@ const CLAUSE_ENDS: [char; 9] = [',', ';', ':', '.', '!', '?', '(', ')', '—'];
 const CLAUSE_STARTS: [&str; 7] = ["but", "so", "because", "since", "therefore", "then", "and"];
 /// Words of a clause that are read, on each side of a phrase.
 const CLAUSE_WORDS: usize = 8;
-/// What denies or only reports the phrase that follows.
+/// Words before a phrase that deny it, or only report what others say.
 const DENIALS: [&str; 18] = [
     "not",
     "no",
@@ -39,8 +39,9 @@ const DENIALS: [&str; 18] = [
     "idea that",
     "assumption that",
 ];
-/// A phrase that is the subject of such a verb is talked about: "… is a myth".
+/// Verbs after a phrase that may begin its rejection: "… is a myth".
 const VERBS: [&str; 6] = ["is", "are", "was", "would", "seems", "goes"];
+/// Words after such a verb that reject the phrase. The beginning of a word is enough.
 const REJECTIONS: [&str; 12] = [
     "not",
     "wrong",
@@ -72,7 +73,7 @@ pub struct PatternError {
     reason: String,
 }
 
-fn compiled(regex: &str, ignore_case: bool) -> Result<Regex, PatternError> {
+fn compile(regex: &str, ignore_case: bool) -> Result<Regex, PatternError> {
     let built = RegexBuilder::new(regex)
         .size_limit(PATTERN_BYTES_MAX)
         .case_insensitive(ignore_case)
@@ -85,11 +86,11 @@ impl Pattern {
     /// # Errors
     /// The expression is wrong or too large.
     pub fn validate(&self) -> Result<(), PatternError> {
-        compiled(&self.regex, self.ignore_case).map(drop)
+        compile(&self.regex, self.ignore_case).map(drop)
     }
 
     pub(crate) fn grade(&self, content: &str) -> Grade {
-        match compiled(&self.regex, self.ignore_case) {
+        match compile(&self.regex, self.ignore_case) {
             Err(error) => Grade::malformed(error.to_string()),
             Ok(regex) if regex.is_match(answer_text(content).text()) => {
                 Grade::correct(format!("it matches '{}'", self.regex))
@@ -116,17 +117,13 @@ impl Phrases {
     /// # Errors
     /// An expression is wrong or too large.
     pub fn validate(&self) -> Result<(), PatternError> {
-        self.required
-            .iter()
-            .chain(&self.forbidden)
-            .try_for_each(|one| compiled(one, true).map(drop))
+        self.required.iter().chain(&self.forbidden).try_for_each(|one| compile(one, true).map(drop))
     }
 
     pub(crate) fn grade(&self, content: &str) -> Grade {
         let answer = answer_text(content);
         let text = answer.text();
-        let says =
-            |phrase: &&String| compiled(phrase, true).is_ok_and(|regex| regex.is_match(text));
+        let says = |phrase: &&String| compile(phrase, true).is_ok_and(|regex| regex.is_match(text));
         let missing: Vec<&String> = self.required.iter().filter(|phrase| !says(phrase)).collect();
         let share = match self.required.len() {
             0 => 1.0,
@@ -137,7 +134,7 @@ impl Phrases {
             let is_stated = |found: Range<usize>| {
                 !is_quoted(text, &quotations, &found) && !is_denied(text, &found)
             };
-            compiled(phrase, true)
+            compile(phrase, true)
                 .is_ok_and(|regex| regex.find_iter(text).any(|found| is_stated(found.range())))
         };
         if let Some(trap) = self.forbidden.iter().find(states) {

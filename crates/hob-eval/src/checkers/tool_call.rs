@@ -1,6 +1,7 @@
 //! Checks a tool call: the name, and the arguments as JSON values.
 //! A call that is not needed is wrong, and so is a second call.
 
+use hob_core::count_text;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -106,8 +107,8 @@ impl ToolCallExpected {
         Grade::partial(
             0.5 + 0.5 * share,
             format!(
-                "{} of the arguments are wrong; '{}' is {}, expected {}",
-                faults.len(),
+                "{}; '{}' is {}, expected {}",
+                count_text(faults.len(), "wrong argument"),
                 shortened(fault),
                 show(given.get(fault)),
                 show(expected.get(fault)),

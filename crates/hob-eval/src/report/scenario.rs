@@ -1,7 +1,7 @@
 //! Advice for each use: the arm with the best score among those that keep the bounds of that use.
 //! The advice comes from the run. It says where no difference was shown, and where no arm keeps the bounds.
 
-use hob_core::enum_table;
+use hob_core::{count_text, enum_table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -197,12 +197,12 @@ fn quickest(candidates: &[Candidate<'_>], seed: u64) -> Advice {
         return Advice { scenario, arm: None, why: "No arm has a score above 0.".to_owned() };
     };
     let mut why = format!(
-        "{} has the most score for each minute waited: {:.2} ({:.2} to {:.2}, {} items), with the score {:.2}.",
+        "{} has the most score for each minute waited: {:.2} ({:.2} to {:.2}, {}), with the score {:.2}.",
         best.name,
         rate.value,
         rate.low,
         rate.high,
-        best.summary.items,
+        count_text(best.summary.items, "item"),
         best.summary.mean_score.value,
     );
     if let Some((next, rate)) = others.first() {
@@ -232,12 +232,12 @@ fn nearest_sentence(nearest: &Candidate<'_>) -> String {
     let summary = &nearest.summary;
     format!(
         "No arm keeps the bounds: the nearest is {} (first visible character {}, end {}, {:.0} words; \
-         medians of {} items).",
+         medians of {}).",
         nearest.name,
         seconds(summary.ttfv_ms.p50),
         seconds(summary.total_ms.p50),
         summary.said_words_p50.unwrap_or(0.0),
-        summary.items,
+        count_text(summary.items, "item"),
     )
 }
 
@@ -250,8 +250,12 @@ fn best_sentence(candidates: &[Candidate<'_>], seed: u64) -> String {
     let is_only =
         if others.is_empty() { "keeps the bounds with the score" } else { "has the best score:" };
     let mut sentence = format!(
-        "{} {is_only} {:.2} ({:.2} to {:.2}, {} items).",
-        best.name, score.value, score.low, score.high, best.summary.items,
+        "{} {is_only} {:.2} ({:.2} to {:.2}, {}).",
+        best.name,
+        score.value,
+        score.low,
+        score.high,
+        count_text(best.summary.items, "item"),
     );
     let (mut alike, mut behind, mut apart) = (Vec::new(), None, Vec::new());
     for other in others {
@@ -281,5 +285,6 @@ fn best_sentence(candidates: &[Candidate<'_>], seed: u64) -> String {
 /// The interval of a difference, and the number of items that it rests on.
 fn points(paired: &Paired) -> String {
     let Estimate { low, high, .. } = paired.score_difference;
-    format!("{:.0} to {:.0} points, {} items in common", 100.0 * low, 100.0 * high, paired.items)
+    let items = count_text(paired.items, "item");
+    format!("{:.0} to {:.0} points, {items} in common", 100.0 * low, 100.0 * high)
 }

@@ -5,7 +5,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use hob_core::whole_seconds;
+use hob_core::{count_text, whole_seconds};
 
 /// Maximum names in a message.
 const NAMED_MAX: usize = 5;
@@ -30,15 +30,16 @@ pub(crate) enum KeyRefusal {
     )]
     MayNotDecide,
     #[error(
-        "this key may send {per_minute} requests per minute; try again in {} s",
+        "this key may send {} per minute; try again in {} s",
+        count_text(.per_minute, "request"),
         whole_seconds(*.retry_after)
     )]
     TooFast { per_minute: NonZeroU32, retry_after: Duration },
-    #[error("this key may have {at_once} answers at once; wait for the end of one")]
+    #[error("this key may have {} at once; wait for the end of one", count_text(.at_once, "answer"))]
     TooMany { at_once: NonZeroU32 },
     #[error(
-        "what is left of this key's {per_day} tokens of today is kept for its answers that run; wait for the end \
-         of one"
+        "the rest of this key's limit for today ({}) is kept for its answers that run; wait for the end of one",
+        count_text(.per_day, "token")
     )]
     Reserved { per_day: NonZeroU64 },
     #[error(

@@ -9,8 +9,8 @@ use hob_server::ServerOptions;
 use serde_json::json;
 
 use crate::chat_model::{StagedChat, begun, done, scripted, serve_chat, serve_chat_with, text};
-use crate::ears::{self, body, form_headers};
 use crate::keys::{PHONE, named, post_as, with_keys};
+use crate::transcript_model::{self, body, form_headers};
 
 const CHAT: &str = "/v1/chat/completions";
 const MIB: usize = 1 << 20;
@@ -27,7 +27,11 @@ fn upload(length: usize) -> String {
 #[tokio::test]
 async fn slow_uploads_do_not_block_transcription() {
     let options = ServerOptions { bodies_bytes_max: MIB, ..ServerOptions::default() };
-    let server = ears::serve_with(ears::scripted([Ok(vec![ears::done(1.0)])]), options).await;
+    let server = transcript_model::serve_with(
+        transcript_model::scripted([Ok(vec![transcript_model::done(1.0)])]),
+        options,
+    )
+    .await;
     let mut slow = server.send(upload(MIB)).await;
     slow.send(&body(&[("file", Some("a.wav"), &[0; 100])])[..150]).await;
     let file = vec![0; MIB / 2];
@@ -46,7 +50,7 @@ async fn a_key_that_has_no_turn_is_refused_before_its_body_is_read() {
     let model = Arc::new(StagedChat::new());
     let server = serve_chat_with(Arc::clone(&model), with_keys([phone])).await;
     let stream = r#"{"messages":[{"role":"user","content":"Hi"}],"stream":true}"#;
-    let (_pen, _client) = begun(&server, &model, post_as(PHONE, CHAT, stream)).await;
+    let (_sender, _client) = begun(&server, &model, post_as(PHONE, CHAT, stream)).await;
     let mut second =
         server.send(head(CHAT, &format!("Authorization: Bearer {PHONE}\r\n"), 30 * MIB)).await;
     let refused = second.answer().await;

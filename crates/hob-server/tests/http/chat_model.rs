@@ -23,7 +23,7 @@ use crate::server::Server;
 pub(crate) type Event = Result<ChatEvent, ModelError>;
 
 /// The test's end of one answer. `closed()` resolves when the server has dropped its end.
-pub(crate) type Pen = mpsc::Sender<Event>;
+pub(crate) type EventSender = mpsc::Sender<Event>;
 
 pub(crate) struct StagedChat {
     card: ChatCard,
@@ -47,10 +47,10 @@ impl StagedChat {
     }
 
     /// The next request gets what is sent into the returned end. A request without a staged answer waits forever.
-    pub(crate) fn stage(&self) -> Pen {
-        let (pen, paper) = mpsc::channel(1);
-        self.staged.lock().expect("no test panics here").push_back(paper);
-        pen
+    pub(crate) fn stage(&self) -> EventSender {
+        let (sender, receiver) = mpsc::channel(1);
+        self.staged.lock().expect("no test panics here").push_back(receiver);
+        sender
     }
 
     /// Resolves when `count` requests have arrived.
@@ -74,9 +74,11 @@ impl ChatModel for StagedChat {
         self.asked.send_modify(|asked| asked.push(request));
         let staged = self.staged.lock().expect("no test panics here").pop_front();
         async {
-            let Some(paper) = staged else { return std::future::pending().await };
-            let next = async |mut paper: mpsc::Receiver<Event>| Some((paper.recv().await?, paper));
-            Ok(stream::unfold(paper, next).boxed())
+            let Some(receiver) = staged else { return std::future::pending().await };
+            let next = async |mut receiver: mpsc::Receiver<Event>| {
+                Some((receiver.recv().await?, receiver))
+            };
+            Ok(stream::unfold(receiver, next).boxed())
         }
         .boxed()
     }
@@ -129,12 +131,16 @@ pub(crate) fn talkative() -> ServerOptions {
 }
 
 /// An answer to `request` whose head the client has read. Its first text is "Hel".
-pub(crate) async fn begun(server: &Server, model: &StagedChat, request: Vec<u8>) -> (Pen, Client) {
-    let pen = model.stage();
+pub(crate) async fn begun(
+    server: &Server,
+    model: &StagedChat,
+    request: Vec<u8>,
+) -> (EventSender, Client) {
+    let sender = model.stage();
     let mut client = server.send(request).await;
-    pen.send(text("Hel")).await.expect("a reader");
+    sender.send(text("Hel")).await.expect("a reader");
     client.head().await;
-    (pen, client)
+    (sender, client)
 }
 
 pub(crate) fn chat_lost() -> ModelError {

@@ -15,12 +15,12 @@ use crate::client::no_hang;
 async fn a_silent_stream_says_that_it_lives() {
     let model = Arc::new(StagedChat::new());
     let server = serve_chat_with(Arc::clone(&model), talkative()).await;
-    let (pen, mut client) = begun(&server, &model, chat(STREAM)).await;
+    let (sender, mut client) = begun(&server, &model, chat(STREAM)).await;
     client.chunk().await.expect("a chunk");
     for _ in 0..3 {
         assert_eq!(client.chunk().await.expect("a chunk").as_deref(), Some(&b": hob\n\n"[..]));
     }
-    pen.send(done(1)).await.expect("a reader");
+    sender.send(done(1)).await.expect("a reader");
     let rest = String::from_utf8(client.chunks().await).expect("text");
     assert!(rest.ends_with("data: [DONE]\n\n"), "{rest}");
 }
@@ -43,12 +43,12 @@ async fn a_model_that_makes_no_token_is_not_waited_for_forever() {
     // No answer is staged, so the model does not even accept the request.
     let answer = server.ask(chat(STREAM)).await;
     assert_eq!((answer.status(), &answer.json()["error"]), (504, &expected));
-    let pen = model.stage();
+    let sender = model.stage();
     let answer = server.ask(chat(STREAM)).await;
     assert_eq!((answer.status(), &answer.json()["error"]), (504, &expected));
-    no_hang(pen.closed()).await;
+    no_hang(sender.closed()).await;
     // Comments between tokens do not restart the time limit.
-    let (pen, mut client) = begun(&server, &model, chat(STREAM)).await;
+    let (sender, mut client) = begun(&server, &model, chat(STREAM)).await;
     let mut body = String::new();
     while !body.contains("error") {
         let chunk = client.chunk().await.expect("a chunk").expect("no end yet");
@@ -57,7 +57,7 @@ async fn a_model_that_makes_no_token_is_not_waited_for_forever() {
     }
     assert_eq!(parsed(datas(&body).last().expect("an event")), json!({ "error": expected }));
     assert_eq!(client.chunk().await.expect("a clean end"), None, "and no [DONE]");
-    no_hang(pen.closed()).await;
+    no_hang(sender.closed()).await;
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn an_answer_may_take_longer_than_its_longest_silence() {
     };
     let model = Arc::new(StagedChat::new());
     let server = serve_chat_with(Arc::clone(&model), options).await;
-    let (pen, mut client) = begun(&server, &model, chat(STREAM)).await;
+    let (sender, mut client) = begun(&server, &model, chat(STREAM)).await;
     // Three silences of four comments each are 1.2 s.
     for _ in 0..3 {
         let mut silence = 0;
@@ -77,9 +77,9 @@ async fn an_answer_may_take_longer_than_its_longest_silence() {
             let chunk = client.chunk().await.expect("a chunk").expect("no end");
             silence += usize::from(chunk == b": hob\n\n");
         }
-        pen.send(text("lo")).await.expect("a reader");
+        sender.send(text("lo")).await.expect("a reader");
     }
-    pen.send(done(4)).await.expect("a reader");
+    sender.send(done(4)).await.expect("a reader");
     let rest = String::from_utf8(client.chunks().await).expect("text");
     assert!(rest.ends_with("data: [DONE]\n\n"), "{rest}");
 }
@@ -89,21 +89,21 @@ async fn a_client_that_left_is_not_answered() {
     let model = Arc::new(StagedChat::new());
     let server = serve_chat(Arc::clone(&model)).await;
     // Before the first token, during a stream, and while a whole answer is collected.
-    let pen = model.stage();
+    let sender = model.stage();
     let client = server.send(chat(STREAM)).await;
     model.asked(1).await;
     drop(client);
-    no_hang(pen.closed()).await;
+    no_hang(sender.closed()).await;
 
-    let (pen, client) = begun(&server, &model, chat(STREAM)).await;
+    let (sender, client) = begun(&server, &model, chat(STREAM)).await;
     drop(client);
-    no_hang(pen.closed()).await;
+    no_hang(sender.closed()).await;
 
-    let pen = model.stage();
+    let sender = model.stage();
     let client = server.send(chat(HI)).await;
-    pen.send(text("Hel")).await.expect("a reader");
+    sender.send(text("Hel")).await.expect("a reader");
     drop(client);
-    no_hang(pen.closed()).await;
+    no_hang(sender.closed()).await;
 
     server.until_in_flight(0).await;
     assert_eq!(server.backlog(), 0.0);
@@ -117,13 +117,13 @@ async fn a_stream_that_waits_for_its_first_word_begins_before_its_status_is_know
     let options = ServerOptions { early_headers_after: Duration::from_millis(30), ..talkative() };
     let model = Arc::new(StagedChat::new());
     let server = serve_chat_with(Arc::clone(&model), options).await;
-    let pen = model.stage();
+    let sender = model.stage();
     let mut client = server.send(chat(STREAM)).await;
     let head = client.head().await;
     assert_eq!((head.status, head.header("x-hob-target")), (200, None), "no answer yet");
     assert_eq!(client.chunk().await.expect("a chunk").as_deref(), Some(&b": hob\n\n"[..]));
-    pen.send(text("Hi")).await.expect("a reader");
-    pen.send(done(1)).await.expect("a reader");
+    sender.send(text("Hi")).await.expect("a reader");
+    sender.send(done(1)).await.expect("a reader");
     let rest = String::from_utf8(client.chunks().await).expect("text");
     assert!(rest.contains("\"Hi\"") && rest.ends_with("data: [DONE]\n\n"), "{rest}");
 }
@@ -133,7 +133,7 @@ async fn a_client_that_asks_for_it_gets_loading_progress() {
     let loading = ModelState::Loading { ready_in: Duration::from_secs(7) };
     let model = Arc::new(StagedChat::new().with_state(loading));
     let server = serve_chat_with(Arc::clone(&model), talkative()).await;
-    let pen = model.stage();
+    let sender = model.stage();
     let mut client = server.client().await;
     let asks = STREAM.replacen('{', r#"{"loading_status":true,"#, 1);
     client.send(chat(&asks)).await;
@@ -142,8 +142,8 @@ async fn a_client_that_asks_for_it_gets_loading_progress() {
     let said = String::from_utf8(said).expect("text");
     let delta = &parsed(datas(&said).last().expect("an event"))["choices"][0]["delta"];
     assert_eq!(delta["reasoning_content"], "smol is being loaded, about 7 s left.\n");
-    pen.send(text("Hi")).await.expect("a reader");
-    pen.send(done(1)).await.expect("a reader");
+    sender.send(text("Hi")).await.expect("a reader");
+    sender.send(done(1)).await.expect("a reader");
     let rest = String::from_utf8(client.chunks().await).expect("text");
     assert!(rest.contains("\"Hi\"") && rest.ends_with("data: [DONE]\n\n"), "{rest}");
 }

@@ -62,9 +62,9 @@ async fn an_answer_says_what_was_said_and_where_it_came_from() {
 async fn a_stream_comes_as_it_is_made() {
     let model = Arc::new(StagedChat::new().with_state(ModelState::Cold));
     let server = serve_chat(Arc::clone(&model)).await;
-    let pen = model.stage();
+    let sender = model.stage();
     let mut client = server.send(chat(STREAM)).await;
-    pen.send(text("Hel")).await.expect("a reader");
+    sender.send(text("Hel")).await.expect("a reader");
     let head = client.head().await;
     assert_eq!(head.status, 200);
     assert_eq!(head.header("content-type"), Some("text/event-stream; charset=utf-8"));
@@ -83,18 +83,18 @@ async fn a_stream_comes_as_it_is_made() {
     let first: Vec<Value> = datas(&first).into_iter().map(parsed).collect();
     assert_eq!(first[0]["choices"][0]["delta"], json!({"role": "assistant", "content": ""}));
     assert_eq!(first[1]["choices"][0]["delta"], json!({"content": "Hel"}));
-    pen.send(text("lo")).await.expect("a reader");
+    sender.send(text("lo")).await.expect("a reader");
     let second = parsed(datas(&next().await)[0]);
     assert_eq!(second["choices"][0]["delta"], json!({"content": "lo"}));
     assert_eq!(second["id"], first[0]["id"]);
-    pen.send(done(2)).await.expect("a reader");
+    sender.send(done(2)).await.expect("a reader");
     let end = next().await;
     let last = parsed(datas(&end)[0]);
     assert_eq!(last["choices"][0]["finish_reason"], "stop");
     assert_eq!(last["timings"]["cache_n"], 4);
     assert!(end.ends_with("data: [DONE]\n\n"), "what is there leaves together");
     assert_eq!(client.chunk().await.expect("a clean end"), None);
-    no_hang(pen.closed()).await;
+    no_hang(sender.closed()).await;
 }
 
 #[tokio::test]
@@ -156,18 +156,18 @@ async fn an_answer_that_is_collected_has_a_limit() {
 async fn other_choices_begin_when_the_prompt_is_computed() {
     let model = Arc::new(StagedChat::new());
     let server = serve_chat(Arc::clone(&model)).await;
-    let pens = [model.stage(), model.stage(), model.stage()];
+    let senders = [model.stage(), model.stage(), model.stage()];
     let mut client = server.send(hi_with(r#""n":3,"seed":-1,"stream":true"#)).await;
     assert_eq!(model.asked(1).await.len(), 1, "the others wait");
-    pens[0].send(text("a")).await.expect("a reader");
+    senders[0].send(text("a")).await.expect("a reader");
     let seeds: Vec<_> = model.asked(3).await.iter().map(|asked| asked.sampling.seed).collect();
     assert_eq!(seeds, [Some(u64::MAX), Some(0), Some(1)]);
     assert_eq!(server.in_flight(), 1, "one request, one place");
-    for (pen, piece) in pens[1..].iter().zip(["b", "c"]) {
-        pen.send(text(piece)).await.expect("a reader");
+    for (sender, piece) in senders[1..].iter().zip(["b", "c"]) {
+        sender.send(text(piece)).await.expect("a reader");
     }
-    for pen in &pens {
-        pen.send(done(1)).await.expect("a reader");
+    for sender in &senders {
+        sender.send(done(1)).await.expect("a reader");
     }
     client.head().await;
     let body = String::from_utf8(client.chunks().await).expect("text");

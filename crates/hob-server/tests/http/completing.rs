@@ -71,7 +71,7 @@ async fn a_silent_completion_says_that_it_lives() {
     let model = Arc::new(StagedChat::new());
     let server = serve_chat_with(Arc::clone(&model), talkative()).await;
     let request = complete(r#"{"prompt":"Say:","stream":true}"#);
-    let (_pen, mut client) = begun(&server, &model, request).await;
+    let (_sender, mut client) = begun(&server, &model, request).await;
     client.chunk().await.expect("a chunk");
     assert_eq!(client.chunk().await.expect("a chunk").as_deref(), Some(&b": hob\n\n"[..]));
 }

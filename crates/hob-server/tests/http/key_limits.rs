@@ -113,44 +113,44 @@ async fn a_place_is_held_until_the_answer_is_over_or_its_client_has_left() {
     let model = Arc::new(StagedChat::new());
     let options = options(|phone| phone.concurrency = NonZeroU32::new(1));
     let server = serve_chat_with(Arc::clone(&model), options).await;
-    let said = "this key may have 1 answers at once; wait for the end of one";
+    let said = "this key may have 1 answer at once; wait for the end of one";
     let refused = async || {
         let answer = server.ask(post_as(PHONE, CHAT, HI)).await;
         assert_eq!(check_limit(&answer, "concurrency_limit_exceeded", "true", said), 1);
     };
 
-    let (pen, client) = begun(&server, &model, post_as(PHONE, CHAT, STREAM)).await;
+    let (sender, client) = begun(&server, &model, post_as(PHONE, CHAT, STREAM)).await;
     refused().await;
     drop(client);
-    no_hang(pen.closed()).await;
+    no_hang(sender.closed()).await;
 
-    let (pen, mut client) = begun(&server, &model, post_as(PHONE, "/api/chat", HI)).await;
+    let (sender, mut client) = begun(&server, &model, post_as(PHONE, "/api/chat", HI)).await;
     refused().await;
     let (others, _other) = begun(&server, &model, post_as(LAPTOP, CHAT, STREAM)).await;
-    pen.send(done(1)).await.expect("a reader");
+    sender.send(done(1)).await.expect("a reader");
     client.chunks().await;
 
-    let (pen, mut client) = begun(&server, &model, post_as(PHONE, CHAT, STREAM)).await;
+    let (sender, mut client) = begun(&server, &model, post_as(PHONE, CHAT, STREAM)).await;
     refused().await;
-    pen.send(Err(chat_lost())).await.expect("a reader");
+    sender.send(Err(chat_lost())).await.expect("a reader");
     client.chunks().await;
 
     // An answer that is not streamed counts until it is complete.
-    let pen = model.stage();
+    let sender = model.stage();
     let mut client = server.send(post_as(PHONE, CHAT, HI)).await;
     model.asked(5).await;
     refused().await;
-    pen.send(text("Hello")).await.expect("a reader");
-    pen.send(done(1)).await.expect("a reader");
+    sender.send(text("Hello")).await.expect("a reader");
+    sender.send(done(1)).await.expect("a reader");
     assert_eq!(client.answer().await.status(), 200);
 
-    let mouth = server.model.stage();
+    let sender = server.model.stage();
     let mut client = server.send(post_as(PHONE, "/v1/audio/speech", r#"{"input":"Hi"}"#)).await;
-    mouth.send(sound(0.1, 2400)).await.expect("a listener");
+    sender.send(sound(0.1, 2400)).await.expect("a listener");
     client.head().await;
     refused().await;
     drop(client);
-    no_hang(mouth.closed()).await;
+    no_hang(sender.closed()).await;
     server.model.stage_all([sound(0.1, 100)]);
     let speech = server.ask(post_as(PHONE, "/v1/audio/speech", r#"{"input":"Hi"}"#)).await;
     assert_eq!(speech.status(), 200);
@@ -201,13 +201,13 @@ async fn the_days_tokens_are_spent_by_prompts_answers_and_characters() {
 async fn tokens_that_came_before_a_client_left_are_spent() {
     let model = Arc::new(StagedChat::new());
     let server = serve_chat_with(Arc::clone(&model), options(budget(1))).await;
-    let (pen, client) = begun(&server, &model, post_as(PHONE, CHAT, STREAM)).await;
-    let said = "what is left of this key's 1 tokens of today is kept for its answers that run";
+    let (sender, client) = begun(&server, &model, post_as(PHONE, CHAT, STREAM)).await;
+    let said = "the rest of this key's limit for today (1 token) is kept for its answers that run";
     let second = server.ask(post_as(PHONE, CHAT, HI)).await;
     assert_eq!(check_limit(&second, "budget_exceeded", "true", said), 1);
-    assert!(!pen.is_closed(), "what runs is finished");
+    assert!(!sender.is_closed(), "what runs is finished");
     drop(client);
-    no_hang(pen.closed()).await;
+    no_hang(sender.closed()).await;
     check_spent(&server.ask(post_as(PHONE, CHAT, HI)).await, 1);
 }
 

@@ -43,8 +43,8 @@ async fn every_end_has_its_row() {
     let folder = tempfile::tempdir().expect("a folder");
     let (server, model) = server(folder.path()).await;
 
-    let (pen, mut client) = begun(&server, &model, chat(STREAM)).await;
-    pen.send(done(7)).await.expect("a reader");
+    let (sender, mut client) = begun(&server, &model, chat(STREAM)).await;
+    sender.send(done(7)).await.expect("a reader");
     client.chunks().await;
     let complete = rows(folder.path(), 1).await.remove(0);
     assert_eq!((complete.route.as_str(), complete.outcome), ("chat", Outcome::Complete));
@@ -55,16 +55,16 @@ async fn every_end_has_its_row() {
     let first_ms = complete.first_ms.expect("it began");
     assert!(0.0 < first_ms && first_ms <= complete.total_ms, "{complete:?}");
 
-    let (pen, mut client) = begun(&server, &model, chat(STREAM)).await;
-    pen.send(Err(chat_lost())).await.expect("a reader");
+    let (sender, mut client) = begun(&server, &model, chat(STREAM)).await;
+    sender.send(Err(chat_lost())).await.expect("a reader");
     client.chunks().await;
     let lost = rows(folder.path(), 2).await.remove(1);
     assert_eq!((lost.outcome, lost.error.as_deref()), (Outcome::Failed, Some("worker_lost")));
     assert_eq!(lost.completion_tokens, 1, "as many as were seen");
 
-    let (pen, client) = begun(&server, &model, chat(STREAM)).await;
+    let (sender, client) = begun(&server, &model, chat(STREAM)).await;
     drop(client);
-    no_hang(pen.closed()).await;
+    no_hang(sender.closed()).await;
     assert_eq!(rows(folder.path(), 3).await[2].outcome, Outcome::Abandoned);
 
     // Two slots, and a third request.
@@ -85,9 +85,9 @@ async fn every_end_has_its_row() {
     let bench = "Content-Type: application/json\r\nUser-Agent: hob-bench/1\r\n";
     assert_eq!(server.ask(post_with("/v1/chat/completions", bench, HI)).await.status(), 503);
     assert_eq!(server.ask(chat("{}")).await.status(), 400);
-    for (pen, client) in held.into_iter().zip(&mut clients) {
-        pen.send(text("xyzzy")).await.expect("a reader");
-        pen.send(done(1)).await.expect("a reader");
+    for (sender, client) in held.into_iter().zip(&mut clients) {
+        sender.send(text("xyzzy")).await.expect("a reader");
+        sender.send(done(1)).await.expect("a reader");
         client.answer().await;
     }
     assert_eq!(rows(folder.path(), 6).await.len(), 6);

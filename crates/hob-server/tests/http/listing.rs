@@ -158,9 +158,9 @@ async fn metrics_say_what_happened() {
     server.post_speech(r#"{"input":"Hi"}"#).await;
     server.post_speech("{}").await;
     server.get("/nowhere/else").await;
-    let mouth = server.model.stage();
+    let sender = server.model.stage();
     let mut client = server.speak(r#"{"input":"twelve chars","response_format":"pcm"}"#).await;
-    mouth.send(sound(0.1, 240)).await.expect("a listener");
+    sender.send(sound(0.1, 240)).await.expect("a listener");
     client.head().await;
     let metrics = server.get("/metrics").await;
     assert!(

@@ -71,9 +71,9 @@ impl StagedSpeech {
 
     /// The next request gets what is sent into the returned end.
     pub(crate) fn stage(&self) -> Mouth {
-        let (mouth, ear) = mpsc::channel(1);
-        locked(&self.staged).push_back(Ok(ear));
-        mouth
+        let (sender, receiver) = mpsc::channel(1);
+        locked(&self.staged).push_back(Ok(receiver));
+        sender
     }
 
     /// The next request is rejected with this error.
@@ -84,11 +84,11 @@ impl StagedSpeech {
     /// The next request gets these events, and then the end.
     pub(crate) fn stage_all(&self, events: impl IntoIterator<Item = Event>) {
         let events: Vec<Event> = events.into_iter().collect();
-        let (mouth, ear) = mpsc::channel(events.len().max(1));
+        let (sender, receiver) = mpsc::channel(events.len().max(1));
         for event in events {
-            mouth.try_send(event).expect("room for every event");
+            sender.try_send(event).expect("room for every event");
         }
-        locked(&self.staged).push_back(Ok(ear));
+        locked(&self.staged).push_back(Ok(receiver));
     }
 
     pub(crate) fn asked(&self) -> Vec<Asked> {
@@ -125,8 +125,10 @@ impl StagedSpeech {
             speed: request.speed.rate(),
             instructions: request.instructions,
         });
-        let ear = locked(&self.staged).pop_front().expect("a staged answer")?;
-        let events = stream::unfold(ear, |mut ear| async { Some((ear.recv().await?, ear)) });
+        let receiver = locked(&self.staged).pop_front().expect("a staged answer")?;
+        let events = stream::unfold(receiver, |mut receiver| async {
+            Some((receiver.recv().await?, receiver))
+        });
         Ok(SpeechStream::new(RATE_HZ, events))
     }
 }

@@ -46,7 +46,7 @@ async fn a_request_is_seen_at_each_stage_and_afterwards() {
     let model = Arc::new(StagedChat::new());
     let server = serve_chat(Arc::clone(&model)).await;
     assert_eq!(now(&server).await["queue"], json!({"in_flight": 0, "waiting": 0, "targets": []}));
-    let pen = model.stage();
+    let sender = model.stage();
     let mut client = server.send(chat(STREAM)).await;
     let trace = model.asked(1).await.remove(0).trace;
 
@@ -75,7 +75,7 @@ async fn a_request_is_seen_at_each_stage_and_afterwards() {
     trace.answers("spare/q", std::time::Instant::now(), Duration::from_millis(5));
     let note = "Vulkan0 (Card®) had no room: the model runs on the processor";
     trace.note(|way| way.placement_note = Some(note.to_owned()));
-    pen.send(text("Hel")).await.expect("a reader");
+    sender.send(text("Hel")).await.expect("a reader");
     let head = client.head().await;
     for (name, said) in [("warm", "false"), ("queue-ms", "40"), ("attempts", "2")] {
         assert_eq!(head.header(&format!("x-hob-{name}")), Some(said), "{name}");
@@ -87,7 +87,7 @@ async fn a_request_is_seen_at_each_stage_and_afterwards() {
     assert_eq!((&one["stage"], &one["tokens"]), (&json!("answering"), &json!(1)));
     assert!(one["ttft_ms"].as_f64().is_some_and(|ms| ms > 0.0), "{one}");
 
-    pen.send(done(7)).await.expect("a reader");
+    sender.send(done(7)).await.expect("a reader");
     client.chunks().await;
     let seen = ended(&server, 1).await;
     assert_eq!(count(&seen["requests"]), 0);
@@ -109,10 +109,10 @@ async fn a_request_is_seen_at_each_stage_and_afterwards() {
 async fn a_client_that_left_leaves_nothing_behind() {
     let model = Arc::new(StagedChat::new());
     let server = serve_chat(Arc::clone(&model)).await;
-    let (pen, client) = begun(&server, &model, chat(STREAM)).await;
+    let (sender, client) = begun(&server, &model, chat(STREAM)).await;
     assert_eq!(count(&now(&server).await["requests"]), 1);
     drop(client);
-    no_hang(pen.closed()).await;
+    no_hang(sender.closed()).await;
     let seen = ended(&server, 1).await;
     assert_eq!((count(&seen["requests"]), &seen["queue"]["in_flight"]), (0, &json!(0)));
     let one = &seen["recent"][0];
@@ -123,11 +123,11 @@ async fn a_client_that_left_leaves_nothing_behind() {
 async fn a_token_with_its_log_probability_counts_once() {
     let model = Arc::new(StagedChat::new());
     let server = serve_chat(Arc::clone(&model)).await;
-    let (pen, mut client) = begun(&server, &model, chat(STREAM)).await;
+    let (sender, mut client) = begun(&server, &model, chat(STREAM)).await;
     let token = TokenText(b"lo".to_vec());
     let logprobs = vec![TokenLogprob { token, logprob: -0.5, top: Vec::new() }];
-    pen.send(Ok(ChatEvent::Logprobs(logprobs))).await.expect("a reader");
-    pen.send(text("lo")).await.expect("a reader");
+    sender.send(Ok(ChatEvent::Logprobs(logprobs))).await.expect("a reader");
+    sender.send(text("lo")).await.expect("a reader");
     client.chunk().await.expect("a chunk");
     assert_eq!(now(&server).await["requests"][0]["tokens"], 2);
 }
@@ -136,8 +136,8 @@ async fn a_token_with_its_log_probability_counts_once() {
 async fn failures_say_which_and_the_latest_is_first() {
     let model = Arc::new(StagedChat::new().with_state(ModelState::Cold));
     let server = serve_chat(Arc::clone(&model)).await;
-    let (pen, mut client) = begun(&server, &model, chat(STREAM)).await;
-    pen.send(Err(chat_lost())).await.expect("a reader");
+    let (sender, mut client) = begun(&server, &model, chat(STREAM)).await;
+    sender.send(Err(chat_lost())).await.expect("a reader");
     client.chunks().await;
     ended(&server, 1).await;
     let held = [model.stage(), model.stage()];
@@ -162,7 +162,7 @@ async fn a_model_that_is_being_loaded_is_a_stage_of_its_own() {
     let loading = ModelState::Loading { ready_in: Duration::from_millis(2500) };
     let model = Arc::new(StagedChat::new().with_state(loading));
     let server = serve_chat(Arc::clone(&model)).await;
-    let _pen = model.stage();
+    let _sender = model.stage();
     let _client = server.send(chat(STREAM)).await;
     model.asked(1).await;
     let one = &now(&server).await["requests"][0];
@@ -172,15 +172,15 @@ async fn a_model_that_is_being_loaded_is_a_stage_of_its_own() {
 #[tokio::test]
 async fn speech_is_measured_in_sound() {
     let server = Server::start().await;
-    let mouth = server.model.stage();
+    let sender = server.model.stage();
     let mut client =
         server.speak(r#"{"model":"narrator","input":"Hello.","response_format":"pcm"}"#).await;
-    mouth.send(sound(0.1, 2400)).await.expect("a listener");
+    sender.send(sound(0.1, 2400)).await.expect("a listener");
     client.head().await;
     let one = now(&server).await["requests"][0].clone();
     assert_eq!((&one["route"], &one["alias"]), (&json!("speech"), &json!("narrator")));
     assert_eq!((&one["audio_ms"], &one["tokens"]), (&json!(100), &Value::Null));
-    drop(mouth);
+    drop(sender);
     client.chunks().await;
     let seen = ended(&server, 1).await;
     assert_eq!(
@@ -200,11 +200,11 @@ async fn a_key_for_some_names_sees_its_own_requests_only() {
     let mut held = Vec::new();
     for key in [LAPTOP, PHONE] {
         let request = post_as(key, "/v1/chat/completions", &ask);
-        let pen = model.stage();
+        let sender = model.stage();
         let mut client = server.send(request).await;
-        pen.send(text("Hel")).await.expect("a reader");
+        sender.send(text("Hel")).await.expect("a reader");
         ids.push(client.head().await.header("x-hob-request-id").expect("an id").to_owned());
-        held.push((pen, client));
+        held.push((sender, client));
     }
     let keys = |seen: &Value| {
         let requests = seen["requests"].as_array().expect("a list").iter();
@@ -221,8 +221,8 @@ async fn a_key_for_some_names_sees_its_own_requests_only() {
     };
     assert_eq!((status(PHONE, &ids[0]).await, status(PHONE, &ids[1]).await), (404, 200));
     assert_eq!((status(LAPTOP, &ids[0]).await, status(LAPTOP, &ids[1]).await), (200, 200));
-    for (pen, client) in &mut held {
-        pen.send(done(1)).await.expect("a reader");
+    for (sender, client) in &mut held {
+        sender.send(done(1)).await.expect("a reader");
         client.chunks().await;
     }
     until(async || (count(&now_as(&server, LAPTOP).await["recent"]) == 2).then_some(())).await;

@@ -222,11 +222,11 @@ async fn an_answer_that_breaks_off_says_so_in_its_last_line() {
 async fn a_client_that_leaves_stops_the_work() {
     let model = Arc::new(StagedChat::new());
     let server = server_with(Arc::clone(&model) as _, None, ServerOptions::default()).await;
-    let (pen, mut client) = begun(&server, &model, post("/api/chat", CHAT)).await;
+    let (sender, mut client) = begun(&server, &model, post("/api/chat", CHAT)).await;
     client.chunk().await.expect("a line");
     assert_eq!(server.in_flight(), 1);
     drop(client);
-    no_hang(pen.closed()).await;
+    no_hang(sender.closed()).await;
 }
 
 #[tokio::test]

@@ -19,8 +19,8 @@ use tokio::time::sleep;
 
 use crate::chat_model::card;
 use crate::client::{post, until};
-use crate::ears::{FILE, StagedEars, done, form, form_with};
 use crate::server::Server;
+use crate::transcript_model::{FILE, StagedTranscript, done, form, form_with};
 
 const SPEAK: &str = r#"{"model":"slow","voice":"any","input":"Hi","response_format":"pcm"}"#;
 const ASK: &str = r#"{"model":"slow","messages":[{"role":"user","content":"Hi"}]}"#;
@@ -98,8 +98,8 @@ async fn serve(before_start: u64, before_event: u64, timeouts: Timeouts) -> Serv
     let speech =
         RegisteredModel::<Speech>::new("slow", Arc::clone(&slow) as _, Admission::new(4, 0.0));
     registry.add(Arc::new(RegisteredModel { timeouts, ..speech }));
-    let ears = RegisteredModel::<Transcription>::new("slow", slow, Admission::new(4, 0.0));
-    registry.add(Arc::new(RegisteredModel { timeouts, ..ears }));
+    let transcript = RegisteredModel::<Transcription>::new("slow", slow, Admission::new(4, 0.0));
+    registry.add(Arc::new(RegisteredModel { timeouts, ..transcript }));
     let options = ServerOptions {
         sound_time_max: seconds(1),
         token_time_max: seconds(1),
@@ -145,8 +145,8 @@ async fn first_in(server: &Server, list: &str) -> Value {
 
 #[tokio::test]
 async fn a_transcription_is_counted_in_sound_and_found_among_its_own_models() {
-    let (ears, voice) = StagedEars::new();
-    let server = crate::ears::serve(ears).await;
+    let (transcript, voice) = StagedTranscript::new();
+    let server = crate::transcript_model::serve(transcript).await;
     let mut client = server.send(form(&[FILE])).await;
     let seen = first_in(&server, "requests").await;
     let one = &seen["requests"][0];

@@ -67,8 +67,8 @@ impl TurnTaking for Turns {
 /// The models whose worker dies in the middle of their next answer.
 #[derive(Default)]
 struct Deaths {
-    ears: AtomicBool,
-    mouth: AtomicBool,
+    transcript: AtomicBool,
+    speech: AtomicBool,
     chat: AtomicBool,
 }
 
@@ -77,12 +77,12 @@ fn lost(engine: &'static str) -> ModelError {
 }
 
 /// Writes the same text when the sound has ended, or how long the sound was.
-struct Ears {
+struct SessionTranscript {
     is_counting: bool,
     deaths: Arc<Deaths>,
 }
 
-impl TranscriptModel for Ears {
+impl TranscriptModel for SessionTranscript {
     fn transcribe(
         &self,
         request: TranscriptRequest,
@@ -91,7 +91,7 @@ impl TranscriptModel for Ears {
             let Sound::Live(live) = request.sound else {
                 unreachable!("a session's sound is live")
             };
-            let dies = self.deaths.ears.swap(false, Ordering::Relaxed);
+            let dies = self.deaths.transcript.swap(false, Ordering::Relaxed);
             let is_counting = self.is_counting;
             let heard = async move {
                 let mut samples = 0;
@@ -116,14 +116,14 @@ impl TranscriptModel for Ears {
 }
 
 /// Makes a quarter of a second of sound for each piece of text.
-struct Mouth {
+struct SessionSpeech {
     voices: Vec<Voice>,
     /// While it is not ready, the model refuses.
     lifecycle: Arc<StagedLifecycle>,
     deaths: Arc<Deaths>,
 }
 
-impl SpeechModel for Mouth {
+impl SpeechModel for SessionSpeech {
     fn voices(&self) -> &[Voice] {
         &self.voices
     }
@@ -139,7 +139,7 @@ impl SpeechModel for Mouth {
             }
             let SpeechText::Arriving(text) = request.text else { unreachable!("the text arrives") };
             let spoken = text.filter(|piece| std::future::ready(!piece.is_empty()));
-            let dies = self.deaths.mouth.swap(false, Ordering::Relaxed);
+            let dies = self.deaths.speech.swap(false, Ordering::Relaxed);
             let sound = spoken.map(move |_| match dies {
                 true => Err(lost("speech")),
                 false => Ok(SpeechEvent::Audio(vec![0.25; 6_000])),
@@ -179,18 +179,19 @@ async fn stage_with(options: ServerOptions) -> Stage {
     registry.add(Arc::new(RegisteredModel::<Chat>::new("parrot", parrot, Admission::new(8, 0.1))));
     let (lifecycle, voice_loads) = StagedLifecycle::new();
     lifecycle.occupy(ModelState::Ready, MemoryUse::default());
-    let mouth = Mouth {
+    let speech = SessionSpeech {
         voices: hob_wire::openai_voices(),
         lifecycle: Arc::clone(&lifecycle),
         deaths: Arc::clone(&deaths),
     };
-    let mouth = RegisteredModel::<Speech>::new("kokoro", Arc::new(mouth), Admission::new(8, 0.5));
+    let speech = RegisteredModel::<Speech>::new("kokoro", Arc::new(speech), Admission::new(8, 0.5));
     let held = Arc::clone(&lifecycle) as Arc<dyn ModelLifecycle>;
-    registry.add(Arc::new(RegisteredModel { lifecycle: Some(held), ..mouth }));
+    registry.add(Arc::new(RegisteredModel { lifecycle: Some(held), ..speech }));
     for (name, is_counting) in [("whisper", false), ("counter", true)] {
-        let ears = Arc::new(Ears { is_counting, deaths: Arc::clone(&deaths) });
-        let ears = RegisteredModel::<Transcription>::new(name, ears, Admission::new(8, 0.5));
-        registry.add(Arc::new(ears));
+        let transcript = Arc::new(SessionTranscript { is_counting, deaths: Arc::clone(&deaths) });
+        let transcript =
+            RegisteredModel::<Transcription>::new(name, transcript, Admission::new(8, 0.5));
+        registry.add(Arc::new(transcript));
     }
     let options = ServerOptions {
         default_speech: Some("kokoro".to_owned()),

@@ -163,11 +163,11 @@ async fn a_model_that_says_nothing_is_not_waited_for_forever() {
     let sound_time_max = Duration::from_millis(50);
     let options = ServerOptions { sound_time_max, ..ServerOptions::default() };
     let server = Server::start_with(options).await;
-    let mouth = server.model.stage();
+    let sender = server.model.stage();
     let answer = server.post_speech(r#"{"input":"Hi"}"#).await;
     let expected = (504, None, Some("timeout"), None, None);
     check_refusal(&answer, expected, "the model produced no sound for 0 s");
-    assert!(mouth.is_closed(), "its work was stopped");
+    assert!(sender.is_closed(), "its work was stopped");
 }
 
 #[tokio::test]
@@ -176,9 +176,9 @@ async fn when_the_slots_are_taken_the_next_client_reads_how_long() {
     let body = format!(r#"{{"input":"{}","response_format":"pcm"}}"#, "a".repeat(300));
     let mut held = Vec::new();
     for _ in 0..2 {
-        let mouth = server.model.stage();
+        let sender = server.model.stage();
         let client = server.speak(&body).await;
-        held.push((mouth, client));
+        held.push((sender, client));
     }
     while server.model.asked().len() < held.len() {
         tokio::task::yield_now().await;
@@ -190,10 +190,10 @@ async fn when_the_slots_are_taken_the_next_client_reads_how_long() {
         expected,
         "the model is busy; try again in 20 s",
     );
-    let (mouth, mut client) = held.pop().expect("a held place");
-    mouth.send(sound(0.1, 24_000)).await.expect("a listener");
+    let (sender, mut client) = held.pop().expect("a held place");
+    sender.send(sound(0.1, 24_000)).await.expect("a listener");
     assert_eq!(client.head().await.status, 200);
-    drop(mouth);
+    drop(sender);
     client.chunks().await;
     server.model.stage_all([sound(0.1, 100)]);
     assert_eq!(server.post_speech(&body).await.status(), 200, "a place is free again");

@@ -10,13 +10,13 @@ use hob_server::{KeyOptions, ServerOptions};
 use serde_json::json;
 
 use crate::client::{Answer, post, post_with, until};
-use crate::ears::{
-    FILE, Part, StagedEars, body, delta, done, form, form_headers, form_with, scripted, serve,
-    serve_with,
-};
 use crate::keys::{named, with_keys};
 use crate::refusals::check_refusal;
 use crate::server::Server;
+use crate::transcript_model::{
+    FILE, Part, StagedTranscript, body, delta, done, form, form_headers, form_with, scripted,
+    serve, serve_with,
+};
 
 const PATH: &str = "/v1/audio/transcriptions";
 
@@ -140,14 +140,14 @@ async fn a_name_that_leads_elsewhere_is_refused() {
 
 #[tokio::test]
 async fn a_rejected_request_gets_retry_after() {
-    let (model, mouth) = StagedEars::new();
+    let (model, sender) = StagedTranscript::new();
     let server = serve_with(model, ServerOptions::default()).await;
     let mut client = server.send(form_with(&[("stream", "true")])).await;
-    mouth.send(delta("Hello")).await.expect("a reader");
+    sender.send(delta("Hello")).await.expect("a reader");
     client.head().await;
     let answer = server.ask(form(&[FILE])).await;
     assert_eq!((answer.status(), answer.header("retry-after")), (503, Some("1")));
-    mouth.send(done(1.0)).await.expect("a reader");
+    sender.send(done(1.0)).await.expect("a reader");
     client.chunks().await;
 }
 

@@ -284,9 +284,9 @@ async fn a_client_that_leaves_stops_the_model() {
     let model = Arc::new(StagedChat::new());
     let server = serve_chat(Arc::clone(&model)).await;
     let body = respond(&json!({"model": "smol", "input": "Hi", "stream": true}));
-    let (pen, client) = begun(&server, &model, body).await;
+    let (sender, client) = begun(&server, &model, body).await;
     drop(client);
-    crate::client::no_hang(pen.closed()).await;
+    crate::client::no_hang(sender.closed()).await;
 }
 
 #[tokio::test]

@@ -18,12 +18,12 @@ const PCM: &str = r#"{"model":"kokoro","input":"Hello.","voice":"nova","response
 #[tokio::test]
 async fn sound_leaves_as_it_comes_and_nothing_before_it() {
     let server = Server::start().await;
-    let mouth = server.model.stage();
+    let sender = server.model.stage();
     let mut client = server.speak(PCM).await;
     // An empty window and a timing are not sound: 200 must wait for the next event.
-    mouth.send(sound(0.0, 0)).await.expect("a listener");
-    mouth.send(Ok(SpeechEvent::Words(Vec::new()))).await.expect("a listener");
-    mouth.send(sound(0.5, 2400)).await.expect("a listener");
+    sender.send(sound(0.0, 0)).await.expect("a listener");
+    sender.send(Ok(SpeechEvent::Words(Vec::new()))).await.expect("a listener");
+    sender.send(sound(0.5, 2400)).await.expect("a listener");
     let head = client.head().await;
     assert_eq!(head.status, 200);
     for (name, value) in [
@@ -40,9 +40,9 @@ async fn sound_leaves_as_it_comes_and_nothing_before_it() {
     assert!(head.header("x-request-id").is_some_and(|id| id.starts_with("hob-")), "{head:?}");
     assert_eq!(head.header("x-hob-ignored"), None);
     assert_eq!(client.chunk().await.expect("a chunk"), Some(pcm(0.5, 2400)));
-    mouth.send(sound(-0.25, 100)).await.expect("a listener");
+    sender.send(sound(-0.25, 100)).await.expect("a listener");
     assert_eq!(client.chunk().await.expect("a chunk"), Some(pcm(-0.25, 100)));
-    drop(mouth);
+    drop(sender);
     assert_eq!(client.chunk().await.expect("a clean end"), None);
     assert_eq!(server.in_flight(), 0);
 }
@@ -63,17 +63,17 @@ async fn two_clients_get_each_their_own() {
     let server = Server::start().await;
     let mut clients = Vec::new();
     for value in [0.25, 0.5] {
-        let mouth = server.model.stage();
+        let sender = server.model.stage();
         let mut client = server.speak(PCM).await;
-        mouth.send(sound(value, 1000)).await.expect("a listener");
+        sender.send(sound(value, 1000)).await.expect("a listener");
         client.head().await;
-        clients.push((mouth, client, value));
+        clients.push((sender, client, value));
     }
-    for (mouth, _, value) in &clients {
-        mouth.send(sound(-value, 1000)).await.expect("a listener");
+    for (sender, _, value) in &clients {
+        sender.send(sound(-value, 1000)).await.expect("a listener");
     }
-    for (mouth, mut client, value) in clients {
-        drop(mouth);
+    for (sender, mut client, value) in clients {
+        drop(sender);
         assert_eq!(client.chunks().await, [pcm(value, 1000), pcm(-value, 1000)].concat());
     }
 }
@@ -229,14 +229,14 @@ async fn captioned_speech_is_one_object_without_streaming() {
 #[tokio::test]
 async fn captioned_speech_that_fails_has_no_clean_end() {
     let server = Server::start().await;
-    let mouth = server.model.stage();
+    let sender = server.model.stage();
     let mut client = server
         .send(post("/dev/captioned_speech", r#"{"input":"Hi.","response_format":"pcm"}"#))
         .await;
-    mouth.send(sound(0.1, 100)).await.expect("a listener");
+    sender.send(sound(0.1, 100)).await.expect("a listener");
     assert_eq!(client.head().await.status, 200);
     client.chunk().await.expect("a line");
-    mouth.send(Err(worker_lost())).await.expect("a listener");
+    sender.send(Err(worker_lost())).await.expect("a listener");
     let end = client.chunk().await;
     assert!(end.is_err(), "{end:?}");
 }
@@ -259,18 +259,18 @@ async fn an_event_says_that_the_answer_failed() {
 #[tokio::test]
 async fn a_failure_after_the_start_is_no_clean_end() {
     let server = Server::start().await;
-    let mouth = server.model.stage();
+    let sender = server.model.stage();
     let mut client = server.speak(PCM).await;
     for value in [0.1, 0.2] {
-        mouth.send(sound(value, 100)).await.expect("a listener");
+        sender.send(sound(value, 100)).await.expect("a listener");
     }
     assert_eq!(client.head().await.status, 200);
     assert_eq!(client.chunk().await.expect("a chunk"), Some(pcm(0.1, 100)));
     assert_eq!(client.chunk().await.expect("a chunk"), Some(pcm(0.2, 100)));
-    mouth.send(Err(worker_lost())).await.expect("a listener");
+    sender.send(Err(worker_lost())).await.expect("a listener");
     let end = client.chunk().await;
     assert!(end.is_err(), "{end:?}");
-    no_hang(mouth.closed()).await;
+    no_hang(sender.closed()).await;
     assert_eq!(server.in_flight(), 0);
 }
 
@@ -278,14 +278,14 @@ async fn a_failure_after_the_start_is_no_clean_end() {
 #[tokio::test]
 async fn a_failure_is_seen_over_http_1_0_too() {
     let server = Server::start().await;
-    let mouth = server.model.stage();
+    let sender = server.model.stage();
     let mut client = server.client().await;
     let request = post("/v1/audio/speech", PCM);
     let request = String::from_utf8(request).expect("text").replace("HTTP/1.1", "HTTP/1.0");
     client.send(request).await;
-    mouth.send(sound(0.1, 100)).await.expect("a listener");
+    sender.send(sound(0.1, 100)).await.expect("a listener");
     assert_eq!(client.head().await.status, 200);
-    mouth.send(Err(worker_lost())).await.expect("a listener");
+    sender.send(Err(worker_lost())).await.expect("a listener");
     let rest = client.rest().await;
     assert_eq!(rest.expect_err("a reset").kind(), std::io::ErrorKind::ConnectionReset);
 }
@@ -303,20 +303,20 @@ async fn samples_that_are_no_numbers_fail_the_answer() {
 async fn a_client_that_left_is_not_spoken_to() {
     let server = Server::start().await;
     // Before the first sound, in the middle, and while the client reads nothing.
-    let mouth = server.model.stage();
+    let sender = server.model.stage();
     let client = server.speak(PCM).await;
     while server.model.asked().is_empty() {
         tokio::task::yield_now().await;
     }
     drop(client);
-    no_hang(mouth.closed()).await;
+    no_hang(sender.closed()).await;
 
-    let mouth = server.model.stage();
+    let sender = server.model.stage();
     let mut client = server.speak(PCM).await;
-    mouth.send(sound(0.1, 100)).await.expect("a listener");
+    sender.send(sound(0.1, 100)).await.expect("a listener");
     client.head().await;
     drop(client);
-    no_hang(mouth.closed()).await;
+    no_hang(sender.closed()).await;
     server.until_in_flight(0).await;
     assert_eq!(server.backlog(), 0.0);
     let metrics = server.get("/metrics").await;
@@ -334,11 +334,11 @@ async fn five_hundred_clients_that_leave_leave_nothing_behind() {
             client.send(&request[..turn * request.len() / 500]).await;
             continue;
         }
-        let mouth = server.model.stage();
+        let sender = server.model.stage();
         client.send(request).await;
         // The state when the client leaves: requested, begun, under way, or with an unread window.
         if turn % 5 > 1 {
-            mouth.send(sound(0.1, 100)).await.expect("a listener");
+            sender.send(sound(0.1, 100)).await.expect("a listener");
             client.head().await;
         } else {
             while server.model.asked().len() < turn - turn / 5 {
@@ -349,10 +349,10 @@ async fn five_hundred_clients_that_leave_leave_nothing_behind() {
             client.chunk().await.expect("a chunk");
         }
         if turn % 5 > 3 {
-            mouth.send(sound(0.1, 100_000)).await.expect("a listener");
+            sender.send(sound(0.1, 100_000)).await.expect("a listener");
         }
         drop(client);
-        no_hang(mouth.closed()).await;
+        no_hang(sender.closed()).await;
     }
     server.until_in_flight(0).await;
     assert_eq!(server.backlog(), 0.0);
@@ -363,10 +363,10 @@ async fn a_reader_that_takes_nothing_holds_the_model_back_and_is_let_go() {
     let stall_time_max = std::time::Duration::from_millis(200);
     let options = ServerOptions { stall_time_max, ..ServerOptions::default() };
     let server = Server::start_with(options).await;
-    let mouth = server.model.stage();
+    let sender = server.model.stage();
     let _client = server.speak(PCM).await;
     let mut windows = 0;
-    while no_hang(mouth.send(sound(0.1, 240_000))).await.is_ok() {
+    while no_hang(sender.send(sound(0.1, 240_000))).await.is_ok() {
         windows += 1;
     }
     // Sockets hold a few megabytes. A server that buffers unread sound would take all windows.

@@ -17,18 +17,18 @@ const PCM: &str = r#"{"input":"Hello.","response_format":"pcm"}"#;
 #[tokio::test]
 async fn a_running_answer_is_finished_and_no_new_one_is_begun() {
     let mut server = Server::start().await;
-    let mouth = server.model.stage();
+    let sender = server.model.stage();
     let mut idle = server.send(get("/health")).await;
     assert_eq!(idle.answer().await.status(), 200);
     let mut client = server.speak(PCM).await;
-    mouth.send(sound(0.1, 100)).await.expect("a listener");
+    sender.send(sound(0.1, 100)).await.expect("a listener");
     client.head().await;
     server.ask_to_stop();
     assert_eq!(idle.rest().await.expect("a clean end"), b"", "idle connections are closed");
     let refused = TcpStream::connect(server.address).await;
     assert!(refused.is_err(), "the port is closed");
-    mouth.send(sound(0.2, 100)).await.expect("a listener");
-    drop(mouth);
+    sender.send(sound(0.2, 100)).await.expect("a listener");
+    drop(sender);
     assert_eq!(client.chunks().await, [pcm(0.1, 100), pcm(0.2, 100)].concat());
     server.stopped().await;
 }
@@ -38,14 +38,14 @@ async fn an_answer_that_takes_too_long_is_cut_off_where_its_client_sees_it() {
     let drain_time_max = Duration::from_millis(50);
     let options = ServerOptions { drain_time_max, ..ServerOptions::default() };
     let mut server = Server::start_with(options).await;
-    let mouth = server.model.stage();
+    let sender = server.model.stage();
     let mut client = server.speak(PCM).await;
-    mouth.send(sound(0.1, 100)).await.expect("a listener");
+    sender.send(sound(0.1, 100)).await.expect("a listener");
     client.head().await;
     client.chunk().await.expect("a chunk");
     server.ask_to_stop();
     server.stopped().await;
-    no_hang(mouth.closed()).await;
+    no_hang(sender.closed()).await;
     let end = client.chunk().await;
     assert!(end.is_err(), "{end:?}");
 }
@@ -76,14 +76,14 @@ async fn a_conversation_that_is_cut_off_hears_why() {
 async fn connections_beyond_the_limit_wait_for_a_place() {
     let options = ServerOptions { connections_max: 1, ..ServerOptions::default() };
     let server = Server::start_with(options).await;
-    let mouth = server.model.stage();
+    let sender = server.model.stage();
     let mut first = server.speak(PCM).await;
-    mouth.send(sound(0.1, 100)).await.expect("a listener");
+    sender.send(sound(0.1, 100)).await.expect("a listener");
     first.head().await;
     let mut second = server.send(get("/health")).await;
     // Only the end of the first answer lets the second one in.
     let mut answer = Box::pin(second.answer());
     assert!(futures::poll!(&mut answer).is_pending());
-    drop((first, mouth));
+    drop((first, sender));
     assert_eq!(answer.await.status(), 200);
 }

@@ -11,13 +11,13 @@ use serde_json::json;
 
 use crate::chatting::{datas, parsed};
 use crate::client::{no_hang, post};
-use crate::ears::{
-    FILE, Part, StagedEars, delta, done, form, form_to, form_with, scripted, segment, serve,
+use crate::ledger::{rows, with_ledger};
+use crate::transcript_model::{
+    FILE, Part, StagedTranscript, delta, done, form, form_to, form_with, scripted, segment, serve,
     serve_with, word,
 };
-use crate::ledger::{rows, with_ledger};
 
-fn hello() -> Result<Vec<crate::ears::Event>, ModelError> {
+fn hello() -> Result<Vec<crate::transcript_model::Event>, ModelError> {
     Ok(vec![delta("Hello "), segment("Hello there", 0.0, 1.5), delta("there"), done(1.5)])
 }
 
@@ -92,10 +92,10 @@ async fn json_and_translations_ask_for_the_same() {
 
 #[tokio::test]
 async fn a_stream_comes_as_it_is_understood() {
-    let (model, mouth) = StagedEars::new();
+    let (model, sender) = StagedTranscript::new();
     let server = serve(model).await;
     let mut client = server.send(form_with(&[("stream", "true")])).await;
-    mouth.send(delta("Hello")).await.expect("a reader");
+    sender.send(delta("Hello")).await.expect("a reader");
     let head = client.head().await;
     assert_eq!((head.status, head.header("x-hob-warm")), (200, Some("false")));
     assert_eq!(head.header("content-type"), Some("text/event-stream; charset=utf-8"));
@@ -105,7 +105,7 @@ async fn a_stream_comes_as_it_is_understood() {
         "data: {\"type\":\"transcript.text.delta\",\"delta\":\"Hello\"}\n\n"
     );
     for event in [segment("Hello", 0.0, 1.0), delta(" there"), done(1.0)] {
-        mouth.send(event).await.expect("a reader");
+        sender.send(event).await.expect("a reader");
     }
     let rest = client.chunks().await;
     let rest = String::from_utf8_lossy(&rest);
@@ -145,14 +145,14 @@ async fn a_stream_has_the_times_that_were_asked_for() {
 
 #[tokio::test]
 async fn a_stream_that_breaks_off_says_so_and_a_silent_one_that_it_lives() {
-    let (model, mouth) = StagedEars::new();
+    let (model, sender) = StagedTranscript::new();
     let server = serve_with(model, crate::chat_model::talkative()).await;
     let mut client = server.send(form_with(&[("stream", "true")])).await;
-    mouth.send(delta("Hello")).await.expect("a reader");
+    sender.send(delta("Hello")).await.expect("a reader");
     client.head().await;
     client.chunk().await.expect("the first text");
     assert_eq!(client.chunk().await.expect("a comment").as_deref(), Some(&b": hob\n\n"[..]));
-    drop(mouth);
+    drop(sender);
     let rest = client.chunks().await;
     let rest = String::from_utf8_lossy(&rest);
     let last = parsed(datas(&rest).pop().expect("an event"));
@@ -180,18 +180,18 @@ async fn silence_is_an_answer() {
 
 #[tokio::test]
 async fn a_client_that_leaves_stops_the_work() {
-    let (model, mouth) = StagedEars::new();
+    let (model, sender) = StagedTranscript::new();
     let server = serve(model).await;
     let mut client = server.send(form_with(&[("stream", "true")])).await;
-    mouth.send(delta("Hello")).await.expect("a reader");
+    sender.send(delta("Hello")).await.expect("a reader");
     client.head().await;
     drop(client);
-    no_hang(mouth.closed()).await;
+    no_hang(sender.closed()).await;
 }
 
 #[tokio::test]
 async fn a_model_that_says_nothing_is_given_up() {
-    let (model, _mouth) = StagedEars::new();
+    let (model, _sender) = StagedTranscript::new();
     let token_time_max = Duration::from_millis(20);
     let server = serve_with(model, ServerOptions { token_time_max, ..Default::default() }).await;
     assert_eq!(server.ask(form(&[FILE])).await.status(), 504);
@@ -216,8 +216,8 @@ async fn it_is_listed_and_counted() {
     let list = server.get("/v1/models").await.json();
     let kinds = list["data"].as_array().expect("a list").iter();
     let kinds: Vec<_> = kinds.map(|model| (&model["id"], &model["hob"]["kind"])).collect();
-    let (whisper, ears, kind) = (json!("whisper"), json!("ears"), json!("transcription"));
-    assert_eq!(kinds[1..], [(&whisper, &kind), (&ears, &kind)]);
+    let (whisper, transcript, kind) = (json!("whisper"), json!("ears"), json!("transcription"));
+    assert_eq!(kinds[1..], [(&whisper, &kind), (&transcript, &kind)]);
     let model = server.get("/v1/models/whisper-1").await.json();
     assert_eq!((&model["id"], &model["hob"]["kind"]), (&json!("whisper-1"), &kind));
     let metrics = server.get("/metrics").await;

@@ -18,9 +18,9 @@ use hob_server::ServerOptions;
 use hob_server::ledger::Outcome;
 
 use crate::client::post;
-use crate::ears::{delta, done, form_with};
 use crate::ledger::{rows, with_ledger};
 use crate::server::Server;
+use crate::transcript_model::{delta, done, form_with};
 
 /// A model with two targets: `gpu/a` fails, and `gpu/b` answers.
 struct FallbackModel(Vec<Voice>);

@@ -53,12 +53,12 @@ impl SpeechModel for EchoSpeech {
 
 /// Says how much it hears, piece by piece, and keeps the sound and the request.
 #[derive(Default)]
-pub(crate) struct EchoEars {
+pub(crate) struct EchoTranscript {
     pub(crate) sound: Arc<Mutex<Vec<f32>>>,
     pub(crate) asked: Mutex<Vec<TranscriptRequest>>,
 }
 
-impl TranscriptModel for EchoEars {
+impl TranscriptModel for EchoTranscript {
     fn transcribe(
         &self,
         request: TranscriptRequest,
@@ -87,7 +87,7 @@ impl TranscriptModel for EchoEars {
 
 pub(crate) struct Wyoming {
     pub(crate) server: Server,
-    pub(crate) ears: Arc<EchoEars>,
+    pub(crate) transcript: Arc<EchoTranscript>,
     /// What `echo` was given to speak.
     pub(crate) heard: Arc<Mutex<Vec<String>>>,
     speech: SocketAddr,
@@ -107,14 +107,15 @@ impl Wyoming {
 
     /// Speech: `kokoro` (staged, `narrator`) and `echo`. Transcription: `whisper` (`ears`).
     pub(crate) async fn start_with(options: ServerOptions) -> Wyoming {
-        let (staged, ears) = (Arc::new(StagedSpeech::new()), Arc::new(EchoEars::default()));
+        let (staged, transcript) =
+            (Arc::new(StagedSpeech::new()), Arc::new(EchoTranscript::default()));
         let mut registry = registry_with_voice(&staged);
         registry.add_alias("narrator", "kokoro");
         let heard = Arc::default();
         let echo = EchoSpeech { staged: StagedSpeech::new(), heard: Arc::clone(&heard) };
         let echo = RegisteredModel::<Speech>::new("echo", Arc::new(echo), Admission::new(2, 0.5));
         registry.add(Arc::new(echo));
-        let whisper = Arc::clone(&ears) as Arc<dyn TranscriptModel>;
+        let whisper = Arc::clone(&transcript) as Arc<dyn TranscriptModel>;
         let whisper =
             RegisteredModel::<Transcription>::new("whisper", whisper, Admission::new(1, 0.5));
         registry.add(Arc::new(whisper));
@@ -123,7 +124,7 @@ impl Wyoming {
         let (hearing, hearing_port) = port(WyomingService::Transcription, None).await;
         let ports = vec![speech_port, hearing_port];
         let server = Server::start_ports(registry, options, staged, ports).await;
-        Wyoming { server, ears, heard, speech, hearing }
+        Wyoming { server, transcript, heard, speech, hearing }
     }
 
     /// A client of the port for speech.

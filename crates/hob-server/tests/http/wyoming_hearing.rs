@@ -42,10 +42,10 @@ async fn sound_is_heard_while_it_arrives_and_its_text_is_sent_twice() {
     let expected = json!({ "text": "1 1024", "language": "en" });
     assert_eq!(client.expect("transcript").await.data, expected);
     client.expect("transcript-stop").await;
-    let asked = wyoming.ears.asked.lock().expect("no panic").remove(0);
+    let asked = wyoming.transcript.asked.lock().expect("no panic").remove(0);
     assert_eq!(asked.language.as_deref(), Some("en"));
     assert_eq!(asked.prompt.as_deref(), Some("Ann, Bob"));
-    assert_eq!(wyoming.ears.sound.lock().expect("no panic")[0], 0.5);
+    assert_eq!(wyoming.transcript.sound.lock().expect("no panic")[0], 0.5);
     let now = wyoming.server.get("/api/hob/now").await.json();
     let recent = &now["recent"][0];
     assert_eq!((&recent["route"], &recent["alias"]), (&json!("transcription"), &json!("ears")));
@@ -69,7 +69,7 @@ async fn every_layout_becomes_the_model_s_own() {
         }
         client.send("audio-stop", json!({})).await;
         client.until("transcript-stop").await;
-        let samples = wyoming.ears.sound.lock().expect("no panic").len();
+        let samples = wyoming.transcript.sound.lock().expect("no panic").len();
         assert_eq!(samples, 16_000, "one second of {layout}");
     }
 }
@@ -82,7 +82,7 @@ async fn a_layout_may_change_and_a_start_may_be_missing() {
     client.send_with("audio-chunk", layout(48_000, 2, 1), &[0; 96_000]).await;
     client.send("audio-stop", json!({})).await;
     client.until("transcript-stop").await;
-    assert_eq!(wyoming.ears.sound.lock().expect("no panic").len(), 32_000);
+    assert_eq!(wyoming.transcript.sound.lock().expect("no panic").len(), 32_000);
     // A recording without a sample has a text, too.
     client.send("audio-start", usual()).await;
     client.send("audio-stop", json!({})).await;

@@ -65,10 +65,10 @@ async fn large_events_share_the_memory_of_bodies() {
 async fn an_idle_connection_makes_room_for_another() {
     let options = ServerOptions { connections_max: 2, ..ServerOptions::default() };
     let wyoming = Wyoming::start_with(options).await;
-    let mouth = wyoming.server.model.stage();
+    let sender = wyoming.server.model.stage();
     let mut busy = wyoming.speaker().await;
     busy.send("synthesize", json!({ "text": "Hi" })).await;
-    mouth.send(sound(0.1, 1)).await.expect("a listener");
+    sender.send(sound(0.1, 1)).await.expect("a listener");
     busy.until("audio-chunk").await;
     let mut idle = wyoming.hearer().await;
     idle.send("ping", json!({})).await;
@@ -76,26 +76,26 @@ async fn an_idle_connection_makes_room_for_another() {
     let mut next = wyoming.server.send(get("/health")).await;
     assert_eq!(next.answer().await.status(), 200);
     assert!(no_hang(idle.read()).await.is_none(), "the idle one was closed");
-    drop(mouth);
+    drop(sender);
     busy.expect("audio-stop").await;
 }
 
 #[tokio::test]
 async fn a_stop_closes_idle_connections_and_lets_running_answers_finish() {
     let mut wyoming = Wyoming::start().await;
-    let mouth = wyoming.server.model.stage();
+    let sender = wyoming.server.model.stage();
     let mut busy = wyoming.speaker().await;
     busy.send("synthesize", json!({ "text": "Hi" })).await;
-    mouth.send(sound(0.1, 1)).await.expect("a listener");
+    sender.send(sound(0.1, 1)).await.expect("a listener");
     busy.until("audio-chunk").await;
     let mut idle = wyoming.hearer().await;
     idle.send("ping", json!({})).await;
     idle.expect("pong").await;
     wyoming.server.ask_to_stop();
     assert!(no_hang(idle.read()).await.is_none());
-    mouth.send(sound(0.1, 1)).await.expect("a listener");
+    sender.send(sound(0.1, 1)).await.expect("a listener");
     busy.expect("audio-chunk").await;
-    drop(mouth);
+    drop(sender);
     busy.expect("audio-stop").await;
     assert!(no_hang(busy.read()).await.is_none());
     wyoming.server.stopped().await;
@@ -106,21 +106,21 @@ async fn an_answer_that_is_cut_off_says_why() {
     let drain_time_max = Duration::from_millis(50);
     let options = ServerOptions { drain_time_max, ..ServerOptions::default() };
     let mut wyoming = Wyoming::start_with(options).await;
-    let mouth = wyoming.server.model.stage();
+    let sender = wyoming.server.model.stage();
     let mut writing = wyoming.echo().await;
     writing.send("synthesize-start", json!({})).await;
     writing.send("synthesize-chunk", json!({ "text": "Hi" })).await;
     writing.until("audio-chunk").await;
     let mut busy = wyoming.speaker().await;
     busy.send("synthesize", json!({ "text": "Hi" })).await;
-    mouth.send(sound(0.1, 1)).await.expect("a listener");
+    sender.send(sound(0.1, 1)).await.expect("a listener");
     busy.until("audio-chunk").await;
     wyoming.server.ask_to_stop();
     for client in [&mut writing, &mut busy] {
         assert_eq!(client.refused().await.1.as_deref(), Some("server_stopping"));
     }
     wyoming.server.stopped().await;
-    no_hang(mouth.closed()).await;
+    no_hang(sender.closed()).await;
 }
 
 #[tokio::test]

@@ -121,7 +121,7 @@ async fn a_pause_of_the_writer_is_reported_once_and_filled_with_silence() {
 #[tokio::test(start_paused = true)]
 async fn a_model_s_time_counts_from_the_end_of_the_text() {
     let wyoming = Wyoming::start().await;
-    let mouth = wyoming.server.model.stage();
+    let sender = wyoming.server.model.stage();
     let mut client = wyoming.speaker().await;
     client.send("synthesize-start", json!({})).await;
     client.send("synthesize-chunk", synthesize("Hi")).await;
@@ -129,7 +129,7 @@ async fn a_model_s_time_counts_from_the_end_of_the_text() {
     client.send("synthesize-stop", json!({})).await;
     let error = client.read().await.expect("an event");
     assert_eq!(error.data["text"], "the model produced no sound for 60 s", "{error:?}");
-    drop(mouth);
+    drop(sender);
 }
 
 #[tokio::test]
@@ -191,11 +191,11 @@ async fn failures_are_said_and_end_the_connection() {
 #[tokio::test]
 async fn a_full_model_refuses_the_next_request() {
     let wyoming = Wyoming::start().await;
-    let mouths = [wyoming.server.model.stage(), wyoming.server.model.stage()];
+    let senders = [wyoming.server.model.stage(), wyoming.server.model.stage()];
     let mut running = [wyoming.speaker().await, wyoming.speaker().await];
-    for (client, mouth) in running.iter_mut().zip(&mouths) {
+    for (client, sender) in running.iter_mut().zip(&senders) {
         client.send("synthesize", synthesize("Hi")).await;
-        mouth.send(sound(0.1, 1)).await.expect("a listener");
+        sender.send(sound(0.1, 1)).await.expect("a listener");
         client.until("audio-chunk").await;
     }
     let mut third = wyoming.speaker().await;
@@ -209,13 +209,13 @@ async fn a_client_that_leaves_stops_the_work() {
     let folder = tempfile::tempdir().expect("a folder");
     let options = with_ledger(folder.path());
     let wyoming = Wyoming::start_with(options).await;
-    let mouth = wyoming.server.model.stage();
+    let sender = wyoming.server.model.stage();
     let mut client = wyoming.speaker().await;
     client.send("synthesize", synthesize("Hi")).await;
-    mouth.send(sound(0.1, 1)).await.expect("a listener");
+    sender.send(sound(0.1, 1)).await.expect("a listener");
     client.until("audio-chunk").await;
     drop(client);
-    no_hang(mouth.closed()).await;
+    no_hang(sender.closed()).await;
     assert_eq!(rows(folder.path(), 1).await[0].outcome, Outcome::Abandoned);
     assert_eq!(wyoming.server.in_flight(), 0);
 }

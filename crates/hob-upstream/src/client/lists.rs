@@ -139,7 +139,7 @@ impl Upstream {
                 let mut models = self.list_openai().await?;
                 let props = self.fetch("/props").await?;
                 let props = parse_llama_props(props.as_bytes()).map_err(invalid_answer)?;
-                models.iter_mut().for_each(|model| *model = said_of_one(&props, &model.id));
+                models.iter_mut().for_each(|model| *model = under_name(&props, &model.id));
                 Ok(models)
             }
             UpstreamKind::Tabby => {
@@ -202,7 +202,7 @@ impl Upstream {
     }
 
     /// Looks at the list entry of this model, if there is one. A request does so several times, so nothing is copied.
-    pub(crate) fn said_of<R>(
+    pub(crate) fn with_listed<R>(
         &self,
         model: &str,
         look: impl FnOnce(&ServedModel) -> R,
@@ -259,7 +259,7 @@ fn is_same(served: &str, asked: &str) -> bool {
 }
 
 /// The properties of llama-server's one model, under its name in the list.
-fn said_of_one(props: &ServedModel, id: &str) -> ServedModel {
+fn under_name(props: &ServedModel, id: &str) -> ServedModel {
     ServedModel { id: id.to_owned(), ..props.clone() }
 }
 

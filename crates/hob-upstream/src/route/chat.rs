@@ -103,7 +103,10 @@ impl RouteTask for Chat {
             ChatEvent::Done(completion) => {
                 if let Some(first) = first {
                     let usage = completion.usage;
-                    target.read(usage.prompt_tokens.saturating_sub(usage.cached_tokens), first);
+                    target.record_prompt_read(
+                        usage.prompt_tokens.saturating_sub(usage.cached_tokens),
+                        first,
+                    );
                 }
             }
             event => {

@@ -127,9 +127,9 @@ async fn live_sound_goes_on_as_a_wav_when_it_is_complete() {
 }
 
 /// A local model that needs live sound, and has no time for anything else.
-struct Ears;
+struct FixedTranscript;
 
-impl TranscriptModel for Ears {
+impl TranscriptModel for FixedTranscript {
     fn languages(&self) -> &[String] {
         static LANGUAGES: LazyLock<Vec<String>> = LazyLock::new(|| vec!["en".to_owned()]);
         &LANGUAGES
@@ -153,7 +153,7 @@ impl TranscriptModel for Ears {
 #[tokio::test(start_paused = true)]
 async fn a_single_local_model_hears_live_sound_as_it_comes() {
     let mut registry = Registry::default();
-    let model: Arc<dyn TranscriptModel> = Arc::new(Ears);
+    let model: Arc<dyn TranscriptModel> = Arc::new(FixedTranscript);
     registry.add(Arc::new(RegisteredModel::<Transcription>::new(
         "own",
         model,

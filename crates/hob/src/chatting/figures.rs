@@ -7,12 +7,13 @@ use hob_core::chat::{Completion, FinishReason};
 use serde::Serialize;
 
 use super::Reply;
+use crate::printer::count_text;
 
 /// "41 tokens, 96 tokens/s, first token after 0.12 s, prompt 45 tokens (30 cached)".
 pub(crate) fn figures(reply: &Reply) -> Option<String> {
     let completion = reply.completion?;
     let usage = completion.usage;
-    let mut line = count(usage.completion_tokens);
+    let mut line = count_text(usage.completion_tokens, "token");
     // Writing to a String cannot fail, here and below.
     if usage.reasoning_tokens > 0 {
         let _infallible = write!(line, " ({} of thinking)", usage.reasoning_tokens);
@@ -23,7 +24,7 @@ pub(crate) fn figures(reply: &Reply) -> Option<String> {
     if let Some(first) = reply.first_token {
         let _infallible = write!(line, ", first token after {:.2} s", first.as_secs_f64());
     }
-    let _infallible = write!(line, ", prompt {}", count(usage.prompt_tokens));
+    let _infallible = write!(line, ", prompt {}", count_text(usage.prompt_tokens, "token"));
     if usage.cached_tokens > 0 {
         let _infallible = write!(line, " ({} cached)", usage.cached_tokens);
     }
@@ -42,10 +43,6 @@ pub(crate) fn warning(reply: &Reply) -> Option<&'static str> {
         (FinishReason::BudgetSpent(_), _) => Some("the budget of the team is used up"),
         (FinishReason::Stop | FinishReason::ToolCalls, _) => None,
     }
-}
-
-fn count(tokens: u32) -> String {
-    if tokens == 1 { "1 token".to_owned() } else { format!("{tokens} tokens") }
 }
 
 fn decimals(rate: f64) -> usize {

@@ -38,7 +38,7 @@ Each line is ok, warn (hob works, something could be better) or fail (something 
 The exit code is 7 when anything fails.";
 
 pub(crate) fn run(args: &DoctorArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
-    let findings = Findings { all: Vec::new(), shown: !args.json, printer };
+    let findings = Findings { all: Vec::new(), prints: !args.json, printer };
     let findings = match App::open(globals, Overrides::default(), printer) {
         Ok(app) => run_until_stopped(examine(&app, findings))?,
         // Without settings nothing else can be checked.
@@ -53,14 +53,15 @@ pub(crate) fn run(args: &DoctorArgs, globals: &Globals, printer: &Printer) -> Cl
 /// Printed one by one, because loading a model takes a while.
 struct Findings<'a> {
     all: Vec<Check>,
-    shown: bool,
+    /// Whether each check is printed at once; JSON is printed at the end.
+    prints: bool,
     printer: &'a Printer,
 }
 
 impl Findings<'_> {
     fn with(mut self, checks: impl IntoIterator<Item = Check>) -> CliResult<Self> {
         for check in checks {
-            if self.shown {
+            if self.prints {
                 self.printer.data(&check)?;
             }
             self.all.push(check);

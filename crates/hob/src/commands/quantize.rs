@@ -34,7 +34,7 @@ use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::machine::MachineArgs;
 use crate::model_store::ModelStore;
-use crate::printer::{Printer, table};
+use crate::printer::{Printer, count_text, table};
 use crate::settings::Overrides;
 use crate::wire_up::{QuantizeStep, run_quantize_worker};
 
@@ -382,7 +382,7 @@ fn refuse_garbage(found: &DistanceReport) -> CliResult<()> {
     let percent = found.same_top.value * 100.0;
     let reason = match found {
         DistanceReport { skipped: skipped @ 1.., .. } => {
-            format!("{skipped} tokens have no probability")
+            format!("no probability for {}", count_text(skipped, "token"))
         }
         DistanceReport { same_top, .. } if same_top.value < SAME_TOP_MIN => {
             format!("it expects what the source expects for {percent:.1} % of the tokens only")
@@ -550,6 +550,6 @@ mod tests {
         let other = of(&[likely(5), likely(4)]).expect("garbage");
         assert!(other.contains("for 0.0 % of the tokens"), "{other}");
         let broken = of(&[likely(3), vec![f32::NAN; 100]]).expect("garbage");
-        assert!(broken.contains("1 tokens have no probability"), "{broken}");
+        assert!(broken.contains("no probability for 1 token"), "{broken}");
     }
 }

@@ -271,9 +271,9 @@ fn check(team: Option<&str>, app: &App<'_>) -> CliResult<Exit> {
     for team in teams {
         warn_of_missing_prices(team, app);
         app.printer.note(format_args!(
-            "{}: {} agents, models {}",
+            "{}: {}, models {}",
             team.id,
-            team.agents.len(),
+            count_text(team.agents.len(), "agent"),
             team.models().join(", ")
         ));
     }

@@ -91,7 +91,7 @@ fn text(event: &RunEvent) -> Option<String> {
         }
         EventKind::ApprovalResolved { is_approved: true, .. } => "approved".to_owned(),
         EventKind::ApprovalResolved { is_approved: false, .. } => "denied".to_owned(),
-        EventKind::BudgetNudge { turns_left } => format!("{turns_left} turns are left"),
+        EventKind::BudgetNudge { turns_left } => format!("{} left", count_text(turns_left, "turn")),
         EventKind::BudgetExhausted { limit, used } => {
             format!("the limit of {limit} is reached ({used})")
         }

@@ -7,6 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_agents::builtin::{arguments, spec_of};
 use hob_agents::{AgentTool, ToolClass, ToolOutput, ToolSpec};
+use hob_core::count_text;
 use hob_upstream::{GuardOptions, guarded_fetch};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -87,7 +88,7 @@ impl AgentTool for GetUrl {
 fn excerpt(text: &str, offset: usize) -> String {
     let shown: String = text.chars().skip(offset).take(PAGE_CHARS).collect();
     let left = text.chars().count().saturating_sub(offset + PAGE_CHARS);
-    if left > 0 { format!("{shown}\n[{left} characters left]") } else { shown }
+    if left > 0 { format!("{shown}\n[{} left]", count_text(left, "character")) } else { shown }
 }
 
 /// The words of an HTML page, without markup, scripts and styles.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use hob_core::KvType;
 use hob_core::fit::Site;
 use hob_engines::chat::{CardUse, LlamaOptions};
-use hob_engines::timing::{Threads, Timed, time_kernels, time_model};
+use hob_engines::timing::{EngineTiming, Threads, time_kernels, time_model};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 use tokio::time::Instant;
@@ -50,7 +50,7 @@ pub(crate) enum TimingJob<'a> {
 pub(crate) async fn run_timing_worker(
     job: &TimingJob<'_>,
     until: Instant,
-) -> CliResult<Vec<Timed>> {
+) -> CliResult<Vec<EngineTiming>> {
     let mut command = Command::new(own_program()?);
     command
         .env("GOMP_SPINCOUNT", SPIN_COUNT)
@@ -74,7 +74,7 @@ pub(crate) async fn run_timing_worker(
     let mut lines = BufReader::new(stdout).lines();
     while let Ok(Ok(Some(line))) = tokio::time::timeout_at(until, lines.next_line()).await {
         // Lines that the engine itself prints are ignored.
-        timed.extend(serde_json::from_str::<Timed>(&line).ok());
+        timed.extend(serde_json::from_str::<EngineTiming>(&line).ok());
     }
     Ok(timed)
 }
@@ -82,7 +82,7 @@ pub(crate) async fn run_timing_worker(
 /// Entry point of `hob worker timing`.
 pub(crate) fn work_timing(args: &TimingWorkerArgs) -> CliResult<()> {
     let (threads, threads_batch) = threads(0);
-    let mut report = |timed: Timed| print_figure(&timed);
+    let mut report = |timed: EngineTiming| print_figure(&timed);
     let Some(path) = &args.model else {
         let threads = Threads { decode: threads, prefill: threads_batch };
         time_kernels(threads, args.types, &mut report);
@@ -105,7 +105,7 @@ pub(crate) fn work_timing(args: &TimingWorkerArgs) -> CliResult<()> {
 }
 
 /// Prints a figure on its own line. If the reader is gone, no more figures are needed.
-fn print_figure(timed: &Timed) -> ControlFlow<()> {
+fn print_figure(timed: &EngineTiming) -> ControlFlow<()> {
     let line = serde_json::to_string(timed).unwrap_or_default();
     let mut stdout = std::io::stdout().lock();
     match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {

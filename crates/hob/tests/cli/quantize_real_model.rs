@@ -74,7 +74,7 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
     assert!(fit["memory_bytes"].as_u64() > Some(bytes("target_bytes")), "{fit}");
     let score = |model: &str| report["eval"][model]["overall"]["n"].as_u64();
     assert_eq!((score("source"), score("target")), (Some(1), Some(1)), "{report}");
-    assert!(report["eval"]["sentences"][0].as_str().expect("a sentence").contains("on 1 items"));
+    assert!(report["eval"]["sentences"][0].as_str().expect("a sentence").contains("on 1 item;"));
     let distance = &report["distance"];
     let divergence = distance["divergence"]["value"].as_f64().expect("a divergence");
     assert!(divergence > 0.0 && divergence < 3.0, "{distance}");

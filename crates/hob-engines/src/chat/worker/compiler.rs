@@ -8,8 +8,8 @@ use std::time::Instant;
 use hob_core::ChatRequest;
 
 use super::Incoming;
-use super::elsewhere::Elsewhere;
 use super::grammar_trials::{GrammarTrials, IDLE_TIME_MAX};
+use super::off_engine::OffEngineStreams;
 use crate::chat::protocol::ChatReport;
 use crate::worker::{InboxSender, Outlet};
 
@@ -25,7 +25,7 @@ pub(super) struct CompileJob {
 pub(super) fn run(
     mut trials: GrammarTrials<'_>,
     jobs: &Receiver<CompileJob>,
-    elsewhere: &Elsewhere,
+    off_engine: &OffEngineStreams,
     mut outlet: Outlet,
     to_engine: &InboxSender<Incoming>,
 ) {
@@ -39,7 +39,7 @@ pub(super) fn run(
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             };
-        if !elsewhere.contains(stream) {
+        if !off_engine.contains(stream) {
             continue;
         }
         let prepared = match trials.pass(&request) {

@@ -6,7 +6,7 @@ use std::sync::mpsc::Receiver;
 
 use hob_core::chat::EmbedInput;
 
-use super::elsewhere::Elsewhere;
+use super::off_engine::OffEngineStreams;
 use super::reading::Reading;
 use super::{EmbedEnd, EmbedJob, Incoming};
 use crate::chat::decoder::DecodeFailed;
@@ -21,12 +21,12 @@ pub(super) fn run(
     reading: &Reading,
     tokens_max: u32,
     jobs: &Receiver<EmbedJob>,
-    (elsewhere, to_engine): (&Elsewhere, &InboxSender<Incoming>),
+    (off_engine, to_engine): (&OffEngineStreams, &InboxSender<Incoming>),
 ) {
     let mut embedder = None;
     let embed = |tokens: &[u32]| made_once(llama, tokens_max, &mut embedder)?.embed(tokens);
     let inputs = |inputs: &[EmbedInput]| inputs_of(reading, inputs, tokens_max);
-    let turns = Turns { elsewhere, to_engine, open: VecDeque::new() };
+    let turns = Turns { off_engine, to_engine, open: VecDeque::new() };
     // The engine has ended.
     let _ended = turns.run(jobs, inputs, embed);
 }
@@ -40,7 +40,7 @@ struct Open {
 
 /// The requests, each of which has its turn.
 struct Turns<'a> {
-    elsewhere: &'a Elsewhere,
+    off_engine: &'a OffEngineStreams,
     to_engine: &'a InboxSender<Incoming>,
     open: VecDeque<Open>,
 }
@@ -79,7 +79,7 @@ impl Turns<'_> {
         embed: &mut impl FnMut(&[u32]) -> Result<Vec<f32>, DecodeFailed>,
     ) -> Result<(), EngineEnded> {
         let stream = open.stream;
-        if !self.elsewhere.contains(stream) {
+        if !self.off_engine.contains(stream) {
             return Ok(());
         }
         let Some(tokens) = open.inputs.pop_front() else { return self.end(stream, Ok(())) };
@@ -176,14 +176,14 @@ mod tests {
             WorkerConnection::start(&worker, super::super::decode, Duration::from_secs(60));
         let inbox = connection.expect("threads").inbox;
         let (sender, receiver) = sync_channel(jobs.len());
-        let elsewhere = Elsewhere::default();
+        let off_engine = OffEngineStreams::default();
         for job in jobs {
-            elsewhere.insert(job.stream);
+            off_engine.insert(job.stream);
             sender.send(job).expect("room");
         }
         drop(sender);
         let to_engine = inbox.sender();
-        let turns = Turns { elsewhere: &elsewhere, to_engine: &to_engine, open: VecDeque::new() };
+        let turns = Turns { off_engine: &off_engine, to_engine: &to_engine, open: VecDeque::new() };
         let mut computed = Vec::new();
         let inputs = |inputs: &[EmbedInput]| {
             let tokens = inputs.iter().map(|input| match input {
@@ -195,7 +195,7 @@ mod tests {
         let embed = |tokens: &[u32]| {
             computed.push(tokens.to_vec());
             if computed.len() == left.1 {
-                elsewhere.remove(left.0);
+                off_engine.remove(left.0);
             }
             Ok(vec![1.0])
         };

@@ -10,7 +10,7 @@ use hob_core::chat::ChatEvent;
 
 use super::answering::AnswerError;
 use super::draft_model::DraftModel;
-use super::elsewhere::Elsewhere;
+use super::off_engine::OffEngineStreams;
 use super::running::{Prepared, Running, Spoken};
 use super::{EmbedEnd, Incoming, Job, Outputs, ServeChatError};
 use crate::chat::decoder::{BatchToken, DecodeFailed, Decoder};
@@ -30,7 +30,7 @@ pub(super) struct Engine<D: Decoder> {
     outlet: Outlet,
     jobs: SyncSender<Job>,
     queue_max: usize,
-    elsewhere: Elsewhere,
+    off_engine: OffEngineStreams,
     /// Requests that wait for a slot, the oldest first.
     queue: VecDeque<(u32, Prepared)>,
     /// Requests in slots, the oldest first.
@@ -48,7 +48,7 @@ impl<D: Decoder> Engine<D> {
         outputs: Outputs,
         queue_max: usize,
     ) -> Engine<D> {
-        let Outputs { outlet, jobs, elsewhere } = outputs;
+        let Outputs { outlet, jobs, off_engine } = outputs;
         Engine {
             slots: Slots::new(decoder.parallel()),
             // A wrong guess must be removed from the cache.
@@ -59,7 +59,7 @@ impl<D: Decoder> Engine<D> {
             outlet,
             jobs,
             queue_max,
-            elsewhere,
+            off_engine,
             queue: VecDeque::new(),
             running: Vec::new(),
             steps: 0,
@@ -95,13 +95,13 @@ impl<D: Decoder> Engine<D> {
             Incoming::Order { stream, order } => self.obey(stream, order),
             Incoming::Prepared { stream, prepared } => self.enqueue(stream, *prepared),
             Incoming::Embedded { stream, vector } => {
-                if !self.elsewhere.contains(stream) {
+                if !self.off_engine.contains(stream) {
                     return Ok(());
                 }
                 self.outlet.send(stream, &ChatReport::Embedded(vector))
             }
             Incoming::EmbeddedAll { stream, ended } => {
-                if !self.elsewhere.remove(stream) {
+                if !self.off_engine.remove(stream) {
                     return Ok(());
                 }
                 match ended {
@@ -125,7 +125,7 @@ impl<D: Decoder> Engine<D> {
                 Ok(())
             }
             WorkerMessage::Common(CommonOrder::Ping) => {
-                let streams = self.running.len() + self.queue.len() + self.elsewhere.len();
+                let streams = self.running.len() + self.queue.len() + self.off_engine.len();
                 let stats = WorkerStats { streams: streams as u32, windows: self.steps };
                 self.outlet.report(stream, &Report::Stats(stats))
             }
@@ -134,21 +134,21 @@ impl<D: Decoder> Engine<D> {
 
     fn prepare(&mut self, stream: u32, order: ChatOrder) -> io::Result<()> {
         let job = Job { stream, order, received: Instant::now() };
-        let is_full = self.queue.len() + self.elsewhere.len() >= self.queue_max;
+        let is_full = self.queue.len() + self.off_engine.len() >= self.queue_max;
         // Before the send, because the receiver checks that the request is still open.
-        self.elsewhere.insert(stream);
+        self.off_engine.insert(stream);
         let taken = if is_full { Err(TrySendError::Full(job)) } else { self.jobs.try_send(job) };
         match taken {
             Ok(()) => Ok(()),
             Err(_) => {
-                self.elsewhere.remove(stream);
+                self.off_engine.remove(stream);
                 self.refuse(stream, Refusal::Busy { retry_after_ms: RETRY_AFTER_MS })
             }
         }
     }
 
     fn enqueue(&mut self, stream: u32, prepared: Result<Prepared, Refusal>) -> io::Result<()> {
-        if !self.elsewhere.remove(stream) {
+        if !self.off_engine.remove(stream) {
             return Ok(());
         }
         match prepared {
@@ -171,7 +171,7 @@ impl<D: Decoder> Engine<D> {
     }
 
     fn cancel(&mut self, stream: u32) {
-        self.elsewhere.remove(stream);
+        self.off_engine.remove(stream);
         self.queue.retain(|(queued, _)| *queued != stream);
         self.leave(stream);
     }

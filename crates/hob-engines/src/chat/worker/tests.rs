@@ -271,16 +271,16 @@ fn run(
     let (jobs, to_prepare) = sync_channel(JOBS_MAX);
     let (embed_jobs, _embedder) = sync_channel(JOBS_MAX);
     let (compile_jobs, to_compile) = sync_channel(JOBS_MAX);
-    let elsewhere = Elsewhere::default();
+    let off_engine = OffEngineStreams::default();
     thread::scope(|scope| {
         let reading = &reading;
-        let (to_engine, theirs) = (inbox.sender(), elsewhere.clone());
-        let front = Front { reading, embed_jobs, compile_jobs, to_engine };
-        scope.spawn(move || front.run(&to_prepare, &theirs));
-        let (to_engine, theirs, words) = (inbox.sender(), elsewhere.clone(), outlet.shared());
+        let (to_engine, theirs) = (inbox.sender(), off_engine.clone());
+        let preparer = Preparer { reading, embed_jobs, compile_jobs, to_engine };
+        scope.spawn(move || preparer.run(&to_prepare, &theirs));
+        let (to_engine, theirs, words) = (inbox.sender(), off_engine.clone(), outlet.shared());
         let trials = GrammarTrials::new(reading, trials);
         scope.spawn(move || compiler::run(trials, &to_compile, &theirs, words, &to_engine));
-        let outputs = Outputs { outlet, jobs, elsewhere };
+        let outputs = Outputs { outlet, jobs, off_engine };
         let small = || DraftModel::new(Counter::new(decoder.parallel(), &Steps::default()), 257);
         let small = decoder.has_small_model.then(small);
         Engine::new(decoder, small, scheduler, outputs, queue_max).run(inbox)

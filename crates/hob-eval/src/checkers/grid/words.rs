@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 
-/// Words of one value that are compared. A value of the user's can be long.
+/// Maximum words of a value that are compared. A value of the user's can be long.
 const WORDS_MAX: usize = 8;
-/// Bytes of a label or a cell that are read.
+/// Maximum bytes of a label or a cell that are read.
 const LABEL_BYTES_MAX: usize = 200;
 
-/// Ends a clause: no value goes across it.
+/// The token at the end of a clause. A value never continues after it.
 pub(super) const BREAK: &str = ",";
 
 const NUMERALS: [[&str; 2]; 12] = [
@@ -50,8 +50,8 @@ const HOUSE_WORDS: [&str; 20] = [
     "rightmost",
 ];
 
-/// A word means the opposite or a place next to the one that is named, until the clause ends.
-const TURNS: [&str; 14] = [
+/// After one of these words, a clause denies what it names, or only says what is next to it.
+const REVERSING_WORDS: [&str; 14] = [
     "not",
     "t",
     "cannot",
@@ -146,7 +146,8 @@ impl Words {
         };
         values.retain(|(of, _)| *of == attribute);
         let words = tokens(cut(text));
-        let doubtful = words.iter().any(|word| word == "or" || TURNS.contains(&word.as_str()));
+        let doubtful =
+            words.iter().any(|word| word == "or" || REVERSING_WORDS.contains(&word.as_str()));
         match values[..] {
             [(_, house)] if !doubtful => Some((attribute, Said::Value(house))),
             _ if words.iter().all(|word| word == BREAK) => None,
@@ -190,9 +191,9 @@ impl Words {
     pub(super) fn mentions(&self, sentence: &str) -> Vec<(usize, Mention)> {
         let tokens = tokens(sentence);
         let stems = stems(&tokens);
-        let (mut at, mut turned, mut found) = (0, false, Vec::new());
+        let (mut at, mut is_reversed, mut found) = (0, false, Vec::new());
         while at < tokens.len() {
-            turned = tokens[at] != BREAK && (turned || is_turn(&tokens, at));
+            is_reversed = tokens[at] != BREAK && (is_reversed || is_reversing(&tokens, at));
             let (length, mention) = match self.house_at(&tokens, at) {
                 Some((length, house)) => (length, Some(Mention::House(house))),
                 None => match self.value_at(&stems, at) {
@@ -203,7 +204,7 @@ impl Words {
                     None => (1, None),
                 },
             };
-            found.extend(mention.filter(|_| !turned).map(|mention| (at, mention)));
+            found.extend(mention.filter(|_| !is_reversed).map(|mention| (at, mention)));
             at += length;
         }
         found
@@ -225,13 +226,13 @@ impl Words {
     }
 }
 
-fn is_turn(tokens: &[String], at: usize) -> bool {
+fn is_reversing(tokens: &[String], at: usize) -> bool {
     let word = |at: usize| tokens.get(at).map_or("", String::as_str);
     let is_side = matches!(word(at), "left" | "right");
     let to_the = at > 1 && word(at - 1) == "the" && word(at - 2) == "to";
     // "House no 1" has a number after the "no".
     let is_no = word(at) == "no" && at > 0 && word(at - 1) == "house";
-    TURNS.contains(&word(at)) && !is_no || is_side && (word(at + 1) == "of" || to_the)
+    REVERSING_WORDS.contains(&word(at)) && !is_no || is_side && (word(at + 1) == "of" || to_the)
 }
 
 fn cut(text: &str) -> &str {

@@ -64,7 +64,7 @@ fn status(events: &[Value]) -> (&str, &str) {
 async fn a_voice_that_dies_in_its_answer_fails_it_and_the_next_one_is_spoken() {
     let stage = stage_with(options()).await;
     let mut talker = open_repeating(&stage).await;
-    stage.deaths.mouth.store(true, Ordering::Relaxed);
+    stage.deaths.speech.store(true, Ordering::Relaxed);
     let events = talker.ask(1.0).await;
     assert_eq!(status(&events), ("failed", "worker_lost"), "{events:?}");
     let events = talker.ask(1.0).await;
@@ -76,7 +76,7 @@ async fn a_voice_that_dies_in_its_answer_fails_it_and_the_next_one_is_spoken() {
 async fn ears_that_die_in_a_turn_are_reported_and_the_next_turn_is_heard() {
     let stage = stage_with(options()).await;
     let mut talker = open_repeating(&stage).await;
-    stage.deaths.ears.store(true, Ordering::Relaxed);
+    stage.deaths.transcript.store(true, Ordering::Relaxed);
     talker.say(12_000, 1.0).await;
     talker.say(0, 1.0).await;
     let events = talker.until("conversation.item.input_audio_transcription.failed").await;

@@ -36,19 +36,20 @@ pub(crate) struct CompareArgs {
     /// Records to compare with; the others are then all NEW
     #[arg(long, num_args = 1.., value_name = "BASE")]
     against: Vec<String>,
-    /// Folder to look for ids in
+    /// Folder with the records, for sides that are ids
     #[arg(long, default_value = RECORDS, value_name = "FOLDER")]
     records: PathBuf,
     /// The least difference that matters [default: 2 for paired runs, 5 for others]
     #[arg(long, value_name = "PCT", value_parser = threshold)]
     threshold: Option<f64>,
-    /// Two or more records of the same cell: a difference as small as theirs does not matter
+    /// Two or more records of the same cell. A difference that is no larger than theirs does not matter
     #[arg(long, num_args = 2.., value_name = "RECORD")]
     noise: Vec<String>,
     /// Only these figures, by their names in records
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = figure)]
     figure: Vec<Metric>,
-    /// Exit with code 1 if a figure became worse for certain; without --figure, of those that a user waits for
+    /// Exit with code 1 if a figure certainly became worse. Without --figure, only figures that users wait for
+    /// count
     #[arg(long)]
     fail_on_regression: bool,
     /// Print JSON
@@ -100,7 +101,7 @@ pub(crate) fn run(args: &CompareArgs, globals: &Globals, printer: &Printer) -> C
     args.print(&pick(&store, base)?, &pick(&store, new)?, printer)
 }
 
-/// `hob bench gate`, as `compare --fail-on-regression` was called.
+/// `hob bench gate`: the older name of `hob bench compare --fail-on-regression`.
 pub(crate) fn gate(args: &CompareArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     run(&CompareArgs { fail_on_regression: true, ..args.clone() }, globals, printer)
 }

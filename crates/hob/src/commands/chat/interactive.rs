@@ -12,6 +12,7 @@ use super::{ChatArgs, effort, print_stats, source, thinking_shown};
 use crate::app::App;
 use crate::chatting::{ChatHistory, Reply, Show, Source, TextShown, figures};
 use crate::failure::{CliResult, Exit, Failure};
+use crate::printer::count_text;
 use crate::signals::{Stop, StopSignals, interrupted};
 
 const PROMPT: &str = "> ";
@@ -237,8 +238,10 @@ impl std::fmt::Display for Totals {
         let Totals { answers, prompt_tokens, cached_tokens, completion_tokens } = self;
         write!(
             f,
-            "{completion_tokens} tokens in {answers} answers, \
-             to {prompt_tokens} tokens of prompts ({cached_tokens} cached)"
+            "{} in {}, to {} of prompts ({cached_tokens} cached)",
+            count_text(completion_tokens, "token"),
+            count_text(answers, "answer"),
+            count_text(prompt_tokens, "token"),
         )
     }
 }

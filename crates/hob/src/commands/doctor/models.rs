@@ -1,4 +1,4 @@
-//! Checks every stored model against its checksums, and misses the default models that are not stored.
+//! Checks every stored model against its checksums, and reports default models that are not stored.
 //! Every file is read completely, because a disk can damage a file that exists.
 
 use std::time::Instant;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use hob_core::fit::{Implausible, Model, Site};
 use hob_core::machine::{Basis, Gpu, GpuMemory};
-use hob_engines::timing::{Timed, engine_version};
+use hob_engines::timing::{EngineTiming, engine_version};
 use hob_machine::profile::MachineFile;
 use hob_machine::{FactRow, MachineFacts, Stamp};
 use hob_models::Gguf;
@@ -181,9 +181,9 @@ fn card(gpus: &[Gpu], printer: &Printer) -> Option<(usize, u64)> {
     Some((number, free_bytes / 2))
 }
 
-fn count_of_types(kernels: &[Timed]) -> usize {
-    let name = |timed: &Timed| match timed {
-        Timed::Kernel { quant, .. } => Some(quant.clone()),
+fn count_of_types(kernels: &[EngineTiming]) -> usize {
+    let name = |timed: &EngineTiming| match timed {
+        EngineTiming::Kernel { quant, .. } => Some(quant.clone()),
         _ => None,
     };
     kernels.iter().filter_map(name).collect::<BTreeSet<_>>().len()

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use hob_core::fit::{FitOptions, Placement, Plan, Site, Use, assess};
 use hob_core::machine::Machine;
-use hob_engines::timing::Timed;
+use hob_engines::timing::EngineTiming;
 use hob_models::Gguf;
 use serde::Serialize;
 use tokio::time::Instant;
@@ -72,7 +72,7 @@ pub(super) async fn speed(path: &Path) -> CliResult<Option<f64>> {
     let job = TimingJob::Model { path, context_tokens: SPEED_CONTEXT, site: Site::Cpu };
     let timed = run_timing_worker(&job, Instant::now() + CARD_TIME_MAX).await?;
     let speeds = timed.into_iter().filter_map(|timed| match timed {
-        Timed::Decode { median_tok_s, .. } => Some(median_tok_s),
+        EngineTiming::Decode { median_tok_s, .. } => Some(median_tok_s),
         _ => None,
     });
     Ok(speeds.reduce(f64::max))

@@ -7,7 +7,7 @@ use hob_eval::distance::{Deviation, DistanceReport};
 use super::fit_after::FitAfter;
 use super::{MB, QuantizeReport};
 use crate::commands::bench::ShortEval;
-use crate::printer::table;
+use crate::printer::{count_text, table};
 
 pub(super) fn report_text(report: &QuantizeReport) -> String {
     let QuantizeReport { source_bytes, target_bytes, source_tok_s, target_tok_s, .. } = report;
@@ -46,7 +46,7 @@ fn score_text(eval: &ShortEval) -> String {
         let interval = accuracy_ci95.map_or(String::new(), |[low, high]| {
             format!(" ({} to {})", percent(low), percent(high))
         });
-        accuracy.map(|share| format!("{} %{interval} of {n} items", percent(share)))
+        accuracy.map(|share| format!("{} %{interval} of {}", percent(share), count_text(n, "item")))
     };
     let [source, target] = [&eval.source, &eval.target]
         .map(|figures| figures.as_ref().and_then(shown).unwrap_or_else(|| "none".to_owned()));

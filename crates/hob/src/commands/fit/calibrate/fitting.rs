@@ -8,7 +8,7 @@ use hob_core::fit::{
 };
 use hob_core::footprint::KvTypes;
 use hob_core::machine::{Basis, Constants, Fact, Kernel, Machine};
-use hob_engines::timing::Timed;
+use hob_engines::timing::EngineTiming;
 use hob_machine::MachineFacts;
 use hob_machine::bandwidth::Measured;
 use serde::Serialize;
@@ -27,7 +27,7 @@ const ERROR_GOOD: f64 = 0.1;
 /// All timings.
 pub(super) struct CalibrationFigures {
     memory: Measured,
-    kernels: Vec<Timed>,
+    kernels: Vec<EngineTiming>,
     threads: u32,
     models: Vec<TimedModel>,
 }
@@ -36,7 +36,7 @@ pub(super) struct CalibrationFigures {
 struct TimedModel {
     site: Site,
     model: Model,
-    timed: Vec<Timed>,
+    timed: Vec<EngineTiming>,
 }
 
 /// A model's timed speed, and its prediction with and without this calibration, all in tokens a second.
@@ -52,11 +52,15 @@ pub(super) struct Checked {
 }
 
 impl CalibrationFigures {
-    pub(super) fn new(memory: Measured, kernels: Vec<Timed>, threads: u32) -> CalibrationFigures {
+    pub(super) fn new(
+        memory: Measured,
+        kernels: Vec<EngineTiming>,
+        threads: u32,
+    ) -> CalibrationFigures {
         CalibrationFigures { memory, kernels, threads, models: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, site: Site, model: Model, timed: Vec<Timed>) {
+    pub(super) fn add(&mut self, site: Site, model: Model, timed: Vec<EngineTiming>) {
         self.models.push(TimedModel { site, model, timed });
     }
 
@@ -134,7 +138,7 @@ impl CalibrationFigures {
         let of_site = self.models.iter().filter(|timed| timed.site == site);
         let largest = of_site.max_by_key(|timed| timed.model.shape.weights.bytes())?;
         let (tokens, tok_s) = largest.timed.iter().find_map(|timed| match timed {
-            Timed::Prefill { prompt_tokens, tok_s } => Some((*prompt_tokens, *tok_s)),
+            EngineTiming::Prefill { prompt_tokens, tok_s } => Some((*prompt_tokens, *tok_s)),
             _ => None,
         })?;
         let layout = Layout::whole(&largest.model.shape, site);
@@ -182,8 +186,7 @@ impl CalibrationFigures {
     fn disturbed(&self) -> (u32, u32) {
         let (mut disturbed, mut count) = (0, 0);
         for (name, all) in self.kernels_on(self.threads) {
-            let of_name =
-                |timed: &&Timed| matches!(timed, Timed::Kernel { quant, .. } if quant == name);
+            let of_name = |timed: &&EngineTiming| matches!(timed, EngineTiming::Kernel { quant, .. } if quant == name);
             let mut shares = self.kernels.iter().filter(of_name).filter_map(median_share);
             let is_slowed =
                 self.one_thread_rate(name).is_some_and(|alone| all < ONE_THREAD_SHARE_MIN * alone);
@@ -206,7 +209,7 @@ impl CalibrationFigures {
     /// The name and the rate in bytes/s of each kernel that was timed on so many threads.
     fn kernels_on(&self, thread_count: u32) -> impl Iterator<Item = (&str, f64)> {
         self.kernels.iter().filter_map(move |timed| match timed {
-            Timed::Kernel { quant, threads, bytes_s, .. } if *threads == thread_count => {
+            EngineTiming::Kernel { quant, threads, bytes_s, .. } if *threads == thread_count => {
                 Some((quant.as_str(), *bytes_s))
             }
             _ => None,
@@ -252,7 +255,7 @@ impl CalibrationFigures {
     /// Operations per second with a prompt's vectors, on all threads.
     fn prompt_flop_s(&self, is_wanted: impl Fn(&str) -> bool) -> Option<f64> {
         self.kernels.iter().find_map(|timed| match timed {
-            Timed::Prompt { quant, flop_s, .. } if is_wanted(quant) => Some(*flop_s),
+            EngineTiming::Prompt { quant, flop_s, .. } if is_wanted(quant) => Some(*flop_s),
             _ => None,
         })
     }
@@ -274,7 +277,7 @@ impl CalibrationFigures {
         for TimedModel { model, timed, .. } in self.models.iter().filter(|timed| timed.site == site)
         {
             for timed in timed {
-                if let Timed::Decode { context_tokens, tok_s, .. } = timed {
+                if let EngineTiming::Decode { context_tokens, tok_s, .. } = timed {
                     rows.push(Row { model, context_tokens: *context_tokens, tok_s: *tok_s });
                 }
             }
@@ -312,11 +315,11 @@ impl Row<'_> {
 }
 
 /// The median as a share of the best run: 1 without any noise.
-fn median_share(timed: &Timed) -> Option<f64> {
+fn median_share(timed: &EngineTiming) -> Option<f64> {
     match timed {
-        Timed::Kernel { bytes_s, median_bytes_s, .. } => Some(median_bytes_s / bytes_s),
-        Timed::Decode { tok_s, median_tok_s, .. } => Some(median_tok_s / tok_s),
-        Timed::Prompt { .. } | Timed::Prefill { .. } => None,
+        EngineTiming::Kernel { bytes_s, median_bytes_s, .. } => Some(median_bytes_s / bytes_s),
+        EngineTiming::Decode { tok_s, median_tok_s, .. } => Some(median_tok_s / tok_s),
+        EngineTiming::Prompt { .. } | EngineTiming::Prefill { .. } => None,
     }
 }
 

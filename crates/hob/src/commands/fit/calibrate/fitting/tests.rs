@@ -19,16 +19,21 @@ fn memory(most: f64, median: f64) -> Measured {
     }
 }
 
-fn kernel(quant: &str, threads: u32, bytes_s: f64) -> Timed {
-    Timed::Kernel { quant: quant.to_owned(), threads, bytes_s, median_bytes_s: 0.95 * bytes_s }
+fn kernel(quant: &str, threads: u32, bytes_s: f64) -> EngineTiming {
+    EngineTiming::Kernel {
+        quant: quant.to_owned(),
+        threads,
+        bytes_s,
+        median_bytes_s: 0.95 * bytes_s,
+    }
 }
 
 /// 3 GB/s a core of `Q4_K`, 8 of `Q6_K` and `F16`, of which all cores together get 54.
-fn kernels() -> Vec<Timed> {
+fn kernels() -> Vec<EngineTiming> {
     let both = [("Q4_K", 3e9, 24e9), ("Q6_K", 8e9, 54e9), ("F16", 8e9, 54e9)];
     let timed = both.map(|(quant, one, all)| [kernel(quant, THREADS, all), kernel(quant, 1, one)]);
     let prompts = [("Q4_K", 400e9), ("Q6_K", 160e9)];
-    let prompts = prompts.map(|(quant, flop_s)| Timed::Prompt {
+    let prompts = prompts.map(|(quant, flop_s)| EngineTiming::Prompt {
         quant: quant.to_owned(),
         threads: THREADS,
         flop_s,
@@ -68,11 +73,11 @@ fn truth() -> Machine {
     machine
 }
 
-fn rates(machine: &Machine, model: &Model, slowed: f64) -> Vec<Timed> {
+fn rates(machine: &Machine, model: &Model, slowed: f64) -> Vec<EngineTiming> {
     rates_on(Site::Cpu, machine, model, slowed)
 }
 
-fn rates_on(site: Site, machine: &Machine, model: &Model, slowed: f64) -> Vec<Timed> {
+fn rates_on(site: Site, machine: &Machine, model: &Model, slowed: f64) -> Vec<EngineTiming> {
     let profile = Engine::Hob.profile();
     let layout = Layout::whole(&model.shape, site);
     let estimate = SpeedEstimate {
@@ -85,10 +90,11 @@ fn rates_on(site: Site, machine: &Machine, model: &Model, slowed: f64) -> Vec<Ti
     let of = |context_tokens| {
         let tok_s = estimate.decode(context_tokens).expect("a rate").tok_s;
         let median_tok_s = slowed * tok_s;
-        Timed::Decode { context_tokens, threads: THREADS, tok_s, median_tok_s }
+        EngineTiming::Decode { context_tokens, threads: THREADS, tok_s, median_tok_s }
     };
     let prefill = estimate.prefill(512);
-    let prefill = prefill.map(|rate| Timed::Prefill { prompt_tokens: 512, tok_s: rate.tok_s });
+    let prefill =
+        prefill.map(|rate| EngineTiming::Prefill { prompt_tokens: 512, tok_s: rate.tok_s });
     [of(64), of(4_096)].into_iter().chain(prefill).collect()
 }
 
@@ -161,7 +167,9 @@ fn the_fit_returns_the_true_constants() {
 #[test]
 fn kernels_that_were_timed_while_the_machine_was_slower_spoil_no_context() {
     let slower = kernels().into_iter().map(|timed| match timed {
-        Timed::Kernel { quant, threads, bytes_s, .. } => kernel(&quant, threads, 0.75 * bytes_s),
+        EngineTiming::Kernel { quant, threads, bytes_s, .. } => {
+            kernel(&quant, threads, 0.75 * bytes_s)
+        }
         other => other,
     });
     let mut figures = CalibrationFigures::new(memory(90e9, 85e9), slower.collect(), THREADS);
@@ -203,8 +211,8 @@ fn memory_is_as_fast_as_the_fastest_kernel_at_least() {
 #[test]
 fn a_busy_machine_is_doubted() {
     let disturbed = kernels().into_iter().map(|timed| match timed {
-        Timed::Kernel { quant, threads, bytes_s, .. } => {
-            Timed::Kernel { quant, threads, bytes_s, median_bytes_s: 0.5 * bytes_s }
+        EngineTiming::Kernel { quant, threads, bytes_s, .. } => {
+            EngineTiming::Kernel { quant, threads, bytes_s, median_bytes_s: 0.5 * bytes_s }
         }
         other => other,
     });

@@ -1,14 +1,14 @@
-//! The requests that other threads than the engine's work on. These threads check it before each step, so
-//! that a request whose client has left takes no more time.
+//! Streams of the requests that are prepared, compiled or embedded on other threads than the engine's. These threads check
+//! the set before each step, so that a request whose client has left takes no more time.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Clones are the same list. The engine writes it, the other threads read it.
+/// Clones are the same set. The engine writes it, the other threads read it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Elsewhere(Arc<Mutex<HashSet<u32>>>);
+pub(super) struct OffEngineStreams(Arc<Mutex<HashSet<u32>>>);
 
-impl Elsewhere {
+impl OffEngineStreams {
     pub(super) fn insert(&self, stream: u32) {
         self.streams().insert(stream);
     }

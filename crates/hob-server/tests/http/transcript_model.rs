@@ -21,17 +21,17 @@ use crate::server::Server;
 pub(crate) type Event = Result<TranscriptEvent, ModelError>;
 
 /// Returns the events that are sent into the other end.
-pub(crate) struct StagedEars(Mutex<VecDeque<mpsc::Receiver<Event>>>);
+pub(crate) struct StagedTranscript(Mutex<VecDeque<mpsc::Receiver<Event>>>);
 
-impl StagedEars {
+impl StagedTranscript {
     /// A model for one request.
-    pub(crate) fn new() -> (Arc<StagedEars>, mpsc::Sender<Event>) {
-        let (mouth, ears) = mpsc::channel(1);
-        (Arc::new(StagedEars(Mutex::new([ears].into()))), mouth)
+    pub(crate) fn new() -> (Arc<StagedTranscript>, mpsc::Sender<Event>) {
+        let (sender, receiver) = mpsc::channel(1);
+        (Arc::new(StagedTranscript(Mutex::new([receiver].into()))), sender)
     }
 }
 
-impl TranscriptModel for StagedEars {
+impl TranscriptModel for StagedTranscript {
     fn state(&self) -> ModelState {
         ModelState::Cold
     }
@@ -42,9 +42,11 @@ impl TranscriptModel for StagedEars {
     ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
         let staged = self.0.lock().expect("no test panics here").pop_front();
         async {
-            let Some(ears) = staged else { return std::future::pending().await };
-            let next = async |mut ears: mpsc::Receiver<Event>| Some((ears.recv().await?, ears));
-            Ok(stream::unfold(ears, next).boxed())
+            let Some(receiver) = staged else { return std::future::pending().await };
+            let next = async |mut receiver: mpsc::Receiver<Event>| {
+                Some((receiver.recv().await?, receiver))
+            };
+            Ok(stream::unfold(receiver, next).boxed())
         }
         .boxed()
     }

@@ -1,10 +1,10 @@
-//! The front prepares requests on its own thread, so that a long conversation does not stall running
+//! Prepares requests on its own thread, so that a long conversation does not stall running
 //! answers. Other threads compile grammars and compute embeddings, which takes longer.
 
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use super::compiler::CompileJob;
-use super::elsewhere::Elsewhere;
+use super::off_engine::OffEngineStreams;
 use super::reading::Reading;
 use super::{EmbedEnd, EmbedJob, Incoming, Job};
 use crate::chat::protocol::{ChatOrder, Refusal};
@@ -13,18 +13,18 @@ use crate::worker::{EngineEnded, InboxSender};
 /// Retry time of requests that find the queue of the embedder or of the compiler full.
 const RETRY_AFTER_MS: u64 = 2000;
 
-pub(super) struct Front<'a> {
+pub(super) struct Preparer<'a> {
     pub(super) reading: &'a Reading,
     pub(super) embed_jobs: SyncSender<EmbedJob>,
     pub(super) compile_jobs: SyncSender<CompileJob>,
     pub(super) to_engine: InboxSender<Incoming>,
 }
 
-impl Front<'_> {
+impl Preparer<'_> {
     /// Returns when the engine has ended.
-    pub(super) fn run(&self, jobs: &Receiver<Job>, elsewhere: &Elsewhere) {
+    pub(super) fn run(&self, jobs: &Receiver<Job>, off_engine: &OffEngineStreams) {
         while let Ok(job) = jobs.recv() {
-            if elsewhere.contains(job.stream) && self.read_in(job) == Err(EngineEnded) {
+            if off_engine.contains(job.stream) && self.read_in(job) == Err(EngineEnded) {
                 return;
             }
         }
