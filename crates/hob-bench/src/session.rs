@@ -19,7 +19,7 @@ pub struct RunSize {
 }
 
 /// A workload on one server, with the request fields that the server accepts.
-pub(crate) trait Session {
+pub(crate) trait MeasuringSession {
     /// One cell.
     type Cell;
 
@@ -73,7 +73,7 @@ pub(crate) trait Session {
 ///
 /// # Errors
 /// Requests cannot be sent, or the server did not restart.
-pub(crate) fn run_in_turns<S: Session>(
+pub(crate) fn run_in_turns<S: MeasuringSession>(
     bench: &mut Workbench<'_>,
     name: &str,
     session: &mut S,
@@ -94,7 +94,7 @@ pub(crate) fn run_in_turns<S: Session>(
     Ok(all)
 }
 
-struct Turns<'s, S: Session> {
+struct Turns<'s, S: MeasuringSession> {
     session: &'s mut S,
     cells: &'s [S::Cell],
     /// Latest runs of all cells but the last one, until they are counted.
@@ -103,13 +103,13 @@ struct Turns<'s, S: Session> {
     warmups: Vec<usize>,
 }
 
-impl<S: Session> Turns<'_, S> {
+impl<S: MeasuringSession> Turns<'_, S> {
     fn last(&self) -> &S::Cell {
         &self.cells[self.cells.len() - 1]
     }
 }
 
-impl<S: Session> Benchmark for Turns<'_, S> {
+impl<S: MeasuringSession> Benchmark for Turns<'_, S> {
     /// If a cell fails, the other cells get no requests, and the failure counts for all.
     fn measure_run(&mut self, client_check: Option<&ClientCheck>) -> Result<Run, BenchError> {
         for (warmup, run) in self.warmups.iter_mut().zip(self.latest.drain(..)) {
@@ -150,7 +150,7 @@ impl<S: Session> Benchmark for Turns<'_, S> {
 ///
 /// # Errors
 /// The record cannot be stored.
-pub(crate) fn store_record<S: Session>(
+pub(crate) fn store_record<S: MeasuringSession>(
     bench: &mut Workbench<'_>,
     session: &mut S,
     (cell, runs, started): (&S::Cell, &Runs, Timestamp),

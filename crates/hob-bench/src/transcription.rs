@@ -25,7 +25,7 @@ use cell::{TranscriptionCell, TranscriptionSession};
 use crate::drive::Arrivals;
 use crate::record::Record;
 use crate::runs::BenchError;
-use crate::session::{Session as _, run_in_turns, store_record};
+use crate::session::{MeasuringSession as _, run_in_turns, store_record};
 use crate::speech::Streaming;
 use crate::workbench::{OtherServer, Workbench};
 

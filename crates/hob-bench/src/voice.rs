@@ -20,7 +20,7 @@ pub(crate) use first_answer::{FirstAnswer, RepeatedQuestion};
 use crate::drive::Arrivals;
 use crate::record::Record;
 use crate::runs::BenchError;
-use crate::session::{Session as _, run_in_turns, store_record};
+use crate::session::{MeasuringSession as _, run_in_turns, store_record};
 use crate::transcription::ClipSource;
 use crate::workbench::Workbench;
 

@@ -26,7 +26,7 @@ pub use engines::{
 };
 pub use explain::{Explanation, explain, explanations};
 pub use flags::{Flags, flags};
-pub use layout::{Layout, Placement, Pool, Site, pool};
+pub use layout::{ComputeSite, Layout, Placement, Pool, pool};
 pub use memory::{DriverBytes, MemoryTerm, terms};
 pub use priors::{constants, of_gpu};
 pub use setup::{OffloadFlags, Setup, SetupEstimate};
@@ -432,8 +432,8 @@ fn room(
         Pool::Ram => {
             let sharing = terms.iter().filter(|term| term.pool == pool);
             let limits = sharing.filter_map(|term| match term.site {
-                Site::Gpu(number) => gpu(number),
-                Site::Cpu => None,
+                ComputeSite::Gpu(number) => gpu(number),
+                ComputeSite::Cpu => None,
             });
             let limit = limits.filter_map(|memory| match memory {
                 GpuMemory::Unified { limit_bytes } => Some(limit_bytes),

@@ -36,7 +36,7 @@ pub use model_worker::ModelWorker;
 pub use options::SupervisorOptions;
 pub use placer::{PlacedWorker, Placer};
 pub use process::WorkerCommand;
-use session::{NotOpened, OpenStream, Session, StreamReport};
+use session::{NotOpened, OpenStream, StreamReport, WorkerSession};
 use status::{Phase, Status};
 
 /// Maximum commands that wait for the supervisor's task. A sender waits when there are more.
@@ -193,7 +193,7 @@ impl Supervisor {
             vram_bytes,
             pools: status.predicted.iter().map(pool_use).collect(),
             placement_note: status.placement_note.clone(),
-            in_flight: session.as_deref().map_or(0, Session::in_flight),
+            in_flight: session.as_deref().map_or(0, WorkerSession::in_flight),
             expires_at: expires_in.and_then(|time| SystemTime::now().checked_add(time)),
             load_took: status.load_took,
         }
@@ -228,7 +228,7 @@ impl Supervisor {
     }
 
     /// Opens a stream in a worker that is ready. A cold model begins to load.
-    pub(crate) fn open(&self) -> Result<(Arc<Session>, OpenStream), ModelError> {
+    pub(crate) fn open(&self) -> Result<(Arc<WorkerSession>, OpenStream), ModelError> {
         let status = self.status.borrow().clone();
         match &status.phase {
             Phase::Ready(session) => self.open_in(session, &status),
@@ -257,7 +257,7 @@ impl Supervisor {
     pub(crate) async fn open_loaded(
         &self,
         wait_max: Duration,
-    ) -> Result<(Arc<Session>, OpenStream, Duration), ModelError> {
+    ) -> Result<(Arc<WorkerSession>, OpenStream, Duration), ModelError> {
         let started = Instant::now();
         for load in 0..LOADS_AWAITED_MAX {
             match self.open() {
@@ -281,9 +281,9 @@ impl Supervisor {
 
     fn open_in(
         &self,
-        session: &Arc<Session>,
+        session: &Arc<WorkerSession>,
         status: &Status,
-    ) -> Result<(Arc<Session>, OpenStream), ModelError> {
+    ) -> Result<(Arc<WorkerSession>, OpenStream), ModelError> {
         if self.room.as_ref().is_some_and(|room| !room.admit_request()) {
             // Another model loads first, and then this one.
             let both = status.load_times.expected() * 2;
@@ -308,7 +308,7 @@ impl Supervisor {
         ModelError::WorkerLost { engine: self.engine, detail }
     }
 
-    fn session(&self) -> Option<Arc<Session>> {
+    fn session(&self) -> Option<Arc<WorkerSession>> {
         match &self.status.borrow().phase {
             Phase::Ready(session) => Some(Arc::clone(session)),
             _ => None,

@@ -23,7 +23,7 @@ use crate::outbox::Outbox;
 use crate::playback::Playback;
 use crate::response::Response;
 use crate::turn_transcript::TurnTranscript;
-use answers::Speculation;
+use answers::EarlyAnswer;
 use interruptions::Interrupted;
 use turns::Turn;
 
@@ -40,7 +40,7 @@ pub struct VoiceSession {
     transcripts: Vec<TurnTranscript>,
     /// At most one of them belongs to the conversation.
     responses: Vec<Response>,
-    speculation: Option<Speculation>,
+    early_answer: Option<EarlyAnswer>,
     answers_early: bool,
     /// `Some` if a finished turn waits for its response; inside are the times of the turn, if it was spoken.
     due: Option<Option<TurnMarks>>,
@@ -70,7 +70,7 @@ impl VoiceSession {
             turn: None,
             transcripts: Vec::new(),
             responses: Vec::new(),
-            speculation: None,
+            early_answer: None,
             answers_early: true,
             due: None,
             interrupted: None,

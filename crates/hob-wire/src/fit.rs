@@ -10,7 +10,9 @@ mod request;
 mod verdict;
 
 use hob_core::KvTypes;
-use hob_core::fit::{Alternative, Assessment, ContextLimit, FitOptions, Longest, Model, Site, Use};
+use hob_core::fit::{
+    Alternative, Assessment, ComputeSite, ContextLimit, FitOptions, Longest, Model, Use,
+};
 use hob_core::machine::Machine;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -89,14 +91,14 @@ impl FitAnswer {
 
     /// Adds engine version and date of a site's calibration.
     #[must_use]
-    pub fn stamped(mut self, site: Site, engine_version: &str, date: &str) -> FitAnswer {
+    pub fn stamped(mut self, site: ComputeSite, engine_version: &str, date: &str) -> FitAnswer {
         constants::stamp(&mut self.constants, site, engine_version, date);
         self
     }
 
     /// Adds the source of a site's published figures.
     #[must_use]
-    pub fn sourced(mut self, site: Site, source: &str) -> FitAnswer {
+    pub fn sourced(mut self, site: ComputeSite, source: &str) -> FitAnswer {
         constants::source(&mut self.constants, site, source);
         self
     }

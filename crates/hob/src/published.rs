@@ -7,7 +7,7 @@ mod runs;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use hob_core::fit::{Site, TimedRun, error_pct, fit_constants, mean, predicted_by};
+use hob_core::fit::{ComputeSite, TimedRun, error_pct, fit_constants, mean, predicted_by};
 use hob_core::machine::{Basis, Constants, Gpu, GpuMemory, Machine};
 
 use decode::rows_of;
@@ -25,7 +25,7 @@ const BANDWIDTH_OFF_MAX: f64 = 0.1;
 /// The published runs behind a device's constants.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Used {
-    pub(crate) site: Site,
+    pub(crate) site: ComputeSite,
     /// For people: how many runs, from which sources, and how well they are predicted.
     pub(crate) text: String,
 }
@@ -67,7 +67,7 @@ pub(crate) fn apply(machine: &mut Machine) -> Vec<Used> {
             gpu.name,
             timed.len()
         );
-        used.push(Used { site: Site::Gpu(number), text });
+        used.push(Used { site: ComputeSite::Gpu(number), text });
         machine.gpus[number].device.constants = Some(constants);
     }
     used

@@ -13,7 +13,7 @@ use crate::client_check::{CheckLoad, ClientCheck};
 use crate::drive::{Arrivals, DriveResult, Exchange};
 use crate::record::sha256_hex;
 use crate::runs::{BenchError, CellSummary, Reply, Run, Runs, WARMUP_RUNS_MAX};
-use crate::session::Session;
+use crate::session::MeasuringSession;
 use crate::terms::Metric;
 use crate::timeline::{Flag, RequestFigures, Timeline, figures, timeline};
 
@@ -23,7 +23,7 @@ const WARM_TOKENS_MAX: u32 = 8192;
 /// Assumed time per token if the server sends only one chunk.
 const TPOT_MS_ASSUMED: f64 = 20.0;
 
-impl Session for ChatSession<'_> {
+impl MeasuringSession for ChatSession<'_> {
     type Cell = ChatCell;
 
     fn name(&self, cell: &ChatCell) -> String {

@@ -9,7 +9,7 @@ use crate::chat::{ChatCell, ChatSession};
 use crate::drive::Arrivals;
 use crate::record::{Record, RecordKind};
 use crate::runs::BenchError;
-use crate::session::{Session, run_in_turns, store_record};
+use crate::session::{MeasuringSession, run_in_turns, store_record};
 use crate::speech::{SpeechCell, SpeechSession};
 use crate::workbench::Workbench;
 
@@ -52,7 +52,7 @@ pub(super) fn speech(
     by_users(bench, session, (axis, &cells), with_users)
 }
 
-fn one_by_one<S: Session>(
+fn one_by_one<S: MeasuringSession>(
     bench: &mut Workbench<'_>,
     session: &mut S,
     cells: &[S::Cell],
@@ -72,7 +72,7 @@ fn one_by_one<S: Session>(
 }
 
 /// Measures each cell with each number of users.
-fn by_users<S: Session>(
+fn by_users<S: MeasuringSession>(
     bench: &mut Workbench<'_>,
     session: &mut S,
     (axis, cells): (&Axis, &[S::Cell]),
@@ -102,7 +102,7 @@ fn by_users<S: Session>(
 }
 
 /// Measures the smallest number of users first. A server that hob started is restarted for each number, because its memory stays at its peak.
-fn batch<S: Session>(
+fn batch<S: MeasuringSession>(
     bench: &mut Workbench<'_>,
     session: &mut S,
     cells: &[S::Cell],

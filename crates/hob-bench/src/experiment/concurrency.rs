@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::record::{Record, RecordKind, Slowdown};
 use crate::runs::{BenchError, Runs};
-use crate::session::{Session, run_in_turns, store_record};
+use crate::session::{MeasuringSession, run_in_turns, store_record};
 use crate::terms::Metric;
 use crate::workbench::Workbench;
 
@@ -26,7 +26,7 @@ pub fn gain(alone: &Record, together: &Record) -> Option<f64> {
 }
 
 /// Measures a cell of one user in turns with a cell of several users, and stores both records.
-pub(super) fn against_one_user<S: Session>(
+pub(super) fn against_one_user<S: MeasuringSession>(
     bench: &mut Workbench<'_>,
     session: &mut S,
     (pair, users): (&[S::Cell; 2], usize),

@@ -9,7 +9,7 @@ use crate::client_check::{CheckLoad, ClientCheck};
 use crate::drive::Arrivals;
 use crate::record::{Record, sha256_hex};
 use crate::runs::{BenchError, CellSummary, RecordContext, Run, Runs};
-use crate::session::{RunSize, Session, run_in_turns, store_record};
+use crate::session::{MeasuringSession, RunSize, run_in_turns, store_record};
 use crate::terms::Metric;
 use crate::workbench::{Asker, OtherServer, Workbench};
 
@@ -72,7 +72,7 @@ enum Held {
     Prompts(Vec<Prompt>),
 }
 
-impl Session for TwoServers<'_> {
+impl MeasuringSession for TwoServers<'_> {
     /// The index of the server, and the cell.
     type Cell = (usize, ChatCell);
 

@@ -10,7 +10,7 @@ use crate::client_check::{CheckLoad, ClientCheck};
 use crate::drive::{DriveResult, Exchange};
 use crate::record::{Connection, Record, RecordKind, RecordedWorkload, sha256_hex};
 use crate::runs::{BenchError, CellSummary, Reply, Run, Runs};
-use crate::session::Session;
+use crate::session::MeasuringSession;
 use crate::terms::Metric;
 use crate::timeline::{
     ArrivalPoint, RequestFault, SoundFault, SoundFormat, SoundTimeline, sound, stalls,
@@ -43,7 +43,7 @@ pub(crate) struct Evidence {
     pub(super) arrivals: Vec<ArrivalPoint>,
 }
 
-impl Session for SpeechSession<'_, '_> {
+impl MeasuringSession for SpeechSession<'_, '_> {
     type Cell = SpeechCell;
 
     fn name(&self, cell: &SpeechCell) -> String {

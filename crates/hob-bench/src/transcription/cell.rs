@@ -16,7 +16,7 @@ use crate::client_check::{CheckLoad, ClientCheck};
 use crate::drive::{Arrivals, DriveResult, Exchange};
 use crate::record::{Connection, Record, RecordKind, RecordedWorkload};
 use crate::runs::{BenchError, CellSummary, RecordContext, Reply, Run, Runs, WARMUP_RUNS_MAX};
-use crate::session::Session;
+use crate::session::MeasuringSession;
 use crate::speech::Streaming;
 use crate::terms::Metric;
 use crate::timeline::{RequestFault, TranscriptTimeline, transcript};
@@ -104,7 +104,7 @@ impl<'a> TranscriptionSession<'a> {
     }
 }
 
-impl Session for TranscriptionSession<'_> {
+impl MeasuringSession for TranscriptionSession<'_> {
     type Cell = TranscriptionCell;
 
     fn name(&self, cell: &TranscriptionCell) -> String {

@@ -15,7 +15,7 @@ use crate::client_check::{CheckLoad, ClientCheck};
 use crate::drive::thread_cpu;
 use crate::record::{Connection, Record, RecordKind, RecordedWorkload};
 use crate::runs::{BenchError, CellSummary, Reply, Run, Runs};
-use crate::session::Session;
+use crate::session::MeasuringSession;
 use crate::terms::Metric;
 use crate::transcription::{ClipSet, Wav};
 use crate::workbench::Asker;
@@ -127,7 +127,7 @@ impl<'a> VoiceRuns<'a> {
     }
 }
 
-impl Session for VoiceRuns<'_> {
+impl MeasuringSession for VoiceRuns<'_> {
     type Cell = VoiceCell;
 
     fn name(&self, cell: &VoiceCell) -> String {

@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::layout::Site;
+use super::layout::ComputeSite;
 use super::priors;
 use super::speed::{SiteFacts, SpeedEstimate};
 use crate::machine::{Basis, Constants};
@@ -57,7 +57,7 @@ pub fn fit_constants(rows: &[TimedRun<'_>]) -> Result<Constants, Implausible> {
     let site = first.estimate.layout.sites().first().copied();
     let site = site.filter(|_| !parts.is_empty()).ok_or(Implausible::Nothing)?;
     let usual = usual(first, site);
-    let mut strays = if site == Site::Cpu { STRAYS_CPU } else { STRAYS };
+    let mut strays = if site == ComputeSite::Cpu { STRAYS_CPU } else { STRAYS };
     if !usual.kernels.is_empty() {
         strays[0] = KERNELS_STRAY;
     }
@@ -89,7 +89,7 @@ pub fn fit_constants(rows: &[TimedRun<'_>]) -> Result<Constants, Implausible> {
 }
 
 /// The prior of the device, without an earlier calibration. Timed kernels are kept.
-fn usual(row: &TimedRun<'_>, site: Site) -> Constants {
+fn usual(row: &TimedRun<'_>, site: ComputeSite) -> Constants {
     let prior = priors::constants(row.estimate.machine, site);
     let mut machine = row.estimate.machine.clone();
     machine.cpu.device.constants = None;

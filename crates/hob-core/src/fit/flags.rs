@@ -1,7 +1,7 @@
 //! The command line or configuration that makes an engine run a plan.
 //! Settings that an engine lacks are left out, and so are engines that do not read the format.
 
-use super::layout::{Placement, Site};
+use super::layout::{ComputeSite, Placement};
 use super::{CacheTypes, Engine, Location, Model, Plan};
 use crate::footprint::{KvType, KvTypes};
 use crate::machine::{GpuMemory, Machine};
@@ -155,7 +155,8 @@ impl Wording<'_> {
         if *kv != KvTypes::default() {
             words.push("--kv-cache-dtype fp8".to_owned());
         }
-        let in_ram = self.plan.memory.iter().filter(|t| t.site == Site::Cpu && t.name == "weights");
+        let in_ram =
+            self.plan.memory.iter().filter(|t| t.site == ComputeSite::Cpu && t.name == "weights");
         let offloaded: u64 = in_ram.map(|term| term.bytes).sum();
         if matches!(self.plan.placement, Placement::ExpertsOffloaded { .. }) {
             words.push(format!("--cpu-offload-gb {}", offloaded.div_ceil(1 << 30)));

@@ -9,7 +9,7 @@ use crate::weights::{Part, WeightGroup, Weights};
 
 /// A device that computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Site {
+pub enum ComputeSite {
     Cpu,
     /// Index into [`Machine::gpus`].
     Gpu(usize),
@@ -24,9 +24,9 @@ pub enum Pool {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Site of each layer, first to last.
-    pub homes: Vec<Site>,
-    pub output: Site,
+    /// Compute site of each layer, first to last.
+    pub homes: Vec<ComputeSite>,
+    pub output: ComputeSite,
     /// Number of layers, from the first, whose experts stay in system memory.
     pub experts_in_ram: u32,
 }
@@ -48,7 +48,7 @@ pub enum Placement {
 }
 
 impl Layout {
-    pub fn whole(shape: &ModelShape, site: Site) -> Layout {
+    pub fn whole(shape: &ModelShape, site: ComputeSite) -> Layout {
         Layout { homes: vec![site; shape.layers.len()], output: site, experts_in_ram: 0 }
     }
 
@@ -56,25 +56,25 @@ impl Layout {
     pub fn split(shape: &ModelShape, gpu: usize, gpu_layers: u32) -> Layout {
         let layers = shape.layers.len();
         let on_cpu = layers.saturating_sub(gpu_layers as usize);
-        let home = |index| if index < on_cpu { Site::Cpu } else { Site::Gpu(gpu) };
+        let home = |index| if index < on_cpu { ComputeSite::Cpu } else { ComputeSite::Gpu(gpu) };
         Layout {
             homes: (0..layers).map(home).collect(),
-            output: if gpu_layers == 0 { Site::Cpu } else { Site::Gpu(gpu) },
+            output: if gpu_layers == 0 { ComputeSite::Cpu } else { ComputeSite::Gpu(gpu) },
             experts_in_ram: 0,
         }
     }
 
     /// As engines count: the output is one more layer and goes to the card first.
     pub fn offloaded(shape: &ModelShape, gpu: usize, gpu_layers: u32) -> Layout {
-        let output = if gpu_layers == 0 { Site::Cpu } else { Site::Gpu(gpu) };
+        let output = if gpu_layers == 0 { ComputeSite::Cpu } else { ComputeSite::Gpu(gpu) };
         Layout { output, ..Layout::split(shape, gpu, gpu_layers.saturating_sub(1)) }
     }
 
     /// The same over several cards, in proportion to free memory. The last card has the output.
     pub fn spread(shape: &ModelShape, cards: &[(usize, u64)], gpu_layers: u32) -> Layout {
-        let Some((last, _)) = cards.last() else { return Layout::whole(shape, Site::Cpu) };
+        let Some((last, _)) = cards.last() else { return Layout::whole(shape, ComputeSite::Cpu) };
         let mut layout = Layout::offloaded(shape, *last, gpu_layers);
-        let on_cards = layout.homes.iter().filter(|home| **home != Site::Cpu).count();
+        let on_cards = layout.homes.iter().filter(|home| **home != ComputeSite::Cpu).count();
         let first = layout.homes.len() - on_cards;
         let all: f64 = cards.iter().map(|(_, free)| *free as f64).sum();
         let mut until = 0.0;
@@ -83,7 +83,7 @@ impl Layout {
             until += *free as f64 / all.max(1.0);
             let end = first + (until * on_cards as f64).round() as usize;
             let end = end.clamp(place, layout.homes.len());
-            layout.homes[place..end].fill(Site::Gpu(*number));
+            layout.homes[place..end].fill(ComputeSite::Gpu(*number));
             place = end;
         }
         layout
@@ -91,22 +91,24 @@ impl Layout {
 
     /// Number of offloaded layers, as [`Layout::offloaded`] counts them.
     pub fn gpu_layers(&self) -> u32 {
-        let is_on_card = |site: &&Site| matches!(site, Site::Gpu(_));
+        let is_on_card = |site: &&ComputeSite| matches!(site, ComputeSite::Gpu(_));
         let count = self.homes.iter().chain([&self.output]).filter(is_on_card).count();
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
     /// The site where a group of weights is stored.
-    pub fn site(&self, group: &WeightGroup) -> Site {
+    pub fn site(&self, group: &WeightGroup) -> ComputeSite {
         let home = |layer: Option<u32>| {
             let home = layer.and_then(|layer| self.homes.get(layer as usize));
             home.copied().unwrap_or(self.output)
         };
         match group.part {
-            Part::TokenEmbedding | Part::LayerEmbedding => Site::Cpu,
+            Part::TokenEmbedding | Part::LayerEmbedding => ComputeSite::Cpu,
             Part::Output | Part::Tower | Part::Predictor => self.output,
             Part::Dense => home(group.layer),
-            Part::Experts if group.layer.is_some_and(|layer| self.keeps_in_ram(layer)) => Site::Cpu,
+            Part::Experts if group.layer.is_some_and(|layer| self.keeps_in_ram(layer)) => {
+                ComputeSite::Cpu
+            }
             Part::Experts => home(group.layer),
         }
     }
@@ -116,10 +118,10 @@ impl Layout {
     }
 
     /// Every site that has a layer or the output.
-    pub fn sites(&self) -> Vec<Site> {
-        let mut sites: Vec<Site> = self.homes.iter().copied().chain([self.output]).collect();
+    pub fn sites(&self) -> Vec<ComputeSite> {
+        let mut sites: Vec<ComputeSite> = self.homes.iter().copied().chain([self.output]).collect();
         if self.experts_in_ram > 0 {
-            sites.push(Site::Cpu);
+            sites.push(ComputeSite::Cpu);
         }
         sites.sort_unstable();
         sites.dedup();
@@ -127,7 +129,7 @@ impl Layout {
     }
 
     /// The part of the model at one site: its layers, its weights, and the vocabulary if it computes the scores.
-    pub fn shape_at_site(&self, shape: &ModelShape, site: Site) -> ModelShape {
+    pub fn shape_at_site(&self, shape: &ModelShape, site: ComputeSite) -> ModelShape {
         let homes = shape.layers.iter().zip(&self.homes);
         let weights = shape.weights.0.iter().filter(|group| self.site(group) == site).copied();
         ModelShape {
@@ -139,8 +141,8 @@ impl Layout {
     }
 
     /// An embedding that also computes the scores is stored twice: in system memory for the lookup, and on the card.
-    fn second_embedding(&self, shape: &ModelShape, site: Site) -> Option<WeightGroup> {
-        let is_second = site != Site::Cpu && site == self.output && shape.weights.is_tied();
+    fn second_embedding(&self, shape: &ModelShape, site: ComputeSite) -> Option<WeightGroup> {
+        let is_second = site != ComputeSite::Cpu && site == self.output && shape.weights.is_tied();
         let mut groups = shape.weights.0.iter();
         let embedding = groups.find(|group| group.part == Part::TokenEmbedding);
         embedding.filter(|_| is_second).map(|group| WeightGroup { part: Part::Output, ..*group })
@@ -153,14 +155,14 @@ impl Layout {
     }
 
     pub fn placement(&self, machine: &Machine) -> Placement {
-        let on_gpu = |site: &&Site| matches!(site, Site::Gpu(_));
+        let on_gpu = |site: &&ComputeSite| matches!(site, ComputeSite::Gpu(_));
         let gpu_layers = self.homes.iter().filter(on_gpu).count();
         match self.sites().first() {
             _ if self.experts_in_ram > 0 => {
                 Placement::ExpertsOffloaded { layers: self.experts_in_ram }
             }
-            Some(Site::Cpu) if gpu_layers == 0 => Placement::Ram,
-            Some(Site::Cpu) => {
+            Some(ComputeSite::Cpu) if gpu_layers == 0 => Placement::Ram,
+            Some(ComputeSite::Cpu) => {
                 Placement::Split { gpu_layers: u32::try_from(gpu_layers).unwrap_or(u32::MAX) }
             }
             Some(site) if pool(machine, *site) == Pool::Ram => Placement::Unified,
@@ -170,21 +172,21 @@ impl Layout {
 }
 
 /// The memory pool of a site.
-pub fn pool(machine: &Machine, site: Site) -> Pool {
+pub fn pool(machine: &Machine, site: ComputeSite) -> Pool {
     match site {
-        Site::Cpu => Pool::Ram,
-        Site::Gpu(number) => match machine.gpus.get(number).map(|gpu| gpu.memory) {
+        ComputeSite::Cpu => Pool::Ram,
+        ComputeSite::Gpu(number) => match machine.gpus.get(number).map(|gpu| gpu.memory) {
             Some(GpuMemory::Unified { .. }) | None => Pool::Ram,
             Some(GpuMemory::Own { .. }) => Pool::Vram(number),
         },
     }
 }
 
-impl fmt::Display for Site {
+impl fmt::Display for ComputeSite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Site::Cpu => f.write_str("CPU"),
-            Site::Gpu(number) => write!(f, "GPU {number}"),
+            ComputeSite::Cpu => f.write_str("CPU"),
+            ComputeSite::Gpu(number) => write!(f, "GPU {number}"),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::Model;
 use super::engines::{EngineProfile, Scratch, Staging, Tower};
-use super::layout::{Layout, Pool, Site, pool};
+use super::layout::{ComputeSite, Layout, Pool, pool};
 use crate::footprint::{ContextPlan, Footprint, Unsuitable, overhead_bytes};
 use crate::machine::{Basis, Cpu, Gpu, GpuApi, GpuMemory, Machine};
 use crate::shape::ModelShape;
@@ -24,7 +24,7 @@ const FEED_FORWARD_ROWS: u64 = 3;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryTerm {
     pub name: &'static str,
-    pub site: Site,
+    pub site: ComputeSite,
     pub pool: Pool,
     pub bytes: u64,
     pub formula: &'static str,
@@ -44,8 +44,8 @@ pub fn terms(
 ) -> Result<Vec<MemoryTerm>, Unsuitable> {
     let mut terms = Vec::new();
     let mut sites = layout.sites();
-    if !sites.contains(&Site::Cpu) {
-        sites.push(Site::Cpu);
+    if !sites.contains(&ComputeSite::Cpu) {
+        sites.push(ComputeSite::Cpu);
     }
     for site in sites {
         let part = layout.shape_at_site(&model.shape, site);
@@ -53,11 +53,11 @@ pub fn terms(
         let mut footprint = adjusted_to_engine(footprint, &part, plan, profile);
         footprint.overhead_bytes = match site {
             // The vocabulary stays in the process, wherever the scores are computed.
-            Site::Cpu => {
+            ComputeSite::Cpu => {
                 overhead_bytes(model.shape.vocab_size, plan.sequences)
                     + driver_process_bytes(machine, layout, profile)
             }
-            Site::Gpu(number) => card_bytes(&machine.gpus[number], profile),
+            ComputeSite::Gpu(number) => card_bytes(&machine.gpus[number], profile),
         };
         let pool = pool(machine, site);
         let named = footprint.terms().into_iter().zip(EXPLAINED);
@@ -126,9 +126,9 @@ impl DriverBytes {
 
 /// What the driver takes in the process, if the layout uses a card.
 fn driver_process_bytes(machine: &Machine, layout: &Layout, profile: &EngineProfile) -> u64 {
-    let in_process = |site: &Site| match site {
-        Site::Cpu => 0,
-        Site::Gpu(number) => DriverBytes::of(&machine.gpus[*number], profile).in_process,
+    let in_process = |site: &ComputeSite| match site {
+        ComputeSite::Cpu => 0,
+        ComputeSite::Gpu(number) => DriverBytes::of(&machine.gpus[*number], profile).in_process,
     };
     layout.sites().iter().map(in_process).max().unwrap_or(0)
 }
@@ -154,7 +154,7 @@ fn staged_bytes(part: &ModelShape, plan: &ContextPlan) -> u64 {
 }
 
 /// A CPU keeps a second copy of the weights that it multiplies with.
-fn repack(site: Site, layout: &Layout, cpu: &Cpu) -> Repack {
-    let computes = layout.sites().contains(&Site::Cpu);
-    if site == Site::Cpu && computes { cpu.repack } else { Repack::None }
+fn repack(site: ComputeSite, layout: &Layout, cpu: &Cpu) -> Repack {
+    let computes = layout.sites().contains(&ComputeSite::Cpu);
+    if site == ComputeSite::Cpu && computes { cpu.repack } else { Repack::None }
 }

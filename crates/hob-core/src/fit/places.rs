@@ -3,7 +3,7 @@
 
 use super::engines::Splits;
 use super::setup::own_cards;
-use super::{FitError, Layout, Planner, Site};
+use super::{ComputeSite, FitError, Layout, Planner};
 use crate::footprint::{KvTypes, largest};
 use crate::machine::GpuMemory;
 use crate::weights::Part;
@@ -25,7 +25,7 @@ impl Planner<'_> {
         }
         layouts.extend(self.across_cards());
         match self.runs_on(None) {
-            Ok(()) => layouts.push(Layout::whole(shape, Site::Cpu)),
+            Ok(()) => layouts.push(Layout::whole(shape, ComputeSite::Cpu)),
             Err(error) => refused = refused.or(Some(error)),
         }
         match refused.filter(|_| layouts.is_empty()) {
@@ -36,7 +36,7 @@ impl Planner<'_> {
 
     /// The whole model on a card, and parts of it if the whole does not fit.
     fn on_card(&self, number: usize, kv: KvTypes) -> Result<Vec<Layout>, FitError> {
-        let whole = Layout::whole(&self.model.shape, Site::Gpu(number));
+        let whole = Layout::whole(&self.model.shape, ComputeSite::Gpu(number));
         let is_own = |gpu: &crate::machine::Gpu| matches!(gpu.memory, GpuMemory::Own { .. });
         let can_split = self.machine.gpus.get(number).is_some_and(is_own);
         let fits = self.fits(&whole, kv, self.context_tokens())?;
@@ -61,8 +61,10 @@ impl Planner<'_> {
         if !shape.weights.0.iter().any(|group| group.part == Part::Experts) {
             return Ok(None);
         }
-        let layout =
-            |experts_in_ram| Layout { experts_in_ram, ..Layout::whole(shape, Site::Gpu(number)) };
+        let layout = |experts_in_ram| Layout {
+            experts_in_ram,
+            ..Layout::whole(shape, ComputeSite::Gpu(number))
+        };
         let fits = |count| self.card_fits(&layout(count), kv);
         if !fits(layers)? {
             return Ok(None);

@@ -3,7 +3,7 @@
 //! CPU rates differ by a factor of four between quants, so `hob fit calibrate` times each.
 
 use super::engines::HostReads;
-use super::layout::Site;
+use super::layout::ComputeSite;
 use super::speed::{Certainty, Rate, SiteFacts, SpeedEstimate, rate};
 use crate::machine::Basis;
 use crate::weights::{Part, WeightGroup};
@@ -18,10 +18,10 @@ impl SpeedEstimate<'_> {
     pub fn prefill(&self, tokens: u32) -> Option<Rate> {
         let step = self.profile.step_tokens.min(tokens).max(1);
         let known = self.site_facts()?;
-        let gpu = known.iter().find(|known| known.site != Site::Cpu);
+        let gpu = known.iter().find(|known| known.site != ComputeSite::Cpu);
         // The CPU skips steps that the GPU takes over.
         let computes_here = |known: &SiteFacts, step: u32| {
-            known.site != Site::Cpu || gpu.is_none() || step < OFFLOADED_TOKENS_MIN
+            known.site != ComputeSite::Cpu || gpu.is_none() || step < OFFLOADED_TOKENS_MIN
         };
         let mut certainty = Certainty::from_basis(Basis::Prior);
         let mut terms = Vec::new();
@@ -64,7 +64,7 @@ impl SpeedEstimate<'_> {
     fn computed_s(&self, known: &SiteFacts, group: &WeightGroup, flops: f64) -> f64 {
         let active = self.active(group);
         let timed = known.constants.kernels.iter().filter_map(|kernel| kernel.flop_s);
-        let slowest = timed.min_by(f64::total_cmp).filter(|_| known.site == Site::Cpu);
+        let slowest = timed.min_by(f64::total_cmp).filter(|_| known.site == ComputeSite::Cpu);
         let Some(slowest) = slowest.filter(|_| active > 0.0) else {
             return 2.0 * active / flops;
         };
@@ -103,7 +103,7 @@ impl SpeedEstimate<'_> {
 
     /// Attention pairs each token with each earlier one. A pair costs two operations per element of the key and of
     /// the value, for each head.
-    fn attention_flop(&self, site: Site, tokens: u32) -> f64 {
+    fn attention_flop(&self, site: ComputeSite, tokens: u32) -> f64 {
         let tokens = f64::from(tokens);
         self.sum(site, |layer| {
             let Some(kv) = layer.kv else { return 0.0 };
@@ -116,12 +116,12 @@ impl SpeedEstimate<'_> {
 
     /// Seconds to copy the weights in RAM to the GPU for a step, or to compute with them, whichever is longer.
     fn offload_term(&self, gpu: &SiteFacts, step: u32) -> Option<(String, f64)> {
-        let Site::Gpu(number) = gpu.site else { return None };
+        let ComputeSite::Gpu(number) = gpu.site else { return None };
         let link = self.machine.gpus.get(number)?.link.as_ref()?;
         let share = self.used_experts_share(step);
         let in_ram = |group: &&WeightGroup| {
             let is_table = matches!(group.part, Part::TokenEmbedding | Part::LayerEmbedding);
-            !is_table && self.layout.site(group) == Site::Cpu
+            !is_table && self.layout.site(group) == ComputeSite::Cpu
         };
         let groups = || self.model.shape.weights.0.iter().filter(in_ram);
         let bytes: f64 =

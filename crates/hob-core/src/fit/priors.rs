@@ -3,7 +3,7 @@
 
 use crate::machine::{Basis, Constants, Cpu, Gpu, GpuApi, GpuMemory, Machine, Vendor};
 
-use super::layout::Site;
+use super::layout::ComputeSite;
 
 /// Prior of one class of devices; see [`Constants`].
 #[derive(Clone, Copy)]
@@ -211,10 +211,10 @@ fn of_apple(name: &str) -> DevicePrior {
 }
 
 /// Calibrated constants, or else the prior of the device's class.
-pub fn constants(machine: &Machine, site: Site) -> Constants {
+pub fn constants(machine: &Machine, site: ComputeSite) -> Constants {
     match site {
-        Site::Cpu => of_cpu(&machine.cpu),
-        Site::Gpu(number) => {
+        ComputeSite::Cpu => of_cpu(&machine.cpu),
+        ComputeSite::Gpu(number) => {
             machine.gpus.get(number).map_or_else(|| OTHER_CARD.constants(None), of_gpu)
         }
     }
@@ -247,10 +247,10 @@ pub fn of_gpu(gpu: &Gpu) -> Constants {
 /// How far a speed may be below and above its estimate, as shares. One model architecture on one card was published
 /// at
 /// 52 and at 39 tokens/s, so a card's estimate cannot be better than 14 %.
-pub(super) fn spread(machine: &Machine, site: Site, basis: Basis) -> (f64, f64) {
+pub(super) fn spread(machine: &Machine, site: ComputeSite, basis: Basis) -> (f64, f64) {
     let of_class = match site {
-        Site::Cpu => CPU.spread,
-        Site::Gpu(number) => {
+        ComputeSite::Cpu => CPU.spread,
+        ComputeSite::Gpu(number) => {
             machine.gpus.get(number).map_or(OTHER_CARD, DevicePrior::of_gpu).spread
         }
     };

@@ -1,7 +1,7 @@
 //! Memory and speed of one given engine configuration, in the terms of an assessment.
 //! hob computes this before it loads a model.
 
-use super::layout::{Layout, Pool, Site};
+use super::layout::{ComputeSite, Layout, Pool};
 use super::memory::{MemoryTerm, terms};
 use super::speed::{Rate, SpeedEstimate};
 use super::{Engine, FitError, FitOptions, Model, Use, assess, uses};
@@ -85,7 +85,7 @@ impl Setup {
         let cpu_moe_layers =
             flags.cpu_moe_layers.filter(|_| has_experts).map(|count| count.min(layers));
         let layout = match (flags.gpu_layers, cpu_moe_layers) {
-            _ if machine.gpus.is_empty() => Layout::whole(shape, Site::Cpu),
+            _ if machine.gpus.is_empty() => Layout::whole(shape, ComputeSite::Cpu),
             // The engine uses all cards, in proportion to free memory.
             (count, experts) if cards.len() > 1 => {
                 let spread = |count| Layout {
@@ -104,7 +104,7 @@ impl Setup {
                 ..Layout::offloaded(shape, 0, count)
             },
             (None, Some(experts_in_ram)) => {
-                Layout { experts_in_ram, ..Layout::whole(shape, Site::Gpu(0)) }
+                Layout { experts_in_ram, ..Layout::whole(shape, ComputeSite::Gpu(0)) }
             }
             (None, None) => {
                 let sequences = plan.sequences.max(1);
@@ -127,7 +127,7 @@ impl Setup {
     /// layers.
     pub fn offload_flags(&self) -> OffloadFlags {
         let Layout { homes, output, experts_in_ram } = &self.layout;
-        let is_whole = homes.iter().chain([output]).all(|home| *home != Site::Cpu);
+        let is_whole = homes.iter().chain([output]).all(|home| *home != ComputeSite::Cpu);
         OffloadFlags {
             gpu_layers: (!is_whole).then(|| self.layout.gpu_layers()),
             cpu_moe_layers: (*experts_in_ram > 0).then_some(*experts_in_ram),

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use super::Model;
 use super::engines::{EngineProfile, HostReads, Staging};
-use super::layout::{Layout, Site};
+use super::layout::{ComputeSite, Layout};
 use super::priors::{constants, spread};
 use crate::footprint::KvTypes;
 use crate::machine::{Basis, Constants, Kernel, Machine};
@@ -61,7 +61,7 @@ pub struct SpeedEstimate<'a> {
 
 /// A site with its bandwidth and constants.
 pub(super) struct SiteFacts {
-    pub(super) site: Site,
+    pub(super) site: ComputeSite,
     /// Bandwidth of its memory, bytes/s.
     pub(super) bandwidth: f64,
     pub(super) constants: Constants,
@@ -123,10 +123,10 @@ impl SpeedEstimate<'_> {
 
     /// `None` if a site's bandwidth is unknown.
     pub(super) fn site_facts(&self) -> Option<Vec<SiteFacts>> {
-        let known = |site: Site| {
+        let known = |site: ComputeSite| {
             let device = match site {
-                Site::Cpu => &self.machine.cpu.device,
-                Site::Gpu(number) => &self.machine.gpus.get(number)?.device,
+                ComputeSite::Cpu => &self.machine.cpu.device,
+                ComputeSite::Gpu(number) => &self.machine.gpus.get(number)?.device,
             };
             let fact = device.bandwidth.as_ref().filter(|fact| fact.value > 0.0)?;
             let constants = constants(self.machine, site);
@@ -143,13 +143,13 @@ impl SpeedEstimate<'_> {
     }
 
     /// Sums a figure over the layers of a site.
-    pub(super) fn sum(&self, site: Site, of: impl Fn(&LayerShape) -> f64) -> f64 {
+    pub(super) fn sum(&self, site: ComputeSite, of: impl Fn(&LayerShape) -> f64) -> f64 {
         let layers = self.model.shape.layers.iter().zip(&self.layout.homes);
         layers.filter(|(_, home)| **home == site).map(|(layer, _)| of(layer)).sum()
     }
 
     /// Number of layers whose experts a site computes.
-    pub(super) fn expert_layers(&self, site: Site) -> f64 {
+    pub(super) fn expert_layers(&self, site: ComputeSite) -> f64 {
         let groups = self.model.shape.weights.0.iter();
         let experts = groups.filter(|g| g.part == Part::Experts && self.reader(g) == site);
         let layers: BTreeSet<Option<u32>> = experts.map(|group| group.layer).collect();
@@ -157,15 +157,15 @@ impl SpeedEstimate<'_> {
     }
 
     /// Extra time of the engine for recurrent layers, µs.
-    pub(super) fn unfused_us(&self, site: Site) -> f64 {
+    pub(super) fn unfused_us(&self, site: ComputeSite) -> f64 {
         match site {
-            Site::Cpu => 0.0,
-            Site::Gpu(_) => self.profile.recurrent_us * self.recurrent_layers(site),
+            ComputeSite::Cpu => 0.0,
+            ComputeSite::Gpu(_) => self.profile.recurrent_us * self.recurrent_layers(site),
         }
     }
 
     /// Number of recurrent layers with a matrix state.
-    pub(super) fn recurrent_layers(&self, site: Site) -> f64 {
+    pub(super) fn recurrent_layers(&self, site: ComputeSite) -> f64 {
         self.sum(site, |layer| f64::from(u8::from(is_costly(layer))))
     }
 
@@ -187,7 +187,7 @@ impl SpeedEstimate<'_> {
     }
 
     /// Bytes of weights and states that a site reads for one token.
-    pub(super) fn read_bytes(&self, site: Site) -> f64 {
+    pub(super) fn read_bytes(&self, site: ComputeSite) -> f64 {
         let share = self.model.shape.experts_share();
         let groups = self.model.shape.weights.0.iter().filter(|g| self.reader(g) == site);
         let read = groups.map(|group| self.model.shape.weights.read_bytes(group, share));
@@ -195,26 +195,26 @@ impl SpeedEstimate<'_> {
     }
 
     /// State bytes, read and written.
-    pub(super) fn state_bytes(&self, site: Site) -> f64 {
+    pub(super) fn state_bytes(&self, site: ComputeSite) -> f64 {
         2.0 * self.sum(site, |layer| layer.state_bytes as f64)
     }
 
     /// Bytes that attention reads for one token. On a CPU: the bytes that its cores work through.
-    pub(super) fn kv_bytes(&self, site: Site, context_tokens: u32) -> f64 {
+    pub(super) fn kv_bytes(&self, site: ComputeSite, context_tokens: u32) -> f64 {
         self.sum(site, |layer| match site {
-            Site::Cpu => kv_worked_bytes(layer, context_tokens),
-            Site::Gpu(_) => self.kv_read_bytes(layer, context_tokens),
+            ComputeSite::Cpu => kv_worked_bytes(layer, context_tokens),
+            ComputeSite::Gpu(_) => self.kv_read_bytes(layer, context_tokens),
         })
     }
 
     /// The site that multiplies with a group. An embedding that also computes the scores belongs to the output.
-    pub(super) fn reader(&self, group: &WeightGroup) -> Site {
+    pub(super) fn reader(&self, group: &WeightGroup) -> ComputeSite {
         let home = match group.part {
             Part::TokenEmbedding => self.layout.output,
             _ => self.layout.site(group),
         };
         match (home, self.profile.host_reads) {
-            (Site::Cpu, HostReads::OverLink) => self.layout.output,
+            (ComputeSite::Cpu, HostReads::OverLink) => self.layout.output,
             _ => home,
         }
     }
@@ -222,8 +222,10 @@ impl SpeedEstimate<'_> {
     /// Bytes per second for weights that are stored elsewhere than they are computed with.
     fn over_link(&self, group: &WeightGroup) -> Option<f64> {
         let lies_in_ram =
-            group.part != Part::TokenEmbedding && self.layout.site(group) == Site::Cpu;
-        let (true, Site::Gpu(number)) = (lies_in_ram, self.reader(group)) else { return None };
+            group.part != Part::TokenEmbedding && self.layout.site(group) == ComputeSite::Cpu;
+        let (true, ComputeSite::Gpu(number)) = (lies_in_ram, self.reader(group)) else {
+            return None;
+        };
         let link = self.machine.gpus.get(number)?.link.as_ref()?;
         Some(link.bytes_s * LINK_READ_EFFICIENCY)
     }
@@ -239,7 +241,7 @@ impl SpeedEstimate<'_> {
         known: &'k SiteFacts,
         group: &WeightGroup,
     ) -> Option<&'k Kernel> {
-        let mut kernels = known.constants.kernels.iter().filter(|_| known.site == Site::Cpu);
+        let mut kernels = known.constants.kernels.iter().filter(|_| known.site == ComputeSite::Cpu);
         kernels.find(|kernel| kernel.quant == group.quant.0)
     }
 

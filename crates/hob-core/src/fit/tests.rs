@@ -150,7 +150,7 @@ fn one_memory_is_counted_once() {
 fn a_token_takes_what_it_reads() {
     let machine = with_card(64, 8.0);
     let model = dense();
-    let layout = Layout::whole(&model.shape, Site::Gpu(0));
+    let layout = Layout::whole(&model.shape, ComputeSite::Gpu(0));
     let profile = Engine::LlamaCpp.profile();
     let kv = KvTypes::default();
     let estimate =
@@ -170,7 +170,7 @@ fn a_token_takes_what_it_reads() {
 fn staged_keys_are_read_three_times() {
     let machine = with_card(64, 8.0);
     let model = dense();
-    let layout = Layout::whole(&model.shape, Site::Gpu(0));
+    let layout = Layout::whole(&model.shape, ComputeSite::Gpu(0));
     let profile = Engine::TabbyApi.profile();
     let kv = KvTypes::both(KvType::Q8_0);
     let estimate =
@@ -295,7 +295,7 @@ fn a_prompt_is_bound_by_arithmetic_and_copies() {
     let model = dense();
     let profile = Engine::LlamaCpp.profile();
     let kv = KvTypes::default();
-    let on_card = Layout::whole(&model.shape, Site::Gpu(0));
+    let on_card = Layout::whole(&model.shape, ComputeSite::Gpu(0));
     let estimate =
         SpeedEstimate { model: &model, machine: &machine, layout: &on_card, kv, profile: &profile };
     let rate = estimate.prefill(2_048).expect("known");
@@ -335,7 +335,7 @@ fn narrow_rows_take_cores_longer_than_their_bytes() {
         for group in &mut model.shape.weights.0 {
             group.rows = group.bytes / 1_000_000 * rows_per_gb / 1_000;
         }
-        let layout = Layout::whole(&model.shape, Site::Cpu);
+        let layout = Layout::whole(&model.shape, ComputeSite::Cpu);
         let profile = Engine::Hob.profile();
         let (kv, machine, model) = (KvTypes::default(), &machine, &model);
         let rate =
@@ -375,7 +375,7 @@ fn constants_are_found_again_and_one_row_moves_the_bandwidth() {
     let mut small = dense();
     small.shape.weights.0.iter_mut().for_each(|group| group.bytes /= 20);
     let models = [dense(), small];
-    let layouts = models.each_ref().map(|model| Layout::whole(&model.shape, Site::Gpu(0)));
+    let layouts = models.each_ref().map(|model| Layout::whole(&model.shape, ComputeSite::Gpu(0)));
     let profile = Engine::LlamaCpp.profile();
     let estimate = |machine, index: usize| SpeedEstimate {
         model: &models[index],
@@ -585,12 +585,12 @@ fn several_cards_share_the_layers_by_what_is_free() {
     let homes = |gpu_layers| {
         let setup = set_up(&machine, &dense(), OffloadFlags { gpu_layers, cpu_moe_layers: None });
         let on = |site| setup.layout.homes.iter().filter(|home| **home == site).count();
-        let shares = [Site::Cpu, Site::Gpu(0), Site::Gpu(1)].map(on);
+        let shares = [ComputeSite::Cpu, ComputeSite::Gpu(0), ComputeSite::Gpu(1)].map(on);
         (shares, setup.layout.output, setup.offload_flags().gpu_layers)
     };
-    assert_eq!(homes(Some(99)), ([0, 7, 3], Site::Gpu(1), None));
-    assert_eq!(homes(Some(7)), ([4, 4, 2], Site::Gpu(1), Some(7)));
-    assert_eq!(homes(Some(0)), ([10, 0, 0], Site::Cpu, Some(0)));
+    assert_eq!(homes(Some(99)), ([0, 7, 3], ComputeSite::Gpu(1), None));
+    assert_eq!(homes(Some(7)), ([4, 4, 2], ComputeSite::Gpu(1), Some(7)));
+    assert_eq!(homes(Some(0)), ([10, 0, 0], ComputeSite::Cpu, Some(0)));
     let (shares, ..) = homes(None);
     assert!(shares[1] > shares[2] && shares[2] > 0, "as many as fit: {shares:?}");
 }

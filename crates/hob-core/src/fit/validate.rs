@@ -2,7 +2,7 @@
 //! All runs must be of one device.
 
 use super::calibrate::{TimedRun, fit_constants};
-use super::layout::Site;
+use super::layout::ComputeSite;
 use super::speed::{Rate, SpeedEstimate};
 use crate::machine::{Constants, Machine};
 
@@ -35,11 +35,11 @@ pub fn predicted_by(row: &TimedRun<'_>, constants: &Constants) -> Option<Rate> {
     SpeedEstimate { machine: &machine, ..row.estimate }.decode(row.context_tokens)
 }
 
-fn with_constants(machine: &Machine, site: Site, constants: &Constants) -> Machine {
+fn with_constants(machine: &Machine, site: ComputeSite, constants: &Constants) -> Machine {
     let mut machine = machine.clone();
     let device = match site {
-        Site::Cpu => Some(&mut machine.cpu.device),
-        Site::Gpu(number) => machine.gpus.get_mut(number).map(|gpu| &mut gpu.device),
+        ComputeSite::Cpu => Some(&mut machine.cpu.device),
+        ComputeSite::Gpu(number) => machine.gpus.get_mut(number).map(|gpu| &mut gpu.device),
     };
     if let Some(device) = device {
         device.constants = Some(constants.clone());

@@ -2,7 +2,7 @@
 //! A warning names this model on this machine; general advice belongs to the docs.
 
 use super::engines::Tower;
-use super::layout::{Placement, Pool, Site};
+use super::layout::{ComputeSite, Placement, Pool};
 use super::{Engine, FitOptions, Model, Plan};
 use crate::footprint::KvType;
 use crate::machine::{Basis, GpuApi, Machine};
@@ -113,8 +113,10 @@ fn missing_kernels(machine: &Machine, model: &Model, plan: &Plan) -> Option<Warn
     let is_recurrent =
         model.shape.layers.iter().any(|layer| layer.recurrence == Some(Recurrence::Matrix));
     let on_vulkan = plan.layout.sites().into_iter().any(|site| match site {
-        Site::Gpu(number) => machine.gpus.get(number).is_some_and(|gpu| gpu.api == GpuApi::Vulkan),
-        Site::Cpu => false,
+        ComputeSite::Gpu(number) => {
+            machine.gpus.get(number).is_some_and(|gpu| gpu.api == GpuApi::Vulkan)
+        }
+        ComputeSite::Cpu => false,
     });
     let text = "an old Vulkan build computes the recurrent layers of this model on the CPU, which then takes \
                 most of the time"

@@ -10,7 +10,7 @@ use hob_core::ModelError;
 use hob_core::chat::{ChatRequest, OutputFormat, Prompt};
 use tokio::time::Instant;
 
-use crate::supervisor::session::Session;
+use crate::supervisor::session::WorkerSession;
 
 /// Maximum grammars that are remembered. The oldest is forgotten first.
 const GRAMMARS_MAX: usize = 64;
@@ -48,7 +48,7 @@ pub(super) struct CrashedGrammars(Mutex<Lists>);
 struct Lists {
     blocked: VecDeque<(Fingerprint, Instant)>,
     /// Grammars whose clients disconnected during compilation. The worker may still crash.
-    pending: VecDeque<(Fingerprint, Arc<Session>)>,
+    pending: VecDeque<(Fingerprint, Arc<WorkerSession>)>,
 }
 
 impl CrashedGrammars {
@@ -67,7 +67,7 @@ impl CrashedGrammars {
         blocked_error(fingerprint)
     }
 
-    fn watch(&self, fingerprint: Fingerprint, session: Arc<Session>) {
+    fn watch(&self, fingerprint: Fingerprint, session: Arc<WorkerSession>) {
         let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         lists.pending.push_back((fingerprint, session));
         if lists.pending.len() > GRAMMARS_MAX {
@@ -103,7 +103,7 @@ impl Lists {
 pub(super) struct Compiling<'a> {
     pub(super) grammars: &'a CrashedGrammars,
     pub(super) fingerprint: Option<Fingerprint>,
-    pub(super) session: Arc<Session>,
+    pub(super) session: Arc<WorkerSession>,
     pub(super) is_compiling: bool,
 }
 
@@ -145,7 +145,7 @@ mod tests {
         let output = OutputFormat::Regex("a".to_owned());
         let request = ChatRequest { output, ..ChatRequest::default() };
         let fingerprint = Fingerprint::of(&request).expect("a grammar");
-        let (session, _to_write) = Session::new("chat", LoadedModel::default(), None, 1);
+        let (session, _to_write) = WorkerSession::new("chat", LoadedModel::default(), None, 1);
         let grammars = CrashedGrammars::default();
         let compiling = |fingerprint, is_compiling| Compiling {
             grammars: &grammars,

@@ -18,7 +18,7 @@ pub use parser::AnswerParser;
 
 /// How one model writes thinking and tool calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dialect {
+pub struct ModelDialect {
     /// `None` if the model does not think, or uses unknown marks.
     pub thinking: Option<ThinkingMarks>,
     pub tools: ToolDialect,
@@ -112,9 +112,9 @@ pub enum ArgumentDelivery {
     Whole,
 }
 
-impl Dialect {
+impl ModelDialect {
     /// Detects the dialect from the template's source. Every source has one.
-    pub fn of(template_source: &str) -> Dialect {
+    pub fn of(template_source: &str) -> ModelDialect {
         detect::dialect(template_source)
     }
 

@@ -17,7 +17,7 @@ use hob_core::chat::{Conversation, Effort, JsonText, Thinking};
 use minijinja::{Environment, Error, ErrorKind};
 use serde_json::{Map, Value};
 
-use super::dialect::{DescribedBy, Dialect};
+use super::dialect::{DescribedBy, ModelDialect};
 use crate::memory::{limited, limited_apart};
 
 /// Maximum length of a template. The longest known ones have under 30 KiB.
@@ -89,7 +89,7 @@ pub struct ChatTemplate {
     environment: Arc<Environment<'static>>,
     source: String,
     tokens: SpecialTokens,
-    dialect: Dialect,
+    dialect: ModelDialect,
     content: ContentForm,
 }
 
@@ -114,7 +114,7 @@ impl ChatTemplate {
             environment: Arc::new(environment),
             source: source.to_owned(),
             tokens,
-            dialect: Dialect::of(source),
+            dialect: ModelDialect::of(source),
             content: ContentForm::Text,
         };
         template.content = template.probe_content();
@@ -122,7 +122,7 @@ impl ChatTemplate {
     }
 
     /// Marks of thinking and tool calls of this model.
-    pub fn dialect(&self) -> &Dialect {
+    pub fn dialect(&self) -> &ModelDialect {
         &self.dialect
     }
 

@@ -22,7 +22,7 @@ use super::device_fault::DeviceFault;
 use super::keep_alive::KeepAliveCell;
 use super::link::{FrameSource, LinkError};
 use super::process::Process;
-use super::session::{LoadedModel, Session};
+use super::session::{LoadedModel, WorkerSession};
 use super::watchdog::Watchdog;
 use super::{Phase, Status, SupervisorOptions, WorkerCommand};
 use crate::frame::{Frame, FrameKind};
@@ -157,7 +157,7 @@ impl Actor {
             Ok(model) => {
                 let streams_max = self.options.streams_max;
                 let (session, to_write) =
-                    Session::new(self.options.engine, model, process.pid(), streams_max);
+                    WorkerSession::new(self.options.engine, model, process.pid(), streams_max);
                 let ready_since = self.publish_ready(&session, started);
                 // A model that has no place on cards took nothing of them, whatever other programs took meanwhile.
                 let measuring = measure(place.filter(|_| self.options.placer.is_some()));
@@ -221,7 +221,12 @@ impl Actor {
     }
 
     /// Carries frames between the worker and its streams until the worker has to end.
-    async fn serve(&mut self, session: &Session, link: Link, mut watchdog: Watchdog) -> EndReason {
+    async fn serve(
+        &mut self,
+        session: &WorkerSession,
+        link: Link,
+        mut watchdog: Watchdog,
+    ) -> EndReason {
         let Link { mut source, writer, to_write, mut measuring } = link;
         let writing = session.write_all(writer, to_write);
         tokio::pin!(writing);
@@ -282,7 +287,7 @@ impl Actor {
     }
 
     /// Follows a command while the worker serves. Returns the request to end it, if the command is one.
-    fn obey(&mut self, command: Option<Command>, session: &Session) -> Option<EndRequest> {
+    fn obey(&mut self, command: Option<Command>, session: &WorkerSession) -> Option<EndRequest> {
         match command {
             Some(Command::UnloadIfIdle(answer)) if session.leave_if_idle() => {
                 self.unload_reply = Some(answer);
@@ -297,7 +302,7 @@ impl Actor {
     }
 
     /// Requests that come after an unload get another worker. After a loss they get an error.
-    fn close(&self, session: &Session, reason: &EndReason) {
+    fn close(&self, session: &WorkerSession, reason: &EndReason) {
         match reason {
             EndReason::Requested(EndRequest::Unload) => {
                 session.leave();

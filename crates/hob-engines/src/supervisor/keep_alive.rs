@@ -7,7 +7,7 @@ use std::time::Duration;
 use hob_core::KeepAlive;
 use tokio::time::Instant;
 
-use super::session::Session;
+use super::session::WorkerSession;
 
 #[derive(Debug)]
 pub(super) struct KeepAliveCell(Mutex<KeepAlive>);
@@ -22,7 +22,7 @@ impl KeepAliveCell {
     }
 
     /// When the worker is unloaded if no request comes. `None`: never, or not while streams are open.
-    pub(super) fn expires_at(&self, session: &Session) -> Option<Instant> {
+    pub(super) fn expires_at(&self, session: &WorkerSession) -> Option<Instant> {
         match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             KeepAlive::Forever => None,
             // A time beyond the range of the clock means never.

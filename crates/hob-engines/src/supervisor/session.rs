@@ -36,7 +36,7 @@ pub(crate) struct LoadedModel {
 }
 
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct WorkerSession {
     /// For errors: "speech".
     engine: &'static str,
     pub(crate) model: LoadedModel,
@@ -85,16 +85,16 @@ pub(crate) enum StreamReport<R> {
     Done,
 }
 
-impl Session {
-    /// The session, and the frames that [`Session::write_all`] has to write.
+impl WorkerSession {
+    /// The session, and the frames that [`WorkerSession::write_all`] has to write.
     pub(crate) fn new(
         engine: &'static str,
         model: LoadedModel,
         pid: Option<u32>,
         streams_max: usize,
-    ) -> (Arc<Session>, mpsc::Receiver<Frame>) {
+    ) -> (Arc<WorkerSession>, mpsc::Receiver<Frame>) {
         let (outgoing, to_write) = mpsc::channel(OUTGOING_MAX);
-        let session = Session {
+        let session = WorkerSession {
             engine,
             model,
             pid,
@@ -279,7 +279,7 @@ pub(super) enum WriteError {
 /// An open stream. Dropping it cancels the worker's work for it.
 #[derive(Debug)]
 pub(crate) struct OpenStream {
-    session: Arc<Session>,
+    session: Arc<WorkerSession>,
     stream: u32,
     frames: mpsc::Receiver<Frame>,
 }
@@ -287,7 +287,7 @@ pub(crate) struct OpenStream {
 /// Sends the orders of one stream. It may outlive the stream; the worker ignores late orders.
 #[derive(Clone, Debug)]
 pub(crate) struct OrderSender {
-    session: Arc<Session>,
+    session: Arc<WorkerSession>,
     stream: u32,
 }
 
@@ -310,7 +310,7 @@ impl OpenStream {
         OrderSender { session: self.session(), stream: self.stream }
     }
 
-    pub(crate) fn session(&self) -> Arc<Session> {
+    pub(crate) fn session(&self) -> Arc<WorkerSession> {
         Arc::clone(&self.session)
     }
 

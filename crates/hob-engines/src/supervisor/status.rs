@@ -8,7 +8,7 @@ use hob_core::budget::Bytes;
 use hob_core::{LoadTimes, ModelError, Shortage};
 use tokio::time::Instant;
 
-use super::session::Session;
+use super::session::WorkerSession;
 
 #[derive(Clone, Debug)]
 pub(super) struct Status {
@@ -38,7 +38,7 @@ pub(super) enum Phase {
     Loading {
         ready_at: Instant,
     },
-    Ready(Arc<Session>),
+    Ready(Arc<WorkerSession>),
     /// Its process is ending because it was unloaded.
     Leaving,
     /// The last attempt failed; another follows.

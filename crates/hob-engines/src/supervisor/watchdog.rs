@@ -7,7 +7,7 @@ use super::SupervisorOptions;
 use super::command::{EndReason, EndRequest};
 use super::keep_alive::KeepAliveCell;
 use super::link::FrameSource;
-use super::session::Session;
+use super::session::WorkerSession;
 use crate::frame::Frame;
 
 pub(super) struct Watchdog {
@@ -51,7 +51,7 @@ impl Watchdog {
     /// Called every [`SupervisorOptions::ping_every`]. Returns why the worker has to end, if it has to.
     pub(super) fn check(
         &mut self,
-        session: &Session,
+        session: &WorkerSession,
         options: &SupervisorOptions,
         keep_alive: &KeepAliveCell,
     ) -> Option<EndReason> {

@@ -19,7 +19,7 @@ use crate::response::{ChatState, Response, ResponsePlan};
 
 /// An answer to a turn that may not be over.
 #[derive(Debug)]
-pub(super) struct Speculation {
+pub(super) struct EarlyAnswer {
     stream: u64,
     events: Vec<ChatEvent>,
     bytes: usize,
@@ -27,7 +27,7 @@ pub(super) struct Speculation {
 
 impl VoiceSession {
     pub(super) fn take_chat(&mut self, stream: u64, event: Option<Result<ChatEvent, ModelError>>) {
-        if self.speculation.as_ref().is_some_and(|held| held.stream == stream) {
+        if self.early_answer.as_ref().is_some_and(|held| held.stream == stream) {
             self.hold_back(event);
         } else {
             self.with_stream(stream, |response, outbox, now| {
@@ -101,7 +101,7 @@ impl VoiceSession {
         let Some(turn) = self.turn.as_ref().filter(|turn| turn.is_announced) else { return };
         let is_due = turn.transcript.sound_ended && turn.transcript.is_answerable();
         let is_free = self.active().is_none() && self.transcripts.is_empty();
-        let may_start = self.answers_early && self.answers_turns() && self.speculation.is_none();
+        let may_start = self.answers_early && self.answers_turns() && self.early_answer.is_none();
         if !is_due || !is_free || !may_start {
             return;
         }
@@ -110,12 +110,12 @@ impl VoiceSession {
         let request = chat_request(self.settings(), &items);
         let (stream, model) = (self.outbox.new_stream(), self.settings().model.clone());
         self.outbox.push(SessionEffect::StartChat(Box::new(ChatStart { stream, model, request })));
-        self.speculation = Some(Speculation { stream, events: Vec::new(), bytes: 0 });
+        self.early_answer = Some(EarlyAnswer { stream, events: Vec::new(), bytes: 0 });
     }
 
     /// The answer was to something that has changed.
-    pub(super) fn drop_speculation(&mut self) {
-        if let Some(held) = self.speculation.take() {
+    pub(super) fn drop_early_answer(&mut self) {
+        if let Some(held) = self.early_answer.take() {
             self.outbox.push(SessionEffect::Cancel { stream: held.stream });
         }
     }
@@ -173,25 +173,25 @@ impl VoiceSession {
     }
 
     fn hold_back(&mut self, event: Option<Result<ChatEvent, ModelError>>) {
-        let Some(held) = self.speculation.as_mut() else { return };
+        let Some(held) = self.early_answer.as_mut() else { return };
         match event {
             Some(Ok(event)) => {
                 held.bytes += bytes(&event);
                 held.events.push(event);
                 if held.bytes > HELD_BYTES_MAX {
-                    self.drop_speculation();
+                    self.drop_early_answer();
                 }
             }
             None if matches!(held.events.last(), Some(ChatEvent::Done(_))) => {}
             // The turn's end tries once more, and reports a failure.
-            Some(Err(_)) | None => self.speculation = None,
+            Some(Err(_)) | None => self.early_answer = None,
         }
     }
 
     fn start_chat(&mut self, at: usize) {
         let response = &mut self.responses[at];
         if !response.plan.is_out_of_band
-            && let Some(held) = self.speculation.take()
+            && let Some(held) = self.early_answer.take()
         {
             response.chat = ChatState::Running(held.stream);
             for event in held.events {

@@ -61,7 +61,7 @@ impl VoiceSession {
         self.conversation.check_text(settings.instructions.len())?;
         self.check_voice(&settings)?;
         self.check_detector(&settings)?;
-        self.drop_speculation();
+        self.drop_early_answer();
         let detected = self.settings().turn_detection.is_some();
         let detects = settings.turn_detection.is_some();
         self.options.settings = settings.clone();
@@ -110,7 +110,7 @@ impl VoiceSession {
         item.status = ItemStatus::Completed;
         self.conversation.check_text(item.text().len() + self.settings().instructions.len())?;
         self.conversation.insert(item.clone(), place)?;
-        self.drop_speculation();
+        self.drop_early_answer();
         let previous_item_id = self.conversation.id_before(&item.id);
         let previous = previous_item_id.clone();
         self.outbox.send(RealtimeEvent::ItemAdded { item: item.clone(), previous_item_id });
@@ -130,7 +130,7 @@ impl VoiceSession {
             return Err(invalid("invalid_value", message, Some("content_index")));
         }
         self.conversation.truncate(&id, Duration::from_millis(audio_end_ms))?;
-        self.drop_speculation();
+        self.drop_early_answer();
         self.playback.forget(&id);
         self.outbox.send(RealtimeEvent::ItemTruncated { item_id: id, content_index, audio_end_ms });
         Ok(())
@@ -139,7 +139,7 @@ impl VoiceSession {
     fn delete_item(&mut self, id: String) -> Result<(), RealtimeFault> {
         self.check_at_rest(&id)?;
         self.conversation.remove(&id)?;
-        self.drop_speculation();
+        self.drop_early_answer();
         self.drop_transcript(&id);
         self.playback.forget(&id);
         self.outbox.send(RealtimeEvent::ItemDeleted { item_id: id });
@@ -162,7 +162,7 @@ impl VoiceSession {
         self.check_free(options.is_out_of_band)?;
         let plan = self.plan_with(options)?;
         if !plan.is_out_of_band {
-            self.drop_speculation();
+            self.drop_early_answer();
         }
         self.create_response(plan, None);
         Ok(())

@@ -117,7 +117,7 @@ impl VoiceSession {
 
     /// Drops the sound that is not committed.
     pub(super) fn drop_turn(&mut self) {
-        self.drop_speculation();
+        self.drop_early_answer();
         self.listener.reset();
         self.listener.take_partial();
         if let Some(turn) = self.turn.take() {
@@ -321,7 +321,7 @@ impl VoiceSession {
 
     /// The user had not finished.
     fn resume(&mut self) {
-        self.drop_speculation();
+        self.drop_early_answer();
         if let Some(turn) = self.turn.as_mut() {
             turn.verdict = Verdict::default();
         }

@@ -1,7 +1,7 @@
 //! The constants behind the speeds: what is known about each device, and its basis.
 //! An unknown bandwidth is listed as null, because it is the reason for missing speeds.
 
-use hob_core::fit::{self, Site};
+use hob_core::fit::{self, ComputeSite};
 use hob_core::machine::{Basis, Constants, Device, Machine};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -24,12 +24,12 @@ pub(super) struct FitConstant {
 }
 
 /// Constants of the sites that compute.
-pub(super) fn constants(machine: &Machine, sites: &[Site]) -> Vec<FitConstant> {
+pub(super) fn constants(machine: &Machine, sites: &[ComputeSite]) -> Vec<FitConstant> {
     sites.iter().flat_map(|site| of_site(machine, *site)).collect()
 }
 
 /// Bandwidths are measured without an engine and get no stamp.
-pub(super) fn stamp(rows: &mut [FitConstant], site: Site, engine_version: &str, date: &str) {
+pub(super) fn stamp(rows: &mut [FitConstant], site: ComputeSite, engine_version: &str, date: &str) {
     let device = site.to_string();
     let is_fitted = |row: &&mut FitConstant| {
         row.device == device && row.basis == Some(Basis::Calibrated.name())
@@ -41,17 +41,17 @@ pub(super) fn stamp(rows: &mut [FitConstant], site: Site, engine_version: &str, 
 }
 
 /// Adds the source of a site's published figures.
-pub(super) fn source(rows: &mut [FitConstant], site: Site, source: &str) {
+pub(super) fn source(rows: &mut [FitConstant], site: ComputeSite, source: &str) {
     let device = site.to_string();
     let is_fitted =
         |row: &&mut FitConstant| row.device == device && row.basis == Some(Basis::Published.name());
     rows.iter_mut().filter(is_fitted).for_each(|row| row.source = Some(source.to_owned()));
 }
 
-fn of_site(machine: &Machine, site: Site) -> Vec<FitConstant> {
+fn of_site(machine: &Machine, site: ComputeSite) -> Vec<FitConstant> {
     let device = match site {
-        Site::Cpu => Some(&machine.cpu.device),
-        Site::Gpu(number) => machine.gpus.get(number).map(|gpu| &gpu.device),
+        ComputeSite::Cpu => Some(&machine.cpu.device),
+        ComputeSite::Gpu(number) => machine.gpus.get(number).map(|gpu| &gpu.device),
     };
     let known = fit::constants(machine, site);
     let Constants {
@@ -85,7 +85,7 @@ fn of_site(machine: &Machine, site: Site) -> Vec<FitConstant> {
 
 fn row(
     name: String,
-    site: Site,
+    site: ComputeSite,
     (value, unit): (Option<f64>, &'static str),
     basis: Basis,
 ) -> FitConstant {
@@ -101,7 +101,7 @@ fn row(
     }
 }
 
-fn bandwidth(device: Option<&Device>, site: Site) -> FitConstant {
+fn bandwidth(device: Option<&Device>, site: ComputeSite) -> FitConstant {
     let fact = device.and_then(|device| device.bandwidth.as_ref());
     let basis = fact.map_or(Basis::Assumed, |fact| fact.basis);
     let value = fact.map(|fact| fact.value);

@@ -141,10 +141,10 @@ fn what_would_be_longer_is_said_beside_the_answer() {
 #[test]
 fn what_was_calibrated_says_with_what_and_when() {
     let mut machine = machine();
-    let usual = hob_core::fit::constants(&machine, Site::Gpu(0));
+    let usual = hob_core::fit::constants(&machine, ComputeSite::Gpu(0));
     machine.gpus[0].device.constants = Some(Constants { basis: Basis::Calibrated, ..usual });
     let answer = answer(&machine, &FitOptions::default());
-    let stamped = answer.stamped(Site::Gpu(0), "llama.cpp b11434", "2026-11-20");
+    let stamped = answer.stamped(ComputeSite::Gpu(0), "llama.cpp b11434", "2026-11-20");
     let dated = |name: &str| {
         let row = stamped.constants.iter().find(|row| row.name == name).expect("a row");
         (row.engine_version.as_deref(), row.date.as_deref())

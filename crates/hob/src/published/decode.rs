@@ -1,7 +1,7 @@
 //! Decode speeds of `bench/published/decode.csv`: one stream, with the whole model on one device.
 //! Each row names its source; the folder's README says how rows were chosen.
 
-use hob_core::fit::{Engine, EngineProfile, Layout, Model, Site, SpeedEstimate, TimedRun};
+use hob_core::fit::{ComputeSite, Engine, EngineProfile, Layout, Model, SpeedEstimate, TimedRun};
 use hob_core::footprint::KvTypes;
 use hob_core::machine::{Basis, Device, Fact, Gpu, GpuApi, GpuMemory, Machine, Memory, Vendor};
 use hob_models::QuantMix;
@@ -78,7 +78,7 @@ fn row(line: &'static str) -> Option<Row> {
     let (known, context_tokens) = known::find(model).ok()?;
     let model = known.model(QuantMix::named(quant).ok()?, context_tokens).ok()?;
     let machine = machine(device, api)?;
-    let layout = Layout::whole(&model.shape, Site::Gpu(0));
+    let layout = Layout::whole(&model.shape, ComputeSite::Gpu(0));
     let (context_tokens, tok_s) = (context.parse().ok()?, tok_s.parse().ok()?);
     let profile = Engine::LlamaCpp.profile();
     Some(Row { machine, model, context_tokens, tok_s, source, layout, profile })

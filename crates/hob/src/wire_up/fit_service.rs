@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hob_core::fit::{Location, Model, Site, alternatives, assess};
+use hob_core::fit::{ComputeSite, Location, Model, alternatives, assess};
 use hob_core::nearest;
 use hob_engines::timing::engine_version;
 use hob_machine::{MachineFacts, MachineStore, Stamp, probe, profile};
@@ -203,9 +203,9 @@ impl FitService for FitData {
 }
 
 /// Calibrations by site.
-fn stamps(facts: &MachineFacts) -> impl Iterator<Item = (Site, &Stamp)> {
-    let cards = (0..).map(Site::Gpu).zip(&facts.gpu_stamps);
-    let all = [(Site::Cpu, &facts.cpu_stamp)].into_iter().chain(cards);
+fn stamps(facts: &MachineFacts) -> impl Iterator<Item = (ComputeSite, &Stamp)> {
+    let cards = (0..).map(ComputeSite::Gpu).zip(&facts.gpu_stamps);
+    let all = [(ComputeSite::Cpu, &facts.cpu_stamp)].into_iter().chain(cards);
     all.filter_map(|(site, stamp)| Some((site, stamp.as_ref()?)))
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use hob_core::ContextPlan;
 use hob_core::fit::{
-    Layout, Model, OffloadFlags, Placement, Pool, Setup, SetupEstimate, Site, Use,
+    ComputeSite, Layout, Model, OffloadFlags, Placement, Pool, Setup, SetupEstimate, Use,
 };
 use hob_core::machine::Machine;
 
@@ -50,7 +50,7 @@ impl RequestedPlace {
         let layers = self.setup.layout.homes.len() as u32;
         let counts = (1..=layers).rev().filter(|_| !limits.is_empty());
         let fewer = counts.filter_map(|count| self.planned(machine, Some(count)));
-        let layout = Layout::whole(&self.model.shape, Site::Cpu);
+        let layout = Layout::whole(&self.model.shape, ComputeSite::Cpu);
         let on_processor = Setup { layout, ..self.setup.clone() };
         ranked.into_iter().chain(fewer).chain([on_processor]).find_map(|setup| {
             let expected = self.estimate(&setup, machine)?;
@@ -121,7 +121,7 @@ impl RequestedPlace {
 pub(super) fn bytes_on_cards(expected: &SetupEstimate) -> CardBytes {
     let mut cards = CardBytes::new();
     for term in &expected.memory {
-        if let Site::Gpu(number) = term.site {
+        if let ComputeSite::Gpu(number) = term.site {
             *cards.entry(number).or_insert(0) += term.bytes;
         }
     }

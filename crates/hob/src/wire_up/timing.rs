@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use hob_core::KvType;
-use hob_core::fit::Site;
+use hob_core::fit::ComputeSite;
 use hob_engines::chat::{CardUse, LlamaOptions};
 use hob_engines::timing::{EngineTiming, Threads, time_kernels, time_model};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -38,7 +38,7 @@ pub(crate) enum TimingJob<'a> {
     Model {
         path: &'a Path,
         context_tokens: u32,
-        site: Site,
+        site: ComputeSite,
     },
 }
 
@@ -64,7 +64,7 @@ pub(crate) async fn run_timing_worker(
         TimingJob::Kernels { quant_count } => command.arg("--types").arg(quant_count.to_string()),
         TimingJob::Model { path, context_tokens, site } => {
             command.arg("--model").arg(path).arg("--context").arg(context_tokens.to_string());
-            command.args((*site != Site::Cpu).then_some("--on-card"))
+            command.args((*site != ComputeSite::Cpu).then_some("--on-card"))
         }
     };
     let failed = |error| Failure::io("the timing worker does not start", &error);

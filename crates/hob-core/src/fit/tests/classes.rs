@@ -6,7 +6,7 @@ use super::*;
 fn a_layer_of_experts_costs_more_than_reading_its_bytes() {
     let machine = with_card(64, 8.0);
     let model = experts();
-    let layout = Layout::whole(&model.shape, Site::Gpu(0));
+    let layout = Layout::whole(&model.shape, ComputeSite::Gpu(0));
     let profile = Engine::LlamaCpp.profile();
     let kv = KvTypes::default();
     let estimate =
@@ -29,7 +29,7 @@ fn a_class_of_device_has_its_own_prior_and_range() {
         let gpu = Gpu { name, api, vendor, compute_capability, memory, ..card(64.0) };
         let machine = Machine { gpus: vec![gpu], ..bare(64) };
         let model = dense();
-        let layout = Layout::whole(&model.shape, Site::Gpu(0));
+        let layout = Layout::whole(&model.shape, ComputeSite::Gpu(0));
         let profile = Engine::LlamaCpp.profile();
         let kv = KvTypes::default();
         let estimate = SpeedEstimate {
@@ -90,14 +90,14 @@ fn an_unmeasured_processor_is_doubted_if_its_graphics_are_slower() {
         assessed.warnings.iter().map(|warning| warning.code).collect::<Vec<_>>()
     };
     assert!(codes(&machine).contains(&"unmeasured_processor"));
-    let calibrated = constants(&machine, Site::Cpu);
+    let calibrated = constants(&machine, ComputeSite::Cpu);
     machine.cpu.device.constants = Some(calibrated);
     assert!(!codes(&machine).contains(&"unmeasured_processor"));
 }
 
 #[test]
 fn a_driver_takes_memory_on_its_card_and_in_the_process() {
-    let taken = |machine: &Machine, site: Site| -> u64 {
+    let taken = |machine: &Machine, site: ComputeSite| -> u64 {
         let model = dense();
         let layout = Layout::whole(&model.shape, site);
         let profile = Engine::Hob.profile();
@@ -108,12 +108,12 @@ fn a_driver_takes_memory_on_its_card_and_in_the_process() {
     };
     let mut vulkan = with_card(64, 8.0);
     vulkan.gpus[0].api = GpuApi::Vulkan;
-    let alone = taken(&bare(64), Site::Cpu);
+    let alone = taken(&bare(64), ComputeSite::Cpu);
     // A card that is not used takes nothing.
-    assert_eq!(taken(&with_card(64, 8.0), Site::Cpu), alone);
-    assert_eq!(taken(&vulkan, Site::Gpu(0)), alone + (400 << 20));
-    assert_eq!(taken(&with_card(64, 8.0), Site::Gpu(0)), alone + (400 << 20) + 420_000_000);
-    assert_eq!(taken(&with_card(64, 85.0), Site::Gpu(0)), alone + (620 << 20) + 420_000_000);
+    assert_eq!(taken(&with_card(64, 8.0), ComputeSite::Cpu), alone);
+    assert_eq!(taken(&vulkan, ComputeSite::Gpu(0)), alone + (400 << 20));
+    assert_eq!(taken(&with_card(64, 8.0), ComputeSite::Gpu(0)), alone + (400 << 20) + 420_000_000);
+    assert_eq!(taken(&with_card(64, 85.0), ComputeSite::Gpu(0)), alone + (620 << 20) + 420_000_000);
 }
 
 #[test]

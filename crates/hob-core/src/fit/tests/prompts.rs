@@ -6,11 +6,11 @@ use super::*;
 /// What steps of a prompt take, s: 8 cores, whose kernel of `Q4_K` is this one.
 fn read_s(model: &Model, kernel: Kernel, tokens: u32) -> f64 {
     let mut machine = bare(64);
-    let usual = constants(&machine, Site::Cpu);
+    let usual = constants(&machine, ComputeSite::Cpu);
     let kernels = vec![kernel];
     machine.cpu.device.constants =
         Some(Constants { kernels, prefill_flops: Some(800e9), steadiness: 0.8, ..usual });
-    let layout = Layout::whole(&model.shape, Site::Cpu);
+    let layout = Layout::whole(&model.shape, ComputeSite::Cpu);
     let (kv, profile, machine) = (KvTypes::default(), &Engine::Hob.profile(), &machine);
     let rate = SpeedEstimate { model, machine, layout: &layout, kv, profile }.prefill(tokens);
     let rate = rate.expect("known");

@@ -5,7 +5,7 @@ use super::forms::{
     GEMMA_THOUGHT, HARMONY, HARMONY_ANALYSIS, HERMES, LLAMA3, MISTRAL_ARRAY, MISTRAL_NAMED,
     MISTRAL_THINK, SEED_THINK, THINK,
 };
-use super::{DescribedBy, Dialect, ThinkingMarks, ToolDialect};
+use super::{DescribedBy, ModelDialect, ThinkingMarks, ToolDialect};
 
 /// Marks in a source, and the thinking that they show. The first match counts, so longer marks come before marks that they
 /// contain.
@@ -21,13 +21,13 @@ const THINKING: [(&str, ThinkingMarks); 6] = [
 /// Marks of other forms that also use `<tool_call>`: arguments in XML, or a list of calls in one mark.
 const NOT_HERMES: [&str; 4] = ["<function=", "<arg_key>", "<invoke", "<tool_calls>"];
 
-pub(super) fn dialect(source: &str) -> Dialect {
+pub(super) fn dialect(source: &str) -> ModelDialect {
     let thinking = THINKING.iter().find(|(mark, _)| source.contains(mark)).map(|(_, marks)| *marks);
     let (tools, described_by) = match native_tools(source) {
         Some(tools) => (tools, DescribedBy::Template),
         None => (HERMES, DescribedBy::SystemMessage),
     };
-    Dialect { thinking, tools, described_by }
+    ModelDialect { thinking, tools, described_by }
 }
 
 fn native_tools(source: &str) -> Option<ToolDialect> {

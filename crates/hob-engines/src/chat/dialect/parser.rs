@@ -6,7 +6,7 @@ use std::mem;
 use super::answer_part::{AnswerPart, AnswerParts};
 use super::block::{Block, BlockFeedResult};
 use super::marks::{Opening, opening, settled_len};
-use super::{Dialect, ThinkingMarks, ToolDialect, ToolsOffered, Trigger, TriggerPosition};
+use super::{ModelDialect, ThinkingMarks, ToolDialect, ToolsOffered, Trigger, TriggerPosition};
 
 /// Splits one answer. It holds back at most one mark with the white space before it, or one call that is not certain yet. So
 /// the answer's token limit also limits its memory.
@@ -48,7 +48,7 @@ enum Step {
 impl AnswerParser {
     /// `starts_in_thinking` comes from the rendered prompt. Without `offered`, no text is a call.
     pub fn new(
-        dialect: &Dialect,
+        dialect: &ModelDialect,
         starts_in_thinking: bool,
         offered: Option<ToolsOffered>,
     ) -> AnswerParser {

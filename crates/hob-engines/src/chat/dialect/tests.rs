@@ -4,8 +4,8 @@
 mod properties;
 
 use super::{
-    AnswerParser, AnswerPart, ArgumentDelivery, CallForm, DescribedBy, Dialect, HARMONY, HERMES,
-    LLAMA3, MISTRAL_ARRAY, MISTRAL_NAMED, ToolDialect, ToolsOffered, forms,
+    AnswerParser, AnswerPart, ArgumentDelivery, CallForm, DescribedBy, HARMONY, HERMES, LLAMA3,
+    MISTRAL_ARRAY, MISTRAL_NAMED, ModelDialect, ToolDialect, ToolsOffered, forms,
 };
 
 const QWEN3: &str = include_str!("../template/testdata/templates/qwen3.jinja");
@@ -15,9 +15,9 @@ const MISTRAL: &str = include_str!("../template/testdata/templates/mistral-nemo.
 const DEEPSEEK: &str = include_str!("../template/testdata/templates/deepseek-r1.jinja");
 
 /// Everything that occurs, for parsing.
-fn dialect(tools: ToolDialect) -> Dialect {
+fn dialect(tools: ToolDialect) -> ModelDialect {
     let thinking = if tools == HARMONY { forms::HARMONY_ANALYSIS } else { forms::THINK };
-    Dialect { thinking: Some(thinking), tools, described_by: DescribedBy::Template }
+    ModelDialect { thinking: Some(thinking), tools, described_by: DescribedBy::Template }
 }
 
 fn offered(delivery: ArgumentDelivery) -> Option<ToolsOffered> {
@@ -70,7 +70,12 @@ fn parsed(
 }
 
 /// The same pieces at once, letter by letter, streamed and whole.
-fn check_with(dialect: Dialect, starts_in_thinking: bool, answer: &str, expect: &[AnswerPart]) {
+fn check_with(
+    dialect: ModelDialect,
+    starts_in_thinking: bool,
+    answer: &str,
+    expect: &[AnswerPart],
+) {
     for delivery in [ArgumentDelivery::Whole, ArgumentDelivery::Streamed] {
         let parser = || AnswerParser::new(&dialect, starts_in_thinking, offered(delivery));
         assert_eq!(parsed(parser(), [answer]), expect, "{delivery:?}, at once: {answer}");
@@ -86,7 +91,7 @@ fn check(tools: ToolDialect, answer: &str, expect: &[AnswerPart]) {
 #[test]
 fn dialects_are_read_off_templates() {
     let of = |source: &str| {
-        let dialect = Dialect::of(source);
+        let dialect = ModelDialect::of(source);
         (dialect.thinking.map(|marks| marks.open), dialect.tools, dialect.described_by)
     };
     let own = DescribedBy::Template;
@@ -142,7 +147,7 @@ fn thinking_is_separated_from_the_answer() {
     think(" \n", &[text(" \n")]);
     think("", &[]);
     check_with(dialect(HERMES), true, "Hm.</think>No.", &[reasoning("Hm."), text("No.")]);
-    let plain = Dialect { thinking: None, ..dialect(HERMES) };
+    let plain = ModelDialect { thinking: None, ..dialect(HERMES) };
     check_with(plain, false, "<think>Hm.</think>", &[text("<think>Hm.</think>")]);
 }
 
@@ -320,9 +325,9 @@ fn the_parser_says_whether_the_model_thinks() {
 
 #[test]
 fn marks_are_all_that_special_tokens_may_write() {
-    let marks = |dialect: Dialect| dialect.marks().collect::<Vec<_>>();
+    let marks = |dialect: ModelDialect| dialect.marks().collect::<Vec<_>>();
     assert_eq!(marks(dialect(HERMES)), ["<think>", "</think>", "<tool_call>", "</tool_call>"]);
-    assert_eq!(marks(Dialect::of(MISTRAL)), ["[TOOL_CALLS]"]);
+    assert_eq!(marks(ModelDialect::of(MISTRAL)), ["[TOOL_CALLS]"]);
     // What is left of a channel's opening without its marks is ordinary text.
     let harmony = marks(dialect(HARMONY));
     let opening = forms::HARMONY_ANALYSIS.forced_close;

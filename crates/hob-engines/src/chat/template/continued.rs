@@ -3,7 +3,7 @@
 
 use hob_core::chat::{Conversation, Message, Role};
 
-use crate::chat::dialect::{Dialect, HARMONY};
+use crate::chat::dialect::{HARMONY, ModelDialect};
 
 /// The text to continue. None for a message that calls tools, which waits for their results, and for a
 /// message without another before it, which templates do not render as an empty conversation.
@@ -14,7 +14,7 @@ pub(super) fn text(conversation: &Conversation) -> Option<&str> {
 }
 
 /// What opens the answer where `prompt` leaves the channel to the model.
-pub(super) fn opening(dialect: &Dialect, prompt: &str) -> &'static str {
+pub(super) fn opening(dialect: &ModelDialect, prompt: &str) -> &'static str {
     let names_no_channel = dialect.tools == HARMONY && prompt.ends_with("<|start|>assistant");
     if names_no_channel { "<|channel|>final<|message|>" } else { "" }
 }

@@ -5,13 +5,13 @@ use hob_core::chat::{Conversation, Effort, Message, Thinking, Tool, ToolCall, To
 use serde_json::{Map, Value, json};
 
 use super::{TemplateError, object};
-use crate::chat::dialect::{DescribedBy, Dialect, HARMONY};
+use crate::chat::dialect::{DescribedBy, HARMONY, ModelDialect};
 
 /// All variables except the messages.
 pub(super) fn of(
     conversation: &Conversation,
     thinking: &Thinking,
-    dialect: &Dialect,
+    dialect: &ModelDialect,
 ) -> Result<Map<String, Value>, TemplateError> {
     let mut variables = Map::new();
     if let Some(effort) = thinking.effort {
@@ -46,7 +46,7 @@ pub(super) fn messages(conversation: &Conversation) -> Result<Vec<Value>, Templa
 }
 
 /// gpt-oss was trained with three words for the effort. Its template copies any other word.
-fn effort_name(effort: Effort, dialect: &Dialect) -> &'static str {
+fn effort_name(effort: Effort, dialect: &ModelDialect) -> &'static str {
     if dialect.tools != HARMONY {
         return effort.name();
     }

@@ -19,7 +19,7 @@ use crate::chat::constraint::{
     TokenBytes, ToolRules, Vocabulary,
 };
 use crate::chat::dialect::{
-    AnswerParser, ArgumentDelivery, Dialect, ThinkingMarks, ToolDialect, ToolsOffered,
+    AnswerParser, ArgumentDelivery, ModelDialect, ThinkingMarks, ToolDialect, ToolsOffered,
 };
 use crate::chat::llama::Llama;
 use crate::chat::protocol::Refusal;
@@ -275,7 +275,10 @@ impl Reading {
     }
 
     /// The conversation and the dialect of its answer. `None` for plain texts.
-    fn spoken<'a>(&'a self, request: &'a ChatRequest) -> Option<(&'a Conversation, &'a Dialect)> {
+    fn spoken<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+    ) -> Option<(&'a Conversation, &'a ModelDialect)> {
         match &request.prompt {
             Prompt::Chat(conversation) => Some((conversation, self.template.as_ref()?.dialect())),
             Prompt::Text(_) | Prompt::Tokens(_) | Prompt::Infill { .. } => None,

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::Actor;
 use crate::supervisor::Phase;
-use crate::supervisor::session::Session;
+use crate::supervisor::session::WorkerSession;
 
 /// Minimum loaded part of a model for an estimate of the remaining load time.
 const LOADED_PART_MIN: f32 = 0.05;
@@ -94,7 +94,7 @@ impl Actor {
         });
     }
 
-    pub(super) fn publish_ready(&self, session: &Arc<Session>, started: Instant) -> Instant {
+    pub(super) fn publish_ready(&self, session: &Arc<WorkerSession>, started: Instant) -> Instant {
         let now = Instant::now();
         self.status.send_modify(|status| {
             status.load_times.record_load(now - started);

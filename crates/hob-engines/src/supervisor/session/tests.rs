@@ -6,8 +6,8 @@ use super::*;
 /// A report of a model whose reports are numbers.
 type Numbered = Result<StreamReport<u8>, ModelError>;
 
-fn session(streams_max: usize) -> Arc<Session> {
-    Session::new("speech", LoadedModel::default(), None, streams_max).0
+fn session(streams_max: usize) -> Arc<WorkerSession> {
+    WorkerSession::new("speech", LoadedModel::default(), None, streams_max).0
 }
 
 fn sound(stream: u32) -> Frame {

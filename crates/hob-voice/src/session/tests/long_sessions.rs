@@ -53,7 +53,7 @@ fn two_hundred_interruptions_leave_nothing_behind() {
     }
     let session = &script.session;
     assert_eq!((session.responses.len(), session.transcripts.len()), (1, 0));
-    assert!(session.turn.is_none() && session.speculation.is_none() && session.due.is_none());
+    assert!(session.turn.is_none() && session.early_answer.is_none() && session.due.is_none());
     // A question and an answer for each turn.
     assert_eq!(session.conversation.items().count(), 2 * (INTERRUPTIONS + 1));
 }

@@ -185,7 +185,7 @@ mod tests {
     use futures::FutureExt;
     use futures::future::BoxFuture;
     use hob_core::chat::{FinishReason, KeepAlive, Timings, Usage};
-    use hob_core::fit::{MemoryTerm, Site};
+    use hob_core::fit::{ComputeSite, MemoryTerm};
     use hob_core::machine::Basis;
     use hob_core::scripted::ScriptedChat;
     use hob_core::{MemoryUse, ModelError, ModelState};
@@ -269,9 +269,9 @@ mod tests {
         };
         let expected = |free| SetupEstimate {
             memory: vec![
-                term("weights", Site::Cpu, Pool::Ram, 100),
-                term("KV cache", Site::Cpu, Pool::Ram, 20),
-                term("weights", Site::Gpu(0), Pool::Vram(0), 50),
+                term("weights", ComputeSite::Cpu, Pool::Ram, 100),
+                term("KV cache", ComputeSite::Cpu, Pool::Ram, 20),
+                term("weights", ComputeSite::Gpu(0), Pool::Vram(0), 50),
             ],
             uses: vec![memory_of(Pool::Ram, 120, free), memory_of(Pool::Vram(0), 50, 90)],
             decode: None,

@@ -2,8 +2,8 @@
 //! An unknown figure is a question mark, never zero.
 
 use hob_core::fit::{
-    Alternative, Assessment, ContextLimit, FitOptions, Longest, Model, Plan, Pool, Rate, Site, Use,
-    flags,
+    Alternative, Assessment, ComputeSite, ContextLimit, FitOptions, Longest, Model, Plan, Pool,
+    Rate, Use, flags,
 };
 use hob_core::footprint::KvTypes;
 use hob_core::machine::{Basis, Machine};
@@ -98,7 +98,7 @@ fn speed(plan: &Plan) -> String {
     }
     let read = plan.prefill.as_ref().map_or("reading a prompt: not known".to_owned(), |prefill| {
         let seconds = f64::from(prefill.context_tokens) / prefill.tok_s;
-        let has_card = plan.layout.sites().iter().any(|site| *site != Site::Cpu);
+        let has_card = plan.layout.sites().iter().any(|site| *site != ComputeSite::Cpu);
         let caveat = if has_card { ", not validated" } else { "" };
         format!(
             "a prompt of {} tokens is read at {} tokens a second: {} until the first word ({}{caveat})",

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use hob_core::fit::{Implausible, Model, Site};
+use hob_core::fit::{ComputeSite, Implausible, Model};
 use hob_core::machine::{Basis, Gpu, GpuMemory};
 use hob_engines::timing::{EngineTiming, engine_version};
 use hob_machine::profile::MachineFile;
@@ -129,7 +129,7 @@ async fn timed(
     let count = if args.quick { 1 } else { MODELS_MAX };
     for Installed { path, model, .. } in installed(app, count, MODEL_BYTES_MAX) {
         spinner.set_message(format!("timing {}", model.name));
-        let site = Site::Cpu;
+        let site = ComputeSite::Cpu;
         let job = TimingJob::Model { path: &path, context_tokens: CONTEXT_TOKENS, site };
         figures.add(site, model, run_timing_worker(&job, until).await?);
     }
@@ -139,7 +139,7 @@ async fn timed(
         for Installed { path, model, .. } in installed(app, count, room_bytes.min(MODEL_BYTES_MAX))
         {
             spinner.set_message(format!("timing {} on the card", model.name));
-            let site = Site::Gpu(number);
+            let site = ComputeSite::Gpu(number);
             let job = TimingJob::Model { path: &path, context_tokens: CONTEXT_TOKENS, site };
             figures.add(
                 site,
@@ -147,7 +147,7 @@ async fn timed(
                 run_timing_worker(&job, Instant::now() + CARD_TIME_MAX).await?,
             );
         }
-        if figures.has_model_on(Site::Gpu(number)) {
+        if figures.has_model_on(ComputeSite::Gpu(number)) {
             known.gpu_stamps[number] = Some(stamp.clone());
         }
     }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use hob_core::fit::{FitOptions, Placement, Plan, Site, Use, assess};
+use hob_core::fit::{ComputeSite, FitOptions, Placement, Plan, Use, assess};
 use hob_core::machine::Machine;
 use hob_engines::timing::EngineTiming;
 use hob_models::Gguf;
@@ -69,7 +69,7 @@ impl FitAfter {
 
 /// Tokens a second, one at a time. `None` where the time was too short to measure.
 pub(super) async fn speed(path: &Path) -> CliResult<Option<f64>> {
-    let job = TimingJob::Model { path, context_tokens: SPEED_CONTEXT, site: Site::Cpu };
+    let job = TimingJob::Model { path, context_tokens: SPEED_CONTEXT, site: ComputeSite::Cpu };
     let timed = run_timing_worker(&job, Instant::now() + CARD_TIME_MAX).await?;
     let speeds = timed.into_iter().filter_map(|timed| match timed {
         EngineTiming::Decode { median_tok_s, .. } => Some(median_tok_s),

@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 
 use super::{
-    AnswerParser, AnswerPart, ArgumentDelivery, Dialect, HARMONY, HERMES, LLAMA3, MISTRAL_ARRAY,
-    MISTRAL_NAMED, ToolDialect, dialect, offered, parsed,
+    AnswerParser, AnswerPart, ArgumentDelivery, HARMONY, HERMES, LLAMA3, MISTRAL_ARRAY,
+    MISTRAL_NAMED, ModelDialect, ToolDialect, dialect, offered, parsed,
 };
 
 const FRAGMENTS: [&str; 30] = [
@@ -74,7 +74,7 @@ proptest! {
 
     #[test]
     fn without_a_call_nothing_is_lost(tools in tools(), delivery in delivery(), answer in answer()) {
-        let plain = Dialect { thinking: None, ..dialect(tools) };
+        let plain = ModelDialect { thinking: None, ..dialect(tools) };
         let pieces = parsed(AnswerParser::new(&plain, false, offered(delivery)), [&answer]);
         let calls = pieces.iter().any(|piece| matches!(piece, AnswerPart::CallBegins { .. }));
         let expect = if answer.is_empty() { vec![] } else { vec![AnswerPart::Text(answer)] };

@@ -9,7 +9,7 @@ use super::*;
 use crate::chat::constraint::{
     AnswerRules, CallCount, Constrainer, SchemaLimits, TokenBytes, ToolRules, Vocabulary,
 };
-use crate::chat::dialect::{ArgumentDelivery, Dialect, HERMES, ToolsOffered};
+use crate::chat::dialect::{ArgumentDelivery, HERMES, ModelDialect, ToolsOffered};
 use crate::chat::sampler::SamplerDefaults;
 use crate::chat::tokens::Token;
 
@@ -48,7 +48,7 @@ fn plan(tokens_max: u32) -> AnswerPlan {
 
 /// A plan for a model that thinks in `<think>`.
 fn thinker(tokens_max: u32, budget: Option<u32>) -> AnswerPlan {
-    let dialect = Dialect::of("{% if enable_thinking %}<think>{% endif %}</think>");
+    let dialect = ModelDialect::of("{% if enable_thinking %}<think>{% endif %}</think>");
     let close = "</think>\n\n".bytes().map(u32::from).collect();
     AnswerPlan {
         parser: Some(AnswerParser::new(&dialect, false, None)),
@@ -181,7 +181,7 @@ fn a_long_form_does_not_keep_the_engine_for_its_whole_length() {
 fn thinking_leaves_room_for_the_form() {
     let wanted = AnswerRules { output: &OutputFormat::JsonObject, strict: true, tools: None };
     let constraint = constrainer().compile(&wanted, 150).expect("JSON");
-    let dialect = Dialect::of("{% if enable_thinking %}<think>{% endif %}</think>");
+    let dialect = ModelDialect::of("{% if enable_thinking %}<think>{% endif %}</think>");
     let parser = Some(AnswerParser::new(&dialect, true, None));
     let plan = AnswerPlan { constraint, parser, ..thinker(150, None) };
     let answer = answer_to(plan, &"z".repeat(500));
@@ -202,7 +202,7 @@ fn caller(tokens_max: u32, parameters: Option<&str>) -> AnswerPlan {
     let wanted =
         AnswerRules { output: &OutputFormat::Text, strict: true, tools: Some(tools_wanted) };
     let constraint = constrainer().compile(&wanted, tokens_max).expect("a tool");
-    let dialect = Dialect::of("");
+    let dialect = ModelDialect::of("");
     let offered =
         ToolsOffered { names: vec!["now".to_owned()], delivery: ArgumentDelivery::Streamed };
     let parser = Some(AnswerParser::new(&dialect, false, Some(offered)));

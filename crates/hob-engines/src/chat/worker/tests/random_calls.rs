@@ -114,7 +114,7 @@ pub(super) fn reading(form: &Form) -> Reading {
 
 fn model(form: &Form, seed: u64) -> RandomModel {
     let mut tokens = tokens(form);
-    let dialect = crate::chat::dialect::Dialect::of(form.template);
+    let dialect = crate::chat::dialect::ModelDialect::of(form.template);
     tokens.show(dialect.marks());
     RandomModel::new(tokens, dialect.tools.begin, seed)
 }

@@ -3,7 +3,7 @@
 //! models give all of these.
 
 use hob_core::fit::{
-    self, Engine, EngineProfile, Implausible, Layout, Model, Site, SpeedEstimate, constants,
+    self, ComputeSite, Engine, EngineProfile, Implausible, Layout, Model, SpeedEstimate, constants,
     fit_constants,
 };
 use hob_core::footprint::KvTypes;
@@ -34,7 +34,7 @@ pub(super) struct CalibrationFigures {
 
 /// A model's timings on one device.
 struct TimedModel {
-    site: Site,
+    site: ComputeSite,
     model: Model,
     timed: Vec<EngineTiming>,
 }
@@ -60,12 +60,12 @@ impl CalibrationFigures {
         CalibrationFigures { memory, kernels, threads, models: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, site: Site, model: Model, timed: Vec<EngineTiming>) {
+    pub(super) fn add(&mut self, site: ComputeSite, model: Model, timed: Vec<EngineTiming>) {
         self.models.push(TimedModel { site, model, timed });
     }
 
     /// Whether a model was timed on this device.
-    pub(super) fn has_model_on(&self, site: Site) -> bool {
+    pub(super) fn has_model_on(&self, site: ComputeSite) -> bool {
         !self.rows(site).is_empty()
     }
 
@@ -86,9 +86,9 @@ impl CalibrationFigures {
         before.cpu.device.constants = None;
         before.gpus.iter_mut().for_each(|gpu| gpu.device.constants = None);
         known.machine.cpu.device.constants = Some(self.cpu_constants(&before));
-        let mut checked = self.fit_site(Site::Cpu, &mut known.machine, &before)?;
+        let mut checked = self.fit_site(ComputeSite::Cpu, &mut known.machine, &before)?;
         for number in 0..before.gpus.len() {
-            checked.extend(self.fit_site(Site::Gpu(number), &mut known.machine, &before)?);
+            checked.extend(self.fit_site(ComputeSite::Gpu(number), &mut known.machine, &before)?);
         }
         Ok((known, checked))
     }
@@ -96,7 +96,7 @@ impl CalibrationFigures {
     /// Fits the constants of one device to the models that were timed on it, if there are any.
     fn fit_site(
         &self,
-        site: Site,
+        site: ComputeSite,
         machine: &mut Machine,
         before: &Machine,
     ) -> Result<Vec<Checked>, Implausible> {
@@ -111,8 +111,8 @@ impl CalibrationFigures {
         let timed = both().map(|(row, layout)| row.timed(machine, layout, &profile));
         let mut constants = fit_constants(&timed.collect::<Vec<_>>())?;
         let device = match site {
-            Site::Cpu => &mut machine.cpu.device,
-            Site::Gpu(number) => {
+            ComputeSite::Cpu => &mut machine.cpu.device,
+            ComputeSite::Gpu(number) => {
                 constants.prefill_flops = self.card_flops(site, before).or(constants.prefill_flops);
                 &mut machine.gpus[number].device
             }
@@ -134,7 +134,7 @@ impl CalibrationFigures {
 
     /// Operations per second of a card with a prompt: the prior, times how much faster the largest model read its
     /// prompt than predicted. Small models do not keep a card busy.
-    fn card_flops(&self, site: Site, before: &Machine) -> Option<f64> {
+    fn card_flops(&self, site: ComputeSite, before: &Machine) -> Option<f64> {
         let of_site = self.models.iter().filter(|timed| timed.site == site);
         let largest = of_site.max_by_key(|timed| timed.model.shape.weights.bytes())?;
         let (tokens, tok_s) = largest.timed.iter().find_map(|timed| match timed {
@@ -228,7 +228,7 @@ impl CalibrationFigures {
 
     /// The prior, with the kernels' rates.
     fn cpu_constants(&self, machine: &Machine) -> Constants {
-        let usual = constants(machine, Site::Cpu);
+        let usual = constants(machine, ComputeSite::Cpu);
         let bandwidth = machine.cpu.device.bandwidth.as_ref().map_or(f64::INFINITY, |f| f.value);
         let cores = f64::from(machine.cpu.cores.max(1));
         let fastest = self.fastest();
@@ -262,7 +262,7 @@ impl CalibrationFigures {
 
     /// Steadiness of the most disturbed model.
     fn steadiness(&self) -> f64 {
-        let on_cpu = self.models.iter().filter(|timed| timed.site == Site::Cpu);
+        let on_cpu = self.models.iter().filter(|timed| timed.site == ComputeSite::Cpu);
         let runs = on_cpu.flat_map(|model| &model.timed).filter_map(median_share);
         runs.fold(1.0, f64::min)
     }
@@ -272,7 +272,7 @@ impl CalibrationFigures {
         self.models.iter().flat_map(|model| &model.timed).filter_map(median_share)
     }
 
-    fn rows(&self, site: Site) -> Vec<Row<'_>> {
+    fn rows(&self, site: ComputeSite) -> Vec<Row<'_>> {
         let mut rows = Vec::new();
         for TimedModel { model, timed, .. } in self.models.iter().filter(|timed| timed.site == site)
         {

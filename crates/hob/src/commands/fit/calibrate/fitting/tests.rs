@@ -74,10 +74,10 @@ fn truth() -> Machine {
 }
 
 fn rates(machine: &Machine, model: &Model, slowed: f64) -> Vec<EngineTiming> {
-    rates_on(Site::Cpu, machine, model, slowed)
+    rates_on(ComputeSite::Cpu, machine, model, slowed)
 }
 
-fn rates_on(site: Site, machine: &Machine, model: &Model, slowed: f64) -> Vec<EngineTiming> {
+fn rates_on(site: ComputeSite, machine: &Machine, model: &Model, slowed: f64) -> Vec<EngineTiming> {
     let profile = Engine::Hob.profile();
     let layout = Layout::whole(&model.shape, site);
     let estimate = SpeedEstimate {
@@ -102,7 +102,7 @@ fn rates_on(site: Site, machine: &Machine, model: &Model, slowed: f64) -> Vec<En
 fn a_card_is_fitted_to_the_models_that_were_timed_on_it() {
     let known = profile::builtin("rtx-3090").expect("a profile");
     let mut truth = known.machine.clone();
-    let usual = constants(&truth, Site::Gpu(0));
+    let usual = constants(&truth, ComputeSite::Gpu(0));
     let expected = Constants {
         bandwidth_efficiency: 0.8 * usual.bandwidth_efficiency,
         prefill_flops: usual.prefill_flops.map(|flops| 1.3 * flops),
@@ -112,8 +112,8 @@ fn a_card_is_fitted_to_the_models_that_were_timed_on_it() {
     let mut figures = CalibrationFigures::new(memory(60e9, 59e9), kernels(), THREADS);
     for name in ["qwen3:0.6b", "qwen3:8b"] {
         let model = model(name);
-        let rates = rates_on(Site::Gpu(0), &truth, &model, 0.98);
-        figures.add(Site::Gpu(0), model, rates);
+        let rates = rates_on(ComputeSite::Gpu(0), &truth, &model, 0.98);
+        figures.add(ComputeSite::Gpu(0), model, rates);
     }
     let (fitted, checked) = figures.fitted(&known).expect("plausible");
     let got = fitted.machine.gpus[0].device.constants.clone().expect("constants");
@@ -129,7 +129,7 @@ fn a_card_is_fitted_to_the_models_that_were_timed_on_it() {
         assert!((row.predicted / row.timed - 1.0).abs() < 0.05, "{row:?}");
         assert!((row.before / row.timed - 1.0).abs() > 0.05, "{row:?}");
     }
-    assert!(!figures.has_model_on(Site::Cpu) && figures.has_model_on(Site::Gpu(0)));
+    assert!(!figures.has_model_on(ComputeSite::Cpu) && figures.has_model_on(ComputeSite::Gpu(0)));
     let cpu = fitted.machine.cpu.device.constants.expect("constants of the kernels");
     assert_eq!(cpu.basis, Basis::Prior);
 }
@@ -146,7 +146,7 @@ fn the_fit_returns_the_true_constants() {
     for (name, slowed) in [("qwen3:0.6b", 0.9), ("qwen3:8b", 0.97)] {
         let model = model(name);
         let rates = rates(&truth(), &model, slowed);
-        figures.add(Site::Cpu, model, rates);
+        figures.add(ComputeSite::Cpu, model, rates);
     }
     let (known, checked) = figures.fitted(&known_machine()).expect("plausible");
     let constants = known.machine.cpu.device.constants.expect("constants");
@@ -175,7 +175,7 @@ fn kernels_that_were_timed_while_the_machine_was_slower_spoil_no_context() {
     let mut figures = CalibrationFigures::new(memory(90e9, 85e9), slower.collect(), THREADS);
     let model = model("qwen3:0.6b");
     let rates = rates(&truth(), &model, 1.0);
-    figures.add(Site::Cpu, model, rates);
+    figures.add(ComputeSite::Cpu, model, rates);
     let (_, checked) = figures.fitted(&known_machine()).expect("plausible");
     for row in &checked {
         assert!((row.predicted / row.timed - 1.0).abs() < 0.08, "{row:?}");
@@ -219,7 +219,7 @@ fn a_busy_machine_is_doubted() {
     let small = model("qwen3:0.6b");
     let uneven = rates(&truth(), &small, 0.5);
     let mut apart = CalibrationFigures::new(memory(90e9, 85e9), kernels(), THREADS);
-    apart.add(Site::Cpu, small, uneven);
+    apart.add(ComputeSite::Cpu, small, uneven);
     let beside_others = vec![kernel("Q8_0", THREADS, 5e9), kernel("Q8_0", 1, 8e9)];
     let rows = [
         (CalibrationFigures::new(memory(90e9, 40e9), kernels(), THREADS), "copies of memory"),
