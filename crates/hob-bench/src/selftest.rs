@@ -20,8 +20,8 @@ enum_table! {
     pub enum Case: name {
         StreamAlone = "stream",
         WholeAlone = "whole",
-        StreamBacked = "stream-backed",
-        WholeBacked = "whole-backed",
+        StreamBacked = "stream-with-fallback",
+        WholeBacked = "whole-with-fallback",
     }
 }
 
@@ -79,8 +79,8 @@ pub struct CaseResult {
     pub fault: &'static str,
     pub case: &'static str,
     pub expected: String,
-    pub got: String,
-    pub holds: bool,
+    pub received: String,
+    pub passed: bool,
     /// Requests that reached the faulty target.
     pub requests: usize,
     pub took: Duration,
@@ -95,7 +95,7 @@ pub async fn run(
     mock: &MockServer,
     backing: Backing,
     mut on_result: impl FnMut(&CaseResult),
-) -> Result<Vec<CaseResult>, Unreachable> {
+) -> Result<Vec<CaseResult>, NoHttpClient> {
     let client = Client::new(base)?;
     let mut results = Vec::new();
     for row in ROWS {
@@ -109,7 +109,7 @@ pub async fn run(
     for special in specials {
         let started = Instant::now();
         let outcome = special.check(&client, mock).await;
-        let (holds, got) = match outcome {
+        let (passed, received) = match outcome {
             Ok(said) => (true, said),
             Err(said) => (false, said),
         };
@@ -117,8 +117,8 @@ pub async fn run(
             fault: special.name(),
             case: "stream",
             expected: special.expected().to_owned(),
-            got,
-            holds,
+            received,
+            passed,
             requests: mock.requests(special.model()),
             took: started.elapsed(),
         };
@@ -128,10 +128,10 @@ pub async fn run(
     Ok(results)
 }
 
-/// There is no HTTP client.
+/// The HTTP client of the test cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot create an HTTP client: {0}")]
-pub struct Unreachable(pub String);
+pub struct NoHttpClient(pub String);
 
 /// The user's own targets are tested only as fallbacks; the other cases concern the mock server alone.
 fn cases(row: &Row, backing: Backing) -> impl Iterator<Item = Case> {
@@ -155,15 +155,15 @@ async fn run_case(
     let took = started.elapsed();
     let requests = mock.requests(&model(row.fault, case));
     let expected = row.expected(case);
-    let holds = expected.holds(&received, backing)
+    let passed = expected.is_met_by(&received, backing)
         && row.requests(case).is_none_or(|expected| expected == requests);
     let count = row.requests(case).map_or_else(String::new, |n| format!(", requests: {n}"));
     CaseResult {
         fault: row.fault,
         case: case.name(),
         expected: format!("{expected}{count}"),
-        got: received.to_string(),
-        holds,
+        received: received.to_string(),
+        passed,
         requests,
         took,
     }
@@ -233,7 +233,7 @@ impl Special {
             Special::KeptConnection => {
                 for place in 0..20 {
                     let received = client.ask(&alias, place % 2 == 0, "").await;
-                    if !Expected::Answer.holds(&received, Backing::Mock) {
+                    if !Expected::Answer.is_met_by(&received, Backing::Mock) {
                         return Err(format!("answer {place}: {received}"));
                     }
                 }

@@ -7,7 +7,7 @@ use reqwest::Response;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::Unreachable;
+use super::NoHttpClient;
 
 /// Limit for one request, longer than any timeout of the gateway under test.
 const TIME_MAX: Duration = Duration::from_secs(30);
@@ -28,11 +28,11 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(base: &str) -> Result<Client, Unreachable> {
+    pub(super) fn new(base: &str) -> Result<Client, NoHttpClient> {
         // reqwest needs a TLS provider although this client uses no TLS. An error means that one is installed.
         let _already_decided = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().no_proxy().build();
-        let http = http.map_err(|error| Unreachable(error.to_string()))?;
+        let http = http.map_err(|error| NoHttpClient(error.to_string()))?;
         Ok(Client { http, url: format!("{base}/v1/chat/completions") })
     }
 

@@ -158,7 +158,7 @@ pub const ROWS: &[Row] = &[
 ];
 
 impl Expected {
-    pub(super) fn holds(self, received: &Received, backing: Backing) -> bool {
+    pub(super) fn is_met_by(self, received: &Received, backing: Backing) -> bool {
         match (self, received) {
             (Expected::Answer, Received::Answer { text, .. }) if backing == Backing::Real => {
                 !text.is_empty()

@@ -22,7 +22,7 @@ use crate::app::{App, run_until_stopped};
 use crate::commands::serve::Models;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::table;
-use crate::settings::gateway::gateway as settled;
+use crate::settings::gateway::gateway as gateway_settings;
 use crate::wire_up;
 
 /// Test how hob handles failing servers
@@ -69,8 +69,8 @@ const UNREACHABLE: &str = "selftest-unreachable";
 pub(crate) fn run(args: &SelftestArgs, app: &App<'_>) -> CliResult<Exit> {
     let What::Gateway { alias, json } = &args.what;
     let results = run_until_stopped(test(app, alias.as_deref()))?;
-    let failed = results.iter().filter(|result| !result.holds).count();
-    let rows: Vec<Shown<'_>> = results.iter().map(Shown::of).collect();
+    let failed = results.iter().filter(|result| !result.passed).count();
+    let rows: Vec<CaseJson<'_>> = results.iter().map(CaseJson::of).collect();
     app.printer.report(*json, &rows, || result_table(&results))?;
     if failed > 0 {
         let all = results.len();
@@ -122,7 +122,7 @@ async fn test_with(
     let base = format!("http://{here}");
     let started = Instant::now();
     let on_result = |result: &CaseResult| {
-        if !result.holds {
+        if !result.passed {
             let CaseResult { fault, case, .. } = result;
             let after = started.elapsed().as_secs();
             app.printer.note(format_args!("{fault} ({case}) failed after {after} s"));
@@ -163,7 +163,7 @@ fn options(
     unreachable: &str,
 ) -> CliResult<GatewayOptions> {
     let mut options = match alias {
-        Some(_) => settled(&app.written, &app.environment)?,
+        Some(_) => gateway_settings(&app.written, &app.environment)?,
         None => GatewayOptions::default(),
     };
     let own = alias.map(|name| attempts_of(&options, name)).transpose()?;
@@ -216,26 +216,27 @@ fn upstream(name: &str, kind: UpstreamKind, url: &str) -> UpstreamOptions {
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct CaseJson<'a> {
     fault: &'a str,
     case: &'a str,
     expected: &'a str,
-    got: &'a str,
-    holds: bool,
-    hits: usize,
+    received: &'a str,
+    passed: bool,
+    /// Requests that reached the faulty target.
+    requests: usize,
     took_ms: u128,
 }
 
-impl Shown<'_> {
-    fn of(result: &CaseResult) -> Shown<'_> {
-        let CaseResult { fault, case, expected, got, holds, requests, took } = result;
-        Shown {
+impl CaseJson<'_> {
+    fn of(result: &CaseResult) -> CaseJson<'_> {
+        let CaseResult { fault, case, expected, received, passed, requests, took } = result;
+        CaseJson {
             fault,
             case,
             expected,
-            got,
-            holds: *holds,
-            hits: *requests,
+            received,
+            passed: *passed,
+            requests: *requests,
             took_ms: took.as_millis(),
         }
     }
@@ -244,12 +245,16 @@ impl Shown<'_> {
 fn result_table(results: &[CaseResult]) -> String {
     let mut table = table(["fault", "request", "", "the client receives", "took"]);
     for result in results {
-        let mark = if result.holds { "ok".to_owned() } else { format!("not {}", result.expected) };
+        let mark = if result.passed {
+            "ok".to_owned()
+        } else {
+            format!("failed: expected {}", result.expected)
+        };
         table.add_row([
             result.fault.to_owned(),
             result.case.to_owned(),
             mark,
-            one_line(&result.got),
+            one_line(&result.received),
             format!("{} ms", result.took.as_millis()),
         ]);
     }

@@ -14,7 +14,7 @@ use crate::config::{KeySection, LoadedConfig};
 use crate::failure::{CliResult, Failure};
 use crate::model_store::ModelStore;
 use crate::printer::count_text;
-use crate::settings::gateway::{gateway as settled, quoted, secret};
+use crate::settings::gateway::{gateway as gateway_settings, quoted, secret};
 use crate::settings::{DevSettings, Environment, Secret};
 
 use super::{add_other_names, unmeasured};
@@ -27,7 +27,7 @@ pub(crate) fn gateway(
     locals: &Registry,
     previous: Option<&Gateway>,
 ) -> CliResult<Gateway> {
-    let options = settled(written, environment)?;
+    let options = gateway_settings(written, environment)?;
     Gateway::new(options, locals, previous).map_err(|error| placed(written, &error))
 }
 

@@ -13,7 +13,7 @@ use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::model_store::ModelStore;
 use crate::printer::Printer;
-use crate::settings::gateway::{gateway as settled, quoted};
+use crate::settings::gateway::{gateway as gateway_settings, quoted};
 use crate::settings::{Environment, ModelChoice, Overrides, Settings};
 use crate::teams::Teams;
 use crate::wire_up;
@@ -144,7 +144,7 @@ fn names(app: &App<'_>, models: &[String]) -> Vec<Failure> {
         let alone = with(written, |config| {
             (config.upstream, config.alias) = (upstream, Named::new());
         });
-        if let Err(failure) = settled(&alone, environment) {
+        if let Err(failure) = gateway_settings(&alone, environment) {
             problems.push(failure);
             let url = Some(STAND_IN_URL.to_owned());
             let section = UpstreamSection { url, ..UpstreamSection::default() };
@@ -156,7 +156,7 @@ fn names(app: &App<'_>, models: &[String]) -> Vec<Failure> {
         let alone = with(written, |config| {
             (config.upstream, config.alias) = (Named::new(), alias);
         });
-        if let Err(failure) = settled(&alone, environment) {
+        if let Err(failure) = gateway_settings(&alone, environment) {
             problems.push(failure);
             let to = vec![TargetEntry::Name(format!("{STAND_IN}/x"))];
             sound.config.alias.insert(name.clone(), AliasSection { to, ..AliasSection::default() });
@@ -167,7 +167,7 @@ fn names(app: &App<'_>, models: &[String]) -> Vec<Failure> {
     sound.config.upstream.insert(STAND_IN.to_owned(), stand_in);
     // An impossible server name was reported above; the other servers are checked without it.
     sound.config.upstream.retain(|name, _| !name.is_empty() && !name.contains('/'));
-    let gateway = settled(&sound, environment)
+    let gateway = gateway_settings(&sound, environment)
         .map(|options| followed(app, options, models, &mut problems))
         .unwrap_or_default();
     problems.extend(keys(app, &gateway));
