@@ -62,7 +62,7 @@ const CHARS_PER_TOKEN: usize = 3;
 pub struct EvalWorkload {
     pub items: Arc<ItemSet>,
     pub thinking: ThinkingChoice,
-    /// Most tokens of an answer, thinking included. None: what the item needs, and room for thinking.
+    /// Maximum tokens of an answer, thinking included. None: what the item needs, and room for thinking.
     pub budgets: Vec<Option<u32>>,
     /// Each is an arm of its own.
     pub temperatures: Vec<f64>,
@@ -89,7 +89,7 @@ pub enum PromptForm {
     Chat,
     /// As a text that the model goes on with, for base models without a chat template.
     Completion,
-    /// Each option of a choice as the end of a text, of which the server tells the log-probability.
+    /// Each option of a choice as the end of a text, of which the server reports the log-probability.
     ScoredOptions,
 }
 
@@ -130,7 +130,7 @@ impl EvalArm {
         matches!(self.thinking, ThinkingMode::AsIs { thinks: true } | ThinkingMode::CannotDisable)
     }
 
-    /// Most tokens of an answer to an item that needs `said` visible ones.
+    /// Maximum tokens of an answer to an item that needs `said` visible ones.
     fn tokens_max(self, said: u32) -> u32 {
         let room = if self.thinks() { THINKING_TOKENS } else { 0 };
         self.budget.unwrap_or(said.saturating_add(room))

@@ -89,12 +89,12 @@ metrics! {
     EnergyJ "energy_j", "energy", "J", Less, "Energy of the CPU packages and NVIDIA cards of the machine from sending to the last token, other programs included.", "";
     QueueMs "queue_ms", "queue", "ms", Less, "Waiting time inside the server, as the server reports it.", "";
     TtfaMs "ttfa_ms", "first sound", "ms", Less, "Until the first audible sample (above −50 dBFS). In a voice run it counts from the last sample of the question.", "t(sample > −50 dBFS) − t_send";
-    EndpointMs "endpoint_ms", "end of turn", "ms", Less, "From the last sound of a question until the server says that it is over. If hob's own server tells the other stages, it is the first sound without them, and includes what is unexplained.", "speech_stopped − t(last voiced sample)";
+    EndpointMs "endpoint_ms", "end of turn", "ms", Less, "From the last sound of a question until the server says that it is over. If hob's own server reports the other stages, this figure is the time to the first sound without them. It then includes unexplained time.", "speech_stopped − t(last voiced sample)";
     TranscriptMs "transcript_ms", "transcript", "ms", Less, "From the end of a turn until its transcript arrives; 0 if it was there before.", "transcription.completed − speech_stopped";
     FirstTextMs "first_text_ms", "first text", "ms", Less, "From the transcript until the model writes the first text of its answer; 0 if it was written before.", "output_item.added − transcription.completed";
-    FirstClauseMs "first_clause_ms", "first clause", "ms", Less, "From the first text of an answer to its first clause, as hob's own server tells it.", "clause − first text";
-    FirstVoiceMs "first_voice_ms", "first voice", "ms", Less, "From the first clause of an answer, or from its first text if the server does not tell the clause, to its first audible sample.", "t(audible) − clause";
-    TransportMs "transport_ms", "transport", "ms", Less, "Until the first audible sample was handed to the network, as hob's own server tells it.", "";
+    FirstClauseMs "first_clause_ms", "first clause", "ms", Less, "From the first text of an answer to its first clause, as hob's own server reports it.", "clause − first text";
+    FirstVoiceMs "first_voice_ms", "first voice", "ms", Less, "From the first clause of an answer, or from its first text if the server does not report the clause, to its first audible sample.", "t(audible) − clause";
+    TransportMs "transport_ms", "transport", "ms", Less, "Until the first audible sample was handed to the network, as hob's own server reports it.", "";
     UnexplainedMs "unexplained_ms", "unexplained", "ms", Less, "Time between the end of a turn and its first sound, as the client sees it, that is in none of the server's own parts.", "max(0, t(audible) − speech_stopped − parts)";
     BargeInMs "barge_in_ms", "interruption", "ms", Less, "From the first sound of a person who interrupts until the client stops the voice.", "speech_started − t(first voiced sample)";
     CutInPct "cut_in_pct", "cut in", "%", Less, "Questions with a pause in the middle that the server took for finished in the pause.", "speech_stopped < t(last voiced sample)";

@@ -78,11 +78,12 @@ const TABLES: [&str; 18] = [
 
 const CONFIG_PREFACE: &str = "\
 `hob.toml` is looked for in the working folder, then in the user's configuration folder\n\
-(`$XDG_CONFIG_HOME/hob/hob.toml`); `--config FILE` names another. hob needs none. A flag wins over\n\
-the environment, that over the file, that over the default. An unknown key is refused.\n\
-`hob config check` says whether a file is right, `hob config print` what is in force, and\n\
-`hob config schema` prints a JSON schema for editors. A running hob applies changes of aliases,\n\
-upstreams, keys and pronunciations within a second. Other changes need a restart, and hob says so.\n";
+(`$XDG_CONFIG_HOME/hob/hob.toml`); `--config FILE` names another. hob also runs without one. A flag\n\
+wins over the environment, the environment over the file, and the file over the default. An unknown\n\
+key is refused. `hob config check` finds mistakes in a file, `hob config print` shows the settings in\n\
+force, and `hob config schema` prints a JSON schema for editors. A running hob applies changes of\n\
+aliases, upstreams, keys and pronunciations within a second. Other changes need a restart, and hob\n\
+says so.\n";
 
 fn describe(command: &mut clap::Command, page: &mut String) {
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name()).to_owned();

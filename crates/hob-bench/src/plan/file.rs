@@ -43,7 +43,7 @@ pub struct BenchPlan {
     /// Seed of the prompts; without it they are new each time
     #[serde(default)]
     pub seed: Option<u64>,
-    /// What an answer of `eval` has to keep for interactive use and for voice
+    /// Limits that answers of `eval` must meet for interactive use and for voice
     #[serde(default)]
     pub bounds: UseBounds,
 }
@@ -115,7 +115,7 @@ pub struct Matrix {
     pub context: Vec<u32>,
     /// Empty: the server's default
     pub thinking: Vec<PlanThinking>,
-    /// Most tokens of an answer of `eval`, thinking included. Empty: what each item needs
+    /// Maximum tokens of an answer of `eval`, thinking included. Empty: what each item needs
     pub budget_tokens: Vec<u32>,
     /// Temperatures of the answers of `eval`, 0 to 2. Empty: 0
     pub temperature: Vec<f64>,

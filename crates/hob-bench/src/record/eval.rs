@@ -18,14 +18,14 @@ pub struct EvalFigures {
     pub tasks: Vec<String>,
     /// Hash of all prompts and checkers
     pub set_sha256: Option<String>,
-    /// Most tokens of an answer, thinking included; null: each item has its own limit
+    /// Maximum tokens of an answer, thinking included; null: each item has its own limit
     pub budget_tokens: Option<u32>,
     /// Whether the server enforced the JSON schemas of items that have one
     pub enforced_schemas: bool,
     /// Whether choices were scored by log-probability
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub choices_by_logprob: bool,
-    /// Whether items were asked as texts to go on with, without a chat template
+    /// Whether items were asked as texts to continue, without a chat template
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_completion: bool,
     /// Choices by log-probability: share of correct answers if each option's sum is divided by its length (`acc_norm`

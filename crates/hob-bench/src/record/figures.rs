@@ -69,7 +69,7 @@ pub struct Stall {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Goodput {
-    /// By metric, the most that it may be
+    /// By metric, its limit
     pub slo: BTreeMap<Metric, f64>,
     pub value: f64,
     pub wilson95: [f64; 2],

@@ -10,7 +10,7 @@ use super::{Estimate, ItemOutcome, Paired, Summary};
 /// The least text of a `needle` item, in tokens, that counts as a long document.
 const LONG_TOKENS_MIN: u32 = 4_000;
 
-/// What an answer has to keep for a use. Times and lengths are medians.
+/// Limits that answers must meet for a use. Times and lengths are medians.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct UseBounds {

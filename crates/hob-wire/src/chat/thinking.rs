@@ -23,7 +23,7 @@ pub(crate) struct ThinkingFields {
     think: Option<Switch>,
     /// Anthropic's object, or `true` or `false`.
     thinking: Option<Either<bool, ThinkingObject>>,
-    /// Most tokens of thinking. Below zero: no limit.
+    /// Maximum tokens of thinking. Below zero: no limit.
     #[serde(default, deserialize_with = "tokens")]
     thinking_budget_tokens: Option<u32>,
     /// Variables of the chat template. `enable_thinking`, `thinking` and `reasoning_effort` set the thinking.
@@ -85,7 +85,7 @@ struct Reasoning {
     /// A level of `reasoning_effort`.
     effort: Option<Level>,
     enabled: Option<bool>,
-    /// Most tokens of thinking.
+    /// Maximum tokens of thinking.
     #[serde(default, deserialize_with = "tokens")]
     max_tokens: Option<u32>,
 }
@@ -94,7 +94,7 @@ struct Reasoning {
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 struct ThinkingObject {
     r#type: Option<ThinkingType>,
-    /// Most tokens of thinking.
+    /// Maximum tokens of thinking.
     #[serde(default, deserialize_with = "tokens")]
     budget_tokens: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! Responses as JSON: what a client asks for, and what the server tells about one.
+//! Responses as JSON: what a client asks for, and what the server reports about one.
 //! A field that the client leaves out is as the session says.
 
 use hob_core::realtime::{
@@ -112,7 +112,7 @@ fn metadata(sent: Map<String, Value>) -> Result<Vec<(String, String)>, WireError
     sent.into_iter().map(one).collect()
 }
 
-/// A response as the server tells it.
+/// A response as the server reports it.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct ShownResponse {
     id: String,

@@ -15,6 +15,6 @@ pub(crate) struct RealtimeSection {
     /// microphone hears their own loudspeaker: hob would answer itself.
     pub(crate) listen_while_speaking: Option<bool>,
     /// Write what people and hob say to disk, in `conversations` in the folder of models: sound and events, at most
-    /// 8 GiB. hob deletes nothing of it. Clients learn it.
+    /// 8 GiB. hob deletes nothing of it. hob informs each client.
     pub(crate) record: Option<bool>,
 }

@@ -8,7 +8,7 @@ use crate::arguments::number;
 
 const MS_PER_S: f64 = 1_000.0;
 
-/// What an answer has to keep for a use.
+/// Limits that answers must meet for a use.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct BoundsArgs {
     /// Interactive use: most seconds to the first visible character, as a median [default: 2]
