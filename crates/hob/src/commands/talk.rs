@@ -33,7 +33,7 @@ pub(crate) struct TalkArgs {
     /// Interrupt answers by speaking; needs headphones, because the microphone stays on while an answer plays
     #[arg(long)]
     headphones: bool,
-    /// Say this sound file instead of what the microphone hears, and leave when it is answered
+    /// Send this sound file instead of the microphone's sound, and end after the answer
     #[arg(short, long, value_name = "FILE")]
     input: Option<PathBuf>,
     /// Write the answers to this WAV file instead of playing them, with the pauses between them

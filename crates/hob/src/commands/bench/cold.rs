@@ -10,7 +10,7 @@ use super::measuring::{MeasuringArgs, MeasuringVerb};
 use crate::failure::{CliResult, Failure};
 use crate::settings::DEFAULT_SPEECH;
 
-/// From a start to the first token or the first sound: with the weights on the disk, and in memory
+/// Measure the time from a start to the first token or sound: with the weights on the disk, and in memory
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ColdArgs {
@@ -22,7 +22,7 @@ pub(crate) struct ColdArgs {
     /// Another model of the same server, which answers in between: the time until the first model answers again
     #[arg(long, value_name = "NAME")]
     swap_with: Option<String>,
-    /// Ask for speech instead of an answer
+    /// Measure speech instead of chat
     #[arg(long)]
     speech: bool,
     /// The voice

@@ -12,8 +12,8 @@ use super::workload::{THINKING, VoiceArgs, run_size, shape, text, users};
 use crate::arguments::one_of;
 use crate::failure::{CliResult, Failure};
 
-/// Latency per user under concurrent load: how many times as long each user waits, and whether users are served
-/// together or one after the other
+/// Measure latency per user under concurrent load: how many times as long each user waits, and whether users are
+/// served together or one after the other
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ConcurrencyArgs {
@@ -27,7 +27,7 @@ pub(crate) struct ConcurrencyArgs {
     request: RequestArgs,
 }
 
-/// Throughput of several users at once: what all of them get, the gain over one user, and the memory
+/// Measure the throughput of several users at once: the total, the gain over one user, and the memory
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_BATCH_HELP)]
 pub(crate) struct BatchArgs {
@@ -49,7 +49,7 @@ struct RequestArgs {
     /// With thinking, without, or both where the model thinks
     #[arg(long, value_parser = one_of(THINKING), default_value = "on")]
     thinking: ThinkingChoice,
-    /// Ask for speech instead of an answer: the text to speak
+    /// Measure speech instead of chat: the text to speak
     #[arg(long, value_name = "NAME", value_parser = text, num_args = 0..=1,
         default_missing_value = "medium", conflicts_with_all = ["shape", "thinking"])]
     speech: Option<Text>,

@@ -23,7 +23,7 @@ use crate::judging;
 const ITEMS_MAX: usize = 100_000;
 const BUDGET_MAX: u32 = 1 << 20;
 
-/// How good a model's answers are, and how long they take: tasks that a program checks
+/// Measure how good a model's answers are, and how long they take: tasks that a program checks
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct EvalArgs {

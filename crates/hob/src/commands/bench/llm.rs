@@ -11,7 +11,7 @@ use super::workload::{THINKING, run_size, shape, users};
 use crate::arguments::one_of;
 use crate::failure::{CliResult, Failure};
 
-/// How fast a chat model answers: four shapes of prompts, for one user and for four, with thinking and without
+/// Measure how fast a chat model answers: four shapes of prompts, for one user and for four, with thinking and without
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct LlmArgs {

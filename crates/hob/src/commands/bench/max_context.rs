@@ -13,7 +13,7 @@ use crate::failure::{CliResult, Failure};
 /// Tokens that are left for a prompt at least.
 const LO_MIN: u64 = 512;
 
-/// The longest context: restarts the server with one context after the other until it is known
+/// Find the longest context: restart the server with one context after the other until it is known
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct MaxContextArgs {

@@ -42,10 +42,10 @@ const RERUN_RUNS_MAX: usize = 120;
 pub(crate) struct MeasuringArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// The fewest runs of a cell; a confidence interval needs six
+    /// Minimum runs of a cell; a confidence interval needs six
     #[arg(long, value_name = "N", default_value_t = 6)]
     pub(super) runs_min: usize,
-    /// The most runs of a cell
+    /// Maximum runs of a cell
     #[arg(long, value_name = "N", default_value_t = 10)]
     runs_max: usize,
     /// Time limit of a cell; it then ends with the runs that it has
@@ -60,7 +60,7 @@ pub(crate) struct MeasuringArgs {
     /// The seed of the prompts, to repeat them; otherwise they are new each time, so that no cache has them
     #[arg(long)]
     pub(super) seed: Option<u64>,
-    /// Where records are kept
+    /// The folder that keeps the records
     #[arg(long, value_name = "FOLDER", default_value = RECORDS)]
     pub(crate) out: PathBuf,
     /// Measure the cells of this kind in this plan instead; with --target, only those of that target
@@ -69,7 +69,7 @@ pub(crate) struct MeasuringArgs {
     /// Fail instead of waiting for another measurement to end
     #[arg(long)]
     pub(super) no_wait: bool,
-    /// Print the records as JSON, one a line
+    /// Print the records as JSON, one per line
     #[arg(long)]
     pub(crate) json: bool,
     /// The record that a record of the same cell corrects.

@@ -34,25 +34,25 @@ pub(crate) struct PlanArgs {
     /// Plans, one after the other
     #[arg(value_name = "FILE", required_unless_present = "queue")]
     plans: Vec<PathBuf>,
-    /// Say what would be measured, and what is done; no server is asked
+    /// Show what would be measured and what is already measured, without a request to any server
     #[arg(long)]
     dry_run: bool,
-    /// Show what is being measured into this folder, and what waits
+    /// Show the measurement that now writes into this folder, and those that wait
     #[arg(long, conflicts_with_all = ["plans", "dry_run"])]
     queue: bool,
     /// Fail instead of waiting for another measurement to end
     #[arg(long)]
     no_wait: bool,
-    /// Where records are kept
+    /// The folder that keeps the records
     #[arg(long, value_name = "FOLDER", default_value = RECORDS)]
     out: PathBuf,
-    /// Print the records as JSON, one a line
+    /// Print the records as JSON, one per line
     #[arg(long)]
     json: bool,
 }
 
 const AFTER_HELP: &str = "\
-A plan says which servers, which cells, how sure, and what it may take:
+A plan lists servers and cells, and says how precise a figure must be and how long all may take:
 
   schema: bench-plan/1
   name: nightly

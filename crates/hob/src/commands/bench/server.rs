@@ -40,8 +40,8 @@ const CHAT_ON_DEMAND: &str = "--chat-on-demand";
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ServerArgs {
-    /// The server: its address, or the name of an [upstream.NAME] of hob.toml; without it, a hob is
-    /// started and ended again
+    /// The server: its address, or the name of an [upstream.NAME] of hob.toml; without it, hob starts a server and
+    /// ends it again
     #[arg(long, value_name = "NAME|URL", help_heading = "Target")]
     pub(crate) target: Option<String>,
     /// The model to measure; not needed if the server has only one
@@ -57,8 +57,7 @@ pub(crate) struct ServerArgs {
     /// it at the end
     #[arg(long, value_name = "COMMAND", requires = "target", help_heading = "Target")]
     pub(crate) launch: Option<String>,
-    /// The path that answers 200 when the server is ready; on a hob, the model under test is waited for
-    /// as well
+    /// The path that answers 200 when the server is ready; with a hob server, hob also waits for the model under test
     #[arg(long, value_name = "PATH", default_value = READY, help_heading = "Target")]
     pub(crate) ready: String,
     /// Time after which a server that is not ready counts as failed

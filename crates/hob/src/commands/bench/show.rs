@@ -17,7 +17,7 @@ pub(crate) struct ShowArgs {
     /// A record's file, or its id, or the end of its id
     #[arg(value_name = "ID|FILE")]
     which: String,
-    /// The folder to look for ids in
+    /// The folder with the records, for an id
     #[arg(long, default_value = RECORDS, value_name = "FOLDER")]
     records: PathBuf,
     /// Print the record as JSON

@@ -11,7 +11,7 @@ use super::workload::{VoiceArgs, run_size, text};
 use crate::arguments::one_of;
 use crate::failure::CliResult;
 
-/// Whether a server sends sound while it computes: for one sentence, two, and a long text
+/// Measure whether a server sends sound while it computes: for one sentence, two, and a long text
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct StreamArgs {

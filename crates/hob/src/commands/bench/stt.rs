@@ -21,7 +21,7 @@ const SENTENCES_MAX: usize = 500;
 const SNR_DB_MAX: f64 = 100.0;
 const SNR_DB_MIN: f64 = -20.0;
 
-/// How well and how fast a server transcribes: word errors, time to the final text, real-time factor
+/// Measure how well and how fast a server transcribes: word errors, time to the final text, real-time factor
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct SttArgs {

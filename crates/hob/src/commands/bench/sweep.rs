@@ -11,7 +11,7 @@ use super::workload::THINKING;
 use crate::arguments::one_of;
 use crate::failure::{CliResult, Failure};
 
-/// Speed over the length of the prompt: how fast a server reads a new prompt, finds a cached one, and writes behind
+/// Measure speed by the length of the prompt: how fast a server reads a new prompt, reuses a cached one, and answers
 /// each
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]

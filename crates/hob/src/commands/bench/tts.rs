@@ -11,7 +11,7 @@ use super::measuring::{MeasuringArgs, MeasuringVerb};
 use super::workload::{VoiceArgs, own_text, run_size, text, users};
 use crate::failure::CliResult;
 
-/// How fast a server speaks: three texts, in every format that it offers, without the time to load
+/// Measure how fast a server speaks: three texts, in every format that it offers, without the time to load
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct TtsArgs {

@@ -16,7 +16,7 @@ use super::measuring::{MeasuringArgs, MeasuringVerb};
 use super::workload::{run_size, users};
 use crate::failure::{CliResult, Failure};
 
-/// How soon a server answers a spoken question: from its last sound to the first audible sample
+/// Measure how soon a server answers a spoken question: from its last sound to the first audible sample
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct VoiceArgs {
