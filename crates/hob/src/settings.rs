@@ -96,7 +96,7 @@ pub(crate) struct Overrides {
     /// Folder of records for /benchmarks [default: bench/records, here or with the models]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) records: Option<PathBuf>,
-    /// Let commands of teams run without a sandbox where the team file wants that
+    /// Let commands of teams run without a sandbox if the team file says so
     #[arg(long)]
     pub(crate) allow_danger: bool,
 }

@@ -11,7 +11,7 @@ use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::Printer;
 use crate::signals::StopSignals;
 
-/// Imitate a server from a script, and record when it sent what
+/// Run a mock server with scripted timing, and record what it sent when
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct MockArgs {

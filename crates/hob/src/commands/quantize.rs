@@ -60,7 +60,7 @@ const SAME_TOP_MIN: f64 = 0.02;
 /// Pieces that are scored to see whether the result is a model at all.
 const CHECK_PIECES: usize = 1;
 
-/// Quantize a chat model or the speech model, and measure what that cost
+/// Quantize a chat model or the speech model, and measure how much quality that costs
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
 pub(crate) struct QuantizeArgs {

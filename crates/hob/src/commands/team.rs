@@ -66,11 +66,11 @@ enum TeamVerb {
     Show(ShowArgs),
     /// Follow a run that another process works on
     Tail(RunId),
-    /// Go on with a run that was interrupted, or failed with its model
+    /// Continue a run that was interrupted, or that failed with its model
     Resume(ContinueArgs),
-    /// Allow the call that a run waits for, and go on
+    /// Allow the call that a run waits for, and continue the run
     Approve(ContinueArgs),
-    /// Deny the call that a run waits for, and go on
+    /// Deny the call that a run waits for, and continue the run
     Deny(ContinueArgs),
     /// End a run
     Cancel(RunId),
@@ -114,7 +114,7 @@ struct OutputArgs {
     /// Print each event as a line of JSON instead of the answer
     #[arg(long)]
     json: bool,
-    /// Let commands run without a sandbox where the team file wants that
+    /// Let commands run without a sandbox if the team file says so
     #[arg(long)]
     allow_danger: bool,
     #[command(flatten)]
