@@ -225,8 +225,8 @@ struct StateProof {
 fn prepared(state: &State, weights: Option<&PathBuf>) -> Result<Option<f64>, BenchError> {
     let prepared = match (state, weights) {
         (State::PageCacheCold, None) => return Err(BenchError::NoWeights),
-        (State::PageCacheCold, Some(file)) => cache::forget(file),
-        (State::PageCacheWarm, Some(file)) => cache::remember(file),
+        (State::PageCacheCold, Some(file)) => cache::drop_from_memory(file),
+        (State::PageCacheWarm, Some(file)) => cache::read_into_memory(file),
         (State::PageCacheWarm | State::ModelSwap { .. }, _) => Ok(None),
     };
     prepared.map_err(BenchError::Weights)

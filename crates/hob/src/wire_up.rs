@@ -68,7 +68,7 @@ use speech_parts::StoredDictionaries;
 pub(crate) use chat::{Chat, ChatFile, work_chat, work_grammars};
 pub(crate) use devices::{TriedDevices, run_devices_worker, work_devices};
 pub(crate) use fit_service::FitData;
-pub(crate) use gateway::{gateway, has_others, keys, looked_up, placed, stand_ins};
+pub(crate) use gateway::{gateway, has_others, keys, looked_up, placed, placeholder_models};
 pub(crate) use hear_study::work_transcription_study;
 pub(crate) use memory::{Memory, used_cards};
 pub(crate) use pipelines::{note_default_key, pipelines_listener};

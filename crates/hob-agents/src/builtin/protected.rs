@@ -1,5 +1,5 @@
-//! Watches files that decide what agents may do, where the workspace does not have them or has links: a sandbox keeps a
-//! command from changing files that are there, and not from making them or from replacing links.
+//! Watches protected files (those that decide what agents may do) that are missing in the workspace, or are links. A sandbox
+//! keeps a command from changing files that exist, but not from creating files or replacing links.
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;
@@ -12,7 +12,7 @@ use fs_err as fs;
 
 use super::files::PROTECTED;
 
-/// Workspaces in which commands run. All of this process are here, because several runs may have the same workspace.
+/// Workspaces in which commands run. The map has all of this process, because several runs may have the same workspace.
 static WATCHED: Mutex<BTreeMap<PathBuf, WatchedWorkspace>> = Mutex::new(BTreeMap::new());
 
 #[derive(Debug)]

@@ -77,7 +77,7 @@ impl Step<'_> {
         }
     }
 
-    /// The client makes these calls, and the run waits for what they give.
+    /// The client makes these calls, and the run waits for their results.
     pub(super) fn ask_client(&mut self) {
         let Some(frame) = self.state.stack.last_mut() else { return };
         let calls = std::mem::take(&mut frame.client_calls);
@@ -190,7 +190,7 @@ impl Step<'_> {
         self.emit_agent();
     }
 
-    /// Why the agent of this name cannot start below the one that works. `None`: it can.
+    /// Why the agent of this name cannot start below the active agent. `None`: it can.
     fn refusal_to_start(&self, name: &str) -> Option<String> {
         if self.state.stack.iter().any(|frame| frame.agent == name) {
             return Some(format!(

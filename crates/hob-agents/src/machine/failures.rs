@@ -1,4 +1,4 @@
-//! Decides what follows when a model fails or its answers are useless: another try, the team's fallback, and at last an
+//! Decides what follows when a model fails or its answers are useless: another try, the team's fallback, and finally an
 //! answer that says what is missing. No tool starts from such an answer, so nothing is done twice.
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::state::{AgentFrame, Pending, TeamRunStatus};
 const RETRIES_MAX: u32 = 1;
 /// Before it is asked again: servers that restart or are busy often answer a moment later.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// Answers in sequence with an invalid call, after which the team's fallback model goes on.
+/// Answers in sequence with an invalid call, after which the team's fallback model continues.
 const INVALID_ANSWERS_MAX: u32 = 3;
 
 impl AgentFrame {
@@ -79,7 +79,7 @@ impl Step<'_> {
         self.end(TeamRunStatus::Failed, Some(error));
     }
 
-    /// Lets the team's fallback model go on for the agent that works. False: it does already, or the team has none.
+    /// Lets the team's fallback model continue for the active agent. False: it already works, or the team has none.
     pub(super) fn fall_back(&mut self, reason: &str) -> bool {
         let from = self.model();
         let to = self.state.team.fallback.clone().filter(|fallback| *fallback != from);
@@ -90,7 +90,7 @@ impl Step<'_> {
         true
     }
 
-    /// The model has read what was wrong with its calls. If that does not help, another one goes on.
+    /// The model has read what was wrong with its calls. If that does not help, the fallback model continues.
     pub(super) fn count_invalid_answers(&mut self) {
         let Some(frame) = self.state.stack.last_mut() else { return };
         let has_invalid_call = std::mem::take(&mut frame.has_invalid_call);

@@ -21,7 +21,7 @@ struct WrittenCall {
     arguments: Value,
 }
 
-/// What a text has besides prose.
+/// The calls in a text, and the rest of the text.
 #[derive(Debug, PartialEq)]
 pub(super) struct CallsInText {
     /// The text without its calls.

@@ -40,7 +40,7 @@ impl WrittenState {
     ) -> io::Result<WrittenState> {
         // The texts of a state may contain API keys, so only its owner may read the file. A temporary file has this mode.
         let mut next = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(path))?;
-        // Written at once: each piece would be a system call of its own.
+        // Written in one call, because each piece would be a system call of its own.
         text.push('\n');
         next.write_all(text.as_bytes())?;
         text.pop();

@@ -1,5 +1,5 @@
 //! Generates prompts of random words with a given number of tokens.
-//! The server's own counts tell how many tokens a word has, so no tokenizer is downloaded.
+//! The server's own counts show how many tokens a word has, so no tokenizer is downloaded.
 
 use hob_core::statistics::SeededRandom;
 

@@ -15,7 +15,7 @@ const PIECE_BYTES: usize = 1 << 20;
 /// # Errors
 /// The file cannot be opened, or the kernel refuses.
 #[cfg(target_os = "linux")]
-pub(super) fn forget(file: &Path) -> io::Result<Option<f64>> {
+pub(super) fn drop_from_memory(file: &Path) -> io::Result<Option<f64>> {
     use rustix::fs::{Advice, fadvise};
     let opened = fs_err::File::open(file)?;
     // New data cannot be dropped before it is on the disk.
@@ -32,7 +32,7 @@ pub(super) fn forget(file: &Path) -> io::Result<Option<f64>> {
 /// # Errors
 /// The file cannot be read.
 #[cfg(target_os = "linux")]
-pub(super) fn remember(file: &Path) -> io::Result<Option<f64>> {
+pub(super) fn read_into_memory(file: &Path) -> io::Result<Option<f64>> {
     use std::io::Read as _;
     let mut opened = fs_err::File::open(file)?;
     let mut piece = vec![0; PIECE_BYTES];
@@ -76,12 +76,12 @@ fn fetched_bytes() -> Option<u64> {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn forget(_file: &Path) -> io::Result<Option<f64>> {
+pub(super) fn drop_from_memory(_file: &Path) -> io::Result<Option<f64>> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "only Linux can drop a file from memory"))
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn remember(file: &Path) -> io::Result<Option<f64>> {
+pub(super) fn read_into_memory(file: &Path) -> io::Result<Option<f64>> {
     io::copy(&mut fs_err::File::open(file)?, &mut io::sink())?;
     Ok(None)
 }
@@ -103,9 +103,10 @@ mod tests {
         let mut rounds = Vec::new();
         // The kernel may keep pages that another process uses, or need the memory for others.
         let is_obeyed = (0..ROUNDS).any(|_| {
-            let (there, gone) = (remember(&file).expect("read"), forget(&file).expect("dropped"));
+            let (there, gone) =
+                (read_into_memory(&file).expect("read"), drop_from_memory(&file).expect("dropped"));
             let before = fetched_bytes();
-            let again = remember(&file).expect("read again");
+            let again = read_into_memory(&file).expect("read again");
             let fetched = fetched_bytes().zip(before).map(|(after, before)| after - before);
             rounds.push((there, gone, again, fetched));
             match (there, gone, again, fetched) {
@@ -119,6 +120,6 @@ mod tests {
         });
         assert!(is_obeyed, "{rounds:?}");
         assert_eq!(std::fs::read(&file).expect("still a file"), vec![7; BYTES]);
-        assert!(forget(&folder.path().join("none")).is_err());
+        assert!(drop_from_memory(&folder.path().join("none")).is_err());
     }
 }

@@ -135,8 +135,8 @@ fn request(target: &Target, spoken: &ColdSpeech) -> Bytes {
     Form { target: &target, voice: &spoken.voice, format, asking }.bytes(&spoken.text, 0)
 }
 
-/// The reply to a spoken question, and whether the server reports that it is still loading. The time in which the
-/// question is said is not a waiting time.
+/// The reply to a spoken question, and whether the server reports that it is still loading. The time to speak the
+/// question is not a waiting time.
 fn spoken_reply(answered: Result<FirstAnswer, VoiceFault>) -> (Reply, bool) {
     let loads = matches!(answered, Err(VoiceFault::Refused { status: 503 }));
     let ms = |time: Duration| time.as_secs_f64() * 1e3;

@@ -38,7 +38,7 @@ pub const USER_FIGURES: [Metric; 15] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReportVerdict {
-    /// No figure became worse for certain.
+    /// No figure certainly became worse.
     Passed,
     Regressed,
     Incomparable,

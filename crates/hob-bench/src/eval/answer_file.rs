@@ -54,7 +54,7 @@ pub struct AnsweredItem {
     /// Whether the visible text contains a thought.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaked_thought: bool,
-    /// Why the answer ended, in the server's word.
+    /// Why the answer ended, as the server names it.
     pub finish: Option<String>,
     /// From the request's last byte to the answer's last byte.
     pub total_ms: f64,
@@ -149,7 +149,7 @@ impl AnswerFile {
     ) -> Result<AnswerFile, RecordError> {
         let said = format!(
             "{} {} {} {} {} {} {} {:?}",
-            server_said(bench),
+            server_identity(bench),
             bench.target.model,
             workload.items.sha256(),
             bench.context.seed,
@@ -204,7 +204,7 @@ impl AnswerFile {
 }
 
 /// What tells one server from another, and its weights.
-fn server_said(bench: &Workbench<'_>) -> String {
+fn server_identity(bench: &Workbench<'_>) -> String {
     let (engine, model) = (&bench.context.engine, &bench.context.model);
     let facts = format!(
         "{:?} {:?} {:?} {:?} {:?} {:?}",

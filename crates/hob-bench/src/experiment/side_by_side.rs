@@ -63,7 +63,7 @@ struct TwoServers<'a> {
     pairs: usize,
 }
 
-/// What the first server's half of a pair leaves for the second server's half.
+/// What the first half of a pair keeps for the second half.
 enum Held {
     Nothing,
     /// The second server was measured first, with this result.

@@ -115,7 +115,7 @@ fn record(rows: &[Row]) -> Record {
     record
 }
 
-/// The beginning of a day. A month alone gives nothing.
+/// The beginning of a day. `None` for a month without a day.
 fn time_of(date: &str) -> Option<jiff::Timestamp> {
     date.parse::<jiff::civil::Date>().ok().and_then(|_| parse_time(&format!("{date}T00:00:00")))
 }

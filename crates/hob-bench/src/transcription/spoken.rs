@@ -54,7 +54,7 @@ pub struct SpokenClips {
 }
 
 impl SpokenClips {
-    /// Has every sentence spoken.
+    /// Lets the server speak every sentence.
     ///
     /// # Errors
     /// The server lists no voices, or has no speech as WAV.

@@ -53,9 +53,8 @@ impl DownloadFolder {
         Ok(folder)
     }
 
-    /// Files of a source that are missing or have other bytes. Other bytes may come from another source; they are
-    /// replaced
-    /// when the right file arrives.
+    /// Files of a source that are missing or have other bytes. Other bytes may come from another source.
+    /// They are replaced when the right file arrives.
     pub(crate) fn missing<'s>(
         &self,
         source: &'s DownloadSource,
@@ -96,8 +95,8 @@ impl DownloadFolder {
         unpinned.try_for_each(|file| clear(&self.raw().join(&file.path)))
     }
 
-    /// Path of a partial file to resume. Removes a partial file of other bytes, as of a file that was replaced on the
-    /// hub.
+    /// Path of a partial file to resume. Removes a partial file with other bytes, such as one that was replaced
+    /// on the hub.
     pub(super) fn resumed(&self, file: &SourceFile) -> Result<PathBuf, DiskError> {
         let partial = self.partial(&file.path)?;
         let note = self.partials().join(format!("{}.of", file.path));

@@ -1,4 +1,4 @@
-//! The answer of a server that speaks OpenAI's protocol, or nearly.
+//! Reads the answer of a server that speaks OpenAI's protocol or a variant of it.
 //! The reader adds what the server left out, and corrects what it sent twice or in its own way.
 
 use hob_core::chat::{Completion, Timings, Usage};

@@ -1,4 +1,4 @@
-//! Speech of other servers: what they are asked, and which voices they say they have.
+//! Speech of other servers: requests to them, and the voices that they list.
 //! hob requests raw samples, and encodes them itself in the format that the client wants.
 
 use hob_core::{Gender, Language, SpeechRequest, Speed, Voice};

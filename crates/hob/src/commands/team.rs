@@ -282,7 +282,7 @@ fn check(team: Option<&str>, app: &App<'_>) -> CliResult<Exit> {
 
 /// A team works also without its models, so an unknown one is not a mistake.
 fn warn_of_unknown_models(teams: &[&Team], app: &App<'_>) {
-    let locals = wire_up::stand_ins(app);
+    let locals = wire_up::placeholder_models(app);
     let gateway = match wire_up::gateway(&app.written, &app.environment, &locals, None) {
         Ok(gateway) => Arc::new(gateway),
         // A team can be checked where the keys of the server are not known.

@@ -34,7 +34,7 @@ pub(crate) const NAMES: [&str; 10] = [
     "vram_status",
 ];
 
-/// How the names of environment variables end that hold keys.
+/// Endings of the names of environment variables that hold keys.
 const KEY_NAMES: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
 
 /// What tools need of this hob and of its machine.
@@ -123,7 +123,7 @@ impl ToolSetup {
         ])
     }
 
-    /// What events of runs do not show.
+    /// Removes the known keys from events of runs.
     pub(crate) fn redaction(&self) -> Redaction {
         self.servers.redaction.clone()
     }

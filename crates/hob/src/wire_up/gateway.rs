@@ -1,5 +1,5 @@
 //! Builds the gateway and the keys of the server from the configuration.
-//! Errors name their position in the file, and come before any of it is used.
+//! Errors name their position in the file. hob reports them before it uses any part of the file.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -144,13 +144,13 @@ pub(crate) fn placed(written: &LoadedConfig, error: &GatewayError) -> Failure {
 /// # Errors
 /// See [`gateway`].
 pub(crate) async fn looked_up(app: &App<'_>) -> CliResult<Gateway> {
-    let gateway = gateway(&app.written, &app.environment, &stand_ins(app), None)?;
+    let gateway = gateway(&app.written, &app.environment, &placeholder_models(app), None)?;
     gateway.look().await;
     Ok(gateway)
 }
 
 /// Placeholders with the names of the local models. Whether a model is installed is checked when it is served.
-pub(crate) fn stand_ins(app: &App<'_>) -> Registry {
+pub(crate) fn placeholder_models(app: &App<'_>) -> Registry {
     let own =
         [app.settings.chat.model.name()].into_iter().chain(app.settings.models.keys().cloned());
     let scripts = app.settings.dev.scripts.keys().cloned();

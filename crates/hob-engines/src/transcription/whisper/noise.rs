@@ -1,12 +1,12 @@
-//! How noisy a sound is. In noise the likeliest next token is often not part of the likeliest text, also where the decoder
-//! is sure of it: then several texts are followed from the beginning.
+//! How noisy a sound is. In noise, the likeliest next token is often not part of the likeliest text, even if the decoder is
+//! sure of it. Then hob follows several texts from the beginning.
 
 /// Samples of a frame: 20 ms.
 const FRAME: usize = 320;
 /// Shares of the frames that are quieter than the noise and than the speech.
 const QUIET: f64 = 0.1;
 const LOUD: f64 = 0.9;
-/// Speech that is less than this above the quiet frames, in decibels, is noisy. With white noise of 10 dB it is some 15 above.
+/// Speech that is less than this above the quiet frames, in decibels, is noisy. With white noise of 10 dB it is about 15 dB above them.
 const RANGE_DB_MIN: f32 = 20.0;
 
 /// Whether the loud parts of a sound are little louder than its quiet ones.

@@ -1,5 +1,5 @@
 //! Reads the grids of an answer in every form, and decides which of the readings counts.
-//! The last complete grid counts. Without one, all readings are laid over each other, the last on top.
+//! The last complete grid counts. Without one, all readings are merged, and a later reading wins.
 
 use std::ops::Range;
 

@@ -183,7 +183,7 @@ fn followed(
 ) -> Gateway {
     let targets = options.aliases.iter().map(|alias| alias.targets.len() + 1).sum::<usize>();
     for _ in 0..=targets + options.upstreams.len() {
-        let locals = wire_up::stand_ins(app);
+        let locals = wire_up::placeholder_models(app);
         let error = match Gateway::new(options.clone(), &locals, None) {
             Ok(gateway) => return gateway,
             Err(error) => error,
@@ -243,7 +243,7 @@ fn mend(options: &mut GatewayOptions, error: &GatewayError) -> bool {
 /// The key's file is part of the configuration: if it is missing, `hob serve` does not start.
 fn keys(app: &App<'_>, gateway: &Gateway) -> Vec<Failure> {
     let (written, environment) = (&app.written, &app.environment);
-    let locals = wire_up::stand_ins(app);
+    let locals = wire_up::placeholder_models(app);
     let (teams, _) = Teams::of(app).served();
     let is_known = |name: &str| {
         teams.iter().any(|team| team.id == name)

@@ -1,5 +1,5 @@
 //! Prepares sounds for the listening page: both models equally loud, and as FLAC.
-//! Otherwise a listener would hear the louder one, and not the better one.
+//! Otherwise a listener would prefer the louder one, not the better one.
 
 use hob_bench::listening::HeardSentence;
 use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length};
