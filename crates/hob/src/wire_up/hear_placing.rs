@@ -95,14 +95,14 @@ impl HearPlacing {
         let reason = match &state.refused {
             _ if !self.memory.may_use_cards() => Some(cards_rest()),
             Some((_, said)) => Some(said.clone()),
-            None => self.lacking(),
+            None => self.shortage_text(),
         };
         state.note = reason.map(|reason| format!("{reason}: the model runs on the processor"));
         self.memory.expect(state.predicted(&self.places));
     }
 
     /// What the card lacks, with both numbers.
-    fn lacking(&self) -> Option<String> {
+    fn shortage_text(&self) -> Option<String> {
         self.memory.check_room_for(&self.places.on_card).err()?;
         let room = self.memory.room();
         self.places.on_card.iter().find_map(|(pool, needed)| {

@@ -15,7 +15,9 @@ use hob_engines::supervisor::{PlacedWorker, Placer, WorkerCommand};
 use hob_engines::worker::protocol::DeviceShortage;
 
 use super::memory::ModelMemory;
-use super::places::{CardBytes, RequestedPlace, bytes_on_cards, card_named, lacking, placement};
+use super::places::{
+    CardBytes, RequestedPlace, bytes_on_cards, card_named, placement, shortage_text,
+};
 
 /// How long a card's refusal counts. Other programs may have freed its memory since.
 pub(super) const REFUSED_FOR: Duration = Duration::from_secs(600);

@@ -22,7 +22,7 @@ use super::machine::facts;
 use crate::app::{App, run_until_stopped};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
-use crate::machine::{here, kept, measure};
+use crate::machine::{here, machine_store, measure};
 use crate::model_store::{ModelStore, StoreState};
 use crate::printer::{Printer, table};
 use crate::settings::Overrides;
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &CalibrateArgs, globals: &Globals, printer: &Printer) ->
     }
     let is_kept = doubts.is_empty() || args.force;
     if is_kept {
-        let keeping = kept(&app);
+        let keeping = machine_store(&app);
         keeping.keep(&known).map_err(Failure::internal)?;
         printer.note(format_args!("kept in {}", keeping.path().display()));
     } else {
