@@ -25,6 +25,9 @@ const PRONUNCIATION: usize = 8;
 /// The rules of accents among the fields. The model has no symbols for accents.
 const ACCENT_RULES: usize = 10;
 
+/// The dictionary's word for twelve o'clock at night.
+const MIDNIGHT: &str = "零時";
+
 /// Said for a character that the dictionary does not have.
 const UNKNOWN_CHARACTER: &str = "カンジ";
 
@@ -53,7 +56,12 @@ impl Japanese {
 
     /// The words of a text of Japanese characters without marks.
     pub(crate) fn words(&self, text: &str) -> Vec<JapaneseWord> {
-        let found = lattice::words(&self.dictionary, text);
+        let mut found = lattice::words(&self.dictionary, text);
+        if text.contains(MIDNIGHT)
+            && let Some(feature) = self.feature_of(MIDNIGHT)
+        {
+            found = with_midnight(text, found, &feature);
+        }
         let chars: Vec<char> = text.chars().collect();
         // After a panic in the rules, numbers are read without them. The voice keeps working.
         let by_rules = catch_unwind(AssertUnwindSafe(|| by_rules(&found)));
@@ -64,13 +72,39 @@ impl Japanese {
     /// The kana of a word in Latin letters that the dictionary has.
     pub(crate) fn latin(&self, word: &str) -> Option<String> {
         let wide: String = word.chars().map(wide).collect();
-        let whole = self.dictionary.words_at(&wide).into_iter();
-        let whole = whole.filter(|(length, _)| *length == wide.len());
-        let (_, token) = whole.min_by_key(|(_, token)| token.cost)?;
-        let feature = self.dictionary.feature(token);
+        let feature = self.feature_of(&wide)?;
         let kana: String = feature.split(',').nth(PRONUNCIATION)?.replace('’', "");
         (!kana.is_empty() && kana != "*").then_some(kana)
     }
+
+    /// The description of the most frequent word that is written like this.
+    fn feature_of(&self, written: &str) -> Option<String> {
+        let whole = self.dictionary.words_at(written).into_iter();
+        let whole = whole.filter(|(length, _)| *length == written.len());
+        let (_, token) = whole.min_by_key(|(_, token)| token.cost)?;
+        Some(self.dictionary.feature(token))
+    }
+}
+
+/// Midnight as one word with this description. Behind "午前", the dictionary's costs prefer a zero and an hour.
+fn with_midnight<'a>(
+    text: &'a str,
+    found: Vec<FoundWord<'a>>,
+    feature: &str,
+) -> Vec<FoundWord<'a>> {
+    let mut words: Vec<FoundWord<'a>> = Vec::with_capacity(found.len());
+    let mut end = 0;
+    for word in found {
+        end += word.surface.len();
+        if word.surface == "時" && words.last().is_some_and(|zero| zero.surface == "零") {
+            words.pop();
+            let surface = &text[end - MIDNIGHT.len()..end];
+            words.push(FoundWord { surface, feature: feature.to_owned() });
+        } else {
+            words.push(word);
+        }
+    }
+    words
 }
 
 /// The wide form of an ASCII character, which is the dictionary's.
@@ -229,6 +263,17 @@ mod tests {
         check("３．１４", &["三", "．", "一", "四"], &[0..4, 0..4, 0..4, 0..4]);
         check("三人と１人", &["三", "人", "と", "一人"], &[0..1, 1..2, 2..3, 3..5]);
         check("あ", &["い", "あ"], &[0..1, 0..1]);
+    }
+
+    #[test]
+    fn midnight_is_one_word() {
+        let word = |surface: &'static str, feature: &str| FoundWord {
+            surface,
+            feature: feature.to_owned(),
+        };
+        let found = ["午前", "零", "時", "半"].map(|surface| word(surface, "名詞"));
+        let words = with_midnight("午前零時半", found.into(), "レージ");
+        assert_eq!(words, [word("午前", "名詞"), word("零時", "レージ"), word("半", "名詞")]);
     }
 
     #[test]
