@@ -207,7 +207,14 @@ impl<'a> Stripper<'a> {
         let digits =
             before.is_some_and(|c| c.is_ascii_digit()) && after.is_some_and(|c| c.is_ascii_digit());
         let blanks = before == Some(' ') && after == Some(' ');
-        digits || blanks
+        digits || blanks || (before == Some(' ') && self.is_star_code())
+    }
+
+    /// "*67" is a service of a telephone, where no second star ends an emphasis.
+    fn is_star_code(&self) -> bool {
+        let line = self.rest()[1..].lines().next().unwrap_or_default();
+        let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+        (2..=3).contains(&digits) && !line.contains('*')
     }
 
     fn is_inside_word(&self) -> bool {
@@ -285,6 +292,8 @@ fn readable_char(c: char) -> char {
         0xff01..=0xff5e => char::from_u32(c as u32 - 0xfee0).unwrap_or(c),
         0x2080..=0x2089 => char::from_u32(c as u32 - 0x2080 + 0x30).unwrap_or(c),
         0x00..=0x1f | 0x7f..=0x9f => ' ',
+        // The flat, natural and sharp of music are read.
+        0x266d..=0x266f => c,
         0x2300..=0x23ff | 0x2500..=0x25ff | 0x2600..=0x27bf | 0x2b00..=0x2bff => ' ',
         0xe000..=0xf8ff | 0xfff0..=0xffff | 0x1f000..=0x1faff => ' ',
         _ if c.is_whitespace() => ' ',

@@ -40,7 +40,8 @@ fn version(view: View<'_>, word: &Word, out: &mut Reading) -> bool {
     let marked = number.len() < word.text.len();
     // "1.2.3-rc1" has a number and a name.
     let core = number.split(['-', '+']).next().unwrap_or(number);
-    if !(marked || called || core.matches('.').count() == 2) {
+    let has_three_parts = core.matches('.').count() == 2 && !is_date(core);
+    if !(marked || called || has_three_parts) {
         return false;
     }
     let Some(said) = dotted(core, view.british) else { return false };
@@ -48,6 +49,15 @@ fn version(view: View<'_>, word: &Word, out: &mut Reading) -> bool {
     out.say(word.span_of(0..end), &if marked { format!("version {said}") } else { said });
     say_letters_and_digits(word, end..word.text.len(), out);
     true
+}
+
+/// "25.12.2023"
+fn is_date(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('.').collect();
+    let [day, month, year] = parts[..] else { return false };
+    let is_short = |text: &str| text.parse::<u64>().is_ok_and(|number| (1..=31).contains(&number));
+    let is_year = year.parse::<u64>().is_ok_and(|year| (1900..2100).contains(&year));
+    is_short(day) && is_short(month) && is_year
 }
 
 /// "192.168.0.1", possibly with a port, or with the length of a network: "10.0.0.0/8".
@@ -136,7 +146,8 @@ fn dotted_name(word: &Word, out: &mut Reading) -> bool {
     let Some((name, ending)) = host.rsplit_once('.') else { return false };
     let known = has(ENDINGS, &ending.to_ascii_lowercase());
     let letters = name.chars().any(char::is_alphabetic) || ending.len() > 2;
-    let single = name.chars().count() == 1 && ending.len() == 1;
+    // "U.S.C." has letters, not a name and its ending.
+    let single = host.split('.').all(|part| part.chars().count() == 1);
     if !known || !letters || single || !(name.is_empty() || is_name(name)) {
         return false;
     }

@@ -9,16 +9,62 @@ use super::numeral::Numeral;
 use crate::reading::Reading;
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
-    weekday(view, out)
+    span_of_names(view, out)
+        .or_else(|| weekday(view, out))
+        .or_else(|| month_and_day_only(view, out))
         .or_else(|| digits_only(view, out))
         .or_else(|| month_first(view, out))
         .or_else(|| day_first(view, out))
 }
 
+const DAYS: [&str; 7] =
+    ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
+/// "Mon-Fri", "Mon.-Fri.", "Oct–Mar": two days or two months with a dash between.
+fn span_of_names(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    let word = view.word()?;
+    let (first, last, used) = match word.text.split_once('-') {
+        Some((first, last)) => (first.trim_end_matches('.'), last, 1),
+        None if view.text_ahead(1) == Some("–") => (&*word.text, view.text_ahead(2)?, 3),
+        None => return None,
+    };
+    let said = match (day(first), day(last), month(first), month(last)) {
+        (Some(first), Some(last), _, _) | (_, _, Some(first), Some(last)) => {
+            format!("{first} to {last}")
+        }
+        _ => return None,
+    };
+    out.say(word.span().start..view.ahead(used - 1)?.span().end, &said);
+    Some(used + usize::from(view.mark_ahead(used) == Some('.') && view.goes_on(used + 1)))
+}
+
+/// The day that a word names, in full or shortened.
+fn day(word: &str) -> Option<&'static str> {
+    let is_short = matches!(word, "Tues" | "Thur" | "Thurs") || word.len() == 3;
+    DAYS.into_iter().find(|day| *day == word || (is_short && word.get(..3) == Some(&day[..3])))
+}
+
+/// "on 9/22": without such a word before, it is a fraction.
+fn month_and_day_only(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    let word = view.word()?;
+    let before = view.before()?.text.to_lowercase();
+    let is_dated = matches!(&*before, "on" | "until" | "till" | "due" | "dated");
+    let (first, second) = word.text.split_once('/').filter(|_| is_dated)?;
+    let is_short = |text: &str| (1..=2).contains(&text.len());
+    let follows = ["and", "at", "by", "for", "from", "to", "we"];
+    let is_amount = view.text_ahead(1).is_some_and(|next| !follows.contains(&next));
+    let is_name = matches!(&*word.text, "9/11" | "24/7");
+    if !is_short(first) || !is_short(second) || is_amount || is_name {
+        return None;
+    }
+    let (month, day) = if view.british { (second, first) } else { (first, second) };
+    let (month, day) = month_and_day(month, day)?;
+    out.say(word.span(), &said(day, month, None, view.british));
+    Some(1)
+}
+
 /// "Mon, Mar 4", "Mon 4 Mar": the date behind it shows that "Mon" is a day.
 fn weekday(view: View<'_>, out: &mut Reading) -> Option<usize> {
-    const DAYS: [&str; 7] =
-        ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
     let word = view.word()?;
     let name = DAYS.into_iter().find(|day| day[..3] == word.text)?;
     let next = 1 + usize::from(view.mark_ahead(1).is_some_and(|mark| matches!(mark, ',' | '.')));
@@ -94,14 +140,18 @@ fn date_in_words(day: &str, month: &str, number: Option<u64>, british: bool) -> 
     if british { format!("the {day} of {month}{year}") } else { format!("{month} {day}{year}") }
 }
 
-/// "March 3", "March 3rd, 2027", "Jan. 5".
+/// "March 3", "March 3rd, 2027", "Jan. 5", "Jan. 8-12".
 fn month_first(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let name = month(view.text_ahead(0)?)?;
     let stop = usize::from(view.mark_ahead(1) == Some('.'));
     let number = view.ahead(1 + stop)?;
-    let day = day_number(&number.text)?;
+    let days = match number.text.split_once(['-', '–']) {
+        Some((first, last)) => vec![day_number(first)?, day_number(last)?],
+        None => vec![day_number(&number.text)?],
+    };
+    let days: Vec<String> = days.iter().map(|day| ordinal(day, view.british)).collect();
     out.say(view.word()?.span(), name);
-    out.say(number.span(), &ordinal(day, view.british));
+    out.say(number.span(), &days.join(" to "));
     let comma = usize::from(view.mark_ahead(2 + stop) == Some(','));
     match view.ahead(2 + stop + comma).and_then(|word| Some((word, year_number(&word.text)?))) {
         Some((word, number)) => {

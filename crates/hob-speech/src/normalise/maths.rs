@@ -3,9 +3,9 @@
 
 use super::cardinal::cardinal;
 use super::item::{Item, Word};
-use super::number::{article, fraction, power, raised};
+use super::number::{article, fraction, power, raised, superscript};
 use super::numeral::Numeral;
-use super::unit::unit_name;
+use super::unit::{stands_apart, unit_name};
 use super::{View, read_one};
 use crate::reading::Reading;
 use crate::word_table::find;
@@ -72,7 +72,11 @@ fn mixed_number(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let said = fraction(&part.text, view.british)?;
     out.say(word.span(), &whole.in_words(view.british));
     out.say(part.span(), &format!("and {}", article(&said)));
-    Some(2)
+    let unit = view.ahead(2).filter(|unit| unit.spaced && stands_apart(&unit.text));
+    let name = unit.and_then(|unit| Some((unit, unit_name(&unit.text, false, view.british)?)));
+    let Some((unit, name)) = name else { return Some(2) };
+    out.say(unit.span(), &name);
+    Some(3)
 }
 
 /// "1.5e-3", "1e6".
@@ -153,10 +157,19 @@ pub(super) fn minus(view: View<'_>) -> Option<std::ops::Range<usize>> {
         .then(|| before.span().end..after.span().start)
 }
 
+/// "x³", but not the square meter.
+fn is_letter_with_power(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars.next().is_some_and(|c| c.is_ascii_lowercase() && c != 'm')
+        && chars.next().is_some_and(|c| superscript(c).is_some())
+        && chars.next().is_none()
+}
+
 /// Whether the sentence has an operator that prose does not have.
 fn is_formula(view: View<'_>) -> bool {
     view.items.iter().filter_map(Item::word).any(|word| {
         word.text.contains(['=', '^', '≤', '≥', '≠', '≈'])
+            || is_letter_with_power(&word.text)
             || matches!(&*word.text, "+" | "×" | "÷" | "<" | ">")
     })
 }

@@ -73,7 +73,10 @@ pub(super) fn fraction(text: &str, british: bool) -> Option<String> {
         return None;
     }
     let is_modern = |number: &Numeral| number.small().is_some_and(|n| (1900..2100).contains(&n));
-    if is_modern(&upper) && is_modern(&lower) {
+    let is_season = is_modern(&upper)
+        && lower.whole.len() == 2
+        && upper.small().zip(lower.small()).is_some_and(|(year, next)| (year + 1) % 100 == next);
+    if is_season || is_modern(&upper) && is_modern(&lower) {
         return None;
     }
     let (over, under) = (upper.in_words(british), lower.small()?);
@@ -81,6 +84,8 @@ pub(super) fn fraction(text: &str, british: bool) -> Option<String> {
         ("24", 7) => Some("twenty four seven".to_owned()),
         ("9", 11) => Some("nine eleven".to_owned()),
         ("50", 50) => Some("fifty fifty".to_owned()),
+        ("20", 20) => Some("twenty twenty".to_owned()),
+        ("6", 6) => Some("six six".to_owned()),
         (_, 2) => Some(format!("{over} {}", if upper.is_one() { "half" } else { "halves" })),
         (_, 4) => Some(format!("{over} {}", if upper.is_one() { "quarter" } else { "quarters" })),
         (_, 3..=20 | 100 | 1000) => {
@@ -142,8 +147,8 @@ pub(super) fn raised(base: &str, exponent: &str, british: bool) -> Option<String
 }
 
 pub(super) fn superscript(c: char) -> Option<char> {
-    let at = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻".chars().position(|known| known == c)?;
-    "0123456789-".chars().nth(at)
+    let at = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻ⁿ".chars().position(|known| known == c)?;
+    "0123456789-n".chars().nth(at)
 }
 
 /// "2020–2024", "5-10", "pages 3–7", "1999/2000".
@@ -170,7 +175,7 @@ fn range(text: &str, view: View<'_>) -> Option<String> {
 }
 
 fn is_year(number: &Numeral, text: &str) -> bool {
-    text.len() == 4 && number.small().is_some_and(|value| (1100..2100).contains(&value))
+    text.len() == 4 && number.small().is_some_and(|value| (1001..2100).contains(&value))
 }
 
 /// "10k", "5M", "1.5bn". "3x" and "5G" are left to other readers. "221B" is a number and a letter, unless it counts
@@ -246,11 +251,18 @@ fn reads_as_year(number: &Numeral, view: View<'_>) -> bool {
     let before = view.before().map(|word| word.text.to_lowercase()).unwrap_or_default();
     let dated = BEFORE_YEARS.contains(&before.as_str())
         || view.before().is_some_and(|word| month(&word.text).is_some())
+        || is_behind_month(view)
         || is_cited(view)
         || follows_short_form(view);
     let counted = view.text_ahead(1).is_some_and(is_plural);
     let recent = number.small().is_some_and(|value| value >= 1900);
     if recent { !counted || dated && before == "in" } else { dated && !counted }
+}
+
+/// The year of "the 3rd of May, 1808".
+fn is_behind_month(view: View<'_>) -> bool {
+    let name = view.at.checked_sub(2).and_then(|at| view.items[at].word());
+    view.mark_before() == Some(',') && name.is_some_and(|name| month(&name.text).is_some())
 }
 
 /// The year of "(Darwin, 1859)".

@@ -18,31 +18,60 @@ const REGNAL: &str = "Alfonso Charles Edward Ferdinand George Henry Philip Pius 
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
-    let number = value(&word.text)?;
-    if view.at >= 2 && view.items[view.at - 1] == Item::Mark('.') && word.text.len() > 1 {
+    if let Some(war) = world_war(&word.text) {
+        out.say(word.span(), war);
+        return Some(1);
+    }
+    let (text, ending) = possessive(&word.text);
+    let number = value(text).or_else(|| small_scene(view, text))?;
+    if view.at >= 2 && view.items[view.at - 1] == Item::Mark('.') && text.len() > 1 {
         return behind_short_form(view, number, out);
     }
     let before = &view.before()?.text;
     let counted = has(COUNTED, &before.to_lowercase());
-    if word.text == "V" && has(REGNAL, before) {
-        out.say(word.span(), "the fifth");
+    if text == "V" && has(REGNAL, before) {
+        out.say(word.span(), &format!("the fifth{ending}"));
         return Some(1);
     }
     let named = before.chars().next().is_some_and(char::is_uppercase)
         && before.chars().skip(1).any(char::is_lowercase)
-        && word.text.len() > 1
+        && text.len() > 1
         && number < 40;
     // "I" alone is the pronoun, and "V" or "X" an initial, unless a counted word precedes it.
     match (counted, named) {
         (true, _) if word.text != "I" || !view.goes_on(1) => {
-            out.say(word.span(), &in_words(number, view.british));
+            out.say(word.span(), &format!("{}{ending}", in_words(number, view.british)));
         }
         (false, true) if !view.shouted => {
-            out.say(word.span(), &format!("the {}", ordinal(&number.to_string(), view.british)));
+            let said = ordinal(&number.to_string(), view.british);
+            out.say(word.span(), &format!("the {said}{ending}"));
         }
         _ => return None,
     }
     Some(1)
+}
+
+fn world_war(text: &str) -> Option<&'static str> {
+    match text {
+        "WWI" => Some("World War one"),
+        "WWII" => Some("World War two"),
+        _ => None,
+    }
+}
+
+/// "VI's" → "VI" and "'s".
+fn possessive(text: &str) -> (&str, &'static str) {
+    let stem = text.strip_suffix("'s").or_else(|| text.strip_suffix("’s"));
+    stem.map_or((text, ""), |stem| (stem, "'s"))
+}
+
+/// "scene iii". A single "i" counts only at the end.
+fn small_scene(view: View<'_>, text: &str) -> Option<u64> {
+    let before = view.before()?.text.to_lowercase();
+    let is_scene = matches!(&*before, "act" | "scene" | "chapter" | "part");
+    let is_small = text.bytes().all(|b| b.is_ascii_lowercase());
+    let is_clear = text.len() > 1 || !view.goes_on(1);
+    if is_scene && is_small && is_clear { value(&text.to_uppercase()) } else { None }
 }
 
 /// "Vol. III", "ch. IV".

@@ -9,7 +9,7 @@ use crate::reading::Reading;
 use crate::word_table::{find, has};
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
-    compass(view, out).or_else(|| state(view, out))
+    compass(view, out).or_else(|| state(view, out)).or_else(|| street(view, out))
 }
 
 /// "900 N. Michigan Ave.", "15 W. 4th St.": a direction between a house number and a street.
@@ -26,14 +26,44 @@ fn compass(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let is_street = |word: &Word| {
         word.text.starts_with(char::is_uppercase) || ordinal_form(&word.text, false).is_some()
     };
+    let is_numbered =
+        |word: &Word| word.text.len() > 2 && ordinal_form(&word.text, false).is_some();
     let is_direction = view.mark_ahead(1) == Some('.')
-        && view.before().is_some_and(starts_with_digit)
-        && view.ahead(2).is_some_and(is_street);
+        && (view.before().is_some_and(starts_with_digit) && view.ahead(2).is_some_and(is_street)
+            || view.ahead(2).is_some_and(is_numbered));
     if !is_direction {
         return None;
     }
     out.say(word.span(), said);
     Some(2)
+}
+
+/// "10 Downing St, London", "10880 Wilshire Blvd": a short form without a full stop, up to three words behind a house
+/// number.
+fn street(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    const NAMES: &str = "
+        St Street, Ave Avenue, Blvd Boulevard, Rd Road, Ln Lane, Ct Court, Pl Place, Sq Square,
+        Hwy Highway, Pkwy Parkway";
+    let word = view.word()?;
+    let name = find(NAMES, &word.text)?;
+    let is_name = |word: &Word| {
+        word.text.starts_with(char::is_uppercase) || ordinal_form(&word.text, false).is_some()
+    };
+    let is_house = |word: &Word| word.text.starts_with(|c: char| c.is_ascii_digit());
+    let house = (2..=3).any(|back| {
+        let at = view
+            .at
+            .checked_sub(back)
+            .filter(|at| view.items[*at..view.at].iter().all(|item| item.word().is_some()));
+        at.and_then(|at| view.items[at].word()).is_some_and(is_house)
+    });
+    let goes_on = view.ahead(1).is_some_and(|next| next.text.starts_with(char::is_uppercase));
+    let stop = view.mark_ahead(1) == Some('.');
+    if !house || goes_on || stop || !view.before().is_some_and(is_name) {
+        return None;
+    }
+    out.say(word.span(), name);
+    Some(1)
 }
 
 /// A direction with its full stop, not a number of watts or newtons.

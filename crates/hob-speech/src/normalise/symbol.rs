@@ -10,7 +10,7 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     if word.text.chars().any(char::is_alphanumeric) {
         return None;
     }
-    if let Some(name) = find(SEQUENCES, &word.text) {
+    if let Some(name) = alone(view, &word.text).or_else(|| find(SEQUENCES, &word.text)) {
         out.say(word.span(), name);
         return Some(1);
     }
@@ -23,6 +23,19 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
         out.say(word.span_of(at..at + symbol.len_utf8()), name(symbol).unwrap_or_default());
     }
     Some(1)
+}
+
+/// The key of "press #", and the "*" that multiplies nothing.
+fn alone(view: View<'_>, symbol: &str) -> Option<&'static str> {
+    let before = view.before().map(|word| word.text.to_lowercase()).unwrap_or_default();
+    let is_pressed = matches!(&*before, "press" | "hit" | "dial");
+    let is_term =
+        |text: &str| text.chars().count() == 1 || text.starts_with(|c: char| c.is_ascii_digit());
+    match symbol {
+        "#" if is_pressed => Some(if view.british { "hash" } else { "pound" }),
+        "*" if !is_term(&before) || !view.text_ahead(1).is_some_and(is_term) => Some("star"),
+        _ => None,
+    }
 }
 
 /// Symbols that are one together. The last one is not said.
@@ -41,7 +54,7 @@ const NAMES: &str = "
     ± plus or minus, ≤ less than or equal to, ≥ greater than or equal to, ≠ is not equal to,
     ≈ approximately, ≃ approximately, ~ about, ^ to the power of, → to, ⇒ to, ➔ to, ← from,
     ↔ to and from, ↑ up, ↓ down, ∞ infinity, √ the square root of, ∑ sum, ∈ in, ∩ intersection,
-    ∪ union, ′ minutes, ″ seconds, ∀ for all, § section, ¶ paragraph, © copyright, ° degrees,
+    ∪ union, ∅ the empty set, ∫ the integral of, ∠ angle, ♭ flat, ♯ sharp, ′ minutes, ″ seconds, ∀ for all, § section, ¶ paragraph, © copyright, ° degrees,
     $ dollars, € euros, £ pounds, ¥ yen, ₹ rupees, ¢ cents, № number, − minus, – to, µ micro";
 
 /// The name of a Greek letter that stands for a quantity. Greek words are romanised elsewhere.

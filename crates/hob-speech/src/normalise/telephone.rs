@@ -15,19 +15,36 @@ const GROUPS_MAX: usize = 7;
 const CALLED: &[&str] = &["call", "dial", "fax", "phone", "ring", "tel", "telephone", "text"];
 
 /// Words before a code.
-const CODES: &[&str] = &["code", "otp", "passcode", "password", "pin"];
+const CODES: &[&str] = &["account", "code", "otp", "passcode", "password", "pin"];
+
+/// Words before the number of a telephone in a house.
+const EXTENSIONS: &[&str] = &["ext", "extension"];
 
 /// Services that are called by three digits.
 const SERVICES: &[&str] =
     &["000", "101", "111", "112", "211", "311", "411", "511", "611", "811", "911", "988", "999"];
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    if let Some(used) = star(view, out) {
+        return Some(used);
+    }
     let first = view.word().filter(|_| !is_measured(view))?;
     let (words, used) = international(view, first)
         .or_else(|| national(view, first))
         .or_else(|| is_alone(view, first).then(|| (vec![first], 1)))?;
     say(&words, out);
     Some(used)
+}
+
+/// "*67", a service of a telephone.
+fn star(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    let word = view.word()?;
+    let digits = word.text.strip_prefix('*')?;
+    if !(2..=3).contains(&digits.len()) || !all_digits(digits) {
+        return None;
+    }
+    out.say(word.span(), &format!("star {}", by_digit(digits)));
+    Some(1)
 }
 
 fn is_alone(view: View<'_>, first: &Word) -> bool {
@@ -108,11 +125,12 @@ fn are_values(view: View<'_>, words: &[&Word], used: usize) -> bool {
     is_counted || goes_on || words[..2].iter().any(|word| word.text.starts_with(['0', '1']))
 }
 
-/// The 555 of "(555) 123-4567".
+/// The 555 of "(555) 123-4567" and of "a 555 area code".
 fn is_area_code(view: View<'_>) -> bool {
+    let is_called = view.text_ahead(1) == Some("area") && view.text_ahead(2) == Some("code");
+    let is_before = view.mark_ahead(1) == Some(')') && view.text_ahead(2).is_some_and(is_grouped);
     view.text_ahead(0).is_some_and(|text| text.len() == 3 && all_digits(text))
-        && view.mark_ahead(1) == Some(')')
-        && view.text_ahead(2).is_some_and(is_grouped)
+        && (is_called || is_before)
 }
 
 /// "555-0199", "1-800-555-0199", "202.555.0143", "028-9649-6123", and the five groups of an ISBN.
@@ -133,14 +151,38 @@ fn is_grouped(text: &str) -> bool {
 /// "Call 911", "Phone: 01632960983", "text 741741".
 fn is_called(view: View<'_>) -> bool {
     let Some(text) = view.text_ahead(0) else { return false };
-    let is_number = SERVICES.contains(&text) || (5..=15).contains(&text.len());
-    is_number && all_digits(text) && follows(view, CALLED) && !counts(view)
+    let is_dialled = text.len() == 3 && follows(view, &["dial"]);
+    let is_number = is_dialled || SERVICES.contains(&text) || (5..=15).contains(&text.len());
+    let is_called = follows(view, CALLED) || (text.len() > 4 && is_texted(view));
+    is_number && all_digits(text) && is_called && !counts(view)
+}
+
+/// "Text STOP to 27753".
+fn is_texted(view: View<'_>) -> bool {
+    match &view.items[..view.at] {
+        [.., Item::Word(verb), Item::Word(_), Item::Word(to)] => {
+            verb.text.eq_ignore_ascii_case("text") && to.text == "to"
+        }
+        _ => false,
+    }
 }
 
 /// "PIN 4821", "your code is 482913".
 fn is_code(view: View<'_>) -> bool {
     let Some(text) = view.text_ahead(0) else { return false };
-    (4..=12).contains(&text.len()) && all_digits(text) && follows(view, CODES) && !counts(view)
+    let is_code = (4..=12).contains(&text.len()) && (follows(view, CODES) || is_end(view));
+    let is_extension = (3..=6).contains(&text.len()) && follows(view, EXTENSIONS);
+    (is_code || is_extension) && all_digits(text) && !counts(view)
+}
+
+/// "ends in 4471", "ending in 0029".
+fn is_end(view: View<'_>) -> bool {
+    match &view.items[..view.at] {
+        [.., Item::Word(ends), Item::Word(inside)] => {
+            matches!(&*ends.text, "ends" | "ending" | "ended") && inside.text == "in"
+        }
+        _ => false,
+    }
 }
 
 fn all_digits(text: &str) -> bool {
@@ -153,7 +195,7 @@ fn follows(view: View<'_>, words: &[&str]) -> bool {
         |item: &Item| item.word().is_some_and(|word| words.contains(&&*word.text.to_lowercase()));
     let between = |item: &Item| match item {
         Item::Mark(mark) => matches!(*mark, ':' | '.'),
-        Item::Word(word) => word.text == "is",
+        Item::Word(word) => matches!(&*word.text, "is" | "was"),
         _ => false,
     };
     match &view.items[..view.at] {

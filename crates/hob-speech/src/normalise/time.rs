@@ -4,6 +4,7 @@
 use super::View;
 use super::cardinal::{cardinal, in_words};
 use super::item::Word;
+use super::numeral::Numeral;
 use crate::reading::Reading;
 
 /// Words next to a ratio. "16:10" is a time elsewhere.
@@ -17,15 +18,17 @@ fn time(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
     let (clock, half) = split_half(&word.text);
     let apart = if half.is_none() { half_behind(view) } else { None };
+    let has_half = half.is_some() || apart.is_some();
     let said = match clock.split_once(['–', '-']) {
         Some((from, to)) => {
             let (from, from_half) = split_half(from);
-            let from = one_time(from, from_half.is_some() || half.is_some() || apart.is_some())?;
-            let to = one_time(to, half.is_some() || apart.is_some())?;
+            let from = one_time(from, from_half.is_some() || has_half)?;
+            let to = one_time(to, has_half)?;
             format!("{from}{} to {to}", from_half.unwrap_or_default())
         }
-        None if is_ratio(view) => ratio(clock)?,
-        None => one_time(clock, half.is_some() || apart.is_some()).or_else(|| ratio(clock))?,
+        None if is_ratio(view) => ratio(clock, view.british)?,
+        None if is_timetable(view) => one_time(&clock.replace('.', ":"), false)?,
+        None => one_time(clock, has_half).or_else(|| ratio(clock, view.british))?,
     };
     let (end, half) = match (half, apart) {
         (Some(half), _) => (word.span().end, half),
@@ -68,9 +71,21 @@ fn half_behind(view: View<'_>) -> Option<&'static str> {
     half(&next.text).filter(|_| begins && next.spaced)
 }
 
-/// Hours without minutes count only with "a.m." or "p.m.".
+/// "the 18.05 train", "the 10.15 from Euston", as the British write it.
+fn is_timetable(view: View<'_>) -> bool {
+    let follows = ["train", "bus", "service", "ferry", "flight", "from", "to"];
+    view.british
+        && view.before().is_some_and(|before| before.text.eq_ignore_ascii_case("the"))
+        && view.text_ahead(1).is_some_and(|next| follows.contains(&next))
+        && view.word().is_some_and(|word| word.text.len() > 3 && word.text.contains('.'))
+}
+
+/// Hours without minutes count only with "a.m." or "p.m.", and so does a full stop between the two: "7.30pm".
 fn one_time(text: &str, has_half: bool) -> Option<String> {
-    let parts: Vec<&str> = text.split(':').collect();
+    let parts: Vec<&str> = match has_half {
+        true => text.split([':', '.']).collect(),
+        false => text.split(':').collect(),
+    };
     let number = |text: &str, digits: std::ops::RangeInclusive<usize>, below: u64| {
         let fits = digits.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
         text.parse::<u64>().ok().filter(|value| fits && *value < below)
@@ -155,11 +170,12 @@ fn is_ratio(view: View<'_>) -> bool {
             || before_of().is_some_and(named))
 }
 
-fn ratio(text: &str) -> Option<String> {
+fn ratio(text: &str, british: bool) -> Option<String> {
     let (left, right) = text.split_once(':')?;
-    let is_number = |text: &str| {
-        !text.is_empty() && text.len() <= 6 && text.bytes().all(|b| b.is_ascii_digit())
+    let number = |text: &str| {
+        let number = Numeral::parse(text).filter(|number| !number.negative && text.len() <= 9)?;
+        (number.fraction.is_none() && text.starts_with(|c: char| c.is_ascii_digit()))
+            .then(|| cardinal(&number.whole, british))
     };
-    (is_number(left) && is_number(right))
-        .then(|| format!("{} to {}", cardinal(left, false), cardinal(right, false)))
+    Some(format!("{} to {}", number(left)?, number(right)?))
 }
