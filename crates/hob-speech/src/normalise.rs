@@ -3,14 +3,17 @@
 
 mod acronym;
 mod address;
+mod camel;
 mod cardinal;
 mod chemistry;
+mod chess;
 mod date;
 mod item;
 mod languages;
 mod maths;
 mod model_number;
 mod money;
+mod music;
 mod number;
 mod numeral;
 mod own_word;
@@ -54,6 +57,8 @@ const READERS: &[Reader] = &[
     own_word::read,
     model_number::read,
     verse::read,
+    chess::read,
+    music::read,
     telephone::read,
     address::read,
     maths::read,

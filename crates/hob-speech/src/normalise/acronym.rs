@@ -11,7 +11,7 @@ const WORDS: &str = "
     CUDA cooda, DARPA darpa, DOS doss, DRAM dee-ram, FIFA fifa, GIF gif, GUI gooey, HIPAA hippa,
     IKEA ikea, JPEG jay-peg, JSON jason, LAN lan, LASER laser, LIDAR lidar, MIDI midi, NAFTA nafta,
     NAS nass, NASA nasa, NASDAQ nasdaq, NATO nato, OPEC opec, OSHA osha, PIN pin, POSIX posix,
-    RADAR radar, RAID raid, RAM ram, REST rest, ROM rom, SCUBA scuba, SIM sim, SOAP soap,
+    RADAR radar, RAID raid, RAM ram, REST rest, ROM rom, SARS sars, SCUBA scuba, SIM sim, SOAP soap,
     SONAR sonar, SWAT swat, TOML tommel, UEFA you-ay-fa, UNESCO unesco, UNICEF unicef, UNIX unix,
     VRAM vee-ram, WAN wan, WASM wozzum, YAML yamel, ZIP zip";
 
@@ -21,7 +21,9 @@ const EMPHASISED: &str = "
     OUR OUT SHE SO THE TO TWO UP WE YES YOU ALL ANY BAD BIG DID END GET HAS HER HIM HIS HOW LET
     NEW OFF OLD SEE STOP TOP TRY WAS WHY WAY WIN NEVER ALWAYS VERY MUST ONLY MORE MOST EVER THIS
     THAT WILL WARNING NOTE ERROR ALSO HERE THEN WHEN WHAT WITH FROM HAVE BEEN EVERY BOTH SOME NONE
-    READ";
+    READ HELP SAVE FREE SALE OPEN CLOSED EXIT ENTRY PUSH PULL PLEASE THANK LOVE STAY KEEP BEST GOOD
+    LIVE LAST NEXT JUST LIKE MAKE TAKE GIVE NEED WANT KNOW COME BACK YOUR THEY WERE START SIZE MAX
+    MIN KEY NAME TYPE DATE TIME FILE PATH USER LIST HOST LOG WAIT";
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     dotted(view, out).or_else(|| capitals(view, out))
@@ -67,6 +69,11 @@ fn capitals(view: View<'_>, out: &mut Reading) -> Option<usize> {
 /// The word that an acronym is said as, if it is not spelled.
 pub(super) fn as_word(acronym: &str) -> Option<&'static str> {
     find(WORDS, acronym)
+}
+
+/// Whether capitals are a word, as in "HELP".
+pub(super) fn is_emphasised(capitals: &str) -> bool {
+    has(EMPHASISED, capitals)
 }
 
 /// Five or six capitals with vowels are more often a shout or a name than an acronym.

@@ -110,8 +110,14 @@ pub(super) fn year(number: u64, british: bool) -> String {
 /// "2010" → "twenty tens", "1990" → "nineteen nineties", "90" → "nineties".
 pub(super) fn decade(number: u64, british: bool) -> String {
     let words = if number < 100 { below_hundred(number) } else { year(number, british) };
+    plural(&words)
+}
+
+/// "sixty" → "sixties", "six" → "sixes", "eleven" → "elevens".
+pub(super) fn plural(words: &str) -> String {
     match words.strip_suffix('y') {
         Some(stem) => format!("{stem}ies"),
+        None if words.ends_with('x') => format!("{words}es"),
         None => format!("{words}s"),
     }
 }

@@ -105,13 +105,14 @@ fn next_part(text: &str) -> Option<(usize, Part)> {
         'A'..='Z' => {
             let has_small = text[1..].starts_with(|c: char| c.is_ascii_lowercase());
             let length = if has_small { 2 } else { 1 };
-            ELEMENTS
-                .split(' ')
-                .any(|known| known == &text[..length])
-                .then_some((length, Part::Element))
+            is_element(&text[..length]).then_some((length, Part::Element))
         }
         _ => None,
     }
+}
+
+pub(super) fn is_element(symbol: &str) -> bool {
+    ELEMENTS.split(' ').any(|known| known == symbol)
 }
 
 const ELEMENTS: &str = "H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge \

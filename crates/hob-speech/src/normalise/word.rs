@@ -5,8 +5,10 @@ use std::ops::Range;
 
 use super::View;
 use super::acronym;
-use super::cardinal::{by_digit, cardinal, year};
+use super::camel::{self, Humps};
+use super::cardinal::{by_digit, cardinal, plural, year};
 use super::item::{Item, Word};
+use super::model_number::in_pairs;
 use super::number::{decade_form, ordinal_form, superscript};
 use super::roman;
 use super::symbol::{greek_letter, name};
@@ -14,6 +16,7 @@ use super::unit::unit_name;
 use crate::abbreviations::{Ending, abbreviation};
 use crate::reading::Reading;
 use crate::scripts::same_script;
+use crate::word_table::has;
 
 /// Longer runs of letters are said in pieces of this many letters, each with its own bytes.
 const LETTERS_MAX: usize = 40;
@@ -23,10 +26,12 @@ const REPEATED_MAX: usize = 8;
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
-    if let Some(used) = dated(view, word, out).or_else(|| short_form(view, word, out)) {
+    let short = dated(view, word, out).or_else(|| room(view, word, out));
+    if let Some(used) = short.or_else(|| short_form(view, word, out)) {
         return Some(used);
     }
-    if compound(view, word, out) || (!view.shouted && mixed_capitals(word, out)) {
+    let is_cut = !view.shouted && (mixed_capitals(word, out) || humps(word, out));
+    if is_cut || compound(view, word, out) {
         return Some(1);
     }
     if is_spoken_as_it_is(&word.text) && (view.shouted || !has_spelled_part(&word.text)) {
@@ -56,6 +61,17 @@ fn dated(view: View<'_>, word: &Word, out: &mut Reading) -> Option<usize> {
     Some(2)
 }
 
+/// "Rm. 312". The command "rm" stays spelled.
+fn room(view: View<'_>, word: &Word, out: &mut Reading) -> Option<usize> {
+    let stop = usize::from(view.mark_ahead(1) == Some('.'));
+    let number = view.text_ahead(1 + stop).filter(|_| word.text == "Rm")?;
+    if !number.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    out.say(word.span(), "Room");
+    Some(1 + stop)
+}
+
 /// "Dr." and "etc.", with the full stop, unless it also ends the sentence.
 fn short_form(view: View<'_>, word: &Word, out: &mut Reading) -> Option<usize> {
     if let Some(said) = slashed(&word.text) {
@@ -66,7 +82,9 @@ fn short_form(view: View<'_>, word: &Word, out: &mut Reading) -> Option<usize> {
     let stop = view.mark_ahead(1) == Some('.');
     let follows = follower(view, 1 + usize::from(stop));
     let number = follows.is_some_and(|next| is_number(&next.text));
-    let is_complete = stop || word.text.contains('.') || is_title(&word.text);
+    let before = view.before().map(|before| &*before.text).unwrap_or_default();
+    let is_general = word.text == "Gen" && matches!(before, "Lt" | "Maj" | "Brig");
+    let is_complete = stop || word.text.contains('.') || is_title(&word.text) || is_general;
     if !(is_complete || number && is_label(&word.text)) {
         return None;
     }
@@ -114,20 +132,22 @@ fn is_label(word: &str) -> bool {
 /// "2nd ed."
 fn is_edition(view: View<'_>, word: &Word) -> bool {
     let is_ordinal = |before: &Word| ordinal_form(&before.text, false).is_some();
-    word.text == "ed" && view.before().is_some_and(is_ordinal)
+    matches!(&*word.text, "ed" | "edn") && view.before().is_some_and(is_ordinal)
 }
 
 fn slashed(word: &str) -> Option<&'static str> {
     match word {
         "w/o" => Some("without"),
         "w/" => Some("with"),
+        "c/o" => Some("care of"),
         _ => None,
     }
 }
 
 /// British titles have no full stop.
 fn is_title(word: &str) -> bool {
-    matches!(word, "Mr" | "Mrs" | "Ms" | "Dr" | "Prof" | "vs" | "Jr" | "Sr" | "Ltd" | "Inc" | "etc")
+    const TITLES: &str = "Mr Mrs Ms Dr Prof vs Jr Sr Ltd Inc etc Lt Capt Sgt Cpl Cllr";
+    has(TITLES, word)
 }
 
 /// Latin letters, apostrophes inside, hyphens between: what the dictionary accepts.
@@ -188,11 +208,32 @@ fn mixed_capitals(word: &Word, out: &mut Reading) -> bool {
     true
 }
 
+/// "getUserName", "HTTPServer".
+fn humps(word: &Word, out: &mut Reading) -> bool {
+    let Some(parts) = camel::words(&word.text, Humps::Identifier) else { return false };
+    for part in parts {
+        letters(word, part.clone(), &word.text[part], out);
+    }
+    true
+}
+
+/// A run of letters. In a tag or the name of a user, its capitals begin words: "#WorldBookDay", "r/AskScience".
+fn run_of_letters(word: &Word, range: Range<usize>, out: &mut Reading) {
+    let text = &word.text[range.clone()];
+    let is_tag = ["#", "@", "r/", "u/"].iter().any(|mark| word.text.starts_with(mark));
+    let parts = camel::words(text, Humps::Tag).filter(|_| is_tag);
+    let Some(parts) = parts else { return letters(word, range, text, out) };
+    for part in parts {
+        letters(word, range.start + part.start..range.start + part.end, &text[part], out);
+    }
+}
+
 /// "18th-century", "mid-1990s": a number that has a form of its own, joined to words.
 fn compound(view: View<'_>, word: &Word, out: &mut Reading) -> bool {
+    let is_dated = ["mid-", "Mid-"].iter().any(|before| word.text.starts_with(before));
     let form = |part: &str| {
         ordinal_form(part, view.british)
-            .or_else(|| decade_form(part, view.british).filter(|_| part.len() > 4))
+            .or_else(|| decade_form(part, view.british).filter(|_| part.len() > 4 || is_dated))
     };
     let parts: Vec<&str> = word.text.split('-').collect();
     let is_compound = (2..=4).contains(&parts.len())
@@ -247,7 +288,7 @@ fn pieces(view: View<'_>, word: &Word, part: Range<usize>, out: &mut Reading) {
             Some(Run::Digits) => digits(word, range, view.british, out),
             _ if is_by(word, &range) => out.say(word.span_of(range), "by"),
             _ if view.shouted => letters(word, range, &text.to_lowercase(), out),
-            _ => letters(word, range, text, out),
+            _ => run_of_letters(word, range, out),
         }
     }
 }
@@ -324,7 +365,7 @@ pub(super) fn say_letters_and_digits(word: &Word, range: Range<usize>, out: &mut
         if text.starts_with(|c: char| c.is_ascii_digit()) {
             digits(word, run.clone(), false, out);
         } else if text.chars().any(char::is_alphanumeric) {
-            letters(word, run.clone(), text, out);
+            run_of_letters(word, run, out);
         }
     }
 }
@@ -332,11 +373,14 @@ pub(super) fn say_letters_and_digits(word: &Word, range: Range<usize>, out: &mut
 fn digits(word: &Word, range: Range<usize>, british: bool, out: &mut Reading) {
     let text = &word.text[range.clone()];
     if let Some(digits) = text.strip_suffix('s').filter(|digits| digits.len() <= 4) {
-        return out.say(word.span_of(range), &format!("{}s", cardinal(digits, british)));
+        return out.say(word.span_of(range), &plural(&cardinal(digits, british)));
     }
     let before = &word.text[..range.start];
     if let Some(number) = joined_year(before, text) {
         return out.say(word.span_of(range), &year(number, british));
+    }
+    if let Some(pairs) = in_pairs(text).filter(|_| is_model(before)) {
+        return out.say(word.span_of(range), &pairs);
     }
     if text.len() > LETTERS_MAX
         && let Some(repeated) = repeated(text)
@@ -357,9 +401,15 @@ fn digits(word: &Word, range: Range<usize>, british: bool, out: &mut Reading) {
     }
 }
 
-/// "ES2022", "CVE-2024": four digits after letters or a hyphen that are a year of our time.
+/// Whether a number behind this names a machine, a flight or a file: "A320", "DL1482", "AX-4402".
+fn is_model(before: &str) -> bool {
+    before.trim_end_matches('-').ends_with(|c: char| c.is_ascii_uppercase())
+}
+
+/// "ES2022", "CVE-2024", "Photos\\2023": four digits that are a year of our time.
 fn joined_year(before: &str, digits: &str) -> Option<u64> {
-    let is_joined = before.ends_with(|c: char| c.is_ascii_alphabetic() || c == '-');
+    let is_joined =
+        before.ends_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '-' | '/' | '\\'));
     let number: u64 = digits.parse().ok()?;
     (is_joined && (1990..2040).contains(&number)).then_some(number)
 }
@@ -370,13 +420,19 @@ fn letters(word: &Word, range: Range<usize>, text: &str, out: &mut Reading) {
     let span = word.span_of(range.clone());
     if let Some(name) = greek_letter(text) {
         out.say(span, name);
-    } else if is_spelled(text) || is_consonants(text) {
+    } else if (is_spelled(text) && !is_shout(word, text)) || is_consonants(text) {
         out.spell(span, text);
     } else if text.chars().count() <= LETTERS_MAX {
         out.say(span, acronym::as_word(text).unwrap_or(text));
     } else {
         long(word, range, text, out);
     }
+}
+
+/// "SAVE20", "MAX_SIZE": capitals that are a word.
+fn is_shout(word: &Word, text: &str) -> bool {
+    let length_min = if word.text.contains('_') { 3 } else { 4 };
+    text.len() >= length_min && acronym::is_emphasised(text)
 }
 
 /// Short capitals, single consonants and consonants without a vowel: "GPU", "x", "gpt", "html".
