@@ -3,6 +3,7 @@
 
 use super::View;
 use super::numeral::Numeral;
+use super::quantity::is_attribute;
 use super::unit::unit_name;
 use crate::reading::Reading;
 
@@ -45,6 +46,11 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let used = if sum.scale.is_none() && scale.is_some() { 2 } else { 1 };
     let last = view.ahead(used - 1)?;
     let said = sum.in_words(scale, view.british)?;
+    // "a $20 bill" is a twenty dollar bill.
+    let said = match said.strip_suffix(sum.currency.many) {
+        Some(stem) if is_attribute(view, used) => format!("{stem}{}", sum.currency.one),
+        _ => said,
+    };
     out.say(word.span().start..last.span().end, &said);
     Some(used)
 }

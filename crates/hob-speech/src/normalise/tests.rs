@@ -1,5 +1,6 @@
 //! Written text and spoken text, row by row.
 
+mod classes;
 mod phrases;
 
 use super::*;
@@ -89,7 +90,7 @@ fn years_and_dates() {
         ("the '90s", "the nineties"),
         ("the 1980s", "the nineteen eighties"),
         ("the 90s", "the nineties"),
-        ("a 90s timeout", "a ninety seconds timeout"),
+        ("a 90s timeout", "a ninety second timeout"),
         ("2020–2024", "twenty twenty to twenty twenty four"),
         ("1500 metres", "one thousand five hundred metres"),
         ("in 1845", "in eighteen forty five"),
@@ -136,7 +137,7 @@ fn times() {
         ("1h30m and 2h 15min", "one hour thirty minutes and two hours fifteen minutes"),
         ("2h 15 times", "two hours fifteen times"),
         ("at 14h30", "at fourteen thirty"),
-        ("a 3h drive", "a three hours drive"),
+        ("a 3h drive", "a three hour drive"),
         ("I am", "I am"),
     ]);
 }
@@ -181,7 +182,7 @@ fn units() {
         ("5 in the box", "five in the box"),
         ("RAM and JSONs", "ram and jasons"),
         ("8GB of RAM", "eight gigabytes of ram"),
-        ("a 5-km run", "a five kilometers run"),
+        ("a 5-km run", "a five kilometer run"),
     ]);
 }
 
@@ -305,9 +306,9 @@ fn formulas() {
 fn postal_addresses() {
     check(&[
         ("15 W. 4th St.", "fifteen West fourth Street."),
-        ("a 60 W bulb", "a sixty watts bulb"),
+        ("a 60 W bulb", "a sixty watt bulb"),
         ("12A High St.", "twelve A High Street."),
-        ("a 13A fuse", "a thirteen amps fuse"),
+        ("a 13A fuse", "a thirteen amp fuse"),
         ("Austin, TX 78701", "Austin, Texas seven eight seven zero one"),
         ("TAKE FIVE OR 12000 COINS", "take five or twelve thousand coins"),
         ("5'10\" tall", "five foot ten tall"),
@@ -317,7 +318,7 @@ fn postal_addresses() {
         ("a 12\" vinyl", "a twelve inch vinyl"),
         ("It has 27\".", "It has twenty seven inches."),
         ("\"Only 12\" is it", "“Only twelve” is it"),
-        ("a 6.1″ screen", "a six point one inches screen"),
+        ("a 6.1″ screen", "a six point one inch screen"),
     ]);
 }
 
