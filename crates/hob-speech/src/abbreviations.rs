@@ -63,8 +63,7 @@ const ENGLISH: ShortForms = ShortForms {
         est established, no number, nos numbers, nr number, p page, pp pages, pg page, vol volume,
         ch chapter, chap chapter, sec section, fig figure, figs figures, eq equation, ed edition,
         art article, para paragraph, ver version, tel telephone, ext extension, min minimum,
-        max maximum, op opus, reg regulation, lic license,
-        edn edition, s section",
+        max maximum, op opus, reg regulation, lic license, edn edition, s section",
     sometimes: "
         ft feet, etc et cetera, al al, inc Incorporated, ltd Limited, corp Corporation, co Company,
         bros Brothers, dept department, univ university, assn association, govt government,
@@ -77,7 +76,8 @@ const ENGLISH: ShortForms = ShortForms {
         a.d A D, b.c B C, ph.d P H D, m.d M D, b.a B A, m.a M A, b.sc B S C, m.sc M S C, hr hour,
         hrs hours, mins minutes, secs seconds, lb pounds, lbs pounds, oz ounces, tbsp tablespoons,
         tsp teaspoons, yd yards, yds yards, incl including, excl excluding, misc miscellaneous,
-        wkts wickets, wkt wicket, w.r.t with respect to, cres Crescent, a.k.a also known as, p.s P S, r.s.v.p R S V P",
+        wkts wickets, wkt wicket, w.r.t with respect to, cres Crescent, a.k.a also known as, p.s P S,
+        r.s.v.p R S V P",
 };
 
 #[cfg(test)]

@@ -54,7 +54,8 @@ const NAMES: &str = "
     ± plus or minus, ≤ less than or equal to, ≥ greater than or equal to, ≠ is not equal to,
     ≈ approximately, ≃ approximately, ~ about, ^ to the power of, → to, ⇒ to, ➔ to, ← from,
     ↔ to and from, ↑ up, ↓ down, ∞ infinity, √ the square root of, ∑ sum, ∈ in, ∩ intersection,
-    ∪ union, ∅ the empty set, ∫ the integral of, ∠ angle, ♭ flat, ♯ sharp, ′ minutes, ″ seconds, ∀ for all, § section, ¶ paragraph, © copyright, ° degrees,
+    ∪ union, ∅ the empty set, ∫ the integral of, ∠ angle, ♭ flat, ♯ sharp, ′ minutes, ″ seconds,
+    ∀ for all, § section, ¶ paragraph, © copyright, ° degrees,
     $ dollars, € euros, £ pounds, ¥ yen, ₹ rupees, ¢ cents, № number, − minus, – to, µ micro";
 
 /// The name of a Greek letter that stands for a quantity. Greek words are romanised elsewhere.
