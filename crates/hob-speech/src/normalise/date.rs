@@ -59,7 +59,7 @@ fn month_and_day_only(view: View<'_>, out: &mut Reading) -> Option<usize> {
     }
     let (month, day) = if view.british { (second, first) } else { (first, second) };
     let (month, day) = month_and_day(month, day)?;
-    out.say(word.span(), &said(day, month, None, view.british));
+    out.say(word.span(), &date_in_words(day, month, None, view.british));
     Some(1)
 }
 
