@@ -400,7 +400,7 @@ fn each_pass_over_a_part_guesses_the_text_of_the_one_before() {
     assert_eq!(recording.options().draft, [5, 6, 7]);
     recording.end().expect("no file");
     let Task::Keep(part, text) = recording.next_task() else { panic!("no part") };
-    recording.heard(&part, text);
+    recording.add_part(&part, text);
     assert!(recording.options().draft.is_empty(), "the next part says something else");
 }
 
