@@ -34,6 +34,8 @@ const BEAMS: usize = 5;
 /// If the logits of the two likeliest tokens differ by less, rounding may decide between them. Such a choice is not made
 /// with guesses. Steps over one token and over several add in another order, which moves a logit by far less than this.
 const CLOSE: f32 = 0.05;
+/// The same for the distance of a mean log-probability from a threshold, because errors of single tokens cancel out.
+const CLOSE_MEAN: f32 = 0.005;
 /// Times that a sequence of tokens must follow itself to be a loop.
 const LOOP_REPEATS: usize = 4;
 
@@ -54,7 +56,7 @@ pub(super) struct Pass {
     is_cut: bool,
     /// The decoder has no room for the rest of the text.
     pub(super) is_full: bool,
-    /// A choice after guesses was so close that the text may not be the one without guesses.
+    /// A choice after guesses was so close, or a mean so close to a threshold, that the text may not be the one without guesses.
     is_close: bool,
 }
 
@@ -160,6 +162,17 @@ impl Pass {
                 && self.text_tokens <= WORDS_OF_SILENCE_MAX
     }
 
+    /// Whether rounding may decide what is doubted, unsure or silent.
+    fn is_at_threshold(&self) -> bool {
+        [
+            (self.text_logprob, UNSURE_LOGPROB),
+            (self.avg_logprob, LOGPROB_MIN),
+            (self.avg_logprob, LOGPROB_OF_SILENCE),
+        ]
+        .into_iter()
+        .any(|(mean, threshold)| (mean - threshold).abs() < CLOSE_MEAN)
+    }
+
     /// Another text may be likelier.
     pub(super) fn is_unsure(&self) -> bool {
         self.text_logprob < UNSURE_LOGPROB
@@ -238,10 +251,11 @@ impl Whisper {
         let mut ended: Vec<Beam> = Vec::new();
         let mut draft = Draft::new(draft, room);
         let best = loop {
-            live = self.continued(&live, &mut logits, plan, &mut ended);
-            if draft.is_used() && is_close(&logits) {
+            let distance = self.forbid(&live, &mut logits, plan);
+            if draft.is_used() && (distance < CLOSE || is_close(&logits)) {
                 return Ok(Pass { is_close: true, ..Pass::default() });
             }
+            live = self.continued(&live, &logits, plan, &mut ended);
             let is_open = |first: &&Beam| !end.is_reached(&ended, first, beams);
             let Some(first) = live.first().filter(is_open) else { break None };
             if first.said.len() >= room.min(limit) || has_loop(&first.said) {
@@ -262,7 +276,7 @@ impl Whisper {
             best.or_else(|| ended.into_iter().max_by(|a, b| end.score(a).total_cmp(&end.score(b))));
         let best = best.unwrap_or_default();
         let text = self.tokens.text(&best.said);
-        Ok(Pass {
+        let mut pass = Pass {
             avg_logprob: best.mean(),
             text_logprob: best.text_mean(self.tokens.first_timestamp()),
             no_speech: no_speech.exp(),
@@ -273,7 +287,9 @@ impl Whisper {
             is_cut,
             is_full,
             is_close: false,
-        })
+        };
+        pass.is_close = draft.is_used() && pass.is_at_threshold();
+        Ok(pass)
     }
 
     /// The logits after each of these texts. The cache has `past` tokens, without the last ones of the texts.
@@ -298,21 +314,25 @@ impl Whisper {
         Ok(draft.keep(logits, live.len(), self.sizes.vocab))
     }
 
+    /// Forbids tokens that may not come next. Returns the smallest distance at which that chose between times and text.
+    fn forbid(&self, live: &[Beam], logits: &mut [f32], plan: &PassPlan<'_>) -> f32 {
+        let rules = Rules { tokens: &self.tokens, has_times: plan.has_times };
+        let rows = live.iter().zip(logits.chunks_mut(self.sizes.vocab));
+        rows.map(|(beam, logits)| rules.apply(logits, &beam.said)).fold(f32::INFINITY, f32::min)
+    }
+
     /// The likeliest texts that are one token longer, the likeliest first. Those that have come to their end move to `ended`.
     fn continued(
         &mut self,
         live: &[Beam],
-        logits: &mut [f32],
+        logits: &[f32],
         plan: &PassPlan<'_>,
         ended: &mut Vec<Beam>,
     ) -> Vec<Beam> {
         let (beams, end) = (plan.beams(), self.variant.end);
         let mut found: Vec<(f32, usize, u32)> = Vec::new();
-        for (index, (beam, logits)) in
-            live.iter().zip(logits.chunks_mut(self.sizes.vocab)).enumerate()
+        for (index, (beam, logits)) in live.iter().zip(logits.chunks(self.sizes.vocab)).enumerate()
         {
-            let rules = Rules { tokens: &self.tokens, has_times: plan.has_times };
-            rules.apply(logits, &beam.said);
             let sum = log_sum(logits);
             let tokens = match plan.temperature > 0.0 {
                 true => vec![self.random_token(logits, plan.temperature)],
@@ -436,6 +456,21 @@ mod tests {
             (vec![2.0, 2.0, 5.0], false),
         ] {
             assert_eq!(is_close(&logits), expected, "{logits:?}");
+        }
+    }
+
+    #[test]
+    fn a_mean_at_a_threshold_may_be_decided_by_rounding() {
+        for (text_logprob, avg_logprob, expected) in [
+            (-0.2, -0.25, false),
+            (-0.301, -0.35, true),
+            (-0.31, -0.35, false),
+            (-0.6, -0.999, true),
+            (-0.6, -0.497, true),
+            (-0.6, -0.98, false),
+        ] {
+            let pass = Pass { text_logprob, avg_logprob, ..Pass::default() };
+            assert_eq!(pass.is_at_threshold(), expected, "{pass:?}");
         }
     }
 

@@ -13,8 +13,9 @@ pub(super) struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    /// Sets the logits of forbidden tokens to minus infinity. `said` are the tokens of the answer so far.
-    pub(super) fn apply(&self, logits: &mut [f32], said: &[u32]) {
+    /// Sets the logits of forbidden tokens to minus infinity. `said` are the tokens of the answer so far. Returns how far
+    /// all times together are from the likeliest text, in logits, if that decides which of them come. Otherwise infinity.
+    pub(super) fn apply(&self, logits: &mut [f32], said: &[u32]) -> f32 {
         let tokens = self.tokens;
         let mut forbid = |token: u32| {
             if let Some(logit) = logits.get_mut(token as usize) {
@@ -28,13 +29,13 @@ impl Rules<'_> {
             tokens.encode(" ").into_iter().chain([tokens.end]).for_each(&mut forbid);
         }
         if self.has_times {
-            self.apply_times(logits, said);
-        } else {
-            logits[tokens.first_timestamp() as usize..].fill(f32::NEG_INFINITY);
+            return self.apply_times(logits, said);
         }
+        logits[tokens.first_timestamp() as usize..].fill(f32::NEG_INFINITY);
+        f32::INFINITY
     }
 
-    fn apply_times(&self, logits: &mut [f32], said: &[u32]) {
+    fn apply_times(&self, logits: &mut [f32], said: &[u32]) -> f32 {
         let first = self.tokens.first_timestamp() as usize;
         let is_time = |token: Option<&u32>| token.is_some_and(|token| *token as usize >= first);
         let (last, before) = (said.last(), said.iter().nth_back(1));
@@ -58,14 +59,16 @@ impl Rules<'_> {
             logits[..first].fill(f32::NEG_INFINITY);
             let latest = first + (FIRST_TIME_MAX_S / TIMESTAMP_S) as usize;
             logits[latest + 1..].fill(f32::NEG_INFINITY);
-            return;
+            return f32::INFINITY;
         }
         // A time comes if all times together are likelier than the likeliest text.
         let (text, times) = logits.split_at(first);
         let text_max = text.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        if log_sum(times) > text_max {
+        let lead = log_sum(times) - text_max;
+        if lead > 0.0 {
             logits[..first].fill(f32::NEG_INFINITY);
         }
+        lead.abs()
     }
 }
 
@@ -111,6 +114,26 @@ mod tests {
             (vec![time(50), letter], tokens.no_speech(), false),
         ] {
             assert_eq!(allowed(&said, token), expected, "{token} after {said:?}");
+        }
+    }
+
+    #[test]
+    fn a_choice_between_times_and_text_says_how_close_it_was() {
+        let tokens = Tokens::new(small_vocabulary(), 51_865);
+        let rules = Rules { tokens: &tokens, has_times: true };
+        let (first, letter) = (tokens.first_timestamp(), u32::from(b'a'));
+        for (said, text, expected) in [
+            (vec![first, letter], 3.0, (2.0, true)),
+            (vec![first, letter], 0.5, (0.5, false)),
+            // Only one of them may come.
+            (vec![first], 3.0, (f32::INFINITY, true)),
+            (vec![], 3.0, (f32::INFINITY, false)),
+        ] {
+            let mut logits = vec![f32::NEG_INFINITY; 51_865];
+            logits[letter as usize] = text;
+            logits[first as usize + 30] = 1.0;
+            let distance = rules.apply(&mut logits, &said);
+            assert_eq!((distance, logits[letter as usize].is_finite()), expected, "{said:?}");
         }
     }
 
