@@ -41,8 +41,11 @@ impl<V: VoiceDetector> PauseWatch<V> {
         }
     }
 
-    /// Hears the sound that follows.
+    /// Hears the sound that follows. After a pause it need not listen any more.
     pub(super) fn hear(&mut self, samples: &[f32]) {
+        if self.has_found {
+            return;
+        }
         self.rest.extend_from_slice(samples);
         let (frames, _) = self.rest.as_chunks::<FRAME_SAMPLES>();
         let used = frames.len() * FRAME_SAMPLES;

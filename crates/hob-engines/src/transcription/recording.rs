@@ -16,6 +16,10 @@ use super::whisper::{WhisperOptions, WhisperText, language_name};
 /// Seconds of new live sound after which the unfinished part is transcribed again. A smaller value shows text sooner and costs more computing.
 const INTERIM_S: f64 = 0.8;
 
+/// Seconds of unfinished speech without any text, after which no pause ends a pass. If a pass takes longer than the speaker
+/// goes on without a pause, all passes would end too early otherwise, and no text would come before the end.
+const TEXTLESS_S_MAX: f64 = 4.0;
+
 /// Pieces of at most a second that one turn reads. A file that is silent for hours would keep the engine otherwise.
 const TURN_PIECES_MAX: usize = 30;
 
@@ -42,6 +46,8 @@ pub(super) struct Recording<V> {
     agreement: Agreement,
     /// The sample at which the last pass over the unfinished part ended.
     heard_until: u64,
+    /// The same for the last such pass that was not ended early.
+    understood_until: u64,
     /// A pass over the unfinished part in a pause, and its text.
     guess: Option<(SoundPart, WhisperText)>,
     /// The tokens of the last pass over the unfinished part.
@@ -103,6 +109,7 @@ impl<V: VoiceDetector> Recording<V> {
             has_ended: false,
             agreement: Agreement::default(),
             heard_until: 0,
+            understood_until: 0,
             guess: None,
             draft: Vec::new(),
         }
@@ -249,13 +256,16 @@ impl<V: VoiceDetector> Recording<V> {
         Task::Peek(part, reason)
     }
 
-    /// What listens while such a pass over the unfinished part is computed.
-    pub(super) fn pause_watch(&self, reason: PeekReason) -> PauseWatch<V>
+    /// What listens while such a pass over the unfinished part is computed. `None`: the pass is computed to its end.
+    pub(super) fn pause_watch(&self, part: &SoundPart, reason: PeekReason) -> Option<PauseWatch<V>>
     where
         V: Clone,
     {
+        let understood_until = self.understood_until.max(part.start_sample);
+        let textless_s = part.end_sample().saturating_sub(understood_until) as f64 / RATE_HZ;
         let is_speech = reason == PeekReason::Progress;
-        PauseWatch::new(self.vad.clone(), self.rest.clone(), is_speech)
+        (textless_s <= TEXTLESS_S_MAX)
+            .then(|| PauseWatch::new(self.vad.clone(), self.rest.clone(), is_speech))
     }
 
     pub(super) fn options(&self) -> WhisperOptions {
@@ -321,6 +331,7 @@ impl<V: VoiceDetector> Recording<V> {
         let mut events = Vec::new();
         self.add_delta(agreed.delta, &mut events);
         events.push(TranscriptEvent::Interim(agreed.interim));
+        self.understood_until = part.end_sample();
         self.draft.clone_from(&text.tokens);
         self.guess = (reason == PeekReason::Pause).then_some((part, text));
         events

@@ -245,13 +245,16 @@ impl<T: Transcriber, V: VoiceDetector + Clone> Engine<T, V> {
             }
             Task::Peek(part, reason) => {
                 let options = recording.peek_options(reason);
-                let watch = RefCell::new(recording.pause_watch(reason));
+                let watch = recording.pause_watch(&part, reason).map(RefCell::new);
+                let is_paused = || {
+                    watch.as_ref().is_some_and(|one| inbox.is_paused(stream, &mut one.borrow_mut()))
+                };
                 // A listener waits for the last pass over sound that has ended. A pass in a pause may be that pass, but
                 // only if no speech and no other pause follow.
                 let is_over = || {
                     inbox.has_left(stream)
                         || reason == PeekReason::Progress && inbox.is_awaited()
-                        || inbox.is_paused(stream, &mut watch.borrow_mut())
+                        || is_paused()
                 };
                 let text = self.text(stream, (&part, &options), &is_over)?;
                 let Some(text) = text else { return Ok(()) };

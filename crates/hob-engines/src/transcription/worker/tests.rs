@@ -449,6 +449,37 @@ fn a_pass_in_a_pause_ends_with_the_next_pause() {
     assert_eq!(next_interim(&mut worker, 1), " w0 w1 w2");
 }
 
+#[test]
+fn no_pause_ends_a_pass_over_speech_that_had_no_text_for_seconds() {
+    let live = BeginTranscript { is_live: true, ..BeginTranscript::default() };
+    let mut recording = Recording::new(live, Level);
+    // The first two passes are ended by pauses.
+    for (seconds, is_ended, has_watch) in
+        [(2, true, true), (2, true, true), (1, false, false), (3, false, true)]
+    {
+        recording.push_samples(&vec![1.0; seconds * RATE_HZ]).expect("room");
+        let Task::Peek(part, reason) = recording.next_task() else { panic!("no pass") };
+        assert_eq!(recording.pause_watch(&part, reason).is_some(), has_watch, "{seconds} s");
+        if !is_ended {
+            recording.peeked(part, reason, WhisperText::default());
+        }
+    }
+}
+
+#[test]
+fn a_watch_hears_only_the_sound_of_its_stream() {
+    let (_server, theirs) = TestSocket::pair();
+    let connection = WorkerConnection::start(&theirs, AnyTranscriptOrder::of_stream, ORPHAN_LIMIT);
+    let inbox = connection.expect("a connection").inbox;
+    let inbox = PatientInbox { inbox, arrived: RefCell::default() };
+    let mut watch = PauseWatch::new(Level, Vec::new(), true);
+    for (stream, is_paused) in [(2, false), (1, true)] {
+        let order = WorkerMessage::Model(sound(0.0, 0.2));
+        inbox.arrived.borrow_mut().push_back(Ok(Some((stream, order))));
+        assert_eq!(inbox.is_paused(1, &mut watch), is_paused, "{stream}");
+    }
+}
+
 /// The next text of a stream that may change.
 fn next_interim(worker: &mut Worker, stream: u32) -> String {
     loop {
