@@ -126,7 +126,7 @@ const OPEN: [(&str, &str, OpenEnd); 115] = [
 ];
 
 /// In any language.
-const COMPLETE: [(&str, &str); 203] = [
+const COMPLETE: [(&str, &str); 215] = [
     ("en", ""),
     ("en", "Yes."),
     ("en", "Yes"),
@@ -302,6 +302,9 @@ const COMPLETE: [(&str, &str); 203] = [
     ("pt", "As cores são bonitas."),
     ("de", "Alle Farben sind rot."),
     ("de", "Die Tage sind kurz."),
+    ("en", "Tell me which colours are red."),
+    ("en", "Some colors are blue."),
+    ("de", "Sag mir, welche Farben sind rot."),
     ("en", "I know the difference between a crocodile and an alligator."),
     ("en", "It is between a group of trees."),
     ("en", "I never eat between meals."),
@@ -314,6 +317,13 @@ const COMPLETE: [(&str, &str); 203] = [
     ("de", "Weder noch."),
     ("de", "Entweder heute oder morgen."),
     ("de", "Sowohl als auch."),
+    ("en", "I have to decide between a few options."),
+    ("en", "It is between an old couple."),
+    ("en", "It costs between a dollar to two dollars."),
+    ("es", "Entre un momento, por favor."),
+    ("fr", "Entrez entre une et deux heures."),
+    ("fr", "Entre un instant."),
+    ("pt", "Entre um pouco."),
     // Time that is meant otherwise.
     ("en", "Set a timer for one second."),
     ("en", "Let me think about it."),
@@ -329,6 +339,8 @@ const COMPLETE: [(&str, &str); 203] = [
     ("en", "You know what my name is."),
     ("en", "I want to."),
     ("en", "I'd like that."),
+    ("en", "Yes, could you please."),
+    ("en", "Yes, please remind me to."),
     ("es", "Me gustaría."),
     ("fr", "Je voudrais bien."),
     ("it", "Mi piacerebbe."),

@@ -139,6 +139,10 @@ static LANGUAGES: [OpenWords; 6] = [
             "if it's possible",
             "if it is possible",
             "whenever i can",
+            "yes could you please",
+            "yes can you please",
+            "yes please remind me to",
+            "yes remind me to",
         ],
         leads: "and so but well okay ok yes yeah no hi hello hey oh um uh uhm hmm sorry",
         holds: &[
@@ -194,10 +198,13 @@ static LANGUAGES: [OpenWords; 6] = [
                 "january february march april may june july august september october november december",
             ),
         ],
-        all: "all both most these those",
+        all: "all both most these those which some many any",
         pairs: &[
-            ("between a", "and or of couple pair group crowd team"),
-            ("between an", "and or of"),
+            (
+                "between a",
+                "and or of to versus vs couple pair group crowd team few lot dozen hundred",
+            ),
+            ("between an", "and or of to versus vs couple pair group crowd team"),
         ],
         announced: &[
             ("phone number is", 7),
@@ -258,8 +265,9 @@ static LANGUAGES: [OpenWords; 6] = [
             ("días son el", "lunes martes miércoles jueves viernes sábado domingo"),
         ],
         pairs: &[
-            ("entre un", "y e o u de grupo montón"),
-            ("entre una", "y e o u de pareja multitud"),
+            // "Entre un momento" invites to come in.
+            ("entre un", "y e o u de grupo montón momento rato poco"),
+            ("entre una", "y e o u de pareja multitud vez"),
         ],
         announced: &[
             // Spain has 9 and 5. Other countries have fewer.
@@ -323,7 +331,11 @@ static LANGUAGES: [OpenWords; 6] = [
             ("couleurs sont le", "rouge vert bleu jaune noir blanc orange rose gris violet"),
             ("jours sont le", "lundi mardi mercredi jeudi vendredi samedi dimanche"),
         ],
-        pairs: &[("entre un", "et ou de groupe couple tas"), ("entre une", "et ou de bande foule")],
+        pairs: &[
+            // "Entre un instant" invites to come in.
+            ("entre un", "et ou de groupe couple tas instant moment peu"),
+            ("entre une", "et ou de bande foule minute seconde"),
+        ],
         announced: &[
             // France has 10 and 5, Belgium 9 and 4.
             ("numéro de téléphone est le", 9),
@@ -417,7 +429,11 @@ static LANGUAGES: [OpenWords; 6] = [
             ("cores são", "vermelho verde azul amarelo"),
             ("cores são o", "vermelho verde azul amarelo preto branco"),
         ],
-        pairs: &[("entre um", "e ou de grupo monte"), ("entre uma", "e ou de multidão")],
+        pairs: &[
+            // "Entre um momento" invites to come in.
+            ("entre um", "e ou de grupo monte momento instante pouco minuto"),
+            ("entre uma", "e ou de multidão vez"),
+        ],
         announced: &[
             // Portugal has 9, and a landline in Brazil 8.
             ("número de telefone é", 8),
@@ -496,7 +512,7 @@ static LANGUAGES: [OpenWords; 6] = [
             ("farben sind", "rot grün blau gelb orange lila rosa braun"),
             ("tage sind der", "montag dienstag mittwoch donnerstag freitag samstag sonntag"),
         ],
-        all: "alle beide diese",
+        all: "alle beide diese welche manche einige viele",
         pairs: &[
             ("zwischen einem", "und oder von haufen paar"),
             ("zwischen einer", "und oder von gruppe menge"),
