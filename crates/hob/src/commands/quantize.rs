@@ -270,7 +270,7 @@ fn quantized(args: &QuantizeArgs, app: &App<'_>, globals: &Globals) -> CliResult
     let header = Gguf::open(&source).map_err(named)?;
     let from = header.quantization().to_owned();
     refuse(&from, kind, args)?;
-    let target = target(args, name, kind);
+    let target = target(args, (name, &source), kind);
     if target.exists() {
         return Err(Failure::usage(format!("{} exists already", target.display()))
             .hint("choose another file with --out, or remove it"));
@@ -320,14 +320,16 @@ fn refuse(from: &str, kind: QuantType, args: &QuantizeArgs) -> CliResult<()> {
     Ok(())
 }
 
-fn target(args: &QuantizeArgs, name: &str, kind: QuantType) -> PathBuf {
-    let usual = || PathBuf::from(format!("{}-{}.gguf", stem(name), kind.name()));
+fn target(args: &QuantizeArgs, source: (&str, &Path), kind: QuantType) -> PathBuf {
+    let usual = || PathBuf::from(format!("{}-{}.gguf", stem(source), kind.name()));
     args.out.clone().unwrap_or_else(usual)
 }
 
-/// The name of a stored model, or of a file without its end, as part of a file name.
-fn stem(name: &str) -> String {
-    let file = Path::new(name).file_name().map(|file| file.to_string_lossy().into_owned());
+/// The name of a stored model or of a folder, or of a file without its end, as part of a file name. The folders `.` and
+/// `..` have no name, so there it is that of the file in them.
+fn stem((name, source): (&str, &Path)) -> String {
+    let file = Path::new(name).file_name().or_else(|| source.file_name());
+    let file = file.map(|file| file.to_string_lossy().into_owned());
     let stem = file.as_deref().unwrap_or(name);
     stem.strip_suffix(".gguf").unwrap_or(stem).replace(':', "-")
 }
@@ -535,6 +537,19 @@ mod tests {
     use hob_eval::distance::Distances;
 
     use super::*;
+
+    #[test]
+    fn a_result_is_named_after_its_model_file_or_folder() {
+        for (name, source, expected) in [
+            ("qwen3:8b", "store/model.gguf", "qwen3-8b"),
+            ("a/b-F16.gguf", "a/b-F16.gguf", "b-F16"),
+            ("weights/", "weights/b.gguf", "weights"),
+            (".", "./b.gguf", "b"),
+            ("..", "../b.gguf", "b"),
+        ] {
+            assert_eq!(stem((name, Path::new(source))), expected, "{name}");
+        }
+    }
 
     #[test]
     fn a_model_without_sense_is_refused_and_a_worse_one_is_not() {
