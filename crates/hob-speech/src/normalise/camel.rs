@@ -26,7 +26,7 @@ pub(super) fn words(text: &str, humps: Humps) -> Option<Vec<Range<usize>>> {
     let is_acronym = first.bytes().all(|b| b.is_ascii_uppercase());
     let is_split = match humps {
         Humps::Identifier => (is_lower && first.len() > 1) || is_acronym,
-        Humps::Tag => !matches!(first, "Mc" | "Mac") && !(is_lower && first.len() == 1),
+        Humps::Tag => !(matches!(first, "Mc" | "Mac") || is_lower && first.len() == 1),
     };
     let ends = starts.iter().copied().chain([text.len()]);
     let from = [0].into_iter().chain(starts.iter().copied());
