@@ -190,6 +190,11 @@ impl Whisper {
         self.tokens.languages()
     }
 
+    /// Bytes of weights and caches on a graphics card.
+    pub fn card_bytes(&self) -> u64 {
+        if self.backends.has_card() { self.weights.bytes() } else { 0 }
+    }
+
     /// Transcribes at most 30 s of mono sound at 16 kHz. Silence has no text.
     ///
     /// # Errors

@@ -349,6 +349,14 @@ impl Store {
         !self.buffer.is_null()
     }
 
+    pub(super) fn bytes(&self) -> u64 {
+        if self.buffer.is_null() {
+            return 0;
+        }
+        // SAFETY: the buffer is valid after `allocate`.
+        unsafe { sys::ggml_backend_buffer_get_size(self.buffer) as u64 }
+    }
+
     /// Fills a tensor. The bytes must be exactly its size.
     pub(super) fn fill(&self, tensor: Tensor<'_>, bytes: &[u8]) {
         set(tensor, bytes.as_ptr().cast(), bytes.len());

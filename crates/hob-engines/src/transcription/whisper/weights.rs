@@ -48,7 +48,7 @@ pub(super) struct KeyValues<'a> {
     pub(super) value: Tensor<'a>,
 }
 
-/// All tensors. They point into `_stores`. Their lifetime is written as `'static`, because a struct cannot borrow from its
+/// All tensors. They point into `stores`. Their lifetime is written as `'static`, because a struct cannot borrow from its
 /// own field; no tensor is handed out of `whisper`.
 #[derive(Debug)]
 pub(super) struct Weights {
@@ -64,7 +64,7 @@ pub(super) struct Weights {
     pub(super) self_caches: Vec<KeyValues<'static>>,
     /// Caches of the cross-attention, for the sound.
     pub(super) cross_caches: Vec<KeyValues<'static>>,
-    _stores: [Store; 2],
+    stores: [Store; 2],
 }
 
 impl Weights {
@@ -122,8 +122,13 @@ impl Weights {
             decoder_norm: named.norm("decoder.ln")?,
             self_caches,
             cross_caches,
-            _stores: stores,
+            stores,
         })
+    }
+
+    /// Bytes of all tensors.
+    pub(super) fn bytes(&self) -> u64 {
+        self.stores.iter().map(Store::bytes).sum()
     }
 }
 

@@ -147,7 +147,7 @@ fn placements(assessed: &Assessment) -> String {
             pair(plan.kv),
             plan.decode_requested.as_ref().map_or("?".to_owned(), rate),
             longest(plan.longest),
-            plan.shortage().map_or("yes".to_owned(), lacking),
+            plan.shortage().map_or("yes".to_owned(), shortage_text),
         ]);
     }
     rows.trim_fmt()
