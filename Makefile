@@ -84,10 +84,12 @@ test: ## set up and run every test
 # others compute.
 TEST_JOBS = test-rust test-clients test-sound-in-firefox test-page-in-chromium test-site-in-chromium test-without-aac test-dist
 
-# 9 is the output of `make test`. Without it, make would show nothing of these tests before the last one has ended.
+# 9 is the output of `make test`. Without it, make would show nothing of a build, a download or these tests before the end.
+AT_ONCE = if { : >&9; } 2>/dev/null; then exec >&9 2>&9 9>&-; fi;
+
 .PHONY: test-rust
 test-rust: models ## run the tests of all crates
-	if { : >&9; } 2>/dev/null; then exec >&9 2>&9 9>&-; fi; cargo xtask test
+	$(AT_ONCE) cargo xtask test
 
 # Other features of hob-speech, so its dependencies are compiled again. Fast to build is better here than fast to run.
 # Two builds in one folder wait for each other, so `make test` begins this one after `cargo xtask test`: as that one, it waits for
@@ -102,13 +104,13 @@ test-without-aac: models
 # dependencies, and cargo would compile the whole workspace again for each selection.
 .PHONY: test-build
 test-build:
-	scripts/bootstrap --test
+	$(AT_ONCE) scripts/bootstrap --test
 	$(MAKE) --no-print-directory test-programs
 
 # Needs what `scripts/bootstrap` installs.
 .PHONY: test-programs
 test-programs:
-	cargo test --locked --workspace --no-run
+	$(AT_ONCE) cargo test --locked --workspace --no-run
 
 .PHONY: models
 models: test-build ## download the models that the tests use
@@ -117,10 +119,10 @@ models: test-build ## download the models that the tests use
 # Needs test-build.
 .PHONY: downloads
 downloads:
-	HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull
-	HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull gemma-3-270m-base
-	HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull japanese
-	HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull mandarin
+	$(AT_ONCE) HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull
+	$(AT_ONCE) HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull gemma-3-270m-base
+	$(AT_ONCE) HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull japanese
+	$(AT_ONCE) HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull mandarin
 
 # The longest starts first. Firefox takes part where browsers differ; `make test-firefox` runs all tests in it.
 PAGE_JOBS := test-sound-in-firefox test-page-in-chromium test-site-in-chromium
