@@ -190,7 +190,7 @@ impl Whisper {
         self.tokens.languages()
     }
 
-    /// Bytes of weights and caches on a graphics card.
+    /// Bytes of weights and caches on a graphics card, for reports where the driver does not say what the load took.
     pub fn card_bytes(&self) -> u64 {
         if self.backends.has_card() { self.weights.bytes() } else { 0 }
     }
