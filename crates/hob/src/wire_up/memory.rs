@@ -98,8 +98,8 @@ impl Memory {
         locked(&self.shared)
     }
 
-    /// The facts for a load as it is expected. A refusal is never from an older report of drivers, in which a model that was
-    /// unloaded a moment ago still has its memory.
+    /// The facts for a load as it is expected. No model is refused or unloaded because of an older report of drivers, in which a
+    /// model that left a moment ago still has its memory.
     fn facts(&self, name: &str) -> MemoryFacts {
         self.facts_for(name, None)
     }
@@ -107,10 +107,7 @@ impl Memory {
     /// As [`Memory::facts`], for a load that needs `estimated` bytes if these are not what is expected.
     fn facts_for(&self, name: &str, estimated: Option<&Bytes>) -> MemoryFacts {
         let facts = self.facts_at(Reading::Recent, name, estimated);
-        match facts.check() {
-            Ok(()) => facts,
-            Err(_) => self.facts_at(Reading::Fresh, name, estimated),
-        }
+        if facts.are_new_enough() { facts } else { self.facts_at(Reading::Fresh, name, estimated) }
     }
 
     /// Reads the models first, and then the free memory: a model that is unloaded meanwhile still counts as one that may leave.
@@ -145,6 +142,12 @@ struct MemoryFacts {
 impl MemoryFacts {
     fn answer(&self) -> RoomDecision {
         self.budget.answer(&self.needed, &self.residents)
+    }
+
+    /// Whether an older report of drivers is enough: the answer refuses or unloads no model because of a card.
+    fn are_new_enough(&self) -> bool {
+        is_in_system_memory(&self.needed)
+            || matches!(self.answer(), RoomDecision::Fits | RoomDecision::Wait { .. })
     }
 
     fn shortage(&self) -> Shortage {
@@ -202,7 +205,13 @@ fn on_cards(reading: Reading) -> Bytes {
     if !has_card_kernels() {
         return Bytes::new();
     }
-    READINGS.read(reading, || aside(|| of_cards(&usable(probe().machine, None))))
+    let ask = || of_cards(&usable(probe().machine, None));
+    // Another caller may be asking the driver, and this one then waits for it.
+    READINGS.usable(reading).unwrap_or_else(|| aside(|| READINGS.read(reading, ask)))
+}
+
+fn is_in_system_memory(needed: &Bytes) -> bool {
+    needed.keys().all(|pool| *pool == Pool::Ram)
 }
 
 /// Runs a slow call to a driver while another thread takes over this thread's tasks.
@@ -361,20 +370,21 @@ impl ModelMemory {
         }
     }
 
-    /// Checks whether enough memory is free now that other models were unloaded.
-    fn look_again(&self, reservation: Filling) -> MemoryDecision {
-        let facts = self.memory.facts_at(Reading::Now, &self.name, None);
-        if facts.answer() == RoomDecision::Fits {
-            reservation.granted()
-        } else {
-            MemoryDecision::Soon
+    /// Checks whether enough memory is free, now that no other load begins and other models were unloaded. Drivers are asked
+    /// while no table is locked.
+    fn look_again(&self, mut reservation: Filling) -> MemoryDecision {
+        let facts = self.memory.facts_at(reservation.before_load, &self.name, None);
+        if facts.answer() != RoomDecision::Fits {
+            return MemoryDecision::Soon;
         }
+        reservation.before = facts.budget.available;
+        MemoryDecision::Granted(Box::new(reservation))
     }
 
     fn reserve(&self, shared: &mut Shared) -> Filling {
         shared.loading = Some(self.name.clone());
         shared.load_changes += 1;
-        let is_on_card = shared.needed(&self.name).keys().any(|pool| *pool != Pool::Ram);
+        let is_on_card = !is_in_system_memory(&shared.needed(&self.name));
         let before_load = if is_on_card { Reading::Now } else { Reading::Recent };
         Filling { memory: Arc::clone(&self.memory), before_load, before: Bytes::new() }
     }
@@ -382,7 +392,7 @@ impl ModelMemory {
     async fn ask_once(&self) -> MemoryDecision {
         let (reservation, leaving) = match self.look_round() {
             LoadCheck::Found(asked) => return asked,
-            LoadCheck::Reserved(reservation) => return reservation.granted(),
+            LoadCheck::Reserved(reservation) => return self.look_again(reservation),
             LoadCheck::Evict { reservation, leaving } => (reservation, leaving),
         };
         for lifecycle in leaving {
@@ -450,14 +460,6 @@ struct Filling {
     before_load: Reading,
     /// Free bytes before the load.
     before: Bytes,
-}
-
-impl Filling {
-    /// Reads the drivers, so no table is locked meanwhile.
-    fn granted(mut self) -> MemoryDecision {
-        self.before = (self.memory.available)(self.before_load);
-        MemoryDecision::Granted(Box::new(self))
-    }
 }
 
 impl ReservedMemory for Filling {

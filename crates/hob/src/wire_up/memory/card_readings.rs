@@ -46,23 +46,29 @@ impl CardReadings {
         CardReadings { last: Mutex::new(None), asking: Mutex::new(()) }
     }
 
-    /// Free bytes on cards, from `ask` or from an earlier answer.
+    /// Free bytes on cards from an earlier answer that is new enough.
+    pub(super) fn usable(&self, reading: Reading) -> Option<Bytes> {
+        let last = locked(&self.last).clone();
+        last.filter(|report| report.is_usable(reading)).map(|report| report.free)
+    }
+
+    /// Free bytes on cards, from `ask` or from an earlier answer. Waits while another caller asks, if no earlier answer will do.
     pub(super) fn read(&self, reading: Reading, ask: impl FnOnce() -> Bytes) -> Bytes {
-        let last = || locked(&self.last).clone();
-        if let Some(report) = last().filter(|report| report.is_usable(reading)) {
-            return report.free;
+        if let Some(free) = self.usable(reading) {
+            return free;
         }
+        let older = || locked(&self.last).clone().filter(|_| reading == Reading::Recent);
         let _asking = match self.asking.try_lock() {
             Ok(asking) => asking,
             Err(TryLockError::Poisoned(asking)) => asking.into_inner(),
-            Err(TryLockError::WouldBlock) => match last().filter(|_| reading == Reading::Recent) {
-                Some(older) => return older.free,
+            Err(TryLockError::WouldBlock) => match older() {
+                Some(report) => return report.free,
                 None => locked(&self.asking),
             },
         };
         // Another caller may have asked meanwhile.
-        if let Some(report) = last().filter(|report| report.is_usable(reading)) {
-            return report.free;
+        if let Some(free) = self.usable(reading) {
+            return free;
         }
         let asked = Instant::now();
         let free = ask();

@@ -140,6 +140,52 @@ async fn what_a_model_gave_back_a_moment_ago_counts_before_a_refusal() {
 }
 
 #[tokio::test]
+async fn what_a_model_gave_back_a_moment_ago_counts_before_another_one_leaves() {
+    let available = |reading: Reading| {
+        let free_mb = if reading == Reading::Recent { 100 } else { 300 };
+        Bytes::from([(Pool::Vram(0), free_mb * MB)])
+    };
+    let memory = Memory::with(None, Box::new(available));
+    let need =
+        |mb: u64| Need { estimated: Bytes::from([(Pool::Vram(0), mb * MB)]), is_pinned: false };
+    let (a, b) = (memory.of_model("a", need(200)), memory.of_model("b", need(150)));
+    let (is_loaded, bytes) = (AtomicBool::new(true), need(150).estimated);
+    let in_b = Arc::new(OnCard { is_loaded, bytes, cards: Arc::default() });
+    b.taken_by(&(Arc::clone(&in_b) as Arc<dyn ModelLifecycle>));
+    let asked = a.queue().try_reserve().await;
+    assert!(matches!(asked, MemoryDecision::Granted(_)), "{asked:?}");
+    assert!(in_b.is_loaded());
+}
+
+#[tokio::test]
+async fn a_model_without_a_place_on_cards_waits_for_no_driver() {
+    let available = |reading: Reading| {
+        assert_eq!(reading, Reading::Recent, "the driver may hang");
+        ram(300 * MB)
+    };
+    let memory = Memory::with(None, Box::new(available));
+    let need = Need { estimated: ram(200 * MB), is_pinned: false };
+    let model_memory = memory.of_model("a", need);
+    assert!(model_memory.check_room_for(&ram(400 * MB)).is_err());
+    let asked = model_memory.queue().try_reserve().await;
+    assert!(matches!(asked, MemoryDecision::Granted(_)), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_card_that_another_program_has_filled_is_noticed_before_the_load() {
+    let available = |reading: Reading| {
+        let free_mb = if reading == Reading::Recent { 300 } else { 100 };
+        Bytes::from([(Pool::Vram(0), free_mb * MB)])
+    };
+    let memory = Memory::with(None, Box::new(available));
+    let estimated = Bytes::from([(Pool::Vram(0), 200 * MB)]);
+    let model_memory = memory.of_model("a", Need { estimated, is_pinned: false });
+    let asked = model_memory.queue().try_reserve().await;
+    assert!(matches!(asked, MemoryDecision::Soon), "{asked:?}");
+    assert!(!model_memory.is_loading());
+}
+
+#[tokio::test]
 async fn requests_go_on_while_drivers_are_read() {
     let memory_of_all: Arc<OnceLock<Weak<Memory>>> = Arc::default();
     let seen = Arc::clone(&memory_of_all);
