@@ -84,20 +84,39 @@ impl HearPlacing {
     /// Chooses the place of the next load, and reserves for it from now on. Nothing changes during a load of this model, and
     /// during that of another one, what is free says little.
     fn choose(&self) {
+        if self.memory.is_loading() {
+            return;
+        }
+        let reason = self.reason_against_card();
+        // A load may have begun while drivers were asked.
         if !self.memory.is_loading() {
-            self.choose_now();
+            self.set_place(reason);
         }
     }
 
     fn choose_now(&self) {
-        let mut state = locked(&self.state);
-        state.refused.take_if(|(at, _)| at.elapsed() >= REFUSED_FOR);
-        let reason = match &state.refused {
-            _ if !self.memory.may_use_cards() => Some(cards_rest()),
-            Some((_, said)) => Some(said.clone()),
-            None => self.shortage_text(),
+        self.set_place(self.reason_against_card());
+    }
+
+    /// Why the model is not to be on the card. The state is not locked while drivers are asked.
+    fn reason_against_card(&self) -> Option<String> {
+        let refused = {
+            let mut state = locked(&self.state);
+            state.refused.take_if(|(at, _)| at.elapsed() >= REFUSED_FOR);
+            state.refused.clone()
         };
-        state.note = reason.map(|reason| format!("{reason}: the model runs on the processor"));
+        match refused {
+            // A model that is not to be on the card does not try it for the others.
+            Some((_, said)) => Some(said),
+            None if !self.memory.may_use_cards() => Some(cards_rest()),
+            None => self.shortage_text(),
+        }
+    }
+
+    fn set_place(&self, reason_against_card: Option<String>) {
+        let note = reason_against_card.map(|why| format!("{why}: the model runs on the processor"));
+        let mut state = locked(&self.state);
+        state.note = note;
         self.memory.expect(state.predicted(&self.places));
     }
 

@@ -81,27 +81,41 @@ impl Placing {
     /// Chooses the place of the next load, and reserves for it from now on. Nothing changes during a load of this model, and
     /// during that of another one, what is free says little.
     fn choose(&self) {
+        if self.requested.is_configured || self.memory.is_loading() {
+            return;
+        }
+        let chosen = self.best_place();
+        // A load may have begun while drivers were asked.
         if !self.memory.is_loading() {
-            self.choose_now();
+            self.set_chosen(chosen);
         }
     }
 
     fn choose_now(&self) {
-        if self.requested.is_configured {
-            return;
+        if !self.requested.is_configured {
+            self.set_chosen(self.best_place());
         }
-        let mut state = locked(&self.state);
-        state.forget_old_refusals();
+    }
+
+    /// The requested place if it has room, or else the next one. The state is not locked while drivers are asked.
+    fn best_place(&self) -> ChosenPlace {
+        let refused = {
+            let mut state = locked(&self.state);
+            state.forget_old_refusals();
+            state.refused.clone()
+        };
         let requested = ChosenPlace::requested(&self.requested);
         let is_resting = self.requested.may_be_on_cards() && !self.memory.may_use_cards();
-        let is_avoided = is_resting || state.refused.is_some();
-        let has_room = || self.memory.check_room_for(&requested.needed()).is_ok();
-        state.chosen = if !is_avoided && has_room() {
-            requested
-        } else {
-            self.next_place(state.refused.as_ref(), is_resting).unwrap_or(requested)
-        };
-        self.memory.expect(&state.chosen.needed());
+        let is_avoided = is_resting || refused.is_some();
+        if !is_avoided && self.memory.check_room_for(&requested.needed()).is_ok() {
+            return requested;
+        }
+        self.next_place(refused.as_ref(), is_resting).unwrap_or(requested)
+    }
+
+    fn set_chosen(&self, chosen: ChosenPlace) {
+        self.memory.expect(&chosen.needed());
+        locked(&self.state).chosen = chosen;
     }
 
     /// The place that is ranked first among those that fit. `None` if only the requested one does.

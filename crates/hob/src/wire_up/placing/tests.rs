@@ -1,5 +1,7 @@
 //! Places of a known model on a machine with one card of 24 GB. The tests choose what is free there.
 
+use std::sync::{OnceLock, Weak};
+
 use hob_core::machine::{Gpu, Memory as SystemMemory};
 use hob_machine::profile;
 use hob_models::known;
@@ -41,12 +43,20 @@ impl Desk {
             is_configured,
         };
         let free = Arc::new(Mutex::new(Bytes::from([(Pool::Ram, 64 * GB)])));
-        let seen = Arc::clone(&free);
-        let memory = Memory::with(None, Box::new(move |_| locked(&seen).clone()));
+        let placing: Arc<OnceLock<Weak<Placing>>> = Arc::default();
+        let (seen, asked) = (Arc::clone(&free), Arc::clone(&placing));
+        let available = move |_| {
+            let placing = asked.get().and_then(Weak::upgrade);
+            let is_free = placing.is_none_or(|placing| placing.state.try_lock().is_ok());
+            assert!(is_free, "a driver may hang, and requests of this model need the state");
+            locked(&seen).clone()
+        };
+        let memory = Memory::with(None, Box::new(available));
         let estimated = ChosenPlace::requested(&requested).needed();
         let memory = memory.of_model("m", Need { estimated, is_pinned: false });
-        let desk =
-            Desk { placer: ChatPlacer::new(requested, WorkerCommand::new("hob"), memory), free };
+        let placer = ChatPlacer::new(requested, WorkerCommand::new("hob"), memory);
+        placing.set(Arc::downgrade(&placer.0)).expect("only once");
+        let desk = Desk { placer, free };
         desk.frees(20 * GB);
         desk
     }
