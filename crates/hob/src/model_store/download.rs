@@ -60,16 +60,20 @@ impl ModelStore {
             }
             None => (options.asked.clone(), options.name.as_ref()),
         };
-        match self.finder.locate(&asked, stored_as.map(String::as_str)) {
-            Ok(located) => self.downloadable(located),
-            Err(error) => match self.again_from_its_place(options) {
-                Some(located) => self.downloadable(located),
-                None if error.is_of_network() => self
-                    .here(&self.store.stored_name(&options.asked))
-                    .ok_or_else(|| not_found(error)),
-                None => Err(not_found(error)),
-            },
-        }
+        let error = match self.finder.locate(&asked, stored_as.map(String::as_str)) {
+            Ok(located) => return self.downloadable(located),
+            Err(error) => error,
+        };
+        let is_offline = error.is_of_network();
+        let error = match self.again_from_its_place(options) {
+            Some(Ok(located)) => return self.downloadable(located),
+            // Only the place can have this model, so its error is the one to mend.
+            Some(Err(of_place)) => of_place,
+            None => error,
+        };
+        let is_offline = is_offline || error.is_of_network();
+        let here = is_offline.then(|| self.here(&self.store.stored_name(&options.asked))).flatten();
+        here.ok_or_else(|| not_found(error))
     }
 
     fn downloadable(&self, located: Located) -> CliResult<Download> {
@@ -78,8 +82,11 @@ impl ModelStore {
         Ok(Download { entry, model: Some(model), notes, is_offline: false })
     }
 
-    /// A stored chat model that came from a file or an address, found there by its name here.
-    fn again_from_its_place(&self, options: &DownloadOptions) -> Option<Located> {
+    /// A stored chat model that came from a file or an address, found there by its name here. `None` for other models.
+    fn again_from_its_place(
+        &self,
+        options: &DownloadOptions,
+    ) -> Option<Result<Located, FindError>> {
         if options.from.is_some() || options.name.is_some() {
             return None;
         }
@@ -93,7 +100,7 @@ impl ModelStore {
         if !chats || !(is_address || Path::new(place).is_absolute()) {
             return None;
         }
-        self.finder.locate(place, Some(name.as_str())).ok()
+        Some(self.finder.locate(place, Some(name.as_str())))
     }
 
     /// A model of the catalog is downloaded only from the catalog's sources.

@@ -234,7 +234,16 @@ fn weights_with_a_flipped_bit_are_not_loaded_and_a_pull_repairs_them() {
         stored.expect("a file") == whole.expect("a file")
     };
     assert!(is_repaired());
-    File::options().write(true).open(stored).and_then(|file| file.set_len(100)).expect("cut");
+    let cut = || {
+        File::options().write(true).open(stored).and_then(|file| file.set_len(100)).expect("cut");
+    };
+    cut();
     assert!(is_repaired());
     answered(&Served::start(&user, &home), "mine");
+
+    cut();
+    fs::remove_file(user.path("work/weights.gguf")).expect("removed");
+    let refused = user.hob(&["pull", "mine"]).envs(home.iter().cloned()).assert().failure();
+    let said = stderr(&refused);
+    assert!(said.contains("weights.gguf: there is no such file or folder"), "{said}");
 }
