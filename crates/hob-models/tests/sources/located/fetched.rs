@@ -205,6 +205,22 @@ fn what_is_damaged_comes_from_its_source_again_although_no_checksum_is_known() {
 }
 
 #[test]
+fn all_parts_are_fetched_again_if_one_is_damaged_and_another_is_cut_short() {
+    let stage = Stage::new();
+    let [first, second] = parts();
+    let files: [(&str, &[u8]); 2] =
+        [("m-Q4_K_M-00001-of-00002.gguf", &first), ("m-Q4_K_M-00002-of-00002.gguf", &second)];
+    stage.hub.put("o/m", &files);
+    stage.hub.without_checksums();
+    let stored = stage.fetch("o/m").model;
+    let stored = [0, 1].map(|part| stored.folder.join(&stored.manifest.files[part].path));
+    assert_ne!(change(&stored[0]), first);
+    File::options().write(true).open(&stored[1]).and_then(|file| file.set_len(9)).expect("cut");
+    stage.fetch("o/m");
+    assert_eq!(stored.map(|path| read(&path)), [first, second]);
+}
+
+#[test]
 fn a_file_of_the_user_that_changed_is_stored_again_although_it_is_as_long_as_before() {
     let stage = Stage::new();
     let path = stage.write("downloads/mine.gguf", &model());
