@@ -29,6 +29,9 @@ pub trait Placer: fmt::Debug + Send + Sync {
     /// There is no other place, or the user chose this one. The text says what would fit; it may be empty.
     fn move_from(&self, shortage: Option<&DeviceShortage>) -> Result<(), String>;
 
+    /// What helps after a device had no memory left during an answer, to follow a semicolon.
+    fn device_full(&self) -> String;
+
     /// Notes that a device was lost. Returns where the next worker starts, to follow a semicolon.
     fn device_lost(&self) -> String;
 }

@@ -188,6 +188,10 @@ impl Placer for HearPlacer {
         if was_on_processor { Err(String::new()) } else { Ok(()) }
     }
 
+    fn device_full(&self) -> String {
+        "send the request again: hob loads the model on the processor".to_owned()
+    }
+
     fn device_lost(&self) -> String {
         let started = locked(&self.0.state).started;
         let next = match self.0.memory.record_card_loss(started) {

@@ -321,6 +321,11 @@ impl Placer for ChatPlacer {
         Err(placing.requested.what_fits(&machine, &limits).unwrap_or_default())
     }
 
+    fn device_full(&self) -> String {
+        "a shorter context (chat.context_tokens) or fewer layers there (chat.gpu_layers) need less"
+            .to_owned()
+    }
+
     fn device_lost(&self) -> String {
         let started = locked(&self.0.state).started;
         let is_resting = self.0.memory.record_card_loss(started);

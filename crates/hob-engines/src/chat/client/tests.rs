@@ -89,15 +89,16 @@ fn stays() -> WorkerCommand {
     shell(&format!("{}cat <&0 >/dev/null\n", printf(&[hello(), ready()])))
 }
 
-/// Answers "Hel", and is aborted as ggml is when the driver is gone.
 fn loses_its_card() -> WorkerCommand {
+    is_aborted("E ggml_vulkan: device lost on llvmpipe")
+}
+
+/// Answers "Hel", and is aborted as ggml is when the driver fails, after this line.
+fn is_aborted(line: &str) -> WorkerCommand {
     let answer = [ChatReport::Accepted { ignored: Vec::new() }, ChatReport::Event(text("Hel"))];
     let answer = answer.map(|report| Frame::new(FrameKind::Model, 1, &report).expect("small"));
     let (begin, end) = (printf(&[hello(), ready()]), printf(&answer));
-    shell(&format!(
-        "{begin}head -c 9 <&0 >/dev/null\n{end}echo 'E ggml_vulkan: device lost on llvmpipe' >&2\n\
-         kill -ABRT $$\n"
-    ))
+    shell(&format!("{begin}head -c 9 <&0 >/dev/null\n{end}echo '{line}' >&2\nkill -ABRT $$\n"))
 }
 
 /// A card without room.
@@ -148,6 +149,10 @@ impl Placer for StagedPlacer {
         Ok(())
     }
 
+    fn device_full(&self) -> String {
+        "a shorter context needs less".to_owned()
+    }
+
     fn device_lost(&self) -> String {
         "send it again".to_owned()
     }
@@ -183,6 +188,28 @@ async fn a_lost_card_ends_its_answer_with_a_sentence_and_no_other_worker() {
     }
     assert_eq!((other.state(), other.pid()), (ModelState::Ready, pid));
     other.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_card_without_memory_ends_an_answer_with_what_helps() {
+    let full = || is_aborted("CUDA error: out of memory");
+    let placer = StagedPlacer::new(vec![full()]);
+    for (worker, helps) in [
+        (start(stays(), placed(&placer)), "a shorter context needs less"),
+        (
+            start(full(), SupervisorOptions::new(super::ENGINE)),
+            "send the request again: hob loads the model again",
+        ),
+    ] {
+        worker.load().await.expect("ready");
+        let hello = ChatRequest { output: OutputFormat::Text, ..held_to("") };
+        let mut answer = worker.chat(hello).await.expect("accepted");
+        assert_eq!(answer.next().await, Some(Ok(text("Hel"))));
+        let said = "the graphics card had no memory left (CUDA error: out of memory)";
+        let lost = ModelError::WorkerLost { engine: "chat", detail: format!("{said}; {helps}") };
+        assert_eq!(answer.next().await, Some(Err(lost)));
+        worker.shutdown().await;
+    }
 }
 
 #[tokio::test]

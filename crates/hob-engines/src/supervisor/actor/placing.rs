@@ -16,16 +16,16 @@ impl Actor {
 
     /// The reason for people. A fault of a device says what happens next.
     pub(super) fn reason_of(&self, reason: String, fault: Option<&DeviceFault>) -> String {
+        let placer = self.options.placer.as_ref();
         match fault {
             Some(DeviceFault::Lost { said }) => {
-                let placer = self.options.placer.as_ref();
                 let next = placer.map_or_else(loaded_again, |placer| placer.device_lost());
                 format!("the graphics card was lost ({said}); {next}")
             }
-            Some(DeviceFault::Full { said, shortage: None }) => format!(
-                "the graphics card had no memory left ({said}); a shorter context \
-                 (chat.context_tokens) or fewer layers there (chat.gpu_layers) need less"
-            ),
+            Some(DeviceFault::Full { said, shortage: None }) => {
+                let next = placer.map_or_else(loaded_again, |placer| placer.device_full());
+                format!("the graphics card had no memory left ({said}); {next}")
+            }
             Some(DeviceFault::Full { shortage: Some(_), .. }) | None => reason,
         }
     }
