@@ -98,8 +98,8 @@ impl Memory {
         locked(&self.shared)
     }
 
-    /// The facts for a load as it is expected. No model is refused or unloaded because of an older report of drivers, in which a
-    /// model that left a moment ago still has its memory.
+    /// The facts for a load as it is expected. No model is refused or unloaded because of an older report of drivers, in which
+    /// a model that left a moment ago still has its memory.
     fn facts(&self, name: &str) -> MemoryFacts {
         self.facts_for(name, None)
     }

@@ -52,7 +52,7 @@ impl CardReadings {
         last.filter(|report| report.is_usable(reading)).map(|report| report.free)
     }
 
-    /// Free bytes on cards, from `ask` or from an earlier answer. Waits while another caller asks, if no earlier answer will do.
+    /// Free bytes on cards, from `ask` or from an earlier answer. Without a usable one, it waits while another caller asks.
     pub(super) fn read(&self, reading: Reading, ask: impl FnOnce() -> Bytes) -> Bytes {
         if let Some(free) = self.usable(reading) {
             return free;
