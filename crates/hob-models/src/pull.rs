@@ -139,8 +139,7 @@ impl Puller<'_> {
             return Ok(Pulled { model, outcome: PullOutcome::AlreadyStored });
         }
         let folder = self.folder(entry)?;
-        // Raw files without a checksum may be as damaged, or as old, as the stored form. This is also so if a file of that is cut
-        // short: its other files may be damaged too.
+        // Raw files without a checksum may be as damaged, or as old, as the stored form, also if one of its files is cut short.
         if !matches!(self.store.find(&entry.name), Err(StoreError::Missing { .. })) {
             let mut sources = entry.parts.iter().flat_map(|part| &part.sources);
             sources.try_for_each(|source| folder.forget_unpinned(source))?;
