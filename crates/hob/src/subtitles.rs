@@ -14,8 +14,11 @@ use hob_wire::{TranscriptAnswer, TranscriptFormat};
 use crate::failure::{CliResult, Failure};
 use crate::sink::Sink;
 
-/// Two rows of a screen.
-const LINE_CHARS_MAX: usize = 84;
+/// Two rows of a screen, in Latin letters. Characters of Japanese and Chinese are as wide as two of them.
+const LINE_WIDTH_MAX: usize = 84;
+
+/// Brackets before a word of Japanese or Chinese.
+const WIDE_OPENING: &str = "「『（【〈《〔［";
 
 /// Longest time of one line.
 const LINE_S_MAX: f32 = 7.0;
@@ -143,10 +146,31 @@ fn lines(text: &str, words: &[WordTiming]) -> Vec<Segment> {
     lines
 }
 
-/// The end of a word with the marks that follow it without a space.
+/// The end of a word with the marks that follow it without a space. Japanese and Chinese words follow each other without
+/// spaces, so there the next word ends it, too.
 fn written_end(text: &str, end: usize) -> usize {
-    let rest = text.get(end..).unwrap_or_default();
-    end + rest.find(char::is_whitespace).unwrap_or(rest.len())
+    let (before, rest) = text.split_at_checked(end).unwrap_or_default();
+    let is_wide_word = before.chars().next_back().is_some_and(is_wide);
+    let ends_wide_word = |c: char| c.is_alphanumeric() || matches!(c, '“' | '‘');
+    let ends = |c: char| {
+        c.is_whitespace()
+            || is_wide(c)
+            || WIDE_OPENING.contains(c)
+            || (is_wide_word && ends_wide_word(c))
+    };
+    end + rest.find(ends).unwrap_or(rest.len())
+}
+
+/// Whether a character is written in words without spaces: ideographs and kana.
+fn is_wide(c: char) -> bool {
+    matches!(u32::from(c),
+        0x3005..=0x3007 | 0x3041..=0x3096 | 0x309d..=0x309f | 0x30a1..=0x30fa | 0x30fc..=0x30ff
+        | 0x3400..=0x9fff | 0xf900..=0xfaff | 0xff66..=0xff9f | 0x2_0000..=0x3_ffff)
+}
+
+/// The width of a line, in Latin letters.
+fn width(line: &str) -> usize {
+    line.chars().map(|c| if is_wide(c) { 2 } else { 1 }).sum()
 }
 
 /// Whether the line is over before this word. A word of which a part is in the line belongs to it.
@@ -154,12 +178,12 @@ fn begins_line(text: &str, line: Line, word: &WordTiming) -> bool {
     let Some(gap) = text.get(line.to..word.span.start) else { return false };
     let written = without_pauses(text.get(line.from..line.to).unwrap_or_default());
     let is_stop = written
-        .trim_end_matches(['"', '\'', '”', '’', ')', ']', '*', '_'])
+        .trim_end_matches(['"', '\'', '”', '’', ')', ']', '*', '_', '」', '』', '）'])
         .ends_with(['.', '!', '?', '…', '。', '！', '？']);
     let with_word = text.get(line.from..written_end(text, word.span.end)).unwrap_or_default();
     gap.contains('\n')
         || (is_stop && word.start_s - line.end_s >= STOP_S_MIN)
-        || with_word.trim().chars().count() > LINE_CHARS_MAX
+        || width(with_word.trim()) > LINE_WIDTH_MAX
         || word.end_s - line.start_s > LINE_S_MAX
 }
 
@@ -219,7 +243,7 @@ mod tests {
         let lines = lines(&text, &timed(&text, &[]));
         assert!(lines.len() > 2, "{}", lines.len());
         for line in &lines {
-            assert!(line.text.len() <= LINE_CHARS_MAX, "{}", line.text);
+            assert!(line.text.len() <= LINE_WIDTH_MAX, "{}", line.text);
             assert!(line.end_s - line.start_s <= f64::from(LINE_S_MAX), "{}", line.text);
         }
         let words: usize = lines.iter().map(|line| line.text.split(' ').count()).sum();
@@ -251,6 +275,36 @@ mod tests {
         let lines = lines("Wait. [pause:2s] Now go.", &words);
         let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
         assert_eq!(texts, ["Wait.", "Now go."]);
+    }
+
+    #[test]
+    fn words_without_spaces_make_several_lines() {
+        let text = "今日は良い。「公園へ」GPTと行く。";
+        let (mut at, mut now_s) = (0, 0.0);
+        let words = ["今日", "は", "良い", "公園", "へ", "GPT", "と", "行く"].map(|word| {
+            let start = at + text[at..].find(word).expect("a word of the text");
+            at = start + word.len();
+            let start_s = now_s;
+            now_s += if word == "良い" { 0.7 } else { 0.4 };
+            WordTiming { span: start..at, start_s, end_s: start_s + 0.4, phonemes: Vec::new() }
+        });
+        let lines = lines(text, &words);
+        let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(texts, ["今日は良い。", "「公園へ」GPTと行く。"]);
+    }
+
+    #[test]
+    fn wide_characters_count_twice() {
+        let text = "猫".repeat(100);
+        let word = |number: usize| {
+            let (start, start_s) = (number * "猫".len(), number as f32 * 0.1);
+            let span = start..start + "猫".len();
+            WordTiming { span, start_s, end_s: start_s + 0.1, phonemes: Vec::new() }
+        };
+        let words: Vec<WordTiming> = (0..100).map(word).collect();
+        let lines = lines(&text, &words);
+        let lengths: Vec<usize> = lines.iter().map(|line| line.text.chars().count()).collect();
+        assert_eq!(lengths, [42, 42, 16]);
     }
 
     #[test]
