@@ -1,6 +1,7 @@
 //! The folder next to an audiobook that keeps its finished parts. A part appears whole or not at all.
 //! A file in it says what the parts were made of, so that parts of another text or voice are never mixed.
 
+use std::collections::BTreeMap;
 use std::fs::TryLockError;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -24,6 +25,8 @@ pub(crate) struct Recipe<'a> {
     pub(crate) engine: &'a str,
     pub(crate) voice: &'a str,
     pub(crate) speed: Speed,
+    /// The user's pronunciations. Those of a server are not known, so this is empty.
+    pub(crate) lexicon: &'a BTreeMap<String, String>,
 }
 
 /// Holds the lock until it is dropped.
@@ -74,7 +77,7 @@ impl PartFolder {
         if before != now {
             if !before.is_empty() {
                 printer.note(
-                    "the text, the voice or the engine has changed: hob starts from the beginning",
+                    "the text, the voice, the lexicon or the engine has changed: hob starts from the beginning",
                 );
             }
             folder.start_again(&now).map_err(broken)?;
@@ -136,14 +139,16 @@ fn place(output: &Path) -> PathBuf {
 
 /// A hash of everything that the parts depend on.
 fn fingerprint(book: &Book, recipe: Recipe<'_>) -> String {
-    let Recipe { engine, voice, speed } = recipe;
+    let Recipe { engine, voice, speed, lexicon } = recipe;
     let speed = speed.rate().to_string();
     let format = match book.format {
         BookFormat::M4b => "m4b",
         BookFormat::Mp3 => "mp3",
     };
+    let sound = [env!("CARGO_PKG_VERSION"), engine, voice, &speed, format, &book.text];
+    let words = lexicon.iter().flat_map(|(word, said)| [word.as_str(), said.as_str()]);
     let mut hash = Sha256::new();
-    for value in [env!("CARGO_PKG_VERSION"), engine, voice, &speed, format, &book.text] {
+    for value in sound.into_iter().chain(words) {
         // With its length, so that no two lists of values are written alike.
         hash.update((value.len() as u64).to_be_bytes());
         hash.update(value.as_bytes());

@@ -1,5 +1,6 @@
 //! Books that are interrupted, changed, damaged, or spoken by two at once.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use hob_core::{ModelError, Speed};
@@ -15,8 +16,10 @@ fn book(text: &str) -> Book {
     Book::of(text.to_owned(), "A Book".to_owned(), BookFormat::Mp3).expect("a book")
 }
 
+static NO_LEXICON: BTreeMap<String, String> = BTreeMap::new();
+
 fn recipe(voice: &str) -> Recipe<'_> {
-    Recipe { engine: "scripted", voice, speed: Speed::NORMAL }
+    Recipe { engine: "scripted", voice, speed: Speed::NORMAL, lexicon: &NO_LEXICON }
 }
 
 /// A user's folder, and the texts that the engine got.
@@ -91,6 +94,22 @@ async fn another_voice_or_text_starts_from_the_beginning() {
     }
     let [one, two, _] = PARTS;
     assert_eq!(stage.asked(), [one, two, one, two, one, two, "# Three\n\nLast."]);
+}
+
+#[test]
+fn another_lexicon_starts_from_the_beginning() {
+    let stage = Stage::new();
+    let printer = Printer::new(Volume::ErrorsOnly);
+    let missing = |said: &str| {
+        let lexicon = BTreeMap::from([("First".to_owned(), said.to_owned())]);
+        let recipe = Recipe { lexicon: &lexicon, ..recipe("ada") };
+        let folder = PartFolder::open(&stage.output(), &book(TEXT), recipe, &printer);
+        folder.expect("a folder").missing(PARTS.len())
+    };
+    assert_eq!(missing("foremost"), [0, 1, 2]);
+    fs_err::write(stage.parts().join("00000.mp3"), "sound").expect("written");
+    assert_eq!(missing("foremost"), [1, 2]);
+    assert_eq!(missing("primary"), [0, 1, 2]);
 }
 
 #[tokio::test]

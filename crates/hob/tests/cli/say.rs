@@ -157,6 +157,17 @@ fn invalid_options_are_rejected_before_anything_runs() {
 }
 
 #[test]
+fn the_name_of_a_text_file_is_not_spoken() {
+    let user = User::new();
+    std::fs::write(user.path("work/notes.txt"), "Hello.").expect("written");
+    for args in [&["say", "notes.txt"][..], &["say", "-o", "a.wav", "notes.txt"]] {
+        user.fails(args, 2, "notes.txt is a file, and hob would say its name");
+        user.fails(args, 2, "hob say < notes.txt");
+    }
+    assert_eq!(names(&user.path("work")), ["notes.txt"]);
+}
+
+#[test]
 fn a_text_that_is_not_utf8_is_refused_with_its_place() {
     let user = User::new();
     let (_server, address) = server(vec![spoken()], None);

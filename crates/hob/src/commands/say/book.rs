@@ -1,6 +1,7 @@
 //! `hob say book.txt -o book.m4b`: a text file becomes an audiobook with chapters.
 //! All options are checked before a model loads.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use hob_core::{SpeechModel, SpeechPace, SpeechRequest, SpeechText, Trace};
@@ -90,7 +91,8 @@ impl<'a> BookJob<'a> {
         (remote, voice): (&Remote, &str),
         app: &App<'_>,
     ) -> CliResult<String> {
-        let recipe = Recipe { engine: remote.base(), voice, speed: args.speed };
+        let (speed, lexicon) = (args.speed, BTreeMap::new());
+        let recipe = Recipe { engine: remote.base(), voice, speed, lexicon: &lexicon };
         let folder = PartFolder::open(self.output, book, recipe, app.printer)?;
         let speed = args.speed.rate();
         let speak =
@@ -119,10 +121,11 @@ impl<'a> BookJob<'a> {
         (speech, voice): (&Speech, &str),
         app: &App<'_>,
     ) -> CliResult<String> {
-        let recipe = Recipe { engine: &speech.name, voice, speed: args.speed };
+        let (speed, lexicon) = (args.speed, &app.settings.speech.lexicon);
+        let recipe = Recipe { engine: &speech.name, voice, speed, lexicon };
         let folder = PartFolder::open(self.output, book, recipe, app.printer)?;
         app.load(&speech.name, &*speech.worker).await?;
-        let (worker, speed) = (&speech.worker, args.speed);
+        let worker = &speech.worker;
         let speak = |input: String| {
             let (text, voice) = (SpeechText::Whole(input), voice.to_owned());
             let (instructions, trace, pace) = (None, Trace::default(), SpeechPace::Steady);
@@ -141,6 +144,12 @@ pub(super) fn with_hint(args: &SayArgs, failure: Failure) -> Failure {
         return failure.hint("the same command goes on after the last finished part");
     }
     failure
+}
+
+/// Whether the words on the command line are the name of a text file that exists.
+pub(super) fn is_text_file(words: &str) -> bool {
+    let file = Path::new(words);
+    is_text(file) && file.is_file()
 }
 
 fn ending(file: &Path) -> Option<String> {
