@@ -27,7 +27,7 @@ pub struct CaptionWord {
 /// When a phoneme of a word is heard.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct CaptionPhoneme {
-    /// In Kokoro's alphabet, with its marks of stress and length: `ˈO`.
+    /// In Kokoro's alphabet, with its marks, such as those of stress and length: `ˈO`.
     pub phoneme: String,
     pub start_time: f32,
     pub end_time: f32,

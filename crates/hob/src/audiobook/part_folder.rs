@@ -77,7 +77,7 @@ impl PartFolder {
         if before != now {
             if !before.is_empty() {
                 printer.note(
-                    "the text, the voice, the lexicon or the engine has changed: hob starts from the beginning",
+                    "the text, voice, lexicon or engine has changed: hob starts from the beginning",
                 );
             }
             folder.start_again(&now).map_err(broken)?;

@@ -9,6 +9,9 @@ use crate::{User, stdout};
 
 const RATE_HZ: u32 = 24_000;
 
+/// The voices of Kokoro, with those of English.
+const VOICES: usize = 54;
+
 /// A language of Kokoro's voices.
 struct Language {
     /// The first letter of the voices' names.
@@ -117,6 +120,7 @@ fn every_voice_is_understood_in_its_own_language() {
     let path = std::env::var_os("PATH").expect("a PATH");
     let mut voices = user.hob(&["say", "--voices"]);
     let listed = stdout(&voices.envs(home.clone()).env("PATH", &path).assert().success());
+    assert_eq!(listed.lines().count(), 1 + VOICES, "{listed}");
     let mut hob = user.process(&["serve", "--listen", "127.0.0.1:0"]);
     hob.envs(home).env("PATH", &path);
     let mut served = Served::run(hob);

@@ -109,7 +109,7 @@ fn fit_to_sound(spoken: &[Range<usize>], loud: &[bool]) -> Vec<Range<usize>> {
     words
 }
 
-/// The phonemes among these symbols. A stress mark belongs to the phoneme after it, a length mark to the one before.
+/// The phonemes among these symbols. A stress mark belongs to the phoneme after it, every other mark to the one before.
 fn phonemes(
     symbols: &[char],
     of_word: Range<usize>,
@@ -121,9 +121,9 @@ fn phonemes(
         let Some(symbol) = symbols.get(index) else { break };
         match symbol {
             'ˈ' | 'ˌ' => stress = Some(index),
-            'ː' => {
+            symbol if is_mark(*symbol) => {
                 if let Some(last) = found.last_mut() {
-                    last.phoneme.push('ː');
+                    last.phoneme.push(*symbol);
                     last.end_s = at(index + 1);
                 }
             }
@@ -139,6 +139,11 @@ fn phonemes(
         }
     }
     found
+}
+
+/// Length, nasal vowels, aspiration, softness, rounding, and the tones of Mandarin.
+fn is_mark(symbol: char) -> bool {
+    matches!(symbol, 'ː' | '\u{303}' | 'ʰ' | 'ʲ' | 'ᵝ' | '↓' | '→' | '↗' | '↘')
 }
 
 #[cfg(test)]
@@ -164,6 +169,24 @@ mod tests {
         check(&[(1, 4), (6, 9)], ".##...###.", &[(1, 3), (6, 9)]);
         check(&[(1, 4), (4, 9)], ".########.", &[(1, 4), (4, 9)]);
         check(&[], "####", &[]);
+    }
+
+    #[test]
+    fn marks_belong_to_the_phoneme_before() {
+        let symbols: Vec<char> = "matˈɛ\u{303} tʰjɛn→".chars().collect();
+        let check = |of_word: Range<usize>, expect: &[(&str, usize, usize)]| {
+            let expect: Vec<PhonemeTiming> = expect
+                .iter()
+                .map(|(phoneme, start, end)| PhonemeTiming {
+                    phoneme: (*phoneme).to_owned(),
+                    start_s: *start as f32,
+                    end_s: *end as f32,
+                })
+                .collect();
+            assert_eq!(phonemes(&symbols, of_word, |at| at as f32), expect);
+        };
+        check(0..6, &[("m", 0, 1), ("a", 1, 2), ("t", 2, 3), ("ˈɛ\u{303}", 3, 6)]);
+        check(7..13, &[("tʰ", 7, 9), ("j", 9, 10), ("ɛ", 10, 11), ("n→", 11, 13)]);
     }
 
     #[test]
