@@ -179,7 +179,7 @@ fn begins_line(text: &str, line: Line, word: &WordTiming) -> bool {
     let written = without_pauses(text.get(line.from..line.to).unwrap_or_default());
     let is_stop = written
         .trim_end_matches(['"', '\'', '”', '’', ')', ']', '*', '_', '」', '』', '）'])
-        .ends_with(['.', '!', '?', '…', '。', '！', '？']);
+        .ends_with(['.', '!', '?', '…', '。', '！', '？', '।']);
     let with_word = text.get(line.from..written_end(text, word.span.end)).unwrap_or_default();
     gap.contains('\n')
         || (is_stop && word.start_s - line.end_s >= STOP_S_MIN)
@@ -232,6 +232,7 @@ mod tests {
     #[test]
     fn lines_end_with_sentences_and_line_breaks() {
         check("Dr. Watson left. He ran.", &["left."], &["Dr. Watson left.", "He ran."]);
+        check("यह घर है। वह आया।", &["है।"], &["यह घर है।", "वह आया।"]);
         check("\"Go!\" he said.", &[], &["\"Go!\" he said."]);
         check("# A title\nand  text", &[], &["# A title", "and text"]);
         check("", &[], &[]);
