@@ -37,5 +37,5 @@ pub use espeak::{espeak_languages, needs_espeak};
 pub use lexicon::{LEXICON_WORDS_MAX, Lexicon, LexiconError};
 pub use phonemes::{Phonemizer, PhonemizerOptions};
 pub use reader::{Reader, is_speakable};
-pub use segment::{is_full_stop, without_pauses};
+pub use segment::{is_full_stop, is_sentence_end, without_pauses};
 pub use spoken::{SpokenUnit, SpokenWord};

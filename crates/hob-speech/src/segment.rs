@@ -87,6 +87,18 @@ pub(crate) fn pause_mark(
     pauses::mark_at(Ahead { text, ended }, at)
 }
 
+/// Whether a sentence ends where `before` ends in a full stop and `after` follows, which begins with a space. "at 5 p.m."
+/// goes on before "on Monday", and ends before "Then". `before` is the sentence so far, and `after` its next few words.
+pub fn is_sentence_end(before: &str, after: &str, language: Language) -> bool {
+    let at = before.trim_end_matches('.').len();
+    if at == before.len() {
+        return false;
+    }
+    let text = [before, after].concat();
+    let end = stops::stop_ends((Ahead { text: &text, ended: true }, language), 0, at);
+    matches!(end, Ok(Some(_)))
+}
+
 /// Skips separators only. Marks without a meaning, such as a rule or an empty bullet, are left to the normaliser.
 fn skip_whitespace(ahead: Ahead<'_>, mut at: usize) -> Known<Option<usize>> {
     while let Some(c) = ahead.char_at(at)? {

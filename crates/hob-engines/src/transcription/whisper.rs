@@ -259,8 +259,12 @@ impl Whisper {
         if options.words || is_cut_at_sentences {
             words = self.words(&language, &pass.tokens, window, cancelled)?;
         }
+        let text_language = match options.task {
+            TranscriptTask::Transcribe => language.as_str(),
+            TranscriptTask::Translate => "en",
+        };
         let segments = match is_cut_at_sentences {
-            true => self.sentences(&pass, &words, sound_s),
+            true => self.sentences(&pass, &words, text_language, sound_s),
             false => self.segments(&pass, sound_s),
         };
         let words = words.into_iter().filter(|_| options.words).map(|placed| placed.word);

@@ -48,6 +48,25 @@ fn abbreviations_and_initials() {
 }
 
 #[test]
+fn a_full_stop_ends_a_sentence_or_belongs_to_a_word() {
+    for (before, after, expected) in [
+        (" We met at 7 p.m.", " on Monday.", false),
+        (" We met at 7 p.m.", " Monday morning.", false),
+        (" We met at 7 p.m.", " Then it rained.", true),
+        (" I saw Mr.", " Fox.", false),
+        (" He left at noon.", " She stayed.", true),
+        (" So I wait...", " and wait.", false),
+        (" So I wait...", " It rains.", true),
+        (" He left.", "", true),
+        (" He left", " She stayed.", false),
+    ] {
+        let is_end = is_sentence_end(before, after, Language::AmericanEnglish);
+        assert_eq!(is_end, expected, "{before:?} {after:?}");
+    }
+    assert!(!is_sentence_end(" Frutas, p. ej.", " Manzanas", Language::Spanish));
+}
+
+#[test]
 fn a_segment_ends_before_a_pause() {
     assert_eq!(segments("Wait for it [pause:2s] now")[0], ("Wait for it", End::Sentence));
     check("See [note:2s] there", &["See [note:2s] there"]);

@@ -1,18 +1,20 @@
 //! Cuts the text of a pass into segments: at its own times, or at the ends of its sentences.
 //! A text without times gets those of its words, so asking for times does not change how it is decoded.
 
-use hob_core::Segment;
-use hob_speech::is_full_stop;
+use hob_core::{Language, Segment};
+use hob_speech::{is_full_stop, is_sentence_end};
 
 use super::Whisper;
 use super::passes::Pass;
 use super::tokens::TIMESTAMP_S;
 use super::words::PlacedWord;
 
-/// Marks that end a sentence if a space follows.
-const ENDS_BEFORE_SPACE: [char; 3] = ['.', '?', '!'];
-/// A shorter sentence, in seconds, and what may be an abbreviation ("Mr."), is in one segment with the next one.
+/// Marks that end a sentence if a space follows. A full stop may also belong to an abbreviation ("p.m.").
+const ENDS_BEFORE_SPACE: [char; 2] = ['?', '!'];
+/// A shorter sentence, in seconds, is in one segment with the next one.
 const SENTENCE_S_MIN: f64 = 1.0;
+/// Tokens after a full stop that decide whether it ends a sentence.
+const TOKENS_AHEAD: usize = 16;
 
 impl Whisper {
     /// Cuts the text at its times. Without times it is one segment.
@@ -34,17 +36,21 @@ impl Whisper {
         segments
     }
 
-    /// Cuts a text that has no times at the ends of its sentences. `words` are its words.
+    /// Cuts a text that has no times at the ends of its sentences. `words` are its words, and `language` is the code of
+    /// its language.
     pub(super) fn sentences(
         &self,
         pass: &Pass,
         words: &[PlacedWord],
+        language: &str,
         sound_s: f64,
     ) -> Vec<Segment> {
+        let language = language_with_rules(language);
         let mut segments: Vec<Segment> = Vec::new();
         let (mut from, mut end_s) = (0, 0.0_f64);
         for to in 1..=pass.tokens.len() {
-            if to < pass.tokens.len() && !self.ends_sentence(&pass.tokens[from..=to]) {
+            let (before, after) = (&pass.tokens[from..to], &pass.tokens[to..]);
+            if !after.is_empty() && !self.ends_sentence(before, after, language) {
                 continue;
             }
             let inside = |word: &&PlacedWord| (from..to).contains(&word.first_token);
@@ -67,15 +73,24 @@ impl Whisper {
         segments
     }
 
-    /// Whether the last token begins a sentence after the others.
-    fn ends_sentence(&self, tokens: &[u32]) -> bool {
-        let Some((next, before)) = tokens.split_last() else { return false };
+    /// Whether the tokens `before` end a sentence, if those `after` follow.
+    fn ends_sentence(&self, before: &[u32], after: &[u32], language: Language) -> bool {
         let bytes: Vec<u8> =
             before.iter().flat_map(|token| self.tokens.bytes(*token)).copied().collect();
         // A character may be cut between tokens.
         let Ok(text) = std::str::from_utf8(&bytes) else { return false };
-        let begins_with_space = self.tokens.bytes(*next).first() == Some(&b' ');
-        text.ends_with(is_full_stop) || begins_with_space && text.ends_with(ENDS_BEFORE_SPACE)
+        if text.ends_with(is_full_stop) {
+            return true;
+        }
+        let begins_with_space = |token: &u32| self.tokens.bytes(*token).first() == Some(&b' ');
+        if !after.first().is_some_and(begins_with_space) {
+            return false;
+        }
+        if !text.ends_with('.') {
+            return text.ends_with(ENDS_BEFORE_SPACE);
+        }
+        let ahead = self.tokens.text(&after[..after.len().min(TOKENS_AHEAD)]);
+        is_sentence_end(text, &ahead, language)
     }
 
     /// `None` if there are no words.
@@ -98,4 +113,10 @@ impl Whisper {
             ..Segment::default()
         })
     }
+}
+
+/// Finds the language with the abbreviations of a text in this one. It is English, if hob knows none of them.
+fn language_with_rules(code: &str) -> Language {
+    let is_meant = |language: &Language| language.tag().split('-').next() == Some(code);
+    Language::ALL.into_iter().find(is_meant).unwrap_or(Language::AmericanEnglish)
 }

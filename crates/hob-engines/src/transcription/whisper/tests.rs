@@ -197,6 +197,10 @@ fn a_text_without_times_is_cut_at_the_ends_of_its_sentences() {
     let letters: Vec<usize> = japanese.char_indices().map(|(at, _)| at).collect();
     let hindi = " वह घर आया। वह गया।";
     let hindi_spaces: Vec<usize> = hindi.match_indices(' ').map(|(at, _)| at).collect();
+    let time = " We met at 5 p.m. on Monday. We ate.";
+    let time_spaces: Vec<usize> = time.match_indices(' ').map(|(at, _)| at).collect();
+    let sentences = " We met at 5 p.m. Then we all ate.";
+    let sentences_spaces: Vec<usize> = sentences.match_indices(' ').map(|(at, _)| at).collect();
     for (text, beginnings, expected) in [
         (
             english,
@@ -209,6 +213,17 @@ fn a_text_without_times_is_cut_at_the_ends_of_its_sentences() {
             vec![("はい。", 0.0, 1.25), ("そうです。", 1.5, 3.75), ("行きます。", 4.0, 6.0)],
         ),
         (hindi, hindi_spaces, vec![(" वह घर आया।", 0.0, 1.25), (" वह गया।", 1.5, 2.25)]),
+        // A full stop inside a sentence, and one that is also its end.
+        (
+            time,
+            time_spaces,
+            vec![(" We met at 5 p.m. on Monday.", 0.0, 3.25), (" We ate.", 3.5, 4.25)],
+        ),
+        (
+            sentences,
+            sentences_spaces,
+            vec![(" We met at 5 p.m.", 0.0, 2.25), (" Then we all ate.", 2.5, 4.25)],
+        ),
         // The note has no time of its own.
         (
             " Good morning to you. ♪",
@@ -220,7 +235,7 @@ fn a_text_without_times_is_cut_at_the_ends_of_its_sentences() {
     ] {
         let mut pass = Pass::default();
         pass.tokens = text.bytes().map(u32::from).collect();
-        let found = whisper.sentences(&pass, &placed(&beginnings), 6.0);
+        let found = whisper.sentences(&pass, &placed(&beginnings), "en", 6.0);
         let found: Vec<(&str, f64, f64)> =
             found.iter().map(|part| (part.text.as_str(), part.start_s, part.end_s)).collect();
         assert_eq!(found, expected);
