@@ -22,7 +22,7 @@ import urllib.request
 import faster_whisper
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "peers"))
-from chat_client import Server
+from chat_client import Server, servers_of_a_run
 from hear import MODEL, weights
 
 LANGUAGES = {"en": "english", "es": "spanish", "fr": "french", "it": "italian", "ru": "russian"}
@@ -118,16 +118,15 @@ def main():
     args = parser.parse_args()
     subprocess.run([os.environ["HOB"], "pull", MODEL], stdout=sys.stderr, check=True)
     with tempfile.TemporaryDirectory() as folder, open(f"{folder}/log", "w") as log:
-        server = Server("hob", [os.environ["HOB"], "serve", "--listen", "127.0.0.1:{port}"], log)
-        try:
+        with servers_of_a_run() as servers:
+            server = Server("hob", [os.environ["HOB"], "serve", "--listen", "127.0.0.1:{port}"], log)
+            servers.append(server)
             server.wait_until("/health")
             engines = [Hob(server.port), Peer(weights(pathlib.Path(folder)))]
             print("| hob / faster-whisper | recordings | language detected | word errors, % | translation: words shared with the English prompt (F1) |")
             print("|---|---|---|---|---|")
             for language in LANGUAGES:
                 row(args.prompts, language, engines, args.n)
-        finally:
-            server.stop()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ some seconds, then all kinds at once. Prints a table in Markdown. Needs only Pyt
 import contextlib
 import json
 import os
+import signal
 import socket
 import statistics
 import subprocess
@@ -81,6 +82,7 @@ def main():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # The server must not stay.
     with tempfile.TemporaryFile() as log:
         command = [os.environ["HOB"], "serve", "--listen", url.removeprefix("http://")]
         server = subprocess.Popen(command, stdout=log, stderr=log)

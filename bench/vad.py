@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import socket
 import subprocess
 import sys
@@ -181,6 +182,7 @@ def main():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # The server must not stay.
     with tempfile.TemporaryDirectory() as folder, open(f"{folder}/log", "w") as log:
         server = subprocess.Popen([os.environ["HOB"], "serve", "--listen", url.removeprefix("http://")], stdout=log, stderr=log)
         try:

@@ -20,7 +20,7 @@ import tempfile
 import urllib.request
 import wave
 
-from chat_client import Server
+from chat_client import Server, servers_of_a_run
 
 ARTICLE = pathlib.Path(__file__).parents[2] / "crates/hob-bench/src/speech/article.txt"
 SENTENCES = pathlib.Path(__file__).parent / "utterances.txt"
@@ -199,8 +199,9 @@ def main():
         script = str(pathlib.Path(__file__).parent / "hear_peer.py")
         hob = [os.environ["HOB"], "serve", "--listen", "127.0.0.1:{port}"]
         peer = [sys.executable, script, "{port}", str(weights(peer_folder)), threads, str(args.beam)]
-        servers = [Server("hob", hob, log), Server("faster-whisper", peer, log)]
-        try:
+        with servers_of_a_run() as servers:
+            servers.append(Server("hob", hob, log))
+            servers.append(Server("faster-whisper", peer, log))
             servers[0].wait_until("/ready")
             servers[1].wait_until("/v1/models")
             if args.n or args.ways:
@@ -209,9 +210,6 @@ def main():
                 utterances(servers, folder, clips, listing, args.n)
             if args.long:
                 long_file(servers, folder, args.long)
-        finally:
-            for server in servers:
-                server.stop()
         # Without the servers, which would hold memory.
         if args.ways:
             ways(listing)
