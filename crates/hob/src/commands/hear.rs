@@ -12,7 +12,7 @@ use futures::StreamExt;
 use hob_core::chat::Reading;
 use hob_core::{
     LiveSound, Sound, SoundFile, Timestamps, Trace, TranscriptEvent, TranscriptModel,
-    TranscriptRequest, TranscriptTask,
+    TranscriptRequest, TranscriptStream, TranscriptTask,
 };
 use hob_wire::{TranscriptAnswer, TranscriptFormat, spoken_language};
 
@@ -106,25 +106,26 @@ pub(crate) fn run(args: &HearArgs, globals: &Globals, printer: &Printer) -> CliR
 async fn transcribe_file(args: &HearArgs, app: &App<'_>) -> CliResult<Exit> {
     let language = language(args.language.as_deref())?;
     let bytes = read_recording(args.file.as_deref().unwrap_or(Path::new("-")))?;
-    let mut sink = output(args)?;
-    let body = match &args.server {
-        Some(address) => {
-            let remote = Remote::at(address, app.settings.server.api_key.read()?);
-            let input = TranscriptInput {
-                model: args.model.clone(),
-                response_format: args.format.name(),
-                language,
-                prompt: args.prompt.clone(),
-                timestamp_granularities: args.words.then_some("word").into_iter().collect(),
-            };
-            remote.transcribe(args.task(), input, &bytes).await?
-        }
-        None => {
-            let sound = Sound::File(SoundFile { bytes, name: None });
-            return transcribe_locally(args, app, args.request(sound, language), sink).await;
-        }
+    let sink = output(args)?;
+    let Some(address) = &args.server else {
+        let sound = Sound::File(SoundFile { bytes, name: None });
+        return transcribe_locally(args, app, args.request(sound, language), sink).await;
     };
-    sink.write(body.as_bytes())?;
+    let remote = Remote::at(address, app.settings.server.api_key.read()?);
+    let input = args.input(language.clone());
+    if args.format != TranscriptFormat::VerboseJson {
+        let events = remote.transcribe(args.task(), input, &bytes);
+        return print(args, app, events, language, sink).await;
+    }
+    // Events have fewer fields than this format.
+    let progress = app.printer.spinner("transcribing");
+    let body = remote.transcribe_whole(args.task(), input, &bytes).await;
+    progress.finish_and_clear();
+    write_whole(body?.as_bytes(), sink)
+}
+
+fn write_whole(body: &[u8], mut sink: Sink) -> CliResult<Exit> {
+    sink.write(body)?;
     sink.finish()?;
     Ok(Exit::Done)
 }
@@ -158,15 +159,41 @@ impl HearArgs {
         if self.translate { TranscriptTask::Translate } else { TranscriptTask::Transcribe }
     }
 
-    fn request(&self, sound: Sound, language: Option<String>) -> TranscriptRequest {
+    fn timestamps(&self) -> Timestamps {
         let has_times = self.format != TranscriptFormat::Text;
+        Timestamps { segments: has_times, words: has_times && self.words }
+    }
+
+    /// What a server gets. Its events become text and subtitles here.
+    fn input(&self, language: Option<String>) -> TranscriptInput {
+        let response_format = match self.format {
+            TranscriptFormat::VerboseJson => TranscriptFormat::VerboseJson,
+            TranscriptFormat::Json
+            | TranscriptFormat::Text
+            | TranscriptFormat::Srt
+            | TranscriptFormat::Vtt => TranscriptFormat::Json,
+        };
+        let Timestamps { segments, words } = self.timestamps();
+        let granularities = [("segment", segments), ("word", words)].into_iter();
+        TranscriptInput {
+            model: self.model.clone(),
+            response_format: response_format.name(),
+            language,
+            prompt: self.prompt.clone(),
+            timestamp_granularities: granularities
+                .filter_map(|(name, is_wanted)| is_wanted.then_some(name))
+                .collect(),
+        }
+    }
+
+    fn request(&self, sound: Sound, language: Option<String>) -> TranscriptRequest {
         TranscriptRequest {
             sound,
             task: self.task(),
             language,
             prompt: self.prompt.clone(),
             temperature: None,
-            timestamps: Timestamps { segments: has_times, words: has_times && self.words },
+            timestamps: self.timestamps(),
             reading: Reading::Streamed,
             trace: Trace::default(),
         }
@@ -181,26 +208,30 @@ async fn transcribe_locally(
 ) -> CliResult<Exit> {
     let hearing = Transcription::start(app)?;
     let heard = match app.load(&hearing.name, &*hearing.worker).await {
-        Ok(()) => transcribe_and_print(args, app, &hearing, request, sink).await,
+        Ok(()) => {
+            let language = request.language.clone();
+            let events = async { hearing.worker.transcribe(request).await.map_err(Failure::from) };
+            print(args, app, events, language, sink).await
+        }
         Err(failure) => Err(failure),
     };
     hearing.worker.shutdown().await;
     heard
 }
 
-async fn transcribe_and_print(
+/// Writes a transcript while it is made. `language` is the one that the user named.
+async fn print(
     args: &HearArgs,
     app: &App<'_>,
-    hearing: &Transcription,
-    request: TranscriptRequest,
+    events: impl Future<Output = CliResult<TranscriptStream>>,
+    language: Option<String>,
     mut sink: Sink,
 ) -> CliResult<Exit> {
-    let (task, language) = (request.task, request.language.clone());
     let asked = Instant::now();
     // On a terminal, the text itself shows the progress.
     let is_on_terminal = args.format == TranscriptFormat::Text && io::stdout().is_terminal();
     let progress = app.printer.spinner(if args.live { "listening" } else { "transcribing" });
-    let mut events = hearing.worker.transcribe(request).await?;
+    let mut events = events.await?;
     let mut answer = TranscriptAnswer::default();
     let (mut heard_s, mut words) = (0.0, 0);
     while let Some(event) = events.next().await {
@@ -229,7 +260,7 @@ async fn transcribe_and_print(
     progress.finish_and_clear();
     let rest = match args.format {
         TranscriptFormat::Text => "\n".to_owned(),
-        format => answer.to_body(format, task, language.as_deref()),
+        format => answer.to_body(format, args.task(), language.as_deref()),
     };
     sink.write(rest.as_bytes())?;
     sink.finish()?;
@@ -301,6 +332,27 @@ mod tests {
         assert_eq!(speed_note(15.0, took), "15.0 s of sound in 1.5 s, RTF 0.10");
         assert_eq!(speed_note(0.0, took), "0.0 s of sound in 1.5 s");
         assert_eq!((clock(75.2), clock(3600.0)), ("1:15".to_owned(), "60:00".to_owned()));
+    }
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: HearArgs,
+    }
+
+    #[test]
+    fn a_server_gets_the_times_that_the_format_shows() {
+        for (line, format, granularities) in [
+            (&["hob", "a.wav"][..], "json", &[][..]),
+            (&["hob", "a.wav", "-f", "srt"], "json", &["segment"]),
+            (&["hob", "a.wav", "-f", "json"], "verbose_json", &["segment"]),
+            (&["hob", "a.wav", "-f", "json", "--words"], "verbose_json", &["segment", "word"]),
+        ] {
+            let Line { args } = clap::Parser::parse_from(line.iter().copied());
+            let input = args.input(None);
+            assert_eq!(input.response_format, format, "{line:?}");
+            assert_eq!(input.timestamp_granularities, granularities, "{line:?}");
+        }
     }
 
     #[test]

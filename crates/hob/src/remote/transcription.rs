@@ -1,13 +1,25 @@
-//! Transcripts of a running server, in the format that the user wants.
+//! Transcripts of a running server: as events while it transcribes, or as JSON when all of it is known.
 //! The sound travels inside JSON, so that no form has to be written.
+
+use std::collections::VecDeque;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hob_core::TranscriptTask;
+use futures::{StreamExt, stream};
+use hob_core::{Fault, ModelError, TranscriptEvent, TranscriptStream, TranscriptTask};
+use hob_wire::{Misread, PieceKind, Pieces, TranscriptReader};
 use serde::Serialize;
 
-use super::{Remote, text};
-use crate::failure::CliResult;
+use super::{Chunks, Key, Remote, chunks};
+use crate::failure::{CliResult, Failure, REMOTE_ENGINE};
+
+/// Maximum bytes of one event. The last event repeats the whole text.
+const EVENT_BYTES_MAX: usize = 8 << 20;
+/// Maximum bytes of a whole transcript. A day of speech with the times of its words has fewer.
+const WHOLE_BYTES_MAX: usize = 64 << 20;
+/// Time limit for the head of a whole transcript, which comes after the last word: hours of sound on a slow processor.
+const WHOLE_TIME_MAX: Duration = Duration::from_secs(6 * 3_600);
 
 /// What to transcribe, and how.
 #[derive(Debug, Serialize)]
@@ -26,6 +38,7 @@ pub(crate) struct TranscriptInput {
 #[derive(Serialize)]
 struct Request {
     input_audio: InputAudio,
+    stream: bool,
     #[serde(flatten)]
     input: TranscriptInput,
 }
@@ -36,18 +49,197 @@ struct InputAudio {
 }
 
 impl Remote {
-    /// Requests a transcript, and returns the answer's body.
+    /// Requests a transcript in pieces. Errors before the first piece are returned; later ones are items of the stream.
     pub(crate) async fn transcribe(
         &self,
         task: TranscriptTask,
         input: TranscriptInput,
         sound: &[u8],
+    ) -> CliResult<TranscriptStream> {
+        let input_audio = InputAudio { data: STANDARD.encode(sound) };
+        let request = Request { input_audio, stream: true, input };
+        Ok(events(self.stream(path(task), &request).await?))
+    }
+
+    /// Requests a whole transcript, and returns the answer's body.
+    pub(crate) async fn transcribe_whole(
+        &self,
+        task: TranscriptTask,
+        input: TranscriptInput,
+        sound: &[u8],
     ) -> CliResult<String> {
-        let path = match task {
-            TranscriptTask::Transcribe => "/v1/audio/transcriptions",
-            TranscriptTask::Translate => "/v1/audio/translations",
+        let input_audio = InputAudio { data: STANDARD.encode(sound) };
+        let request = Request { input_audio, stream: false, input };
+        let json = serde_json::to_string(&request).map_err(Failure::internal)?;
+        let response = self.send(path(task), Some(json), WHOLE_TIME_MAX, Key::Sent).await?;
+        Ok(whole(chunks(response)).await?)
+    }
+}
+
+fn path(task: TranscriptTask) -> &'static str {
+    match task {
+        TranscriptTask::Transcribe => "/v1/audio/transcriptions",
+        TranscriptTask::Translate => "/v1/audio/translations",
+    }
+}
+
+fn failed(detail: impl std::fmt::Display) -> ModelError {
+    ModelError::EngineFailed { engine: REMOTE_ENGINE, detail: detail.to_string() }
+}
+
+/// Reads a body to its end. A part of it is never returned as if it were all.
+async fn whole(mut chunks: Chunks) -> Result<String, ModelError> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|reason| failed(format!("the answer ended early: {reason}")))?;
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > WHOLE_BYTES_MAX {
+            return Err(failed(format!("the transcript is larger than {WHOLE_BYTES_MAX} bytes")));
+        }
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn events(chunks: Chunks) -> TranscriptStream {
+    let answer = EventAnswer {
+        chunks,
+        pieces: Pieces::new(PieceKind::Event, EVENT_BYTES_MAX),
+        reader: TranscriptReader::default(),
+        unread: VecDeque::new(),
+        has_ended: false,
+    };
+    stream::unfold(Box::new(answer), async |mut answer| {
+        let event = answer.next().await?;
+        Some((event, answer))
+    })
+    .boxed()
+}
+
+/// An answer as events.
+struct EventAnswer {
+    chunks: Chunks,
+    pieces: Pieces,
+    reader: TranscriptReader,
+    /// Events that were read and not taken yet.
+    unread: VecDeque<TranscriptEvent>,
+    has_ended: bool,
+}
+
+impl EventAnswer {
+    async fn next(&mut self) -> Option<Result<TranscriptEvent, ModelError>> {
+        loop {
+            if let Some(event) = self.unread.pop_front() {
+                return Some(Ok(event));
+            }
+            if self.has_ended {
+                return None;
+            }
+            if let Err(fault) = self.read().await {
+                self.has_ended = true;
+                return Some(Err(failed(fault)));
+            }
+        }
+    }
+
+    /// Reads an event, or the next bytes if no event is complete.
+    async fn read(&mut self) -> Result<(), Fault> {
+        let invalid_answer = |detail: String| Fault::InvalidAnswer { detail };
+        let mut said = Vec::new();
+        match self.pieces.next_piece() {
+            Some(piece) => {
+                self.reader.read(&piece, &mut said).map_err(|misread| match misread {
+                    Misread::Failed(fault) => fault,
+                    Misread::Malformed => {
+                        invalid_answer("an event is not JSON of a transcript".to_owned())
+                    }
+                })?;
+            }
+            None => match self.chunks.next().await {
+                Some(Ok(bytes)) => {
+                    self.pieces.push(&bytes).map_err(|error| invalid_answer(error.to_string()))?;
+                }
+                Some(Err(detail)) => return Err(Fault::Unreachable { detail }),
+                None => self.reader.end(&mut said)?,
+            },
+        }
+        self.has_ended = self.reader.is_over();
+        self.unread.extend(said);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use futures::executor::{block_on, block_on_stream};
+    use hob_core::{Segment, TranscriptSummary};
+
+    use super::*;
+
+    /// Pieces of this many bytes, and then what breaks the connection.
+    fn cut(text: &str, size: usize, broken: Option<&str>) -> Chunks {
+        let pieces = text.as_bytes().chunks(size).map(|piece| Ok(Bytes::copy_from_slice(piece)));
+        let pieces: Vec<Result<Bytes, String>> =
+            pieces.chain(broken.map(|reason| Err(reason.to_owned()))).collect();
+        stream::iter(pieces).boxed()
+    }
+
+    fn read(text: &str, broken: Option<&str>) -> Vec<Result<TranscriptEvent, ModelError>> {
+        let whole: Vec<_> = block_on_stream(events(cut(text, usize::MAX, broken))).collect();
+        let in_pieces: Vec<_> = block_on_stream(events(cut(text, 7, broken))).collect();
+        assert_eq!(in_pieces, whole, "where the bytes are cut does not matter");
+        whole
+    }
+
+    const HELLO: &str = ": hob\n\n\
+        data: {\"type\":\"transcript.text.delta\",\"delta\":\"Hello\"}\n\n\
+        data: {\"type\":\"transcript.text.segment\",\"id\":\"seg_0\",\"start\":0.5,\"end\":1.0,\"text\":\" Hello\"}\n\n";
+
+    fn hello() -> [Result<TranscriptEvent, ModelError>; 2] {
+        let text = " Hello".to_owned();
+        let segment = Segment { text, start_s: 0.5, end_s: 1.0, ..Segment::default() };
+        [Ok(TranscriptEvent::Delta("Hello".to_owned())), Ok(TranscriptEvent::Segment(segment))]
+    }
+
+    #[test]
+    fn a_transcript_is_read_with_its_times_and_its_damage() {
+        let end = "data: {\"type\":\"transcript.text.done\",\"text\":\"Hello\",\"language\":\"english\",\
+            \"duration\":1.5,\"warning\":\"the end is missing\"}\n\n";
+        let done = TranscriptSummary {
+            duration_s: 1.5,
+            language: Some("english".to_owned()),
+            usage: None,
+            damage: Some("the end is missing".to_owned()),
         };
-        let request = Request { input_audio: InputAudio { data: STANDARD.encode(sound) }, input };
-        Ok(text(self.post(path, &request).await?).await)
+        let [delta, segment] = hello();
+        let expected = [delta, segment, Ok(TranscriptEvent::Done(done))];
+        assert_eq!(read(&format!("{HELLO}{end}"), None), expected);
+    }
+
+    #[test]
+    fn a_transcript_that_breaks_off_never_looks_complete() {
+        let rows = [
+            ("", None, "the answer was cut off"),
+            ("", Some("reset"), "cannot be reached: reset"),
+            ("data: 3\n\n", None, "the answer is invalid: an event is not JSON of a transcript"),
+            (
+                "data: {\"error\":{\"message\":\"the worker died\"}}\n\n",
+                None,
+                "broke off with an error: the worker died",
+            ),
+        ];
+        for (end, broken, detail) in rows {
+            let [delta, segment] = hello();
+            let expected = [delta, segment, Err(failed(detail))];
+            assert_eq!(read(&format!("{HELLO}{end}"), broken), expected);
+        }
+    }
+
+    #[test]
+    fn a_whole_transcript_is_read_to_its_end_or_is_none() {
+        let long = "word ".repeat(500_000);
+        assert_eq!(block_on(whole(cut(&long, 65_536, None))), Ok(long.clone()));
+        let broken = block_on(whole(cut(&long, 65_536, Some("reset"))));
+        assert_eq!(broken, Err(failed("the answer ended early: reset")));
     }
 }

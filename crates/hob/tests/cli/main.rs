@@ -17,6 +17,7 @@ mod fit;
 mod gateway;
 mod gateway_reports;
 mod hear_real_model;
+mod hear_server;
 mod heard_languages;
 mod help;
 #[path = "../../../hob-models/tests/sources/located/hub.rs"]
