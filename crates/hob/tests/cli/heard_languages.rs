@@ -2,6 +2,7 @@
 //! other tests hear it.
 
 use hob_bench::transcription::{WordErrors, normalised_words};
+use serde_json::{Value, json};
 
 use crate::hear_real_model::wav;
 use crate::real_server::Served;
@@ -112,6 +113,11 @@ const LANGUAGES: [Language; 7] = [
     },
 ];
 
+/// More than 210 characters, without numbers.
+const SPANISH_PASSAGE: &str = "El tren sale de la estación por la mañana y llega al pueblo antes de la noche. \
+    Mi hermana trabaja en un hospital grande. Los niños juegan en el jardín mientras su abuela prepara la cena. \
+    Mañana vamos todos juntos a la playa.";
+
 #[test]
 fn every_voice_is_understood_in_its_own_language() {
     let (user, home) = User::with_only(&["kokoro", "whisper-base", "japanese", "mandarin"]);
@@ -133,6 +139,29 @@ fn every_voice_is_understood_in_its_own_language() {
         assert!(!voices.is_empty(), "{}: {listed}", language.code);
         language.check(&voices, &user, &served);
     }
+    check_spanish_passage(&user, &served);
+}
+
+/// Long sentences are understood with less than 5 % of wrong words, and translated.
+fn check_spanish_passage(user: &User, served: &Served) {
+    let spanish = &LANGUAGES[0];
+    assert!(SPANISH_PASSAGE.chars().count() >= 210);
+    let samples = served.clip(SPANISH_PASSAGE, "ef_dora");
+    std::fs::write(user.path("work/a.wav"), wav(RATE_HZ, &samples)).expect("written");
+    let args = ["hear", "--server", &served.url, "-l", spanish.code, "a.wav"];
+    let heard = stdout(&user.hob(&args).assert().success());
+    let [words, _] = spanish.errors(SPANISH_PASSAGE, &heard);
+    assert!(words.rate().is_some_and(|rate| rate < 0.05), "{heard}");
+    // The model hears which language it is, and translates it.
+    let args = ["hear", "--server", &served.url, "--translate", "-f", "json", "a.wav"];
+    let answer: Value =
+        serde_json::from_str(&stdout(&user.hob(&args).assert().success())).expect("JSON");
+    assert_eq!((&answer["task"], &answer["language"]), (&json!("translate"), &json!("spanish")));
+    let english = answer["text"].as_str().expect("a text");
+    assert!(
+        ["hospital", "garden", "grandmother"].iter().all(|word| english.contains(word)),
+        "{english}"
+    );
 }
 
 impl Language {
