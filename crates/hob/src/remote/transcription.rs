@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_transcript_is_read_to_its_end_or_is_none() {
+    fn a_whole_transcript_is_read_to_its_end_or_fails() {
         let long = "word ".repeat(500_000);
         assert_eq!(block_on(whole(cut(&long, 65_536, None))), Ok(long.clone()));
         let broken = block_on(whole(cut(&long, 65_536, Some("reset"))));
