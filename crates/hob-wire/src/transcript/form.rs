@@ -8,6 +8,8 @@ pub type FormField = (String, String);
 
 const NUMBERS: [&str; 1] = ["temperature"];
 const FLAGS: [&str; 1] = ["stream"];
+/// These may be objects, which some clients write as JSON.
+const OBJECTS: [&str; 1] = ["chunking_strategy"];
 /// These are lists, however they are written.
 const LISTS: [&str; 1] = ["timestamp_granularities"];
 
@@ -70,6 +72,11 @@ fn typed(name: &str, text: String) -> Value {
         let number = text.trim().parse().ok().and_then(Number::from_f64);
         return number.map_or(Value::String(text), Value::Number);
     }
+    if OBJECTS.contains(&name)
+        && let Ok(object) = serde_json::from_str::<Map<String, Value>>(&text)
+    {
+        return Value::Object(object);
+    }
     Value::String(text)
 }
 
@@ -113,8 +120,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_and_no_flag_stays_a_text() {
-        let form = [("temperature", "warm"), ("temperature", "NaN"), ("stream", "perhaps")];
+    fn an_object_may_be_written_as_json() {
+        let vad = r#"{"type": "server_vad", "threshold": 0.5}"#;
+        let form = vec![("chunking_strategy".to_owned(), vad.to_owned())];
+        let expected = json!({"chunking_strategy": {"type": "server_vad", "threshold": 0.5}});
+        assert_eq!(Value::Object(to_json(form)), expected);
+    }
+
+    #[test]
+    fn what_is_no_number_no_flag_and_no_object_stays_a_text() {
+        let form = [
+            ("temperature", "warm"),
+            ("temperature", "NaN"),
+            ("stream", "perhaps"),
+            ("chunking_strategy", "auto"),
+            ("chunking_strategy", "{"),
+            ("chunking_strategy", "[1]"),
+            ("prompt", "{}"),
+        ];
         for (name, text) in form {
             let value = to_json(vec![(name.to_owned(), text.to_owned())]);
             assert_eq!(Value::Object(value), json!({name: text}));

@@ -104,6 +104,8 @@ fn what_has_no_effect_is_named() {
     assert_eq!(ignored, expected);
     let vad = [("chunking_strategy[type]", "server_vad"), ("chunking_strategy[threshold]", "0.5")];
     assert_eq!(form(&vad).expect("server_vad").ignored, ["chunking_strategy"]);
+    let vad = [("chunking_strategy", r#"{"type": "server_vad", "silence_duration_ms": 300}"#)];
+    assert_eq!(form(&vad).expect("server_vad as JSON").ignored, ["chunking_strategy"]);
 }
 
 #[test]
@@ -170,6 +172,11 @@ fn what_cannot_be_is_refused_by_name() {
             &[("chunking_strategy", "never")],
             "'chunking_strategy' must be one of auto, server_vad, and is 'never'",
             "chunking_strategy",
+        ),
+        (
+            &[("chunking_strategy", r#"{"type": "never"}"#)],
+            "'chunking_strategy.type' must be one of auto, server_vad, and is 'never'",
+            "chunking_strategy.type",
         ),
         (&[("model", "a"), ("model", "b")], "'model' must be a string, and is a list", "model"),
     ] {
