@@ -7,6 +7,7 @@ mod mp4;
 mod opus;
 mod pcm;
 mod resample;
+mod riff;
 mod track;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -64,6 +65,8 @@ pub struct SoundDecoder {
     /// Samples at 16 kHz that no piece has carried yet.
     resampled: Vec<f32>,
     pieces: u64,
+    /// The file has less sound than its header promises.
+    is_cut: bool,
     damage: Option<DecodeError>,
 }
 
@@ -75,6 +78,8 @@ impl SoundDecoder {
         if bytes.is_empty() {
             return Err(DecodeError::Empty);
         }
+        let is_mp4 = bytes.get(4..8) == Some(b"ftyp");
+        let is_cut = riff::is_cut(&bytes) || is_mp4 && mp4::is_cut(&bytes);
         let track = catch_panic(0.0, || SoundTrack::open(bytes))?;
         let ready = Vec::with_capacity(2 * PIECE_SAMPLES);
         Ok(Self {
@@ -82,6 +87,7 @@ impl SoundDecoder {
             resampler: None,
             resampled: ready,
             pieces: 0,
+            is_cut,
             damage: None,
         })
     }
@@ -122,12 +128,23 @@ impl SoundDecoder {
                 self.open_track = Some(track);
                 Ok(())
             }
-            Ok(None) => Ok(()),
+            Ok(None) => {
+                self.note_cut(at_s);
+                Ok(())
+            }
             Err(damage @ DecodeError::Damaged { .. }) if at_s > 0.0 => {
                 self.damage = Some(damage);
                 catch_panic(at_s, || self.resample(0, &[]))
             }
             Err(error) => Err(error),
+        }
+    }
+
+    /// The sound has ended at this time. An earlier damage is the one to report.
+    fn note_cut(&mut self, at_s: f64) {
+        if self.is_cut {
+            let detail = "the file ends before its sound does".to_owned();
+            self.damage.get_or_insert(DecodeError::Damaged { at_s, detail });
         }
     }
 

@@ -99,8 +99,21 @@ fn a_wav_that_promises_more_than_it_holds_is_read_to_its_end() {
 #[test]
 fn a_cut_wav_is_heard_until_its_end() {
     let file = wav(WavKind::S16, RATE_HZ, 1, &chirp(RATE_HZ, 3.0));
-    let (heard, _) = decode_with_damage(file[..44 + 2 * 40_000].to_vec());
+    let (heard, damage) = decode_with_damage(file[..44 + 2 * 40_000].to_vec());
     assert_eq!(heard.len(), 40_000);
+    let damage = damage.expect("damage").to_string();
+    assert_eq!(damage, "the sound is damaged at 2.5 s: the file ends before its sound does");
+    assert_eq!(decode_with_damage(file).1, None);
+}
+
+#[test]
+#[cfg(feature = "aac")]
+fn a_cut_mp4_says_that_it_is_cut() {
+    let file = include_bytes!("files/chirp-44100.m4a");
+    let (heard, damage) = decode_with_damage(file[..file.len() * 6 / 10].to_vec());
+    assert!((2_000..16_000).contains(&heard.len()), "{}", heard.len());
+    assert!(damage.is_some());
+    assert_eq!(decode_with_damage(file.to_vec()).1, None);
 }
 
 #[test]
