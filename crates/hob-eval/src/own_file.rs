@@ -365,6 +365,14 @@ mod tests {
         assert_eq!((item.prompt.as_str(), item.size.as_str()), ("Translate.\n\ncat", "French"));
     }
 
+    /// Each text, and how its error begins.
+    fn assert_errors(rows: &[(&str, &str)]) {
+        for (text, expected) in rows {
+            let error = parse("own", text).expect_err(text).to_string();
+            assert!(error.starts_with(expected), "{text}: {error}");
+        }
+    }
+
     #[test]
     fn what_is_wrong_is_named() {
         let rows = [
@@ -399,6 +407,21 @@ mod tests {
                 "{\"prompt\":\"?\",\"choices\":[\"a\",\"b\"],\"answer\":2}",
                 "line 1: the answer 2 is not one of the 2 choices",
             ),
+            (
+                "{\"id\":\"a\",\"prompt\":\"?\",\"reference\":1}\n\n{\"id\":\"a\",\"prompt\":\"?\",\"reference\":1}",
+                "line 3: the id 'own/a' was used before",
+            ),
+            (
+                "{\"prompt\":\"?\",\"reference\":1,\"max_tokens\":0}",
+                "line 1: 'max_tokens' is not a number",
+            ),
+        ];
+        assert_errors(&rows);
+    }
+
+    #[test]
+    fn a_checker_that_cannot_grade_is_refused() {
+        let rows = [
             (
                 "{\"prompt\":\"?\",\"checker\":{\"kind\":\"pattern\",\"regex\":\"(\"}}",
                 "line 1: '(' is not a regular",
@@ -435,19 +458,8 @@ mod tests {
                 "{\"prompt\":\"?\",\"checker\":{\"kind\":\"magic\"}}",
                 "line 1: 'checker': unknown variant",
             ),
-            (
-                "{\"id\":\"a\",\"prompt\":\"?\",\"reference\":1}\n\n{\"id\":\"a\",\"prompt\":\"?\",\"reference\":1}",
-                "line 3: the id 'own/a' was used before",
-            ),
-            (
-                "{\"prompt\":\"?\",\"reference\":1,\"max_tokens\":0}",
-                "line 1: 'max_tokens' is not a number",
-            ),
         ];
-        for (text, expected) in rows {
-            let error = parse("own", text).expect_err(text).to_string();
-            assert!(error.starts_with(expected), "{text}: {error}");
-        }
+        assert_errors(&rows);
     }
 
     proptest! {

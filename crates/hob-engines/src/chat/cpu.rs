@@ -3,7 +3,7 @@
 
 /// The units that the engine of this build uses and this processor lacks.
 pub(super) fn missing_units() -> Vec<&'static str> {
-    missing_units(&units()).collect()
+    missing_of(&units()).collect()
 }
 
 /// Vector units that the build uses in addition to those of every build.
@@ -48,7 +48,7 @@ fn units() -> Vec<(&'static str, bool)> {
     Vec::new()
 }
 
-fn missing_units(units: &[(&'static str, bool)]) -> impl Iterator<Item = &'static str> {
+fn missing_of(units: &[(&'static str, bool)]) -> impl Iterator<Item = &'static str> {
     units.iter().filter(|(_, is_there)| !is_there).map(|(name, _)| *name)
 }
 
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn the_units_that_are_not_there_are_named() {
         let units = [("avx2", true), ("avx512f", false), ("avx512vnni", false)];
-        assert_eq!(missing_units(&units).collect::<Vec<_>>(), ["avx512f", "avx512vnni"]);
+        assert_eq!(missing_of(&units).collect::<Vec<_>>(), ["avx512f", "avx512vnni"]);
     }
 
     #[test]
