@@ -33,7 +33,7 @@ pub(crate) use gateway::{
     AliasSection, DefaultsSection, DetailedTarget, FallbackUntilName, KeySection,
     OnStreamErrorName, TargetEntry, UpstreamSection, WhileLoadingName,
 };
-pub(crate) use keys::{Key, known_keys};
+pub(crate) use keys::{Key, known_keys, quoted};
 pub(crate) use memory::{BytesText, MemorySection};
 pub(crate) use pipelines::PipelinesSection;
 pub(crate) use realtime::RealtimeSection;

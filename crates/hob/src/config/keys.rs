@@ -133,7 +133,7 @@ pub(super) fn unknown(text: &str, path: &Path) -> Vec<(usize, Failure)> {
 fn all_unknown(table: &DeTable<'_>, prefix: &str, known: &[Key]) -> Vec<(String, usize)> {
     let mut unknown: Vec<(String, usize)> = Vec::new();
     for (name, value) in table {
-        let name_shown = quoted_if_dotted(name.get_ref());
+        let name_shown = quoted(name.get_ref());
         let path = match prefix {
             "" => name_shown,
             prefix => format!("{prefix}.{name_shown}"),
@@ -149,8 +149,8 @@ fn all_unknown(table: &DeTable<'_>, prefix: &str, known: &[Key]) -> Vec<(String,
     unknown
 }
 
-/// Names with dots in them are in quotes, as in the file.
-fn quoted_if_dotted(name: &str) -> String {
+/// A name as part of a path: with dots in it, it is in quotes, as in the file.
+pub(crate) fn quoted(name: &str) -> String {
     if name.contains('.') { format!("\"{name}\"") } else { name.to_owned() }
 }
 

@@ -15,7 +15,7 @@ use super::{Environment, Secret};
 use crate::bounded_file::read_text;
 use crate::config::{
     AliasSection, DefaultsSection, DetailedTarget, FallbackUntilName, LoadedConfig,
-    OnStreamErrorName, TargetEntry, TimeText, UpstreamSection, WhileLoadingName,
+    OnStreamErrorName, TargetEntry, TimeText, UpstreamSection, WhileLoadingName, quoted,
 };
 use crate::failure::{CliResult, Failure};
 
@@ -237,11 +237,6 @@ fn keep_alive(time: KeepAlive) -> toml::Value {
         KeepAlive::Forever => toml::Value::Integer(-1),
         KeepAlive::For(time) => toml::Value::Float(time.as_secs_f64()),
     }
-}
-
-/// As part of a path: names with dots are in quotes.
-pub(crate) fn quoted(name: &str) -> String {
-    if name.contains('.') { format!("\"{name}\"") } else { name.to_owned() }
 }
 
 #[cfg(test)]

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 
 use super::DEFAULT_SPEECH;
 use super::chat::draft_model;
-use super::gateway::quoted;
 use super::{ChatSettings, Environment, ModelChoice, Overrides};
-use crate::config::{BytesText, ChatSection, LoadAt, LoadedConfig, MemorySection};
+use crate::config::{BytesText, ChatSection, LoadAt, LoadedConfig, MemorySection, quoted};
 use crate::failure::{CliResult, Failure};
 
 impl MemorySection {

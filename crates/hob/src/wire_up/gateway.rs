@@ -10,11 +10,11 @@ use hob_server::{KeyDigest, KeyOptions, check_keys};
 use hob_upstream::{Gateway, GatewayError, UpstreamError};
 
 use crate::app::{App, Reach};
-use crate::config::{KeySection, LoadedConfig};
+use crate::config::{KeySection, LoadedConfig, quoted};
 use crate::failure::{CliResult, Failure};
 use crate::model_store::ModelStore;
 use crate::printer::count_text;
-use crate::settings::gateway::{gateway as gateway_settings, quoted, secret};
+use crate::settings::gateway::{gateway as gateway_settings, secret};
 use crate::settings::{DevSettings, Environment, Secret};
 
 use super::{add_other_names, unmeasured};

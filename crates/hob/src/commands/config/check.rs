@@ -8,12 +8,14 @@ use hob_models::Gguf;
 use hob_upstream::{Gateway, GatewayError, GatewayOptions, TargetOptions, UpstreamError};
 
 use crate::app::App;
-use crate::config::{AliasSection, ConfigFile, LoadedConfig, Named, TargetEntry, UpstreamSection};
+use crate::config::{
+    AliasSection, ConfigFile, LoadedConfig, Named, TargetEntry, UpstreamSection, quoted,
+};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::model_store::ModelStore;
 use crate::printer::Printer;
-use crate::settings::gateway::{gateway as gateway_settings, quoted};
+use crate::settings::gateway::gateway as gateway_settings;
 use crate::settings::{Environment, ModelChoice, Overrides, Settings};
 use crate::teams::Teams;
 use crate::wire_up;

@@ -6,9 +6,9 @@ use hob_bench::target::Api;
 use hob_upstream::UpstreamKind;
 
 use super::ServerArgs;
-use crate::config::{LoadedConfig, UpstreamSection};
+use crate::config::{LoadedConfig, UpstreamSection, quoted};
 use crate::failure::{CliResult, Failure};
-use crate::settings::gateway::{quoted, secret};
+use crate::settings::gateway::secret;
 use crate::settings::{Environment, Secret};
 
 #[derive(Debug)]
