@@ -11,6 +11,7 @@ import gzip
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -61,13 +62,17 @@ def evaluation(url, items, folder):
     memory, peak = [], 0
     with open(folder / "log", "w+") as log:
         run = subprocess.Popen(words, stdout=log, stderr=log)
-        while run.poll() is None:
-            time.sleep(0.2)
-            count, now = answered(folder), resident(run)
-            peak = max(peak, resident(run, "VmHWM") or 0)
-            # Afterwards the record and the report are made.
-            if count and now and count < items // len(TASKS) * len(TASKS):
-                memory.append((count, now))
+        try:
+            while run.poll() is None:
+                time.sleep(0.2)
+                count, now = answered(folder), resident(run)
+                peak = max(peak, resident(run, "VmHWM") or 0)
+                # Afterwards the record and the report are made.
+                if count and now and count < items // len(TASKS) * len(TASKS):
+                    memory.append((count, now))
+        finally:
+            run.terminate()
+            run.wait()
         if run.returncode:
             log.seek(0)
             sys.exit(log.read()[-2000:])
@@ -99,6 +104,7 @@ def growth(memory, items):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # The server and the evaluation must not stay.
     held = lambda is_held: "held" if is_held else "missed"
     answers, memory, peak = measured(["--ttft-ms", "0", "--itl-ms", "0"], ITEMS)
     own_ms, _ = own_time(answers)

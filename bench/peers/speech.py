@@ -11,7 +11,6 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
@@ -19,6 +18,8 @@ import tempfile
 import time
 
 import numpy
+
+from chat_client import Server, servers_of_a_run
 
 AUDIBLE = 32768 * 10 ** (-50 / 20)
 SENTENCES = (
@@ -78,42 +79,20 @@ def first_of(port, text):
     raise RuntimeError("no audible sample")
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def start_hob(log):
+    return Server("hob", [os.environ["HOB"], "serve", "--listen", "127.0.0.1:{port}"], log)
 
 
-def wait_for(port, path, process):
-    for _ in range(6000):
-        if process.poll() is not None:
-            raise RuntimeError(f"the server ended with {process.returncode}")
-        try:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-            connection.request("GET", path)
-            if connection.getresponse().status == 200:
-                return
-        except OSError:
-            pass
-        time.sleep(0.01)
-    raise RuntimeError("the server does not get ready")
-
-
-def start_hob(port, log):
-    command = [os.environ["HOB"], "serve", "--listen", f"127.0.0.1:{port}"]
-    return subprocess.Popen(command, stdout=log, stderr=log)
-
-
-def start_peer(port, model, voices, folder, log):
+def start_peer(model, voices, folder, log):
     settings = {
         "FASTKOKORO_MODEL_PATH": model,
         "FASTKOKORO_VOICES_PATH": voices,
         "FASTKOKORO_CACHE_DIR": folder,
         "FASTKOKORO_HOST": "127.0.0.1",
-        "FASTKOKORO_PORT": str(port),
     }
-    command = [str(pathlib.Path(sys.executable).parent / "fastkokoro")]
-    return subprocess.Popen(command, env=os.environ | settings, stdout=log, stderr=log)
+    # It reads its port from the environment only.
+    command = ["env", "FASTKOKORO_PORT={port}", str(pathlib.Path(sys.executable).parent / "fastkokoro")]
+    return Server("fastkokoro", command, log, settings)
 
 
 def memory_mb(pid, field):
@@ -176,21 +155,18 @@ def measure(hob, peer, n):
 
 def cold_start(log):
     """Process start to first audible sample, the models on disk."""
-    port = free_port()
     started = time.perf_counter()
-    process = start_hob(port, log)
-    try:
+    with servers_of_a_run() as servers:
+        hob = start_hob(log)
+        servers.append(hob)
         while True:
             try:
-                first_of(port, "Hello there.")
+                first_of(hob.port, "Hello there.")
                 return time.perf_counter() - started
             except (OSError, RuntimeError, http.client.HTTPException):
-                if process.poll() is not None:
-                    raise RuntimeError(f"hob serve ended with {process.returncode}") from None
+                if hob.process.poll() is not None:
+                    raise RuntimeError(f"hob serve ended with {hob.process.returncode}") from None
                 time.sleep(0.01)
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def main():
@@ -203,22 +179,19 @@ def main():
     with tempfile.TemporaryDirectory() as folder, open(f"{folder}/log", "w") as log:
         cold = sorted(cold_start(log) for _ in range(5))
         model, voices = prepare(home, folder)
-        ports = free_port(), free_port()
-        running = [start_hob(ports[0], log), start_peer(ports[1], model, voices, folder, log)]
-        try:
-            wait_for(ports[0], "/ready", running[0])
-            wait_for(ports[1], "/health", running[1])
-            settled = memory_mb(running[0].pid, "VmRSS")
-            measure(*ports, n)
+        with servers_of_a_run() as servers:
+            servers.append(start_hob(log))
+            servers.append(start_peer(model, voices, folder, log))
+            hob, peer = servers
+            hob.wait_until("/ready")
+            peer.wait_until("/health")
+            settled = memory_mb(hob.process.pid, "VmRSS")
+            measure(hob.port, peer.port, n)
             print(f"\nhob's memory, server and worker: {settled:.0f} MB settled after load (bound 330), "
-                  f"{memory_mb(running[0].pid, 'VmRSS'):.0f} MB after the run, "
-                  f"{memory_mb(running[0].pid, 'VmHWM'):.0f} MB peak; "
-                  f"the peer's: {memory_mb(running[1].pid, 'VmRSS'):.0f} MB.")
+                  f"{memory_mb(hob.process.pid, 'VmRSS'):.0f} MB after the run, "
+                  f"{memory_mb(hob.process.pid, 'VmHWM'):.0f} MB peak; "
+                  f"the peer's: {memory_mb(peer.process.pid, 'VmRSS'):.0f} MB.")
             print(f"Process start to first audible sample: {cold[2] * 1000:.0f} ms, median of 5 (bound 800).")
-        finally:
-            for process in running:
-                process.terminate()
-                process.wait()
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import urllib.request
 import agents
 import openai
 
-from chat_client import Server
+from chat_client import Server, servers_of_a_run
 
 # The peer's client belongs to one event loop.
 LOOP = asyncio.Runner()
@@ -122,8 +122,9 @@ def main():
         write(folder, args.n)
         # A home of its own, without models.
         os.environ["HOB_HOME"] = f"{name}/home"
-        server = Server("hob", [os.environ["HOB"], "serve", "--config", f"{name}/hob.toml", "--listen", "127.0.0.1:{port}"], log)
-        try:
+        with servers_of_a_run() as servers:
+            server = Server("hob", [os.environ["HOB"], "serve", "--config", f"{name}/hob.toml", "--listen", "127.0.0.1:{port}"], log)
+            servers.append(server)
             server.wait_until("/health")
             client = openai.AsyncOpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key="none", max_retries=0)
             model = agents.OpenAIChatCompletionsModel("quick", client)
@@ -132,8 +133,6 @@ def main():
             report(runs)
             before, during, done = hundred(server)
             print(f"\n{done} of {AT_ONCE} runs at once: {during - before:.0f} MB more than before ({before:.0f} MB).")
-        finally:
-            server.stop()
 
 
 def report(runs):
