@@ -139,21 +139,16 @@ impl<'a> Stripper<'a> {
     fn link(&mut self) -> bool {
         let rest = self.rest();
         let image = usize::from(rest.starts_with('!'));
-        let Some(text) = rest[image..].strip_prefix('[') else { return false };
-        let Some(length) = within(text, ']').filter(|length| *length > 0) else { return false };
-        let Some(target) = text[length + 1..].strip_prefix('(') else { return false };
-        let Some(target_length) = within(target, ')') else { return false };
-        let start = self.at + image + 1;
-        self.link_text(start..start + length, &target[..target_length]);
-        self.at = start + length + 2 + target_length + 1;
+        let Some(link) = link_at(&rest[image..]) else { return false };
+        let start = self.at + image;
+        self.link_text(start + link.text.start..start + link.text.end, link.target);
+        self.at = start + link.bytes;
         true
     }
 
     fn link_text(&mut self, range: Range<usize>, target: &str) {
         let inner = visible(&self.text[range.clone()], self.offset + range.start);
-        let phonemes =
-            target.strip_prefix('/').and_then(|t| t.strip_suffix('/')).filter(|p| is_phonetic(p));
-        if let Some(phonemes) = phonemes {
+        if let Some(phonemes) = phonemes_in(target) {
             let span = self.offset + range.start..self.offset + range.end;
             self.out.pronounced.push((span, phonemes.to_owned()));
         }
@@ -227,9 +222,38 @@ impl<'a> Stripper<'a> {
     }
 }
 
+/// `[text](target)`.
+struct Link<'a> {
+    /// The bytes of the text, counted from the bracket.
+    text: Range<usize>,
+    target: &'a str,
+    bytes: usize,
+}
+
+/// The link at the beginning of `rest`.
+fn link_at(rest: &str) -> Option<Link<'_>> {
+    let text = rest.strip_prefix('[')?;
+    let length = within(text, ']').filter(|length| *length > 0)?;
+    let target = text[length + 1..].strip_prefix('(')?;
+    let target = &target[..within(target, ')')?];
+    Some(Link { text: 1..1 + length, target, bytes: 1 + length + 2 + target.len() + 1 })
+}
+
+/// The bytes of `[word](/phonemes/)` at the beginning of `rest`: of the word, and of everything.
+pub(crate) fn pronunciation_mark(rest: &str) -> Option<(Range<usize>, usize)> {
+    let link = link_at(rest)?;
+    phonemes_in(link.target).map(|_| (link.text, link.bytes))
+}
+
+/// The phonemes that stand where a link has its target.
+fn phonemes_in(target: &str) -> Option<&str> {
+    target.strip_prefix('/').and_then(|t| t.strip_suffix('/')).filter(|p| is_phonetic(p))
+}
+
 /// Number of bytes before the next `end`, on this line or a wrapped one, within the limit.
 fn within(text: &str, end: char) -> Option<usize> {
-    text.find(end).filter(|length| *length <= CONSTRUCT_BYTES_MAX)
+    let mut near = text.char_indices().take_while(|(at, _)| *at <= CONSTRUCT_BYTES_MAX);
+    near.find(|(_, c)| *c == end).map(|(at, _)| at)
 }
 
 fn is_phonetic(target: &str) -> bool {

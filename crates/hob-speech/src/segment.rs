@@ -14,7 +14,6 @@ use hob_core::Language;
 
 pub(crate) use self::ahead::NeedMore;
 use self::ahead::{Ahead, Known};
-pub use self::pauses::without_pauses;
 pub(crate) use self::pauses::{PAUSE_MS_MAX, PauseMark};
 pub use self::stops::is_full_stop;
 

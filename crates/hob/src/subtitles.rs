@@ -8,7 +8,7 @@ use futures::StreamExt;
 use hob_core::{
     Segment, SpeechEvent, SpeechStream, SpeechText, TranscriptEvent, TranscriptTask, WordTiming,
 };
-use hob_speech::without_pauses;
+use hob_speech::ShownText;
 use hob_wire::{TranscriptAnswer, TranscriptFormat};
 
 use crate::failure::{CliResult, Failure};
@@ -119,7 +119,7 @@ fn lock(heard: &Mutex<Heard>) -> MutexGuard<'_, Heard> {
     heard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Bytes of the text, and seconds of the sound.
+/// Bytes of the shown text, and seconds of the sound.
 #[derive(Clone, Copy)]
 struct Line {
     from: usize,
@@ -128,10 +128,14 @@ struct Line {
     end_s: f32,
 }
 
-fn lines(text: &str, words: &[WordTiming]) -> Vec<Segment> {
+fn lines(written: &str, words: &[WordTiming]) -> Vec<Segment> {
+    let shown = ShownText::new(written);
+    let text = shown.as_str();
     let mut lines = Vec::new();
     let mut line: Option<Line> = None;
     for word in words {
+        let span = shown.place(word.span.start)..shown.place(word.span.end);
+        let word = &WordTiming { span, ..word.clone() };
         let to = written_end(text, word.span.end);
         line = Some(match line {
             None => Line { from: 0, to, start_s: word.start_s, end_s: word.end_s },
@@ -176,7 +180,7 @@ fn width(line: &str) -> usize {
 /// Whether the line is over before this word. A word of which a part is in the line belongs to it.
 fn begins_line(text: &str, line: Line, word: &WordTiming) -> bool {
     let Some(gap) = text.get(line.to..word.span.start) else { return false };
-    let written = without_pauses(text.get(line.from..line.to).unwrap_or_default());
+    let written = text.get(line.from..line.to).unwrap_or_default();
     let is_stop = written
         .trim_end_matches(['"', '\'', '”', '’', ')', ']', '*', '_', '」', '』', '）'])
         .ends_with(['.', '!', '?', '…', '。', '！', '？', '।']);
@@ -188,7 +192,7 @@ fn begins_line(text: &str, line: Line, word: &WordTiming) -> bool {
 }
 
 fn segment(text: &str, line: Line) -> Segment {
-    let written = without_pauses(text.get(line.from..line.to).unwrap_or_default());
+    let written = text.get(line.from..line.to).unwrap_or_default();
     Segment {
         text: written.split_whitespace().collect::<Vec<_>>().join(" "),
         start_s: f64::from(line.start_s),
@@ -276,6 +280,49 @@ mod tests {
         let lines = lines("Wait. [pause:2s] Now go.", &words);
         let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
         assert_eq!(texts, ["Wait.", "Now go."]);
+    }
+
+    /// The lines of a text with these words, which begin at these times and last 0.4 s.
+    fn check_words(text: &str, words: &[(&str, f32)], expect: &[&str]) {
+        let mut at = 0;
+        let timed: Vec<WordTiming> = words
+            .iter()
+            .map(|&(word, start_s)| {
+                let start = at + text[at..].find(word).expect("a word of the text");
+                at = start + word.len();
+                WordTiming { span: start..at, start_s, end_s: start_s + 0.4, phonemes: Vec::new() }
+            })
+            .collect();
+        let lines = lines(text, &timed);
+        let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(texts, expect, "{text}");
+    }
+
+    #[test]
+    fn phonemes_that_the_user_wrote_are_not_shown() {
+        check_words(
+            "A [GIF](/ʤˈɪf/), not [Ms Ng](/mˈɪz ˈɪŋ/). Go.",
+            &[("A", 0.0), ("GIF", 0.4), ("not", 0.8), ("Ms Ng", 1.2), ("Go", 2.0)],
+            &["A GIF, not Ms Ng.", "Go."],
+        );
+        check_words(
+            "[Ms Ng](/mˈɪz ˈɪŋ/) left",
+            &[("Ms Ng", 0.0), ("left", 7.0)],
+            &["Ms Ng", "left"],
+        );
+        check_words(
+            "[東京](/tˈoːkjoː/)へ行く。",
+            &[("東京", 0.0), ("へ", 0.4), ("行く", 0.8)],
+            &["東京へ行く。"],
+        );
+    }
+
+    #[test]
+    fn phonemes_do_not_make_a_line_wider() {
+        let text = "[cat](/kˈætkˈætkˈæt/) ".repeat(12);
+        let words: Vec<(&str, f32)> =
+            (0..12u8).map(|number| ("cat", f32::from(number) * 0.4)).collect();
+        check_words(&text, &words, &[["cat"; 12].join(" ").as_str()]);
     }
 
     #[test]

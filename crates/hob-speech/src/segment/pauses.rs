@@ -34,19 +34,6 @@ pub(super) fn mark_at(ahead: Ahead<'_>, at: usize) -> Known<Option<PauseMark>> {
     Ok(length_ms(&ahead.text[start..end]).map(|ms| PauseMark { ms, bytes: end + 1 - at }))
 }
 
-/// The text without the pauses that the user wrote into it.
-pub fn without_pauses(text: &str) -> String {
-    let ahead = Ahead { text, ended: true };
-    let (mut kept, mut from) = (String::new(), 0);
-    for (at, _) in text.match_indices('[') {
-        if let Ok(Some(mark)) = mark_at(ahead, at) {
-            kept.push_str(&text[from..at]);
-            from = at + mark.bytes;
-        }
-    }
-    kept + &text[from..]
-}
-
 fn length_ms(text: &str) -> Option<u32> {
     let lower = text.to_ascii_lowercase();
     let (number, unit_ms) = match lower.strip_suffix("ms") {
@@ -84,12 +71,6 @@ mod tests {
         ] {
             check(text, None);
         }
-    }
-
-    #[test]
-    fn a_text_is_shown_without_its_pauses() {
-        assert_eq!(without_pauses("[pause:1s]One[x] [pause:9ms]é.[pause:"), "One[x] é.[pause:");
-        assert_eq!(without_pauses("no mark"), "no mark");
     }
 
     #[test]
