@@ -148,9 +148,13 @@ impl<'a> Stripper<'a> {
 
     fn link_text(&mut self, range: Range<usize>, target: &str) {
         let inner = visible(&self.text[range.clone()], self.offset + range.start);
-        if let Some(phonemes) = phonemes_in(target) {
-            let span = self.offset + range.start..self.offset + range.end;
-            self.out.pronounced.push((span, phonemes.to_owned()));
+        let is_heard = |seen: &&Seen| seen.c != ' ';
+        let ends = (inner.chars.iter().find(is_heard), inner.chars.iter().rfind(is_heard));
+        if let (Some(first), Some(last)) = ends
+            && let Some(phonemes) = phonemes_in(target)
+        {
+            // The first byte must be that of a character: readers find the word by it.
+            self.out.pronounced.push((first.start..last.end, phonemes.to_owned()));
         }
         self.out.chars.extend(inner.chars);
         self.out.pronounced.extend(inner.pronounced);
@@ -389,5 +393,7 @@ mod tests {
     fn sounds_that_the_user_wrote() {
         let seen = visible("a [word](/wˈɜɹd/) b", 0);
         assert_eq!(seen.pronounced, [(3..7, "wˈɜɹd".to_owned())]);
+        let seen = visible("a [**word** ](/wˈɜɹd/) b", 0);
+        assert_eq!(seen.pronounced, [(5..9, "wˈɜɹd".to_owned())]);
     }
 }

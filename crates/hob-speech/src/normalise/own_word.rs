@@ -89,6 +89,7 @@ mod tests {
         check("An SQL-like query", "An sequel like query");
         check("SQL's and “SQL”", "sequel's and “sequel”");
         check("Pay $5 for [SQL](/x/) 3.", "Pay five dollars for SQL three.");
+        check("Ask [**SQL**](/x/) now.", "Ask SQL now.");
         // Other capitals, and letters of a longer word, are not the word.
         assert!(!reading("sql NoSQL", Language::AmericanEnglish).text.contains("sequel"));
     }
