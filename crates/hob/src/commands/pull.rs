@@ -183,7 +183,7 @@ impl Work<'_> {
                 cancel.store(true, Ordering::Relaxed);
                 // It stops at its next check, and keeps its bytes for the next attempt.
                 drop(work.await);
-                let hint = format!("hob pull {name} continues where this one stopped");
+                let hint = "the same command continues where this one stopped";
                 return Err(interrupted().hint(hint));
             }
         };
