@@ -25,6 +25,8 @@ pub struct PullOptions {
     pub from: Option<PathBuf>,
     /// Kinds of sources to use; empty for all.
     pub only: Vec<SourceKind>,
+    /// What the manifest of a new model keeps as asked for.
+    pub asked: Option<String>,
 }
 
 /// What a pull did.
@@ -267,7 +269,8 @@ impl Puller<'_> {
             .into_iter()
             .map(|part| PartSource { part: part.part.to_owned(), source: part.label });
         let transform_version = transform.version();
-        let new = NewModel { entry, transform_version, sources: sources.collect() };
+        let (sources, asked) = (sources.collect(), self.options.asked.clone());
+        let new = NewModel { entry, transform_version, sources, asked };
         Ok(parcel.place(new, watch)?)
     }
 }

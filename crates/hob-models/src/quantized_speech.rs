@@ -170,7 +170,8 @@ impl QuantizedSpeech {
     /// A disk error; nothing has changed then.
     pub fn place(self, watch: &mut Watch<'_>) -> Result<(), StoreError> {
         let sources = vec![PartSource { part: "weights".to_owned(), source: self.source }];
-        let new = NewModel { entry: &self.entry, transform_version: TRANSFORM_VERSION, sources };
+        let (entry, transform_version) = (&self.entry, TRANSFORM_VERSION);
+        let new = NewModel { entry, transform_version, sources, asked: None };
         self.parcel.place(new, watch)
     }
 }
@@ -304,8 +305,8 @@ mod tests {
             licences: Vec::new(),
             parts: Vec::new(),
         };
-        let new =
-            NewModel { entry: &entry, transform_version: TRANSFORM_VERSION, sources: Vec::new() };
+        let (transform_version, sources) = (TRANSFORM_VERSION, Vec::new());
+        let new = NewModel { entry: &entry, transform_version, sources, asked: None };
         let (cancel, mut ignore) = (AtomicBool::new(false), |_| {});
         parcel.place(new, &mut Watch::new(&mut ignore, &cancel)).expect("a model");
         store.find("kokoro").expect("a model")

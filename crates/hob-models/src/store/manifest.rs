@@ -24,6 +24,9 @@ pub struct Manifest {
     pub licences: Vec<Licence>,
     /// The source of each part, for people.
     pub sources: Vec<PartSource>,
+    /// What the user asked for, if neither the name nor the sources say where to find the model again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
     pub transform_version: u32,
     /// Sorted by path.
     pub files: Vec<StoredFile>,
@@ -55,6 +58,7 @@ impl Manifest {
         transform_version: u32,
         sources: Vec<PartSource>,
         files: Vec<StoredFile>,
+        asked: Option<String>,
     ) -> Manifest {
         Manifest {
             format: FORMAT,
@@ -63,6 +67,7 @@ impl Manifest {
             version: entry.version.clone(),
             licences: entry.licences.clone(),
             sources,
+            asked,
             transform_version,
             files,
         }

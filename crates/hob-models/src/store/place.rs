@@ -28,6 +28,8 @@ pub(crate) struct NewModel<'a> {
     pub(crate) entry: &'a Entry,
     pub(crate) transform_version: u32,
     pub(crate) sources: Vec<PartSource>,
+    /// What [`Manifest::asked`] keeps.
+    pub(crate) asked: Option<String>,
 }
 
 impl Parcel {
@@ -52,7 +54,8 @@ impl Parcel {
     pub(crate) fn place(self, new: NewModel<'_>, watch: &mut Watch<'_>) -> Result<(), StoreError> {
         let form = form_name(&new.entry.version, new.transform_version);
         let files = sum_files(self.folder.path(), watch)?;
-        let manifest = Manifest::new(new.entry, new.transform_version, new.sources, files);
+        let NewModel { entry, transform_version, sources, asked } = new;
+        let manifest = Manifest::new(entry, transform_version, sources, files, asked);
         manifest.write(self.folder.path())?;
         integrity::record(self.folder.path(), &manifest)?;
         settle_all(self.folder.path())?;

@@ -9,8 +9,8 @@ use hob_core::fit::Model;
 use hob_models::catalog::names::canonical;
 use hob_models::catalog::{self, CatalogPart, Purpose};
 use hob_models::{
-    Fetcher, FindError, Located, Progress, PullOptions, PullOutcome, Pulled, Puller, SourceKind,
-    Watch, transform_for,
+    Fetcher, FindError, Located, Manifest, Progress, PullOptions, PullOutcome, Pulled, Puller,
+    SourceKind, Watch, transform_for,
 };
 
 use super::{MB, ModelStore};
@@ -39,20 +39,25 @@ pub(crate) struct Download {
     /// `None` for models of the catalog, and for models that do not chat.
     pub(crate) model: Option<Model>,
     pub(crate) notes: Vec<String>,
+    /// What the manifest keeps as asked for.
+    asked: Option<String>,
     /// The model is stored, and no source could be reached to check for a newer version.
     is_offline: bool,
 }
 
 impl ModelStore {
-    /// Finds a model in all sources. Blocks.
+    /// Finds a model: a stored one where it came from, another one in all sources. Blocks.
     ///
     /// # Errors
-    /// No source has it, hob cannot use it, or its owner has not granted access.
+    /// No source has it, hob cannot use it, its owner has not granted access, or it would replace a user's own file.
     pub(crate) fn find_download(&self, options: &DownloadOptions) -> CliResult<Download> {
         let name = canonical(&options.asked);
         if let (Ok(entry), None) = (self.catalog.find(&name), &options.name) {
             let (entry, notes) = (entry.clone(), Vec::new());
-            return Ok(Download { entry, model: None, notes, is_offline: false });
+            return Ok(Download { entry, model: None, notes, asked: None, is_offline: false });
+        }
+        if let Some(found) = self.find_stored(options) {
+            return found;
         }
         let (asked, stored_as) = match &options.from {
             Some(path) => {
@@ -61,12 +66,16 @@ impl ModelStore {
             None => (options.asked.clone(), options.name.as_ref()),
         };
         let error = match self.finder.locate(&asked, stored_as.map(String::as_str)) {
-            Ok(located) => return self.downloadable(located),
+            Ok(located) => {
+                self.check_own_place(&located.entry, options)?;
+                let kept = asked_to_keep(options, &located.entry);
+                return self.downloadable(located, kept);
+            }
             Err(error) => error,
         };
         let is_offline = error.is_of_network();
         let error = match self.again_from_its_place(options) {
-            Some(Ok(located)) => return self.downloadable(located),
+            Some(Ok(located)) => return self.downloadable(located, None),
             // Only the place can have this model, so its error is the one to mend.
             Some(Err(of_place)) => of_place,
             None => error,
@@ -76,10 +85,66 @@ impl ModelStore {
         here.ok_or_else(|| not_found(error))
     }
 
-    fn downloadable(&self, located: Located) -> CliResult<Download> {
+    fn downloadable(&self, located: Located, asked: Option<String>) -> CliResult<Download> {
         let Located { entry, model, notes } = located;
         self.check_name(&entry)?;
-        Ok(Download { entry, model: Some(model), notes, is_offline: false })
+        Ok(Download { entry, model: Some(model), notes, asked, is_offline: false })
+    }
+
+    /// Finds a stored model where it came from. `None` if the user says where to look, if its name means its source, and
+    /// for models that are not stored.
+    fn find_stored(&self, options: &DownloadOptions) -> Option<CliResult<Download>> {
+        let typed = options.asked.trim();
+        if options.from.is_some() || options.name.is_some() || Path::new(typed).exists() {
+            return None;
+        }
+        let name = self.store.stored_name(typed);
+        let manifest = self.store.manifest(&name)?;
+        let origin = manifest.asked.as_deref().or(own_place(&manifest))?;
+        Some(self.find_at(origin, &name, manifest.asked.clone()))
+    }
+
+    /// Another model of that name may exist, so the answer says where hob looks.
+    fn find_at(&self, origin: &str, name: &str, asked: Option<String>) -> CliResult<Download> {
+        let in_this_folder = Path::new(origin);
+        if in_this_folder.is_relative() && in_this_folder.exists() {
+            let sentence =
+                format!("'{name}' was pulled as '{origin}', which is also a file or folder here");
+            return Err(Failure::usage(sentence).hint("run the command in another folder"));
+        }
+        let error = match self.finder.locate(origin, Some(name)) {
+            Ok(located) => {
+                let mut download = self.downloadable(located, asked)?;
+                let note = format!("{}; {}", came_from(name, origin), to_get_another(name));
+                download.notes.push(note);
+                return Ok(download);
+            }
+            Err(error) => error,
+        };
+        let here = if error.is_of_network() { self.here(name) } else { None };
+        here.ok_or_else(|| {
+            let failure = finding::failure(error);
+            let hint = format!(
+                "`hob pull PLACE --as {name}` gets it from another place; {}",
+                to_get_another(name)
+            );
+            Failure { hint: failure.hint.or(Some(hint)), ..failure }
+        })
+    }
+
+    /// A model of the hub replaces the user's own file only if the user names it with `--as`.
+    fn check_own_place(&self, entry: &catalog::Entry, options: &DownloadOptions) -> CliResult<()> {
+        let source = entry.parts.first().and_then(|part| part.sources.first());
+        let is_of_hub = source.is_some_and(|source| source.kind() == SourceKind::Hub);
+        if options.name.is_some() || !is_of_hub {
+            return Ok(());
+        }
+        let name = &entry.name;
+        let manifest = self.store.manifest(name);
+        match manifest.as_ref().and_then(own_place) {
+            None => Ok(()),
+            Some(place) => Err(Failure::usage(came_from(name, place)).hint(to_get_another(name))),
+        }
     }
 
     /// A stored chat model that came from a file or an address, found there by its name here. `None` for other models.
@@ -92,15 +157,7 @@ impl ModelStore {
         }
         let name = self.store.stored_name(&options.asked);
         let manifest = self.store.manifest(&name)?;
-        let [only] = &manifest.sources[..] else { return None };
-        let place = only.source.as_str();
-        let is_address = place.starts_with("https://") || place.starts_with("http://");
-        let is_gguf = |path: &str| Path::new(path).extension().is_some_and(|end| end == "gguf");
-        let chats = manifest.files.iter().all(|file| is_gguf(&file.path));
-        if !chats || !(is_address || Path::new(place).is_absolute()) {
-            return None;
-        }
-        Some(self.finder.locate(place, Some(name.as_str())))
+        Some(self.finder.locate(place(&manifest)?, Some(name.as_str())))
     }
 
     /// A model of the catalog is downloaded only from the catalog's sources.
@@ -124,7 +181,8 @@ impl ModelStore {
             parts: Vec::new(),
         };
         let note = "no source can be reached, so whether there is a newer version is not known";
-        Some(Download { entry, model: None, notes: vec![note.to_owned()], is_offline: true })
+        let notes = vec![note.to_owned()];
+        Some(Download { entry, model: None, notes, asked: None, is_offline: true })
     }
 
     /// Whether exactly this version is stored.
@@ -171,13 +229,60 @@ impl ModelStore {
         }
         // A located model has its path in its only source.
         let from = options.from.clone().filter(|_| download.model.is_none());
-        let options = PullOptions { from, only: options.only.into_iter().collect() };
+        let (only, asked) = (options.only.into_iter().collect(), download.asked.clone());
+        let options = PullOptions { from, only, asked };
         let (hub, token) = (self.finder.hub.clone(), self.finder.token.clone());
         let fetcher = Fetcher { hub, token, ..Fetcher::default() };
         let puller = Puller { store: &self.store, fetcher: &fetcher, options: &options };
         let storing = transform_for(entry);
         Ok(puller.pull(entry, &*storing, &mut watch)?)
     }
+}
+
+/// The file or address from which a stored chat model came. `None` for other models.
+fn place(manifest: &Manifest) -> Option<&str> {
+    let [only] = &manifest.sources[..] else { return None };
+    let place = only.source.as_str();
+    let is_address = place.starts_with("https://") || place.starts_with("http://");
+    let is_gguf = |path: &str| Path::new(path).extension().is_some_and(|end| end == "gguf");
+    let chats = manifest.files.iter().all(|file| is_gguf(&file.path));
+    (chats && (is_address || Path::new(place).is_absolute())).then_some(place)
+}
+
+/// Like `place`, without the files of Ollama: a tag names another file when its model changes.
+fn own_place(manifest: &Manifest) -> Option<&str> {
+    place(manifest).filter(|place| !is_of_ollama(place))
+}
+
+/// Ollama calls its files `sha256-DIGEST`, and its registry calls them `sha256:DIGEST`.
+fn is_of_ollama(place: &str) -> bool {
+    let file = Path::new(place).file_name().and_then(|file| file.to_str());
+    let digest = file.and_then(|file| file.strip_prefix("sha256"));
+    digest.is_some_and(|digest| digest.starts_with([':', '-']))
+}
+
+/// What the manifest keeps, so that the name here is enough to find the model again. `None` if the name or the source is
+/// enough.
+fn asked_to_keep(options: &DownloadOptions, entry: &catalog::Entry) -> Option<String> {
+    let typed = options.asked.trim();
+    if options.from.is_some() || Path::new(typed).exists() {
+        let source = entry.parts.first()?.sources.first()?.to_string();
+        // The user named this file, and no tag.
+        return is_of_ollama(&source).then_some(source);
+    }
+    // A query may hold a secret, and the search leaves it out.
+    let bare = typed.split(['?', '#']).next().unwrap_or(typed);
+    (options.name.is_some() && canonical(bare) != entry.name).then(|| bare.to_owned())
+}
+
+fn came_from(name: &str, origin: &str) -> String {
+    format!("'{name}' is here from {origin}, so hob looks for it only there")
+}
+
+fn to_get_another(name: &str) -> String {
+    format!(
+        "for another model of that name, give it a name of its own with `--as`, or first run `hob models rm {name}`"
+    )
 }
 
 fn plan_of(part: &CatalogPart) -> String {

@@ -65,6 +65,91 @@ fn a_model_of_the_hub_is_planned_fetched_listed_and_removed_by_its_name() {
     user.fails(&["models", "rm", "qwen3:8b", "--yes"], 3, "`hob pull qwen3:8b` fetches it");
 }
 
+/// The only file of a model that the user's hob stored.
+fn stored_file(user: &User, folder: &str) -> PathBuf {
+    let model = user.path("home/.local/share/hob/models").join(folder);
+    let mut forms = model.read_dir().expect("a folder");
+    forms.next().expect("a form").expect("a form").path().join("model.gguf")
+}
+
+#[test]
+fn a_user_s_own_file_is_not_replaced_by_a_model_of_the_hub_with_the_same_name() {
+    let (user, hub) = (User::new(), Hub::start());
+    let own = SampleGguf::llama().u32("general.file_type", 7).bytes();
+    let file = user.path("work/x.gguf");
+    fs::write(&file, &own).expect("written");
+    hub.put("Qwen/Qwen3-8B-GGUF", &[("Qwen3-8B-Q4_K_M.gguf", &tiny())]);
+    pull(&user, &hub, &["./x.gguf", "--as", "qwen3:8b"]).success();
+    let stored = stored_file(&user, "qwen3%3A8b");
+    fs::write(&stored, b"cut").expect("written");
+    let said = stderr(&pull(&user, &hub, &["qwen3"]).success());
+    assert!(said.contains("'qwen3:8b' is here from ") && said.contains("x.gguf, so"), "{said}");
+    assert!(said.contains("`hob models rm qwen3:8b`"), "{said}");
+    assert_eq!(fs::read(&stored).expect("a file"), own, "repaired from its own place");
+    assert!(hub.requests().is_empty());
+
+    fs::write(&stored, b"cut").expect("written");
+    fs::remove_file(&file).expect("removed");
+    let said = stderr(&pull(&user, &hub, &["qwen3:8b"]).code(2));
+    assert!(said.contains("x.gguf: there is no such file or folder"), "{said}");
+    assert!(said.contains("`hob models rm qwen3:8b`"), "{said}");
+    assert!(hub.requests().is_empty());
+    pull(&user, &hub, &["qwen3:8b", "--as", "other"]).success();
+    assert_eq!(fs::read(stored_file(&user, "other")).expect("a file"), tiny());
+    user.hob(&["models", "rm", "qwen3:8b", "--yes"]).assert().success();
+    pull(&user, &hub, &["qwen3:8b"]).success();
+    assert_eq!(fs::read(stored_file(&user, "qwen3%3A8b")).expect("a file"), tiny());
+}
+
+#[test]
+fn a_repository_without_a_quant_does_not_replace_a_user_s_own_file() {
+    let (user, hub) = (User::new(), Hub::start());
+    let own = SampleGguf::llama().u32("general.file_type", 7).bytes();
+    fs::write(user.path("work/x.gguf"), &own).expect("written");
+    hub.put("o/m", &[("m-Q4_K_M.gguf", &tiny())]);
+    for name in ["o/m:Q4_K_M", "o/m:Q8_0"] {
+        pull(&user, &hub, &["./x.gguf", "--as", name]).success();
+    }
+    let said = stderr(&pull(&user, &hub, &["o/m"]).code(2));
+    assert!(said.contains("'o/m:Q4_K_M' is here from ") && said.contains("`--as`"), "{said}");
+    let stored = stored_file(&user, "o%2Fm%3AQ4_K_M");
+    assert_eq!(fs::read(&stored).expect("a file"), own);
+    pull(&user, &hub, &["o/m", "--as", "o/m:Q4_K_M"]).success();
+    let stored = stored_file(&user, "o%2Fm%3AQ4_K_M");
+    assert_eq!(fs::read(&stored).expect("a file"), tiny(), "the user chose the name");
+}
+
+#[test]
+fn a_model_of_the_hub_with_a_name_of_the_user_s_is_found_again_by_that_name() {
+    let (user, hub) = (User::new(), Hub::start());
+    hub.put("o/m", &[("m-Q4_K_M.gguf", &tiny())]);
+    pull(&user, &hub, &["o/m", "--as", "mine"]).success();
+    let stored = stored_file(&user, "mine");
+    let is_here = |said: &str| said.contains("mine is here already");
+    let said = stderr(&pull(&user, &hub, &["mine"]).success());
+    assert!(is_here(&said) && said.contains("'mine' is here from o/m, so"), "{said}");
+    fs::write(&stored, b"cut").expect("written");
+    pull(&user, &hub, &["mine"]).success();
+    assert_eq!(fs::read(&stored).expect("a file"), tiny(), "repaired");
+    let said = stderr(&pull(&user, &hub, &["mine"]).success());
+    assert!(is_here(&said), "the repaired model is found again, too: {said}");
+    let said = stderr(&user.hob(&["pull", "mine"]).assert().success());
+    assert!(is_here(&said) && said.contains("no source can be reached"), "{said}");
+
+    // A folder of that name would come before the hub.
+    fs::create_dir_all(user.path("work/o/m")).expect("a folder");
+    let said = stderr(&pull(&user, &hub, &["mine"]).code(2));
+    assert!(said.contains("'mine' was pulled as 'o/m', which is also a file"), "{said}");
+    fs::remove_dir_all(user.path("work/o")).expect("removed");
+
+    // A newer file of the repository replaces the stored one.
+    let newer =
+        SampleGguf::llama().u32("general.file_type", 15).text("general.license", "mit").bytes();
+    hub.put("o/m", &[("m-Q4_K_M.gguf", &newer)]);
+    pull(&user, &hub, &["mine"]).success();
+    assert_eq!(fs::read(stored_file(&user, "mine")).expect("a file"), newer);
+}
+
 #[test]
 fn fit_names_the_file_that_pull_downloads() {
     let (user, hub) = (User::new(), Hub::start());

@@ -91,6 +91,21 @@ fn verifying_can_be_interrupted() {
 }
 
 #[test]
+fn a_manifest_keeps_what_was_asked_for_and_older_ones_without_it_are_read() {
+    let (_stage, model) = pulled();
+    let path = model.folder.join("model.json");
+    assert_eq!(model.manifest.asked, None);
+    let text = std::fs::read_to_string(&path).expect("a manifest");
+    assert!(!text.contains("\"asked\""), "as before: {text}");
+
+    let mut stage = Stage::new();
+    stage.options.asked = Some("owner/name".to_owned());
+    let asked = stage.pull().expect("pulled").model.manifest.asked;
+    assert_eq!(asked.as_deref(), Some("owner/name"));
+    assert_eq!(stage.store.manifest(NAME).expect("a manifest").asked, asked);
+}
+
+#[test]
 fn a_manifest_that_cannot_be_read_is_damage() {
     let (stage, model) = pulled();
     let path = model.folder.join("model.json");
