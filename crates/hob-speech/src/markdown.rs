@@ -234,10 +234,14 @@ struct Link<'a> {
     bytes: usize,
 }
 
-/// The link at the beginning of `rest`.
+/// The link at the beginning of `rest`. Of two opening brackets, the inner one begins the link.
 fn link_at(rest: &str) -> Option<Link<'_>> {
     let text = rest.strip_prefix('[')?;
     let length = within(text, ']').filter(|length| *length > 0)?;
+    let is_escaped = |at: usize| text[..at].ends_with('\\');
+    if text[..length].match_indices('[').any(|(at, _)| !is_escaped(at)) {
+        return None;
+    }
     let target = text[length + 1..].strip_prefix('(')?;
     let target = &target[..within(target, ')')?];
     Some(Link { text: 1..1 + length, target, bytes: 1 + length + 2 + target.len() + 1 })
@@ -364,6 +368,8 @@ mod tests {
         check("See [the page](https://x.org/a_b) now", "See the page now");
         check("![a cat](cat.png) here", "a cat here");
         check("[not a link] (here)", "[not a link] (here)");
+        check("[see [the page](https://x.org)]", "[see the page]");
+        check(r"[a \[ b](https://x.org)", "a [ b");
         check("<speak>Hi <break time=\"1s\"/> you</speak>", "Hi you");
         check("a < b and c > d", "a < b and c > d");
         check("<https://x.org>", "https://x.org");
@@ -395,5 +401,7 @@ mod tests {
         assert_eq!(seen.pronounced, [(3..7, "wˈɜɹd".to_owned())]);
         let seen = visible("a [**word** ](/wˈɜɹd/) b", 0);
         assert_eq!(seen.pronounced, [(5..9, "wˈɜɹd".to_owned())]);
+        let seen = visible("[a [word](/wˈɜɹd/)]", 0);
+        assert_eq!(seen.pronounced, [(4..8, "wˈɜɹd".to_owned())]);
     }
 }
