@@ -49,7 +49,7 @@ impl ModelStore {
     /// Finds a model: a stored one where it came from, another one in all sources. Blocks.
     ///
     /// # Errors
-    /// No source has it, hob cannot use it, its owner has not granted access, or it would replace a user's own file.
+    /// No source has it, hob cannot use it, its owner has not granted access, or it would replace a model from another place.
     pub(crate) fn find_download(&self, options: &DownloadOptions) -> CliResult<Download> {
         let name = canonical(&options.asked);
         if let (Ok(entry), None) = (self.catalog.find(&name), &options.name) {
@@ -67,7 +67,7 @@ impl ModelStore {
         };
         let error = match self.finder.locate(&asked, stored_as.map(String::as_str)) {
             Ok(located) => {
-                self.check_own_place(&located.entry, options)?;
+                self.check_origin(&located.entry, options)?;
                 let kept = asked_to_keep(options, &located.entry);
                 return self.downloadable(located, kept);
             }
@@ -100,7 +100,7 @@ impl ModelStore {
         }
         let name = self.store.stored_name(typed);
         let manifest = self.store.manifest(&name)?;
-        let origin = manifest.asked.as_deref().or(own_place(&manifest))?;
+        let origin = origin_of(&manifest)?;
         Some(self.find_at(origin, &name, manifest.asked.clone()))
     }
 
@@ -132,8 +132,9 @@ impl ModelStore {
         })
     }
 
-    /// A model of the hub replaces the user's own file only if the user names it with `--as`.
-    fn check_own_place(&self, entry: &catalog::Entry, options: &DownloadOptions) -> CliResult<()> {
+    /// A model of the hub replaces one that was asked for elsewhere, or the user's own file, only if the user names it
+    /// with `--as`.
+    fn check_origin(&self, entry: &catalog::Entry, options: &DownloadOptions) -> CliResult<()> {
         let source = entry.parts.first().and_then(|part| part.sources.first());
         let is_of_hub = source.is_some_and(|source| source.kind() == SourceKind::Hub);
         if options.name.is_some() || !is_of_hub {
@@ -141,9 +142,11 @@ impl ModelStore {
         }
         let name = &entry.name;
         let manifest = self.store.manifest(name);
-        match manifest.as_ref().and_then(own_place) {
-            None => Ok(()),
-            Some(place) => Err(Failure::usage(came_from(name, place)).hint(to_get_another(name))),
+        match manifest.as_ref().and_then(origin_of) {
+            Some(origin) if canonical(origin) != canonical(&options.asked) => {
+                Err(Failure::usage(came_from(name, origin)).hint(to_get_another(name)))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -247,6 +250,11 @@ fn place(manifest: &Manifest) -> Option<&str> {
     let is_gguf = |path: &str| Path::new(path).extension().is_some_and(|end| end == "gguf");
     let chats = manifest.files.iter().all(|file| is_gguf(&file.path));
     (chats && (is_address || Path::new(place).is_absolute())).then_some(place)
+}
+
+/// Where a stored model is found again. `None` if its name says it.
+fn origin_of(manifest: &Manifest) -> Option<&str> {
+    manifest.asked.as_deref().or(own_place(manifest))
 }
 
 /// Like `place`, without the files of Ollama: a tag names another file when its model changes.

@@ -117,6 +117,12 @@ fn a_repository_without_a_quant_does_not_replace_a_user_s_own_file() {
     pull(&user, &hub, &["o/m", "--as", "o/m:Q4_K_M"]).success();
     let stored = stored_file(&user, "o%2Fm%3AQ4_K_M");
     assert_eq!(fs::read(&stored).expect("a file"), tiny(), "the user chose the name");
+    // Nor does it replace a model of another repository, only its own.
+    pull(&user, &hub, &["o/m"]).success();
+    hub.put("p/n", &[("n-Q8_0.gguf", &own)]);
+    pull(&user, &hub, &["p/n", "--as", "o/m:Q4_K_M"]).success();
+    let said = stderr(&pull(&user, &hub, &["o/m"]).code(2));
+    assert!(said.contains("'o/m:Q4_K_M' is here from p/n, so"), "{said}");
 }
 
 #[test]
