@@ -234,7 +234,7 @@ struct Link<'a> {
     bytes: usize,
 }
 
-/// The link at the beginning of `rest`. Of two opening brackets, the inner one begins the link.
+/// The link at the beginning of `rest`. If there are two opening brackets, the inner one begins it.
 fn link_at(rest: &str) -> Option<Link<'_>> {
     let text = rest.strip_prefix('[')?;
     let length = within(text, ']').filter(|length| *length > 0)?;
