@@ -12,7 +12,7 @@ const BRITISH: &str = include_str!("../../../tests/phrases/british.tsv");
 const AMERICAN_HELD_OUT: &str = include_str!("../../../tests/phrases/american_held_out.tsv");
 const BRITISH_HELD_OUT: &str = include_str!("../../../tests/phrases/british_held_out.tsv");
 
-/// Their author had read no rule before the first run, which the bounds below are from. The rules were improved after
+/// Their author had read no rule before the first run. The rules were improved after
 /// it with these lists in view.
 const AMERICAN_WIDE: &str = include_str!("../../../tests/phrases/american_wide.tsv");
 const BRITISH_WIDE: &str = include_str!("../../../tests/phrases/british_wide.tsv");
@@ -50,12 +50,12 @@ fn british_phrases_that_no_rule_was_written_for_are_read_as_well() {
 
 #[test]
 fn a_wide_list_of_american_phrases_is_read_as_well() {
-    println!("{}", check(Language::AmericanEnglish, AMERICAN_WIDE, WIDE_MIN, 77));
+    println!("{}", check(Language::AmericanEnglish, AMERICAN_WIDE, WIDE_MIN, 93));
 }
 
 #[test]
 fn a_wide_list_of_british_phrases_is_read_as_well() {
-    println!("{}", check(Language::BritishEnglish, BRITISH_WIDE, WIDE_MIN, 75));
+    println!("{}", check(Language::BritishEnglish, BRITISH_WIDE, WIDE_MIN, 92));
 }
 
 /// At least `percent` of the phrases are right. On failure, the message lists the wrong ones.
