@@ -78,10 +78,10 @@ test-dist: ## test the archive and the wheel of a small program in place of hob
 
 .PHONY: test
 test: ## set up and run every test
-	exec 9>&1; $(MAKE) --no-print-directory --jobs=3 --output-sync=target $(TEST_JOBS)
+	exec 9>&1; $(MAKE) --no-print-directory --jobs=2 --output-sync=target $(TEST_JOBS)
 
-# Three at a time, the longest first. All of them wait for a part of their time: servers start, sound plays, timers run. Then the
-# others compute.
+# Two at a time, the longest first. Both wait for a part of their time: servers start, sound plays, timers run. Then the other one
+# computes. With three, a model took more than 30 s to load on a slow machine, and a test gave up.
 TEST_JOBS = test-rust test-clients test-sound-in-firefox test-page-in-chromium test-site-in-chromium test-without-aac test-dist
 
 # 9 is the output of `make test`. Without it, make would show nothing of a build, a download or these tests before the end.
