@@ -103,13 +103,19 @@ fn the_rest_of_another_version_is_not_what_a_pull_goes_on_from() {
     assert_eq!(read(&stage.fetch("o/m").model.chat_file().expect("a file")), changed);
 }
 
-#[test]
-fn all_parts_come_together_under_names_by_which_the_engine_finds_them() {
-    let stage = Stage::new();
+/// Puts a model of two parts on the hub as `o/m`, and returns its parts.
+fn put_parts(stage: &Stage) -> [Vec<u8>; 2] {
     let [first, second] = parts();
     let files: [(&str, &[u8]); 2] =
         [("m-Q4_K_M-00001-of-00002.gguf", &first), ("m-Q4_K_M-00002-of-00002.gguf", &second)];
     stage.hub.put("o/m", &files);
+    [first, second]
+}
+
+#[test]
+fn all_parts_come_together_under_names_by_which_the_engine_finds_them() {
+    let stage = Stage::new();
+    let [first, second] = put_parts(&stage);
     let stored = stage.fetch("o/m").model;
     let paths: Vec<&str> = stored.manifest.files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(paths, ["model-00001-of-00002.gguf", "model-00002-of-00002.gguf"]);
@@ -207,10 +213,7 @@ fn what_is_damaged_comes_from_its_source_again_although_no_checksum_is_known() {
 #[test]
 fn all_parts_are_fetched_again_if_one_is_damaged_and_another_is_cut_short() {
     let stage = Stage::new();
-    let [first, second] = parts();
-    let files: [(&str, &[u8]); 2] =
-        [("m-Q4_K_M-00001-of-00002.gguf", &first), ("m-Q4_K_M-00002-of-00002.gguf", &second)];
-    stage.hub.put("o/m", &files);
+    let [first, second] = put_parts(&stage);
     stage.hub.without_checksums();
     let stored = stage.fetch("o/m").model;
     let stored = [0, 1].map(|part| stored.folder.join(&stored.manifest.files[part].path));
