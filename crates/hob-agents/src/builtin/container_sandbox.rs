@@ -131,6 +131,9 @@ mod tests {
     use crate::executable::write_executable;
     use crate::tool::AgentTool as _;
 
+    /// Seconds after which a command is ended: enough for the scripts here to begin on a machine that does much else.
+    const LIMIT_SECONDS: u64 = 5;
+
     /// A program that runs the command behind the image on this machine, and notes how it was called.
     const ENGINE: &str = r#"#!/bin/sh
 echo "$@" >> "$0.calls"
@@ -150,8 +153,10 @@ exec "$@"
         let made = shell.call(json!({ "command": "echo x > hob.toml" })).await;
         assert!(made.is_error && made.text.contains("hob.toml.from-a-command-1"), "{}", made.text);
         assert!(!workspace.join("hob.toml").exists());
-        let slow = shell.call(json!({ "command": "sleep 30", "timeout_s": 1 })).await;
-        assert!(slow.is_error && slow.text.contains("after 1 s"), "{}", slow.text);
+        let slow = json!({ "command": "sleep 600", "timeout_s": LIMIT_SECONDS });
+        let slow = shell.call(slow).await;
+        let ended = format!("after {LIMIT_SECONDS} s");
+        assert!(slow.is_error && slow.text.contains(&ended), "{}", slow.text);
         let path = folder.path().join("podman.calls");
         // The probe and three commands: each container is started, and removed by its name.
         let calls = loop {
@@ -219,7 +224,7 @@ while [ "$1" != busy ]; do
 done
 [ "$4" = true ] && exit
 touch "$0.$name.alive"
-setsid sh -c 'while [ ! -e "$1.stop" ]; do echo x > "$2/hob.toml"; done
+setsid sh -c 'while [ ! -e "$1.stop" ]; do echo x > "$2/hob.toml"; sleep 0.01; done
   sleep 0.1; echo x > "$2/hob.toml"; rm "$1.alive"' sh "$0.$name" "$folder" > /dev/null 2>&1 &
 wait
 "#;
@@ -230,7 +235,7 @@ wait
         let folder = tempfile::tempdir().expect("a folder");
         let (shell, workspace) = shell_with(folder.path(), STUBBORN);
         let made = workspace.join("hob.toml");
-        let cut = shell.call(json!({ "command": "work", "timeout_s": 1 })).await;
+        let cut = shell.call(json!({ "command": "work", "timeout_s": LIMIT_SECONDS })).await;
         assert!(cut.is_error && cut.text.contains("'hob.toml' decides"), "{}", cut.text);
         assert!(!made.exists(), "the container ended before the files were looked at");
         // The run is cancelled while its command works.
@@ -246,7 +251,7 @@ wait
         };
         let begun = Instant::now();
         while is_alive() || made.exists() {
-            assert!(begun.elapsed() < Duration::from_secs(20), "{} stays", made.display());
+            assert!(begun.elapsed() < Duration::from_secs(60), "{} stays", made.display());
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -258,7 +263,7 @@ wait
         // The second command begins when the file of the first is there, and makes it again when that one was found.
         let first = "echo x > hob.toml; until [ -e second ]; do sleep 0.01; done";
         let second = "touch second; while [ -e hob.toml ]; do sleep 0.01; done; echo y > hob.toml; touch end";
-        let call = |command: &str| shell.call(json!({ "command": command, "timeout_s": 20 }));
+        let call = |command: &str| shell.call(json!({ "command": command, "timeout_s": 60 }));
         let begun = async {
             while !workspace.join("hob.toml").exists() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
