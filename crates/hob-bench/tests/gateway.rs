@@ -18,7 +18,7 @@ async fn block(model: &str, mode: Mode) -> anyhow::Result<Block> {
     let address = listener.local_addr()?.to_string();
     let model = format!("bench-{model}");
     let pid = Some(std::process::id());
-    let load = Load { address, mode, model, key: None, concurrency: 4, seconds: 0.1, pid };
+    let load = Load { address, mode, model, key: None, concurrency: 4, seconds: 0.5, pid };
     tokio::select! {
         ended = floor::serve(listener, mock.address) => Err(anyhow::anyhow!("the gateway ended: {ended:?}")),
         block = tokio::task::spawn_blocking(move || load::run(&load)) => block?,

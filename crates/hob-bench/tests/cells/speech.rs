@@ -71,7 +71,7 @@ fn a_text_is_timed_and_its_sound_is_known_by_its_hash() {
     let text = Text::by_name("medium").expect("a text").words;
     let body = format!(r#"{{"model":"mock","input":"{text}","response_format":"pcm"}}"#);
     let target = Target::find(&mock.url(), None, None, None).expect("a server");
-    let within = Duration::from_secs(5);
+    let within = Duration::from_secs(60);
     let asked =
         ask(&target.endpoint, "/v1/audio/speech", None, Some(&body), within).expect("sound");
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();

@@ -78,7 +78,7 @@ fn kept_of(
         started: None,
         context: RecordContext { seed: 7, ..RecordContext::default() },
         stop_rule: StopRule { runs_min: runs, runs_max: runs, ..StopRule::default() },
-        patience: Patience { silence: Duration::from_secs(5), ..Patience::default() },
+        patience: Patience { silence: Duration::from_secs(60), ..Patience::default() },
         stop: &stop,
         tell: &mut |_, step| {
             if let Step::LeftOut { why } = step {

@@ -70,7 +70,7 @@ fn judge(
     let stop = AtomicBool::new(false);
     let asker = Asker {
         target: Target::find(&server.url, None, Some("m"), None).expect("a server"),
-        patience: Patience { silence: Duration::from_secs(5), ..Patience::default() },
+        patience: Patience { silence: Duration::from_secs(60), ..Patience::default() },
         seed: 1,
         stop: &stop,
     };

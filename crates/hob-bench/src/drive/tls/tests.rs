@@ -14,10 +14,11 @@ use super::*;
 use crate::drive::{Arrivals, Drive, End, Endpoint, Exchange, Patience};
 use crate::timeline::{Protocol, timeline};
 
-const SHORT: Patience = Patience {
-    connect: Duration::from_secs(3),
-    silence: Duration::from_millis(2500),
-    total: Duration::from_secs(20),
+/// No server here is as slow, even on a machine that does much else.
+const LONG: Patience = Patience {
+    connect: Duration::from_secs(30),
+    silence: Duration::from_secs(30),
+    total: Duration::from_secs(120),
 };
 const HEAD: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
@@ -82,12 +83,16 @@ fn endpoint(server: &Server) -> Endpoint {
 }
 
 fn drive(endpoint: Endpoint, requests: usize) -> Vec<Exchange> {
+    drive_within(LONG, endpoint, requests)
+}
+
+fn drive_within(patience: Patience, endpoint: Endpoint, requests: usize) -> Vec<Exchange> {
     let jobs = (0..requests).map(|number| {
         Bytes::from(format!("POST /{number} HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n"))
     });
     let arrivals = Arrivals::Closed { users: 1 };
     let jobs = jobs.collect();
-    let drive = Drive { endpoint, jobs, arrivals, seed: 1, patience: SHORT, answer_bytes: 1 << 16 };
+    let drive = Drive { endpoint, jobs, arrivals, seed: 1, patience, answer_bytes: 1 << 16 };
     drive.run(&AtomicBool::new(false)).expect("a drive").exchanges
 }
 
@@ -110,8 +115,9 @@ fn end() -> String {
     "e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n".to_owned()
 }
 
-/// Longer than the timeout of a read, so that reads time out in the middle of an answer.
-const PAUSE: Duration = Duration::from_millis(400);
+/// Longer than the timeout of a read, so that reads time out in the middle of an answer. A client that reads later than
+/// this would give two pieces one time stamp.
+const PAUSE: Duration = Duration::from_millis(800);
 
 #[test]
 fn an_answer_with_pauses_is_read_over_a_reused_tls_connection() {
@@ -160,12 +166,13 @@ fn tls_records_that_arrive_together_share_a_time_stamp() {
 
 #[test]
 fn a_closed_or_silent_tls_connection_has_its_own_end() {
-    let rows: [(Conversation, End); 3] = [
+    let rows: [(Conversation, Patience, End); 3] = [
         (
             |peer| {
                 read_request(peer)?;
                 peer.write_all(HEAD.as_bytes())
             },
+            LONG,
             End::CutOff,
         ),
         (
@@ -176,6 +183,7 @@ fn a_closed_or_silent_tls_connection_has_its_own_end() {
                 peer.conn.send_close_notify();
                 peer.flush()
             },
+            LONG,
             End::CutOff,
         ),
         (
@@ -186,19 +194,20 @@ fn a_closed_or_silent_tls_connection_has_its_own_end() {
                 // Waits until the client gives up.
                 peer.read(&mut rest).map(|_| ()).or(Ok(()))
             },
+            Patience { silence: Duration::from_millis(2500), ..LONG },
             End::Silent,
         ),
     ];
-    for (answer, expected) in rows {
+    for (answer, patience, expected) in rows {
         let server = server(answer);
-        let exchanges = drive(endpoint(&server), 1);
+        let exchanges = drive_within(patience, endpoint(&server), 1);
         assert_eq!(exchanges[0].end, expected);
         server.over.join().expect("a server").expect("as it was asked");
     }
 }
 
-fn refusal(endpoint: Endpoint) -> String {
-    match drive(endpoint, 1).remove(0).end {
+fn refusal(patience: Patience, endpoint: Endpoint) -> String {
+    match drive_within(patience, endpoint, 1).remove(0).end {
         End::Unreachable { cause } => cause,
         other => panic!("{other:?}"),
     }
@@ -213,7 +222,7 @@ fn an_untrusted_certificate_is_rejected_with_a_reason() {
     let other = trusting(made_elsewhere());
     let unknown =
         Endpoint::trusting(&url, |host| Trust::with_config(host, other)).expect("an address");
-    let said = refusal(unknown);
+    let said = refusal(LONG, unknown);
     assert!(said.starts_with("the server's certificate is not trusted ("), "{said}");
     assert!(said.contains("SSL_CERT_FILE"), "{said}");
     let namesake = made();
@@ -221,7 +230,7 @@ fn an_untrusted_certificate_is_rejected_with_a_reason() {
     let config = trusting(namesake.certificate.clone());
     let misnamed =
         Endpoint::trusting(&url, |host| Trust::with_config(host, config)).expect("an address");
-    let said = refusal(misnamed);
+    let said = refusal(LONG, misnamed);
     assert!(said.starts_with("the server's certificate is not trusted"), "{said}");
     assert!(stranger.over.join().expect("a server").is_err(), "no request was sent");
     assert!(namesake.over.join().expect("a server").is_err(), "no request was sent");
@@ -249,9 +258,10 @@ fn a_server_without_tls_is_reported_within_the_timeout() {
     let url = format!("https://localhost:{port}");
     let to =
         || Endpoint::trusting(&url, |host| Trust::with_config(host, trusting(made_elsewhere())));
-    let said = refusal(to().expect("an address"));
+    let said = refusal(LONG, to().expect("an address"));
     assert!(said.starts_with("the TLS handshake failed: received"), "{said}");
-    let said = refusal(to().expect("an address"));
+    let short = Patience { connect: Duration::from_secs(3), ..LONG };
+    let said = refusal(short, to().expect("an address"));
     assert!(said.starts_with("no TLS handshake within 3.0 s"), "{said}");
     plain.join().expect("a server").expect("as it was asked");
 }
