@@ -12,17 +12,16 @@ use hob_speech::SpokenUnit;
 
 fn main() -> Result<(), ServeError> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    // How long an engine may take to end after its server.
+    let is_short = arguments.pop_if(|last| *last == "ends-soon").is_some();
+    let orphan_limit = Duration::from_secs(if is_short { 3 } else { 60 });
     let warm_up = WarmUp {
         language: Language::AmericanEnglish,
         voice: "af_plain".to_owned(),
         unit: SpokenUnit { phonemes: "ɹ".to_owned(), words: Vec::new(), pause_after_ms: 0 },
     };
-    let options = ServeOptions {
-        warm_up: Some(warm_up),
-        orphan_limit: Duration::from_secs(3),
-        ..ServeOptions::default()
-    };
+    let options = ServeOptions { warm_up: Some(warm_up), orphan_limit, ..ServeOptions::default() };
     serve_speech(become_worker()?, ScriptedUnits, || load(&arguments), options)
 }
 

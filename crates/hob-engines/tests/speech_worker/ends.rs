@@ -82,9 +82,10 @@ struct Orphan {
 }
 
 impl Orphan {
-    fn start() -> Orphan {
+    fn start(arguments: &[&str]) -> Orphan {
         let (socket, theirs) = UnixStream::pair().expect("a socket pair");
         let mut command = Command::new(scripted_worker());
+        command.args(arguments);
         let command = command.stdin(Stdio::from(OwnedFd::from(theirs))).stderr(Stdio::piped());
         let child = command.spawn().expect("started");
         let mut orphan = Orphan { child, socket, decoder: FrameDecoder::default() };
@@ -134,8 +135,8 @@ impl Orphan {
 
 #[test]
 fn a_worker_ends_with_its_server() {
-    assert!(Orphan::start().abandon().success(), "while it is idle");
-    let mut busy = Orphan::start();
+    assert!(Orphan::start(&[]).abandon().success(), "while it is idle");
+    let mut busy = Orphan::start(&[]);
     busy.say(long_unit(50_000), "af_slow");
     // It sees the close between two windows, or its next report fails.
     let status = busy.abandon();
@@ -144,7 +145,7 @@ fn a_worker_ends_with_its_server() {
 
 #[test]
 fn a_worker_that_hangs_ends_with_its_server_too() {
-    let mut hanging = Orphan::start();
+    let mut hanging = Orphan::start(&["ends-soon"]);
     hanging.say(long_unit(125), "af_hangs");
     let stderr = hanging.child.stderr.take().expect("piped");
     let mut lines = BufReader::new(stderr).lines();

@@ -23,13 +23,13 @@ async fn idle(worker: &SpeechWorker) -> u64 {
 #[tokio::test]
 async fn work_stops_when_its_listener_leaves() {
     let worker = ready(endless()).await;
-    // 5 ms for each of at least 250 windows, of which a few are needed here.
-    let mut stream = worker.speak(request(&long_unit(50_000), "af_slow")).await.expect("accepted");
+    // 5 ms for each of at least 1,000 windows, of which a few are needed here.
+    let mut stream = worker.speak(request(&long_unit(200_000), "af_slow")).await.expect("accepted");
     first_sound(&mut stream).await;
     drop(stream);
     assert_eq!(worker.in_flight(), 0);
     let windows = idle(&worker).await;
-    assert!(windows < 100, "{windows} windows for a listener who left after the first");
+    assert!(windows < 400, "{windows} windows for a listener who left after the first");
     assert_eq!(idle(&worker).await, windows, "no window after that");
 }
 

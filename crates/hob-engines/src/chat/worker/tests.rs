@@ -354,7 +354,8 @@ fn a_long_prompt_is_computed_next_to_a_running_answer() {
     let steps = Arc::clone(&rig.steps);
     let pause = steps.lock().expect("no panic");
     (1..=2).for_each(|stream| rig.order(stream, &CommonOrder::Credit(1000)));
-    thread::sleep(Duration::from_secs(1));
+    // Nothing says that they have arrived.
+    thread::sleep(Duration::from_secs(3));
     drop(pause);
     rig.until_done(2);
     let steps = rig.steps();
