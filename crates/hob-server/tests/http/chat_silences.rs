@@ -28,14 +28,15 @@ async fn a_silent_stream_says_that_it_lives() {
 #[tokio::test]
 async fn a_model_that_makes_no_token_is_not_waited_for_forever() {
     let options = ServerOptions {
-        token_time_max: Duration::from_millis(100),
-        keep_alive_every: Duration::from_millis(30),
+        // Longer than this test takes for the first token of the last answer.
+        token_time_max: Duration::from_secs(1),
+        keep_alive_every: Duration::from_millis(300),
         ..ServerOptions::default()
     };
     let model = Arc::new(StagedChat::new());
     let server = serve_chat_with(Arc::clone(&model), options).await;
     let expected = json!({
-        "message": "the model produced no token for 0 s",
+        "message": "the model produced no token for 1 s",
         "type": "server_error",
         "param": null,
         "code": "timeout",
@@ -63,14 +64,14 @@ async fn a_model_that_makes_no_token_is_not_waited_for_forever() {
 #[tokio::test]
 async fn an_answer_may_take_longer_than_its_longest_silence() {
     let options = ServerOptions {
-        token_time_max: Duration::from_secs(1),
-        keep_alive_every: Duration::from_millis(100),
+        token_time_max: Duration::from_secs(3),
+        keep_alive_every: Duration::from_millis(270),
         ..ServerOptions::default()
     };
     let model = Arc::new(StagedChat::new());
     let server = serve_chat_with(Arc::clone(&model), options).await;
     let (sender, mut client) = begun(&server, &model, chat(STREAM)).await;
-    // Three silences of four comments each are 1.2 s.
+    // Three silences of four comments each are 3.2 s.
     for _ in 0..3 {
         let mut silence = 0;
         while silence < 4 {

@@ -102,7 +102,7 @@ async fn without_certificates_there_is_no_explanation() {
 #[tokio::test]
 async fn a_handshake_that_does_not_end_is_closed_and_others_are_served() {
     let certificates = OneCertificate::new();
-    let server = server(&certificates, Duration::from_millis(200)).await;
+    let server = server(&certificates, Duration::from_secs(1)).await;
     // A silent connection, the beginning of a handshake, and a damaged handshake.
     let mut stalled = Vec::new();
     for beginning in [&b""[..], &[0x16, 3, 1], &[0x16, 3, 1, 0, 5, 1, 2, 3, 4, 5]] {

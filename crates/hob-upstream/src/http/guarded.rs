@@ -355,7 +355,7 @@ mod tests {
             allow_hosts,
             is_public_allowed: true,
             bytes_max: 20,
-            time_max: Duration::from_secs(5),
+            time_max: Duration::from_secs(60),
         }
     }
 

@@ -119,10 +119,10 @@ pub(crate) fn chunked(content_type: &str, pieces: &[&[u8]], end: End) -> Respons
 pub(crate) fn timeouts() -> AttemptTimeouts {
     let time = |ms| Some(Duration::from_millis(ms));
     AttemptTimeouts {
-        connect: time(5_000),
-        first_token: time(5_000),
-        idle: time(5_000),
-        total: time(20_000),
+        connect: time(60_000),
+        first_token: time(60_000),
+        idle: time(60_000),
+        total: time(240_000),
         load: None,
     }
 }

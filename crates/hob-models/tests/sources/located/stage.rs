@@ -40,8 +40,8 @@ impl Stage {
 
     fn limits() -> FetchLimits {
         FetchLimits {
-            connect: Duration::from_secs(5),
-            silence: Duration::from_secs(20),
+            connect: Duration::from_secs(30),
+            silence: Duration::from_secs(60),
             reconnects_max: 2,
         }
     }

@@ -73,9 +73,9 @@ fn a_server_that_breaks_off_again_and_again_is_given_up_and_what_came_is_kept() 
 #[test]
 fn a_server_that_goes_silent_is_given_up_and_what_came_is_kept() {
     let mut stage = Stage::new().hub_only();
-    stage.fetcher.limits.silence = Duration::from_millis(1_000);
+    stage.fetcher.limits.silence = Duration::from_secs(3);
     stage.server.plan(&hub_path("a"), &[Manner::StallAfter(70_000)]);
-    let expect = FetchError::Stalled { what: address(&stage, "a"), silent_s: 1 };
+    let expect = FetchError::Stalled { what: address(&stage, "a"), silent_s: 3 };
     assert_eq!(failures(&stage, "voices"), [expect]);
     assert_eq!(std::fs::metadata(stage.partial("voices/a.bin")).expect("kept").len(), 70_000);
 }
@@ -203,8 +203,8 @@ fn what_pip_said_is_quoted_and_a_second_pip_is_not_asked() {
 fn a_program_that_does_nothing_is_ended() {
     let mut stage = Stage::new();
     let pip = stage.program("pip", "sleep 1000");
-    stage.fetcher.limits.silence = Duration::from_millis(1_000);
-    let expect = FetchError::Stalled { what: pip.display().to_string(), silent_s: 1 };
+    stage.fetcher.limits.silence = Duration::from_secs(3);
+    let expect = FetchError::Stalled { what: pip.display().to_string(), silent_s: 3 };
     assert_eq!(failures(&stage, "graph"), [expect]);
 }
 

@@ -43,8 +43,8 @@ impl Stage {
         std::fs::create_dir(&shelf).expect("a folder");
         let entry = entry(&shelf, &server);
         let limits = FetchLimits {
-            connect: Duration::from_secs(5),
-            silence: Duration::from_secs(20),
+            connect: Duration::from_secs(30),
+            silence: Duration::from_secs(60),
             reconnects_max: 2,
         };
         let mut stage = Stage {
