@@ -363,7 +363,7 @@ fn without_a_server_they_say_how_to_start_one() {
     let user = User::new();
     user.write("hob.toml", "[server]\nlisten = \"127.0.0.1:1\"\n");
     for args in [&["ps"][..], &["load", "smollm2"], &["unload", "smollm2"]] {
-        let said = stderr(&user.hob(args).timeout(Duration::from_secs(20)).assert().code(5));
+        let said = stderr(&user.hob(args).timeout(Duration::from_secs(60)).assert().code(5));
         assert!(said.contains("http://127.0.0.1:1 does not answer"), "{said}");
         assert!(said.contains("start a server with `hob serve`"), "{said}");
         let there = [args, &["--server", "127.0.0.1:1"]].concat();

@@ -62,7 +62,7 @@ fn a_worker_that_is_killed_is_an_error_for_its_client_and_is_replaced() {
     served.kill_worker("speech");
     let cut = body.read_to_end(&mut Vec::new());
     assert!(cut.is_err(), "the answer ended as if it were whole");
-    let patience = Instant::now() + Duration::from_secs(30);
+    let patience = Instant::now() + Duration::from_secs(300);
     let again = loop {
         match served.ask("Here I am again.", "af_heart") {
             Ok(mut body) => break body.read_to_vec().expect("a whole answer"),
@@ -98,7 +98,7 @@ fn five_hundred_clients_who_leave_are_not_worked_for() {
     five_at_a_time(0, 10);
     let before_mb = served.worker_mb();
     five_at_a_time(50, 90);
-    let patience = Instant::now() + Duration::from_secs(10);
+    let patience = Instant::now() + Duration::from_secs(60);
     while served.metric("hob_speech_in_flight{") != Some(0.0) {
         assert!(Instant::now() < patience, "requests of clients that left are still answered");
         thread::sleep(Duration::from_millis(50));

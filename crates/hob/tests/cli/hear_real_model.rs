@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::executable::write_executable;
-use crate::real_server::Served;
+use crate::real_server::{ALL_AT_START, Served};
 use crate::{User, stderr, stdout};
 
 /// The share of words that are wrong: substituted, missing or added.
@@ -65,8 +65,9 @@ fn word_errors_are_substituted_missing_and_added_words() {
 #[test]
 fn speech_of_hob_is_transcribed_from_every_file_format_and_into_every_text_format() {
     let (user, home) = User::with_only(&["kokoro", "whisper-base"]);
-    let mut served = Served::start(&user, &home);
-    served.note("kokoro is ready");
+    user.write("hob.toml", ALL_AT_START);
+    let served = Served::start(&user, &home);
+    served.until_warm(&["kokoro", "whisper-base"]);
     let with_server =
         |args: &[&str]| user.hob(&[args, &["--server", &served.url]].concat()).assert().success();
     let said = "The train to Oxford leaves at seven, and the ticket costs twelve pounds.";
@@ -134,7 +135,9 @@ fn what_is_no_sound_is_refused_and_silence_is_empty() {
         let said = stderr(&user.hob(&["hear", file]).envs(home.clone()).assert().code(2));
         assert!(said.contains(expected), "{file}: {said}");
     }
+    user.write("hob.toml", ALL_AT_START);
     let served = Served::start(&user, &home);
+    served.until_warm(&["whisper-base"]);
     for (name, sound) in unspoken() {
         let file = format!("{name}.wav");
         let samples: Vec<i16> = sound.iter().map(|sample| (sample * 32_767.0) as i16).collect();
@@ -211,8 +214,9 @@ fn every_english_voice_is_understood() {
     assert!(names[11..14].iter().all(|name| name.starts_with("am_")), "{voices}");
     assert!(names[21..24].iter().all(|name| name.starts_with("bf_")), "{voices}");
     assert!(names[24..28].iter().all(|name| name.starts_with("bm_")), "{voices}");
-    let mut served = Served::start(&user, &home);
-    served.note("kokoro is ready");
+    user.write("hob.toml", ALL_AT_START);
+    let served = Served::start(&user, &home);
+    served.until_warm(&["kokoro", "whisper-base"]);
     let pause = vec![0_i16; 12_000];
     let (mut said, mut heard) = (String::new(), String::new());
     // In one recording, because Whisper used to leave out sentences where speakers change.
@@ -266,8 +270,9 @@ fn two_hundred_characters_are_heard_with_less_than_five_percent_of_errors() {
 #[test]
 fn a_server_transcribes_within_the_memory_that_hob_predicted() {
     let (user, home) = User::with_only(&["kokoro", "whisper-base"]);
+    user.write("hob.toml", ALL_AT_START);
     let mut served = Served::start(&user, &home);
-    served.note("kokoro is ready");
+    served.until_warm(&["kokoro", "whisper-base"]);
     let samples = served.clip("Good evening, everyone.", "af_heart");
     std::fs::write(user.path("work/a.wav"), wav(24_000, &samples)).expect("written");
     let url = served.url.clone();

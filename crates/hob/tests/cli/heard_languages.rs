@@ -5,7 +5,7 @@ use hob_bench::transcription::{WordErrors, normalised_words};
 use serde_json::{Value, json};
 
 use crate::hear_real_model::wav;
-use crate::real_server::Served;
+use crate::real_server::{ALL_AT_START, Served};
 use crate::{User, stdout};
 
 const RATE_HZ: u32 = 24_000;
@@ -127,14 +127,11 @@ fn every_voice_is_understood_in_its_own_language() {
     let mut voices = user.hob(&["say", "--voices"]);
     let listed = stdout(&voices.envs(home.clone()).env("PATH", &path).assert().success());
     assert_eq!(listed.lines().count(), 1 + VOICES, "{listed}");
-    // Each request waits 30 s for its model at most, and a machine that runs other tests may need longer.
-    let settings = "[speech]\nthreads = 1\n[transcription]\nthreads = 1\nload = \"start\"\n";
-    user.write("hob.toml", settings);
+    user.write("hob.toml", ALL_AT_START);
     let mut hob = user.process(&["serve", "--listen", "127.0.0.1:0"]);
     hob.envs(home).env("PATH", &path);
-    let mut served = Served::run(hob);
-    served.note("kokoro is ready");
-    served.note("whisper-base is ready");
+    let served = Served::run(hob);
+    served.until_warm(&["kokoro", "whisper-base"]);
     for language in &LANGUAGES {
         let voices = listed.split_whitespace().filter(|voice| {
             voice.starts_with(language.letter) && voice.as_bytes().get(2) == Some(&b'_')

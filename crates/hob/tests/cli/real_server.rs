@@ -6,6 +6,8 @@ use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use ureq::http::{HeaderMap, Response};
@@ -19,6 +21,10 @@ pub(crate) type Home = [(&'static str, OsString); 1];
 /// than one after the other. A `hob.toml` in the working folder replaces this file.
 const ONE_THREAD_EACH: &str =
     "[speech]\nthreads = 1\n[chat]\nthreads = 1\n[transcription]\nthreads = 1\n";
+
+/// The same, and the transcription model is loaded at the start, as the others are.
+pub(crate) const ALL_AT_START: &str =
+    "[speech]\nthreads = 1\n[chat]\nthreads = 1\n[transcription]\nthreads = 1\nload = \"start\"\n";
 
 impl User {
     /// A user of the test home, where the models are stored already, with one thread for each engine.
@@ -168,6 +174,20 @@ impl Served {
         let models = list["models"].as_array().expect("a list");
         let warm = models.iter().filter(|model| model["state"] == "warm");
         warm.map(|model| model["name"].as_str().expect("a name").to_owned()).collect()
+    }
+
+    /// Waits until these models are in memory, also while one is loaded again. A request would wait for 30 s at most, and a
+    /// machine that runs other tests may need longer.
+    pub(crate) fn until_warm(&self, models: &[&str]) {
+        let patience = Instant::now() + Duration::from_secs(300);
+        loop {
+            let warm = self.warm();
+            if models.iter().all(|model| warm.iter().any(|name| name == model)) {
+                return;
+            }
+            assert!(Instant::now() < patience, "{warm:?} in memory, not all of {models:?}");
+            thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// A whole answer of the chat model.

@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
 use crate::User;
-use crate::real_server::Served;
+use crate::real_server::{ALL_AT_START, Served};
 
 /// Sound of one event: 100 ms.
 const PIECE_BYTES: usize = 4_800;
@@ -58,8 +58,9 @@ impl Session {
 #[test]
 fn workers_that_are_killed_in_a_turn_end_it_and_not_the_session() {
     let (user, home) = User::with_models();
-    let mut served = Served::start(&user, &home);
-    served.note("smollm2 is ready");
+    user.write("hob.toml", ALL_AT_START);
+    let served = Served::start(&user, &home);
+    served.until_warm(&["kokoro", "smollm2", "whisper-base"]);
     let samples = served.samples("What is the capital of France?", "af_heart");
     let mut question: Vec<u8> = samples.into_iter().flat_map(i16::to_le_bytes).collect();
     question.resize(question.len() + SILENCE_BYTES, 0);
@@ -81,6 +82,7 @@ fn workers_that_are_killed_in_a_turn_end_it_and_not_the_session() {
         let failed = session.until("conversation.item.input_audio_transcription.failed").await;
         assert_eq!(failed["error"]["code"], "worker_lost", "{failed}");
 
+        served.until_warm(&["whisper-base"]);
         // The next question is heard, and its answer begins.
         session.say(&question).await;
         session.until("response.output_text.delta").await;

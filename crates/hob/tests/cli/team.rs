@@ -24,7 +24,7 @@ name = "coder"
 model = "coder-model"
 "#;
 /// The limit for what another process does.
-pub(crate) const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_secs(180);
 
 /// A user with a team and a server with scripted models.
 pub(crate) struct TeamUser {

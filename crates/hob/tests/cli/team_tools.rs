@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
 use crate::executable::write_executable;
-use crate::team::TeamUser;
+use crate::team::{SOON, TeamUser};
 use crate::{User, stderr, stdout};
 
 /// An MCP server that reads a message a line. It notes its process and that of a child in a file.
@@ -107,7 +107,7 @@ fn assert_all_have_ended(team: &TeamUser) {
     let pids = processes(team);
     assert!(!pids.is_empty(), "the server has run");
     while pids.iter().any(runs) {
-        assert!(begun.elapsed() < Duration::from_secs(10), "one of {pids:?} still runs");
+        assert!(begun.elapsed() < SOON, "one of {pids:?} still runs");
         sleep(Duration::from_millis(20));
     }
 }
@@ -118,7 +118,7 @@ fn assert_all_have_ended(_team: &TeamUser) {}
 fn run_with(team: &TeamUser, variables: &[(&str, &str)]) -> assert_cmd::assert::Assert {
     let mut command = team.process(&["run", "builders", "Do it", "--server", &team.server.url]);
     command.envs(variables.iter().map(|(name, value)| (*name, OsString::from(value))));
-    assert_cmd::Command::from(command).timeout(Duration::from_secs(60)).assert()
+    assert_cmd::Command::from(command).timeout(SOON).assert()
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_server_that_hangs_does_not_stop_the_run() {
 #[test]
 fn a_server_that_prints_without_end_is_cut_off() {
     let calls = [("docs__flood", json!({}), "printed more than")];
-    let team = scripted(TEAM, &calls);
+    let team = scripted(&format!("{TEAM}timeout_s = 120\n"), &calls);
     assert_eq!(stdout(&run_with(&team, &[]).success()), "Done.\n");
     assert_all_have_ended(&team);
 }
