@@ -13,10 +13,12 @@ use thiserror::Error;
 
 use crate::accent::Accent;
 
-/// A word takes 1–4 ms, and several times as long on a loaded machine.
-const ANSWER_TIME_MAX: Duration = Duration::from_millis(700);
+/// A word takes 1–4 ms. On a loaded machine the program may wait for the processor for a second.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 /// For the first word, which takes about 30 ms because the program starts.
-const START_TIME_MAX: Duration = Duration::from_secs(2);
+const START_TIME_MAX: Duration = Duration::from_secs(5);
+/// For the list of voices, which is made from many files.
+const VOICE_LIST_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// After this many failures in a row, espeak-ng is not used again.
 const FAILURES_MAX: u32 = 3;
@@ -49,6 +51,8 @@ pub(crate) struct Espeak {
     arguments: Vec<String>,
     running: Option<Running>,
     failures: u32,
+    start_time_max: Duration,
+    answer_time_max: Duration,
 }
 
 #[derive(Debug)]
@@ -72,7 +76,14 @@ impl Espeak {
 
     pub(crate) fn with_arguments(program: &Path, arguments: &[&str]) -> Espeak {
         let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        Espeak { program: program.to_owned(), arguments, running: None, failures: 0 }
+        Espeak {
+            program: program.to_owned(),
+            arguments,
+            running: None,
+            failures: 0,
+            start_time_max: START_TIME_MAX,
+            answer_time_max: ANSWER_TIME_MAX,
+        }
     }
 
     /// Returns the IPA of one word. Starts a new child process after one that died or hung.
@@ -104,7 +115,7 @@ impl Espeak {
 
     fn ask(&mut self, line: &str) -> Result<String, EspeakError> {
         let is_new = self.running.is_none();
-        let time_max = if is_new { START_TIME_MAX } else { ANSWER_TIME_MAX };
+        let time_max = if is_new { self.start_time_max } else { self.answer_time_max };
         if is_new {
             self.running = Some(start(&self.program, &self.arguments)?);
         }
@@ -206,7 +217,7 @@ fn voice_list(program: &Path) -> Option<String> {
             answer.send(list).ok();
         }
     });
-    let list = answers.recv_timeout(START_TIME_MAX).ok();
+    let list = answers.recv_timeout(VOICE_LIST_TIME_MAX).ok();
     // An error means that the program has ended.
     child.kill().ok();
     child.wait().ok();
@@ -227,9 +238,15 @@ impl Drop for Running {
 mod tests {
     use super::*;
 
-    /// A shell script in espeak-ng's place.
+    /// A shell script in espeak-ng's place, with this limit for each answer.
+    fn script_within(time_max: Duration, body: &str) -> Espeak {
+        let espeak = Espeak::with_arguments(Path::new("sh"), &["-c", body]);
+        Espeak { start_time_max: time_max, answer_time_max: time_max, ..espeak }
+    }
+
+    /// A shell script that answers, however much the machine does.
     fn script(body: &str) -> Espeak {
-        Espeak::with_arguments(Path::new("sh"), &["-c", body])
+        script_within(Duration::from_secs(60), body)
     }
 
     #[test]
@@ -255,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_program_that_never_answers_is_given_up() {
-        let mut espeak = script("exec sleep 60");
+        let mut espeak = script_within(Duration::from_millis(100), "exec sleep 60");
         for _ in 0..FAILURES_MAX {
             assert_eq!(espeak.ipa("word"), Err(EspeakError::Silent));
         }
