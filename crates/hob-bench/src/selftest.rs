@@ -195,6 +195,10 @@ enum_table! {
 const BUFFERED_BYTES_MAX: usize = 16 << 20;
 /// Time until the server sees that its client has left.
 const GONE_MAX: Duration = Duration::from_millis(250);
+/// So many clients leave. One of them must be seen in time: a busy machine delays what takes a moment.
+const GONE_CLIENTS: usize = 3;
+/// A client that is seen later than this was never seen.
+const NEVER_GONE: Duration = Duration::from_secs(10);
 
 fn special_aliases() -> impl Iterator<Item = TestAlias> {
     Special::ALL.into_iter().map(|special| TestAlias {
@@ -249,20 +253,38 @@ async fn check_disconnect(
     alias: &str,
     model: &str,
 ) -> Result<String, String> {
+    let mut clients = 1;
+    let mut took = time_to_disconnect(client, mock, alias).await?;
+    while took > GONE_MAX && clients < GONE_CLIENTS {
+        clients += 1;
+        took = time_to_disconnect(client, mock, alias).await?;
+    }
+    if took > GONE_MAX {
+        return Err(format!("the server was still read after {} ms", GONE_MAX.as_millis()));
+    }
+    let requests = mock.requests(model);
+    if requests != clients {
+        return Err(format!("the server got {requests} requests of {clients} clients"));
+    }
+    Ok(format!("ended after {} ms", took.as_millis()))
+}
+
+/// The time from a client's leaving to the end of the request at the server.
+async fn time_to_disconnect(
+    client: &Client,
+    mock: &MockServer,
+    alias: &str,
+) -> Result<Duration, String> {
     let before = mock.disconnects();
     client.begin(alias).await?;
     let left = Instant::now();
     while mock.disconnects() == before {
-        if left.elapsed() > GONE_MAX {
-            return Err(format!("the server was still read after {} ms", GONE_MAX.as_millis()));
+        if left.elapsed() > NEVER_GONE {
+            return Err(format!("the server was still read after {} s", NEVER_GONE.as_secs()));
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    let requests = mock.requests(model);
-    if requests != 1 {
-        return Err(format!("the server got {requests} requests"));
-    }
-    Ok(format!("ended after {} ms", left.elapsed().as_millis()))
+    Ok(left.elapsed())
 }
 
 async fn slow(client: &Client, mock: &MockServer, alias: &str) -> Result<String, String> {

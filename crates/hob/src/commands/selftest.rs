@@ -51,11 +51,11 @@ Examples:
   hob selftest gateway                every fault, alone and with a good target behind it
   hob selftest gateway --alias fast   the same for the targets of `fast`, a few words each";
 
-/// Short, so that tests of silence do not take minutes.
+/// Short, so that tests of silence do not take minutes. Long enough for the good answers of a machine that does much else.
 const TIMEOUTS: AttemptTimeouts = AttemptTimeouts {
-    connect: Some(Duration::from_millis(500)),
-    first_token: Some(Duration::from_millis(400)),
-    idle: Some(Duration::from_millis(400)),
+    connect: Some(Duration::from_secs(1)),
+    first_token: Some(Duration::from_secs(1)),
+    idle: Some(Duration::from_secs(1)),
     total: Some(Duration::from_secs(20)),
     load: None,
 };
