@@ -65,6 +65,13 @@ function asked(page, ms) {
   }, ms);
 }
 
+/** Waits until the page has asked so many times more. */
+async function untilAsked(page, times) {
+  const before = await page.evaluate(() => window.questions.length);
+  await page.waitForFunction((wanted) => window.questions.length >= wanted, {}, before + times);
+  return page.evaluate((from) => window.questions.slice(from), before);
+}
+
 function pausesMs(questions) {
   return questions.slice(1).map(({ at }, i) => at - questions[i].at);
 }
@@ -142,16 +149,16 @@ async function sameRow(setting) {
 async function seldom(setting) {
   const { page } = await openNow(setting, EMPTY);
   await noteQuestions(page);
-  const often = await asked(page, 3_500);
-  assert.ok(often.length >= 2, `asked ${often.length} times in 3.5 s`);
-  const pauses = pausesMs(often);
+  const pauses = pausesMs(await untilAsked(page, 4));
   assert.ok(pauses.every((pause) => pause >= EVERY_MS - EARLY_MS), `asked after ${pauses.join(", ")} ms`);
+  // A busy machine may be late, but not each time.
+  assert.ok(Math.min(...pauses) <= EVERY_MS * 1.75, `asked after ${pauses.join(", ")} ms`);
   await page.click("#tab-chat");
   await page.waitForSelector("#now-panel[hidden]");
   assert.deepEqual(await asked(page, 1_500), [], "another tab of the page");
   await page.click("#tab-now");
   await page.waitForSelector("#now-panel:not([hidden])");
-  assert.ok((await asked(page, 2_500)).length >= 1);
+  await untilAsked(page, 1);
   const pretend = (hidden) => page.evaluate((value) => {
     Object.defineProperty(document, "hidden", { value, configurable: true });
     document.dispatchEvent(new Event("visibilitychange"));
@@ -159,7 +166,7 @@ async function seldom(setting) {
   await pretend(true);
   assert.deepEqual(await asked(page, 1_500), [], "another tab of the browser");
   await pretend(false);
-  assert.ok((await asked(page, 2_500)).length >= 1);
+  await untilAsked(page, 1);
   await page.close();
 }
 
@@ -171,7 +178,7 @@ async function away(setting) {
   await untilText(page, "#now-trouble", /hob does not answer\. Is it still running\? The data below is from \d\d:\d\d:\d\d\./);
   assert.equal(await page.$eval("#now-trouble", (one) => one.role ?? one.getAttribute("role")), "alert");
   assert.equal((await rowsOf(page, "running")).length, 5, "what was known stays");
-  assert.ok((await asked(page, 5_000)).length >= 1);
+  await page.waitForFunction(() => window.questions.filter(({ answered }) => answered === false).length >= 2);
   mock.now = EMPTY;
   await page.waitForFunction(() => document.getElementById("now-trouble").hidden);
   const questions = await page.evaluate(() => window.questions);

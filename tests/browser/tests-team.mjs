@@ -1,11 +1,9 @@
 // The Team tab: the list of runs, a run that streams, decisions, team files with mistakes, and hostile texts.
 
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
-import path from "node:path";
 import { test } from "node:test";
 
-import { LIMIT, WIDTHS_PX, inTheDark, openPage } from "./browsers.mjs";
+import { LIMIT, WIDTHS_PX, inTheDark, openPage, saved } from "./browsers.mjs";
 import { checkAccessibility, checkLayout, shoot } from "./looks.mjs";
 import { BROKEN, TEAMS, push, runEvents, runRow, teamState } from "./mock-team.mjs";
 import { textOf, untilText } from "./pilot.mjs";
@@ -238,13 +236,7 @@ async function saves(setting) {
   await page.waitForSelector("#team-files button");
   assert.deepEqual(await rowsOf(page, "team-files"), ["notes/team log.txt 5 bytes"]);
   await page.click("#team-files button");
-  const file = path.join(setting.downloads, "team log.txt");
-  let text = null;
-  while (text === null) {
-    await new Promise((resolve) => { setTimeout(resolve, 50); });
-    text = await readFile(file, "utf8").catch(() => null);
-  }
-  assert.equal(text, "hello");
+  assert.equal(await saved(setting, "team log.txt"), "hello");
   await page.close();
 }
 

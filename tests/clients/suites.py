@@ -5,6 +5,7 @@ runs the real small model, a third one speaks and hears over Wyoming, and a four
 """
 
 import contextlib
+import json
 import multiprocessing
 import os
 import pathlib
@@ -25,10 +26,12 @@ HERE = pathlib.Path(__file__).parent
 KEY = "My API Key"
 CONFORMANCE = '[chat]\nload = "first_request"\n[dev]\nmock_unknown_models = true\n'
 # One thread: other tests compute at the same time, and two threads that wait for each other on shared cores take longer than one.
-REAL = '[chat]\nmodel = "smollm2"\nthreads = 1\nkeep_alive = "forever"\n'
+REAL = '[chat]\nmodel = "smollm2"\nthreads = 1\nkeep_alive = "forever"\n[transcription]\nload = "start"\n'
 # Home Assistant is another machine, so hob must not need more than its defaults for it.
 WYOMING = """[chat]
 load = "first_request"
+[transcription]
+load = "start"
 [wyoming]
 enabled = true
 speech_port = {speech}
@@ -39,6 +42,8 @@ to = ["kokoro"]
 # Answers as a script says. The alias `sdk` answers as each test of openai-agents says.
 SCRIPTED = f'''[chat]
 load = "first_request"
+[transcription]
+load = "start"
 [dev.scripts]
 scripted = "{HERE}/agents.jsonl"
 [upstream.test]
@@ -49,6 +54,9 @@ to = ["test/scripted"]
 # Time limits that end a hanging test. They are long because the machine may be busy.
 SECONDS_MAX = {"official": 300, "python": 1800, "ollama": 300, "javascript": 300, "wyoming": 600, "agents": 900, "sdk": 600, "mcp": 300}
 START_SECONDS_MAX = 300
+# The models that each server has in memory before its suites begin. A request waits for its model for 30 s at most, and a busy
+# machine may need longer.
+LOADED = {"real": ["kokoro", "smollm2", "whisper-base"], "wyoming": ["kokoro", "whisper-base"], "scripted": ["kokoro", "whisper-base"]}
 # Suites on servers that run no real model. They run next to the others.
 WITHOUT_MODEL = ("official", "sdk", "mcp")
 
@@ -57,6 +65,7 @@ class Hob:
     """A server on a free port. Its output goes to a file, which is shown after a failure."""
 
     def __init__(self, name, config, folder, key=None):
+        self.models = set(LOADED.get(name, []))
         self.log = pathlib.Path(folder) / f"{name}.log"
         written = pathlib.Path(folder) / f"{name}.toml"
         written.write_text(config)
@@ -69,15 +78,27 @@ class Hob:
     def wait(self):
         end = time.monotonic() + START_SECONDS_MAX
         while time.monotonic() < end and self.process.poll() is None:
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/ready", timeout=5):
-                return
+            with contextlib.suppress(OSError):
+                if self.is_ready():
+                    return
             time.sleep(0.05)
         raise RuntimeError(f"hob did not become ready:\n{self.log.read_text()}")
+
+    def is_ready(self):
+        """Whether it answers, and has its models in memory. Raises an OSError while it does not answer, or not yet."""
+        with urllib.request.urlopen(f"{self.url}/ready", timeout=30):
+            pass
+        # The list takes a key where there is one. No such server has a list of models here.
+        if not self.models:
+            return True
+        with urllib.request.urlopen(f"{self.url}/api/hob/ps", timeout=30) as answer:
+            models = json.load(answer)["models"]
+        return self.models <= {model["name"] for model in models if model["state"] == "warm"}
 
     def stop(self):
         self.process.terminate()
         try:
-            self.process.wait(10)
+            self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
