@@ -23,7 +23,7 @@ pub(crate) enum OpenEnd {
     Bracket,
     /// It has fewer digits than it announces: "My telephone number is 555".
     Digits,
-    /// It names one of several things that it announces: "The colours are red".
+    /// It names some of several things that it announces, without a word such as "and": "The colours are red".
     Several,
     /// It names one of two: "The difference between a crocodile".
     Pair,
@@ -117,12 +117,12 @@ impl Sentence<'_> {
     }
 
     fn lacks_others(&self, known: &OpenWords) -> bool {
-        let [before @ .., one] = &self.lower[..] else { return false };
-        let text = format!(" {}", before.join(" "));
-        let is_first = |(words, members): &(&str, &str)| {
-            has(members, one) && text.ends_with(&format!(" {words}"))
+        let is_begun = |(words, members): &(&str, &str)| {
+            let named = self.lower.iter().rev().take_while(|word| has(members, word)).count();
+            let before = format!(" {}", self.lower[..self.lower.len() - named].join(" "));
+            named > 0 && before.ends_with(&format!(" {words}"))
         };
-        known.several.iter().any(is_first) && !before.iter().any(|word| has(known.all, word))
+        known.several.iter().any(is_begun) && !self.lower.iter().any(|word| has(known.all, word))
     }
 
     fn lacks_partner(&self, known: &OpenWords) -> bool {

@@ -5,7 +5,7 @@ use super::OpenEnd::{
 };
 use super::{OpenEnd, open_end};
 
-const OPEN: [(&str, &str, OpenEnd); 115] = [
+const OPEN: [(&str, &str, OpenEnd); 118] = [
     ("en", "I need eggs,", Punctuation),
     ("en", "Can you tell me...", Punctuation),
     ("en", "The name of the film was…", Punctuation),
@@ -123,6 +123,9 @@ const OPEN: [(&str, &str, OpenEnd); 115] = [
     ("en", "I like animals such as.", LastWord),
     ("en", "Call me as soon as.", LastWord),
     ("en", "I'm awake until.", LastWord),
+    ("en", "The colours are red, green.", Several),
+    ("en", "The colours are red, green, yellow.", Several),
+    ("de", "Die Farben sind rot, grün.", Several),
 ];
 
 /// In any language.
