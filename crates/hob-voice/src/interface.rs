@@ -126,6 +126,13 @@ pub struct SpeechStart {
     pub speed: Speed,
 }
 
+impl SpeechStart {
+    pub(crate) fn new(stream: u64, settings: &RealtimeSettings) -> SpeechStart {
+        let (model, voice) = (settings.speech_model.clone(), settings.voice.clone());
+        SpeechStart { stream, model, voice, speed: settings.speed }
+    }
+}
+
 /// The parts of the time from the end of the user's speech to the first audible sample of the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TurnStages {

@@ -73,6 +73,19 @@ pub(crate) fn open_end(text: &str, language: Option<&str>) -> Option<OpenEnd> {
     rules.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason)
 }
 
+/// Whether a sentence that is complete may be the first of several things or steps: "I need eggs".
+///
+/// `language` is as in [`open_end`].
+pub(crate) fn may_go_on(text: &str, language: Option<&str>) -> bool {
+    let Some(known) = language.and_then(open_words) else { return false };
+    let text = text.replace('’', "'").to_lowercase();
+    let text = text.trim();
+    let is_mark = |c: char| !c.is_alphanumeric() && c != '\'';
+    !text.ends_with(COMPLETE_MARKS)
+        && !text.split(is_mark).any(|word| has(known.last_links, word))
+        && (begins_list(text, known) || Sentence::last_of(text).begins_steps(known))
+}
+
 /// The last sentence of a text.
 #[derive(Debug)]
 struct Sentence<'a> {
@@ -174,11 +187,14 @@ impl Sentence<'_> {
     }
 
     fn is_first_step(&self, known: &OpenWords) -> bool {
+        self.begins_steps(known) && !self.lower.iter().any(|word| has(known.further, word))
+    }
+
+    fn begins_steps(&self, known: &OpenWords) -> bool {
         let [first, second, _, ..] = &self.lower[..] else { return false };
         let has_comma = self.text.split_whitespace().next().is_some_and(|word| word.ends_with(','));
         let is_marked = has_comma || has(known.commands, second);
-        let is_first = has(known.first, first) || is_marked && has(known.first_marked, first);
-        is_first && !self.lower.iter().any(|word| has(known.further, word))
+        has(known.first, first) || is_marked && has(known.first_marked, first)
     }
 
     fn lacks_main_clause(&self, known: &OpenWords) -> bool {
@@ -194,6 +210,21 @@ impl Sentence<'_> {
             // After the verb of the clause: "If it rains call me", which may lack its comma.
             && !rest.iter().skip(1).any(is_of_main)
     }
+}
+
+/// Whether a text in lower case ends with a verb that takes several things, and with one or more of them. Transcribers
+/// write a comma or a full stop after each.
+fn begins_list(text: &str, known: &OpenWords) -> bool {
+    let pieces = text.split([',', '.']);
+    let pieces = pieces.map(|piece| piece.split_whitespace().collect::<Vec<&str>>());
+    let pieces: Vec<Vec<&str>> = pieces.filter(|words| !words.is_empty()).collect();
+    let Some(head) = pieces.iter().rposition(|words| words.len() > 2) else { return false };
+    let [subject, verb, things @ ..] = &pieces[head][..] else { return false };
+    let mut named = things.iter().chain(pieces[head + 1..].iter().flatten());
+    has(known.subjects, subject)
+        && has(known.list_verbs, verb)
+        && things.len() <= 2
+        && !named.any(|word| has(known.no_things, word))
 }
 
 /// Digits that a word stands for. `None`: it is not a number.

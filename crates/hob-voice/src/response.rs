@@ -36,6 +36,8 @@ pub(crate) struct Response {
     /// Set when the response has ended.
     pub(crate) status: ResponseStatus,
     pub(crate) effects: Vec<SessionEffect>,
+    /// A speech stream that was given the first clause before the response began, until the message has it.
+    pub(crate) early_voice: Option<u64>,
     output: Vec<RealtimeItem>,
     /// The output index of the message, and its text.
     message: Option<usize>,
@@ -65,6 +67,7 @@ impl Response {
             marks,
             status: ResponseStatus::InProgress,
             effects: Vec::new(),
+            early_voice: None,
             output: Vec::new(),
             message: None,
             text: String::new(),
@@ -282,18 +285,16 @@ impl Response {
         let at = self.message_ref();
         self.send(RealtimeEvent::PartAdded { at: at.clone(), part });
         if self.plan.settings.output == OutputModality::Audio {
-            self.start_voice(at, outbox.new_stream());
+            match self.early_voice.take() {
+                Some(stream) => self.voice = Some(Voice::with_first_clause(stream, at)),
+                None => self.start_voice(at, outbox.new_stream()),
+            }
         }
     }
 
     fn start_voice(&mut self, at: ContentRef, stream: u64) {
-        let settings = &self.plan.settings;
-        self.effects.push(SessionEffect::StartSpeech(SpeechStart {
-            stream,
-            model: settings.speech_model.clone(),
-            voice: settings.voice.clone(),
-            speed: settings.speed,
-        }));
+        let start = SpeechStart::new(stream, &self.plan.settings);
+        self.effects.push(SessionEffect::StartSpeech(start));
         self.voice = Some(Voice::new(stream, at));
     }
 

@@ -1,9 +1,11 @@
 //! A session: takes inputs in order, and queues what its driver must do.
 //! `turns.rs` turns sound into transcripts, `verdicts.rs` says when a turn is over, `answers.rs` turns transcripts into
-//! responses, `interruptions.rs` ends responses, `commands.rs` does what the client asks.
+//! responses, `early_voice.rs` speaks in case of doubt, `interruptions.rs` ends responses, `commands.rs` does what the
+//! client asks.
 
 mod answers;
 mod commands;
+mod early_voice;
 mod interruptions;
 mod turns;
 mod verdicts;
@@ -24,6 +26,7 @@ use crate::playback::Playback;
 use crate::response::Response;
 use crate::turn_transcript::TurnTranscript;
 use answers::EarlyAnswer;
+use early_voice::VoiceInput;
 use interruptions::Interrupted;
 use turns::Turn;
 
@@ -105,10 +108,10 @@ impl VoiceSession {
             SessionInput::Transcript { stream, event } => self.take_transcript(stream, event),
             SessionInput::Chat { stream, event } => self.take_chat(stream, event),
             SessionInput::SpeechBegan { stream, sample_rate_hz } => {
-                self.with_stream(stream, |response, _, _| response.take_rate(sample_rate_hz));
+                self.take_voice(stream, VoiceInput::Rate(sample_rate_hz));
             }
             SessionInput::Speech { stream, event } => {
-                self.with_stream(stream, |response, _, now| response.take_speech(event, now));
+                self.take_voice(stream, VoiceInput::Event(event));
             }
             SessionInput::TurnJudged { turn, probability } => self.take_verdict(turn, probability),
             SessionInput::Tick => {}

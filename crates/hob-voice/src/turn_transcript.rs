@@ -4,7 +4,7 @@
 use hob_core::{ModelError, TranscriptEvent};
 
 use crate::marks::TurnMarks;
-use crate::open_sentence::open_end;
+use crate::open_sentence::{may_go_on, open_end};
 
 #[derive(Debug)]
 pub(crate) struct TurnTranscript {
@@ -103,6 +103,11 @@ impl TurnTranscript {
     /// Whether more words must follow. `expected` is the language of a transcriber that names none.
     pub(crate) fn is_open_sentence(&self, expected: Option<&str>) -> bool {
         open_end(self.text(), self.language.as_deref().or(expected)).is_some()
+    }
+
+    /// Whether more words may follow a sentence that is complete.
+    pub(crate) fn may_go_on(&self, expected: Option<&str>) -> bool {
+        may_go_on(self.text(), self.language.as_deref().or(expected))
     }
 
     /// Text after the deltas that may still change, once. Empty: no more was understood.

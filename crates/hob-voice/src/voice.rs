@@ -25,6 +25,8 @@ pub(crate) struct Voice {
     pub(crate) has_ended: bool,
     at: ContentRef,
     cutter: ClauseCutter,
+    /// The speech model was given the first clause before the response began.
+    first_is_said: bool,
     /// Bytes of the text that the client has.
     shown: usize,
     /// Samples that are too few for an event.
@@ -45,12 +47,18 @@ impl Voice {
             has_ended: false,
             at,
             cutter: ClauseCutter::default(),
+            first_is_said: false,
             shown: 0,
             unsent: Vec::new(),
             audible: Audible::default(),
             began: None,
             audible_at: None,
         }
+    }
+
+    /// A voice that has the first clause of the text that will be written.
+    pub(crate) fn with_first_clause(stream: u64, at: ContentRef) -> Voice {
+        Voice { first_is_said: true, ..Voice::new(stream, at) }
     }
 
     pub(crate) fn shown_text(&self) -> &str {
@@ -115,6 +123,9 @@ impl Voice {
             SpokenPiece::More(text) => (text, false),
         };
         self.spoken.text.push_str(&text);
+        if is_first && self.first_is_said {
+            return;
+        }
         effects.push(SessionEffect::Say { stream, text });
         if is_first {
             effects.push(SessionEffect::Say { stream, text: String::new() });

@@ -3,7 +3,7 @@
 use super::OpenEnd::{
     Announcement, Bracket, Clause, Digits, FirstStep, Hold, LastWord, Pair, Punctuation, Several,
 };
-use super::{OpenEnd, open_end};
+use super::{OpenEnd, may_go_on, open_end};
 
 const OPEN: [(&str, &str, OpenEnd); 118] = [
     ("en", "I need eggs,", Punctuation),
@@ -364,6 +364,39 @@ fn a_phrase_after_which_more_must_follow_is_open() {
 fn a_phrase_that_may_be_complete_is_not_open() {
     for (language, text) in COMPLETE {
         assert_eq!(open_end(text, Some(language)), None, "{language}: {text}");
+    }
+}
+
+/// Complete sentences, and whether they may be the first of several things or steps.
+#[test]
+fn a_list_or_steps_may_go_on_after_a_complete_sentence() {
+    for (language, text, expected) in [
+        ("en", "I need eggs.", true),
+        ("en", "I need eggs, milk.", true),
+        ("en", "I need eggs. Milk. Butter.", true),
+        ("en", "I need eggs, milk, and bread.", false),
+        ("en", "Well, I play tennis.", true),
+        ("en", "We have fresh milk", true),
+        ("en", "First open the window, then close the door.", true),
+        ("en", "First open the window, then close the door, and then turn on the fan.", false),
+        ("de", "Ich brauche Eier.", true),
+        ("de", "Ich brauche Hilfe.", false),
+        ("fr", "Je veux du lait.", false),
+        ("en", "I need eggs?", false),
+        ("en", "I need help.", false),
+        ("en", "I love you.", false),
+        ("en", "I have a question.", false),
+        ("en", "I need eggs, please.", false),
+        ("en", "I like to swim.", false),
+        ("en", "I like the food at your place.", false),
+        ("en", "Turn on the light in the kitchen.", false),
+        ("en", "The blue one is better.", false),
+        ("en", "First class, please.", false),
+        ("en", "Yes.", false),
+        ("en", "", false),
+    ] {
+        assert_eq!(may_go_on(text, Some(language)), expected, "{language}: {text}");
+        assert!(!may_go_on(text, None), "{text}");
     }
 }
 

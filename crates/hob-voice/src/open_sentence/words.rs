@@ -53,6 +53,12 @@ pub(super) struct OpenWords {
     pub(super) commands: &'static str,
     /// Words that begin a further step.
     pub(super) further: &'static str,
+    /// Verbs that often have several objects, after a word of `subjects`.
+    pub(super) list_verbs: &'static str,
+    /// Words by which the object of such a verb begins no list: "I need help", "I have a question".
+    pub(super) no_things: &'static str,
+    /// Words before the last of several things or steps.
+    pub(super) last_links: &'static str,
 }
 
 /// The table of a language, by its code ("en", "en-US") or its English name.
@@ -86,6 +92,9 @@ const EMPTY: OpenWords = OpenWords {
     first_marked: "",
     commands: "",
     further: "",
+    list_verbs: "",
+    no_things: "",
+    last_links: "",
 };
 
 static LANGUAGES: [OpenWords; 6] = [
@@ -232,6 +241,11 @@ static LANGUAGES: [OpenWords; 6] = [
         commands: "i we you let add call check close do find get give go make open play put read send \
                    set show take tell turn write",
         further: "second secondly then next finally last lastly after afterwards later but now",
+        list_verbs: "need needs want wants like likes love loves have has play plays buy buys speak \
+                     speaks sell sells bring brings",
+        no_things: "a an the my your it that this them you him her me us one some more time help not none \
+                    nothing something anything everything please thanks thank to too so well now here there",
+        last_links: "and or but finally last lastly",
     },
     OpenWords {
         names: ["es", "spanish"],
@@ -534,6 +548,10 @@ static LANGUAGES: [OpenWords; 6] = [
         digits: "null eins zwei zwo drei vier fünf sechs sieben acht neun",
         first: "zuerst erstens",
         further: "dann danach zweitens anschließend aber jetzt später",
+        list_verbs: "brauche braucht mag möchte will habe hat spiele spielt kaufe kauft spreche spricht",
+        no_things: "ein eine einen der die das den dich dir sie ihn ihm es mehr zeit hilfe nicht nichts etwas \
+                    alles bitte danke zu auch",
+        last_links: "und oder aber zuletzt schließlich",
         ..EMPTY
     },
 ];

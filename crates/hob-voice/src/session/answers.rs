@@ -4,11 +4,13 @@
 use std::time::{Duration, Instant};
 
 use hob_core::realtime::{
-    RealtimeEvent, RealtimeItem, ResponseStatus, SessionKind, SilenceDetection, StoppedBy,
+    OutputModality, RealtimeEvent, RealtimeItem, ResponseStatus, SessionKind, SilenceDetection,
+    StoppedBy,
 };
 use hob_core::{ChatEvent, ModelError};
 
 use super::VoiceSession;
+use super::early_voice::EarlyVoice;
 use super::turns::{ms, user_item};
 use crate::interface::{ChatStart, SessionEffect};
 use crate::limits::HELD_BYTES_MAX;
@@ -20,15 +22,19 @@ use crate::response::{ChatState, Response, ResponsePlan};
 /// An answer to a turn that may not be over.
 #[derive(Debug)]
 pub(super) struct EarlyAnswer {
-    stream: u64,
-    events: Vec<ChatEvent>,
+    pub(super) stream: u64,
+    pub(super) events: Vec<ChatEvent>,
     bytes: usize,
+    pub(super) voice: Option<EarlyVoice>,
+    /// The client could get something of the answer now, so longer silence would delay it.
+    pub(super) is_ready: bool,
 }
 
 impl VoiceSession {
     pub(super) fn take_chat(&mut self, stream: u64, event: Option<Result<ChatEvent, ModelError>>) {
         if self.early_answer.as_ref().is_some_and(|held| held.stream == stream) {
             self.hold_back(event);
+            self.end_complete_turn();
         } else {
             self.with_stream(stream, |response, outbox, now| {
                 response.take_chat(event, outbox, now);
@@ -110,13 +116,15 @@ impl VoiceSession {
         let request = chat_request(self.settings(), &items);
         let (stream, model) = (self.outbox.new_stream(), self.settings().model.clone());
         self.outbox.push(SessionEffect::StartChat(Box::new(ChatStart { stream, model, request })));
-        self.early_answer = Some(EarlyAnswer { stream, events: Vec::new(), bytes: 0 });
+        let (events, bytes, voice, is_ready) = (Vec::new(), 0, None, false);
+        self.early_answer = Some(EarlyAnswer { stream, events, bytes, voice, is_ready });
     }
 
     /// The answer was to something that has changed.
     pub(super) fn drop_early_answer(&mut self) {
         if let Some(held) = self.early_answer.take() {
             self.outbox.push(SessionEffect::Cancel { stream: held.stream });
+            self.cancel_early_voice(held.voice);
         }
     }
 
@@ -173,9 +181,16 @@ impl VoiceSession {
     }
 
     fn hold_back(&mut self, event: Option<Result<ChatEvent, ModelError>>) {
+        let is_written = self.settings().output == OutputModality::Text;
         let Some(held) = self.early_answer.as_mut() else { return };
         match event {
             Some(Ok(event)) => {
+                held.is_ready |= match &event {
+                    ChatEvent::Text(_) => is_written,
+                    ChatEvent::ToolCall { .. } => true,
+                    ChatEvent::Done(_) => held.voice.is_none(),
+                    _ => false,
+                };
                 held.bytes += bytes(&event);
                 held.events.push(event);
                 if held.bytes > HELD_BYTES_MAX {
@@ -184,7 +199,10 @@ impl VoiceSession {
             }
             None if matches!(held.events.last(), Some(ChatEvent::Done(_))) => {}
             // The turn's end tries once more, and reports a failure.
-            Some(Err(_)) | None => self.early_answer = None,
+            Some(Err(_)) | None => {
+                let voice = self.early_answer.take().and_then(|held| held.voice);
+                self.cancel_early_voice(voice);
+            }
         }
     }
 
@@ -194,10 +212,12 @@ impl VoiceSession {
             && let Some(held) = self.early_answer.take()
         {
             response.chat = ChatState::Running(held.stream);
+            response.early_voice = held.voice.as_ref().map(|voice| voice.stream);
             for event in held.events {
                 response.take_chat(Some(Ok(event)), &mut self.outbox, self.now);
             }
-            return self.publish(at);
+            self.publish(at);
+            return self.release_early_voice(held.voice);
         }
         let settings = &response.plan.settings;
         let items: Vec<&RealtimeItem> = match &response.plan.input {

@@ -14,6 +14,8 @@ use crate::marks::TurnMarks;
 /// that it took for incomplete.
 const COMPLETE: f32 = 0.5;
 const SURELY_COMPLETE: f32 = 0.9;
+/// A sentence that is complete is in doubt if the turn model is less sure than this.
+const DOUBTFUL_BELOW: f32 = 0.8;
 /// The least silence after a complete sentence. With 200 ms, one question in seven was cut at a short pause.
 const COMPLETE_SILENCE: Duration = Duration::from_millis(256);
 
@@ -24,6 +26,7 @@ pub(super) struct Verdict {
     question: Option<u64>,
     complete_above: f32,
     seems_complete: bool,
+    is_doubtful: bool,
     /// The times of the turn if it had ended with the verdict, and not with its text.
     pub(super) marks: Option<TurnMarks>,
 }
@@ -35,6 +38,8 @@ enum Objection {
     TextIsDue,
     /// More words must follow. This counts until the silence is so long.
     OpenSentence { silence_max: Duration },
+    /// More words may follow, and the answer is not ready. This counts until the silence is so long.
+    Doubt { silence_max: Duration },
 }
 
 impl VoiceSession {
@@ -58,6 +63,7 @@ impl VoiceSession {
             return;
         };
         open.verdict.seems_complete = probability > open.verdict.complete_above;
+        open.verdict.is_doubtful = probability < DOUBTFUL_BELOW;
         self.end_complete_turn();
     }
 
@@ -79,6 +85,10 @@ impl VoiceSession {
             Some(Objection::OpenSentence { silence_max }) if silence < silence_max => {
                 turn.verdict.marks = None;
             }
+            Some(Objection::Doubt { silence_max }) if silence < silence_max => {
+                turn.verdict.marks = None;
+                self.speak_early();
+            }
             _ => self.end_turn(),
         }
     }
@@ -93,12 +103,21 @@ impl VoiceSession {
     fn objection(&self) -> Option<Objection> {
         let detector = self.settings().turn_detection?.detector;
         let SilenceDetection::Semantic { eagerness } = detector else { return None };
-        let transcript = &self.turn.as_ref()?.transcript;
+        let turn = self.turn.as_ref()?;
+        let (transcript, language) = (&turn.transcript, self.spoken_language());
+        // Without an answer on its way, a wait would only cost time.
+        let awaits_answer = self.early_answer.as_ref().is_some_and(|held| !held.is_ready);
         match transcript.outcome() {
             // A transcriber that has said nothing may never do so.
             None if self.answers_turns() && transcript.has_words() => Some(Objection::TextIsDue),
-            Some(Ok(())) if transcript.is_open_sentence(self.spoken_language()) => {
+            Some(Ok(())) if transcript.is_open_sentence(language) => {
                 Some(Objection::OpenSentence { silence_max: eagerness.open_silence_max() })
+            }
+            Some(Ok(()))
+                if awaits_answer
+                    && (turn.verdict.is_doubtful || transcript.may_go_on(language)) =>
+            {
+                Some(Objection::Doubt { silence_max: eagerness.open_silence_max() / 2 })
             }
             _ => None,
         }

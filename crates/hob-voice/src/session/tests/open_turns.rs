@@ -1,7 +1,7 @@
 //! Turns of `semantic_vad` that sound complete while their words say that more must follow.
 //! The turn model is asked after 4 silent frames, and a complete sentence ends after 8 (256 ms).
 
-use hob_core::realtime::{Eagerness, SessionKind, SilenceDetection, TurnDetection};
+use hob_core::realtime::{Eagerness, OutputModality, SessionKind, SilenceDetection, TurnDetection};
 use hob_core::{ModelError, TranscriptEvent, TranscriptSummary};
 
 use super::Script;
@@ -13,7 +13,17 @@ const OPEN: &str = " If it rains tomorrow.";
 impl Script {
     /// A sentence that the turn model takes for complete, after 7 silent frames.
     fn sounds_complete(&mut self) -> &mut Script {
-        self.speak(20).silence(7).feed(SessionInput::TurnJudged { turn: 2, probability: 0.9 })
+        self.sounds(0.9)
+    }
+
+    fn sounds(&mut self, probability: f32) -> &mut Script {
+        self.speak(20).silence(7).feed(SessionInput::TurnJudged { turn: 2, probability })
+    }
+
+    /// A sentence that is complete and in doubt, and the beginning of its answer.
+    fn is_answered_in_doubt(&mut self) -> &mut Script {
+        self.sounds(0.7).transcribes(1, " Good morning.", Some("en"));
+        self.write(3, "Good morning, Ann. How").forget()
     }
 
     fn understands(&mut self, stream: u64, text: &str) -> &mut Script {
@@ -153,4 +163,95 @@ fn words_change_nothing_where_silence_alone_ends_turns() {
     let mut script = Script::new(|_| {});
     script.speak(20).silence(6).transcribes(1, OPEN, Some("en"));
     assert_eq!(script.frames_to_end(60), Some(10));
+}
+
+#[test]
+fn a_sentence_in_doubt_waits_until_its_answer_can_be_heard() {
+    let mut script = Script::new(eager(Eagerness::Auto));
+    let begins = ["start speech 4", "say 4 'Good morning,'", "say 4 ''", "hold 3"];
+    script.is_answered_in_doubt().silence(1).check(&begins);
+    script.silence(3).check(&[]);
+    script.sound(4, 210).check(&[
+        "speech stopped item_1 992",
+        "committed item_1",
+        "added item_1",
+        "done item_1",
+        "heard 'Good morning.'",
+        "transcript 'Good morning.'",
+        "created resp_2",
+        "added item_3",
+        "say 4 ' Ann. How'",
+        "hold 3",
+        "spoken 'Good morning, Ann. How'",
+        "audio 2400",
+        "audio 2400",
+        "go on 3",
+        "measured 352 0 0 0 0",
+    ]);
+    script.write(3, " are you?").finish(3).check(&["say 4 ' are you?'", "end text 4"]);
+    script.end_speech(4);
+    assert_eq!(script.log.last().map(String::as_str), Some("resp_2 Completed"));
+}
+
+#[test]
+fn an_early_voice_is_dropped_without_a_trace() {
+    let mut script = Script::new(eager(Eagerness::Auto));
+    script.is_answered_in_doubt().silence(3).forget();
+    script.speak(20).check(&["cancel 3", "cancel 4", "start transcript 5"]);
+    script.sound(4, 210).check(&[]);
+    script.silence(7).feed(SessionInput::TurnJudged { turn: 6, probability: 0.9 });
+    script.transcribes(5, " Good morning, Ann.", Some("en")).silence(1);
+    let created = ["created resp_2", "speech stopped item_1 1856"];
+    assert!(
+        created.iter().all(|line| script.log.contains(&(*line).to_owned())),
+        "{:?}",
+        script.log
+    );
+}
+
+#[test]
+fn an_early_voice_that_fails_is_tried_again_when_the_turn_has_ended() {
+    let mut script = Script::new(eager(Eagerness::Auto));
+    script.is_answered_in_doubt().silence(3).forget();
+    script.feed(SessionInput::Speech { stream: 4, event: Some(Err(ModelError::EmptyText)) });
+    assert_eq!(script.frames_to_end(0), Some(0));
+    let begins = ["start speech 5", "say 5 'Good morning,'", "say 5 ''", "say 5 ' Ann. How'"];
+    let from = script.log.iter().position(|line| line == begins[0]).unwrap();
+    assert_eq!(script.log[from..from + 4], begins);
+}
+
+#[test]
+fn doubt_ends_after_a_quarter_of_the_longest_silence() {
+    for (eagerness, frames) in [
+        (Eagerness::High, 16),
+        (Eagerness::Medium, 32),
+        (Eagerness::Auto, 32),
+        (Eagerness::Low, 63),
+    ] {
+        for (probability, text) in [(0.7, " Good morning."), (0.9, " I need eggs.")] {
+            let mut script = Script::new(eager(eagerness));
+            script.sounds(probability).transcribes(1, text, Some("en"));
+            assert_eq!(script.frames_to_end(200), Some(frames - 7), "{eagerness:?}: {text}");
+        }
+    }
+}
+
+#[test]
+fn doubt_delays_no_answer_that_is_ready_or_not_begun() {
+    // A model that acts is asked when the turn is over.
+    let mut script = Script::new(eager(Eagerness::Auto));
+    script.session.set_answers_early(false);
+    script.sounds(0.7).transcribes(1, " Good morning.", Some("en"));
+    assert_eq!(script.frames_to_end(9), Some(1));
+    // An answer in writing has no voice to wait for.
+    let mut script = Script::new(|options| {
+        eager(Eagerness::Auto)(options);
+        options.settings.output = OutputModality::Text;
+    });
+    script.is_answered_in_doubt();
+    assert_eq!(script.frames_to_end(9), Some(1));
+    // An answer that is too short for a clause.
+    let mut script = Script::new(eager(Eagerness::Auto));
+    script.sounds(0.7).transcribes(1, " Good morning.", Some("en")).write(3, "Yes.").finish(3);
+    assert_eq!(script.frames_to_end(9), Some(1));
 }
