@@ -10,7 +10,7 @@ use std::time::Duration;
 
 pub use drafts::DRAFT_TOKENS_MAX;
 use drafts::DraftCosts;
-pub(crate) use drafts::DraftOffer;
+pub(crate) use drafts::{DraftOffer, FormOffer};
 
 /// How many guessed tokens of an answer are checked in one pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,10 @@
 //! Decides how many guessed tokens a pass checks. Each one makes the pass longer, and saves a pass if it is right.
 //! The costs are measured while answers are computed, so drafts are used only where they pay.
 
+mod pass_times;
+
 use super::DraftPolicy;
+use pass_times::{Fit, PassCosts, PassTimes, Shape};
 
 /// Maximum guessed tokens of one stream in a pass.
 pub const DRAFT_TOKENS_MAX: usize = 16;
@@ -12,6 +15,9 @@ const GAIN_MIN: f64 = 1.08;
 
 /// A pass takes at most this many times as long for drafts in which a stream has no part.
 const STRETCH_OF_OTHERS: f64 = 1.5;
+
+/// Between passes that seem equally fast, the one without a token that is left over is taken: it may be faster.
+const REST_PREFERENCE: f64 = 0.99;
 
 /// After this many passes with drafts comes one without, so that its cost stays known.
 const PLAIN_EVERY: u32 = 24;
@@ -26,9 +32,6 @@ const SLOWER_MAX: f64 = 1.5;
 const FADE: f64 = 0.95;
 const PLAIN_FADE: f64 = 0.998;
 
-/// Weight of the guessed cost of a token, in tokens that were measured.
-const GUESS_WEIGHT: f64 = 8.0;
-
 /// A pass that took many times longer than expected was disturbed.
 const DISTURBED: f64 = 2.0;
 
@@ -41,17 +44,31 @@ pub(crate) struct DraftOffer {
     pub(crate) tokens: usize,
     /// The estimated probability that a token is right if those before it are.
     pub(crate) chance: f64,
+    /// The first of the guessed tokens have a probability of their own, because a grammar prescribes their text.
+    pub(crate) form: FormOffer,
+}
+
+/// Guessed tokens in the text that a grammar prescribes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct FormOffer {
+    pub(crate) tokens: usize,
+    /// The estimated probability of each, if those before it are right.
+    pub(crate) chance: f64,
 }
 
 impl DraftOffer {
     /// How many of the first `tokens` are probably right.
     fn expected(self, tokens: usize) -> f64 {
         let (mut chance, mut sum) = (1.0, 0.0);
-        for _ in 0..tokens {
-            chance *= self.chance;
+        for at in 0..tokens {
+            chance *= self.chance_of(at);
             sum += chance;
         }
         sum
+    }
+
+    fn chance_of(self, at: usize) -> f64 {
+        if at < self.form.tokens { self.form.chance } else { self.chance }
     }
 }
 
@@ -60,7 +77,8 @@ impl DraftOffer {
 pub(super) struct DraftCosts {
     /// Milliseconds of a pass with one token of each of `index + 1` streams.
     plain_ms: Vec<Option<f64>>,
-    measured: Measured,
+    measured: Fit,
+    times: PassTimes,
     passes_since_plain: u32,
 }
 
@@ -83,9 +101,15 @@ impl DraftCosts {
         }
         self.passes_since_plain += 1;
         let Some(plain_ms) = self.plain_ms(streams) else { return };
-        let expected_ms = self.pass_ms(tokens, plain_ms, token_ms);
+        let costs = self.costs(streams, plain_ms, token_ms);
+        let expected_ms = self.pass_ms(tokens, plain_ms, costs);
+        let took_ms = took_ms.min(expected_ms * DISTURBED);
         self.measured.fade(FADE);
-        self.measured.add(shape(tokens), took_ms.min(expected_ms * DISTURBED), 1.0);
+        self.measured.add(Shape::of(tokens), took_ms);
+        if let &[count] = tokens {
+            self.times.fade(FADE);
+            self.times.add(count, took_ms);
+        }
     }
 
     /// How many tokens of each draft the next pass checks: those that give most tokens for its time.
@@ -98,7 +122,7 @@ impl DraftCosts {
         let nothing = vec![0; offers.len()];
         let mut order: Vec<usize> =
             (0..offers.len()).filter(|&index| offers[index].tokens > 0).collect();
-        order.sort_by(|&a, &b| offers[b].chance.total_cmp(&offers[a].chance));
+        order.sort_by(|&a, &b| offers[b].chance_of(0).total_cmp(&offers[a].chance_of(0)));
         match policy {
             DraftPolicy::Off => return nothing,
             DraftPolicy::Always(most) => {
@@ -109,7 +133,8 @@ impl DraftCosts {
             DraftPolicy::Auto => {}
         }
         let Some(plain_ms) = self.plain_to_beat(offers.len()) else { return nothing };
-        let without_ms = self.pass_ms(&tokens_of(offers, &nothing), plain_ms, token_ms);
+        let costs = self.costs(offers.len(), plain_ms, token_ms);
+        let without_ms = self.pass_ms(&tokens_of(offers, &nothing), plain_ms, costs);
         let mut best = (offers.len() as f64 / without_ms * GAIN_MIN, nothing);
         for included in 1..=order.len() {
             for length in 1..=DRAFT_TOKENS_MAX {
@@ -118,13 +143,16 @@ impl DraftCosts {
                 if tokens.iter().sum::<usize>() > tokens_max {
                     break;
                 }
-                let took_ms = self.pass_ms(&tokens, plain_ms, token_ms);
+                let took_ms = self.pass_ms(&tokens, plain_ms, costs);
                 let delays_others = included < offers.len();
                 if delays_others && took_ms > without_ms * STRETCH_OF_OTHERS {
                     break;
                 }
                 let right = offers.iter().zip(&drafts).map(|(offer, &draft)| offer.expected(draft));
-                let speed = (offers.len() as f64 + right.sum::<f64>()) / took_ms;
+                let mut speed = (offers.len() as f64 + right.sum::<f64>()) / took_ms;
+                if Shape::of(&tokens).has_rest() {
+                    speed *= REST_PREFERENCE;
+                }
                 if speed > best.0 {
                     best = (speed, drafts);
                 }
@@ -136,9 +164,10 @@ impl DraftCosts {
     /// The length of a guess for the only stream that gives most tokens for its time, if each token of it takes `guess_ms`.
     pub(super) fn wished(&self, offer: DraftOffer, guess_ms: f64, token_ms: Option<f64>) -> usize {
         let Some(plain_ms) = self.plain_to_beat(1) else { return 0 };
-        let mut best = (GAIN_MIN / self.pass_ms(&[offer.pending], plain_ms, token_ms), 0);
+        let costs = self.costs(1, plain_ms, token_ms);
+        let mut best = (GAIN_MIN / self.pass_ms(&[offer.pending], plain_ms, costs), 0);
         for length in 1..=offer.tokens.min(DRAFT_TOKENS_MAX) {
-            let pass_ms = self.pass_ms(&[offer.pending + length], plain_ms, token_ms);
+            let pass_ms = self.pass_ms(&[offer.pending + length], plain_ms, costs);
             let speed = (1.0 + offer.expected(length)) / (pass_ms + guess_ms * length as f64);
             if speed > best.0 {
                 best = (speed, length);
@@ -156,17 +185,24 @@ impl DraftCosts {
         *self.plain_ms.get(streams.checked_sub(1)?)?
     }
 
+    /// The costs of a pass that fit the measured times best.
+    fn costs(&self, streams: usize, plain_ms: f64, token_ms: Option<f64>) -> PassCosts {
+        let mut fit = self.measured;
+        fit.add(Shape::of(&vec![1; streams]), plain_ms);
+        fit.solve(token_ms.unwrap_or(plain_ms / 2.0))
+    }
+
     /// Expected milliseconds of a pass.
-    fn pass_ms(&self, tokens: &[usize], plain_ms: f64, token_ms: Option<f64>) -> f64 {
+    fn pass_ms(&self, tokens: &[usize], plain_ms: f64, costs: PassCosts) -> f64 {
         if tokens.iter().all(|&count| count == 1) {
             return plain_ms;
         }
-        let token_ms = token_ms.unwrap_or(plain_ms / 2.0);
-        let mut known = self.measured;
-        known.add((1.0, tokens.len() as f64), plain_ms, 1.0);
-        let (pass_ms, token_ms) = known.solve(token_ms);
-        let (passes, total) = shape(tokens);
-        (pass_ms * passes + token_ms * total).max(plain_ms)
+        let fitted_ms = costs.milliseconds(Shape::of(tokens));
+        let pass_ms = match *tokens {
+            [count] => self.times.corrected(count, fitted_ms),
+            _ => fitted_ms,
+        };
+        pass_ms.max(plain_ms)
     }
 }
 
@@ -189,53 +225,6 @@ fn tokens_of(offers: &[DraftOffer], drafts: &[usize]) -> Vec<usize> {
     offers.iter().zip(drafts).map(|(offer, draft)| offer.pending + draft).collect()
 }
 
-/// Passes of llama.cpp, and tokens. It splits a batch until all its sequences have equally many tokens.
-fn shape(tokens: &[usize]) -> (f64, f64) {
-    let mut counts = tokens.to_vec();
-    counts.sort_unstable();
-    counts.dedup();
-    (counts.len() as f64, tokens.iter().sum::<usize>() as f64)
-}
-
-/// Sums for a fit of `took = passes * pass_ms + tokens * token_ms` by least squares.
-#[derive(Clone, Copy, Debug, Default)]
-struct Measured {
-    passes_squared: f64,
-    products: f64,
-    tokens_squared: f64,
-    passes_took: f64,
-    tokens_took: f64,
-}
-
-impl Measured {
-    fn add(&mut self, (passes, tokens): (f64, f64), took_ms: f64, weight: f64) {
-        self.passes_squared += weight * passes * passes;
-        self.products += weight * passes * tokens;
-        self.tokens_squared += weight * tokens * tokens;
-        self.passes_took += weight * passes * took_ms;
-        self.tokens_took += weight * tokens * took_ms;
-    }
-
-    fn fade(&mut self, rest: f64) {
-        self.passes_squared *= rest;
-        self.products *= rest;
-        self.tokens_squared *= rest;
-        self.passes_took *= rest;
-        self.tokens_took *= rest;
-    }
-
-    /// Milliseconds of a pass without tokens, and of each token.
-    fn solve(mut self, token_guess_ms: f64) -> (f64, f64) {
-        self.tokens_squared += GUESS_WEIGHT;
-        self.tokens_took += GUESS_WEIGHT * token_guess_ms;
-        // Positive, because of the guess.
-        let determinant = self.passes_squared * self.tokens_squared - self.products * self.products;
-        let pass_ms = self.passes_took * self.tokens_squared - self.tokens_took * self.products;
-        let token_ms = self.passes_squared * self.tokens_took - self.products * self.passes_took;
-        ((pass_ms / determinant).max(0.0), (token_ms / determinant).max(0.0))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,7 +232,7 @@ mod tests {
     const ROOM: (usize, Option<f64>) = (512, Some(1.0));
 
     fn offer(tokens: usize, chance: f64) -> DraftOffer {
-        DraftOffer { pending: 1, tokens, chance }
+        DraftOffer { pending: 1, tokens, chance, form: FormOffer::default() }
     }
 
     /// A pass costs 9 ms, and each token of it `token_ms`.
@@ -251,11 +240,16 @@ mod tests {
         let mut costs = DraftCosts::default();
         for _ in 0..40 {
             for tokens in [&[1][..], &[4], &[9], &[1, 1], &[1, 6]] {
-                let (passes, total) = shape(tokens);
-                costs.learn(tokens, 9.0 * passes + token_ms * total, Some(token_ms));
+                costs.learn(tokens, linear_ms(tokens, token_ms), Some(token_ms));
             }
         }
         costs
+    }
+
+    fn linear_ms(tokens: &[usize], token_ms: f64) -> f64 {
+        let mut passes = tokens.to_vec();
+        passes.dedup();
+        9.0 * passes.len() as f64 + token_ms * tokens.iter().sum::<usize>() as f64
     }
 
     fn dealt(costs: &DraftCosts, offers: &[DraftOffer]) -> Vec<usize> {
@@ -306,6 +300,25 @@ mod tests {
         let forced = DraftOffer { pending: 4, ..offer(3, 0.9) };
         assert_eq!(dealt(&costs, &[forced]), [3]);
         assert_eq!(dealt(&costs, &[DraftOffer { chance: 0.05, ..forced }]), [0]);
+    }
+
+    #[test]
+    fn no_token_is_left_over_where_that_costs_a_pass() {
+        let mut costs = DraftCosts::default();
+        for tokens in [1, 2, 3, 4, 6, 9, 16, 17].repeat(30) {
+            let left_over_ms = if tokens > 1 && tokens % 2 == 1 { 9.0 } else { 0.0 };
+            costs.learn(&[tokens], linear_ms(&[tokens], 1.0) + left_over_ms, Some(1.0));
+        }
+        assert_eq!(dealt(&costs, &[offer(16, 0.98)]), [15]);
+        assert_eq!(dealt(&costs, &[offer(2, 0.95)]), [1]);
+        // Three tokens are forced. A fourth makes the pass shorter, even if it is probably wrong.
+        assert_eq!(dealt(&costs, &[DraftOffer { pending: 3, ..offer(4, 0.05) }]), [1]);
+    }
+
+    #[test]
+    fn tokens_of_a_form_are_checked_whatever_follows_them() {
+        let form = FormOffer { tokens: 5, chance: 0.95 };
+        assert_eq!(dealt(&costs(1.0), &[DraftOffer { form, ..offer(16, 0.05) }]), [5]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use hob_core::chat::{ChatEvent, Completion, FinishReason, Timings, Usage};
 use super::answering::{AnswerError, Answering, Step};
 use super::drafting::Drafting;
 use crate::chat::decoder::BatchToken;
-use crate::chat::scheduler::{DRAFT_TOKENS_MAX, Demand, DraftOffer};
+use crate::chat::scheduler::{DRAFT_TOKENS_MAX, Demand, DraftOffer, FormOffer};
 use crate::chat::slots::SlotAssignment;
 
 /// A prepared request: the prompt as tokens, and the plan of the answer.
@@ -95,7 +95,7 @@ impl Running {
 
     /// `None` while the reader has no credit left.
     pub(super) fn demand(&self) -> Option<Demand> {
-        let pending = self.tokens.len() - self.computed;
+        let pending = self.pending();
         let step = if self.is_scoring() { SCORED_STEP_TOKENS } else { pending };
         let pending = pending.min(step);
         (self.credit > 0).then_some(Demand { pending, said: self.answering.generated_tokens() })
@@ -122,14 +122,19 @@ impl Running {
 
     fn offer(&self) -> DraftOffer {
         let (tokens, chance) = self.drafting.offer();
-        DraftOffer { pending: self.tokens.len() - self.computed, tokens, chance }
+        DraftOffer { pending: self.pending(), tokens, chance, form: FormOffer::default() }
     }
 
-    /// The model chooses one more token than are right, and each may be an event.
+    fn pending(&self) -> usize {
+        self.tokens.len() - self.computed
+    }
+
+    /// The model chooses one more token than are right, and each may be an event. A pass has no more tokens than a guess may
+    /// have: kernels compute such round numbers of tokens best.
     fn draft_room(&self) -> usize {
         let credit = u32::try_from(self.credit.max(0)).unwrap_or(u32::MAX);
         let room = self.answering.tokens_left().min(credit).saturating_sub(1);
-        (room as usize).min(DRAFT_TOKENS_MAX)
+        (room as usize).min(DRAFT_TOKENS_MAX.saturating_sub(self.pending()))
     }
 
     /// The prompt and the answer so far.
