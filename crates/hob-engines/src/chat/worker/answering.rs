@@ -379,6 +379,10 @@ impl DraftRules for Answering {
         self.grammar_time.spend(began.elapsed(), self.said);
         allowed
     }
+
+    fn bytes(&self, token: u32) -> usize {
+        self.plan.tokens.bytes(token).len()
+    }
 }
 
 /// Neither prompts nor answers are logged.

@@ -250,7 +250,7 @@ impl<D: Decoder> Engine<D> {
         let mut offers: Vec<DraftOffer> = answering.iter().map(guess).collect();
         // The small model computes one answer at a time. Several answers would wait for each other's guesses.
         if let (&[index], [offer]) = (answering, offers.as_mut_slice())
-            && offer.tokens == 0
+            && self.running[index].is_guess_faint()
         {
             *offer = self.guess_with_model(index, *offer);
         }

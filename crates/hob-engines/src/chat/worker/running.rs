@@ -108,10 +108,15 @@ impl Running {
         self.offer()
     }
 
+    /// Whether a small model may guess better.
+    pub(super) fn is_guess_faint(&self) -> bool {
+        self.drafting.is_faint()
+    }
+
     /// What a small model may guess.
     pub(super) fn model_offer(&mut self) -> DraftOffer {
         let (tokens, chance) = (self.draft_room(), self.drafting.chance_of_model());
-        DraftOffer { tokens, chance, ..self.offer() }
+        DraftOffer { tokens, chance, form: FormOffer::default(), ..self.offer() }
     }
 
     /// Expects what a small model guessed.
@@ -122,7 +127,7 @@ impl Running {
 
     fn offer(&self) -> DraftOffer {
         let (tokens, chance) = self.drafting.offer();
-        DraftOffer { pending: self.pending(), tokens, chance, form: FormOffer::default() }
+        DraftOffer { pending: self.pending(), tokens, chance, form: self.drafting.form_offer() }
     }
 
     fn pending(&self) -> usize {

@@ -25,12 +25,19 @@ pub(super) enum DraftKind {
     Form,
     /// A small model guesses it. Guesses that are not made teach nothing, so this estimate recovers by itself.
     Model,
+    /// Two tokens before them came earlier.
+    Pair,
+    /// The answer copies a text, and is back in it after a word that differs.
+    Resumed,
+    /// The answer copies a text, and its last word differs.
+    Replaced,
 }
 
 impl DraftKind {
     pub(super) fn of_match(equal: usize) -> DraftKind {
         match equal {
-            0..5 => DraftKind::Short,
+            0..3 => DraftKind::Pair,
+            3..5 => DraftKind::Short,
             5..10 => DraftKind::Middle,
             _ => DraftKind::Long,
         }
@@ -48,14 +55,14 @@ struct Tally {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Chances {
     /// In the order of [`DraftKind`].
-    tallies: [Tally; 5],
+    tallies: [Tally; 8],
 }
 
 impl Default for Chances {
     fn default() -> Chances {
         // Low enough that free text begins without drafts, and high enough that a long copy begins with them.
         let tally = |chance| Tally { guessed: START_WEIGHT, right: START_WEIGHT * chance };
-        Chances { tallies: [0.3, 0.6, 0.88, 0.84, MODEL_CHANCE].map(tally) }
+        Chances { tallies: [0.3, 0.6, 0.88, 0.84, MODEL_CHANCE, 0.1, 0.8, 0.5].map(tally) }
     }
 }
 
@@ -109,5 +116,6 @@ mod tests {
         let kinds = [3, 4, 5, 9, 10, 32].map(DraftKind::of_match);
         let [short, middle, long] = [DraftKind::Short, DraftKind::Middle, DraftKind::Long];
         assert_eq!(kinds, [short, short, middle, middle, long, long]);
+        assert_eq!(DraftKind::of_match(2), DraftKind::Pair);
     }
 }

@@ -3,8 +3,10 @@
 
 use std::collections::HashMap;
 
-/// Tokens that must be equal for a guess.
+/// Tokens that must be equal for a guess from several places.
 const KEY_TOKENS: usize = 3;
+/// Tokens that must be equal for a guess at all. It is rarely right, but costs little where a pass has room for a token.
+const PAIR_TOKENS: usize = 2;
 /// Earlier places that are compared, the latest first.
 const PLACES_MAX: usize = 16;
 /// Equal tokens that are counted. More say nothing more.
@@ -13,10 +15,11 @@ const MATCH_TOKENS_MAX: usize = 32;
 /// No earlier place.
 const NOWHERE: u32 = u32::MAX;
 
-/// Where each sequence of three tokens ended last. It grows with the tokens of one stream, which the context limits.
+/// Where each sequence of two and of three tokens ended last. It grows with the tokens of one stream, which the context limits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lookup {
     last: HashMap<[u32; KEY_TOKENS], u32>,
+    last_pair: HashMap<[u32; PAIR_TOKENS], u32>,
     /// For each place, the place before it with the same tokens.
     earlier: Vec<u32>,
 }
@@ -30,17 +33,27 @@ pub(super) struct Found {
     pub(super) equal: usize,
 }
 
+impl Found {
+    pub(super) fn at(tokens: &[u32], next: usize) -> Found {
+        Found { next, equal: equal_before(tokens, next) }
+    }
+}
+
 impl Lookup {
     /// The place whose tokens before it are most like the end of `tokens`; of equals, the latest. `tokens` begins with the
     /// tokens of earlier calls.
     pub(super) fn find(&mut self, tokens: &[u32]) -> Option<Found> {
         self.add(tokens);
-        let mut place = *self.last.get(&key(tokens, tokens.len())?)?;
+        let key = key(tokens, tokens.len());
+        let Some(&(mut place)) = key.and_then(|key| self.last.get(&key)) else {
+            let place = *self.last_pair.get(tokens.last_chunk::<PAIR_TOKENS>()?)?;
+            return Some(Found { next: place as usize, equal: PAIR_TOKENS });
+        };
         let mut best: Option<Found> = None;
         for _ in 0..PLACES_MAX {
-            let equal = equal_before(tokens, place as usize);
-            if best.is_none_or(|best| equal > best.equal) {
-                best = Some(Found { next: place as usize, equal });
+            let found = Found::at(tokens, place as usize);
+            if best.is_none_or(|best| found.equal > best.equal) {
+                best = Some(found);
             }
             place = self.earlier[place as usize];
             if place == NOWHERE || best.is_some_and(|best| best.equal == MATCH_TOKENS_MAX) {
@@ -55,6 +68,9 @@ impl Lookup {
         for place in self.earlier.len()..tokens.len() {
             let before = key(tokens, place).and_then(|key| self.last.insert(key, place as u32));
             self.earlier.push(before.unwrap_or(NOWHERE));
+            if let Some(&pair) = tokens[..place].last_chunk::<PAIR_TOKENS>() {
+                self.last_pair.insert(pair, place as u32);
+            }
         }
     }
 }
@@ -105,6 +121,13 @@ mod tests {
         let without = &tokens[1..];
         let latest = [&without[..14], &[9, 1, 2, 3]].concat();
         assert_eq!(Lookup::default().find(&latest), Some(Found { next: 13, equal: 3 }));
+    }
+
+    #[test]
+    fn two_equal_tokens_give_a_guess_if_no_more_are_equal() {
+        let tokens = [1, 2, 3, 4, 5, 9, 3, 4];
+        assert_eq!(Lookup::default().find(&tokens), Some(Found { next: 4, equal: 2 }));
+        assert_eq!(Lookup::default().find(&tokens[..7]), None);
     }
 
     #[test]
