@@ -231,8 +231,8 @@ bench-normalisers: ## count the phrases that other normalisers read as a person 
 	bench/peers/normalisers
 
 .PHONY: bench-hear
-bench-hear: build ## compare transcription with faster-whisper, on the same weights; WAYS=yes adds other ways to decode
-	HOB=$(abspath $(HOB)) bench/peers/hear $(if $(WAYS),--ways)
+bench-hear: build ## compare transcription with faster-whisper, on the same weights
+	HOB=$(abspath $(HOB)) bench/peers/hear
 
 .PHONY: bench-languages
 bench-languages: build ## compare how well hob and faster-whisper detect, transcribe and translate five languages

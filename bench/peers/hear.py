@@ -3,8 +3,6 @@
 Environment: HOB (the binary), HOB_HOME (a home with speech and transcription alone). `hob bench stt` sends the same
 clips to both in turns, so that a machine whose speed drifts slows both. Eight of hob's voices speak 48 sentences; 12
 clips are recordings of people. Another run adds noise. Prints tables in Markdown.
-
-With --ways, hob alone also transcribes the utterances in other ways, to find out which of them explains a difference.
 """
 
 import argparse
@@ -121,25 +119,12 @@ def write_wav(file, samples, rate_hz):
     return file
 
 
-def clips_of(hob, folder, recordings):
-    """All clips, and the file of their set."""
-    clips = [*spoken(hob, folder), *recorded(recordings, folder)]
+def utterances(servers, folder, recordings, runs):
+    clips = [*spoken(servers[0], folder), *recorded(recordings, folder)]
     listed = [{"file": file, "text": text, "speaker": speaker} for file, text, speaker in clips]
     # JSON is YAML.
-    listing = pathlib.Path(f"{folder}/utterances.yaml")
-    listing.write_text(json.dumps({"clips": listed}))
-    return clips, listing
-
-
-def ways(listing):
-    """Prints what hob makes of the clips in each way that its decoder knows."""
-    [weights_file] = pathlib.Path(os.environ["HOB_HOME"]).glob(f"models/{MODEL}/**/model.bin")
-    subprocess.run([os.environ["HOB"], "worker", "hear-study", "--set", str(listing), "--model", str(weights_file),
-                    "--vad", str(weights_file.with_name("silero_vad.onnx"))], check=True)
-
-
-def utterances(servers, folder, clips, listing, runs):
-    clean, noisy = bench(servers, folder, "--set", str(listing), "--noise", "10",
+    pathlib.Path(f"{folder}/utterances.yaml").write_text(json.dumps({"clips": listed}))
+    clean, noisy = bench(servers, folder, "--set", f"{folder}/utterances.yaml", "--noise", "10",
                          "--runs-min", str(runs), "--runs-max", str(runs))
     speakers = len({speaker for _, _, speaker in clips})
     begin(f"{len(clips)} utterances of {span(clean[0])} by {speakers} speakers, median of {runs} runs")
@@ -187,7 +172,6 @@ def main():
     parser.add_argument("--recordings", type=pathlib.Path, help="test data of pocketsphinx")
     parser.add_argument("-n", type=int, default=2, help="counted runs of the utterances; 0 leaves them out")
     parser.add_argument("--long", type=int, default=2, help="counted runs of the long recording; 0 leaves it out")
-    parser.add_argument("--ways", action="store_true", help="also let hob transcribe the utterances in other ways")
     parser.add_argument("--beam", type=int, default=5, help="beam size of faster-whisper; 5 is its own default")
     args = parser.parse_args()
     for model in ("kokoro", MODEL):
@@ -204,15 +188,10 @@ def main():
             servers.append(Server("faster-whisper", peer, log))
             servers[0].wait_until("/ready")
             servers[1].wait_until("/v1/models")
-            if args.n or args.ways:
-                clips, listing = clips_of(servers[0], folder, args.recordings)
             if args.n:
-                utterances(servers, folder, clips, listing, args.n)
+                utterances(servers, folder, args.recordings, args.n)
             if args.long:
                 long_file(servers, folder, args.long)
-        # Without the servers, which would hold memory.
-        if args.ways:
-            ways(listing)
 
 
 if __name__ == "__main__":

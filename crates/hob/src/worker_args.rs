@@ -65,26 +65,6 @@ pub(crate) struct TranscriptionWorkerArgs {
     pub(crate) is_cardless: bool,
 }
 
-/// Compare other ways to transcribe.
-#[derive(Clone, Debug, PartialEq, Args)]
-pub(crate) struct TranscriptionStudyArgs {
-    /// The Whisper file
-    #[arg(long)]
-    pub(crate) model: PathBuf,
-    /// The file of Silero VAD
-    #[arg(long)]
-    pub(crate) vad: PathBuf,
-    /// The file of a set of clips, as for `hob bench stt --set`
-    #[arg(long)]
-    pub(crate) set: PathBuf,
-    /// Noise that is added for two of the three rounds, in dB below the speech
-    #[arg(long, default_value_t = 10.0)]
-    pub(crate) noise: f64,
-    /// Threads to compute with; 0: all cores up to four
-    #[arg(long, default_value_t = 0)]
-    pub(crate) threads: usize,
-}
-
 /// Chat.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub(crate) struct ChatWorkerArgs {

@@ -13,7 +13,6 @@ mod passes;
 mod rules;
 mod segments;
 mod tokens;
-mod variant;
 mod weights;
 mod words;
 
@@ -31,12 +30,11 @@ use weights::Weights;
 
 pub use file::WhisperFileError;
 pub use tokens::{language_name, languages};
-pub use variant::{AfterSound, BeamUse, SearchEnd, TimeUse, WhisperVariant, WindowUse};
 pub use weights::WhisperLoadError;
 
 const RATE_HZ: usize = Sound::RATE_HZ as usize;
 /// Longest sound of one call in seconds: the window with which Whisper was trained.
-pub const SOUND_S_MAX: usize = 30;
+const SOUND_S_MAX: usize = 30;
 /// Shortest window in seconds. With shorter ones the model repeats words.
 const WINDOW_S_MIN: f64 = 10.0;
 /// Seconds of silence in the window after the sound.
@@ -65,7 +63,6 @@ pub struct Whisper {
     tokens: Tokens,
     /// Seeded for each sound, so that the same sound gives the same text, whatever was heard before it.
     random: fastrand::Rng,
-    variant: WhisperVariant,
 }
 
 /// How to transcribe.
@@ -153,19 +150,7 @@ impl Whisper {
     ///
     /// # Errors
     /// The file cannot be read, is damaged or no Whisper file, or the memory does not suffice.
-    pub fn load(path: &Path, threads: u32) -> Result<Whisper, WhisperLoadError> {
-        Whisper::load_on(path, threads, CardUse::Allowed)
-    }
-
-    /// As [`Whisper::load`], also without the graphics card.
-    ///
-    /// # Errors
-    /// See [`Whisper::load`].
-    pub fn load_on(
-        path: &Path,
-        threads: u32,
-        card_use: CardUse,
-    ) -> Result<Whisper, WhisperLoadError> {
+    pub fn load(path: &Path, threads: u32, card_use: CardUse) -> Result<Whisper, WhisperLoadError> {
         let (mut file, head) = WhisperFile::open(path)?;
         let backends = Backends::new(threads, card_use).ok_or(WhisperLoadError::NoCpu)?;
         let weights = Weights::load(&mut file, &head.sizes, &backends)?;
@@ -176,13 +161,7 @@ impl Whisper {
             mel: Mel::new(head.filters, head.sizes.mels),
             tokens: Tokens::new(head.vocabulary, head.sizes.vocab),
             random: fastrand::Rng::with_seed(SEED),
-            variant: WhisperVariant::default(),
         })
-    }
-
-    /// Transcribes in another way from now on.
-    pub fn set_variant(&mut self, variant: WhisperVariant) {
-        self.variant = variant;
     }
 
     /// Codes of the languages that the model understands.
@@ -228,16 +207,13 @@ impl Whisper {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<(WhisperText, Option<f64>), TranscribeError> {
         let mut window = Window::trimmed(samples.len(), self.sizes.audio_ctx);
-        if self.variant.window == WindowUse::Full {
-            window = window.full(self.sizes.audio_ctx);
-        }
         self.encode(samples, window, cancelled)?;
         let language = self.language(options, window, cancelled)?;
         let sound_s = samples.len() as f64 / RATE_HZ as f64;
         let temperature = options.temperature.unwrap_or(0.0);
         let mut plan = self.plan(options, &language, sound_s, cancelled);
         (plan.positions, plan.temperature) = (window.positions, temperature);
-        plan.has_beams = self.variant.beams == BeamUse::Always || noise::is_noisy(samples);
+        plan.has_beams = noise::is_noisy(samples);
         let mut pass = self.pass(&plan)?;
         if pass.is_unsure() && !pass.is_silence() && !plan.has_beams && temperature <= 0.0 {
             plan.has_beams = true;
@@ -312,11 +288,7 @@ impl Whisper {
         if cancelled() {
             return Err(TranscribeError::Cancelled);
         }
-        let frames = window.positions * 2;
-        let mut mel = self.mel.spectrogram(samples, frames);
-        if self.variant.after_sound == AfterSound::Zeros {
-            mel::clear_after(&mut mel, frames, samples.len());
-        }
+        let mel = self.mel.spectrogram(samples, window.positions * 2);
         encoder::encode(&self.weights, &self.sizes, &mut self.backends, &mel, cancelled)
     }
 
@@ -362,7 +334,7 @@ impl Whisper {
         }
         let start = prompt.len();
         prompt.extend(self.tokens.opening(language, options.task));
-        let has_times = self.variant.times == TimeUse::Always || sound_s > UNTIMED_S_MAX;
+        let has_times = sound_s > UNTIMED_S_MAX;
         if !has_times {
             prompt.push(self.tokens.no_timestamps());
         }

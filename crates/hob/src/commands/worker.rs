@@ -14,7 +14,7 @@ use crate::failure::{CliResult, Exit, Failure};
 use crate::wire_up;
 use crate::worker_args::{
     ChatWorkerArgs, DevicesWorkerArgs, DistanceWorkerArgs, QuantizeWorkerArgs, SpeechStudyArgs,
-    SpeechWorkerArgs, TimingWorkerArgs, TranscriptionStudyArgs, TranscriptionWorkerArgs,
+    SpeechWorkerArgs, TimingWorkerArgs, TranscriptionWorkerArgs,
 };
 
 /// Run one model in this process, for the hob that started it
@@ -32,7 +32,6 @@ enum Engine {
     Grammars,
     SpeechStudy(SpeechStudyArgs),
     Hear(TranscriptionWorkerArgs),
-    HearStudy(TranscriptionStudyArgs),
     Timing(TimingWorkerArgs),
     Devices(DevicesWorkerArgs),
     Quantize(QuantizeWorkerArgs),
@@ -78,7 +77,6 @@ pub(crate) fn run(args: &WorkerArgs) -> CliResult<Exit> {
         Engine::Grammars => wire_up::work_grammars()?,
         Engine::SpeechStudy(args) => wire_up::work_speech_study(args)?,
         Engine::Hear(args) => wire_up::work_transcription(args)?,
-        Engine::HearStudy(args) => wire_up::work_transcription_study(args)?,
         Engine::Timing(args) => wire_up::work_timing(args)?,
         Engine::Devices(args) => wire_up::work_devices(args)?,
         Engine::Quantize(args) => wire_up::work_quantize(args)?,

@@ -114,7 +114,7 @@ pub(crate) fn work_transcription(args: &TranscriptionWorkerArgs) -> CliResult<()
     let load = || -> Result<_, TranscriptionWorkerError> {
         let threads = speech_threads(args.threads) as u32;
         let card_use = if args.is_cardless { CardUse::Avoided } else { CardUse::Allowed };
-        let whisper = Whisper::load_on(&args.model, threads, card_use)?;
+        let whisper = Whisper::load(&args.model, threads, card_use)?;
         Ok((whisper, SileroVad::load(&args.vad)?))
     };
     serve_transcription(socket, load).map_err(Failure::engine)

@@ -81,12 +81,6 @@ impl Mel {
     }
 }
 
-/// Sets the frames after `samples` samples to 0, the middle of the scale, in all bands.
-pub(super) fn clear_after(mel: &mut [f32], frames: usize, samples: usize) {
-    let sounding = (samples / HOP).min(frames);
-    mel.chunks_mut(frames).for_each(|band| band[sounding..].fill(0.0));
-}
-
 /// The sample at `place - FRAME / 2`. Before the beginning the sound is reflected; after the end it is silent.
 fn at(samples: &[f32], place: usize) -> f32 {
     let place = place as isize - (FRAME / 2) as isize;
@@ -121,17 +115,6 @@ mod tests {
         }
         // Eight powers of ten below the loudest value is the floor.
         assert!((of(1, 120) - (loud - 2.0)).abs() < 0.01, "{}", of(1, 120));
-    }
-
-    #[test]
-    fn what_follows_the_sound_can_be_the_middle_of_the_scale() {
-        let frames = 10;
-        let mut mel = three_bands().spectrogram(&[0.5; 5 * HOP + 1], frames);
-        clear_after(&mut mel, frames, 5 * HOP + 1);
-        for band in mel.chunks(frames) {
-            assert!(band[..5].iter().all(|value| *value != 0.0), "{band:?}");
-            assert!(band[5..].iter().all(|value| *value == 0.0), "{band:?}");
-        }
     }
 
     #[test]

@@ -9,7 +9,6 @@ use flate2::write::ZlibEncoder;
 use super::decoder::{self, Branches, Step};
 use super::drafts::Draft;
 use super::rules::{Rules, log_sum};
-use super::variant::SearchEnd;
 use super::{TranscribeError, Whisper};
 
 /// Mean log-probability below which a text is doubted.
@@ -124,35 +123,6 @@ impl Beam {
     }
 }
 
-impl SearchEnd {
-    /// Whether the texts that go on need not be followed. `first` is the likeliest of them.
-    fn is_reached(self, ended: &[Beam], first: &Beam, beams: usize) -> bool {
-        match self {
-            // A text that goes on only becomes less likely.
-            SearchEnd::Decided => ended.iter().any(|beam| beam.logprob >= first.logprob),
-            SearchEnd::ManyEnded => ended.len() >= beams,
-        }
-    }
-
-    /// Whether an end counts that has this place among the continuations of all texts.
-    fn counts(self, place: usize, beams: usize) -> bool {
-        self == SearchEnd::Decided || place < beams
-    }
-
-    /// What a text without an end may be if the search has to stop: the likeliest of all, or only if no text has ended.
-    fn takes_unended(self, ended: &[Beam]) -> bool {
-        self == SearchEnd::Decided || ended.is_empty()
-    }
-
-    /// The larger, the better is a text that has ended.
-    fn score(self, beam: &Beam) -> f32 {
-        match self {
-            SearchEnd::Decided => beam.mean(),
-            SearchEnd::ManyEnded => beam.logprob / beam.said.len().max(1) as f32,
-        }
-    }
-}
-
 impl Pass {
     /// Nothing was said.
     pub(super) fn is_silence(&self) -> bool {
@@ -236,7 +206,7 @@ impl Whisper {
         plan: &PassPlan<'_>,
         draft: &[u32],
     ) -> Result<Pass, TranscribeError> {
-        let (beams, end) = (plan.beams(), self.variant.end);
+        let beams = plan.beams();
         let prompt_len = plan.prompt.len();
         let cached_each = (self.sizes.text_cached_max() - prompt_len) / beams;
         // A long prompt leaves less than half of the context.
@@ -256,10 +226,10 @@ impl Whisper {
                 return Ok(Pass { is_close: true, ..Pass::default() });
             }
             live = self.continued(&live, &logits, plan, &mut ended);
-            let is_open = |first: &&Beam| !end.is_reached(&ended, first, beams);
+            let is_open = |first: &&Beam| !is_decided(&ended, first);
             let Some(first) = live.first().filter(is_open) else { break None };
             if first.said.len() >= room.min(limit) || has_loop(&first.said) {
-                break end.takes_unended(&ended).then(|| first.clone());
+                break Some(first.clone());
             }
             if (plan.cancelled)() {
                 return Err(TranscribeError::Cancelled);
@@ -272,8 +242,7 @@ impl Whisper {
         };
         let is_full = best.as_ref().is_some_and(|best| best.said.len() >= room && room < limit);
         let is_cut = best.is_some() && !is_full;
-        let best =
-            best.or_else(|| ended.into_iter().max_by(|a, b| end.score(a).total_cmp(&end.score(b))));
+        let best = best.or_else(|| ended.into_iter().max_by(|a, b| a.mean().total_cmp(&b.mean())));
         let best = best.unwrap_or_default();
         let text = self.tokens.text(&best.said);
         let mut pass = Pass {
@@ -329,7 +298,7 @@ impl Whisper {
         plan: &PassPlan<'_>,
         ended: &mut Vec<Beam>,
     ) -> Vec<Beam> {
-        let (beams, end) = (plan.beams(), self.variant.end);
+        let beams = plan.beams();
         let mut found: Vec<(f32, usize, u32)> = Vec::new();
         for (index, (beam, logits)) in live.iter().zip(logits.chunks(self.sizes.vocab)).enumerate()
         {
@@ -347,15 +316,15 @@ impl Whisper {
         }
         found.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut longer = Vec::new();
-        for (place, (logprob, index, token)) in found.into_iter().enumerate() {
+        for (logprob, index, token) in found {
             let mut beam = Beam { logprob, ..live[index].clone() };
             if token >= self.tokens.first_timestamp() {
                 beam.times_logprob += logprob - live[index].logprob;
             }
-            if token != self.tokens.end {
-                longer.push(beam.with(token));
-            } else if end.counts(place, beams) {
+            if token == self.tokens.end {
                 ended.push(beam);
+            } else {
+                longer.push(beam.with(token));
             }
             if longer.len() == beams {
                 break;
@@ -381,6 +350,12 @@ impl Whisper {
         }
         self.tokens.end
     }
+}
+
+/// Whether no text that goes on can become likelier than one that has ended. `first` is the likeliest that goes on.
+fn is_decided(ended: &[Beam], first: &Beam) -> bool {
+    // A text that goes on only becomes less likely.
+    ended.iter().any(|beam| beam.logprob >= first.logprob)
 }
 
 /// The tokens with the largest logits, the largest first. Equal ones keep the order of the vocabulary.
@@ -501,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_ends_when_no_text_may_become_likelier_or_when_many_have_ended() {
+    fn a_search_ends_when_no_text_may_become_likelier() {
         let beam = |tokens: usize, logprob: f32| Beam {
             said: vec![7; tokens],
             logprob,
@@ -509,20 +484,11 @@ mod tests {
         };
         let (short, long) = (beam(1, -2.0), beam(7, -6.0));
         let ended = [short.clone(), long.clone()];
-        for (first, decided, many) in [(-1.0, false, true), (-3.0, true, true)] {
-            let first = beam(8, first);
-            assert_eq!(SearchEnd::Decided.is_reached(&ended, &first, 2), decided);
-            assert_eq!(SearchEnd::ManyEnded.is_reached(&ended, &first, 2), many);
-            assert!(!SearchEnd::ManyEnded.is_reached(&ended, &first, 3));
+        for (first, expected) in [(-1.0, false), (-3.0, true)] {
+            assert_eq!(is_decided(&ended, &beam(8, first)), expected);
         }
-        // Both prefer the longer text, which is likelier for each token.
-        for end in [SearchEnd::Decided, SearchEnd::ManyEnded] {
-            assert!(end.score(&long) > end.score(&short));
-        }
-        assert!(SearchEnd::Decided.counts(5, 5) && !SearchEnd::ManyEnded.counts(5, 5));
-        assert!(SearchEnd::Decided.takes_unended(&ended));
-        assert!(!SearchEnd::ManyEnded.takes_unended(&ended));
-        assert!(SearchEnd::ManyEnded.takes_unended(&[]));
+        // The longer text is likelier for each token.
+        assert!(long.mean() > short.mean());
     }
 
     #[test]

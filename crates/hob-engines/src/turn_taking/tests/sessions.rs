@@ -11,6 +11,7 @@ use hob_voice::{SessionEffect, SessionInput, SessionOptions, VoiceSession};
 
 use super::speaker::Recording;
 use super::{SMART_TURN, stored};
+use crate::chat::CardUse;
 use crate::transcription::vad::{FRAME_SAMPLES, SileroVad};
 use crate::transcription::whisper::{Whisper, WhisperOptions};
 
@@ -41,7 +42,7 @@ struct Answers<'a> {
 
 impl Sessions {
     pub(super) fn new(detector: SileroVad) -> Sessions {
-        let whisper = Whisper::load(&stored("whisper-base").join("model.bin"), 2);
+        let whisper = Whisper::load(&stored("whisper-base").join("model.bin"), 2, CardUse::Allowed);
         Sessions { detector, whisper: whisper.expect("the stored model loads") }
     }
 
