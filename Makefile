@@ -247,7 +247,7 @@ bench-together: build ## measure how much chat, speech and transcription slow ea
 	HOB=$(abspath $(HOB)) python3 bench/together.py
 
 .PHONY: bench-voice
-bench-voice: build ## measure how soon a spoken question is answered, also for two people at once and when they interrupt
+bench-voice: build ## measure how soon a spoken question is answered, also for two people at the same time and when they interrupt
 	$(HOB) pull
 	$(HOB) bench voice --users 1,2 --runs-min 9   # 108 turns or more
 	$(HOB) bench voice --pause-ms 600 --runs-min 9

@@ -21,7 +21,7 @@ const ALLOWED_ERROR_SHARE: f64 = 0.01;
 /// Maximum processor time as a share of one core.
 const CPU_SHARE_MAX: f64 = 0.7;
 const DISPATCH_MS_MAX: f64 = 5.0;
-/// Allowed delay of a chunk at the 95th percentile, as a share of the gap between chunks. A client that reads late sees several chunks at once.
+/// Allowed delay of a chunk at the 95th percentile, as a share of the gap between chunks. A client that reads late sees several chunks together.
 const ALLOWED_LATE_SHARE: f64 = 0.5;
 const ALLOWED_LATE_MS_MIN: f64 = 10.0;
 const LATE_PERCENTILE: f64 = 0.95;

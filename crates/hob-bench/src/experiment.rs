@@ -156,7 +156,7 @@ impl Experiment {
     }
 }
 
-/// The connections that requests at a rate may use at once.
+/// Maximum connections that requests at a rate may use at the same time.
 pub const OPEN_CONNECTIONS: usize = 128;
 
 fn arrivals_of(record: &Record) -> Arrivals {

@@ -93,7 +93,7 @@ impl MockServer {
     /// The address is in use or not of this machine.
     pub fn start(address: SocketAddr, script: Script) -> io::Result<MockServer> {
         let listener = TcpListener::bind(address)?;
-        // All connections of a measurement arrive at once. Without room in the queue a client retries a second later.
+        // All connections of a measurement arrive together. Without room in the queue a client retries a second later.
         rustix::net::listen(&listener, CONNECTIONS_MAX as i32)?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared { script, ..Shared::default() });

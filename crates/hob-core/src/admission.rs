@@ -1,4 +1,4 @@
-//! Admission: how many requests a model accepts at once, and when a refused client should come back.
+//! Admission: how many requests a model accepts at the same time, and when a refused client should come back.
 //! Never waits: a request is admitted at once, or refused at once with an estimated delay.
 
 use std::collections::BTreeMap;

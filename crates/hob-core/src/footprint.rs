@@ -57,7 +57,7 @@ pub enum Windows {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attention {
     Flash,
-    /// All scores of a step are in memory at once.
+    /// All scores of a step are in memory at the same time.
     Plain,
 }
 

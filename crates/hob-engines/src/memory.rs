@@ -15,7 +15,7 @@ struct Budget {
     /// Names the task in the message that ends the process.
     task: &'static str,
     bytes_max: usize,
-    /// Bytes that may be in use at once.
+    /// Bytes that may be in use at the same time.
     free_bytes: i64,
     /// Bytes that may be allocated in all, freed ones included. Bounds the time that copying takes.
     total_bytes: i64,

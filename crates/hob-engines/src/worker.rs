@@ -26,7 +26,7 @@ const ORDERS_MAX: usize = 256;
 /// Between two heartbeats of a worker.
 pub(crate) const HEARTBEAT_EVERY: Duration = Duration::from_secs(2);
 
-/// Bytes read from the socket at once.
+/// Maximum bytes of one read from the socket.
 const READ_BYTES: usize = 64 << 10;
 
 /// Makes this process a worker. Returns the socket that the supervisor passed as standard input, and

@@ -96,7 +96,7 @@ fn threads_here() -> u32 {
     u32::try_from(threads).unwrap_or(u32::MAX)
 }
 
-/// `allowed` is the number of threads that affinity and quota allow at once.
+/// `allowed` is the number of threads that affinity and quota allow at the same time.
 fn of_info(info: &CpuInfo, quota: Option<f64>, allowed: u32) -> Cpu {
     let threads = info.threads.unwrap_or(allowed);
     let cores = info.cores.unwrap_or(threads);

@@ -23,7 +23,7 @@ pub(crate) const BYTES_PER_S_MIN: usize = 128 << 10;
 const SLOW_AFTER: Duration = Duration::from_secs(2);
 /// Bytes per permit. `acquire_many` takes a `u32`, so one permit per byte would limit a reservation to 4 GiB.
 const BYTES_PER_PERMIT: usize = 1 << 10;
-/// Number of large bodies that are parsed at once. Parsing needs memory for the values in addition to the text.
+/// Number of large bodies that are parsed at the same time. Parsing needs memory for the values in addition to the text.
 const PARSED_AT_ONCE: usize = 1;
 
 #[derive(Debug)]

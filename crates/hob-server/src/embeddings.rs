@@ -1,4 +1,4 @@
-//! `POST /embeddings`: texts in, vectors out, all at once.
+//! `POST /embeddings`: texts in, vectors out, all in one answer.
 //! The model is one of the chat models; hob has no others that read text.
 
 use axum::extract::Request;

@@ -21,7 +21,7 @@ use track::SoundTrack;
 
 /// The sample rate of decoded sound, in Hz: what speech recognition models read.
 pub const DECODED_RATE_HZ: u32 = 16_000;
-/// One second: the most samples that [`SoundDecoder::next_piece`] returns at once.
+/// One second: the most samples that [`SoundDecoder::next_piece`] returns in one piece.
 const PIECE_SAMPLES: usize = DECODED_RATE_HZ as usize;
 /// The formats that error messages name.
 const ACCEPTED: &str = "wav, flac, mp3, m4a, mp4, ogg, opus and webm";

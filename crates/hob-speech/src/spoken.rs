@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-/// A sentence, or the part of one that the model accepts at once. A unit without phonemes is a pause that the user wrote
+/// A sentence, or the part of one that the model accepts in one go. A unit without phonemes is a pause that the user wrote
 /// where no sentence takes it: at the beginning of the text, or at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpokenUnit {

@@ -166,7 +166,7 @@ impl Upstream {
         while let Some(chunk) = response.chunk().await.map_err(|error| self.broken(&error))? {
             bytes.extend_from_slice(&chunk);
             if bytes.len() > bytes_max {
-                return Err(too_large(bytes_max, "ask for less at once"));
+                return Err(too_large(bytes_max, "ask for less in one request"));
             }
         }
         Ok(String::from_utf8_lossy(&bytes).into_owned())

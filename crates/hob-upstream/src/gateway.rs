@@ -22,7 +22,7 @@ use crate::route::{Candidate, Route, RouteTask};
 use crate::target::{Source, Target};
 use builder::{Builder, split, upstream_target};
 
-/// Requests of one alias at once; its targets have limits of their own.
+/// Concurrent requests of one alias; its targets have limits of their own.
 const REQUESTS_MAX: usize = 1024;
 /// `upstream/model` names of one kind that are remembered. They come from outside, so there is a limit.
 const DIRECT_NAMES_MAX: usize = 1024;

@@ -1,4 +1,4 @@
-//! The slots of a server that processes a limited number of requests at once, with a bounded queue.
+//! The slots of a server that processes a limited number of concurrent requests, with a bounded queue.
 //! A refused request gets a delay that is estimated from the duration of earlier answers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};

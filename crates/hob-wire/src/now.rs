@@ -78,7 +78,7 @@ pub enum Stage {
 pub enum Made {
     Tokens(u64),
     Sound(Duration),
-    /// An answer that arrives all at once.
+    /// An answer that arrives in one piece.
     Nothing,
 }
 

@@ -139,7 +139,7 @@ pub(crate) struct ServerSection {
     pub(crate) tls_key: Option<PathBuf>,
     /// Maximum characters of one speech request.
     pub(crate) text_chars_max: Option<NonZeroU32>,
-    /// Maximum requests at once for each speech model. Further ones get `503` with `Retry-After`. `[chat]` and
+    /// Maximum concurrent requests of each speech model. Further ones get `503` with `Retry-After`. `[chat]` and
     /// `[transcription]` have limits of their own.
     pub(crate) requests_max: Option<NonZeroU16>,
     /// The folder of benchmark records that `/benchmarks` shows, relative to this file. Plans are in the folder `plans`

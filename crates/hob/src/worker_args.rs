@@ -74,7 +74,7 @@ pub(crate) struct ChatWorkerArgs {
     /// Tokens of one sequence
     #[arg(long)]
     pub(crate) context: u32,
-    /// Sequences at once
+    /// Sequences that are computed at the same time
     #[arg(long)]
     pub(crate) parallel: u32,
     /// How the context is kept

@@ -1,4 +1,4 @@
-//! A file that is too long to read at once must be split, or be listed here with the reason why it stays long.
+//! A file that is too long to read in one go must be split, or be listed here with the reason why it stays long.
 //! A file on the list that is no longer too long is reported, too.
 
 use crate::tree::File;

@@ -54,7 +54,7 @@ impl Container {
         access: SandboxAccess,
     ) -> Command {
         let mut command = Command::new(&self.engine);
-        // Its removal kills a command that is still running, at once.
+        // Removing the container kills a command that is still running, without a grace period.
         command.args(["run", "--rm", "--pull=never", "--stop-timeout=0"]);
         if access.network == SandboxNetwork::Off {
             command.arg("--network=none");

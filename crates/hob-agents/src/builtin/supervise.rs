@@ -83,7 +83,7 @@ fn end_all_when_closed(mut socket: UnixStream) {
     }
 }
 
-/// Signals every process that this one may signal, at once: a process cannot start another one in between.
+/// Signals every process that this one may signal, in one call: a process cannot start another one in between.
 fn end_all() {
     // A signal to process group 1 is `kill(-1)`: to every process. An error means that there are no more.
     let _ended = kill_process_group(Pid::INIT, Signal::KILL);

@@ -93,7 +93,7 @@ script! {
     fault: Option<MockFault> = None, |value| MockFault::by_name(value).map(Some);
     /// Extra delay of the server's first request.
     cold_ms: f64 = 0.0, number;
-    /// Requests that are answered at once; the others wait. 0: no limit.
+    /// Requests that are answered at the same time; the others wait. 0: no limit.
     slots: u32 = 0, parsed;
     /// Each further request at the same time makes a token this much longer, as a fraction of `itl_ms`.
     crowding: f64 = 0.0, number;
@@ -139,9 +139,9 @@ pub enum UsageReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AudioDelivery {
     Streamed,
-    /// All at once, when all of it is computed.
+    /// In one piece, when all of it is computed.
     HoldAll,
-    /// Each sentence at once.
+    /// One piece for each sentence.
     PerSentence,
 }
 

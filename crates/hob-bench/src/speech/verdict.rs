@@ -134,7 +134,7 @@ impl fmt::Display for StreamingFinding {
         match *self {
             StreamingFinding::Unmeasured => write!(f, "nothing is known: no text was spoken"),
             StreamingFinding::TooShort => {
-                write!(f, "too short to tell: {SHORT_S} s of sound or less is computed at once")
+                write!(f, "too short to tell: {SHORT_S} s of sound or less is computed in one step")
             }
             StreamingFinding::Fake { ttfa_ms, last_ms } => write!(
                 f,
@@ -206,7 +206,7 @@ mod tests {
             (vec![], "nothing is known: no text was spoken"),
             (
                 vec![("short", TooShort, 90.0)],
-                "too short to tell: 1.5 s of sound or less is computed at once",
+                "too short to tell: 1.5 s of sound or less is computed in one step",
             ),
             (
                 vec![("long", Fake, 980.0), ("medium", Fake, 300.0)],

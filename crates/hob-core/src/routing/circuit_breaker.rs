@@ -109,7 +109,7 @@ impl CircuitBreaker {
                 self.remember(now, false);
                 self.open(now, time);
             }
-            // One outage ends many answers at once. Those after the first say nothing new.
+            // One outage ends many answers at the same time. Those after the first say nothing new.
             CoolDown::Counts if self.open_until.is_some_and(|until| now < until) => {
                 self.last_failure = Some(now);
             }

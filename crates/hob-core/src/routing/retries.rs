@@ -1,5 +1,5 @@
 //! A retry budget for each server. It is small, so that a failing server does not get twice as many requests
-//! from all clients at once.
+//! from all clients at the same time.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

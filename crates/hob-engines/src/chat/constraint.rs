@@ -129,7 +129,7 @@ pub struct Constraint {
     matcher: Matcher,
     closer: Closer,
     context: Context,
-    /// Lists and objects that may be open at once.
+    /// Lists and objects that may be open at the same time.
     depth_max: u32,
     phase: Phase,
     /// The tokens that close the answer from here. `None` if no end is known.

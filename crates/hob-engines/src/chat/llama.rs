@@ -34,7 +34,7 @@ pub struct LlamaOptions {
     pub path: PathBuf,
     /// Tokens that one sequence may hold.
     pub context_tokens: u32,
-    /// Sequences that are computed at once.
+    /// Sequences that are computed at the same time.
     pub parallel: u32,
     pub kv_type: KvType,
     /// Threads for steps of few tokens, whose speed depends on memory.

@@ -24,7 +24,7 @@ const VOICED_HZ: f32 = 50.0;
 pub struct SpokenSound {
     /// As a listener hears it: computed in windows, and trimmed.
     pub heard: Vec<f32>,
-    /// The whole unit at once, untrimmed: what can be compared with another model.
+    /// The whole unit as one window, untrimmed: what can be compared with another model.
     pub whole: Vec<f32>,
     /// Frames of 25 ms for each token, boundary tokens included.
     pub durations: Vec<usize>,

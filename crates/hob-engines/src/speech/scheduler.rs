@@ -9,7 +9,7 @@ use hob_core::SpeechPace;
 /// Weight of a new measurement in the running average of a cost.
 const COST_WEIGHT: f32 = 0.2;
 
-/// The time of two windows at once, divided by their time one after the other, before it was measured.
+/// The time of two windows that are computed together, divided by their time one after the other, before it was measured.
 const PAIR_SHARE: f32 = 0.9;
 
 /// How fast a bad experience with pairs is forgotten, so that they are tried again after about a hundred windows.
@@ -93,7 +93,7 @@ struct Cost {
     begin_s: f32,
     /// Seconds of work per second of sound. The context of a window counts as sound.
     render_rtf: f32,
-    /// The time of two windows at once, divided by their time one after the other.
+    /// The time of two windows that are computed together, divided by their time one after the other.
     pair_share: f32,
 }
 
@@ -164,7 +164,7 @@ impl WindowScheduler {
         }
     }
 
-    /// Records the cost of two windows at once, which have `sound_s` seconds of sound together.
+    /// Records the cost of two windows that were computed together, which have `sound_s` seconds of sound together.
     pub fn rendered_pair(&mut self, sound_s: f32, cost: Duration) {
         if sound_s > 0.0 {
             let computed_s = sound_s + 2.0 * self.window_lengths.context_s;

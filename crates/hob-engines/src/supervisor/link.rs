@@ -8,7 +8,7 @@ use tokio::net::unix::OwnedReadHalf;
 
 use crate::frame::{Frame, FrameDecoder, FrameError};
 
-/// Bytes read from the socket at once: about a second of sound.
+/// Maximum bytes of one read from the socket: about a second of sound.
 const READ_BYTES: usize = 96 << 10;
 
 #[derive(Debug)]

@@ -27,7 +27,7 @@ const CUT_PAUSE_MIN: usize = 3;
 const CUT_LAST: usize = PART_FRAMES_MAX - PART_FRAMES_GOOD;
 const CUT_FIRST: usize = (4.0 * FRAMES_PER_SECOND) as usize;
 
-/// Sound that is transcribed at once.
+/// Sound that is transcribed in one piece.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SoundPart {
     /// Number of samples before it.

@@ -153,7 +153,7 @@ async fn a_worker_that_is_being_loaded_stays() {
     assert!(!left || worker.state() == ModelState::Cold, "only one of them is true");
 }
 
-/// Requests and evictions, all at once: every request gets a whole answer or a time to try again.
+/// Requests and evictions, all at the same time: every request gets a whole answer or a time to try again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_request_is_lost_to_an_eviction() {
     let worker = Arc::new(ready(options()).await);

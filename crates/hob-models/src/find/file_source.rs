@@ -76,7 +76,7 @@ impl FileSource<'_> {
         Ok(Some((Header::read(found).map_err(wrong)?, bytes)))
     }
 
-    /// An open file, and its length if known. Over HTTP, `first_bytes` are requested at once.
+    /// An open file, and its length if known. Over HTTP, the request already asks for the first `first_bytes`.
     fn open(&self, file: &str, first_bytes: u64) -> Result<Option<OpenFile<'_>>, FindError> {
         match self {
             FileSource::Folder(folder) => match File::open(folder.join(file)) {

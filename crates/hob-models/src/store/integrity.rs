@@ -85,7 +85,7 @@ fn read(folder: &Path) -> Checked {
 /// A folder that cannot be written keeps no record, and its files are compared at each load.
 fn write(folder: &Path, checked: &Checked) {
     if let Ok(text) = serde_json::to_vec_pretty(checked) {
-        // Renamed, because several workers may write at once.
+        // Renamed, because several workers may write at the same time.
         let new = folder.join(format!(".{FILE}.{}", std::process::id()));
         let written = fs::write(&new, text).and_then(|()| fs::rename(&new, folder.join(FILE)));
         if written.is_err() {

@@ -16,7 +16,7 @@ pub(crate) struct Endpoint {
     pub(crate) name: &'static str,
     /// The kind of model that it needs.
     pub(crate) kind: Kind,
-    /// The unit of its answer; `None` for an answer that arrives all at once.
+    /// The unit of its answer; `None` for an answer that arrives in one piece.
     pub(crate) unit: Option<WorkUnit>,
 }
 

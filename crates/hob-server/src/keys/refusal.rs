@@ -35,7 +35,7 @@ pub(crate) enum KeyRefusal {
         whole_seconds(*.retry_after)
     )]
     TooFast { per_minute: NonZeroU32, retry_after: Duration },
-    #[error("this key may have {} at once; wait for the end of one", count_text(.at_once, "answer"))]
+    #[error("this key may have {} at a time; wait for the end of one", count_text(.at_once, "answer"))]
     TooMany { at_once: NonZeroU32 },
     #[error(
         "the rest of this key's limit for today ({}) is kept for its answers that run; wait for the end of one",

@@ -212,7 +212,7 @@ fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// If two programs change the journal mode of a new file at once, SQLite rejects one of them without waiting.
+/// If two programs change the journal mode of a new file at the same time, SQLite rejects one of them without waiting.
 fn journal(connection: &Connection) -> rusqlite::Result<()> {
     let until = Instant::now() + BUSY_TIME_MAX;
     loop {
@@ -228,7 +228,7 @@ fn journal(connection: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-/// Applies all missing steps and returns the file's version. If two programs do this at once,
+/// Applies all missing steps and returns the file's version. If two programs do this at the same time,
 /// the second waits, and finds the steps applied.
 fn bring_up_to_date(connection: &mut Connection) -> rusqlite::Result<u32> {
     let found = version(connection)?;

@@ -69,7 +69,7 @@ impl LedgerSummary {
             let those = entries.iter().filter(move |entry| entry.is_warm == is_warm);
             Sample::new(those.filter_map(|entry| entry.first_ms))
         };
-        // Embeddings arrive all at once; mixed with answers, the statistics would describe neither.
+        // Embeddings arrive in one piece; mixed with answers, the statistics would describe neither.
         let has_answers = entries.iter().any(|entry| entry.first_ms.is_some());
         let complete = entries.iter().filter(|entry| entry.outcome == Outcome::Complete);
         let complete = complete.filter(|entry| entry.first_ms.is_some() == has_answers);

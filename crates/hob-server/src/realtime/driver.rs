@@ -34,7 +34,7 @@ use crate::request_body::RequestGuards;
 const PING_EVERY: Duration = Duration::from_secs(20);
 /// How long a client may take to answer the last message.
 const FAREWELL_TIME_MAX: Duration = Duration::from_secs(1);
-/// Sound that is taken at once: 1 s of 16 bits at 24 kHz.
+/// Sound that is taken at a time: 1 s of 16 bits at 24 kHz.
 const SOUND_PIECE_BYTES: usize = 48_000;
 /// Sound in one event: 100 ms.
 const SOUND_PIECES_PER_SECOND: usize = 10;

@@ -13,7 +13,7 @@ use crate::body_memory::{BodyReservation, IncomingBody, SMALL_BYTES_MAX};
 use crate::context::Services;
 use crate::request_body::unless_slow;
 
-/// Bytes that are read at once.
+/// Maximum bytes of one read.
 const READ_BYTES: usize = 16 << 10;
 
 pub(super) struct EventReader<R> {

@@ -1,4 +1,4 @@
-//! Bodies of many requests at once: memory is limited, slow bodies give way, and limits of a key are checked before
+//! Bodies of many concurrent requests: memory is limited, slow bodies give way, and limits of a key are checked before
 //! the body.
 
 use std::num::NonZeroU32;

@@ -1,4 +1,4 @@
-//! A key's limits: at once, per minute and per day. They never delay other keys.
+//! A key's limits: concurrent answers, requests per minute and tokens per day. They never delay other keys.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::Path;
@@ -113,7 +113,7 @@ async fn a_place_is_held_until_the_answer_is_over_or_its_client_has_left() {
     let model = Arc::new(StagedChat::new());
     let options = options(|phone| phone.concurrency = NonZeroU32::new(1));
     let server = serve_chat_with(Arc::clone(&model), options).await;
-    let said = "this key may have 1 answer at once; wait for the end of one";
+    let said = "this key may have 1 answer at a time; wait for the end of one";
     let refused = async || {
         let answer = server.ask(post_as(PHONE, CHAT, HI)).await;
         assert_eq!(check_limit(&answer, "concurrency_limit_exceeded", "true", said), 1);

@@ -1,4 +1,4 @@
-//! Many speech requests at once, with an engine of known speed and the test runtime's clock.
+//! Many speech requests at the same time, with an engine of known speed and the test runtime's clock.
 //! Compares `Retry-After` with the time when a slot is really free.
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const RATE_HZ: u32 = 8_000;
 const WINDOW_S: f64 = 0.5;
 const PLACES: usize = 16;
 
-/// Speaks `WINDOW_S` at a time for the text that waited longest, and works on several texts at once.
+/// Speaks `WINDOW_S` at a time for the text that waited longest, and works on several texts concurrently.
 struct Paced {
     voices: Vec<Voice>,
     chars_per_second: f64,
@@ -145,7 +145,7 @@ async fn check(rtf: f64, at_once: usize, chars_per_second: f64) {
             continue;
         }
         let near = (really_s / 1.5).floor()..=(1.5 * really_s).ceil();
-        let case = format!("pace {rtf}, {at_once} at once");
+        let case = format!("pace {rtf}, {at_once} concurrent");
         assert!(
             near.contains(&retry_after_s),
             "{case}: reported {retry_after_s} s, true {really_s} s"

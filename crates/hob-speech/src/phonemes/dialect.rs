@@ -50,7 +50,7 @@ impl Dialect {
         self.assemble(reading, pieces)
     }
 
-    /// Reads the whole sentence at once. `None` if misaki fails or its tokens do not spell the text.
+    /// Reads the sentence as a whole. `None` if misaki fails or its tokens do not spell the text.
     fn sentence(&mut self, text: &str) -> Option<Vec<Piece>> {
         let tokens = self.tokens(text)?;
         let ranges = token_ranges(text, tokens.iter().map(|t| (&*t.text, &*t.whitespace)))?;

@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use super::Upstream;
 use crate::options::UpstreamKind;
 
-/// Time between two list requests, ± 20 %, so that not all servers are requested at once.
+/// Time between two list requests, ± 20 %, so that not all servers are asked at the same time.
 const EVERY: Duration = Duration::from_secs(30);
 /// The same while the server does not answer.
 const EVERY_DOWN: Duration = Duration::from_secs(5);

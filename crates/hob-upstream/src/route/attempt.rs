@@ -235,7 +235,7 @@ impl<T: RouteTask> Route<T> {
                 return Ok((HeldEvents::Answer(held), rest));
             }
             if bytes > WHOLE_BYTES_MAX {
-                let to_do = "set 'stream', or ask for less at once";
+                let to_do = "set 'stream', or ask for less in one request";
                 return Err(rest.fail(too_large(WHOLE_BYTES_MAX, to_do)));
             }
         }

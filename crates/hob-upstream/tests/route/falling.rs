@@ -67,7 +67,7 @@ async fn an_answer_that_is_too_large_says_what_to_do() {
     let heard = Stage::new(&[("a", vec![long.clone()])]).ask(whole()).await;
     let error = heard.error.expect("too large").to_string();
     let expect = "the answer has more than 33554432 bytes, which is the limit of one that is not \
-                  streamed; set 'stream', or ask for less at once";
+                  streamed; set 'stream', or ask for less in one request";
     assert!(error.contains(expect), "{error}");
     let heard = Stage::new(&[("a", vec![long])]).ask(streamed()).await;
     assert_eq!((heard.text.len(), heard.error), (34 << 20, None));

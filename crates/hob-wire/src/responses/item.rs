@@ -314,7 +314,7 @@ impl ResponseItem {
         json(self)
     }
 
-    /// The events that make this item of an answer, each text at once. `call` is the number of the next call.
+    /// The events that make this item of an answer, each text in one piece. `call` is the number of the next call.
     pub(super) fn events(&self, call: &mut u32) -> Vec<ChatEvent> {
         match &self.body {
             ResponseItemBody::Message { content, .. } => {

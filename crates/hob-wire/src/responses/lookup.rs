@@ -24,7 +24,7 @@ pub enum ResponseView {
 /// How a stored response is shown, in the query of the address.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ResponseViewFields {
-    /// `true` sends the events of the response again, each text at once. Default: `false`.
+    /// `true` sends the events of the response again, each text in one piece. Default: `false`.
     stream: Option<String>,
     /// With `stream`: the number of the last event that is left out.
     starting_after: Option<String>,

@@ -190,7 +190,7 @@ impl ResponseAnswer {
         &self.items
     }
 
-    /// The events of a complete response, each text at once. Without those up to the number `after`.
+    /// The events of a complete response, each text in one piece. Without those up to the number `after`.
     pub fn replay(&self, after: Option<u64>) -> String {
         let mut replayed = ResponseAnswer::new(self.head.clone(), self.settings.clone());
         let (mut events, mut call) = (String::new(), 0);

@@ -52,7 +52,7 @@ fn mended(repairs: &[&'static str], usage: UsageSource) -> Result<Mended, Misrea
     Ok(Mended { repairs: repairs.to_vec(), usage })
 }
 
-/// Thinking, text, two calls at once, the second without arguments, and a tool that Anthropic runs itself.
+/// Thinking, text, two calls together, the second without arguments, and a tool that Anthropic runs itself.
 const RECORDED: &str = r#"event: message_start
 data: {"type":"message_start","message":{"model":"claude-sonnet-5","id":"msg_01","type":"message","role":"assistant","content":[],"stop_reason":null,"stop_sequence":null,"stop_details":null,"usage":{"input_tokens":43,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":2,"service_tier":"standard","inference_geo":"global"}}  }
 

@@ -1,4 +1,4 @@
-//! Books that are interrupted, changed, damaged, or spoken by two at once.
+//! Books that are interrupted, changed, damaged, or spoken by two processes at the same time.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

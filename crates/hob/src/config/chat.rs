@@ -29,7 +29,7 @@ pub(crate) struct ChatSection {
     pub(crate) kv_type: Option<KvTypeName>,
     /// CPU threads of the chat engine; 0 lets hob choose.
     pub(crate) threads: Option<u16>,
-    /// Number of slots: answers that are computed at once, each with a context of its own. Further
+    /// Number of slots: answers that are computed at the same time, each with a context of its own. Further
     /// requests wait in the queue. Default: 4, or 2 or 1 if each slot would otherwise have less than 16,384
     /// tokens.
     pub(crate) parallel: Option<NonZeroU16>,
@@ -63,7 +63,7 @@ pub(crate) struct ChatSection {
     /// memory of its own, and must have the same tokens. It guesses while one answer runs alone, and where the text
     /// and the format give no guess. Default: none.
     pub(crate) draft_model: Option<String>,
-    /// Maximum chat requests at once, waiting ones included. Further ones get `503` with
+    /// Maximum concurrent chat requests, waiting ones included. Further ones get `503` with
     /// `Retry-After`.
     pub(crate) requests_max: Option<NonZeroU16>,
 }

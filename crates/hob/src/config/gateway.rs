@@ -27,7 +27,7 @@ pub(crate) struct UpstreamSection {
     pub(crate) first_token_timeout: Option<TimeText>,
     /// Time limit between two tokens. Default: `30s`.
     pub(crate) idle_timeout: Option<TimeText>,
-    /// Maximum requests that the server works on at once. Default: no limit.
+    /// Maximum requests that the server works on at the same time. Default: no limit.
     pub(crate) slots: Option<NonZeroU16>,
     /// Maximum requests that wait for a slot. Further ones get `503` with `Retry-After`. Default: 8.
     pub(crate) queue_size: Option<u16>,
@@ -146,7 +146,7 @@ pub(crate) struct KeySection {
     pub(crate) aliases: Option<Vec<String>>,
     /// Maximum requests per minute.
     pub(crate) requests_per_minute: Option<NonZeroU32>,
-    /// Maximum requests at once.
+    /// Maximum concurrent requests.
     pub(crate) concurrency: Option<NonZeroU32>,
     /// Maximum tokens of prompts and answers per day (UTC). Speech counts characters.
     pub(crate) tokens_per_day: Option<NonZeroU64>,

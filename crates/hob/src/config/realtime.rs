@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RealtimeSection {
-    /// Maximum spoken conversations at once. Further ones get `503` with `Retry-After`.
+    /// Maximum concurrent spoken conversations. Further ones get `503` with `Retry-After`.
     pub(crate) sessions_max: Option<NonZeroU16>,
     /// Listen also while an answer is played, so that a person can interrupt it. Turn it off for clients whose
     /// microphone hears their own loudspeaker: hob would answer itself.

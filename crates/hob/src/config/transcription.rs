@@ -21,7 +21,7 @@ pub(crate) struct TranscriptionSection {
     pub(crate) keep_alive: Option<KeepAliveText>,
     /// When the model is loaded: at the `start` of `hob serve`, or at the `first_request`.
     pub(crate) load: Option<LoadAt>,
-    /// Maximum transcription requests at once, waiting ones included. Further ones get `503` with
+    /// Maximum concurrent transcription requests, waiting ones included. Further ones get `503` with
     /// `Retry-After`.
     pub(crate) requests_max: Option<NonZeroU16>,
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 /// Bytes of a page that are read.
 const PAGE_BYTES_MAX: usize = 2 << 20;
-/// Characters of a page that a model reads at once.
+/// Maximum characters of a page that a model reads in one call.
 const PAGE_CHARS: usize = 8_000;
 const TIME_MAX: Duration = Duration::from_secs(10);
 

@@ -1,4 +1,4 @@
-//! The real speech model with several clients at once, clients that disconnect, and a worker that crashes.
+//! The real speech model with several concurrent clients, clients that disconnect, and a worker that crashes.
 //! Also its sound in every format, as decoded by another program.
 
 use std::io::Read;

@@ -17,7 +17,7 @@ use crate::User;
 /// Where a hob keeps its models, as the environment says it.
 pub(crate) type Home = [(&'static str, OsString); 1];
 
-/// One thread for each engine. As many tests run at once as there are cores, and engines that share cores take longer
+/// One thread for each engine. As many tests run at the same time as there are cores, and engines that share cores take longer
 /// than one after the other. A `hob.toml` in the working folder replaces this file.
 const ONE_THREAD_EACH: &str =
     "[speech]\nthreads = 1\n[chat]\nthreads = 1\n[transcription]\nthreads = 1\n";

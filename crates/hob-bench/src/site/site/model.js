@@ -31,7 +31,7 @@ function runTable(runs, subject) {
     column("shape", (run) => [shapeOf(run), promptOf(run) ? [" ", h("span.aside", promptOf(run))] : null]),
     column("quant", quantOf),
     column("engine", engineOf),
-    numberColumn("conc.", usersOf, usersOf, { meaning: "Users at once" }),
+    numberColumn("conc.", usersOf, usersOf, { meaning: "Users at the same time" }),
     ...figures.map(metricColumn),
     column("verified", (run) => badge(run)),
     column("date", dayOf, { first: "desc" }),

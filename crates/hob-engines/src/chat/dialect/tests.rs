@@ -69,7 +69,7 @@ fn parsed(
     joined(pieces)
 }
 
-/// The same pieces at once, letter by letter, streamed and whole.
+/// An answer gives the same parts in one piece and letter by letter, with arguments streamed and whole.
 fn check_with(
     dialect: ModelDialect,
     starts_in_thinking: bool,
@@ -78,7 +78,7 @@ fn check_with(
 ) {
     for delivery in [ArgumentDelivery::Whole, ArgumentDelivery::Streamed] {
         let parser = || AnswerParser::new(&dialect, starts_in_thinking, offered(delivery));
-        assert_eq!(parsed(parser(), [answer]), expect, "{delivery:?}, at once: {answer}");
+        assert_eq!(parsed(parser(), [answer]), expect, "{delivery:?}, in one piece: {answer}");
         let letters = answer.chars().map(|c| c.to_string());
         assert_eq!(parsed(parser(), letters), expect, "{delivery:?}, by letters: {answer}");
     }

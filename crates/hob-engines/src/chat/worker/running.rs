@@ -40,7 +40,7 @@ impl Echo {
 }
 
 /// Maximum prompt tokens of one step with log probabilities, because all logits of a step are in memory
-/// at once.
+/// at the same time.
 const SCORED_STEP_TOKENS: usize = 16;
 
 /// A request in a slot.

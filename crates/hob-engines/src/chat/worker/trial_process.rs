@@ -27,7 +27,7 @@ pub(super) const COMPILE_TIME_MAX: Duration = Duration::from_secs(10);
 /// Memory of one compilation. The grammars of real clients take less than a tenth of it.
 const COMPILE_BYTES_MAX: usize = 512 << 20;
 
-/// Bytes read from the socket at once.
+/// Maximum bytes of one read from the socket.
 const READ_BYTES: usize = 64 << 10;
 
 /// What the process needs to know of the model.

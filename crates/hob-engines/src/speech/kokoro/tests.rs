@@ -20,7 +20,7 @@ fn stored() -> PathBuf {
     folder.unwrap_or_else(|| panic!("no model in {}: run `make models`", models.display()))
 }
 
-/// With one thread, because as many tests run at once as there are cores. Two threads take a sixth more processor time.
+/// With one thread, because as many tests run at the same time as there are cores. Two threads take a sixth more processor time.
 fn kokoro() -> Kokoro {
     kokoro_on(1)
 }

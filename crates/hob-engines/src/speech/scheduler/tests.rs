@@ -312,7 +312,7 @@ fn pairs_that_are_slower_are_tried_again_later() {
     assert!(is_paired(&scheduler));
 }
 
-/// A machine on which a unit costs `begin_s` and a second of sound `rtf`. Two windows at once take a tenth less time.
+/// A machine on which a unit costs `begin_s` and a second of sound `rtf`. Two windows together take a tenth less time.
 struct Machine {
     begin_s: f32,
     rtf: f32,

@@ -48,7 +48,7 @@ impl Mel {
         let mut buffer = vec![Complex::new(0.0, 0.0); FRAME];
         let mut scratch = vec![Complex::new(0.0, 0.0); self.fft.get_inplace_scratch_len()];
         let mut powers = [[0.0_f32; FREQUENCIES]; 2];
-        // Two frames at once: one as the real part and one as the imaginary part.
+        // Two frames together: one as the real part and one as the imaginary part.
         for pair in 0..sounding.div_ceil(2) {
             let frame = pair * 2;
             for (n, (value, window)) in buffer.iter_mut().zip(&self.window).enumerate() {

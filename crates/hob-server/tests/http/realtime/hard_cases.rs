@@ -1,4 +1,4 @@
-//! Workers that die, sound that comes too fast or in another form, and two people at once.
+//! Workers that die, sound that comes too fast or in another form, and two people at the same time.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! `hob bench concurrency` and `hob bench batch`: several users at once, as each of them and as all together notice it.
+//! `hob bench concurrency` and `hob bench batch`: several concurrent users, as each of them and as all together notice it.
 //! Both verbs send the same requests; only one of them compares each number of users with one user.
 
 use clap::Args;
@@ -27,13 +27,13 @@ pub(crate) struct ConcurrencyArgs {
     request: RequestArgs,
 }
 
-/// Measure the throughput of several users at once: the total, the gain over one user, and the memory
+/// Measure the throughput of several users together: the total, the gain over one user, and the memory
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_BATCH_HELP)]
 pub(crate) struct BatchArgs {
     #[command(flatten)]
     measuring: MeasuringArgs,
-    /// Users at once
+    /// Concurrent users
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,4,8")]
     users: Vec<usize>,
     #[command(flatten)]

@@ -21,7 +21,7 @@ pub(crate) struct LlmArgs {
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = shape,
         default_value = "short_short,long_short,short_long,agentic")]
     shape: Vec<Shape>,
-    /// Users at once; each waits for its answer
+    /// Concurrent users; each waits for its answer
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,4")]
     users: Vec<usize>,
     /// Requests a second, at random times, whether or not they are answered, instead of users that wait;

@@ -45,7 +45,7 @@ pub(crate) struct SttArgs {
     /// How to request the text: yes = in pieces, no = whole, both = first whole, then in pieces
     #[arg(long, value_parser = one_of(STREAMED), default_value = "no")]
     stream: &'static [Streaming],
-    /// Users at once; each waits for its answer
+    /// Concurrent users; each waits for its answer
     #[arg(
         long,
         alias = "concurrency",

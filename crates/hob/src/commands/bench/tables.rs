@@ -108,7 +108,7 @@ const COLD: [Column; 10] = [
     BADGE,
 ];
 
-/// Users at once. Those who listen have a table of their own.
+/// Concurrent users. Those who listen have a table of their own.
 fn at_once(kind: RecordKind, records: &[Record]) -> String {
     let (listening, reading): (Vec<&Record>, Vec<&Record>) =
         records.iter().partition(|record| record.tts.is_some());

@@ -26,7 +26,7 @@ pub(crate) struct TtsArgs {
     text_file: Option<Text>,
     #[command(flatten)]
     voice: VoiceArgs,
-    /// Users at once; each waits for its answer
+    /// Concurrent users; each waits for its answer
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1")]
     users: Vec<usize>,
     /// Requests of each user in a run

@@ -32,7 +32,7 @@ pub(super) struct TwoServersArgs {
     /// Shape of prompt and answer
     #[arg(long, value_name = "NAME", value_parser = shape, default_value = "short_short", help_heading = "Two servers")]
     shape: Shape,
-    /// Users at once
+    /// Concurrent users
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Two servers")]
     users: usize,
     /// With thinking, or without

@@ -1,4 +1,4 @@
-//! `hob config check`: reports everything that would stop `hob serve` or that it would leave out, all at once.
+//! `hob config check`: reports everything that would stop `hob serve` or that it would leave out, all in one report.
 //! Each table is checked on its own, so that one mistake hides no other.
 
 use std::collections::BTreeSet;

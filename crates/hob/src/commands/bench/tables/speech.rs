@@ -84,7 +84,7 @@ pub(super) fn tts(records: &[Record]) -> String {
     lines.fold(rows(&TTS, records), |text, line| format!("{text}\n\n{line}"))
 }
 
-/// Listeners at once: the sound of all of them, the first sound of each, and the engine's memory.
+/// Concurrent listeners: the sound of all of them, the first sound of each, and the engine's memory.
 pub(super) fn listeners(records: &[&Record]) -> String {
     let titles = LISTENERS.iter().map(|(title, _)| *title).chain(["gain", "", ""]);
     let mut table = table(titles);
