@@ -22,7 +22,7 @@ export class Conversation {
 
   /**
    * The messages for the last question. Questions without an answer are left out, because most templates
-   * expect question and answer in turns.
+   * expect questions and answers to alternate.
    */
   messages(system) {
     const past = this.turns.slice(0, -1).filter(({ answer }) => answer.text !== "");

@@ -23,7 +23,7 @@ pub use side::{SampledRecord, Side};
 
 use crate::terms::{Better, Metric};
 
-/// The least difference that matters if both were measured in turns.
+/// The least difference that matters if both were measured alternately.
 pub const THRESHOLD_PAIRED_PCT: f64 = 2.0;
 /// The least difference that matters otherwise: a machine differs from day to day.
 pub const THRESHOLD_UNPAIRED_PCT: f64 = 5.0;
@@ -32,7 +32,7 @@ pub const THRESHOLD_UNPAIRED_PCT: f64 = 5.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pairing {
-    /// Run by run in turns, by one campaign on one machine.
+    /// Runs of both sides alternated, in one campaign on one machine.
     Paired,
     Unpaired,
 }
@@ -48,7 +48,7 @@ impl Pairing {
     /// The line above a table.
     pub fn banner(self) -> &'static str {
         match self {
-            Pairing::Paired => "Paired: measured run by run in turns.",
+            Pairing::Paired => "Paired: runs of both sides alternated.",
             Pairing::Unpaired => {
                 "Unpaired: measured at different times, so the difference includes every other change of the machine."
             }

@@ -1,5 +1,5 @@
 //! Measures how good and how fast the answers of a chat model are, on items that a program checks.
-//! All arms answer the same items in turns, so that other load on the machine affects them alike.
+//! The arms answer each item one after the other, so that other load on the machine affects them alike.
 
 mod answer_file;
 mod ask;

@@ -48,7 +48,7 @@ pub enum Axis {
     Load(Vec<Arrivals>),
     /// How sound arrives, for one user: streamed, or all of it at the end.
     Delivery,
-    /// Users at the same time; each number is measured in turns with one user.
+    /// Concurrent users; each number is measured alternately with one user.
     Concurrency(Vec<usize>),
     /// Users at the same time. The server is restarted for each number, so memory is measured for each number.
     Batch(Vec<usize>),
@@ -137,7 +137,7 @@ impl Experiment {
         }
         match &mut self.axis {
             Axis::Load(arrivals) => *arrivals = vec![arrivals_of(record)],
-            // One user is measured in turns with each other number.
+            // One user is measured alternately with each other number.
             Axis::Concurrency(all) if users != Some(1) => {
                 all.clone_from(&users.into_iter().collect())
             }

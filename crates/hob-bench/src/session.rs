@@ -1,4 +1,4 @@
-//! Runs one cell, or several cells in turns, so that other load on the machine affects all of them alike.
+//! Runs one cell, or several cells alternately, so that other load on the machine affects all of them alike.
 //! Only counted runs are paired; warm-up requests are left out of all cells.
 
 use jiff::Timestamp;
@@ -68,7 +68,7 @@ pub(crate) trait MeasuringSession {
     }
 }
 
-/// Runs all cells, one run of each in turn, until the last of them fulfils the stopping rule. Returns the same number of
+/// Runs all cells alternately, one run of each, until the last of them fulfils the stopping rule. Returns the same number of
 /// runs for each.
 ///
 /// # Errors

@@ -36,7 +36,7 @@ pub struct TranscriptionWorkload {
     /// Added noise in dB below the speech; None is the clip as it is.
     pub noise: Vec<Option<f64>>,
     pub streaming: Vec<Streaming>,
-    /// A second server that gets the same clips in turns, in the order A B B A.
+    /// A second server that gets the same clips alternately, in the order A B B A.
     pub other: Option<Box<OtherServer>>,
 }
 

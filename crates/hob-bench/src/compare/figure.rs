@@ -67,7 +67,7 @@ pub struct ComparedMetric {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RatioBasis {
-    /// Runs of both sides, measured in turns.
+    /// Runs of both sides, measured alternately.
     Pairs,
     /// Runs of each side.
     Runs,
@@ -110,7 +110,7 @@ impl MetricVerdict {
     }
 }
 
-/// Compares one metric from pairs of runs (base, new) that were measured in turns. Fewer than eight pairs are inconclusive.
+/// Compares one metric from pairs of runs (base, new) that were measured alternately. Fewer than eight pairs are inconclusive.
 pub fn compare_pairs(metric: Metric, pairs: &[(f64, f64)], rule: &Rule) -> ComparedMetric {
     let median = |of: fn(&(f64, f64)) -> f64| Sample::new(pairs.iter().map(of)).median();
     let medians = [median(|pair| pair.0), median(|pair| pair.1)];

@@ -1,4 +1,4 @@
-//! Decides whether two records were measured in turns by one campaign; only then are their runs pairs.
+//! Decides whether one campaign measured two records alternately; only then are their runs pairs.
 //! Records do not name their campaign, so everything that a campaign sets must be equal.
 
 use super::{Pairing, SampledRecord};

@@ -12,7 +12,7 @@ use crate::record::{
 
 /// Standard deviation of a run as a share of its value, as on a quiet machine with a variable clock speed.
 const RUN_NOISE: f64 = 0.012;
-/// Change from the first run to the last, as a share. Measuring in turns removes its effect.
+/// Change from the first run to the last, as a share. Alternating runs remove its effect.
 const DRIFT: f64 = 0.03;
 
 /// An approximately normal value: the sum of 12 uniform values.

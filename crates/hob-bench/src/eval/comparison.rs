@@ -177,7 +177,7 @@ fn apart(names: &[String], arms: &[ArmRecord<'_>]) -> Option<String> {
     let apart: Vec<String> = apart.collect();
     (!apart.is_empty()).then(|| {
         format!(
-            "Measured before or after {first_name}, and not in turns with it: {}. What changed on the machine between them is a part of their differences in time.",
+            "Measured before or after {first_name}, and not alternately with it: {}. Their differences in time include what changed on the machine between them.",
             listed(&apart)
         )
     })

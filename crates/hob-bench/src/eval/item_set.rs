@@ -69,7 +69,7 @@ pub struct ItemSet {
 }
 
 impl ItemSet {
-    /// `per_task` items of each task, tasks in turns, and then the items of the user's files.
+    /// `per_task` items of each task, one item of each task after the other, and then the items of the user's files.
     pub fn new(tasks: Vec<TaskName>, per_task: usize, seed: u64, own: Vec<Item>) -> ItemSet {
         let mut set = ItemSet { tasks, per_task, seed, own, sha256: String::new() };
         let item = |number| {

@@ -1,4 +1,4 @@
-//! The cells of an axis, one after the other: alone, in turns with one user, or each on a server of its own.
+//! The cells of an axis, one after the other: alone, alternately with one user, or each on a server of its own.
 //! One place for both workloads, so that a new axis is written once.
 
 use jiff::Timestamp;

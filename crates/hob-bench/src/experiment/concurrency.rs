@@ -25,7 +25,7 @@ pub fn gain(alone: &Record, together: &Record) -> Option<f64> {
     times(Metric::ThroughputTokS).or_else(|| times(Metric::RealTimeX))
 }
 
-/// Measures a cell of one user in turns with a cell of several users, and stores both records.
+/// Measures a cell of one user alternately with a cell of several users, and stores both records.
 pub(super) fn against_one_user<S: MeasuringSession>(
     bench: &mut Workbench<'_>,
     session: &mut S,

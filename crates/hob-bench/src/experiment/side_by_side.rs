@@ -1,4 +1,4 @@
-//! Measures two servers in turns with the same words, in the order A B B A, so other load affects both alike.
+//! Measures two servers alternately with the same words, in the order A B B A, so other load affects both alike.
 //! Each cell gives two records of one campaign, which can be compared run by run.
 
 use hob_core::statistics::SeededRandom;

@@ -214,7 +214,7 @@ fn matrix(matrix: &Matrix, target: &str) -> Vec<PlanCell> {
     spread_context(&mut cells, &matrix.context);
     let users = or(&matrix.concurrency, &CONCURRENCY);
     spread(&mut cells, Axis::Concurrency, &users, |cell, users| cell.concurrency = Some(users));
-    // One user is measured in turns with each other number.
+    // One user is measured alternately with each other number.
     cells.retain(|cell| cell.kind != PlanKind::Concurrency || cell.concurrency != Some(1));
     let thinking = or(&matrix.thinking, &[PlanThinking::AsIs]);
     spread(&mut cells, Axis::Thinking, &thinking, |cell, how| cell.thinking = Some(how));

@@ -59,7 +59,7 @@ impl TranscriptionCell {
     }
 }
 
-/// A transcription model on one server, or on two that are measured in turns.
+/// A transcription model on one server, or on two that are measured alternately.
 #[derive(Debug)]
 pub(super) struct TranscriptionSession<'a> {
     askers: Vec<Asker<'a>>,

@@ -1,5 +1,5 @@
 //! Clips that the server's own speech model speaks first, for measuring without recordings.
-//! A model may speak a sentence differently each time, so only servers that hear it in turns can be compared.
+//! A model may speak a sentence differently each time, so only servers that hear the same sound can be compared.
 
 use std::thread;
 use std::time::{Duration, Instant};

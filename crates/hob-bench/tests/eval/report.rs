@@ -187,8 +187,8 @@ fn parts_of_two_arms_take_turns_and_the_report_says_where_they_did_not() {
         .map(|(record, answered)| ArmRecord { record, answered })
         .collect();
     let said = sentences(&arms).join("\n");
-    assert!(!said.contains("not in turns"), "{said}");
+    assert!(!said.contains("not alternately"), "{said}");
     let answered = of(&late[0]);
     let said = sentences(&[arms[0], ArmRecord { record: &late[0], answered: &answered }]);
-    assert!(said.join("\n").contains("and not in turns with it: "), "{said:?}");
+    assert!(said.join("\n").contains("and not alternately with it: "), "{said:?}");
 }

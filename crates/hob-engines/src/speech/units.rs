@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// The units of `texts`, which are read in turns, each with its lexicon.
+    /// The units of `texts`, which are read unit by unit in alternation, each with its lexicon.
     fn units(texts: &[(&str, &Lexicon)]) -> Vec<Vec<SpokenUnit>> {
         let mut source = Phonemizer::new(PhonemizerOptions::default());
         source.warm(Language::AmericanEnglish);

@@ -34,7 +34,7 @@ fn cut_at<'a>(samples: &'a [f32], cuts: &[usize]) -> Vec<&'a [f32]> {
     starts.zip(ends).map(|(start, end)| &samples[start..end]).collect()
 }
 
-/// Two encoders that are fed in turns write what each would have written alone.
+/// Two encoders that are fed alternately write what each would have written alone.
 #[test]
 fn encoders_share_nothing() {
     let (one, two) = (voice(RATE_HZ, 12_000), vec![0.25; 12_000]);

@@ -19,7 +19,7 @@ struct Language {
     letter: char,
     /// ISO 639-1
     code: &'static str,
-    /// The voices say them in turns, each voice one. Numbers are left out, because Whisper writes them in words or in
+    /// The voices alternate: each one says one sentence. Numbers are left out, because Whisper writes them in words or in
     /// digits.
     sentences: &'static [&'static str],
     /// The largest share of wrong characters, in all clips and in the clip of each voice.

@@ -135,7 +135,7 @@ function usersSection({ record: { slowdown }, scaling }) {
       ratios.map(([metric, ratio]) => h("li", term(metric), `: ${times(ratio)}`)),
       slowdown.ci95 ? h("li", term("ci95", "95 % interval"), ` of the first ratio: ${times(slowdown.ci95[0])} to ${times(slowdown.ci95[1])}`) : null,
       slowdown.scaling === undefined ? null : h("li", term("scaling", "scaling"), `: ${number(slowdown.scaling)}, ${scaling}`)),
-    slowdown.versus ? h("p.aside", h("a", { href: addressOf("run", { id: slowdown.versus }) }, "The run of one user"), ", measured in turns with this one") : null);
+    slowdown.versus ? h("p.aside", h("a", { href: addressOf("run", { id: slowdown.versus }) }, "The run of one user"), ", measured alternately with this one") : null);
 }
 
 /** A command as a shell takes it. */

@@ -30,7 +30,7 @@ use crate::settings::Overrides;
 )]
 pub(crate) struct CompareArgs {
     /// BASE and NEW: a record's file, its id, the end of its id, or a folder of records; or two servers by address or
-    /// name, which are then measured in turns
+    /// name, which are then measured alternately
     #[arg(required = true, value_name = "BASE NEW")]
     sides: Vec<String>,
     /// Records to compare with; the others are then all NEW
@@ -117,7 +117,7 @@ impl CompareArgs {
         }
     }
 
-    /// Measures two servers in turns, and compares their records.
+    /// Measures two servers alternately, and compares their records.
     fn compare_servers(
         &self,
         servers: [&String; 2],

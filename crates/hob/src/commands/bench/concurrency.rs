@@ -19,7 +19,7 @@ use crate::failure::{CliResult, Failure};
 pub(crate) struct ConcurrencyArgs {
     #[command(flatten)]
     measuring: MeasuringArgs,
-    /// Users at once; one user is measured in turns with each number
+    /// Concurrent users; one user is measured alternately with each number
     /// [default: 1,2,3,4,8, and for speech 1,2,4,8]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     users: Vec<usize>,

@@ -61,9 +61,9 @@ pub(crate) struct EvalArgs {
 }
 
 const AFTER_HELP: &str = "\
-Each item is asked once, in each arm in turns: with thinking and without, with each budget, and at
-each temperature. A program reads the visible answer and grades it; a thought is never graded.
-Answers are kept from the first one on: after an interruption the same command goes on.
+Each item is asked once in each arm, and the arms alternate: with thinking and without, with each
+budget, and at each temperature. A program reads the visible answer and grades it; a thought is
+never graded. Answers are kept: after an interruption, the same command goes on.
 
 Examples:
   hob eval                             the model that hob serve would load, on eight tasks

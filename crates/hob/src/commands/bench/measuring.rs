@@ -104,7 +104,7 @@ pub(crate) trait MeasuringVerb {
         None
     }
 
-    /// A second server that is measured in turns with the first.
+    /// A second server that is measured alternately with the first.
     fn other_server(&self) -> Option<ServerArgs> {
         None
     }
@@ -126,7 +126,7 @@ pub(crate) fn run(
     }
     let other = verb.other_server();
     if let (Some(_), Some(_)) = (&other, rerun) {
-        return Err(Failure::usage("it was measured in turns with another server")
+        return Err(Failure::usage("the record was measured alternately with another server")
             .hint("measure it again with --compare, or alone without"));
     }
     let (args, kind) = (verb.measuring().clone(), experiment.kind());

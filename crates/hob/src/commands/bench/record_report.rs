@@ -1,5 +1,5 @@
 //! Finds the records that are compared, and shows the report about them cell by cell.
-//! `hob bench compare` and measurements in turns show the same report.
+//! `hob bench compare` and alternating measurements show the same report.
 
 use hob_bench::compare::{CompareOptions, CompareReport, SampledRecord, report};
 use hob_bench::record::{PickError, RecordStore};
@@ -7,7 +7,7 @@ use hob_bench::record::{PickError, RecordStore};
 use super::comparison_table::comparison_text;
 use crate::failure::{CliResult, Failure};
 
-/// The figures of two records that were measured in turns.
+/// The figures of two records that were measured alternately.
 pub(super) fn in_turns(store: &RecordStore, base: &str, new: &str) -> CliResult<String> {
     let [base, new] = [base, new].map(|id| pick(store, &[id.to_owned()]));
     Ok(report_table(&report(&base?, &new?, &CompareOptions::default())))

@@ -1,5 +1,5 @@
 //! `hob bench stt`: how well and how fast a server writes down what is said.
-//! Its options become an `Experiment`; with `--compare` a second server gets the same clips in turns.
+//! Its options become an `Experiment`; with `--compare` a second server gets the same clips alternately.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) struct SttArgs {
     /// A text file with your own English sentences, one per line, which the server's speech model speaks first
     #[arg(long, value_name = "FILE")]
     spoken: Option<PathBuf>,
-    /// The voices of spoken sentences, in turns; without it the first few that the server lists
+    /// The voices of spoken sentences, one after the other; without it the first few that the server lists
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     voice: Vec<String>,
     /// The model that speaks; not needed where the server has only one
@@ -57,7 +57,7 @@ pub(crate) struct SttArgs {
     /// How often each user sends all clips in a run
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeats: usize,
-    /// A second server, which is measured in turns with the first
+    /// A second server, which is measured alternately with the first
     #[arg(long, value_name = "NAME|URL")]
     compare: Option<String>,
     /// The model of the second server [default: the same]

@@ -1,4 +1,4 @@
-//! `hob bench compare` of two running servers: both get the same prompts in turns, and runs are compared in pairs.
+//! `hob bench compare` of two running servers: both get the same prompts alternately, and runs are compared in pairs.
 //! Each server's figures are stored as a record, as for any other measurement.
 
 use std::path::Path;
@@ -49,7 +49,7 @@ pub(super) struct TwoServersArgs {
     pairs_min: usize,
 }
 
-/// Measures both servers, with runs in turns, and stores a record of each.
+/// Measures both servers with alternating runs, and stores a record of each.
 ///
 /// # Errors
 /// A server cannot be reached, a measurement failed, or Ctrl-C came before the first pair was complete.

@@ -124,7 +124,7 @@ fn gain_over_one(record: &Record, records: &[&Record]) -> Option<f64> {
     paired().or_else(|| gain(alone()?, record))
 }
 
-/// Memory only grows, and one listener is measured in turns with several. So its memory is not known there.
+/// Memory only grows, and runs of one listener and of several alternate. So the memory of one listener is not known there.
 fn memory_mb_at_once(record: &Record) -> Option<f64> {
     let is_mixed = record.kind == RecordKind::Concurrency && record.workload.concurrency == Some(1);
     engine_mb(record).filter(|_| !is_mixed)
