@@ -43,7 +43,7 @@ struct TasksArgs {
     json: bool,
 }
 
-/// Quality against time of all stored evaluations of the same items
+/// Show quality against time of all stored evaluations of the same items
 #[derive(Debug, Args)]
 struct ReportArgs {
     /// Records, by id or file [default: the newest of each model and arm]

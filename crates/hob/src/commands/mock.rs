@@ -11,7 +11,7 @@ use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::Printer;
 use crate::signals::StopSignals;
 
-/// Run a mock server with scripted timing, and record what it sent when
+/// Run a mock server with scripted timing, and record what it sent and when
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct MockArgs {

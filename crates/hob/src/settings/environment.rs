@@ -31,7 +31,7 @@ pub(crate) struct Environment {
 
 /// Name and meaning of each variable, for the reference pages.
 pub(crate) const VARIABLES: [(&str, &str); 10] = [
-    ("HOB_HOME", "the folder of models (flags and the environment win over the configuration)"),
+    ("HOB_HOME", "the folder of models, request log and calibration, as `--home`"),
     ("HOB_LISTEN", "the address of `hob serve`, for the server and for other commands"),
     ("HOB_API_KEY", "the key that `hob serve` requires and that other commands send"),
     ("HOB_LOG", "log filter for stderr, such as `info` or `hob_server=debug`"),

@@ -41,7 +41,7 @@ pub(crate) struct EvalArgs {
     /// With thinking, without, or both where the model thinks
     #[arg(long, value_parser = one_of(THINKING), default_value = "auto")]
     thinking: ThinkingChoice,
-    /// The most tokens of an answer, thinking included [default: what the item needs, and 8192 for thinking]
+    /// Maximum tokens of an answer, thinking included [default: what the item needs, and 8192 for thinking]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=i64::from(BUDGET_MAX)))]
     budget_tokens: Vec<u32>,
     /// The temperature of the answers; each of several is an arm [default: 0]
@@ -74,7 +74,7 @@ Examples:
   hob eval items --tasks code          what would be asked, as JSON; no server is asked
   hob eval report                      quality against time of all stored evaluations
   hob eval grade 6b2d8c11 logic-grid/3x3/7 correct   correct a grade by hand
-  hob eval judge 6b2d8c11 0a91f3e7 --judge qwen3:32b   compare open answers by a judge model";
+  hob eval judge 6b2d8c11 0a91f3e7 --judge qwen3:32b   compare open answers with a judge model";
 
 impl MeasuringVerb for EvalArgs {
     fn measuring(&mut self) -> &mut MeasuringArgs {

@@ -24,13 +24,13 @@ use crate::globals::Globals;
 use crate::printer::{Printer, count_text, table};
 use crate::signals::interrupted;
 
-const OPINION: &str = "A model's judgement is an opinion and no measurement.";
+const OPINION: &str = "A model's judgement is an opinion, not a measurement.";
 /// Limits the memory for prompts.
 const ITEMS_MAX: u32 = 10_000;
 const TOKENS_DEFAULT: u32 = 2_048;
 const TOKENS_MAX: u32 = 1 << 20;
 
-/// Compare the answers of two evaluations by a judge model, in both orders
+/// Let a judge model compare the answers of two evaluations, in both orders
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 #[command(mut_arg("model", |arg| arg.long("judge").required(true).help("The model that judges")))]
@@ -43,10 +43,10 @@ pub(crate) struct JudgeArgs {
     /// The second evaluation, by id or file
     #[arg(value_name = "B")]
     b: String,
-    /// The most items that are compared
+    /// Maximum number of items to compare
     #[arg(long, value_name = "N", default_value_t = ITEMS_MAX, value_parser = clap::value_parser!(u32).range(1..=i64::from(ITEMS_MAX)))]
     items: u32,
-    /// The most tokens of a judgement, thinking included
+    /// Maximum tokens of a judgement, thinking included
     #[arg(long, value_name = "N", default_value_t = TOKENS_DEFAULT, value_parser = clap::value_parser!(u32).range(1..=i64::from(TOKENS_MAX)))]
     judge_tokens: u32,
     /// The folder of the records
@@ -59,8 +59,8 @@ pub(crate) struct JudgeArgs {
 
 const AFTER_HELP: &str = "\
 The judge reads both answers to each item twice, once in each order. An answer that it prefers in
-both orders wins; all else is a tie. A model's judgement is an opinion and no measurement. Verdicts
-are kept next to the record of A: after an interruption the same command goes on.
+both orders wins; otherwise it is a tie. A model's judgement is an opinion, not a measurement.
+Verdicts are kept next to the record of A: after an interruption, the same command goes on.
 
 Examples:
   hob eval judge 6b2d8c11 0a91f3e7 --judge qwen3:8b

@@ -30,7 +30,7 @@ pub(crate) struct RerunArgs {
     /// The record: its file, its id, or the end of its id
     #[arg(value_name = "ID|FILE")]
     which: String,
-    /// The most attempts
+    /// Maximum number of attempts
     #[arg(long, value_name = "N", default_value_t = 3)]
     attempts: u32,
     /// The command line that starts the server, if the record has none

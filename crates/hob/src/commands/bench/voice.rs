@@ -67,7 +67,7 @@ question that the server takes for finished before its last word is an error.
 Examples:
   hob bench voice                      the models that hob serve would hear, think and speak with
   hob bench voice --turn-end silence --silence-ms 500 --users 1,2
-  hob bench voice --pause-ms 600       the share of questions in whose middle it begins to answer
+  hob bench voice --pause-ms 600       the share of questions that the server interrupts
   hob bench voice --cold               from a new server to the first answer, without its start
   hob bench voice --interrupt";
 
