@@ -1,4 +1,4 @@
-//! The simple commands of a shell command, for rules. Whatever a shell would compute first is unclear, not guessed.
+//! The simple commands of a shell command, for rules. What a shell computes when it runs, such as a variable, is never guessed.
 //! The grammar is that of POSIX `sh`, section "Shell Command Language": quoting, lists, pipelines.
 
 /// The arguments of each simple command, in order.

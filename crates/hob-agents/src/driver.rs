@@ -289,7 +289,7 @@ impl<'w> Work<'w> {
         let redacted = self.driver.redaction.events(&events);
         self.driver.host.store(state, &redacted, must_sync)?;
         for (event, redacted) in events.iter().zip(&*redacted) {
-            // The client has read the answer while it was written, and who approves a call must see all of it.
+            // The client has already read the answer while it was written. A person who approves a call must see all of it.
             let is_whole = matches!(
                 event.what,
                 EventKind::MessageOutput { .. } | EventKind::ApprovalRequested { .. }
@@ -380,7 +380,7 @@ impl<'w> Work<'w> {
         }
     }
 
-    /// Events that are not stored: they have the number of the last stored one.
+    /// Shows an event that is not stored. It has the number of the last stored event.
     fn show(&self, call: &ModelCall, what: EventKind) {
         let Some(cause) = &call.cause else { return };
         let seq = self.lock_run().state.seq;

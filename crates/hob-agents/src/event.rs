@@ -71,7 +71,7 @@ pub enum EventKind {
     /// The model has sent nothing for too long, and was given up.
     #[serde(rename = "model.stalled")]
     ModelStalled { error: String },
-    /// The answer was of no use, and the model reads why.
+    /// The run cannot use the answer, and the model reads why.
     #[serde(rename = "model.reminded")]
     ModelReminded { reason: String },
     #[serde(rename = "model.answered")]

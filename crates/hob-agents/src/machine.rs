@@ -45,7 +45,7 @@ pub enum Input {
         id: u64,
         answer: ModelAnswer,
     },
-    /// No target of the model's alias gave a whole answer.
+    /// No target of the model's alias gave a whole answer. `how` decides whether another try can help.
     ModelFailed {
         id: u64,
         error: String,
@@ -54,7 +54,7 @@ pub enum Input {
     /// The time of the budget was used up before the model had answered.
     OutOfTime {
         id: u64,
-        /// What it had written.
+        /// What the model had written.
         said: String,
     },
     ToolEnded {
@@ -63,7 +63,7 @@ pub enum Input {
     },
     /// The driver saw something that the trace must show. It changes nothing else.
     Noted {
-        /// The call of a model that it is about.
+        /// The call of a model that the note is about.
         id: Option<u64>,
         what: EventKind,
     },
@@ -98,7 +98,7 @@ pub enum ModelFailure {
 pub struct ModelAnswer {
     pub text: String,
     pub calls: Vec<ToolCall>,
-    /// It ended at the limit of its tokens, and not where the model would have ended it.
+    /// It ended at its token limit, before the model ended it.
     pub is_cut: bool,
     pub prompt_tokens: u64,
     pub answer_tokens: u64,
@@ -257,7 +257,7 @@ fn present_request(state: &RunState, tools: &[ToolSpec]) -> Option<ChatRequest> 
     Some(request)
 }
 
-/// A step while it is taken. It collects the effects.
+/// A step in progress. Collects the effects.
 struct Step<'s> {
     state: &'s mut RunState,
     tools: &'s [ToolSpec],
@@ -318,7 +318,7 @@ impl Step<'_> {
         self.advance();
     }
 
-    /// Starts the active agent: the number of its first event is its span.
+    /// Emits the start of the active agent. The number of this event is the agent's span.
     fn emit_agent(&mut self) {
         let (model, span) = (self.model(), self.state.seq + 1);
         if let Some(frame) = self.state.stack.last_mut() {

@@ -22,7 +22,7 @@ const SUPERVISOR_LIMIT: Duration = Duration::from_secs(2);
 pub struct ProcessGroup {
     child: Child,
     id: Option<Pid>,
-    /// The socket on a supervisor's standard input.
+    /// The other end of a supervisor's standard input.
     line: Option<UnixStream>,
 }
 
@@ -35,7 +35,7 @@ impl ProcessGroup {
         Ok(ProcessGroup { child, id, line: None })
     }
 
-    /// Starts a supervisor: it ends also processes that have left its group, when its standard input ends.
+    /// Starts a supervisor. When its standard input ends, it also ends processes that have left its group.
     ///
     /// # Errors
     /// The process cannot be started.
@@ -43,7 +43,7 @@ impl ProcessGroup {
         let (line, inner) = UnixStream::pair()?;
         command.stdin(OwnedFd::from(inner));
         let spawned = ProcessGroup::spawn(command);
-        // Else the command would hold the supervisor's end, and its closing would not be seen.
+        // Otherwise the command would keep the supervisor's end open, and the supervisor would never see its input end.
         command.stdin(Stdio::null());
         let mut group = spawned?;
         group.line = Some(line);
@@ -55,7 +55,7 @@ impl ProcessGroup {
         &mut self.child
     }
 
-    /// Ends the group, and waits a moment for its first process.
+    /// Ends the group, and waits at most 5 s for its first process.
     pub async fn end(mut self) {
         self.kill();
         // A process that waits for a disk does not end at once.

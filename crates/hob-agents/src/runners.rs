@@ -3,7 +3,7 @@
 
 use crate::command::{is_assignment, simple_commands};
 
-/// How deep commands may be inside each other.
+/// Maximum depth of commands inside each other.
 const DEPTH_MAX: usize = 8;
 /// Commands that run their arguments as another command, or a text as commands.
 const RUNNERS: &[&str] = &[
@@ -54,7 +54,7 @@ const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "sh", "zsh"];
 const SHELL_STARTERS: &[&str] = &["chroot", "doas", "nsenter", "pkexec", "sudo", "unshare"];
 /// Words with which `find` begins a command.
 const FIND_COMMANDS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
-/// Options with which a shell or an interpreter reads no input.
+/// Options with which a shell or an interpreter only answers a question, and reads no input.
 const QUESTIONS: &[&str] = &["--help", "--version", "-V", "-h", "-v"];
 const CODE: &str = "it gives code to an interpreter";
 const INPUT: &str = "a shell or an interpreter would read its input as code";
@@ -199,7 +199,7 @@ impl JudgedCommand {
         if name == "env" && options.iter().any(|word| splits_text(word)) {
             return self.note(CODE);
         }
-        // A folder, a file or a mask.
+        // The first word is a folder, a file or a mask.
         let has_value_first = matches!(name, "chroot" | "chrt" | "flock" | "taskset");
         // The value of an option may look like the command.
         if has_value_first || options.last().is_some_and(|word| is_long_option(word)) {

@@ -44,7 +44,7 @@ pub struct RunState {
     pub last_texts: BTreeMap<String, String>,
     /// The limit that was reached. The next answer is the last one.
     pub exhausted: Option<String>,
-    /// The same limit, or that of the entry agent's own turns, for clients.
+    /// The same limit, or that of the entry agent's own turns, as clients see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<SpentBudget>,
     /// The turns of the budget that were announced as nearly used up.
@@ -54,7 +54,7 @@ pub struct RunState {
     pub stopped: Vec<StoppedAnswer>,
 }
 
-/// What came of an answer that was stopped.
+/// What a stopped answer has used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoppedAnswer {
     /// The call of the model.
@@ -119,7 +119,7 @@ pub struct AgentFrame {
     pub begun_s: f64,
     /// Calls of the last answer that have not been made.
     pub calls: VecDeque<ToolCall>,
-    /// Those of them that the client makes, after all others.
+    /// Calls of the last answer that the client makes, after all others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_calls: Vec<ToolCall>,
     /// How often each call, with its arguments, was made in this frame.
@@ -158,9 +158,9 @@ pub enum AgentRole {
     /// The entry agent.
     #[default]
     Root,
-    /// It answers the caller's call.
+    /// The agent has taken over with a brief, and its answer is the result of this call.
     Handoff { call_id: String },
-    /// It works on a brief and knows nothing else.
+    /// The agent works on a brief alone, and its report is the result of this call.
     Delegate { call_id: String },
 }
 

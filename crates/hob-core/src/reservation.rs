@@ -1,5 +1,5 @@
-//! Room for a model, asked for before it is loaded: what a supervisor knows of the memory that its worker
-//! shares with others. Who has to leave is decided in `budget`, whose turn it is in `turns`.
+//! Memory for a model, reserved before the model is loaded: what a supervisor knows of the memory that its worker
+//! shares with others. `budget` decides which models are unloaded, and `load_queue` which one loads next.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub trait MemoryBroker: fmt::Debug + Send + Sync {
     fn admit_request(&self) -> bool;
 }
 
-/// A model that waits for room.
+/// The place of a model in the queue for memory.
 pub trait MemoryRequest: Send {
     /// Reserves the memory if it is free now, or if idle models can be unloaded for it.
     fn try_reserve(&mut self) -> BoxFuture<'_, MemoryDecision>;
@@ -42,14 +42,15 @@ pub trait ReservedMemory: Send {
     }
 }
 
-/// Memory that is not measured.
+/// A reservation of memory that is not measured.
 impl ReservedMemory for () {}
 
+/// What follows from an attempt to reserve memory.
 pub enum MemoryDecision {
     Granted(MemoryReservation),
-    /// In a moment: another model is being loaded, or leaves.
+    /// Try again in a moment: another model is loading or unloading.
     Soon,
-    /// When those who are in the way are no longer in use.
+    /// Try again when the models that take the memory are idle.
     Later(Shortage),
     /// Waiting does not help.
     Never(ModelError),

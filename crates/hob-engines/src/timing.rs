@@ -1,5 +1,5 @@
 //! Measures the embedded engine on this machine: its kernels by quantisation type, and whole models.
-//! Runs in its own process, which reports each figure at once and can be ended at any time.
+//! Runs in its own process, which reports each figure when it is measured, and can be ended at any time.
 
 mod kernels;
 mod paces;
@@ -11,10 +11,10 @@ pub use paces::{PaceError, time_model};
 
 use crate::chat::cpu::chosen_units;
 
-/// To be updated together with `llama-cpp-sys-2`: its sources name no release.
+/// Update it together with `llama-cpp-sys-2`: the sources of that crate name no release.
 const RELEASE: &str = "llama.cpp b11434";
 
-/// Version of the engine in this program. Other releases and other vector units have other kernels.
+/// Version of the engine in this program, with its vector units: each release and each set of units has its own kernels.
 pub fn engine_version() -> String {
     if cfg!(feature = "dynamic") {
         return format!("{RELEASE} portable");

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::reading::without_thoughts;
 use crate::report::{Estimate, mcnemar};
 
-/// Characters of each answer that the judge reads.
+/// Maximum characters of an answer that the judge reads; the rest is cut.
 pub const JUDGED_CHARS_MAX: usize = 16_000;
 
 /// A line that is a verdict and nothing else, also in bold or in a list.
@@ -21,7 +21,7 @@ static VERDICT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// The settings of the checker `judged`: a question that no program checks has none.
+/// The settings of the checker `judged`. It has none, because no program checks the answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenQuestion {}
@@ -54,13 +54,13 @@ pub struct JudgeTally {
     pub wins_b: usize,
     pub ties: usize,
     pub unread: usize,
-    /// Wins of A and half of the ties, over all items but the unread ones. `None` without such an item.
+    /// Wins of A and half of the ties, divided by the number of items without the unread ones. `None`: all are unread.
     pub win_share_a: Option<Estimate>,
-    /// Exact two-sided probability that equal arms differ as much in their wins (sign test).
+    /// Exact two-sided probability that equal arms differ in their wins at least as much (sign test).
     pub sign_test_p: f64,
     /// Items on which the two orders say the same, of those that were read in both.
     pub agreement: JudgedShare,
-    /// Verdicts for the answer that stood first, of those that prefer one. Half is not bias.
+    /// Verdicts for the answer that stood first, of those that prefer one. A judge without bias has a half.
     pub first_position: JudgedShare,
 }
 
@@ -156,7 +156,7 @@ impl JudgeTally {
         };
         let (wins_a, wins_b) = (count(JudgedOutcome::A), count(JudgedOutcome::B));
         let ties = count(JudgedOutcome::Tie) + identical;
-        // Only whole pairs: in these each answer stood first once, so that a fair judge comes out at a half.
+        // Only whole pairs: in these each answer stood first once, so a judge without bias has a half.
         let pairs: Vec<[JudgeVerdict; 2]> =
             items.iter().filter_map(|[one, other]| Some([(*one)?, (*other)?])).collect();
         let agreeing = pairs.iter().filter(|[one, other]| *other == one.swapped()).count();

@@ -124,7 +124,7 @@ impl ListeningRecord {
     /// Reads a record that the page saved.
     ///
     /// # Errors
-    /// The text is no such record, or an answer contradicts itself.
+    /// The text is not a listening record, or an answer contradicts itself.
     pub fn read(json: &str) -> Result<ListeningRecord, ListeningRecordError> {
         let wrong = |error: serde_json::Error| ListeningRecordError::NotARecord(error.to_string());
         let WrittenSchema { schema: found } = serde_json::from_str(json).map_err(wrong)?;

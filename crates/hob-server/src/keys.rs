@@ -60,7 +60,7 @@ hob_core::debug_fields!(KeyOptions: name);
 /// Two keys that cannot be distinguished, or a key that is not a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyClash {
-    #[error("two keys are called '{name}'; their tokens and rows would be counted as one's")]
+    #[error("two keys are called '{name}'; rename one, because hob counts requests by this name")]
     SameName { name: String },
     #[error("'{first}' and '{second}' are the same key; make another for one of them")]
     SameKey { first: String, second: String },
@@ -97,8 +97,8 @@ pub fn check_keys(keys: &[KeyOptions]) -> Result<(), KeyClash> {
 pub(crate) struct Keys(Vec<Arc<KeyHolder>>);
 
 impl Keys {
-    /// The tokens spent today are read from the ledger, if there is one, so that a restart does not
-    /// reset the budget. A key that existed before and has not changed keeps its remaining limits.
+    /// Makes the holders of these keys. The tokens spent today are read from the ledger, if there is one, so that a restart does
+    /// not reset the budget. A key that existed before and has not changed keeps its holder, and so what it has used.
     pub(crate) fn renewed(options: &[KeyOptions], before: &Keys, ledger: Option<&Ledger>) -> Keys {
         let (now, today) = (Instant::now(), since_1970());
         let has_budget = options.iter().any(|key| key.tokens_per_day.is_some());
@@ -118,8 +118,8 @@ impl Keys {
         !self.0.is_empty()
     }
 
-    /// The holder of this key. It takes the same time for every input: all keys are compared, and
-    /// their digests reveal nothing about the keys.
+    /// The holder of this key. The search takes the same time for every input: it compares all digests, and a digest
+    /// reveals nothing about its key.
     pub(crate) fn holder(&self, presented: &KeyDigest) -> Option<&Arc<KeyHolder>> {
         let mut place = u32::MAX;
         for (known, holder) in (0..).zip(&self.0) {
@@ -128,9 +128,7 @@ impl Keys {
         }
         self.0.get(place as usize)
     }
-}
 
-impl Keys {
     /// The holder with this name, which is not a secret.
     pub(crate) fn named(&self, name: &str) -> Option<&Arc<KeyHolder>> {
         self.0.iter().find(|holder| holder.name == name)
@@ -192,7 +190,7 @@ mod tests {
         for (keys, message) in [
             (
                 [key("a", "first"), key("a", "second")],
-                "two keys are called 'a'; their tokens and rows would be counted as one's",
+                "two keys are called 'a'; rename one, because hob counts requests by this name",
             ),
             (
                 [key("a", "first"), key("b", "first")],

@@ -108,7 +108,7 @@ fn fits_right(context: &str, after: &[char]) -> bool {
     true
 }
 
-/// Length of the ending `after`, before which a vowel is long. `None` if it is no such ending.
+/// Length of the ending `after`, before which a vowel is long. `None` if it is not such an ending.
 fn ending(after: &[char]) -> Option<usize> {
     ["e", "ed", "er", "ers", "es", "ely", "ing", "ings"]
         .into_iter()

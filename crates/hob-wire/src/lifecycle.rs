@@ -1,5 +1,5 @@
-//! hob's own words for being in memory: what is there, what it takes, and how loading goes.
-//! Ollama's words for the same are in `ollama/lists.rs`.
+//! hob's own routes for models in memory: which are loaded, what they take, and how a load progresses.
+//! Ollama's routes for the same are in `ollama/lists.rs`.
 
 use hob_core::{KeepAlive, MemoryUse, ModelState, PoolUse};
 use schemars::JsonSchema;
@@ -25,12 +25,12 @@ pub struct ResidentEntry {
     pub context_tokens: Option<u32>,
 }
 
-/// What `/api/hob/load` and `/api/hob/unload` are asked.
+/// A request of `/api/hob/load` or `/api/hob/unload`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResidenceRequest {
     pub model: String,
     pub keep_alive: Option<KeepAlive>,
-    /// Whether the answer reports the progress in lines, or only the end.
+    /// Whether the answer reports the progress in lines. Otherwise it reports only the end.
     pub is_told: bool,
     /// Fields without effect.
     pub ignored: Vec<String>,
@@ -117,12 +117,12 @@ pub fn residents(entries: &[ResidentEntry]) -> String {
     json(&ResidentModels { models: entries.iter().map(entry).collect() })
 }
 
-/// One of them.
+/// One model of that list, as `/api/hob/load` and `/api/hob/unload` return it.
 pub fn resident(resident: &ResidentEntry) -> String {
     json(&entry(resident))
 }
 
-/// A line of a loading that goes on.
+/// A line about a load in progress.
 pub fn loading_line(state: &ModelState) -> String {
     json(&LoadingLine { state: "loading", ready_in_s: ready_in_s(state) })
 }

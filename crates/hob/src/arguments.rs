@@ -1,5 +1,5 @@
 //! Parsers of option values.
-//! They give the types with which a command works, so that it needs no enum for the command line alone.
+//! They return the types that a command works with, so that no enum exists for the command line alone.
 
 use std::fmt::Display;
 use std::path::Path;

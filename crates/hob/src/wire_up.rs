@@ -290,7 +290,7 @@ pub(crate) fn server_options(settings: &Settings) -> ServerOptions {
     }
 }
 
-/// None where it is not wanted, or cannot be written: a full disk is no reason not to answer, and is said.
+/// `None`: it is not wanted, or cannot be written. With a full disk, hob still answers, and says so.
 pub(crate) fn open_ledger(app: &App<'_>) -> Option<Arc<Ledger>> {
     const DAY: Duration = Duration::from_secs(86_400);
     let settings = &app.settings;

@@ -1,5 +1,5 @@
 //! Containers that the team file lists: `container_run` runs a command in one, without a shell, and `write_file` writes a file.
-//! The engine is the first of podman, docker and incus that has the container; it is asked before each command.
+//! The engine is the first of podman, docker and incus that has the container. hob looks for it before each command.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -90,7 +90,7 @@ impl ContainerEngine {
 /// The containers that a team file lists, and the engines that may have them.
 #[derive(Debug)]
 pub(super) struct TeamContainers {
-    /// The first that has a container is used.
+    /// hob uses the first one that has the container.
     engines: Vec<ContainerEngine>,
     names: Vec<String>,
 }
@@ -99,7 +99,7 @@ pub(super) struct TeamContainers {
 pub struct ContainerRun {
     spec: ToolSpec,
     containers: TeamContainers,
-    /// Those that have the program `timeout`.
+    /// Names of the containers that have the program `timeout`.
     with_timeout: Mutex<BTreeSet<String>>,
 }
 
@@ -174,7 +174,7 @@ impl TeamContainers {
     /// Replaces a file of a container, and makes its folder where that is missing. A reader sees the old file or the new one.
     ///
     /// # Errors
-    /// The container is not listed, or it cannot do it; for the model.
+    /// For the model: the team file does not list the container, or the file cannot be written.
     pub(super) async fn write(
         &self,
         container: &str,

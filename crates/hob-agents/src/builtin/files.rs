@@ -169,7 +169,7 @@ impl WriteFile {
     fn write(&self, asked: &WriteArguments) -> Result<String, String> {
         let path = inside(&asked.path)?;
         let failed = |error: io::Error| format!("{}: {}", asked.path, plain(&error));
-        // Both are checked, because a protected name may itself be a link into the workspace.
+        // Both paths are checked: a protected name may itself be a link to another file of the workspace.
         let real = self.real(path).map_err(failed)?;
         if is_protected(path) || self.leads_to_protected(&real) {
             return Err(format!("{} is protected: it decides what agents may do", asked.path));
@@ -217,8 +217,8 @@ impl WriteFile {
         is_protected(real) || PROTECTED.into_iter().any(is_target)
     }
 
-    /// The folder of a path without links, made where it is missing, and the name in it. No link is followed: what a
-    /// command puts there after the path was checked leads to no other place.
+    /// Opens the folder of a path without links, and makes missing folders. Returns the folder, and the name in it. No link
+    /// is followed, so a link that a command puts there after the check leads nowhere.
     fn folder_of<'p>(&self, real: &'p Path) -> io::Result<(Dir, &'p OsStr)> {
         let mut names = Vec::new();
         for part in real.components() {
@@ -252,7 +252,7 @@ fn write_spec(containers: &[String]) -> ToolSpec {
 fn check_size(content: &str) -> Result<(), String> {
     if content.len() as u64 > FILE_BYTES_MAX {
         return Err(format!(
-            "at most {FILE_BYTES_MAX} bytes are written at once; write the rest with mode append"
+            "one call writes at most {FILE_BYTES_MAX} bytes; write the rest with mode append"
         ));
     }
     Ok(())
@@ -272,8 +272,8 @@ fn inner_folder(folder: &Dir, name: &OsStr) -> io::Result<Dir> {
     Ok(Dir::from_std_file(File::from(opened)))
 }
 
-/// A reader sees the old file or the new one. The new one has a name that no command can know before, and is made without
-/// following a link.
+/// Replaces a file in one step: a reader sees the old file or the new one. The new file is first written under a name that no
+/// command can guess, and no link is followed.
 fn replace(folder: &Dir, name: &OsStr, content: &str) -> io::Result<()> {
     let part = format!(".hob-{:016x}.part", fastrand::u64(..));
     let mut options = OpenOptions::new();
@@ -302,15 +302,18 @@ fn append(folder: &Dir, name: &OsStr, content: &str) -> io::Result<()> {
     file.write_all(content.as_bytes())
 }
 
-/// Refuses devices, sockets and FIFOs: to open a FIFO waits until its other end is opened.
+/// Refuses devices, sockets and FIFOs: opening a FIFO waits until another program opens its other end.
 fn check_regular(is_file: bool) -> io::Result<()> {
     if is_file {
         return Ok(());
     }
-    Err(io::Error::other("it is not a regular file, and no other files are read or written"))
+    Err(io::Error::other("it is not a regular file, and hob reads and writes no other kind"))
 }
 
-/// The path, if it is relative, stays below its start and is not protected.
+/// The path, if it is relative and does not leave the workspace by `..`.
+///
+/// # Errors
+/// For the model: the path is empty, absolute, or has `..` in it.
 fn inside(path: &str) -> Result<&Path, String> {
     let path = Path::new(path);
     let is_plain = |part: Component| matches!(part, Component::Normal(_) | Component::CurDir);
@@ -320,7 +323,8 @@ fn inside(path: &str) -> Result<&Path, String> {
     Ok(path)
 }
 
-/// Whether a path below the workspace leads to a file that decides what agents may do. Some file systems know no case.
+/// Whether a path below the workspace names a file that decides what agents may do. Case is ignored, because some file
+/// systems ignore it.
 fn is_protected(path: &Path) -> bool {
     let first = path.components().find(|part| *part != Component::CurDir);
     let is_first =
@@ -507,7 +511,7 @@ mod tests {
                 assert!(output.is_error && is_named, "{path}, {mode}: {}", output.text);
             }
         }
-        // What is put there after the look is not waited for either.
+        // A FIFO that appears after the check makes nothing wait either.
         let workspace = open(folder.path()).expect("open");
         assert!(append(&workspace, OsStr::new("pipe"), "x").is_err());
     }
@@ -519,7 +523,7 @@ mod tests {
         fs::create_dir(folder.path().join("teams")).expect("a folder");
         let team = folder.path().join("teams/x.toml");
         fs::write(&team, "old").expect("written");
-        // The name that hob once wrote before it renamed the file.
+        // A link under a name like that of hob's own temporary files.
         std::os::unix::fs::symlink("teams/x.toml", folder.path().join("a.hob-part"))
             .expect("a link");
         fs::hard_link(&team, folder.path().join("hard")).expect("a link");
@@ -549,6 +553,9 @@ mod tests {
         assert!(!output.is_error, "{}", output.text);
         assert!(folder.path().join("real/new/b").exists(), "links in the workspace are followed");
         let workspace = open(folder.path()).expect("open");
-        assert!(inner_folder(&workspace, OsStr::new("inner")).is_err(), "after the check, no link");
+        assert!(
+            inner_folder(&workspace, OsStr::new("inner")).is_err(),
+            "a link that appears after the check is not followed"
+        );
     }
 }

@@ -27,7 +27,7 @@ const LANDLOCK: ABI = ABI::V6;
 const ALSO_READABLE: [&str; 4] = ["/dev/random", "/dev/urandom", "/proc/cpuinfo", "/proc/meminfo"];
 const ALSO_WRITABLE: [&str; 2] = ["/dev/null", "/dev/zero"];
 
-/// Becomes this command, which can change these two folders at most. It returns only if that fails, with the reason.
+/// Becomes this command, which can change these two folders at most. Returns only if that fails, with the reason.
 pub fn restrict_and_run(
     workspace: &Path,
     temporary: &Path,
@@ -41,7 +41,7 @@ pub fn restrict_and_run(
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return format!("the command cannot be tied to the end of hob: {error}");
     }
-    // Before Landlock: the command has no `/proc`.
+    // This needs `/proc`, which Landlock then hides.
     if let Err(error) = limit_this_process() {
         return format!("the limits of the command cannot be set: {error}");
     }
@@ -88,9 +88,10 @@ fn limit_files(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sockets {
     None,
-    /// In a network of its own, which reaches nothing.
+    /// All kinds, in a network of its own, which reaches nothing.
     Local,
-    /// In the network of the machine. Abstract sockets of its programs are in there, too, so there are no local ones.
+    /// Internet sockets in the network of the machine. Local sockets are refused, because through them a command would reach
+    /// programs of the machine (abstract sockets).
     Internet,
 }
 
@@ -142,18 +143,18 @@ fn filter(sockets: Sockets) -> Result<BpfProgram, Box<dyn std::error::Error>> {
     Ok(program)
 }
 
-/// Rules that match the kinds of sockets to refuse. No rule at all matches every socket. Kinds that are not listed reach the
-/// machine or its kernel from every network.
+/// Rules that match the kinds of sockets to refuse. An empty list matches every socket. Kinds other than the allowed ones are
+/// refused, because they reach the machine or its kernel from every network.
 fn refused_sockets(sockets: Sockets) -> Result<Vec<SeccompRule>, Box<dyn std::error::Error>> {
     let allowed: &[libc::c_int] = match sockets {
         Sockets::None => return Ok(Vec::new()),
         Sockets::Local => &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
         Sockets::Internet => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
     };
-    let mut is_other = Vec::new();
+    let mut differs_from_all = Vec::new();
     for family in allowed {
         let (dword, differs) = (SeccompCmpArgLen::Dword, SeccompCmpOp::Ne);
-        is_other.push(SeccompCondition::new(0, dword, differs, *family as u64)?);
+        differs_from_all.push(SeccompCondition::new(0, dword, differs, *family as u64)?);
     }
-    Ok(vec![SeccompRule::new(is_other)?])
+    Ok(vec![SeccompRule::new(differs_from_all)?])
 }

@@ -6,12 +6,12 @@ use hob_core::chat::ToolCall;
 use super::Step;
 use crate::state::{AgentRole, Branch, Pending, RunState, TeamRunStatus};
 
-/// Delegates at work at the same time. Further calls follow when these have returned.
+/// Maximum delegates that work at the same time. Further ones start when these have returned.
 const BRANCHES_MAX: usize = 8;
 
 impl RunState {
-    /// Switches to the branch that waits for something `is_wanted` accepts: its agents come onto the stack, and those of the
-    /// branch before leave it. False: no branch waits for it.
+    /// Switches to the branch with a pending call that `is_wanted` accepts: the agents of that branch come onto the stack, and
+    /// those of the active branch leave it. False: there is no such branch.
     pub(super) fn switch_to(&mut self, is_wanted: impl Fn(&Pending) -> bool) -> bool {
         if is_wanted(&self.pending) {
             return true;
@@ -26,7 +26,7 @@ impl RunState {
         true
     }
 
-    /// The same for the branch that waits for this call of a model.
+    /// Switches to the branch that waits for this call of a model. False: no branch waits for it.
     pub(super) fn switch_to_model(&mut self, id: u64) -> bool {
         self.switch_to(|pending| *pending == Pending::Model { id })
     }
@@ -49,7 +49,7 @@ impl Step<'_> {
             let frames = self.state.stack.split_off(above);
             self.state.branches.push(Branch { above, frames, pending: Pending::Nothing });
             self.make_call(call);
-            // The call was wrong: the caller reads why.
+            // If the call was wrong, no agent has started, and the branch that was just put away becomes active again.
             self.end_branch();
         }
     }

@@ -15,7 +15,7 @@ use crate::state::{AgentFrame, AgentRole, FrameMessages, Pending};
 use crate::team::{Agent, HandoffMode};
 use crate::tool::{ToolOutput, ToolSpec};
 
-/// Agents that may work for each other, one below the other.
+/// Maximum depth of agents that were called by each other.
 const DEPTH_MAX: usize = 5;
 /// After so many equal calls, the result says how often the call was made.
 const REPEATS_NOTED: u32 = 3;
@@ -77,7 +77,7 @@ impl Step<'_> {
         }
     }
 
-    /// The client makes these calls, and the run waits for their results.
+    /// Lets the client make the calls of its own tools. The run waits for their results.
     pub(super) fn ask_client(&mut self) {
         let Some(frame) = self.state.stack.last_mut() else { return };
         let calls = std::mem::take(&mut frame.client_calls);
@@ -116,7 +116,7 @@ impl Step<'_> {
         }
     }
 
-    /// The model reads why its call was not made.
+    /// Does not make a call. The model reads why.
     fn reject(&mut self, call: &ToolCall, reason: &str) {
         let (call_id, name) = (call.id.clone(), call.name.clone());
         self.emit(EventKind::ToolInvalid { call_id, name, reason: reason.to_owned() });
@@ -201,7 +201,7 @@ impl Step<'_> {
         is_deep.then(|| format!("{DEPTH_MAX} agents already wait for each other; do it yourself"))
     }
 
-    /// Answers the further handoffs of an answer: only the first is made.
+    /// Removes the further handoffs of an answer, with a note for the model: only the first is made.
     fn ignore_other_handoffs(&mut self) {
         let Some(frame) = self.state.stack.last_mut() else { return };
         let Some(agent) = self.state.team.agent(&frame.agent) else { return };

@@ -10,13 +10,13 @@ use crate::state::{AgentFrame, Pending, TeamRunStatus};
 
 /// How often a model that failed is asked again, in one turn.
 const RETRIES_MAX: u32 = 1;
-/// Before it is asked again: servers that restart or are busy often answer a moment later.
+/// Time before it is asked again: servers that restart or are busy often answer a moment later.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// Answers in sequence with an invalid call, after which the team's fallback model continues.
 const INVALID_ANSWERS_MAX: u32 = 3;
 
 impl AgentFrame {
-    /// Another model, or another process, starts counting from zero.
+    /// Called when another model or another process continues, so that counting starts from zero.
     fn reset_fault_counts(&mut self) {
         (self.failed_tries, self.empty_answers) = (0, 0);
         (self.invalid_answers, self.prose_answers) = (0, 0);
@@ -24,8 +24,8 @@ impl AgentFrame {
 }
 
 impl Step<'_> {
-    /// The model has given no whole answer, so no call of it was made: the same one is asked again where that can help, then
-    /// another one.
+    /// The model has given no whole answer, so none of its calls was made. Asks the same model again where that can help, then
+    /// the fallback model.
     pub(super) fn model_failed(&mut self, error: String, how: ModelFailure) {
         self.state.pending = Pending::Nothing;
         let shown = error.clone();
@@ -79,7 +79,8 @@ impl Step<'_> {
         self.end(TeamRunStatus::Failed, Some(error));
     }
 
-    /// Lets the team's fallback model continue for the active agent. False: it already works, or the team has none.
+    /// Lets the team's fallback model continue for the active agent. False: the fallback model already works, or the team has
+    /// none.
     pub(super) fn fall_back(&mut self, reason: &str) -> bool {
         let from = self.model();
         let to = self.state.team.fallback.clone().filter(|fallback| *fallback != from);

@@ -1,12 +1,12 @@
 //! The mode `obey` of a script: the model does what the last message says literally.
-//! So a test of another program chooses the answers in its own prompts.
+//! So tests of other programs can choose the answers in their own prompts.
 
 use hob_core::chat::{ChatRequest, Conversation, Message, Prompt, Role};
 use serde_json::{Value, json};
 
 use super::ScriptCall;
 
-/// Before `exactly`.
+/// Verbs that may stand before `exactly`.
 const VERBS: [&str; 5] = ["reply", "answer", "respond", "say", "write"];
 const EXACTLY: &str = "exactly";
 const CALL: &str = "call ";
@@ -14,7 +14,7 @@ const CALL: &str = "call ";
 /// The text and the calls that the last message asks for.
 ///
 /// # Errors
-/// It asks for none.
+/// The last message asks for neither.
 pub(super) fn obeyed(request: &ChatRequest) -> Result<(String, Vec<ScriptCall>), String> {
     let Prompt::Chat(conversation) = &request.prompt else {
         return Err("a script that obeys needs a conversation".to_owned());

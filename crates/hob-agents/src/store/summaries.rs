@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::{RunStore, state_text};
 use crate::state::{RunState, TeamRunStatus, Used};
 
-/// Summaries in memory. When there are more, all are read again.
+/// Maximum summaries in memory. When it is reached, all are dropped.
 const SUMMARIES_MAX: usize = 4_096;
 /// Characters of the task in a summary.
 const TASK_CHARS_MAX: usize = 200;
@@ -34,7 +34,7 @@ pub struct RunTeam {
     pub id: String,
 }
 
-/// A file on disk: another state is another file, or a longer one.
+/// Identifies a version of the file of a state: a changed state is another file, or a longer one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct StateFile {
     inode: u64,

@@ -114,7 +114,7 @@ mod tests {
         assert_eq!((text.name, text.chars(), text.sentences), ("own", 9, Sentences::Several));
         assert_eq!(Text::custom("One?!").sentences, Sentences::One);
         assert_ne!(text.sha256(), Text::custom("One. Two!").sha256());
-        assert!(Text::by_name("own").is_none(), "it is no text that can be asked for by name");
+        assert!(Text::by_name("own").is_none(), "a text of the user has no name");
     }
 
     #[test]

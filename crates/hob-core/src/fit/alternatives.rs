@@ -9,8 +9,9 @@ use crate::footprint::KvTypes;
 use crate::machine::Machine;
 use crate::weights::Part;
 
-/// A variant counts as faster from this factor on.
+/// A variant counts as faster if its speed is more than this many times that of the assessed plan.
 const FASTER: f64 = 1.1;
+/// The same for its longest context.
 const LONGER: f64 = 1.1;
 /// Reading speed, tokens per second. A more exact variant must be at least as fast as this, or as the assessed plan.
 const READING_TOK_S: f64 = 10.0;
@@ -99,7 +100,7 @@ pub fn alternatives(
     chosen.into_iter().filter_map(said).collect()
 }
 
-/// A vision tower has 16 bits in every quant, so it says nothing of the text.
+/// Whether the weights of the text model have enough bits. A vision tower has 16 bits in every quant, so it does not count.
 fn is_good(model: &Model) -> bool {
     let of_text = || model.shape.weights.0.iter().filter(|group| group.part != Part::Tower);
     let elements: u64 = of_text().map(|group| group.elements).sum();
@@ -133,7 +134,7 @@ fn longer<'c, 'm>(
     fastest(as_long).filter(|_| f64::from(longest) > floor)
 }
 
-/// A more exact variant that is fast enough: as requested, or as people read.
+/// A more exact variant that is fast enough: as fast as requested, or as people read.
 fn better<'c, 'm>(
     all: &'c [Candidate<'m>],
     now: Option<&Candidate<'m>>,

@@ -10,14 +10,14 @@ use crate::shape::ModelShape;
 use crate::weights::{Part, Repack};
 
 const F16_BYTES: u64 = 2;
-/// What CUDA and its libraries take in the process that uses a card: 396 MB of a chat worker on an H100 (driver 580).
+/// Host memory that CUDA and its libraries take in the process that uses a card: 396 MB of a chat worker on an H100 (driver 580).
 const CUDA_PROCESS_BYTES: u64 = 420_000_000;
-/// What the driver takes on a card for data centres. It has more processors, and each has memory of its own: 592 MiB on an
-/// H100 at each of six contexts.
+/// Memory that the driver takes on a card for data centres: 592 MiB on an H100, at each of six context lengths. It is more
+/// than on other cards, because each of the card's processors needs some.
 const CUDA_LARGE_BYTES: u64 = 620 << 20;
 /// Cards for data centres have at least as much memory; cards for PCs have less.
 const CUDA_LARGE_CARD_BYTES: u64 = 39 << 30;
-/// Gate, up, and their product.
+/// Rows that a feed-forward step holds: gate, up, and their product.
 const FEED_FORWARD_ROWS: u64 = 3;
 
 /// One part of the memory that a plan needs.
@@ -72,7 +72,7 @@ pub fn terms(
     Ok(terms)
 }
 
-/// In the order of [`Footprint::terms`]. Without a basis, the figure follows from the model.
+/// Formula and basis of each term, in the order of [`Footprint::terms`]. Without a basis, the figure follows from the model.
 const EXPLAINED: [(&str, Option<Basis>); 6] = [
     ("Σ elements / block × bytes, of every tensor that lies here", None),
     ("a second copy, in the order that this processor's kernels read", None),
@@ -153,7 +153,7 @@ fn staged_bytes(part: &ModelShape, plan: &ContextPlan) -> u64 {
     row.saturating_mul(u64::from(plan.context_tokens))
 }
 
-/// A CPU keeps a second copy of the weights that it multiplies with.
+/// How the weights of a site are repacked: a CPU that computes keeps a second copy of them.
 fn repack(site: ComputeSite, layout: &Layout, cpu: &Cpu) -> Repack {
     let computes = layout.sites().contains(&ComputeSite::Cpu);
     if site == ComputeSite::Cpu && computes { cpu.repack } else { Repack::None }

@@ -8,7 +8,7 @@ use crate::{ChatEvent, ChatRequest, Clock, Fault, ModelError};
 const SAID_BYTES_MAX: usize = 256 << 10;
 /// Bytes of most languages for each token, where a server puts several tokens into one piece.
 const BYTES_PER_TOKEN: usize = 4;
-/// This many bytes equal to the answer's beginning are no coincidence: the target starts over.
+/// If this many bytes equal the answer's beginning, the target has started over.
 const ALIKE_BYTES: usize = 16;
 /// Fewer bytes may repeat by chance: after `1`, the rest of 110 is `10`, and a new answer may also be `10`. So a repetition
 /// of fewer bytes counts as a new start.

@@ -75,7 +75,7 @@ impl RawModel {
                 )
             }
         };
-        // A negative number says how much room is needed.
+        // Without room, llama.cpp returns the needed number of tokens as a negative number.
         let needed = tokenize(&mut []).unsigned_abs() as usize;
         let mut tokens = vec![0; needed];
         let count = usize::try_from(tokenize(&mut tokens)).unwrap_or_default();
@@ -154,7 +154,7 @@ impl<'a> RawContext<'a> {
     pub(super) fn compute(&mut self, tokens: &[i32], from: usize) -> Result<&[f32], QuantizeError> {
         let failed = |code| QuantizeError::Decode { tokens: tokens.len(), code };
         if tokens.len() > self.tokens_max {
-            // llama.cpp was not called, so there is no code of its own.
+            // 0: llama.cpp was not called, so it returned no code.
             return Err(failed(0));
         }
         self.batch.n_tokens = i32::try_from(tokens.len()).unwrap_or(i32::MAX);

@@ -64,7 +64,7 @@ fn is_inherited(name: &OsStr) -> bool {
 pub(super) struct ProcessEnd {
     /// Its exit status and its last lines.
     pub(super) how: String,
-    /// What its graphics card had to do with it, if it wrote that.
+    /// The fault of its graphics card, if the worker reported one.
     pub(super) fault: Option<DeviceFault>,
 }
 
@@ -114,7 +114,7 @@ impl Process {
         };
         let ended = match status {
             Ok(status) => describe(status),
-            Err(error) => format!("its end could not be seen: {error}"),
+            Err(error) => format!("how it ended is not known: {error}"),
         };
         let kept = match self.stderr {
             Some(stderr) => stderr.last_lines().await,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::Grade;
 use crate::reading::{answer_text, folded, yes_no};
 
-/// Words of a last line that can still be an answer without a marker.
+/// Maximum words of a last line that counts as an answer without a marker.
 const LOOSE_WORDS_MAX: usize = 30;
 
 /// One of these texts is the answer.
@@ -55,7 +55,7 @@ impl Exact {
     }
 }
 
-/// Is a statement, or its part before a comma, a reason or an addition, one of the texts?
+/// Whether a statement is one of the texts, as a whole or up to a comma, a reason or an addition.
 fn equal(statement: &str, expected: &[String]) -> bool {
     let statement = folded(statement);
     let statement = ["it is ", "it's ", "this is ", "that is ", "that's "]
@@ -67,7 +67,7 @@ fn equal(statement: &str, expected: &[String]) -> bool {
     cuts.chain([statement.len()]).any(|end| expected.contains(&folded(&statement[..end])))
 }
 
-/// Does a sentence open or end with the text, without a word that turns it round?
+/// Whether a sentence opens or ends with the text, and has no word that negates it or offers a choice.
 fn opens_or_ends(line: &str, text: &str) -> bool {
     let turned = line.split_whitespace().any(|word| {
         matches!(word, "not" | "never" | "or" | "neither" | "nor") || word.ends_with("n't")

@@ -1,5 +1,5 @@
-//! Tells the language of a text by its most frequent words. It is made for texts of a sentence or more, and knows four
-//! languages.
+//! Recognises the language of a text by its frequent words.
+//! Works for texts of a sentence or more, in four languages.
 
 use hob_core::enum_table;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ enum_table! {
     }
 }
 
-/// One word in this many is a frequent one, at least; in prose it is about one in three.
+/// At least one word in this many must be a frequent one; in prose it is about one in three.
 const WORDS_PER_FREQUENT_MAX: usize = 10;
 
 impl TextLanguage {

@@ -9,7 +9,7 @@ pub const SIZES: &[&str] = &["1", "2", "3"];
 
 const FAMILY: &str = "units";
 const TOKENS_MAX: u32 = 320;
-/// Rounding along the way is no mistake.
+/// Rounding along the way does not count as a mistake.
 const TOLERANCE: f64 = 0.005;
 
 /// A kind of question: how many conversions it needs, and how it is made.

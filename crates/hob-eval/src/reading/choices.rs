@@ -45,7 +45,7 @@ fn chosen(statement: &str, options: &[String]) -> Option<usize> {
     })
 }
 
-/// The one option that a line names. Two different options are no choice.
+/// The one option that a line names. Two different options do not count as a choice.
 fn mentioned(line: &str, options: &[String]) -> Option<usize> {
     let captures = MENTION.iter().flat_map(|mention| mention.captures_iter(line));
     let letters = captures

@@ -1,5 +1,5 @@
 //! Stored form of the models of turn taking: `smart_turn.onnx`, which computes in floats, and `silero_vad.onnx` as published.
-//! A file that is no such graph is never stored.
+//! A file that is not such a graph is never stored.
 
 use std::path::Path;
 

@@ -111,7 +111,7 @@ pub(super) fn figures(chars: &[char], at: usize) -> Option<(usize, Amount)> {
     Some((length, amount))
 }
 
-/// The name of money by its sign. `None`: the character is no such sign.
+/// The name of money by its sign. `None`: the character is not a sign of money.
 pub(super) fn currency_name(sign: char, asian: AsianLanguage) -> Option<&'static str> {
     let (japanese, mandarin) = forms(find(CURRENCIES, sign.encode_utf8(&mut [0; 4]))?);
     Some(match asian {

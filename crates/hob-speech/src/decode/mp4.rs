@@ -29,7 +29,7 @@ pub(super) fn heard_range(file: &[u8], track_id: u32) -> Option<HeardRange> {
     Some(HeardRange { start_s: start as f64 / media_scale, length_s })
 }
 
-/// Whether the file has its index, but ends inside of its sound: an upload or a download that was stopped.
+/// Whether the file has its index, but ends within its sound: an upload or a download that was stopped.
 pub(super) fn is_cut(file: &[u8]) -> bool {
     let whole: usize = boxes(file).map(|(_, body)| body.len() + 8).sum();
     let rest = file.get(whole..).unwrap_or_default();
@@ -69,7 +69,7 @@ fn id_of_track(track_header: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(*track_header.get(at..)?.first_chunk()?))
 }
 
-/// Length in ticks of the movie, and start in ticks of the track, which is −1 for a pause.
+/// Entries of the edit list: the length in ticks of the movie, and the start in ticks of the track, which is −1 for a pause.
 fn edit_entries(list: &[u8]) -> Option<Vec<(u64, i64)>> {
     const ENTRIES_MAX: usize = 64;
     let wide = *list.first()? == 1;

@@ -23,7 +23,7 @@ use super::codec::PacketDecoder;
 use super::mp4::{heard_range, is_cut};
 use super::{DECODED_RATE_HZ, DecodeError};
 
-/// Bytes that may come before the first header. With a larger value, the probe takes random bytes of pictures for mp3.
+/// Bytes that may come before the first header. With a larger value, the probe mistakes random bytes of pictures for mp3.
 const JUNK_BYTES_MAX: u32 = 64 * 1024;
 /// Packets in a row that give no sound. Then the rest of the file is taken for damaged.
 const SILENT_PACKETS_MAX: u32 = 10_000;
@@ -37,7 +37,8 @@ const DAMAGED_GAP_S_MIN: f64 = 0.003;
 const VORBIS_GAP_S_MIN: f64 = 0.25;
 /// A longer gap is a wrong timestamp, or two streams that were joined.
 const GAP_S_MAX: f64 = 3_600.0;
-/// Every MP3 encoder and decoder together delay by at least this many samples. Only files with an Info tag say more.
+/// An MP3 encoder and its decoder together delay the sound by at least this many samples. Only files with an Info tag state the
+/// exact delay.
 const MP3_DELAY_SAMPLES: f64 = 1_057.0;
 /// The overlap of AAC's transform, which every encoder puts before the sound.
 const AAC_DELAY_SAMPLES: f64 = 1_024.0;
@@ -69,7 +70,8 @@ pub(super) struct SoundTrack {
     id: u32,
     time_base: Option<TimeBase>,
     decoder: PacketDecoder,
-    /// Matroska's codec delay is known from the first timestamp, in milliseconds. Opus knows its delay exactly.
+    /// The first timestamp gives the codec delay, in whole milliseconds: in Matroska, except for Opus, which states its delay
+    /// exactly.
     delay_from_timestamp: bool,
     encoder_delay: Option<EncoderDelay>,
     length_s: Option<f64>,
@@ -215,7 +217,7 @@ impl SoundTrack {
         Some(self.time_base?.calc_time(Timestamp::new(ticks))?.as_secs_f64())
     }
 
-    /// At most one second of a gap.
+    /// The next part of a gap: at most one second of silence.
     fn silence(&mut self) -> Block<'_> {
         let samples = self.gap_samples.min(self.rate_hz.into());
         self.gap_samples -= samples;

@@ -24,11 +24,11 @@ const NODE_BYTES: usize = 8;
 const CLASS_NAME_BYTES: usize = 32;
 const CLASSES_MAX: usize = 32;
 
-/// Limits of what one file may make hob load. The published dictionary has a third of each.
+/// Limits of what hob loads from one file. The published dictionary needs a third of each.
 const INDEX_BYTES_MAX: u64 = 96 << 20;
 const TOKENS_BYTES_MAX: u64 = 64 << 20;
 const SMALL_FILE_BYTES_MAX: u64 = 16 << 20;
-/// Longest description of a word.
+/// Maximum bytes of the description of a word.
 const FEATURE_BYTES_MAX: usize = 1024;
 
 /// A meaning of a word, as MeCab stores it.
@@ -141,7 +141,9 @@ impl WordFile {
         let field = |at: usize| u32_at(&header, at * 4);
         let malformed = |what| DictionaryError::malformed(path, what);
         if u64::from(field(0) ^ MAGIC) != bytes || field(1) != VERSION {
-            return Err(malformed("its header names another size or version"));
+            return Err(malformed(
+                "its header has another version, or a size that is not the file's",
+            ));
         }
         if !header[40..].starts_with(b"utf-8\0") && !header[40..].starts_with(b"UTF-8\0") {
             return Err(malformed("its words are not UTF-8"));
@@ -151,7 +153,9 @@ impl WordFile {
         let features = tokens.end..tokens.end + feature_bytes;
         if features.end != bytes || index_bytes > INDEX_BYTES_MAX || token_bytes > TOKENS_BYTES_MAX
         {
-            return Err(malformed("its parts have other sizes"));
+            return Err(malformed(
+                "the sizes of its parts do not add up to its own, or are too large",
+            ));
         }
         let mut index = vec![0; usize::try_from(index_bytes).unwrap_or(0)];
         file.read_exact_at(&mut index, HEADER_BYTES).map_err(DictionaryError::at(path))?;
@@ -188,7 +192,7 @@ impl WordFile {
         found
     }
 
-    /// The meanings at these positions. A disk error reads as no meaning, and the characters as unknown ones.
+    /// The meanings at these positions. After a disk error there are none, and the characters count as unknown.
     fn tokens(&self, range: Range<u32>) -> Vec<Token> {
         let from = self.tokens.start + u64::from(range.start) * TOKEN_BYTES as u64;
         let mut bytes = vec![0; range.len() * TOKEN_BYTES];
@@ -258,7 +262,7 @@ fn costs(path: &Path) -> Result<(Vec<i16>, usize, usize), DictionaryError> {
     }
     let (left, right) = (usize::from(u16_at(&bytes, 0)), usize::from(u16_at(&bytes, 2)));
     if bytes.len() != 4 + left * right * 2 {
-        return Err(malformed("it has another size than it says"));
+        return Err(malformed("its size does not match its number of costs"));
     }
     let costs = bytes[4..].chunks_exact(2).map(|two| u16_at(two, 0).cast_signed());
     Ok((costs.collect(), left, right))
@@ -272,7 +276,7 @@ fn small_file(path: &Path) -> Result<Vec<u8>, DictionaryError> {
     std::fs::read(path).map_err(DictionaryError::at(path))
 }
 
-/// Little-endian. Zero behind the end.
+/// A little-endian number; 0 after the end of the bytes.
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(<[u8]>::first_chunk::<4>).map_or(0, |four| u32::from_le_bytes(*four))
 }

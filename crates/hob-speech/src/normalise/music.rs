@@ -34,7 +34,7 @@ fn chord(view: View<'_>, out: &mut Reading) -> Option<usize> {
     Some(1)
 }
 
-/// "in 3/4 time" is no fraction. "1/2 time" may be one.
+/// "in 3/4 time" is not a fraction. "1/2 time" may be one.
 fn signature(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
     let (beats, value) = word.text.split_once('/')?;

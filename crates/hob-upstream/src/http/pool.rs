@@ -1,4 +1,4 @@
-//! The pool of idle connections to one server: their last answer is complete.
+//! The pool of idle connections to one server: connections with a complete last answer.
 //! No task watches them. `take` checks whether a connection is still open, and whether its last body has ended.
 
 use std::sync::Mutex;
@@ -21,12 +21,12 @@ pub(super) struct ConnectionPool(Mutex<Vec<IdleConnection>>);
 struct IdleConnection {
     since: Instant,
     connection: Connection,
-    /// A body whose content is complete and whose end had not come. Another request can be sent when it has.
+    /// A body with complete content, before its end mark has arrived. After the mark, another request can be sent.
     unended: Option<Incoming>,
 }
 
 impl ConnectionPool {
-    /// The connection that was used last. The others become too old, and are closed.
+    /// Takes the connection that was used last, so that unneeded ones become too old and are closed.
     pub(super) fn take(&self) -> Option<Connection> {
         while let Some(IdleConnection { mut connection, unended, .. }) = self.pop() {
             let has_ended = unended.is_none_or(|mut body| connection.has_ended(&mut body));
@@ -49,7 +49,7 @@ impl ConnectionPool {
         self.push(connection, Some(body));
     }
 
-    // Both only move a connection: other threads wait for the lock, so nothing is read meanwhile.
+    // Both functions only move a connection: other threads wait for the lock, so nothing is read while it is held.
 
     fn pop(&self) -> Option<IdleConnection> {
         let now = Instant::now();

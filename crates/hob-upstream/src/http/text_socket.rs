@@ -1,5 +1,5 @@
 //! A WebSocket that carries text messages.
-//! It is opened with the same connector as requests, so addresses and certificates mean the same.
+//! The same connector as for requests opens it, so addresses and certificates mean the same.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use super::connector::{Connector, Stream};
 
 /// An event of a realtime session is far smaller.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
-/// A server that takes nothing for this long is given up.
+/// How long a message may wait until the server takes it.
 const SEND_TIME_MAX: Duration = Duration::from_secs(20);
 
 /// An open WebSocket.
@@ -32,7 +32,7 @@ pub struct TextSocket {
 pub enum TextSocketError {
     #[error(transparent)]
     Http(#[from] HttpError),
-    /// The server answered the upgrade with something else. `retry_after_s`: when it may accept one.
+    /// The server did not upgrade the connection. `retry_after_s`: seconds after which it may do so.
     #[error("the server answered {status}")]
     Refused { status: StatusCode, body: String, retry_after_s: Option<u64> },
     /// The server closed the socket with a reason (RFC 6455, section 7.4).
@@ -83,6 +83,8 @@ impl TextSocket {
         timeout(open_time_max, Box::pin(opening)).await.unwrap_or(Err(late))
     }
 
+    /// Sends a text message.
+    ///
     /// # Errors
     /// The socket is closed, or the server takes nothing for 20 s.
     pub async fn send(&mut self, text: String) -> Result<(), TextSocketError> {
@@ -113,7 +115,7 @@ impl TextSocket {
         }
     }
 
-    /// Says goodbye. A server that is gone needs none.
+    /// Sends a close frame. An error means that the server is gone, so it is ignored.
     pub async fn close(mut self) {
         let _gone = timeout(SEND_TIME_MAX, self.stream.close(None)).await;
     }

@@ -18,7 +18,7 @@ const PIECE_BYTES: usize = 4_800;
 const BEGINNING_BYTES: usize = 60_000;
 /// The silence after it: 1.5 s.
 const SILENCE_BYTES: usize = 72_000;
-/// A worker starts again, and others may use the processor.
+/// Long, because a worker starts again, and other programs may use the processor.
 const EVENT_TIME_MAX: Duration = Duration::from_secs(120);
 
 struct Session(TextSocket);

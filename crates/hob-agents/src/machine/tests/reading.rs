@@ -1,4 +1,4 @@
-//! Answers that are no use as they are: calls in texts, and prose where a call is needed.
+//! Answers that the run cannot use as they are: calls in texts, and prose where a call is needed.
 
 use hob_core::chat::ToolChoice;
 

@@ -101,7 +101,7 @@ impl Answers<'_> {
                 let input = SessionInput::TurnJudged { turn, probability };
                 self.coming.push((frame + JUDGED_AFTER_FRAMES, input));
             }
-            // Nothing answers: what follows the turn is no matter of these tests.
+            // Nothing answers: these tests do not look at what follows the turn.
             _ => {}
         }
     }

@@ -10,7 +10,7 @@ use super::measuring::{MeasuringArgs, MeasuringVerb};
 use crate::arguments::one_of;
 use crate::failure::{CliResult, Failure};
 
-/// Tokens that are left for a prompt at least.
+/// Minimum of --min: a shorter context leaves no room for a prompt.
 const LO_MIN: u64 = 512;
 
 /// Find the longest context: restart the server with one context after the other until it is known
@@ -64,7 +64,7 @@ impl MeasuringVerb for MaxContextArgs {
         let MaxContextArgs { lo, hi, granule, token_bytes, criterion, .. } = *self;
         if lo < LO_MIN || hi < lo || granule == 0 || u32::try_from(hi).is_err() {
             return Err(Failure::usage(format!(
-                "--min {lo}, --max {hi}, --step {granule}; --min is at least {LO_MIN}, --max not below it, and --step above 0"
+                "--min {lo}, --max {hi}, --step {granule} (expected --min of at least {LO_MIN}, --max not below --min, and --step above 0)"
             )));
         }
         if let Some(bytes) = token_bytes.filter(|bytes| !(bytes.is_finite() && *bytes > 0.0)) {

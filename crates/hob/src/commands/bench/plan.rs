@@ -93,7 +93,7 @@ pub(crate) fn run(args: &PlanArgs, globals: &Globals, printer: &Printer) -> CliR
     carry_out(plans, Turn::of(args.no_wait), (&args.out, args.json), (globals, printer))
 }
 
-/// The cells of one kind, and of one target where it is said.
+/// Measures the cells of one kind in a plan; with `--target`, only those of that target.
 pub(crate) fn part(
     file: &Path,
     kind: PlanKind,
@@ -112,7 +112,7 @@ pub(crate) fn part(
     carry_out(vec![plan], Turn::of(args.no_wait), (&args.out, args.json), (globals, printer))
 }
 
-/// The items of a plan's evaluations, which are the same for all of them. None: it has no evaluation.
+/// The items of a plan's evaluations, which are the same for all of them. `None`: the plan has no evaluation.
 fn eval_items(plan: &BenchPlan) -> CliResult<Option<Arc<ItemSet>>> {
     let Some(cell) = cells(plan).into_iter().find(|cell| cell.kind == PlanKind::Eval) else {
         return Ok(None);
@@ -186,7 +186,7 @@ fn plan_table(records: &[Record], targets: &[String]) -> String {
     format!("{}\n\n`hob bench show RECORD` shows a whole record.", table.trim_fmt())
 }
 
-/// Every record that there is; a folder that is not there has none.
+/// All records of a folder. A missing folder has none.
 fn records(folder: &Path) -> CliResult<Vec<Record>> {
     if !folder.exists() {
         return Ok(Vec::new());
@@ -195,7 +195,8 @@ fn records(folder: &Path) -> CliResult<Vec<Record>> {
     Ok(found.records.into_iter().map(|(_, record)| record).collect())
 }
 
-/// A finished cell is recognised by its point alone, because only the server could name its engine.
+/// Shows what a plan would measure. A cell with a record is recognised by its point alone, because only the server could name
+/// its engine.
 fn dry(plan: &BenchPlan, out: &Path, printer: &Printer) -> CliResult<()> {
     let known = done(records(out)?.iter());
     let (cells, items) = (cells(plan), eval_items(plan)?);

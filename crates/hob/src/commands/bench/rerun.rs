@@ -90,13 +90,13 @@ fn typed(record: &Record) -> String {
     record.harness.as_ref().map_or(String::new(), |harness| harness.argv.join(" "))
 }
 
-/// Doubts that another run cannot remove, each with what would remove it.
+/// Doubts that another run cannot remove, each with its cause or with what would remove it.
 fn hopeless(unverified: &Record, args: &RerunArgs) -> Vec<&'static str> {
     if unverified.source.r#type == SourceType::Import {
         return vec!["it was measured by another program, so there is nothing to run again"];
     }
     if unverified.harness.as_ref().is_none_or(|harness| harness.argv.is_empty()) {
-        return vec!["it does not say how it was run"];
+        return vec!["the record has no command line to repeat"];
     }
     let is_started = args.launch.is_some() || !unverified.engine.argv.is_empty();
     let has_weights = args.model_file.is_some() || unverified.model.sha256.is_some();
@@ -113,12 +113,12 @@ fn hopeless(unverified: &Record, args: &RerunArgs) -> Vec<&'static str> {
         (
             Doubt::NoProvenance,
             !is_built,
-            "this hob does not know its own commit: build it in a checkout",
+            "this hob does not know its commit: build it in a git checkout",
         ),
         (
             Doubt::NoProvenance,
             unverified.engine.name.is_none() || unverified.engine.version.is_none(),
-            "the server does not say what it is and of which version",
+            "the server does not report its name and version",
         ),
         (
             Doubt::DirtyBuild,

@@ -17,7 +17,7 @@ use crate::arguments::{number, one_of, sentences};
 use crate::failure::{CliResult, Failure};
 
 const SENTENCES_MAX: usize = 500;
-/// Above the maximum the noise is inaudible; below the minimum the speech is.
+/// Above the maximum, the noise is inaudible; below the minimum, the speech is inaudible.
 const SNR_DB_MAX: f64 = 100.0;
 const SNR_DB_MIN: f64 = -20.0;
 

@@ -1,5 +1,5 @@
 //! `hob bench sweep`: speed over the length of the prompt.
-//! New and cached prompts are separate rows: reading a prompt and finding it are two figures.
+//! New and cached prompts are separate rows: the time to compute a prompt and the time to find it in the cache are two figures.
 
 use clap::Args;
 use hob_bench::chat::{ChatWorkload, Prompts, ThinkingChoice, context_needed};
@@ -57,15 +57,18 @@ impl MeasuringVerb for SweepArgs {
 
     fn experiment(&self) -> CliResult<Experiment> {
         if self.context_tokens.contains(&0) || self.context_tokens.is_empty() {
-            return Err(Failure::usage("--context-tokens is 0; a prompt has at least 1 token"));
+            return Err(Failure::usage("--context-tokens 0 (expected at least 1 token)"));
         }
         if self.answer < 2 {
-            let sentence = format!("--answer {}; a pace needs at least 2 tokens", self.answer);
+            let sentence = format!(
+                "--answer {} (expected at least 2 tokens, to measure a speed)",
+                self.answer
+            );
             return Err(Failure::usage(sentence));
         }
         if self.cached_requests < AGAIN_MIN {
             return Err(Failure::usage(format!(
-                "--cached-requests {}; at least {AGAIN_MIN}",
+                "--cached-requests {} (expected at least {AGAIN_MIN})",
                 self.cached_requests
             )));
         }
@@ -89,7 +92,7 @@ impl MeasuringVerb for SweepArgs {
         })
     }
 
-    /// Room for the shortest length, unless --context says how much.
+    /// The context of the first start: --context, or else room for the shortest length.
     fn starts_with(&self, experiment: &Experiment) -> Option<u64> {
         let Axis::Context(options) = &experiment.axis else { return None };
         let shortest = options.lengths.iter().min()?;

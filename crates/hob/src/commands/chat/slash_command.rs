@@ -48,7 +48,7 @@ const ALIASES: [(&str, &str); 6] = [
     ("/sys", "/system"),
 ];
 
-/// Qwen's switches. They set the effort for every model.
+/// Switches that Qwen's users know. Here they set the thinking effort of every model.
 const SWITCHES: [(&str, &str); 2] = [("/think", "medium"), ("/no_think", "none")];
 
 impl SlashCommand {
