@@ -136,10 +136,15 @@ impl Record {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
+    /// All of it was measured
     Ok,
+    /// The server or the measurement failed
     Failed,
+    /// The server ran out of memory
     Oom,
+    /// The server was not ready, or did not answer, in time
     Timeout,
+    /// The user stopped the measurement
     Aborted,
 }
 

@@ -110,11 +110,15 @@ impl Tts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamVerdict {
+    /// The sound is too short to judge
     TooShort,
+    /// All of the sound is made before the first piece is sent
     Fake,
+    /// The first sound of a long text comes much later than that of one sentence
     Partial,
     /// It streams more slowly than it plays
     Interrupted,
+    /// It streams, and fast enough to play
     Streaming,
 }
 
@@ -214,6 +218,7 @@ pub enum VoiceVerdict {
     Best,
     /// Under 1.5 s
     Pass,
+    /// 1.5 s or more
     Fail,
 }
 
@@ -272,12 +277,17 @@ enum_table! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum AttemptResult: name {
+        /// It worked
         Ok = "works",
+        /// Out of memory at the start
         OomLoad = "is out of memory when it loads",
+        /// Out of memory while it read the prompt
         OomPrefill = "is out of memory when it reads",
+        /// Out of memory while it wrote the answer
         OomDecode = "is out of memory when it writes",
         /// It ran at less than half of the expected speed
         Spill = "is slow: memory has spilled",
+        /// It took too long
         Timeout = "takes too long",
         /// The model or the engine does not support a context of this length
         Unsupported = "is more than the model or its engine takes",

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use hob_bench::plan::BenchPlan;
-use hob_bench::record::Record;
+use hob_bench::record::{Doubt, Record};
 use hob_bench::terms::{SYMBOLS, definitions};
 use serde_json::Value;
 
@@ -85,11 +85,21 @@ fn describe(page: &mut String, name: &str, definition: &Value) {
         }
         None => {
             page.push_str("| value | meaning |\n|---|---|\n");
-            for (value, meaning) in values(definition) {
+            let rows = if name == "Doubt" { doubts() } else { values(definition) };
+            for (value, meaning) in rows {
                 row(page, &[&format!("`{value}`"), &meaning]);
             }
         }
     }
+}
+
+/// The doubts, with the texts that the terminal and the results page show.
+fn doubts() -> Vec<(String, String)> {
+    let described = |doubt: Doubt| {
+        let value = serde_json::to_value(doubt).unwrap_or_default();
+        (value.as_str().unwrap_or_default().to_owned(), doubt.meaning().to_owned())
+    };
+    Doubt::ALL.map(described).to_vec()
 }
 
 /// The values of an enumeration, with their meanings.
@@ -208,6 +218,7 @@ mod tests {
             "| `ttfat_ms` | [Spread](#spread) or null |",
             "| `usage` | The server, in `usage` |",
             "| `ctx_sweep` |",
+            "| `few_runs` | fewer than six runs |",
         ] {
             assert!(page.contains(expected), "{expected}: {page}");
         }
