@@ -6,7 +6,7 @@
 /// # Errors
 /// The reason why the commands are not known before a shell runs them: substitutions, variables, redirections, compound
 /// commands, assignments, or quotes that do not end.
-pub fn simple_commands(text: &str) -> Result<Vec<Vec<String>>, &'static str> {
+pub(crate) fn simple_commands(text: &str) -> Result<Vec<Vec<String>>, &'static str> {
     let mut lexer = Lexer {
         chars: text.chars().peekable(),
         word: None,

@@ -23,7 +23,6 @@ mod team;
 mod tool;
 
 pub use arguments::schema_problem;
-pub use command::simple_commands;
 pub use driver::{AgentModels, AnswerFailure, AnswerStream, Driver, RunHost, Watchdog, cancel};
 pub use event::{DeltaKind, EventKind, RunEvent};
 pub use machine::{Effect, Input, ModelAnswer, ModelFailure, Now, step};

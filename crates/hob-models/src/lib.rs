@@ -35,8 +35,8 @@ pub use store::{
     TurnTakingFiles, WhisperFiles, check_changed,
 };
 pub use transform::{
-    CHAT_MODEL_FILE, ChatTransform, DictionaryTransform, KokoroTransform, RawFiles, Transform,
-    TransformError, Transformed, TurnTakingTransform, WhisperTransform, transform_for,
+    ChatTransform, DictionaryTransform, KokoroTransform, RawFiles, Transform, TransformError,
+    Transformed, TurnTakingTransform, WhisperTransform, transform_for,
 };
 pub use turn_taking::NAME as TURN_TAKING_NAME;
 pub use whisper::{WhisperDims, WhisperError, WhisperHeader, WhisperMemory, mel_filters};

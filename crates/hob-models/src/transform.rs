@@ -15,8 +15,8 @@ use crate::gguf::MixError;
 use crate::progress::{Cancelled, Watch};
 use crate::{DiskError, disk};
 
+pub use chat::ChatTransform;
 pub(crate) use chat::MODEL_FILE;
-pub use chat::{ChatTransform, MODEL_FILE as CHAT_MODEL_FILE};
 pub use dictionary::DictionaryTransform;
 pub use kokoro::KokoroTransform;
 pub use turn_taking::TurnTakingTransform;

@@ -73,7 +73,7 @@ pub use pipelines::{
 pub use realtime::{
     ClientInput, ClientSecret, RealtimeDialect, RealtimeWriter, SOUND_BYTES_MAX, TurnStagesMs,
     WireClientSecret, parse_client_event, parse_client_secret, parse_realtime_query,
-    realtime_fault, turn_stages_event,
+    turn_stages_event,
 };
 pub use responses::{
     ConversationView, InputEntry, ItemOrder, ItemPage, ResponseAnswer, ResponseItem,

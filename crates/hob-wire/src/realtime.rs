@@ -34,7 +34,7 @@ pub enum RealtimeDialect {
 }
 
 /// A client's mistake, in the words of an error event.
-pub fn realtime_fault(error: &WireError, event_id: Option<String>) -> RealtimeFault {
+fn realtime_fault(error: &WireError, event_id: Option<String>) -> RealtimeFault {
     let code = match error {
         WireError::NotUtf8 { .. } | WireError::Malformed { .. } | WireError::NotAnObject { .. } => {
             "invalid_json"

@@ -14,7 +14,7 @@ const TRANSFORM_VERSION: u32 = 1;
 const EIGHT_BITS_VERSION: u32 = 2;
 
 /// Name of the file among the raw files and in the stored form.
-pub const MODEL_FILE: &str = "model.gguf";
+pub(crate) const MODEL_FILE: &str = "model.gguf";
 
 /// The transformation of a chat model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
