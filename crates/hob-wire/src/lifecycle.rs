@@ -17,7 +17,7 @@ use crate::request_value::Name;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResidentEntry {
     pub name: String,
-    /// `speech` or `chat`.
+    /// `chat`, `speech` or `transcription`.
     pub kind: &'static str,
     pub state: ModelState,
     pub memory_use: MemoryUse,
@@ -76,7 +76,7 @@ pub(crate) struct LoadingLine {
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct ResidentModel<'a> {
     name: &'a str,
-    /// `speech` or `chat`.
+    /// `chat`, `speech` or `transcription`.
     kind: &'static str,
     /// `warm`, `cold`, `loading` or `down`.
     state: &'static str,

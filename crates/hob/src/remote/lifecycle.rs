@@ -19,7 +19,7 @@ const LINE_BYTES_MAX: usize = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RemoteResident {
     pub(crate) name: String,
-    /// `speech` or `chat`.
+    /// `chat`, `speech` or `transcription`.
     pub(crate) kind: String,
     /// `warm`, `cold`, `loading` or `down`.
     pub(crate) state: String,
