@@ -41,7 +41,7 @@ fn usual_ollama(app: &App<'_>) -> Option<PathBuf> {
 
 pub(crate) fn failure(error: FindError) -> Failure {
     match error {
-        error if error.is_of_network() => Failure::new(Exit::Source, error),
+        error if error.is_network_error() => Failure::new(Exit::Source, error),
         FindError::Private { .. } | FindError::Gated { .. } => Failure::new(Exit::Source, error)
             .hint("set HF_TOKEN; it is sent to Hugging Face and to no other host"),
         error => Failure::usage(error),

@@ -103,13 +103,13 @@ impl FindError {
     }
 
     /// Whether no place could be reached.
-    pub fn is_of_network(&self) -> bool {
+    pub fn is_network_error(&self) -> bool {
         match self {
             FindError::Unreachable { .. } | FindError::Refused { .. } => true,
             FindError::Nowhere { hub, registry, .. } => {
-                hub.is_of_network() || registry.is_of_network()
+                hub.is_network_error() || registry.is_network_error()
             }
-            FindError::Unknown { registry: Some(registry), .. } => registry.is_of_network(),
+            FindError::Unknown { registry: Some(registry), .. } => registry.is_network_error(),
             _ => false,
         }
     }

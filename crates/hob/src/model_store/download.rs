@@ -73,14 +73,14 @@ impl ModelStore {
             }
             Err(error) => error,
         };
-        let is_offline = error.is_of_network();
+        let is_offline = error.is_network_error();
         let error = match self.again_from_its_place(options) {
             Some(Ok(located)) => return self.downloadable(located, None),
             // Only the place can have this model, so its error is the one to mend.
             Some(Err(of_place)) => of_place,
             None => error,
         };
-        let is_offline = is_offline || error.is_of_network();
+        let is_offline = is_offline || error.is_network_error();
         let here = is_offline.then(|| self.here(&self.store.stored_name(&options.asked))).flatten();
         here.ok_or_else(|| not_found(error))
     }
@@ -121,7 +121,7 @@ impl ModelStore {
             }
             Err(error) => error,
         };
-        let here = if error.is_of_network() { self.here(name) } else { None };
+        let here = if error.is_network_error() { self.here(name) } else { None };
         here.ok_or_else(|| {
             let failure = finding::failure(error);
             let hint = format!(

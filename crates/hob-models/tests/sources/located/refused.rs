@@ -72,7 +72,7 @@ fn names_that_lead_nowhere_are_refused_with_the_nearest_or_with_every_place() {
     let said = error.to_string();
     let begin = "hob knows no model 'llama3', and http://127.0.0.1:1/v2/library/llama3/manifests/latest cannot be reached: ";
     assert!(said.starts_with(begin) && said.contains("; did you mean llama"), "{said}");
-    assert!(error.is_of_network(), "Ollama may have it: {said}");
+    assert!(error.is_network_error(), "Ollama may have it: {said}");
     let said = stage.refused("qwen3:8b");
     for part in ["'qwen3:8b' was not found", "Qwen/Qwen3-8B-GGUF", "/v2/library/qwen3/manifests/8b"]
     {
