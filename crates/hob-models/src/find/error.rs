@@ -60,7 +60,7 @@ pub enum FindError {
     NoListing { at: String, detail: String },
     #[error("{at} is not a manifest of Ollama: {detail}")]
     NoManifest { at: String, detail: String },
-    #[error("hob knows no model '{asked}'{}{}", unasked(registry.as_deref()), match near.is_empty() {
+    #[error("hob knows no model '{asked}'{}{}", registry_failure(registry.as_deref()), match near.is_empty() {
         true => "; give a file, an address, or owner/name on Hugging Face".to_owned(),
         false => format!("; did you mean {}?", near.join(" or ")),
     })]
@@ -115,7 +115,7 @@ impl FindError {
     }
 }
 
-fn unasked(registry: Option<&FindError>) -> String {
+fn registry_failure(registry: Option<&FindError>) -> String {
     registry.map_or_else(String::new, |error| format!(", and {error}"))
 }
 
