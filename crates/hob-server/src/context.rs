@@ -221,7 +221,7 @@ impl RequestContext {
     /// The server requires a key, and the request has none or an unknown one.
     pub(crate) fn check_key(&self) -> Result<(), ApiError> {
         match self.credential {
-            _ if !self.config.keys.are_asked_for() => Ok(()),
+            _ if !self.config.keys.are_required() => Ok(()),
             Credential::Known => Ok(()),
             Credential::Unknown | Credential::Public => Err(ApiError::WrongKey),
             Credential::None => Err(ApiError::NoKey),
@@ -253,7 +253,7 @@ impl<S: Sync> FromRequestParts<S> for RequestContext {
 
 fn caller(config: &Configuration, headers: &HeaderMap) -> (Caller, Credential) {
     let keys = &config.keys;
-    let Some(presented) = presented(headers).filter(|_| keys.are_asked_for()) else {
+    let Some(presented) = presented(headers).filter(|_| keys.are_required()) else {
         return (Caller::default(), Credential::None);
     };
     let presented = KeyDigest::of_bytes(presented);

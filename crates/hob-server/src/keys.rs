@@ -114,7 +114,7 @@ impl Keys {
         Keys(options.iter().map(holder).collect())
     }
 
-    pub(crate) fn are_asked_for(&self) -> bool {
+    pub(crate) fn are_required(&self) -> bool {
         !self.0.is_empty()
     }
 
@@ -178,7 +178,7 @@ mod tests {
             let holder = keys.holder(&digest).map(|holder| holder.name.as_str());
             assert_eq!(holder, name, "{presented:?}");
         }
-        assert!(keys.are_asked_for() && !made(&[]).are_asked_for());
+        assert!(keys.are_required() && !made(&[]).are_required());
         assert!(made(&[]).holder(&KeyDigest::of_bytes(b"first")).is_none());
     }
 
