@@ -134,7 +134,7 @@ pub(crate) fn entries(registry: &Registry, caller: &Caller) -> Vec<ResidentEntry
 async fn load(request: Request) -> Result<Response, ApiError> {
     let (context, command, held) = read(request).await?;
     let loading = loading(held.clone(), command.keep_alive, *context.limits());
-    if !command.is_told {
+    if !command.reports_progress {
         loading.await?;
         return Ok(loaded(&held, &command));
     }

@@ -31,7 +31,7 @@ pub struct ResidenceRequest {
     pub model: String,
     pub keep_alive: Option<KeepAlive>,
     /// Whether the answer reports the progress in lines. Otherwise it reports only the end.
-    pub is_told: bool,
+    pub reports_progress: bool,
     /// Fields without effect.
     pub ignored: Vec<String>,
 }
@@ -54,8 +54,13 @@ pub(crate) struct ResidenceFields {
 pub fn parse_residence(body: &[u8]) -> Result<ResidenceRequest, WireError> {
     let mut fields = Fields::parse(body)?;
     let ResidenceFields { model, keep_alive, stream } = fields.read()?;
-    let is_told = stream.unwrap_or(false);
-    Ok(ResidenceRequest { model: model.0, keep_alive, is_told, ignored: fields.into_unknown() })
+    let reports_progress = stream.unwrap_or(false);
+    Ok(ResidenceRequest {
+        model: model.0,
+        keep_alive,
+        reports_progress,
+        ignored: fields.into_unknown(),
+    })
 }
 
 /// The answer of `GET /api/hob/ps`.

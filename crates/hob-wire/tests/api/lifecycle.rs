@@ -64,10 +64,10 @@ fn a_wish_names_its_model() {
         ("{}", Err("'model' is missing")),
         (r#"{"model":1}"#, Err("'model' must be a string, and is a number")),
     ] {
-        let expected = expected.map(|(keep_alive, is_told)| ResidenceRequest {
+        let expected = expected.map(|(keep_alive, reports_progress)| ResidenceRequest {
             model: "smol".to_owned(),
             keep_alive,
-            is_told,
+            reports_progress,
             ignored: Vec::new(),
         });
         let read = parse_residence(body.as_bytes()).map_err(|error| error.to_string());
