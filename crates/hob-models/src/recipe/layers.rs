@@ -40,7 +40,7 @@ struct Widths {
     /// Full layers use their keys as values.
     full_values_are_keys: bool,
     /// Experts are added to the dense feed-forward, and do not replace it.
-    beside_dense: bool,
+    adds_to_dense: bool,
     /// Length of each layer's own token embedding; 0 without one.
     layer_input: u64,
 }
@@ -117,7 +117,7 @@ impl Widths {
             slides: slides.into_iter().map(|flag| flag == 1).collect(),
             sliding_key,
             full_values_are_keys: is_gemma4 && number("attention.shared_kv_layers")? == 0,
-            beside_dense: is_gemma4,
+            adds_to_dense: is_gemma4,
             layer_input: number("embedding_length_per_layer_input")?,
             embedding,
             heads,
@@ -236,7 +236,7 @@ fn feed_forward(widths: &Widths, layer: usize, name: impl Fn(&str) -> String) ->
     }
     let mut tensors: Vec<Matrix> = gated("_exps", expert_feed_forward).into();
     tensors.iter_mut().for_each(|tensor| tensor.dims.push(experts));
-    if widths.beside_dense {
+    if widths.adds_to_dense {
         tensors.extend(dense());
     }
     tensors.push(matrix(name("ffn_gate_inp"), embedding, experts));
