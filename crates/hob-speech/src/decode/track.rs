@@ -72,7 +72,7 @@ pub(super) struct SoundTrack {
     decoder: PacketDecoder,
     /// The first timestamp gives the codec delay, in whole milliseconds: in Matroska, except for Opus, which states its delay
     /// exactly.
-    delay_from_timestamp: bool,
+    has_delay_in_timestamp: bool,
     encoder_delay: Option<EncoderDelay>,
     length_s: Option<f64>,
     gap_s_min: f64,
@@ -114,7 +114,7 @@ impl SoundTrack {
             format,
             id,
             time_base,
-            delay_from_timestamp: kind == FORMAT_ID_MKV
+            has_delay_in_timestamp: kind == FORMAT_ID_MKV
                 && !matches!(decoder, PacketDecoder::Opus(_)),
             encoder_delay,
             length_s: edit.and_then(|edit| edit.length_s),
@@ -199,7 +199,7 @@ impl SoundTrack {
     fn find_gap(&mut self, packet: &Packet) {
         let Some(at_s) = self.seconds(packet.pts.get()) else { return };
         let first_s = *self.first_s.get_or_insert_with(|| {
-            if self.delay_from_timestamp && at_s < 0.0 {
+            if self.has_delay_in_timestamp && at_s < 0.0 {
                 self.encoder_delay = Some(EncoderDelay::Seconds(-at_s));
             }
             at_s
