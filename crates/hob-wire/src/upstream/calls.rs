@@ -37,7 +37,7 @@ struct Call {
     is_id_made: bool,
     name: String,
     /// The call was sent to the client, because its name is complete.
-    is_told: bool,
+    is_sent: bool,
     has_arguments: bool,
 }
 
@@ -62,7 +62,7 @@ impl CallReader {
     /// The answer is complete. A call without arguments has none to give, which is an object too.
     pub(crate) fn end(&mut self, said: &mut Vec<ChatEvent>) {
         for (place, call) in self.calls.iter_mut().enumerate() {
-            call.tell(place, said);
+            call.send(place, said);
             if !call.has_arguments {
                 call.has_arguments = true;
                 let (index, piece) = (place as u32, "{}".to_owned());
@@ -133,7 +133,7 @@ impl CallReader {
         let Some(call) = self.calls.get_mut(place) else { return };
         call.rename(piece.name);
         if !piece.arguments.is_empty() {
-            call.tell(place, said);
+            call.send(place, said);
             call.has_arguments = true;
             let (index, piece) = (place as u32, piece.arguments.to_owned());
             said.push(ChatEvent::ToolArguments { index, piece });
@@ -142,7 +142,7 @@ impl CallReader {
 
     fn tell_last(&mut self, said: &mut Vec<ChatEvent>) {
         if let Some(place) = self.calls.len().checked_sub(1) {
-            self.calls[place].tell(place, said);
+            self.calls[place].send(place, said);
         }
     }
 }
@@ -152,19 +152,19 @@ impl Call {
         let is_id_made = piece.id.is_empty();
         let id = if is_id_made { new_id() } else { piece.id.to_owned() };
         let (index, name) = (piece.index, String::new());
-        Call { index, id, is_id_made, name, is_told: false, has_arguments: false }
+        Call { index, id, is_id_made, name, is_sent: false, has_arguments: false }
     }
 
     /// A name may come in parts, or again and again.
     fn rename(&mut self, name: &str) {
-        if !self.is_told && name != self.name {
+        if !self.is_sent && name != self.name {
             self.name += name;
         }
     }
 
-    fn tell(&mut self, place: usize, said: &mut Vec<ChatEvent>) {
-        if !self.is_told {
-            self.is_told = true;
+    fn send(&mut self, place: usize, said: &mut Vec<ChatEvent>) {
+        if !self.is_sent {
+            self.is_sent = true;
             let (id, name) = (self.id.clone(), self.name.clone());
             said.push(ChatEvent::ToolCall { index: place as u32, id, name });
         }
