@@ -137,15 +137,15 @@ impl Driver<'_> {
             tools: Mutex::new(tools),
         };
         work.open_waiting().await?;
-        let mut at_work = FuturesUnordered::new();
+        let mut running = FuturesUnordered::new();
         let mut input = Some(Input::Start);
         loop {
             if let Some(input) = input.take() {
-                at_work.extend(
+                running.extend(
                     work.take_step(input)?.into_iter().map(|action| work.carry_out(action)),
                 );
             }
-            match at_work.next().await {
+            match running.next().await {
                 Some(next) => input = next?,
                 None => return Ok(work.lock_run().state.status),
             }
@@ -272,7 +272,7 @@ impl<'w> Work<'w> {
     fn step(&self, state: &mut RunState, input: Input, since_s: f64) -> io::Result<Vec<Action>> {
         let tools = self.tools();
         let specs = &tools.specs;
-        let has_ended = match &input {
+        let had_effect = match &input {
             Input::ToolEnded { id, .. } => {
                 state.tool_call(*id).is_some_and(|call| has_side_effect(specs, call))
             }
@@ -285,7 +285,7 @@ impl<'w> Work<'w> {
                 effect => actions.push(Action { effect, cause: events.last().cloned() }),
             }
         }
-        let must_sync = has_ended || actions.iter().any(|action| action.must_sync(specs));
+        let must_sync = had_effect || actions.iter().any(|action| action.must_sync(specs));
         let redacted = self.driver.redaction.events(&events);
         self.driver.host.store(state, &redacted, must_sync)?;
         for (event, redacted) in events.iter().zip(&*redacted) {

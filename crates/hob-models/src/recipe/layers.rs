@@ -90,8 +90,8 @@ impl Widths {
         let embedding = u64::from(keys.required("embedding_length", LENGTH_MAX)?);
         let heads = each("attention.head_count")?.unwrap_or_else(|| vec![0; layers]);
         let widest = heads.iter().copied().max().unwrap_or(0);
-        let equal = embedding.checked_div(widest).unwrap_or(0);
-        let length = |said: u64| if said == 0 { equal } else { said };
+        let head_length = embedding.checked_div(widest).unwrap_or(0);
+        let length = |written: u64| if written == 0 { head_length } else { written };
         let feed_forward = each("feed_forward_length")?.unwrap_or_else(|| vec![0; layers]);
         let expert_feed_forward = match number("expert_feed_forward_length")? {
             0 => feed_forward.iter().copied().max().unwrap_or(0),

@@ -79,8 +79,8 @@ pub fn upstream_request(
                 go_on(partial, dialect, &mut body)?;
             }
             think(request, conversation, dialect, &mut body);
-            let is_told_in_words = dialect == UpstreamDialect::OpenAi && is_first_qwen3(model);
-            if is_told_in_words && request.thinking.effort == Some(Effort::None) {
+            let is_switched_by_text = dialect == UpstreamDialect::OpenAi && is_first_qwen3(model);
+            if is_switched_by_text && request.thinking.effort == Some(Effort::None) {
                 say_no_thinking(&mut body["messages"], &conversation.messages);
             }
         }

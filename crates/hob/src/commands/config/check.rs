@@ -190,9 +190,9 @@ fn followed(
             Ok(gateway) => return gateway,
             Err(error) => error,
         };
-        let is_told =
+        let is_reported =
             matches!(&error, GatewayError::UnknownTarget { target, .. } if models.contains(target));
-        if !is_told {
+        if !is_reported {
             problems.push(wire_up::placed(&app.written, &error));
         }
         if !mend(&mut options, &error) {
