@@ -52,9 +52,7 @@ pub(crate) struct StoreRow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum StoreState {
-    #[serde(rename = "not_here")]
     NotStored,
-    #[serde(rename = "here")]
     Stored,
     Damaged,
 }

@@ -76,7 +76,7 @@ fn line(entry: StoreRow, running: &[RemoteModel]) -> ModelRow {
 }
 
 fn model_table(lines: &[ModelRow]) -> String {
-    let mut table = table(["model", "kind", "size", "licence", "here", "loaded", "from"]);
+    let mut table = table(["model", "kind", "size", "licence", "stored", "loaded", "from"]);
     for ModelRow { entry, state } in lines {
         let loaded = match state.as_deref() {
             Some("warm") => "yes",

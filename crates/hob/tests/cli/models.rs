@@ -13,7 +13,7 @@ fn the_list_says_what_can_be_had() {
     let json = stdout(&user.hob(&["models", "--json"]).assert().success());
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json[0]["name"], "kokoro");
-    assert_eq!(json[0]["condition"], "not_here");
+    assert_eq!(json[0]["condition"], "not_stored");
     for size in ["whisper-base ", "whisper-large-v3-turbo-q5_0 "] {
         let line = list.lines().find(|line| line.trim_start().starts_with(size)).expect(size);
         assert!(line.contains("transcription") && line.contains("MIT (weights)"), "{line}");

@@ -52,8 +52,8 @@ fn a_model_of_the_hub_is_planned_fetched_listed_and_removed_by_its_name() {
     let list = parsed(&stdout(&user.hob(&["models", "--json"]).assert().success()));
     let list = list.as_array().expect("a list");
     let of = |name: &str| list.iter().find(|model| model["name"] == name).expect(name).clone();
-    assert_eq!(of("qwen3:8b")["condition"], "here");
-    assert_eq!(of("llama3.1:8b")["condition"], "not_here");
+    assert_eq!(of("qwen3:8b")["condition"], "stored");
+    assert_eq!(of("llama3.1:8b")["condition"], "not_stored");
     let fit = stdout(
         &user
             .hob(&["fit", "qwen3", "--kv", "f16", "--machine", "rtx-4090", "--json"])
