@@ -99,11 +99,11 @@ impl ReadFile {
     }
 
     fn read(&self, asked: ReadArguments) -> Result<String, String> {
-        let path = inside(&asked.path)?;
-        let failed = |error: io::Error| format!("{}: {}", asked.path, plain(&error));
+        let path = relative_path(&asked.path)?;
+        let failed = |error: io::Error| format!("{}: {}", asked.path, sentence_of(&error));
         let found = self.workspace.metadata(path).map_err(failed)?;
         if found.is_dir() {
-            return self.listed(path).map_err(failed);
+            return self.list(path).map_err(failed);
         }
         check_regular(found.is_file()).map_err(failed)?;
         // A command can put a FIFO there in the meantime. So opening must not wait, and the opened file is checked again.
@@ -130,7 +130,7 @@ impl ReadFile {
         Ok(if left > 0 { format!("{shown}\n[{} left]", count_text(left, "line")) } else { shown })
     }
 
-    fn listed(&self, path: &Path) -> io::Result<String> {
+    fn list(&self, path: &Path) -> io::Result<String> {
         let mut names = Vec::new();
         for entry in self.workspace.read_dir(path)?.take(LINES_MAX) {
             let entry = entry?;
@@ -167,10 +167,10 @@ impl WriteFile {
     }
 
     fn write(&self, asked: &WriteArguments) -> Result<String, String> {
-        let path = inside(&asked.path)?;
-        let failed = |error: io::Error| format!("{}: {}", asked.path, plain(&error));
+        let path = relative_path(&asked.path)?;
+        let failed = |error: io::Error| format!("{}: {}", asked.path, sentence_of(&error));
         // Both paths are checked: a protected name may itself be a link to another file of the workspace.
-        let real = self.real(path).map_err(failed)?;
+        let real = self.without_links(path).map_err(failed)?;
         if is_protected(path) || self.leads_to_protected(&real) {
             return Err(format!("{} is protected: it decides what agents may do", asked.path));
         }
@@ -197,7 +197,7 @@ impl WriteFile {
     ///
     /// # Errors
     /// The path is a link to nothing: writing would make its target.
-    fn real(&self, path: &Path) -> io::Result<PathBuf> {
+    fn without_links(&self, path: &Path) -> io::Result<PathBuf> {
         if self.workspace.symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
             return self.workspace.canonicalize(path);
         }
@@ -314,7 +314,7 @@ fn check_regular(is_file: bool) -> io::Result<()> {
 ///
 /// # Errors
 /// For the model: the path is empty, absolute, or has `..` in it.
-fn inside(path: &str) -> Result<&Path, String> {
+fn relative_path(path: &str) -> Result<&Path, String> {
     let path = Path::new(path);
     let is_plain = |part: Component| matches!(part, Component::Normal(_) | Component::CurDir);
     if path.as_os_str().is_empty() || !path.components().all(is_plain) {
@@ -333,7 +333,7 @@ fn is_protected(path: &Path) -> bool {
 }
 
 /// The error in words for a model, without the system's error numbers.
-fn plain(error: &io::Error) -> String {
+fn sentence_of(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
         io::ErrorKind::PermissionDenied => {
