@@ -44,9 +44,9 @@ const POWER: f64 = 0.8;
 /// The difference in accuracy for which the number of items is said.
 const EXAMPLE_DIFFERENCE: f64 = 0.1;
 
-/// What is known of items before any is asked, in sentences: how large a difference they can show, and what is not
-/// counted as one would expect.
-pub(crate) fn beforehand(set: &ItemSet) -> Vec<String> {
+/// Sentences about items before any is asked: how large a difference they can show, and which of them are not counted like
+/// the others.
+pub(crate) fn item_notes(set: &ItemSet) -> Vec<String> {
     let mut sentences = Vec::new();
     let open = set.open_questions();
     if open > 0 {

@@ -93,9 +93,9 @@ pub(crate) fn run(args: EvalCommand, globals: &Globals, printer: &Printer) -> Cl
     }
 }
 
-/// Says beforehand what so many items can show, and measures.
+/// Says what so many items can show, and then measures.
 fn measure(args: Box<EvalArgs>, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
-    for sentence in judging::beforehand(&args.item_set()?) {
+    for sentence in judging::item_notes(&args.item_set()?) {
         printer.note(sentence);
     }
     bench::run(&BenchArgs::eval(args), globals, printer)

@@ -131,7 +131,7 @@ fn carry_out(
     let mut prepared = Vec::new();
     for plan in plans {
         let items = eval_items(&plan)?;
-        for sentence in items.iter().flat_map(|items| judging::beforehand(items)) {
+        for sentence in items.iter().flat_map(|items| judging::item_notes(items)) {
             printer.note(format_args!("{}: {sentence}", plan.name));
         }
         prepared.push((plan, items));
@@ -223,7 +223,7 @@ fn dry(plan: &BenchPlan, out: &Path, printer: &Printer) -> CliResult<()> {
         "{left} of {count} cells are left, {} min at most",
         most_s.div_ceil(60)
     ));
-    for sentence in items.iter().flat_map(|items| judging::beforehand(items)) {
+    for sentence in items.iter().flat_map(|items| judging::item_notes(items)) {
         printer.note(sentence);
     }
     Ok(())

@@ -84,7 +84,10 @@ async fn lists_come_from_memory_while_servers_are_down() {
             if has_looked {
                 gateway.look().await;
                 let asked = servers.iter().map(Silent::asked);
-                assert!(asked.into_iter().all(|count| count > 0), "hob asked each server, which never answers");
+                assert!(
+                    asked.into_iter().all(|count| count > 0),
+                    "hob asked each server, which never answers"
+                );
             }
             for path in ["/v1/models", "/api/tags", "/v1/models/fast", "/health"] {
                 let started = Instant::now();
