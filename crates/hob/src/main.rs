@@ -15,6 +15,7 @@ mod commands;
 mod config;
 mod convert;
 mod descriptors;
+mod eval_setup;
 #[cfg(test)]
 #[path = "../../hob-models/tests/sources/executable.rs"]
 mod executable;
@@ -22,7 +23,6 @@ mod failure;
 mod finding;
 mod folders;
 mod globals;
-mod judging;
 mod listen;
 mod logging;
 mod machine;

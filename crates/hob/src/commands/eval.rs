@@ -10,9 +10,9 @@ use hob_eval::{TaskFamily, Verdict};
 use serde_json::json;
 
 use super::bench::{self, AnsweredRecord, BenchArgs, BoundsArgs, EvalArgs, JudgeArgs, RECORDS};
+use crate::eval_setup;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
-use crate::judging;
 use crate::printer::{Printer, table};
 
 /// Measure how good a model's answers are and how long they take; programs grade them
@@ -95,7 +95,7 @@ pub(crate) fn run(args: EvalCommand, globals: &Globals, printer: &Printer) -> Cl
 
 /// Says what so many items can show, and then measures.
 fn measure(args: Box<EvalArgs>, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
-    for sentence in judging::item_notes(&args.item_set()?) {
+    for sentence in eval_setup::item_notes(&args.item_set()?) {
         printer.note(sentence);
     }
     bench::run(&BenchArgs::eval(args), globals, printer)
@@ -203,7 +203,7 @@ fn grade(args: &GradeArgs, printer: &Printer) -> CliResult<Exit> {
         score: args.score.unwrap_or(usual),
         why: args.why.clone(),
     };
-    judging::keep_hand_grade(&args.records, &grade)?;
+    eval_setup::keep_hand_grade(&args.records, &grade)?;
     let before = found.verdict;
     *found = found.clone().with_hand_grades(&[grade]);
     let record = regraded(&store, &record, &answered);

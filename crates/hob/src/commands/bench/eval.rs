@@ -17,8 +17,8 @@ use super::bounds::BoundsArgs;
 use super::measuring::{MeasuringArgs, MeasuringVerb};
 use super::workload::{THINKING, run_size};
 use crate::arguments::{number, one_of};
+use crate::eval_setup;
 use crate::failure::{CliResult, Failure};
-use crate::judging;
 
 const ITEMS_MAX: usize = 100_000;
 const BUDGET_MAX: u32 = 1 << 20;
@@ -126,7 +126,7 @@ impl EvalArgs {
     /// # Errors
     /// A file cannot be read, or there are no items or too many.
     pub(crate) fn item_set(&self) -> CliResult<ItemSet> {
-        let own = judging::own_items(&self.file)?;
+        let own = eval_setup::own_items(&self.file)?;
         let tasks = match &self.tasks[..] {
             [] if own.is_empty() => TaskName::usual(),
             named => named.to_vec(),

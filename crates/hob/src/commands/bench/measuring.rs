@@ -29,9 +29,9 @@ use super::tables;
 use super::{BoundsArgs, RECORDS};
 use crate::app::block_on;
 use crate::build;
+use crate::eval_setup;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
-use crate::judging;
 use crate::printer::Printer;
 use crate::signals::{StopSignals, interrupted};
 
@@ -203,7 +203,7 @@ pub(super) fn measured(
             workload.other = other.map(reach).transpose()?.map(Box::new);
         }
         if let Workload::Eval(workload) = &mut experiment.workload {
-            judging::prepare(workload, &args.out)?;
+            eval_setup::prepare(workload, &args.out)?;
         }
         let mut bench = Workbench {
             target,

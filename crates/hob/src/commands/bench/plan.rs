@@ -20,9 +20,9 @@ use super::RECORDS;
 use super::measuring::{Done, MeasuringArgs, stoppable};
 use super::queue::{Turn, line_up};
 use super::tables::{badge, first_ms, together};
+use crate::eval_setup;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
-use crate::judging;
 use crate::printer::{Printer, table};
 use plan_run::{PlanResults, PlanRun};
 use visits::visits;
@@ -118,7 +118,7 @@ fn eval_items(plan: &BenchPlan) -> CliResult<Option<Arc<ItemSet>>> {
         return Ok(None);
     };
     let Workload::Eval(mut workload) = cell.experiment(false).workload else { return Ok(None) };
-    judging::add_own_items(&mut workload, &cell.items_file)?;
+    eval_setup::add_own_items(&mut workload, &cell.items_file)?;
     Ok(Some(workload.items))
 }
 
@@ -131,7 +131,7 @@ fn carry_out(
     let mut prepared = Vec::new();
     for plan in plans {
         let items = eval_items(&plan)?;
-        for sentence in items.iter().flat_map(|items| judging::item_notes(items)) {
+        for sentence in items.iter().flat_map(|items| eval_setup::item_notes(items)) {
             printer.note(format_args!("{}: {sentence}", plan.name));
         }
         prepared.push((plan, items));
@@ -223,7 +223,7 @@ fn dry(plan: &BenchPlan, out: &Path, printer: &Printer) -> CliResult<()> {
         "{left} of {count} cells are left, {} min at most",
         most_s.div_ceil(60)
     ));
-    for sentence in items.iter().flat_map(|items| judging::item_notes(items)) {
+    for sentence in items.iter().flat_map(|items| eval_setup::item_notes(items)) {
         printer.note(sentence);
     }
     Ok(())

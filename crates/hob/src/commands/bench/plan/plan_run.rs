@@ -21,9 +21,9 @@ use hob_core::Kind;
 use super::super::measuring::{context, duration, keep, progress, purpose};
 use super::super::server::{READY, READY_S, Reached, ServerArgs, failure};
 use super::visits::Visit;
+use crate::eval_setup;
 use crate::failure::CliResult;
 use crate::globals::Globals;
-use crate::judging;
 use crate::printer::Printer;
 use crate::settings::ModelChoice;
 
@@ -234,7 +234,7 @@ impl<'a> PlanRun<'a> {
             workload.cell = Some(key.to_string());
             workload.bounds = self.plan.bounds;
             workload.until = visit.part.until(workload.items.len());
-            judging::prepare(workload, out)?;
+            eval_setup::prepare(workload, out)?;
         }
         let measured = experiment.measure(&mut bench);
         let started = bench.started.take();
