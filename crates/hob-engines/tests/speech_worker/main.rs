@@ -107,7 +107,7 @@ async fn read(mut stream: SpeechStream) -> Whole {
 async fn say(worker: &SpeechWorker, text: &str, voice: &str) -> Whole {
     match worker.speak(request(text, voice)).await {
         Ok(stream) => read(stream).await,
-        // It may be lost before its first words arrive.
+        // The worker may be lost before its first sound arrives.
         Err(error) => Whole { error: Some(error), ..Whole::default() },
     }
 }
@@ -136,7 +136,7 @@ fn kill(pid: u32, signal: &str) {
     assert!(status.expect("kill is installed").success());
 }
 
-/// Waits until a worker's state is such. A worker does not announce it, so the test has to look.
+/// Waits until a worker reaches a state. A worker does not announce its state, so the test looks again and again.
 async fn until(worker: &SpeechWorker, is_reached: impl Fn(&ModelState) -> bool) {
     let reached = async {
         while !is_reached(&worker.state()) {

@@ -216,7 +216,7 @@ impl Rig {
 
 impl Drop for Rig {
     fn drop(&mut self) {
-        // Closing is the order to end.
+        // A closed socket ends the worker.
         self.socket.stream.shutdown(std::net::Shutdown::Both).expect("it was open");
         let worker = self.worker.take().expect("started once");
         if !thread::panicking() {
@@ -348,7 +348,7 @@ fn a_long_prompt_is_computed_next_to_a_running_answer() {
     // A long answer, which counts up from 0x01, and waits for its reader after eight tokens.
     rig.ask_with_credit(1, continued("\u{1}"), 8);
     rig.ask_with_credit(2, continued(&"w".repeat(30)), 0);
-    // Two that are let in, and eight letters.
+    // The reports: two requests are accepted, and eight letters follow.
     (0..10).for_each(|_| drop(rig.report()));
     // The decoder waits for the lock on its steps, so both orders arrive before the next step.
     let steps = Arc::clone(&rig.steps);
@@ -362,7 +362,7 @@ fn a_long_prompt_is_computed_next_to_a_running_answer() {
     let piece_of = |step: &BTreeMap<usize, usize>| step.get(&1).copied().filter(|piece| *piece > 1);
     let pieces: Vec<usize> = steps.iter().filter_map(piece_of).collect();
     assert!(pieces.len() >= 2 && pieces.iter().all(|piece| *piece < 30), "{pieces:?}");
-    // Between any two of them the answer has its turn.
+    // Between two pieces of the prompt, the answer gets a step.
     let one_after_another =
         steps.windows(2).any(|pair| pair.iter().all(|step| piece_of(step).is_some()));
     assert!(!one_after_another, "{steps:?}");
@@ -376,7 +376,7 @@ fn what_was_computed_is_not_computed_again() {
     rig.until_done(1);
     rig.ask(2, continued(&format!("{prompt}xyzaw")));
     let heard = rig.until_done(1).remove(&2).expect("an answer");
-    // The prompt and what was said.
+    // Cached: the prompt, and the answer to it.
     assert_eq!(heard.end, Some((FinishReason::Stop, usage(12, 10, 3))));
 }
 
@@ -472,7 +472,7 @@ fn a_grammar_that_fails_within_an_answer_is_a_mistake_of_its_request() {
     let Some(Refusal::Field { field, reason }) = &heard.refusal else { panic!("{heard:?}") };
     assert_eq!(field, "grammar");
     assert!(reason.starts_with("cannot be enforced: "), "{reason}");
-    assert_eq!(heard.failure, None, "the model is well");
+    assert_eq!(heard.failure, None, "the model itself did not fail");
 }
 
 /// A trial process that writes a line to `log` when it starts. It sends each report when something was sent to it, and
@@ -505,7 +505,7 @@ fn a_grammar_that_ends_its_trial_ends_no_answer() {
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("log");
     let mut rig = Rig::with(2, 8, None, Some(trials(&[TrialReport::Ready], &log)));
-    // It pauses after two letters.
+    // This answer pauses after two letters. The reports: it is accepted, and the two letters follow.
     rig.ask_with_credit(1, continued("w"), 2);
     (0..3).for_each(|_| drop(rig.report()));
     rig.ask(2, held_to("start: \"x\""));
@@ -541,7 +541,7 @@ fn where_no_trial_can_be_started_grammars_are_compiled_untried() {
 #[test]
 fn the_tokens_of_the_prompt_are_reported_with_their_probabilities() {
     let mut rig = Rig::start(1, 8, None);
-    // What is in the cache is computed again, since a cache tells nothing.
+    // Tokens of the cache are computed again, because the cache keeps no probabilities.
     rig.ask(1, continued("abcdefghijklmnopqrstuvwxyq"));
     rig.until_done(1);
     let prompt = Prompt::Tokens("abcdefghijklmnopqrstuvwxyq".bytes().map(u32::from).collect());
