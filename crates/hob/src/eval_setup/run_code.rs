@@ -96,7 +96,8 @@ mod tests {
             let folder = tempfile::tempdir().expect("a folder");
             fs_err::write(folder.path().join(SCRIPT), script).expect("written");
             let mut shell = std::process::Command::new("/bin/sh");
-            let ran = shell.args(["-c", &command(LIMIT_SECONDS)]).current_dir(folder.path()).output();
+            let ran =
+                shell.args(["-c", &command(LIMIT_SECONDS)]).current_dir(folder.path()).output();
             let ran = ran.expect("a shell");
             assert_eq!(String::from_utf8_lossy(&ran.stdout), expected, "{script}");
             assert!(ran.status.success(), "{script}: {:?}", ran.status);
