@@ -7,6 +7,7 @@ mod logprobs;
 mod messages;
 mod output;
 mod sampling;
+mod text_chunk;
 mod thinking;
 mod tools;
 mod usage;

@@ -174,6 +174,11 @@ pub(crate) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }
 
+/// Whether a text is the same in JSON, between quotation marks: without any character that has to be escaped.
+pub(crate) fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

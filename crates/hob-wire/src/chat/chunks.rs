@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::logprobs::{ChatLogprobs, logprobs};
+use super::text_chunk::{TextChunk, TextField};
 use super::usage::{AnswerNote, ChatTimings, ChatUsage, Ended, OutputKinds, PromptShare};
 use super::{CallShape, UsageChunk};
 use crate::error::json;
@@ -38,6 +39,8 @@ struct Choice {
     calls: Vec<Arguments>,
     /// Tokens of the text that comes next.
     logprobs: Vec<TokenLogprob>,
+    /// Its chunks with nothing but text, from the first one on: one for each [`TextField`].
+    text_chunks: [Option<TextChunk>; 2],
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -101,10 +104,9 @@ impl AnswerChunks for ChatChunks {
 }
 
 impl ChatChunks {
-    fn reasoning(&self, out: &mut String, index: u32, piece: &str) {
+    fn reasoning(&mut self, out: &mut String, index: u32, piece: &str) {
         if !piece.is_empty() {
-            let delta = ChatDelta { reasoning_content: Some(piece), ..ChatDelta::default() };
-            self.chunk(out, ChunkChoice::of(index, delta));
+            self.only_text(out, index, TextField::Reasoning, piece);
         }
     }
 
@@ -116,9 +118,25 @@ impl ChatChunks {
         if piece.is_empty() && tokens.is_empty() {
             return;
         }
-        let delta = ChatDelta { content: Some(piece), ..ChatDelta::default() };
+        if tokens.is_empty() {
+            self.only_text(out, index, TextField::Content, piece);
+            return;
+        }
+        let delta = ChatDelta::text(TextField::Content, piece);
         let shape = ChunkChoice { logprobs: logprobs(&tokens), ..ChunkChoice::of(index, delta) };
         self.chunk(out, shape);
+    }
+
+    /// A chunk that differs from the choice's other chunks of this kind in its text only.
+    fn only_text(&mut self, out: &mut String, index: u32, field: TextField, piece: &str) {
+        let known = self.choice(index).text_chunks[field as usize].take();
+        let chunk = known.unwrap_or_else(|| {
+            let mut empty = String::new();
+            self.chunk(&mut empty, ChunkChoice::of(index, ChatDelta::text(field, "")));
+            TextChunk::around(&empty)
+        });
+        chunk.write(out, piece);
+        self.choice(index).text_chunks[field as usize] = Some(chunk);
     }
 
     fn call(&mut self, out: &mut String, index: u32, id: &str, name: &str) {
@@ -303,9 +321,18 @@ impl<'a> ChunkChoice<'a> {
     }
 }
 
-impl ChatDelta<'_> {
+impl<'a> ChatDelta<'a> {
     fn role() -> ChatDelta<'static> {
         ChatDelta { role: Some("assistant"), content: Some(""), ..ChatDelta::default() }
+    }
+
+    fn text(field: TextField, piece: &'a str) -> ChatDelta<'a> {
+        match field {
+            TextField::Content => ChatDelta { content: Some(piece), ..ChatDelta::default() },
+            TextField::Reasoning => {
+                ChatDelta { reasoning_content: Some(piece), ..ChatDelta::default() }
+            }
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use crate::error::is_plain;
+
 /// What a text is in an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum TextRole {
@@ -33,8 +35,7 @@ impl TextFrame {
             return None;
         }
         let text = piece.strip_prefix(&*self.before)?.strip_suffix(&*self.behind)?;
-        let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
-        (!text.is_empty() && text.bytes().all(is_plain)).then_some((self.role, text))
+        (!text.is_empty() && is_plain(text)).then_some((self.role, text))
     }
 }
 
