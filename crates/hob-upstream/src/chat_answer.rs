@@ -93,7 +93,11 @@ impl Answer {
         match &mut self.body {
             Body::Pieces(response, pieces) => {
                 if let Some(piece) = pieces.next_piece() {
-                    return self.take(&piece);
+                    let taken = self.take(&piece);
+                    if let Body::Pieces(_, pieces) = &mut self.body {
+                        pieces.reuse(piece);
+                    }
+                    return taken;
                 }
                 match response.chunk().await {
                     Ok(Some(bytes)) => {

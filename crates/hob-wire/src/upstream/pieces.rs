@@ -5,6 +5,9 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
 
+/// Bytes of a piece that are kept for the next one. Few pieces are longer.
+const REUSED_BYTES_MAX: usize = 4 << 10;
+
 /// The kind of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PieceKind {
@@ -88,6 +91,14 @@ impl Pieces {
         }
         self.searched = self.bytes.len();
         None
+    }
+
+    /// Takes back a piece that was read, so that the next one uses its memory.
+    pub fn reuse(&mut self, mut piece: String) {
+        if !self.has_data && piece.capacity() <= REUSED_BYTES_MAX {
+            piece.clear();
+            self.data = piece;
+        }
     }
 
     /// What is left when the bytes have ended: a last line without its break.
@@ -198,6 +209,21 @@ mod tests {
             taken
         });
         assert!((9..=11).contains(&pushed.count()), "one event of endless lines");
+    }
+
+    #[test]
+    fn a_reused_piece_leaves_nothing_behind() {
+        let mut pieces = Pieces::new(PieceKind::Event, BYTES_MAX);
+        pieces.push(b"data: longer than both\n\ndata: one\ndata:").expect("short");
+        let first = pieces.next_piece().expect("an event");
+        let (memory, text) = (first.as_ptr(), first.clone());
+        pieces.reuse(first);
+        assert_eq!((text.as_str(), pieces.next_piece()), ("longer than both", None));
+        // The next event has begun.
+        pieces.reuse("too late".to_owned());
+        pieces.push(b" two\n\n").expect("short");
+        let second = pieces.next_piece().expect("an event");
+        assert_eq!((second.as_str(), second.as_ptr()), ("one\ntwo", memory));
     }
 
     proptest! {
