@@ -122,16 +122,18 @@ impl<T: RouteTask> Route<T> {
         let candidate = attempt.candidate;
         let target = &candidate.target;
         let request = (ask.request)(candidate);
+        let outline = T::outline(&request);
         let failed =
             |error: &ModelError| target.failed(error, attempt.probe, self.options.cool_down);
         let permit = candidate.admit(T::expected_work(&request)).inspect_err(failed)?;
         let mut limits = self.limits(attempt, T::silent_work(&request, target), ask.ends);
         let asked = limits.asked;
-        let (started, slot) = self.start(attempt, ask, &mut limits).await.inspect_err(failed)?;
+        let started = self.start(attempt, ask, request, &mut limits).await;
+        let (started, slot) = started.inspect_err(failed)?;
         let Started { head, events } = started;
-        let events = observed::<T>(events, head, permit, T::observer(&request, target));
+        let events = observed::<T>(events, head, permit, T::observer(&outline, target));
         let timed = TimedAnswer::new(events, Arc::clone(target), limits, ask.trace.clone(), slot);
-        let (held, rest) = self.hold(request, candidate, timed).await?;
+        let (held, rest) = self.hold(outline, candidate, timed).await?;
         let started = |held| AnswerStart { candidate: Arc::clone(candidate), head, held, rest };
         match held {
             HeldEvents::Answer(held) => Ok(started(held)),
@@ -153,11 +155,12 @@ impl<T: RouteTask> Route<T> {
         }
     }
 
-    /// Waits for a slot and starts the answer. Also waits for loading, if requested.
+    /// Waits for a slot and starts the answer to `first`. Also waits for loading, if requested, and then asks again.
     async fn start(
         &self,
         attempt: &Attempt<'_, T>,
         ask: &Ask<'_, T>,
+        first: T::Request,
         limits: &mut Limits,
     ) -> Result<(Started<T>, Option<Slot>), ModelError> {
         let candidate = attempt.candidate;
@@ -168,14 +171,15 @@ impl<T: RouteTask> Route<T> {
         let slot = timeout_at(limits.ends, target.slot()).await;
         ask.trace.note(|data| data.queued = waits.elapsed());
         let slot = slot.unwrap_or_else(|_| Err(silent(limits)))?;
-        let began = Instant::now();
+        let (began, mut first) = (Instant::now(), Some(first));
         loop {
+            let request = first.take().unwrap_or_else(|| (ask.request)(candidate));
             // Each try has its own time for the first content; loading has a limit for all of them.
             limits.asked = Instant::now();
             // Waiting in the queue of a local model does not count either.
             let has_line = candidate.has_line();
             let by = if has_line { limits.ends } else { limits.first_by() };
-            let started = timeout_at(by, T::start(&candidate.model, (ask.request)(candidate)));
+            let started = timeout_at(by, T::start(&candidate.model, request));
             match started.await.unwrap_or_else(|_| Err(silent(limits))) {
                 Err(error) if is_loading(&error) && self.waits_for_loading(attempt, began) => {
                     sleep(LOADING_LOOK).await;
@@ -199,11 +203,11 @@ impl<T: RouteTask> Route<T> {
     /// Holds events back until the content begins, or until the end if the client reads the answer whole.
     async fn hold(
         &self,
-        request: T::Request,
+        outline: T::Outline,
         candidate: &Candidate<T>,
         mut rest: TimedAnswer<T>,
     ) -> Result<(HeldEvents<T::Event>, TimedAnswer<T>), ModelError> {
-        let is_streamed = T::is_streamed(&request);
+        let is_streamed = T::is_streamed(&outline);
         let (mut held, mut bytes, mut has_content) = (VecDeque::new(), 0usize, false);
         while let Some(event) = rest.next().await {
             let event = event?;
@@ -212,7 +216,7 @@ impl<T: RouteTask> Route<T> {
             bytes += T::bytes(&event);
             if role == EventRole::Last {
                 let may_be_empty =
-                    has_content || T::may_be_empty(&request, &candidate.target, &event);
+                    has_content || T::may_be_empty(&outline, &candidate.target, &event);
                 held.push_back(event);
                 if has_content {
                     return Ok((HeldEvents::Answer(held), rest));

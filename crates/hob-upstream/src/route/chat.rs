@@ -11,7 +11,7 @@ use hob_core::chat::{Effort, FinishReason, OutputFormat, Prompt, Reading};
 use hob_core::routing::{FallBack, Fit, RetryDecision, more_informative, tokens_of};
 use hob_core::{
     Chat, ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, Fault,
-    ModelError, ModelState, Tokens,
+    ModelError, ModelState, Tokens, Trace,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -31,10 +31,22 @@ const BEGINNING_BYTES: usize = 2 << 10;
 
 type ChatCandidate = Arc<Candidate<Chat>>;
 
+/// What the route needs of a chat request after it was sent.
+pub(crate) struct ChatOutline {
+    reading: Reading,
+    effort: Option<Effort>,
+    /// Almost nothing was wanted, or the answer is the rest of another one.
+    is_small: bool,
+    has_stop: bool,
+    trace: Trace,
+}
+
 impl RouteTask for Chat {
     const END: AnswerEnd = AnswerEnd::Marked;
 
     type Card = ChatCard;
+
+    type Outline = ChatOutline;
 
     fn card(candidates: &[ChatCandidate]) -> ChatCard {
         card(candidates)
@@ -57,8 +69,19 @@ impl RouteTask for Chat {
         target.reading_time(request).unwrap_or_default() * 3
     }
 
-    fn is_streamed(request: &ChatRequest) -> bool {
-        request.reading.is_streamed()
+    fn outline(request: &ChatRequest) -> ChatOutline {
+        let is_least = request.tokens_max.is_some_and(|most| most <= 1);
+        ChatOutline {
+            reading: request.reading,
+            effort: request.thinking.effort,
+            is_small: request.partial.is_some() || is_least,
+            has_stop: !request.stop.is_empty(),
+            trace: request.trace.clone(),
+        }
+    }
+
+    fn is_streamed(outline: &ChatOutline) -> bool {
+        outline.reading.is_streamed()
     }
 
     fn role(event: &ChatEvent) -> EventRole {
@@ -86,19 +109,18 @@ impl RouteTask for Chat {
 
     /// Almost nothing was wanted, or the answer is the rest of another one, or its first words were a stop
     /// text, or the model is hob's own, which ends without content only by choice.
-    fn may_be_empty(request: &ChatRequest, target: &Target, last: &ChatEvent) -> bool {
+    fn may_be_empty(outline: &ChatOutline, target: &Target, last: &ChatEvent) -> bool {
         let stopped = matches!(last, ChatEvent::Done(done) if done.finish == FinishReason::Stop);
-        request.partial.is_some()
-            || request.tokens_max.is_some_and(|most| most <= 1)
+        outline.is_small
             || matches!(target.source, Source::Local(_))
-            || (!request.stop.is_empty() && stopped)
+            || (outline.has_stop && stopped)
     }
 
     /// Measures how fast the target reads prompts, and notices thinking that was switched off.
-    fn observer(request: &ChatRequest, target: &Arc<Target>) -> Option<Observer<ChatEvent>> {
-        let (target, trace) = (Arc::clone(target), request.trace.clone());
+    fn observer(outline: &ChatOutline, target: &Arc<Target>) -> Option<Observer<ChatEvent>> {
+        let (target, trace) = (Arc::clone(target), outline.trace.clone());
         let (asked, mut first) = (Instant::now(), None);
-        let mut is_thoughtless = request.thinking.effort == Some(Effort::None);
+        let mut is_thoughtless = outline.effort == Some(Effort::None);
         Some(Box::new(move |event| match event {
             ChatEvent::Done(completion) => {
                 if let Some(first) = first {

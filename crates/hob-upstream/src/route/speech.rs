@@ -29,6 +29,8 @@ impl RouteTask for Speech {
 
     type Card = ();
 
+    type Outline = ();
+
     fn card(_candidates: &[Arc<Candidate<Speech>>]) {}
 
     fn upstream_model(model: &Arc<UpstreamModel>) -> Arc<dyn SpeechModel> {
@@ -51,6 +53,8 @@ impl RouteTask for Speech {
         let SoundSeconds(sound_s) = Speech::expected_work(request);
         Duration::try_from_secs_f64(sound_s * WORK).unwrap_or_default()
     }
+
+    fn outline(_request: &SpeechRequest) {}
 
     fn role(event: &SpeechEvent) -> EventRole {
         match event {

@@ -40,6 +40,10 @@ pub(crate) trait RouteTask: Registered {
     /// What an alias says about itself, from its candidates. Computed once.
     type Card: Send + Sync + 'static;
 
+    /// What the route needs of a request after it was sent. A copy of the whole request would cost as much as its prompt
+    /// is long.
+    type Outline: Send + 'static;
+
     fn card(candidates: &[Arc<Candidate<Self>>]) -> Self::Card;
 
     /// The model of another server.
@@ -55,8 +59,10 @@ pub(crate) trait RouteTask: Registered {
     /// first token does not count it.
     fn silent_work(request: &Self::Request, target: &Target) -> Duration;
 
+    fn outline(request: &Self::Request) -> Self::Outline;
+
     /// Whether the client reads the answer as it comes. An answer that it reads whole can be made again.
-    fn is_streamed(_request: &Self::Request) -> bool {
+    fn is_streamed(_outline: &Self::Outline) -> bool {
         true
     }
 
@@ -69,12 +75,12 @@ pub(crate) trait RouteTask: Registered {
     }
 
     /// Whether an answer without content that ended with `last` is a valid answer.
-    fn may_be_empty(_request: &Self::Request, _target: &Target, _last: &Self::Event) -> bool {
+    fn may_be_empty(_outline: &Self::Outline, _target: &Target, _last: &Self::Event) -> bool {
         true
     }
 
     /// Learns from the answer to this request, which is sent now.
-    fn observer(_request: &Self::Request, _target: &Arc<Target>) -> Option<Observer<Self::Event>> {
+    fn observer(_outline: &Self::Outline, _target: &Arc<Target>) -> Option<Observer<Self::Event>> {
         None
     }
 }

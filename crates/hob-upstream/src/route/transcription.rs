@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use hob_core::chat::Reading;
 use hob_core::{
     ModelError, ModelState, Sound, SoundSeconds, TranscriptEvent, TranscriptModel,
     TranscriptRequest, TranscriptStream, Transcription,
@@ -22,6 +23,8 @@ impl RouteTask for Transcription {
     const END: AnswerEnd = AnswerEnd::Marked;
 
     type Card = ();
+
+    type Outline = Reading;
 
     fn card(_candidates: &[Arc<Candidate<Transcription>>]) {}
 
@@ -42,8 +45,12 @@ impl RouteTask for Transcription {
         Duration::try_from_secs_f64(request.sound.estimated_s()).unwrap_or_default()
     }
 
-    fn is_streamed(request: &TranscriptRequest) -> bool {
-        request.reading.is_streamed()
+    fn outline(request: &TranscriptRequest) -> Reading {
+        request.reading
+    }
+
+    fn is_streamed(reading: &Reading) -> bool {
+        reading.is_streamed()
     }
 
     fn role(event: &TranscriptEvent) -> EventRole {
