@@ -10,6 +10,7 @@ mod lifecycle;
 mod ollama_answer;
 mod ollama_images;
 mod ollama_request;
+mod relayed;
 mod speech_request;
 mod transcript_answer;
 mod transcript_request;
