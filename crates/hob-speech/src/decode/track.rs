@@ -92,7 +92,8 @@ pub(super) struct SoundTrack {
 
 impl SoundTrack {
     pub(super) fn open(bytes: Bytes) -> Result<Self, DecodeError> {
-        let stream = MediaSourceStream::new(source(&bytes), MediaSourceStreamOptions::default());
+        let stream =
+            MediaSourceStream::new(source(bytes.clone()), MediaSourceStreamOptions::default());
         let reader = PROBE
             .probe(&Hint::new(), stream, FormatOptions::default(), MetadataOptions::default())
             .map_err(|error| open_error(error, bytes.len()))?;
@@ -283,12 +284,19 @@ impl SoundTrack {
 }
 
 /// Symphonia refuses files that are shorter than their headers say, unless it cannot know the length. Recordings and
-/// uploads that were interrupted are such files. Whole MP4 files need seeking, since their index may come last.
-fn source(bytes: &Bytes) -> Box<dyn MediaSource> {
+/// uploads that were interrupted are such files. If an MP3 file has no tag, Symphonia guesses its length from the first
+/// frames, and leaves out what comes after. Whole MP4 files need seeking, since their index may come last.
+fn is_read_in_order(bytes: &[u8]) -> bool {
     const MATROSKA: [u8; 4] = [0x1A, 0x45, 0xDF, 0xA3];
     let is_mp4 = bytes.get(4..8) == Some(b"ftyp");
-    let in_order = bytes.starts_with(&MATROSKA) || (is_mp4 && is_cut(bytes));
-    let cursor = Cursor::new(bytes.clone());
+    let is_mp3 =
+        bytes.starts_with(b"ID3") || matches!(bytes, [0xFF, second, ..] if *second >= 0xE0);
+    bytes.starts_with(&MATROSKA) || is_mp3 || (is_mp4 && is_cut(bytes))
+}
+
+fn source(bytes: Bytes) -> Box<dyn MediaSource> {
+    let in_order = is_read_in_order(&bytes);
+    let cursor = Cursor::new(bytes);
     if in_order { Box::new(ReadOnlySource::new(cursor)) } else { Box::new(cursor) }
 }
 

@@ -142,6 +142,22 @@ fn what_hob_speaks_hob_hears() {
     }
 }
 
+/// The first frames of this file are longer than the later ones, so its length cannot be guessed from them.
+#[test]
+fn an_mp3_of_variable_bitrate_without_a_tag_is_read_to_its_end() {
+    const MP3: &[u8] = include_bytes!("files/chirp-no-tag.mp3");
+    const FRAMES: usize = 200;
+    let (header, kilobits_32, frame_bytes) = (20, 0x10, 104);
+    let mut quiet = vec![0; frame_bytes];
+    quiet[..4].copy_from_slice(&MP3[header..header + 4]);
+    quiet[2] = quiet[2] & 0x0D | kilobits_32;
+    let heard = decode([MP3, &quiet.repeat(FRAMES)].concat()).unwrap();
+    let whole = decode(MP3.to_vec()).unwrap();
+    let seconds = (FRAMES * 1_152) as f64 / 44_100.0;
+    let expected = whole.len() + (seconds * 16_000.0) as usize;
+    assert!(heard.len().abs_diff(expected) < 16, "{} instead of {expected}", heard.len());
+}
+
 /// HE-AAC says that half of the spectrum is to be guessed. hob decodes the other half, which holds the speech.
 #[test]
 #[cfg(feature = "aac")]
