@@ -3,6 +3,7 @@
 
 mod channels;
 mod codec;
+mod cut;
 mod mp4;
 mod opus;
 mod pcm;
@@ -65,8 +66,6 @@ pub struct SoundDecoder {
     /// Samples at 16 kHz that no piece has carried yet.
     resampled: Vec<f32>,
     pieces: u64,
-    /// The file has less sound than its header promises.
-    is_cut: bool,
     damage: Option<DecodeError>,
 }
 
@@ -78,8 +77,6 @@ impl SoundDecoder {
         if bytes.is_empty() {
             return Err(DecodeError::Empty);
         }
-        let is_mp4 = bytes.get(4..8) == Some(b"ftyp");
-        let is_cut = riff::is_cut(&bytes) || is_mp4 && mp4::is_cut(&bytes);
         let track = catch_panic(0.0, || SoundTrack::open(bytes))?;
         let ready = Vec::with_capacity(2 * PIECE_SAMPLES);
         Ok(Self {
@@ -87,7 +84,6 @@ impl SoundDecoder {
             resampler: None,
             resampled: ready,
             pieces: 0,
-            is_cut,
             damage: None,
         })
     }
@@ -120,16 +116,20 @@ impl SoundDecoder {
             let block = track.next_block()?;
             let rate_hz = block.map_or(0, |block| block.rate_hz);
             self.resample(rate_hz, block.map_or(&[], |block| block.samples))?;
-            Ok(block.is_some().then_some(track))
+            let has_ended = block.is_none();
+            let is_cut = has_ended && track.is_cut();
+            Ok((is_cut, (!has_ended).then_some(track)))
         });
         match outcome {
-            Ok(Some(track)) => {
+            Ok((_, Some(track))) => {
                 self.damage = track.damage().cloned();
                 self.open_track = Some(track);
                 Ok(())
             }
-            Ok(None) => {
-                self.note_cut(at_s);
+            Ok((is_cut, None)) => {
+                if is_cut {
+                    self.note_cut(at_s);
+                }
                 Ok(())
             }
             Err(damage @ DecodeError::Damaged { .. }) if at_s > 0.0 => {
@@ -142,10 +142,8 @@ impl SoundDecoder {
 
     /// The sound has ended at this time. An earlier damage is the one to report.
     fn note_cut(&mut self, at_s: f64) {
-        if self.is_cut {
-            let detail = "the file ends before its sound does".to_owned();
-            self.damage.get_or_insert(DecodeError::Damaged { at_s, detail });
-        }
+        let detail = "the file ends before its sound does".to_owned();
+        self.damage.get_or_insert(DecodeError::Damaged { at_s, detail });
     }
 
     /// Resamples a block. If its rate differs from the one before, the old resampler is emptied first. A rate of 0 means the end of the sound.

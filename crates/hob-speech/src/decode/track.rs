@@ -10,7 +10,9 @@ use symphonia::core::codecs::audio::AudioCodecId;
 use symphonia::core::codecs::audio::well_known::{CODEC_ID_AAC, CODEC_ID_VORBIS};
 use symphonia::core::errors::Error;
 use symphonia::core::formats::probe::{Hint, Probe, ProbeOptions};
-use symphonia::core::formats::well_known::{FORMAT_ID_ISOMP4, FORMAT_ID_MKV, FORMAT_ID_MP3};
+use symphonia::core::formats::well_known::{
+    FORMAT_ID_FLAC, FORMAT_ID_ISOMP4, FORMAT_ID_MKV, FORMAT_ID_MP3, FORMAT_ID_OGG, FORMAT_ID_WAVE,
+};
 use symphonia::core::formats::{FormatOptions, FormatReader, Track};
 use symphonia::core::io::{
     MediaSource, MediaSourceStream, MediaSourceStreamOptions, ReadOnlySource,
@@ -20,8 +22,9 @@ use symphonia::core::packet::Packet;
 use symphonia::core::units::{TimeBase, Timestamp};
 
 use super::codec::PacketDecoder;
-use super::mp4::{heard_range, is_cut};
-use super::{DECODED_RATE_HZ, DecodeError};
+use super::cut::{is_matroska_cut, is_mp3_cut, is_ogg_cut};
+use super::mp4::{self, heard_range};
+use super::{DECODED_RATE_HZ, DecodeError, riff};
 
 /// Bytes that may come before the first header. With a larger value, the probe mistakes random bytes of pictures for mp3.
 const JUNK_BYTES_MAX: u32 = 64 * 1024;
@@ -37,6 +40,8 @@ const DAMAGED_GAP_S_MIN: f64 = 0.003;
 const VORBIS_GAP_S_MIN: f64 = 0.25;
 /// A longer gap is a wrong timestamp, or two streams that were joined.
 const GAP_S_MAX: f64 = 3_600.0;
+/// The tags of some MP3 files count a frame too many, or what the encoder put before and after the sound.
+const MP3_TAG_S: f64 = 0.25;
 /// An MP3 encoder and its decoder together delay the sound by at least this many samples. Only files with an Info tag state the
 /// exact delay.
 const MP3_DELAY_SAMPLES: f64 = 1_057.0;
@@ -65,6 +70,7 @@ enum EncoderDelay {
 }
 
 pub(super) struct SoundTrack {
+    file: Bytes,
     reader: Box<dyn FormatReader>,
     format: &'static str,
     id: u32,
@@ -75,6 +81,8 @@ pub(super) struct SoundTrack {
     has_delay_in_timestamp: bool,
     encoder_delay: Option<EncoderDelay>,
     length_s: Option<f64>,
+    /// Samples that the header of a FLAC file or the tag of an MP3 file promises.
+    promised_samples: Option<u64>,
     gap_s_min: f64,
     last_was_damaged: bool,
     /// The time of the first packet, by the container.
@@ -86,14 +94,17 @@ pub(super) struct SoundTrack {
     /// Samples of silence that are due before the packet that waits.
     gap_samples: u64,
     waiting: Option<Packet>,
+    /// The bytes of the last packet.
+    last_packet: Box<[u8]>,
     mono: Vec<f32>,
     damage: Option<DecodeError>,
 }
 
 impl SoundTrack {
     pub(super) fn open(bytes: Bytes) -> Result<Self, DecodeError> {
-        let stream =
-            MediaSourceStream::new(source(bytes.clone()), MediaSourceStreamOptions::default());
+        let in_order = is_read_in_order(&bytes);
+        let source = source(bytes.clone(), in_order);
+        let stream = MediaSourceStream::new(source, MediaSourceStreamOptions::default());
         let reader = PROBE
             .probe(&Hint::new(), stream, FormatOptions::default(), MetadataOptions::default())
             .map_err(|error| open_error(error, bytes.len()))?;
@@ -119,6 +130,8 @@ impl SoundTrack {
                 && !matches!(decoder, PacketDecoder::Opus(_)),
             encoder_delay,
             length_s: edit.and_then(|edit| edit.length_s),
+            // The length of an MP3 file that is not read in order may be a guess.
+            promised_samples: track.num_frames.filter(|_| in_order || kind == FORMAT_ID_FLAC),
             gap_s_min: if has_codec(track, CODEC_ID_VORBIS) { VORBIS_GAP_S_MIN } else { GAP_S_MIN },
             last_was_damaged: false,
             first_s: None,
@@ -127,10 +140,12 @@ impl SoundTrack {
             rate_hz: DECODED_RATE_HZ,
             gap_samples: 0,
             waiting: None,
+            last_packet: Box::default(),
             mono: Vec::new(),
             damage: None,
             decoder,
             reader,
+            file: bytes,
         })
     }
 
@@ -141,6 +156,27 @@ impl SoundTrack {
 
     pub(super) fn damage(&self) -> Option<&DecodeError> {
         self.damage.as_ref()
+    }
+
+    /// Whether the file ends before its sound does. Known after the last block.
+    pub(super) fn is_cut(&self) -> bool {
+        match self.reader.format_info().format {
+            FORMAT_ID_WAVE => riff::is_cut(&self.file),
+            FORMAT_ID_ISOMP4 => mp4::is_cut(&self.file),
+            FORMAT_ID_OGG => is_ogg_cut(&self.file),
+            FORMAT_ID_MKV => is_matroska_cut(&self.file),
+            FORMAT_ID_FLAC => self.missing_s() > GAP_S_MIN,
+            FORMAT_ID_MP3 => {
+                self.missing_s() > MP3_TAG_S || is_mp3_cut(&self.file, &self.last_packet)
+            }
+            _ => false,
+        }
+    }
+
+    fn missing_s(&self) -> f64 {
+        let promised_s =
+            self.promised_samples.and_then(|samples| self.seconds(i64::try_from(samples).ok()?));
+        promised_s.map_or(0.0, |promised_s| promised_s - self.heard_s)
     }
 
     /// `None` at the end. Fails if the whole file gives no sample.
@@ -165,6 +201,7 @@ impl SoundTrack {
                 }
             };
             self.decode(&packet);
+            self.last_packet = packet.data;
             if !self.mono.is_empty() {
                 return Ok(Some(Block { rate_hz: self.rate_hz, samples: &self.mono }));
             }
@@ -291,11 +328,10 @@ fn is_read_in_order(bytes: &[u8]) -> bool {
     let is_mp4 = bytes.get(4..8) == Some(b"ftyp");
     let is_mp3 =
         bytes.starts_with(b"ID3") || matches!(bytes, [0xFF, second, ..] if *second >= 0xE0);
-    bytes.starts_with(&MATROSKA) || is_mp3 || (is_mp4 && is_cut(bytes))
+    bytes.starts_with(&MATROSKA) || is_mp3 || (is_mp4 && mp4::is_cut(bytes))
 }
 
-fn source(bytes: Bytes) -> Box<dyn MediaSource> {
-    let in_order = is_read_in_order(&bytes);
+fn source(bytes: Bytes, in_order: bool) -> Box<dyn MediaSource> {
     let cursor = Cursor::new(bytes);
     if in_order { Box::new(ReadOnlySource::new(cursor)) } else { Box::new(cursor) }
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::sample::{RATE_HZ, WavKind, chirp, snr_db, wav};
 use crate::{decode, decode_with_damage};
 
-const FILES: &[&[u8]] = &[
+pub(crate) const FILES: &[&[u8]] = &[
     include_bytes!("files/chirp-44100.m4a"),
     include_bytes!("files/chirp-fragmented.mp4"),
     include_bytes!("files/chirp-aac.mkv"),

@@ -8,6 +8,7 @@
 )]
 
 mod broken;
+mod cut;
 mod formats;
 mod refusals;
 mod sample;
