@@ -67,9 +67,9 @@ pub use task::{
 };
 pub use trace::{FailedAttempt, Trace};
 pub use transcript::{
-    HeardWord, LiveSound, PcmLayout, Segment, Sound, SoundFile, Timestamps, TranscriptEvent,
-    TranscriptModel, TranscriptRequest, TranscriptStream, TranscriptSummary, TranscriptTask,
-    TranscriptUsage,
+    Chunking, HeardWord, LiveSound, PcmLayout, Segment, Sound, SoundFile, Timestamps,
+    TranscriptEvent, TranscriptModel, TranscriptRequest, TranscriptStream, TranscriptSummary,
+    TranscriptTask, TranscriptUsage,
 };
 pub use turn_taking::{TurnModel, TurnTaking, VOICE_FRAME_SAMPLES, VoiceDetector};
 pub use voice_blend::VoiceBlend;

@@ -45,12 +45,31 @@ pub struct TranscriptRequest {
     /// 0 to 1. `None`: the model's default.
     pub temperature: Option<f32>,
     pub timestamps: Timestamps,
+    /// How to cut a recording. `None`: as the model does it.
+    pub chunking: Option<Chunking>,
     pub reading: Reading,
     pub trace: Trace,
 }
 
 // Keeps what was said out of logs.
 crate::debug_fields!(TranscriptRequest: sound, task, language, timestamps);
+
+/// How a recording is cut into parts that are transcribed at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Chunking {
+    /// As the model does it.
+    Auto,
+    /// At pauses. A value that is missing is the model's own.
+    ServerVad {
+        /// Speech is at least this likely: 0 to 1.
+        threshold: Option<f32>,
+        /// Sound that is kept before the first speech of a part.
+        prefix_padding_ms: Option<u32>,
+        /// The silence that ends a part.
+        silence_ms: Option<u32>,
+    },
+}
 
 /// A recording. Clones share it.
 #[derive(Clone, PartialEq)]

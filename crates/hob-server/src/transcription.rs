@@ -139,6 +139,7 @@ fn model_request(
         prompt: body.prompt.take(),
         temperature: body.temperature,
         timestamps: body.timestamps,
+        chunking: body.chunking,
         reading: if body.is_streamed { Reading::Streamed } else { Reading::Whole },
         trace: Trace::default(),
     })

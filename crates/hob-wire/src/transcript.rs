@@ -9,13 +9,13 @@ mod language;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use hob_core::{SoundFile, Timestamps, TranscriptTask};
+use hob_core::{Chunking, SoundFile, Timestamps, TranscriptTask};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::WireError;
 use crate::fields::Fields;
-use crate::request_value::{Either, JsonKind, Name, number_within};
+use crate::request_value::{Either, JsonKind, Name, count_within, number_within};
 
 pub(crate) use events::{
     TranscriptDelta, TranscriptDone, TranscriptSegmentEvent, TranscriptWordEvent,
@@ -44,6 +44,7 @@ pub struct WireTranscript {
     pub temperature: Option<f32>,
     pub format: TranscriptFormat,
     pub timestamps: Timestamps,
+    pub chunking: Option<Chunking>,
     /// Server-sent events instead of a body.
     pub is_streamed: bool,
     /// Fields without effect, to be named in `x-hob-ignored`.
@@ -70,8 +71,9 @@ pub(crate) struct TranscriptFields {
     timestamp_granularities: Option<Vec<Granularity>>,
     /// `true` sends server-sent events, with `json` and `text`. Default: `false`.
     stream: Option<bool>,
-    /// How a server cuts the sound. It has no effect: hob's own engine always cuts at pauses (`server_vad`).
-    chunking_strategy: Option<Either<Chunking, ChunkingObject>>,
+    /// How the sound is cut into parts. Other servers get it as it was sent. Default: `auto`, for which hob's own engine
+    /// cuts at pauses of 2 s.
+    chunking_strategy: Option<Either<ChunkingKind, ChunkingObject>>,
 }
 
 /// Recorded speech as JSON.
@@ -98,23 +100,37 @@ enum Granularity {
     Segment,
 }
 
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-enum Chunking {
+enum ChunkingKind {
+    #[default]
     Auto,
     ServerVad,
 }
 
-impl JsonKind for Chunking {
+impl JsonKind for ChunkingKind {
     const KIND: &'static str = "a string";
 }
 
-/// How a server cuts the sound.
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
+/// How the sound is cut into parts that are transcribed at once. In hob's own engine, a part has at most 28 s, and after
+/// 20 s it ends at the next short pause.
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 struct ChunkingObject {
-    #[expect(dead_code, reason = "only checked")]
-    r#type: Chunking,
+    /// `server_vad` cuts at pauses as the other fields say. With `auto`, they have no effect.
+    r#type: ChunkingKind,
+    /// Sound that is at least this likely to be speech is speech: from 0 to 1. Default: 0.5.
+    #[serde(default, deserialize_with = "number_within::<_, 0, 1>")]
+    #[schemars(range(min = 0, max = 1))]
+    threshold: Option<f32>,
+    /// Milliseconds of sound that are kept before the first speech of a part, from 0 to 5,000. Default: 960.
+    #[serde(default, deserialize_with = "count_within::<_, 0, 5_000>")]
+    #[schemars(range(min = 0, max = 5_000))]
+    prefix_padding_ms: Option<u32>,
+    /// Milliseconds of silence that end a part, from 100 to 10,000. Default: 2,000.
+    #[serde(default, deserialize_with = "count_within::<_, 100, 10_000>")]
+    #[schemars(range(min = 100, max = 10_000))]
+    silence_duration_ms: Option<u32>,
 }
 
 impl JsonKind for ChunkingObject {}
@@ -175,7 +191,7 @@ fn parse(
     let sent: TranscriptFields = fields.read()?;
     let format = sent.response_format.unwrap_or_default();
     let is_streamed = is_streamed(sent.stream, format)?;
-    ignored.extend(sent.chunking_strategy.map(|_| "chunking_strategy".to_owned()));
+    let chunking = sent.chunking_strategy.map(|sent| chunking(sent, &mut ignored));
     let timestamps = timestamps(sent.timestamp_granularities, (format, is_streamed), &mut ignored);
     ignored.extend(fields.into_unknown());
     let text = |name: Option<Name>| name.map(|name| name.0);
@@ -188,9 +204,29 @@ fn parse(
         temperature: sent.temperature,
         format,
         timestamps,
+        chunking,
         is_streamed,
         ignored,
     })
+}
+
+fn chunking(sent: Either<ChunkingKind, ChunkingObject>, ignored: &mut Vec<String>) -> Chunking {
+    let sent = match sent {
+        Either::First(kind) => ChunkingObject { r#type: kind, ..ChunkingObject::default() },
+        Either::Second(object) => object,
+    };
+    let ChunkingObject { r#type, threshold, prefix_padding_ms, silence_duration_ms } = sent;
+    match r#type {
+        ChunkingKind::ServerVad => {
+            Chunking::ServerVad { threshold, prefix_padding_ms, silence_ms: silence_duration_ms }
+        }
+        ChunkingKind::Auto => {
+            let has_values =
+                threshold.is_some() || prefix_padding_ms.is_some() || silence_duration_ms.is_some();
+            ignored.extend(has_values.then(|| "chunking_strategy".to_owned()));
+            Chunking::Auto
+        }
+    }
 }
 
 /// Only text can come in pieces.

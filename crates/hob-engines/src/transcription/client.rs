@@ -66,6 +66,7 @@ impl ModelWorker<TranscriptionClient> {
             temperature: request.temperature,
             segments: request.timestamps.segments,
             words: request.timestamps.words,
+            chunking: request.chunking,
             is_live,
         };
         let room = Arc::new(Semaphore::new(LIVE_UNREAD_SAMPLES_MAX));

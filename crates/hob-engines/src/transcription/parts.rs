@@ -1,6 +1,8 @@
 //! Cuts sound into parts for the engine: at pauses, without silence, no longer than the engine's window.
 //! It takes frames while the sound arrives. No sample is in two parts, and every frame that is certainly speech is in one.
 
+use hob_core::Chunking;
+
 use super::vad::FRAME_SAMPLES;
 
 const FRAMES_PER_SECOND: f64 = 16_000.0 / FRAME_SAMPLES as f64;
@@ -8,6 +10,8 @@ const FRAMES_PER_SECOND: f64 = 16_000.0 / FRAME_SAMPLES as f64;
 pub(super) const SPEECH_MIN: f32 = 0.5;
 /// A frame below this is a pause. A frame between the two values counts as the frame before it.
 pub(super) const PAUSE_MAX: f32 = 0.35;
+/// No pause would be found below 0. Silero's own program has this limit, too.
+const PAUSE_MAX_LEAST: f32 = 0.01;
 /// Frames kept before the first speech of a part: 960 ms. In noise, words are there before they are certainly speech.
 const LEAD: usize = 30;
 /// Frames kept after the last speech of a part: 288 ms. Whisper loses words at hard cuts.
@@ -49,10 +53,15 @@ impl SoundPart {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CutOptions {
     /// A pause of so many frames ends a part.
     pause_frames: usize,
+    /// Frames kept before the first speech of a part.
+    lead_frames: usize,
+    /// As [`SPEECH_MIN`] and [`PAUSE_MAX`].
+    speech_min: f32,
+    pause_max: f32,
 }
 
 impl Default for CutOptions {
@@ -70,9 +79,33 @@ impl CutOptions {
 
     /// The silence that ends a part, rounded up to frames of 32 ms.
     pub fn silence_ms(silence_ms: u32) -> CutOptions {
-        let frames = f64::from(silence_ms) / 1_000.0 * FRAMES_PER_SECOND;
-        CutOptions { pause_frames: (frames.ceil() as usize).clamp(1, PART_FRAMES_MAX) }
+        CutOptions {
+            pause_frames: frames(silence_ms).clamp(1, PART_FRAMES_MAX),
+            lead_frames: LEAD,
+            speech_min: SPEECH_MIN,
+            pause_max: PAUSE_MAX,
+        }
     }
+
+    /// For a recording that a client wants to be cut in this way.
+    pub fn recording(chunking: Option<Chunking>) -> CutOptions {
+        let own = CutOptions::default();
+        let Some(Chunking::ServerVad { threshold, prefix_padding_ms, silence_ms }) = chunking
+        else {
+            return own;
+        };
+        let speech_min = threshold.unwrap_or(SPEECH_MIN);
+        CutOptions {
+            lead_frames: prefix_padding_ms.map_or(LEAD, frames).min(PART_FRAMES_GOOD),
+            speech_min,
+            pause_max: (speech_min - (SPEECH_MIN - PAUSE_MAX)).max(PAUSE_MAX_LEAST),
+            ..silence_ms.map_or(own, CutOptions::silence_ms)
+        }
+    }
+}
+
+fn frames(ms: u32) -> usize {
+    (f64::from(ms) / 1_000.0 * FRAMES_PER_SECOND).ceil() as usize
 }
 
 /// The sound that belongs to no part yet: at most 28 s.
@@ -106,17 +139,17 @@ impl SoundCutter {
     pub fn push(&mut self, frame: &[f32; FRAME_SAMPLES], probability: f32) -> Option<SoundPart> {
         self.samples.extend_from_slice(frame);
         self.probabilities.push(probability);
-        self.is_speech = probability >= SPEECH_MIN || self.is_speech && probability >= PAUSE_MAX;
+        let CutOptions { pause_frames, lead_frames, speech_min, pause_max } = self.options;
+        self.is_speech = probability >= speech_min || self.is_speech && probability >= pause_max;
         let frames = self.probabilities.len();
         if self.is_speech {
             self.speech_end = Some(frames);
         }
         let Some(speech_end) = self.speech_end else {
-            self.forget(frames.saturating_sub(LEAD));
+            self.forget(frames.saturating_sub(lead_frames));
             return None;
         };
         let is_long = speech_end >= PART_FRAMES_GOOD;
-        let pause_frames = self.options.pause_frames;
         let limit = if is_long { pause_frames.min(LONG_PART_PAUSE) } else { pause_frames };
         if frames - speech_end >= limit {
             return self.cut_at((speech_end + TAIL).min(frames));
@@ -132,8 +165,8 @@ impl SoundCutter {
 
     /// Speech that is not complete, if its samples so far are to be transcribed.
     pub fn open_part(&self) -> Option<SoundPart> {
-        let speech_end =
-            self.speech_end.filter(|_| is_speech(self.probabilities.iter().copied()))?;
+        let is_kept = is_speech(self.probabilities.iter().copied(), self.options.speech_min);
+        let speech_end = self.speech_end.filter(|_| is_kept)?;
         let speech_end = self.start_sample + (speech_end * FRAME_SAMPLES) as u64;
         let (start_sample, samples) = (self.start_sample, self.samples.clone());
         Some(SoundPart { start_sample, speech_end, samples })
@@ -144,7 +177,7 @@ impl SoundCutter {
         let start_sample = self.start_sample;
         let rest = self.samples.split_off(end * FRAME_SAMPLES);
         let samples = std::mem::replace(&mut self.samples, rest);
-        let is_kept = is_speech(self.probabilities.drain(..end));
+        let is_kept = is_speech(self.probabilities.drain(..end), self.options.speech_min);
         self.start_sample += samples.len() as u64;
         let speech_end = self.speech_end.map_or(end, |speech| speech.min(end));
         self.speech_end = self.speech_end.filter(|speech| *speech > end).map(|speech| speech - end);
@@ -169,7 +202,7 @@ impl SoundCutter {
         let mut longest = (CUT_PAUSE_MIN, None);
         let mut length = 0;
         for (at, probability) in self.probabilities.iter().enumerate().skip(from) {
-            length = if *probability < PAUSE_MAX { length + 1 } else { 0 };
+            length = if *probability < self.options.pause_max { length + 1 } else { 0 };
             if length >= longest.0 {
                 longest = (length, Some(at + 1 - length / 2));
             }
@@ -185,13 +218,13 @@ impl SoundCutter {
 }
 
 /// Whether the frames contain speech: enough frames, or one that is certain. So a short word is kept and a click is not.
-fn is_speech(probabilities: impl Iterator<Item = f32>) -> bool {
+fn is_speech(probabilities: impl Iterator<Item = f32>, speech_min: f32) -> bool {
     let (mut frames, mut likeliest) = (0, 0.0_f32);
     for probability in probabilities {
-        frames += usize::from(probability >= SPEECH_MIN);
+        frames += usize::from(probability >= speech_min);
         likeliest = likeliest.max(probability);
     }
-    frames >= SPEECH_FRAMES_MIN || likeliest >= BEYOND_DOUBT
+    frames >= SPEECH_FRAMES_MIN || likeliest >= BEYOND_DOUBT.max(speech_min)
 }
 
 #[cfg(test)]
@@ -291,6 +324,30 @@ mod tests {
         check(&turns, CutOptions::live(), &[0..39, 39..89]);
         check(&turns, CutOptions::silence_ms(1_000), &[0..89]);
         check(&turns, CutOptions::silence_ms(0), &[0..31, 31..81]);
+    }
+
+    #[test]
+    fn a_recording_is_cut_as_its_client_says() {
+        let turns = [(0.0, 50), (0.9, 30), (0.0, 20), (0.6, 30), (0.0, 80)];
+        let own =
+            Chunking::ServerVad { threshold: None, prefix_padding_ms: None, silence_ms: None };
+        for chunking in [None, Some(Chunking::Auto), Some(own)] {
+            check(&turns, CutOptions::recording(chunking), &[20..139]);
+        }
+        let with = |threshold, prefix_padding_ms, silence_ms| {
+            CutOptions::recording(Some(Chunking::ServerVad {
+                threshold,
+                prefix_padding_ms,
+                silence_ms,
+            }))
+        };
+        check(&turns, with(None, None, Some(600)), &[20..89, 89..139]);
+        check(&turns, with(None, None, Some(200)), &[20..87, 87..137]);
+        check(&turns, with(None, Some(0), None), &[50..139]);
+        check(&turns, with(None, Some(320), Some(600)), &[40..89, 90..139]);
+        check(&turns, with(Some(0.7), None, None), &[20..89]);
+        check(&turns, with(Some(1.0), None, None), &[]);
+        check(&turns, with(Some(0.0), None, None), &[0..210]);
     }
 
     #[test]

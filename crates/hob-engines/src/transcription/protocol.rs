@@ -1,7 +1,7 @@
 //! The messages of a transcription worker, beyond those that every worker understands.
 //! The server sends a file undecoded. The worker decodes it, so a crash of a decoder cannot end the server.
 
-use hob_core::{Sound, TranscriptEvent, TranscriptTask};
+use hob_core::{Chunking, Sound, TranscriptEvent, TranscriptTask};
 use serde::{Deserialize, Serialize};
 
 use crate::worker::protocol::AnyOrder;
@@ -40,6 +40,8 @@ pub struct BeginTranscript {
     pub temperature: Option<f32>,
     pub segments: bool,
     pub words: bool,
+    /// How to cut sound that is not live.
+    pub chunking: Option<Chunking>,
     /// The sound arrives while a person speaks: text is wanted before the end.
     pub is_live: bool,
 }
@@ -78,6 +80,11 @@ mod tests {
             language: Some("de".to_owned()),
             temperature: Some(0.5),
             words: true,
+            chunking: Some(Chunking::ServerVad {
+                threshold: Some(0.25),
+                prefix_padding_ms: None,
+                silence_ms: Some(300),
+            }),
             ..BeginTranscript::default()
         };
         for order in [

@@ -92,7 +92,7 @@ impl<V: VoiceDetector> Recording<V> {
         let (options, source) = if begin.is_live {
             (CutOptions::live(), Source::Samples(VecDeque::new()))
         } else {
-            (CutOptions::default(), Source::Arriving(Vec::new()))
+            (CutOptions::recording(begin.chunking), Source::Arriving(Vec::new()))
         };
         Recording {
             language: begin.language.clone(),

@@ -198,6 +198,7 @@ fn model_request(
         prompt,
         temperature: None,
         timestamps: Timestamps::default(),
+        chunking: None,
         reading: Reading::Streamed,
         trace: Trace::default(),
     }

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_core::{ModelError, Sound, SoundFile, Timestamps, TranscriptRequest, TranscriptTask};
+use hob_core::{
+    Chunking, ModelError, Sound, SoundFile, Timestamps, TranscriptRequest, TranscriptTask,
+};
 use hob_server::ServerOptions;
 use hob_server::ledger::Outcome;
 use serde_json::json;
@@ -30,6 +32,8 @@ async fn a_file_becomes_a_request_and_its_text_an_answer() {
         ("language", "en-GB"),
         ("prompt", "Kobold"),
         ("temperature", "0.5"),
+        ("chunking_strategy[type]", "server_vad"),
+        ("chunking_strategy[silence_duration_ms]", "300"),
         ("include[]", "logprobs"),
     ];
     let answer = server.ask(form_with(&fields)).await;
@@ -50,6 +54,11 @@ async fn a_file_becomes_a_request_and_its_text_an_answer() {
         language: Some("en".to_owned()),
         prompt: Some("Kobold".to_owned()),
         temperature: Some(0.5),
+        chunking: Some(Chunking::ServerVad {
+            threshold: None,
+            prefix_padding_ms: None,
+            silence_ms: Some(300),
+        }),
         reading: hob_core::chat::Reading::Whole,
         ..TranscriptRequest::default()
     };

@@ -7,6 +7,8 @@ use serde_json::{Map, Number, Value};
 pub type FormField = (String, String);
 
 const NUMBERS: [&str; 1] = ["temperature"];
+/// Members of objects that are numbers.
+const MEMBER_NUMBERS: [&str; 3] = ["threshold", "prefix_padding_ms", "silence_duration_ms"];
 const FLAGS: [&str; 1] = ["stream"];
 /// These may be objects, which some clients write as JSON.
 const OBJECTS: [&str; 1] = ["chunking_strategy"];
@@ -56,7 +58,9 @@ fn push(fields: &mut Map<String, Value>, list: &str, text: String) {
 fn put_inside(fields: &mut Map<String, Value>, object: &str, member: &str, text: String) {
     let members = fields.entry(object).or_insert_with(|| Value::Object(Map::new()));
     if let Value::Object(members) = members {
-        members.insert(member.to_owned(), Value::String(text));
+        let is_number = OBJECTS.contains(&object) && MEMBER_NUMBERS.contains(&member);
+        let value = if is_number { number(text) } else { Value::String(text) };
+        members.insert(member.to_owned(), value);
     }
 }
 
@@ -69,8 +73,7 @@ fn typed(name: &str, text: String) -> Value {
         };
     }
     if NUMBERS.contains(&name) {
-        let number = text.trim().parse().ok().and_then(Number::from_f64);
-        return number.map_or(Value::String(text), Value::Number);
+        return number(text);
     }
     if OBJECTS.contains(&name)
         && let Ok(object) = serde_json::from_str::<Map<String, Value>>(&text)
@@ -78,6 +81,11 @@ fn typed(name: &str, text: String) -> Value {
         return Value::Object(object);
     }
     Value::String(text)
+}
+
+fn number(text: String) -> Value {
+    let number = text.trim().parse().ok().and_then(Number::from_f64);
+    number.map_or(Value::String(text), Value::Number)
 }
 
 #[cfg(test)]
@@ -97,6 +105,7 @@ mod tests {
             ("timestamp_granularities[]", "segment"),
             ("chunking_strategy[type]", "server_vad"),
             ("chunking_strategy[threshold]", "0.5"),
+            ("chunking_strategy[silence_duration_ms]", "soon"),
             ("prompt", "a"),
             ("prompt", "b"),
             ("odd[", "x"),
@@ -107,7 +116,11 @@ mod tests {
             "temperature": 0.2,
             "stream": true,
             "timestamp_granularities": ["word", "segment"],
-            "chunking_strategy": {"type": "server_vad", "threshold": "0.5"},
+            "chunking_strategy": {
+                "type": "server_vad",
+                "threshold": 0.5,
+                "silence_duration_ms": "soon",
+            },
             "prompt": ["a", "b"],
             "odd[": "x",
         });

@@ -2,8 +2,8 @@
 //! An answer is one JSON body, OpenAI's events, or events without a type that hold only text.
 
 use hob_core::{
-    Fault, HeardWord, Segment, SoundFile, TranscriptEvent, TranscriptRequest, TranscriptSummary,
-    TranscriptTask, TranscriptUsage,
+    Chunking, Fault, HeardWord, Segment, SoundFile, TranscriptEvent, TranscriptRequest,
+    TranscriptSummary, TranscriptTask, TranscriptUsage,
 };
 use serde_json::Value;
 
@@ -54,7 +54,22 @@ pub fn transcript_fields(
     for (granularity, _) in wished.into_iter().filter(|(_, is_wished)| has_times && *is_wished) {
         fields.push(("timestamp_granularities[]", granularity.to_owned()));
     }
+    fields.extend(request.chunking.map(chunking_fields).unwrap_or_default());
     fields
+}
+
+/// As OpenAI's clients write them in a form.
+fn chunking_fields(chunking: Chunking) -> Vec<(&'static str, String)> {
+    let Chunking::ServerVad { threshold, prefix_padding_ms, silence_ms } = chunking else {
+        return vec![("chunking_strategy", "auto".to_owned())];
+    };
+    let values = [
+        ("chunking_strategy[type]", Some("server_vad".to_owned())),
+        ("chunking_strategy[threshold]", threshold.map(|value| value.to_string())),
+        ("chunking_strategy[prefix_padding_ms]", prefix_padding_ms.map(|ms| ms.to_string())),
+        ("chunking_strategy[silence_duration_ms]", silence_ms.map(|ms| ms.to_string())),
+    ];
+    values.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
 /// The name and type under which hob sends a file. Servers choose the decoder by the name, and names of

@@ -2,7 +2,7 @@
 //! Files are not looked into here; that a text is a language is asked separately.
 
 use bytes::Bytes;
-use hob_core::{SoundFile, Timestamps, TranscriptTask};
+use hob_core::{Chunking, SoundFile, Timestamps, TranscriptTask};
 use hob_wire::{
     ErrorBody, TranscriptFormat, WireError, WireTranscript, parse_transcript_form,
     parse_transcript_json,
@@ -31,6 +31,7 @@ fn plain() -> WireTranscript {
         temperature: None,
         format: TranscriptFormat::Json,
         timestamps: Timestamps::default(),
+        chunking: None,
         is_streamed: false,
         ignored: Vec::new(),
     }
@@ -96,16 +97,43 @@ fn what_has_no_effect_is_named() {
         ("include[]", "logprobs"),
         ("keywords[]", "hob"),
         ("known_speaker_names[]", "Ann"),
-        ("chunking_strategy", "auto"),
         ("x[y", "z"),
     ]);
     let ignored = asked.expect("all tolerated").ignored;
-    let expected = ["chunking_strategy", "include", "keywords", "known_speaker_names", "x[y"];
-    assert_eq!(ignored, expected);
-    let vad = [("chunking_strategy[type]", "server_vad"), ("chunking_strategy[threshold]", "0.5")];
-    assert_eq!(form(&vad).expect("server_vad").ignored, ["chunking_strategy"]);
-    let vad = [("chunking_strategy", r#"{"type": "server_vad", "silence_duration_ms": 300}"#)];
-    assert_eq!(form(&vad).expect("server_vad as JSON").ignored, ["chunking_strategy"]);
+    assert_eq!(ignored, ["include", "keywords", "known_speaker_names", "x[y"]);
+    let values = [("chunking_strategy", r#"{"type": "auto", "silence_duration_ms": 300}"#)];
+    let asked = form(&values).expect("tolerated");
+    assert_eq!(asked.chunking, Some(Chunking::Auto));
+    assert_eq!(asked.ignored, ["chunking_strategy"]);
+}
+
+#[test]
+fn how_the_sound_is_cut_is_taken_in_every_form() {
+    let vad = |threshold, prefix_padding_ms, silence_ms| Chunking::ServerVad {
+        threshold,
+        prefix_padding_ms,
+        silence_ms,
+    };
+    for (fields, expected) in [
+        (&[("chunking_strategy", "auto")][..], Chunking::Auto),
+        (&[("chunking_strategy", "server_vad")], vad(None, None, None)),
+        (
+            &[
+                ("chunking_strategy[type]", "server_vad"),
+                ("chunking_strategy[threshold]", "0.25"),
+                ("chunking_strategy[prefix_padding_ms]", "0"),
+                ("chunking_strategy[silence_duration_ms]", "10000"),
+            ],
+            vad(Some(0.25), Some(0), Some(10_000)),
+        ),
+        (
+            &[("chunking_strategy", r#"{"type": "server_vad", "silence_duration_ms": 300}"#)],
+            vad(None, None, Some(300)),
+        ),
+    ] {
+        let asked = form(fields).expect("taken");
+        assert_eq!((asked.chunking, asked.ignored.len()), (Some(expected), 0), "{fields:?}");
+    }
 }
 
 #[test]
@@ -131,11 +159,13 @@ fn json_carries_the_file_inside() {
         assert_eq!(asked, Ok(expected), "{data}");
     }
     let all = r#"{"input_audio":{"data":"UklGRg=="},"temperature":1,"stream":true,"response_format":"json",
-        "timestamp_granularities":["word"],"chunking_strategy":{"type":"server_vad"}}"#;
+        "timestamp_granularities":["word"],"chunking_strategy":{"type":"server_vad","threshold":1}}"#;
     let asked = parse_transcript_json(TranscriptTask::Transcribe, all.as_bytes()).expect("all");
     assert_eq!((asked.temperature, asked.is_streamed), (Some(1.0), true));
     assert_eq!(asked.timestamps, Timestamps { segments: false, words: true });
-    assert_eq!(asked.ignored, ["chunking_strategy"]);
+    let vad =
+        Chunking::ServerVad { threshold: Some(1.0), prefix_padding_ms: None, silence_ms: None };
+    assert_eq!((asked.chunking, asked.ignored.len()), (Some(vad), 0));
 }
 
 fn said(refused: Result<WireTranscript, WireError>) -> (String, Option<String>) {
@@ -181,6 +211,25 @@ fn what_cannot_be_is_refused_by_name() {
         (&[("model", "a"), ("model", "b")], "'model' must be a string, and is a list", "model"),
     ] {
         assert_eq!(said(form(fields)), (message.to_owned(), Some(param.to_owned())), "{fields:?}");
+    }
+}
+
+#[test]
+fn values_that_cut_sound_have_ranges() {
+    for (member, sent, reason) in [
+        ("threshold", "1.5", "must be from 0 to 1, and is 1.5"),
+        ("prefix_padding_ms", "5001", "must be from 0 to 5000, and is 5001"),
+        ("silence_duration_ms", "99", "must be from 100 to 10000, and is 99"),
+        ("silence_duration_ms", "10001", "must be from 100 to 10000, and is 10001"),
+        ("silence_duration_ms", "\"soon\"", "must be a whole number, and is a string"),
+    ] {
+        let object = format!(r#"{{"type": "server_vad", "{member}": {sent}}}"#);
+        let name = format!("chunking_strategy[{member}]");
+        let path = format!("chunking_strategy.{member}");
+        let expected = (format!("'{path}' {reason}"), Some(path));
+        assert_eq!(said(form(&[("chunking_strategy", object.as_str())])), expected);
+        let members = [("chunking_strategy[type]", "server_vad"), (name.as_str(), sent)];
+        assert_eq!(said(form(&members)), expected);
     }
 }
 

@@ -194,6 +194,7 @@ impl HearArgs {
             prompt: self.prompt.clone(),
             temperature: None,
             timestamps: self.timestamps(),
+            chunking: None,
             reading: Reading::Streamed,
             trace: Trace::default(),
         }

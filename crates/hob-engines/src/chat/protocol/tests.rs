@@ -159,7 +159,7 @@ fn the_length_of_a_message_belongs_to_the_version() {
     };
     let report = ChatReport::Event(ChatEvent::Done(completion));
     let frame = Frame::new(FrameKind::Model, 3, &report).expect("small");
-    assert_eq!((PROTOCOL_VERSION, frame.payload.len()), (7, 41));
+    assert_eq!((PROTOCOL_VERSION, frame.payload.len()), (8, 41));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 
-use hob_core::{Segment, TranscriptTask};
+use hob_core::{Chunking, Segment, TranscriptTask};
 
 use super::*;
 use crate::frame::{Frame, FrameKind};
@@ -162,6 +162,24 @@ fn speech_becomes_text_and_silence_becomes_none() {
     worker.send(2, &[begin(None, false), sound(0.0, 5.0), TranscriptOrder::EndSound]);
     let (events, _) = worker.events(2);
     assert_eq!((deltas(&events).as_str(), events.len()), ("", 1), "{events:?}");
+}
+
+#[test]
+fn a_recording_is_cut_after_the_silence_that_its_client_asks_for() {
+    let mut worker = Worker::ready();
+    let asked = |silence_ms| {
+        Some(Chunking::ServerVad { threshold: None, prefix_padding_ms: None, silence_ms })
+    };
+    for (stream, chunking, parts) in [(1, None, 1), (2, asked(Some(500)), 2), (3, asked(None), 1)] {
+        let begin = BeginTranscript { chunking, segments: true, ..BeginTranscript::default() };
+        let sounds = [sound(1.0, 2.0), sound(0.0, 1.0), sound(1.0, 2.0)];
+        worker.send(stream, &[TranscriptOrder::Begin(begin)]);
+        worker.send(stream, &sounds);
+        worker.send(stream, &[TranscriptOrder::EndSound]);
+        let (events, _) = worker.events(stream);
+        let is_segment = |event: &&TranscriptEvent| matches!(event, TranscriptEvent::Segment(_));
+        assert_eq!(events.iter().filter(is_segment).count(), parts, "{events:?}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use hob_core::{
-    Fault, HeardWord, Segment, SoundFile, Timestamps, TranscriptEvent, TranscriptRequest,
+    Chunking, Fault, HeardWord, Segment, SoundFile, Timestamps, TranscriptEvent, TranscriptRequest,
     TranscriptSummary, TranscriptTask, TranscriptUsage,
 };
 use hob_wire::{
@@ -25,6 +25,26 @@ fn only_what_was_asked_for_is_sent() {
     assert_eq!(fields(&plain, RequestedFormat::Short), "model=w&response_format=json");
     let events = "model=w&response_format=json&stream=true";
     assert_eq!(fields(&plain, RequestedFormat::Events), events);
+    for (chunking, expected) in [
+        (Chunking::Auto, "chunking_strategy=auto"),
+        (
+            Chunking::ServerVad { threshold: None, prefix_padding_ms: None, silence_ms: Some(300) },
+            "chunking_strategy[type]=server_vad&chunking_strategy[silence_duration_ms]=300",
+        ),
+        (
+            Chunking::ServerVad {
+                threshold: Some(0.25),
+                prefix_padding_ms: Some(0),
+                silence_ms: None,
+            },
+            "chunking_strategy[type]=server_vad&chunking_strategy[threshold]=0.25&\
+                chunking_strategy[prefix_padding_ms]=0",
+        ),
+    ] {
+        let request = TranscriptRequest { chunking: Some(chunking), ..plain.clone() };
+        let sent = fields(&request, RequestedFormat::Short);
+        assert_eq!(sent, format!("model=w&response_format=json&{expected}"));
+    }
     let mut all = TranscriptRequest {
         language: Some("de".to_owned()),
         prompt: Some("Herd".to_owned()),
