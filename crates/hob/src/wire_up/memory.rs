@@ -464,7 +464,11 @@ struct Filling {
 
 impl ReservedMemory for Filling {
     fn taken(&self) -> Bytes {
-        let after = (self.memory.available)(Reading::Now);
+        // A model without a place on cards took nothing of them, and their drivers need not be asked.
+        let after = match self.before_load {
+            Reading::Now => (self.memory.available)(Reading::Now),
+            Reading::Fresh | Reading::Recent => self.before.clone(),
+        };
         let on_card = |(pool, before): (&Pool, &u64)| {
             let taken_bytes = before.saturating_sub(*after.get(pool)?);
             // The system reports the memory of a process, but not a process's memory on a card.

@@ -168,7 +168,8 @@ async fn a_model_without_a_place_on_cards_waits_for_no_driver() {
     let model_memory = memory.of_model("a", need);
     assert!(model_memory.check_room_for(&ram(400 * MB)).is_err());
     let asked = model_memory.queue().try_reserve().await;
-    assert!(matches!(asked, MemoryDecision::Granted(_)), "{asked:?}");
+    let MemoryDecision::Granted(reservation) = asked else { panic!("{asked:?}") };
+    assert_eq!(reservation.taken(), Bytes::new(), "it took nothing of cards");
 }
 
 #[tokio::test]
