@@ -7,7 +7,7 @@ mod context;
 mod devices;
 mod fit_service;
 mod gateway;
-mod hear_placing;
+mod hear_places;
 mod memory;
 mod pipelines;
 mod places;

@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hob_core::budget::Bytes;
 use hob_core::fit::{Model, OffloadFlags, Pool, Setup, SetupEstimate};
 use hob_core::machine::Machine;
 use hob_core::{
@@ -23,8 +22,7 @@ use hob_models::gguf::{GgufError, PartName, card};
 
 use super::context::{ignored_offload, offload_flags, set_up, set_up_both};
 use super::memory::{Memory, Need, usable};
-use super::places::RequestedPlace;
-use super::placing::ChatPlacer;
+use super::places::{ChatPlacer, RequestedPlace, needed};
 use super::{own_program, worker_command, worker_socket};
 use crate::app::App;
 use crate::config::Speculation;
@@ -93,7 +91,7 @@ impl Chat {
         let command = command(settings, &file)?;
         let token_s = file.expected.decode.as_ref().map_or(TOKEN_S_GUESS, |rate| 1.0 / rate.tok_s);
         let need = Need {
-            estimated: file.needed(),
+            estimated: needed(&file.expected),
             is_pinned: settings.is_pinned && settings.keep_alive == KeepAlive::Forever,
         };
         let model_memory = memory.of_model(name, need);
@@ -176,11 +174,6 @@ impl ChatFile {
             offload_flags: self.offload_flags,
             is_configured: self.is_placed,
         }
-    }
-
-    /// Needed bytes in each memory pool.
-    fn needed(&self) -> Bytes {
-        self.expected.uses.iter().map(|used| (used.pool, used.kept_bytes())).collect()
     }
 }
 

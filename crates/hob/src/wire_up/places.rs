@@ -1,20 +1,24 @@
 //! The places where a chat model may run: the one that is requested, and those that fit instead.
-//! Pure: callers pass the machine with the memory that is free.
-
-use std::collections::BTreeMap;
+//! Pure: callers pass the memory that is free.
 
 use hob_core::ContextPlan;
+use hob_core::budget::Bytes;
 use hob_core::fit::{
-    ComputeSite, Layout, Model, OffloadFlags, Placement, Pool, Setup, SetupEstimate, Use,
+    ComputeSite, Engine, Layout, Model, OffloadFlags, Placement, Pool, Setup, SetupEstimate, Use,
 };
-use hob_core::machine::Machine;
+use hob_core::machine::{GpuMemory, Machine};
 
-const MB: u64 = 1_000_000;
+use super::placing::{
+    AvoidedCards, CardBytes, CardPlacer, CardRefusals, ChosenPlace, NO_CARDS, Places, lack_text,
+};
+
 /// Tokens of one step of the engine's cache, the shortest context that is tried.
 const CONTEXT_TOKENS_LEAST: u32 = 256;
+/// After so many refusals, the model is loaded without cards.
+const REFUSALS_MAX: u32 = 3;
 
-/// Bytes on graphics cards, by their number.
-pub(super) type CardBytes = BTreeMap<usize, u64>;
+/// A chat model's broker of memory and chooser of places.
+pub(super) type ChatPlacer = CardPlacer<RequestedPlace>;
 
 /// A model, and the place that the settings name or that is ranked first.
 #[derive(Clone, Debug)]
@@ -32,15 +36,127 @@ pub(super) struct RequestedPlace {
     pub(super) is_configured: bool,
 }
 
+impl Places for RequestedPlace {
+    fn first(&self) -> ChosenPlace {
+        self.chosen(&self.expected, self.offload_flags, None)
+    }
+
+    fn is_fixed(&self) -> bool {
+        self.is_configured
+    }
+
+    /// The place that is ranked first among those that fit.
+    fn next(&self, avoided: &AvoidedCards, room: &Bytes) -> Option<ChosenPlace> {
+        let reason = avoided.reason();
+        if self.machine.gpus.is_empty() {
+            // The engine may see a card that hob does not see.
+            let offload_flags = OffloadFlags { gpu_layers: Some(0), cpu_moe_layers: None };
+            let note = format!("{}: the model runs on the processor", reason?);
+            return Some(self.chosen(&self.expected, offload_flags, Some(note)));
+        }
+        let refused = avoided.refused.as_ref();
+        let mut machine = self.machine_with(refused, room);
+        if avoided.is_resting || refused.is_some_and(|refused| refused.times >= REFUSALS_MAX) {
+            machine.gpus.clear();
+        }
+        let (setup, expected) = self.first_that_fits(&machine, &self.limits(refused))?;
+        let is_elsewhere = setup.layout != self.setup.layout;
+        is_elsewhere.then(|| {
+            let reason = reason.unwrap_or_else(|| self.lack(&self.machine_with(None, room)));
+            let note = format!("{reason}: {}", placement(&setup, &machine));
+            self.chosen(&expected, setup.offload_flags(), Some(note))
+        })
+    }
+
+    fn what_fits(&self, refused: Option<&CardRefusals>, room: &Bytes) -> Option<String> {
+        let machine = self.machine_with(refused, room);
+        let limits = self.limits(refused);
+        let fitting = || self.first_that_fits(&machine, &limits);
+        let placement = self.is_configured.then(fitting).flatten();
+        let placement = placement.map(|(setup, _)| {
+            let experts = match setup.layout.experts_in_ram {
+                0 => String::new(),
+                layers => format!(" and cpu_moe_layers = {layers}"),
+            };
+            format!("gpu_layers = {}{experts}", setup.layout.gpu_layers())
+        });
+        let context = self.context_that_fits(&machine);
+        let context = context.map(|tokens| format!("context_tokens = {tokens}"));
+        let settings: Vec<String> = placement.into_iter().chain(context).collect();
+        (!settings.is_empty()).then(|| format!("what fits here: {}", settings.join(", or ")))
+    }
+
+    fn card_named(&self, device: &str) -> Option<usize> {
+        card_named(device, &self.machine)
+    }
+
+    fn device_full(&self) -> &'static str {
+        "a shorter context (chat.context_tokens) or fewer layers there (chat.gpu_layers) need less"
+    }
+}
+
 impl RequestedPlace {
-    /// Also true if hob sees no card, because the engine may see one.
-    pub(super) fn may_be_on_cards(&self) -> bool {
-        self.machine.gpus.is_empty() || !bytes_on_cards(&self.expected).is_empty()
+    fn chosen(
+        &self,
+        expected: &SetupEstimate,
+        offload_flags: OffloadFlags,
+        note: Option<String>,
+    ) -> ChosenPlace {
+        let OffloadFlags { gpu_layers, cpu_moe_layers } = offload_flags;
+        let counts = [("--gpu-layers", gpu_layers), ("--cpu-moe-layers", cpu_moe_layers)];
+        let given = counts.into_iter().filter_map(|(flag, count)| Some((flag, count?)));
+        let mut flags: Vec<String> =
+            given.flat_map(|(flag, count)| [flag.to_owned(), count.to_string()]).collect();
+        let has_layers_there = gpu_layers != Some(0);
+        // Without layers on a card, the engine still has buffers there for long prompts.
+        if note.is_some() && !has_layers_there {
+            flags.push(NO_CARDS.to_owned());
+        }
+        let on_cards = bytes_on_cards(expected);
+        let may_have_card = self.machine.gpus.is_empty() || !on_cards.is_empty();
+        let may_use_cards = has_layers_there && may_have_card;
+        ChosenPlace { needed: needed(expected), on_cards, may_use_cards, flags, note }
+    }
+
+    /// The machine with the memory that this model could get.
+    fn machine_with(&self, refused: Option<&CardRefusals>, room: &Bytes) -> Machine {
+        let mut machine = self.machine.clone();
+        if let Some(available_bytes) = room.get(&Pool::Ram) {
+            machine.memory.available_bytes = *available_bytes;
+        }
+        let margin_bytes = Engine::Hob.profile().margin_bytes;
+        let refused = refused.filter(|_| !self.has_several_cards());
+        for (number, gpu) in machine.gpus.iter_mut().enumerate() {
+            let limit = refused.and_then(|refused| refused.limits.get(&number));
+            let limit = limit.copied().unwrap_or(u64::MAX);
+            gpu.memory = match gpu.memory {
+                GpuMemory::Own { total_bytes, .. } => {
+                    // A card that the drivers do not report any more has no room.
+                    let free = room.get(&Pool::Vram(number)).copied().unwrap_or(0).min(limit);
+                    let free_bytes = free.saturating_add(margin_bytes);
+                    GpuMemory::Own { total_bytes, free_bytes }
+                }
+                GpuMemory::Unified { limit_bytes } => {
+                    GpuMemory::Unified { limit_bytes: limit_bytes.min(limit) }
+                }
+            };
+        }
+        machine
+    }
+
+    /// Limits of several cards. The memory of one card alone is limited by [`RequestedPlace::machine_with`].
+    fn limits(&self, refused: Option<&CardRefusals>) -> CardBytes {
+        let refused = refused.filter(|_| self.has_several_cards());
+        refused.map_or_else(CardBytes::new, |refused| refused.limits.clone())
+    }
+
+    fn has_several_cards(&self) -> bool {
+        self.machine.gpus.len() > 1
     }
 
     /// The place that is ranked first on this machine, or else the processor. `None` if the model fits at neither. Cards in
     /// `limits` get no more bytes; with limits, the model gets fewer layers on all cards until each is within its limit.
-    pub(super) fn first_that_fits(
+    fn first_that_fits(
         &self,
         machine: &Machine,
         limits: &CardBytes,
@@ -64,23 +180,6 @@ impl RequestedPlace {
     fn planned(&self, machine: &Machine, gpu_layers: Option<u32>) -> Option<Setup> {
         let flags = OffloadFlags { gpu_layers, cpu_moe_layers: None };
         Setup::new(machine, &self.model, self.setup.plan, flags).ok()
-    }
-
-    /// Settings with which the model fits on this machine, for people.
-    pub(super) fn what_fits(&self, machine: &Machine, limits: &CardBytes) -> Option<String> {
-        let fitting = || self.first_that_fits(machine, limits);
-        let placement = self.is_configured.then(fitting).flatten();
-        let placement = placement.map(|(setup, _)| {
-            let experts = match setup.layout.experts_in_ram {
-                0 => String::new(),
-                layers => format!(" and cpu_moe_layers = {layers}"),
-            };
-            format!("gpu_layers = {}{experts}", setup.layout.gpu_layers())
-        });
-        let context = self.context_that_fits(machine);
-        let context = context.map(|tokens| format!("context_tokens = {tokens}"));
-        let settings: Vec<String> = placement.into_iter().chain(context).collect();
-        (!settings.is_empty()).then(|| format!("what fits here: {}", settings.join(", or ")))
     }
 
     /// Tokens of a shorter context that fits: at the place of the settings, or else at the best one.
@@ -115,10 +214,28 @@ impl RequestedPlace {
             Setup::new(machine, draft, plan, flags).ok()?.estimate(machine, draft).ok()?;
         Some(expected.with(drafted))
     }
+
+    /// What the requested place lacks on this machine, with both numbers.
+    fn lack(&self, machine: &Machine) -> String {
+        let is_lacking = |used: &&Use| match used.pool {
+            Pool::Ram => used.kept_bytes() > used.free_bytes,
+            Pool::Vram(_) => !used.fits(),
+        };
+        let expected = self.estimate(&self.setup, machine);
+        let used = expected.as_ref().and_then(|expected| expected.uses.iter().find(is_lacking));
+        let Some(used) = used else { return "the first place has no room".to_owned() };
+        let margin_bytes = if used.pool == Pool::Ram { 0 } else { used.margin_bytes };
+        lack_text(used.pool, used.kept_bytes(), used.free_bytes.saturating_sub(margin_bytes))
+    }
+}
+
+/// What a setup needs in each memory pool.
+pub(super) fn needed(expected: &SetupEstimate) -> Bytes {
+    expected.uses.iter().map(|used| (used.pool, used.kept_bytes())).collect()
 }
 
 /// What a setup needs on each card that computes.
-pub(super) fn bytes_on_cards(expected: &SetupEstimate) -> CardBytes {
+fn bytes_on_cards(expected: &SetupEstimate) -> CardBytes {
     let mut cards = CardBytes::new();
     for term in &expected.memory {
         if let ComputeSite::Gpu(number) = term.site {
@@ -129,7 +246,7 @@ pub(super) fn bytes_on_cards(expected: &SetupEstimate) -> CardBytes {
 }
 
 /// The number of the card that a driver names, such as `CUDA1 (NVIDIA GeForce RTX 3090)`. `None` if it may be one of several.
-pub(super) fn card_named(device: &str, machine: &Machine) -> Option<usize> {
+fn card_named(device: &str, machine: &Machine) -> Option<usize> {
     let (engine_name, name) = device.strip_suffix(')')?.split_once(" (")?;
     let is_alike = |number: &usize| machine.gpus[*number].name == name;
     let alike: Vec<usize> = (0..machine.gpus.len()).filter(is_alike).collect();
@@ -144,23 +261,8 @@ pub(super) fn card_named(device: &str, machine: &Machine) -> Option<usize> {
     }
 }
 
-/// What the requested place lacks on this machine, with both numbers.
-pub(super) fn shortage_text(requested: &RequestedPlace, machine: &Machine) -> String {
-    let is_lacking = |used: &&Use| match used.pool {
-        Pool::Ram => used.kept_bytes() > used.free_bytes,
-        Pool::Vram(_) => !used.fits(),
-    };
-    let expected = requested.estimate(&requested.setup, machine);
-    let used = expected.as_ref().and_then(|expected| expected.uses.iter().find(is_lacking));
-    let Some(used) = used else { return "the first place has no room".to_owned() };
-    let margin_bytes = if used.pool == Pool::Ram { 0 } else { used.margin_bytes };
-    let free_bytes = used.free_bytes.saturating_sub(margin_bytes);
-    let (pool, needed, free) = (used.pool, used.kept_bytes().div_ceil(MB), free_bytes / MB);
-    format!("the model needs about {needed} MB of {pool}, and {free} MB are free there")
-}
-
 /// Where a model is instead.
-pub(super) fn placement(setup: &Setup, machine: &Machine) -> String {
+fn placement(setup: &Setup, machine: &Machine) -> String {
     let layout = &setup.layout;
     match layout.placement(machine) {
         Placement::Ram => "the model runs on the processor".to_owned(),
@@ -174,3 +276,6 @@ pub(super) fn placement(setup: &Setup, machine: &Machine) -> String {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

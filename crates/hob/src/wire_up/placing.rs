@@ -1,6 +1,8 @@
-//! Chooses where a chat model is loaded: where `hob fit` ranks it first, or else the next place that has room.
-//! A place that the settings name is kept; errors then say what would fit.
+//! Chooses where a model is loaded: at its first place, or else at the next one that has room. Cards are avoided for a while
+//! after they refused the model or were lost. A place that the settings name is kept; errors then say what would fit.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -8,80 +10,111 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_core::budget::Bytes;
 use hob_core::card_losses::CARDS_REST;
-use hob_core::fit::{Engine, OffloadFlags, Pool, SetupEstimate};
-use hob_core::machine::{GpuMemory, Machine};
+use hob_core::fit::Pool;
 use hob_core::{MemoryBroker, MemoryDecision, MemoryRequest, ModelError, locked};
 use hob_engines::supervisor::{PlacedWorker, Placer, WorkerCommand};
 use hob_engines::worker::protocol::DeviceShortage;
 
 use super::memory::ModelMemory;
-use super::places::{
-    CardBytes, RequestedPlace, bytes_on_cards, card_named, placement, shortage_text,
-};
 
 /// How long a card's refusal counts. Other programs may have freed its memory since.
 pub(super) const REFUSED_FOR: Duration = Duration::from_secs(600);
-/// After so many refusals, the model is loaded without cards.
-const REFUSALS_MAX: u32 = 3;
+/// The worker computes nothing on cards.
+pub(super) const NO_CARDS: &str = "--no-cards";
 const MB: u64 = 1_000_000;
 
-/// A model's broker of memory and chooser of places.
-#[derive(Clone, Debug)]
-pub(super) struct ChatPlacer(Arc<Placing>);
+/// Bytes on graphics cards, by their number.
+pub(super) type CardBytes = BTreeMap<usize, u64>;
 
-#[derive(Debug)]
-struct Placing {
-    requested: RequestedPlace,
-    /// Without the flags of a place.
-    command: WorkerCommand,
-    memory: ModelMemory,
-    state: Mutex<PlacingState>,
-}
+/// The places where one model may be loaded.
+pub(super) trait Places: fmt::Debug + Send + Sync + 'static {
+    /// The place that is tried first.
+    fn first(&self) -> ChosenPlace;
 
-#[derive(Debug)]
-struct PlacingState {
-    chosen: ChosenPlace,
-    refused: Option<CardRefusals>,
-    /// When the last worker was started.
-    started: Instant,
+    /// Whether the settings name the first place, so that there is no other.
+    fn is_fixed(&self) -> bool;
+
+    /// The next place, given the bytes of each pool that the model could get. `None`: only the first one is left.
+    fn next(&self, avoided: &AvoidedCards, room: &Bytes) -> Option<ChosenPlace>;
+
+    /// Settings with which the model fits, for people.
+    fn what_fits(&self, refused: Option<&CardRefusals>, room: &Bytes) -> Option<String>;
+
+    /// The number of the card that a driver names. `None` if it may be one of several.
+    fn card_named(&self, device: &str) -> Option<usize>;
+
+    /// What helps after a card had no memory left during an answer.
+    fn device_full(&self) -> &'static str;
 }
 
 /// The place of the next load, or of the loaded model.
 #[derive(Clone, Debug)]
-struct ChosenPlace {
-    expected: SetupEstimate,
-    offload_flags: OffloadFlags,
-    note: Option<String>,
+pub(super) struct ChosenPlace {
+    /// Predicted bytes of each pool.
+    pub(super) needed: Bytes,
+    /// What the model itself takes there on each card.
+    pub(super) on_cards: CardBytes,
+    /// Also true if hob sees no card and the engine may see one.
+    pub(super) may_use_cards: bool,
+    /// Flags of the worker.
+    pub(super) flags: Vec<String>,
+    /// Why it is not the first place, and where it is.
+    pub(super) note: Option<String>,
+}
+
+/// Why cards are avoided.
+#[derive(Clone, Debug)]
+pub(super) struct AvoidedCards {
+    /// They were lost.
+    pub(super) is_resting: bool,
+    pub(super) refused: Option<CardRefusals>,
 }
 
 /// What cards did not give, although their drivers said that it was free.
 #[derive(Clone, Debug)]
-struct CardRefusals {
-    at: Instant,
-    times: u32,
+pub(super) struct CardRefusals {
+    pub(super) at: Instant,
+    pub(super) times: u32,
     /// The last refusal, with its numbers.
-    said: String,
+    pub(super) said: String,
     /// Maximum bytes on each card from now on.
-    limits: CardBytes,
+    pub(super) limits: CardBytes,
 }
 
-impl ChatPlacer {
-    pub(super) fn new(
-        requested: RequestedPlace,
-        command: WorkerCommand,
-        memory: ModelMemory,
-    ) -> ChatPlacer {
-        let chosen = ChosenPlace::requested(&requested);
+/// A model's broker of memory and chooser of places.
+#[derive(Debug)]
+pub(super) struct CardPlacer<P>(pub(super) Arc<Placing<P>>);
+
+#[derive(Debug)]
+pub(super) struct Placing<P> {
+    places: P,
+    /// Without the flags of a place.
+    command: WorkerCommand,
+    memory: ModelMemory,
+    pub(super) state: Mutex<PlacingState>,
+}
+
+#[derive(Debug)]
+pub(super) struct PlacingState {
+    pub(super) chosen: ChosenPlace,
+    pub(super) refused: Option<CardRefusals>,
+    /// When the last worker was started.
+    started: Instant,
+}
+
+impl<P: Places> CardPlacer<P> {
+    pub(super) fn new(places: P, command: WorkerCommand, memory: ModelMemory) -> CardPlacer<P> {
+        let chosen = places.first();
         let state = Mutex::new(PlacingState { chosen, refused: None, started: Instant::now() });
-        ChatPlacer(Arc::new(Placing { requested, command, memory, state }))
+        CardPlacer(Arc::new(Placing { places, command, memory, state }))
     }
 }
 
-impl Placing {
+impl<P: Places> Placing<P> {
     /// Chooses the place of the next load, and reserves for it from now on. Nothing changes during a load of this model, and
     /// during that of another one, what is free says little.
     fn choose(&self) {
-        if self.requested.is_configured || self.memory.is_loading() {
+        if self.places.is_fixed() || self.memory.is_loading() {
             return;
         }
         let chosen = self.best_place();
@@ -92,110 +125,44 @@ impl Placing {
     }
 
     fn choose_now(&self) {
-        if !self.requested.is_configured {
+        if !self.places.is_fixed() {
             self.set_chosen(self.best_place());
         }
     }
 
-    /// The requested place if it has room, or else the next one. The state is not locked while drivers are asked.
+    /// The first place if it has room, or else the next one. The state is not locked while drivers are asked.
     fn best_place(&self) -> ChosenPlace {
         let refused = {
             let mut state = locked(&self.state);
             state.forget_old_refusals();
             state.refused.clone()
         };
-        let requested = ChosenPlace::requested(&self.requested);
-        let is_resting = self.requested.may_be_on_cards() && !self.memory.may_use_cards();
-        let is_avoided = is_resting || refused.is_some();
-        if !is_avoided && self.memory.check_room_for(&requested.needed()).is_ok() {
-            return requested;
+        let first = self.places.first();
+        let is_resting = first.may_use_cards && !self.memory.may_use_cards();
+        let avoided = AvoidedCards { is_resting, refused };
+        if avoided.reason().is_none() && self.memory.check_room_for(&first.needed).is_ok() {
+            return first;
         }
-        self.next_place(refused.as_ref(), is_resting).unwrap_or(requested)
+        self.places.next(&avoided, &self.memory.room()).unwrap_or(first)
     }
 
     fn set_chosen(&self, chosen: ChosenPlace) {
-        self.memory.expect(&chosen.needed());
+        self.memory.expect(&chosen.needed);
         locked(&self.state).chosen = chosen;
     }
 
-    /// The place that is ranked first among those that fit. `None` if only the requested one does.
-    fn next_place(&self, refused: Option<&CardRefusals>, is_resting: bool) -> Option<ChosenPlace> {
-        let requested = &self.requested;
-        let reason = || match refused {
-            _ if is_resting => cards_rest(),
-            Some(refused) => refused.said.clone(),
-            None => shortage_text(requested, &self.machine(None)),
-        };
-        if requested.machine.gpus.is_empty() {
-            // The engine may see a card that hob does not see.
-            let is_avoided = is_resting || refused.is_some();
-            let offload_flags = OffloadFlags { gpu_layers: Some(0), cpu_moe_layers: None };
-            let note = Some(format!("{}: the model runs on the processor", reason()));
-            let expected = requested.expected.clone();
-            return is_avoided.then_some(ChosenPlace { expected, offload_flags, note });
-        }
-        let mut machine = self.machine(refused);
-        if is_resting || refused.is_some_and(|refused| refused.times >= REFUSALS_MAX) {
-            machine.gpus.clear();
-        }
-        let (setup, expected) = requested.first_that_fits(&machine, &self.limits(refused))?;
-        let is_elsewhere = setup.layout != requested.setup.layout;
-        is_elsewhere.then(|| ChosenPlace {
-            expected,
-            offload_flags: setup.offload_flags(),
-            note: Some(format!("{}: {}", reason(), placement(&setup, &machine))),
-        })
-    }
-
-    /// The machine with the memory that this model could get.
-    fn machine(&self, refused: Option<&CardRefusals>) -> Machine {
-        let room = self.memory.room();
-        let mut machine = self.requested.machine.clone();
-        if let Some(available_bytes) = room.get(&Pool::Ram) {
-            machine.memory.available_bytes = *available_bytes;
-        }
-        let margin_bytes = Engine::Hob.profile().margin_bytes;
-        let refused = refused.filter(|_| !self.has_several_cards());
-        for (number, gpu) in machine.gpus.iter_mut().enumerate() {
-            let limit = refused.and_then(|refused| refused.limits.get(&number));
-            let limit = limit.copied().unwrap_or(u64::MAX);
-            gpu.memory = match gpu.memory {
-                GpuMemory::Own { total_bytes, .. } => {
-                    // A card that the drivers do not report any more has no room.
-                    let free = room.get(&Pool::Vram(number)).copied().unwrap_or(0).min(limit);
-                    let free_bytes = free.saturating_add(margin_bytes);
-                    GpuMemory::Own { total_bytes, free_bytes }
-                }
-                GpuMemory::Unified { limit_bytes } => {
-                    GpuMemory::Unified { limit_bytes: limit_bytes.min(limit) }
-                }
-            };
-        }
-        machine
-    }
-
-    /// Limits of several cards. The memory of one card alone is limited by [`Placing::machine`].
-    fn limits(&self, refused: Option<&CardRefusals>) -> CardBytes {
-        let refused = refused.filter(|_| self.has_several_cards());
-        refused.map_or_else(CardBytes::new, |refused| refused.limits.clone())
-    }
-
-    fn has_several_cards(&self) -> bool {
-        self.requested.machine.gpus.len() > 1
+    fn chosen(&self) -> ChosenPlace {
+        locked(&self.state).chosen.clone()
     }
 
     fn with_what_fits(&self, error: ModelError) -> ModelError {
         match error {
             ModelError::OutOfMemory { needed_bytes, available_bytes, what_fits: None } => {
-                let what_fits = self.requested.what_fits(&self.machine(None), &CardBytes::new());
+                let what_fits = self.places.what_fits(None, &self.memory.room());
                 ModelError::OutOfMemory { needed_bytes, available_bytes, what_fits }
             }
             other => other,
         }
-    }
-
-    fn flags(&self) -> OffloadFlags {
-        locked(&self.state).chosen.offload_flags
     }
 }
 
@@ -207,30 +174,32 @@ impl PlacingState {
     }
 }
 
-impl ChosenPlace {
-    fn requested(requested: &RequestedPlace) -> ChosenPlace {
-        let (expected, offload_flags) = (requested.expected.clone(), requested.offload_flags);
-        ChosenPlace { expected, offload_flags, note: None }
-    }
-
-    fn needed(&self) -> Bytes {
-        self.expected.uses.iter().map(|used| (used.pool, used.kept_bytes())).collect()
+impl AvoidedCards {
+    /// `None`: they are not avoided.
+    pub(super) fn reason(&self) -> Option<String> {
+        match &self.refused {
+            _ if self.is_resting => {
+                let minutes = CARDS_REST.as_secs() / 60;
+                Some(format!(
+                    "graphics cards were lost twice, so they are left alone for {minutes} min"
+                ))
+            }
+            refused => refused.as_ref().map(|refused| refused.said.clone()),
+        }
     }
 }
 
 impl CardRefusals {
-    /// A quarter less than was wanted of the card that had no room, and no more than was free there. If it may be one of
-    /// several cards, a quarter less of each.
+    /// A quarter less than was wanted of the `full` card, and no more than was free there. If it is not known, it may be one
+    /// of several cards, and each gets a quarter less.
     fn after(
         earlier: Option<&CardRefusals>,
         chosen: &ChosenPlace,
         shortage: Option<&DeviceShortage>,
-        machine: &Machine,
+        full: Option<usize>,
     ) -> CardRefusals {
-        let mut wanted = bytes_on_cards(&chosen.expected);
-        if let Some(full) = shortage.and_then(|one| card_named(&one.device, machine))
-            && wanted.contains_key(&full)
-        {
+        let mut wanted = chosen.on_cards.clone();
+        if let Some(full) = full.filter(|full| wanted.contains_key(full)) {
             wanted.retain(|card, _| *card == full);
         }
         let free = shortage.filter(|_| wanted.len() == 1).map_or(u64::MAX, |one| one.free_bytes);
@@ -247,7 +216,7 @@ impl CardRefusals {
 }
 
 /// Why a model is not on a card that had no room for it.
-pub(super) fn refusal(shortage: Option<&DeviceShortage>) -> String {
+fn refusal(shortage: Option<&DeviceShortage>) -> String {
     let Some(DeviceShortage { device, needed_bytes, free_bytes }) = shortage else {
         return "a graphics card had no memory left".to_owned();
     };
@@ -255,13 +224,13 @@ pub(super) fn refusal(shortage: Option<&DeviceShortage>) -> String {
     format!("{device} had no room for {needed} MB of the model, with {free} MB free before it")
 }
 
-/// Why no model is on a card.
-pub(super) fn cards_rest() -> String {
-    let minutes = CARDS_REST.as_secs() / 60;
-    format!("graphics cards were lost twice, so they are left alone for {minutes} min")
+/// What a pool lacks, with both numbers.
+pub(super) fn lack_text(pool: Pool, needed_bytes: u64, free_bytes: u64) -> String {
+    let (needed, free) = (needed_bytes.div_ceil(MB), free_bytes / MB);
+    format!("the model needs about {needed} MB of {pool}, and {free} MB are free there")
 }
 
-impl MemoryBroker for ChatPlacer {
+impl<P: Places> MemoryBroker for CardPlacer<P> {
     fn check_room(&self) -> Result<(), ModelError> {
         self.0.choose();
         self.0.memory.check_room().map_err(|error| self.0.with_what_fits(error))
@@ -277,64 +246,54 @@ impl MemoryBroker for ChatPlacer {
     }
 }
 
-impl Placer for ChatPlacer {
+impl<P: Places> Placer for CardPlacer<P> {
     fn place(&self) -> PlacedWorker {
-        let chosen = {
+        let ChosenPlace { needed, flags, note, .. } = {
             let mut state = locked(&self.0.state);
             state.started = Instant::now();
             state.chosen.clone()
         };
-        if let Some(note) = &chosen.note {
+        if let Some(note) = &note {
             tracing::warn!(model = self.0.memory.name(), "{note}");
         }
-        let OffloadFlags { gpu_layers, cpu_moe_layers } = chosen.offload_flags;
-        let flags = [("--gpu-layers", gpu_layers), ("--cpu-moe-layers", cpu_moe_layers)];
-        let given = flags.into_iter().filter_map(|(flag, count)| Some((flag, count?)));
-        let mut command = given.fold(self.0.command.clone(), |command, (flag, count)| {
-            command.arg(flag).arg(count.to_string())
-        });
-        // Without layers on a card, the engine still has buffers there for long prompts.
-        if chosen.note.is_some() && gpu_layers == Some(0) {
-            command = command.arg("--no-cards");
-        }
-        PlacedWorker { command, predicted: chosen.needed(), note: chosen.note }
+        let command = flags.into_iter().fold(self.0.command.clone(), WorkerCommand::arg);
+        PlacedWorker { command, predicted: needed, note }
     }
 
     fn move_from(&self, shortage: Option<&DeviceShortage>) -> Result<(), String> {
         let placing = &self.0;
+        let full = shortage.and_then(|one| placing.places.card_named(&one.device));
         let (before, refused) = {
             let mut state = locked(&placing.state);
             state.forget_old_refusals();
-            let machine = &placing.requested.machine;
             let earlier = state.refused.as_ref();
-            let refused = CardRefusals::after(earlier, &state.chosen, shortage, machine);
+            let refused = CardRefusals::after(earlier, &state.chosen, shortage, full);
             state.refused = Some(refused.clone());
-            (state.chosen.offload_flags, refused)
+            (state.chosen.flags.clone(), refused)
         };
         placing.choose_now();
-        let chosen = locked(&placing.state).chosen.clone();
-        // Without a note it is the requested place, which is chosen again if the model fits nowhere else.
-        if chosen.note.is_some() && chosen.offload_flags != before {
+        let chosen = placing.chosen();
+        // Without a note it is the first place, which is chosen again if the model fits nowhere else.
+        if chosen.note.is_some() && chosen.flags != before {
             return Ok(());
         }
-        let (machine, limits) = (placing.machine(Some(&refused)), placing.limits(Some(&refused)));
-        Err(placing.requested.what_fits(&machine, &limits).unwrap_or_default())
+        let room = placing.memory.room();
+        Err(placing.places.what_fits(Some(&refused), &room).unwrap_or_default())
     }
 
     fn device_full(&self) -> String {
-        "a shorter context (chat.context_tokens) or fewer layers there (chat.gpu_layers) need less"
-            .to_owned()
+        self.0.places.device_full().to_owned()
     }
 
     fn device_lost(&self) -> String {
         let started = locked(&self.0.state).started;
         let is_resting = self.0.memory.record_card_loss(started);
-        let next = match (self.0.requested.is_configured, is_resting) {
+        let next = match (self.0.places.is_fixed(), is_resting) {
             (true, _) => "hob loads the model there again, as hob.toml says".to_owned(),
             (false, false) => "hob loads the model on the card once more".to_owned(),
             (false, true) => {
                 let minutes = CARDS_REST.as_secs() / 60;
-                format!("for {minutes} min, hob loads chat models on the processor")
+                format!("for {minutes} min, hob loads models on the processor")
             }
         };
         format!("send the request again: {next}")
@@ -342,12 +301,12 @@ impl Placer for ChatPlacer {
 }
 
 /// A model that waits for memory, and takes another place if this one has no room.
-struct PlacedRequest {
-    placing: Arc<Placing>,
+struct PlacedRequest<P> {
+    placing: Arc<Placing<P>>,
     waiting: Box<dyn MemoryRequest>,
 }
 
-impl MemoryRequest for PlacedRequest {
+impl<P: Places> MemoryRequest for PlacedRequest<P> {
     fn try_reserve(&mut self) -> BoxFuture<'_, MemoryDecision> {
         async move {
             // Another model that was being loaded may now be one that can leave.
@@ -356,9 +315,9 @@ impl MemoryRequest for PlacedRequest {
                 MemoryDecision::Never(refusal) => refusal,
                 decision => return decision,
             };
-            let before = self.placing.flags();
+            let before = self.placing.chosen().flags;
             self.placing.choose();
-            match self.placing.flags() == before {
+            match self.placing.chosen().flags == before {
                 true => MemoryDecision::Never(self.placing.with_what_fits(refusal)),
                 false => MemoryDecision::Soon,
             }
@@ -366,6 +325,3 @@ impl MemoryRequest for PlacedRequest {
         .boxed()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -17,7 +17,7 @@ use hob_engines::transcription::{
 };
 
 use super::chat::SPIN_COUNT;
-use super::hear_placing::{HearPlacer, HearPlaces};
+use super::hear_places::{HearPlacer, HearPlaces};
 use super::memory::{Memory, Need, usable};
 use super::{worker_command, worker_socket};
 use crate::app::App;
@@ -66,9 +66,10 @@ impl Transcription {
         options.room = Some(Arc::new(model_memory.clone()));
         let command = command(settings, &stored)?;
         if let Some(places) = places {
-            let placer = HearPlacer::new(command.clone(), model_memory.clone(), places);
-            options.room = Some(Arc::new(placer.clone()) as Arc<dyn MemoryBroker>);
-            options.placer = Some(Arc::new(placer));
+            let placer = HearPlacer::new(places, command.clone(), model_memory.clone());
+            let placer = Arc::new(placer);
+            options.room = Some(Arc::clone(&placer) as Arc<dyn MemoryBroker>);
+            options.placer = Some(placer);
         }
         let worker = Arc::new(TranscriptionWorker::start(command, options, stored.languages));
         model_memory.taken_by(&(Arc::clone(&worker) as Arc<dyn ModelLifecycle>));

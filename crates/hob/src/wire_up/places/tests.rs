@@ -1,8 +1,11 @@
 //! Places of a known model on a machine with one card of 24 GB. The tests choose what is free there.
 
-use std::sync::{OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use hob_core::machine::{Gpu, Memory as SystemMemory};
+use hob_core::{MemoryBroker, locked};
+use hob_engines::supervisor::{Placer, WorkerCommand};
+use hob_engines::worker::protocol::DeviceShortage;
 use hob_machine::profile;
 use hob_models::known;
 use hob_models::recipe::QuantMix;
@@ -11,6 +14,7 @@ use super::*;
 use crate::settings::tests::chat_settings;
 use crate::wire_up::context::set_up;
 use crate::wire_up::memory::{Memory, Need};
+use crate::wire_up::placing::{Placing, REFUSED_FOR};
 
 const GB: u64 = 1_000_000_000;
 
@@ -43,7 +47,7 @@ impl Desk {
             is_configured,
         };
         let free = Arc::new(Mutex::new(Bytes::from([(Pool::Ram, 64 * GB)])));
-        let placing: Arc<OnceLock<Weak<Placing>>> = Arc::default();
+        let placing: Arc<OnceLock<Weak<Placing<RequestedPlace>>>> = Arc::default();
         let (seen, asked) = (Arc::clone(&free), Arc::clone(&placing));
         let available = move |_| {
             let placing = asked.get().and_then(Weak::upgrade);
@@ -52,7 +56,7 @@ impl Desk {
             locked(&seen).clone()
         };
         let memory = Memory::with(None, Box::new(available));
-        let estimated = ChosenPlace::requested(&requested).needed();
+        let estimated = needed(&requested.expected);
         let memory = memory.of_model("m", Need { estimated, is_pinned: false });
         let placer = ChatPlacer::new(requested, WorkerCommand::new("hob"), memory);
         placing.set(Arc::downgrade(&placer.0)).expect("only once");
@@ -150,8 +154,7 @@ fn a_second_card_without_room_gets_less_and_the_first_one_has_no_limit() {
     assert_eq!(flags[0], "--gpu-layers");
     assert!((1..37).contains(&flags[1].parse::<u32>().expect("a number")), "{flags:?}");
     assert!(note.ends_with(" of its 37 layers are on graphics cards"), "{note}");
-    let expected = locked(&desk.placer.0.state).chosen.expected.clone();
-    let on_cards = bytes_on_cards(&expected);
+    let on_cards = locked(&desk.placer.0.state).chosen.on_cards.clone();
     assert!(on_cards[&1] <= limits[&1] && on_cards[&0] > 0, "{on_cards:?} {limits:?}");
 }
 
@@ -239,7 +242,7 @@ fn a_card_that_was_lost_twice_is_left_alone() {
     let desk = Desk::with_card("context_tokens = 4096");
     assert!(desk.placer.device_lost().ends_with("hob loads the model on the card once more"));
     assert_eq!(desk.next(), (Vec::new(), String::new()));
-    assert!(desk.placer.device_lost().ends_with("hob loads chat models on the processor"));
+    assert!(desk.placer.device_lost().ends_with("hob loads models on the processor"));
     let (flags, note) = desk.next();
     assert_eq!(flags, ON_PROCESSOR);
     assert!(note.starts_with("graphics cards were lost twice"), "{note}");
