@@ -47,8 +47,8 @@ impl CardLosses {
         self.is_resting(now)
     }
 
-    /// Whether this model may be loaded on the cards now. After a rest, the first model that asks tries them. The others
-    /// follow if no card is lost meanwhile.
+    /// Whether this model may be loaded on the cards now. After a rest, the first model that is loaded there tries them: see
+    /// [`CardLosses::begin_trial`]. The others follow if no card is lost meanwhile.
     pub fn allows(&mut self, now: Instant, model: &str) -> bool {
         let Some(rested_until) = self.rests_until else { return true };
         if now < rested_until {
@@ -61,10 +61,16 @@ impl CardLosses {
                 self.trial = None;
                 true
             }
-            None => {
-                self.trial = Some(Trial { model: model.to_owned(), until: now + TRIAL });
-                true
-            }
+            None => true,
+        }
+    }
+
+    /// Notes that this model is being loaded on the cards. A model that may use them and has no room there leaves the trial
+    /// to the next one.
+    pub fn begin_trial(&mut self, now: Instant, model: &str) {
+        let has_rested = self.rests_until.is_some_and(|until| until <= now);
+        if has_rested && self.trial.is_none() {
+            self.trial = Some(Trial { model: model.to_owned(), until: now + TRIAL });
         }
     }
 
@@ -100,11 +106,15 @@ mod tests {
         let lost = |losses: &mut CardLosses, seconds| losses.record(at(seconds), at(seconds));
         assert!(!lost(&mut losses, 0));
         assert!(lost(&mut losses, 590));
+        assert!(losses.allows(at(1200), "b"), "it finds no room there, and leaves the trial to a");
+        losses.begin_trial(at(1250), "a");
         assert!(losses.allows(at(1250), "a") && losses.allows(at(1260), "a"), "it is the trial");
         assert!(!losses.allows(at(1260), "b"), "it waits for the trial");
         // The earlier losses are long ago, and the trial's loss is enough.
         assert!(lost(&mut losses, 1300));
         assert!(!losses.allows(at(1599), "a") && losses.allows(at(1600), "b"));
+        losses.begin_trial(at(1600), "b");
+        losses.begin_trial(at(1610), "a");
         assert!(!losses.allows(at(1719), "a") && losses.allows(at(1720), "a"), "it went well");
         assert!(!lost(&mut losses, 2100), "one loss is tried again");
         assert!(losses.allows(at(2101), "b") && losses.allows(at(2101), "a"));

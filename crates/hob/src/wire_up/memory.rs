@@ -331,6 +331,11 @@ impl ModelMemory {
         locked(&self.memory.card_losses).allows(Instant::now(), &self.name)
     }
 
+    /// Notes that the model is being loaded on cards. After a rest, it is the one that tries them.
+    pub(super) fn begin_card_trial(&self) {
+        locked(&self.memory.card_losses).begin_trial(Instant::now(), &self.name);
+    }
+
     /// Checks once, and reserves the memory if there is room.
     fn look_round(&self) -> LoadCheck {
         if self.memory.is_loading() {

@@ -248,13 +248,16 @@ impl<P: Places> MemoryBroker for CardPlacer<P> {
 
 impl<P: Places> Placer for CardPlacer<P> {
     fn place(&self) -> PlacedWorker {
-        let ChosenPlace { needed, flags, note, .. } = {
+        let ChosenPlace { needed, may_use_cards, flags, note, .. } = {
             let mut state = locked(&self.0.state);
             state.started = Instant::now();
             state.chosen.clone()
         };
         if let Some(note) = &note {
             tracing::warn!(model = self.0.memory.name(), "{note}");
+        }
+        if may_use_cards {
+            self.0.memory.begin_card_trial();
         }
         let command = flags.into_iter().fold(self.0.command.clone(), WorkerCommand::arg);
         PlacedWorker { command, predicted: needed, note }
