@@ -19,7 +19,7 @@ pub mod worker;
 
 pub use client::{ChatWorker, ChatWorkerOptions};
 pub use llama::{
-    CardUse, DeviceReport, EngineDevice, LlamaError, LlamaOptions, WeightStorage, has_card_kernels,
-    try_devices,
+    CardUse, DeviceReport, EngineDevice, LlamaError, LlamaOptions, NotCardUse, UnknownDevice,
+    WeightStorage, has_card_kernels, try_devices,
 };
 pub use worker::{ServeChatError, ServeChatOptions, serve_chat, try_grammars};

@@ -2,6 +2,7 @@
 //! The doc comments here become the reference page and the JSON schema. `settings` fills in defaults.
 
 mod chat;
+mod device;
 mod expected;
 mod gateway;
 mod keys;
@@ -29,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub(crate) use chat::{ChatSection, DevSection, KeepAliveText, LoadAt, Speculation};
+pub(crate) use device::DeviceText;
 pub(crate) use gateway::{
     AliasSection, DefaultsSection, DetailedTarget, FallbackUntilName, KeySection,
     OnStreamErrorName, TargetEntry, UpstreamSection, WhileLoadingName,
@@ -285,9 +287,9 @@ mod tests {
             api_key_file = \"key\"\nallowed_hosts = [\"nas\"]\ntls = true\ntls_certificate = \"a.crt\"\ntls_key = \"a.key\"\ntext_chars_max = 5\n\
             requests_max = 2\nrecords = \"runs\"\n[server.pipelines]\nlisten = \"9099\"\naccept_default_key = true\n[speech]\nmodel = \"kokoro-4bit\"\ndefault_voice = \"bm_fable\"\nthreads = 2\nespeak = \"\"\nlexicon = { NAME = \"sequel\" }\n\
             [chat]\nmodel = \"a.gguf\"\ncontext_tokens = 4096\nkv_type = \"q8_0\"\nthreads = 2\n\
-            parallel = 2\nbatch_tokens = 64\ngpu_layers = 9\ncpu_moe_layers = 2\nkeep_alive = \"5m\"\n\
+            parallel = 2\nbatch_tokens = 64\ndevice = \"Vulkan0\"\ngpu_layers = 9\ncpu_moe_layers = 2\nkeep_alive = \"5m\"\n\
             load = \"first_request\"\nthinking_tokens_max = 100\nanswer_tokens_max = 900\nspeculation = \"off\"\ndraft_model = \"d.gguf\"\nrequests_max = 3\n\
-            pinned = true\n[transcription]\nmodel = \"a.bin\"\nthreads = 2\nkeep_alive = \"5m\"\nload = \"first_request\"\n\
+            pinned = true\n[transcription]\nmodel = \"a.bin\"\nthreads = 2\ndevice = \"cpu\"\nkeep_alive = \"5m\"\nload = \"first_request\"\n\
             requests_max = 3\n[realtime]\nsessions_max = 2\nlisten_while_speaking = false\nrecord = true\n[wyoming]\nenabled = true\nlisten = \"::1\"\nspeech_port = 1\ntranscription_port = 2\n\
             speech_model = \"a\"\ntranscription_model = \"b\"\nannounce = false\n[memory]\nmax = \"6GB\"\n[model.NAME]\nmodel = \"b.gguf\"\n[ledger]\nenabled = false\ndays = 7\n[dev]\nmock_unknown_models = true\nscripts = { NAME = \"a.jsonl\" }\n\
             [defaults]\nconnect_timeout = \"1s\"\nfirst_token_timeout = \"45s\"\nidle_timeout = \"250ms\"\ntotal_timeout = \"10m\"\n\
@@ -325,6 +327,10 @@ mod tests {
             (
                 "[chat]\nkv_type = \"q5\"\n",
                 "hob.toml:2:11: 'q5' is not a KV cache type (expected f16",
+            ),
+            (
+                "[chat]\ndevice = \"CUDA0,CUDA0\"\n",
+                "hob.toml:2:10: the device CUDA0 is named twice",
             ),
             ("[chat]\nkeep_alive = \"soon\"\n", "hob.toml:2:14: 'soon' is not a time; write 30s"),
             (

@@ -25,6 +25,7 @@ pub(crate) use transcription::TranscriptionSettings;
 pub(crate) use wyoming::WyomingSettings;
 
 use clap::Args;
+use hob_engines::chat::CardUse;
 
 use crate::bounded_file::read_text;
 use crate::config::{
@@ -93,12 +94,28 @@ pub(crate) struct Overrides {
     /// Context length in tokens: prompt and answer together
     #[arg(long = "context", value_name = "TOKENS")]
     pub(crate) context_tokens: Option<NonZeroU32>,
+    #[command(flatten)]
+    pub(crate) place: PlaceFlags,
     /// Folder of records for /benchmarks [default: bench/records, here or with the models]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) records: Option<PathBuf>,
     /// Let commands of teams run without a sandbox if the team file says so
     #[arg(long)]
     pub(crate) allow_danger: bool,
+}
+
+/// Where the chat model is loaded, instead of where `hob fit` ranks it first.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct PlaceFlags {
+    /// Graphics cards of the chat model, such as Vulkan0 or CUDA0,CUDA1; cpu: none; all: every card
+    #[arg(long, value_name = "NAMES")]
+    pub(crate) device: Option<CardUse>,
+    /// Layers of the chat model on graphics cards, the output layer included
+    #[arg(long, value_name = "N")]
+    pub(crate) gpu_layers: Option<u16>,
+    /// Layers of the chat model that keep their experts in the system's memory
+    #[arg(long = "cpu-moe", value_name = "N")]
+    pub(crate) cpu_moe_layers: Option<u16>,
 }
 
 /// The resolved settings.

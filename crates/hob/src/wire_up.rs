@@ -4,11 +4,13 @@
 mod announcement;
 mod chat;
 mod context;
+mod device_trial;
 mod devices;
 mod fit_service;
 mod gateway;
 mod hear_places;
 mod memory;
+mod named_cards;
 mod pipelines;
 mod places;
 mod placing;
@@ -65,7 +67,8 @@ use memory::Need;
 use speech_parts::StoredDictionaries;
 
 pub(crate) use chat::{Chat, ChatFile, work_chat, work_grammars};
-pub(crate) use devices::{TriedDevices, run_devices_worker, work_devices};
+pub(crate) use device_trial::work_devices;
+pub(crate) use devices::{TriedDevices, run_devices_worker};
 pub(crate) use fit_service::FitData;
 pub(crate) use gateway::{gateway, has_others, keys, looked_up, placed, placeholder_models};
 pub(crate) use memory::{Memory, used_cards};

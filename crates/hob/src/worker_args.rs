@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hob_core::KvType;
+use hob_engines::chat::CardUse;
 
 /// Speak.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
@@ -48,6 +49,26 @@ pub(crate) struct SpeechStudyArgs {
     pub(crate) sentences: Vec<String>,
 }
 
+/// The graphics cards that a worker may use.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub(crate) struct WorkerCardArgs {
+    /// Only these graphics cards, by ggml's names, separated by commas
+    #[arg(long)]
+    device: Option<CardUse>,
+    /// Compute nothing on graphics cards
+    #[arg(long = "no-cards")]
+    is_cardless: bool,
+}
+
+impl WorkerCardArgs {
+    pub(crate) fn card_use(&self) -> CardUse {
+        match (&self.device, self.is_cardless) {
+            (_, true) => CardUse::Avoided,
+            (device, false) => device.clone().unwrap_or_default(),
+        }
+    }
+}
+
 /// Transcribe.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub(crate) struct TranscriptionWorkerArgs {
@@ -60,9 +81,8 @@ pub(crate) struct TranscriptionWorkerArgs {
     /// Threads to compute with; 0: all cores up to four
     #[arg(long, default_value_t = 0)]
     pub(crate) threads: usize,
-    /// Compute nothing on graphics cards
-    #[arg(long = "no-cards")]
-    pub(crate) is_cardless: bool,
+    #[command(flatten)]
+    pub(crate) cards: WorkerCardArgs,
 }
 
 /// Chat.
@@ -104,9 +124,8 @@ pub(crate) struct ChatWorkerArgs {
     /// Layers whose experts are not
     #[arg(long, default_value_t = 0)]
     pub(crate) cpu_moe_layers: u32,
-    /// Compute nothing on graphics cards
-    #[arg(long = "no-cards")]
-    pub(crate) is_cardless: bool,
+    #[command(flatten)]
+    pub(crate) cards: WorkerCardArgs,
 }
 
 /// Time the chat engine's kernels, or a model.

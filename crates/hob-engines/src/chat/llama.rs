@@ -1,6 +1,7 @@
 //! llama.cpp as a [`Decoder`]: a model file in memory, and one context that computes batches.
 //! Every call blocks. Only the worker's engine thread uses the context.
 
+mod card_use;
 mod devices;
 mod draft;
 mod log;
@@ -27,6 +28,7 @@ use super::tokens::{Beginning, Special, Token, TokenTable, Tokenizer};
 use crate::backends;
 use crate::worker::protocol::DeviceShortage;
 
+pub use card_use::{CardUse, NotCardUse, UnknownDevice};
 pub use devices::{DeviceReport, EngineDevice, try_devices};
 
 #[derive(Clone, Debug)]
@@ -51,15 +53,6 @@ pub struct LlamaOptions {
     pub weights: WeightStorage,
 }
 
-/// Whether graphics cards compute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CardUse {
-    /// Their layers, and pieces of long prompts for all layers.
-    Allowed,
-    /// The model and its buffers take nothing of them.
-    Avoided,
-}
-
 /// Where the weights for the CPU are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WeightStorage {
@@ -79,6 +72,8 @@ pub enum LlamaError {
     Processor(Vec<&'static str>),
     #[error(transparent)]
     Damaged(#[from] StoreError),
+    #[error(transparent)]
+    Device(#[from] UnknownDevice),
     #[error("llama.cpp does not start: {0}")]
     Backend(String),
     #[error("llama.cpp does not load {path}: {reason}", path = .path.display())]
@@ -159,9 +154,9 @@ impl Llama {
         if let Some(layers) = options.gpu_layers {
             params = params.with_n_gpu_layers(layers);
         }
-        let only = match options.card_use {
-            CardUse::Allowed => card.map(|card| vec![card]),
-            CardUse::Avoided => Some(Vec::new()),
+        let only = match card {
+            Some(card) => Some(vec![card]),
+            None => options.card_use.numbers_here()?,
         };
         if let Some(cards) = only {
             let chosen = params.with_devices(&cards);

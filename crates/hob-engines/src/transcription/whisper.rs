@@ -150,9 +150,13 @@ impl Whisper {
     ///
     /// # Errors
     /// The file cannot be read, is damaged or no Whisper file, or the memory does not suffice.
-    pub fn load(path: &Path, threads: u32, card_use: CardUse) -> Result<Whisper, WhisperLoadError> {
+    pub fn load(
+        path: &Path,
+        threads: u32,
+        card_use: &CardUse,
+    ) -> Result<Whisper, WhisperLoadError> {
         let (mut file, head) = WhisperFile::open(path)?;
-        let backends = Backends::new(threads, card_use).ok_or(WhisperLoadError::NoCpu)?;
+        let backends = Backends::new(threads, card_use)?.ok_or(WhisperLoadError::NoCpu)?;
         let weights = Weights::load(&mut file, &head.sizes, &backends)?;
         Ok(Whisper {
             weights,

@@ -25,7 +25,7 @@ use crate::chatting::{
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::Printer;
-use crate::settings::Overrides;
+use crate::settings::{Overrides, PlaceFlags};
 use crate::signals::StopSignals;
 use crate::stdin_text::StdinText;
 
@@ -68,6 +68,8 @@ pub(crate) struct ChatArgs {
     /// Context length in tokens, if this command loads the model itself
     #[arg(long, value_name = "TOKENS")]
     context: Option<NonZeroU32>,
+    #[command(flatten)]
+    place: PlaceFlags,
     /// Print the answer as JSON, with thinking, usage and timings
     #[arg(long)]
     json: bool,
@@ -103,6 +105,7 @@ pub(crate) fn run(args: &ChatArgs, globals: &Globals, printer: &Printer) -> CliR
     let flags = Overrides {
         chat_model: args.model.clone(),
         context_tokens: args.context,
+        place: args.place.clone(),
         ..Overrides::default()
     };
     let app = App::open(globals, flags, printer)?;

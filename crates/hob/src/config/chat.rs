@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Named;
+use super::device::DeviceText;
 use super::text_or_number::text_or_number;
 use super::time::{TimeText, span};
 use super::words::KvTypeName;
@@ -36,6 +37,11 @@ pub(crate) struct ChatSection {
     /// Maximum tokens in one step. A long prompt is read in pieces of this size, so that other answers
     /// continue between them.
     pub(crate) batch_tokens: Option<NonZeroU32>,
+    /// Graphics cards that the model may use: names that `hob doctor` lists, such as `Vulkan0` or `CUDA0,CUDA1`; `cpu` for
+    /// none, or `all`. `hob fit`'s ranking then chooses among these and the processor. Layers are divided between several
+    /// cards in proportion to the memory that is free there, which cannot be changed.
+    #[schemars(with = "Option<String>")]
+    pub(crate) device: Option<DeviceText>,
     /// Number of layers on the graphics card, the output layer included. Default: what `hob fit`
     /// recommends, if hob was built for a graphics card.
     pub(crate) gpu_layers: Option<u16>,

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::chat::{KeepAliveText, LoadAt};
+use super::device::DeviceText;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -16,6 +17,9 @@ pub(crate) struct TranscriptionSection {
     pub(crate) model: Option<String>,
     /// CPU threads of the transcription engine; 0 lets hob choose.
     pub(crate) threads: Option<u16>,
+    /// The graphics card that the model may use, as `chat.device` names it: the first one of several. `cpu` for none.
+    #[schemars(with = "Option<String>")]
+    pub(crate) device: Option<DeviceText>,
     /// How long the model stays loaded after its last request: `30s`, `5m`, `2h`, a number of seconds,
     /// or `forever`.
     pub(crate) keep_alive: Option<KeepAliveText>,

@@ -6,11 +6,13 @@ use std::num::{NonZeroU16, NonZeroU32};
 use std::path::{Path, PathBuf};
 
 use hob_core::KeepAlive;
+use hob_engines::chat::CardUse;
 use hob_models::catalog::names::canonical;
 
 use super::{Environment, Overrides, Threads};
 use crate::config::{
-    ChatSection, DevSection, KeepAliveText, KvTypeName, LoadAt, LoadedConfig, Speculation,
+    ChatSection, DevSection, DeviceText, KeepAliveText, KvTypeName, LoadAt, LoadedConfig,
+    Speculation,
 };
 use crate::folders::Folders;
 
@@ -29,6 +31,7 @@ pub(crate) struct ChatSettings {
     /// `None`: 4, or fewer if the memory would leave each slot too short a context.
     pub(crate) parallel: Option<NonZeroU16>,
     pub(crate) batch_tokens: NonZeroU32,
+    pub(crate) device: CardUse,
     /// `None`: as `hob fit` recommends.
     pub(crate) gpu_layers: Option<u16>,
     /// `None`: as `hob fit` recommends.
@@ -108,6 +111,7 @@ impl ChatSettings {
         written: &LoadedConfig,
     ) -> ChatSettings {
         let file = &written.config.chat;
+        let device = flags.place.device.clone().map(DeviceText).or_else(|| file.device.clone());
         ChatSettings {
             model: model(flags, environment, written),
             context_tokens: flags.context_tokens.or(file.context_tokens),
@@ -115,8 +119,9 @@ impl ChatSettings {
             threads: Threads::new(file.threads.unwrap_or(0)),
             parallel: file.parallel,
             batch_tokens: file.batch_tokens.unwrap_or(super::at_least_one(DEFAULT_BATCH_TOKENS)),
-            gpu_layers: file.gpu_layers,
-            cpu_moe_layers: file.cpu_moe_layers,
+            device: device.map(|written| written.0).unwrap_or_default(),
+            gpu_layers: flags.place.gpu_layers.or(file.gpu_layers),
+            cpu_moe_layers: flags.place.cpu_moe_layers.or(file.cpu_moe_layers),
             keep_alive: file.keep_alive.map_or(KeepAlive::Forever, |written| written.0),
             load: match flags.chat_on_demand {
                 true => LoadAt::FirstRequest,
@@ -142,6 +147,7 @@ impl ChatSettings {
             threads: table.threads.map_or(self.threads, Threads::new),
             parallel: table.parallel.or(self.parallel),
             batch_tokens: table.batch_tokens.unwrap_or(self.batch_tokens),
+            device: table.device.clone().map_or_else(|| self.device.clone(), |written| written.0),
             gpu_layers: table.gpu_layers.or(self.gpu_layers),
             cpu_moe_layers: table.cpu_moe_layers.or(self.cpu_moe_layers),
             keep_alive: table.keep_alive.map_or(self.keep_alive, |written| written.0),
@@ -169,6 +175,7 @@ impl ChatSettings {
             threads: Some(self.threads.as_written()),
             parallel: self.parallel,
             batch_tokens: Some(self.batch_tokens),
+            device: Some(DeviceText(self.device.clone())),
             gpu_layers: self.gpu_layers,
             cpu_moe_layers: self.cpu_moe_layers,
             keep_alive: Some(KeepAliveText(self.keep_alive)),

@@ -64,6 +64,7 @@ fn without_settings_the_defaults_apply() {
             threads: Threads::Measured,
             parallel: None,
             batch_tokens: NonZeroU32::new(512).expect("not zero"),
+            device: CardUse::Allowed,
             gpu_layers: None,
             cpu_moe_layers: None,
             keep_alive: KeepAlive::Forever,
@@ -79,6 +80,7 @@ fn without_settings_the_defaults_apply() {
             model: ModelChoice::Named("whisper-base".to_owned()),
             is_chosen: false,
             threads: Threads::Measured,
+            device: CardUse::Allowed,
             keep_alive: KeepAlive::Forever,
             load: LoadAt::FirstRequest,
             requests_max: NonZeroU16::new(16).expect("not zero"),
@@ -253,6 +255,26 @@ fn a_context_that_is_typed_beats_the_file_s() {
     };
     assert_eq!(settle(None), Some(4096));
     assert_eq!(settle(NonZeroU32::new(512)), Some(512));
+}
+
+#[test]
+fn a_typed_place_beats_the_file_s_and_models_have_it_unless_their_tables_differ() {
+    let file = written(
+        "[chat]\ndevice = \"Vulkan0\"\ngpu_layers = 9\n[model.a]\nmodel = \"a.gguf\"\n\
+         [model.b]\nmodel = \"b.gguf\"\ndevice = \"all\"\n[transcription]\ndevice = \"cpu\"\n",
+    );
+    let devices = |place: PlaceFlags| {
+        let flags = Overrides { place, ..Overrides::default() };
+        let settings = settle(&flags, &environment(), &file);
+        let of = |name: &str| settings.models[name].device.to_string();
+        let devices = [settings.chat.device.to_string(), of("a"), of("b")];
+        (devices.join(" "), settings.chat.gpu_layers, settings.transcription.device.to_string())
+    };
+    let in_file = devices(PlaceFlags::default());
+    assert_eq!(in_file, ("Vulkan0 Vulkan0 all".to_owned(), Some(9), "cpu".to_owned()));
+    let device = Some(CardUse::Only(vec!["CUDA1".to_owned()]));
+    let typed = devices(PlaceFlags { device, gpu_layers: Some(3), cpu_moe_layers: None });
+    assert_eq!(typed, ("CUDA1 CUDA1 all".to_owned(), Some(3), "cpu".to_owned()));
 }
 
 #[test]

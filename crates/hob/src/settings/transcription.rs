@@ -4,9 +4,10 @@
 use std::num::NonZeroU16;
 
 use hob_core::KeepAlive;
+use hob_engines::chat::CardUse;
 
 use super::{DEFAULT_TRANSCRIPTION, Environment, ModelChoice, Overrides, Threads};
-use crate::config::{KeepAliveText, LoadAt, LoadedConfig, TranscriptionSection};
+use crate::config::{DeviceText, KeepAliveText, LoadAt, LoadedConfig, TranscriptionSection};
 
 const DEFAULT_REQUESTS_MAX: u16 = 16;
 
@@ -16,6 +17,7 @@ pub(crate) struct TranscriptionSettings {
     /// The user has chosen another model than the default one, so it is an error if it is missing.
     pub(crate) is_chosen: bool,
     pub(crate) threads: Threads,
+    pub(crate) device: CardUse,
     pub(crate) keep_alive: KeepAlive,
     pub(crate) load: LoadAt,
     pub(crate) requests_max: NonZeroU16,
@@ -38,6 +40,7 @@ impl TranscriptionSettings {
             is_chosen: model != ModelChoice::Named(DEFAULT_TRANSCRIPTION.to_owned()),
             model,
             threads: Threads::new(file.threads.unwrap_or(0)),
+            device: file.device.clone().map(|written| written.0).unwrap_or_default(),
             keep_alive: file.keep_alive.map_or(KeepAlive::Forever, |written| written.0),
             // Not every user transcribes, and a load takes less than a second.
             load: file.load.unwrap_or(LoadAt::FirstRequest),
@@ -51,6 +54,7 @@ impl TranscriptionSettings {
         TranscriptionSection {
             model: Some(self.model.as_written()),
             threads: Some(self.threads.as_written()),
+            device: Some(DeviceText(self.device.clone())),
             keep_alive: Some(KeepAliveText(self.keep_alive)),
             load: Some(self.load),
             requests_max: Some(self.requests_max),

@@ -21,8 +21,11 @@ use hob_models::Gguf;
 use hob_models::gguf::{GgufError, PartName, card};
 
 use super::context::{ignored_offload, offload_flags, set_up, set_up_both};
+use super::devices::listed_cards;
 use super::memory::{Memory, Need, usable};
-use super::places::{ChatPlacer, RequestedPlace, needed};
+use super::named_cards::NamedCards;
+use super::places::{ChatPlacer, RequestedPlace};
+use super::placing::{NO_CARDS, Places};
 use super::{own_program, worker_command, worker_socket};
 use crate::app::App;
 use crate::config::Speculation;
@@ -61,6 +64,8 @@ pub(crate) struct ChatFile {
     offload_flags: OffloadFlags,
     /// Whether the settings name the layers on cards.
     is_placed: bool,
+    /// The cards of the machine, if the settings name them.
+    cards: NamedCards,
 }
 
 impl Chat {
@@ -85,21 +90,22 @@ impl Chat {
         app: &App<'_>,
     ) -> CliResult<Chat> {
         let file = ChatFile::find(settings, app)?;
-        if let Some(note) = ignored_offload(settings, has_card_kernels()) {
+        let unknown = || uncounted_cards(settings, &file.machine);
+        if let Some(note) = ignored_offload(settings, has_card_kernels()).or_else(unknown) {
             tracing::warn!(model = name, "{note}");
         }
         let command = command(settings, &file)?;
         let token_s = file.expected.decode.as_ref().map_or(TOKEN_S_GUESS, |rate| 1.0 / rate.tok_s);
+        let requested = file.requested();
         let need = Need {
-            estimated: needed(&file.expected),
+            estimated: requested.first().needed,
             is_pinned: settings.is_pinned && settings.keep_alive == KeepAlive::Forever,
         };
         let model_memory = memory.of_model(name, need);
         let mut options = ChatWorkerOptions::default();
         options.supervisor.load_guess = LoadTimes::guess(file.card.file_bytes);
         options.supervisor.predicted_bytes = Some(file.expected.kept_bytes(Pool::Ram));
-        let placer =
-            Arc::new(ChatPlacer::new(file.requested(), command.clone(), model_memory.clone()));
+        let placer = Arc::new(ChatPlacer::new(requested, command.clone(), model_memory.clone()));
         options.supervisor.room = Some(Arc::clone(&placer) as Arc<dyn MemoryBroker>);
         options.supervisor.placer = Some(placer);
         let worker = Arc::new(ChatWorker::start(file.card, command, options));
@@ -133,6 +139,7 @@ impl ChatFile {
         let name = settings.model.name();
         let model = Gguf::open(&path).and_then(|gguf| gguf.model(&name)).map_err(unusable)?;
         let machine = usable(here(app).machine, app.settings.memory.max_bytes());
+        let (machine, cards) = NamedCards::choose(&settings.device, listed_cards, machine);
         let draft = DraftFile::find(settings, app)?;
         let planned = match &draft {
             Some(draft) => set_up_both(settings, (&model, &draft.model), &machine),
@@ -144,11 +151,12 @@ impl ChatFile {
         let context_tokens = setup.plan.context_tokens / setup.plan.sequences;
         let card = card(&path, Some(context_tokens)).map_err(unusable)?;
         let card = ChatCard { digest, ..card };
+        let wished = offload_flags(settings);
+        let is_placed = wished.gpu_layers.is_some() || wished.cpu_moe_layers.is_some();
         let offload_flags = match machine.gpus.is_empty() {
-            true => offload_flags(settings),
+            true => wished,
             false => setup.offload_flags(),
         };
-        let is_placed = settings.gpu_layers.is_some() || settings.cpu_moe_layers.is_some();
         Ok(ChatFile {
             name,
             path,
@@ -160,6 +168,7 @@ impl ChatFile {
             expected,
             offload_flags,
             is_placed,
+            cards,
         })
     }
 
@@ -173,6 +182,7 @@ impl ChatFile {
             expected: self.expected.clone(),
             offload_flags: self.offload_flags,
             is_configured: self.is_placed,
+            cards: self.cards.clone(),
         }
     }
 }
@@ -211,6 +221,18 @@ fn stored_file(choice: &ModelChoice, app: &App<'_>) -> CliResult<(PathBuf, Optio
     }
 }
 
+/// Why hob does not count the memory of the cards that the settings name. `None`: it does, or they name none.
+fn uncounted_cards(settings: &ChatSettings, machine: &Machine) -> Option<String> {
+    let is_named = matches!(settings.device, CardUse::Only(_));
+    let is_unknown = is_named && has_card_kernels() && machine.gpus.is_empty();
+    is_unknown.then(|| {
+        format!(
+            "hob cannot say which of its cards is {}, so it counts no memory there; `hob doctor` lists the names of all",
+            settings.device
+        )
+    })
+}
+
 fn unusable(path: &Path, error: GgufError) -> Failure {
     Failure::model_missing(format!("{} cannot be used: {error}", path.display()))
 }
@@ -239,13 +261,22 @@ fn command(settings: &ChatSettings, file: &ChatFile) -> CliResult<WorkerCommand>
         ("--answer", settings.answer_tokens_max.map(|tokens| number(tokens.get()))),
         ("--draft-model", draft),
     ];
-    let command = worker_command("chat", flags)?
+    let command = with_cards(worker_command("chat", flags)?, &settings.device)
         .env("GOMP_SPINCOUNT", SPIN_COUNT)
         .env("GLIBC_TUNABLES", LARGE_PAGES);
     Ok(match settings.speculation {
         Speculation::Off => command.arg("--no-drafts"),
         Speculation::Auto => command,
     })
+}
+
+/// Adds the cards that a worker may use.
+pub(super) fn with_cards(command: WorkerCommand, card_use: &CardUse) -> WorkerCommand {
+    match card_use {
+        CardUse::Allowed => command,
+        CardUse::Only(_) => command.arg("--device").arg(card_use.to_string()),
+        CardUse::Avoided => command.arg(NO_CARDS),
+    }
 }
 
 /// The whole of `hob worker chat`. Returns when the hob that started it closes the socket.
@@ -262,7 +293,7 @@ pub(crate) fn work_chat(args: &ChatWorkerArgs) -> CliResult<()> {
         batch_tokens: args.batch,
         gpu_layers: args.gpu_layers,
         cpu_moe_layers: args.cpu_moe_layers,
-        card_use: if args.is_cardless { CardUse::Avoided } else { CardUse::Allowed },
+        card_use: args.cards.card_use(),
         weights: weights(&args.model),
     };
     let thinking_tokens_max = args.thinking;

@@ -5,6 +5,7 @@ use hob_core::fit::{FitError, Model, OffloadFlags, Pool, Setup, SetupEstimate};
 use hob_core::footprint::{Attention, Sharing, Windows};
 use hob_core::machine::Machine;
 use hob_core::{ContextPlan, KvTypes};
+use hob_engines::chat::CardUse;
 use hob_engines::chat::scheduler::DRAFT_TOKENS_MAX;
 
 use crate::config::Speculation;
@@ -20,10 +21,14 @@ const CONTEXT_TOKENS_ENOUGH: u32 = 16_384;
 /// The layers of a model are divided between cards and system memory for a context of this length.
 const CONTEXT_TOKENS_LAID_OUT: u32 = 4_096;
 
+/// Without cards, numbers of layers mean nothing.
 pub(super) fn offload_flags(settings: &ChatSettings) -> OffloadFlags {
-    OffloadFlags {
-        gpu_layers: settings.gpu_layers.map(u32::from),
-        cpu_moe_layers: settings.cpu_moe_layers.map(u32::from),
+    match settings.device {
+        CardUse::Avoided => OffloadFlags { gpu_layers: Some(0), cpu_moe_layers: None },
+        CardUse::Allowed | CardUse::Only(_) => OffloadFlags {
+            gpu_layers: settings.gpu_layers.map(u32::from),
+            cpu_moe_layers: settings.cpu_moe_layers.map(u32::from),
+        },
     }
 }
 
@@ -181,6 +186,7 @@ mod tests {
         assert!(note.starts_with("cpu_moe_layers = 2 has no effect"), "{note}");
         assert_eq!(said("gpu_layers = 9", true), None);
         assert_eq!(said("gpu_layers = 0", false), None);
+        assert_eq!(said("gpu_layers = 9\ndevice = \"cpu\"", false), None);
         assert_eq!(said("", false), None);
     }
 

@@ -1,28 +1,24 @@
-//! The worker that tries the engine's devices for `hob doctor`. It reports line by line.
-//! Drivers of graphics cards run in it alone, so a broken one ends no other process.
+//! Asks a worker for the engine's devices: which there are, and for `hob doctor`, which of them compute.
+//! Drivers of graphics cards run in that process alone, so a broken one ends no other.
 
-use std::io::Write;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::OnceLock;
+use std::thread;
 use std::time::Duration;
 
-use hob_core::KvType;
-use hob_engines::chat::{CardUse, DeviceReport, LlamaOptions, WeightStorage, try_devices};
+use hob_engines::chat::{DeviceReport, EngineDevice, has_card_kernels};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 use tokio::time::{Instant, timeout_at};
 
-use super::chat::{threads, weights};
 use super::own_program;
 use crate::failure::{CliResult, Failure};
-use crate::worker_args::DevicesWorkerArgs;
 
 /// Longer than a driver needs to compile its kernels, and a model to load from a slow disk, on a few devices.
 const DEVICES_TIME_MAX: Duration = Duration::from_secs(180);
-/// For one token.
-const CONTEXT_TOKENS: u32 = 256;
-const BATCH_TOKENS: u32 = 32;
+/// Longer than a driver needs to start and to list its devices.
+const LIST_TIME_MAX: Duration = Duration::from_secs(20);
 
 /// What the worker reported, and how it ended if it did not end well.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +32,10 @@ pub(crate) struct TriedDevices {
 /// # Errors
 /// The worker does not start.
 pub(crate) async fn run_devices_worker(model: Option<&Path>) -> CliResult<TriedDevices> {
+    run_within(DEVICES_TIME_MAX, model).await
+}
+
+async fn run_within(time_max: Duration, model: Option<&Path>) -> CliResult<TriedDevices> {
     let mut command = Command::new(own_program()?);
     command
         .args(["worker", "devices"])
@@ -49,7 +49,7 @@ pub(crate) async fn run_devices_worker(model: Option<&Path>) -> CliResult<TriedD
     let failed = |error| Failure::io("the worker for devices does not start", &error);
     let mut child = command.spawn().map_err(failed)?;
     let mut tried = TriedDevices::default();
-    let until = Instant::now() + DEVICES_TIME_MAX;
+    let until = Instant::now() + time_max;
     if let Some(stdout) = child.stdout.take() {
         let mut lines = BufReader::new(stdout).split(b'\n');
         while let Ok(Ok(Some(line))) = timeout_at(until, lines.next_segment()).await {
@@ -60,37 +60,31 @@ pub(crate) async fn run_devices_worker(model: Option<&Path>) -> CliResult<TriedD
     tried.failed = match timeout_at(until, child.wait()).await {
         Ok(Ok(status)) => (!status.success()).then(|| status.to_string()),
         Ok(Err(error)) => Some(error.to_string()),
-        Err(_) => Some(format!("no result within {} s", DEVICES_TIME_MAX.as_secs())),
+        Err(_) => Some(format!("no result within {} s", time_max.as_secs())),
     };
     Ok(tried)
 }
 
-/// Entry point of `hob worker devices`. A model that the system's memory can hardly hold is not loaded.
-pub(crate) fn work_devices(args: &DevicesWorkerArgs) -> CliResult<()> {
-    let (threads, threads_batch) = threads(0);
-    let model = args.model.as_ref().filter(|path| weights(path) == WeightStorage::Copied);
-    let options = model.map(|path| LlamaOptions {
-        path: path.clone(),
-        context_tokens: CONTEXT_TOKENS,
-        parallel: 1,
-        kv_type: KvType::F16,
-        threads,
-        threads_batch,
-        batch_tokens: BATCH_TOKENS,
-        gpu_layers: None,
-        cpu_moe_layers: 0,
-        card_use: CardUse::Allowed,
-        weights: WeightStorage::Copied,
-    });
-    try_devices(options.as_ref(), &mut |report| print_report(&report)).map_err(Failure::engine)
+/// The graphics cards that the engine lists. It is asked once, in a process of its own, which blocks this thread for the time
+/// that drivers take to start. Empty if it does not answer.
+pub(super) fn listed_cards() -> Vec<EngineDevice> {
+    static CARDS: OnceLock<Vec<EngineDevice>> = OnceLock::new();
+    let ask = || if has_card_kernels() { ask_for_cards() } else { Vec::new() };
+    CARDS.get_or_init(ask).clone()
 }
 
-/// Prints a report on its own line. If the reader is gone, no more reports are needed.
-fn print_report(report: &DeviceReport) -> ControlFlow<()> {
-    let line = serde_json::to_string(report).unwrap_or_default();
-    let mut stdout = std::io::stdout().lock();
-    match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(_) => ControlFlow::Break(()),
-    }
+/// Callers may or may not be in an asynchronous runtime, so this one has its own thread.
+fn ask_for_cards() -> Vec<EngineDevice> {
+    let asking = thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+        runtime.block_on(run_within(LIST_TIME_MAX, None)).ok()
+    });
+    let tried = asking.join().ok().flatten().unwrap_or_default();
+    let card = |report| match report {
+        DeviceReport::Found(device) => Some(device).filter(|device| device.is_card),
+        DeviceReport::Unused { .. }
+        | DeviceReport::Computed { .. }
+        | DeviceReport::Failed { .. } => None,
+    };
+    tried.reports.into_iter().filter_map(card).collect()
 }

@@ -5,6 +5,7 @@ use hob_core::budget::Bytes;
 use hob_core::fit::{DriverBytes, Engine, Pool};
 use hob_core::machine::{GpuMemory, Machine};
 
+use super::named_cards::NamedCards;
 use super::placing::{
     AvoidedCards, CardBytes, CardPlacer, CardRefusals, ChosenPlace, NO_CARDS, Places, lack_text,
 };
@@ -21,7 +22,11 @@ pub(super) struct HearPlaces {
 
 impl HearPlaces {
     /// `model_bytes` are those of weights, caches and buffers; `process_bytes` is what the worker takes besides.
-    pub(super) fn new(machine: &Machine, model_bytes: u64, process_bytes: u64) -> HearPlaces {
+    pub(super) fn new(
+        (machine, cards): &(Machine, NamedCards),
+        model_bytes: u64,
+        process_bytes: u64,
+    ) -> HearPlaces {
         let ram = |bytes: u64| Bytes::from([(Pool::Ram, bytes)]);
         let on_processor = ram(model_bytes + process_bytes);
         let is_own = |memory: GpuMemory| matches!(memory, GpuMemory::Own { .. });
@@ -32,7 +37,7 @@ impl HearPlaces {
             |number| {
                 let driver = DriverBytes::of(&machine.gpus[number], &Engine::Hob.profile());
                 let mut bytes = ram(process_bytes + driver.in_process);
-                bytes.insert(Pool::Vram(number), model_bytes + driver.on_card);
+                bytes.insert(cards.pool(Pool::Vram(number)), model_bytes + driver.on_card);
                 bytes
             },
         );
@@ -106,6 +111,12 @@ mod tests {
     const MB: u64 = 1_000_000;
     const GB: u64 = 1_000_000_000;
 
+    /// With one card of 24 GB.
+    fn machine() -> (Machine, NamedCards) {
+        let machine = profile::builtin("rtx-4090").expect("a profile").machine;
+        (machine, NamedCards::default())
+    }
+
     struct Desk {
         placer: HearPlacer,
         free: Arc<Mutex<Bytes>>,
@@ -114,8 +125,7 @@ mod tests {
     impl Desk {
         /// A model of 250 MB on a machine with one card of 24 GB.
         fn new() -> Desk {
-            let machine = profile::builtin("rtx-4090").expect("a profile").machine;
-            let places = HearPlaces::new(&machine, 250 * MB, 30 * MB);
+            let places = HearPlaces::new(&machine(), 250 * MB, 30 * MB);
             let free = Bytes::from([(Pool::Ram, 8 * GB), (Pool::Vram(0), 20 * GB)]);
             let free = Arc::new(Mutex::new(free));
             let seen = Arc::clone(&free);
@@ -147,14 +157,14 @@ mod tests {
 
     #[test]
     fn a_card_takes_the_model_and_its_driver_and_the_process_takes_the_rest() {
-        let mut machine = profile::builtin("rtx-4090").expect("a profile").machine;
+        let mut machine = machine();
         let HearPlaces { on_card, on_processor } = HearPlaces::new(&machine, 250 * MB, 30 * MB);
         assert_eq!(on_processor, Bytes::from([(Pool::Ram, 280 * MB)]));
         assert!((30 * MB..500 * MB).contains(&on_card[&Pool::Ram]), "{on_card:?}");
         assert!((600 * MB..1_000 * MB).contains(&on_card[&Pool::Vram(0)]), "{on_card:?}");
-        machine.gpus[0].memory = GpuMemory::Unified { limit_bytes: GB };
+        machine.0.gpus[0].memory = GpuMemory::Unified { limit_bytes: GB };
         assert_eq!(HearPlaces::new(&machine, 250 * MB, 30 * MB).on_card, on_processor);
-        machine.gpus.clear();
+        machine.0.gpus.clear();
         assert_eq!(HearPlaces::new(&machine, 250 * MB, 30 * MB).on_card, on_processor);
     }
 

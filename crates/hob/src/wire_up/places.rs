@@ -8,6 +8,7 @@ use hob_core::fit::{
 };
 use hob_core::machine::{GpuMemory, Machine};
 
+use super::named_cards::NamedCards;
 use super::placing::{
     AvoidedCards, CardBytes, CardPlacer, CardRefusals, ChosenPlace, NO_CARDS, Places, lack_text,
 };
@@ -34,6 +35,8 @@ pub(super) struct RequestedPlace {
     pub(super) offload_flags: OffloadFlags,
     /// Whether the settings name the place.
     pub(super) is_configured: bool,
+    /// The cards of the machine, if the settings name them.
+    pub(super) cards: NamedCards,
 }
 
 impl Places for RequestedPlace {
@@ -87,7 +90,7 @@ impl Places for RequestedPlace {
     }
 
     fn card_named(&self, device: &str) -> Option<usize> {
-        card_named(device, &self.machine)
+        self.cards.place(device, &self.machine)
     }
 
     fn device_full(&self) -> &'static str {
@@ -115,7 +118,13 @@ impl RequestedPlace {
         let on_cards = bytes_on_cards(expected);
         let may_have_card = self.machine.gpus.is_empty() || !on_cards.is_empty();
         let may_use_cards = has_layers_there && may_have_card;
-        ChosenPlace { needed: needed(expected), on_cards, may_use_cards, flags, note }
+        ChosenPlace { needed: self.needed(expected), on_cards, may_use_cards, flags, note }
+    }
+
+    /// What a setup needs in each of the pools that all models share.
+    fn needed(&self, expected: &SetupEstimate) -> Bytes {
+        let used = expected.uses.iter();
+        used.map(|used| (self.cards.pool(used.pool), used.kept_bytes())).collect()
     }
 
     /// The machine with the memory that this model could get.
@@ -132,7 +141,11 @@ impl RequestedPlace {
             gpu.memory = match gpu.memory {
                 GpuMemory::Own { total_bytes, .. } => {
                     // A card that the drivers do not report any more has no room.
-                    let free = room.get(&Pool::Vram(number)).copied().unwrap_or(0).min(limit);
+                    let free = room
+                        .get(&self.cards.pool(Pool::Vram(number)))
+                        .copied()
+                        .unwrap_or(0)
+                        .min(limit);
                     let free_bytes = free.saturating_add(margin_bytes);
                     GpuMemory::Own { total_bytes, free_bytes }
                 }
@@ -225,13 +238,9 @@ impl RequestedPlace {
         let used = expected.as_ref().and_then(|expected| expected.uses.iter().find(is_lacking));
         let Some(used) = used else { return "the first place has no room".to_owned() };
         let margin_bytes = if used.pool == Pool::Ram { 0 } else { used.margin_bytes };
-        lack_text(used.pool, used.kept_bytes(), used.free_bytes.saturating_sub(margin_bytes))
+        let free_bytes = used.free_bytes.saturating_sub(margin_bytes);
+        lack_text(self.cards.pool(used.pool), used.kept_bytes(), free_bytes)
     }
-}
-
-/// What a setup needs in each memory pool.
-pub(super) fn needed(expected: &SetupEstimate) -> Bytes {
-    expected.uses.iter().map(|used| (used.pool, used.kept_bytes())).collect()
 }
 
 /// What a setup needs on each card that computes.
@@ -243,22 +252,6 @@ fn bytes_on_cards(expected: &SetupEstimate) -> CardBytes {
         }
     }
     cards
-}
-
-/// The number of the card that a driver names, such as `CUDA1 (NVIDIA GeForce RTX 3090)`. `None` if it may be one of several.
-fn card_named(device: &str, machine: &Machine) -> Option<usize> {
-    let (engine_name, name) = device.strip_suffix(')')?.split_once(" (")?;
-    let is_alike = |number: &usize| machine.gpus[*number].name == name;
-    let alike: Vec<usize> = (0..machine.gpus.len()).filter(is_alike).collect();
-    match alike[..] {
-        [only] => Some(only),
-        // Equal cards have the same order here and there: that of their slots.
-        _ if alike.len() == machine.gpus.len() => {
-            let number = engine_name.trim_start_matches(|c: char| !c.is_ascii_digit());
-            alike.get(number.parse::<usize>().ok()?).copied()
-        }
-        _ => None,
-    }
 }
 
 /// Where a model is instead.

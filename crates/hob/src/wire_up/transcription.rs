@@ -16,9 +16,11 @@ use hob_engines::transcription::{
     TranscriptionWorker, TranscriptionWorkerError, serve_transcription,
 };
 
-use super::chat::SPIN_COUNT;
+use super::chat::{SPIN_COUNT, with_cards};
+use super::devices::listed_cards;
 use super::hear_places::{HearPlacer, HearPlaces};
 use super::memory::{Memory, Need, usable};
+use super::named_cards::NamedCards;
 use super::{worker_command, worker_socket};
 use crate::app::App;
 use crate::failure::{CliResult, Failure};
@@ -54,7 +56,8 @@ impl Transcription {
     pub(crate) fn start_in(memory: &Arc<Memory>, app: &App<'_>) -> CliResult<Transcription> {
         let settings = &app.settings.transcription;
         let stored = ModelStore::open(app).transcription(&settings.model)?;
-        let places = has_card_kernels().then(|| places(&stored, app));
+        let may_use_cards = has_card_kernels() && settings.device != CardUse::Avoided;
+        let places = may_use_cards.then(|| places(&stored, app));
         let estimated = places.as_ref().map_or_else(
             || Bytes::from([(Pool::Ram, stored.memory_bytes)]),
             |places| places.on_card.clone(),
@@ -94,7 +97,9 @@ impl Transcription {
 /// Where the model may be loaded in a build with kernels for graphics cards.
 fn places(stored: &StoredTranscription, app: &App<'_>) -> HearPlaces {
     let machine = usable(here(app).machine, app.settings.memory.max_bytes());
-    HearPlaces::new(&machine, stored.memory_bytes.saturating_sub(WORKER_BYTES), WORKER_BYTES)
+    let device = &app.settings.transcription.device;
+    let chosen = NamedCards::choose(device, listed_cards, machine);
+    HearPlaces::new(&chosen, stored.memory_bytes.saturating_sub(WORKER_BYTES), WORKER_BYTES)
 }
 
 fn command(
@@ -106,7 +111,8 @@ fn command(
         ("--vad", Some(stored.vad.clone().into())),
         ("--threads", Some(settings.threads.requested().to_string().into())),
     ];
-    Ok(worker_command("hear", flags)?.env("GOMP_SPINCOUNT", SPIN_COUNT))
+    let command = with_cards(worker_command("hear", flags)?, &settings.device);
+    Ok(command.env("GOMP_SPINCOUNT", SPIN_COUNT))
 }
 
 /// The whole of `hob worker hear`: returns when the hob that started it closes the socket.
@@ -114,8 +120,7 @@ pub(crate) fn work_transcription(args: &TranscriptionWorkerArgs) -> CliResult<()
     let socket = worker_socket("`hob hear` and `hob serve` do")?;
     let load = || -> Result<_, TranscriptionWorkerError> {
         let threads = speech_threads(args.threads) as u32;
-        let card_use = if args.is_cardless { CardUse::Avoided } else { CardUse::Allowed };
-        let whisper = Whisper::load(&args.model, threads, card_use)?;
+        let whisper = Whisper::load(&args.model, threads, &args.cards.card_use())?;
         Ok((whisper, SileroVad::load(&args.vad)?))
     };
     serve_transcription(socket, load).map_err(Failure::engine)

@@ -159,6 +159,16 @@ fn a_card_without_room_for_a_long_context_is_an_error_with_both_numbers() {
 }
 
 #[test]
+fn a_card_that_does_not_exist_is_an_error_that_names_those_that_do() {
+    let (user, home) = configured("device = \"Vulkan9\"\nparallel = 1");
+    let mut command = hob(&user, &home, &["chat", "Hello!"]);
+    on_card(&mut command);
+    let mut command = assert_cmd::Command::from(command);
+    let said = stderr(&command.timeout(Duration::from_secs(300)).assert().failure());
+    assert!(said.contains("there is no device Vulkan9: set `device` to Vulkan0 ("), "{said}");
+}
+
+#[test]
 fn a_model_without_a_place_in_the_settings_leaves_a_card_without_room() {
     let (user, home) = configured("parallel = 1\ncontext_tokens = 1024");
     let mut command = hob(&user, &home, &["chat", "Hello!"]);

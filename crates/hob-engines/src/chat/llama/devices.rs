@@ -87,6 +87,11 @@ pub fn try_devices(
     Ok(())
 }
 
+/// All devices, in ggml's order.
+pub(super) fn list() -> Vec<EngineDevice> {
+    list_llama_ggml_backend_devices().iter().map(found).collect()
+}
+
 fn found(device: &LlamaBackendDevice) -> EngineDevice {
     EngineDevice {
         name: device.name.clone(),

@@ -14,7 +14,7 @@ use llama_cpp_sys_2 as sys;
 
 use super::TranscribeError;
 use crate::backends;
-use crate::chat::CardUse;
+use crate::chat::{CardUse, UnknownDevice};
 use crate::worker::protocol::DeviceShortage;
 
 /// Maximum nodes of a graph. Whisper large's decoder has about 2,000.
@@ -166,23 +166,29 @@ pub(super) struct Backends {
 unsafe impl Send for Backends {}
 
 impl Backends {
-    /// `None` if ggml finds no CPU.
-    pub(super) fn new(threads: u32, card_use: CardUse) -> Option<Backends> {
+    /// `None` if ggml finds no CPU. If several cards are named, the first one computes.
+    ///
+    /// # Errors
+    /// ggml lists no card of a name.
+    pub(super) fn new(threads: u32, card_use: &CardUse) -> Result<Option<Backends>, UnknownDevice> {
         let mut all = Vec::new();
         backends::load();
-        if card_use == CardUse::Allowed {
-            // SAFETY: devices are static. A null device is not initialised.
-            unsafe {
-                let card = sys::ggml_backend_dev_by_type(sys::GGML_BACKEND_DEVICE_TYPE_GPU);
-                if !card.is_null() {
-                    let card = sys::ggml_backend_dev_init(card, ptr::null());
-                    all.extend((!card.is_null()).then_some(card));
-                }
+        let named = card_use.numbers_here()?;
+        // SAFETY: devices are static, and the numbers are those of devices. A null device is not initialised.
+        unsafe {
+            let card = match named.as_deref() {
+                None => sys::ggml_backend_dev_by_type(sys::GGML_BACKEND_DEVICE_TYPE_GPU),
+                Some([]) => ptr::null_mut(),
+                Some([number, ..]) => sys::ggml_backend_dev_get(*number),
+            };
+            if !card.is_null() {
+                let card = sys::ggml_backend_dev_init(card, ptr::null());
+                all.extend((!card.is_null()).then_some(card));
             }
         }
         let cpu = backends::new_processor();
         if cpu.is_null() {
-            return None;
+            return Ok(None);
         }
         backends::set_threads(cpu, threads.max(1) as i32);
         all.push(cpu);
@@ -198,7 +204,7 @@ impl Backends {
                 true,
             )
         };
-        Some(Backends { sched, all })
+        Ok(Some(Backends { sched, all }))
     }
 
     /// Whether a graphics card computes, and so holds the weights.

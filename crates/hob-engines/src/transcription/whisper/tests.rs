@@ -108,7 +108,7 @@ fn written(bytes: &[u8]) -> (TempDir, PathBuf) {
 
 fn tiny() -> Whisper {
     let (_folder, path) = TinyFile::new().written();
-    Whisper::load(&path, 1, CardUse::Allowed).expect("a model")
+    Whisper::load(&path, 1, &CardUse::Allowed).expect("a model")
 }
 
 fn tone(seconds: f32) -> Vec<f32> {
@@ -357,7 +357,7 @@ fn guessed_tokens_are_chosen_like_others() {
     let mut file = TinyFile::new();
     file.embedding_scale = 200.0;
     let (_folder, path) = file.written();
-    let mut whisper = Whisper::load(&path, 1, CardUse::Allowed).expect("a model");
+    let mut whisper = Whisper::load(&path, 1, &CardUse::Allowed).expect("a model");
     let sound = tone(0.5);
     let window = Window::trimmed(sound.len(), 1500);
     let never = || false;
@@ -389,7 +389,7 @@ fn sound_that_is_too_long_an_unknown_language_and_a_cancel_are_errors() {
 fn a_damaged_or_false_file_is_refused_with_the_reason() {
     let check = |bytes: &[u8], expected: &str| {
         let (_folder, path) = written(bytes);
-        let refused = Whisper::load(&path, 1, CardUse::Allowed).expect_err(expected).to_string();
+        let refused = Whisper::load(&path, 1, &CardUse::Allowed).expect_err(expected).to_string();
         assert!(refused.contains(expected), "{refused}");
     };
     check(b"", "not a Whisper file");
@@ -397,7 +397,7 @@ fn a_damaged_or_false_file_is_refused_with_the_reason() {
     let whole = TinyFile::new().bytes();
     for cut in [20, 50, 1000, 70_000, whole.len() - 1] {
         let (_folder, path) = written(&whole[..cut]);
-        assert!(Whisper::load(&path, 1, CardUse::Allowed).is_err(), "cut after {cut} bytes");
+        assert!(Whisper::load(&path, 1, &CardUse::Allowed).is_err(), "cut after {cut} bytes");
     }
     let changed = |place: usize, value: i32| {
         let mut file = TinyFile::new();

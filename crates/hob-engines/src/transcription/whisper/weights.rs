@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::file::{FileTensor, Sizes, WhisperFile, WhisperFileError};
 use super::ggml::{Backends, Store, Tensor, Type};
+use crate::chat::UnknownDevice;
 use crate::worker::LoadError;
 use crate::worker::protocol::DeviceShortage;
 
@@ -147,13 +148,18 @@ pub enum WhisperLoadError {
     DeviceMemory(DeviceShortage),
     #[error("this build of ggml has no CPU backend")]
     NoCpu,
+    #[error(transparent)]
+    Device(#[from] UnknownDevice),
 }
 
 impl LoadError for WhisperLoadError {
     fn device_shortage(&self) -> Option<DeviceShortage> {
         match self {
             WhisperLoadError::DeviceMemory(shortage) => Some(shortage.clone()),
-            WhisperLoadError::File(_) | WhisperLoadError::Memory | WhisperLoadError::NoCpu => None,
+            WhisperLoadError::File(_)
+            | WhisperLoadError::Memory
+            | WhisperLoadError::NoCpu
+            | WhisperLoadError::Device(_) => None,
         }
     }
 }

@@ -4,12 +4,13 @@
 use std::collections::BTreeSet;
 
 use hob_core::{Kind, Resolve, task};
+use hob_engines::chat::has_card_kernels;
 use hob_models::Gguf;
 use hob_upstream::{Gateway, GatewayError, GatewayOptions, TargetOptions, UpstreamError};
 
 use crate::app::App;
 use crate::config::{
-    AliasSection, ConfigFile, LoadedConfig, Named, TargetEntry, UpstreamSection, quoted,
+    AliasSection, ConfigFile, DeviceText, LoadedConfig, Named, TargetEntry, UpstreamSection, quoted,
 };
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
@@ -45,6 +46,7 @@ pub(super) fn run(globals: &Globals, printer: &Printer) -> CliResult<()> {
     };
     let app = App { environment, written, settings, printer };
     problems.extend(files(&app));
+    problems.extend(devices(&app.written, has_card_kernels()));
     problems.extend(lexicon(&app));
     problems.extend(names(&app, &wrong));
     if let Some(failure) = Failure::together(in_file_order(&app.written, in_text, problems)) {
@@ -126,6 +128,23 @@ fn missing(app: &App<'_>, key: &str, model: &ModelChoice) -> Option<Failure> {
         return None;
     }
     Some(Failure { exit: Exit::Usage, sentence, ..failure })
+}
+
+/// Checks that named graphics cards can exist. Whether they do is only known when a model is loaded.
+fn devices(written: &LoadedConfig, has_kernels: bool) -> Vec<Failure> {
+    let ConfigFile { chat, transcription, model, .. } = &written.config;
+    let tables = model.iter().map(|(name, table)| (format!("model.{}", quoted(name)), table));
+    let chats = tables.map(|(table, section)| (table, &section.device));
+    let named = chats.chain([
+        ("chat".to_owned(), &chat.device),
+        ("transcription".to_owned(), &transcription.device),
+    ]);
+    let wrong = |(table, device): (String, &Option<DeviceText>)| {
+        let reason = device.as_ref()?.0.not_built(has_kernels)?;
+        let key = format!("{table}.device");
+        Some(Failure::usage(format!("{}: {key}: {reason}", written.place(&key))))
+    };
+    named.filter_map(wrong).collect()
 }
 
 /// Checks the user's pronunciations: with a mistake in them, `hob serve` does not start.
@@ -275,4 +294,26 @@ fn with(written: &LoadedConfig, change: impl FnOnce(&mut ConfigFile)) -> LoadedC
     let mut written = written.clone();
     change(&mut written.config);
     written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_named_card_needs_a_build_for_cards() {
+        let text = "[chat]\ndevice = \"cpu\"\n[transcription]\ndevice = \"CUDA0\"\n\
+                    [model.a]\nmodel = \"a.gguf\"\ndevice = \"Vulkan0\"\n";
+        let config = toml::from_str(text).expect("a good file");
+        let written = LoadedConfig { config, text: text.to_owned(), ..LoadedConfig::default() };
+        let said: Vec<String> =
+            devices(&written, false).into_iter().map(|failure| failure.sentence).collect();
+        assert_eq!(said.len(), 2, "{said:?}");
+        let begins = "hob.toml:7:1: model.a.device: there is no device Vulkan0, because this hob was built for";
+        assert!(said[0].starts_with(begins), "{said:?}");
+        assert!(
+            said[1].starts_with("hob.toml:4:1: transcription.device: there is no device CUDA0")
+        );
+        assert_eq!(devices(&written, true), []);
+    }
 }

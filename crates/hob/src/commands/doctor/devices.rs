@@ -2,7 +2,7 @@
 //! A graphics card that the engine does not find is a warning that says what to install.
 
 use hob_core::machine::{Gpu, GpuApi, Vendor};
-use hob_engines::chat::{DeviceReport, EngineDevice, has_card_kernels};
+use hob_engines::chat::{CardUse, DeviceReport, EngineDevice, has_card_kernels};
 
 use super::check::Check;
 use crate::app::App;
@@ -25,6 +25,18 @@ pub(super) async fn checks(app: &App<'_>) -> Vec<Check> {
     };
     let mut checks = of_devices(&tried, model.is_some());
     checks.extend(unused_libraries(&tried));
+    let settings = &app.settings;
+    let chats = settings.models.iter().map(|(name, chat)| (format!("model.{name}"), &chat.device));
+    let others = [
+        ("chat".to_owned(), &settings.chat.device),
+        ("transcription".to_owned(), &settings.transcription.device),
+    ];
+    checks.extend(
+        others
+            .into_iter()
+            .chain(chats)
+            .filter_map(|(table, card_use)| unknown_device(&table, card_use, &tried)),
+    );
     checks.extend(unused_card(&here(app).machine.gpus, &tried, has_card_kernels()));
     checks
 }
@@ -83,7 +95,7 @@ fn of_device(device: &EngineDevice, tried: &TriedDevices, was_tried: bool) -> Ch
     let what = format!("{}, {backend}{memory}", description.trim());
     let failed = |reason: &str| {
         let to_do = match device.is_card {
-            true => "update its driver, or leave it out with gpu_layers = 0 under [chat]",
+            true => "update its driver, or leave it out with `device` under [chat]",
             false => "pull the chat model again with `hob pull`",
         };
         Check::fail(&part, format!("{what}; it computed no token: {reason}"), to_do)
@@ -95,6 +107,16 @@ fn of_device(device: &EngineDevice, tried: &TriedDevices, was_tried: bool) -> Ch
         (None, Some(_)) => Check::warn(&part, format!("{what}; it was not tried"), RETRY),
         (None, _) => Check::ok(&part, what),
     }
+}
+
+/// A device that the settings name and the engine does not list.
+fn unknown_device(table: &str, card_use: &CardUse, tried: &TriedDevices) -> Option<Check> {
+    let devices: Vec<EngineDevice> = found(tried).cloned().collect();
+    // Without any, the engine did not start, which is a finding of its own.
+    let unknown = card_use.numbers(&devices).err().filter(|_| !devices.is_empty())?;
+    let key = format!("{table}.device");
+    let to_do = format!("change {key} in hob.toml");
+    Some(Check::fail(key, unknown.to_string(), to_do))
 }
 
 /// The libraries of a portable build that have no device, with what a card would need. A machine without a card lacks nothing.
@@ -184,6 +206,22 @@ mod tests {
         let nothing =
             TriedDevices { failed: Some("exit status: 1".to_owned()), ..TriedDevices::default() };
         assert_eq!(of_devices(&nothing, true)[0].verdict, Verdict::Fail);
+    }
+
+    #[test]
+    fn a_named_device_that_the_engine_does_not_list_is_a_finding() {
+        let tried = TriedDevices { reports: vec![device("Vulkan0", true)], failed: None };
+        let check = |text: &str, tried: &TriedDevices| {
+            let card_use: CardUse = text.parse().expect("devices");
+            unknown_device("chat", &card_use, tried)
+        };
+        let found = check("Vulkan0,CUDA0", &tried).expect("a finding");
+        assert_eq!((found.verdict, found.part.as_str()), (Verdict::Fail, "chat.device"));
+        assert!(found.found.starts_with("there is no device "), "{found:?}");
+        for text in ["vulkan0", "cpu", "all"] {
+            assert!(check(text, &tried).is_none(), "{text}");
+        }
+        assert!(check("CUDA0", &TriedDevices::default()).is_none(), "the engine did not start");
     }
 
     #[test]

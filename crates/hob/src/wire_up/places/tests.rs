@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use hob_core::machine::{Gpu, Memory as SystemMemory};
 use hob_core::{MemoryBroker, locked};
+use hob_engines::chat::{CardUse, EngineDevice};
 use hob_engines::supervisor::{Placer, WorkerCommand};
 use hob_engines::worker::protocol::DeviceShortage;
 use hob_machine::profile;
@@ -14,6 +15,7 @@ use super::*;
 use crate::settings::tests::chat_settings;
 use crate::wire_up::context::set_up;
 use crate::wire_up::memory::{Memory, Need};
+use crate::wire_up::named_cards::card_named;
 use crate::wire_up::placing::{Placing, REFUSED_FOR};
 
 const GB: u64 = 1_000_000_000;
@@ -25,7 +27,12 @@ struct Desk {
 
 impl Desk {
     /// An 8B model of 5 GB, and 0.15 MB for each token.
-    fn new(config: &str, mut machine: Machine) -> Desk {
+    fn new(config: &str, machine: Machine) -> Desk {
+        Desk::with_named(config, (machine, NamedCards::default()))
+    }
+
+    /// As [`Desk::new`], with cards that the settings name.
+    fn with_named(config: &str, (mut machine, cards): (Machine, NamedCards)) -> Desk {
         machine.memory = SystemMemory { total_bytes: 64 * GB, available_bytes: 64 * GB };
         let (known, context) = known::find("qwen3:8b").expect("a known model");
         let model = known.model(QuantMix::named("q4_k_m").expect("a quant"), context);
@@ -45,6 +52,7 @@ impl Desk {
             expected,
             offload_flags,
             is_configured,
+            cards,
         };
         let free = Arc::new(Mutex::new(Bytes::from([(Pool::Ram, 64 * GB)])));
         let placing: Arc<OnceLock<Weak<Placing<RequestedPlace>>>> = Arc::default();
@@ -56,7 +64,7 @@ impl Desk {
             locked(&seen).clone()
         };
         let memory = Memory::with(None, Box::new(available));
-        let estimated = needed(&requested.expected);
+        let estimated = requested.first().needed;
         let memory = memory.of_model("m", Need { estimated, is_pinned: false });
         let placer = ChatPlacer::new(requested, WorkerCommand::new("hob"), memory);
         placing.set(Arc::downgrade(&placer.0)).expect("only once");
@@ -180,6 +188,39 @@ fn a_driver_names_a_card_by_its_name_or_by_its_number_among_equal_ones() {
     for (names, device, expected) in rows {
         assert_eq!(card_named(device, &with(names)), expected, "{names:?} {device}");
     }
+}
+
+#[test]
+fn only_the_memory_of_a_named_card_counts_and_it_keeps_its_number() {
+    let mut machine = profile::builtin("rtx-4090").expect("a profile").machine;
+    let (first, second) = (machine.gpus[0].clone(), "Another".to_owned());
+    machine.gpus.push(Gpu { name: second.clone(), ..first });
+    let listed = EngineDevice {
+        name: "CUDA0".to_owned(),
+        description: second,
+        backend: "CUDA".to_owned(),
+        is_card: true,
+        free_bytes: 0,
+        total_bytes: 0,
+    };
+    let card_use: CardUse = "CUDA0".parse().expect("devices");
+    let named = NamedCards::choose(&card_use, || vec![listed], machine);
+    let desk = Desk::with_named("context_tokens = 4096", named);
+    locked(&desk.free).insert(Pool::Vram(1), 20 * GB);
+    // The other card is full.
+    desk.frees(0);
+    assert_eq!(desk.next(), (Vec::new(), String::new()));
+    let pools: Vec<Pool> = desk.placer.place().predicted.into_keys().collect();
+    assert_eq!(pools, [Pool::Ram, Pool::Vram(1)]);
+    locked(&desk.free).insert(Pool::Vram(1), 3 * GB);
+    desk.frees(20 * GB);
+    let (flags, note) = desk.next();
+    assert_eq!(flags[0], "--gpu-layers");
+    assert!(note.contains(" MB of GPU 1, and 3000 MB are free there: "), "{note}");
+    locked(&desk.free).insert(Pool::Vram(1), 20 * GB);
+    let refused = DeviceShortage { device: "CUDA0 (Another)".to_owned(), ..shortage(2 * GB) };
+    assert_eq!(desk.placer.move_from(Some(&refused)), Ok(()));
+    assert_ne!(desk.next().1, "", "it got less");
 }
 
 #[test]

@@ -1,0 +1,192 @@
+//! The graphics cards that a model may use if the settings name some: the engine's names, and hob's numbers.
+//! Pure: callers pass the engine's list. hob's numbers are those of the pools that all models share.
+
+use hob_core::fit::Pool;
+use hob_core::machine::{GpuMemory, Machine};
+use hob_engines::chat::{CardUse, EngineDevice};
+
+/// Drivers and system programs report slightly different sizes of one card: by less than a sixteenth.
+const SIZE_PARTS: u64 = 16;
+
+/// The cards of a model's machine in their order, if the settings name them. Otherwise empty: all cards, with their numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct NamedCards(Vec<NamedCard>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct NamedCard {
+    /// Among the cards of the whole machine.
+    number: usize,
+    /// The engine's name, such as `CUDA1`.
+    name: String,
+}
+
+impl NamedCards {
+    /// The machine with the cards that this model may use. It has none if hob cannot say which card a name means: then hob
+    /// counts nothing there, as with a card that only the engine sees.
+    pub(super) fn choose(
+        card_use: &CardUse,
+        listed: impl FnOnce() -> Vec<EngineDevice>,
+        mut machine: Machine,
+    ) -> (Machine, NamedCards) {
+        let mut cards: Vec<NamedCard> = Vec::new();
+        match card_use {
+            CardUse::Allowed => return (machine, NamedCards::default()),
+            CardUse::Only(names) if !machine.gpus.is_empty() => {
+                let listed = listed();
+                let number = |name: &String| number_of(name, &listed, &machine);
+                let numbers: Option<Vec<usize>> = names.iter().map(number).collect();
+                for (name, number) in names.iter().zip(numbers.unwrap_or_default()) {
+                    // Two libraries may list the same card.
+                    if cards.iter().all(|card| card.number != number) {
+                        cards.push(NamedCard { number, name: name.clone() });
+                    }
+                }
+            }
+            CardUse::Only(_) | CardUse::Avoided => {}
+        }
+        machine.gpus = cards.iter().map(|card| machine.gpus[card.number].clone()).collect();
+        (machine, NamedCards(cards))
+    }
+
+    /// The pool that all models share, for a pool of this model's machine.
+    pub(super) fn pool(&self, pool: Pool) -> Pool {
+        match pool {
+            Pool::Ram => Pool::Ram,
+            Pool::Vram(place) => Pool::Vram(self.0.get(place).map_or(place, |card| card.number)),
+        }
+    }
+
+    /// The place of the card that a driver names, such as `CUDA1 (NVIDIA GeForce RTX 3090)`, in this model's machine. `None` if
+    /// it may be one of several.
+    pub(super) fn place(&self, device: &str, machine: &Machine) -> Option<usize> {
+        let is_named = |card: &NamedCard| {
+            device.split_once(" (").is_some_and(|(name, _)| name.eq_ignore_ascii_case(&card.name))
+        };
+        self.0.iter().position(is_named).or_else(|| card_named(device, machine))
+    }
+}
+
+/// hob's number of a card that the engine lists. `None` if it may be one of several.
+fn number_of(name: &str, listed: &[EngineDevice], machine: &Machine) -> Option<usize> {
+    let cards = || listed.iter().filter(|device| device.is_card);
+    let device = cards().find(|device| device.name.eq_ignore_ascii_case(name))?;
+    let by_name = card_named(&format!("{} ({})", device.name, device.description), machine);
+    by_name.or_else(|| {
+        let is_alike = |number: &usize| match machine.gpus[*number].memory {
+            GpuMemory::Own { total_bytes, .. } => {
+                total_bytes.abs_diff(device.total_bytes) <= total_bytes / SIZE_PARTS
+            }
+            // One card on both sides.
+            GpuMemory::Unified { .. } => machine.gpus.len() == 1 && cards().count() == 1,
+        };
+        let mut alike = (0..machine.gpus.len()).filter(is_alike);
+        alike.next().filter(|_| alike.next().is_none())
+    })
+}
+
+/// The number of the card that a driver names, such as `CUDA1 (NVIDIA GeForce RTX 3090)`. `None` if it may be one of several.
+pub(super) fn card_named(device: &str, machine: &Machine) -> Option<usize> {
+    let (engine_name, name) = device.strip_suffix(')')?.split_once(" (")?;
+    let is_alike = |number: &usize| machine.gpus[*number].name == name;
+    let alike: Vec<usize> = (0..machine.gpus.len()).filter(is_alike).collect();
+    match alike[..] {
+        [only] => Some(only),
+        // Equal cards have the same order here and there: that of their slots.
+        _ if alike.len() == machine.gpus.len() => {
+            let number = engine_name.trim_start_matches(|c: char| !c.is_ascii_digit());
+            alike.get(number.parse::<usize>().ok()?).copied()
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_machine::profile;
+
+    use super::*;
+
+    const GB: u64 = 1_000_000_000;
+
+    /// A machine with cards of these names and sizes.
+    fn machine(cards: &[(&str, u64)]) -> Machine {
+        let mut machine = profile::builtin("rtx-4090").expect("a profile").machine;
+        let gpu = machine.gpus.remove(0);
+        machine.gpus = cards
+            .iter()
+            .map(|(name, total_bytes)| {
+                let mut gpu = gpu.clone();
+                (*name).clone_into(&mut gpu.name);
+                gpu.memory = GpuMemory::Own { total_bytes: *total_bytes, free_bytes: *total_bytes };
+                gpu
+            })
+            .collect();
+        machine
+    }
+
+    fn listed(name: &str, description: &str, total_bytes: u64) -> EngineDevice {
+        EngineDevice {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            backend: "CUDA".to_owned(),
+            is_card: name != "CPU",
+            free_bytes: total_bytes,
+            total_bytes,
+        }
+    }
+
+    /// Numbers of the chosen cards, and the names of the cards that the model's machine has.
+    fn chosen(text: &str, devices: &[EngineDevice], whole: &Machine) -> (Vec<usize>, Vec<String>) {
+        let card_use: CardUse = text.parse().expect("devices");
+        let (machine, cards) = NamedCards::choose(&card_use, || devices.to_vec(), whole.clone());
+        let names = machine.gpus.into_iter().map(|gpu| gpu.name).collect();
+        (cards.0.iter().map(|card| card.number).collect(), names)
+    }
+
+    #[test]
+    fn a_model_sees_the_cards_that_are_named_and_counts_them_under_their_own_numbers() {
+        let whole = machine(&[("A", 24 * GB), ("B", 8 * GB), ("B", 8 * GB)]);
+        // The driver has its own order, and its own name for A.
+        let devices = [
+            listed("CUDA0", "B", 8 * GB),
+            listed("CUDA2", "A (rev 1)", 24 * GB + GB / 2),
+            listed("CPU", "a processor", 64 * GB),
+        ];
+        let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        assert_eq!(chosen("CUDA2", &devices, &whole), (vec![0], named(&["A"])));
+        assert_eq!(chosen("cpu", &devices, &whole), (Vec::new(), Vec::new()));
+        assert_eq!(chosen("all", &devices, &whole), (Vec::new(), named(&["A", "B", "B"])));
+        // It may be one of two, so hob counts nothing.
+        assert_eq!(chosen("CUDA0", &devices, &whole), (Vec::new(), Vec::new()));
+        assert_eq!(chosen("CUDA7", &devices, &whole), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn equal_cards_have_the_order_of_their_numbers() {
+        let whole = machine(&[("B", 8 * GB), ("B", 8 * GB), ("B", 8 * GB)]);
+        let devices = ["CUDA0", "CUDA1", "CUDA2"].map(|name| listed(name, "B", 8 * GB));
+        let card_use: CardUse = "CUDA2,cuda1".parse().expect("devices");
+        let (machine, cards) = NamedCards::choose(&card_use, || devices.to_vec(), whole);
+        assert_eq!(machine.gpus.len(), 2);
+        let pools = [Pool::Ram, Pool::Vram(0), Pool::Vram(1)].map(|pool| cards.pool(pool));
+        assert_eq!(pools, [Pool::Ram, Pool::Vram(2), Pool::Vram(1)]);
+        assert_eq!(cards.place("CUDA1 (B)", &machine), Some(1));
+        assert_eq!(cards.place("CUDA2 (B)", &machine), Some(0));
+    }
+
+    #[test]
+    fn a_card_that_two_libraries_list_counts_once() {
+        let whole = machine(&[("A", 24 * GB), ("B", 8 * GB)]);
+        let devices = [listed("CUDA0", "A", 24 * GB), listed("Vulkan1", "A", 24 * GB)];
+        assert_eq!(chosen("CUDA0,Vulkan1", &devices, &whole).0, [0]);
+    }
+
+    #[test]
+    fn all_cards_keep_their_numbers() {
+        let cards = NamedCards::default();
+        assert_eq!(cards.pool(Pool::Vram(3)), Pool::Vram(3));
+        let whole = machine(&[("A", 24 * GB)]);
+        assert_eq!(cards.place("Vulkan0 (A)", &whole), Some(0));
+        assert_eq!(cards.place("Vulkan0 (B)", &whole), None);
+    }
+}
