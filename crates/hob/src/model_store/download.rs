@@ -10,7 +10,7 @@ use hob_models::catalog::names::canonical;
 use hob_models::catalog::{self, CatalogPart, Purpose};
 use hob_models::{
     Fetcher, FindError, Located, Manifest, Progress, PullOptions, PullOutcome, Pulled, Puller,
-    SourceKind, Watch, transform_for,
+    SourceKind, StoreError, Watch, transform_for,
 };
 
 use super::{MB, ModelStore};
@@ -43,6 +43,19 @@ pub(crate) struct Download {
     asked: Option<String>,
     /// The model is stored, and no source could be reached to check for a newer version.
     is_offline: bool,
+    /// The model is stored, and the file that it came from does not exist any more: the error if the stored one is damaged.
+    without_source: Option<Failure>,
+}
+
+impl Download {
+    fn of(
+        entry: catalog::Entry,
+        model: Option<Model>,
+        notes: Vec<String>,
+        asked: Option<String>,
+    ) -> Download {
+        Download { entry, model, notes, asked, is_offline: false, without_source: None }
+    }
 }
 
 impl ModelStore {
@@ -54,7 +67,7 @@ impl ModelStore {
         let name = canonical(&options.asked);
         if let (Ok(entry), None) = (self.catalog.find(&name), &options.name) {
             let (entry, notes) = (entry.clone(), Vec::new());
-            return Ok(Download { entry, model: None, notes, asked: None, is_offline: false });
+            return Ok(Download::of(entry, None, notes, None));
         }
         if let Some(found) = self.find_stored(options) {
             return found;
@@ -88,7 +101,7 @@ impl ModelStore {
     fn downloadable(&self, located: Located, asked: Option<String>) -> CliResult<Download> {
         let Located { entry, model, notes } = located;
         self.check_name(&entry)?;
-        Ok(Download { entry, model: Some(model), notes, asked, is_offline: false })
+        Ok(Download::of(entry, Some(model), notes, asked))
     }
 
     /// Finds a stored model where it came from. `None` if the user says where to look, if its name means its source, and
@@ -121,15 +134,22 @@ impl ModelStore {
             }
             Err(error) => error,
         };
-        let here = if error.is_network_error() { self.here(name) } else { None };
-        here.ok_or_else(|| {
-            let failure = finding::failure(error);
-            let hint = format!(
-                "`hob pull PLACE --as {name}` gets it from another place; {}",
-                to_get_another(name)
-            );
-            Failure { hint: failure.hint.or(Some(hint)), ..failure }
-        })
+        let is_gone = Path::new(origin).is_absolute() && !Path::new(origin).exists();
+        let here = if error.is_network_error() || is_gone { self.here(name) } else { None };
+        let failure = finding::failure(error);
+        let hint = format!(
+            "`hob pull PLACE --as {name}` gets it from another place; {}",
+            to_get_another(name)
+        );
+        let failure = Failure { hint: failure.hint.or(Some(hint)), ..failure };
+        match here {
+            None => Err(failure),
+            Some(here) if is_gone => {
+                let notes = vec![format!("{origin}, from which '{name}' came, is gone")];
+                Ok(Download { notes, without_source: Some(failure), ..here })
+            }
+            Some(here) => Ok(here),
+        }
     }
 
     /// A model of the hub replaces one that was asked for elsewhere, or the user's own file, only if the user names it
@@ -185,7 +205,7 @@ impl ModelStore {
         };
         let note = "no source can be reached, so whether there is a newer version is not known";
         let notes = vec![note.to_owned()];
-        Some(Download { entry, model: None, notes, asked: None, is_offline: true })
+        Some(Download { is_offline: true, ..Download::of(entry, None, notes, None) })
     }
 
     /// Whether exactly this version is stored.
@@ -227,8 +247,11 @@ impl ModelStore {
         let mut watch = Watch::new(tell, &options.cancel);
         if download.is_offline {
             let model = self.store.find(&entry.name)?;
-            self.store.verify(&model, &mut watch)?;
-            return Ok(Pulled { model, outcome: PullOutcome::AlreadyStored });
+            return match (self.store.verify(&model, &mut watch), &download.without_source) {
+                (Ok(()), _) => Ok(Pulled { model, outcome: PullOutcome::AlreadyStored }),
+                (Err(StoreError::Damaged { .. }), Some(failure)) => Err(failure.clone()),
+                (Err(error), _) => Err(error.into()),
+            };
         }
         // A located model has its path in its only source.
         let from = options.from.clone().filter(|_| download.model.is_none());

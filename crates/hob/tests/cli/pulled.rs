@@ -102,6 +102,23 @@ fn a_user_s_own_file_is_not_replaced_by_a_model_of_the_hub_with_the_same_name() 
 }
 
 #[test]
+fn a_whole_model_is_here_without_the_file_that_it_came_from() {
+    let (user, hub) = (User::new(), Hub::start());
+    let file = user.path("work/x.gguf");
+    fs::write(&file, tiny()).expect("written");
+    pull(&user, &hub, &["./x.gguf", "--as", "mine"]).success();
+    fs::remove_file(&file).expect("removed");
+    let said = stderr(&pull(&user, &hub, &["mine"]).success());
+    assert!(said.contains("x.gguf, from which 'mine' came, is gone"), "{said}");
+    assert!(said.contains("mine is here already: "), "{said}");
+    assert!(hub.requests().is_empty());
+
+    flip_a_bit(&stored_file(&user, "mine"));
+    let said = stderr(&pull(&user, &hub, &["mine"]).code(2));
+    assert!(said.contains("x.gguf: there is no such file or folder"), "{said}");
+}
+
+#[test]
 fn a_repository_without_a_quant_does_not_replace_a_user_s_own_file() {
     let (user, hub) = (User::new(), Hub::start());
     let own = SampleGguf::llama().u32("general.file_type", 7).bytes();
