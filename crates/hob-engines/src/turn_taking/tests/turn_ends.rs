@@ -154,6 +154,7 @@ fn smart_turn_waits_in_pauses_and_ends_complete_sentences_soon() {
 /// Share of clips with pauses whose speaker is interrupted. On 28 such clips it was 29 %, and with 500 ms of silence 75 %.
 /// Most are lists: Kokoro lowers its voice after each thing, as people do at the end.
 const CUT_INS_MAX: f32 = 0.4;
-/// With words, at most 3 of the 14 clips: "My telephone number is five five five" and "First open the window" are known
+/// With words, at most 2 of the 14 clips: "My telephone number is five five five" and "First open the window" are known
 /// to be open. "I need eggs" and "I play tennis" are in doubt until 1 s of silence, because no answer comes in these tests.
-const CUT_INS_WITH_WORDS_MAX: f32 = 0.22;
+/// On one processor it was 1: "The reason why I am calling".
+const CUT_INS_WITH_WORDS_MAX: f32 = 0.15;
