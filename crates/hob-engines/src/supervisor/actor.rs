@@ -14,7 +14,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, interval, sleep};
+use tokio::time::{Instant, interval, sleep, timeout};
 
 use super::backoff::Waits;
 use super::command::{Command, EndReason, EndRequest, end_request, reply};
@@ -28,6 +28,9 @@ use super::{Phase, Status, SupervisorOptions, WorkerCommand};
 use crate::frame::{Frame, FrameKind};
 use crate::worker::protocol::{PROTOCOL_VERSION, Report, hello_version};
 use waiting::NotStarted;
+
+/// A worker that reads no more has ended, or is about to. Its last frames are read for at most this long.
+const LAST_FRAMES_MAX: Duration = Duration::from_secs(1);
 
 /// Why an attempt to run the worker failed.
 enum AttemptError {
@@ -241,7 +244,12 @@ impl Actor {
                     }
                     Err(reason) => return reason,
                 },
-                _ = &mut writing => return EndReason::Vanished,
+                _ = &mut writing => {
+                    // What the worker said before it ended is still in the socket.
+                    let rest = route_rest(&mut source, session);
+                    let _read_or_late = timeout(LAST_FRAMES_MAX, rest).await;
+                    return EndReason::Vanished;
+                }
                 Some(Ok(taken)) = measuring.join_next() => self.publish_taken(taken),
                 command = self.commands.recv() => {
                     if let Some(request) = self.obey(command, session) {
@@ -343,6 +351,15 @@ fn measure(place: Option<MemoryReservation>) -> JoinSet<Bytes> {
         measuring.spawn_blocking(move || place.taken());
     }
     measuring
+}
+
+/// Hands over the frames that a worker wrote before it ended.
+async fn route_rest(source: &mut FrameSource, session: &WorkerSession) {
+    while let Ok(frame) = source.next().await {
+        if !is_heartbeat(&frame) {
+            session.route(frame);
+        }
+    }
 }
 
 /// Heartbeats come from a thread of their own, and say nothing about the engine.
