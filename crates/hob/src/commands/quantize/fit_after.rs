@@ -2,6 +2,7 @@
 //! Both speeds are those of the processor, with short contexts.
 
 use std::path::Path;
+use std::time::Duration;
 
 use hob_core::fit::{ComputeSite, FitOptions, Placement, Plan, Use, assess};
 use hob_core::machine::Machine;
@@ -12,10 +13,12 @@ use tokio::time::Instant;
 
 use super::MB;
 use crate::failure::CliResult;
-use crate::wire_up::{CARD_TIME_MAX, TimingJob, run_timing_worker};
+use crate::wire_up::{TimingJob, run_timing_worker};
 
 /// Tokens of the longer of two contexts, for the speed.
 const SPEED_CONTEXT: u32 = 512;
+/// For a large model on a busy machine. A small one takes seconds.
+const SPEED_TIME_MAX: Duration = Duration::from_secs(180);
 
 /// A prediction for the result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -67,10 +70,10 @@ impl FitAfter {
     }
 }
 
-/// Tokens a second, one at a time. `None` where the time was too short to measure.
+/// Tokens a second, one at a time. `None` if the limit passed before a figure was there.
 pub(super) async fn speed(path: &Path) -> CliResult<Option<f64>> {
     let job = TimingJob::Model { path, context_tokens: SPEED_CONTEXT, site: ComputeSite::Cpu };
-    let timed = run_timing_worker(&job, Instant::now() + CARD_TIME_MAX).await?;
+    let timed = run_timing_worker(&job, Instant::now() + SPEED_TIME_MAX).await?;
     let speeds = timed.into_iter().filter_map(|timed| match timed {
         EngineTiming::Decode { median_tok_s, .. } => Some(median_tok_s),
         _ => None,
