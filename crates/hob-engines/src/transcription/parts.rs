@@ -154,7 +154,12 @@ impl SoundCutter {
         if frames - speech_end >= limit {
             return self.cut_at((speech_end + TAIL).min(frames));
         }
-        if frames >= PART_FRAMES_MAX { self.cut_at(self.quietest()) } else { None }
+        if frames < PART_FRAMES_MAX {
+            return None;
+        }
+        // A request may wish for pauses that are longer than what is left of the window.
+        let is_pause = frames - speech_end >= LONG_PART_PAUSE;
+        self.cut_at(if is_pause { (speech_end + TAIL).min(frames) } else { self.quietest() })
     }
 
     /// The last part. No more sound will come.
