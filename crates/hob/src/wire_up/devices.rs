@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ use crate::failure::{CliResult, Failure};
 const DEVICES_TIME_MAX: Duration = Duration::from_secs(180);
 /// Longer than a driver needs to start and to list its devices.
 const LIST_TIME_MAX: Duration = Duration::from_secs(20);
+/// After a list without cards. Drivers that are slow when a machine starts may answer later.
+const LIST_PAUSE: Duration = Duration::from_secs(60);
 
 /// What the worker reported, and how it ended if it did not end well.
 #[derive(Clone, Debug, Default)]
@@ -65,12 +67,21 @@ async fn run_within(time_max: Duration, model: Option<&Path>) -> CliResult<Tried
     Ok(tried)
 }
 
-/// The graphics cards that the engine lists. It is asked once, in a process of its own, which blocks this thread for the time
-/// that drivers take to start. Empty if it does not answer.
+/// The graphics cards that the engine lists. It is asked in a process of its own, which blocks this thread for the time that
+/// drivers take to start. Empty if it does not answer; then it is asked again after a minute.
 pub(super) fn listed_cards() -> Vec<EngineDevice> {
-    static CARDS: OnceLock<Vec<EngineDevice>> = OnceLock::new();
-    let ask = || if has_card_kernels() { ask_for_cards() } else { Vec::new() };
-    CARDS.get_or_init(ask).clone()
+    static LISTED: Mutex<Option<(Instant, Vec<EngineDevice>)>> = Mutex::new(None);
+    if !has_card_kernels() {
+        return Vec::new();
+    }
+    let mut listed = LISTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_known = |(asked_at, cards): &(Instant, Vec<EngineDevice>)| {
+        !cards.is_empty() || asked_at.elapsed() < LIST_PAUSE
+    };
+    if !listed.as_ref().is_some_and(is_known) {
+        *listed = Some((Instant::now(), ask_for_cards()));
+    }
+    listed.as_ref().map(|(_, cards)| cards.clone()).unwrap_or_default()
 }
 
 /// Callers may or may not be in an asynchronous runtime, so this one has its own thread.
