@@ -92,6 +92,7 @@ impl DraftCosts {
         if tokens.iter().all(|&count| count == 1) {
             self.passes_since_plain = 0;
             self.measured.fade(PLAIN_FADE);
+            self.times.fade(PLAIN_FADE);
             if self.plain_ms.len() < streams {
                 self.plain_ms.resize(streams, None);
             }
@@ -146,7 +147,8 @@ impl DraftCosts {
                 let took_ms = self.pass_ms(&tokens, plain_ms, costs);
                 let delays_others = included < offers.len();
                 if delays_others && took_ms > without_ms * STRETCH_OF_OTHERS {
-                    break;
+                    // One more token may leave none over, and take less time.
+                    continue;
                 }
                 let right = offers.iter().zip(&drafts).map(|(offer, &draft)| offer.expected(draft));
                 let mut speed = (offers.len() as f64 + right.sum::<f64>()) / took_ms;

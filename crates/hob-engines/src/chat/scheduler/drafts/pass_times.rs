@@ -24,12 +24,19 @@ const ODD: usize = 2;
 pub(super) struct Shape([f64; 3]);
 
 impl Shape {
-    /// llama.cpp splits a batch until all its sequences have equally many tokens.
+    /// llama.cpp splits a batch until all its sequences have equally many tokens: a pass takes as many of each as the shortest
+    /// rest has, and the next pass what is left.
     pub(super) fn of(tokens: &[usize]) -> Shape {
         let mut counts = tokens.to_vec();
         counts.sort_unstable();
-        let passes: Vec<usize> =
-            counts.chunk_by(|a, b| a == b).map(|pass| pass.iter().sum()).collect();
+        let mut passes = Vec::new();
+        let mut taken = 0;
+        for (ended, &count) in counts.iter().enumerate() {
+            if count > taken {
+                passes.push((count - taken) * (counts.len() - ended));
+                taken = count;
+            }
+        }
         let odd = passes.iter().filter(|&&count| count > 1 && count % 2 == 1).count();
         Shape([passes.len() as f64, passes.iter().sum::<usize>() as f64, odd as f64])
     }
@@ -149,9 +156,9 @@ mod tests {
     fn a_pass_is_counted_as_llama_cpp_splits_it() {
         assert_eq!(Shape::of(&[1]), Shape([1.0, 1.0, 0.0]));
         assert_eq!(Shape::of(&[5]), Shape([1.0, 5.0, 1.0]));
-        assert_eq!(Shape::of(&[3, 1, 3]), Shape([2.0, 7.0, 0.0]));
-        assert_eq!(Shape::of(&[1, 5, 1, 1]), Shape([2.0, 8.0, 2.0]));
-        assert!(Shape::of(&[5]).has_rest() && !Shape::of(&[1, 6]).has_rest());
+        assert_eq!(Shape::of(&[3, 1, 3]), Shape([2.0, 7.0, 1.0]));
+        assert_eq!(Shape::of(&[1, 5, 1, 1]), Shape([2.0, 8.0, 0.0]));
+        assert!(Shape::of(&[1, 6]).has_rest() && !Shape::of(&[1, 5]).has_rest());
     }
 
     #[test]
