@@ -115,7 +115,9 @@ impl Espeak {
 
     fn ask(&mut self, line: &str) -> Result<String, EspeakError> {
         let is_new = self.running.is_none();
-        let time_max = if is_new { self.start_time_max } else { self.answer_time_max };
+        // A program that hung once hangs again, and a listener waits.
+        let is_first = is_new && self.failures == 0;
+        let time_max = if is_first { self.start_time_max } else { self.answer_time_max };
         if is_new {
             self.running = Some(start(&self.program, &self.arguments)?);
         }
