@@ -195,7 +195,7 @@ enum_table! {
 const BUFFERED_BYTES_MAX: usize = 16 << 20;
 /// Time until the server sees that its client has left.
 const GONE_MAX: Duration = Duration::from_millis(250);
-/// So many clients leave. One of them must be seen in time: a busy machine delays what takes a moment.
+/// So many clients leave, and their median time counts: a busy machine may delay one of them.
 const GONE_CLIENTS: usize = 3;
 /// A client that is seen later than this was never seen.
 const NEVER_GONE: Duration = Duration::from_secs(10);
@@ -253,18 +253,18 @@ async fn check_disconnect(
     alias: &str,
     model: &str,
 ) -> Result<String, String> {
-    let mut clients = 1;
-    let mut took = time_to_disconnect(client, mock, alias).await?;
-    while took > GONE_MAX && clients < GONE_CLIENTS {
-        clients += 1;
-        took = time_to_disconnect(client, mock, alias).await?;
+    let mut times = Vec::with_capacity(GONE_CLIENTS);
+    for _ in 0..GONE_CLIENTS {
+        times.push(time_to_disconnect(client, mock, alias).await?);
     }
+    times.sort_unstable();
+    let took = times[GONE_CLIENTS / 2];
     if took > GONE_MAX {
         return Err(format!("the server was still read after {} ms", GONE_MAX.as_millis()));
     }
     let requests = mock.requests(model);
-    if requests != clients {
-        return Err(format!("the server got {requests} requests of {clients} clients"));
+    if requests != GONE_CLIENTS {
+        return Err(format!("the server got {requests} requests of {GONE_CLIENTS} clients"));
     }
     Ok(format!("ended after {} ms", took.as_millis()))
 }

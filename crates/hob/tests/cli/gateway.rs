@@ -127,7 +127,7 @@ fn lists_come_from_memory_while_servers_are_down() {
     let (models, _) = listed();
     assert_eq!((models.status, &models.body["data"][0]["id"]), (200, &json!("fast")));
     // A request that waited for the silent servers would take three seconds each time.
-    let took = (0..10).map(|_| listed().1).min();
+    let took = (0..3).map(|_| listed().1).min();
     assert!(took < Some(Duration::from_millis(500)), "{took:?}");
     let answer = post(&here, "v1/chat/completions", None, &hello("fast"));
     assert_eq!((answer.status, &answer.body["error"]["type"]), (502, &json!("upstream_error")));
