@@ -289,6 +289,8 @@ impl VoiceSession {
 
     /// The client learns that the user speaks.
     fn announce(&mut self) {
+        // One piece of sound can end a turn and begin the next: an answer that is held was to the one before.
+        self.drop_early_answer();
         let Some(turn) = self.turn.as_mut() else { return };
         turn.is_announced = true;
         let (item_id, audio_start_ms) = (turn.transcript.item_id.clone(), ms(turn.start));

@@ -8,7 +8,7 @@ use hob_core::realtime::{
     Eagerness, ItemBody, ItemContent, ItemPlace, ItemStatus, RealtimeCommand, RealtimeItem,
     ResponseOptions, SessionKind, SilenceDetection, TurnDetection,
 };
-use hob_core::{ChatEvent, ModelError, TranscriptEvent};
+use hob_core::{ChatEvent, ModelError, TranscriptEvent, VOICE_FRAME_SAMPLES};
 
 use super::{Script, done};
 use crate::session::{SessionInput, SessionOptions};
@@ -89,6 +89,30 @@ fn speech_after_a_pause_drops_what_was_speculative() {
         "created resp_2",
         "start chat 4 [user: Hello again]",
     ]);
+}
+
+/// Sound that waited to be read comes in one piece.
+#[test]
+fn an_early_answer_to_one_turn_does_not_answer_the_next() {
+    let mut script = Script::new(|_| {});
+    script.speak(20).silence(15).heard_text(1, " Hello").write(2, "Good morning.").forget();
+    let both = [vec![0.0; VOICE_FRAME_SAMPLES], vec![0.8; 20 * VOICE_FRAME_SAMPLES]].concat();
+    script.feed(SessionInput::Sound(both)).check(&[
+        "speech stopped item_1 1152",
+        "committed item_1",
+        "added item_1",
+        "done item_1",
+        "heard 'Hello'",
+        "transcript 'Hello'",
+        "start transcript 3",
+        "cancel 2",
+        "speech started item_2 1152",
+        "warm [user: Hello]",
+    ]);
+    script
+        .silence(6)
+        .heard_text(3, " How are you?")
+        .check(&["end sound 3", "start chat 4 [user: Hello\nHow are you?]"]);
 }
 
 /// What a team does for half a sentence cannot be dropped.
