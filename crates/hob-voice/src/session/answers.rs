@@ -10,7 +10,7 @@ use hob_core::realtime::{
 use hob_core::{ChatEvent, ModelError};
 
 use super::VoiceSession;
-use super::early_voice::EarlyVoice;
+use super::early_voice::{EarlyClause, EarlyVoice};
 use super::turns::{ms, user_item};
 use crate::interface::{ChatStart, SessionEffect};
 use crate::limits::HELD_BYTES_MAX;
@@ -25,6 +25,7 @@ pub(super) struct EarlyAnswer {
     pub(super) stream: u64,
     pub(super) events: Vec<ChatEvent>,
     bytes: usize,
+    pub(super) clause: EarlyClause,
     pub(super) voice: Option<EarlyVoice>,
     /// The client could get something of the answer now, so longer silence would delay it.
     pub(super) is_ready: bool,
@@ -116,8 +117,9 @@ impl VoiceSession {
         let request = chat_request(self.settings(), &items);
         let (stream, model) = (self.outbox.new_stream(), self.settings().model.clone());
         self.outbox.push(SessionEffect::StartChat(Box::new(ChatStart { stream, model, request })));
-        let (events, bytes, voice, is_ready) = (Vec::new(), 0, None, false);
-        self.early_answer = Some(EarlyAnswer { stream, events, bytes, voice, is_ready });
+        let (events, bytes, clause) = (Vec::new(), 0, EarlyClause::default());
+        let (voice, is_ready) = (None, false);
+        self.early_answer = Some(EarlyAnswer { stream, events, bytes, clause, voice, is_ready });
     }
 
     /// The answer was to something that has changed.
@@ -185,10 +187,14 @@ impl VoiceSession {
         let Some(held) = self.early_answer.as_mut() else { return };
         match event {
             Some(Ok(event)) => {
+                if let ChatEvent::Text(piece) = &event {
+                    held.clause.push(piece);
+                }
                 held.is_ready |= match &event {
                     ChatEvent::Text(_) => is_written,
                     ChatEvent::ToolCall { .. } => true,
-                    ChatEvent::Done(_) => held.voice.is_none(),
+                    // What is too short for a clause is said when the turn has ended.
+                    ChatEvent::Done(_) => held.voice.is_none() && held.clause.text.is_none(),
                     _ => false,
                 };
                 held.bytes += bytes(&event);

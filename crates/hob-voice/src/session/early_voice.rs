@@ -1,7 +1,7 @@
 //! The voice of an answer to a turn that may not be over: it says the first clause while the session is in doubt.
 //! Its sound is held back until the turn ends. It is dropped if the person speaks on.
 
-use hob_core::{ChatEvent, ModelError, SpeechEvent};
+use hob_core::{ModelError, SpeechEvent};
 
 use super::VoiceSession;
 use crate::clause::{ClauseCutter, SpokenPiece};
@@ -12,6 +12,27 @@ pub(super) struct EarlyVoice {
     pub(super) stream: u64,
     /// What the stream has reported.
     held: Vec<VoiceInput>,
+}
+
+/// Cuts the first clause of an early answer, as the voice of its response will cut it.
+#[derive(Debug, Default)]
+pub(super) struct EarlyClause {
+    cutter: ClauseCutter,
+    has_begun: bool,
+    /// The first clause, if it is complete and no voice has it.
+    pub(super) text: Option<String>,
+}
+
+impl EarlyClause {
+    pub(super) fn push(&mut self, piece: &str) {
+        let piece = if self.has_begun { piece } else { piece.trim_start() };
+        self.has_begun |= !piece.is_empty();
+        for cut in self.cutter.push(piece) {
+            if let SpokenPiece::FirstClause(text) = cut {
+                self.text = Some(text);
+            }
+        }
+    }
 }
 
 /// What a speech stream reports.
@@ -47,8 +68,8 @@ impl VoiceSession {
 
     /// Makes sound of the first clause of the early answer, once it is written. The chat model waits meanwhile.
     pub(super) fn speak_early(&mut self) {
-        let silent = self.early_answer.as_ref().filter(|held| held.voice.is_none());
-        let Some(text) = silent.and_then(|held| first_clause(&held.events)) else { return };
+        let clause = self.early_answer.as_mut().and_then(|held| held.clause.text.take());
+        let Some(text) = clause else { return };
         let stream = self.outbox.new_stream();
         let start = SpeechStart::new(stream, self.settings());
         self.outbox.push(SessionEffect::StartSpeech(start));
@@ -73,23 +94,4 @@ impl VoiceSession {
             self.outbox.push(SessionEffect::Cancel { stream: voice.stream });
         }
     }
-}
-
-/// The first clause of an answer as the voice of its response will cut it.
-fn first_clause(events: &[ChatEvent]) -> Option<String> {
-    let mut cutter = ClauseCutter::default();
-    let mut has_begun = false;
-    let texts = events.iter().filter_map(|event| match event {
-        ChatEvent::Text(piece) => Some(piece.as_str()),
-        _ => None,
-    });
-    let mut pieces = texts.flat_map(|piece| {
-        let piece = if has_begun { piece } else { piece.trim_start() };
-        has_begun |= !piece.is_empty();
-        cutter.push(piece)
-    });
-    pieces.find_map(|piece| match piece {
-        SpokenPiece::FirstClause(text) => Some(text),
-        SpokenPiece::More(_) => None,
-    })
 }

@@ -193,6 +193,30 @@ fn a_sentence_in_doubt_waits_until_its_answer_can_be_heard() {
     assert_eq!(script.log.last().map(String::as_str), Some("resp_2 Completed"));
 }
 
+/// The model may write all of its answer before the turn model says that the end is in doubt.
+#[test]
+fn an_answer_in_doubt_that_is_written_waits_until_it_can_be_heard_too() {
+    let mut script = Script::new(eager(Eagerness::Auto));
+    let begins = ["start speech 4", "say 4 'Good morning,'", "say 4 ''", "hold 3"];
+    script.is_answered_in_doubt().finish(3).silence(1).check(&begins);
+    script.silence(3).check(&[]);
+    script.sound(4, 210);
+    assert_eq!(script.frames_to_end(0), Some(0));
+    script.end_speech(4);
+    assert_eq!(script.log.last().map(String::as_str), Some("resp_2 Completed"));
+}
+
+#[test]
+fn an_early_voice_says_the_first_clause_of_text_in_pieces() {
+    let mut script = Script::new(eager(Eagerness::Auto));
+    script.sounds(0.7).transcribes(1, " Good morning.", Some("en"));
+    for piece in [" ", "Good", " mor", "ning,", " Ann. How"] {
+        script.write(3, piece);
+    }
+    script.forget().silence(1);
+    script.check(&["start speech 4", "say 4 'Good morning,'", "say 4 ''", "hold 3"]);
+}
+
 #[test]
 fn an_early_voice_is_dropped_without_a_trace() {
     let mut script = Script::new(eager(Eagerness::Auto));
