@@ -1,7 +1,7 @@
 //! A session: takes inputs in order, and queues what its driver must do.
 //! `turns.rs` turns sound into transcripts, `verdicts.rs` says when a turn is over, `answers.rs` turns transcripts into
-//! responses, `early_voice.rs` speaks in case of doubt, `interruptions.rs` ends responses, `commands.rs` does what the
-//! client asks.
+//! responses, `early_voice.rs` speaks before a turn is over, `interruptions.rs` ends responses, `commands.rs` does what
+//! the client asks.
 
 mod answers;
 mod commands;

@@ -187,20 +187,23 @@ impl VoiceSession {
         let Some(held) = self.early_answer.as_mut() else { return };
         match event {
             Some(Ok(event)) => {
-                if let ChatEvent::Text(piece) = &event {
-                    held.clause.push(piece);
-                }
                 held.is_ready |= match &event {
                     ChatEvent::Text(_) => is_written,
                     ChatEvent::ToolCall { .. } => true,
                     // What is too short for a clause is said when the turn has ended.
-                    ChatEvent::Done(_) => held.voice.is_none() && held.clause.text.is_none(),
+                    ChatEvent::Done(_) => held.voice.is_none(),
                     _ => false,
+                };
+                let clause = match &event {
+                    ChatEvent::Text(piece) if !is_written => held.clause.push(piece),
+                    _ => None,
                 };
                 held.bytes += bytes(&event);
                 held.events.push(event);
                 if held.bytes > HELD_BYTES_MAX {
                     self.drop_early_answer();
+                } else if let Some(clause) = clause {
+                    self.speak_early(clause);
                 }
             }
             None if matches!(held.events.last(), Some(ChatEvent::Done(_))) => {}

@@ -1,4 +1,4 @@
-//! The voice of an answer to a turn that may not be over: it says the first clause while the session is in doubt.
+//! The voice of an answer to a turn that may not be over: it says the first clause as soon as it is written.
 //! Its sound is held back until the turn ends. It is dropped if the person speaks on.
 
 use hob_core::{ModelError, SpeechEvent};
@@ -19,19 +19,17 @@ pub(super) struct EarlyVoice {
 pub(super) struct EarlyClause {
     cutter: ClauseCutter,
     has_begun: bool,
-    /// The first clause, if it is complete and no voice has it.
-    pub(super) text: Option<String>,
 }
 
 impl EarlyClause {
-    pub(super) fn push(&mut self, piece: &str) {
+    /// The first clause, with the piece that completes it.
+    pub(super) fn push(&mut self, piece: &str) -> Option<String> {
         let piece = if self.has_begun { piece } else { piece.trim_start() };
         self.has_begun |= !piece.is_empty();
-        for cut in self.cutter.push(piece) {
-            if let SpokenPiece::FirstClause(text) = cut {
-                self.text = Some(text);
-            }
-        }
+        self.cutter.push(piece).into_iter().find_map(|cut| match cut {
+            SpokenPiece::FirstClause(text) => Some(text),
+            SpokenPiece::More(_) => None,
+        })
     }
 }
 
@@ -66,10 +64,8 @@ impl VoiceSession {
         self.end_complete_turn();
     }
 
-    /// Makes sound of the first clause of the early answer, once it is written. The chat model waits meanwhile.
-    pub(super) fn speak_early(&mut self) {
-        let clause = self.early_answer.as_mut().and_then(|held| held.clause.text.take());
-        let Some(text) = clause else { return };
+    /// Makes sound of the first clause of the early answer. The chat model waits meanwhile.
+    pub(super) fn speak_early(&mut self, text: String) {
         let stream = self.outbox.new_stream();
         let start = SpeechStart::new(stream, self.settings());
         self.outbox.push(SessionEffect::StartSpeech(start));

@@ -82,12 +82,10 @@ impl VoiceSession {
             Some(Objection::TextIsDue) if silence < TEXT_SILENCE_MAX => {
                 turn.verdict.marks.get_or_insert(marks);
             }
-            Some(Objection::OpenSentence { silence_max }) if silence < silence_max => {
+            Some(Objection::OpenSentence { silence_max } | Objection::Doubt { silence_max })
+                if silence < silence_max =>
+            {
                 turn.verdict.marks = None;
-            }
-            Some(Objection::Doubt { silence_max }) if silence < silence_max => {
-                turn.verdict.marks = None;
-                self.speak_early();
             }
             _ => self.end_turn(),
         }

@@ -169,8 +169,9 @@ fn words_change_nothing_where_silence_alone_ends_turns() {
 fn a_sentence_in_doubt_waits_until_its_answer_can_be_heard() {
     let mut script = Script::new(eager(Eagerness::Auto));
     let begins = ["start speech 4", "say 4 'Good morning,'", "say 4 ''", "hold 3"];
-    script.is_answered_in_doubt().silence(1).check(&begins);
-    script.silence(3).check(&[]);
+    script.sounds(0.7).transcribes(1, " Good morning.", Some("en")).forget();
+    script.write(3, "Good morning, Ann. How").check(&begins);
+    script.silence(4).check(&[]);
     script.sound(4, 210).check(&[
         "speech stopped item_1 992",
         "committed item_1",
@@ -197,9 +198,7 @@ fn a_sentence_in_doubt_waits_until_its_answer_can_be_heard() {
 #[test]
 fn an_answer_in_doubt_that_is_written_waits_until_it_can_be_heard_too() {
     let mut script = Script::new(eager(Eagerness::Auto));
-    let begins = ["start speech 4", "say 4 'Good morning,'", "say 4 ''", "hold 3"];
-    script.is_answered_in_doubt().finish(3).silence(1).check(&begins);
-    script.silence(3).check(&[]);
+    script.is_answered_in_doubt().finish(3).silence(4).check(&[]);
     script.sound(4, 210);
     assert_eq!(script.frames_to_end(0), Some(0));
     script.end_speech(4);
@@ -209,11 +208,10 @@ fn an_answer_in_doubt_that_is_written_waits_until_it_can_be_heard_too() {
 #[test]
 fn an_early_voice_says_the_first_clause_of_text_in_pieces() {
     let mut script = Script::new(eager(Eagerness::Auto));
-    script.sounds(0.7).transcribes(1, " Good morning.", Some("en"));
+    script.sounds(0.7).transcribes(1, " Good morning.", Some("en")).forget();
     for piece in [" ", "Good", " mor", "ning,", " Ann. How"] {
         script.write(3, piece);
     }
-    script.forget().silence(1);
     script.check(&["start speech 4", "say 4 'Good morning,'", "say 4 ''", "hold 3"]);
 }
 

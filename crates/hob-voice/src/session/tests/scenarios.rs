@@ -39,7 +39,12 @@ fn an_answer_is_written_during_the_pause_and_spoken_after_the_turn() {
     script.speak(20).check(&["start transcript 1", "speech started item_1 0", "warm []"]);
     script.silence(6).check(&["end sound 1"]);
     script.heard_text(1, " Hello").check(&["start chat 2 [user: Hello]"]);
-    script.write(2, "Good morning, Ann. How").check(&[]);
+    script.write(2, "Good morning, Ann. How").check(&[
+        "start speech 3",
+        "say 3 'Good morning,'",
+        "say 3 ''",
+        "hold 2",
+    ]);
     script.silence(10).check(&[
         "speech stopped item_1 1152",
         "committed item_1",
@@ -49,9 +54,6 @@ fn an_answer_is_written_during_the_pause_and_spoken_after_the_turn() {
         "transcript 'Hello'",
         "created resp_2",
         "added item_3",
-        "start speech 3",
-        "say 3 'Good morning,'",
-        "say 3 ''",
         "say 3 ' Ann. How'",
         "hold 2",
     ]);
@@ -76,10 +78,10 @@ fn an_answer_is_written_during_the_pause_and_spoken_after_the_turn() {
 fn speech_after_a_pause_drops_what_was_speculative() {
     let mut script = Script::new(|_| {});
     script.speak(20).silence(6).heard_text(1, " Hello").write(2, "Good morning, Ann.").forget();
-    script.speak(10).check(&["cancel 2", "start transcript 3"]);
-    assert_eq!(script.heard[&3], 36 * 512);
-    script.silence(16).heard_text(3, " Hello again").check(&[
-        "end sound 3",
+    script.speak(10).check(&["cancel 2", "cancel 3", "start transcript 4"]);
+    assert_eq!(script.heard[&4], 36 * 512);
+    script.silence(16).heard_text(4, " Hello again").check(&[
+        "end sound 4",
         "speech stopped item_1 1664",
         "committed item_1",
         "added item_1",
@@ -87,7 +89,7 @@ fn speech_after_a_pause_drops_what_was_speculative() {
         "heard 'Hello again'",
         "transcript 'Hello again'",
         "created resp_2",
-        "start chat 4 [user: Hello again]",
+        "start chat 5 [user: Hello again]",
     ]);
 }
 
