@@ -8,7 +8,7 @@ use hob_core::realtime::{
     ItemBody, ItemContent, ItemStatus, RealtimeEvent, RealtimeFault, RealtimeItem, ResponseStatus,
     SessionKind, SilenceDetection, StoppedBy, TurnDetection,
 };
-use hob_core::{ModelError, Sound, TranscriptEvent};
+use hob_core::{ModelError, Sound, TranscriptEvent, VOICE_FRAME_SAMPLES};
 
 use super::verdicts::Verdict;
 use super::{VoiceSession, samples_in};
@@ -466,11 +466,12 @@ fn rules(detection: TurnDetection) -> EndpointRules {
     }
 }
 
-/// Samples that are kept before speech.
+/// Samples that are kept before speech: whole frames. So the frames of a transcriber end where those of the session end,
+/// and it hears a pause as soon as the session does.
 fn prefix(detection: TurnDetection) -> usize {
     let prefix = match detection.detector {
         SilenceDetection::Server { prefix_padding, .. } => prefix_padding,
         SilenceDetection::Semantic { .. } => SEMANTIC_PREFIX,
     };
-    samples_in(prefix.min(PREFIX_MAX))
+    samples_in(prefix.min(PREFIX_MAX)).next_multiple_of(VOICE_FRAME_SAMPLES)
 }

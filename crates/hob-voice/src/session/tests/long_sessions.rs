@@ -92,8 +92,8 @@ fn the_clients_word_about_its_echo_wins_over_the_servers() {
 fn after_an_hour_of_silence_the_next_question_is_heard() {
     let mut script = Script::new(|_| {});
     script.silence(112_500).check(&[]);
-    let begun = ["start transcript 1", "speech started item_1 3599700", "warm []"];
+    let begun = ["start transcript 1", "speech started item_1 3599680", "warm []"];
     script.speak(20).check(&begun);
-    // The turn has the sound since its beginning, and nothing of the hour before.
-    assert_eq!(script.heard[&1], 300 * 16 + 20 * 512);
+    // The turn has ten frames (320 ms) before its speech, and nothing of the hour before.
+    assert_eq!(script.heard[&1], 10 * 512 + 20 * 512);
 }
