@@ -161,6 +161,11 @@ impl<V: VoiceDetector> Recording<V> {
             || matches!(&self.source, Source::Samples(unread) if !unread.is_empty())
     }
 
+    /// Whether a person has spoken to the end, and waits for the text.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.begin.is_live && self.has_ended
+    }
+
     /// Reads sound until a part is complete, or for as long as a turn may take.
     pub(super) fn next_task(&mut self) -> Task {
         for _ in 0..TURN_PIECES_MAX {

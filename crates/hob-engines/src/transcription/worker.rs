@@ -180,12 +180,17 @@ impl<T: Transcriber, V: VoiceDetector + Clone> Engine<T, V> {
         }
     }
 
-    /// The next stream with something to do, in turn.
+    /// The next stream with something to do, in turn. Those with a listener who waits for the last text go first.
     fn next_stream(&self) -> Option<u32> {
-        let ready =
-            |(stream, recording): (&u32, &Recording<V>)| recording.is_ready().then_some(*stream);
-        let after = self.streams.range(self.last.saturating_add(1)..).find_map(ready);
-        after.or_else(|| self.streams.iter().find_map(ready))
+        self.next_of(Recording::is_awaited).or_else(|| self.next_of(Recording::is_ready))
+    }
+
+    /// The next stream of this kind, in turn.
+    fn next_of(&self, is_meant: fn(&Recording<V>) -> bool) -> Option<u32> {
+        let meant =
+            |(stream, recording): (&u32, &Recording<V>)| is_meant(recording).then_some(*stream);
+        let after = self.streams.range(self.last.saturating_add(1)..).find_map(meant);
+        after.or_else(|| self.streams.iter().find_map(meant))
     }
 
     fn obey(&mut self, stream: u32, order: AnyTranscriptOrder) -> io::Result<()> {

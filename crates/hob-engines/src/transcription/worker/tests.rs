@@ -224,6 +224,24 @@ fn requests_take_turns_part_by_part() {
     assert_eq!(ended(&mut worker, 2), [2, 1], "the short request does not wait for the long one");
 }
 
+#[test]
+fn a_person_who_has_spoken_to_the_end_does_not_wait_for_interim_text_of_another() {
+    let mut worker = Worker::ready();
+    // The engine is busy until the sound of both has arrived.
+    worker.send(3, &[begin(Some("hang"), false), sound(1.0, 2.0), TranscriptOrder::EndSound]);
+    assert_eq!(worker.report(), (3, WorkerMessage::Model(TranscriptReport::Started)));
+    worker.until_it_computes();
+    worker.send(1, &[begin(None, true), sound(1.0, 2.0)]);
+    worker.send(2, &[begin(None, true), sound(1.0, 2.0), TranscriptOrder::EndSound]);
+    worker.send_common(3, &CommonOrder::Cancel);
+    loop {
+        match worker.report() {
+            (2, WorkerMessage::Common(Report::Done)) => break,
+            (stream, report) => assert_eq!(stream, 2, "{report:?}"),
+        }
+    }
+}
+
 /// The next streams that are done.
 fn ended(worker: &mut Worker, count: usize) -> Vec<u32> {
     let done = |report| match report {
