@@ -65,7 +65,7 @@ impl VoiceSession {
     ) -> VoiceSession {
         let mut outbox = Outbox::default();
         outbox.send(RealtimeEvent::SessionCreated(Box::new(options.settings.clone())));
-        VoiceSession {
+        let mut session = VoiceSession {
             options,
             outbox,
             conversation: Conversation::default(),
@@ -82,7 +82,9 @@ impl VoiceSession {
             now,
             closes_at: now + SESSION_MAX,
             is_closed: false,
-        }
+        };
+        session.warm_instructions();
+        session
     }
 
     /// The settings in force.

@@ -94,6 +94,15 @@ impl VoiceSession {
         self.publish(self.responses.len() - 1);
     }
 
+    /// Computes instructions and tools before the user speaks. They can be long.
+    pub(super) fn warm_instructions(&mut self) {
+        let settings = self.settings();
+        let has_any = !settings.instructions.is_empty() || !settings.tools.is_empty();
+        if has_any && self.active().is_none() {
+            self.warm_prompt();
+        }
+    }
+
     /// Computes the prompt while the user speaks.
     pub(super) fn warm_prompt(&mut self) {
         if self.settings().kind == SessionKind::Conversation {

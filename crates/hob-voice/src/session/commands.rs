@@ -69,6 +69,7 @@ impl VoiceSession {
         if detected != detects {
             self.change_detection();
         }
+        self.warm_instructions();
         Ok(())
     }
 

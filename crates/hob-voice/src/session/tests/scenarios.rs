@@ -1,17 +1,17 @@
 //! Conversations as a user meets them, one behaviour each.
 //! A turn ends after 16 silent frames (500 ms), and its first pause after 6.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hob_core::chat::Role;
 use hob_core::realtime::{
     Eagerness, ItemBody, ItemContent, ItemPlace, ItemStatus, RealtimeCommand, RealtimeItem,
-    ResponseOptions, SessionKind, SilenceDetection, TurnDetection,
+    RealtimeSettings, ResponseOptions, SessionKind, SilenceDetection, TurnDetection,
 };
 use hob_core::{ChatEvent, ModelError, TranscriptEvent, VOICE_FRAME_SAMPLES};
 
-use super::{Script, done};
-use crate::session::{SessionInput, SessionOptions};
+use super::{LoudIsSpeech, Script, done, effect_line};
+use crate::session::{SessionInput, SessionOptions, VoiceSession};
 
 fn manual(options: &mut SessionOptions) {
     options.settings.turn_detection = None;
@@ -72,6 +72,21 @@ fn an_answer_is_written_during_the_pause_and_spoken_after_the_turn() {
         "done item_3",
         "resp_2 Completed",
     ]);
+}
+
+#[test]
+fn instructions_are_computed_before_the_user_speaks() {
+    let instructions = || "Be brief.".to_owned();
+    let settings = RealtimeSettings { instructions: instructions(), ..RealtimeSettings::default() };
+    let options = SessionOptions { settings, client_cancels_echo: true, judges_turns: true };
+    let mut session = VoiceSession::new(options, Box::new(LoudIsSpeech), Instant::now());
+    let effects = std::iter::from_fn(|| session.next_effect()).filter_map(effect_line);
+    let warm = "warm [system: Be brief.]";
+    assert_eq!(effects.collect::<Vec<_>>(), ["session created", warm]);
+    let mut script = Script::new(|_| {});
+    let mut settings = Box::new(script.session.settings().clone());
+    settings.instructions = instructions();
+    script.command(RealtimeCommand::Update(settings)).check(&["session updated", warm]);
 }
 
 #[test]
