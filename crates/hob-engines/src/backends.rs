@@ -4,16 +4,73 @@
 #![expect(unsafe_code, reason = "ggml has a C interface")]
 
 use std::ffi::{CStr, OsString, c_void};
-use std::fs;
 use std::mem::transmute;
 #[cfg(not(feature = "dynamic"))]
 use std::path::PathBuf;
 use std::ptr::{self, NonNull};
+use std::{fmt, fs};
 
 use llama_cpp_sys_2 as sys;
 
 #[cfg(feature = "dynamic")]
 use dynamic::folder;
+
+/// A device of ggml's, as its library names it.
+#[derive(Debug)]
+pub(crate) struct BackendDevice {
+    /// Its place in ggml's order.
+    pub(crate) number: usize,
+    pub(crate) name: String,
+    /// The driver's name for it.
+    pub(crate) description: String,
+    pub(crate) is_card: bool,
+}
+
+/// All devices, in ggml's order. No card is asked for its memory, because a CUDA card that is asked keeps hundreds of MB for
+/// this process.
+pub(crate) fn devices() -> Vec<BackendDevice> {
+    load();
+    // SAFETY: ggml says how many devices there are.
+    (0..unsafe { sys::ggml_backend_dev_count() }).map(BackendDevice::numbered).collect()
+}
+
+impl BackendDevice {
+    fn numbered(number: usize) -> BackendDevice {
+        // SAFETY: `devices` passes the numbers of devices, which are static like their texts.
+        let (name, description, kind) = unsafe {
+            let device = sys::ggml_backend_dev_get(number);
+            (
+                CStr::from_ptr(sys::ggml_backend_dev_name(device)),
+                CStr::from_ptr(sys::ggml_backend_dev_description(device)),
+                sys::ggml_backend_dev_type(device),
+            )
+        };
+        BackendDevice {
+            number,
+            name: name.to_string_lossy().into_owned(),
+            description: description.to_string_lossy().into_owned(),
+            is_card: [sys::GGML_BACKEND_DEVICE_TYPE_GPU, sys::GGML_BACKEND_DEVICE_TYPE_IGPU]
+                .contains(&kind),
+        }
+    }
+
+    /// Its free and its total bytes.
+    pub(crate) fn memory(&self) -> (u64, u64) {
+        let (mut free_bytes, mut total_bytes) = (0, 0);
+        // SAFETY: the number is that of a device, which is static. The pointers are valid for a write.
+        unsafe {
+            let device = sys::ggml_backend_dev_get(self.number);
+            sys::ggml_backend_dev_memory(device, &raw mut free_bytes, &raw mut total_bytes);
+        }
+        (free_bytes as u64, total_bytes as u64)
+    }
+}
+
+impl fmt::Display for BackendDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.description)
+    }
+}
 
 /// Loads the libraries that work on this machine. Does nothing after the first time, and in a build that contains its backends.
 pub(crate) fn load() {
@@ -146,6 +203,16 @@ mod tests {
         ] {
             assert_eq!(card_library(file), expected, "{file}");
         }
+    }
+
+    #[test]
+    fn devices_are_listed_with_their_names_and_numbers() {
+        let devices = devices();
+        let is_processor = |device: &&BackendDevice| device.name == "CPU" && !device.is_card;
+        let processor = devices.iter().find(is_processor).expect("a processor");
+        assert_eq!(devices[processor.number].name, "CPU");
+        assert!(processor.to_string().starts_with("CPU ("), "{processor}");
+        assert!(processor.memory().1 > 0);
     }
 
     #[test]

@@ -20,12 +20,11 @@ use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_2::token::LlamaToken;
-use llama_cpp_2::{LlamaBackendDevice, LlamaBackendDeviceType, list_llama_ggml_backend_devices};
 
 use super::cpu::missing_units;
 use super::decoder::{BatchToken, DecodeFailed, Decoder};
 use super::tokens::{Beginning, Special, Token, TokenTable, Tokenizer};
-use crate::backends;
+use crate::backends::{self, BackendDevice};
 use crate::worker::protocol::DeviceShortage;
 
 pub use card_use::{CardUse, NotCardUse, UnknownDevice};
@@ -325,8 +324,7 @@ fn start() -> Result<Arc<LlamaBackend>, LlamaError> {
         return Err(LlamaError::Processor(missing));
     }
     log::start();
-    backends::load();
-    if list_llama_ggml_backend_devices().is_empty() {
+    if backends::devices().is_empty() {
         let reason =
             "it has no library for this machine: lib/hob must be next to the folder of the program";
         return Err(LlamaError::Backend(reason.to_owned()));
@@ -352,12 +350,14 @@ fn load_model(
 /// `None` if another memory than that of a graphics card was missing.
 fn out_of_device_memory(refused: Option<log::FailedAllocation>) -> Option<LlamaError> {
     let refused = refused?;
-    let card = cards().into_iter().find(|card| card.name == refused.device)?;
+    let is_full = |device: &BackendDevice| device.is_card && device.name == refused.device;
+    let card = backends::devices().into_iter().find(is_full)?;
+    let (free_bytes, total_bytes) = card.memory();
     Some(LlamaError::DeviceMemory {
-        device: format!("{} ({})", card.name, card.description),
+        device: card.to_string(),
         needed_bytes: refused.bytes,
-        free_bytes: card.memory_free as u64,
-        total_bytes: card.memory_total as u64,
+        free_bytes,
+        total_bytes,
     })
 }
 
@@ -377,18 +377,15 @@ fn threads(count: u32) -> i32 {
     i32::try_from(count.max(1)).unwrap_or(i32::MAX)
 }
 
-/// Bytes in use on graphics cards, if this hob was built for them.
-pub fn vram_bytes_taken() -> u64 {
-    cards().iter().map(|card| card.memory_total.saturating_sub(card.memory_free) as u64).sum()
-}
-
-fn cards() -> Vec<LlamaBackendDevice> {
-    list_llama_ggml_backend_devices().into_iter().filter(is_card).collect()
-}
-
-fn is_card(device: &LlamaBackendDevice) -> bool {
-    use LlamaBackendDeviceType::{Gpu, IntegratedGpu};
-    matches!(device.device_type, Gpu | IntegratedGpu)
+/// Bytes that all programs use on the graphics cards that a model may use.
+pub fn vram_bytes_taken(card_use: &CardUse) -> u64 {
+    let devices = backends::devices().into_iter();
+    let used = devices.filter(|device| device.is_card && card_use.allows(&device.name));
+    used.map(|card| {
+        let (free_bytes, total_bytes) = card.memory();
+        total_bytes.saturating_sub(free_bytes)
+    })
+    .sum()
 }
 
 /// The context that computes answers.

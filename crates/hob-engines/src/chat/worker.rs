@@ -161,7 +161,7 @@ pub fn serve_chat(socket: UnixStream, options: &ServeChatOptions) -> Result<(), 
     let draft_decoder = outlet.loaded(draft.as_ref().map(warm_decoder).transpose())?;
     let vocabulary = llama.vocabulary_size();
     let draft_model = draft_decoder.map(|decoder| DraftModel::new(decoder, vocabulary));
-    outlet.ready(vram_bytes_taken(), &())?;
+    outlet.ready(vram_bytes_taken(&options.llama.card_use), &())?;
     serve(&llama, &reading, (decoder, draft_model), connection, options)
 }
 

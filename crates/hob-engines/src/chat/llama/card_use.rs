@@ -4,8 +4,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::devices::{self, EngineDevice};
+use super::devices::EngineDevice;
 use super::has_card_kernels;
+use crate::backends;
 
 /// All cards.
 const ALL: &str = "all";
@@ -52,13 +53,24 @@ impl CardUse {
     /// # Errors
     /// The list has no card of one of these names.
     pub fn numbers(&self, devices: &[EngineDevice]) -> Result<Option<Vec<usize>>, UnknownDevice> {
+        self.numbers_among(devices, |device| {
+            device.is_card.then_some((device.name.as_str(), device.description.as_str()))
+        })
+    }
+
+    /// `card` gives the names of a device that is a card: ggml's, and the driver's.
+    fn numbers_among<D>(
+        &self,
+        devices: &[D],
+        card: impl Fn(&D) -> Option<(&str, &str)>,
+    ) -> Result<Option<Vec<usize>>, UnknownDevice> {
+        let shown = |(name, description): (&str, &str)| format!("{name} ({description})");
         let number = |name: &String| {
             let is_named =
-                |device: &EngineDevice| device.is_card && device.name.eq_ignore_ascii_case(name);
-            let shown = |card: &EngineDevice| format!("{} ({})", card.name, card.description);
+                |device: &D| card(device).is_some_and(|(own, _)| own.eq_ignore_ascii_case(name));
             devices.iter().position(is_named).ok_or_else(|| UnknownDevice {
                 name: name.clone(),
-                cards: devices.iter().filter(|device| device.is_card).map(shown).collect(),
+                cards: devices.iter().filter_map(&card).map(shown).collect(),
             })
         };
         match self {
@@ -75,8 +87,19 @@ impl CardUse {
     pub(crate) fn numbers_here(&self) -> Result<Option<Vec<usize>>, UnknownDevice> {
         // Drivers are asked only if a card is named.
         let is_named = matches!(self, CardUse::Only(_));
-        let devices = if is_named { devices::list() } else { Vec::new() };
-        self.numbers(&devices)
+        let devices = if is_named { backends::devices() } else { Vec::new() };
+        self.numbers_among(&devices, |device| {
+            device.is_card.then_some((device.name.as_str(), device.description.as_str()))
+        })
+    }
+
+    /// Whether the model may use a card of this name.
+    pub(super) fn allows(&self, card: &str) -> bool {
+        match self {
+            CardUse::Allowed => true,
+            CardUse::Only(names) => names.iter().any(|name| name.eq_ignore_ascii_case(card)),
+            CardUse::Avoided => false,
+        }
     }
 
     /// Why a build without kernels for cards cannot use a named one. `None`: no card is named, or the build has kernels.
@@ -221,6 +244,19 @@ mod tests {
         assert!(only(&["CPU"]).numbers(&devices).is_err(), "the processor is no card");
         let without = only(&["CUDA0"]).numbers(&devices[1..2]).expect_err("no card");
         assert!(without.sentence(true).contains("`hob doctor`"), "{without}");
+    }
+
+    #[test]
+    fn only_the_memory_of_cards_that_the_model_may_use_is_asked_for() {
+        for (cards, expected) in [
+            (CardUse::Allowed, [true, true]),
+            (only(&["cuda0"]), [true, false]),
+            (CardUse::Avoided, [false, false]),
+        ] {
+            assert_eq!(["CUDA0", "CUDA1"].map(|card| cards.allows(card)), expected, "{cards}");
+        }
+        // In the list of this process, the processor is no card.
+        assert_eq!(only(&["CPU"]).numbers_here().expect_err("no card").name, "CPU");
     }
 
     #[test]

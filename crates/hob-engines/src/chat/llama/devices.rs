@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use llama_cpp_2::llama_backend::LlamaBackend;
-use llama_cpp_2::{LlamaBackendDevice, list_llama_ggml_backend_devices};
+use llama_cpp_2::{LlamaBackendDevice, LlamaBackendDeviceType, list_llama_ggml_backend_devices};
 use serde::{Deserialize, Serialize};
 
-use super::{Llama, LlamaError, LlamaOptions, is_card, start};
+use super::{Llama, LlamaError, LlamaOptions, start};
 use crate::backends;
 use crate::chat::decoder::{BatchToken, Decoder};
 
@@ -87,11 +87,6 @@ pub fn try_devices(
     Ok(())
 }
 
-/// All devices, in ggml's order.
-pub(super) fn list() -> Vec<EngineDevice> {
-    list_llama_ggml_backend_devices().iter().map(found).collect()
-}
-
 fn found(device: &LlamaBackendDevice) -> EngineDevice {
     EngineDevice {
         name: device.name.clone(),
@@ -101,6 +96,11 @@ fn found(device: &LlamaBackendDevice) -> EngineDevice {
         free_bytes: device.memory_free as u64,
         total_bytes: device.memory_total as u64,
     }
+}
+
+fn is_card(device: &LlamaBackendDevice) -> bool {
+    use LlamaBackendDeviceType::{Gpu, IntegratedGpu};
+    matches!(device.device_type, Gpu | IntegratedGpu)
 }
 
 /// The time of one token, of which a card computes the last layers.
