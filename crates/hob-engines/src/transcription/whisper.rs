@@ -29,6 +29,7 @@ use tokens::{TIMESTAMP_S, Tokens};
 use weights::Weights;
 
 pub use file::WhisperFileError;
+pub use ggml::NoBackend;
 pub use tokens::{language_name, languages};
 pub use weights::WhisperLoadError;
 
@@ -156,7 +157,7 @@ impl Whisper {
         card_use: &CardUse,
     ) -> Result<Whisper, WhisperLoadError> {
         let (mut file, head) = WhisperFile::open(path)?;
-        let backends = Backends::new(threads, card_use)?.ok_or(WhisperLoadError::NoCpu)?;
+        let backends = Backends::new(threads, card_use)?;
         let weights = Weights::load(&mut file, &head.sizes, &backends)?;
         Ok(Whisper {
             weights,

@@ -165,12 +165,25 @@ pub(super) struct Backends {
 // SAFETY: backends are used by one thread at a time, the owner's.
 unsafe impl Send for Backends {}
 
+/// A device that must compute does not.
+#[derive(Debug, thiserror::Error)]
+pub enum NoBackend {
+    #[error("this build of ggml has no CPU backend")]
+    Cpu,
+    #[error(transparent)]
+    Unknown(#[from] UnknownDevice),
+    #[error(
+        "{0} does not start; update its driver, or set transcription.device to another card or to cpu"
+    )]
+    Card(String),
+}
+
 impl Backends {
-    /// `None` if ggml finds no CPU. If several cards are named, the first one computes.
+    /// If several cards are named, the first one computes.
     ///
     /// # Errors
-    /// ggml lists no card of a name.
-    pub(super) fn new(threads: u32, card_use: &CardUse) -> Result<Option<Backends>, UnknownDevice> {
+    /// ggml lists no card of a name, or a device does not start.
+    pub(super) fn new(threads: u32, card_use: &CardUse) -> Result<Backends, NoBackend> {
         let mut all = Vec::new();
         backends::load();
         let named = card_use.numbers_here()?;
@@ -182,13 +195,16 @@ impl Backends {
                 Some([number, ..]) => sys::ggml_backend_dev_get(*number),
             };
             if !card.is_null() {
-                let card = sys::ggml_backend_dev_init(card, ptr::null());
-                all.extend((!card.is_null()).then_some(card));
+                let backend = sys::ggml_backend_dev_init(card, ptr::null());
+                if backend.is_null() {
+                    return Err(NoBackend::Card(shown(card)));
+                }
+                all.push(backend);
             }
         }
         let cpu = backends::new_processor();
         if cpu.is_null() {
-            return Ok(None);
+            return Err(NoBackend::Cpu);
         }
         backends::set_threads(cpu, threads.max(1) as i32);
         all.push(cpu);
@@ -204,7 +220,7 @@ impl Backends {
                 true,
             )
         };
-        Ok(Some(Backends { sched, all }))
+        Ok(Backends { sched, all })
     }
 
     /// Whether a graphics card computes, and so holds the weights.
@@ -216,21 +232,17 @@ impl Backends {
     pub(super) fn card_shortage(&self, store: &Store) -> Option<DeviceShortage> {
         let card = *self.all.first().filter(|_| self.has_card())?;
         let (mut free_bytes, mut total_bytes) = (0, 0);
-        // SAFETY: the backend lives, and its device with both texts is static. The pointers are valid for a write, and the size
-        // is computed without an allocation.
-        let (name, description, needed_bytes) = unsafe {
+        // SAFETY: the backend lives, and its device is static. The pointers are valid for a write, and the size is computed
+        // without an allocation.
+        let (device, needed_bytes) = unsafe {
             let device = sys::ggml_backend_get_device(card);
             sys::ggml_backend_dev_memory(device, &raw mut free_bytes, &raw mut total_bytes);
             let kind = sys::ggml_backend_get_default_buffer_type(card);
             let context = store.context.raw();
-            (
-                CStr::from_ptr(sys::ggml_backend_dev_name(device)),
-                CStr::from_ptr(sys::ggml_backend_dev_description(device)),
-                sys::ggml_backend_alloc_ctx_tensors_from_buft_size(context, kind),
-            )
+            (shown(device), sys::ggml_backend_alloc_ctx_tensors_from_buft_size(context, kind))
         };
         Some(DeviceShortage {
-            device: format!("{} ({})", name.to_string_lossy(), description.to_string_lossy()),
+            device,
             needed_bytes: needed_bytes as u64,
             free_bytes: free_bytes as u64,
         })
@@ -271,6 +283,19 @@ impl Backends {
         let Some(cpu) = self.all.last() else { return };
         backends::set_abort_callback(*cpu, callback, data);
     }
+}
+
+/// ggml's name of a device, and the driver's.
+///
+/// # Safety
+/// `device` is one of ggml's, and not null.
+unsafe fn shown(device: sys::ggml_backend_dev_t) -> String {
+    // SAFETY: the device is static like both texts.
+    let [name, description] = unsafe {
+        [sys::ggml_backend_dev_name(device), sys::ggml_backend_dev_description(device)]
+            .map(|text| CStr::from_ptr(text))
+    };
+    format!("{} ({})", name.to_string_lossy(), description.to_string_lossy())
 }
 
 /// Calls the closure to which `data` points.

@@ -116,6 +116,17 @@ fn tone(seconds: f32) -> Vec<f32> {
 }
 
 #[test]
+fn a_card_that_does_not_compute_is_an_error_that_says_what_to_do() {
+    let (_folder, path) = TinyFile::new().written();
+    let named: CardUse = "Nope7".parse().expect("a device");
+    let refused = Whisper::load(&path, 1, &named).expect_err("no such card").to_string();
+    assert!(refused.starts_with("there is no device Nope7"), "{refused}");
+    let refused = WhisperLoadError::from(NoBackend::Card("CUDA0 (a card)".to_owned())).to_string();
+    assert!(refused.starts_with("CUDA0 (a card) does not start; "), "{refused}");
+    assert!(refused.contains("transcription.device"), "{refused}");
+}
+
+#[test]
 fn windows_are_trimmed_and_never_shorter_than_ten_seconds() {
     let positions = |seconds: f64| Window::trimmed((seconds * 16_000.0) as usize, 1500).positions;
     for (seconds, expected) in [(0.0, 512), (6.9, 512), (12.0, 752), (26.9, 1500), (30.0, 1500)] {

@@ -4,8 +4,7 @@
 use std::collections::HashMap;
 
 use super::file::{FileTensor, Sizes, WhisperFile, WhisperFileError};
-use super::ggml::{Backends, Store, Tensor, Type};
-use crate::chat::UnknownDevice;
+use super::ggml::{Backends, NoBackend, Store, Tensor, Type};
 use crate::worker::LoadError;
 use crate::worker::protocol::DeviceShortage;
 
@@ -146,20 +145,17 @@ pub enum WhisperLoadError {
         .0.device, .0.needed_bytes.div_ceil(MB), .0.free_bytes / MB
     )]
     DeviceMemory(DeviceShortage),
-    #[error("this build of ggml has no CPU backend")]
-    NoCpu,
     #[error(transparent)]
-    Device(#[from] UnknownDevice),
+    Device(#[from] NoBackend),
 }
 
 impl LoadError for WhisperLoadError {
     fn device_shortage(&self) -> Option<DeviceShortage> {
         match self {
             WhisperLoadError::DeviceMemory(shortage) => Some(shortage.clone()),
-            WhisperLoadError::File(_)
-            | WhisperLoadError::Memory
-            | WhisperLoadError::NoCpu
-            | WhisperLoadError::Device(_) => None,
+            WhisperLoadError::File(_) | WhisperLoadError::Memory | WhisperLoadError::Device(_) => {
+                None
+            }
         }
     }
 }
