@@ -12,6 +12,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 use tokio::time::{Instant, timeout_at};
 
+use super::memory::aside;
 use super::own_program;
 use crate::failure::{CliResult, Failure};
 
@@ -67,21 +68,24 @@ async fn run_within(time_max: Duration, model: Option<&Path>) -> CliResult<Tried
     Ok(tried)
 }
 
-/// The graphics cards that the engine lists. It is asked in a process of its own, which blocks this thread for the time that
-/// drivers take to start. Empty if it does not answer; then it is asked again after a minute.
+/// The graphics cards that the engine lists. It is asked in a process of its own, while another thread takes over this thread's
+/// tasks. Empty if it does not answer; then it is asked again after a minute.
 pub(super) fn listed_cards() -> Vec<EngineDevice> {
     static LISTED: Mutex<Option<(Instant, Vec<EngineDevice>)>> = Mutex::new(None);
     if !has_card_kernels() {
         return Vec::new();
     }
-    let mut listed = LISTED.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_known = |(asked_at, cards): &(Instant, Vec<EngineDevice>)| {
-        !cards.is_empty() || asked_at.elapsed() < LIST_PAUSE
-    };
-    if !listed.as_ref().is_some_and(is_known) {
-        *listed = Some((Instant::now(), ask_for_cards()));
-    }
-    listed.as_ref().map(|(_, cards)| cards.clone()).unwrap_or_default()
+    // Another caller may be asking, and this one then waits for it.
+    aside(|| {
+        let mut listed = LISTED.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = |(asked_at, cards): &(Instant, Vec<EngineDevice>)| {
+            !cards.is_empty() || asked_at.elapsed() < LIST_PAUSE
+        };
+        if !listed.as_ref().is_some_and(is_known) {
+            *listed = Some((Instant::now(), ask_for_cards()));
+        }
+        listed.as_ref().map(|(_, cards)| cards.clone()).unwrap_or_default()
+    })
 }
 
 /// Callers may or may not be in an asynchronous runtime, so this one has its own thread.

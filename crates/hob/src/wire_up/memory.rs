@@ -215,7 +215,7 @@ fn is_in_system_memory(needed: &Bytes) -> bool {
 }
 
 /// Runs a slow call to a driver while another thread takes over this thread's tasks.
-fn aside<T>(ask: impl FnOnce() -> T) -> T {
+pub(super) fn aside<T>(ask: impl FnOnce() -> T) -> T {
     let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
     match flavor {
         Ok(RuntimeFlavor::MultiThread) => block_in_place(ask),
