@@ -20,7 +20,7 @@ use hob_engines::supervisor::WorkerCommand;
 use hob_models::Gguf;
 use hob_models::gguf::{GgufError, PartName, card};
 
-use super::context::{ignored_offload, offload_flags, set_up, set_up_both};
+use super::context::{ignored_offload, is_placed, offload_flags, set_up, set_up_both};
 use super::devices::listed_cards;
 use super::memory::{Memory, Need, usable};
 use super::named_cards::NamedCards;
@@ -151,10 +151,8 @@ impl ChatFile {
         let context_tokens = setup.plan.context_tokens / setup.plan.sequences;
         let card = card(&path, Some(context_tokens)).map_err(unusable)?;
         let card = ChatCard { digest, ..card };
-        let wished = offload_flags(settings);
-        let is_placed = wished.gpu_layers.is_some() || wished.cpu_moe_layers.is_some();
         let offload_flags = match machine.gpus.is_empty() {
-            true => wished,
+            true => offload_flags(settings),
             false => setup.offload_flags(),
         };
         Ok(ChatFile {
@@ -167,7 +165,7 @@ impl ChatFile {
             setup,
             expected,
             offload_flags,
-            is_placed,
+            is_placed: is_placed(settings),
             cards,
         })
     }

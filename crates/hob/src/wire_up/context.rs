@@ -32,6 +32,12 @@ pub(super) fn offload_flags(settings: &ChatSettings) -> OffloadFlags {
     }
 }
 
+/// Whether the settings name the layers on cards. `device = "cpu"` leaves none to name.
+pub(super) fn is_placed(settings: &ChatSettings) -> bool {
+    let is_counted = settings.gpu_layers.is_some() || settings.cpu_moe_layers.is_some();
+    is_counted && settings.device != CardUse::Avoided
+}
+
 /// Why settings of graphics cards have no effect, and what to do. `None`: they have one, or there are none.
 pub(super) fn ignored_offload(settings: &ChatSettings, has_kernels: bool) -> Option<String> {
     let OffloadFlags { gpu_layers, cpu_moe_layers } = offload_flags(settings);

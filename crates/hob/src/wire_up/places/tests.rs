@@ -13,7 +13,7 @@ use hob_models::recipe::QuantMix;
 
 use super::*;
 use crate::settings::tests::chat_settings;
-use crate::wire_up::context::set_up;
+use crate::wire_up::context::{is_placed, offload_flags, set_up};
 use crate::wire_up::memory::{Memory, Need};
 use crate::wire_up::named_cards::card_named;
 use crate::wire_up::placing::{Placing, REFUSED_FOR};
@@ -39,9 +39,9 @@ impl Desk {
         let model = model.expect("a model");
         let settings = chat_settings(&format!("parallel = 1\n{config}"));
         let (setup, expected) = set_up(&settings, &model, &machine).expect("a setup");
-        let is_configured = settings.gpu_layers.is_some();
+        let is_configured = is_placed(&settings);
         let offload_flags = match machine.gpus.is_empty() {
-            true => OffloadFlags::default(),
+            true => offload_flags(&settings),
             false => setup.offload_flags(),
         };
         let requested = RequestedPlace {
@@ -265,6 +265,17 @@ fn a_place_in_the_settings_is_kept_and_the_error_says_what_fits() {
     desk.frees(8 * GB);
     let said = desk.placer.check_room().expect_err("no room").to_string();
     let (_, tokens) = said.split_once(", or context_tokens = ").expect("a shorter context");
+    assert!((256..40_960).contains(&tokens.parse::<u32>().expect("a number")), "{said}");
+}
+
+#[test]
+fn without_cards_only_a_shorter_context_is_what_fits() {
+    let named = (Machine::default(), NamedCards::default());
+    let desk = Desk::with_named("context_tokens = 40960\ndevice = \"cpu\"\ngpu_layers = 9", named);
+    assert_eq!(desk.next().0, ["--gpu-layers", "0"]);
+    locked(&desk.free).insert(Pool::Ram, 8 * GB);
+    let said = desk.placer.check_room().expect_err("no room").to_string();
+    let (_, tokens) = said.split_once("what fits here: context_tokens = ").expect("a context");
     assert!((256..40_960).contains(&tokens.parse::<u32>().expect("a number")), "{said}");
 }
 
