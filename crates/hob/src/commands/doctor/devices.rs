@@ -6,6 +6,7 @@ use hob_engines::chat::{CardUse, DeviceReport, EngineDevice, has_card_kernels};
 
 use super::check::Check;
 use crate::app::App;
+use crate::config::ConfigFile;
 use crate::machine::here;
 use crate::wire_up::{ChatFile, TriedDevices, run_devices_worker};
 
@@ -25,18 +26,9 @@ pub(super) async fn checks(app: &App<'_>) -> Vec<Check> {
     };
     let mut checks = of_devices(&tried, model.is_some());
     checks.extend(unused_libraries(&tried));
-    let settings = &app.settings;
-    let chats = settings.models.iter().map(|(name, chat)| (format!("model.{name}"), &chat.device));
-    let others = [
-        ("chat".to_owned(), &settings.chat.device),
-        ("transcription".to_owned(), &settings.transcription.device),
-    ];
-    checks.extend(
-        others
-            .into_iter()
-            .chain(chats)
-            .filter_map(|(table, card_use)| unknown_device(&table, card_use, &tried)),
-    );
+    let unknown = named_devices(&app.written.config)
+        .filter_map(|(table, card_use)| unknown_device(&table, card_use, &tried));
+    checks.extend(unknown);
     checks.extend(unused_card(&here(app).machine.gpus, &tried, has_card_kernels()));
     checks
 }
@@ -107,6 +99,17 @@ fn of_device(device: &EngineDevice, tried: &TriedDevices, was_tried: bool) -> Ch
         (None, Some(_)) => Check::warn(&part, format!("{what}; it was not tried"), RETRY),
         (None, _) => Check::ok(&part, what),
     }
+}
+
+/// The tables that name devices, with what they name. A further model that inherits chat's has no finding of its own.
+fn named_devices(config: &ConfigFile) -> impl Iterator<Item = (String, &CardUse)> {
+    let models = config.model.iter().map(|(name, chat)| (format!("model.{name}"), &chat.device));
+    let others = [
+        ("chat".to_owned(), &config.chat.device),
+        ("transcription".to_owned(), &config.transcription.device),
+    ];
+    let tables = others.into_iter().chain(models);
+    tables.filter_map(|(table, device)| Some((table, &device.as_ref()?.0)))
 }
 
 /// A device that the settings name and the engine does not list.
@@ -222,6 +225,16 @@ mod tests {
             assert!(check(text, &tried).is_none(), "{text}");
         }
         assert!(check("CUDA0", &TriedDevices::default()).is_none(), "the engine did not start");
+    }
+
+    #[test]
+    fn the_table_that_names_a_device_is_the_one_to_change() {
+        let text = "[chat]\ndevice = \"CUDA0\"\n[model.a]\nmodel = \"a.gguf\"\n[model.b]\n\
+            model = \"b.gguf\"\ndevice = \"CUDA1\"\n";
+        let config: ConfigFile = toml::from_str(text).expect("a configuration");
+        let named: Vec<String> =
+            named_devices(&config).map(|(table, cards)| format!("{table} {cards}")).collect();
+        assert_eq!(named, ["chat CUDA0", "model.b CUDA1"]);
     }
 
     #[test]
