@@ -23,7 +23,7 @@ use hob_models::gguf::{GgufError, PartName, card};
 use super::context::{ignored_offload, is_placed, offload_flags, set_up, set_up_both};
 use super::devices::listed_cards;
 use super::memory::{Memory, Need, usable};
-use super::named_cards::NamedCards;
+use super::named_cards::{NamedCards, uncounted};
 use super::places::{ChatPlacer, RequestedPlace};
 use super::placing::{NO_CARDS, Places};
 use super::{own_program, worker_command, worker_socket};
@@ -90,7 +90,7 @@ impl Chat {
         app: &App<'_>,
     ) -> CliResult<Chat> {
         let file = ChatFile::find(settings, app)?;
-        let unknown = || uncounted_cards(settings, &file.machine);
+        let unknown = || uncounted(&settings.device, &file.machine, has_card_kernels());
         if let Some(note) = ignored_offload(settings, has_card_kernels()).or_else(unknown) {
             tracing::warn!(model = name, "{note}");
         }
@@ -217,18 +217,6 @@ fn stored_file(choice: &ModelChoice, app: &App<'_>) -> CliResult<(PathBuf, Optio
         ModelChoice::Named(name) => ModelStore::open(app).chat_file(name),
         ModelChoice::File(path) => Ok((path.clone(), None)),
     }
-}
-
-/// Why hob does not count the memory of the cards that the settings name. `None`: it does, or they name none.
-fn uncounted_cards(settings: &ChatSettings, machine: &Machine) -> Option<String> {
-    let is_named = matches!(settings.device, CardUse::Only(_));
-    let is_unknown = is_named && has_card_kernels() && machine.gpus.is_empty();
-    is_unknown.then(|| {
-        format!(
-            "hob cannot say which of its cards is {}, so it counts no memory there; `hob doctor` lists the names of all",
-            settings.device
-        )
-    })
 }
 
 fn unusable(path: &Path, error: GgufError) -> Failure {

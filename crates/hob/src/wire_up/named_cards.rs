@@ -66,6 +66,22 @@ impl NamedCards {
     }
 }
 
+/// Why hob does not count the memory of the cards that the settings name, given the model's machine. `None`: it does, or they
+/// name none.
+pub(super) fn uncounted(
+    card_use: &CardUse,
+    machine: &Machine,
+    has_kernels: bool,
+) -> Option<String> {
+    let is_named = matches!(card_use, CardUse::Only(_));
+    (is_named && has_kernels && machine.gpus.is_empty()).then(|| {
+        format!(
+            "hob cannot say which of its cards is {card_use}, so it counts no memory there; `hob doctor` lists the names \
+             of all"
+        )
+    })
+}
+
 /// hob's number of a card that the engine lists. `None` if it may be one of several.
 fn number_of(name: &str, listed: &[EngineDevice], machine: &Machine) -> Option<usize> {
     let cards = || listed.iter().filter(|device| device.is_card);
@@ -159,6 +175,22 @@ mod tests {
         // It may be one of two, so hob counts nothing.
         assert_eq!(chosen("CUDA0", &devices, &whole), (Vec::new(), Vec::new()));
         assert_eq!(chosen("CUDA7", &devices, &whole), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn a_named_card_that_hob_does_not_know_is_said_to_be_uncounted() {
+        let whole = machine(&[("A", 24 * GB)]);
+        let said = |text: &str, machine: &Machine, has_kernels| {
+            let card_use: CardUse = text.parse().expect("devices");
+            uncounted(&card_use, machine, has_kernels)
+        };
+        let note = said("CUDA7", &Machine::default(), true).expect("a note");
+        assert!(note.starts_with("hob cannot say which of its cards is CUDA7, "), "{note}");
+        assert_eq!(said("CUDA0", &whole, true), None);
+        assert_eq!(said("CUDA7", &Machine::default(), false), None);
+        for text in ["cpu", "all"] {
+            assert_eq!(said(text, &Machine::default(), true), None, "{text}");
+        }
     }
 
     #[test]

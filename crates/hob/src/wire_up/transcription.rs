@@ -20,7 +20,7 @@ use super::chat::{SPIN_COUNT, with_cards};
 use super::devices::listed_cards;
 use super::hear_places::{HearPlacer, HearPlaces};
 use super::memory::{Memory, Need, usable};
-use super::named_cards::NamedCards;
+use super::named_cards::{NamedCards, uncounted};
 use super::{worker_command, worker_socket};
 use crate::app::App;
 use crate::failure::{CliResult, Failure};
@@ -99,6 +99,9 @@ fn places(stored: &StoredTranscription, app: &App<'_>) -> HearPlaces {
     let machine = usable(here(app).machine, app.settings.memory.max_bytes());
     let device = &app.settings.transcription.device;
     let chosen = NamedCards::choose(device, listed_cards, machine);
+    if let Some(note) = uncounted(device, &chosen.0, has_card_kernels()) {
+        tracing::warn!(model = stored.name, "{note}");
+    }
     HearPlaces::new(&chosen, stored.memory_bytes.saturating_sub(WORKER_BYTES), WORKER_BYTES)
 }
 
