@@ -130,7 +130,7 @@ pub(crate) fn run(args: &ChatArgs, globals: &Globals, printer: &Printer) -> CliR
 async fn once(args: &ChatArgs, app: &App<'_>, options: ChatRequest) -> CliResult<Exit> {
     let mut history = ChatHistory::new(args.system.clone());
     history.ask(prompt(&args.prompt).await?);
-    let source = Source::find(&source(args), app).await?;
+    let source = find_source(args, app).await?;
     let answered = answer_once(args, app, &source, history.request(&options)).await;
     source.leave().await;
     answered.map(|()| Exit::Done)
@@ -167,8 +167,31 @@ fn print_stats(args: &ChatArgs, printer: &Printer, reply: &Reply) {
     }
 }
 
-fn source(args: &ChatArgs) -> SourceOptions {
-    SourceOptions { server: args.server.clone(), model: args.model.clone() }
+/// Finds who answers. If a server loads the model, a note names each flag that has no effect.
+async fn find_source(args: &ChatArgs, app: &App<'_>) -> CliResult<Source> {
+    let options = SourceOptions { server: args.server.clone(), model: args.model.clone() };
+    let source = Source::find(&options, app).await?;
+    if let Source::There { remote, .. } = &source {
+        for (flag, key) in load_flags(args) {
+            app.printer.note(format_args!(
+                "{flag} has no effect, because {} loads the model: set {key} in its hob.toml, or stop that server",
+                remote.base()
+            ));
+        }
+    }
+    Ok(source)
+}
+
+/// The flags that count if this command loads the model, each with its key in hob.toml.
+fn load_flags(args: &ChatArgs) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let PlaceFlags { device, gpu_layers, cpu_moe_layers } = &args.place;
+    let flags = [
+        (args.context.is_some(), ("--context", "chat.context_tokens")),
+        (device.is_some(), ("--device", "chat.device")),
+        (gpu_layers.is_some(), ("--gpu-layers", "chat.gpu_layers")),
+        (cpu_moe_layers.is_some(), ("--cpu-moe", "chat.cpu_moe_layers")),
+    ];
+    flags.into_iter().filter_map(|(is_given, flag)| is_given.then_some(flag))
 }
 
 /// The options of every request of this run.

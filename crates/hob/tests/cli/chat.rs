@@ -179,6 +179,29 @@ fn programs_get_one_json_object() {
 }
 
 #[test]
+fn a_flag_for_a_load_is_said_to_have_no_effect_on_a_server() {
+    let user = User::new();
+    let (_model, _server, address) = scripted(vec![says(&["1"]), says(&["2"])]);
+    let url = address.to_string();
+    let chat = ["chat", "--no-stats", "--server", &url, "hi"];
+    assert_eq!(stderr(&user.hob(&chat).assert().success()), "");
+    let flags = ["--context", "512", "--device", "cpu", "--gpu-layers", "3", "--cpu-moe", "1"];
+    let said = stderr(&user.hob(&[&chat[..], &flags].concat()).assert().success());
+    for (flag, key) in [
+        ("--context", "chat.context_tokens"),
+        ("--device", "chat.device"),
+        ("--gpu-layers", "chat.gpu_layers"),
+        ("--cpu-moe", "chat.cpu_moe_layers"),
+    ] {
+        let sentence = format!(
+            "{flag} has no effect, because http://{address} loads the model: set {key} in its hob.toml, or stop \
+             that server\n"
+        );
+        assert!(said.contains(&sentence), "{said}");
+    }
+}
+
+#[test]
 fn an_answer_that_was_cut_off_is_marked() {
     let user = User::new();
     let cut = Ok(vec![Ok(ChatEvent::Text("Go".to_owned())), done(FinishReason::Length)]);

@@ -8,7 +8,7 @@ use hob_core::ChatRequest;
 
 use super::lines::{Input, Keyboard, Lines};
 use super::slash_command::{SlashCommand, help};
-use super::{ChatArgs, effort, print_stats, source, thinking_shown};
+use super::{ChatArgs, effort, find_source, print_stats, thinking_shown};
 use crate::app::App;
 use crate::chatting::{ChatHistory, Reply, Show, Source, TextShown, figures};
 use crate::failure::{CliResult, Exit, Failure};
@@ -51,7 +51,7 @@ pub(super) async fn run(
     options: ChatRequest,
     signals: &mut StopSignals,
 ) -> CliResult<Exit> {
-    let source = signals.or(Source::find(&source(args), app)).await?;
+    let source = signals.or(find_source(args, app)).await?;
     app.printer.note(format_args!("{}; /help lists commands, Ctrl-D exits", source.place()));
     let mut lines = Keyboard::open()?;
     let mut session = Session::new(args, app, source, options);
