@@ -64,7 +64,8 @@ impl Places for RequestedPlace {
         }
         let (setup, expected) = self.first_that_fits(&machine, &self.limits(refused))?;
         let is_elsewhere = setup.layout != self.setup.layout;
-        is_elsewhere.then(|| {
+        let leaves_cards = reason.is_some() && setup.layout.gpu_layers() == 0;
+        (is_elsewhere || leaves_cards).then(|| {
             let reason = reason.unwrap_or_else(|| self.lack(&self.machine_with(None, room)));
             let note = format!("{reason}: {}", placement(&setup, &machine));
             self.chosen(&expected, setup.offload_flags(), Some(note))
@@ -112,12 +113,12 @@ impl RequestedPlace {
             given.flat_map(|(flag, count)| [flag.to_owned(), count.to_string()]).collect();
         let has_layers_there = gpu_layers != Some(0);
         // Without layers on a card, the engine still has buffers there for long prompts.
-        if note.is_some() && !has_layers_there {
+        let leaves_cards = note.is_some() && !has_layers_there;
+        if leaves_cards {
             flags.push(NO_CARDS.to_owned());
         }
         let on_cards = bytes_on_cards(expected);
-        let may_have_card = self.machine.gpus.is_empty() || !on_cards.is_empty();
-        let may_use_cards = has_layers_there && may_have_card;
+        let may_use_cards = has_layers_there || !self.machine.gpus.is_empty() && !leaves_cards;
         ChosenPlace { needed: self.needed(expected), on_cards, may_use_cards, flags, note }
     }
 

@@ -301,6 +301,29 @@ fn a_card_that_was_lost_twice_is_left_alone() {
 }
 
 #[test]
+fn a_model_without_layers_on_a_card_leaves_it_when_it_is_full_or_lost() {
+    let first = || (vec!["--gpu-layers".to_owned(), "0".to_owned()], String::new());
+    let desk = || {
+        let mut machine = profile::builtin("rtx-4090").expect("a profile").machine;
+        machine.gpus[0].memory = GpuMemory::Own { total_bytes: 24 * GB, free_bytes: GB / 5 };
+        let desk = Desk::new("context_tokens = 4096", machine);
+        desk.frees(0);
+        assert_eq!(desk.next(), first(), "its buffers for long prompts are there");
+        desk
+    };
+    let refused = desk();
+    assert_eq!(refused.placer.move_from(Some(&shortage(GB / 5))), Ok(()));
+    let (flags, note) = refused.next();
+    assert_eq!(flags, ON_PROCESSOR);
+    assert!(note.ends_with(" free before it: the model runs on the processor"), "{note}");
+    let lost = desk();
+    lost.placer.device_lost();
+    assert_eq!(lost.next(), first());
+    assert!(lost.placer.device_lost().ends_with("hob loads models on the processor"));
+    assert_eq!(lost.next().0, ON_PROCESSOR);
+}
+
+#[test]
 fn a_card_that_only_the_engine_sees_is_left_after_its_first_refusal() {
     let desk = Desk::new("context_tokens = 4096", Machine::default());
     assert_eq!(desk.next(), (Vec::new(), String::new()), "the engine chooses");
