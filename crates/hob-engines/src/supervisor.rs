@@ -35,7 +35,7 @@ use keep_alive::KeepAliveCell;
 pub use model_worker::ModelWorker;
 pub use options::SupervisorOptions;
 pub use placer::{PlacedWorker, Placer};
-pub use process::WorkerCommand;
+pub use process::{WorkerCommand, worker_environment};
 use session::{NotOpened, OpenStream, StreamReport, WorkerSession};
 use status::{Phase, Status};
 

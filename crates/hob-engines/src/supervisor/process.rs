@@ -51,12 +51,24 @@ fn is_inherited(name: &OsStr) -> bool {
         ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "TMP", "TEMP", "LD_LIBRARY_PATH"];
     const FAMILIES: &str = "
         LC_ XDG_ RUST_ DYLD_ OMP_ GOMP_ KMP_ MALLOC_ GLIBC_ MIMALLOC_ GGML_ LLAMA_ CUDA_ NVIDIA_
-        GPU_ HIP_ HSA_ ROCR_ ROCM_ AMD_ MTL_ METAL_ VK_ ZE_ ESPEAK_";
+        GPU_ HIP_ HSA_ ROCR_ ROCM_ AMD_ MTL_ METAL_ VK_ MESA_ RADV_ DRI_ ZE_ ESPEAK_";
     const SECRETS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
     let Some(name) = name.to_str() else { return false };
     let is_needed =
         NAMES.contains(&name) || FAMILIES.split_whitespace().any(|f| name.starts_with(f));
     is_needed && !SECRETS.iter().any(|secret| name.contains(secret))
+}
+
+/// The environment of a worker. What the user has set takes the place of a default.
+pub fn worker_environment() -> impl Iterator<Item = (OsString, OsString)> {
+    let defaults = [
+        // One thread owns the model. With an arena for each thread, glibc keeps more of the freed memory.
+        ("MALLOC_ARENA_MAX", "1"),
+        // CUDA lists the fastest card first. hob numbers cards as `nvidia-smi` does.
+        ("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
+    ];
+    let defaults = defaults.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    defaults.into_iter().chain(std::env::vars_os().filter(|(name, _)| is_inherited(name)))
 }
 
 /// How a worker ended.
@@ -87,9 +99,7 @@ impl Process {
             .args(&command.args)
             // A worker runs native code on foreign files, and the environment may hold keys.
             .env_clear()
-            // One thread owns the model. With an arena for each thread, glibc keeps more of the freed memory.
-            .env("MALLOC_ARENA_MAX", "1")
-            .envs(std::env::vars_os().filter(|(name, _)| is_inherited(name)))
+            .envs(worker_environment())
             .envs(command.envs.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
@@ -193,6 +203,7 @@ mod tests {
             ("HOME", true),
             ("LC_ALL", true),
             ("CUDA_VISIBLE_DEVICES", true),
+            ("MESA_VK_DEVICE_SELECT", true),
             ("OMP_NUM_THREADS", true),
             ("OPENAI_API_KEY", false),
             ("HF_TOKEN", false),
@@ -208,12 +219,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_worker_has_one_arena_unless_the_user_says_otherwise() {
-        let mut variables = std::env::vars_os();
-        let chosen = variables.find(|(name, _)| name == "MALLOC_ARENA_MAX");
-        let chosen = chosen.map_or("1".into(), |(_, value)| value.to_string_lossy().into_owned());
-        let wrote = ended("echo $MALLOC_ARENA_MAX >&2", Duration::from_secs(60)).await;
-        assert_eq!(wrote, format!("exit status 0; it wrote: {chosen}"));
+    async fn a_worker_has_one_arena_and_the_order_of_nvidia_smi_unless_the_user_says_otherwise() {
+        for (name, default) in [("MALLOC_ARENA_MAX", "1"), ("CUDA_DEVICE_ORDER", "PCI_BUS_ID")] {
+            let chosen = std::env::vars_os().find(|(chosen, _)| chosen == name);
+            let chosen =
+                chosen.map_or(default.into(), |(_, value)| value.to_string_lossy().into_owned());
+            let wrote = ended(&format!("echo ${name} >&2"), Duration::from_secs(60)).await;
+            assert_eq!(wrote, format!("exit status 0; it wrote: {chosen}"));
+        }
     }
 
     /// cargo sets CARGO_PKG_NAME for every test, and a worker must not inherit it.

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use hob_engines::chat::{DeviceReport, EngineDevice, has_card_kernels};
+use hob_engines::supervisor::worker_environment;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 use tokio::time::{Instant, timeout_at};
@@ -41,6 +42,8 @@ pub(crate) async fn run_devices_worker(model: Option<&Path>) -> CliResult<TriedD
 async fn run_within(time_max: Duration, model: Option<&Path>) -> CliResult<TriedDevices> {
     let mut command = Command::new(own_program()?);
     command
+        .env_clear()
+        .envs(worker_environment())
         .args(["worker", "devices"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

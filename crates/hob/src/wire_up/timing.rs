@@ -10,6 +10,7 @@ use std::time::Duration;
 use hob_core::KvType;
 use hob_core::fit::ComputeSite;
 use hob_engines::chat::{CardUse, LlamaOptions};
+use hob_engines::supervisor::worker_environment;
 use hob_engines::timing::{EngineTiming, Threads, time_kernels, time_model};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
@@ -53,6 +54,8 @@ pub(crate) async fn run_timing_worker(
 ) -> CliResult<Vec<EngineTiming>> {
     let mut command = Command::new(own_program()?);
     command
+        .env_clear()
+        .envs(worker_environment())
         .env("GOMP_SPINCOUNT", SPIN_COUNT)
         .env("GLIBC_TUNABLES", LARGE_PAGES)
         .args(["worker", "timing"])
