@@ -91,6 +91,11 @@ pub(crate) fn work_timing(args: &TimingWorkerArgs) -> CliResult<()> {
         time_kernels(threads, args.types, &mut report);
         return Ok(());
     };
+    let (card_use, gpu_layers) = match args.on_card {
+        true => (CardUse::Allowed, ALL_LAYERS),
+        // Otherwise the engine would compute long prompts on a card.
+        false => (CardUse::Avoided, 0),
+    };
     let options = LlamaOptions {
         path: PathBuf::from(path),
         context_tokens: args.context,
@@ -99,9 +104,9 @@ pub(crate) fn work_timing(args: &TimingWorkerArgs) -> CliResult<()> {
         threads,
         threads_batch,
         batch_tokens: BATCH_TOKENS,
-        gpu_layers: if args.on_card { Some(ALL_LAYERS) } else { Some(0) },
+        gpu_layers: Some(gpu_layers),
         cpu_moe_layers: 0,
-        card_use: CardUse::Allowed,
+        card_use,
         weights: weights(path),
     };
     time_model(options, args.context, &mut report).map_err(Failure::engine)
