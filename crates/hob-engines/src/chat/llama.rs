@@ -27,8 +27,8 @@ use super::tokens::{Beginning, Special, Token, TokenTable, Tokenizer};
 use crate::backends::{self, BackendDevice};
 use crate::worker::protocol::DeviceShortage;
 
-pub use card_use::{CardUse, NotCardUse, UnknownDevice};
-pub use devices::{DeviceReport, EngineDevice, try_devices};
+pub use card_use::{CardUse, EngineDevice, NotCardUse, UnknownDevice};
+pub use devices::{DeviceReport, try_devices};
 
 #[derive(Clone, Debug)]
 pub struct LlamaOptions {
@@ -130,16 +130,6 @@ impl Llama {
     fn load_with(
         backend: Arc<LlamaBackend>,
         options: LlamaOptions,
-        progress: impl FnMut(f32) + 'static,
-    ) -> Result<Llama, LlamaError> {
-        Llama::load_on(None, backend, options, progress)
-    }
-
-    /// With a `card`, which is ggml's number of a device, no other card has layers.
-    fn load_on(
-        card: Option<usize>,
-        backend: Arc<LlamaBackend>,
-        options: LlamaOptions,
         mut progress: impl FnMut(f32) + 'static,
     ) -> Result<Llama, LlamaError> {
         check_changed(&options.path)?;
@@ -153,11 +143,7 @@ impl Llama {
         if let Some(layers) = options.gpu_layers {
             params = params.with_n_gpu_layers(layers);
         }
-        let only = match card {
-            Some(card) => Some(vec![card]),
-            None => options.card_use.numbers_here()?,
-        };
-        if let Some(cards) = only {
+        if let Some(cards) = options.card_use.numbers_here()? {
             let chosen = params.with_devices(&cards);
             params = chosen.map_err(|error| LlamaError::Backend(error.to_string()))?;
         }

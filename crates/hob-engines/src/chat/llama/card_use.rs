@@ -4,7 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::devices::EngineDevice;
+use serde::{Deserialize, Serialize};
+
 use super::has_card_kernels;
 use crate::backends;
 
@@ -23,6 +24,20 @@ pub enum CardUse {
     Only(Vec<String>),
     /// The model and its buffers take nothing of them.
     Avoided,
+}
+
+/// A processor or a graphics card, as ggml sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineDevice {
+    /// ggml's name, such as `CPU`, `Vulkan0` or `CUDA1`.
+    pub name: String,
+    /// The driver's name for it.
+    pub description: String,
+    /// The library that computes: `CPU`, `Vulkan`, `CUDA` or `Metal`.
+    pub backend: String,
+    pub is_card: bool,
+    pub free_bytes: u64,
+    pub total_bytes: u64,
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]

@@ -9,7 +9,7 @@ use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::{LlamaBackendDevice, LlamaBackendDeviceType, list_llama_ggml_backend_devices};
 use serde::{Deserialize, Serialize};
 
-use super::{Llama, LlamaError, LlamaOptions, start};
+use super::{CardUse, EngineDevice, Llama, LlamaError, LlamaOptions, start};
 use crate::backends;
 use crate::chat::decoder::{BatchToken, Decoder};
 
@@ -17,20 +17,6 @@ use crate::chat::decoder::{BatchToken, Decoder};
 const TOKEN: u32 = 100;
 /// The output and one more, so that a model that is larger than the card can be tried, too.
 const CARD_LAYERS: u32 = 2;
-
-/// A processor or a graphics card, as ggml sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EngineDevice {
-    /// ggml's name, such as `CPU`, `Vulkan0` or `CUDA1`.
-    pub name: String,
-    /// The driver's name for it.
-    pub description: String,
-    /// The library that computes: `CPU`, `Vulkan`, `CUDA` or `Metal`.
-    pub backend: String,
-    pub is_card: bool,
-    pub free_bytes: u64,
-    pub total_bytes: u64,
-}
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
@@ -109,12 +95,12 @@ fn token_on(
     options: &LlamaOptions,
     device: &LlamaBackendDevice,
 ) -> Result<Duration, String> {
-    let (card, gpu_layers) = match is_card(device) {
-        true => (Some(device.index), CARD_LAYERS),
-        false => (None, 0),
+    let (card_use, gpu_layers) = match is_card(device) {
+        true => (CardUse::Only(vec![device.name.clone()]), CARD_LAYERS),
+        false => (CardUse::Avoided, 0),
     };
-    let options = LlamaOptions { gpu_layers: Some(gpu_layers), ..options.clone() };
-    let llama = Llama::load_on(card, Arc::clone(backend), options, |_| ());
+    let options = LlamaOptions { card_use, gpu_layers: Some(gpu_layers), ..options.clone() };
+    let llama = Llama::load_with(Arc::clone(backend), options, |_| ());
     let llama = llama.map_err(|error| error.to_string())?;
     let mut decoder = llama.decoder().map_err(|error| error.to_string())?;
     let started = Instant::now();
