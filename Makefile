@@ -91,14 +91,14 @@ AT_ONCE = if { : >&9; } 2>/dev/null; then exec >&9 2>&9 9>&-; fi;
 test-rust: models ## run the tests of all crates
 	$(AT_ONCE) cargo xtask test
 
-# Other features of hob-speech, so its dependencies are compiled again. Fast to build is better here than fast to run.
-# Two builds in one folder wait for each other, so `make test` begins this one after `cargo xtask test`: as that one, it waits for
-# the models, and it stands behind it in the list.
+# With all packages selected, every dependency has the features that it has in the other tests. So only hob-speech is compiled again;
+# fast to build is better here than fast to run.
+# Two builds in one folder wait for each other, so `make test` begins this one after the tests of all crates: as those, it waits for
+# the models, and it stands behind them in the list.
 .PHONY: test-without-aac
 test-without-aac: models
-	cargo test --locked -p hob-speech --no-default-features --test encode \
-	  --config 'profile.dev.package.hob-speech.opt-level=0' --config 'profile.dev.package.symphonia-core.opt-level=0' \
-	  --config 'profile.dev.package.rustfft.opt-level=0' --config 'profile.dev.package.serde_json.opt-level=0' refusals
+	cargo test --locked --workspace --no-default-features --test encode \
+	  --config 'profile.dev.package.hob-speech.opt-level=0' refusals
 
 # The one debug build that all tests and checks share. Another selection of packages would enable other features of the
 # dependencies, and cargo would compile the whole workspace again for each selection.
