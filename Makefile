@@ -89,7 +89,7 @@ AT_ONCE = if { : >&9; } 2>/dev/null; then exec >&9 2>&9 9>&-; fi;
 
 .PHONY: test-rust
 test-rust: models ## run the tests of all crates
-	$(AT_ONCE) cargo xtask test
+	$(AT_ONCE) $(XTASK) test
 
 # With all packages selected, every dependency has the features that it has in the other tests. So only hob-speech is compiled again;
 # fast to build is better here than fast to run.
@@ -107,10 +107,13 @@ test-build:
 	$(AT_ONCE) scripts/bootstrap --test
 	$(MAKE) --no-print-directory test-programs
 
-# Needs what `scripts/bootstrap` installs.
+# Needs what `scripts/bootstrap` installs. As `cargo test --no-run`, but it also builds the program of xtask.
 .PHONY: test-programs
 test-programs:
-	$(AT_ONCE) cargo test --locked --workspace --no-run
+	$(AT_ONCE) cargo build --locked --workspace --bins --tests --examples
+
+# `cargo xtask` builds it with the features that xtask alone needs, so it would compile syn and clap_derive a second time.
+XTASK = CARGO_MANIFEST_DIR=$(CURDIR)/xtask $(TARGET)/debug/xtask
 
 .PHONY: models
 models: test-build ## download the models that the tests use
@@ -192,8 +195,8 @@ clippy:
 
 .PHONY: tidy
 tidy: test-build ## check the project's own rules, and whether generated docs are current
-	cargo xtask tidy
-	cargo xtask docs --check --hob $(abspath $(TARGET))/debug/hob
+	$(XTASK) tidy
+	$(XTASK) docs --check --hob $(abspath $(TARGET))/debug/hob
 
 .PHONY: docs
 docs: ## regenerate the generated reference pages
