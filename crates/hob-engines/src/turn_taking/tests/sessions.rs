@@ -43,7 +43,7 @@ struct Answers<'a> {
 impl Sessions {
     pub(super) fn new(detector: SileroVad) -> Sessions {
         let whisper =
-            Whisper::load(&stored("whisper-base").join("model.bin"), 2, &CardUse::Allowed);
+            Whisper::load(&stored("whisper-base").join("model.bin"), 1, &CardUse::Allowed);
         Sessions { detector, whisper: whisper.expect("the stored model loads") }
     }
 

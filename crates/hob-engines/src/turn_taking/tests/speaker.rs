@@ -1,6 +1,9 @@
 //! Sentences spoken by Kokoro, with pauses where a person would search for a word.
 //! Made for each run, so that no recording is in the repository.
 
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex};
+
 use hob_core::{Language, Speed};
 use hob_speech::decode::decode_all;
 use hob_speech::{Phonemizer, PhonemizerOptions, Reader};
@@ -21,10 +24,22 @@ const AUDIBLE: f32 = 0.01;
 /// A pause begins this long after the sound of the next word has. The figures of these tests belong to such clips.
 const CUT_AFTER_S: f32 = 0.0625;
 
+/// Shared, because two tests record some of the same sentences.
+static SPEAKER: LazyLock<Mutex<Speaker>> = LazyLock::new(|| Mutex::new(Speaker::new()));
+
 #[derive(Debug)]
-pub(super) struct Speaker {
+struct Speaker {
     kokoro: Kokoro,
     phonemizer: Phonemizer,
+    /// By text and voice.
+    spoken: HashMap<(String, String), Spoken>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Spoken {
+    sound: Vec<f32>,
+    /// For each word its place in the text and the second where it begins.
+    starts: Vec<(usize, f32)>,
 }
 
 /// Speech in a quiet room, at 16 kHz.
@@ -35,44 +50,55 @@ pub(super) struct Recording {
     pub(super) speech_end_s: f32,
 }
 
+/// Speaks the text. Each [`PAUSE`] before a word becomes `pause_s` of silence.
+pub(super) fn record(text: &str, voice: &str, pause_s: f32) -> Recording {
+    let words: String = text.chars().filter(|c| *c != PAUSE).collect();
+    let before = text.match_indices(PAUSE).enumerate().map(|(pauses, (at, _))| at - pauses);
+    let pauses: Vec<usize> = before.collect();
+    let Spoken { sound: voiced, starts } = SPEAKER.lock().expect("no panic").spoken(&words, voice);
+    let silence = |seconds: f32| vec![0.0; (seconds * SAMPLE_RATE_HZ as f32) as usize];
+    let mut sound = silence(LEAD_S);
+    let mut from = 0;
+    for pause in pauses {
+        let word = starts.iter().find(|(at, _)| *at >= pause).expect("a word after the pause");
+        let to = (word.1 * SAMPLE_RATE_HZ as f32) as usize;
+        sound.extend(faded(&voiced[from..to]));
+        sound.extend(silence(pause_s));
+        from = to;
+    }
+    sound.extend(faded(&voiced[from..]));
+    let speech_end_s = audible_end(&sound) as f32 / SAMPLE_RATE_HZ as f32;
+    sound.truncate(audible_end(&sound));
+    sound.extend(silence(TAIL_S));
+    in_a_room(&mut sound);
+    let samples = decode_all(wav(&sound).into(), 600.0).expect("a WAV file");
+    Recording { samples, speech_end_s }
+}
+
 impl Speaker {
-    pub(super) fn new() -> Speaker {
-        let kokoro = Kokoro::load(&stored("kokoro"), KokoroOptions { threads: 2 });
+    /// With one thread, because another test computes at the same time.
+    fn new() -> Speaker {
+        let kokoro = Kokoro::load(&stored("kokoro"), KokoroOptions { threads: 1 });
         let phonemizer = Phonemizer::new(PhonemizerOptions::default());
-        Speaker { kokoro: kokoro.expect("the stored model loads"), phonemizer }
+        let kokoro = kokoro.expect("the stored model loads");
+        Speaker { kokoro, phonemizer, spoken: HashMap::new() }
     }
 
-    /// Speaks the text. Each [`PAUSE`] before a word becomes `pause_s` of silence.
-    pub(super) fn record(&mut self, text: &str, voice: &str, pause_s: f32) -> Recording {
-        let words: String = text.chars().filter(|c| *c != PAUSE).collect();
-        let before = text.match_indices(PAUSE).enumerate().map(|(pauses, (at, _))| at - pauses);
-        let pauses: Vec<usize> = before.collect();
-        let (voiced, starts) = self.speak(&words, voice);
-        let silence = |seconds: f32| vec![0.0; (seconds * SAMPLE_RATE_HZ as f32) as usize];
-        let mut sound = silence(LEAD_S);
-        let mut from = 0;
-        for pause in pauses {
-            let word = starts.iter().find(|(at, _)| *at >= pause).expect("a word after the pause");
-            let to = (word.1 * SAMPLE_RATE_HZ as f32) as usize;
-            sound.extend(faded(&voiced[from..to]));
-            sound.extend(silence(pause_s));
-            from = to;
+    fn spoken(&mut self, text: &str, voice: &str) -> Spoken {
+        let key = (text.to_owned(), voice.to_owned());
+        if let Some(spoken) = self.spoken.get(&key) {
+            return spoken.clone();
         }
-        sound.extend(faded(&voiced[from..]));
-        let speech_end_s = audible_end(&sound) as f32 / SAMPLE_RATE_HZ as f32;
-        sound.truncate(audible_end(&sound));
-        sound.extend(silence(TAIL_S));
-        in_a_room(&mut sound);
-        let samples = decode_all(wav(&sound).into(), 600.0).expect("a WAV file");
-        Recording { samples, speech_end_s }
+        let spoken = self.speak(text, voice);
+        self.spoken.insert(key, spoken.clone());
+        spoken
     }
 
-    /// The sound, and for each word its place in the text and the second where it begins.
-    fn speak(&mut self, text: &str, voice: &str) -> (Vec<f32>, Vec<(usize, f32)>) {
+    fn speak(&mut self, text: &str, voice: &str) -> Spoken {
         let mut reader = Reader::new(Language::AmericanEnglish);
         reader.push(text);
         reader.finish();
-        let (mut sound, mut starts) = (Vec::new(), Vec::new());
+        let Spoken { mut sound, mut starts } = Spoken::default();
         while let Some(unit) = reader.next_unit(&mut self.phonemizer) {
             let begun = sound.len() as f32 / SAMPLE_RATE_HZ as f32;
             let utterance = self.kokoro.begin(&unit, voice, Speed::NORMAL);
@@ -90,7 +116,7 @@ impl Speaker {
             }
             sound.extend(vec![0.0; (unit.pause_after_ms * SAMPLE_RATE_HZ / 1000) as usize]);
         }
-        (sound, starts)
+        Spoken { sound, starts }
     }
 }
 

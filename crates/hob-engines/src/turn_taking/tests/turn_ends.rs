@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::clips::{CLIPS, Kind, PAUSES_S, VOICES};
 use super::sessions::Sessions;
-use super::speaker::{Recording, Speaker};
+use super::speaker::{Recording, record};
 use super::{SMART_TURN, stored};
 use crate::transcription::vad::{FRAME_SAMPLES, SileroVad};
 
@@ -90,14 +90,13 @@ fn median(values: &mut [f32]) -> f32 {
 
 #[test]
 fn smart_turn_waits_in_pauses_and_ends_complete_sentences_soon() {
-    let mut speaker = Speaker::new();
     let vad = SileroVad::load(&stored("smart-turn").join("silero_vad.onnx")).expect("loads");
     let mut sessions = Sessions::new(vad.clone());
     let (mut took_s, mut frames_us) = (Vec::new(), Vec::new());
     let mut outcomes = [(); RULES.len()].map(|()| Kind::ALL.map(|_| Outcome::default()));
     for (number, (kind, text)) in CLIPS.into_iter().enumerate() {
         let pause_s = PAUSES_S[number % PAUSES_S.len()];
-        let recording = speaker.record(text, VOICES[number % VOICES.len()], pause_s);
+        let recording = record(text, VOICES[number % VOICES.len()], pause_s);
         let mut vad = vad.clone();
         let frames = recording.samples.as_chunks().0;
         let begun = Instant::now();
