@@ -1,6 +1,6 @@
 //! Reads unit by unit: lazily, completely, and with the same result wherever the text is cut.
 
-use std::cell::RefCell;
+use std::sync::{Mutex, PoisonError};
 
 use proptest::prelude::*;
 
@@ -8,15 +8,20 @@ use super::*;
 use crate::alphabet::{UNIT_PHONEMES_MAX, is_phoneme};
 use crate::phonemes::PhonemizerOptions;
 
-thread_local! {
-    /// One phonemizer for the tests of a thread, because the dictionaries take a while to load.
-    static PHONEMIZER: RefCell<Phonemizer> =
-        RefCell::new(Phonemizer::new(PhonemizerOptions::default()));
+/// Phonemizers that no test uses now. Each test has a thread of its own, and the dictionaries take a while to load.
+static PHONEMIZERS: Mutex<Vec<Phonemizer>> = Mutex::new(Vec::new());
+
+fn with_phonemizer<T>(read: impl FnOnce(&mut Phonemizer) -> T) -> T {
+    let unused = || PHONEMIZERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let kept = unused().pop();
+    let mut phonemizer = kept.unwrap_or_else(|| Phonemizer::new(PhonemizerOptions::default()));
+    let result = read(&mut phonemizer);
+    unused().push(phonemizer);
+    result
 }
 
 fn rest(reader: &mut Reader) -> Vec<SpokenUnit> {
-    PHONEMIZER
-        .with_borrow_mut(|phonemizer| std::iter::from_fn(|| reader.next_unit(phonemizer)).collect())
+    with_phonemizer(|phonemizer| std::iter::from_fn(|| reader.next_unit(phonemizer)).collect())
 }
 
 fn units_of(text: &str) -> Vec<SpokenUnit> {
@@ -192,7 +197,7 @@ fn only_the_first_sentence_is_looked_at() {
     let mut reader = Reader::new(Language::AmericanEnglish);
     reader.push("This is the first sentence. ");
     reader.push(&"And here is one more of them. ".repeat(4_000));
-    let first = PHONEMIZER.with_borrow_mut(|phonemizer| reader.next_unit(phonemizer));
+    let first = with_phonemizer(|phonemizer| reader.next_unit(phonemizer));
     assert_eq!(first.map(|unit| unit.words.len()), Some(5));
     assert_eq!(reader.at, "This is the first sentence. ".len());
 }
