@@ -118,14 +118,10 @@ fn part(keys: (u64, &[u8]), tensors: &[GgufTensor], data: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The stored model in two files of half the tensors each. Returns the file that was split, and the first part.
+/// A model in two files of half the tensors each. Returns the file that was split, and the first part.
 fn split_in_two(user: &User) -> (PathBuf, PathBuf) {
-    let forms = std::fs::read_dir(user.path("hob/models/smollm2")).expect("a folder").flatten();
-    let files =
-        forms.flat_map(|form| std::fs::read_dir(form.path()).into_iter().flatten().flatten());
-    let mut weights = files.map(|file| file.path());
-    let is_gguf = |path: &PathBuf| path.extension().is_some_and(|end| end == "gguf");
-    let whole = weights.find(is_gguf).expect("weights");
+    user.shallow_model("whole.gguf");
+    let whole = user.path("work/whole.gguf");
     let (header, bytes) = (Gguf::open(&whole).expect("a model"), std::fs::read(&whole));
     let bytes = bytes.expect("readable");
     let tensors = header.tensors();
@@ -171,7 +167,8 @@ fn a_split_model_is_quantized_into_one_file() {
     let header = Gguf::open(&written).expect("a model");
     assert_eq!(header.number("split.count"), None, "it is one file");
     assert!(header.text("hob.quantize.source_sha256").is_some());
-    let files = ["one.gguf", "split-00001-of-00002.gguf", "split-00002-of-00002.gguf"];
+    let parts = ["split-00001-of-00002.gguf", "split-00002-of-00002.gguf"];
+    let files = [&["one.gguf"][..], &parts, &["whole.gguf"]].concat();
     assert_eq!(names(&user.path("work")), files);
 }
 
