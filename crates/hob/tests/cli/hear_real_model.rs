@@ -63,10 +63,10 @@ fn word_errors_are_substituted_missing_and_added_words() {
 }
 
 #[test]
-fn speech_of_hob_is_transcribed_from_every_file_format_and_into_every_text_format() {
+fn speech_of_hob_is_transcribed_from_and_into_every_format_within_the_predicted_memory() {
     let (user, home) = User::with_only(&["kokoro", "whisper-base"]);
     user.write("hob.toml", ALL_AT_START);
-    let served = Served::start(&user, &home);
+    let mut served = Served::start(&user, &home);
     served.until_warm(&["kokoro", "whisper-base"]);
     let with_server =
         |args: &[&str]| user.hob(&[args, &["--server", &served.url]].concat()).assert().success();
@@ -105,6 +105,19 @@ fn speech_of_hob_is_transcribed_from_every_file_format_and_into_every_text_forma
     assert!(times.len() >= 11 && times.is_sorted(), "{times:?}");
     let duration = json["duration"].as_f64().expect("a duration");
     assert!(times.last().is_some_and(|last| *last > duration * 0.6 && *last < duration));
+    check_memory(&user, &served.url);
+    served.signal("-TERM");
+    assert_eq!(served.child.wait().expect("an end").code(), Some(0));
+}
+
+/// The transcription model of a server has taken no more memory than hob predicted.
+fn check_memory(user: &User, url: &str) {
+    let json = stdout(&user.hob(&["ps", "--server", url, "--json"]).assert().success());
+    let all: Value = serde_json::from_str(&json).expect("JSON");
+    let models = all.as_array().expect("models");
+    let model = models.iter().find(|model| model["kind"] == "transcription").expect("it is there");
+    let bytes = |name: &str| model[name].as_u64().expect("known");
+    assert!(bytes("resident_bytes") <= bytes("predicted_bytes"), "{model}");
 }
 
 #[test]
@@ -265,29 +278,4 @@ fn two_hundred_characters_are_heard_with_less_than_five_percent_of_errors() {
     user.hob(&["say", "-o", "a.wav", said]).envs(home.clone()).assert().success();
     let heard = stdout(&user.hob(&["hear", "a.wav"]).envs(home).assert().success());
     assert!(word_error_rate(said, &heard) < 0.05, "{heard}");
-}
-
-#[test]
-fn a_server_transcribes_within_the_memory_that_hob_predicted() {
-    let (user, home) = User::with_only(&["kokoro", "whisper-base"]);
-    user.write("hob.toml", ALL_AT_START);
-    let mut served = Served::start(&user, &home);
-    served.until_warm(&["kokoro", "whisper-base"]);
-    let samples = served.clip("Good evening, everyone.", "af_heart");
-    std::fs::write(user.path("work/a.wav"), wav(24_000, &samples)).expect("written");
-    let url = served.url.clone();
-    let heard = user.hob(&["hear", "--server", &url, "a.wav"]).assert().success();
-    assert!(
-        word_error_rate("Good evening, everyone.", &stdout(&heard)) < 0.4,
-        "{}",
-        stdout(&heard)
-    );
-    let json = stdout(&user.hob(&["ps", "--server", &url, "--json"]).assert().success());
-    let all: Value = serde_json::from_str(&json).expect("JSON");
-    let models = all.as_array().expect("models");
-    let model = models.iter().find(|model| model["kind"] == "transcription").expect("it is there");
-    let bytes = |name: &str| model[name].as_u64().expect("known");
-    assert!(bytes("resident_bytes") <= bytes("predicted_bytes"), "{model}");
-    served.signal("-TERM");
-    assert_eq!(served.child.wait().expect("an end").code(), Some(0));
 }
