@@ -54,17 +54,6 @@ fn a_file_has_the_same_bytes_whatever_the_load() {
 }
 
 #[test]
-fn pauses_at_the_beginning_and_at_the_end_are_heard() {
-    let (user, home) = User::with_only(&["kokoro"]);
-    let mut served = Served::start(&user, &home);
-    served.note("kokoro is ready");
-    let plain = served.clip("Good evening.", "af_heart");
-    let paused = served.clip("[pause:1s] Good evening. [pause:500ms]", "af_heart");
-    let silence = |seconds: f64| vec![0; (seconds * RATE_HZ as f64) as usize];
-    assert!(paused == [silence(1.0), plain, silence(0.5)].concat());
-}
-
-#[test]
 fn a_word_of_the_lexicon_is_said_as_its_respelling_between_pauses() {
     let (user, home) = User::with_models();
     let say =
@@ -82,11 +71,16 @@ fn a_word_of_the_lexicon_is_said_as_its_respelling_between_pauses() {
 }
 
 #[test]
-fn a_server_uses_a_changed_lexicon_without_a_restart() {
+fn a_server_speaks_pauses_and_uses_a_changed_lexicon_without_a_restart() {
     let (user, home) = User::with_only(&["kokoro"]);
     user.write("hob.toml", "[speech]\nthreads = 1\n");
     let mut served = Served::start(&user, &home);
     served.note("kokoro is ready");
+    let plain = served.clip("Good evening.", "af_heart");
+    let paused = served.clip("[pause:1s] Good evening. [pause:500ms]", "af_heart");
+    let silence = |seconds: f64| vec![0; (seconds * RATE_HZ as f64) as usize];
+    assert!(paused == [silence(1.0), plain, silence(0.5)].concat());
+
     let length = |served: &Served, text: &str| served.samples(text, "af_heart").len();
     let spelled = length(&served, "Use SQL now.");
     user.write("hob.toml", "[speech]\nthreads = 1\nlexicon = { SQL = \"sequel\" }\n");
