@@ -25,10 +25,21 @@ fn question(messages: Value) -> Value {
     json!({"model": "smollm2", "temperature": 0, "max_tokens": 24, "messages": messages})
 }
 
+/// One server for all, because starting one takes longer than most of the answers.
 #[test]
-fn the_second_turn_of_a_conversation_reuses_the_cache() {
+fn one_server_reuses_its_cache_refuses_what_cannot_be_answered_keeps_schemas_and_loads_again() {
     let (user, home) = User::with_only(&["smollm2"]);
     let served = ready(&user, &home);
+    // The first request of the server: nothing of its prompt is in the cache.
+    the_second_turn_of_a_conversation_reuses_the_cache(&served);
+    a_prompt_that_does_not_fit_is_refused_with_both_numbers(&served);
+    a_schema_is_kept_by_the_real_model_whatever_the_budget(&served);
+    a_grammar_that_never_compiles_is_refused_and_its_worker_lives(&served);
+    a_model_is_unloaded_and_comes_back_for_the_next_question(&user, &served);
+    end(served);
+}
+
+fn the_second_turn_of_a_conversation_reuses_the_cache(served: &Served) {
     let asked = json!([{"role": "user", "content": "Say hello to Anna."}]);
     let first = served.chat(&question(asked.clone())).expect("an answer");
     let said = first["choices"][0]["message"]["content"].as_str().expect("a text");
@@ -44,7 +55,6 @@ fn the_second_turn_of_a_conversation_reuses_the_cache() {
     let second = served.chat(&question(turns)).expect("an answer");
     let cached = second["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64();
     assert!(cached.expect("a number") >= prompt, "{}", second["usage"]);
-    end(served);
 }
 
 /// The body of the answer, which is a refusal of the client's request.
@@ -55,18 +65,14 @@ fn refused(served: &Served, body: &Value) -> Value {
     answer.body_mut().read_json().expect("JSON")
 }
 
-#[test]
-fn a_prompt_that_does_not_fit_is_refused_with_both_numbers() {
-    let (user, home) = User::with_only(&["smollm2"]);
-    let served = ready(&user, &home);
+fn a_prompt_that_does_not_fit_is_refused_with_both_numbers(served: &Served) {
     let long = "word ".repeat(20_000);
     let body = question(json!([{"role": "user", "content": long}]));
-    let error = refused(&served, &body);
+    let error = refused(served, &body);
     assert_eq!(error["error"]["code"], "context_length_exceeded");
     let message = error["error"]["message"].as_str().expect("a text");
     let numbers = message.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
     assert_eq!(numbers.count(), 2, "{message}");
-    end(served);
 }
 
 #[test]
@@ -80,10 +86,7 @@ fn a_draft_model_of_another_vocabulary_is_refused_before_any_answer() {
     assert_eq!(stdout(&asked), "");
 }
 
-#[test]
-fn a_schema_is_kept_by_the_real_model_whatever_the_budget() {
-    let (user, home) = User::with_only(&["smollm2"]);
-    let served = ready(&user, &home);
+fn a_schema_is_kept_by_the_real_model_whatever_the_budget(served: &Served) {
     let schema = json!({
         "type": "object", "additionalProperties": false, "required": ["city", "people"],
         "properties": {"city": {"type": "string"}, "people": {"type": "integer"}},
@@ -101,15 +104,11 @@ fn a_schema_is_kept_by_the_real_model_whatever_the_budget() {
         let value: Value = serde_json::from_str(text).expect("JSON");
         assert!(value["city"].is_string() && value["people"].is_i64(), "{text}");
     }
-    end(served);
 }
 
 /// In the worker, this grammar would compile for minutes, and take all memory. The test takes the 10 s that a grammar may
 /// take.
-#[test]
-fn a_grammar_that_never_compiles_is_refused_and_its_worker_lives() {
-    let (user, home) = User::with_only(&["smollm2"]);
-    let served = ready(&user, &home);
+fn a_grammar_that_never_compiles_is_refused_and_its_worker_lives(served: &Served) {
     let worker = served.worker("chat").expect("a worker");
     let part = |at: usize| {
         format!("/(.*[a{}].{{{}}}).*/", char::from(b'b' + (at % 25) as u8), at % 60 + 1)
@@ -118,12 +117,11 @@ fn a_grammar_that_never_compiles_is_refused_and_its_worker_lives() {
     let hello = question(json!([{"role": "user", "content": "Say hello to Anna."}]));
     let mut held = hello.clone();
     held["grammar"] = json!(format!("start: T\nT: {}\n", parts.join(" & ")));
-    let error = refused(&served, &held);
+    let error = refused(served, &held);
     assert_eq!(error["error"]["param"], "grammar");
-    assert_eq!(refused(&served, &held), error, "the second time without a trial");
+    assert_eq!(refused(served, &held), error, "the second time without a trial");
     served.chat(&hello).expect("an answer");
     assert_eq!(served.worker("chat").as_deref(), Some(worker.as_str()), "the same process");
-    end(served);
 }
 
 #[test]
@@ -183,10 +181,7 @@ pub(crate) fn last_line(served: &Served, text: &str) -> String {
     lines.map_while(Result::ok).filter(|line| !line.is_empty()).last().unwrap_or_default()
 }
 
-#[test]
-fn a_model_is_unloaded_and_comes_back_for_the_next_question() {
-    let (user, home) = User::with_only(&["smollm2"]);
-    let served = ready(&user, &home);
+fn a_model_is_unloaded_and_comes_back_for_the_next_question(user: &User, served: &Served) {
     let url = served.url.trim_end_matches('/');
     user.hob(&["unload", "smollm2", "--server", url]).assert().success();
     assert_eq!(served.worker("chat"), None);
@@ -194,5 +189,4 @@ fn a_model_is_unloaded_and_comes_back_for_the_next_question() {
     let answer = answer.expect("an answer");
     assert!(answer["timings"]["load_ms"].as_f64().expect("a number") > 0.0, "{answer}");
     assert!(served.worker("chat").is_some());
-    end(served);
 }
