@@ -113,7 +113,8 @@ test-programs:
 	$(AT_ONCE) cargo build --locked --workspace --bins --tests --examples
 
 # `cargo xtask` builds it with the features that xtask alone needs, so it would compile syn and clap_derive a second time.
-XTASK = CARGO_MANIFEST_DIR=$(CURDIR)/xtask $(TARGET)/debug/xtask
+# OpenMP's variable is in .cargo/config.toml, which only programs read that cargo starts.
+XTASK = GOMP_SPINCOUNT=500 CARGO_MANIFEST_DIR=$(CURDIR)/xtask $(TARGET)/debug/xtask
 
 .PHONY: models
 models: test-build ## download the models that the tests use
