@@ -33,8 +33,15 @@ fn likeness(a: &[i16], b: &[i16]) -> f64 {
 }
 
 #[test]
-fn two_clients_at_once_hear_their_own_text_to_the_last_sample() {
+fn clients_hear_their_own_text_and_a_killed_worker_is_replaced() {
     let (_user, mut served) = served();
+    two_clients_at_once_hear_their_own_text_to_the_last_sample(&served);
+    a_worker_that_is_killed_is_an_error_for_its_client_and_is_replaced(&served);
+    served.signal("-INT");
+    assert!(served.child.wait().expect("an end").success());
+}
+
+fn two_clients_at_once_hear_their_own_text_to_the_last_sample(served: &Served) {
     let alone = [served.samples(SEA, "af_heart"), served.samples(TRAIN, "bm_fable")];
     let together = thread::scope(|scope| {
         let sea = scope.spawn(|| served.samples(SEA, "af_heart"));
@@ -50,13 +57,9 @@ fn two_clients_at_once_hear_their_own_text_to_the_last_sample() {
         assert!(own > 0.8, "client {at} heard its own text with a likeness of {own}");
         assert!(other.abs() < 0.3, "client {at} heard the other's text: {other}");
     }
-    served.signal("-INT");
-    assert!(served.child.wait().expect("an end").success());
 }
 
-#[test]
-fn a_worker_that_is_killed_is_an_error_for_its_client_and_is_replaced() {
-    let (_user, mut served) = served();
+fn a_worker_that_is_killed_is_an_error_for_its_client_and_is_replaced(served: &Served) {
     let mut body = served.ask(&SEA.repeat(40), "af_heart").expect("an answer").into_reader();
     body.read_exact(&mut [0; 4800]).expect("sound");
     served.kill_worker("speech");
@@ -71,8 +74,6 @@ fn a_worker_that_is_killed_is_an_error_for_its_client_and_is_replaced() {
         thread::sleep(Duration::from_millis(50));
     };
     assert!(again.len() > 24_000, "{} bytes", again.len());
-    served.signal("-INT");
-    assert!(served.child.wait().expect("an end").success());
 }
 
 #[test]
