@@ -82,7 +82,7 @@ fn rows_outlive_a_server_that_is_killed() {
 
 #[test]
 fn a_ledger_that_is_none_is_left_alone_and_can_be_done_without() {
-    let (user, home) = User::with_only(&["kokoro", "smollm2"]);
+    let (user, home) = User::with_only(&["smollm2"]);
     let file = user.path("hob/ledger.sqlite3");
     std::fs::write(&file, "a diary ".repeat(100)).expect("written");
     let mut served = Served::start(&user, &home);
