@@ -120,13 +120,16 @@ XTASK = GOMP_SPINCOUNT=500 CARGO_MANIFEST_DIR=$(CURDIR)/xtask $(TARGET)/debug/xt
 models: test-build ## download the models that the tests use
 	$(MAKE) --no-print-directory downloads
 
+# Reads no configuration of the user.
+TEST_HOB = HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob --config tests/no-settings.toml
+
 # Needs test-build.
 .PHONY: downloads
 downloads:
-	$(AT_ONCE) HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull
-	$(AT_ONCE) HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull gemma-3-270m-base
-	$(AT_ONCE) HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull japanese
-	$(AT_ONCE) HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull mandarin
+	$(AT_ONCE) $(TEST_HOB) pull
+	$(AT_ONCE) $(TEST_HOB) pull gemma-3-270m-base
+	$(AT_ONCE) $(TEST_HOB) pull japanese
+	$(AT_ONCE) $(TEST_HOB) pull mandarin
 
 # The longest starts first. Firefox takes part where browsers differ; `make test-firefox` runs all tests in it.
 PAGE_JOBS := test-sound-in-firefox test-page-in-chromium test-site-in-chromium

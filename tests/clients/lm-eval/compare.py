@@ -22,7 +22,8 @@ from lm_eval.tasks import TaskManager
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-HOB, HOME = os.environ["HOB"], os.environ["HOB_TEST_HOME"]
+HOB = [os.environ["HOB"], "--config", Path(__file__).resolve().parents[2] / "no-settings.toml"]
+HOME = os.environ["HOB_TEST_HOME"]
 ITEMS = 300
 # Ties and other tokens at the border between question and option.
 DIFFERENCE_MAX = 0.01
@@ -109,7 +110,7 @@ def served(folder):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    words = [HOB, "serve", "--listen", str(port)]
+    words = [*HOB, "serve", "--listen", str(port)]
     server = subprocess.Popen(words, env={**os.environ, "HOB_HOME": HOME}, cwd=folder, stderr=subprocess.DEVNULL)
     for _ in range(300):
         try:
@@ -122,7 +123,7 @@ def served(folder):
 
 
 def by_hob(folder, address):
-    words = [HOB, "eval", "--file", "choices.jsonl", "--choices-by-logprob", "--json"]
+    words = [*HOB, "eval", "--file", "choices.jsonl", "--choices-by-logprob", "--json"]
     words += ["--target", address, "--model", "smollm2"]
     ran = subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True)
     return json.loads(ran.stdout)["eval"]
@@ -130,7 +131,7 @@ def by_hob(folder, address):
 
 def perplexity_by_hob(folder):
     """The mean negative log-likelihood of a token, and its standard error."""
-    words = [HOB, "quantize", "distance", "smollm2", "smollm2", "--text", TEXT, "--pieces", str(PIECES), "--json"]
+    words = [*HOB, "quantize", "distance", "smollm2", "smollm2", "--text", TEXT, "--pieces", str(PIECES), "--json"]
     environment = {**os.environ, "HOB_HOME": HOME}
     ran = subprocess.run(words, cwd=folder, env=environment, check=True, capture_output=True, text=True)
     return json.loads(ran.stdout)["reference_ln_ppl"]

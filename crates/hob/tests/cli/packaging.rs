@@ -102,3 +102,20 @@ fn the_container_has_what_the_build_needs() {
         assert!(build.contains(&format!(" {package}")), "{package} is not installed:\n{build}");
     }
 }
+
+/// A mistake in the configuration of the user would stop the tests, and its models would be downloaded for them.
+#[test]
+fn programs_that_prepare_tests_read_no_configuration_of_the_user() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for name in ["Makefile", "tests/clients/run", "tests/clients/open-webui/run"] {
+        let text = std::fs::read_to_string(root.join(name)).expect(name);
+        let has_own = text.contains("no-settings.toml") && !text.contains("\"$HOB\" pull");
+        assert!(has_own && !text.contains("/debug/hob pull"), "{name}");
+    }
+    let user = User::new();
+    user.write("hob.toml", "no = 1\n");
+    user.fails(&["pull", "--dry-run"], 2, "hob.toml:1:1: ");
+    let settings = root.join("tests/no-settings.toml");
+    let settings = settings.to_str().expect("UTF-8");
+    user.hob(&["--config", settings, "pull", "--dry-run"]).assert().success();
+}
