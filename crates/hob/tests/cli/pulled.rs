@@ -13,6 +13,8 @@ use crate::hub::{Hub, TOKEN};
 use crate::real_server::{Answer, Home, Served, agent};
 use crate::{User, stderr, stdout};
 
+const MIB: u32 = 1 << 20;
+
 /// A very small GGUF file.
 fn tiny() -> Vec<u8> {
     SampleGguf::llama().u32("general.file_type", 15).bytes()
@@ -171,6 +173,25 @@ fn a_model_of_the_hub_with_a_name_of_the_user_s_is_found_again_by_that_name() {
     hub.put("o/m", &[("m-Q4_K_M.gguf", &newer)]);
     pull(&user, &hub, &["mine"]).success();
     assert_eq!(fs::read(stored_file(&user, "mine")).expect("a file"), newer);
+}
+
+#[test]
+fn a_model_that_does_not_fit_is_warned_of_before_its_weights_travel() {
+    let (user, hub) = (User::new(), Hub::start());
+    // Terabytes of KV cache.
+    let sizes =
+        [("head_count", 64), ("head_count_kv", 64), ("key_length", MIB), ("value_length", MIB)];
+    let huge = SampleGguf::llama().u32("general.file_type", 15).u32("llama.context_length", 8_192);
+    let huge = sizes
+        .into_iter()
+        .fold(huge, |file, (name, value)| file.u32(&format!("llama.attention.{name}"), value));
+    hub.put("o/huge", &[("m-Q4_K_M.gguf", &huge.bytes())]);
+    let plan = parsed(&stdout(&pull(&user, &hub, &["o/huge", "--dry-run", "--json"]).success()));
+    let warning = "o/huge:Q4_K_M does not fit this machine now: ";
+    assert!(plan[0]["warnings"][0].as_str().is_some_and(|it| it.starts_with(warning)), "{plan}");
+    let said = stderr(&pull(&user, &hub, &["o/huge"]).success());
+    let places = [warning, "fetching weights"].map(|part| said.find(part));
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} in {said}");
 }
 
 #[test]
