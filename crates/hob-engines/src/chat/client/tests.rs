@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures::StreamExt;
 use hob_core::budget::Bytes;
@@ -15,7 +16,9 @@ use hob_core::{
 
 use super::{ChatReport, ChatWorker, ChatWorkerOptions};
 use crate::frame::{Frame, FrameKind};
+use crate::speech::SpeechWorkerOptions;
 use crate::supervisor::{Backoff, PlacedWorker, Placer, SupervisorOptions, WorkerCommand};
+use crate::transcription::TranscriptionWorker;
 use crate::worker::protocol::{DeviceShortage, Report, hello};
 
 /// `bytes` in printf's notation.
@@ -45,7 +48,7 @@ fn worker() -> ChatWorker {
 }
 
 fn start(command: WorkerCommand, supervisor: SupervisorOptions) -> ChatWorker {
-    let at_once = std::time::Duration::ZERO;
+    let at_once = Duration::ZERO;
     let backoff = Backoff { first: at_once, longest: at_once, ..Backoff::default() };
     let supervisor = SupervisorOptions { backoff, ..supervisor };
     let options = ChatWorkerOptions { supervisor, ..ChatWorkerOptions::default() };
@@ -78,6 +81,16 @@ async fn a_grammar_that_ended_a_worker_ends_no_other() {
     assert_eq!(refused(&worker, held_to("a+")).await, killer);
     assert_eq!(worker.pid(), None, "the same grammar starts no worker");
     worker.shutdown().await;
+}
+
+/// As documented: only the engine of a chat worker has longer, because one of its steps may take minutes.
+#[test]
+fn a_frozen_worker_of_each_kind_is_noticed_after_thirty_seconds() {
+    let chat = ChatWorkerOptions::default().supervisor;
+    let speech = SpeechWorkerOptions::default().supervisor;
+    for options in [chat, speech, TranscriptionWorker::options()] {
+        assert_eq!(options.silence_limit, Duration::from_secs(30), "{}", options.engine);
+    }
 }
 
 fn ready() -> Frame {
