@@ -143,6 +143,15 @@ fn a_prompt_that_was_cut_is_not_the_one_that_was_sent() {
 }
 
 #[test]
+fn stalls_are_counted_in_the_record() {
+    let stalling = mock("stall_ms=600,stall_at=8");
+    let got = measured(&stalling, None, &experiment(Prompts::Cold), 1).expect("cells");
+    let (record, samples) = &got[0];
+    let stall = record.metrics.stall.expect("stalls");
+    assert!(stall.count >= samples.len() as u64 && stall.worst_ms >= 500.0, "{stall:?}");
+}
+
+#[test]
 fn nobody_there_is_said_at_once() {
     let url = {
         let gone = mock("");
