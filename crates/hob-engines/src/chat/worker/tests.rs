@@ -319,6 +319,18 @@ fn an_answer_that_ignores_the_end_goes_on_to_its_limit() {
 }
 
 #[test]
+fn an_answer_that_repeats_itself_goes_on_only_if_its_request_has_a_limit() {
+    let mut rig = Rig::start(2, 8, None);
+    let logit_bias = vec![(u32::from(b'a'), 100.0)];
+    let endless = || Sampling { logit_bias: logit_bias.clone(), ..continued("a").sampling };
+    rig.ask(1, ChatRequest { sampling: endless(), ..continued("a") });
+    rig.ask(2, ChatRequest { sampling: endless(), tokens_max: Some(600), ..continued("a") });
+    let heard = rig.until_done(2);
+    let length = |tokens| Some((FinishReason::Length, usage(1, 0, tokens)));
+    assert_eq!((heard[&1].end, heard[&2].end), (length(513), length(600)));
+}
+
+#[test]
 fn answers_end_at_their_limit_and_before_stop_texts() {
     let mut rig = Rig::start(2, 8, None);
     rig.ask(1, ChatRequest { tokens_max: Some(4), ..continued("a") });
