@@ -403,6 +403,20 @@ fn a_cancelled_request_frees_its_slot_for_a_waiting_one() {
     assert_eq!(heard[&2].text, "z");
 }
 
+/// Nothing computes embeddings in a rig, so the first request holds the only place until it is cancelled.
+#[test]
+fn a_cancelled_embedding_frees_its_place() {
+    let mut rig = Rig::start(1, 1, None);
+    let order = ChatOrder::Embed(EmbedRequest::default());
+    rig.socket.send([Frame::new(FrameKind::Model, 1, &order).expect("small")]);
+    rig.ask(2, continued("y"));
+    let refusal = rig.until_done(1).remove(&2).and_then(|heard| heard.refusal);
+    assert!(matches!(refusal, Some(Refusal::Busy { .. })), "{refusal:?}");
+    rig.order(1, &CommonOrder::Cancel);
+    rig.ask(3, continued("y"));
+    assert_eq!(rig.until_done(1)[&3].text, "z");
+}
+
 #[test]
 fn an_answer_waits_for_its_reader_and_goes_on() {
     let mut rig = Rig::start(2, 8, None);
