@@ -8,7 +8,9 @@ mod windows;
 use std::env;
 use std::path::PathBuf;
 
-use super::{Kokoro, KokoroOptions};
+use hob_models::Sha256;
+
+use super::{Kokoro, KokoroOptions, files};
 
 /// The stored model of the test home.
 fn stored() -> PathBuf {
@@ -33,4 +35,20 @@ fn kokoro_on(threads: usize) -> Kokoro {
 fn setting(name: &str) -> PathBuf {
     let set = env::var_os(name).map(PathBuf::from);
     set.unwrap_or_else(|| panic!("{name} is not set: `make test` sets it"))
+}
+
+#[test]
+fn a_model_with_a_changed_byte_in_a_voice_is_not_loaded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let voice = format!("{}/af_heart.bin", files::VOICES);
+    let manifest = serde_json::json!({
+        "format": 1, "name": "kokoro", "title": "Kokoro", "version": "1", "licences": [],
+        "sources": [], "transform_version": 1,
+        "files": [{"path": voice, "bytes": 5, "sha256": Sha256::of(b"hello")}],
+    });
+    std::fs::create_dir(folder.path().join(files::VOICES)).expect("a folder");
+    std::fs::write(folder.path().join("model.json"), manifest.to_string()).expect("written");
+    std::fs::write(folder.path().join(&voice), "hellO").expect("written");
+    let damaged = Kokoro::load(folder.path(), KokoroOptions { threads: 1 }).expect_err("damaged");
+    assert!(damaged.to_string().contains("af_heart.bin has the SHA-256 "), "{damaged}");
 }
