@@ -10,6 +10,7 @@ mod form;
 mod guarded;
 mod pool;
 mod text_socket;
+mod wake_ups;
 
 use std::error::Error;
 use std::sync::Arc;

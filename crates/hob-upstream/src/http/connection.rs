@@ -15,6 +15,7 @@ use hyper::{Request, Response};
 use super::HttpError;
 use super::body::Body;
 use super::connector::Stream;
+use super::wake_ups::WakeUps;
 
 type Driver = http1::Connection<Stream, Body>;
 
@@ -23,6 +24,7 @@ pub(super) struct Connection {
     sender: SendRequest<Body>,
     /// `None` when the connection is closed.
     driver: Option<Box<Driver>>,
+    wake_ups: WakeUps,
 }
 
 /// Why a request got no answer.
@@ -37,7 +39,7 @@ impl Connection {
     pub(super) async fn handshake(stream: Stream) -> Result<Connection, HttpError> {
         let shaken = http1::handshake(stream).await;
         let (sender, driver) = shaken.map_err(|error| HttpError::failed(&error))?;
-        Ok(Connection { sender, driver: Some(Box::new(driver)) })
+        Ok(Connection { sender, driver: Some(Box::new(driver)), wake_ups: WakeUps::new() })
     }
 
     /// The head of the answer, and the connection on which its body arrives.
@@ -46,7 +48,10 @@ impl Connection {
         request: Request<Body>,
     ) -> Result<(Response<Incoming>, Connection), SendError> {
         let mut answer = pin!(self.sender.try_send_request(request));
-        let answer = poll_fn(|cx| drive(&mut self.driver, cx, |cx| answer.as_mut().poll(cx))).await;
+        let (driver, wake_ups) = (&mut self.driver, &self.wake_ups);
+        let answer =
+            poll_fn(|cx| wake_ups.poll(cx, |cx| drive(driver, cx, |cx| answer.as_mut().poll(cx))))
+                .await;
         match answer {
             Ok(answer) => Ok((answer, self)),
             Err(mut refused) => Err(match refused.take_message() {
@@ -61,13 +66,20 @@ impl Connection {
         &mut self,
         body: &mut Incoming,
     ) -> Option<Result<Frame<Bytes>, hyper::Error>> {
+        let (driver, wake_ups) = (&mut self.driver, &self.wake_ups);
         let mut body = pin!(body);
-        poll_fn(|cx| drive(&mut self.driver, cx, |cx| body.as_mut().poll_frame(cx))).await
+        poll_fn(|cx| wake_ups.poll(cx, |cx| drive(driver, cx, |cx| body.as_mut().poll_frame(cx))))
+            .await
     }
 
     /// Whether this body has come to its end, as far as the bytes that are there tell.
     pub(super) fn has_ended(&mut self, body: &mut Incoming) -> bool {
         matches!(self.frame(body).now_or_never(), Some(None))
+    }
+
+    /// The task that waited needs nothing more of this connection: bytes that arrive wake no task.
+    pub(super) fn forget_task(&self) {
+        self.wake_ups.forget_task();
     }
 
     /// Whether another request can be sent. Checks whether the server has closed the connection.

@@ -59,6 +59,7 @@ impl ConnectionPool {
     }
 
     fn push(&self, connection: Connection, unended: Option<Incoming>) {
+        connection.forget_task();
         let mut idle = locked(&self.0);
         if idle.len() < IDLE_CONNECTIONS_MAX {
             idle.push(IdleConnection { since: Instant::now(), connection, unended });
