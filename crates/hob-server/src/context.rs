@@ -191,7 +191,12 @@ impl RequestContext {
     }
 
     pub(crate) fn of(extensions: &Extensions) -> RequestContext {
-        extensions.get::<RequestContext>().cloned().expect("the outermost layer makes a context")
+        RequestContext::within(extensions).clone()
+    }
+
+    /// The same without a copy.
+    pub(crate) fn within(extensions: &Extensions) -> &RequestContext {
+        extensions.get::<RequestContext>().expect("the outermost layer makes a context")
     }
 
     pub(crate) fn registry(&self) -> &Arc<Registry> {

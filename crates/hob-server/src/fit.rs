@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Extension, Request};
-use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use hob_wire::{FitRequest, fit_machines, fit_models, operations, parse_fit, parse_fit_query};
 
@@ -13,7 +12,7 @@ use crate::api_error::ApiError;
 use crate::context::RequestContext;
 use crate::documented_routes::DocumentedRoutes as _;
 use crate::fit_service::FitService;
-use crate::guard::check_key;
+use crate::guard::KeyRule;
 use crate::headers::{JSON, answer_headers, insert_ignored, uncached_json};
 use crate::observe::QueryPairs;
 use crate::request_body::read_command;
@@ -29,7 +28,7 @@ pub(crate) fn routes(service: Option<&Arc<dyn FitService>>) -> Router {
         .at(&operations::FIT_MACHINES, machines)
         .at(&operations::FIT_MODELS, models)
         .layer(Extension(Arc::clone(service)))
-        .route_layer(from_fn(check_key))
+        .route_layer(KeyRule::Required)
 }
 
 /// `GET /api/fit`: parameters in the address, so that it can be shared.

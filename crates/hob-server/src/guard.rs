@@ -1,13 +1,16 @@
 //! Checks the host name of a request, the web page it came from, and its key.
 //! Any web page can make a browser send requests to loopback; it cannot choose these headers.
 
+use std::future::{Ready, ready};
 use std::net::IpAddr;
+use std::task::{Context, Poll};
 
 use axum::extract::Request;
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue};
-use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
+use futures::future::Either;
+use tower::{Layer, Service};
 
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
@@ -81,36 +84,61 @@ fn check_size(headers: &HeaderMap) -> Result<(), ApiError> {
     if bytes > bytes_max { Err(ApiError::HeadersTooLarge { bytes_max }) } else { Ok(()) }
 }
 
-/// Checks the key of requests that cost something or reveal something.
-pub(crate) async fn check_key(
-    context: RequestContext,
-    request: Request,
-    next: Next,
-) -> Result<Response, ApiError> {
-    context.check_key()?;
-    Ok(next.run(request).await)
+/// Which key a route needs. As a layer of the route, it refuses other requests. axum's function layers would do the same
+/// and copy the route for every request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyRule {
+    /// For requests that cost something or reveal something.
+    Required,
+    /// For lists and chats: the default key of Pipelines will do, too.
+    RequiredForChat,
+    /// For a list, which needs no key. Clients verify their key by asking for a list.
+    IfSent,
 }
 
-/// Checks the key of a list, which needs none. Clients verify their key by asking for a list.
-pub(crate) async fn check_key_if_sent(
-    context: RequestContext,
-    request: Request,
-    next: Next,
-) -> Result<Response, ApiError> {
-    match context.check_chat_key() {
-        Ok(()) | Err(ApiError::NoKey) => Ok(next.run(request).await),
-        Err(refused) => Err(refused),
+impl KeyRule {
+    fn check(self, context: &RequestContext) -> Result<(), ApiError> {
+        match self {
+            KeyRule::Required => context.check_key(),
+            KeyRule::RequiredForChat => context.check_chat_key(),
+            KeyRule::IfSent => match context.check_chat_key() {
+                Ok(()) | Err(ApiError::NoKey) => Ok(()),
+                Err(refused) => Err(refused),
+            },
+        }
     }
 }
 
-/// Checks the key of lists and chats, which may also be the default key of Pipelines.
-pub(crate) async fn check_chat_key(
-    context: RequestContext,
-    request: Request,
-    next: Next,
-) -> Result<Response, ApiError> {
-    context.check_chat_key()?;
-    Ok(next.run(request).await)
+impl<S> Layer<S> for KeyRule {
+    type Service = KeyChecked<S>;
+
+    fn layer(&self, inner: S) -> KeyChecked<S> {
+        KeyChecked { rule: *self, inner }
+    }
+}
+
+/// A route below a [`KeyRule`].
+#[derive(Clone)]
+pub(crate) struct KeyChecked<S> {
+    rule: KeyRule,
+    inner: S,
+}
+
+impl<S: Service<Request, Response = Response>> Service<Request> for KeyChecked<S> {
+    type Response = Response;
+    type Error = S::Error;
+    type Future = Either<Ready<Result<Response, S::Error>>, S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        match self.rule.check(RequestContext::within(request.extensions())) {
+            Ok(()) => Either::Right(self.inner.call(request)),
+            Err(refused) => Either::Left(ready(Ok(refused.into_response()))),
+        }
+    }
 }
 
 fn text(value: &HeaderValue) -> String {

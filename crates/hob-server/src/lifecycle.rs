@@ -10,7 +10,6 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
-use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use futures::stream;
 use hob_core::{
@@ -25,7 +24,7 @@ use tokio::time::timeout;
 use crate::api_error::ApiError;
 use crate::context::{Limits, RequestContext};
 use crate::documented_routes::DocumentedRoutes as _;
-use crate::guard::check_key;
+use crate::guard::KeyRule;
 use crate::headers::{JSON, LINES, answer_headers, insert_ignored};
 use crate::keys::Caller;
 use crate::request_body::read_command;
@@ -40,7 +39,7 @@ pub(crate) fn routes() -> Router {
         .at(&operations::RESIDENTS, list)
         .at(&operations::LOAD, load)
         .at(&operations::UNLOAD, unload_now)
-        .route_layer(from_fn(check_key))
+        .route_layer(KeyRule::Required)
 }
 
 /// Loads a model, and sets how long it stays loaded. Does nothing for a model of another server.

@@ -2,14 +2,13 @@
 //! A key that is restricted to some names sees only its own requests.
 
 use axum::Router;
-use axum::middleware::from_fn;
 use axum::response::Response;
 use hob_wire::{NowView, RequestView, UpstreamList, operations};
 
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
 use crate::documented_routes::DocumentedRoutes as _;
-use crate::guard::check_key;
+use crate::guard::KeyRule;
 use crate::headers::uncached_json;
 use crate::in_flight::queue;
 use crate::observe::NamePath;
@@ -23,7 +22,7 @@ pub(crate) fn routes() -> Router {
     Router::new()
         .at(&operations::NOW, now)
         .at(&operations::REQUEST, request)
-        .route_layer(from_fn(check_key))
+        .route_layer(KeyRule::Required)
 }
 
 async fn now(context: RequestContext) -> Response {

@@ -1,16 +1,20 @@
 //! The outermost layer: makes the context of every request, counts it, and logs one line for it.
 //! Logs never contain the text of requests or answers.
 
+use std::convert::Infallible;
+use std::future::ready;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use axum::extract::rejection::PathRejection;
-use axum::extract::{FromRequestParts, MatchedPath, Path, Query, Request, State};
+use axum::extract::{FromRequestParts, MatchedPath, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures::future::BoxFuture;
 use hob_wire::WireError;
 use hob_wire::operations::NOW;
+use tower::{Layer, Service};
 
 use crate::api_error::{ApiError, RefusedKey};
 use crate::context::{RequestContext, Services, next_id};
@@ -53,44 +57,105 @@ impl<S: Send + Sync> FromRequestParts<S> for QueryPairs {
     }
 }
 
-/// Numbers, times, counts, checks and logs every request. One layer for all of it: each costs every request a few
-/// allocations.
-pub(crate) async fn observe(
-    State((state, services, guard)): State<(ReloadableState, Arc<Services>, Arc<Guard>)>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let id = next_id();
-    let context = RequestContext::new(id, request.headers(), state.config(), Arc::clone(&services));
-    request.extensions_mut().insert(context.clone());
-    let route = route_of(&request);
-    let method = request.method().clone();
-    let hops = context.trace.hops();
-    let checked = match hops > HOPS_MAX {
-        true => Err(ApiError::Loop { hops }),
-        false => guard.check(&request),
-    };
-    let mut response = match checked {
-        Ok(()) => next.run(request).await,
-        Err(refused) => refused.into_response(),
-    };
-    let status = response.status().as_u16();
-    services.metrics.request(&route, status);
-    if let Some(RefusedKey(code)) = response.extensions().get() {
-        services.metrics.key_refused(context.caller.key().unwrap_or_default(), code);
+/// Numbers, times, counts, checks and logs every request. One layer for all of it, and not one of axum's function layers:
+/// those copy all layers below them for every request.
+#[derive(Clone)]
+pub(crate) struct Observe(Arc<ObserveShared>);
+
+struct ObserveShared {
+    state: ReloadableState,
+    services: Arc<Services>,
+    guard: Guard,
+}
+
+impl Observe {
+    pub(crate) fn new(state: ReloadableState, services: Arc<Services>, guard: Guard) -> Observe {
+        Observe(Arc::new(ObserveShared { state, services, guard }))
     }
-    let ms = context.received_at.elapsed().as_millis() as u64;
-    let is_polled = method == Method::GET && POLLED.contains(&route.as_str());
-    if is_polled || services.in_flight.has(id) {
-        tracing::debug!(id, %method, route, status, ms, "request");
-    } else {
-        tracing::info!(id, %method, route, status, ms, "request");
+}
+
+impl<S> Layer<S> for Observe {
+    type Service = ObservedRoute<S>;
+
+    fn layer(&self, inner: S) -> ObservedRoute<S> {
+        ObservedRoute { shared: Arc::clone(&self.0), inner }
     }
-    if let Ok(id) = HeaderValue::try_from(format!("hob-{id}")) {
-        response.headers_mut().insert(HOB_REQUEST_ID, id.clone());
-        response.headers_mut().insert(REQUEST_ID, id);
+}
+
+/// A route below [`Observe`].
+#[derive(Clone)]
+pub(crate) struct ObservedRoute<S> {
+    shared: Arc<ObserveShared>,
+    inner: S,
+}
+
+impl<S> Service<Request> for ObservedRoute<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response, Infallible>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
     }
-    response
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let ObserveShared { state, services, guard } = &*self.shared;
+        let (config, services) = (state.config(), Arc::clone(services));
+        let context = RequestContext::new(next_id(), request.headers(), config, services);
+        request.extensions_mut().insert(context.clone());
+        let hops = context.trace.hops();
+        let (route, method) = (route_of(&request), request.method().clone());
+        let seen = SeenRequest { context, route, method };
+        let checked = match hops > HOPS_MAX {
+            true => Err(ApiError::Loop { hops }),
+            false => guard.check(&request),
+        };
+        match checked {
+            Ok(()) => {
+                let answer = self.inner.call(request);
+                Box::pin(async move { answer.await.map(|response| seen.answered(response)) })
+            }
+            Err(refused) => {
+                let response = seen.answered(refused.into_response());
+                Box::pin(ready(Ok::<_, Infallible>(response)))
+            }
+        }
+    }
+}
+
+/// What is counted and logged of a request when it is answered.
+struct SeenRequest {
+    context: RequestContext,
+    route: String,
+    method: Method,
+}
+
+impl SeenRequest {
+    fn answered(self, mut response: Response) -> Response {
+        let SeenRequest { context, route, method } = self;
+        let (id, services) = (context.id, &context.services);
+        let status = response.status().as_u16();
+        services.metrics.request(&route, status);
+        if let Some(RefusedKey(code)) = response.extensions().get() {
+            services.metrics.key_refused(context.caller.key().unwrap_or_default(), code);
+        }
+        let ms = context.received_at.elapsed().as_millis() as u64;
+        let is_polled = method == Method::GET && POLLED.contains(&route.as_str());
+        if is_polled || services.in_flight.has(id) {
+            tracing::debug!(id, %method, route, status, ms, "request");
+        } else {
+            tracing::info!(id, %method, route, status, ms, "request");
+        }
+        if let Ok(id) = HeaderValue::try_from(format!("hob-{id}")) {
+            response.headers_mut().insert(HOB_REQUEST_ID, id.clone());
+            response.headers_mut().insert(REQUEST_ID, id);
+        }
+        response
+    }
 }
 
 /// The route's pattern, not the path: paths can contain anything, and would create endless metrics.

@@ -9,14 +9,14 @@ use axum::Router;
 use axum::extract::Request;
 use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, HeaderValue};
-use axum::middleware::{from_fn, map_response};
+use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use hob_core::Chat;
 use hob_wire::{OllamaDelivery, ollama_error, ollama_success, operations, parse_ollama_named};
 
 use crate::api_error::{ApiError, with_error_as};
 use crate::documented_routes::DocumentedRoutes as _;
-use crate::guard::{check_key, check_key_if_sent};
+use crate::guard::KeyRule;
 use crate::headers::{JSON, LINES, answer_headers};
 use crate::page;
 use crate::request_body::read_command;
@@ -36,10 +36,10 @@ pub(crate) fn routes() -> Router {
         .at(&operations::OLLAMA_DELETE, not_offered)
         .at(&operations::OLLAMA_PUSH, not_offered)
         .at(&operations::OLLAMA_BLOB, not_offered)
-        .route_layer(from_fn(check_key));
+        .route_layer(KeyRule::Required);
     Router::new()
         .at(&operations::OLLAMA_TAGS, lists::tags)
-        .route_layer(from_fn(check_key_if_sent))
+        .route_layer(KeyRule::IfSent)
         .at(&operations::HOME, home)
         .at(&operations::OLLAMA_VERSION, lists::version)
         .merge(keyed)

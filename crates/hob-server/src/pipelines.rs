@@ -7,7 +7,7 @@ use axum::Router;
 use axum::extract::{Extension, Request};
 use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
-use axum::middleware::{Next, from_fn, map_response};
+use axum::middleware::{Next, map_response};
 use axum::response::{IntoResponse, Response};
 use hob_wire::{
     operations, parse_pipeline_address, parse_pipeline_name, parse_valves, pipeline_changed,
@@ -17,7 +17,7 @@ use hob_wire::{
 use crate::api_error::{ApiError, with_error_as};
 use crate::context::RequestContext;
 use crate::documented_routes::DocumentedRoutes as _;
-use crate::guard::{check_chat_key, check_key};
+use crate::guard::KeyRule;
 use crate::headers::{JSON, uncached_json};
 use crate::observe::NamePath;
 use crate::pipeline_service::PipelineService;
@@ -47,7 +47,7 @@ pub(crate) fn routes(service: Option<&Arc<dyn PipelineService>>) -> Router {
         .at(&operations::PIPELINES, list)
         .at(&operations::INLET, inlet)
         .at(&operations::OUTLET, outlet)
-        .route_layer(from_fn(check_chat_key));
+        .route_layer(KeyRule::RequiredForChat);
     Router::new()
         .at(&operations::RELOAD_PIPELINES, reload)
         .at(&operations::ADD_PIPELINE, add)
@@ -56,7 +56,7 @@ pub(crate) fn routes(service: Option<&Arc<dyn PipelineService>>) -> Router {
         .at(&operations::VALVES, valves)
         .at(&operations::VALVES_SPEC, spec)
         .at(&operations::UPDATE_VALVES, update)
-        .route_layer(from_fn(check_key))
+        .route_layer(KeyRule::Required)
         .merge(of_chats)
         .layer(Extension(Arc::clone(service)))
         .layer(map_response(with_detail))

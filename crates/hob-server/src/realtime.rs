@@ -16,7 +16,6 @@ use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{FromRequestParts as _, Query, Request};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use hob_core::Chat;
 use hob_core::realtime::{RealtimeSettings, SessionKind};
@@ -30,7 +29,7 @@ use self::driver::Opening;
 use crate::api_error::ApiError;
 use crate::context::{RequestContext, presented, subprotocols};
 use crate::documented_routes::DocumentedRoutes as _;
-use crate::guard::check_key;
+use crate::guard::KeyRule;
 use crate::headers::{JSON, answer_headers};
 use crate::realtime_shared::Secret;
 use crate::reloadable_state::ReloadableState;
@@ -46,9 +45,8 @@ const BETA_HEADER: &str = "openai-beta";
 
 pub(crate) fn routes(state: ReloadableState) -> Router {
     let open = move |request: Request| connect(state.clone(), request);
-    let secrets = Router::new()
-        .at(&operations::CLIENT_SECRETS, create_secret)
-        .route_layer(from_fn(check_key));
+    let secrets =
+        Router::new().at(&operations::CLIENT_SECRETS, create_secret).route_layer(KeyRule::Required);
     // A secret opens a session too, so this route checks its callers itself.
     Router::new().at(&operations::REALTIME, open).merge(secrets)
 }

@@ -6,7 +6,6 @@ use std::time::SystemTime;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use hob_core::chat::{OutputFormat, Prompt, ToolChoice};
 use hob_core::routing::prompt_bytes;
@@ -24,7 +23,7 @@ use crate::chat::{KEEP_ALIVE, check, head, start, streamed, whole, without_effec
 use crate::chat_body::ChatFormat;
 use crate::context::{RequestContext, Services};
 use crate::documented_routes::DocumentedRoutes as _;
-use crate::guard::check_key;
+use crate::guard::KeyRule;
 use crate::headers::{EVENTS, answer_headers, json};
 use crate::observe::{NamePath, QueryPairs};
 use crate::request_body::{Intake, read_command, read_request};
@@ -50,7 +49,7 @@ pub(crate) fn routes() -> Router {
         .at(&operations::ADD_CONVERSATION_ITEMS, add_items)
         .at(&operations::CONVERSATION_ITEM, item)
         .at(&operations::DELETE_CONVERSATION_ITEM, delete_item)
-        .route_layer(from_fn(check_key))
+        .route_layer(KeyRule::Required)
 }
 
 async fn create(request: Request) -> Result<Response, ApiError> {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::middleware::{from_fn, from_fn_with_state};
 use hob_core::Registry;
 use hob_wire::operations;
 use tokio_util::sync::CancellationToken;
@@ -14,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 use crate::api_error::ApiError;
 use crate::context::Services;
 use crate::documented_routes::DocumentedRoutes as _;
-use crate::guard::{Guard, check_chat_key, check_key, check_key_if_sent};
+use crate::guard::{Guard, KeyRule};
 use crate::metrics::Metrics;
-use crate::observe::observe;
+use crate::observe::Observe;
 use crate::options::ServerOptions;
 use crate::reloadable_state::ReloadableState;
 use crate::tls::explanation_routes;
@@ -43,7 +42,7 @@ pub(crate) fn router_with(
     services: Arc<Services>,
 ) -> Router {
     state.begin(&options.keys, options.ledger.clone());
-    let guard = Arc::new(Guard::new(listen, &options.allowed_hosts));
+    let guard = Guard::new(listen, &options.allowed_hosts);
     Router::new()
         .merge(open_routes())
         .merge(keyed_routes(&state.config().registry))
@@ -60,7 +59,7 @@ pub(crate) fn router_with(
         .merge(options.certificates.as_ref().map(explanation_routes).unwrap_or_default())
         .fallback(page::asset)
         .method_not_allowed_fallback(wrong_method)
-        .layer(from_fn_with_state((state, services, guard), observe))
+        .layer(Observe::new(state, services, guard))
 }
 
 /// Open WebUI and probes call these without a key. With a key, they show what the key is for.
@@ -69,7 +68,7 @@ fn open_routes() -> Router {
         .at(&operations::MODELS, lists::models)
         .at(&operations::AUDIO_MODELS, lists::audio_models)
         .at(&operations::VOICES, lists::voices)
-        .route_layer(from_fn(check_key_if_sent))
+        .route_layer(KeyRule::IfSent)
         .at(&operations::HEALTH, lists::health)
         .at(&operations::READY, lists::ready)
         .at(&operations::OPENAPI, lists::openapi)
@@ -92,7 +91,7 @@ fn keyed_routes(registry: &Registry) -> Router {
         false => routes,
     };
     let chat = Router::new().at(&operations::CHAT, chat::complete);
-    routes.route_layer(from_fn(check_key)).merge(chat.route_layer(from_fn(check_chat_key)))
+    routes.route_layer(KeyRule::Required).merge(chat.route_layer(KeyRule::RequiredForChat))
 }
 
 async fn wrong_method(request: Request) -> ApiError {

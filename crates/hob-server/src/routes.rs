@@ -2,7 +2,6 @@
 //! Views come from memory: no server is contacted.
 
 use axum::Router;
-use axum::middleware::from_fn;
 use axum::response::Response;
 use hob_core::routing::{RouteView, TargetStatus, TargetView, UpstreamView};
 use hob_core::{AnyModel, Chat, RegisteredModel, Registry};
@@ -11,7 +10,7 @@ use hob_wire::{AliasRoute, UpstreamList, operations};
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
 use crate::documented_routes::DocumentedRoutes as _;
-use crate::guard::check_key;
+use crate::guard::KeyRule;
 use crate::headers::json;
 use crate::keys::Caller;
 use crate::observe::NamePath;
@@ -20,7 +19,7 @@ pub(crate) fn routes() -> Router {
     Router::new()
         .at(&operations::ROUTE, one)
         .at(&operations::UPSTREAMS, all)
-        .route_layer(from_fn(check_key))
+        .route_layer(KeyRule::Required)
 }
 
 /// A model that is not an alias is its own only target.

@@ -13,7 +13,6 @@ use axum::http::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderName, StatusCode};
-use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use futures::stream;
 use hob_wire::{operations, parse_decision, parse_run_list, parse_start_run, run_event};
@@ -22,7 +21,7 @@ use tokio::time::{Instant, sleep};
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
 use crate::documented_routes::DocumentedRoutes as _;
-use crate::guard::check_key;
+use crate::guard::KeyRule;
 use crate::headers::{EVENTS, answer_headers, uncached_json};
 use crate::observe::{NamePath, QueryPairs};
 use crate::request_body::read_command;
@@ -55,7 +54,7 @@ pub(crate) fn routes(service: Option<&Arc<dyn TeamService>>) -> Router {
         .at(&operations::RESUME_RUN, resume)
         .at(&operations::DECIDE_APPROVAL, decide)
         .layer(Extension(Arc::clone(service)))
-        .route_layer(from_fn(check_key))
+        .route_layer(KeyRule::Required)
 }
 
 /// `GET /v1/teams`.
