@@ -150,8 +150,9 @@ pub(crate) async fn embed(
     request.trace = context.trace.clone();
     let mut tracker = EmbedTracker(tracker);
     let limit = time_max(model, context.limits().token_time_max);
+    let limit = limit.map(|most| (Instant::now(), most));
     let embed = model.model.embed(request);
-    let made = bounded::<Chat, _>(&context, (Instant::now(), limit), embed).await;
+    let made = bounded::<Chat, _>(&context, limit, embed).await;
     let made = made.and_then(|made| made.map_err(ApiError::from));
     let EmbedTracker(tracker) = &mut tracker;
     match &made {

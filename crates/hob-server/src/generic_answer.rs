@@ -127,9 +127,11 @@ pub(crate) struct Answer<T: AnswerTask> {
     first: Option<(u32, T::Event)>,
     /// Choices that have not ended.
     open: u32,
-    /// Start of the wait for the next event. Stored here, so that a wait that is dropped and repeated does
-    /// not start again.
+    /// Start of the wait for the next event; `None` as long as events are there without a wait. Stored here, so that a
+    /// wait that is dropped and repeated does not start again.
     waiting_since: Option<Instant>,
+    /// Admission knows how long this answer took its model.
+    is_timed: bool,
     event_time_max: Option<Duration>,
     input: Input,
     was_warm: bool,
@@ -195,6 +197,7 @@ impl<T: AnswerTask> Answer<T> {
             first: None,
             open,
             waiting_since: None,
+            is_timed: false,
             event_time_max,
             input,
             was_warm,
@@ -290,21 +293,29 @@ impl<T: AnswerTask> Answer<T> {
     async fn while_input_arrives(&mut self) -> Option<Result<Option<Choice<T>>, ApiError>> {
         let Input::Arriving(complete) = &self.input else { return None };
         let next = complete.run_until_cancelled(self.events.next());
-        let since = (Instant::now(), None);
-        bounded::<T, _>(&self.tracker.context, since, next).await.transpose()
+        bounded::<T, _>(&self.tracker.context, None, next).await.transpose()
     }
 
     async fn next_in_time(&mut self) -> Result<Option<Choice<T>>, ApiError> {
-        let since = *self.waiting_since.get_or_insert_with(Instant::now);
-        let next = bounded::<T, _>(
-            &self.tracker.context,
-            (since, self.event_time_max),
-            self.events.next(),
-        );
-        let next = next.await;
-        self.waiting_since = None;
-        if let Input::Complete = self.input {
-            self.tracker.waited(since.elapsed());
+        // A model with time limits of its own needs no clock here before a wait, and most of its events come several at a
+        // time: reading the clocks would cost more than such an event.
+        let since = &mut self.waiting_since;
+        let limit = self.event_time_max.map(|most| (*since.get_or_insert_with(Instant::now), most));
+        let mut next = pin!(self.events.next());
+        let next = poll_fn(|cx| {
+            let next = next.as_mut().poll(cx);
+            if next.is_pending() {
+                since.get_or_insert_with(Instant::now);
+            }
+            next
+        });
+        let next = bounded::<T, _>(&self.tracker.context, limit, next).await;
+        let waited = self.waiting_since.take();
+        if let Input::Complete = self.input
+            && (waited.is_some() || !self.is_timed)
+        {
+            self.is_timed = true;
+            self.tracker.waited(waited.map_or(Duration::ZERO, |since| since.elapsed()));
         }
         next
     }
@@ -362,7 +373,8 @@ async fn start_one<T: AnswerTask>(
 ) -> Result<Started<T>, ApiError> {
     let time_max = time_max(model, T::start_time_max(context.limits()));
     let start = T::start(&model.model, request);
-    Ok(bounded::<T, _>(context, (Instant::now(), time_max), start).await??)
+    let limit = time_max.map(|most| (Instant::now(), most));
+    Ok(bounded::<T, _>(context, limit, start).await??)
 }
 
 /// The server's limit, unless the model has limits of its own.
@@ -373,20 +385,20 @@ pub(crate) fn time_max<T: Registered>(
     (model.timeouts == Timeouts::ByServer).then_some(time_max)
 }
 
-/// Waits for the model within its time limit, and only as long as the server runs. Every wait for a model
-/// goes through here.
+/// Waits for the model, and only as long as the server runs. `limit` is the start of the wait and its time limit. Every
+/// wait for a model goes through here.
 ///
 /// # Errors
 /// The time limit is exceeded, or the server stops.
 pub(crate) async fn bounded<T: AnswerTask, R>(
     context: &RequestContext,
-    (since, time_max): (Instant, Option<Duration>),
+    limit: Option<(Instant, Duration)>,
     wait: impl Future<Output = R>,
 ) -> Result<R, ApiError> {
     let wait = async {
-        match time_max {
+        match limit {
             None => Ok(wait.await),
-            Some(time_max) => {
+            Some((since, time_max)) => {
                 let timed = timeout_at(since + time_max, wait).await;
                 timed.map_err(|_| T::timed_out(time_max))
             }
