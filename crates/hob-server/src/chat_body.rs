@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use futures::future::BoxFuture;
-use futures::{FutureExt, stream};
+use futures::stream;
 use hob_core::{Chat, ChatEvent, ModelState, RegisteredModel, whole_seconds};
 use tokio::time::timeout;
 
@@ -57,6 +57,14 @@ impl PendingAnswer {
         match self {
             PendingAnswer::Begun(answer) => answer.next().await,
             PendingAnswer::Awaited(..) => Ok(None),
+        }
+    }
+
+    /// The next event, if it is there already.
+    fn next_now(&mut self) -> Option<Result<Option<(u32, ChatEvent)>, ApiError>> {
+        match self {
+            PendingAnswer::Begun(answer) => answer.next_now(),
+            PendingAnswer::Awaited(..) => None,
         }
     }
 
@@ -128,7 +136,7 @@ impl<F: ChatFormat> ChatBody<F> {
     /// Sends events that are already available together: one write for each would cost more than everything else.
     fn with_what_is_there(&mut self, mut piece: String) -> (String, bool) {
         while piece.len() < PIECE_BYTES_MAX {
-            match self.answer.next().now_or_never() {
+            match self.answer.next_now() {
                 None => break,
                 Some(Ok(Some((choice, event)))) => piece += &self.format.event(choice, event),
                 Some(Ok(None)) => return (piece + &self.format.end(), false),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use futures::stream::{self, BoxStream, SelectAll};
-use futures::{StreamExt, TryFutureExt};
+use futures::{FutureExt, StreamExt, TryFutureExt};
 use hob_core::{ModelError, Registered, RegisteredModel, Started, Timeouts};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -238,13 +238,36 @@ impl<T: AnswerTask> Answer<T> {
         next.inspect_err(|error| self.tracker.failed(error))
     }
 
+    /// The same if the event is there already. `None` begins no wait: only [`Answer::next`] registers the task.
+    pub(crate) fn next_now(&mut self) -> Option<Result<Option<(u32, T::Event)>, ApiError>> {
+        if let Some(first) = self.first.take() {
+            return Some(Ok(Some(first)));
+        }
+        if self.open == 0 {
+            return Some(Ok(None));
+        }
+        // The error of a server that stops comes from the next wait.
+        if self.tracker.context.services.cut_off.is_cancelled() {
+            return None;
+        }
+        let next = self.events.next().now_or_never()?;
+        self.count_wait();
+        let event = self.accept(next);
+        Some(event.inspect_err(|error| self.tracker.failed(error)))
+    }
+
     /// Reads to the end, for an answer that is not streamed.
     pub(crate) async fn collect(
         &mut self,
         mut take: impl FnMut(u32, T::Event),
     ) -> Result<(), ApiError> {
         let mut bytes = 0usize;
-        while let Some((choice, event)) = self.next().await? {
+        loop {
+            let next = match self.next_now() {
+                Some(next) => next?,
+                None => self.next().await?,
+            };
+            let Some((choice, event)) = next else { return Ok(()) };
             bytes = bytes.saturating_add(T::bytes(&event));
             if bytes > WHOLE_BYTES_MAX {
                 let error = ApiError::AnswerTooLarge { bytes_max: WHOLE_BYTES_MAX };
@@ -253,7 +276,6 @@ impl<T: AnswerTask> Answer<T> {
             }
             take(choice, event);
         }
-        Ok(())
     }
 
     /// The first content is about to be sent.
@@ -301,15 +323,25 @@ impl<T: AnswerTask> Answer<T> {
         // time: reading the clocks would cost more than such an event.
         let since = &mut self.waiting_since;
         let limit = self.event_time_max.map(|most| (*since.get_or_insert_with(Instant::now), most));
-        let mut next = pin!(self.events.next());
-        let next = poll_fn(|cx| {
-            let next = next.as_mut().poll(cx);
-            if next.is_pending() {
-                since.get_or_insert_with(Instant::now);
-            }
-            next
-        });
+        let events = &mut self.events;
+        let next = async {
+            let mut next = pin!(events.next());
+            let next = poll_fn(|cx| {
+                let next = next.as_mut().poll(cx);
+                if next.is_pending() {
+                    since.get_or_insert_with(Instant::now);
+                }
+                next
+            });
+            next.await
+        };
         let next = bounded::<T, _>(&self.tracker.context, limit, next).await;
+        self.count_wait();
+        next
+    }
+
+    /// Tells admission how long the model took for an event that is here.
+    fn count_wait(&mut self) {
         let waited = self.waiting_since.take();
         if let Input::Complete = self.input
             && (waited.is_some() || !self.is_timed)
@@ -317,7 +349,6 @@ impl<T: AnswerTask> Answer<T> {
             self.is_timed = true;
             self.tracker.waited(waited.map_or(Duration::ZERO, |since| since.elapsed()));
         }
-        next
     }
 
     async fn receive(&mut self) -> Result<Option<(u32, T::Event)>, ApiError> {
@@ -328,7 +359,12 @@ impl<T: AnswerTask> Answer<T> {
             Some(next) => next,
             None => self.next_in_time().await,
         };
-        let (choice, event) = match next? {
+        self.accept(next?)
+    }
+
+    /// Counts the event. `None`: the events have ended.
+    fn accept(&mut self, next: Option<Choice<T>>) -> Result<Option<(u32, T::Event)>, ApiError> {
+        let (choice, event) = match next {
             None if T::HAS_LAST => return Err(cut_off::<T>().into()),
             None => {
                 self.open = 0;
