@@ -2,14 +2,18 @@
 //! Every stream ends with the format's end mark, or with its error.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
 use futures::future::BoxFuture;
 use futures::stream;
 use hob_core::{Chat, ChatEvent, ModelState, RegisteredModel, whole_seconds};
-use tokio::time::timeout;
+use tokio::task::coop::unconstrained;
+use tokio::time::{Instant, Sleep, sleep};
 
 use crate::api_error::ApiError;
 use crate::generic_answer::Answer;
@@ -37,6 +41,9 @@ struct ChatBody<F> {
     answer: PendingAnswer,
     format: F,
     keep_alive_every: Duration,
+    /// Ends when nothing was sent for too long. One timer for the whole answer: setting it to a later time costs much
+    /// less than a new timer for each wait.
+    silence: Pin<Box<Sleep>>,
 }
 
 /// An answer, or the wait for its first event.
@@ -92,7 +99,8 @@ pub(crate) fn stream_body(
     format: impl ChatFormat,
     keep_alive_every: Duration,
 ) -> Body {
-    let body = ChatBody { answer, format, keep_alive_every };
+    let silence = Box::pin(sleep(keep_alive_every));
+    let body = ChatBody { answer, format, keep_alive_every, silence };
     Body::from_stream(stream::unfold(Some(body), async |body| {
         let mut body = body?;
         let (piece, more) = body.piece().await;
@@ -108,14 +116,33 @@ impl<F: ChatFormat> ChatBody<F> {
         }
     }
 
+    /// The next event; `None` after too long a silence.
+    async fn next_unless_silent(&mut self) -> Option<Result<Option<(u32, ChatEvent)>, ApiError>> {
+        let (silence_max, silence) = (self.silence_max(), &mut self.silence);
+        let mut next = pin!(self.answer.next());
+        let mut is_waiting = false;
+        poll_fn(|cx| {
+            if let Poll::Ready(next) = next.as_mut().poll(cx) {
+                return Poll::Ready(Some(next));
+            }
+            if !is_waiting {
+                is_waiting = true;
+                silence.as_mut().reset(Instant::now() + silence_max);
+            }
+            // A model that is always busy uses up the task's budget, and a timer within the budget would never fire.
+            pin!(unconstrained(silence.as_mut())).poll(cx).map(|()| None)
+        })
+        .await
+    }
+
     /// The next piece, and whether more may follow.
     async fn piece(&mut self) -> (String, bool) {
         loop {
             let next = match self.format.keep_alive() {
                 None => self.answer.next().await,
-                Some(comment) => match timeout(self.silence_max(), self.answer.next()).await {
-                    Ok(next) => next,
-                    Err(_) => {
+                Some(comment) => match self.next_unless_silent().await {
+                    Some(next) => next,
+                    None => {
                         let loading = self.answer.loading();
                         let said = loading.map(|loading| self.format.event(0, loading));
                         return (said.unwrap_or_else(|| comment.to_owned()), true);
