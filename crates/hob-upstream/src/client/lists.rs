@@ -30,7 +30,9 @@ const SHOWN_MAX: usize = 64;
 /// The last list, and the result of the last list request.
 #[derive(Debug, Default)]
 pub struct ServedList {
-    pub(crate) models: Vec<ServedModel>,
+    models: Vec<ServedModel>,
+    /// Places in `models` by name. Some servers list hundreds, and each request looks for its model several times.
+    places: BTreeMap<String, usize>,
     details: BTreeMap<String, ServedModel>,
     looked: Option<Looked>,
     contact: Option<Contact>,
@@ -51,6 +53,23 @@ struct Contact {
 }
 
 impl ServedList {
+    /// The first of several models with one name counts.
+    fn set_models(&mut self, models: Vec<ServedModel>) {
+        self.places.clear();
+        for (place, ServedModel { id, .. }) in models.iter().enumerate() {
+            // Users leave out the `:latest` of Ollama's names.
+            let names = [Some(id.as_str()), id.strip_suffix(":latest")];
+            for name in names.into_iter().flatten() {
+                self.places.entry(name.to_owned()).or_insert(place);
+            }
+        }
+        self.models = models;
+    }
+
+    fn find(&self, model: &str) -> Option<&ServedModel> {
+        self.models.get(*self.places.get(model)?)
+    }
+
     /// The newest information counts, from a client's request or from a list request.
     fn reachable(&self) -> Reachable {
         match (&self.contact, &self.looked) {
@@ -112,7 +131,7 @@ impl Upstream {
         let mut served = locked(&self.served);
         let came = match list {
             Ok(models) => {
-                served.models = models;
+                served.set_models(models);
                 Ok(began.elapsed())
             }
             Err(fault) => Err(one_line(&self.scrubbed(&fault.to_string()))),
@@ -207,8 +226,7 @@ impl Upstream {
         model: &str,
         look: impl FnOnce(&ServedModel) -> R,
     ) -> Option<R> {
-        let served = locked(&self.served);
-        served.models.iter().find(|served| is_same(&served.id, model)).map(look)
+        locked(&self.served).find(model).map(look)
     }
 
     /// From the last list and the last request. Sends nothing.
@@ -217,8 +235,7 @@ impl Upstream {
         if let Reachable::No { reason, .. } = served.reachable() {
             return ModelState::Down { reason };
         }
-        let known = served.models.iter().find(|served| is_same(&served.id, model));
-        match known.and_then(|model| model.is_loaded) {
+        match served.find(model).and_then(|model| model.is_loaded) {
             Some(false) => ModelState::Cold,
             Some(true) | None => ModelState::Ready,
         }
@@ -253,11 +270,6 @@ impl Upstream {
     }
 }
 
-/// Users leave out the `:latest` of Ollama's names.
-fn is_same(served: &str, asked: &str) -> bool {
-    served.strip_prefix(asked).is_some_and(|tag| tag.is_empty() || tag == ":latest")
-}
-
 /// The properties of llama-server's one model, under its name in the list.
 fn under_name(props: &ServedModel, id: &str) -> ServedModel {
     ServedModel { id: id.to_owned(), ..props.clone() }
@@ -265,4 +277,28 @@ fn under_name(props: &ServedModel, id: &str) -> ServedModel {
 
 fn invalid_answer(error: impl std::fmt::Display) -> Fault {
     Fault::InvalidAnswer { detail: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_is_found_by_its_name_and_without_latest() {
+        let mut served = ServedList::default();
+        let named = |id: &str| ServedModel { id: id.to_owned(), ..ServedModel::default() };
+        served.set_models(["a:latest", "b:7b", "b", "a"].map(named).into());
+        for (asked, expected) in [
+            ("a", Some("a:latest")),
+            ("a:latest", Some("a:latest")),
+            ("b", Some("b")),
+            ("b:7b", Some("b:7b")),
+            ("b:latest", None),
+            ("c", None),
+        ] {
+            assert_eq!(served.find(asked).map(|model| model.id.as_str()), expected, "{asked}");
+        }
+        served.set_models(vec![named("c")]);
+        assert_eq!(served.find("a"), None, "the list was replaced");
+    }
 }
