@@ -68,7 +68,7 @@ impl ReadAnswer {
                     _ => AnswerEnd::Stop,
                 };
             }
-            ChatEvent::Logprobs(_) | ChatEvent::Status { .. } => {}
+            ChatEvent::Logprobs(_) | ChatEvent::Status { .. } | ChatEvent::Extra(_) => {}
         }
     }
 }

@@ -379,6 +379,9 @@ pub enum ChatEvent {
     },
     /// The last event of a complete answer.
     Done(Completion),
+    /// Fields of another server's answer that hob does not know, as one JSON object, right before [`ChatEvent::Done`]. They
+    /// are for clients that speak the protocol of that server.
+    Extra(JsonText),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -160,7 +160,10 @@ impl Task for Chat {
     fn work_of((): (), event: &ChatEvent) -> Tokens {
         let is_counted = !matches!(
             event,
-            ChatEvent::Done(_) | ChatEvent::Logprobs(_) | ChatEvent::Status { .. }
+            ChatEvent::Done(_)
+                | ChatEvent::Logprobs(_)
+                | ChatEvent::Status { .. }
+                | ChatEvent::Extra(_)
         );
         Tokens(f64::from(u8::from(is_counted)))
     }

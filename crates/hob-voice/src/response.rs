@@ -144,7 +144,10 @@ impl Response {
             }
             Some(Ok(ChatEvent::ToolArguments { index, piece })) => self.add_arguments(index, piece),
             Some(Ok(
-                ChatEvent::Reasoning(_) | ChatEvent::Logprobs(_) | ChatEvent::Status { .. },
+                ChatEvent::Reasoning(_)
+                | ChatEvent::Logprobs(_)
+                | ChatEvent::Status { .. }
+                | ChatEvent::Extra(_),
             )) => {}
             Some(Ok(ChatEvent::Done(completion))) => self.end_text(completion, now),
             Some(Err(error)) => self.fail_chat(failure(&error)),

@@ -3,6 +3,7 @@
 
 mod chunks;
 mod completion;
+mod extra;
 mod logprobs;
 mod messages;
 mod output;

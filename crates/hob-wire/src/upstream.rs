@@ -5,6 +5,7 @@ mod anthropic;
 mod calls;
 mod chunk;
 mod embeddings;
+mod extra;
 mod fault;
 mod finish;
 mod lenient;

@@ -58,6 +58,7 @@ impl Reply {
                 ChatEvent::Done(completion) => self.completion = Some(completion),
                 // This command offers no tools and requests no log probabilities.
                 ChatEvent::Status { .. }
+                | ChatEvent::Extra(_)
                 | ChatEvent::Logprobs(_)
                 | ChatEvent::ToolCall { .. }
                 | ChatEvent::ToolArguments { .. } => {}

@@ -125,7 +125,10 @@ impl<'w, 'd> StreamedAnswer<'w, 'd> {
                     .arguments += &piece;
                 None
             }
-            ChatEvent::Status { .. } | ChatEvent::Logprobs(_) | ChatEvent::Done(_) => None,
+            ChatEvent::Status { .. }
+            | ChatEvent::Logprobs(_)
+            | ChatEvent::Extra(_)
+            | ChatEvent::Done(_) => None,
         };
         if self.bytes > ANSWER_BYTES_MAX || self.calls.len() > CALLS_MAX {
             return Err(format!(

@@ -58,7 +58,7 @@ impl AnswerSoFar {
                 self.pieces.thoughts += 1;
                 self.is_plain &= self.text.is_empty();
             }
-            ChatEvent::Done(_) | ChatEvent::Status { .. } => {}
+            ChatEvent::Done(_) | ChatEvent::Status { .. } | ChatEvent::Extra(_) => {}
             ChatEvent::Logprobs(_)
             | ChatEvent::ToolCall { .. }
             | ChatEvent::ToolArguments { .. } => self.is_plain = false,

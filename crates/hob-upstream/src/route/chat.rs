@@ -88,7 +88,9 @@ impl RouteTask for Chat {
         match event {
             ChatEvent::Done(_) => EventRole::Last,
             ChatEvent::Reasoning(_) => EventRole::Thinking,
-            ChatEvent::Logprobs(_) | ChatEvent::Status { .. } => EventRole::Other,
+            ChatEvent::Logprobs(_) | ChatEvent::Status { .. } | ChatEvent::Extra(_) => {
+                EventRole::Other
+            }
             ChatEvent::Text(_) | ChatEvent::ToolCall { .. } | ChatEvent::ToolArguments { .. } => {
                 EventRole::Content
             }
@@ -103,6 +105,7 @@ impl RouteTask for Chat {
             ChatEvent::ToolCall { id, name, .. } => id.len() + name.len(),
             ChatEvent::ToolArguments { piece, .. } => piece.len(),
             ChatEvent::Logprobs(tokens) => tokens.len() * 64,
+            ChatEvent::Extra(fields) => fields.as_str().len(),
             ChatEvent::Done(_) => 0,
         }
     }
@@ -131,6 +134,8 @@ impl RouteTask for Chat {
                     );
                 }
             }
+            // It comes with the end.
+            ChatEvent::Extra(_) => {}
             event => {
                 if is_thoughtless && matches!(event, ChatEvent::Reasoning(_)) {
                     is_thoughtless = false;

@@ -1,11 +1,12 @@
 //! The answer as server-sent `chat.completion.chunk`s, in the order in which clients rely on: the role
 //! first, then what is said, the reason for the end, what it took if that was asked for, `[DONE]`.
 
-use hob_core::ChatEvent;
 use hob_core::chat::{Completion, StatusProgress, TokenLogprob};
+use hob_core::{ChatEvent, JsonText};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::extra::add_members;
 use super::logprobs::{ChatLogprobs, logprobs};
 use super::text_chunk::{TextChunk, TextField};
 use super::usage::{AnswerNote, ChatTimings, ChatUsage, Ended, OutputKinds, PromptShare};
@@ -39,6 +40,8 @@ struct Choice {
     calls: Vec<Arguments>,
     /// Tokens of the text that comes next.
     logprobs: Vec<TokenLogprob>,
+    /// For its last chunk.
+    extra: Option<JsonText>,
     /// Its chunks with nothing but text, from the first one on: one for each [`TextField`].
     text_chunks: [Option<TextChunk>; 2],
 }
@@ -88,6 +91,7 @@ impl AnswerChunks for ChatChunks {
             ChatEvent::ToolArguments { index: call, piece } => {
                 self.arguments(&mut out, index, call, &piece);
             }
+            ChatEvent::Extra(fields) => self.choice(index).extra = Some(fields),
             ChatEvent::Done(completion) => self.done(&mut out, index, &completion),
         }
         out
@@ -179,7 +183,7 @@ impl ChatChunks {
         self.open = self.open.saturating_sub(1);
         let choice = self.choice(index);
         let kinds = OutputKinds { text: choice.has_text, calls: !calls.is_empty() };
-        let tokens = std::mem::take(&mut choice.logprobs);
+        let (tokens, extra) = (std::mem::take(&mut choice.logprobs), choice.extra.take());
         let shape = ChunkChoice {
             logprobs: logprobs(&tokens),
             finish_reason: Some(kinds.finish(completion, self.shape)),
@@ -187,6 +191,9 @@ impl ChatChunks {
             ..ChunkChoice::of(index, ChatDelta::default())
         };
         self.chunk(out, shape);
+        if let Some(extra) = extra {
+            add_members(out, "}\n\n", &extra);
+        }
     }
 
     fn chunk(&self, out: &mut String, choice: ChunkChoice<'_>) {

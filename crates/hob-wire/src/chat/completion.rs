@@ -1,12 +1,13 @@
 //! The whole answer as one `chat.completion`, folded from the events of all its choices.
 //! `content` is a string unless there are calls: Open WebUI's title jobs read it unguarded.
 
-use hob_core::ChatEvent;
 use hob_core::chat::{Completion, TokenLogprob};
+use hob_core::{ChatEvent, JsonText};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::CallShape;
+use super::extra::add_members;
 use super::logprobs::{ChatLogprobs, logprobs};
 use super::usage::{AnswerNote, ChatTimings, ChatUsage, Ended, OutputKinds, PromptShare};
 use crate::error::json;
@@ -29,6 +30,7 @@ struct Choice {
     calls: Vec<Call>,
     logprobs: Vec<TokenLogprob>,
     completion: Option<Completion>,
+    extra: Option<JsonText>,
 }
 
 #[derive(Default)]
@@ -52,6 +54,7 @@ impl CollectedAnswer for ChatAnswer {
             ChatEvent::Reasoning(piece) => choice.reasoning.push_str(&piece),
             ChatEvent::Text(piece) => choice.text.push_str(&piece),
             ChatEvent::Status { .. } => {}
+            ChatEvent::Extra(fields) => choice.extra = Some(fields),
             ChatEvent::Logprobs(tokens) => choice.logprobs.extend(tokens),
             ChatEvent::ToolCall { id, name, .. } => {
                 choice.calls.push(Call { id, name, arguments: String::new() });
@@ -75,7 +78,7 @@ impl CollectedAnswer for ChatAnswer {
 
     fn to_json(&self) -> String {
         let choices = self.choices.iter().zip(0..).map(|(choice, index)| choice.shape(index, self));
-        json(&ChatCompletion {
+        let mut answer = json(&ChatCompletion {
             id: format!("chatcmpl-{}", self.head.id),
             object: "chat.completion",
             created: self.head.created_unix_s,
@@ -84,7 +87,12 @@ impl CollectedAnswer for ChatAnswer {
             usage: self.ended.usage(),
             system_fingerprint: self.head.fingerprint,
             timings: self.ended.timings(),
-        })
+        });
+        // Servers say the same in each of several answers.
+        if let Some(extra) = self.choices.iter().find_map(|choice| choice.extra.as_ref()) {
+            add_members(&mut answer, "}", extra);
+        }
+        answer
     }
 }
 

@@ -72,6 +72,7 @@ impl CollectedAnswer for CompletionAnswer {
             ChatEvent::Text(piece) | ChatEvent::Reasoning(piece) => choice.text.push_str(&piece),
             ChatEvent::Logprobs(tokens) => choice.logprobs.extend(tokens),
             ChatEvent::Status { .. }
+            | ChatEvent::Extra(_)
             | ChatEvent::ToolCall { .. }
             | ChatEvent::ToolArguments { .. } => {}
             ChatEvent::Done(completion) => self.done(index, &completion),

@@ -179,7 +179,7 @@ impl OllamaAnswer {
                     *answer += &piece;
                 }
             }
-            ChatEvent::Status { .. } => {}
+            ChatEvent::Status { .. } | ChatEvent::Extra(_) => {}
             ChatEvent::Logprobs(tokens) => self.content.logprobs.extend(tokens),
             ChatEvent::ToolCall { index, id, name } => {
                 self.close_call();

@@ -1,24 +1,67 @@
 //! One piece of an answer as OpenAI's servers and their many relatives write it; everything optional.
 //! A field of an unexpected type counts as absent.
 
+use std::fmt;
+
 use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::lenient::{Amount, Count, First, Maybe, Objects, Text, parts, written};
 use super::text_frame::TextRole;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Default)]
 pub(super) struct Chunk<'a> {
     /// hob requests one answer, and ignores others.
-    #[serde(borrow)]
     pub(super) choices: First<Choice<'a>>,
     pub(super) usage: Maybe<WireUsage>,
     pub(super) timings: Maybe<WireTimings>,
     pub(super) error: Option<Value>,
     /// Older vLLM reports a failure with `error` here, and the message in a field next to it.
-    #[serde(borrow)]
     pub(super) object: Text<'a>,
+    /// Names and values of the fields that hob does not know, such as `service_tier`, `citations` or `x_groq`.
+    pub(super) unknown: Vec<(Text<'a>, &'a RawValue)>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Chunk<'a> {
+    fn deserialize<D: Deserializer<'de>>(piece: D) -> Result<Chunk<'a>, D::Error> {
+        piece.deserialize_map(ChunkVisitor)
+    }
+}
+
+struct ChunkVisitor;
+
+impl<'de> Visitor<'de> for ChunkVisitor {
+    type Value = Chunk<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Chunk<'de>, A::Error> {
+        let mut chunk = Chunk::default();
+        while let Some(name) = fields.next_key::<Text<'de>>()? {
+            match name.as_str() {
+                "choices" => chunk.choices = fields.next_value()?,
+                "usage" => chunk.usage = fields.next_value()?,
+                "timings" => chunk.timings = fields.next_value()?,
+                "error" => chunk.error = fields.next_value()?,
+                "object" => chunk.object = fields.next_value()?,
+                // hob writes its own. A message belongs to a failure, an event to a team of another hob, and the last one
+                // only hides the length of a piece.
+                "id" | "created" | "model" | "system_fingerprint" | "message" | "event"
+                | "obfuscation" => {
+                    fields.next_value::<IgnoredAny>()?;
+                }
+                _ => {
+                    let value = fields.next_value::<&'de RawValue>()?;
+                    chunk.unknown.push((name, value));
+                }
+            }
+        }
+        Ok(chunk)
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::calls::CallPiece;
 use super::chunk::{Choice, Chunk, Delta, WireFunction, WireTimings, WireUsage};
+use super::extra::ExtraFields;
 use super::fault::reported;
 use super::finish::{Ending, finish_of};
 use super::lenient::error_in;
@@ -23,6 +24,7 @@ pub struct OpenAiReader {
     ending: Ending,
     usage: Option<WireUsage>,
     timings: WireTimings,
+    extra: ExtraFields,
     /// Pieces of text and of thinking: about as many tokens, until the server says how many.
     texts: u32,
     thoughts: u32,
@@ -48,6 +50,9 @@ impl UpstreamReader for OpenAiReader {
         }
         self.usage = chunk.usage.0.or(self.usage);
         self.timings = chunk.timings.0.unwrap_or(self.timings);
+        for (name, value) in &chunk.unknown {
+            self.extra.set(name.as_str(), value);
+        }
         let Some(choice) = &chunk.choices.0 else { return Ok(()) };
         if chunk.usage.0.is_none() && chunk.timings.0.is_none() {
             self.learn_frame(choice, piece);
@@ -146,6 +151,7 @@ impl OpenAiReader {
         self.splitter.end(said);
         self.calls.end(said);
         let finish = self.ending.complete(&self.calls);
+        said.extend(self.extra.take());
         said.push(ChatEvent::Done(Completion {
             finish,
             usage: self.usage(),

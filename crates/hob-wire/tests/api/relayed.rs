@@ -1,10 +1,10 @@
 //! Streams of a server that speaks OpenAI's protocol, byte for byte as a client of the same protocol gets them.
-//! hob replaces names, numbers and what servers write in their own way; texts pass as they are.
+//! hob replaces names, numbers and what servers write in their own way; texts and unknown fields pass as they are.
 
 use hob_core::Fault;
 use hob_wire::{
-    AnswerChunks, AnswerHead, CallShape, ChatChunks, ErrorBody, ErrorKind, Misread, OpenAiReader,
-    PieceKind, Pieces, UpstreamReader, UsageChunk, chat_failed,
+    AnswerChunks, AnswerHead, CallShape, ChatAnswer, ChatChunks, CollectedAnswer, ErrorBody,
+    ErrorKind, Misread, OpenAiReader, PieceKind, Pieces, UpstreamReader, UsageChunk, chat_failed,
 };
 use proptest::prelude::*;
 
@@ -67,8 +67,13 @@ fn chunk(delta: &str) -> String {
     chunk_with(delta, r#""logprobs":null,"finish_reason":null}]"#)
 }
 
+/// The last chunk, with the field of [`piece`] that hob does not know.
 fn stop() -> String {
-    chunk_with("{}", r#""logprobs":null,"finish_reason":"stop"}]"#)
+    stop_with(r#","provider":"x""#)
+}
+
+fn stop_with(extra: &str) -> String {
+    chunk_with("{}", &format!(r#""logprobs":null,"finish_reason":"stop"}}]{extra}"#))
 }
 
 /// A piece as a server with names and fields of its own writes it.
@@ -158,7 +163,7 @@ fn the_usage_comes_where_it_was_asked_for() {
     let texts = [ROLE, r#"{"content":"a"}"#, r#"{"content":"b"}"#];
     let mut expected: String =
         texts.into_iter().map(|delta| chunk_with(delta, &null("null"))).collect();
-    expected += &chunk_with("{}", &null(r#""stop""#));
+    expected += &chunk_with("{}", &(null(r#""stop""#) + r#","provider":"x""#));
     let last = relayed(&[&body], UsageChunk::Wanted);
     let last = last.strip_prefix(&expected).expect("the chunks before the usage");
     assert!(
@@ -169,6 +174,36 @@ fn the_usage_comes_where_it_was_asked_for() {
     );
     assert!(last.ends_with(DONE), "{last}");
     assert!(!relayed(&[&body], UsageChunk::Unwanted).contains("usage"));
+}
+
+#[test]
+fn fields_that_hob_does_not_know_come_with_the_end() {
+    let pieces = [
+        r#"{"id":"up-1","model":"up/m","choices":[],"filter":[],"service_tier":null,"obfuscation":"x"}"#,
+        r#"{"choices":[{"delta":{"content":"a"}}],"provider":"x","citations":["1"]}"#,
+        r#"{"choices":[{"delta":{"content":"b"}}],"provider":"x","citations":["1", "2"]}"#,
+        r#"{"choices":[{"delta":{},"finish_reason":"stop"}],"service_tier":"flex","citations":null}"#,
+        "[DONE]",
+    ];
+    let extra = r#","filter":[],"provider":"x","citations":["1", "2"],"service_tier":"flex""#;
+    let texts = [ROLE, r#"{"content":"a"}"#, r#"{"content":"b"}"#].map(chunk).concat();
+    let out = relayed(&[&body(&pieces)], UsageChunk::Unwanted);
+    assert_eq!(out, texts + &stop_with(extra) + DONE);
+
+    let head = AnswerHead {
+        id: "1".to_owned(),
+        created_unix_s: 7,
+        model: "m".to_owned(),
+        fingerprint: "hob-test",
+    };
+    let mut whole = ChatAnswer::new(head, 1, CallShape::ToolCalls);
+    let (mut reader, mut said) = (OpenAiReader::default(), Vec::new());
+    pieces.iter().for_each(|piece| reader.read(piece, &mut said).expect("JSON"));
+    said.into_iter().for_each(|event| whole.add(0, event));
+    let json = whole.to_json();
+    assert!(json.ends_with(&format!("{extra}}}")), "{json}");
+    let parsed: serde_json::Value = serde_json::from_str(&json).expect("an object");
+    assert_eq!((&parsed["id"], &parsed["model"]), (&"chatcmpl-1".into(), &"m".into()));
 }
 
 #[test]
