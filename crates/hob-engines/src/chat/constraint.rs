@@ -5,6 +5,7 @@ mod bounds;
 mod closing;
 mod compile;
 mod grammar;
+mod known_end;
 mod matching;
 mod rules;
 mod schema;
@@ -325,8 +326,16 @@ impl Constraint {
             end.clear();
             return Ok(true);
         }
-        // Most tokens are part of a string or number. The end that was known before still fits after them.
         let last = self.vocabulary.end_token();
+        // The form of an answer, in other tokens than those of the end.
+        if let Some(moved) = known_end::moved(&self.vocabulary, end, token, self.context)
+            && moved.tokens.len() <= left
+            && (moved.is_exact || matching::ends_with(&mut self.matcher, &moved.tokens, last)?)
+        {
+            *end = moved.tokens;
+            return Ok(true);
+        }
+        // Most tokens are part of a string or number. The end that was known before still fits after them.
         if end.len() <= left && matching::ends_with(&mut self.matcher, end, last)? {
             return Ok(true);
         }

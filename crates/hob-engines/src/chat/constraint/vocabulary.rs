@@ -91,6 +91,11 @@ impl Vocabulary {
         bytes.strip_prefix(&[TokTrie::SPECIAL_TOKEN_MARKER]).unwrap_or(bytes)
     }
 
+    /// The text of `token`. `None` for a special token, which is not written as text.
+    pub(super) fn plain_text(&self, token: u32) -> Option<&[u8]> {
+        (!self.trie().is_special_token(token)).then(|| self.trie().token(token))
+    }
+
     pub(super) fn tokenize_greedily(&self, text: &[u8]) -> Vec<u32> {
         self.trie().greedy_tokenize(text)
     }
