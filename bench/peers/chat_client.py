@@ -57,7 +57,7 @@ class Answer:
         """Stamps of events with content, the text, and what the server counted."""
         if self.failure:
             raise self.failure
-        self.stamps, self.text, self.finish, self.usage = [], "", None, None
+        self.stamps, self.text, self.finish, self.usage, self.timings = [], "", None, None, {}
         rest = b""
         for stamp, piece in self.reads:
             *lines, rest = (rest + piece).split(b"\n")
@@ -76,6 +76,7 @@ class Answer:
         if "error" in event:
             raise RuntimeError(f"{self.server.name}: {event['error']}")
         self.usage = event.get("usage") or self.usage
+        self.timings = event.get("timings") or self.timings
         for choice in event["choices"]:
             self.finish = choice.get("finish_reason") or self.finish
             delta = choice["delta"]
@@ -87,6 +88,10 @@ class Answer:
     def whole_per_s(self):
         """All tokens, from the request on. What is guessed or forced comes at once, so the first event is not a beginning."""
         return self.tokens / (self.stamps[-1] - self.sent)
+
+    def guesses(self):
+        """Tokens of the answer, guessed tokens that were checked, and those of them that were right."""
+        return self.tokens, self.timings.get("draft_n") or 0, self.timings.get("draft_n_accepted") or 0
 
     def decode_per_s(self):
         """Of the tokens after the first."""

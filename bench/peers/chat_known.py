@@ -65,39 +65,48 @@ TRIP = {
 def measure(bench, name):
     """Rounds over hob and all ways of llama-server, in an order that turns round each time."""
     servers = {"hob": bench.hob, **bench.known_peers}
-    figures = {way: [] for way in servers}
+    figures, guesses = {way: [] for way in servers}, {way: [] for way in servers}
     for repetition in range(bench.n + 1):
         order = list(servers) if repetition % 2 else list(servers)[::-1]
-        speeds = asked(bench, name, [(way, servers[way]) for way in order])
+        answers = asked(bench, name, [(way, servers[way]) for way in order])
         if repetition:
-            for way, speed in speeds.items():
-                figures[way].append(speed)
+            for way, answer in answers.items():
+                figures[way].append(answer.whole_per_s())
+                guesses[way].append(answer.guesses())
     ways = {way: runs for way, runs in figures.items() if way != "hob"}
     best = max(ways, key=lambda way: statistics.median(ways[way]))
     runs = {"hob": figures["hob"], "llama-server": figures[best]}
     bench.report.add(f"{TITLES[name]}, whole answer", "tokens/s", runs, "at least", BOUNDS[name])
     bench.report.say(f"{TITLES[name]}, llama-server by its ways to guess: " + ", ".join(
         f"{way or 'none'} {statistics.median(runs):.0f} tokens/s" for way, runs in ways.items()) + ".")
+    bench.report.say(f"{TITLES[name]}, guessed tokens that were right, by server: " + ", ".join(
+        "{} {:.0f} of {:.0f}, in answers of {:.0f} tokens".format(way or "none", right, checked, tokens)
+        for way, (tokens, checked, right) in medians(guesses)) + ".")
+
+
+def medians(runs_by_way):
+    """Medians of each column of the runs, by way."""
+    return [(way, [statistics.median(column) for column in zip(*runs)]) for way, runs in runs_by_way.items()]
 
 
 def asked(bench, name, servers):
-    """The speed of each server for one new request."""
+    """The answer of each server to one new request."""
     for _ in range(10):
         messages, more = WORKLOADS[name](bench.prompts.random)
         try:
-            return {way: speed(server, messages, more, name) for way, server in servers}
+            return {way: warm_answer(server, messages, more, name) for way, server in servers}
         except EndedEarly:
             bench.redrawn += 1
     raise RuntimeError(f"{name}: ten requests in a row whose answers were too short")
 
 
-def speed(server, messages, more, name):
+def warm_answer(server, messages, more, name):
     # The first time, the server reads the prompt and compiles the schema.
     server.ask(messages, ANSWER_TOKENS, more)
     answer = server.ask(messages, ANSWER_TOKENS, more)
     if answer.tokens < ANSWER_TOKENS_MIN[name]:
         raise EndedEarly(f"{server.name}: {answer.tokens} tokens")
-    return answer.whole_per_s()
+    return answer
 
 
 def story(draw, sentences):

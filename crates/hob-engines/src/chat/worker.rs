@@ -11,6 +11,7 @@ mod grammar_time;
 mod grammar_trials;
 mod heavy_conversations;
 mod off_engine;
+mod passes;
 mod preparer;
 mod reading;
 mod repetition;

@@ -68,7 +68,9 @@ pub fn worker_environment() -> impl Iterator<Item = (OsString, OsString)> {
         ("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
     ];
     let defaults = defaults.map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    defaults.into_iter().chain(std::env::vars_os().filter(|(name, _)| is_inherited(name)))
+    let is_theirs =
+        |(name, value): &(OsString, OsString)| is_inherited(name) || is_log_of_workers(name, value);
+    defaults.into_iter().chain(std::env::vars_os().filter(is_theirs))
 }
 
 /// How a worker ended.
@@ -78,6 +80,11 @@ pub(super) struct ProcessEnd {
     pub(super) how: String,
     /// The fault of its graphics card, if the worker reported one.
     pub(super) fault: Option<DeviceFault>,
+}
+
+/// Whether a variable is a log filter that names this crate. Without the name, a worker logs only warnings: llama.cpp says much.
+fn is_log_of_workers(name: &OsStr, value: &OsStr) -> bool {
+    name == "HOB_LOG" && value.to_str().is_some_and(|filter| filter.contains("hob_engines"))
 }
 
 /// A running worker; killed if it is dropped.
@@ -216,6 +223,14 @@ mod tests {
         for (name, expected) in rows {
             assert_eq!(is_inherited(OsStr::new(name)), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_log_filter_that_names_this_crate_is_for_workers_too() {
+        let is_theirs =
+            |name: &str, filter: &str| is_log_of_workers(name.as_ref(), filter.as_ref());
+        assert!(is_theirs("HOB_LOG", "warn,hob_engines=debug"));
+        assert!(!is_theirs("HOB_LOG", "info") && !is_theirs("HOB_KEY", "hob_engines"));
     }
 
     #[tokio::test]

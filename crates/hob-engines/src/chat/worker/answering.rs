@@ -4,7 +4,7 @@
 use std::fmt;
 use std::mem;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hob_core::chat::{ChatEvent, FinishReason, TokenLogprob, TokenText};
 
@@ -103,6 +103,11 @@ impl Answering {
 
     pub(super) fn reasoning_tokens(&self) -> u32 {
         self.reasoning_tokens
+    }
+
+    /// The time that the grammar took so far.
+    pub(super) fn grammar_time(&self) -> Duration {
+        self.grammar_time.spent()
     }
 
     /// Chooses the next token from `logits`.

@@ -6,6 +6,7 @@ mod lookup;
 mod trail;
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use chances::{Chances, DraftKind};
 use lookup::{Found, Lookup, continued};
@@ -132,6 +133,11 @@ impl Drafting {
     /// The tokens of the last guess that a grammar prescribes, if others follow them.
     pub(super) fn form_offer(&self) -> FormOffer {
         FormOffer { tokens: self.formed, chance: self.chances.of(DraftKind::Form) }
+    }
+
+    /// How many guesses of each kind were right, whether they were checked or not.
+    pub(super) fn guesses(&self) -> impl fmt::Display {
+        &self.chances
     }
 
     /// The first tokens of the last guess.

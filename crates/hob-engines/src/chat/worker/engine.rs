@@ -302,6 +302,9 @@ impl<D: Decoder> Engine<D> {
             return Ok(None);
         }
         let took = started.elapsed();
+        for &(index, count) in &shares {
+            self.running[index].count_pass(count, took);
+        }
         for (stream, said) in self.speak(&shares) {
             self.say(stream, said)?;
         }

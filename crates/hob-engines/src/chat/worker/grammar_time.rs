@@ -31,6 +31,10 @@ impl GrammarTime {
         self.spent <= self.free + PER_TOKEN * said
     }
 
+    pub(super) fn spent(&self) -> Duration {
+        self.spent
+    }
+
     /// Whether guesses may take time, too. A slow grammar needs its time for the tokens of the answer.
     pub(super) fn has_spare(&self, said: u32) -> bool {
         self.spent * 2 <= self.free + PER_TOKEN * said

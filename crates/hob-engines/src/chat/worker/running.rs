@@ -2,14 +2,15 @@
 //! [`Answering`] makes the answer; this module tracks its progress.
 
 use std::mem;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hob_core::chat::{ChatEvent, Completion, FinishReason, Timings, Usage};
 
 use super::answering::{AnswerError, Answering, Step};
 use super::drafting::Drafting;
+use super::passes::PassCounts;
 use crate::chat::decoder::BatchToken;
-use crate::chat::scheduler::{DRAFT_TOKENS_MAX, Demand, DraftOffer, FormOffer};
+use crate::chat::scheduler::{DRAFT_TOKENS_MAX, Demand, DraftOffer, FormOffer, milliseconds};
 use crate::chat::slots::SlotAssignment;
 
 /// A prepared request: the prompt as tokens, and the plan of the answer.
@@ -60,6 +61,7 @@ pub(super) struct Running {
     /// The guessed tokens that the next batch checks.
     draft: Vec<u32>,
     echo: Echo,
+    passes: PassCounts,
     received: Instant,
     began: Instant,
     first_token: Option<Instant>,
@@ -86,6 +88,7 @@ impl Running {
             drafting: Drafting::default(),
             draft: Vec::new(),
             echo,
+            passes: PassCounts::default(),
             received,
             began: Instant::now(),
             first_token: None,
@@ -169,6 +172,11 @@ impl Running {
     /// Whether the prompt is being computed with log probabilities.
     fn is_scoring(&self) -> bool {
         self.echo.is_scored() && self.computed < self.prompt_tokens
+    }
+
+    /// Counts a pass that computed `count` tokens of this stream, before [`Running::advance`].
+    pub(super) fn count_pass(&mut self, count: usize, took: Duration) {
+        self.passes.add(count, took);
     }
 
     /// Takes the results of the next `count` tokens. Chooses the next token if its logits are available, and further ones
@@ -262,6 +270,15 @@ impl Running {
             completion_tokens: said,
             reasoning_tokens: self.answering.reasoning_tokens(),
         };
+        tracing::debug!(
+            tokens = said,
+            checked = self.drafting.checked,
+            right = self.drafting.right,
+            grammar_ms = milliseconds(self.answering.grammar_time()),
+            passes = %self.passes,
+            guesses = %self.drafting.guesses(),
+            "an answer ended"
+        );
         let first = self.first_token.unwrap_or(self.began);
         let last = self.last_token.unwrap_or(first);
         let timings = Timings {

@@ -1,6 +1,8 @@
 //! How often guesses were right in this answer. Guesses that are not checked count too, because the next token shows whether
 //! they were right, so an estimate costs nothing.
 
+use std::fmt;
+
 /// How much of the past stays with each guess.
 const FADE: f64 = 0.97;
 
@@ -44,11 +46,25 @@ impl DraftKind {
     }
 }
 
+/// In the order of their numbers.
+const KINDS: [DraftKind; 8] = [
+    DraftKind::Short,
+    DraftKind::Middle,
+    DraftKind::Long,
+    DraftKind::Form,
+    DraftKind::Model,
+    DraftKind::Pair,
+    DraftKind::Resumed,
+    DraftKind::Replaced,
+];
+
 /// Guesses of one kind, and how many of them were right. Older ones count less.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Tally {
     guessed: f64,
     right: f64,
+    /// The same without weights.
+    counted: (u32, u32),
 }
 
 /// The estimates of one answer.
@@ -61,7 +77,8 @@ pub(super) struct Chances {
 impl Default for Chances {
     fn default() -> Chances {
         // Low enough that free text begins without drafts, and high enough that a long copy begins with them.
-        let tally = |chance| Tally { guessed: START_WEIGHT, right: START_WEIGHT * chance };
+        let tally =
+            |chance| Tally { guessed: START_WEIGHT, right: START_WEIGHT * chance, counted: (0, 0) };
         Chances { tallies: [0.3, 0.6, 0.88, 0.84, MODEL_CHANCE, 0.1, 0.8, 0.5].map(tally) }
     }
 }
@@ -83,6 +100,22 @@ impl Chances {
         let tally = &mut self.tallies[kind as usize];
         tally.guessed = tally.guessed * FADE + 1.0;
         tally.right = tally.right * FADE + if is_right { 1.0 } else { 0.0 };
+        tally.counted.0 += 1;
+        tally.counted.1 += u32::from(is_right);
+    }
+}
+
+/// The kinds of which there were guesses.
+impl fmt::Display for Chances {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut before = "";
+        for (kind, Tally { counted: (guessed, right), .. }) in KINDS.iter().zip(self.tallies) {
+            if guessed > 0 {
+                write!(f, "{before}{kind:?} {right} of {guessed}")?;
+                before = ", ";
+            }
+        }
+        Ok(())
     }
 }
 
@@ -109,6 +142,15 @@ mod tests {
         assert!(chances.of(DraftKind::Model) < 0.1);
         (0..100).for_each(|_| chances.recover_model());
         assert!(chances.of(DraftKind::Model) > 0.4);
+    }
+
+    #[test]
+    fn guesses_are_listed_by_their_kind() {
+        let mut chances = Chances::default();
+        (0..9).for_each(|at| chances.learn(DraftKind::Long, at > 0));
+        chances.learn(DraftKind::Replaced, false);
+        assert_eq!(chances.to_string(), "Long 8 of 9, Replaced 0 of 1");
+        assert!((0..8).all(|number| KINDS[number] as usize == number));
     }
 
     #[test]
