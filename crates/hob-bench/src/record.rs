@@ -131,6 +131,7 @@ impl Record {
     }
 }
 
+/// How the run ended.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -149,21 +150,33 @@ pub enum RunStatus {
 }
 
 enum_table! {
+    /// What was measured.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum RecordKind: name {
+        /// Chat: answers to prompts of one shape
         Llm = "llm",
+        /// Chat along the length of the prompt
         CtxSweep = "ctx_sweep",
+        /// The longest context with which a server works
         #[serde(alias = "ctx_ceiling")]
         MaxContext = "max_context",
+        /// One user, and several at the same time
         #[serde(alias = "degrade")]
         Concurrency = "concurrency",
+        /// Many requests at once
         Batch = "batch",
+        /// Speech: whole texts
         Tts = "tts",
+        /// Whether speech is sent while it is computed
         Stream = "stream",
+        /// Requests right after a start
         Cold = "cold",
+        /// Spoken conversations
         Voice = "voice",
+        /// Transcription
         Stt = "stt",
+        /// Items that a program checks: `hob eval`
         Eval = "eval",
     }
 }
@@ -177,6 +190,7 @@ pub struct Confidence {
     pub reasons: Vec<Doubt>,
     /// Number of runs; null where it was not published
     pub runs: Option<u32>,
+    /// How often the server was started
     pub server_starts: Option<u32>,
     /// Half the width of the 95 % interval, in percent of the figure
     pub ci_half_width_pct: Option<f64>,
@@ -184,11 +198,14 @@ pub struct Confidence {
     pub expires: Option<Date>,
 }
 
+/// Whether there is a reason to doubt the figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Label {
+    /// No reason to doubt them
     #[serde(alias = "hard")]
     Verified,
+    /// `reasons` says why not to rely on them
     #[default]
     #[serde(alias = "soft")]
     Unverified,
@@ -230,6 +247,7 @@ pub struct RecordSource {
     pub r#type: SourceType,
     /// The program that measured, or `published`
     pub tool: String,
+    /// Version of that program
     pub version: Option<String>,
     /// SHA-256 of the original file; null for hob's own runs
     pub sha256: Option<String>,
@@ -237,11 +255,14 @@ pub struct RecordSource {
     pub lossy: Vec<String>,
 }
 
+/// Who measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceType {
+    /// hob
     #[default]
     Native,
+    /// Another program, or other people
     Import,
 }
 
@@ -249,7 +270,9 @@ pub enum SourceType {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunTime {
+    /// Start of the first run
     pub started: Option<Timestamp>,
+    /// End of the last run
     pub ended: Option<Timestamp>,
 }
 
@@ -263,15 +286,18 @@ pub struct Harness {
     pub dirty: Option<bool>,
     /// The command line; `hob bench rerun` repeats it
     pub argv: Vec<String>,
+    /// Seed of the prompts
     pub seed: u64,
     pub client: Client,
     pub selftest: Option<RecordedClientCheck>,
 }
 
+/// The client that measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Client {
     pub r#impl: ClientImpl,
+    /// Processor time of the client, in seconds
     pub cpu_s: Option<f64>,
     /// The busiest core of the client
     pub max_core_pct: Option<f64>,
@@ -282,8 +308,10 @@ pub struct Client {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientImpl {
+    /// A thread for each connection
     #[default]
     Threads,
+    /// One thread for many connections
     Epoll,
 }
 
@@ -299,9 +327,13 @@ pub struct Dispatch {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedClientCheck {
+    /// Error of the time to the first token
     pub ttft_err_ms: ErrorSpread,
+    /// Error of the time between two chunks: the 99th percentile
     pub gap_err_p99_ms: f64,
+    /// Chunks per second that the client read
     pub max_chunks_s: f64,
+    /// Whether all errors were within the limits
     pub pass: bool,
 }
 

@@ -54,6 +54,7 @@ enum_table! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum SwitchEffect: name {
+        /// The model no longer thinks.
         Works = "works",
         /// The model thinks all the same.
         StillThinks = "without effect",

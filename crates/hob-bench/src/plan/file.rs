@@ -79,13 +79,18 @@ pub struct PlanTarget {
     pub model_file: Option<String>,
 }
 
+/// The API of the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanApi {
+    /// hob finds out which
     #[default]
     Auto,
+    /// OpenAI's
     Openai,
+    /// Ollama's own
     Ollama,
+    /// hob's
     Hob,
 }
 
@@ -139,40 +144,55 @@ pub struct Matrix {
 }
 
 enum_table! {
+    /// What is measured.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum PlanKind: name {
+        /// Chat: answers to prompts of one shape
         #[default]
         Llm = "llm",
+        /// Chat along the length of the prompt
         Sweep = "sweep",
+        /// The longest context with which a server works
         #[serde(rename = "max-context", alias = "max_context", alias = "ceiling")]
         MaxContext = "max-context",
+        /// One user, and several at the same time
         #[serde(alias = "degrade")]
         Concurrency = "concurrency",
+        /// Many requests at once
         Batch = "batch",
+        /// Speech: whole texts
         Tts = "tts",
+        /// Whether speech is sent while it is computed
         Stream = "stream",
         /// The built-in sentences, spoken by the server's own speech model
         Stt = "stt",
         /// The same sentences, spoken to the server in conversations
         Voice = "voice",
+        /// Requests right after a start
         Cold = "cold",
         /// Tasks that a program checks
         Eval = "eval",
     }
 }
 
+/// Whether the model thinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanThinking {
+    /// As the server's default says
     AsIs,
+    /// hob turns it off
     Off,
 }
 
+/// What the server knows of the prompts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanCache {
+    /// Each prompt is new
     Cold,
+    /// Each prompt was sent before
     Cached,
 }
 

@@ -78,6 +78,7 @@ pub struct EvalScore {
     /// Time to the first visible character
     pub ttfv_p50_ms: Option<f64>,
     pub ttfv_p95_ms: Option<f64>,
+    /// Time of a whole answer
     pub total_p50_ms: Option<f64>,
     pub total_p95_ms: Option<f64>,
     /// Mean silence of items with the verdict `budget`
@@ -96,6 +97,7 @@ pub struct EvalScore {
     /// Tokens thought and said, of all items, for each correct answer
     pub tokens_per_correct: Option<f64>,
     pub tokens_per_correct_ci95: Option<[f64; 2]>,
+    /// Energy for each correct answer, in joules
     pub energy_j_per_correct: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_j_per_correct_ci95: Option<[f64; 2]>,

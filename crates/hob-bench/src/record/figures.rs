@@ -62,6 +62,7 @@ impl Spread {
 #[serde(deny_unknown_fields)]
 pub struct Stall {
     pub count: u64,
+    /// The longest
     pub worst_ms: f64,
 }
 
@@ -71,7 +72,9 @@ pub struct Stall {
 pub struct Goodput {
     /// By metric, its limit
     pub slo: BTreeMap<Metric, f64>,
+    /// The share
     pub value: f64,
+    /// Its 95 % interval, by Wilson
     pub wilson95: [f64; 2],
 }
 

@@ -18,8 +18,11 @@ pub struct Slowdown {
     pub n: u32,
     /// The run of one user that this is compared with
     pub versus: Option<Uuid>,
+    /// Time to the first token, as a multiple of that of one user
     pub ttft_x: Option<f64>,
+    /// Time for each token, likewise
     pub tpot_x: Option<f64>,
+    /// Time to the first sound, likewise
     pub ttfa_x: Option<f64>,
     /// Throughput divided by n times that of one user
     pub scaling: Option<f64>,
@@ -27,9 +30,11 @@ pub struct Slowdown {
     pub ci95: Option<[f64; 2]>,
 }
 
+/// Memory, energy and load time of the server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Resources {
+    /// Peak memory of the server
     pub rss_peak_mb: Option<f64>,
     /// The speech engine alone: the worker of a hob that was started here
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,6 +42,7 @@ pub struct Resources {
     /// Sum of all graphics cards
     pub vram_mb: Option<VramUse>,
     pub energy_j: Option<f64>,
+    /// From the start of the server until it is ready
     pub load_s: Option<f64>,
     /// The first request of a new process
     pub cold_first_ms: Option<f64>,
@@ -75,12 +81,15 @@ pub struct Tts {
     pub format: Option<String>,
     /// The request's `stream` field; null if absent
     pub stream: Option<bool>,
+    /// Samples per second
     pub rate_hz: Option<u32>,
     pub audio_s: Option<f64>,
+    /// From sending the text to the last byte
     pub wall_s: Option<f64>,
     pub rtf: Option<f64>,
     pub ttfb_ms: Option<f64>,
     pub ttfa_ms: Option<f64>,
+    /// From sending the text to the last sound
     pub last_ms: Option<f64>,
     /// Bytes of the answer as sent
     pub bytes: Option<u64>,
@@ -126,9 +135,11 @@ pub enum StreamVerdict {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stt {
+    /// SHA-256 of the set of clips
     pub corpus_sha256: Option<String>,
     /// What was done to both texts before they were compared
     pub normaliser: Option<String>,
+    /// Clips that were transcribed
     pub utterances: Option<u64>,
     /// Share of wrong words
     pub wer: Option<f64>,
@@ -177,6 +188,7 @@ pub struct TranscribedClip {
     pub language: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speaker: Option<String>,
+    /// Where the clip comes from
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
     /// Noise that the recording already had
@@ -185,8 +197,11 @@ pub struct TranscribedClip {
     pub audio_s: f64,
     /// Words of the reference
     pub words: u64,
+    /// Words that became other words
     pub wrong: u64,
+    /// Words that the transcript lacks
     pub missing: u64,
+    /// Words that the reference lacks
     pub added: u64,
     pub cer: Option<f64>,
     pub final_text_ms: Option<f64>,
@@ -230,6 +245,7 @@ pub struct MaxContext {
     pub lo_ok: Option<u64>,
     /// The shortest that did not
     pub hi_fail: Option<u64>,
+    /// Step of the search, in tokens
     pub granule: Option<u64>,
     /// The longest with which the server starts
     pub load: Option<u64>,
@@ -257,11 +273,13 @@ pub enum ContextProof {
     Filled,
 }
 
+/// One start of the server with a context.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Attempt {
     pub ctx: u64,
     pub result: AttemptResult,
+    /// Memory that it took of the cards
     pub vram_mb: Option<f64>,
     /// In the machine's own memory
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,16 +6,20 @@ use serde::{Deserialize, Serialize};
 
 use super::{CPU_BACKEND, Record};
 
+/// The machine of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
     /// A hash of the machine's id: equal for the same machine, without naming it
     pub id_hash: Option<String>,
     pub cpu: RecordedCpu,
+    /// Memory of the machine
     pub ram_gb: Option<f64>,
     /// Megatransfers per second
     pub ram_mt_s: Option<u32>,
+    /// Operating system
     pub os: Option<String>,
+    /// Version of the kernel
     pub kernel: Option<String>,
     /// `none`, or the kind of virtual machine
     pub virt: Option<String>,
@@ -24,6 +28,7 @@ pub struct Host {
     pub noise: Noise,
 }
 
+/// The processor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedCpu {
@@ -32,6 +37,7 @@ pub struct RecordedCpu {
     pub threads: Option<u32>,
     /// Vector units, such as `avx2`
     pub isa: Vec<String>,
+    /// Frequency governor of Linux, such as `performance`
     pub governor: Option<String>,
 }
 
@@ -43,11 +49,13 @@ pub struct Cgroup {
     pub mem_gb: Option<f64>,
 }
 
+/// Equal graphics cards.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Accelerator {
     pub name: String,
     pub count: u32,
+    /// Memory of one card; null if it uses the memory of the machine
     pub vram_gb: Option<f64>,
     pub driver: Option<String>,
     /// `cuda`, `vulkan`, `metal`, `rocm`, or another name
@@ -62,9 +70,13 @@ pub struct Accelerator {
 pub struct Noise {
     /// Percent of the time in which a process waited for a core (Linux PSI)
     pub psi_cpu: Option<f64>,
+    /// Load average of the last minute
     pub load1: Option<f64>,
+    /// Highest temperature, in °C
     pub temp_max_c: Option<f64>,
+    /// Whether the machine slowed itself down
     pub throttled: Option<bool>,
+    /// Memory of the cards that other programs used
     pub vram_other_gb: Option<f64>,
     pub on_battery: Option<bool>,
 }

@@ -4,15 +4,20 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// What was requested.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedWorkload {
     /// `short_short`, `long_short`, `short_long`, `agentic`, or another workload
     pub shape: Option<String>,
+    /// Version of the shapes
     pub version: Option<u32>,
+    /// SHA-256 of all prompts
     pub prompts_sha256: Option<String>,
     pub prompt_tokens: Option<PromptTokens>,
+    /// Limit of an answer, as sent
     pub max_tokens: Option<u64>,
+    /// Whether the server was asked not to end an answer early
     pub ignore_eos: Option<bool>,
     pub temperature: Option<f64>,
     pub reasoning: Option<Reasoning>,
@@ -26,7 +31,9 @@ pub struct RecordedWorkload {
     pub concurrency: Option<u32>,
     /// Requests per second, in an open loop
     pub rate: Option<f64>,
+    /// When requests are due, in an open loop
     pub arrival: Option<Arrival>,
+    /// Requests that count
     pub requests: Option<u64>,
     /// Requests before the first that counts
     pub warmup: Option<u64>,
@@ -51,17 +58,22 @@ impl RecordedWorkload {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PromptTokens {
+    /// Length that was asked for
     pub target: Option<u64>,
     pub min: Option<u64>,
     pub p50: Option<u64>,
     pub max: Option<u64>,
 }
 
+/// Whether the model thinks before it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reasoning {
+    /// It thinks
     Enabled,
+    /// It does not think
     Disabled,
+    /// It was asked not to think, and thinks
     CannotDisable,
 }
 
@@ -77,7 +89,9 @@ pub enum Loop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrival {
+    /// At equal intervals
     Constant,
+    /// At random: a Poisson process
     Poisson,
 }
 
@@ -95,10 +109,13 @@ pub enum Cache {
     Mixed,
 }
 
+/// Whether requests share connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Connection {
+    /// One connection for each user
     Reused,
+    /// A new connection for each request
     Fresh,
 }
 
@@ -110,6 +127,7 @@ pub enum CountSource {
     Usage,
     /// The engine, by token ids
     Engine,
+    /// The client, with a tokenizer
     Tokenizer,
     /// One chunk was taken for one token
     Chunks,

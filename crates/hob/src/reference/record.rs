@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use hob_bench::plan::BenchPlan;
 use hob_bench::record::{Doubt, Record};
-use hob_bench::terms::{SYMBOLS, definitions};
+use hob_bench::terms::{SYMBOLS, definitions, look_up};
 use serde_json::Value;
 
 use super::{GENERATED_NOTE, row};
@@ -56,7 +56,7 @@ pub(crate) fn plan_markdown() -> String {
 
 /// A type, and all types that it contains.
 fn types(page: &mut String, name: &str, schema: &Value) {
-    describe(page, name, schema);
+    describe(page, name, (schema, schema));
     let (mut seen, mut next) = (BTreeSet::new(), references(&schema["properties"]));
     while let Some(name) = next.first().cloned() {
         next.remove(0);
@@ -64,12 +64,12 @@ fn types(page: &mut String, name: &str, schema: &Value) {
             continue;
         }
         let definition = &schema["$defs"][&name];
-        describe(page, &name, definition);
+        describe(page, &name, (definition, schema));
         next.extend(references(&definition["properties"]));
     }
 }
 
-fn describe(page: &mut String, name: &str, definition: &Value) {
+fn describe(page: &mut String, name: &str, (definition, root): (&Value, &Value)) {
     let said =
         definition["description"].as_str().map_or_else(String::new, |said| format!("{said}\n\n"));
     // Writing to a String cannot fail, here and below.
@@ -78,9 +78,8 @@ fn describe(page: &mut String, name: &str, definition: &Value) {
         Some(properties) => {
             page.push_str("| field | is | meaning |\n|---|---|---|\n");
             for (field, schema) in properties {
-                // A table row is one line.
-                let said = schema["description"].as_str().unwrap_or_default().replace('\n', " ");
-                row(page, &[&format!("`{field}`"), &type_text(schema), &said]);
+                let meaning = meaning(field, schema, &root["$defs"]);
+                row(page, &[&format!("`{field}`"), &type_text(schema), &meaning]);
             }
         }
         None => {
@@ -91,6 +90,16 @@ fn describe(page: &mut String, name: &str, definition: &Value) {
             }
         }
     }
+}
+
+/// The text of a field in one line, or else the first sentence about its type or about the figure of its name.
+fn meaning(field: &str, schema: &Value, types: &Value) -> String {
+    let of_type = || types[references(schema).first()?]["description"].as_str();
+    let of_figure = || look_up(field).map(|figure| figure.meaning);
+    let other = || of_type().or_else(of_figure)?.split(". ").next();
+    let own = schema["description"].as_str();
+    let text = own.or_else(|| other().map(|text| text.trim_end_matches('.')));
+    text.unwrap_or_default().replace('\n', " ")
 }
 
 /// The doubts, with the texts that the terminal and the results page show.
