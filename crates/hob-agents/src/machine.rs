@@ -195,8 +195,8 @@ impl RunState {
 }
 
 impl AgentFrame {
-    fn new(agent: &str, kind: AgentRole) -> AgentFrame {
-        AgentFrame { agent: agent.to_owned(), kind, number: 1, ..AgentFrame::default() }
+    fn new(agent: &str, role: AgentRole) -> AgentFrame {
+        AgentFrame { agent: agent.to_owned(), role, number: 1, ..AgentFrame::default() }
     }
 }
 
@@ -413,7 +413,7 @@ impl Step<'_> {
         let number = self.number();
         let Some(frame) = self.state.stack.pop() else { return };
         let (from, span_id) = (frame.agent.clone(), frame.span);
-        let (call_id, output) = match &frame.kind {
+        let (call_id, output) = match &frame.role {
             AgentRole::Root => return,
             AgentRole::Handoff { call_id } => {
                 let said = text.to_owned();

@@ -102,7 +102,9 @@ pub struct Branch {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentFrame {
     pub agent: String,
-    pub kind: AgentRole,
+    /// `kind` in stored runs.
+    #[serde(rename = "kind")]
+    pub role: AgentRole,
     /// Number of the event with which the agent started.
     #[serde(default)]
     pub span: u64,

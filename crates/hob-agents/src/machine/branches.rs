@@ -58,7 +58,7 @@ impl Step<'_> {
     fn next_delegate(&mut self) -> Option<ToolCall> {
         let above = self.state.stack.len().checked_sub(1)?;
         let [.., caller, started] = &mut self.state.stack[..] else { return None };
-        let is_new = matches!(started.kind, AgentRole::Delegate { .. }) && started.turns == 0;
+        let is_new = matches!(started.role, AgentRole::Delegate { .. }) && started.turns == 0;
         // The branches of a branch would be a tree of runs: a delegate calls its own delegates one after the other.
         let has_room = self.state.branches.iter().all(|branch| branch.above == above)
             && self.state.branches.len() + 1 < BRANCHES_MAX;

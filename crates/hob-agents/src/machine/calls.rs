@@ -153,12 +153,12 @@ impl Step<'_> {
         self.ignore_other_handoffs();
         self.emit(EventKind::HandoffOccurred { to: name.to_owned(), brief });
         if !is_tail {
-            let kind = AgentRole::Handoff { call_id: call.id };
-            return self.push(AgentFrame { messages, is_tainted, ..AgentFrame::new(name, kind) });
+            let role = AgentRole::Handoff { call_id: call.id };
+            return self.push(AgentFrame { messages, is_tainted, ..AgentFrame::new(name, role) });
         }
         let Some(caller) = self.state.stack.pop() else { return };
-        let AgentFrame { kind, artifacts, .. } = caller;
-        let next = AgentFrame { messages, artifacts, is_tainted, ..AgentFrame::new(name, kind) };
+        let AgentFrame { role, artifacts, .. } = caller;
+        let next = AgentFrame { messages, artifacts, is_tainted, ..AgentFrame::new(name, role) };
         self.push(next);
     }
 
@@ -175,9 +175,9 @@ impl Step<'_> {
         let budget = self.state.team.agent(name).map(Agent::limits);
         let (to, brief) = (name.to_owned(), brief.clone());
         self.emit(EventKind::DelegateOccurred { to, brief, budget });
-        let kind = AgentRole::Delegate { call_id: call.id };
+        let role = AgentRole::Delegate { call_id: call.id };
         let is_tainted = self.state.stack.last().is_some_and(|caller| caller.is_tainted);
-        self.push(AgentFrame { messages, is_tainted, ..AgentFrame::new(name, kind) });
+        self.push(AgentFrame { messages, is_tainted, ..AgentFrame::new(name, role) });
     }
 
     fn push(&mut self, mut frame: AgentFrame) {

@@ -184,7 +184,7 @@ pub(super) fn specs<'t>(
     let workers = agent.delegates.iter().filter_map(|name| team.agent(name)).map(delegate_spec);
     let made = others.chain(workers).map(Cow::Owned);
     let mut specs: Vec<Cow<'t, ToolSpec>> = own.map(Cow::Borrowed).chain(made).collect();
-    if frame.kind == AgentRole::Root && frame.agent == team.entry {
+    if frame.role == AgentRole::Root && frame.agent == team.entry {
         let is_new = |tool: &&Tool| specs.iter().all(|spec| spec.name != tool.name);
         let more: Vec<ToolSpec> =
             state.client_tools.iter().filter(is_new).map(client_spec).collect();
