@@ -25,7 +25,7 @@ pub(crate) fn complaints(tree: &Tree) -> Vec<String> {
         headers::missing_headers(&tree.files),
         links::dead(&tree.files),
         lints::inherited(&tree.files),
-        lints::unsafety(&tree.files),
+        lints::lifted(&tree.files),
         places::names(&tree.files),
         plain::complaints(&tree.files),
         sizes::too_long(&tree.files, &sizes::LONG_FILES),

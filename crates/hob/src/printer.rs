@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
@@ -173,6 +174,16 @@ pub(crate) fn narrow<const N: usize>(table: &mut Table, columns: [(usize, u16); 
         let width = Width::Fixed(chars);
         let column = table.column_mut(number);
         column.map(|column| column.set_constraint(ColumnConstraint::UpperBoundary(width)));
+    }
+}
+
+/// Prints a line of JSON for the process that has started this worker. If that reader is gone, no more lines are needed.
+pub(crate) fn worker_line(report: &impl Serialize) -> ControlFlow<()> {
+    let line = serde_json::to_string(report).unwrap_or_default();
+    let mut stdout = io::stdout().lock();
+    match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(_) => ControlFlow::Break(()),
     }
 }
 

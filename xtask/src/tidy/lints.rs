@@ -1,19 +1,12 @@
-//! Every crate takes the workspace's lints, and only two may hold unsafe code or lift its lint.
+//! Every crate takes the workspace's lints, only two may lift the one on unsafe code, and no test is ignored.
 //! The lints themselves are the compiler's; a crate that does not inherit them is reported here.
 
 use crate::tree::File;
 
 const UNSAFE_LINT: &str = concat!("unsafe", "_code");
 
-/// The keyword by what follows it, so that prose about it and names that contain it are left alone.
-const UNSAFE_CODE: [&str; 6] = [
-    concat!("unsafe", " {"),
-    concat!("unsafe", " fn "),
-    concat!("unsafe", " impl"),
-    concat!("unsafe", " trait "),
-    concat!("unsafe", " extern "),
-    concat!("unsafe", "("),
-];
+/// What makes cargo skip a test.
+const IGNORED: &str = "#[ignore";
 
 const UNSAFE_ROOMS: [&str; 2] = ["crates/hob-engines/", "crates/hob-kernels/"];
 
@@ -35,34 +28,22 @@ fn inherits(manifest: &str) -> bool {
     lines.find(|line| !line.is_empty()).is_some_and(|line| line == "workspace = true")
 }
 
-pub(crate) fn unsafety(files: &[File]) -> Vec<String> {
-    let inside = |path: &str| UNSAFE_ROOMS.iter().any(|room| path.starts_with(room));
-    let outside = |file: &&File| file.is_rust() && !inside(&file.path);
+pub(crate) fn lifted(files: &[File]) -> Vec<String> {
     let mut complaints = Vec::new();
-    for file in files.iter().filter(outside) {
+    for file in files.iter().filter(|file| file.is_rust()) {
+        let is_outside = !UNSAFE_ROOMS.iter().any(|room| file.path.starts_with(room));
         for (line, number) in file.text.lines().zip(1..) {
-            if let Some(what) = breach(line) {
+            let place = format!("{}:{number}", file.path);
+            if is_outside && line.contains(UNSAFE_LINT) {
                 let rooms = UNSAFE_ROOMS.join(" and ");
-                complaints.push(format!("{}:{number}: only {rooms} may {what}", file.path));
+                complaints.push(format!("{place}: only {rooms} may lift the lint on unsafe code"));
+            }
+            if line.trim_start().starts_with(IGNORED) {
+                complaints.push(format!("{place}: tests are not ignored"));
             }
         }
     }
     complaints
-}
-
-fn breach(line: &str) -> Option<&'static str> {
-    if line.contains(UNSAFE_LINT) {
-        return Some("lift the lint on unsafe code");
-    }
-    let code = line.split("//").next().unwrap_or_default();
-    UNSAFE_CODE.iter().any(|keyword| holds(code, keyword)).then_some("hold unsafe code")
-}
-
-/// As a word of its own: not as the end of a longer name.
-fn holds(code: &str, keyword: &str) -> bool {
-    code.match_indices(keyword).any(|(at, _)| {
-        !code[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_')
-    })
 }
 
 #[cfg(test)]
@@ -85,35 +66,22 @@ mod tests {
 
     #[test]
     fn only_one_room_may_lift_the_lint() {
-        let lifted = format!("#![expect({UNSAFE_LINT}, reason = \"faster\")]\n");
+        let text = format!("#![expect({UNSAFE_LINT}, reason = \"faster\")]\n");
         let rows = [
             ("crates/hob-engines/src/lib.rs", true),
             ("crates/hob-server/src/lib.rs", false),
             ("xtask/src/main.rs", false),
         ];
         for (path, fine) in rows {
-            assert_eq!(unsafety(&[File::new(path, &lifted)]).is_empty(), fine, "{path}");
+            assert_eq!(lifted(&[File::new(path, &text)]).is_empty(), fine, "{path}");
         }
     }
 
     #[test]
-    fn only_one_room_may_hold_the_code() {
-        let rows = [
-            ("let a = un!safe { b() };", true),
-            ("pub un!safe fn a() {}", true),
-            ("un!safe impl Send for A {}", true),
-            ("#[un!safe(no_mangle)]", true),
-            ("// un!safe { a() }", false),
-            ("let not_un!safe = 1;", false),
-            ("fn not_un!safe(a: u8) {}", false),
-            ("is it un!safe to ask?", false),
-        ];
-        for (line, is_code) in rows {
-            let text = line.replace('!', "");
-            let outside = unsafety(&[File::new("crates/hob-wire/src/a.rs", &text)]);
-            let what = "crates/hob-wire/src/a.rs:1: only crates/hob-engines/ and crates/hob-kernels/ may hold unsafe code";
-            assert_eq!(outside, if is_code { vec![what] } else { vec![] }, "{line}");
-            assert!(unsafety(&[File::new("crates/hob-engines/src/a.rs", &text)]).is_empty());
-        }
+    fn no_test_is_ignored() {
+        let check = |text: &str| lifted(&[File::new("a.rs", text)]);
+        assert_eq!(check("fn a() {}\n    #[ignore]\n"), ["a.rs:2: tests are not ignored"]);
+        assert_eq!(check("#[ignore = \"slow\"]\n").len(), 1);
+        assert!(check("// #[ignore]\n").is_empty());
     }
 }

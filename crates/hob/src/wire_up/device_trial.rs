@@ -1,14 +1,12 @@
 //! The worker that lists the engine's devices and tries them. It reports line by line.
 //! If a driver ends the process, the reports before that remain.
 
-use std::io::Write;
-use std::ops::ControlFlow;
-
 use hob_core::KvType;
-use hob_engines::chat::{CardUse, DeviceReport, LlamaOptions, WeightStorage, try_devices};
+use hob_engines::chat::{CardUse, LlamaOptions, WeightStorage, try_devices};
 
 use super::chat::{threads, weights};
 use crate::failure::{CliResult, Failure};
+use crate::printer::worker_line;
 use crate::worker_args::DevicesWorkerArgs;
 
 /// For one token.
@@ -32,15 +30,5 @@ pub(crate) fn work_devices(args: &DevicesWorkerArgs) -> CliResult<()> {
         card_use: CardUse::Allowed,
         weights: WeightStorage::Copied,
     });
-    try_devices(options.as_ref(), &mut |report| print_report(&report)).map_err(Failure::engine)
-}
-
-/// Prints a report on its own line. If the reader is gone, no more reports are needed.
-fn print_report(report: &DeviceReport) -> ControlFlow<()> {
-    let line = serde_json::to_string(report).unwrap_or_default();
-    let mut stdout = std::io::stdout().lock();
-    match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(_) => ControlFlow::Break(()),
-    }
+    try_devices(options.as_ref(), &mut |report| worker_line(&report)).map_err(Failure::engine)
 }

@@ -1,7 +1,6 @@
 //! The worker that quantises a model or compares two. It reports line by line, and can be stopped at any time.
 //! One type for both sides of the pipe, so that they cannot disagree.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -19,6 +18,7 @@ use super::own_program;
 use super::spoken_sentence::{SpeechCost, SpokenSentence};
 use crate::bounded_file::read_text;
 use crate::failure::{CliResult, Failure};
+use crate::printer::worker_line;
 use crate::worker_args::{DistanceWorkerArgs, QuantizeWorkerArgs};
 
 const TEXT_BYTES_MAX: u64 = 64 << 20;
@@ -203,7 +203,5 @@ pub(super) fn finish(result: Result<(), String>) -> CliResult<()> {
 
 /// Prints a step on its own line. A reader that is gone has killed this process already.
 pub(super) fn say(step: &QuantizeStep) {
-    let line = serde_json::to_string(step).unwrap_or_default();
-    let mut stdout = std::io::stdout().lock();
-    let _unread = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+    let _unread = worker_line(step);
 }

@@ -1,8 +1,6 @@
 //! The worker that times the engine for `hob fit calibrate`. It reports line by line, and can be stopped at any time.
 //! Native code runs in it alone, with the same threads as a chat worker.
 
-use std::io::Write;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -19,6 +17,7 @@ use tokio::time::Instant;
 use super::chat::{LARGE_PAGES, SPIN_COUNT, threads, weights};
 use super::own_program;
 use crate::failure::{CliResult, Failure};
+use crate::printer::worker_line;
 use crate::worker_args::TimingWorkerArgs;
 
 /// Time limit of a whole calibration.
@@ -85,7 +84,7 @@ pub(crate) async fn run_timing_worker(
 /// Entry point of `hob worker timing`.
 pub(crate) fn work_timing(args: &TimingWorkerArgs) -> CliResult<()> {
     let (threads, threads_batch) = threads(0);
-    let mut report = |timed: EngineTiming| print_figure(&timed);
+    let mut report = |timed: EngineTiming| worker_line(&timed);
     let Some(path) = &args.model else {
         let threads = Threads { decode: threads, prefill: threads_batch };
         time_kernels(threads, args.types, &mut report);
@@ -110,16 +109,6 @@ pub(crate) fn work_timing(args: &TimingWorkerArgs) -> CliResult<()> {
         weights: weights(path),
     };
     time_model(options, args.context, &mut report).map_err(Failure::engine)
-}
-
-/// Prints a figure on its own line. If the reader is gone, no more figures are needed.
-fn print_figure(timed: &EngineTiming) -> ControlFlow<()> {
-    let line = serde_json::to_string(timed).unwrap_or_default();
-    let mut stdout = std::io::stdout().lock();
-    match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(_) => ControlFlow::Break(()),
-    }
 }
 
 /// Default number of decoding threads of a chat worker.
