@@ -172,7 +172,7 @@ fn takes_null(schema: &Value) -> bool {
     }
 }
 
-/// AgentModels write numbers and truth values as texts. At the top level their meaning is clear.
+/// Turns texts into numbers and truth values where the schema wants these. Only at the top level, where their meaning is clear.
 fn coerce(value: &mut Value, schema: &Value, repairs: &mut Vec<String>) {
     let Some(members) = value.as_object_mut() else { return };
     for (name, member) in members {

@@ -3,11 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// llama.cpp gives no error with so few tokens.
+/// With so few tokens, llama.cpp reports no standard error.
 const TOKENS_WITHOUT_ERROR: usize = 10;
 
 /// Collects scored tokens. llama.cpp scores the second half of each context; the caller chooses the tokens.
-/// It keeps 4 bytes a token for the percentiles, and nothing of the logits.
+/// For the percentiles it keeps 4 bytes per token. It keeps no logits.
 #[derive(Clone, Debug, Default)]
 pub struct Distances {
     reference: Moments,
@@ -136,7 +136,7 @@ impl Distances {
 }
 
 impl Deviation {
-    /// The error goes through the exponential to the first order.
+    /// The exponential, with the error to first order.
     fn exp(self) -> Deviation {
         let value = self.value.exp();
         Deviation { value, error: self.error.map(|error| value * error) }
@@ -205,7 +205,7 @@ impl Normalised<'_> {
     }
 }
 
-/// Between two ranks linear, as llama.cpp does.
+/// Interpolates linearly between two ranks, as llama.cpp does.
 fn percentile(sorted: &[f32], part: f64) -> f64 {
     let at = part * (sorted.len() - 1) as f64;
     let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);

@@ -16,7 +16,7 @@ pub(crate) const ATTEMPTS: HeaderName = HeaderName::from_static("x-hob-attempts"
 pub(crate) const FAILED: HeaderName = HeaderName::from_static("x-hob-failed");
 /// Time that hob itself took.
 pub(crate) const OVERHEAD_MS: HeaderName = HeaderName::from_static("x-hob-overhead-ms");
-/// Why the model is not where it was to be loaded, and where it is.
+/// Why the model is not on the device of its first choice, and where it is.
 pub(crate) const PLACEMENT: HeaderName = HeaderName::from_static("x-hob-placement");
 /// `ignored`: thinking was switched off, but the model thought.
 pub(crate) const THINKING: HeaderName = HeaderName::from_static("x-hob-thinking");
@@ -37,7 +37,7 @@ pub(crate) const JSON: &str = "application/json";
 pub(crate) const LINES: &str = "application/x-ndjson";
 pub(crate) const EVENTS: &str = "text/event-stream; charset=utf-8";
 
-/// Headers of an answer, those of the outer layers included.
+/// Usual number of headers of an answer, with those of the outer layers.
 const HEADERS_USUAL: usize = 16;
 
 /// Headers of every answer that may take a while: proxies must not cache or buffer it.

@@ -13,11 +13,11 @@ use crate::client::media_type;
 use crate::http::HttpResponse;
 use crate::upstream_model::UpstreamModel;
 
-/// Bytes of an answer that comes whole.
+/// Maximum bytes of an answer that is not streamed.
 const WHOLE_BYTES_MAX: usize = 32 << 20;
-/// Bytes of one event.
+/// Maximum bytes of one event.
 const PIECE_BYTES_MAX: usize = 4 << 20;
-/// Bytes without an event that are read before other tasks run, and timers are polled.
+/// After so many bytes without an event, other tasks run and timers are polled.
 const TURN_BYTES_MAX: usize = 128 << 10;
 /// Malformed lines that are skipped.
 const MALFORMED_MAX: u32 = 3;
@@ -36,7 +36,7 @@ struct Answer {
     asked: Expected,
     body: Body,
     said: VecDeque<ChatEvent>,
-    /// What the piece that is being read says. Kept, so that it is allocated once.
+    /// Events of the current piece. The buffer is reused for all pieces.
     heard: Vec<ChatEvent>,
     malformed: u32,
     /// Bytes read since the last event.

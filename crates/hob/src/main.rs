@@ -1,5 +1,5 @@
 //! The binary `hob`: arguments in, an exit code out.
-//! Everything a command needs to know is settled in `settings`; what is built of it, in `wire_up`.
+//! `settings` resolves everything that a command needs to know, and `wire_up` builds the server from it.
 
 mod app;
 mod arguments;

@@ -1,5 +1,5 @@
 //! A spoken conversation with a server: microphone, session, loudspeaker and captions.
-//! One task does all of it. Everything that waits can be dropped, so the next event is whichever comes first.
+//! One task does all of it. Every wait can be dropped, so the task handles whichever event comes first.
 
 mod captions;
 mod event;
@@ -36,12 +36,12 @@ const TICK: Duration = Duration::from_millis(20);
 /// After the end of a file: how long to wait for a turn to begin, and for an answer to it.
 const TURN_TIME_MAX: Duration = Duration::from_secs(3);
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
-/// The code of the error of a server that cannot hear whether a sentence is complete.
+/// The error code of a server without a turn model.
 const NO_TURN_MODEL: &str = "turn_model_missing";
 /// Sound of the room that follows an answer.
 const ECHO_TIME: Duration = Duration::from_millis(200);
 
-/// What a conversation is about, and with whose voice.
+/// Instructions, voice and language of a conversation.
 #[derive(Clone, Debug)]
 pub(crate) struct TalkOptions {
     pub(crate) system: String,
@@ -212,7 +212,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Sends what was said, or silence in its place.
+    /// Sends the recorded sound, or silence while the microphone is off.
     async fn hear(&mut self, sound: Option<Vec<u8>>) -> CliResult<()> {
         let Some(mut sound) = sound else {
             if !self.microphone.is_file {

@@ -244,7 +244,7 @@ fn delegate_spec(agent: &Agent) -> ToolSpec {
     ToolSpec::new(delegate_name(&agent.name), description, schema, ToolClass::Read)
 }
 
-/// What an agent asks. Models of other machines get tools in strict form where that is possible; hob's own engine enforces
+/// The request of an agent. Models of other machines get tools in strict form where that is possible; hob's own engine enforces
 /// the tool's schema with all its limits.
 pub(super) fn request(
     frame: &AgentFrame,

@@ -22,13 +22,13 @@ use crate::terms::Metric;
 use crate::timeline::TokenCounts;
 use crate::workbench::Workbench;
 
-/// The figures that an evaluation is about: how long a reader waits, and for how long in all.
+/// The most important times of an evaluation: until the answer begins, and until it ends.
 const LEADING: [Metric; 2] = [Metric::TtfatMs, Metric::E2eMs];
 /// Up to this share of a prompt may be cached before the item counts as known to the server.
 const CACHED_SHARE_MAX: f64 = 0.5;
 const MS_PER_S: f64 = 1_000.0;
 
-/// One arm, answered.
+/// One arm with its answers.
 pub(super) struct Measured<'a> {
     pub(super) workload: &'a EvalWorkload,
     pub(super) arm: EvalArm,
@@ -92,7 +92,7 @@ impl Measured<'_> {
     }
 }
 
-/// What the server had of the prompts before they were sent; None if it does not say.
+/// How much of the prompts the server had cached; None if it does not report that.
 fn cache(answered: &[AnsweredItem]) -> Option<Cache> {
     let share = |answered: &AnsweredItem| {
         let of = |metric| answered.figures.get(&metric).copied();
@@ -124,7 +124,7 @@ fn store_answers(
     Ok(())
 }
 
-/// A pace for the check of the client that is like this server's.
+/// The pace of this server, for the client check.
 pub(super) fn pace(answered: &[AnsweredItem]) -> Option<CheckLoad> {
     let median = |metric| {
         let of = |answered: &AnsweredItem| answered.figures.get(&metric).copied();

@@ -1,5 +1,5 @@
 //! One spoken question in a session of its own, for starts of a server.
-//! The person waits for the session, and from the end of the question to the first sound of the answer.
+//! Measures two waits: for the session, and from the end of the question to the first sound of the answer.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::workbench::Asker;
 /// A question that is asked again and again, each time in a new session.
 #[derive(Debug)]
 pub(crate) struct RepeatedQuestion {
-    /// None: the clip is silent.
+    /// None if the clip is silent.
     question: Option<Question>,
     turn_end: TurnEnd,
     voice: Option<String>,

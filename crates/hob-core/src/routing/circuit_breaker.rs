@@ -8,9 +8,9 @@ use super::CoolDown;
 
 /// Consecutive failures that open the circuit.
 const CONSECUTIVE_MAX: u32 = 3;
-/// Half of at least this many answers failing opens it too…
+/// The circuit also opens if half of the answers within `WINDOW` failed, and there are at least this many.
 const SAMPLE: usize = 6;
-/// … within this time.
+/// See `SAMPLE`.
 const WINDOW: Duration = Duration::from_secs(30);
 /// The default of the first cool-down; each that follows is twice as long.
 pub const FIRST_COOL_DOWN: Duration = Duration::from_secs(5);
@@ -41,7 +41,7 @@ pub struct CircuitBreaker {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe(u64);
 
-/// A failure, with all that decides about the cool-down.
+/// A failure, with everything that decides how long the cool-down is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BreakerFailure {
     pub cool_down: CoolDown,

@@ -1,4 +1,4 @@
-//! Two models on one text, token by token, in pieces as llama.cpp's `llama-perplexity` cuts them.
+//! Compares two models on one text, token by token. The text is cut as by llama.cpp's `llama-perplexity`.
 //! The second half of each piece is scored, so that each scored token has enough context.
 
 use std::path::Path;
@@ -15,7 +15,7 @@ pub struct ScoredToken<'a> {
     pub other: &'a [f32],
 }
 
-/// Tokens that are done, and all of them.
+/// Number of tokens that are done, and of all tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenCount {
     pub done: usize,

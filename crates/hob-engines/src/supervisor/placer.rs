@@ -1,5 +1,5 @@
-//! Where a worker computes. The supervisor asks before each start, and says what went wrong on a device.
-//! It knows commands and faults. Machines and layers are the other side's.
+//! Decides where a worker computes. The supervisor asks before each start, and reports what went wrong on a device.
+//! This file knows commands and faults only. The implementation knows the machine and the layers of the model.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub struct PlacedWorker {
     pub command: WorkerCommand,
     /// Predicted bytes of each memory pool.
     pub predicted: Bytes,
-    /// Why it is not where it was to go, and where it is. `None`: it is there.
+    /// Why the worker is not at its first choice, and where it is. `None`: it is at its first choice.
     pub note: Option<String>,
 }
 

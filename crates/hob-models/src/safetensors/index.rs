@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::SafetensorsError;
 use crate::gguf::error::printable_name;
 
-/// Real models have under 200.
+/// Published models have fewer than 200 files.
 const FILES_MAX: usize = 1_000;
 
 #[derive(Deserialize)]
@@ -37,7 +37,7 @@ pub fn files_of_index(json: &[u8]) -> Result<Vec<String>, SafetensorsError> {
     Ok(files.into_iter().collect())
 }
 
-/// Whether a name stays in its folder, and in an address.
+/// Whether a name leads to no other folder, as part of a path and of a URL.
 fn is_plain(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     name.ends_with(".safetensors") && !name.starts_with('.') && name.chars().all(allowed)

@@ -103,7 +103,7 @@ fn tensor_head(tensor: &TensorLayout) -> Vec<u8> {
     head.chain(tensor.name.bytes()).collect()
 }
 
-/// Negative zero is zero, too.
+/// Also true for negative zero.
 fn is_zero(number: &[u8]) -> bool {
     matches!(number, [0, 0 | 0x80])
 }

@@ -1,5 +1,5 @@
-//! How an answer is to be made, in Ollama's words: `options` and `format`.
-//! Nothing here reloads a model: an option that would need that is named as having no effect.
+//! The settings of an answer under Ollama's names: `options` and `format`.
+//! No option reloads a model. hob lists an option that would need a reload as having no effect.
 
 use hob_core::JsonText;
 use hob_core::chat::{OutputFormat, Sampling};
@@ -44,11 +44,11 @@ pub(super) fn options(
         let mut chosen: SamplingFields = fields.read()?;
         let sizes: OptionFields = fields.read()?;
         let sampling = chosen.sampling(&mut without_effect)?;
-        // Ollama's clients write a negative seed for any.
+        // Ollama's clients write a negative seed for a random one.
         let seed = sampling.seed.filter(|seed| seed.cast_signed() >= 0);
         let options = Options {
             sampling: Sampling { seed, ..sampling },
-            // -1 is without end, -2 until the context is full; both come to the same here.
+            // -1 means no limit, and -2 means until the context is full. hob treats both as no limit.
             // Zero is without a limit in Ollama.
             tokens_max: sizes.num_predict.filter(|tokens| *tokens > 0),
             stop: chosen.stop()?,

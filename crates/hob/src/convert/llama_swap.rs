@@ -143,7 +143,7 @@ pub(super) fn convert(root: Value, notes: &mut Notes) -> Result<ConfigFile, Stri
         conversion.notes.dropped(format!("hooks.on_startup.preload: {name}"), why);
     }
     if !conversion.config.model.is_empty() {
-        // The models have names of their own; hob's default model is not to take their memory at the start.
+        // Clients request these models by name, so hob's default model must not take their memory at the start.
         conversion.config.chat.load = Some(LoadAt::FirstRequest);
     }
     Ok(conversion.config)

@@ -19,14 +19,14 @@ use crate::recording::Recorder;
 
 const FILE_BYTES_MAX: u64 = 256 << 20;
 const FILE_SECONDS_MAX: f64 = 3_600.0;
-/// What a file is sent in.
+/// Length of the pieces in which a file is sent.
 const PIECE: Duration = Duration::from_millis(40);
 const PIECE_SAMPLES: usize = DECODED_RATE_HZ as usize * 40 / 1_000;
 
-/// Samples at 16 kHz as they are spoken, and their way to the encoding of a session.
+/// Samples at 16 kHz at the pace of speech, and their conversion to the format of a session.
 pub(super) struct Microphone {
     pub(super) name: String,
-    /// A file ends, and it does not pick up the loudspeaker.
+    /// A file ends, and has no sound of the loudspeaker in it.
     pub(super) is_file: bool,
     samples: BoxStream<'static, Vec<f32>>,
     writer: LiveSoundWriter,

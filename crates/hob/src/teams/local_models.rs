@@ -1,4 +1,4 @@
-//! `list_local_models` and `vram_status`: what this hob serves, and where that is in memory.
+//! `list_local_models` and `vram_status`: the models that this hob serves, and where they are in memory.
 //! A team that looks after the machine decides with these which model to load or to leave out.
 
 use std::sync::Arc;
@@ -41,14 +41,14 @@ pub(crate) trait ListModels: Send + Sync {
 #[schemars(deny_unknown_fields)]
 struct NoArguments {}
 
-/// `list_local_models` or `vram_status`: what the running hob serves, and where that is in memory.
+/// The tool `list_local_models` or `vram_status`.
 pub(super) struct ModelTool {
     spec: ToolSpec,
     models: Arc<dyn ListModels>,
     subject: Subject,
 }
 
-/// What a call tells.
+/// What a call reports.
 #[derive(Clone, Copy)]
 enum Subject {
     /// Each model and alias.

@@ -42,7 +42,7 @@ impl Drop for Announcement {
     fn drop(&mut self) {
         for name in &self.names {
             if let Ok(withdrawn) = self.daemon.unregister(name) {
-                // Without an answer in time, the network forgets the port by itself, only later.
+                // If the library does not answer in time, the network still forgets the port, but later.
                 let _withdrawn = withdrawn.recv_timeout(GOODBYE_TIME_MAX);
             }
         }

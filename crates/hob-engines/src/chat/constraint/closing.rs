@@ -24,9 +24,9 @@ const FIRST_BYTES_MAX: usize = 512;
 const TRIALS_MAX: usize = 96;
 /// Alternatives to try where an answer can continue in several ways.
 const ALTERNATIVES_MAX: usize = 8;
-/// The same between two tokens of an answer, when other answers wait.
+/// As `TRIALS_MAX`, between two tokens of an answer while other answers wait.
 const STEP_TRIALS_MAX: usize = 24;
-/// The limit where ends are long, because each trial then takes longer.
+/// As `TRIALS_MAX`, for long ends: each trial of these takes longer.
 const LONG_TRIALS_MAX: usize = 8;
 /// Maximum tokens tried in one search, over all its attempts. The best end found until then is used.
 const STEPS_MAX: usize = 40_000;

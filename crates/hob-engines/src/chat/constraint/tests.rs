@@ -83,7 +83,7 @@ fn vocabulary(pieces: impl IntoIterator<Item = String>) -> Vocabulary {
     Vocabulary::new(&tokens, &[END]).unwrap()
 }
 
-/// What a model says that finds all tokens equally likely.
+/// The answer of a model for which all tokens are equally likely.
 pub(super) fn answer(
     constraint: &mut Constraint,
     vocabulary: &Vocabulary,
@@ -130,7 +130,7 @@ fn schema(schema: &Value) -> OutputFormat {
     OutputFormat::JsonSchema(JsonText::parsed(schema.to_string()))
 }
 
-/// What holds an answer of at most `tokens_max` tokens to `output`.
+/// The constraint that makes an answer of at most `tokens_max` tokens fit `output`.
 fn compiled(output: &OutputFormat, tokens_max: u32) -> Result<Constraint, ConstraintError> {
     let wanted = AnswerRules { output, strict: true, tools: None };
     constrainer().compile(&wanted, tokens_max).map(Option::unwrap)
@@ -146,7 +146,7 @@ fn weather(name: &str) -> Tool {
     Tool { name: name.to_owned(), description: None, parameters, strict: false }
 }
 
-/// Says `text`, as few tokens as that takes.
+/// Accepts `text` in as few tokens as possible.
 fn say(constraint: &mut Constraint, text: &str, left: u32) -> Vec<Accepted> {
     let tokens = constraint.vocabulary.tokenize_greedily(text.as_bytes());
     tokens.into_iter().map(|token| constraint.accept(token, left).unwrap()).collect()
@@ -487,7 +487,7 @@ fn wanted<'a>(
     AnswerRules { output: &OutputFormat::Text, strict: true, tools: Some(tools) }
 }
 
-/// Answers of a model that says anything it may, where a call is required.
+/// Random answers of a model that must call a tool.
 #[test]
 fn every_required_call_is_valid() {
     let tools = [weather("get_weather"), weather("get")];

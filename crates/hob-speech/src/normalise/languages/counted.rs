@@ -172,7 +172,7 @@ pub(super) fn number_span(scene: Scene<'_>, amount: &Amount, from: usize) -> Opt
     Some(first.span_of(from..first.text.len()).start..last.span_of(0..amount.end).end)
 }
 
-/// "un'ora": one and a noun that begins with a vowel, where one loses its own.
+/// "un'ora": the word for one loses its vowel before a noun that begins with a vowel.
 pub(super) fn elided_one(table: &LanguageTable, number: u64, noun: Noun) -> Option<String> {
     let one = table.elided_one?;
     let is_elided = number == 1
