@@ -7,6 +7,7 @@ use super::prompt::Prompt;
 use super::request::RequestTemplate;
 use super::{ChatCell, ChatSession, Prompts, ThinkingMode};
 use bytes::Bytes;
+use hob_core::count_text;
 use jiff::Timestamp;
 
 use crate::client_check::{CheckLoad, ClientCheck};
@@ -95,7 +96,7 @@ impl ChatCell {
     /// The cell's name in progress lines.
     pub fn name(&self) -> String {
         let load = match self.arrivals {
-            Arrivals::Closed { users } => format!("× {users}"),
+            Arrivals::Closed { users } => format!("× {}", count_text(users, "user")),
             Arrivals::Constant { per_second, .. } => format!("at {per_second} a second"),
             Arrivals::Poisson { per_second, .. } => format!("at about {per_second} a second"),
         };

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use hob_core::count_text;
 use serde::Serialize;
 
 use super::file::{
@@ -62,7 +63,7 @@ impl PlanCell {
             .chain(&self.items_file)
             .cloned()
             .chain(labels);
-        let users = self.concurrency.map(|users| format!("× {users}"));
+        let users = self.concurrency.map(|users| format!("× {}", count_text(users, "user")));
         let context = self.context.map(|tokens| match self.kind {
             PlanKind::Eval => format!("{tokens} tokens of context"),
             _ => format!("{tokens} tokens"),
@@ -296,16 +297,19 @@ exclude: [{target: b, cache: cached}]
     #[test]
     fn targets_take_turns_unless_the_order_is_listed() {
         let turns = [
-            "a llm short_short × 1",
-            "b llm short_short × 1",
-            "a llm short_short × 1 cached",
-            "b llm short_short × 2",
-            "a llm short_short × 2",
-            "a llm short_short × 2 cached",
+            "a llm short_short × 1 user",
+            "b llm short_short × 1 user",
+            "a llm short_short × 1 user cached",
+            "b llm short_short × 2 users",
+            "a llm short_short × 2 users",
+            "a llm short_short × 2 users cached",
         ];
         assert_eq!(names(PLAN), turns);
         let listed = names(&format!("{PLAN}order: listed\n"));
-        assert_eq!(listed[3..5], ["a llm short_short × 2 cached", "b llm short_short × 1"]);
+        assert_eq!(
+            listed[3..5],
+            ["a llm short_short × 2 users cached", "b llm short_short × 1 user"]
+        );
     }
 
     #[test]
@@ -315,7 +319,7 @@ exclude: [{target: b, cache: cached}]
         let plan = BenchPlan::parse("p", &plan.replace("[1, 2]", "[1]")).expect("a plan");
         let cells = cells(&plan);
         let names: Vec<String> = cells.iter().map(PlanCell::name).collect();
-        let at_15 = "llm short_short power_cap_w 15 × 1";
+        let at_15 = "llm short_short power_cap_w 15 × 1 user";
         assert_eq!(names, [format!("a {at_15}"), format!("b {at_15}")]);
         let command = "limit {power_cap_w} serve {model}";
         assert_eq!(PlanTarget::filled(command, &cells[0]), "limit 15 serve {model}");
@@ -347,12 +351,12 @@ exclude: [{target: b, cache: cached}]
                     text: [short, long], format: [pcm, mp3], voice: [ada]}\nexclude: [{concurrency: 2, format: pcm}]\n";
         let expected = [
             "a sweep 512 tokens",
-            "a concurrency agentic × 2",
-            "a batch agentic × 1",
-            "a batch agentic × 2",
-            "a tts pcm ada short long × 1",
-            "a tts mp3 ada short long × 1",
-            "a tts mp3 ada short long × 2",
+            "a concurrency agentic × 2 users",
+            "a batch agentic × 1 user",
+            "a batch agentic × 2 users",
+            "a tts pcm ada short long × 1 user",
+            "a tts mp3 ada short long × 1 user",
+            "a tts mp3 ada short long × 2 users",
             "a cold",
         ];
         assert_eq!(names(plan), expected);

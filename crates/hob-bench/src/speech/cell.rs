@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use hob_core::count_text;
 
 use super::{Asking, SpeechSession, Text, VERSION};
 use crate::client_check::{CheckLoad, ClientCheck};
@@ -52,6 +53,7 @@ impl MeasuringSession for SpeechSession<'_, '_> {
             Asking::AsIs | Asking::Streamed => "",
             Asking::Whole => ", whole",
         };
+        let users = count_text(users, "user");
         format!("{} as {} by {voice} × {users}{asked}", text.name, format.name())
     }
 

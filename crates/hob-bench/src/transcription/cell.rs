@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use hob_core::count_text;
 use jiff::Timestamp;
 
 use super::normalise::normalised_chars;
@@ -109,7 +110,8 @@ impl MeasuringSession for TranscriptionSession<'_> {
 
     fn name(&self, cell: &TranscriptionCell) -> String {
         let streamed = if cell.streaming == Streaming::Requested { ", streamed" } else { "" };
-        format!("{} × {}{streamed}", cell.set.workload_name(), cell.users)
+        let users = count_text(cell.users, "user");
+        format!("{} × {users}{streamed}", cell.set.workload_name())
     }
 
     fn measure_run(

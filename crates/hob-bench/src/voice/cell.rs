@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hob_core::count_text;
 use jiff::Timestamp;
 
 use super::conversation::{Conversation, TurnMarks};
@@ -135,7 +136,8 @@ impl MeasuringSession for VoiceRuns<'_> {
             Manner::Listens => "",
             Manner::Interrupts => ", interrupted",
         };
-        format!("{} × {}{interrupted}", self.shape(), cell.users)
+        let users = count_text(cell.users, "user");
+        format!("{} × {users}{interrupted}", self.shape())
     }
 
     fn measure_run(
