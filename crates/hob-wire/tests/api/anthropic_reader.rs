@@ -4,6 +4,8 @@ use hob_core::Fault;
 use hob_core::chat::{ChatEvent, Completion, FinishReason, Timings, Usage};
 use hob_wire::{AnthropicReader, Mended, Misread, PieceKind, Pieces, UpstreamReader, UsageSource};
 
+use crate::{arguments, call, text};
+
 const START: &str = r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-5","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":565,"cache_creation_input_tokens":100,"cache_read_input_tokens":2000,"cache_creation":{"ephemeral_5m_input_tokens":100},"output_tokens":7,"service_tier":"standard"}}}"#;
 
 const HI: &str =
@@ -26,18 +28,6 @@ fn read(pieces: &[&str]) -> (Vec<ChatEvent>, Result<Mended, Misread>) {
         .and_then(|()| reader.end(&mut events).map_err(Misread::Failed))
         .map(|()| reader.mended());
     (events, outcome)
-}
-
-fn text(piece: &str) -> ChatEvent {
-    ChatEvent::Text(piece.to_owned())
-}
-
-fn call(index: u32, id: &str, name: &str) -> ChatEvent {
-    ChatEvent::ToolCall { index, id: id.to_owned(), name: name.to_owned() }
-}
-
-fn arguments(index: u32, piece: &str) -> ChatEvent {
-    ChatEvent::ToolArguments { index, piece: piece.to_owned() }
 }
 
 fn done(finish: FinishReason, usage: Usage) -> ChatEvent {

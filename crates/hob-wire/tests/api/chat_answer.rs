@@ -11,6 +11,8 @@ use hob_wire::{
 };
 use serde_json::{Value, json};
 
+use crate::{arguments, call, text};
+
 fn head() -> AnswerHead {
     AnswerHead {
         id: "1".to_owned(),
@@ -20,20 +22,8 @@ fn head() -> AnswerHead {
     }
 }
 
-fn text(piece: &str) -> ChatEvent {
-    ChatEvent::Text(piece.to_owned())
-}
-
 fn reasoning(piece: &str) -> ChatEvent {
     ChatEvent::Reasoning(piece.to_owned())
-}
-
-fn call(index: u32, id: &str, name: &str) -> ChatEvent {
-    ChatEvent::ToolCall { index, id: id.to_owned(), name: name.to_owned() }
-}
-
-fn arguments(index: u32, piece: &str) -> ChatEvent {
-    ChatEvent::ToolArguments { index, piece: piece.to_owned() }
 }
 
 fn logprob(token: &[u8], logprob: f32, top: &[(&str, f32)]) -> TokenLogprob {

@@ -16,3 +16,17 @@ mod transcript_answer;
 mod transcript_request;
 mod upstream;
 mod wyoming;
+
+use hob_core::ChatEvent;
+
+fn text(piece: &str) -> ChatEvent {
+    ChatEvent::Text(piece.to_owned())
+}
+
+fn call(index: u32, id: &str, name: &str) -> ChatEvent {
+    ChatEvent::ToolCall { index, id: id.to_owned(), name: name.to_owned() }
+}
+
+fn arguments(index: u32, piece: &str) -> ChatEvent {
+    ChatEvent::ToolArguments { index, piece: piece.to_owned() }
+}

@@ -14,22 +14,16 @@ use hob_wire::{
 };
 use serde_json::Value;
 
+use crate::{arguments, text};
+
 const SINCE: Duration = Duration::from_nanos(1_234_567_890);
 
 fn at() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_nanos(1_793_491_200_000_000_007)
 }
 
-fn text(piece: &str) -> ChatEvent {
-    ChatEvent::Text(piece.to_owned())
-}
-
 fn call(index: u32, name: &str) -> ChatEvent {
     ChatEvent::ToolCall { index, id: format!("call_{index}"), name: name.to_owned() }
-}
-
-fn arguments(index: u32, piece: &str) -> ChatEvent {
-    ChatEvent::ToolArguments { index, piece: piece.to_owned() }
 }
 
 fn done(finish: FinishReason) -> ChatEvent {

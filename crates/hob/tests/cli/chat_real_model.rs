@@ -8,17 +8,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::real_server::{Home, Served, agent};
-use crate::{User, stderr, stdout};
+use crate::{User, stderr, stdout, until};
 
 fn ready(user: &User, home: &Home) -> Served {
     let mut served = Served::start(user, home);
     served.note("smollm2 is ready");
     served
-}
-
-fn end(mut served: Served) {
-    served.signal("-INT");
-    assert!(served.child.wait().expect("an end").success());
 }
 
 fn question(messages: Value) -> Value {
@@ -36,7 +31,7 @@ fn one_server_reuses_its_cache_refuses_what_cannot_be_answered_keeps_schemas_and
     a_schema_is_kept_by_the_real_model_whatever_the_budget(&served);
     a_grammar_that_never_compiles_is_refused_and_its_worker_lives(&served);
     a_model_is_unloaded_and_comes_back_for_the_next_question(&user, &served);
-    end(served);
+    served.end("-INT");
 }
 
 fn the_second_turn_of_a_conversation_reuses_the_cache(served: &Served) {
@@ -141,11 +136,8 @@ fn eight_answers_end_with_an_error_when_their_worker_is_killed_and_the_next_requ
             .collect();
         // Four answers run by then, and four wait for a slot. No answer ends by itself, so it does not matter how
         // late the last one starts.
-        let until = Instant::now() + Duration::from_secs(300);
-        while served.metric("hob_chat_in_flight{") != Some(8.0) {
-            assert!(Instant::now() < until, "not all eight are in flight");
-            thread::sleep(Duration::from_millis(20));
-        }
+        let is_full = || served.metric("hob_chat_in_flight{") == Some(8.0);
+        until(300, "not all eight are in flight", is_full);
         served.kill_worker("chat");
         for stream in streams {
             let last = stream.join().expect("a stream");
@@ -167,7 +159,7 @@ fn eight_answers_end_with_an_error_when_their_worker_is_killed_and_the_next_requ
     let mut rest = Vec::new();
     speech.read_to_end(&mut rest).expect("the sound goes on to its end");
     assert!(rest.len() > 480_000, "{} bytes", rest.len());
-    end(served);
+    served.end("-INT");
 }
 
 /// The last line of a streamed answer, or the error if there is no answer.

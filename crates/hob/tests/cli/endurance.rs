@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::User;
 use crate::real_server::Served;
+use crate::{User, until};
 
 // Each takes several windows of the vocoder, and no more, because most of these tests' time is synthesis.
 const SEA: &str = "The salt breeze came across from the sea.";
@@ -34,11 +34,10 @@ fn likeness(a: &[i16], b: &[i16]) -> f64 {
 
 #[test]
 fn clients_hear_their_own_text_and_a_killed_worker_is_replaced() {
-    let (_user, mut served) = served();
+    let (_user, served) = served();
     two_clients_at_once_hear_their_own_text_to_the_last_sample(&served);
     a_worker_that_is_killed_is_an_error_for_its_client_and_is_replaced(&served);
-    served.signal("-INT");
-    assert!(served.child.wait().expect("an end").success());
+    served.end("-INT");
 }
 
 fn two_clients_at_once_hear_their_own_text_to_the_last_sample(served: &Served) {
@@ -78,7 +77,7 @@ fn a_worker_that_is_killed_is_an_error_for_its_client_and_is_replaced(served: &S
 
 #[test]
 fn five_hundred_clients_who_leave_are_not_worked_for() {
-    let (_user, mut served) = served();
+    let (_user, served) = served();
     let leave = |clients: std::ops::Range<u64>| {
         for client in clients {
             let body = json!({"input": SEA, "response_format": "pcm"});
@@ -100,16 +99,12 @@ fn five_hundred_clients_who_leave_are_not_worked_for() {
     five_at_a_time(0, 10);
     let before_mb = served.worker_mb();
     five_at_a_time(50, 90);
-    let patience = Instant::now() + Duration::from_secs(60);
-    while served.metric("hob_speech_in_flight{") != Some(0.0) {
-        assert!(Instant::now() < patience, "requests of clients that left are still answered");
-        thread::sleep(Duration::from_millis(50));
-    }
+    let is_idle = || served.metric("hob_speech_in_flight{") == Some(0.0);
+    until(60, "requests of clients that left are still answered", is_idle);
     assert!(served.samples("Still here.", "af_heart").len() > 12_000);
     let grown_mb = served.worker_mb() - before_mb;
     assert!(grown_mb < 100.0, "the worker grew by {grown_mb} MB");
-    served.signal("-INT");
-    assert!(served.child.wait().expect("an end").success());
+    served.end("-INT");
 }
 
 #[test]
@@ -140,6 +135,5 @@ fn another_program_decodes_every_format_to_the_same_length() {
         let heard = decoded.stdout.len() / 2;
         assert!((samples..=samples + padding).contains(&heard), "{format}: {heard} of {samples}");
     }
-    served.signal("-INT");
-    assert!(served.child.wait().expect("an end").success());
+    served.end("-INT");
 }

@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::io::Write;
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 use crate::gateway_reports::Stub;
 use crate::ledger::rows;
 use crate::real_server::{Answer, Served, agent};
-use crate::{User, stderr, stdout};
+use crate::{User, stderr, stdout, until};
 
 /// No server listens there: the port needs more rights than tests have.
 const CLOSED: &str = "http://127.0.0.1:1";
@@ -197,12 +196,8 @@ fn a_configuration_that_changes_is_followed_whole_or_not_at_all() {
         post(served, "v1/chat/completions", None, &hello(name)).status
     };
     assert_eq!((status(&here, "old"), status(&here, "new")), (200, 404));
-    let changed = Instant::now();
     user.write("hob.toml", &config("new"));
-    while status(&here, "new") != 200 {
-        assert!(changed.elapsed() < Duration::from_secs(60), "the change was not followed");
-        sleep(Duration::from_millis(20));
-    }
+    until(60, "the change was not followed", || status(&here, "new") == 200);
     assert_eq!(status(&here, "old"), 404);
     here.note("hob applied the new aliases, upstreams, keys and pronunciations");
     user.write("hob.toml", &config("new").replace("there/any", "missing/any"));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::real_server::{Answer, Served, agent};
-use crate::{User, stdout};
+use crate::{User, stdout, until};
 
 /// No server listens there.
 const NOBODY: &str = "http://127.0.0.1:1";
@@ -250,11 +250,7 @@ fn a_server_that_requests_find_dead_is_called_dead_at_once() {
     let upstreams = printed(&user, &["upstreams", "--json", "--server", &here.url]);
     assert_eq!((&upstreams[0]["name"], &upstreams[0]["state"]), (&json!("dies"), &json!("down")));
     // The cooldown ends after two seconds, and the server is still dead.
-    let rested = Instant::now();
-    while route()["targets"][0]["status"] == "open" {
-        assert!(rested.elapsed() < SOON, "it rests for ever");
-        sleep(Duration::from_millis(100));
-    }
+    until(60, "it rests for ever", || route()["targets"][0]["status"] != "open");
     let after = route();
     assert_eq!(after["targets"][0]["status"], "half_open", "{after}");
     assert_eq!(after["targets"][1]["status"], "active", "{after}");

@@ -66,7 +66,7 @@ fn word_errors_are_substituted_missing_and_added_words() {
 fn speech_of_hob_is_transcribed_from_and_into_every_format_within_the_predicted_memory() {
     let (user, home) = User::with_only(&["kokoro", "whisper-base"]);
     user.write("hob.toml", ALL_AT_START);
-    let mut served = Served::start(&user, &home);
+    let served = Served::start(&user, &home);
     served.until_warm(&["kokoro", "whisper-base"]);
     let with_server =
         |args: &[&str]| user.hob(&[args, &["--server", &served.url]].concat()).assert().success();
@@ -106,8 +106,7 @@ fn speech_of_hob_is_transcribed_from_and_into_every_format_within_the_predicted_
     let duration = json["duration"].as_f64().expect("a duration");
     assert!(times.last().is_some_and(|last| *last > duration * 0.6 && *last < duration));
     check_memory(&user, &served.url);
-    served.signal("-TERM");
-    assert_eq!(served.child.wait().expect("an end").code(), Some(0));
+    served.end("-TERM");
 }
 
 /// The transcription model of a server has taken no more memory than hob predicted.

@@ -76,8 +76,7 @@ fn rows_outlive_a_server_that_is_killed() {
     again.note("smollm2 is ready");
     again.chat(&json!({"messages": hi, "max_tokens": 2})).expect("an answer");
     assert_eq!(rows(&user, &home, 3).len(), 3);
-    again.signal("-INT");
-    assert!(again.child.wait().expect("an end").success());
+    again.end("-INT");
 }
 
 #[test]
@@ -93,8 +92,7 @@ fn a_ledger_that_is_none_is_left_alone_and_can_be_done_without() {
     user.write("hob.toml", "[ledger]\nenabled = false\n");
     let mut served = Served::start(&user, &home);
     served.note("smollm2 is ready");
-    served.signal("-INT");
-    assert!(served.child.wait().expect("an end").success());
+    served.end("-INT");
 }
 
 #[test]

@@ -7,10 +7,10 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::User;
 use crate::real_server::Served;
+use crate::{User, until};
 
 const FIXED: &str = "[dev]\nmock_unknown_models = true\n";
 const MIB: usize = 1 << 20;
@@ -138,11 +138,7 @@ fn the_first_key_takes_the_requests_from_the_results_page() {
     assert!(shows_requests());
     let keys = format!("[keys.laptop]\nsecret = \"sha256:{}\"\n", "ab".repeat(32));
     user.write("hob.toml", &format!("{FIXED}{keys}"));
-    let changed = Instant::now();
-    while served.get("v1/models/any").status != 401 {
-        assert!(changed.elapsed() < Duration::from_secs(60), "the change was not followed");
-        thread::sleep(Duration::from_millis(20));
-    }
+    until(60, "the change was not followed", || served.get("v1/models/any").status == 401);
     assert!(!shows_requests());
 }
 

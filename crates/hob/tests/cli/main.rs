@@ -55,11 +55,22 @@ mod timed_words;
 mod vulkan;
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
 use serde_json::Value;
 use tempfile::TempDir;
+
+/// Waits for what another process does without a word. After `seconds_max`, `what` says what did not happen.
+#[track_caller]
+pub(crate) fn until(seconds_max: u64, what: &str, is_so: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(seconds_max);
+    while !is_so() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
 
 /// A new user: an empty home, no configuration and no models.
 pub(crate) struct User {
@@ -88,7 +99,7 @@ impl User {
 
     pub(crate) fn hob(&self, args: &[&str]) -> Command {
         let mut command = Command::from(self.process(args));
-        command.timeout(std::time::Duration::from_secs(300));
+        command.timeout(Duration::from_secs(300));
         command
     }
 

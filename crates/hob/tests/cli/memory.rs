@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::User;
 use crate::real_server::{Answer, Served, agent};
+use crate::{User, until};
 
 /// Each chat model takes about 270 MB, and the voice 343.
 const CONFIG: &str = "\
@@ -98,13 +98,9 @@ fn models_that_do_not_fit_together_take_turns_and_none_is_cut_off() {
 
     // The model is loaded as soon as possible, even without another request.
     drop(telling);
-    let patience = Instant::now() + Duration::from_secs(300);
-    while served.warm() != ["smollm2"] {
-        assert!(Instant::now() < patience, "{:?} in memory", served.warm());
-        thread::sleep(Duration::from_millis(50));
-    }
+    until(300, "smollm2 is not in memory", || served.warm() == ["smollm2"]);
     answered(&served, "smollm2");
-    end(served);
+    served.end("-INT");
 }
 
 #[test]
@@ -114,11 +110,8 @@ fn an_alias_that_waits_is_answered_when_the_other_model_is_done() {
     thread::scope(|scope| {
         let waiting: Vec<_> =
             (0..3).map(|_| scope.spawn(|| served.chat(&question("patient")))).collect();
-        let patience = Instant::now() + Duration::from_secs(300);
-        while served.metric("hob_chat_in_flight{model=\"patient\"") != Some(3.0) {
-            assert!(Instant::now() < patience, "not all of them came in");
-            thread::sleep(Duration::from_millis(20));
-        }
+        let are_there = || served.metric("hob_chat_in_flight{model=\"patient\"") == Some(3.0);
+        until(300, "not all of them came in", are_there);
         assert_eq!(served.warm(), ["smollm2"], "it is answering");
         drop(telling);
         for answer in waiting {
@@ -127,7 +120,7 @@ fn an_alias_that_waits_is_answered_when_the_other_model_is_done() {
         }
     });
     assert_eq!(served.warm(), ["second"]);
-    end(served);
+    served.end("-INT");
 }
 
 #[test]
@@ -140,10 +133,5 @@ fn a_model_that_can_never_fit_is_rejected_with_both_numbers() {
     let refused = served.chat(&question("second"));
     assert!(refused.is_err(), "{refused:?}");
     assert_eq!(served.warm(), Vec::<String>::new());
-    end(served);
-}
-
-fn end(mut served: Served) {
-    served.signal("-INT");
-    assert!(served.child.wait().expect("an end").success());
+    served.end("-INT");
 }

@@ -3,15 +3,14 @@
 
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use hob_models::gguf::sample::SampleGguf;
 use serde_json::{Value, json};
 
 use crate::hub::{Hub, TOKEN};
 use crate::real_server::{Answer, Home, Served, agent};
-use crate::{User, stderr, stdout};
+use crate::{User, stderr, stdout, until};
 
 const MIB: u32 = 1 << 20;
 
@@ -262,19 +261,11 @@ fn listed(served: &Served) -> Vec<String> {
     models.map(|model| model["id"].as_str().expect("a name").to_owned()).collect()
 }
 
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    let patience = Instant::now() + Duration::from_secs(120);
-    while !is_so() {
-        assert!(Instant::now() < patience, "{what}");
-        thread::sleep(Duration::from_millis(50));
-    }
-}
-
 fn answered(served: &Served, model: &str) {
     let messages = json!([{"role": "user", "content": "Say hello to Anna."}]);
     let body = json!({"model": model, "temperature": 0, "max_tokens": 4, "messages": messages});
     // On a busy machine a load takes longer than a request waits, so the client must try again.
-    until(model, || {
+    until(120, model, || {
         served
             .chat(&body)
             .is_ok_and(|answer| answer["choices"][0]["message"]["content"].is_string())
@@ -307,17 +298,17 @@ fn pulled_models_are_served_side_by_side_switched_by_name_and_followed_while_hob
     assert_eq!(served.warm(), ["owner/name:Q4_1", "qwen3:8b"], "side by side");
 
     pull("third");
-    until("the third is listed", || listed(&served).iter().any(|id| id == "third"));
+    until(120, "the third is listed", || listed(&served).iter().any(|id| id == "third"));
     answered(&served, "third");
     assert_eq!(served.warm(), ["owner/name:Q4_1", "third"], "the least recently used left");
 
     let args = ["chat", "--server", &served.url, "-m", "qwen3", "--max-tokens", "4", "Hello."];
     user.hob(&args).assert().success();
-    until("the next least recently used left", || served.warm() == ["qwen3:8b", "third"]);
+    until(120, "the next least recently used left", || served.warm() == ["qwen3:8b", "third"]);
 
     let removed = ["models", "rm", "third", "--yes"];
     user.hob(&removed).envs(home.iter().cloned()).assert().success();
-    until("it is listed no more", || !listed(&served).iter().any(|id| id == "third"));
+    until(120, "it is listed no more", || !listed(&served).iter().any(|id| id == "third"));
     answered(&served, "qwen3:8b");
 }
 
@@ -350,7 +341,7 @@ fn weights_with_a_flipped_bit_are_not_loaded_and_a_pull_repairs_them() {
         "model": "mine", "max_tokens": 4, "messages": [{"role": "user", "content": "Hello."}],
     });
     let damage = "model 'mine' is damaged: model.gguf has the SHA-256 ";
-    until("the damage is named", || {
+    until(120, "the damage is named", || {
         let asked = agent().post(format!("{}v1/chat/completions", served.url)).send_json(&hi);
         Answer::of(asked.expect("an answer")).body.to_string().contains(damage)
     });

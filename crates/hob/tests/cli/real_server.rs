@@ -149,6 +149,13 @@ impl Served {
         assert!(sent.expect("kill").success());
     }
 
+    /// Ends the server by a signal, without an error.
+    #[track_caller]
+    pub(crate) fn end(mut self, signal: &str) {
+        self.signal(signal);
+        assert_eq!(self.child.wait().expect("an end").code(), Some(0));
+    }
+
     /// The worker process of an engine, if it is running.
     pub(crate) fn worker(&self, engine: &str) -> Option<String> {
         let id = self.child.id().to_string();

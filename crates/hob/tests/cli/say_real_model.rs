@@ -88,8 +88,7 @@ fn a_server_speaks_pauses_and_uses_a_changed_lexicon_without_a_restart() {
     let said = length(&served, "Use SQL now.");
     assert_eq!(said, length(&served, "Use sequel now."));
     assert_ne!(said, spelled);
-    served.signal("-TERM");
-    assert_eq!(served.child.wait().expect("an end").code(), Some(0));
+    served.end("-TERM");
 }
 
 #[test]
@@ -284,8 +283,7 @@ fn a_second_hob_reports_that_the_first_is_running() {
     let args = ["serve", "--listen", &address];
     let said = stderr(&user.hob(&args).envs(home).assert().code(5));
     assert!(said.contains(&format!("{address} is in use by another hob")), "{said}");
-    served.signal("-TERM");
-    assert_eq!(served.child.wait().expect("an end").code(), Some(0));
+    served.end("-TERM");
 }
 
 /// Admission reserves the memory that was predicted before the load. A prediction that is too low would cause a
@@ -314,8 +312,7 @@ fn a_model_takes_no_more_memory_than_was_predicted() {
     let what = format!("{context_tokens} {kv} × {parallel}: {taken} taken, {predicted} predicted");
     assert!(taken <= predicted, "{what}");
     assert!(predicted as f64 <= taken as f64 * 1.35, "{what}");
-    served.signal("-TERM");
-    assert_eq!(served.child.wait().expect("an end").code(), Some(0));
+    served.end("-TERM");
 }
 
 #[test]
@@ -343,8 +340,7 @@ fn an_empty_answer_through_an_alias_is_an_answer() {
         assert_eq!(ask(&first), (String::new(), "stop".into()));
     }
     assert_eq!(ask("").0, said, "the model does not rest");
-    served.signal("-TERM");
-    assert_eq!(served.child.wait().expect("an end").code(), Some(0));
+    served.end("-TERM");
 }
 
 #[test]

@@ -3,13 +3,12 @@
 use std::ffi::OsString;
 use std::fs;
 use std::process::{Child, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::real_server::Served;
-use crate::{User, json_stdout, stderr, stdout};
+use crate::{User, json_stdout, stderr, stdout, until};
 
 pub(crate) const TEAM: &str = r#"
 entry = "lead"
@@ -99,12 +98,9 @@ impl TeamUser {
 
     /// Waits until the newest run has this event.
     pub(crate) fn until(&self, event: &str) {
-        let begun = Instant::now();
         let has_run = || !self.last_run().is_null();
-        while !has_run() || !self.events().iter().any(|name| name == event) {
-            assert!(begun.elapsed() < SOON, "{event} never came");
-            sleep(Duration::from_millis(50));
-        }
+        let is_there = || has_run() && self.events().iter().any(|name| name == event);
+        until(SOON.as_secs(), &format!("{event} never came"), is_there);
     }
 }
 

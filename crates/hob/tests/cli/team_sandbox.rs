@@ -2,13 +2,11 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::team::TeamUser;
-use crate::{stderr, stdout};
+use crate::{stderr, stdout, until};
 
 const TEAM: &str = r#"
 entry = "lead"
@@ -115,11 +113,7 @@ fn a_process_that_leaves_its_group_ends_with_its_command() {
     };
     for output in [&outputs[0], &outputs[2]] {
         let pid: u32 = output.lines().next().expect("a line").parse().expect("a process");
-        let begun = Instant::now();
-        while runs(pid) {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{pid} still runs");
-            sleep(Duration::from_millis(20));
-        }
+        until(60, &format!("{pid} still runs"), || !runs(pid));
     }
 }
 

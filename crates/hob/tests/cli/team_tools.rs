@@ -5,15 +5,13 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
 use crate::executable::write_executable;
 use crate::team::{SOON, TeamUser};
-use crate::{User, stderr, stdout};
+use crate::{User, stderr, stdout, until};
 
 /// An MCP server that reads a message a line. It notes its process and that of a child in a file.
 const SERVER: &str = r#"#!/bin/sh
@@ -98,7 +96,6 @@ fn processes(team: &TeamUser) -> Vec<u32> {
 
 #[cfg(target_os = "linux")]
 fn assert_all_have_ended(team: &TeamUser) {
-    let begun = Instant::now();
     let runs = |pid: &u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
         // A process that ended and was not reaped yet is a zombie.
@@ -106,10 +103,7 @@ fn assert_all_have_ended(team: &TeamUser) {
     };
     let pids = processes(team);
     assert!(!pids.is_empty(), "the server has run");
-    while pids.iter().any(runs) {
-        assert!(begun.elapsed() < SOON, "one of {pids:?} still runs");
-        sleep(Duration::from_millis(20));
-    }
+    until(SOON.as_secs(), &format!("one of {pids:?} still runs"), || !pids.iter().any(runs));
 }
 
 #[cfg(not(target_os = "linux"))]

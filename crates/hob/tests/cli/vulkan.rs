@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::chat_real_model::last_line;
 use crate::real_server::{Home, Served};
-use crate::{User, stderr, stdout};
+use crate::{User, stderr, stdout, until};
 
 /// Layers of the test's chat model, the output counted as one.
 const LAYERS: u32 = 31;
@@ -209,11 +209,8 @@ fn an_answer_on_the_card_ends_with_an_error_when_its_worker_is_killed_and_the_ne
     let served = serve(command);
     thread::scope(|scope| {
         let stream = scope.spawn(|| last_line(&served, "Tell me a very long story."));
-        let until = Instant::now() + Duration::from_secs(300);
-        while served.metric("hob_chat_in_flight{") != Some(1.0) {
-            assert!(Instant::now() < until, "it is not in flight");
-            thread::sleep(Duration::from_millis(20));
-        }
+        let is_in_flight = || served.metric("hob_chat_in_flight{") == Some(1.0);
+        until(300, "it is not in flight", is_in_flight);
         served.kill_worker("chat");
         let last = stream.join().expect("a stream");
         assert!(last.contains(r#""error""#) && last.contains("worker"), "{last}");

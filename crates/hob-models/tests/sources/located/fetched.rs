@@ -17,6 +17,13 @@ fn travelled(requests: &[Request]) -> usize {
     requests.iter().filter(is_whole).count()
 }
 
+/// A hub with a model as `o/m`, and the bytes of its file.
+fn with_model() -> (Stage, Vec<u8>) {
+    let (stage, file) = (Stage::new(), model());
+    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &file)]);
+    (stage, file)
+}
+
 #[test]
 fn the_header_is_read_before_the_weights_travel_and_the_commit_is_pinned() {
     let stage = Stage::new();
@@ -57,9 +64,7 @@ fn a_second_pull_fetches_nothing_and_a_new_version_takes_the_place_of_the_old() 
 
 #[test]
 fn a_connection_that_breaks_is_taken_up_where_it_broke() {
-    let stage = Stage::new();
-    let file = model();
-    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &file)]);
+    let (stage, file) = with_model();
     let located = stage.locate("o/m").expect("found");
     stage.hub.requests();
     stage.hub.cut(&[100_000, 150_000]);
@@ -72,9 +77,7 @@ fn a_connection_that_breaks_is_taken_up_where_it_broke() {
 
 #[test]
 fn ctrl_c_leaves_a_part_that_the_next_pull_goes_on_from() {
-    let stage = Stage::new();
-    let file = model();
-    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &file)]);
+    let (stage, file) = with_model();
     let located = stage.locate("o/m").expect("found");
     let mut is_half = |progress: &Progress| matches!(progress, Progress::Bytes { step: PullStep::Fetching, done_bytes, .. } if *done_bytes > 200_000);
     let stopped = stage.pull_watched(&located, &mut is_half).expect_err("stopped");
@@ -90,9 +93,7 @@ fn ctrl_c_leaves_a_part_that_the_next_pull_goes_on_from() {
 
 #[test]
 fn the_rest_of_another_version_is_not_what_a_pull_goes_on_from() {
-    let stage = Stage::new();
-    let file = model();
-    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &file)]);
+    let (stage, file) = with_model();
     let located = stage.locate("o/m").expect("found");
     let mut is_begun = |progress: &Progress| matches!(progress, Progress::Bytes { step: PullStep::Fetching, done_bytes, .. } if *done_bytes > 0);
     stage.pull_watched(&located, &mut is_begun).expect_err("stopped");
@@ -156,9 +157,7 @@ fn a_repository_that_was_renamed_is_followed_to_its_new_name() {
 
 #[test]
 fn what_arrives_in_other_bytes_than_the_hub_told_is_no_model() {
-    let stage = Stage::new();
-    let file = model();
-    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &file)]);
+    let (stage, file) = with_model();
     let mut located = stage.locate("o/m").expect("found");
     let wrong = Sha256::of(b"something else");
     located.entry.parts[0].sources[0].files[0].pin.sha256 = Some(wrong);
@@ -169,9 +168,7 @@ fn what_arrives_in_other_bytes_than_the_hub_told_is_no_model() {
 
 #[test]
 fn a_mirror_that_tells_no_checksum_is_held_to_length_and_header() {
-    let stage = Stage::new();
-    let file = model();
-    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &file)]);
+    let (stage, file) = with_model();
     stage.hub.without_checksums();
     let located = stage.locate("o/m").expect("found");
     let pin = located.entry.parts[0].sources[0].files[0].pin;
@@ -194,9 +191,7 @@ fn change(path: &Path) -> Vec<u8> {
 /// The download folder may share the bytes of the stored file.
 #[test]
 fn what_is_damaged_comes_from_its_source_again_although_no_checksum_is_known() {
-    let stage = Stage::new();
-    let file = model();
-    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &file)]);
+    let (stage, file) = with_model();
     stage.hub.without_checksums();
     let of_the_user = stage.write("downloads/mine.gguf", &file);
     for asked in ["o/m", of_the_user.as_str()] {
