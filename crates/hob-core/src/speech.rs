@@ -17,9 +17,8 @@ pub const SAMPLE_RATES_HZ: &[u32] =
 
 /// A speech model.
 ///
-/// The future rejects everything that can be rejected, before any sound exists. Once it yields a
-/// stream, the answer has begun: a later failure is an `Err` item, never a clean end. Dropping the
-/// stream stops the work behind it.
+/// The future rejects everything that can be rejected, before any sound exists. Once it yields a stream, the answer has
+/// begun: a later failure is an `Err` item, never a clean end. Dropping the stream stops the work behind it.
 pub trait SpeechModel: Send + Sync {
     /// The available voices, in the order in which to show them.
     fn voices(&self) -> &[Voice];

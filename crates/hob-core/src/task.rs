@@ -13,8 +13,7 @@ use crate::{
 };
 
 enum_table! {
-    /// What a model does.
-    /// The names are those in the API, in metrics and in the request log.
+    /// What a model does. The names are those in the API, in metrics and in the request log.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum Kind: name {
         Chat = "chat",

@@ -180,8 +180,7 @@ impl fmt::Debug for SoundFile {
 }
 
 enum_table! {
-    /// The language of the resulting text.
-    /// The names are those in OpenAI's answers and in Whisper's tokens.
+    /// The language of the resulting text. The names are those in OpenAI's answers and in Whisper's tokens.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     pub enum TranscriptTask: name {

@@ -147,9 +147,8 @@ pub(crate) enum Input {
 }
 
 impl<T: AnswerTask> Answer<T> {
-    /// Admits a request and starts its answer. `requests` has one request for each choice. The others
-    /// start after the first event of the first choice: by then its prompt is computed, and the model can
-    /// reuse it.
+    /// Admits a request and starts its answer. `requests` has one request for each choice. The others start after the
+    /// first event of the first choice: by then its prompt is computed, and the model can reuse it.
     ///
     /// # Errors
     /// The request is rejected, or fails before its first event. Nothing was sent to the client by then.

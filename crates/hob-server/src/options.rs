@@ -27,8 +27,7 @@ pub struct ServerOptions {
     pub default_voice: Option<String>,
     /// The chat model for requests that name none; `None`: the registry's first.
     pub default_chat: Option<String>,
-    /// The transcription model for requests that name none, or one of OpenAI's; `None`: the registry's
-    /// first.
+    /// The transcription model for requests that name none, or one of OpenAI's; `None`: the registry's first.
     pub default_transcript: Option<String>,
     /// The request log; `None`: requests are not logged.
     pub ledger: Option<Arc<Ledger>>,
@@ -84,8 +83,7 @@ pub struct ServerOptions {
     pub token_time_max: Duration,
     /// Silence after which a chat stream sends a keep-alive, for proxies.
     pub keep_alive_every: Duration,
-    /// Time after which a chat stream sends its status 200 without a first event.
-    /// Later failures are then events.
+    /// Time after which a chat stream sends its status 200 without a first event. Later failures are then events.
     pub early_headers_after: Duration,
     /// Time limit for a client to read any byte of its answer. A paused player reads nothing.
     pub stall_time_max: Duration,

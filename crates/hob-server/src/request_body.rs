@@ -55,8 +55,7 @@ impl RequestGuards {
         Ok(RequestGuards { rate_limit: context.caller.acquire_part(is_answer)?, memory: None })
     }
 
-    /// Reserves tokens of the key's daily budget for the answer. Returns the most it may use; `None`: no
-    /// limit.
+    /// Reserves tokens of the key's daily budget for the answer. Returns the most it may use; `None`: no limit.
     ///
     /// # Errors
     /// No tokens are left.

@@ -138,8 +138,7 @@ impl<'a> Fields<'a> {
         sent.map(|(name, _)| name).collect()
     }
 
-    /// What was sent and not taken, as an object in the order of the alphabet; none where nothing is
-    /// left.
+    /// What was sent and not taken, as an object in the order of the alphabet; none where nothing is left.
     pub(crate) fn rest(&self) -> Option<JsonText> {
         let sent = self.0.iter().filter(|(_, field)| !field.is_null());
         let rest: BTreeMap<&String, &Field<'_>> = sent.map(|(name, field)| (name, field)).collect();

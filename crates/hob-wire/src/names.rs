@@ -26,8 +26,7 @@ pub fn local_voice(name: &str) -> Option<&'static str> {
     VOICES.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours)
 }
 
-/// OpenAI's 13 voices, for a server that has no list of its own. They speak every language, and are listed
-/// as English.
+/// OpenAI's 13 voices, for a server that has no list of its own. They speak every language, and are listed as English.
 pub fn openai_voices() -> Vec<Voice> {
     let voice = |(theirs, ours): (&str, &str)| Voice {
         id: theirs.to_owned(),

@@ -38,8 +38,7 @@ impl<'a> App<'a> {
 }
 
 impl<'a> App<'a> {
-    /// The same with another chat model: one of the configuration or of the catalog, or a
-    /// file.
+    /// The same with another chat model: one of the configuration or of the catalog, or a file.
     pub(crate) fn with_chat_model(&self, model: &str) -> App<'a> {
         let folders = &self.environment.folders;
         let mut settings = self.settings.clone();

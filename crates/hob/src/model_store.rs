@@ -237,8 +237,7 @@ impl ModelStore {
         Ok(self.store.verify(&self.store.find(name)?, &mut watch)?)
     }
 
-    /// The chosen speech model. Its default voice comes first, because clients that name no
-    /// voice get the first one.
+    /// The chosen speech model. Its default voice comes first, because clients that name no voice get the first one.
     pub(crate) fn speech(&self) -> CliResult<StoredSpeech> {
         self.speech_named(&self.speech_model)
     }

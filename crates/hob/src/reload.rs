@@ -51,9 +51,8 @@ fn without_lexicon(config: &ConfigFile) -> SpeechSection {
     SpeechSection { lexicon: Named::new(), ..config.speech.clone() }
 }
 
-/// Resolves when the file has changed. An editor may remove the old file before it writes the
-/// new one, and some write it piece by piece. So a missing file does not count as a change, and a file that
-/// still changes is not read yet.
+/// Resolves when the file has changed. An editor may remove the old file before it writes the new one, and some write
+/// it piece by piece. So a missing file does not count as a change, and a file that still changes is not read yet.
 async fn changed(path: Option<&Path>, seen: Option<Fingerprint>) -> (PathBuf, Fingerprint) {
     let Some(path) = path else { return std::future::pending().await };
     let mut last = seen;

@@ -34,8 +34,7 @@ struct Outputs {
 pub(crate) struct SoundFigures {
     pub(crate) sound_s: f64,
     pub(crate) first_audio: Duration,
-    /// Time spent waiting for sound. Unknown with a player, because
-    /// the engine then works ahead of it.
+    /// Time spent waiting for sound. Unknown with a player, because the engine then works ahead of it.
     pub(crate) waited: Option<Duration>,
 }
 

@@ -84,8 +84,7 @@ const VULKAN_UNIFIED: DevicePrior = DevicePrior {
 };
 const ROCM_UNIFIED: DevicePrior = DevicePrior { bandwidth_efficiency: 0.80, ..VULKAN_UNIFIED };
 /// Graphics of older AMD processors: a Vega 8 reaches 0.56 (nine runs). The builds that were measured computed
-/// recurrent
-/// layers on the CPU.
+/// recurrent layers on the CPU.
 const VULKAN_VEGA: DevicePrior = DevicePrior {
     bandwidth_efficiency: 0.58,
     kv_bandwidth_efficiency: 0.55,
@@ -122,8 +121,7 @@ const OTHER_CARD: DevicePrior = DevicePrior {
     flop_per_byte: 50.0,
     spread: (0.50, 0.50),
 };
-/// With two channels at 80 GB/s, half of a split model and a 9B in Q8_0 reached about 33 GB/s. Some fifteen
-/// operations
+/// With two channels at 80 GB/s, half of a split model and a 9B in Q8_0 reached about 33 GB/s. Some fifteen operations
 /// per layer wait for all threads: 90 µs on two cores of a shared machine.
 const CPU: DevicePrior = DevicePrior {
     basis: Basis::Prior,
@@ -244,8 +242,7 @@ pub fn of_gpu(gpu: &Gpu) -> Constants {
     gpu.device.constants.clone().unwrap_or_else(|| usual.constants(prefill_flops))
 }
 
-/// How far a speed may be below and above its estimate, as shares. One model architecture on one card was published
-/// at
+/// How far a speed may be below and above its estimate, as shares. One model architecture on one card was published at
 /// 52 and at 39 tokens/s, so a card's estimate cannot be better than 14 %.
 pub(super) fn spread(machine: &Machine, site: ComputeSite, basis: Basis) -> (f64, f64) {
     let of_class = match site {

@@ -7,8 +7,7 @@ use super::{Attention, ContextPlan, product};
 use crate::{ModelShape, enum_table};
 
 enum_table! {
-    /// Number format of the KV cache.
-    /// The names are those that people and the engine use.
+    /// Number format of the KV cache. The names are those that people and the engine use.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub enum KvType: name {
         #[default]

@@ -111,8 +111,7 @@ impl Client {
         }
     }
 
-    /// Reads on its own thread, because a blocked read cannot be cancelled. A thread that is left behind ends with
-    /// its
+    /// Reads on its own thread, because a blocked read cannot be cancelled. A thread that is left behind ends with its
     /// connection, after [`CONNECTION_MAX`] at most.
     fn connect(&self, address: &str, from: u64) -> Receiver<News> {
         let (news, received) = sync_channel(CHUNKS_WAITING_MAX);

@@ -5,9 +5,8 @@ use crate::onnx::graph::node;
 use crate::onnx::proto::{NodeProto, TensorProto};
 use crate::onnx::{Graph, GraphError};
 
-/// Replaces every dynamically quantised multiplication, convolution and LSTM by the same one in
-/// floats. What the integers needed (quantised inputs, rounded biases) stays behind unread;
-/// [`Graph::extract`] drops it.
+/// Replaces every dynamically quantised multiplication, convolution and LSTM by the same one in floats. What the
+/// integers needed (quantised inputs, rounded biases) stays behind unread; [`Graph::extract`] drops it.
 ///
 /// Dynamic quantisation rounds each activation to one of 256 steps. Float sums differ between
 /// instruction sets in their last bit, so an activation near a rounding edge falls on either side
@@ -82,8 +81,7 @@ fn quantisation<'a>(
     Ok((&graph.nodes()[graph.producer(unpadded)?], Some([before, after])))
 }
 
-/// `DynamicQuantizeLSTM` has each direction's weights with the gates last, `LSTM` with the gates
-/// first.
+/// `DynamicQuantizeLSTM` has each direction's weights with the gates last, `LSTM` with the gates first.
 fn lstm(graph: &mut Graph, at: usize, weights: &mut Vec<NodeProto>) -> Result<(), GraphError> {
     let quantised = graph.nodes()[at].clone();
     let [x, w, r, b, lengths, hidden, cell, _, w_scale, w_zero, r_scale, r_zero] =

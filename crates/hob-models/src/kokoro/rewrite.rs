@@ -61,9 +61,8 @@ fn take_pads(graph: &mut Graph, at: usize) -> Option<[i64; 2]> {
 /// The source's `STFT` becomes a convolution with the windowed Fourier basis, and the phase's
 /// divisor is kept from being exactly zero.
 ///
-/// The imaginary parts of the first and last bin are zero in theory. Their sign decides between
-/// +π and −π wherever the real part is negative, so they get a tiny positive value: +π is what the
-/// model was trained with.
+/// The imaginary parts of the first and last bin are zero in theory. Their sign decides between +π and −π wherever the
+/// real part is negative, so they get a tiny positive value: +π is what the model was trained with.
 pub(super) fn replace_stft(graph: &mut Graph) -> Result<(), GraphError> {
     const STFT: &str = "/decoder/decoder/generator/STFT_output_0";
     const REAL: &str = "/decoder/decoder/generator/Gather_4_output_0";

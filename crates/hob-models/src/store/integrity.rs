@@ -19,9 +19,8 @@ const FILE: &str = "checked.json";
 /// archives and some file systems keep no fractions.
 type Checked = BTreeMap<String, u64>;
 
-/// Compares the checksum of each file that was not compared since it changed. `path` is a stored model's
-/// folder or a file in it; any other path passes. The first check after a change reads whole files, the
-/// others read one small file.
+/// Compares the checksum of each file that was not compared since it changed. `path` is a stored model's folder or a
+/// file in it; any other path passes. The first check after a change reads whole files, the others read one small file.
 ///
 /// # Errors
 /// [`StoreError::Damaged`] names the first file that is missing or differs.

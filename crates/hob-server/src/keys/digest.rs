@@ -7,8 +7,7 @@ use std::sync::LazyLock;
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 
-/// The SHA-256 of a key. It is never printed: a reader of the log could put it into a
-/// configuration.
+/// The SHA-256 of a key. It is never printed: a reader of the log could put it into a configuration.
 #[derive(Clone, Copy)]
 pub struct KeyDigest([u8; 32]);
 

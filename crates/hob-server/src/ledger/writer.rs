@@ -55,8 +55,7 @@ impl Ledger {
         }
     }
 
-    /// Tokens of answers that ended since then, by key name,
-    /// as far as they are written.
+    /// Tokens of answers that ended since then, by key name, as far as they are written.
     ///
     /// # Errors
     /// [`LedgerError`]

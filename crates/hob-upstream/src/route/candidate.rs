@@ -92,8 +92,7 @@ impl<T: Task> Candidate<T> {
         permit.map_err(|busy| ModelError::Busy { retry_after: busy.retry_after })
     }
 
-    /// Whether other requests are ahead of one that was just admitted, in a model that computes its
-    /// requests in turn.
+    /// Whether other requests are ahead of one that was just admitted, in a model that computes its requests in turn.
     pub(super) fn has_line(&self) -> bool {
         let is_busy = self.admission.as_ref().is_some_and(|admission| admission.in_flight() > 1);
         T::STARTS_IN_TURN && is_busy

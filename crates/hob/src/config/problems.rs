@@ -31,8 +31,7 @@ pub(super) fn parse(text: &str, path: &Path) -> ParsedFile {
             Ok(config) => break config,
             Err(error) => error,
         };
-        // Removing a line from the middle of a value may leave invalid TOML. That is not a mistake of
-        // the file.
+        // Removing a line from the middle of a value may leave invalid TOML. That is not a mistake of the file.
         let is_parsed = DeTable::parse(&rest).is_ok();
         let span = error.span();
         if is_parsed || problems.is_empty() {
@@ -62,8 +61,7 @@ fn refusal(text: &str, path: &Path, error: &toml::de::Error) -> Failure {
         .hint("`hob config schema` and docs/reference/config.md say what each key takes")
 }
 
-/// Removes the lines of `span`, or a whole table if `span` is its head. All other bytes
-/// keep their positions.
+/// Removes the lines of `span`, or a whole table if `span` is its head. All other bytes keep their positions.
 fn without(text: &str, span: Range<usize>) -> String {
     let start = text[..span.start].rfind('\n').map_or(0, |newline| newline + 1);
     let line_end = |from: usize| text[from..].find('\n').map_or(text.len(), |end| from + end);

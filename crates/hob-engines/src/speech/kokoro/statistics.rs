@@ -13,9 +13,8 @@ const VOICE_FRAMES: f32 = 600.0;
 /// Rounding to 16 bits changes a mean by at most 0.035 standard deviations and a deviation by 0.1 %.
 const MEASURED: &[u8] = include_bytes!("voice_statistics.bin");
 
-/// Sentences that are synthesised to measure a voice's statistics. They have three lengths, because
-/// silence and the voice's style vector depend on the length. They are chosen for many different
-/// phonemes.
+/// Sentences that are synthesised to measure a voice's statistics. They have three lengths, because silence and the
+/// voice's style vector depend on the length. They are chosen for many different phonemes.
 pub(super) const CALIBRATION: [&str; 3] = [
     "həlˈO, jˈɛs.",
     "hˈɛlp ðə wˈʊmən ɡɛt bˈæk tə hɜɹ fˈit.",

@@ -80,8 +80,7 @@ fn unreadable(path: &Path, error: &io::Error) -> SynthesisError {
     SynthesisError::Graph(format!("{} cannot be used: {error}", path.display()))
 }
 
-/// The voices of a stored model, by name. Kokoro's first letter is the language, the second the
-/// gender: `bf_emma`.
+/// The voices of a stored model, by name. Kokoro's first letter is the language, the second the gender: `bf_emma`.
 ///
 /// # Errors
 /// The folder cannot be read.

@@ -7,8 +7,7 @@ use std::ops::Range;
 const LEAD_IN_FRAMES: usize = 3;
 /// Sound continues for this long into the silence of the final punctuation.
 const TAIL_FRAMES: usize = 4;
-/// Frames that are computed on each side of a window and discarded, because the convolutions depend
-/// on them.
+/// Frames that are computed on each side of a window and discarded, because the convolutions depend on them.
 const CONTEXT_FRAMES: usize = 12;
 /// Fewer before the first window, where the context is only silence.
 const FIRST_CONTEXT_FRAMES: usize = 4;
@@ -61,8 +60,7 @@ impl WindowPlan {
         self.played_from
     }
 
-    /// The next window, about `target_frames` frames long. It takes the whole rest if the remainder
-    /// would be too short.
+    /// The next window, about `target_frames` frames long. It takes the whole rest if the remainder would be too short.
     pub(super) fn next(&mut self, target_frames: usize, pitch: &[f32]) -> Option<PlannedWindow> {
         if self.left.is_empty() {
             return None;

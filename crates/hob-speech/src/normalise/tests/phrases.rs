@@ -12,8 +12,7 @@ const BRITISH: &str = include_str!("../../../tests/phrases/british.tsv");
 const AMERICAN_HELD_OUT: &str = include_str!("../../../tests/phrases/american_held_out.tsv");
 const BRITISH_HELD_OUT: &str = include_str!("../../../tests/phrases/british_held_out.tsv");
 
-/// Their author had read no rule before the first run. The rules were improved after
-/// it with these lists in view.
+/// Their author had read no rule before the first run. The rules were improved after it with these lists in view.
 const AMERICAN_WIDE: &str = include_str!("../../../tests/phrases/american_wide.tsv");
 const BRITISH_WIDE: &str = include_str!("../../../tests/phrases/british_wide.tsv");
 

@@ -114,8 +114,7 @@ pub(super) fn ranked(
     ranked
 }
 
-/// The quant with the most bits that meets the need without dividing the model; else with the most bits that meets
-/// it;
+/// The quant with the most bits that meets the need without dividing the model; else with the most bits that meets it;
 /// else with the fewest. A model that was trained in a quant is offered in that one.
 fn best_quant(
     machine: &Machine,

@@ -31,8 +31,7 @@ const CASES: [(&str, &str, &str); 5] = [
 /// Two float engines differ by the order of additions, through all layers of the front.
 const FLOATS_APART: f32 = 1e-3;
 
-/// How much further from the floats than ONNX Runtime's int8 rten's may be, as a factor of the
-/// distance in dB.
+/// How much further from the floats than ONNX Runtime's int8 rten's may be, as a factor of the distance in dB.
 const NOISE_RATIO: f32 = 2.0;
 
 /// Samples also differ by the phases of silent bins, which are rounding noise in every engine and are
