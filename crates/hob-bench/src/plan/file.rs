@@ -79,18 +79,14 @@ pub struct PlanTarget {
     pub model_file: Option<String>,
 }
 
-/// The API of the server.
+/// The API of the server; with `auto`, hob finds out which.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanApi {
-    /// hob finds out which
     #[default]
     Auto,
-    /// OpenAI's
     Openai,
-    /// Ollama's own
     Ollama,
-    /// hob's
     Hob,
 }
 
@@ -144,32 +140,24 @@ pub struct Matrix {
 }
 
 enum_table! {
-    /// What is measured.
+    /// What is measured: the verb of `hob bench`, or `eval` for `hob eval`.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum PlanKind: name {
-        /// Chat: answers to prompts of one shape
         #[default]
         Llm = "llm",
-        /// Chat along the length of the prompt
         Sweep = "sweep",
-        /// The longest context with which a server works
         #[serde(rename = "max-context", alias = "max_context", alias = "ceiling")]
         MaxContext = "max-context",
-        /// One user, and several at the same time
         #[serde(alias = "degrade")]
         Concurrency = "concurrency",
-        /// Many requests at once
         Batch = "batch",
-        /// Speech: whole texts
         Tts = "tts",
-        /// Whether speech is sent while it is computed
         Stream = "stream",
         /// The built-in sentences, spoken by the server's own speech model
         Stt = "stt",
         /// The same sentences, spoken to the server in conversations
         Voice = "voice",
-        /// Requests right after a start
         Cold = "cold",
         /// Tasks that a program checks
         Eval = "eval",
