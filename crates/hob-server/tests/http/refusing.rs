@@ -7,7 +7,7 @@ use hob_core::{Direction, Language, ModelError, Registry};
 use hob_server::ServerOptions;
 use serde_json::json;
 
-use crate::client::{get, post, post_with, request};
+use crate::client::{get, post, post_with, request, until};
 use crate::model::{StagedSpeech, sound, worker_lost};
 use crate::refusals::{Row, check_refusal};
 use crate::server::Server;
@@ -180,9 +180,7 @@ async fn when_the_slots_are_taken_the_next_client_reads_how_long() {
         let client = server.speak(&body).await;
         held.push((sender, client));
     }
-    while server.model.asked().len() < held.len() {
-        tokio::task::yield_now().await;
-    }
+    until(async || (server.model.asked().len() >= held.len()).then_some(())).await;
     // Each text of 300 characters is 20 s of sound, with half a second of work per second. The two share the model.
     let expected = (503, None, Some("queue_full"), Some("true"), Some("20"));
     check_refusal(

@@ -8,7 +8,7 @@ use hob_core::{Direction, ModelError, PhonemeTiming, SpeechEvent, WordTiming};
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
 
-use crate::client::{no_hang, post};
+use crate::client::{no_hang, post, until};
 use crate::log::Log;
 use crate::model::{Asked, StagedSpeech, pcm, sound, worker_lost};
 use crate::server::Server;
@@ -305,9 +305,7 @@ async fn a_client_that_left_is_not_spoken_to() {
     // Before the first sound, in the middle, and while the client reads nothing.
     let sender = server.model.stage();
     let client = server.speak(PCM).await;
-    while server.model.asked().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    until(async || (!server.model.asked().is_empty()).then_some(())).await;
     drop(client);
     no_hang(sender.closed()).await;
 
@@ -341,9 +339,8 @@ async fn five_hundred_clients_that_leave_leave_nothing_behind() {
             sender.send(sound(0.1, 100)).await.expect("a listener");
             client.head().await;
         } else {
-            while server.model.asked().len() < turn - turn / 5 {
-                tokio::task::yield_now().await;
-            }
+            let count = turn - turn / 5;
+            until(async || (server.model.asked().len() >= count).then_some(())).await;
         }
         if turn % 5 > 2 {
             client.chunk().await.expect("a chunk");

@@ -170,15 +170,7 @@ async fn a_recorded_session_says_so_and_is_on_the_disk() {
     assert_eq!(created["session"]["recorded"], true, "{created}");
     talker.ask(1.0).await;
     drop(talker);
-    let written = async {
-        loop {
-            if let Some(session) = finished_recording(all.path()) {
-                return session;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let session = no_hang(written).await;
+    let session = until(async || finished_recording(all.path())).await;
     let heard = std::fs::read(session.join("heard.wav")).expect("a file");
     // Two seconds at 16 kHz. The silence after the end of the turn may be unread when the client leaves.
     assert!((48_000..=64_044).contains(&heard.len()), "{}", heard.len());

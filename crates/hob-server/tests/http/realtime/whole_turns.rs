@@ -7,7 +7,7 @@ use futures::StreamExt as _;
 use hob_server::{KeyOptions, ServerOptions};
 
 use super::{options, stage_with, types};
-use crate::client::no_hang;
+use crate::client::{no_hang, until};
 use crate::keys::named;
 
 /// A pause is too early for a team, because what it does cannot be taken back. Another model is asked in each pause.
@@ -21,12 +21,8 @@ async fn a_team_is_asked_when_the_turn_is_over() {
         talker.say(12_000, 1.0).await;
         talker.say(0, 0.4).await;
         // The transcript of the pause is there, and an early answer has begun.
-        no_hang(async {
-            while model == "smol" && asked.requests().is_empty() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        })
-        .await;
+        let has_begun = || model != "smol" || !asked.requests().is_empty();
+        until(async || has_begun().then_some(())).await;
         // No event says that a team was not asked: it has this time in which it must not be.
         tokio::time::sleep(Duration::from_millis(100)).await;
         talker.say(12_000, 0.5).await;
@@ -55,10 +51,5 @@ async fn a_key_with_one_answer_at_a_time_can_talk() {
     talker.socket.close(None).await.expect("closed");
     while let Some(Ok(_)) = no_hang(talker.socket.next()).await {}
     // The server gives a session's place back after the socket is closed, and announces it to no client.
-    no_hang(async {
-        while Box::pin(stage.try_open("/v1/realtime", &bearer)).await.is_err() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await;
+    until(async || Box::pin(stage.try_open("/v1/realtime", &bearer)).await.ok()).await;
 }
