@@ -111,6 +111,11 @@ fn options(context_tokens: u32) -> FitOptions {
     }
 }
 
+fn planner<'a>(machine: &'a Machine, model: &'a Model, options: &'a FitOptions) -> Planner<'a> {
+    let engine = Engine::LlamaCpp;
+    Planner { machine, model, options, engine, profile: engine.profile() }
+}
+
 fn placements(machine: &Machine, model: &Model, options: &FitOptions) -> Vec<(Placement, bool)> {
     let assessed = assess(machine, model, options).expect("an answer");
     assessed.plans.iter().map(|plan| (plan.placement, plan.fits())).collect()
@@ -194,14 +199,7 @@ fn a_longer_context_never_needs_less_and_is_never_faster() {
             let mut before = (0, f64::INFINITY);
             for context in [256, 4_096, 40_000, 131_072] {
                 let options = options(context);
-                let profile = Engine::LlamaCpp.profile();
-                let planner = Planner {
-                    machine: &machine,
-                    model: &model,
-                    options: &options,
-                    engine: Engine::LlamaCpp,
-                    profile,
-                };
+                let planner = planner(&machine, &model, &options);
                 let plan = planner.plan(layout.clone(), KvTypes::default()).expect("a plan");
                 let needed = plan.uses.iter().map(|used| used.needed_bytes).sum::<u64>();
                 let tok_s = plan.decode_requested.expect("known").tok_s;
@@ -217,14 +215,7 @@ fn the_longest_context_fits_and_the_next_does_not() {
     let (machine, model, options) = (with_card(64, 6.5), dense(), options(4_096));
     let assessed = assess(&machine, &model, &options).expect("an answer");
     let plan = assessed.best().expect("it fits");
-    let profile = Engine::LlamaCpp.profile();
-    let planner = Planner {
-        machine: &machine,
-        model: &model,
-        options: &options,
-        engine: Engine::LlamaCpp,
-        profile,
-    };
+    let planner = planner(&machine, &model, &options);
     for (kv, longest) in &assessed.longest {
         let tokens = longest.context_tokens.expect("some");
         assert_eq!(longest.limit, ContextLimit::Memory(Pool::Vram(0)));

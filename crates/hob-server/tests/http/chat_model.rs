@@ -74,11 +74,8 @@ impl ChatModel for StagedChat {
         self.asked.send_modify(|asked| asked.push(request));
         let staged = self.staged.lock().expect("no test panics here").pop_front();
         async {
-            let Some(receiver) = staged else { return std::future::pending().await };
-            let next = async |mut receiver: mpsc::Receiver<Event>| {
-                Some((receiver.recv().await?, receiver))
-            };
-            Ok(stream::unfold(receiver, next).boxed())
+            let Some(mut receiver) = staged else { return std::future::pending().await };
+            Ok(stream::poll_fn(move |context| receiver.poll_recv(context)).boxed())
         }
         .boxed()
     }

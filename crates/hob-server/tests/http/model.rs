@@ -125,10 +125,8 @@ impl StagedSpeech {
             speed: request.speed.rate(),
             instructions: request.instructions,
         });
-        let receiver = locked(&self.staged).pop_front().expect("a staged answer")?;
-        let events = stream::unfold(receiver, |mut receiver| async {
-            Some((receiver.recv().await?, receiver))
-        });
+        let mut receiver = locked(&self.staged).pop_front().expect("a staged answer")?;
+        let events = stream::poll_fn(move |context| receiver.poll_recv(context));
         Ok(SpeechStream::new(RATE_HZ, events))
     }
 }

@@ -42,11 +42,8 @@ impl TranscriptModel for StagedTranscript {
     ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
         let staged = self.0.lock().expect("no test panics here").pop_front();
         async {
-            let Some(receiver) = staged else { return std::future::pending().await };
-            let next = async |mut receiver: mpsc::Receiver<Event>| {
-                Some((receiver.recv().await?, receiver))
-            };
-            Ok(stream::unfold(receiver, next).boxed())
+            let Some(mut receiver) = staged else { return std::future::pending().await };
+            Ok(stream::poll_fn(move |context| receiver.poll_recv(context)).boxed())
         }
         .boxed()
     }
