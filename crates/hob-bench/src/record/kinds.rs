@@ -214,6 +214,7 @@ pub struct TranscribedClip {
 #[serde(deny_unknown_fields)]
 pub struct VoiceFigures {
     pub turns: Option<u64>,
+    /// From the last sample of a question to the first audible sample of its answer
     pub ttfa_ms: Option<Spread>,
     /// `endpoint`, `stt`, `llm_ttfat`, `sentence`, `tts_ttfa`, `transport`: medians
     pub stages_ms: BTreeMap<String, f64>,

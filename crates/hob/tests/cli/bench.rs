@@ -5,7 +5,7 @@ use hob_bench::record::{Record, RecordKind, RecordSource, RecordStore, RunStatus
 use hob_bench::terms::Metric;
 
 use crate::executable::write_executable;
-use crate::{User, json_stdout, stderr, stdout};
+use crate::{User, json_stdout, stderr, stdout, until};
 
 /// On a machine that is too busy to measure, records say so, and are there all the same.
 const BUSY_OR_NOT: [i32; 2] = [0, 5];
@@ -423,11 +423,7 @@ fn a_plan_goes_on_where_it_was_killed_and_repeats_nothing() {
     };
     let mut first = user.process(&["bench", "plan", "plan.yaml", "--json"]);
     let mut first = first.stdout(std::process::Stdio::null()).spawn().expect("a campaign");
-    let begun = std::time::Instant::now();
-    while count() == 0 {
-        assert!(begun.elapsed().as_secs() < 300, "no record came");
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    until(300, "no record came", || count() > 0);
     first.kill().and_then(|()| first.wait()).expect("it ran");
     let before = count();
     assert!(before < 4, "it was killed too late");
