@@ -118,18 +118,17 @@ impl SoundDecoder {
             self.resample(rate_hz, block.map_or(&[], |block| block.samples))?;
             let has_ended = block.is_none();
             let is_cut = has_ended && track.is_cut();
-            Ok((is_cut, (!has_ended).then_some(track)))
+            Ok((is_cut, has_ended, track))
         });
         match outcome {
-            Ok((_, Some(track))) => {
-                self.damage = track.damage().cloned();
-                self.open_track = Some(track);
-                Ok(())
-            }
-            Ok((is_cut, None)) => {
+            Ok((is_cut, has_ended, track)) => {
                 if is_cut {
                     self.note_cut(at_s);
                 }
+                if self.damage.is_none() {
+                    self.damage = track.damage().cloned();
+                }
+                self.open_track = (!has_ended).then_some(track);
                 Ok(())
             }
             Err(damage @ DecodeError::Damaged { .. }) if at_s > 0.0 => {

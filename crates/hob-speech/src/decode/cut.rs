@@ -1,15 +1,18 @@
 //! Whether an Ogg, Matroska or MP3 file ends inside of its sound: an upload or a recording that was stopped.
 //! A recording that was stopped between two pages, blocks or frames looks like a whole one.
 
+/// How a Matroska file begins.
+pub(super) const MATROSKA: [u8; 4] = [0x1A, 0x45, 0xDF, 0xA3];
 const SEGMENT: u64 = 0x1853_8067;
 const CLUSTER: u64 = 0x1F43_B675;
 /// The longest frame of MPEG audio, with its header.
 const MP3_FRAME_BYTES_MAX: usize = 2_881;
+/// The flag of the last page of an Ogg file.
+const LAST_PAGE: u8 = 4;
 
 /// A page, or the packet that begins in the last page, is not complete. The mark of the last page proves nothing,
 /// because some encoders leave it out.
 pub(super) fn is_ogg_cut(mut file: &[u8]) -> bool {
-    const LAST_PAGE: u8 = 4;
     let mut packet_goes_on = false;
     while let Some(page) = file.strip_prefix(b"OggS") {
         let Some((header, rest)) = page.split_first_chunk::<23>() else { return true };
@@ -22,8 +25,30 @@ pub(super) fn is_ogg_cut(mut file: &[u8]) -> bool {
     packet_goes_on && file.is_empty()
 }
 
+/// Whether the last page says that no other follows.
+pub(super) fn has_last_ogg_page(file: &[u8]) -> bool {
+    let last = file.windows(6).rfind(|page| page.starts_with(b"OggS"));
+    last.is_some_and(|page| page[5] & LAST_PAGE != 0)
+}
+
+/// Where the segment of a Matroska file ends. `None` if it does not know its size, or if the file ends before.
+pub(super) fn segment_end(file: &[u8]) -> Option<usize> {
+    let mut rest = Some(file).filter(|file| file.starts_with(&MATROSKA))?;
+    loop {
+        let (id, size, body) = element(rest)?;
+        rest = body.get(size?..)?;
+        if id == SEGMENT {
+            return Some(file.len() - rest.len());
+        }
+    }
+}
+
 /// An element promises more bytes than follow. Live recordings do not know the sizes of their segment and clusters.
+/// What follows a whole segment is not sound.
 pub(super) fn is_matroska_cut(mut file: &[u8]) -> bool {
+    if segment_end(file).is_some() {
+        return false;
+    }
     while let Some((id, size, body)) = element(file) {
         file = match size {
             None if matches!(id, SEGMENT | CLUSTER) => body,
@@ -102,6 +127,15 @@ mod tests {
     }
 
     #[test]
+    fn the_last_page_of_an_ogg_file_may_say_so() {
+        let marked = ogg(&[(2, &[19]), (4, &[40])]);
+        assert!(has_last_ogg_page(&marked));
+        assert!(has_last_ogg_page(&[&marked[..], b"TAG"].concat()));
+        assert!(!has_last_ogg_page(&ogg(&[(2, &[19]), (0, &[40])])));
+        assert!(!has_last_ogg_page(b"OggS"));
+    }
+
+    #[test]
     fn a_matroska_file_is_cut_inside_of_an_element() {
         let block = b"\xA3\x84abcd";
         let header = b"\x1A\x45\xDF\xA3\x81\0";
@@ -118,6 +152,12 @@ mod tests {
         assert!(is_matroska_cut(&known[..known.len() - block.len()]));
         assert!(!is_matroska_cut(&live[..live.len() - block.len()]));
         assert!(!is_matroska_cut(&[&live[..], &[0; 16]].concat()));
+        assert_eq!((segment_end(&known), segment_end(&live)), (Some(known.len()), None));
+        // An element that promises 100 bytes, and has none.
+        let followed = [&known[..], &[0xEC, 0x80 | 100]].concat();
+        assert_eq!(segment_end(&followed), Some(known.len()));
+        assert!(!is_matroska_cut(&followed));
+        assert!(is_matroska_cut(&[&live[..], &[0xEC, 0x80 | 100]].concat()));
     }
 
     #[test]

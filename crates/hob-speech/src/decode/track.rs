@@ -22,7 +22,9 @@ use symphonia::core::packet::Packet;
 use symphonia::core::units::{TimeBase, Timestamp};
 
 use super::codec::PacketDecoder;
-use super::cut::{is_matroska_cut, is_mp3_cut, is_ogg_cut};
+use super::cut::{
+    MATROSKA, has_last_ogg_page, is_matroska_cut, is_mp3_cut, is_ogg_cut, segment_end,
+};
 use super::mp4::{self, heard_range};
 use super::{DECODED_RATE_HZ, DecodeError, riff};
 
@@ -102,12 +104,13 @@ pub(super) struct SoundTrack {
 
 impl SoundTrack {
     pub(super) fn open(bytes: Bytes) -> Result<Self, DecodeError> {
-        let in_order = is_read_in_order(&bytes);
-        let source = source(bytes.clone(), in_order);
-        let stream = MediaSourceStream::new(source, MediaSourceStreamOptions::default());
-        let reader = PROBE
-            .probe(&Hint::new(), stream, FormatOptions::default(), MetadataOptions::default())
-            .map_err(|error| open_error(error, bytes.len()))?;
+        let mut in_order = is_read_in_order(&bytes);
+        let mut reader = probed(&bytes, in_order)?;
+        if reader.format_info().format == FORMAT_ID_MP3 && !in_order {
+            // Something comes before the first frame.
+            in_order = true;
+            reader = probed(&bytes, in_order)?;
+        }
         let format = reader.format_info().short_name;
         let (track, decoder) = first_decodable_track(reader.tracks(), format)?;
         let (id, time_base) = (track.id, track.time_base);
@@ -206,11 +209,10 @@ impl SoundTrack {
                 return Ok(Some(Block { rate_hz: self.rate_hz, samples: &self.mono }));
             }
         }
-        match self.damage.take() {
-            _ if self.heard_s > 0.0 => Ok(None),
-            Some(damage) => Err(damage),
-            None => Err(DecodeError::NoSamples { format: self.format }),
+        if self.heard_s > 0.0 {
+            return Ok(None);
         }
+        Err(self.damage.take().unwrap_or(DecodeError::NoSamples { format: self.format }))
     }
 
     fn next_packet(&mut self) -> Option<Packet> {
@@ -220,7 +222,7 @@ impl SoundTrack {
                 Ok(Some(_)) => {}
                 Ok(None) => return None,
                 Err(Error::IoError(error)) if error.kind() == ErrorKind::UnexpectedEof => {
-                    self.note_damage("the file ends in the middle of a packet".to_owned());
+                    self.note_early_end();
                     return None;
                 }
                 Err(error) => {
@@ -231,6 +233,18 @@ impl SoundTrack {
         }
         self.note_damage(format!("no sound in {OTHER_PACKETS_MAX} packets"));
         None
+    }
+
+    /// Symphonia has read to the end of the file, and expected more. A recording may end in this way after any page or block,
+    /// so once there is sound, [`SoundTrack::is_cut`] decides.
+    fn note_early_end(&mut self) {
+        if self.heard_s <= 0.0 {
+            self.note_damage("the file ends in the middle of a packet".to_owned());
+        } else if self.reader.format_info().format == FORMAT_ID_OGG && has_last_ogg_page(&self.file)
+        {
+            // The page is there. Symphonia leaves out pages with a wrong checksum.
+            self.note_damage("its last page is damaged".to_owned());
+        }
     }
 
     /// Compares the packet's time with the sound that was decoded before it.
@@ -324,16 +338,21 @@ impl SoundTrack {
 /// uploads that were interrupted are such files. If an MP3 file has no tag, Symphonia guesses its length from the first
 /// frames, and leaves out what comes after. Whole MP4 files need seeking, since their index may come last.
 fn is_read_in_order(bytes: &[u8]) -> bool {
-    const MATROSKA: [u8; 4] = [0x1A, 0x45, 0xDF, 0xA3];
     let is_mp4 = bytes.get(4..8) == Some(b"ftyp");
     let is_mp3 =
         bytes.starts_with(b"ID3") || matches!(bytes, [0xFF, second, ..] if *second >= 0xE0);
     bytes.starts_with(&MATROSKA) || is_mp3 || (is_mp4 && mp4::is_cut(bytes))
 }
 
-fn source(bytes: Bytes, in_order: bool) -> Box<dyn MediaSource> {
-    let cursor = Cursor::new(bytes);
-    if in_order { Box::new(ReadOnlySource::new(cursor)) } else { Box::new(cursor) }
+/// What follows the segment of a Matroska file is not read. Symphonia would take it for damage.
+fn probed(bytes: &Bytes, in_order: bool) -> Result<Box<dyn FormatReader>, DecodeError> {
+    let cursor = Cursor::new(bytes.slice(..segment_end(bytes).unwrap_or(bytes.len())));
+    let source: Box<dyn MediaSource> =
+        if in_order { Box::new(ReadOnlySource::new(cursor)) } else { Box::new(cursor) };
+    let stream = MediaSourceStream::new(source, MediaSourceStreamOptions::default());
+    PROBE
+        .probe(&Hint::new(), stream, FormatOptions::default(), MetadataOptions::default())
+        .map_err(|error| open_error(error, bytes.len()))
 }
 
 /// The first sound track that hob can decode.

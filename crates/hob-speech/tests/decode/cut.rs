@@ -47,6 +47,16 @@ fn a_whole_file_is_not_called_cut() {
     }
 }
 
+/// Zeros are no element, and the other bytes are one that promises more than follows.
+#[test]
+fn what_follows_a_matroska_file_is_no_damage() {
+    let whole = decode_with_damage(WEBM.to_vec()).0;
+    for junk in [&[0; 100][..], &[0xEC, 0xE4]] {
+        let (heard, damage) = decode_with_damage([WEBM, junk].concat());
+        assert_eq!((heard.len(), damage), (whole.len(), None), "{junk:?}");
+    }
+}
+
 #[test]
 fn a_cut_file_says_that_it_is_cut() {
     let (flac, live) = (spoken(AudioFormat::Flac, Length::Samples(24_000)), live_webm());

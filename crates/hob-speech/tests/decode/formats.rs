@@ -151,7 +151,10 @@ fn an_mp3_of_variable_bitrate_without_a_tag_is_read_to_its_end() {
     let mut quiet = vec![0; frame_bytes];
     quiet[..4].copy_from_slice(&MP3[header..header + 4]);
     quiet[2] = quiet[2] & 0x0D | kilobits_32;
-    let heard = decode([MP3, &quiet.repeat(FRAMES)].concat()).unwrap();
+    let file = [MP3, &quiet.repeat(FRAMES)].concat();
+    let heard = decode(file.clone()).unwrap();
+    let behind_junk = decode([&[b'x'; 1_000][..], &file].concat()).unwrap();
+    assert_eq!(behind_junk.len(), heard.len(), "something before the file changes nothing");
     let whole = decode(MP3.to_vec()).unwrap();
     let seconds = (FRAMES * 1_152) as f64 / 44_100.0;
     let expected = whole.len() + (seconds * 16_000.0) as usize;

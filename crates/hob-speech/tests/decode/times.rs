@@ -44,6 +44,30 @@ fn lost_packets_become_silence() {
 }
 
 #[test]
+fn damage_at_the_very_end_is_reported() {
+    let mut file = include_bytes!("files/chirp-left.webm").to_vec();
+    // The track, the time and the flags of the last block.
+    let last = file.windows(4).rposition(|block| block == [0x81, 0x03, 0xE9, 0x00]).unwrap();
+    file[last + 4..last + 6].copy_from_slice(&[0xFF, 0x00]);
+    let (heard, damage) = decode_with_damage(file);
+    assert!((15_500..16_000).contains(&heard.len()), "{} samples", heard.len());
+    let damage = damage.expect("damage").to_string();
+    assert!(damage.starts_with("the sound is damaged at 1.0 s: "), "{damage}");
+}
+
+/// Symphonia leaves out an Ogg page with a wrong checksum.
+#[test]
+fn a_damaged_last_page_is_reported() {
+    let mut file = include_bytes!("files/chirp-silk.opus").to_vec();
+    let last = file.len() - 1;
+    file[last] ^= 0xFF;
+    let (heard, damage) = decode_with_damage(file);
+    assert!(heard.len() > 15_000, "{} samples", heard.len());
+    let damage = damage.expect("damage").to_string();
+    assert!(damage.ends_with("its last page is damaged"), "{damage}");
+}
+
+#[test]
 fn pieces_are_one_second_and_a_rest() {
     let file = wav(WavKind::S16, 44_100, 1, &vec![0.25; 44_100 * 5 / 2]);
     let mut decoder = hob_speech::decode::SoundDecoder::open(file.into()).unwrap();
