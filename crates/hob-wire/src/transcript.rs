@@ -71,8 +71,8 @@ pub(crate) struct TranscriptFields {
     timestamp_granularities: Option<Vec<Granularity>>,
     /// `true` sends server-sent events, with `json` and `text`. Default: `false`.
     stream: Option<bool>,
-    /// How the sound is cut into parts. Other servers get it as it was sent. Default: `auto`, for which hob's own engine
-    /// cuts at pauses of 2 s.
+    /// How the sound is cut into parts. Other servers get it in OpenAI's form, and not for translations, where OpenAI has
+    /// no such field. Default: `auto`, for which hob's own engine cuts at pauses of 2 s.
     chunking_strategy: Option<Either<ChunkingKind, ChunkingObject>>,
 }
 

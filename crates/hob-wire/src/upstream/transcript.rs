@@ -54,7 +54,9 @@ pub fn transcript_fields(
     for (granularity, _) in wished.into_iter().filter(|(_, is_wished)| has_times && *is_wished) {
         fields.push(("timestamp_granularities[]", granularity.to_owned()));
     }
-    fields.extend(request.chunking.map(chunking_fields).unwrap_or_default());
+    // OpenAI's translations have no such field.
+    let chunking = request.chunking.filter(|_| of_speaker);
+    fields.extend(chunking.map(chunking_fields).unwrap_or_default());
     fields
 }
 

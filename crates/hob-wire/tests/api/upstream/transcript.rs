@@ -44,6 +44,9 @@ fn only_what_was_asked_for_is_sent() {
         let request = TranscriptRequest { chunking: Some(chunking), ..plain.clone() };
         let sent = fields(&request, RequestedFormat::Short);
         assert_eq!(sent, format!("model=w&response_format=json&{expected}"));
+        let translation = TranscriptRequest { task: TranscriptTask::Translate, ..request };
+        let sent = fields(&translation, RequestedFormat::Short);
+        assert_eq!(sent, "model=w&response_format=json", "OpenAI's translations lack the field");
     }
     let mut all = TranscriptRequest {
         language: Some("de".to_owned()),
