@@ -4,7 +4,6 @@ One server gives fixed answers and requires a key. The tests of openai's source 
 runs the real small model, a third one speaks and hears over Wyoming, and a fourth one follows a script. All traffic stays on loopback.
 """
 
-import contextlib
 import json
 import multiprocessing
 import os
@@ -78,9 +77,15 @@ class Hob:
     def wait(self):
         end = time.monotonic() + START_SECONDS_MAX
         while time.monotonic() < end and self.process.poll() is None:
-            with contextlib.suppress(OSError):
+            try:
                 if self.is_ready():
                     return
+            except urllib.error.HTTPError as error:
+                # A server that starts answers 503. No other error ends by waiting, such as a wrong path or a missing key.
+                if error.code < 500:
+                    raise RuntimeError(f"hob answers {error.code} to {error.url}:\n{self.log.read_text()}") from error
+            except OSError:
+                pass
             time.sleep(0.05)
         raise RuntimeError(f"hob did not become ready:\n{self.log.read_text()}")
 
