@@ -225,6 +225,12 @@ impl SoundTrack {
                     self.note_early_end();
                     return None;
                 }
+                Err(Error::ResetRequired) => {
+                    if let Err(error) = self.begin_joined_file() {
+                        self.note_damage(error.to_string());
+                        return None;
+                    }
+                }
                 Err(error) => {
                     self.note_damage(error.to_string());
                     return None;
@@ -233,6 +239,19 @@ impl SoundTrack {
         }
         self.note_damage(format!("no sound in {OTHER_PACKETS_MAX} packets"));
         None
+    }
+
+    /// Ogg files may be joined, as recordings of radio stations are. Each has tracks and times of its own.
+    fn begin_joined_file(&mut self) -> Result<(), DecodeError> {
+        let (track, decoder) = first_decodable_track(self.reader.tracks(), self.format)?;
+        (self.id, self.time_base) = (track.id, track.time_base);
+        self.encoder_delay = match &decoder {
+            PacketDecoder::Opus(opus) => Some(EncoderDelay::Seconds(opus.pre_skip_s)),
+            PacketDecoder::Symphonia { .. } => None,
+        };
+        self.decoder = decoder;
+        self.first_s = None;
+        Ok(())
     }
 
     /// Symphonia has read to the end of the file, and expected more. A recording may end in this way after any page or block,

@@ -3,8 +3,8 @@
 
 use hob_speech::encode::{AudioFormat, Encoder, Length};
 
-use crate::decode;
 use crate::sample::{RATE_HZ, WavKind, chirp, lag, snr_db, wav};
+use crate::{decode, decode_with_damage};
 
 /// What a decoder may keep of the silence that an encoder put after the sound: one packet and some.
 const TAIL_SAMPLES_MAX: usize = 800;
@@ -159,6 +159,21 @@ fn an_mp3_of_variable_bitrate_without_a_tag_is_read_to_its_end() {
     let seconds = (FRAMES * 1_152) as f64 / 44_100.0;
     let expected = whole.len() + (seconds * 16_000.0) as usize;
     assert!(heard.len().abs_diff(expected) < 16, "{} instead of {expected}", heard.len());
+}
+
+#[test]
+fn joined_ogg_files_are_heard_one_after_the_other() {
+    let files = [
+        &include_bytes!("files/chirp-silk.opus")[..],
+        include_bytes!("files/chirp-hybrid-60ms.opus"),
+    ];
+    let (heard, damage) = decode_with_damage(files.concat());
+    let [first, second] = files.map(|file| decode(file.to_vec()).unwrap().len());
+    let alone = first + second;
+    assert!(heard.len().abs_diff(alone) < 16, "{} instead of {alone}", heard.len());
+    assert_eq!(damage, None);
+    let late = lag(&chirp(RATE_HZ, 1.0), &heard[first..]);
+    assert!(late.abs() <= 1, "the second file is {late} samples late");
 }
 
 /// HE-AAC says that half of the spectrum is to be guessed. hob decodes the other half, which holds the speech.
