@@ -197,7 +197,10 @@ impl Whisper {
         // Dense speech, and most of all that of other scripts, has more tokens than the decoder has room for.
         while let Some(from_s) = rest {
             let from = ((from_s * RATE_HZ as f64) as usize).min(samples.len());
-            let next = self.transcribe_from(&samples[from..], options, cancelled)?;
+            // The rest may be too short to detect its language, and the draft is that of the beginning.
+            let language = Some(whole.language.clone());
+            let options = WhisperOptions { language, draft: Vec::new(), ..options.clone() };
+            let next = self.transcribe_from(&samples[from..], &options, cancelled)?;
             whole.append(next.0, from_s);
             rest = next.1.map(|further_s| from_s + further_s);
         }
