@@ -76,6 +76,8 @@ pub(crate) trait AnswerTask: Registered {
 }
 
 type Choice<T> = (u32, Result<<T as hob_core::Task>::Event, ModelError>);
+/// The next event and its choice; `None` at the end.
+type Next<T> = Result<Option<(u32, <T as hob_core::Task>::Event)>, ApiError>;
 type Events<T> = BoxStream<'static, Result<<T as hob_core::Task>::Event, ModelError>>;
 
 /// The choices that have not ended. Most answers have one, which needs no choosing between streams.
@@ -228,8 +230,8 @@ impl<T: AnswerTask> Answer<T> {
         Ok(())
     }
 
-    /// The next event and its choice; `None` at the end. This future may be dropped and called again.
-    pub(crate) async fn next(&mut self) -> Result<Option<(u32, T::Event)>, ApiError> {
+    /// This future may be dropped and called again.
+    pub(crate) async fn next(&mut self) -> Next<T> {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
         }
@@ -238,7 +240,7 @@ impl<T: AnswerTask> Answer<T> {
     }
 
     /// The same if the event is there already. `None` begins no wait: only [`Answer::next`] registers the task.
-    pub(crate) fn next_now(&mut self) -> Option<Result<Option<(u32, T::Event)>, ApiError>> {
+    pub(crate) fn next_now(&mut self) -> Option<Next<T>> {
         if let Some(first) = self.first.take() {
             return Some(Ok(Some(first)));
         }
@@ -350,7 +352,7 @@ impl<T: AnswerTask> Answer<T> {
         }
     }
 
-    async fn receive(&mut self) -> Result<Option<(u32, T::Event)>, ApiError> {
+    async fn receive(&mut self) -> Next<T> {
         if self.open == 0 {
             return Ok(None);
         }
@@ -362,7 +364,7 @@ impl<T: AnswerTask> Answer<T> {
     }
 
     /// Counts the event. `None`: the events have ended.
-    fn accept(&mut self, next: Option<Choice<T>>) -> Result<Option<(u32, T::Event)>, ApiError> {
+    fn accept(&mut self, next: Option<Choice<T>>) -> Next<T> {
         let (choice, event) = match next {
             None if T::HAS_LAST => return Err(cut_off::<T>().into()),
             None => {
