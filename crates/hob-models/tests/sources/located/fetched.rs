@@ -157,7 +157,7 @@ fn a_repository_that_was_renamed_is_followed_to_its_new_name() {
 
 #[test]
 fn what_arrives_in_other_bytes_than_the_hub_told_is_no_model() {
-    let (stage, file) = with_model();
+    let (stage, _) = with_model();
     let mut located = stage.locate("o/m").expect("found");
     let wrong = Sha256::of(b"something else");
     located.entry.parts[0].sources[0].files[0].pin.sha256 = Some(wrong);
