@@ -304,9 +304,9 @@ fn bytes(event: &ChatEvent) -> usize {
             text.len()
         }
         ChatEvent::ToolArguments { piece, .. } => piece.len(),
-        ChatEvent::ToolCall { .. }
-        | ChatEvent::Logprobs(_)
-        | ChatEvent::Extra(_)
-        | ChatEvent::Done(_) => size_of::<ChatEvent>(),
+        ChatEvent::Extra(fields) => fields.as_str().len(),
+        ChatEvent::ToolCall { .. } | ChatEvent::Logprobs(_) | ChatEvent::Done(_) => {
+            size_of::<ChatEvent>()
+        }
     }
 }
