@@ -23,9 +23,9 @@ use crate::response::{ChatState, Response, ResponsePlan};
 #[derive(Debug)]
 pub(super) struct EarlyAnswer {
     pub(super) stream: u64,
-    pub(super) events: Vec<ChatEvent>,
+    events: Vec<ChatEvent>,
     bytes: usize,
-    pub(super) clause: EarlyClause,
+    clause: EarlyClause,
     pub(super) voice: Option<EarlyVoice>,
     /// The client could get something of the answer now, so longer silence would delay it.
     pub(super) is_ready: bool,
