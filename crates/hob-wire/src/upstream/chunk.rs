@@ -48,10 +48,10 @@ impl<'de> Visitor<'de> for ChunkVisitor {
                 "timings" => chunk.timings = fields.next_value()?,
                 "error" => chunk.error = fields.next_value()?,
                 "object" => chunk.object = fields.next_value()?,
-                // hob writes its own. A message belongs to a failure, an event to a team of another hob, and the last one
-                // only hides the length of a piece.
+                // hob writes its own. A message belongs to a failure, an event to a team of another hob, and the last two,
+                // OpenAI's and Mistral's, only hide the length of a piece.
                 "id" | "created" | "model" | "system_fingerprint" | "message" | "event"
-                | "obfuscation" => {
+                | "obfuscation" | "p" => {
                     fields.next_value::<IgnoredAny>()?;
                 }
                 _ => {

@@ -179,7 +179,7 @@ fn the_usage_comes_where_it_was_asked_for() {
 #[test]
 fn fields_that_hob_does_not_know_come_with_the_end() {
     let pieces = [
-        r#"{"id":"up-1","model":"up/m","choices":[],"filter":[],"service_tier":null,"obfuscation":"x"}"#,
+        r#"{"id":"up-1","created":1,"model":"up/m","system_fingerprint":"fp","choices":[],"filter":[],"service_tier":null,"obfuscation":"x","p":"y"}"#,
         r#"{"choices":[{"delta":{"content":"a"}}],"provider":"x","citations":["1"]}"#,
         r#"{"choices":[{"delta":{"content":"b"}}],"provider":"x","citations":["1", "2"]}"#,
         r#"{"choices":[{"delta":{},"finish_reason":"stop"}],"service_tier":"flex","citations":null}"#,
