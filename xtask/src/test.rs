@@ -24,6 +24,8 @@ const LAST: [&str; 2] = ["hob_engines", "hob_speech"];
 const OUTPUT_TIME_MAX: Duration = Duration::from_secs(5);
 /// Pieces of output that wait to be collected.
 const PIECES_MAX: usize = 64;
+/// The crate in `vendor/` that hob uses instead of the published one.
+const PATCHED: &str = "rten-gemm";
 const LEAKED: &str =
     "\na process that this program started still runs; the output may be incomplete\n";
 
@@ -71,6 +73,10 @@ pub(crate) fn run(jobs: usize) -> Result<()> {
         }
     });
     let mut failed = failed.into_inner().unwrap_or_default();
+    // It is no member of the workspace, so `--workspace` leaves its tests out.
+    if !cargo(&["test", "--locked", "--package", PATCHED, "--lib", "--quiet"])?.success() {
+        failed.push(format!("the tests of {PATCHED}"));
+    }
     // Without an example to run, this would take a while and test nothing.
     if has_doc_tests(&Tree::read()?.files)
         && !cargo(&["test", "--locked", "--workspace", "--doc", "--quiet"])?.success()
