@@ -119,7 +119,8 @@ pub(super) fn values(definition: &Value) -> Vec<(String, String)> {
     let described = described.flat_map(|one| match one["enum"].as_array() {
         Some(all) => all.iter().map(|value| (text(value), String::new())).collect::<Vec<_>>(),
         None if one["const"].is_null() => Vec::new(),
-        None => vec![(text(&one["const"]), text(&one["description"]))],
+        // A table row is one line.
+        None => vec![(text(&one["const"]), text(&one["description"]).replace('\n', " "))],
     });
     plain.map(|value| (text(value), String::new())).chain(described).collect()
 }
