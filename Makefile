@@ -91,8 +91,8 @@ AT_ONCE = if { : >&9; } 2>/dev/null; then exec >&9 2>&9 9>&-; fi;
 test-rust: models ## run the tests of all crates
 	$(AT_ONCE) $(XTASK) test
 
-# With all packages selected, every dependency has the features that it has in the other tests. So only hob-speech is compiled again;
-# fast to build is better here than fast to run.
+# With all packages selected, every dependency has the features that it has in the other tests. So only hob-speech is compiled again,
+# and symphonia's list of decoders; fast to build is better here than fast to run.
 # Two builds in one folder wait for each other, so `make test` begins this one after the tests of all crates: as those, it waits for
 # the models, and it stands behind them in the list.
 .PHONY: test-without-aac
