@@ -57,7 +57,7 @@ struct Profile {
     test: bool,
 }
 
-/// Builds and runs every test program, `jobs` at the same time, then the tests in doc comments.
+/// Builds and runs every test program, `jobs` at the same time, then the tests of the patched crate and those in doc comments.
 ///
 /// # Errors
 /// Something does not build, or a test program fails; the others are run all the same.
