@@ -1,3 +1,5 @@
+// Changed in hob's copy: the README of this folder says how.
+
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
