@@ -9,8 +9,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream;
 use hob_core::{
-    Direction, Gender, Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechRequest,
-    SpeechStream, SpeechText, Voice, nearest,
+    Direction, Gender, Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechPace,
+    SpeechRequest, SpeechStream, SpeechText, Voice, nearest,
 };
 use tokio::sync::mpsc;
 
@@ -27,6 +27,7 @@ pub(crate) struct Asked {
     pub(crate) voice: String,
     pub(crate) speed: f32,
     pub(crate) instructions: Option<String>,
+    pub(crate) pace: SpeechPace,
 }
 
 pub(crate) struct StagedSpeech {
@@ -124,6 +125,7 @@ impl StagedSpeech {
             voice: request.voice,
             speed: request.speed.rate(),
             instructions: request.instructions,
+            pace: request.pace,
         });
         let mut receiver = locked(&self.staged).pop_front().expect("a staged answer")?;
         let events = stream::poll_fn(move |context| receiver.poll_recv(context));

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hob_core::{Direction, ModelError, PhonemeTiming, SpeechEvent, WordTiming};
+use hob_core::{Direction, ModelError, PhonemeTiming, SpeechEvent, SpeechPace, WordTiming};
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
 
@@ -396,9 +396,30 @@ async fn the_model_gets_what_was_asked() {
             voice: voice.to_owned(),
             speed,
             instructions: None,
+            pace: SpeechPace::Live,
         });
     }
     assert_eq!(server.model.asked(), expected);
+}
+
+/// The same request has the same bytes.
+#[tokio::test]
+async fn what_is_not_streamed_is_spoken_in_steps_that_do_not_follow_the_load() {
+    let server = Server::start().await;
+    let (speech, captioned) = ("/v1/audio/speech", "/dev/captioned_speech");
+    for (path, fields, pace) in [
+        (speech, "", SpeechPace::Live),
+        (speech, r#","stream_format":"sse""#, SpeechPace::Live),
+        (speech, r#","stream":false"#, SpeechPace::Steady),
+        (captioned, "", SpeechPace::Live),
+        (captioned, r#","stream":false"#, SpeechPace::Steady),
+    ] {
+        server.model.stage_all([sound(0.1, 100)]);
+        let body = format!(r#"{{"input":"Hi","response_format":"pcm"{fields}}}"#);
+        assert_eq!(server.ask(post(path, &body)).await.status(), 200, "{path}: {body}");
+        let asked = server.model.asked().pop().expect("a request");
+        assert_eq!(asked.pace, pace, "{path}: {body}");
+    }
 }
 
 #[tokio::test]
