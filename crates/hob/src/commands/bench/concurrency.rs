@@ -144,3 +144,27 @@ impl RequestArgs {
         Ok(Experiment { workload, axis, run_size: run_size(self.requests, 0)? })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ConcurrencyArgs,
+    }
+
+    #[test]
+    fn chats_and_voices_have_usual_numbers_of_users() {
+        for (line, expect) in [
+            (&["hob"][..], &[1_usize, 2, 3, 4, 8][..]),
+            (&["hob", "--speech"], &[1, 2, 4, 8]),
+            (&["hob", "--speech", "--users", "8,2"], &[2, 8]),
+        ] {
+            let Line { args } = clap::Parser::parse_from(line.iter().copied());
+            let axis = args.experiment().expect("an experiment").axis;
+            assert!(matches!(axis, Axis::Concurrency(users) if users == expect), "{line:?}");
+        }
+    }
+}
