@@ -1,5 +1,6 @@
 //! Books that are interrupted, changed, damaged, or spoken by two processes at the same time.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -80,6 +81,25 @@ async fn an_interrupted_book_goes_on_and_speaks_nothing_twice() {
     assert_eq!(stage.asked(), PARTS);
     assert!(fs_err::read(stage.output()).expect("a file").starts_with(b"ID3"));
     assert!(!stage.parts().exists());
+}
+
+#[tokio::test]
+async fn two_parts_are_spoken_at_the_same_time() {
+    let (stage, printer) = (Stage::new(), Printer::new(Volume::ErrorsOnly));
+    let (book, output) = (book(TEXT), stage.output());
+    let folder = PartFolder::open(&output, &book, recipe("ada"), &printer).expect("a folder");
+    let counts = [Cell::new(0), Cell::new(0)];
+    let [speaking, most] = &counts;
+    let speak = |_: String| async move {
+        speaking.set(speaking.get() + 1);
+        most.set(most.get().max(speaking.get()));
+        tokio::task::yield_now().await;
+        speaking.set(speaking.get() - 1);
+        let sound = vec![Ok::<_, ModelError>(SpeechEvent::Audio(vec![0.1; 2_400]))];
+        Ok::<_, Failure>(SpeechStream::new(24_000, stream::iter(sound)))
+    };
+    book.speak(&output, folder, (1.0, &printer), speak).await.expect("a book");
+    assert_eq!(most.get(), 2);
 }
 
 #[tokio::test]
