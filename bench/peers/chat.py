@@ -195,17 +195,21 @@ class Bench:
         def once(server, shared):
             if "pair" not in shared:
                 shared["pair"] = self.prompts.messages(45), self.prompts.messages(1100)
+                shared["alone"] = self.prompts.messages(1100)
+            alone = cold(server.ask(shared["alone"], 4))
             stream = server.begin(shared["pair"][0], LONG_ANSWER_TOKENS)
             stream.begun.wait()
             other = cold(server.ask(shared["pair"][1], 4))
             stream.thread.join()
             whole(stream.parse(), LONG_ANSWER_TOKENS)
-            return {"share": gap_share(stream, other), "other": other.ttft * 1000}
+            return {"share": gap_share(stream, other), "other": other.ttft * 1000, "slower": other.ttft / alone.ttft}
 
         rounds = self.rounds(once)
-        shares, others = ({name: [round[key] for round in rounds[name]] for name in rounds} for key in ("share", "other"))
+        shares, others, slower = ({name: [round[key] for round in rounds[name]] for name in rounds}
+                                  for key in ("share", "other", "slower"))
         self.report.add("worst gap beside a 1,100-token prefill / median gap", "×", shares, "hob at most", 3.0)
         self.report.add("TTFT of that prompt", "ms", others)
+        self.report.add("TTFT of that prompt against alone", "×", slower, "hob at most", 2.0)
 
 
 def opening(number):
