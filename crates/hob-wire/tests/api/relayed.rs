@@ -1,5 +1,5 @@
 //! Streams of a server that speaks OpenAI's protocol, byte for byte as a client of the same protocol gets them.
-//! hob replaces names, numbers and what servers write in their own way; texts and unknown fields pass as they are.
+//! hob replaces names, numbers and what servers write in their own way. Texts and unknown fields of a chunk pass as they are.
 
 use hob_core::Fault;
 use hob_wire::{
