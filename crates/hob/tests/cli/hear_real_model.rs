@@ -250,6 +250,10 @@ fn every_english_voice_is_understood() {
         heard += &text_heard;
     }
     assert!(word_error_rate(&said, &heard) <= 0.06, "{heard}");
+    let letters = |text: &str| -> String {
+        text.chars().filter(|c| c.is_alphanumeric()).flat_map(|c| [c, ' ']).collect()
+    };
+    assert!(word_error_rate(&letters(&said), &letters(&heard)) <= 0.1, "{heard}");
 }
 
 /// A number in words becomes digits, as Whisper may write either.
