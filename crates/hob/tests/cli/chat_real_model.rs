@@ -71,6 +71,15 @@ fn a_prompt_that_does_not_fit_is_refused_with_both_numbers(served: &Served) {
 }
 
 #[test]
+fn a_draft_model_of_the_same_vocabulary_is_accepted() {
+    let (user, home) = User::with_only(&["smollm2"]);
+    user.shallow_model("small.gguf");
+    user.write("hob.toml", "[chat]\nthreads = 1\ndraft_model = \"small.gguf\"\n");
+    let asked = user.hob(&["chat", "--max-tokens", "8", "Hello"]).envs(home).assert().success();
+    assert!(!stdout(&asked).trim().is_empty(), "{}", stderr(&asked));
+}
+
+#[test]
 fn a_draft_model_of_another_vocabulary_is_refused_before_any_answer() {
     let (user, home) = User::with_only(&["smollm2", "gemma-3-270m-base"]);
     user.write("hob.toml", "[chat]\ndraft_model = \"gemma-3-270m-base\"\n");
