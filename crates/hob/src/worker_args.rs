@@ -55,8 +55,8 @@ pub(crate) struct WorkerCardArgs {
     /// Only these graphics cards, by ggml's names, separated by commas
     #[arg(long)]
     device: Option<CardUse>,
-    /// Compute nothing on graphics cards
-    #[arg(long = "no-cards")]
+    /// Compute nothing on graphics cards; the settings and the place may both say so
+    #[arg(long = "no-cards", overrides_with = "is_cardless")]
     is_cardless: bool,
 }
 
@@ -198,4 +198,25 @@ pub(crate) struct DistanceWorkerArgs {
     /// The most pieces
     #[arg(long)]
     pub(crate) pieces: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        cards: WorkerCardArgs,
+    }
+
+    #[test]
+    fn the_settings_and_the_place_may_both_avoid_cards() {
+        for words in [vec!["hob", "--no-cards"], vec!["hob", "--no-cards", "--no-cards"]] {
+            let line = Line::try_parse_from(words).expect("a worker's flags");
+            assert_eq!(line.cards.card_use(), CardUse::Avoided);
+        }
+    }
 }

@@ -42,8 +42,8 @@ pub(crate) struct ChatSection {
     /// cards in proportion to the memory that is free there, which cannot be changed.
     #[schemars(with = "Option<String>")]
     pub(crate) device: Option<DeviceText>,
-    /// Number of layers on the graphics card, the output layer included. Default: what `hob fit`
-    /// recommends, if hob was built for a graphics card.
+    /// Number of layers on the graphics card, the output layer included; with 0, the model takes nothing of a card. Default:
+    /// what `hob fit` recommends, if hob was built for a graphics card.
     pub(crate) gpu_layers: Option<u16>,
     /// Number of layers whose experts stay in the system's memory (mixture-of-experts models only).
     /// Default: what `hob fit` recommends, or 0 if `gpu_layers` is set.

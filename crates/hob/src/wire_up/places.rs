@@ -111,14 +111,12 @@ impl RequestedPlace {
         let given = counts.into_iter().filter_map(|(flag, count)| Some((flag, count?)));
         let mut flags: Vec<String> =
             given.flat_map(|(flag, count)| [flag.to_owned(), count.to_string()]).collect();
-        let has_layers_there = gpu_layers != Some(0);
-        // Without layers on a card, the engine still has buffers there for long prompts.
-        let leaves_cards = note.is_some() && !has_layers_there;
-        if leaves_cards {
+        let may_use_cards = gpu_layers != Some(0);
+        if !may_use_cards {
+            // Otherwise the engine has buffers on cards for long prompts, which the prediction leaves out.
             flags.push(NO_CARDS.to_owned());
         }
         let on_cards = bytes_on_cards(expected);
-        let may_use_cards = has_layers_there || !self.machine.gpus.is_empty() && !leaves_cards;
         ChosenPlace { needed: self.needed(expected), on_cards, may_use_cards, flags, note }
     }
 

@@ -54,7 +54,7 @@ pub(super) struct ChosenPlace {
     pub(super) needed: Bytes,
     /// What the model itself takes there on each card.
     pub(super) on_cards: CardBytes,
-    /// Also true if hob sees no card and the engine may see one, and if only buffers of the engine are there.
+    /// Also true if hob sees no card and the engine may see one.
     pub(super) may_use_cards: bool,
     /// Flags of the worker.
     pub(super) flags: Vec<String>,

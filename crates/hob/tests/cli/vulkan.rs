@@ -180,6 +180,17 @@ fn a_model_without_a_place_in_the_settings_leaves_a_card_without_room() {
     assert!(note.contains(": the model runs on the processor"), "{said}");
 }
 
+/// The driver gives hardly any memory, and the model wants none.
+#[test]
+fn a_model_without_layers_on_the_card_takes_nothing_of_it() {
+    let (user, home) = configured("gpu_layers = 0\nparallel = 1\ncontext_tokens = 1024");
+    let mut command = hob(&user, &home, &["chat", "Hello!"]);
+    on_card(&mut command).env("GGML_VK_FORCE_MAX_BUFFER_SIZE", (64_u64 << 10).to_string());
+    let mut command = assert_cmd::Command::from(command);
+    let said = stderr(&command.timeout(Duration::from_secs(300)).assert().success());
+    assert!(!said.contains("Vulkan0"), "{said}");
+}
+
 #[test]
 fn a_model_on_the_card_is_unloaded_and_comes_back() {
     let (user, home) = configured("gpu_layers = 31\nparallel = 1\ncontext_tokens = 1024");
