@@ -14,6 +14,10 @@ use crate::supervisor::session::WorkerSession;
 
 /// Minimum loaded part of a model for an estimate of the remaining load time.
 const LOADED_PART_MIN: f32 = 0.05;
+const MB: u64 = 1_000_000;
+/// A card lacks a part of a model if it took less than half of the prediction, and as many bytes less. Drivers take a few
+/// hundred MB more or less than predicted.
+const MISSING_BYTES_MIN: u64 = 1_000 * MB;
 
 impl Actor {
     pub(super) fn publish(&self, phase: Phase) {
@@ -74,11 +78,11 @@ impl Actor {
         });
     }
 
-    /// Publishes what the load took of graphics cards, and logs it next to the prediction. A model that is not on its card is
-    /// never silently elsewhere.
+    /// Publishes what the load took of graphics cards, and logs it next to the prediction. A model that is not on its card, or
+    /// only in part, is never silently elsewhere.
     pub(super) fn publish_taken(&self, taken: Bytes) {
-        let unused = unused_card(&self.status.borrow().predicted, &taken);
-        if let Some(note) = &unused {
+        let missing = missing_on_card(&self.status.borrow().predicted, &taken);
+        if let Some(note) = &missing {
             tracing::warn!(engine = self.options.engine, "{note}");
         }
         for (pool, taken_bytes) in &taken {
@@ -90,7 +94,7 @@ impl Actor {
         }
         self.status.send_modify(|status| {
             status.taken = taken;
-            status.placement_note = status.placement_note.take().or(unused);
+            status.placement_note = status.placement_note.take().or(missing);
         });
     }
 
@@ -107,13 +111,26 @@ impl Actor {
     }
 }
 
-/// Why nothing of a model is on the card where it was expected: the system knows the card, and the engine does not find it.
-fn unused_card(predicted: &Bytes, taken: &Bytes) -> Option<String> {
-    let is_unused = |(pool, bytes): &(&Pool, &u64)| {
-        **pool != Pool::Ram && **bytes > 0 && taken.get(*pool) == Some(&0)
-    };
-    let (pool, _) = predicted.iter().find(is_unused)?;
-    Some(format!("the engine took no memory of {pool}: `hob doctor` says what that card lacks"))
+/// Why a model, or a part of it, is not on the card where it was expected: the engine does not find a card that the system
+/// knows, or the driver has used system memory instead.
+fn missing_on_card(predicted: &Bytes, taken: &Bytes) -> Option<String> {
+    let mut cards = predicted.iter().filter(|(pool, _)| **pool != Pool::Ram);
+    cards.find_map(|(pool, expected)| {
+        let taken = *taken.get(pool)?;
+        let missing = expected.saturating_sub(taken);
+        if missing > 0 && taken == 0 {
+            let note = "`hob doctor` says what that card lacks";
+            return Some(format!("the engine took no memory of {pool}: {note}"));
+        }
+        (missing > taken && missing >= MISSING_BYTES_MIN).then(|| {
+            format!(
+                "the engine took {} MB of {pool} and not {} MB as predicted: the rest may be in system memory, where every \
+                 token waits for the bus; close other programs on that card and load the model again",
+                taken / MB,
+                expected / MB
+            )
+        })
+    })
 }
 
 #[cfg(test)]
@@ -133,7 +150,21 @@ mod tests {
             (bytes(0, 9), bytes(1, 0), None),
             (bytes(0, 9), Bytes::new(), None),
         ] {
-            assert_eq!(unused_card(&predicted, &taken).as_deref(), expected, "{taken:?}");
+            assert_eq!(missing_on_card(&predicted, &taken).as_deref(), expected, "{taken:?}");
+        }
+    }
+
+    #[test]
+    fn a_model_that_is_only_in_part_on_its_card_is_not_silently_elsewhere() {
+        let note = |expected_mb: u64, taken_mb: u64| {
+            let on_card = |mb: u64| Bytes::from([(Pool::Ram, 5), (Pool::Vram(1), mb * MB)]);
+            missing_on_card(&on_card(expected_mb), &on_card(taken_mb))
+        };
+        let said = note(9_000, 4_000).expect("a note");
+        let numbers = "the engine took 4000 MB of GPU 1 and not 9000 MB as predicted: ";
+        assert!(said.starts_with(numbers), "{said}");
+        for (expected_mb, taken_mb) in [(9_000, 8_000), (9_000, 5_000), (900, 200), (900, 1_900)] {
+            assert_eq!(note(expected_mb, taken_mb), None, "{taken_mb} of {expected_mb}");
         }
     }
 }
