@@ -21,7 +21,7 @@ use hob_models::Gguf;
 use hob_models::gguf::{GgufError, PartName, card};
 
 use super::context::{ignored_offload, is_placed, offload_flags, set_up, set_up_both};
-use super::devices::listed_cards;
+use super::devices::{listed_cards, warn_of_spills};
 use super::memory::{Memory, Need, usable};
 use super::named_cards::{NamedCards, uncounted};
 use super::places::{ChatPlacer, RequestedPlace};
@@ -94,6 +94,7 @@ impl Chat {
         if let Some(note) = ignored_offload(settings, has_card_kernels()).or_else(unknown) {
             tracing::warn!(model = name, "{note}");
         }
+        warn_of_spills(app);
         let command = command(settings, &file)?;
         let token_s = file.expected.decode.as_ref().map_or(TOKEN_S_GUESS, |rate| 1.0 / rate.tok_s);
         let requested = file.requested();

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, Once, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::memory::aside;
 use super::own_program;
+use crate::app::App;
 use crate::failure::{CliResult, Failure};
 
 /// Longer than a driver needs to compile its kernels, and a model to load from a slow disk, on a few devices.
@@ -23,6 +24,13 @@ const DEVICES_TIME_MAX: Duration = Duration::from_secs(180);
 const LIST_TIME_MAX: Duration = Duration::from_secs(20);
 /// After a list without cards. Drivers that are slow when a machine starts may answer later.
 const LIST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Variables with which ggml takes system memory for what a card cannot or should not hold, without an error.
+const SPILLS: [&str; 3] = [
+    "GGML_CUDA_ENABLE_UNIFIED_MEMORY",
+    "GGML_VK_ALLOW_SYSMEM_FALLBACK",
+    "GGML_VK_PREFER_HOST_MEMORY",
+];
 
 /// What the worker reported, and how it ended if it did not end well.
 #[derive(Clone, Debug, Default)]
@@ -105,4 +113,39 @@ fn ask_for_cards() -> Vec<EngineDevice> {
         | DeviceReport::Failed { .. } => None,
     };
     tried.reports.into_iter().filter_map(card).collect()
+}
+
+/// Warns, once for all models, that workers inherit a variable with which cards spill.
+pub(super) fn warn_of_spills(app: &App<'_>) {
+    static CHECKED: Once = Once::new();
+    let variables = &app.environment.secrets;
+    CHECKED.call_once(|| {
+        if let Some(note) = allowed_spill(|name| variables.contains_key(name), has_card_kernels()) {
+            tracing::warn!("{note}");
+        }
+    });
+}
+
+/// `None`: no such variable is set, or this build has no kernels for cards.
+fn allowed_spill(is_set: impl Fn(&str) -> bool, has_kernels: bool) -> Option<String> {
+    let name = SPILLS.into_iter().find(|&name| has_kernels && is_set(name))?;
+    Some(format!(
+        "{name} is set, so layers on a graphics card may be in system memory without an error, and \
+         every token then waits for the bus: unset it to get an error with numbers instead"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_with_which_cards_spill_is_named() {
+        for name in SPILLS {
+            let note = allowed_spill(|set| set == name, true).expect("a note");
+            assert!(note.starts_with(name), "{note}");
+            assert_eq!(allowed_spill(|set| set == name, false), None);
+        }
+        assert_eq!(allowed_spill(|set| set == "GGML_VK_VISIBLE_DEVICES", true), None);
+    }
 }

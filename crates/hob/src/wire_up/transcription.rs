@@ -17,7 +17,7 @@ use hob_engines::transcription::{
 };
 
 use super::chat::{SPIN_COUNT, with_cards};
-use super::devices::listed_cards;
+use super::devices::{listed_cards, warn_of_spills};
 use super::hear_places::{HearPlacer, HearPlaces};
 use super::memory::{Memory, Need, usable};
 use super::named_cards::{NamedCards, uncounted};
@@ -96,6 +96,7 @@ impl Transcription {
 
 /// Where the model may be loaded in a build with kernels for graphics cards.
 fn places(stored: &StoredTranscription, app: &App<'_>) -> HearPlaces {
+    warn_of_spills(app);
     let machine = usable(here(app).machine, app.settings.memory.max_bytes());
     let device = &app.settings.transcription.device;
     let chosen = NamedCards::choose(device, listed_cards, machine);
