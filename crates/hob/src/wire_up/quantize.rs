@@ -8,6 +8,7 @@ use hob_engines::quantize::{
     Importance, QuantType, QuantizeError, QuantizeJob, QuantizePlan, TextPair, TokenCount, planned,
     quantize,
 };
+use hob_engines::supervisor::worker_environment;
 use hob_eval::distance::{DistanceReport, Distances};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
@@ -63,16 +64,8 @@ pub(crate) async fn run_quantize_worker(
     words: Vec<std::ffi::OsString>,
     mut see: impl FnMut(QuantizeStep),
 ) -> CliResult<()> {
-    let mut command = Command::new(own_program()?);
-    command
-        .env("GOMP_SPINCOUNT", SPIN_COUNT)
-        .env("GLIBC_TUNABLES", LARGE_PAGES)
-        .arg("worker")
-        .args(words)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
+    let mut command = reporting_process(&own_program()?);
+    command.arg("worker").args(words);
     let failed = |error| Failure::io("the worker does not start", &error);
     let mut child = command.spawn().map_err(failed)?;
     let (Some(stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
@@ -103,6 +96,21 @@ pub(crate) async fn run_quantize_worker(
     let tail = String::from_utf8_lossy(&said[said.len().saturating_sub(SAID_BYTES_MAX)..]);
     let last = tail.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     Err(Failure::engine(format!("the worker ended ({status}): {last}")))
+}
+
+/// With the environment of a worker: it runs native code on foreign files.
+fn reporting_process(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command
+        .env_clear()
+        .envs(worker_environment())
+        .env("GOMP_SPINCOUNT", SPIN_COUNT)
+        .env("GLIBC_TUNABLES", LARGE_PAGES)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
 }
 
 /// Entry point of `hob worker quantize`.
@@ -204,4 +212,19 @@ pub(super) fn finish(result: Result<(), String>) -> CliResult<()> {
 /// Prints a step on its own line. A reader that is gone has killed this process already.
 pub(super) fn say(step: &QuantizeStep) {
     let _unread = worker_line(step);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// cargo sets CARGO_PKG_NAME for every test.
+    #[tokio::test]
+    async fn a_worker_that_quantizes_inherits_no_other_variables() {
+        assert!(std::env::vars_os().any(|(name, _)| name == "CARGO_PKG_NAME"));
+        let output = reporting_process(Path::new("/usr/bin/env")).output().await.expect("env");
+        let variables = String::from_utf8_lossy(&output.stdout);
+        assert!(variables.contains("GOMP_SPINCOUNT="), "{variables}");
+        assert!(!variables.contains("CARGO_PKG_NAME="), "{variables}");
+    }
 }
