@@ -20,7 +20,9 @@ use hob_engines::supervisor::WorkerCommand;
 use hob_models::Gguf;
 use hob_models::gguf::{GgufError, PartName, card};
 
-use super::context::{ignored_offload, is_placed, offload_flags, set_up, set_up_both};
+use super::context::{
+    ignored_offload, is_placed, missing_cards, offload_flags, set_up, set_up_both,
+};
 use super::devices::{listed_cards, warn_of_spills};
 use super::memory::{Memory, Need, usable};
 use super::named_cards::{NamedCards, uncounted};
@@ -91,7 +93,9 @@ impl Chat {
     ) -> CliResult<Chat> {
         let file = ChatFile::find(settings, app)?;
         let unknown = || uncounted(&settings.device, &file.machine, has_card_kernels());
-        if let Some(note) = ignored_offload(settings, has_card_kernels()).or_else(unknown) {
+        let missing = || missing_cards(settings, &file.machine, listed_cards);
+        let ignored = ignored_offload(settings, has_card_kernels());
+        if let Some(note) = ignored.or_else(unknown).or_else(missing) {
             tracing::warn!(model = name, "{note}");
         }
         warn_of_spills(app);

@@ -5,8 +5,8 @@ use hob_core::fit::{FitError, Model, OffloadFlags, Pool, Setup, SetupEstimate};
 use hob_core::footprint::{Attention, Sharing, Windows};
 use hob_core::machine::Machine;
 use hob_core::{ContextPlan, KvTypes};
-use hob_engines::chat::CardUse;
 use hob_engines::chat::scheduler::DRAFT_TOKENS_MAX;
+use hob_engines::chat::{CardUse, EngineDevice};
 
 use crate::config::Speculation;
 use crate::settings::ChatSettings;
@@ -48,6 +48,22 @@ pub(super) fn ignored_offload(settings: &ChatSettings, has_kernels: bool) -> Opt
         format!(
             "{name} = {count} has no effect, because this hob was built for the processor only: build one with \
              `make build FEATURES=vulkan` (or cuda), or remove the setting"
+        )
+    })
+}
+
+/// Why layers for a card are not on one, in a build for cards. `None`: there are none, or hob or the engine sees a card. The
+/// engine is asked only if nothing else answers.
+pub(super) fn missing_cards(
+    settings: &ChatSettings,
+    machine: &Machine,
+    listed: impl FnOnce() -> Vec<EngineDevice>,
+) -> Option<String> {
+    let count = offload_flags(settings).gpu_layers.filter(|count| *count > 0)?;
+    (machine.gpus.is_empty() && listed().is_empty()).then(|| {
+        format!(
+            "gpu_layers = {count} has no effect, because the engine finds no graphics card: `hob doctor` \
+             says what its driver lacks"
         )
     })
 }
@@ -194,6 +210,28 @@ mod tests {
         assert_eq!(said("gpu_layers = 0", false), None);
         assert_eq!(said("gpu_layers = 9\ndevice = \"cpu\"", false), None);
         assert_eq!(said("", false), None);
+    }
+
+    #[test]
+    fn layers_for_a_card_that_the_engine_does_not_find_are_not_silently_elsewhere() {
+        let card = EngineDevice {
+            name: "Vulkan0".to_owned(),
+            description: String::new(),
+            backend: "Vulkan".to_owned(),
+            is_card: true,
+            free_bytes: 0,
+            total_bytes: 0,
+        };
+        let said = |table: &str, cards: Vec<EngineDevice>| {
+            missing_cards(&chat_settings(table), &Machine::default(), || cards)
+        };
+        let note = said("gpu_layers = 9", Vec::new()).expect("a note");
+        assert!(note.starts_with("gpu_layers = 9 has no effect, because the engine "), "{note}");
+        assert!(note.contains("`hob doctor`"), "{note}");
+        assert_eq!(said("gpu_layers = 9", vec![card]), None);
+        for table in ["", "gpu_layers = 0", "gpu_layers = 9\ndevice = \"cpu\""] {
+            assert_eq!(said(table, Vec::new()), None, "{table}");
+        }
     }
 
     #[test]

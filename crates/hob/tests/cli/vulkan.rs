@@ -169,6 +169,17 @@ fn a_card_that_does_not_exist_is_an_error_that_names_those_that_do() {
 }
 
 #[test]
+fn a_card_that_has_vanished_is_not_missed_in_silence() {
+    let (user, home) = configured("gpu_layers = 12\nparallel = 1\ncontext_tokens = 1024");
+    let mut command = hob(&user, &home, &["chat", "Hello!"]);
+    without_driver(&mut command);
+    let mut command = assert_cmd::Command::from(command);
+    let said = stderr(&command.timeout(Duration::from_secs(300)).assert().success());
+    let note = "gpu_layers = 12 has no effect, because the engine finds no graphics card";
+    assert!(said.contains(note), "{said}");
+}
+
+#[test]
 fn a_model_without_a_place_in_the_settings_leaves_a_card_without_room() {
     let (user, home) = configured("parallel = 1\ncontext_tokens = 1024");
     let mut command = hob(&user, &home, &["chat", "Hello!"]);
