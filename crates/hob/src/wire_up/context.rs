@@ -111,7 +111,9 @@ pub(super) fn set_up_both(
     let (setup, _) = set_up(settings, model, &left)?;
     // Its context is as long, for as many answers.
     let plan = ContextPlan { outputs_max: setup.plan.sequences, ..setup.plan };
-    let flags = OffloadFlags::default();
+    // The engine gives both models the same number of layers on cards.
+    let gpu_layers = Some(setup.offload_flags().gpu_layers.unwrap_or(u32::MAX));
+    let flags = OffloadFlags { gpu_layers, cpu_moe_layers: None };
     let drafted = Setup::new(machine, draft, plan, flags)?.estimate(machine, draft)?;
     let expected = setup.estimate(machine, model)?.with(drafted);
     Ok((setup, expected))
@@ -176,6 +178,7 @@ fn plan(settings: &ChatSettings, each: u32, sequences: u32) -> ContextPlan {
 #[cfg(test)]
 mod tests {
     use hob_core::machine::Memory;
+    use hob_machine::profile;
     use hob_models::known;
     use hob_models::recipe::QuantMix;
 
@@ -266,6 +269,25 @@ mod tests {
         assert!(more > small.shape.weights.bytes(), "{more}: weights and cache");
         assert_eq!(setup.plan.context_tokens, 4_096);
         assert_eq!(both.decode, alone.decode);
+    }
+
+    #[test]
+    fn a_draft_model_has_no_more_layers_on_a_card_than_its_model() {
+        let machine = profile::builtin("rtx-4090").expect("a profile").machine;
+        let model = |name| {
+            let (known, context) = known::find(name).expect("a known model");
+            known.model(QuantMix::named("q4_k_m").expect("a quant"), context).expect("a model")
+        };
+        let (large, small) = (model("qwen3:4b"), model("qwen3:0.6b"));
+        let on_card = |table: &str| {
+            let settings = chat_settings(&format!("parallel = 1\ncontext_tokens = 4096\n{table}"));
+            let (_, alone) = set_up(&settings, &large, &machine).expect("a setup");
+            let both = set_up_both(&settings, (&large, &small), &machine).expect("a setup").1;
+            [alone, both].map(|expected| expected.kept_bytes(Pool::Vram(0)))
+        };
+        assert_eq!(on_card("gpu_layers = 0"), [0, 0]);
+        let [alone, both] = on_card("");
+        assert!(alone > 0 && both > alone, "{both} > {alone}");
     }
 
     #[test]
