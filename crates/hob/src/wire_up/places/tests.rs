@@ -300,13 +300,30 @@ fn a_card_that_was_lost_twice_is_left_alone() {
     assert!(note.starts_with("graphics cards were lost twice"), "{note}");
 }
 
+/// A machine with a card that has this much free when the first place is chosen.
+fn with_free(free_bytes: u64) -> Machine {
+    let mut machine = profile::builtin("rtx-4090").expect("a profile").machine;
+    machine.gpus[0].memory = GpuMemory::Own { total_bytes: 24 * GB, free_bytes };
+    machine
+}
+
+#[test]
+fn a_model_of_the_processor_comes_back_from_a_card_that_refuses_it() {
+    let desk = Desk::new("context_tokens = 4096", with_free(GB / 5));
+    // Another program has taken the system's memory.
+    locked(&desk.free).insert(Pool::Ram, 3 * GB);
+    let (flags, note) = desk.next();
+    assert_eq!(flags, Vec::<String>::new());
+    assert!(note.ends_with(": all its layers are on graphics cards"), "{note}");
+    locked(&desk.free).insert(Pool::Ram, 64 * GB);
+    assert_eq!(desk.placer.move_from(Some(&shortage(0))), Ok(()));
+    let (flags, note) = desk.next();
+    assert_eq!(flags, ON_PROCESSOR);
+    assert!(note.ends_with(" free before it: the model runs on the processor"), "{note}");
+}
+
 #[test]
 fn a_model_without_layers_on_a_card_takes_nothing_of_it() {
-    let with_free = |free_bytes| {
-        let mut machine = profile::builtin("rtx-4090").expect("a profile").machine;
-        machine.gpus[0].memory = GpuMemory::Own { total_bytes: 24 * GB, free_bytes };
-        machine
-    };
     let first = (ON_PROCESSOR.map(str::to_owned).to_vec(), String::new());
     for (config, machine) in [
         ("context_tokens = 4096", with_free(GB / 5)),
