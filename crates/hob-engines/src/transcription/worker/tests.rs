@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 
-use hob_core::{Chunking, Segment, TranscriptTask};
+use hob_core::{Chunking, HeardWord, Segment, TranscriptTask};
 
 use super::*;
 use crate::frame::{Frame, FrameKind};
@@ -57,10 +57,16 @@ impl Transcriber for Counter {
         }
         let speech_s = samples.iter().sum::<f32>() / RATE_HZ as f32;
         let text: String = (0..speech_s as u32).map(|second| format!(" w{second}")).collect();
+        let silent = samples.iter().take_while(|sample| **sample == 0.0).count();
+        let words = (0..speech_s as u32).filter(|_| options.words).map(|second| {
+            let start_s = silent as f64 / RATE_HZ as f64 + f64::from(second);
+            HeardWord { word: format!("w{second}"), start_s, end_s: start_s + 0.5 }
+        });
+        let words = words.collect();
         let end_s = samples.len() as f64 / RATE_HZ as f64;
         let segment = Segment { text, start_s: 0.0, end_s, ..Segment::default() };
         let language = "en".to_owned();
-        Ok(WhisperText { language, segments: vec![segment], ..WhisperText::default() })
+        Ok(WhisperText { language, segments: vec![segment], words, ..WhisperText::default() })
     }
 }
 
@@ -183,6 +189,28 @@ fn a_recording_is_cut_after_the_silence_that_its_client_asks_for() {
 }
 
 #[test]
+fn times_count_from_the_beginning_of_the_recording() {
+    let mut worker = Worker::ready();
+    let begin = BeginTranscript { segments: true, words: true, ..BeginTranscript::default() };
+    let sounds = [sound(1.0, 2.0), sound(0.0, 4.0), sound(1.0, 2.0), TranscriptOrder::EndSound];
+    worker.send(1, &[TranscriptOrder::Begin(begin)]);
+    worker.send(1, &sounds);
+    let (events, _) = worker.events(1);
+    let ms = |seconds: f64| (seconds * 1e3).round() as u64;
+    let (mut segments, mut words) = (Vec::new(), Vec::new());
+    for event in events {
+        match event {
+            TranscriptEvent::Segment(one) => segments.push((ms(one.start_s), one.seek)),
+            TranscriptEvent::Word(one) => words.push([ms(one.start_s), ms(one.end_s)]),
+            _ => {}
+        }
+    }
+    // The second part begins 30 frames of 32 ms before its first frame with speech, which is the 188th.
+    assert_eq!(segments, [(0, 0), (5_024, 502)]);
+    assert_eq!(words, [[0, 500], [1_000, 1_500], [6_000, 6_500], [7_000, 7_500]]);
+}
+
+#[test]
 fn the_damage_of_a_file_is_reported_with_its_text() {
     let whole = include_bytes!("../../../../hob-speech/tests/decode/files/chirp-left.webm");
     let mut damaged = whole.to_vec();
@@ -212,6 +240,8 @@ fn a_file_that_is_no_sound_is_refused() {
         panic!("{of} {report:?}")
     };
     assert!(!reason.is_empty());
+    worker.send(2, &[begin(None, false), sound(1.0, 2.0), TranscriptOrder::EndSound]);
+    assert_eq!(worker.events(2).1, WorkerMessage::Common(Report::Done), "the worker goes on");
 }
 
 #[test]
