@@ -20,6 +20,8 @@ struct TinyFile {
     tensors: Vec<(String, Vec<usize>)>,
     /// With larger embeddings of tokens, logits are further apart.
     embedding_scale: f32,
+    /// The number of ggml's type of the matrices. All other tensors are F32.
+    matrix_type: i32,
 }
 
 impl TinyFile {
@@ -62,7 +64,7 @@ impl TinyFile {
             add(&format!("{name}.weight"), &[STATE]);
             add(&format!("{name}.bias"), &[STATE]);
         }
-        TinyFile { head, tensors, embedding_scale: 1.0 }
+        TinyFile { head, tensors, embedding_scale: 1.0, matrix_type: 0 }
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -83,13 +85,17 @@ impl TinyFile {
             bytes.extend(token);
         }
         for (name, dims) in &self.tensors {
-            ints(&mut bytes, &[dims.len() as i32, name.len() as i32, 0]);
+            let is_matrix = dims.len() == 2 && name.ends_with("weight");
+            let number = if is_matrix { self.matrix_type } else { 0 };
+            ints(&mut bytes, &[dims.len() as i32, name.len() as i32, number]);
             ints(&mut bytes, &dims.iter().map(|dim| *dim as i32).collect::<Vec<_>>());
             bytes.extend(name.as_bytes());
             let count: usize = dims.iter().product();
             let is_embedding = name == "decoder.token_embedding.weight";
             let scale = if is_embedding { self.embedding_scale } else { 1.0 };
-            bytes.extend((0..count).flat_map(|_| ((random.f32() - 0.5) * scale).to_le_bytes()));
+            let values: Vec<f32> = (0..count).map(|_| (random.f32() - 0.5) * scale).collect();
+            let kind = ggml::Type::of_file(number).expect("a type of weights");
+            bytes.extend(kind.quantized(&values, dims[0]).expect("whole blocks"));
         }
         bytes
     }
@@ -132,7 +138,9 @@ fn windows_are_trimmed_and_never_shorter_than_ten_seconds() {
     for (seconds, expected) in [(0.0, 512), (6.9, 512), (12.0, 752), (26.9, 1500), (30.0, 1500)] {
         assert_eq!(positions(seconds), expected, "{seconds} s");
     }
-    assert_eq!(Window::trimmed(16_000, 1500).sounding, 50);
+    let window = Window::trimmed(16_000, 1500);
+    assert_eq!(window.sounding, 50);
+    assert_eq!(window.full(1500), Window { positions: 1500, sounding: 50 });
 }
 
 #[test]
@@ -169,6 +177,49 @@ fn every_option_leads_to_an_answer() {
         }
         assert!(text.words.windows(2).all(|pair| pair[0].start_s <= pair[1].start_s));
     }
+}
+
+#[test]
+fn matrices_of_every_published_quant_are_computed() {
+    let options = WhisperOptions { language: Some("en".to_owned()), ..WhisperOptions::default() };
+    let heard = |matrix_type: i32| {
+        let (_folder, path) = TinyFile { matrix_type, ..TinyFile::new() }.written();
+        let mut whisper = Whisper::load(&path, 1, &CardUse::Allowed).expect("a model");
+        whisper.transcribe(&tone(1.0), &options, &|| false).expect("an answer")
+    };
+    // F32, Q8_0, F16, Q5_0 and Q5_1.
+    let texts = [0, 8, 1, 6, 7].map(heard);
+    assert_eq!(texts[0], texts[1], "floats become Q8_0 when they are loaded");
+    assert!(texts.iter().all(|text| text.language == "en"), "{texts:?}");
+}
+
+#[test]
+fn a_doubtful_text_is_decoded_again_at_higher_temperatures() {
+    let mut whisper = tiny();
+    let options = WhisperOptions { language: Some("en".to_owned()), ..WhisperOptions::default() };
+    // With random weights, every token is unlikely.
+    whisper.transcribe(&tone(1.0), &options, &|| false).expect("an answer");
+    assert_ne!(whisper.random, fastrand::Rng::with_seed(SEED), "random numbers were drawn");
+}
+
+#[test]
+fn the_end_of_the_prompt_comes_before_the_text() {
+    let whisper = tiny();
+    let never = || false;
+    let before = |prompt: &str| -> Vec<u32> {
+        let prompt = Some(prompt.to_owned());
+        let options = WhisperOptions { prompt, ..WhisperOptions::default() };
+        let plan = whisper.plan(&options, "en", 1.0, &never);
+        assert_eq!(plan.prompt[plan.start], whisper.tokens.start());
+        plan.prompt[..plan.start].to_vec()
+    };
+    assert!(before(" ").is_empty());
+    let short = before("hello world ");
+    assert_eq!(short[0], whisper.tokens.previous());
+    assert_eq!(whisper.tokens.text(&short[1..]), " hello world");
+    let long = before(&format!("{}hello world", "he ".repeat(300)));
+    assert_eq!((long[0], long.len()), (short[0], 224), "half of the context");
+    assert!(whisper.tokens.text(&long[1..]).ends_with(" he hello world"));
 }
 
 #[test]
