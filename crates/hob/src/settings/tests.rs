@@ -231,6 +231,32 @@ fn a_chat_model_is_a_name_or_a_file_from_where_it_was_written() {
     }
 }
 
+#[derive(clap::Parser)]
+struct Line {
+    #[command(flatten)]
+    flags: Overrides,
+}
+
+#[test]
+fn the_transcription_model_of_a_server_is_a_name_or_a_whisper_file() {
+    for (line, expected) in [
+        (&["hob"][..], ModelChoice::Named("whisper-base".to_owned())),
+        (&["hob", "--hear-model", "whisper:tiny"], ModelChoice::Named("whisper-tiny".to_owned())),
+        (
+            &["hob", "--hear-model", "ggml-a.bin"],
+            ModelChoice::File(PathBuf::from("/here/ggml-a.bin")),
+        ),
+        (
+            &["hob", "--transcription-model", "/models/a"],
+            ModelChoice::File(PathBuf::from("/models/a")),
+        ),
+    ] {
+        let Line { flags } = clap::Parser::parse_from(line.iter().copied());
+        let settings = settle(&flags, &environment(), &LoadedConfig::default());
+        assert_eq!(settings.transcription.model, expected, "{line:?}");
+    }
+}
+
 #[test]
 fn no_chat_model_loads_at_the_start_if_they_load_on_demand() {
     let file = written(
