@@ -1,5 +1,5 @@
 //! `hob hear`: transcribes a file, stdin or the microphone, with a worker of its own or with a server.
-//! Text goes to stdout as soon as it is final.
+//! Text goes to stdout as soon as it is final, and on a terminal in whole sentences if it is live.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -12,9 +12,10 @@ use futures::StreamExt;
 use hob_core::chat::Reading;
 use hob_core::{
     LiveSound, Sound, SoundFile, Timestamps, Trace, TranscriptEvent, TranscriptModel,
-    TranscriptRequest, TranscriptStream, TranscriptTask,
+    TranscriptRequest, TranscriptStream, TranscriptTask, count_text,
 };
 use hob_wire::{TranscriptAnswer, TranscriptFormat, spoken_language};
+use indicatif::ProgressBar;
 
 use crate::app::{App, block_on};
 use crate::arguments::one_of;
@@ -30,6 +31,10 @@ use crate::wire_up::Transcription;
 
 /// Maximum bytes of a recording. More than six hours of compressed sound.
 const FILE_BYTES_MAX: u64 = 2 << 30;
+
+/// Live text on a terminal goes to the next line after one of these marks, or after so many characters.
+const LINE_ENDS: [char; 7] = ['.', '?', '!', '。', '？', '！', '।'];
+const LINE_CHARS: usize = 200;
 
 /// Transcribe a sound file, or what you say
 #[derive(Debug, Args)]
@@ -226,30 +231,41 @@ async fn print(
     app: &App<'_>,
     events: impl Future<Output = CliResult<TranscriptStream>>,
     language: Option<String>,
-    mut sink: Sink,
+    sink: Sink,
 ) -> CliResult<Exit> {
     let asked = Instant::now();
     // On a terminal, the text itself shows the progress.
     let is_on_terminal = args.format == TranscriptFormat::Text && io::stdout().is_terminal();
+    let shares_terminal = is_on_terminal && matches!(sink, Sink::Stdout);
     let progress = app.printer.spinner(if args.live { "listening" } else { "transcribing" });
+    let line = (shares_terminal && args.live).then(String::new);
+    let mut output = TextOutput { sink, progress: &progress, line };
     let mut events = events.await?;
     let mut answer = TranscriptAnswer::default();
     let (mut heard_s, mut words) = (0.0, 0);
     while let Some(event) = events.next().await {
-        let event = event?;
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => {
+                output.end_line()?;
+                return Err(Failure::from(error));
+            }
+        };
         match &event {
             TranscriptEvent::Delta(text) if args.format == TranscriptFormat::Text => {
-                let bytes = text.as_bytes();
-                if progress.suspend(|| sink.write(bytes))? == PipeState::Closed {
+                if shares_terminal && !args.live {
+                    progress.finish_and_clear();
+                }
+                if output.add(text)? == PipeState::Closed {
                     return Ok(Exit::Done);
                 }
                 // Without times, the words are what shows that a long file goes on.
                 if !args.live {
                     words += text.split_whitespace().count();
-                    progress.set_message(format!("{words} words transcribed"));
+                    progress.set_message(format!("{} transcribed", count_text(words, "word")));
                 }
             }
-            TranscriptEvent::Interim(text) => progress.set_message(text.trim().to_owned()),
+            TranscriptEvent::Interim(text) => output.show(text),
             TranscriptEvent::Segment(segment) => {
                 progress.set_message(format!("{} transcribed", clock(segment.end_s)));
             }
@@ -260,11 +276,11 @@ async fn print(
     }
     progress.finish_and_clear();
     let rest = match args.format {
-        TranscriptFormat::Text => "\n".to_owned(),
+        TranscriptFormat::Text => output.rest(),
         format => answer.to_body(format, args.task(), language.as_deref()),
     };
-    sink.write(rest.as_bytes())?;
-    sink.finish()?;
+    output.sink.write(rest.as_bytes())?;
+    output.sink.finish()?;
     if let Some(warning) = answer.warning() {
         app.printer.note(format_args!("the text is incomplete: {warning}"));
     }
@@ -272,6 +288,57 @@ async fn print(
         app.printer.note(speed_note(heard_s, asked.elapsed()));
     }
     Ok(Exit::Done)
+}
+
+/// The text, next to a spinner. On a terminal both would be in one line, and the spinner would remain between the words.
+/// So it ends before the text of a file, and shows the line of live text that is not complete.
+struct TextOutput<'p> {
+    sink: Sink,
+    progress: &'p ProgressBar,
+    /// The incomplete line, if text is written in lines.
+    line: Option<String>,
+}
+
+impl TextOutput<'_> {
+    fn add(&mut self, text: &str) -> CliResult<PipeState> {
+        let Some(line) = &mut self.line else { return self.write(text) };
+        line.push_str(text);
+        if line.ends_with(LINE_ENDS) || line.chars().count() >= LINE_CHARS {
+            return self.end_line();
+        }
+        self.show("");
+        Ok(PipeState::Open)
+    }
+
+    /// Writes the incomplete line, if text is written in lines.
+    fn end_line(&mut self) -> CliResult<PipeState> {
+        let Some(line) = &mut self.line else { return Ok(PipeState::Open) };
+        let line = whole_line(&std::mem::take(line));
+        self.show("");
+        self.write(&line)
+    }
+
+    fn write(&mut self, text: &str) -> CliResult<PipeState> {
+        let TextOutput { sink, progress, .. } = self;
+        progress.suspend(|| sink.write(text.as_bytes()))
+    }
+
+    /// Shows the incomplete line, and text that may still change.
+    fn show(&self, interim: &str) {
+        let line = self.line.as_deref().unwrap_or_default();
+        self.progress.set_message(format!("{line}{interim}").trim().to_owned());
+    }
+
+    /// What ends the text.
+    fn rest(&self) -> String {
+        self.line.as_deref().map_or_else(|| "\n".to_owned(), whole_line)
+    }
+}
+
+/// Empty for an empty line.
+fn whole_line(line: &str) -> String {
+    let line = line.trim();
+    if line.is_empty() { String::new() } else { format!("{line}\n") }
 }
 
 /// "12.3 s of sound in 1.4 s, RTF 0.11".
@@ -333,6 +400,27 @@ mod tests {
         assert_eq!(speed_note(15.0, took), "15.0 s of sound in 1.5 s, RTF 0.10");
         assert_eq!(speed_note(0.0, took), "0.0 s of sound in 1.5 s");
         assert_eq!((clock(75.2), clock(3600.0)), ("1:15".to_owned(), "60:00".to_owned()));
+    }
+
+    #[test]
+    fn live_text_comes_to_a_terminal_in_whole_sentences() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join("text");
+        let progress = ProgressBar::hidden();
+        let sink = Sink::open(&place).expect("a file");
+        let mut output = TextOutput { sink, progress: &progress, line: Some(String::new()) };
+        for (text, shown) in [("I saw", "I saw"), (" it.", ""), (" Then", "Then"), (" I", "Then I")]
+        {
+            assert_eq!(output.add(text), Ok(PipeState::Open));
+            assert_eq!(output.line.as_deref().map(str::trim), Some(shown));
+        }
+        output.show(" left");
+        assert_eq!(progress.message(), "Then I left");
+        assert_eq!(output.rest(), "Then I\n");
+        assert_eq!(output.end_line(), Ok(PipeState::Open));
+        assert_eq!(output.rest(), "");
+        output.sink.finish().expect("written");
+        assert_eq!(fs_err::read_to_string(place).expect("a file"), "I saw it.\nThen I\n");
     }
 
     #[derive(clap::Parser)]

@@ -4,6 +4,7 @@
 use hob_bench::mock::{MockServer, Script};
 
 use crate::hear_real_model::wav;
+use crate::terminal::Terminal;
 use crate::{User, stderr, stdout};
 
 #[test]
@@ -26,4 +27,30 @@ fn a_server_transcribes_into_every_format() {
         // Only events say how much was heard.
         assert_eq!(stderr(&heard).contains(" s of sound in "), format != "json", "{format}");
     }
+}
+
+#[test]
+fn a_terminal_shows_the_text_or_how_much_of_it_there_is() {
+    let user = User::new();
+    std::fs::write(user.path("work/a.wav"), wav(16_000, &[1_000; 8_000])).expect("written");
+    let script = Script::default().with("ttft_ms=400,itl_ms=800").expect("a script");
+    let mock = MockServer::start_local(script).expect("a mock");
+    let url = mock.url();
+    let hear = |more: &[&str]| {
+        let args = [&["hear", "--server", &url, "a.wav"][..], more].concat();
+        let mut terminal = Terminal::start(user.process(&args));
+        terminal.wait_for("transcribing");
+        terminal
+    };
+    let mut shown = hear(&[]);
+    // No spinner comes between the words.
+    shown.wait_for("hello world\r\n");
+    let (status, all) = shown.end();
+    assert!(status.success() && all.contains(" s of sound in "), "{all}");
+    let mut written = hear(&["-o", "a.txt"]);
+    written.wait_for("1 word transcribed");
+    let (status, all) = written.end();
+    assert!(status.success(), "{all}");
+    let text = std::fs::read_to_string(user.path("work/a.txt"));
+    assert_eq!(text.expect("a file"), "hello world\n");
 }
