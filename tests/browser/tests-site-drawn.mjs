@@ -165,6 +165,18 @@ export async function siteDrawnTests(setting, folder) {
     assert.match(await page.$eval("main", (main) => main.innerText), /Nothing was measured yet.*hob bench llm/);
   }, { runs: [] }));
 
+  check("transcription has its errors, first words and real-time factor, alone and with three users", () => {
+    const heard = (id, users, more) => run(id, { kind: "stt", shape: "spoken-1", users,
+      record: { stt: { wer: 0.025, rtf: 0.21, final_text_ms: 620, utterances: 12, synthetic_by: "kokoro", languages: { en: { wer: 0.025 } }, ...more } } });
+    return draw(async (page) => {
+      const shown = await page.$$eval(".transcripts tbody tr", (all) => all.map((row) => [...row.cells].slice(4, 12).map((cell) => cell.innerText.trim())));
+      assert.deepEqual(shown, [
+        ["spoken-1, synthetic, streamed", "3", "2.5 %", "en 2.5 %", "310 ms", "620 ms", "0.21", "12"],
+        ["spoken-1, synthetic", "1", "2.5 %", "en 2.5 %", "", "620 ms", "0.21", "12"],
+      ]);
+    }, { runs: [heard("a", 3, { stream: true, first_partial_ms: 310 }), heard("b", 1)] }, "speech.html");
+  });
+
   check("published runs have tiers, curves and definitions", async () => {
     const textOf = async (file) => {
       let text;
