@@ -194,12 +194,31 @@ fn matrices_of_every_published_quant_are_computed() {
 }
 
 #[test]
-fn a_doubtful_text_is_decoded_again_at_higher_temperatures() {
+fn a_doubtful_text_is_decoded_again_with_the_full_window_and_at_higher_temperatures() {
     let mut whisper = tiny();
+    let never = || false;
+    let sound = tone(1.0);
     let options = WhisperOptions { language: Some("en".to_owned()), ..WhisperOptions::default() };
+    let window = Window::trimmed(sound.len(), 1500);
+    let mut plan = whisper.plan(&options, "en", 1.0, &never);
+    plan.positions = window.positions;
+    whisper.encode(&sound, window, &never).expect("encoded");
     // With random weights, every token is unlikely.
-    whisper.transcribe(&tone(1.0), &options, &|| false).expect("an answer");
-    assert_ne!(whisper.random, fastrand::Rng::with_seed(SEED), "random numbers were drawn");
+    assert!(whisper.pass(&plan).expect("a text").is_doubted());
+    let seeded = fastrand::Rng::with_seed(SEED);
+    assert_eq!(whisper.random, seeded, "the first pass draws no random numbers");
+    whisper.transcribe(&sound, &options, &never).expect("an answer");
+    assert_ne!(whisper.random, seeded, "a later one does");
+    let logits = |whisper: &mut Whisper| {
+        let tokens: &[u32] = &[50_258];
+        let (branches, positions) = (None, 1500);
+        let step = decoder::Step { tokens, past: 0, branches, positions, cancelled: &never };
+        decoder::logits(&whisper.weights, &whisper.sizes, &mut whisper.backends, step, &[0])
+            .expect("logits")
+    };
+    let heard = logits(&mut whisper);
+    whisper.encode(&sound, window.full(1500), &never).expect("encoded");
+    assert!(logits(&mut whisper) == heard, "the last window was the full one");
 }
 
 #[test]
