@@ -184,7 +184,8 @@ impl Driver<'_> {
         loop {
             self.do_effects().await?;
             self.catch_up(slot).await?;
-            let tick = self.tick();
+            let (tick, is_behind) = (self.tick(), self.outbound.is_behind());
+            self.stages.wait_for_client(is_behind);
             let has_stages = !self.stages.is_empty();
             tokio::select! {
                 message = source.next() => match message {
@@ -194,6 +195,8 @@ impl Driver<'_> {
                 },
                 Some(input) = self.stages.next(), if has_stages => self.handle(input),
                 () = tick => self.handle(SessionInput::Tick),
+                // The next round lets answers and voices go on.
+                () = self.outbound.caught_up(), if is_behind => {}
                 _ = self.pings.tick() => self.outbound.send(Outgoing::Ping).await?,
                 () = self.outbound.closed() => return Err(Ending::Stalled),
                 () = slot.stop.cancelled() => return Err(stopping()),
@@ -219,6 +222,7 @@ impl Driver<'_> {
     /// Reads no more sound until models have taken enough of what waits. The client's microphone is not silent meanwhile.
     async fn catch_up(&mut self, slot: &SessionSlot) -> Result<(), Ending> {
         while !self.stages.keeps_up() {
+            self.stages.wait_for_client(self.outbound.is_behind());
             self.session.expect_sound(Instant::now());
             let (taken, tick) = (self.stages.sound_taken(), self.tick());
             let input = tokio::select! {

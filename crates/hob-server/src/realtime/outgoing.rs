@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures::SinkExt as _;
 use futures::stream::SplitSink;
 use hob_core::locked;
+use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;
 
@@ -17,6 +18,9 @@ use super::turn_log::{MeasuredTurn, TurnLog};
 
 /// Events that wait for the socket.
 const EVENTS_MAX: usize = 256;
+/// While more than half of them wait, neither answers nor voices are read. They would fill the queue of a client that
+/// reads no faster than it plays, and the session would wait for room and not hear the person.
+const EVENTS_FREE_MIN: usize = EVENTS_MAX / 2;
 /// A client that reads nothing for so long is disconnected.
 const STALL_TIME_MAX: Duration = Duration::from_secs(10);
 /// Cancelled responses whose sound may still wait in the queue.
@@ -50,6 +54,7 @@ pub(super) struct ClientStalled;
 pub(super) struct Outbound {
     queue: Sender<Outgoing>,
     cancelled: Cancelled,
+    taken: Arc<Notify>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -60,19 +65,33 @@ struct Cancelled(Arc<Mutex<VecDeque<String>>>);
 pub(super) struct SocketWriter {
     queue: Receiver<Outgoing>,
     cancelled: Cancelled,
+    taken: Arc<Notify>,
 }
 
 pub(super) fn outgoing() -> (Outbound, SocketWriter) {
     let (sender, receiver) = channel(EVENTS_MAX);
-    let cancelled = Cancelled::default();
-    let outbound = Outbound { queue: sender, cancelled: cancelled.clone() };
-    (outbound, SocketWriter { queue: receiver, cancelled })
+    let (cancelled, taken) = (Cancelled::default(), Arc::new(Notify::new()));
+    let outbound =
+        Outbound { queue: sender, cancelled: cancelled.clone(), taken: Arc::clone(&taken) };
+    (outbound, SocketWriter { queue: receiver, cancelled, taken })
 }
 
 impl Outbound {
     pub(super) async fn send(&self, message: Outgoing) -> Result<(), ClientStalled> {
         let sent = timeout(STALL_TIME_MAX, self.queue.send(message)).await;
         sent.map_err(|_| ClientStalled)?.map_err(|_| ClientStalled)
+    }
+
+    /// Whether the client reads so slowly that answers and voices should wait.
+    pub(super) fn is_behind(&self) -> bool {
+        self.queue.capacity() < EVENTS_FREE_MIN
+    }
+
+    /// Resolves when the client has caught up. For one caller at a time.
+    pub(super) async fn caught_up(&self) {
+        while self.is_behind() {
+            self.taken.notified().await;
+        }
     }
 
     /// Drops the sound of this response that still waits.
@@ -101,6 +120,7 @@ impl SocketWriter {
     /// Ends after the last message, or when the client reads nothing.
     pub(super) async fn run(mut self, mut socket: SplitSink<WebSocket, Message>, turns: &TurnLog) {
         while let Some(message) = self.queue.recv().await {
+            self.taken.notify_one();
             let is_last = matches!(message, Outgoing::Close { .. });
             let message = match message {
                 Outgoing::Sound { response_id, .. } if self.cancelled.has(&response_id) => continue,
@@ -143,6 +163,22 @@ mod tests {
         assert_eq!(began.elapsed(), STALL_TIME_MAX);
         drop(writer);
         assert!(outbound.send(Outgoing::Ping).await.is_err(), "the writer has given up");
+    }
+
+    #[tokio::test]
+    async fn a_client_has_caught_up_when_half_of_the_queue_is_free() {
+        let (outbound, mut writer) = outgoing();
+        while !outbound.is_behind() {
+            outbound.send(Outgoing::Ping).await.expect("room in the queue");
+        }
+        assert_eq!(writer.queue.len(), EVENTS_MAX - EVENTS_FREE_MIN + 1);
+        let reading = async {
+            tokio::task::yield_now().await;
+            writer.queue.recv().await.expect("an event");
+            writer.taken.notify_one();
+        };
+        tokio::join!(outbound.caught_up(), reading);
+        assert!(!outbound.is_behind());
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub(super) struct Stages {
     running: HashMap<u64, RunningStage>,
     warming: Option<AbortHandle>,
     unread: Arc<Unread>,
+    /// While the client is behind, neither answers nor voices are read.
+    is_behind: watch::Sender<bool>,
 }
 
 struct RunningStage {
@@ -128,7 +130,8 @@ impl Stages {
             StageEvent::Next(event) => Some(SessionInput::Chat { stream, event }),
         };
         let (gate, is_open) = watch::channel(true);
-        self.run(stream, StageFeed::Gate(gate), gated(events(opening, None, wrap), is_open));
+        let written = unhurried(events(opening, None, wrap), self.is_behind.subscribe());
+        self.run(stream, StageFeed::Gate(gate), gated(written, is_open));
     }
 
     /// Reads a chat stream, or lets it wait.
@@ -150,7 +153,13 @@ impl Stages {
             StageEvent::Next(event) => Some(SessionInput::Speech { stream, event }),
         };
         let feed = StageFeed::Text { pieces: Some(pieces), chars: Arc::clone(&chars) };
-        self.run(stream, feed, events(opening, Some(chars), wrap));
+        let said = events(opening, Some(chars), wrap);
+        self.run(stream, feed, unhurried(said, self.is_behind.subscribe()));
+    }
+
+    /// Lets answers and voices wait while the client is behind. Transcripts and judgements go on.
+    pub(super) fn wait_for_client(&self, is_behind: bool) {
+        self.is_behind.send_if_modified(|was| std::mem::replace(was, is_behind) != is_behind);
     }
 
     /// Computes a prompt on an idle model of this hob. It is not a request of the user, so nothing counts it.
@@ -336,6 +345,18 @@ fn gated(
             gate = None;
         }
         Some((inputs.next().await?, (inputs, gate)))
+    });
+    read.boxed()
+}
+
+/// A stream that is not read while the client is behind.
+fn unhurried(
+    inputs: BoxStream<'static, SessionInput>,
+    client: watch::Receiver<bool>,
+) -> BoxStream<'static, SessionInput> {
+    let read = stream::unfold((inputs, client), |(mut inputs, mut client)| async move {
+        let _session_ended = client.wait_for(|is_behind| !*is_behind).await.is_err();
+        Some((inputs.next().await?, (inputs, client)))
     });
     read.boxed()
 }

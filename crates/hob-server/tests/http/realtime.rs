@@ -1,6 +1,7 @@
 //! Spoken conversations over a real WebSocket, with scripted models and a detector that hears loudness.
 //! What follows what is `hob-voice`'s, and tested there; here it is sockets, keys, slots and the end of everything.
 
+mod endless;
 mod hard_cases;
 mod killed;
 mod parrot;
@@ -162,6 +163,7 @@ struct Stage {
     team: Arc<ScriptedChat>,
     voice: Arc<StagedLifecycle>,
     voice_loads: mpsc::Sender<Loaded>,
+    endless: Arc<endless::EndlessSpeech>,
     deaths: Arc<Deaths>,
 }
 
@@ -187,6 +189,13 @@ async fn stage_with(options: ServerOptions) -> Stage {
     let speech = RegisteredModel::<Speech>::new("kokoro", Arc::new(speech), Admission::new(8, 0.5));
     let held = Arc::clone(&lifecycle) as Arc<dyn ModelLifecycle>;
     registry.add(Arc::new(RegisteredModel { lifecycle: Some(held), ..speech }));
+    let endless = Arc::new(endless::EndlessSpeech::new());
+    let model: Arc<dyn SpeechModel> = endless.clone();
+    registry.add(Arc::new(RegisteredModel::<Speech>::new(
+        "endless",
+        model,
+        Admission::new(8, 0.5),
+    )));
     for (name, is_counting) in [("whisper", false), ("counter", true)] {
         let transcript = Arc::new(SessionTranscript { is_counting, deaths: Arc::clone(&deaths) });
         let transcript =
@@ -200,7 +209,7 @@ async fn stage_with(options: ServerOptions) -> Stage {
         ..options
     };
     let server = Server::start_registry(registry, options).await;
-    Stage { server, chat, team, voice: lifecycle, voice_loads, deaths }
+    Stage { server, chat, team, voice: lifecycle, voice_loads, endless, deaths }
 }
 
 /// A server with a session that has begun.

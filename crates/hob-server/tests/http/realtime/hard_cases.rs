@@ -1,4 +1,5 @@
-//! Workers that die, sound that comes too fast or in another form, and two people at the same time.
+//! Workers that die, sound that comes too fast or in another form, clients that read slowly or never, and two people at
+//! the same time.
 
 use std::path::{Path, PathBuf};
 
@@ -150,6 +151,57 @@ async fn two_people_at_once_get_their_own_answers() {
             assert!(numbers.iter().all(|number| expected.contains(number)), "{spoken}");
         }
     }
+}
+
+/// Starts an answer without an end. The client reads nothing of it until the voice waits.
+async fn open_endless(stage: &Stage) -> Talker {
+    let mut talker = Box::pin(stage.open()).await;
+    talker.until("session.created").await;
+    talker.update(json!({"output": {"model": "endless"}})).await;
+    talker.until("session.updated").await;
+    talker.write("Go on.").await;
+    talker.send(json!({"type": "response.create"})).await;
+    until_voice_waits(stage).await;
+    talker
+}
+
+/// No event says that a voice waits: in this time it would make many seconds of sound.
+async fn until_voice_waits(stage: &Stage) {
+    let mut before = 0;
+    while before == 0 || before != stage.endless.seconds() {
+        before = stage.endless.seconds();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_reads_slowly_is_heard_while_its_answer_waits() {
+    let stage = stage_with(options()).await;
+    let mut talker = open_endless(&stage).await;
+    let before = stage.endless.seconds();
+    // The voice goes on when the client has read enough.
+    while stage.endless.seconds() == before {
+        talker.next().await;
+    }
+    until_voice_waits(&stage).await;
+    talker.say(12_000, 1.0).await;
+    no_hang(stage.endless.dropped()).await;
+    let events = talker.until("response.done").await;
+    let response = &events.last().expect("the last event")["response"];
+    assert_eq!(response["status_details"]["reason"], "turn_detected", "{response}");
+    assert!(types(&events).contains(&"input_audio_buffer.speech_started"), "{response}");
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_is_given_up_and_leaves_nothing_behind() {
+    let stage = stage_with(ServerOptions { sessions_max: 1, ..options() }).await;
+    let silent = open_endless(&stage).await;
+    no_hang(stage.endless.dropped()).await;
+    stage.server.until_in_flight(0).await;
+    // Its slot is free, although it has not left.
+    let opened = until(async || Box::pin(stage.try_open("/v1/realtime", &[])).await.ok());
+    Box::pin(opened).await.until("session.created").await;
+    drop(silent);
 }
 
 /// The folder of the only session, once it is complete.
