@@ -161,6 +161,8 @@ struct Stage {
     chat: Arc<ScriptedChat>,
     /// A model that acts by itself.
     team: Arc<ScriptedChat>,
+    /// A model of this hob.
+    own: Arc<ScriptedChat>,
     voice: Arc<StagedLifecycle>,
     voice_loads: mpsc::Sender<Loaded>,
     endless: Arc<endless::EndlessSpeech>,
@@ -176,6 +178,12 @@ async fn stage_with(options: ServerOptions) -> Stage {
     let team = Arc::new(ScriptedChat::new(answers(20)).with_card(card));
     let model: Arc<dyn hob_core::ChatModel> = team.clone();
     registry.add(Arc::new(RegisteredModel::<Chat>::new("team", model, Admission::new(8, 0.1))));
+    let own = Arc::new(ScriptedChat::new(answers(20)));
+    let (loaded, _) = StagedLifecycle::new();
+    loaded.occupy(ModelState::Ready, MemoryUse::default());
+    let loaded: Arc<dyn ModelLifecycle> = loaded;
+    let model = RegisteredModel::<Chat>::new("own", own.clone(), Admission::new(8, 0.1));
+    registry.add(Arc::new(RegisteredModel { lifecycle: Some(loaded), ..model }));
     let deaths = Arc::new(Deaths::default());
     let parrot = Arc::new(parrot::Parrot::new(Arc::clone(&deaths)));
     registry.add(Arc::new(RegisteredModel::<Chat>::new("parrot", parrot, Admission::new(8, 0.1))));
@@ -209,7 +217,7 @@ async fn stage_with(options: ServerOptions) -> Stage {
         ..options
     };
     let server = Server::start_registry(registry, options).await;
-    Stage { server, chat, team, voice: lifecycle, voice_loads, endless, deaths }
+    Stage { server, chat, team, own, voice: lifecycle, voice_loads, endless, deaths }
 }
 
 /// A server with a session that has begun.

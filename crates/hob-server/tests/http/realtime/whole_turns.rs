@@ -1,14 +1,16 @@
-//! Who may be asked in a turn, and what a turn counts: a team acts, and a key may have few answers at a time.
+//! Who may be asked in a turn and before it, and what a turn counts: a team acts, and a key may have few answers at a time.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use hob_server::{KeyOptions, ServerOptions};
+use serde_json::json;
 
 use super::{options, stage_with, types};
 use crate::client::{no_hang, until};
 use crate::keys::named;
+use crate::ledger::{rows, with_ledger};
 
 /// A pause is too early for a team, because what it does cannot be taken back. Another model is asked in each pause.
 #[tokio::test]
@@ -52,4 +54,42 @@ async fn a_key_with_one_answer_at_a_time_can_talk() {
     while let Some(Ok(_)) = no_hang(talker.socket.next()).await {}
     // The server gives a session's place back after the socket is closed, and announces it to no client.
     until(async || Box::pin(stage.try_open("/v1/realtime", &bearer)).await.ok()).await;
+}
+
+/// The first answer then waits for no long prompt.
+#[tokio::test]
+async fn a_model_of_this_hob_reads_the_instructions_before_the_first_word() {
+    let stage = stage_with(options()).await;
+    let mut talker = stage.try_open("/v1/realtime?model=own", &[]).await.expect("a session");
+    talker.until("session.created").await;
+    let session = json!({"instructions": "Be brief."});
+    talker.send(json!({"type": "session.update", "session": session})).await;
+    talker.until("session.updated").await;
+    let read = until(async || stage.own.requests().into_iter().next()).await;
+    assert_eq!(read.tokens_max, Some(0), "it writes nothing");
+}
+
+#[tokio::test]
+async fn a_spoken_turn_is_in_the_ledger_and_in_the_metrics_with_its_parts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ledger = with_ledger(folder.path()).ledger;
+    let stage = stage_with(ServerOptions { ledger, ..options() }).await;
+    let mut talker = stage.open().await;
+    talker.until("session.created").await;
+    talker.say(12_000, 1.0).await;
+    talker.say(0, 1.0).await;
+    talker.until("response.done").await;
+    let find_turn = async || {
+        let rows = rows(folder.path(), 1).await;
+        rows.into_iter().find(|row| row.route == "realtime")
+    };
+    let turn = until(find_turn).await;
+    let parts = turn.turn_stages.as_deref().expect("its parts");
+    let time = |part: &str| -> f64 { part.split(' ').nth(1).expect("a time").parse().expect("ms") };
+    let times: Vec<f64> = parts.split(", ").map(time).collect();
+    let residue = (times.iter().sum::<f64>() - turn.total_ms).abs();
+    assert!(times.len() == 6 && residue < 5.0, "{parts}: {}", turn.total_ms);
+    let metrics = stage.server.get("/metrics").await;
+    let counted = "hob_turn_stage_seconds_count{stage=\"transport\"} 1";
+    assert!(metrics.text().contains(counted), "{}", metrics.text());
 }
