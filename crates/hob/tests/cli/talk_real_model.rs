@@ -3,6 +3,8 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
+use hob_bench::record::RecordStore;
+
 use crate::real_server::Served;
 use crate::{User, stderr, stdout};
 
@@ -31,6 +33,17 @@ fn a_spoken_question_is_answered_and_what_is_no_speech_is_not() {
     let loud = samples.iter().filter(is_loud).count();
     assert!(answer.len() > 3 && loud > 2_400, "{answer}: {loud} of {}", samples.len());
     assert!(!samples.iter().take(24_000).any(|sample| is_loud(&sample)), "it answered too early");
+
+    // `hob bench voice` asks the same question. On a busy machine its code is 5.
+    let clips = "clips:\n- {file: q.wav, text: \"What is the capital of France?\"}\n";
+    user.write("mine.yaml", clips);
+    let bench = ["bench", "voice", "--target", &url, "--model", "smollm2", "--set", "mine.yaml"];
+    let once = ["--turn-end", "silence", "--silence-ms", "800", "--runs-min=1", "--runs-max=1"];
+    user.hob(&[&bench[..], &once].concat()).assert().code(&[0, 5][..]);
+    let records = RecordStore::new(user.path("work/bench/records")).read().expect("records");
+    let measured = records.records[0].1.voice.as_ref().expect("a conversation");
+    assert_eq!((measured.turns, measured.stages_ms.len()), (Some(1), 6), "{measured:?}");
+    assert!(measured.verdict.is_some() && measured.barge_in_ms.is_none(), "{measured:?}");
 
     let nosuch = ["talk", "--server", &url, "-v", "nosuch", "-i", "q.wav", "-o", "b.wav"];
     let failed = stderr(&user.hob(&nosuch).assert().code(5));
