@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use hob_core::{MemoryUse, ModelLifecycle as _, ModelState};
 use hob_server::{KeyOptions, ServerOptions};
 use serde_json::json;
 
@@ -54,6 +55,16 @@ async fn a_key_with_one_answer_at_a_time_can_talk() {
     while let Some(Ok(_)) = no_hang(talker.socket.next()).await {}
     // The server gives a session's place back after the socket is closed, and announces it to no client.
     until(async || Box::pin(stage.try_open("/v1/realtime", &bearer)).await.ok()).await;
+}
+
+#[tokio::test]
+async fn a_session_begins_when_its_models_are_loaded() {
+    let stage = stage_with(options()).await;
+    stage.voice.occupy(ModelState::Cold, MemoryUse::default());
+    stage.voice_loads.send(Ok(())).await.expect("a server");
+    let mut talker = stage.open().await;
+    talker.until("session.created").await;
+    assert_eq!(stage.voice.state(), ModelState::Ready);
 }
 
 /// The first answer then waits for no long prompt.
