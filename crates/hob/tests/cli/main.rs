@@ -42,6 +42,7 @@ mod say_real_model;
 mod scripted_server;
 mod serve;
 mod shallow_model;
+mod talk;
 mod talk_real_model;
 mod team;
 mod team_http;

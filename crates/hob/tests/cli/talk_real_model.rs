@@ -85,7 +85,7 @@ fn without_server_microphone_or_sound_the_error_says_what_to_do() {
 }
 
 /// A WAV file with a second of silence: 16 bits, 16 kHz, mono.
-fn silence() -> Vec<u8> {
+pub(crate) fn silence() -> Vec<u8> {
     let samples = vec![0; 32_000];
     let mut wav = b"RIFF\x24\x7d\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00".to_vec();
     wav.extend([0x80, 0x3e, 0, 0, 0, 0x7d, 0, 0, 2, 0, 16, 0]);

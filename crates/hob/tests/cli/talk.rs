@@ -1,0 +1,77 @@
+//! `hob talk` with a server that follows a script: what it does when the person speaks while an answer plays.
+
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use tungstenite::{Message, WebSocket};
+
+use crate::talk_real_model::silence;
+use crate::{User, stderr, stdout};
+
+/// Bytes of a second of sound.
+const SECOND_BYTES: usize = 48_000;
+
+struct Server(WebSocket<TcpStream>);
+
+impl Server {
+    fn send(&mut self, event: &Value) {
+        self.0.send(Message::text(event.to_string())).expect("an open socket");
+    }
+
+    /// The next event of this type.
+    fn until(&mut self, kind: &str) -> Value {
+        loop {
+            let Message::Text(text) = self.0.read().expect("an open socket") else { continue };
+            let event: Value = serde_json::from_str(&text).expect("JSON");
+            if event["type"] == kind {
+                return event;
+            }
+        }
+    }
+}
+
+/// Answers, and hears the person again meanwhile. Returns what hob says about the answer.
+fn interrupt(listener: &TcpListener) -> Value {
+    let (stream, _) = listener.accept().expect("a client");
+    let mut server = Server(tungstenite::accept(stream).expect("a WebSocket"));
+    server.send(&json!({"type": "session.created", "session": {}}));
+    server.until("session.update");
+    server.send(&json!({"type": "session.updated"}));
+    server.until("input_audio_buffer.append");
+    server.send(&json!({"type": "response.created", "response": {"id": "resp_1"}}));
+    let said = "response.output_audio_transcript.delta";
+    server.send(&json!({"type": said, "response_id": "resp_1", "delta": "A long story."}));
+    let (kind, delta) =
+        ("response.output_audio.delta", STANDARD.encode(vec![1u8; 10 * SECOND_BYTES]));
+    let sound = json!({"type": kind, "response_id": "resp_1", "item_id": "item_2", "delta": delta});
+    server.send(&sound);
+    // Each is 20 or 40 ms of the microphone.
+    for _ in 0..25 {
+        server.until("input_audio_buffer.append");
+    }
+    server.send(&json!({"type": "input_audio_buffer.speech_started"}));
+    let truncated = server.until("conversation.item.truncate");
+    server.0.close(None).expect("an open socket");
+    while server.0.read().is_ok() {}
+    truncated
+}
+
+#[test]
+fn speech_stops_an_answer_and_the_server_learns_how_much_was_heard() {
+    let user = User::new();
+    fs_err::write(user.path("work/silence.wav"), silence()).expect("a file");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let served = thread::spawn(move || interrupt(&listener));
+    let talk = ["talk", "--server", &url, "-i", "silence.wav", "-o", "a.wav"];
+    let talked = user.hob(&talk).assert().code(5);
+    let truncated = served.join().expect("the script");
+    assert_eq!((&truncated["item_id"], &truncated["content_index"]), (&json!("item_2"), &json!(0)));
+    let heard_ms = truncated["audio_end_ms"].as_u64().expect("a time");
+    assert!((1..10_000).contains(&heard_ms), "{heard_ms}");
+    assert!(stdout(&talked).contains("A long story."), "{}", stdout(&talked));
+    assert!(stderr(&talked).contains("the server ended the conversation"), "{}", stderr(&talked));
+}
