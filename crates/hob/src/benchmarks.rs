@@ -129,11 +129,19 @@ pub(crate) fn material(
 }
 
 /// Waiting times of real requests (with loading), by the model that answered. Only successful ones, if there are enough.
+/// Turns of spoken conversations are counted apart.
 fn production(entries: Vec<RequestRecord>) -> Production {
-    let complete: Vec<RequestRecord> =
-        entries.into_iter().filter(|entry| entry.outcome == Outcome::Complete).collect();
+    let complete = entries.into_iter().filter(|entry| entry.outcome == Outcome::Complete);
+    let (turns, requests): (Vec<_>, Vec<_>) =
+        complete.partition(|entry| entry.turn_stages.is_some());
+    let mut served = waited(&requests, false);
+    served.extend(waited(&turns, true));
+    Production { served }
+}
+
+fn waited(complete: &[RequestRecord], are_turns: bool) -> Vec<ServedModelFigures> {
     let mut served = Vec::new();
-    for summary in summarise(&complete, GroupBy::Target) {
+    for summary in summarise(complete, GroupBy::Target) {
         let waits = complete
             .iter()
             .filter(|entry| entry.target == summary.name)
@@ -145,9 +153,10 @@ fn production(entries: Vec<RequestRecord>) -> Production {
             requests: waits.count(),
             first_p50_ms,
             first_p95_ms: waits.p95(),
+            are_turns,
         }));
     }
-    Production { served }
+    served
 }
 
 #[cfg(test)]
@@ -193,12 +202,25 @@ mod tests {
             (1..=20).map(|ms| entry("many", f64::from(ms), Outcome::Complete)).collect();
         entries.extend((0..50).map(|_| entry("many", 9_000.0, Outcome::Failed)));
         entries.extend((0..19).map(|_| entry("few", 1.0, Outcome::Complete)));
+        let turn_stages = Some("endpoint 250.0".to_owned());
+        let turn = |ms| RequestRecord {
+            turn_stages: turn_stages.clone(),
+            ..entry("many", ms, Outcome::Complete)
+        };
+        entries.extend((1..=20).map(|tenths| turn(f64::from(tenths) * 100.0)));
         let expected = ServedModelFigures {
             model: "many".to_owned(),
             requests: 20,
             first_p50_ms: 10.0,
             first_p95_ms: Some(19.0),
+            are_turns: false,
         };
-        assert_eq!(production(entries), Production { served: vec![expected] });
+        let turns = ServedModelFigures {
+            first_p50_ms: 1_000.0,
+            first_p95_ms: Some(1_900.0),
+            are_turns: true,
+            ..expected.clone()
+        };
+        assert_eq!(production(entries), Production { served: vec![expected, turns] });
     }
 }

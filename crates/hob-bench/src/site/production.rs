@@ -25,6 +25,9 @@ pub struct ServedModelFigures {
     pub first_p50_ms: f64,
     /// Absent where there are too few requests.
     pub first_p95_ms: Option<f64>,
+    /// Turns of spoken conversations: their times begin with the end of the question.
+    #[serde(skip)]
+    pub are_turns: bool,
 }
 
 /// A figure of the bench, and the real requests of the same model.
@@ -48,8 +51,9 @@ impl Production {
         let found =
             metric.into_iter().find_map(|metric| Some((metric, record.metrics.figure(metric)?)));
         let (metric, warm_ms) = found.filter(|(_, ms)| *ms > 0.0)?;
-        let served =
-            self.served.iter().find(|served| is_same(&served.model, &record.model.name))?;
+        let are_turns = record.kind == RecordKind::Voice;
+        let mut alike = self.served.iter().filter(|served| served.are_turns == are_turns);
+        let served = alike.find(|served| is_same(&served.model, &record.model.name))?;
         (served.requests >= GAP_NEEDS).then_some(Gap { served, metric, warm_ms })
     }
 }

@@ -246,6 +246,7 @@ fn production_is_shown_next_to_the_benchmark() {
         requests,
         first_p50_ms: 8_800.0,
         first_p95_ms: Some(13_000.0),
+        are_turns: false,
     };
     let gap_of = |record: &Record, requests| {
         let production = Production { served: vec![served(requests)] };
@@ -259,6 +260,8 @@ fn production_is_shown_next_to_the_benchmark() {
     let mut many_users = record.clone();
     many_users.workload.concurrency = Some(4);
     assert!(gap_of(&many_users, 20).is_null());
+    let conversation = Record { kind: RecordKind::Voice, ..record.clone() };
+    assert!(gap_of(&conversation, 20).is_null(), "these requests are no turns");
     assert!(gap_of(&Record { harness: None, ..record }, 20).is_null(), "an imported run");
 }
 
