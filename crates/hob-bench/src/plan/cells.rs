@@ -347,7 +347,7 @@ exclude: [{target: b, cache: cached}]
     #[test]
     fn each_kind_has_its_own_axes() {
         let plan = "schema: bench-plan/1\nname: n\ntargets: [{name: a}]\n\
-                    matrix: {kind: [sweep, concurrency, batch, tts, cold], shape: [agentic], context: [512], concurrency: [1, 2],\n  \
+                    matrix: {kind: [sweep, concurrency, batch, tts, cold, voice], shape: [agentic], context: [512], concurrency: [1, 2],\n  \
                     text: [short, long], format: [pcm, mp3], voice: [ada]}\nexclude: [{concurrency: 2, format: pcm}]\n";
         let expected = [
             "a sweep 512 tokens",
@@ -358,6 +358,8 @@ exclude: [{target: b, cache: cached}]
             "a tts mp3 ada short long × 1 user",
             "a tts mp3 ada short long × 2 users",
             "a cold",
+            "a voice × 1 user",
+            "a voice × 2 users",
         ];
         assert_eq!(names(plan), expected);
     }
