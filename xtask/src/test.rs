@@ -115,6 +115,8 @@ fn work(queue: &Mutex<Vec<Program>>, failed: &Mutex<Vec<String>>) {
 fn command(program: &Program) -> Command {
     let mut command = Command::new(&program.path);
     command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder);
+    // cargo names the package here. Tests of a worker's environment need a variable that it must not have.
+    command.env("CARGO_PKG_NAME", &program.name);
     command
 }
 
