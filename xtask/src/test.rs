@@ -234,6 +234,8 @@ fn cargo_command() -> Command {
             command.env_remove(name);
         }
     }
+    // They name make's job server, which it shares with other makes only.
+    command.env_remove("MAKEFLAGS").env_remove("MFLAGS");
     command
 }
 
