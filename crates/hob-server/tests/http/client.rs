@@ -2,16 +2,18 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// Every step takes less than a second, and more on a machine that does much else. A test that waits this long has found
 /// a hang.
 const HANG: Duration = Duration::from_secs(60);
+/// Between two looks at something that no event reports.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 pub(crate) struct Client(BufReader<TcpStream>);
 
@@ -56,17 +58,29 @@ pub(crate) async fn no_hang<T>(work: impl Future<Output = T>) -> T {
     timeout(HANG, work).await.expect("no hang")
 }
 
-/// Looks again and again until there is something.
+/// Looks every 5 ms until there is something.
 pub(crate) async fn until<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
     no_hang(async {
         loop {
             if let Some(found) = look().await {
                 return found;
             }
-            tokio::task::yield_now().await;
+            sleep(LOOK_EVERY).await;
         }
     })
     .await
+}
+
+/// A loop without a pause would look thousands of times.
+#[tokio::test]
+async fn looks_are_few_while_a_test_waits() {
+    let (begun, mut looks) = (Instant::now(), 0_u32);
+    until(async || {
+        looks += 1;
+        (begun.elapsed() >= 20 * LOOK_EVERY).then_some(())
+    })
+    .await;
+    assert!(looks <= 21, "{looks}");
 }
 
 impl Client {
