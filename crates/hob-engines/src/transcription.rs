@@ -8,6 +8,7 @@ mod pause_watch;
 pub mod protocol;
 mod recording;
 pub mod transcriber;
+mod turns;
 pub mod vad;
 pub mod whisper;
 pub mod worker;

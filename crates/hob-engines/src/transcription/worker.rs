@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hob_core::{TranscriptEvent, VoiceDetector};
 
@@ -14,6 +14,7 @@ use super::pause_watch::PauseWatch;
 use super::protocol::{AboutTranscription, AnyTranscriptOrder, TranscriptOrder, TranscriptReport};
 use super::recording::{PeekReason, Recording, Task};
 use super::transcriber::Transcriber;
+use super::turns::{Turn, Turns};
 use super::vad::VadError;
 use super::whisper::{WhisperLoadError, WhisperOptions, WhisperText};
 use crate::worker::protocol::{
@@ -68,8 +69,8 @@ pub fn serve_transcription<T: Transcriber, V: VoiceDetector + Clone>(
         &AboutTranscription { languages: transcriber.languages() },
     )?;
     let inbox = PatientInbox { inbox, arrived: RefCell::default() };
-    let streams = BTreeMap::new();
-    Engine { transcriber, vad, streams, last: 0, outlet, parts_heard: 0 }.run(&inbox)
+    let (streams, turns, last) = (BTreeMap::new(), Turns::default(), LastTurns::default());
+    Engine { transcriber, vad, streams, turns, last, outlet, parts_heard: 0 }.run(&inbox)
 }
 
 fn get_ready<T: Transcriber, V>(
@@ -100,10 +101,12 @@ impl PatientInbox {
         })
     }
 
-    /// Whether the sound of some stream has ended, so that its listener waits for the text.
-    fn is_awaited(&self) -> bool {
-        let end = |_, order: &_| matches!(order, WorkerMessage::Model(TranscriptOrder::EndSound));
-        self.has_arrived(end)
+    /// Whether the sound of this stream has ended, or without one that of any stream: its listener waits for the text.
+    fn is_awaited(&self, stream: Option<u32>) -> bool {
+        self.has_arrived(|to, order| {
+            stream.is_none_or(|stream| stream == to)
+                && matches!(order, WorkerMessage::Model(TranscriptOrder::EndSound))
+        })
     }
 
     /// Lets the watch hear the sound of `stream` that has arrived since it listened last. Whether it has found a pause.
@@ -151,10 +154,18 @@ struct Engine<T, V> {
     transcriber: T,
     vad: V,
     streams: BTreeMap<u32, Recording<V>>,
-    /// The stream that had the last turn.
-    last: u32,
+    turns: Turns,
+    last: LastTurns,
     outlet: Outlet,
     parts_heard: u64,
+}
+
+/// The streams that had the last turn. They are two, so that a stream that goes first does not change who is next among
+/// the others.
+#[derive(Debug, Default)]
+struct LastTurns {
+    awaited: u32,
+    other: u32,
 }
 
 impl<T: Transcriber, V: VoiceDetector + Clone> Engine<T, V> {
@@ -169,9 +180,8 @@ impl<T: Transcriber, V: VoiceDetector + Clone> Engine<T, V> {
                 Polled::Closed => return Ok(()),
                 Polled::Empty => {}
             }
-            if let Some(stream) = self.next_stream() {
-                self.last = stream;
-                self.take(stream, inbox)?;
+            if let Some((stream, turn)) = self.next_stream() {
+                self.take(stream, turn, inbox)?;
             } else if let Some((stream, order)) = inbox.inbox.wait()? {
                 self.obey(stream, order)?;
             } else {
@@ -180,16 +190,24 @@ impl<T: Transcriber, V: VoiceDetector + Clone> Engine<T, V> {
         }
     }
 
-    /// The next stream with something to do, in turn. Those with a listener who waits for the last text go first.
-    fn next_stream(&self) -> Option<u32> {
-        self.next_of(Recording::is_awaited).or_else(|| self.next_of(Recording::is_ready))
+    /// The next stream with something to do, in turn. Those with a listener who waits for the last text go first, for at
+    /// most [`PASSED_OVER_MAX`](super::turns::PASSED_OVER_MAX) at a time.
+    fn next_stream(&mut self) -> Option<(u32, Turn)> {
+        let awaited = self.next_of(self.last.awaited, Recording::is_awaited);
+        let is_other = |recording: &Recording<V>| recording.is_ready() && !recording.is_awaited();
+        let other = self.next_of(self.last.other, is_other);
+        let (stream, turn) = self.turns.next(awaited, other, Instant::now())?;
+        let last = &mut self.last;
+        let kind = if awaited == Some(stream) { &mut last.awaited } else { &mut last.other };
+        *kind = stream;
+        Some((stream, turn))
     }
 
     /// The next stream of this kind, in turn.
-    fn next_of(&self, is_meant: fn(&Recording<V>) -> bool) -> Option<u32> {
+    fn next_of(&self, last: u32, is_meant: fn(&Recording<V>) -> bool) -> Option<u32> {
         let meant =
             |(stream, recording): (&u32, &Recording<V>)| is_meant(recording).then_some(*stream);
-        let after = self.streams.range(self.last.saturating_add(1)..).find_map(meant);
+        let after = self.streams.range(last.saturating_add(1)..).find_map(meant);
         after.or_else(|| self.streams.iter().find_map(meant))
     }
 
@@ -226,7 +244,7 @@ impl<T: Transcriber, V: VoiceDetector + Clone> Engine<T, V> {
         Ok(())
     }
 
-    fn take(&mut self, stream: u32, inbox: &PatientInbox) -> io::Result<()> {
+    fn take(&mut self, stream: u32, turn: Turn, inbox: &PatientInbox) -> io::Result<()> {
         let Some(recording) = self.streams.get_mut(&stream) else { return Ok(()) };
         let task = recording.next_task();
         if let Task::Refuse(reason) = task {
@@ -256,9 +274,10 @@ impl<T: Transcriber, V: VoiceDetector + Clone> Engine<T, V> {
                 };
                 // A listener waits for the last pass over sound that has ended. A pass in a pause may be that pass, but
                 // only if no speech and no other pause follow.
+                let awaited = (turn == Turn::Overdue).then_some(stream);
                 let is_over = || {
                     inbox.has_left(stream)
-                        || reason == PeekReason::Progress && inbox.is_awaited()
+                        || reason == PeekReason::Progress && inbox.is_awaited(awaited)
                         || is_paused()
                 };
                 let text = self.text(stream, (&part, &options), &is_over)?;

@@ -532,17 +532,38 @@ fn no_pause_ends_a_pass_over_speech_that_had_no_text_for_seconds() {
     }
 }
 
-#[test]
-fn a_watch_hears_only_the_sound_of_its_stream() {
-    let (_server, theirs) = TestSocket::pair();
+/// An inbox into which a test puts orders, and the other end of its socket.
+fn inbox() -> (TestSocket, PatientInbox) {
+    let (server, theirs) = TestSocket::pair();
     let connection = WorkerConnection::start(&theirs, AnyTranscriptOrder::of_stream, ORPHAN_LIMIT);
     let inbox = connection.expect("a connection").inbox;
-    let inbox = PatientInbox { inbox, arrived: RefCell::default() };
+    (server, PatientInbox { inbox, arrived: RefCell::default() })
+}
+
+impl PatientInbox {
+    fn arrive(&self, stream: u32, order: TranscriptOrder) {
+        let order = WorkerMessage::Model(order);
+        self.arrived.borrow_mut().push_back(Ok(Some((stream, order))));
+    }
+}
+
+#[test]
+fn a_watch_hears_only_the_sound_of_its_stream() {
+    let (_server, inbox) = inbox();
     let mut watch = PauseWatch::new(Level, Vec::new(), true);
     for (stream, is_paused) in [(2, false), (1, true)] {
-        let order = WorkerMessage::Model(sound(0.0, 0.2));
-        inbox.arrived.borrow_mut().push_back(Ok(Some((stream, order))));
+        inbox.arrive(stream, sound(0.0, 0.2));
         assert_eq!(inbox.is_paused(1, &mut watch), is_paused, "{stream}");
+    }
+}
+
+#[test]
+fn the_end_of_other_sound_does_not_end_an_overdue_turn() {
+    let (_server, inbox) = inbox();
+    assert!(!inbox.is_awaited(None));
+    for (stream, is_over) in [(2, false), (1, true)] {
+        inbox.arrive(stream, TranscriptOrder::EndSound);
+        assert_eq!((inbox.is_awaited(None), inbox.is_awaited(Some(1))), (true, is_over));
     }
 }
 
