@@ -31,22 +31,27 @@ pub(super) fn has_last_ogg_page(file: &[u8]) -> bool {
     last.is_some_and(|page| page[5] & LAST_PAGE != 0)
 }
 
-/// Where the segment of a Matroska file ends. `None` if it does not know its size, or if the file ends before.
-pub(super) fn segment_end(file: &[u8]) -> Option<usize> {
+/// Where a Matroska file ends: behind its segment, or where another file begins, since live recordings do not know the size
+/// of their segment. `None`: its end is not known, or the bytes end before.
+pub(super) fn matroska_end(file: &[u8]) -> Option<usize> {
     let mut rest = Some(file).filter(|file| file.starts_with(&MATROSKA))?;
     loop {
         let (id, size, body) = element(rest)?;
-        rest = body.get(size?..)?;
-        if id == SEGMENT {
+        rest = match size {
+            Some(size) => body.get(size..)?,
+            None if matches!(id, SEGMENT | CLUSTER) => body,
+            None => return None,
+        };
+        if (id == SEGMENT && size.is_some()) || rest.starts_with(&MATROSKA) {
             return Some(file.len() - rest.len());
         }
     }
 }
 
 /// An element promises more bytes than follow. Live recordings do not know the sizes of their segment and clusters.
-/// What follows a whole segment is not sound.
+/// What follows a whole file is not sound of it.
 pub(super) fn is_matroska_cut(mut file: &[u8]) -> bool {
-    if segment_end(file).is_some() {
+    if matroska_end(file).is_some() {
         return false;
     }
     while let Some((id, size, body)) = element(file) {
@@ -152,10 +157,13 @@ mod tests {
         assert!(is_matroska_cut(&known[..known.len() - block.len()]));
         assert!(!is_matroska_cut(&live[..live.len() - block.len()]));
         assert!(!is_matroska_cut(&[&live[..], &[0; 16]].concat()));
-        assert_eq!((segment_end(&known), segment_end(&live)), (Some(known.len()), None));
+        assert_eq!((matroska_end(&known), matroska_end(&live)), (Some(known.len()), None));
+        for (first, second) in [(&known, &live), (&live, &known), (&live, &live)] {
+            assert_eq!(matroska_end(&[&first[..], second].concat()), Some(first.len()));
+        }
         // An element that promises 100 bytes, and has none.
         let followed = [&known[..], &[0xEC, 0x80 | 100]].concat();
-        assert_eq!(segment_end(&followed), Some(known.len()));
+        assert_eq!(matroska_end(&followed), Some(known.len()));
         assert!(!is_matroska_cut(&followed));
         assert!(is_matroska_cut(&[&live[..], &[0xEC, 0x80 | 100]].concat()));
     }

@@ -13,7 +13,7 @@ use symphonia::core::formats::probe::{Hint, Probe, ProbeOptions};
 use symphonia::core::formats::well_known::{
     FORMAT_ID_FLAC, FORMAT_ID_ISOMP4, FORMAT_ID_MKV, FORMAT_ID_MP3, FORMAT_ID_OGG, FORMAT_ID_WAVE,
 };
-use symphonia::core::formats::{FormatOptions, FormatReader, Track};
+use symphonia::core::formats::{FormatId, FormatOptions, FormatReader, Track};
 use symphonia::core::io::{
     MediaSource, MediaSourceStream, MediaSourceStreamOptions, ReadOnlySource,
 };
@@ -23,7 +23,7 @@ use symphonia::core::units::{TimeBase, Timestamp};
 
 use super::codec::PacketDecoder;
 use super::cut::{
-    MATROSKA, has_last_ogg_page, is_matroska_cut, is_mp3_cut, is_ogg_cut, segment_end,
+    MATROSKA, has_last_ogg_page, is_matroska_cut, is_mp3_cut, is_ogg_cut, matroska_end,
 };
 use super::mp4::{self, heard_range};
 use super::{DECODED_RATE_HZ, DecodeError, riff};
@@ -72,6 +72,7 @@ enum EncoderDelay {
 }
 
 pub(super) struct SoundTrack {
+    /// Joined Matroska files: the one that is read, and those after it.
     file: Bytes,
     reader: Box<dyn FormatReader>,
     format: &'static str,
@@ -116,26 +117,17 @@ impl SoundTrack {
         let (id, time_base) = (track.id, track.time_base);
         let kind = reader.format_info().format;
         let edit = if kind == FORMAT_ID_ISOMP4 { heard_range(&bytes, id) } else { None };
-        let encoder_delay = match (&decoder, kind) {
-            _ if let Some(edit) = edit => Some(EncoderDelay::Seconds(edit.start_s)),
-            (PacketDecoder::Opus(opus), _) => Some(EncoderDelay::Seconds(opus.pre_skip_s)),
-            (_, FORMAT_ID_MP3) if track.delay.is_none() => {
-                Some(EncoderDelay::Samples(MP3_DELAY_SAMPLES))
-            }
-            _ if has_codec(track, CODEC_ID_AAC) => Some(EncoderDelay::Samples(AAC_DELAY_SAMPLES)),
-            _ => None,
-        };
+        let edit_delay = edit.map(|edit| EncoderDelay::Seconds(edit.start_s));
         Ok(Self {
             format,
             id,
             time_base,
-            has_delay_in_timestamp: kind == FORMAT_ID_MKV
-                && !matches!(decoder, PacketDecoder::Opus(_)),
-            encoder_delay,
+            has_delay_in_timestamp: has_delay_in_timestamp(&decoder, kind),
+            encoder_delay: edit_delay.or_else(|| encoder_delay(track, &decoder, kind)),
             length_s: edit.and_then(|edit| edit.length_s),
             // The length of an MP3 file that is not read in order may be a guess.
             promised_samples: track.num_frames.filter(|_| in_order || kind == FORMAT_ID_FLAC),
-            gap_s_min: if has_codec(track, CODEC_ID_VORBIS) { VORBIS_GAP_S_MIN } else { GAP_S_MIN },
+            gap_s_min: gap_s_min(track),
             last_was_damaged: false,
             first_s: None,
             decoded_s: 0.0,
@@ -217,41 +209,66 @@ impl SoundTrack {
 
     fn next_packet(&mut self) -> Option<Packet> {
         for _ in 0..OTHER_PACKETS_MAX {
-            match self.reader.next_packet() {
+            let ends_early = match self.reader.next_packet() {
                 Ok(Some(packet)) if packet.track_id == self.id => return Some(packet),
-                Ok(Some(_)) => {}
-                Ok(None) => return None,
-                Err(Error::IoError(error)) if error.kind() == ErrorKind::UnexpectedEof => {
-                    self.note_early_end();
-                    return None;
-                }
+                Ok(Some(_)) => continue,
+                Ok(None) => false,
+                Err(Error::IoError(error)) if error.kind() == ErrorKind::UnexpectedEof => true,
                 Err(Error::ResetRequired) => {
-                    if let Err(error) = self.begin_joined_file() {
-                        self.note_damage(error.to_string());
-                        return None;
-                    }
+                    self.begin_joined_file().map_err(|error| self.note_unread(error)).ok()?;
+                    continue;
                 }
                 Err(error) => {
                     self.note_damage(error.to_string());
                     return None;
                 }
-            }
+            };
+            let Some(next) = self.next_matroska_file() else {
+                if ends_early {
+                    self.note_early_end();
+                }
+                return None;
+            };
+            self.open_next(next).map_err(|error| self.note_unread(error)).ok()?;
         }
         self.note_damage(format!("no sound in {OTHER_PACKETS_MAX} packets"));
         None
     }
 
-    /// Ogg files may be joined, as recordings of radio stations are. Each has tracks and times of its own.
+    /// What follows this Matroska file, if that is another one. Symphonia reads one.
+    fn next_matroska_file(&self) -> Option<Bytes> {
+        let next = self.file.slice(matroska_end(&self.file)?..);
+        next.starts_with(&MATROSKA).then_some(next)
+    }
+
+    fn open_next(&mut self, file: Bytes) -> Result<(), DecodeError> {
+        self.reader = probed(&file, is_read_in_order(&file))?;
+        self.file = file;
+        self.begin_joined_file()
+    }
+
+    /// Ogg and Matroska files may be joined, as recordings of radio stations and of pages are. Each has tracks and times of
+    /// its own.
     fn begin_joined_file(&mut self) -> Result<(), DecodeError> {
         let (track, decoder) = first_decodable_track(self.reader.tracks(), self.format)?;
+        let kind = self.reader.format_info().format;
         (self.id, self.time_base) = (track.id, track.time_base);
-        self.encoder_delay = match &decoder {
-            PacketDecoder::Opus(opus) => Some(EncoderDelay::Seconds(opus.pre_skip_s)),
-            PacketDecoder::Symphonia { .. } => None,
-        };
+        self.has_delay_in_timestamp = has_delay_in_timestamp(&decoder, kind);
+        self.encoder_delay = encoder_delay(track, &decoder, kind);
+        self.gap_s_min = gap_s_min(track);
         self.decoder = decoder;
         self.first_s = None;
+        self.last_was_damaged = false;
         Ok(())
+    }
+
+    /// The file that follows in joined ones cannot be read, and its sound is missing.
+    fn note_unread(&mut self, error: DecodeError) {
+        let reason = match error {
+            DecodeError::Damaged { detail, .. } => detail,
+            other => other.to_string(),
+        };
+        self.note_damage(format!("another file follows that cannot be read: {reason}"));
     }
 
     /// Symphonia has read to the end of the file, and expected more. A recording may end in this way after any page or block,
@@ -363,9 +380,9 @@ fn is_read_in_order(bytes: &[u8]) -> bool {
     bytes.starts_with(&MATROSKA) || is_mp3 || (is_mp4 && mp4::is_cut(bytes))
 }
 
-/// What follows the segment of a Matroska file is not read. Symphonia would take it for damage.
+/// What follows a Matroska file is not read. Symphonia would take it for damage.
 fn probed(bytes: &Bytes, in_order: bool) -> Result<Box<dyn FormatReader>, DecodeError> {
-    let cursor = Cursor::new(bytes.slice(..segment_end(bytes).unwrap_or(bytes.len())));
+    let cursor = Cursor::new(bytes.slice(..matroska_end(bytes).unwrap_or(bytes.len())));
     let source: Box<dyn MediaSource> =
         if in_order { Box::new(ReadOnlySource::new(cursor)) } else { Box::new(cursor) };
     let stream = MediaSourceStream::new(source, MediaSourceStreamOptions::default());
@@ -388,6 +405,26 @@ fn first_decodable_track<'a>(
         }
     }
     Err(first_error.unwrap_or(DecodeError::NoTrack { format }))
+}
+
+/// What the encoder has put before the sound, unless the file has an edit list.
+fn encoder_delay(track: &Track, decoder: &PacketDecoder, kind: FormatId) -> Option<EncoderDelay> {
+    match (decoder, kind) {
+        (PacketDecoder::Opus(opus), _) => Some(EncoderDelay::Seconds(opus.pre_skip_s)),
+        (_, FORMAT_ID_MP3) if track.delay.is_none() => {
+            Some(EncoderDelay::Samples(MP3_DELAY_SAMPLES))
+        }
+        _ if has_codec(track, CODEC_ID_AAC) => Some(EncoderDelay::Samples(AAC_DELAY_SAMPLES)),
+        _ => None,
+    }
+}
+
+fn has_delay_in_timestamp(decoder: &PacketDecoder, kind: FormatId) -> bool {
+    kind == FORMAT_ID_MKV && !matches!(decoder, PacketDecoder::Opus(_))
+}
+
+fn gap_s_min(track: &Track) -> f64 {
+    if has_codec(track, CODEC_ID_VORBIS) { VORBIS_GAP_S_MIN } else { GAP_S_MIN }
 }
 
 fn has_codec(track: &Track, codec: AudioCodecId) -> bool {

@@ -21,7 +21,7 @@ fn spoken(format: AudioFormat, length: Length) -> Vec<u8> {
 }
 
 /// What a browser records: no size of the segment and of the cluster, and no index at the end.
-fn live_webm() -> Vec<u8> {
+pub(crate) fn live_webm() -> Vec<u8> {
     const SEGMENT_SIZE: usize = 40;
     const CLUSTER_SIZE: usize = 443;
     const CUES: usize = 8_912;
@@ -54,6 +54,20 @@ fn what_follows_a_matroska_file_is_no_damage() {
     for junk in [&[0; 100][..], &[0xEC, 0xE4]] {
         let (heard, damage) = decode_with_damage([WEBM, junk].concat());
         assert_eq!((heard.len(), damage), (whole.len(), None), "{junk:?}");
+    }
+}
+
+#[test]
+fn a_second_file_that_is_cut_says_so() {
+    let whole = decode_with_damage(WEBM.to_vec()).0;
+    for (length, says) in [
+        (6_000, "the file ends before its sound does"),
+        (100, "another file follows that cannot be read: the file ends in its header"),
+    ] {
+        let (heard, damage) = decode_with_damage([WEBM, &WEBM[..length]].concat());
+        assert_eq!(heard.len() > whole.len() + 2_000, length == 6_000, "{length}: {}", heard.len());
+        let damage = damage.map(|damage| damage.to_string()).unwrap_or_default();
+        assert!(damage.ends_with(says), "{length}: {damage}");
     }
 }
 

@@ -3,6 +3,7 @@
 
 use hob_speech::encode::{AudioFormat, Encoder, Length};
 
+use crate::cut::live_webm;
 use crate::sample::{RATE_HZ, WavKind, chirp, lag, snr_db, wav};
 use crate::{decode, decode_with_damage};
 
@@ -162,18 +163,28 @@ fn an_mp3_of_variable_bitrate_without_a_tag_is_read_to_its_end() {
 }
 
 #[test]
-fn joined_ogg_files_are_heard_one_after_the_other() {
-    let files = [
-        &include_bytes!("files/chirp-silk.opus")[..],
-        include_bytes!("files/chirp-hybrid-60ms.opus"),
-    ];
-    let (heard, damage) = decode_with_damage(files.concat());
-    let [first, second] = files.map(|file| decode(file.to_vec()).unwrap().len());
-    let alone = first + second;
-    assert!(heard.len().abs_diff(alone) < 16, "{} instead of {alone}", heard.len());
-    assert_eq!(damage, None);
-    let late = lag(&chirp(RATE_HZ, 1.0), &heard[first..]);
-    assert!(late.abs() <= 1, "the second file is {late} samples late");
+fn joined_files_are_heard_one_after_the_other() {
+    let webm = include_bytes!("files/chirp-left.webm").to_vec();
+    let vorbis = include_bytes!("files/chirp-vorbis-stereo.webm").to_vec();
+    let live = live_webm();
+    for files in [
+        [
+            include_bytes!("files/chirp-silk.opus").to_vec(),
+            include_bytes!("files/chirp-hybrid-60ms.opus").to_vec(),
+        ],
+        [webm.clone(), vorbis.clone()],
+        [vorbis, webm.clone()],
+        [live.clone(), webm],
+        [live.clone(), live],
+    ] {
+        let (heard, damage) = decode_with_damage(files.concat());
+        let [first, second] = files.map(|file| decode(file).unwrap().len());
+        let alone = first + second;
+        assert!(heard.len().abs_diff(alone) < 16, "{} instead of {alone}", heard.len());
+        assert_eq!(damage, None);
+        let late = lag(&chirp(RATE_HZ, 1.0), &heard[first..]);
+        assert!(late.abs() <= 1, "the second file is {late} samples late");
+    }
 }
 
 /// HE-AAC says that half of the spectrum is to be guessed. hob decodes the other half, which holds the speech.
