@@ -5,6 +5,7 @@ mod channels;
 mod codec;
 mod cut;
 mod mp4;
+mod ogg_pages;
 mod opus;
 mod pcm;
 mod resample;

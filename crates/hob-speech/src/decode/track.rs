@@ -26,6 +26,7 @@ use super::cut::{
     MATROSKA, has_last_ogg_page, is_matroska_cut, is_mp3_cut, is_ogg_cut, matroska_end,
 };
 use super::mp4::{self, heard_range};
+use super::ogg_pages::check_pages;
 use super::{DECODED_RATE_HZ, DecodeError, riff};
 
 /// Bytes that may come before the first header. With a larger value, the probe mistakes random bytes of pictures for mp3.
@@ -38,6 +39,8 @@ const OTHER_PACKETS_MAX: u32 = 100_000;
 const GAP_S_MIN: f64 = 0.05;
 /// After a damaged packet the gap is known to be real, so only gaps from rounding to milliseconds are ignored.
 const DAMAGED_GAP_S_MIN: f64 = 0.003;
+/// A FLAC file counts samples, and its frames follow each other without a gap.
+const FLAC_GAP_S_MIN: f64 = 0.001;
 /// Vorbis gives no sound for its first block, which may be 8,192 samples long.
 const VORBIS_GAP_S_MIN: f64 = 0.25;
 /// A longer gap is a wrong timestamp, or two streams that were joined.
@@ -74,6 +77,10 @@ enum EncoderDelay {
 pub(super) struct SoundTrack {
     /// Joined Matroska files: the one that is read, and those after it.
     file: Bytes,
+    /// Joined Ogg files: those after the one that is read.
+    unchecked: Bytes,
+    /// A page of the Ogg file is damaged after this time in ticks, and that was not noted yet.
+    damaged_after: Option<i64>,
     reader: Box<dyn FormatReader>,
     format: &'static str,
     id: u32,
@@ -118,7 +125,9 @@ impl SoundTrack {
         let kind = reader.format_info().format;
         let edit = if kind == FORMAT_ID_ISOMP4 { heard_range(&bytes, id) } else { None };
         let edit_delay = edit.map(|edit| EncoderDelay::Seconds(edit.start_s));
-        Ok(Self {
+        let mut opened = Self {
+            unchecked: bytes.clone(),
+            damaged_after: None,
             format,
             id,
             time_base,
@@ -127,7 +136,7 @@ impl SoundTrack {
             length_s: edit.and_then(|edit| edit.length_s),
             // The length of an MP3 file that is not read in order may be a guess.
             promised_samples: track.num_frames.filter(|_| in_order || kind == FORMAT_ID_FLAC),
-            gap_s_min: gap_s_min(track),
+            gap_s_min: gap_s_min(track, kind),
             last_was_damaged: false,
             first_s: None,
             decoded_s: 0.0,
@@ -141,7 +150,9 @@ impl SoundTrack {
             decoder,
             reader,
             file: bytes,
-        })
+        };
+        opened.check_pages();
+        Ok(opened)
     }
 
     /// Seconds of sound so far.
@@ -160,7 +171,7 @@ impl SoundTrack {
             FORMAT_ID_ISOMP4 => mp4::is_cut(&self.file),
             FORMAT_ID_OGG => is_ogg_cut(&self.file),
             FORMAT_ID_MKV => is_matroska_cut(&self.file),
-            FORMAT_ID_FLAC => self.missing_s() > GAP_S_MIN,
+            FORMAT_ID_FLAC => self.missing_s() > self.gap_s_min,
             FORMAT_ID_MP3 => {
                 self.missing_s() > MP3_TAG_S || is_mp3_cut(&self.file, &self.last_packet)
             }
@@ -210,11 +221,17 @@ impl SoundTrack {
     fn next_packet(&mut self) -> Option<Packet> {
         for _ in 0..OTHER_PACKETS_MAX {
             let ends_early = match self.reader.next_packet() {
-                Ok(Some(packet)) if packet.track_id == self.id => return Some(packet),
+                Ok(Some(packet)) if packet.track_id == self.id => {
+                    if self.damaged_after.is_some_and(|ticks| packet.pts.get() >= ticks) {
+                        self.note_damaged_page();
+                    }
+                    return Some(packet);
+                }
                 Ok(Some(_)) => continue,
                 Ok(None) => false,
                 Err(Error::IoError(error)) if error.kind() == ErrorKind::UnexpectedEof => true,
                 Err(Error::ResetRequired) => {
+                    self.note_damaged_page();
                     self.begin_joined_file().map_err(|error| self.note_unread(error)).ok()?;
                     continue;
                 }
@@ -227,6 +244,7 @@ impl SoundTrack {
                 if ends_early {
                     self.note_early_end();
                 }
+                self.note_damaged_page();
                 return None;
             };
             self.open_next(next).map_err(|error| self.note_unread(error)).ok()?;
@@ -255,11 +273,27 @@ impl SoundTrack {
         (self.id, self.time_base) = (track.id, track.time_base);
         self.has_delay_in_timestamp = has_delay_in_timestamp(&decoder, kind);
         self.encoder_delay = encoder_delay(track, &decoder, kind);
-        self.gap_s_min = gap_s_min(track);
+        self.gap_s_min = gap_s_min(track, kind);
         self.decoder = decoder;
         self.first_s = None;
         self.last_was_damaged = false;
+        self.check_pages();
         Ok(())
+    }
+
+    fn check_pages(&mut self) {
+        if self.reader.format_info().format == FORMAT_ID_OGG {
+            let checked = check_pages(&self.unchecked, self.id);
+            self.unchecked = self.unchecked.slice(checked.end..);
+            self.damaged_after = checked.damaged_after;
+        }
+    }
+
+    /// Symphonia has left out a page.
+    fn note_damaged_page(&mut self) {
+        if self.damaged_after.take().is_some() {
+            self.note_damage("one of its pages is damaged".to_owned());
+        }
     }
 
     /// The file that follows in joined ones cannot be read, and its sound is missing.
@@ -296,6 +330,10 @@ impl SoundTrack {
         let gap_s_min = if self.last_was_damaged { DAMAGED_GAP_S_MIN } else { self.gap_s_min };
         if (gap_s_min..=GAP_S_MAX).contains(&gap_s) {
             self.gap_samples = (gap_s * f64::from(self.rate_hz)) as u64;
+            // Symphonia leaves out frames with a wrong checksum.
+            if self.reader.format_info().format == FORMAT_ID_FLAC {
+                self.note_damage("one of its frames is damaged".to_owned());
+            }
         } else if !(-self.gap_s_min..=GAP_S_MAX).contains(&gap_s) {
             self.first_s = Some(at_s - self.decoded_s);
         }
@@ -423,8 +461,12 @@ fn has_delay_in_timestamp(decoder: &PacketDecoder, kind: FormatId) -> bool {
     kind == FORMAT_ID_MKV && !matches!(decoder, PacketDecoder::Opus(_))
 }
 
-fn gap_s_min(track: &Track) -> f64 {
-    if has_codec(track, CODEC_ID_VORBIS) { VORBIS_GAP_S_MIN } else { GAP_S_MIN }
+fn gap_s_min(track: &Track, kind: FormatId) -> f64 {
+    match kind {
+        FORMAT_ID_FLAC => FLAC_GAP_S_MIN,
+        _ if has_codec(track, CODEC_ID_VORBIS) => VORBIS_GAP_S_MIN,
+        _ => GAP_S_MIN,
+    }
 }
 
 fn has_codec(track: &Track, codec: AudioCodecId) -> bool {

@@ -13,7 +13,7 @@ const WEBM: &[u8] = include_bytes!("files/chirp-left.webm");
 const MP3_WITH_TAG: &[u8] = include_bytes!("files/chirp-lame.mp3");
 const MP3: &[u8] = include_bytes!("files/chirp-no-tag.mp3");
 
-fn spoken(format: AudioFormat, length: Length) -> Vec<u8> {
+pub(crate) fn spoken(format: AudioFormat, length: Length) -> Vec<u8> {
     let mut encoder = Encoder::new(format, 24_000, length).unwrap();
     let mut file = encoder.encode(&chirp(24_000, 1.0)).unwrap();
     file.extend(encoder.finish().unwrap());

@@ -1,6 +1,9 @@
 //! Times are exact: a click stays where it was, and a hole becomes silence.
 //! Subtitles and word times depend on this.
 
+use hob_speech::encode::{AudioFormat, Length};
+
+use crate::cut::spoken;
 use crate::sample::{RATE_HZ, WavKind, lag, wav};
 use crate::{decode, decode_with_damage};
 
@@ -65,6 +68,47 @@ fn a_damaged_last_page_is_reported() {
     assert!(heard.len() > 15_000, "{} samples", heard.len());
     let damage = damage.expect("damage").to_string();
     assert!(damage.ends_with("its last page is damaged"), "{damage}");
+}
+
+/// The third page of sound, whose checksum or first byte is wrong. It begins at 0.4 s.
+#[test]
+fn a_damaged_page_in_the_middle_is_silent_and_reported() {
+    const SILK: &[u8] = include_bytes!("files/chirp-silk.opus");
+    const PAGE: usize = 1_402;
+    let whole = decode(SILK.to_vec()).unwrap();
+    for at in [PAGE, PAGE + 100] {
+        let mut file = SILK.to_vec();
+        file[at] ^= 0xFF;
+        for (file, before, at_s) in
+            [(file.clone(), 0, "0.4"), ([SILK, &file].concat(), whole.len(), "1.4")]
+        {
+            let (heard, damage) = decode_with_damage(file);
+            assert!(heard.len().abs_diff(before + whole.len()) < 16, "{}", heard.len());
+            let says = format!("the sound is damaged at {at_s} s: one of its pages is damaged");
+            assert_eq!(damage.expect("damage").to_string(), says);
+        }
+    }
+}
+
+/// The last frame has 16 ms.
+#[test]
+fn a_damaged_frame_of_a_flac_file_is_silent_and_reported() {
+    let file = spoken(AudioFormat::Flac, Length::Samples(24_000));
+    let (whole, undamaged) = decode_with_damage(file.clone());
+    assert_eq!(undamaged, None);
+    for (at, says) in [
+        (file.len() / 2, "one of its frames is damaged"),
+        (file.len() - 1, "the file ends before its sound does"),
+    ] {
+        let mut damaged = file.clone();
+        damaged[at] ^= 0xFF;
+        let (heard, damage) = decode_with_damage(damaged);
+        assert!(heard.len().abs_diff(whole.len()) < 300, "{} of {}", heard.len(), whole.len());
+        let damage = damage.expect("damage").to_string();
+        assert!(damage.ends_with(says), "{damage}");
+        let late = lag(&whole[..14_000], &heard[..14_000]);
+        assert_eq!(late, 0, "{at}");
+    }
 }
 
 #[test]
