@@ -57,6 +57,7 @@ impl VoiceSession {
             // The response tries once more, and reports a failure.
             held.voice = None;
             held.is_ready = true;
+            self.outbox.push(SessionEffect::GoOnWithChat { stream: held.stream });
         } else if let Some(voice) = &mut held.voice {
             held.is_ready |= matches!(&input, VoiceInput::Event(Some(Ok(SpeechEvent::Audio(_)))));
             voice.held.push(input);

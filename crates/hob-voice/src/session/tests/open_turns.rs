@@ -243,6 +243,15 @@ fn an_early_voice_that_fails_is_tried_again_when_the_turn_has_ended() {
 }
 
 #[test]
+fn an_early_voice_that_fails_does_not_keep_its_answer_waiting() {
+    for event in [Some(Err(ModelError::EmptyText)), None] {
+        let mut script = Script::new(|_| {});
+        script.speak(20).silence(6).heard_text(1, " Hello").write(2, "Good morning, Ann.").forget();
+        script.feed(SessionInput::Speech { stream: 3, event }).check(&["go on 2"]);
+    }
+}
+
+#[test]
 fn doubt_ends_after_a_quarter_of_the_longest_silence() {
     for (eagerness, frames) in [
         (Eagerness::High, 16),
