@@ -51,6 +51,8 @@ pub struct TraceData {
     pub hops: u32,
     /// The name of the caller's key. Runs of teams belong to it.
     pub key: Option<String>,
+    /// The request was made before it was certain that it is needed, and it is not. It does not count.
+    pub is_discarded: bool,
     /// The agent of a team that asks. Scripted models look at it.
     pub agent: Option<String>,
 }

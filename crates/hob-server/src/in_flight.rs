@@ -77,6 +77,11 @@ impl InFlight {
         drop(oldest);
     }
 
+    /// Removes a request that does not count.
+    pub(crate) fn forget(&self, request: &InFlightRequest) {
+        locked(&self.running).remove(&request.id);
+    }
+
     /// The running requests of this caller, oldest first.
     pub(crate) fn running(&self, caller: &Caller) -> Vec<Arc<InFlightRequest>> {
         let all = locked(&self.running);

@@ -1,5 +1,5 @@
 //! Tracks one request to a model: it informs admission, the in-flight view, metrics and the request log.
-//! Dropping the tracker writes the record, however the request ended.
+//! Dropping the tracker writes the record, however the request ended, unless the request does not count.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -170,10 +170,13 @@ impl<T: Task> RequestTracker<T> {
 
 impl<T: Task> Drop for RequestTracker<T> {
     fn drop(&mut self) {
-        self.guards.spend(&self.record);
         let trace = self.context.trace.snapshot();
         let services = Arc::clone(&self.context.services);
         services.metrics.fallbacks(&self.label, &trace);
+        if trace.is_discarded {
+            return services.in_flight.forget(&self.in_flight);
+        }
+        self.guards.spend(&self.record);
         self.complete_record(&trace);
         log(self.context.id, trace.agent.as_deref(), &self.record);
         services.in_flight.leave(&self.in_flight, trace, &self.record);

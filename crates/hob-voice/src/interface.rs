@@ -87,6 +87,11 @@ pub enum SessionEffect {
     Cancel {
         stream: u64,
     },
+    /// Drops the speech stream of an early answer, and its work. The answer is not given, so the speech counts as no
+    /// request.
+    Discard {
+        stream: u64,
+    },
     /// The answer to a turn becomes audible: the turn's times, for the request log.
     TurnMeasured {
         response_id: String,

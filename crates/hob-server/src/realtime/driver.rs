@@ -361,6 +361,7 @@ impl Driver<'_> {
             SessionEffect::Cancel { stream } => {
                 self.stages.cancel(stream);
             }
+            SessionEffect::Discard { stream } => self.stages.discard(stream),
             SessionEffect::Send(_)
             | SessionEffect::Hear { .. }
             | SessionEffect::Say { .. }

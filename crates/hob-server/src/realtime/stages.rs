@@ -12,7 +12,7 @@ use futures::{FutureExt, StreamExt, stream};
 use hob_core::chat::Reading;
 use hob_core::{
     Chat, ChatRequest, LiveSound, ModelError, ModelState, Sound, SoundSeconds, Speech,
-    SpeechRequest, SpeechText, Task, TranscriptRequest, Transcription, TurnModel,
+    SpeechRequest, SpeechText, Task, Trace, TranscriptRequest, Transcription, TurnModel,
 };
 use hob_voice::{ChatStart, SessionInput, SpeechStart, TranscriptStart};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -62,6 +62,8 @@ enum StageFeed {
     Text {
         pieces: Option<Sender<String>>,
         chars: Arc<AtomicU32>,
+        /// Knows whether the speech counts as a request.
+        trace: Option<Trace>,
     },
     /// Whether the answer is read.
     Gate(watch::Sender<bool>),
@@ -145,6 +147,7 @@ impl Stages {
         let stream = start.stream;
         let (pieces, text) = channel(PIECES_MAX);
         let chars = Arc::new(AtomicU32::new(0));
+        let trace = context.as_ref().ok().map(|context| context.trace.clone());
         let opening = async move { open_speech(context?, start, text).await };
         let wrap = move |event| match event {
             StageEvent::Began(sample_rate_hz) => {
@@ -152,7 +155,7 @@ impl Stages {
             }
             StageEvent::Next(event) => Some(SessionInput::Speech { stream, event }),
         };
-        let feed = StageFeed::Text { pieces: Some(pieces), chars: Arc::clone(&chars) };
+        let feed = StageFeed::Text { pieces: Some(pieces), chars: Arc::clone(&chars), trace };
         let said = events(opening, Some(chars), wrap);
         self.run(stream, feed, unhurried(said, self.is_behind.subscribe()));
     }
@@ -222,7 +225,7 @@ impl Stages {
 
     /// Gives text to a speech stream.
     pub(super) fn say(&mut self, stream: u64, text: String) -> Option<SessionInput> {
-        let Some(StageFeed::Text { pieces: Some(pieces), chars }) = self.feed(stream) else {
+        let Some(StageFeed::Text { pieces: Some(pieces), chars, .. }) = self.feed(stream) else {
             return None;
         };
         chars.fetch_add(text.chars().count() as u32, Ordering::Relaxed);
@@ -246,6 +249,14 @@ impl Stages {
     pub(super) fn cancel(&mut self, stream: u64) -> bool {
         let running = self.running.remove(&stream);
         running.inspect(|stage| stage.abort.abort()).is_some()
+    }
+
+    /// Drops speech that counts as no request.
+    pub(super) fn discard(&mut self, stream: u64) {
+        if let Some(StageFeed::Text { trace: Some(trace), .. }) = self.feed(stream) {
+            trace.note(|data| data.is_discarded = true);
+        }
+        self.cancel(stream);
     }
 
     fn feed(&mut self, stream: u64) -> Option<&mut StageFeed> {

@@ -187,6 +187,13 @@ async fn stage_with(options: ServerOptions) -> Stage {
     let deaths = Arc::new(Deaths::default());
     let parrot = Arc::new(parrot::Parrot::new(Arc::clone(&deaths)));
     registry.add(Arc::new(RegisteredModel::<Chat>::new("parrot", parrot, Admission::new(8, 0.1))));
+    let greets = || {
+        let said = "Good morning, Ann. How are you?";
+        Ok(vec![Ok(ChatEvent::Text(said.to_owned())), chat_model::done(7)])
+    };
+    let greeter = Arc::new(ScriptedChat::new((0..5).map(|_| greets())));
+    let model = RegisteredModel::<Chat>::new("greeter", greeter, Admission::new(8, 0.1));
+    registry.add(Arc::new(model));
     let (lifecycle, voice_loads) = StagedLifecycle::new();
     lifecycle.occupy(ModelState::Ready, MemoryUse::default());
     let speech = SessionSpeech {

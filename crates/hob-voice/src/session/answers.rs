@@ -135,7 +135,7 @@ impl VoiceSession {
     pub(super) fn drop_early_answer(&mut self) {
         if let Some(held) = self.early_answer.take() {
             self.outbox.push(SessionEffect::Cancel { stream: held.stream });
-            self.cancel_early_voice(held.voice);
+            self.discard_early_voice(held.voice);
         }
     }
 
@@ -219,7 +219,7 @@ impl VoiceSession {
             // The turn's end tries once more, and reports a failure.
             Some(Err(_)) | None => {
                 let voice = self.early_answer.take().and_then(|held| held.voice);
-                self.cancel_early_voice(voice);
+                self.discard_early_voice(voice);
             }
         }
     }

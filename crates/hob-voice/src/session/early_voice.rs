@@ -86,9 +86,9 @@ impl VoiceSession {
         }
     }
 
-    pub(super) fn cancel_early_voice(&mut self, voice: Option<EarlyVoice>) {
+    pub(super) fn discard_early_voice(&mut self, voice: Option<EarlyVoice>) {
         if let Some(voice) = voice {
-            self.outbox.push(SessionEffect::Cancel { stream: voice.stream });
+            self.outbox.push(SessionEffect::Discard { stream: voice.stream });
         }
     }
 }

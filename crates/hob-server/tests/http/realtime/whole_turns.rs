@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use hob_core::{MemoryUse, ModelLifecycle as _, ModelState};
 use hob_server::{KeyOptions, ServerOptions};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{options, stage_with, types};
 use crate::client::{no_hang, until};
@@ -78,6 +78,30 @@ async fn a_model_of_this_hob_reads_the_instructions_before_the_first_word() {
     talker.until("session.updated").await;
     let read = until(async || stage.own.requests().into_iter().next()).await;
     assert_eq!(read.tokens_max, Some(0), "it writes nothing");
+}
+
+/// The voice says the first clause in a pause, and the person speaks on.
+#[tokio::test]
+async fn a_voice_that_spoke_too_early_counts_as_no_request() {
+    let stage = stage_with(options()).await;
+    let mut talker = stage.try_open("/v1/realtime?model=greeter", &[]).await.expect("a session");
+    talker.until("session.created").await;
+    talker.say(12_000, 1.0).await;
+    talker.say(0, 0.4).await;
+    let now = async || stage.server.get("/api/hob/now").await.json();
+    let has_speech = |list: &Value| {
+        list.as_array().is_some_and(|all| all.iter().any(|one| one["route"] == "speech"))
+    };
+    until(async || has_speech(&now().await["requests"]).then_some(())).await;
+    talker.say(12_000, 0.5).await;
+    until(async || (!has_speech(&now().await["requests"])).then_some(())).await;
+    assert!(!has_speech(&now().await["recent"]));
+    talker.say(0, 1.0).await;
+    talker.until("response.done").await;
+    let metrics = stage.server.get("/metrics").await;
+    let voices = |line: &&str| line.starts_with("hob_speech_answers_total{");
+    let counted: Vec<&str> = metrics.text().lines().filter(voices).collect();
+    assert_eq!(counted, [r#"hob_speech_answers_total{model="kokoro",outcome="complete"} 1"#]);
 }
 
 #[tokio::test]

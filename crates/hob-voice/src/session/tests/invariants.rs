@@ -86,6 +86,9 @@ impl Seen {
                 assert!(self.started.contains(&stream));
                 self.streams.remove(&stream);
             }
+            SessionEffect::Discard { stream } => {
+                assert_eq!(self.streams.remove(&stream), Some(Kind::Speech));
+            }
             SessionEffect::JudgeTurn { turn, .. } => self.question = turn,
             SessionEffect::Close { .. } => self.is_closed = true,
             SessionEffect::Send(event) => self.take_event(event),

@@ -219,7 +219,7 @@ fn an_early_voice_says_the_first_clause_of_text_in_pieces() {
 fn an_early_voice_is_dropped_without_a_trace() {
     let mut script = Script::new(eager(Eagerness::Auto));
     script.is_answered_in_doubt().silence(3).forget();
-    script.speak(20).check(&["cancel 3", "cancel 4", "start transcript 5"]);
+    script.speak(20).check(&["cancel 3", "discard 4", "start transcript 5"]);
     script.sound(4, 210).check(&[]);
     script.silence(7).feed(SessionInput::TurnJudged { turn: 6, probability: 0.9 });
     script.transcribes(5, " Good morning, Ann.", Some("en")).silence(1);

@@ -93,7 +93,7 @@ fn instructions_are_computed_before_the_user_speaks() {
 fn speech_after_a_pause_drops_what_was_speculative() {
     let mut script = Script::new(|_| {});
     script.speak(20).silence(6).heard_text(1, " Hello").write(2, "Good morning, Ann.").forget();
-    script.speak(10).check(&["cancel 2", "cancel 3", "start transcript 4"]);
+    script.speak(10).check(&["cancel 2", "discard 3", "start transcript 4"]);
     assert_eq!(script.heard[&4], 36 * 512);
     script.silence(16).heard_text(4, " Hello again").check(&[
         "end sound 4",
