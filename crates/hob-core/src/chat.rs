@@ -379,9 +379,33 @@ pub enum ChatEvent {
     },
     /// The last event of a complete answer.
     Done(Completion),
-    /// Fields of another server's answer that hob does not know, as one JSON object, right before [`ChatEvent::Done`]. They
-    /// are for clients that speak the protocol of that server.
-    Extra(JsonText),
+    /// Comes right before [`ChatEvent::Done`]. Is for clients that speak the protocol of the server that answered.
+    Extra(UnknownFields),
+}
+
+/// Fields of another server's answer that hob does not know. Each part is a JSON object, which may be empty.
+///
+/// They may hold the server's own names and ids, such as the `id` in Groq's `x_groq`. An alias does not hide these: every
+/// answer names its target in `x-hob-target`, and the id finds the request in the server's log.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct UnknownFields {
+    /// Next to the choices.
+    pub answer: JsonText,
+    /// Next to the message of a choice.
+    pub choice: JsonText,
+    /// Within the message.
+    pub message: JsonText,
+}
+
+impl UnknownFields {
+    /// Length of the JSON.
+    pub fn bytes(&self) -> usize {
+        [&self.answer, &self.choice, &self.message]
+            .into_iter()
+            .map(|part| part.as_str().len())
+            .sum()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

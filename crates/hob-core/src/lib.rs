@@ -39,7 +39,7 @@ pub use admission::{Admission, Busy, Permit};
 pub use budget::{MemoryBudget, Shortage};
 pub use chat::{
     ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, JsonText,
-    KeepAlive,
+    KeepAlive, UnknownFields,
 };
 pub use count_text::count_text;
 pub use error::{ModelError, whole_seconds};

@@ -53,7 +53,7 @@ impl AnswerTask for Chat {
                 | ChatEvent::Status { text, .. } => text.len(),
                 ChatEvent::ToolCall { id, name, .. } => id.len() + name.len(),
                 ChatEvent::ToolArguments { piece, .. } => piece.len(),
-                ChatEvent::Extra(fields) => fields.as_str().len(),
+                ChatEvent::Extra(fields) => fields.bytes(),
                 ChatEvent::Logprobs(tokens) => {
                     let alternatives = tokens.iter().flat_map(|token| &token.top);
                     let texts = tokens.iter().map(|token| &token.token);

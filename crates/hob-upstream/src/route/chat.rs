@@ -105,7 +105,7 @@ impl RouteTask for Chat {
             ChatEvent::ToolCall { id, name, .. } => id.len() + name.len(),
             ChatEvent::ToolArguments { piece, .. } => piece.len(),
             ChatEvent::Logprobs(tokens) => tokens.len() * 64,
-            ChatEvent::Extra(fields) => fields.as_str().len(),
+            ChatEvent::Extra(fields) => fields.bytes(),
             ChatEvent::Done(_) => 0,
         }
     }

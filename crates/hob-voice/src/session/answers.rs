@@ -304,7 +304,7 @@ fn bytes(event: &ChatEvent) -> usize {
             text.len()
         }
         ChatEvent::ToolArguments { piece, .. } => piece.len(),
-        ChatEvent::Extra(fields) => fields.as_str().len(),
+        ChatEvent::Extra(fields) => fields.bytes(),
         ChatEvent::ToolCall { .. } | ChatEvent::Logprobs(_) | ChatEvent::Done(_) => {
             size_of::<ChatEvent>()
         }

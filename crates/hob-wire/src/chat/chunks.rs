@@ -2,11 +2,11 @@
 //! first, then what is said, the reason for the end, what it took if that was asked for, `[DONE]`.
 
 use hob_core::chat::{Completion, StatusProgress, TokenLogprob};
-use hob_core::{ChatEvent, JsonText};
+use hob_core::{ChatEvent, UnknownFields};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::extra::add_members;
+use super::extra::{add_members, add_to_choice};
 use super::logprobs::{ChatLogprobs, logprobs};
 use super::text_chunk::{TextChunk, TextField};
 use super::usage::{AnswerNote, ChatTimings, ChatUsage, Ended, OutputKinds, PromptShare};
@@ -41,7 +41,7 @@ struct Choice {
     /// Tokens of the text that comes next.
     logprobs: Vec<TokenLogprob>,
     /// For its last chunk.
-    extra: Option<JsonText>,
+    extra: Option<UnknownFields>,
     /// Its chunks with nothing but text, from the first one on: one for each [`TextField`].
     text_chunks: [Option<TextChunk>; 2],
 }
@@ -192,7 +192,8 @@ impl ChatChunks {
         };
         self.chunk(out, shape);
         if let Some(extra) = extra {
-            add_members(out, "}\n\n", &extra);
+            add_to_choice(out, 0, &extra);
+            add_members(out, "}\n\n", &extra.answer);
         }
     }
 

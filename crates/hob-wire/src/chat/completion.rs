@@ -2,12 +2,12 @@
 //! `content` is a string unless there are calls: Open WebUI's title jobs read it unguarded.
 
 use hob_core::chat::{Completion, TokenLogprob};
-use hob_core::{ChatEvent, JsonText};
+use hob_core::{ChatEvent, UnknownFields};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::CallShape;
-use super::extra::add_members;
+use super::extra::{add_members, add_to_choice};
 use super::logprobs::{ChatLogprobs, logprobs};
 use super::usage::{AnswerNote, ChatTimings, ChatUsage, Ended, OutputKinds, PromptShare};
 use crate::error::json;
@@ -30,7 +30,7 @@ struct Choice {
     calls: Vec<Call>,
     logprobs: Vec<TokenLogprob>,
     completion: Option<Completion>,
-    extra: Option<JsonText>,
+    extra: Option<UnknownFields>,
 }
 
 #[derive(Default)]
@@ -88,9 +88,14 @@ impl CollectedAnswer for ChatAnswer {
             system_fingerprint: self.head.fingerprint,
             timings: self.ended.timings(),
         });
+        for (choice, behind) in self.choices.iter().zip((0..self.choices.len()).rev()) {
+            if let Some(extra) = &choice.extra {
+                add_to_choice(&mut answer, behind, extra);
+            }
+        }
         // Servers say the same in each of several answers.
         if let Some(extra) = self.choices.iter().find_map(|choice| choice.extra.as_ref()) {
-            add_members(&mut answer, "}", extra);
+            add_members(&mut answer, "}", &extra.answer);
         }
         answer
     }

@@ -2,9 +2,10 @@
 //! A field of an unexpected type counts as absent.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -20,66 +21,26 @@ pub(super) struct Chunk<'a> {
     pub(super) error: Option<Value>,
     /// Older vLLM reports a failure with `error` here, and the message in a field next to it.
     pub(super) object: Text<'a>,
-    /// Names and values of the fields that hob does not know, such as `service_tier`, `citations` or `x_groq`.
-    pub(super) unknown: Vec<(Text<'a>, &'a RawValue)>,
+    /// Such as `service_tier`, `citations` or `x_groq`.
+    pub(super) unknown: Unknown<'a>,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Chunk<'a> {
-    fn deserialize<D: Deserializer<'de>>(piece: D) -> Result<Chunk<'a>, D::Error> {
-        piece.deserialize_map(ChunkVisitor)
-    }
-}
+/// Names and values of the fields that hob does not know.
+pub(super) type Unknown<'a> = Vec<(Text<'a>, &'a RawValue)>;
 
-struct ChunkVisitor;
-
-impl<'de> Visitor<'de> for ChunkVisitor {
-    type Value = Chunk<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Chunk<'de>, A::Error> {
-        let mut chunk = Chunk::default();
-        while let Some(name) = fields.next_key::<Text<'de>>()? {
-            match name.as_str() {
-                "choices" => chunk.choices = fields.next_value()?,
-                "usage" => chunk.usage = fields.next_value()?,
-                "timings" => chunk.timings = fields.next_value()?,
-                "error" => chunk.error = fields.next_value()?,
-                "object" => chunk.object = fields.next_value()?,
-                // hob writes its own. A message belongs to a failure, an event to a team of another hob, and the last two,
-                // OpenAI's and Mistral's, only hide the length of a piece.
-                "id" | "created" | "model" | "system_fingerprint" | "message" | "event"
-                | "obfuscation" | "p" => {
-                    fields.next_value::<IgnoredAny>()?;
-                }
-                _ => {
-                    let value = fields.next_value::<&'de RawValue>()?;
-                    chunk.unknown.push((name, value));
-                }
-            }
-        }
-        Ok(chunk)
-    }
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Default)]
 pub(super) struct Choice<'a> {
-    #[serde(borrow)]
     pub(super) delta: Maybe<Delta<'a>>,
     /// The whole of it, from a server that does not stream. Boxed, because a piece of a stream has none.
-    #[serde(borrow)]
     pub(super) message: Maybe<Box<Delta<'a>>>,
     /// The text of a completion.
-    #[serde(borrow)]
     pub(super) text: Text<'a>,
-    #[serde(borrow)]
     pub(super) finish_reason: Text<'a>,
     pub(super) logprobs: Option<Value>,
     /// OpenRouter's, of the server behind it.
     pub(super) error: Option<Value>,
+    /// Such as `native_finish_reason` or `stop_reason`.
+    pub(super) unknown: Unknown<'a>,
 }
 
 impl<'a> Choice<'a> {
@@ -105,25 +66,18 @@ impl<'a> Choice<'a> {
     }
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Default)]
 pub(super) struct Delta<'a> {
-    #[serde(borrow, deserialize_with = "parts")]
     pub(super) content: Text<'a>,
-    #[serde(borrow)]
     pub(super) reasoning_content: Text<'a>,
-    #[serde(borrow, deserialize_with = "parts")]
     pub(super) reasoning: Text<'a>,
-    #[serde(borrow, deserialize_with = "parts")]
     pub(super) reasoning_details: Text<'a>,
-    #[serde(borrow)]
     pub(super) thinking: Text<'a>,
-    #[serde(borrow)]
     pub(super) refusal: Text<'a>,
-    #[serde(borrow)]
     pub(super) tool_calls: Objects<WireCall<'a>>,
-    #[serde(borrow)]
     pub(super) function_call: Maybe<WireFunction<'a>>,
+    /// Such as `annotations`.
+    pub(super) unknown: Unknown<'a>,
 }
 
 impl<'a> Delta<'a> {
@@ -138,6 +92,126 @@ impl<'a> Delta<'a> {
         names.into_iter().find(|text| !text.is_empty())
     }
 }
+
+/// An object that keeps the fields that hob does not know.
+trait KeepsUnknown<'de>: Default {
+    /// Reads the value of the field, which is the next one of `values`.
+    fn read<A: MapAccess<'de>>(&mut self, field: Text<'de>, values: &mut A)
+    -> Result<(), A::Error>;
+}
+
+impl<'de> KeepsUnknown<'de> for Chunk<'de> {
+    fn read<A: MapAccess<'de>>(
+        &mut self,
+        field: Text<'de>,
+        values: &mut A,
+    ) -> Result<(), A::Error> {
+        match field.as_str() {
+            "choices" => self.choices = values.next_value()?,
+            "usage" => self.usage = values.next_value()?,
+            "timings" => self.timings = values.next_value()?,
+            "error" => self.error = values.next_value()?,
+            "object" => self.object = values.next_value()?,
+            // hob writes its own. A message belongs to a failure, an event to a team of another hob, and the next two,
+            // OpenAI's and Mistral's, only hide the length of a piece. llama-server repeats the prompt and all settings in
+            // the last.
+            "id" | "created" | "model" | "system_fingerprint" | "message" | "event"
+            | "obfuscation" | "p" | "__verbose" => {
+                values.next_value::<IgnoredAny>()?;
+            }
+            _ => self.unknown.push((field, values.next_value()?)),
+        }
+        Ok(())
+    }
+}
+
+impl<'de> KeepsUnknown<'de> for Choice<'de> {
+    fn read<A: MapAccess<'de>>(
+        &mut self,
+        field: Text<'de>,
+        values: &mut A,
+    ) -> Result<(), A::Error> {
+        match field.as_str() {
+            "delta" => self.delta = values.next_value()?,
+            "message" => self.message = values.next_value()?,
+            "text" => self.text = values.next_value()?,
+            "finish_reason" => self.finish_reason = values.next_value()?,
+            "logprobs" => self.logprobs = values.next_value()?,
+            "error" => self.error = values.next_value()?,
+            // hob writes its own.
+            "index" | "hob" => {
+                values.next_value::<IgnoredAny>()?;
+            }
+            _ => self.unknown.push((field, values.next_value()?)),
+        }
+        Ok(())
+    }
+}
+
+impl<'de> KeepsUnknown<'de> for Delta<'de> {
+    fn read<A: MapAccess<'de>>(
+        &mut self,
+        field: Text<'de>,
+        values: &mut A,
+    ) -> Result<(), A::Error> {
+        match field.as_str() {
+            "content" => self.content = values.next_value_seed(Parts)?,
+            "reasoning_content" => self.reasoning_content = values.next_value()?,
+            "reasoning" => self.reasoning = values.next_value_seed(Parts)?,
+            "reasoning_details" => self.reasoning_details = values.next_value_seed(Parts)?,
+            "thinking" => self.thinking = values.next_value()?,
+            "refusal" => self.refusal = values.next_value()?,
+            "tool_calls" => self.tool_calls = values.next_value()?,
+            "function_call" => self.function_call = values.next_value()?,
+            "role" => {
+                values.next_value::<IgnoredAny>()?;
+            }
+            _ => self.unknown.push((field, values.next_value()?)),
+        }
+        Ok(())
+    }
+}
+
+/// Reads with [`parts`].
+struct Parts;
+
+impl<'de> DeserializeSeed<'de> for Parts {
+    type Value = Text<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<Text<'de>, D::Error> {
+        parts(value)
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: KeepsUnknown<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<T, A::Error> {
+        let mut object = T::default();
+        while let Some(name) = fields.next_key::<Text<'de>>()? {
+            object.read(name, &mut fields)?;
+        }
+        Ok(object)
+    }
+}
+
+macro_rules! read_objects {
+    ($($object:ident),*) => {
+        $(impl<'de: 'a, 'a> Deserialize<'de> for $object<'a> {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<$object<'a>, D::Error> {
+                from.deserialize_map(ObjectVisitor::<$object<'de>>(PhantomData))
+            }
+        })*
+    };
+}
+
+read_objects!(Chunk, Choice, Delta);
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -1,10 +1,11 @@
 //! Fields of another server's answer that hob does not know.
 //! A client that speaks the same protocol gets them as they are, once for each answer.
 
-use hob_core::{ChatEvent, JsonText};
+use hob_core::{ChatEvent, JsonText, UnknownFields};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::lenient::Text;
 use crate::error::json;
 
 /// Bytes of all these fields of one answer. Fields beyond that are dropped.
@@ -12,38 +13,84 @@ const BYTES_MAX: usize = 64 << 10;
 /// Number of these fields. Each is looked up among the others.
 const FIELDS_MAX: usize = 64;
 
-/// Names and values, in the order in which the names first came.
+/// The object of a piece that holds the field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FieldPlace {
+    /// The piece itself.
+    Answer,
+    Choice,
+    /// The message or the delta of the choice.
+    Message,
+}
+
+/// In the order in which the names first came.
 #[derive(Debug, Default)]
-pub(super) struct ExtraFields(Vec<(String, String)>);
+pub(super) struct ExtraFields(Vec<ExtraField>);
+
+#[derive(Debug)]
+struct ExtraField {
+    place: FieldPlace,
+    name: String,
+    /// JSON. `null` for a value that comes in parts.
+    value: String,
+}
+
+impl ExtraField {
+    fn is(&self, place: FieldPlace, name: &str) -> bool {
+        self.place == place && self.name == name
+    }
+}
 
 impl ExtraFields {
-    /// The last value of a field counts: some servers repeat a field in each piece, and lists become longer. `null` says
-    /// nothing.
-    pub(super) fn set(&mut self, name: &str, value: &RawValue) {
+    pub(super) fn keep(&mut self, place: FieldPlace, fields: &[(Text<'_>, &RawValue)]) {
+        for (name, value) in fields {
+            self.set(place, name.as_str(), value);
+        }
+    }
+
+    /// The last value of a field of the answer counts: some servers repeat a field in each piece, and lists become longer.
+    /// A field of a choice or a message with another value in another piece comes in parts, such as the ids of the tokens.
+    /// hob does not know how to join these, and drops the field. `null` says nothing, and in a choice or a message no empty
+    /// value does.
+    fn set(&mut self, place: FieldPlace, name: &str, value: &RawValue) {
         let value = value.get();
-        let others = self.0.iter().filter(|(known, _)| known != name);
-        let (count, bytes) = others.fold((0, 0), |(count, bytes), (name, value)| {
-            (count + 1, bytes + name.len() + value.len())
-        });
-        let is_too_much = count >= FIELDS_MAX || bytes + name.len() + value.len() > BYTES_MAX;
-        if value == "null" || is_too_much {
+        let is_part = place != FieldPlace::Answer;
+        if value == "null" || is_part && matches!(value, "[]" | "{}" | r#""""#) {
             return;
         }
+        let others = self.0.iter().filter(|known| !known.is(place, name));
+        let (count, bytes) = others.fold((0, 0), |(count, bytes), other| {
+            (count + 1, bytes + other.name.len() + other.value.len())
+        });
+        let is_too_much = count >= FIELDS_MAX || bytes + name.len() + value.len() > BYTES_MAX;
         // Strings in JSON have no line breaks. One between the members of a value would end the line of an event.
         let value = value.replace(['\n', '\r'], " ");
-        match self.0.iter_mut().find(|(known, _)| known == name) {
-            Some((_, known)) => *known = value,
-            None => self.0.push((name.to_owned(), value)),
+        match self.0.iter_mut().find(|known| known.is(place, name)) {
+            Some(known) if is_part && known.value != value => "null".clone_into(&mut known.value),
+            _ if is_too_much => {}
+            Some(known) => known.value = value,
+            None => self.0.push(ExtraField { place, name: name.to_owned(), value }),
         }
     }
 
     pub(super) fn take(&mut self) -> Option<ChatEvent> {
         let mut fields = std::mem::take(&mut self.0);
         // A raw value may hold half of a surrogate pair, or a number that is too large. Clients fail to parse a chunk with it.
-        fields.retain(|(_, value)| serde_json::from_str::<Value>(value).is_ok());
-        let members = fields.iter().map(|(name, value)| format!("{}:{value}", json(name)));
-        let members = members.collect::<Vec<_>>().join(",");
-        (!members.is_empty()).then(|| ChatEvent::Extra(JsonText::parsed(format!("{{{members}}}"))))
+        fields.retain(|field| {
+            field.value != "null" && serde_json::from_str::<Value>(&field.value).is_ok()
+        });
+        let object = |place| {
+            let members = fields.iter().filter(|field| field.place == place);
+            let members = members.map(|field| format!("{}:{}", json(&field.name), field.value));
+            JsonText::parsed(format!("{{{}}}", members.collect::<Vec<_>>().join(",")))
+        };
+        (!fields.is_empty()).then(|| {
+            ChatEvent::Extra(UnknownFields {
+                answer: object(FieldPlace::Answer),
+                choice: object(FieldPlace::Choice),
+                message: object(FieldPlace::Message),
+            })
+        })
     }
 }
 
@@ -51,15 +98,44 @@ impl ExtraFields {
 mod tests {
     use super::*;
 
-    fn taken(fields: &[(&str, &str)]) -> Option<String> {
+    fn taken_of(place: FieldPlace, fields: &[(&str, &str)]) -> Option<UnknownFields> {
         let mut extra = ExtraFields::default();
         for (name, value) in fields {
-            extra.set(name, serde_json::from_str(value).expect("JSON"));
+            extra.set(place, name, serde_json::from_str(value).expect("JSON"));
         }
         match extra.take()? {
-            ChatEvent::Extra(object) => Some(object.as_str().to_owned()),
+            ChatEvent::Extra(fields) => Some(fields),
             other => unreachable!("{other:?}"),
         }
+    }
+
+    fn taken(fields: &[(&str, &str)]) -> Option<String> {
+        taken_of(FieldPlace::Answer, fields).map(|fields| fields.answer.as_str().to_owned())
+    }
+
+    #[test]
+    fn fields_of_choices_and_messages_that_come_in_parts_are_dropped() {
+        let long = format!("\"{}\"", "x".repeat(BYTES_MAX));
+        let fields = [
+            ("a", "{}"),
+            ("a", r#"{"x":1}"#),
+            ("a", r#"{"x":1}"#),
+            ("a", "[]"),
+            ("b", "[1]"),
+            ("b", "[2]"),
+            ("b", "[2]"),
+            ("c", r#""cut""#),
+            ("c", long.as_str()),
+        ];
+        let empty = JsonText::parsed("{}");
+        let kept = JsonText::parsed(r#"{"a":{"x":1}}"#);
+        let of_choice = taken_of(FieldPlace::Choice, &fields).expect("one field");
+        let expected =
+            UnknownFields { answer: empty.clone(), choice: kept.clone(), message: empty.clone() };
+        assert_eq!(of_choice, expected);
+        let of_message = taken_of(FieldPlace::Message, &fields).expect("one field");
+        let expected = UnknownFields { answer: empty.clone(), choice: empty, message: kept };
+        assert_eq!(of_message, expected);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::calls::CallPiece;
 use super::chunk::{Choice, Chunk, Delta, WireFunction, WireTimings, WireUsage};
-use super::extra::ExtraFields;
+use super::extra::{ExtraFields, FieldPlace};
 use super::fault::reported;
 use super::finish::{Ending, finish_of};
 use super::lenient::error_in;
@@ -50,9 +50,7 @@ impl UpstreamReader for OpenAiReader {
         }
         self.usage = chunk.usage.0.or(self.usage);
         self.timings = chunk.timings.0.unwrap_or(self.timings);
-        for (name, value) in &chunk.unknown {
-            self.extra.set(name.as_str(), value);
-        }
+        self.extra.keep(FieldPlace::Answer, &chunk.unknown);
         let Some(choice) = &chunk.choices.0 else { return Ok(()) };
         if chunk.usage.0.is_none() && chunk.timings.0.is_none() {
             self.learn_frame(choice, piece);
@@ -103,7 +101,9 @@ impl OpenAiReader {
                 said.push(ChatEvent::Logprobs(tokens));
             }
         }
+        self.extra.keep(FieldPlace::Choice, &choice.unknown);
         if let Some(delta) = choice.said() {
+            self.extra.keep(FieldPlace::Message, &delta.unknown);
             self.delta(delta, said);
         }
         let text = choice.text.as_str();

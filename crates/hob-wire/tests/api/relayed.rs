@@ -123,7 +123,7 @@ fn thinking_text_and_log_probabilities_pass() {
         (r#"{"reasoning_content":"So…\n"}"#, [ROLE, thought].map(chunk).concat()),
         (r#"{"reasoning":"So…\n","content":""}"#, [ROLE, thought].map(chunk).concat()),
         (
-            r#"{"content":"a \"b\"","annotations":[1]}"#,
+            r#"{"content":"a \"b\"","annotations":[]}"#,
             [ROLE, r#"{"content":"a \"b\""}"#].map(chunk).concat(),
         ),
     ];
@@ -180,15 +180,18 @@ fn the_usage_comes_where_it_was_asked_for() {
 fn fields_that_hob_does_not_know_come_with_the_end() {
     let pieces = [
         r#"{"id":"up-1","created":1,"model":"up/m","system_fingerprint":"fp","choices":[],"filter":[],"service_tier":null,"obfuscation":"x","p":"y"}"#,
-        r#"{"choices":[{"delta":{"content":"a"}}],"provider":"x","citations":["1"]}"#,
-        r#"{"choices":[{"delta":{"content":"b"}}],"provider":"x","citations":["1", "2"]}"#,
-        r#"{"choices":[{"delta":{},"finish_reason":"stop"}],"service_tier":"flex","citations":null}"#,
+        r#"{"choices":[{"delta":{"content":"a"},"token_ids":[1]}],"provider":"x","citations":["1"]}"#,
+        r#"{"choices":[{"delta":{"content":"b","annotations":[{"a":1}]},"token_ids":[2]}],"provider":"x","citations":["1", "2"]}"#,
+        r#"{"choices":[{"index":0,"delta":{"role":"assistant"},"finish_reason":"stop","stop_reason":"\n","hob":{}}],"service_tier":"flex","citations":null,"__verbose":{"model":"/up/m"}}"#,
         "[DONE]",
     ];
+    let of_choice = r#""stop_reason":"\n","#;
+    let of_message = r#""annotations":[{"a":1}]"#;
     let extra = r#","filter":[],"provider":"x","citations":["1", "2"],"service_tier":"flex""#;
     let texts = [ROLE, r#"{"content":"a"}"#, r#"{"content":"b"}"#].map(chunk).concat();
     let out = relayed(&[&body(&pieces)], UsageChunk::Unwanted);
-    assert_eq!(out, texts + &stop_with(extra) + DONE);
+    let behind = format!(r#"{of_choice}"logprobs":null,"finish_reason":"stop"}}]{extra}"#);
+    assert_eq!(out, texts + &chunk_with(&format!("{{{of_message}}}"), &behind) + DONE);
 
     let head = AnswerHead {
         id: "1".to_owned(),
@@ -202,6 +205,9 @@ fn fields_that_hob_does_not_know_come_with_the_end() {
     said.into_iter().for_each(|event| whole.add(0, event));
     let json = whole.to_json();
     assert!(json.ends_with(&format!("{extra}}}")), "{json}");
+    let message =
+        format!(r#""content":"ab","refusal":null,{of_message}}},{of_choice}"logprobs":null"#);
+    assert!(json.contains(&message), "{json}");
     let parsed: serde_json::Value = serde_json::from_str(&json).expect("an object");
     assert_eq!((&parsed["id"], &parsed["model"]), (&"chatcmpl-1".into(), &"m".into()));
 }
