@@ -24,6 +24,7 @@ use super::context::{
     ignored_offload, is_placed, missing_cards, offload_flags, set_up, set_up_both,
 };
 use super::devices::{listed_cards, warn_of_spills};
+use super::hidden_cards::HiddenCards;
 use super::memory::{Memory, Need, usable};
 use super::named_cards::{NamedCards, uncounted};
 use super::places::{ChatPlacer, RequestedPlace};
@@ -66,7 +67,7 @@ pub(crate) struct ChatFile {
     offload_flags: OffloadFlags,
     /// Whether the settings name the layers on cards.
     is_placed: bool,
-    /// The cards of the machine, if the settings name them.
+    /// The cards of the machine, if settings name some or variables hide some.
     cards: NamedCards,
 }
 
@@ -144,7 +145,8 @@ impl ChatFile {
         let name = settings.model.name();
         let model = Gguf::open(&path).and_then(|gguf| gguf.model(&name)).map_err(unusable)?;
         let machine = usable(here(app).machine, app.settings.memory.max_bytes());
-        let (machine, cards) = NamedCards::choose(&settings.device, listed_cards, machine);
+        let hidden = HiddenCards::of(app);
+        let (machine, cards) = NamedCards::choose(&settings.device, &hidden, listed_cards, machine);
         let draft = DraftFile::find(settings, app)?;
         let planned = match &draft {
             Some(draft) => set_up_both(settings, (&model, &draft.model), &machine),

@@ -1,14 +1,17 @@
-//! The graphics cards that a model may use if the settings name some: the engine's names, and hob's numbers.
+//! The graphics cards that a model may use if settings name some or variables hide some: the engine's names, and hob's numbers.
 //! Pure: callers pass the engine's list. hob's numbers are those of the pools that all models share.
 
 use hob_core::fit::Pool;
 use hob_core::machine::{GpuMemory, Machine};
 use hob_engines::chat::{CardUse, EngineDevice};
 
+use super::hidden_cards::HiddenCards;
+
 /// Drivers and system programs report slightly different sizes of one card: by less than a sixteenth.
 const SIZE_PARTS: u64 = 16;
 
-/// The cards of a model's machine in their order, if the settings name them. Otherwise empty: all cards, with their numbers.
+/// The cards of a model's machine in their order, if settings name some or variables hide some. Otherwise empty: all cards, with
+/// their numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct NamedCards(Vec<NamedCard>);
 
@@ -25,24 +28,34 @@ impl NamedCards {
     /// counts nothing there, as with a card that only the engine sees.
     pub(super) fn choose(
         card_use: &CardUse,
+        hidden: &HiddenCards,
         listed: impl FnOnce() -> Vec<EngineDevice>,
         mut machine: Machine,
     ) -> (Machine, NamedCards) {
-        let mut cards: Vec<NamedCard> = Vec::new();
-        match card_use {
-            CardUse::Allowed => return (machine, NamedCards::default()),
-            CardUse::Only(names) if !machine.gpus.is_empty() => {
-                let listed = listed();
-                let number = |name: &String| number_of(name, &listed, &machine);
-                let numbers: Option<Vec<usize>> = names.iter().map(number).collect();
-                for (name, number) in names.iter().zip(numbers.unwrap_or_default()) {
-                    // Two libraries may list the same card.
-                    if cards.iter().all(|card| card.number != number) {
-                        cards.push(NamedCard { number, name: name.clone() });
-                    }
-                }
+        let depends_on_list = match card_use {
+            CardUse::Allowed => hidden.is_any(),
+            CardUse::Only(_) => true,
+            CardUse::Avoided => false,
+        };
+        let depends_on_list = depends_on_list && !machine.gpus.is_empty();
+        let listed = if depends_on_list { listed() } else { Vec::new() };
+        let names = match card_use {
+            CardUse::Allowed => {
+                let remaining = hidden.remaining(&listed).filter(|_| depends_on_list);
+                let Some(names) = remaining else { return (machine, NamedCards::default()) };
+                names
             }
-            CardUse::Only(_) | CardUse::Avoided => {}
+            CardUse::Only(names) => names.clone(),
+            CardUse::Avoided => Vec::new(),
+        };
+        let mut cards: Vec<NamedCard> = Vec::new();
+        let number = |name: &String| number_of(name, &listed, hidden, &machine);
+        let numbers: Option<Vec<usize>> = names.iter().map(number).collect();
+        for (name, number) in names.iter().zip(numbers.unwrap_or_default()) {
+            // Two libraries may list the same card.
+            if cards.iter().all(|card| card.number != number) {
+                cards.push(NamedCard { number, name: name.clone() });
+            }
         }
         machine.gpus = cards.iter().map(|card| machine.gpus[card.number].clone()).collect();
         (machine, NamedCards(cards))
@@ -83,10 +96,16 @@ pub(super) fn uncounted(
 }
 
 /// hob's number of a card that the engine lists. `None` if it may be one of several.
-fn number_of(name: &str, listed: &[EngineDevice], machine: &Machine) -> Option<usize> {
+fn number_of(
+    name: &str,
+    listed: &[EngineDevice],
+    hidden: &HiddenCards,
+    machine: &Machine,
+) -> Option<usize> {
     let cards = || listed.iter().filter(|device| device.is_card);
     let device = cards().find(|device| device.name.eq_ignore_ascii_case(name))?;
-    let by_name = card_named(&format!("{} ({})", device.name, device.description), machine);
+    let number = hidden.number(&device.name).map_or_else(String::new, |number| number.to_string());
+    let by_name = card_named(&format!("{number} ({})", device.description), machine);
     by_name.or_else(|| {
         let is_alike = |number: &usize| match machine.gpus[*number].memory {
             GpuMemory::Own { total_bytes, .. } => {
@@ -153,8 +172,18 @@ mod tests {
 
     /// Numbers of the chosen cards, and the names of the cards that the model's machine has.
     fn chosen(text: &str, devices: &[EngineDevice], whole: &Machine) -> (Vec<usize>, Vec<String>) {
+        chosen_with(&HiddenCards::default(), text, devices, whole)
+    }
+
+    fn chosen_with(
+        hidden: &HiddenCards,
+        text: &str,
+        devices: &[EngineDevice],
+        whole: &Machine,
+    ) -> (Vec<usize>, Vec<String>) {
         let card_use: CardUse = text.parse().expect("devices");
-        let (machine, cards) = NamedCards::choose(&card_use, || devices.to_vec(), whole.clone());
+        let listed = || devices.to_vec();
+        let (machine, cards) = NamedCards::choose(&card_use, hidden, listed, whole.clone());
         let names = machine.gpus.into_iter().map(|gpu| gpu.name).collect();
         (cards.0.iter().map(|card| card.number).collect(), names)
     }
@@ -178,6 +207,30 @@ mod tests {
     }
 
     #[test]
+    fn cards_that_a_variable_hides_do_not_count() {
+        let chosen_hiding = |value: &str, text, devices: &[EngineDevice], whole: &Machine| {
+            let hidden =
+                HiddenCards::by(|name| (name == "CUDA_VISIBLE_DEVICES").then(|| value.to_owned()));
+            chosen_with(&hidden, text, devices, whole)
+        };
+        let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let (two, equal) =
+            (machine(&[("A", 24 * GB), ("B", 8 * GB)]), machine(&[("B", 8 * GB), ("B", 8 * GB)]));
+        let b = [listed("CUDA0", "B", 8 * GB), listed("CPU", "a processor", 64 * GB)];
+        assert_eq!(chosen_hiding("1", "all", &b, &two), (vec![1], named(&["B"])));
+        // The engine's first card is the second one of the machine.
+        for text in ["all", "CUDA0"] {
+            assert_eq!(chosen_hiding("1", text, &b, &equal), (vec![1], named(&["B"])), "{text}");
+        }
+        // It may be either of two, so hob counts nothing.
+        assert_eq!(chosen_hiding("GPU-8a1b", "all", &b, &equal), (Vec::new(), Vec::new()));
+        assert_eq!(chosen_hiding("", "all", &b[1..], &two), (Vec::new(), Vec::new()));
+        // The variable says nothing to Vulkan.
+        let both = [listed("Vulkan0", "A", 24 * GB), listed("Vulkan1", "B", 8 * GB)];
+        assert_eq!(chosen_hiding("1", "all", &both, &two), (Vec::new(), named(&["A", "B"])));
+    }
+
+    #[test]
     fn a_named_card_that_hob_does_not_know_is_said_to_be_uncounted() {
         let whole = machine(&[("A", 24 * GB)]);
         let said = |text: &str, machine: &Machine, has_kernels| {
@@ -198,7 +251,8 @@ mod tests {
         let whole = machine(&[("B", 8 * GB), ("B", 8 * GB), ("B", 8 * GB)]);
         let devices = ["CUDA0", "CUDA1", "CUDA2"].map(|name| listed(name, "B", 8 * GB));
         let card_use: CardUse = "CUDA2,cuda1".parse().expect("devices");
-        let (machine, cards) = NamedCards::choose(&card_use, || devices.to_vec(), whole);
+        let hidden = HiddenCards::default();
+        let (machine, cards) = NamedCards::choose(&card_use, &hidden, || devices.to_vec(), whole);
         assert_eq!(machine.gpus.len(), 2);
         let pools = [Pool::Ram, Pool::Vram(0), Pool::Vram(1)].map(|pool| cards.pool(pool));
         assert_eq!(pools, [Pool::Ram, Pool::Vram(2), Pool::Vram(1)]);

@@ -19,6 +19,7 @@ use hob_engines::transcription::{
 use super::chat::{SPIN_COUNT, with_cards};
 use super::devices::{listed_cards, warn_of_spills};
 use super::hear_places::{HearPlacer, HearPlaces};
+use super::hidden_cards::HiddenCards;
 use super::memory::{Memory, Need, usable};
 use super::named_cards::{NamedCards, uncounted};
 use super::{worker_command, worker_socket};
@@ -99,7 +100,7 @@ fn places(stored: &StoredTranscription, app: &App<'_>) -> HearPlaces {
     warn_of_spills(app);
     let machine = usable(here(app).machine, app.settings.memory.max_bytes());
     let device = &app.settings.transcription.device;
-    let chosen = NamedCards::choose(device, listed_cards, machine);
+    let chosen = NamedCards::choose(device, &HiddenCards::of(app), listed_cards, machine);
     if let Some(note) = uncounted(device, &chosen.0, has_card_kernels()) {
         tracing::warn!(model = stored.name, "{note}");
     }

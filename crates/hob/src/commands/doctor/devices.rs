@@ -8,7 +8,7 @@ use super::check::Check;
 use crate::app::App;
 use crate::config::ConfigFile;
 use crate::machine::here;
-use crate::wire_up::{ChatFile, TriedDevices, run_devices_worker};
+use crate::wire_up::{ChatFile, HiddenCards, TriedDevices, run_devices_worker, used_cards};
 
 const MB: u64 = 1_000_000;
 /// What to do about a device that the worker did not reach.
@@ -29,7 +29,9 @@ pub(super) async fn checks(app: &App<'_>) -> Vec<Check> {
     let unknown = named_devices(&app.written.config)
         .filter_map(|(table, card_use)| unknown_device(&table, card_use, &tried));
     checks.extend(unknown);
-    checks.extend(unused_card(&here(app).machine.gpus, &tried, has_card_kernels()));
+    let gpus = here(app).machine.gpus;
+    checks.extend(hidden_cards(used_cards(&gpus).count(), &tried, &HiddenCards::of(app)));
+    checks.extend(unused_card(&gpus, &tried, has_card_kernels()));
     checks
 }
 
@@ -133,6 +135,24 @@ fn unused_libraries(tried: &TriedDevices) -> impl Iterator<Item = Check> {
         };
         let found = format!("its library was found, and no device; a card needs {needed}");
         Some(Check::ok(format!("backend {library}"), found))
+    })
+}
+
+/// Cards that variables hide from the engine, if the machine has `count` cards for this build.
+fn hidden_cards(count: usize, tried: &TriedDevices, hidden: &HiddenCards) -> Option<Check> {
+    let devices: Vec<EngineDevice> = found(tried).cloned().collect();
+    let remaining = hidden.remaining(&devices)?;
+    // Several libraries may list the same cards.
+    let library = |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+    let of_library =
+        |name: &String| remaining.iter().filter(|other| library(other) == library(name)).count();
+    let most = remaining.iter().map(of_library).max().unwrap_or_default();
+    (most < count).then(|| {
+        let found = format!(
+            "models may use {most} of {count}, because {} is set; hob counts no memory of the others",
+            hidden.variables()
+        );
+        Check::ok("cards", found)
     })
 }
 
@@ -250,6 +270,28 @@ mod tests {
             assert!(check.found.contains(needed), "{check:?}");
         }
         assert_eq!(of_devices(&tried, false).len(), 1, "it is no device");
+    }
+
+    #[test]
+    fn cards_that_a_variable_hides_are_counted_and_the_variable_is_named() {
+        let cuda = HiddenCards::by(|name| (name == "CUDA_VISIBLE_DEVICES").then(|| "1".to_owned()));
+        let tried = |names: &[&str]| TriedDevices {
+            reports: names.iter().map(|name| device(name, true)).collect(),
+            failed: None,
+        };
+        let rows: [(&[&str], usize, Option<&str>); 4] = [
+            (&["CUDA0"], 2, Some("1 of 2, because CUDA_VISIBLE_DEVICES is set")),
+            (&[], 1, Some("0 of 1, because ")),
+            (&["CUDA0"], 1, None),
+            (&["CUDA0", "Vulkan0", "Vulkan1"], 2, None),
+        ];
+        for (names, count, expected) in rows {
+            let found = hidden_cards(count, &tried(names), &cuda).map(|check| check.found);
+            assert_eq!(found.is_some(), expected.is_some(), "{names:?}: {found:?}");
+            let part = expected.unwrap_or_default();
+            assert!(found.as_deref().unwrap_or_default().contains(part), "{found:?}");
+        }
+        assert!(hidden_cards(2, &tried(&["CUDA0"]), &HiddenCards::default()).is_none());
     }
 
     #[test]

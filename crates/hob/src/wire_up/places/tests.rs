@@ -14,6 +14,7 @@ use hob_models::recipe::QuantMix;
 use super::*;
 use crate::settings::tests::chat_settings;
 use crate::wire_up::context::{is_placed, offload_flags, set_up};
+use crate::wire_up::hidden_cards::HiddenCards;
 use crate::wire_up::memory::{Memory, Need};
 use crate::wire_up::named_cards::card_named;
 use crate::wire_up::placing::{Placing, REFUSED_FOR};
@@ -204,7 +205,7 @@ fn only_the_memory_of_a_named_card_counts_and_it_keeps_its_number() {
         total_bytes: 0,
     };
     let card_use: CardUse = "CUDA0".parse().expect("devices");
-    let named = NamedCards::choose(&card_use, || vec![listed], machine);
+    let named = NamedCards::choose(&card_use, &HiddenCards::default(), || vec![listed], machine);
     let desk = Desk::with_named("context_tokens = 4096", named);
     locked(&desk.free).insert(Pool::Vram(1), 20 * GB);
     // The other card is full.
