@@ -30,6 +30,8 @@ PROCESSORS = {
     "aarch64": ("any 64-bit ARM processor", "64-bit ARM processors like the one that built it"),
 }
 SUMMARY = "A local AI server: chat, speech and transcription behind one OpenAI-compatible address"
+# Debian's releases by the C library that they have. The image of an archive is based on the first that is new enough.
+DEBIAN = [((2, 36), "bookworm"), ((2, 41), "trixie")]
 # Where the libraries are, seen from the folder above the program's. The program looks there at run time.
 LIBRARIES = "lib/hob"
 
@@ -69,17 +71,20 @@ class Contents:
         """The C library that all of this needs, as "2.36"."""
         return "{}.{}".format(*glibc_of([self.program, *self.libraries.values()]))
 
+    def debian(self) -> str:
+        """The release of Debian that runs all of this."""
+        needed = glibc_of([self.program, *self.libraries.values()])
+        return next((name for glibc, name in DEBIAN if glibc >= needed), "testing")
+
     def of_archive(self) -> dict[str, tuple[bytes, bool]]:
         is_for_all = any(name.startswith("libggml-cpu-") for name in self.libraries)
         any_processor, one_kind = PROCESSORS[machine_of(self.program)]
         processors = any_processor if is_for_all else one_kind
         readme = (ROOT / "packaging/archive/README.md").read_text()
         readme = readme.replace("@GLIBC@", self.glibc()).replace("@PROCESSORS@", processors)
-        plain = {
-            "Containerfile": ROOT / "packaging/archive/Containerfile",
-            "hob.service": ROOT / "packaging/hob.service",
-        }
-        files = {name: (path.read_bytes(), False) for name, path in plain.items()}
+        image = (ROOT / "packaging/archive/Containerfile").read_text().replace("@DEBIAN@", self.debian())
+        service = (ROOT / "packaging/hob.service").read_bytes()
+        files = {"Containerfile": (image.encode(), False), "hob.service": (service, False)}
         files |= {name: (text, False) for name, text in self.licences.items()}
         files |= {f"{LIBRARIES}/{name}": (library, False) for name, library in self.libraries.items()}
         return files | {"README.md": (readme.encode(), False), "bin/hob": (self.program, True)}

@@ -3,11 +3,13 @@
 import base64
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 import unittest
 import venv
 import zipfile
@@ -93,6 +95,101 @@ class Packed(unittest.TestCase):
             for path in paths:
                 path.write_bytes(program)
             return dist.Contents(paths[0], paths[1:], None).of_archive()["README.md"][0].decode()
+
+
+class Images(unittest.TestCase):
+    """The Containerfiles, without an engine that could build them."""
+
+    def setUp(self):
+        self.source = stages((dist.ROOT / "packaging/Containerfile").read_text())
+        contents = dist.Contents(ECHO, [], None)
+        self.files = contents.of_archive()
+        self.archive = stages(self.files["Containerfile"][0].decode())
+        self.guide = (dist.ROOT / "docs/guides/containers.md").read_text()
+
+    def test_the_build_has_the_packages_that_bootstrap_installs(self):
+        build, run = map(packages, self.source)
+        # The image of Rust has a C compiler. The others fetch models where only package indexes can be reached, and run the
+        # tests of the page.
+        elsewhere = {"gcc", "libc6-dev", "python3-pip", "npm"}
+        self.assertLessEqual(missing_packages() - elsewhere, build | run)
+        self.assertIn("espeak-ng", run, "it runs next to hob")
+        for package in missing_packages("--vulkan") - missing_packages():
+            self.assertRegex(self.guide, rf"`[^`]*\b{re.escape(package)}\b[^`]*`", "the row of graphics cards")
+
+    def test_the_build_can_compile_hob_for_the_image_that_runs_it(self):
+        (base, *_), (system, *_) = ([rest for word, rest in stage if word == "FROM"] for stage in self.source)
+        rust = re.fullmatch(r"docker\.io/library/rust:(\d+)\.(\d+)-slim-(\w+) AS build", base)
+        self.assertEqual(system, f"docker.io/library/debian:{rust[3]}-slim", "both have the same libraries")
+        needed = toml("Cargo.toml")["workspace"]["package"]["rust-version"]
+        self.assertGreaterEqual((int(rust[1]), int(rust[2])), tuple(map(int, needed.split("."))))
+        features = toml("crates/hob/Cargo.toml")["features"]
+        for feature in re.findall(r"--features (\w+)", self.guide):
+            self.assertIn(feature, features)
+
+    def test_what_is_copied_is_there(self):
+        build, run = self.source
+        made = " ".join(rest for word, rest in build if word == "RUN")
+        for stage in [build, run, *self.archive]:
+            for source in (rest.split()[:-1] for word, rest in stage if word == "COPY"):
+                if source[0] == "--from=build":
+                    self.assertTrue(made.endswith(f" {source[1]}"), made)
+                else:
+                    self.assertEqual(source, ["."])
+        (link,) = [rest.split() for word, rest in self.archive[-1] if rest.startswith("ln -s ")]
+        self.assertIn(link[2].removeprefix("/opt/hob/"), sorted(self.files))
+        ignored = (dist.ROOT / ".containerignore").read_text().split()
+        self.assertEqual(ignored, (dist.ROOT / ".dockerignore").read_text().split())
+        tracked = ["git", "ls-files", "--", *(f":(top,glob){name}/**" for name in ignored)]
+        self.assertEqual(subprocess.run(tracked, cwd=dist.ROOT, check=True, stdout=subprocess.PIPE).stdout, b"")
+
+    def test_user_folder_and_port_are_those_of_the_guide(self):
+        settings = {"USER", "WORKDIR", "ENV", "VOLUME", "EXPOSE", "ENTRYPOINT", "CMD"}
+        said = [{word: rest for word, rest in stage if word in settings} for stage in [self.source[-1], self.archive[-1]]]
+        self.assertEqual(said[0], said[1], "both images are used in the same way")
+        self.assertEqual(set(said[0]), settings)
+        (added,) = [rest for word, rest in self.source[-1] if "useradd" in rest]
+        user, folder, port = (said[0][word] for word in ["USER", "VOLUME", "EXPOSE"])
+        self.assertIn(f"--home-dir {folder} {user} && install -d -o {user} {folder}", added)
+        self.assertEqual((said[0]["WORKDIR"], said[0]["ENV"]), (folder, f"HOB_HOME={folder}"))
+        command = json.loads(said[0]["ENTRYPOINT"]) + json.loads(said[0]["CMD"])
+        self.assertEqual(command, ["hob", "serve", "--listen", f"0.0.0.0:{port}"])
+        self.assertEqual(set(re.findall(r"-v hob:(/\w+)", self.guide)), {folder})
+        self.assertEqual(set(re.findall(r":(\d+)(?=[\s/\"]|$)", self.guide)) - {"11434"}, {port})
+
+    def test_the_image_of_an_archive_has_a_c_library_that_is_new_enough(self):
+        contents = dist.Contents(ECHO, [], None)
+        for newest, expected in [(36, "bookworm"), (38, "trixie"), (41, "trixie"), (42, "testing")]:
+            contents.program = b"\0GLIBC_2.%d\0" % newest
+            self.assertEqual(contents.debian(), expected, newest)
+        (base,) = [rest for word, rest in self.archive[0] if word == "FROM"]
+        self.assertRegex(base, r"^docker\.io/library/debian:[a-z]+-slim$")
+
+
+def stages(text):
+    """The instructions of each stage of a Containerfile, as (word, rest)."""
+    plain = re.sub(r"^#.*\n", "", text, flags=re.MULTILINE).replace("\\\n", " ")
+    lines = [tuple(" ".join(line.split()).split(" ", 1)) for line in plain.splitlines() if line.strip()]
+    starts = [at for at, (word, _) in enumerate(lines) if word == "FROM"]
+    return [lines[start:end] for start, end in zip(starts, [*starts[1:], None])]
+
+
+def packages(stage):
+    text = " ".join(rest for word, rest in stage if word == "RUN")
+    return set(re.search(r"apt-get install -y --no-install-recommends ([^&]+)", text)[1].split())
+
+
+def missing_packages(*options):
+    """What scripts/bootstrap would install on a machine that has nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "cargo").symlink_to(shutil.which("true"))
+        command = [shutil.which("bash"), dist.ROOT / "scripts/bootstrap", *options]
+        run = subprocess.run(command, env={"PATH": folder, "HOME": folder}, stderr=subprocess.PIPE, text=True)
+    return set(re.search(r"Missing: (.*)", run.stderr)[1].split())
+
+
+def toml(path):
+    return tomllib.loads((dist.ROOT / path).read_text())
 
 
 class Refused(unittest.TestCase):
