@@ -113,8 +113,9 @@ test-programs:
 	$(AT_ONCE) cargo build --locked --workspace --bins --tests --examples
 
 # `cargo xtask` builds it with the features that xtask alone needs, so it would compile syn and clap_derive a second time.
-# OpenMP's variable is in .cargo/config.toml, which only programs read that cargo starts.
-XTASK = GOMP_SPINCOUNT=500 CARGO_MANIFEST_DIR=$(CURDIR)/xtask $(TARGET)/debug/xtask
+# OpenMP's variable is in .cargo/config.toml, which only programs read that cargo starts. The path of the checkout may have spaces.
+# That of CARGO_TARGET_DIR and of the cache may not, because make separates the names of its targets by spaces.
+XTASK = GOMP_SPINCOUNT=500 CARGO_MANIFEST_DIR="$(CURDIR)/xtask" $(TARGET)/debug/xtask
 
 .PHONY: models
 models: test-build ## download the models that the tests use
@@ -143,25 +144,25 @@ LISTENING := $(abspath $(TARGET))/listening.html
 .PHONY: page-ready
 page-ready: test-build
 	$(TARGET)/debug/examples/page_of_many 1000 $(TARGET)/page-of-many
-	$(TARGET)/debug/examples/listening_page $(LISTENING)
+	$(TARGET)/debug/examples/listening_page "$(LISTENING)"
 	cd tests/browser && npm ci --silent --no-audit --no-fund
 
 test-page-in-%: page-ready
-	cd tests/browser && BROWSERS=$* LISTENING=$(LISTENING) npm test
+	cd tests/browser && BROWSERS=$* LISTENING="$(LISTENING)" npm test
 
 .PHONY: test-sound-in-firefox
 test-sound-in-firefox: page-ready
-	cd tests/browser && BROWSERS=firefox TESTS=sound LISTENING=$(LISTENING) npm test
+	cd tests/browser && BROWSERS=firefox TESTS=sound LISTENING="$(LISTENING)" npm test
 
 .PHONY: test-firefox
 test-firefox: test-page-in-firefox test-site-in-firefox ## run all of the page's tests in Firefox; not part of `make test`
 
 test-site-in-%: page-ready
-	cd tests/browser && BROWSERS=$* TESTS=site SITE=$(abspath $(TARGET))/page-of-many/site npm test
+	cd tests/browser && BROWSERS=$* TESTS=site SITE="$(abspath $(TARGET))/page-of-many/site" npm test
 
 .PHONY: test-clients
 test-clients: models ## test with official clients, and with their own tests: openai, openai-agents, ollama, MCP
-	HOB=$(abspath $(TARGET))/debug/hob tests/clients/run
+	HOB="$(abspath $(TARGET))/debug/hob" tests/clients/run
 
 # In a build without the feature there are no such tests, so `make test` has none of them.
 .PHONY: test-vulkan
@@ -176,11 +177,11 @@ test-calls: models ## check 10,000 tool calls of models with random weights; tak
 
 .PHONY: test-open-webui
 test-open-webui: test-build ## test hob with a real Open WebUI in Chromium; not part of `make test`, because it installs 2 GB
-	HOB=$(abspath $(TARGET))/debug/hob tests/clients/open-webui/run
+	HOB="$(abspath $(TARGET))/debug/hob" tests/clients/open-webui/run
 
 .PHONY: test-lm-eval
 test-lm-eval: models ## compare `hob eval` with lm-evaluation-harness on the same questions; not part of `make test`
-	HOB=$(abspath $(TARGET))/debug/hob HOB_TEST_HOME=$(HOB_TEST_HOME) tests/clients/lm-eval/run
+	HOB="$(abspath $(TARGET))/debug/hob" HOB_TEST_HOME=$(HOB_TEST_HOME) tests/clients/lm-eval/run
 
 .PHONY: check
 check: clippy check-files ## check format, lints, the project's own rules and licences
@@ -200,7 +201,7 @@ clippy:
 .PHONY: tidy
 tidy: test-build ## check the project's own rules, and whether generated docs are current
 	$(XTASK) tidy
-	$(XTASK) docs --check --hob $(abspath $(TARGET))/debug/hob
+	$(XTASK) docs --check --hob "$(abspath $(TARGET))/debug/hob"
 
 .PHONY: docs
 docs: ## regenerate the generated reference pages
@@ -231,7 +232,7 @@ $(DENY):
 
 .PHONY: bench-speech
 bench-speech: build ## compare the time to first sound with another server, on the same weights
-	HOB=$(abspath $(HOB)) bench/peers/speech
+	HOB="$(abspath $(HOB))" bench/peers/speech
 
 .PHONY: bench-normalisers
 bench-normalisers: ## count the phrases that other normalisers read as a person does
@@ -239,19 +240,19 @@ bench-normalisers: ## count the phrases that other normalisers read as a person 
 
 .PHONY: bench-hear
 bench-hear: build ## compare transcription with faster-whisper, on the same weights
-	HOB=$(abspath $(HOB)) bench/peers/hear
+	HOB="$(abspath $(HOB))" bench/peers/hear
 
 .PHONY: bench-languages
 bench-languages: build ## compare how well hob and faster-whisper detect, transcribe and translate five languages
-	HOB=$(abspath $(HOB)) bench/languages
+	HOB="$(abspath $(HOB))" bench/languages
 
 .PHONY: bench-vad
 bench-vad: build ## measure how often noise is taken for speech, and how much speech is missed
-	HOB=$(abspath $(HOB)) bench/vad
+	HOB="$(abspath $(HOB))" bench/vad
 
 .PHONY: bench-together
 bench-together: build ## measure how much chat, speech and transcription slow each other down
-	HOB=$(abspath $(HOB)) python3 bench/together.py
+	HOB="$(abspath $(HOB))" python3 bench/together.py
 
 .PHONY: bench-voice
 bench-voice: build ## measure how soon a spoken question is answered, also for two people at the same time and when they interrupt
@@ -263,27 +264,27 @@ bench-voice: build ## measure how soon a spoken question is answered, also for t
 
 .PHONY: bench-voice-peers
 bench-voice-peers: build ## compare a spoken conversation with a pipeline of other servers, on the same weights
-	HOB=$(abspath $(HOB)) bench/peers/voice
+	HOB="$(abspath $(HOB))" bench/peers/voice
 
 .PHONY: bench-eval
 bench-eval: build ## measure what hob eval adds to a model's time, and its memory over 10,000 items
-	HOB=$(abspath $(HOB)) python3 bench/eval_cost.py
+	HOB="$(abspath $(HOB))" python3 bench/eval_cost.py
 
 .PHONY: bench-distance
 bench-distance: build ## compare the distance of two quants with llama.cpp's llama-perplexity, on the same files and text
-	HOB=$(abspath $(HOB)) bench/peers/distance
+	HOB="$(abspath $(HOB))" bench/peers/distance
 
 .PHONY: bench-team
 bench-team: build ## compare what a turn of a team costs with openai-agents, on the same scripted models
-	HOB=$(abspath $(HOB)) bench/peers/team
+	HOB="$(abspath $(HOB))" bench/peers/team
 
 .PHONY: bench-chat
 bench-chat: build ## compare chat and guessed tokens with llama-server: same weights and prompts
-	HOB=$(abspath $(HOB)) bench/peers/chat
+	HOB="$(abspath $(HOB))" bench/peers/chat
 
 .PHONY: bench-gateway
 bench-gateway: build ## measure what hob adds to a request as a gateway, compared with LiteLLM; OUT=DIR keeps the figures
-	HOB=$(abspath $(HOB)) bench/peers/gateway $(if $(OUT),--out $(OUT))
+	HOB="$(abspath $(HOB))" bench/peers/gateway $(if $(OUT),--out $(OUT))
 
 .PHONY: bench-client-gates
 bench-client-gates: ## check every bound of hob bench's client, without another client; takes two minutes

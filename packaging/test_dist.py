@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -190,6 +191,22 @@ def missing_packages(*options):
 
 def toml(path):
     return tomllib.loads((dist.ROOT / path).read_text())
+
+
+class Checkout(unittest.TestCase):
+    def test_a_path_with_spaces_reaches_xtask_whole(self):
+        with tempfile.TemporaryDirectory() as folder:
+            checkout = Path(folder) / "two words"
+            program = checkout / "target/debug/xtask"
+            program.parent.mkdir(parents=True)
+            program.write_text('#!/bin/sh\necho "$CARGO_MANIFEST_DIR $*"\n')
+            program.chmod(0o755)
+            shutil.copy(dist.ROOT / "Makefile", checkout)
+            variables = {name: os.environ[name] for name in ["HOME", "PATH"]}
+            command = ["make", "--silent", "--old-file=test-build", "tidy"]
+            run = subprocess.run(command, cwd=checkout, env=variables, stdout=subprocess.PIPE, text=True)
+        expected = f"{checkout}/xtask tidy\n{checkout}/xtask docs --check --hob {checkout}/target/debug/hob\n"
+        self.assertEqual((run.returncode, run.stdout), (0, expected))
 
 
 class Refused(unittest.TestCase):
