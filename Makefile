@@ -47,7 +47,7 @@ run: build ## install what is missing, build, download the default models, and s
 	$(HOB) serve --listen $(LISTEN)
 
 .PHONY: build
-build: ## build the release binary; FEATURES=cuda, vulkan or metal for graphics cards, PORTABLE=yes for any CPU
+build: ## build the release binary; FEATURES=cuda, vulkan or metal for graphics cards, PORTABLE=yes for any CPU with AVX2
 	scripts/bootstrap $(if $(findstring vulkan,$(FEATURES)),--vulkan)
 	cargo build --release --locked -p hob $(if $(FEATURES),--features $(FEATURES))
 

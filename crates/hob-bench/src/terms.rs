@@ -88,7 +88,7 @@ metrics! {
     ContentTokens "content_tokens", "answer tokens", "tok", Neither, "Tokens of the answer.", "N − reasoning";
     EnergyJ "energy_j", "energy", "J", Less, "Energy of the CPU packages and NVIDIA cards of the machine from sending to the last token, other programs included.", "";
     QueueMs "queue_ms", "queue", "ms", Less, "Waiting time inside the server, as the server reports it.", "";
-    TtfaMs "ttfa_ms", "first sound", "ms", Less, "Until the first audible sample (above −50 dBFS). In a voice run it counts from the last sample of the question.", "t(sample > −50 dBFS) − t_send";
+    TtfaMs "ttfa_ms", "first sound", "ms", Less, "Until the first audible sample (above −50 dBFS). In a voice run it counts from the last sample of the question above −40 dB, and the answer is audible where it is louder than that for 50 ms.", "t(sample > −50 dBFS) − t_send";
     EndpointMs "endpoint_ms", "end of turn", "ms", Less, "From the last sound of a question until the server says that it is over. If hob's own server reports the other stages, this figure is the time to the first sound without them. It then includes unexplained time.", "speech_stopped − t(last voiced sample)";
     TranscriptMs "transcript_ms", "transcript", "ms", Less, "From the end of a turn until its transcript arrives; 0 if it was there before.", "transcription.completed − speech_stopped";
     FirstTextMs "first_text_ms", "first text", "ms", Less, "From the transcript until the model writes the first text of its answer; 0 if it was written before.", "output_item.added − transcription.completed";

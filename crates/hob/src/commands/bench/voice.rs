@@ -23,6 +23,7 @@ pub(crate) struct VoiceArgs {
     #[command(flatten)]
     measuring: MeasuringArgs,
     /// Recorded questions: a YAML file that lists WAV files with their texts, as for `hob bench stt`
+    /// [default: twelve sentences that the server's own speech model says]
     #[arg(long, value_name = "FILE")]
     set: Option<PathBuf>,
     /// The voice of the answers [default: the server's]
@@ -40,7 +41,8 @@ pub(crate) struct VoiceArgs {
     /// Pause this long in the middle of each question, and count how often the server answers too early
     #[arg(long, value_name = "MS", conflicts_with = "interrupt", value_parser = clap::value_parser!(u32).range(100..=5_000))]
     pause_ms: Option<u32>,
-    /// Restart the server for each first question, and measure until the answer is heard
+    /// Restart the server for each first question, and measure how long the person waits for the
+    /// session and for the answer
     #[arg(long, conflicts_with_all = ["interrupt", "pause_ms", "users", "repeats"])]
     cold: bool,
     /// People who talk at the same time, each in a session of their own
@@ -60,16 +62,17 @@ enum TurnEndChoice {
 }
 
 const AFTER_HELP: &str = "\
-Each question is a session of its own. Its sound is sent at the pace of a microphone, and times
-count from its last sample that is louder than -40 dB to the first sample of the answer that is. A
-question that the server takes for finished before its last word is an error.
+Each question is a session of its own. Its sound is sent at the pace of a microphone. Times count
+from its last sample that is louder than -40 dB to the answer: to the start of sound that is louder
+than that for 50 ms. If the server takes a question for finished before its last word, the turn has
+failed; with --pause-ms it is counted instead.
 
 Examples:
   hob bench voice                      the models that hob serve would hear, think and speak with
   hob bench voice --turn-end silence --silence-ms 500 --users 1,2
-  hob bench voice --pause-ms 600       the share of questions that the server interrupts
-  hob bench voice --cold               from a new server to the first answer, without its start
-  hob bench voice --interrupt";
+  hob bench voice --pause-ms 600       the share of questions that the server answers too early
+  hob bench voice --cold               the first answer of a server that has just started
+  hob bench voice --interrupt          the time from a person's first sound to the end of the voice";
 
 /// Questions after the first of each start, for the time once it is warm.
 const WARM: usize = 3;
