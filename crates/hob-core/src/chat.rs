@@ -379,7 +379,7 @@ pub enum ChatEvent {
     },
     /// The last event of a complete answer.
     Done(Completion),
-    /// Comes right before [`ChatEvent::Done`]. Is for clients that speak the protocol of the server that answered.
+    /// Comes right before [`ChatEvent::Done`], for clients that speak the protocol of the server that answered.
     Extra(UnknownFields),
 }
 
