@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, PipeReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -57,7 +58,8 @@ struct Profile {
     test: bool,
 }
 
-/// Builds and runs every test program, `jobs` at the same time, then the tests of the patched crate and those in doc comments.
+/// Builds and runs every test program, `jobs` at the same time, then the tests in doc comments. The tests of the patched crate
+/// are built and run while the last programs still run.
 ///
 /// # Errors
 /// Something does not build, or a test program fails; the others are run all the same.
@@ -67,16 +69,18 @@ pub(crate) fn run(jobs: usize) -> Result<()> {
     let total = programs.len();
     let failed = Mutex::new(Vec::new());
     let queue = Mutex::new(in_order(programs));
+    let patched_began = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..jobs.clamp(1, total) {
-            scope.spawn(|| work(&queue, &failed));
+            scope.spawn(|| {
+                work(&queue, &failed);
+                if !patched_began.swap(true, Ordering::Relaxed) {
+                    run_one(PATCHED, patched(), &failed);
+                }
+            });
         }
     });
     let mut failed = failed.into_inner().unwrap_or_default();
-    // It is no member of the workspace, so `--workspace` leaves its tests out.
-    if !cargo(&["test", "--locked", "--package", PATCHED, "--lib", "--quiet"])?.success() {
-        failed.push(format!("the tests of {PATCHED}"));
-    }
     // Without an example to run, this would take a while and test nothing.
     if has_doc_tests(&Tree::read()?.files)
         && !cargo(&["test", "--locked", "--workspace", "--doc", "--quiet"])?.success()
@@ -102,14 +106,26 @@ fn has_doc_tests(files: &[File]) -> bool {
 fn work(queue: &Mutex<Vec<Program>>, failed: &Mutex<Vec<String>>) {
     let next = || queue.lock().ok().and_then(|mut queue| queue.pop());
     while let Some(program) = next() {
-        let begun = Instant::now();
-        let outcome = output(command(&program), OUTPUT_TIME_MAX);
-        if !report(&program, &outcome, begun.elapsed())
-            && let Ok(mut failed) = failed.lock()
-        {
-            failed.push(program.name);
-        }
+        run_one(&program.name, command(&program), failed);
     }
+}
+
+fn run_one(name: &str, command: Command, failed: &Mutex<Vec<String>>) {
+    let begun = Instant::now();
+    let outcome = output(command, OUTPUT_TIME_MAX);
+    if !report(name, &outcome, begun.elapsed())
+        && let Ok(mut failed) = failed.lock()
+    {
+        failed.push(name.to_owned());
+    }
+}
+
+/// The tests of the patched crate. It is no member of the workspace, so `--workspace` leaves them out.
+fn patched() -> Command {
+    let mut command = cargo_command();
+    command.args(["test", "--locked", "--package", PATCHED, "--lib", "--quiet"]);
+    command.current_dir(root());
+    command
 }
 
 fn command(program: &Program) -> Command {
@@ -172,14 +188,14 @@ fn pieces(mut reader: PipeReader) -> Receiver<Vec<u8>> {
 }
 
 /// Prints a program's output as a whole; says whether it passed.
-fn report(program: &Program, outcome: &Result<(ExitStatus, Vec<u8>)>, took: Duration) -> bool {
+fn report(name: &str, outcome: &Result<(ExitStatus, Vec<u8>)>, took: Duration) -> bool {
     let mut stderr = std::io::stderr().lock();
     let (passed, text) = match outcome {
         Ok((status, text)) => (status.success(), text.clone()),
         Err(error) => (false, format!("{error:#}\n").into_bytes()),
     };
     let verdict = if passed { "passed" } else { "FAILED" };
-    let head = format!("\n==> {} {verdict} in {:.0} s\n", program.name, took.as_secs_f64());
+    let head = format!("\n==> {name} {verdict} in {:.0} s\n", took.as_secs_f64());
     // When stderr is closed, the exit code still tells the outcome.
     let _unreadable = stderr.write_all(head.as_bytes()).and_then(|()| stderr.write_all(&text));
     passed
