@@ -6,7 +6,9 @@ mod voice_statistics;
 mod windows;
 
 use std::env;
+use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use hob_models::Sha256;
 
@@ -22,9 +24,36 @@ fn stored() -> PathBuf {
     folder.unwrap_or_else(|| panic!("no model in {}: run `make models`", models.display()))
 }
 
+/// Models that no test uses now. A load takes seconds, and some tests only look at the model.
+static UNUSED: Mutex<Vec<Kokoro>> = Mutex::new(Vec::new());
+
+/// A model that a test leaves to the next one.
+struct Lent(Option<Kokoro>);
+
+impl Deref for Lent {
+    type Target = Kokoro;
+
+    fn deref(&self) -> &Kokoro {
+        self.0.as_ref().expect("it is there until the end")
+    }
+}
+
+impl DerefMut for Lent {
+    fn deref_mut(&mut self) -> &mut Kokoro {
+        self.0.as_mut().expect("it is there until the end")
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        UNUSED.lock().unwrap_or_else(PoisonError::into_inner).extend(self.0.take());
+    }
+}
+
 /// With one thread, because as many tests run at the same time as there are cores. Two threads take a sixth more processor time.
-fn kokoro() -> Kokoro {
-    kokoro_on(1)
+fn kokoro() -> Lent {
+    let unused = UNUSED.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    Lent(Some(unused.unwrap_or_else(|| kokoro_on(1))))
 }
 
 fn kokoro_on(threads: usize) -> Kokoro {
