@@ -26,14 +26,6 @@ to = [\"second\"]
 while_loading = \"wait\"
 ";
 
-fn served() -> Served {
-    let (user, home) = User::with_models();
-    user.write("hob.toml", CONFIG);
-    let mut served = Served::start(&user, &home);
-    served.note("kokoro is ready");
-    served
-}
-
 fn question(model: &str) -> Value {
     let messages = json!([{"role": "user", "content": "Say hello to Anna."}]);
     json!({"model": model, "temperature": 0, "max_tokens": 8, "messages": messages})
@@ -69,7 +61,10 @@ fn story(served: &Served, model: &str) -> impl Iterator<Item = String> + use<> {
 
 #[test]
 fn models_that_do_not_fit_together_take_turns_and_none_is_cut_off() {
-    let served = served();
+    let (user, home) = User::with_models();
+    user.write("hob.toml", CONFIG);
+    let mut served = Served::start(&user, &home);
+    served.note("kokoro is ready");
     assert_eq!(served.warm(), ["kokoro"]);
     answered(&served, "smollm2");
     assert_eq!(served.warm(), ["smollm2"]);
@@ -100,13 +95,12 @@ fn models_that_do_not_fit_together_take_turns_and_none_is_cut_off() {
     drop(telling);
     until(300, "smollm2 is not in memory", || served.warm() == ["smollm2"]);
     answered(&served, "smollm2");
+    an_alias_that_waits_is_answered_when_the_other_model_is_done(&served);
     served.end("-INT");
 }
 
-#[test]
-fn an_alias_that_waits_is_answered_when_the_other_model_is_done() {
-    let served = served();
-    let telling = story(&served, "smollm2");
+fn an_alias_that_waits_is_answered_when_the_other_model_is_done(served: &Served) {
+    let telling = story(served, "smollm2");
     thread::scope(|scope| {
         let waiting: Vec<_> =
             (0..3).map(|_| scope.spawn(|| served.chat(&question("patient")))).collect();
@@ -120,7 +114,6 @@ fn an_alias_that_waits_is_answered_when_the_other_model_is_done() {
         }
     });
     assert_eq!(served.warm(), ["second"]);
-    served.end("-INT");
 }
 
 #[test]
