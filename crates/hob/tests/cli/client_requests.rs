@@ -13,13 +13,9 @@ const OPEN_WEBUI: &str = include_str!("testdata/open-webui-tools.json");
 /// Tokens of the prompt with these tools, as SmolLM2 counts them. The context used to be cut to 4,096.
 const PROMPT_TOKENS_MIN: u64 = 5_500;
 
-/// A server of the first layers of the local model, with an alias. What it answers does not matter here.
-fn ready(stored: &[&str]) -> (User, Served) {
-    ready_with(stored, "[alias.fast]\nto = [\"smollm2\"]\n")
-}
-
-/// The settings continue the table `chat`.
-fn ready_with(stored: &[&str], settings: &str) -> (User, Served) {
+/// A server of the first layers of the local model. What it answers does not matter here. The settings continue the table
+/// `chat`.
+fn ready(stored: &[&str], settings: &str) -> (User, Served) {
     let (user, home) = User::with_only(stored);
     user.shallow_model("smollm2.gguf");
     let chat = "[chat]\nmodel = \"smollm2.gguf\"\nthreads = 1\n";
@@ -34,9 +30,16 @@ fn post(served: &Served, path: &str, body: &Value) -> (u16, String) {
     (answer.status().as_u16(), answer.body_mut().read_to_string().expect("a text"))
 }
 
+/// One server for both clients, because a server with its models takes seconds to start.
 #[test]
-fn open_webui_chats_with_the_first_model_and_sends_all_its_tools() {
-    let (_user, served) = ready(&["kokoro", "whisper-base"]);
+fn open_webui_and_home_assistant_send_all_their_tools() {
+    let alias = "[alias.fast]\nto = [\"smollm2\"]\n";
+    let (_user, served) = ready(&["kokoro", "whisper-base"], alias);
+    open_webui_chats_with_the_first_model_and_sends_all_its_tools(&served);
+    home_assistant_s_tools_and_entities_fit(&served);
+}
+
+fn open_webui_chats_with_the_first_model_and_sends_all_its_tools(served: &Served) {
     let models = served.get("v1/models").body;
     let kinds: Vec<(&str, &str)> = models["data"]
         .as_array()
@@ -53,7 +56,7 @@ fn open_webui_chats_with_the_first_model_and_sends_all_its_tools() {
     body["stream_options"] = json!({"include_usage": true});
     for model in ["smollm2", "fast"] {
         body["model"] = json!(model);
-        let (status, said) = post(&served, "v1/chat/completions", &body);
+        let (status, said) = post(served, "v1/chat/completions", &body);
         assert!(status == 200 && said.ends_with("data: [DONE]\n\n"), "{model}: {status} {said}");
         let events = said.lines().filter_map(|line| line.strip_prefix("data: {"));
         let events = events.map(|event| serde_json::from_str(&format!("{{{event}")).expect("JSON"));
@@ -64,7 +67,7 @@ fn open_webui_chats_with_the_first_model_and_sends_all_its_tools() {
         assert!(prompt_tokens > Some(PROMPT_TOKENS_MIN), "{model}: {prompt_tokens:?}");
         for shown in [
             served.get(&format!("v1/models/{model}")).body["hob"]["capabilities"].clone(),
-            ollama_show(&served, model)["capabilities"].clone(),
+            ollama_show(served, model)["capabilities"].clone(),
         ] {
             assert!(
                 shown.as_array().is_some_and(|can| can.contains(&json!("tools"))),
@@ -108,9 +111,7 @@ fn entity(number: usize) -> String {
     )
 }
 
-#[test]
-fn home_assistant_s_tools_and_entities_fit() {
-    let (_user, served) = ready(&[]);
+fn home_assistant_s_tools_and_entities_fit(served: &Served) {
     let entities: String = (1..=40).map(entity).collect();
     let system = format!(
         "You are a voice assistant for Home Assistant. An overview of the devices:\n{entities}"
@@ -121,7 +122,7 @@ fn home_assistant_s_tools_and_entities_fit() {
         "tools": (1..=27).map(intent).collect::<Vec<_>>(),
         "options": {"num_ctx": 8192, "num_predict": 8},
     });
-    let (status, said) = post(&served, "api/chat", &body);
+    let (status, said) = post(served, "api/chat", &body);
     assert_eq!(status, 200, "{said}");
     let last: Value = serde_json::from_str(said.lines().last().unwrap_or("")).expect("JSON");
     assert!(
@@ -133,7 +134,7 @@ fn home_assistant_s_tools_and_entities_fit() {
 /// Open WebUI asks for titles and tags so, in the background.
 #[test]
 fn a_request_without_a_limit_ends_at_the_limit_of_the_configuration() {
-    let (_user, served) = ready_with(&[], "answer_tokens_max = 5\n");
+    let (_user, served) = ready(&[], "answer_tokens_max = 5\n");
     let messages = json!([{"role": "user", "content": "Suggest a title."}]);
     for (max_tokens, expected) in [(json!(null), 5), (json!(0), 5), (json!(-1), 5), (json!(7), 7)] {
         let body = json!({
