@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::executable::write_executable;
 use crate::real_server::{ALL_AT_START, Home, Served};
+use crate::timed_words::words_are_heard_when_their_times_say;
 use crate::{User, stderr, stdout};
 
 /// The share of words that are wrong: substituted, missing or added.
@@ -227,7 +228,7 @@ const PLAIN: [&str; 7] = [
 ];
 
 #[test]
-fn every_english_voice_is_understood() {
+fn every_english_voice_is_understood_and_its_words_are_timed() {
     let (user, home) = User::with_only(&["kokoro", "whisper-base"]);
     let voices = stdout(&user.hob(&["say", "--voices"]).envs(home.clone()).assert().success());
     let names = voices.split_whitespace();
@@ -267,6 +268,7 @@ fn every_english_voice_is_understood() {
         text.chars().filter(|c| c.is_alphanumeric()).flat_map(|c| [c, ' ']).collect()
     };
     assert!(word_error_rate(&letters(&said), &letters(&heard)) <= 0.1, "{heard}");
+    words_are_heard_when_their_times_say(&served);
 }
 
 /// A number in words becomes digits, as Whisper may write either.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::hear_real_model::wav;
 use crate::real_server::{ALL_AT_START, Served};
+use crate::timed_words::words_of_other_languages_are_heard_when_their_times_say;
 use crate::{User, stdout};
 
 const RATE_HZ: u32 = 24_000;
@@ -119,7 +120,7 @@ const SPANISH_PASSAGE: &str = "El tren sale de la estación por la mañana y lle
     Mañana vamos todos juntos a la playa.";
 
 #[test]
-fn every_voice_is_understood_in_its_own_language() {
+fn every_voice_is_understood_in_its_own_language_and_its_words_are_timed() {
     let (user, home) = User::with_only(&["kokoro", "whisper-base", "japanese", "mandarin"]);
     // espeak-ng is one of the programs that hob's own tests need.
     #[expect(clippy::disallowed_methods, reason = "tests have no settings to read it for them")]
@@ -141,6 +142,7 @@ fn every_voice_is_understood_in_its_own_language() {
         language.check(&voices, &user, &served);
     }
     check_spanish_passage(&user, &served);
+    words_of_other_languages_are_heard_when_their_times_say(&served);
 }
 
 /// Long sentences are understood with less than 5 % of wrong words, and translated.

@@ -1,11 +1,11 @@
 //! The given times of words against the sound itself, with the real model that `make test` fetches.
-//! Pauses part the phrases, so that the beginning and the end of each can be heard in the samples.
+//! Pauses part the phrases, so that the beginning and the end of each can be heard in the samples. The servers are those of
+//! tests that hear the same voices.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::User;
 use crate::real_server::Served;
 
 const RATE_HZ: f64 = 24_000.0;
@@ -142,31 +142,18 @@ impl Apart {
     }
 }
 
-#[test]
-fn words_are_heard_when_their_times_say() {
-    let (user, home) = User::with_only(&["kokoro"]);
-    let mut served = Served::start(&user, &home);
-    served.note("kokoro is ready");
+pub(crate) fn words_are_heard_when_their_times_say(served: &Served) {
     let mut apart = Apart::default();
     for spoken in SPOKEN {
-        apart.add(&served, spoken, &PHRASES);
+        apart.add(served, spoken, &PHRASES);
     }
     apart.check();
 }
 
-#[test]
-fn words_of_other_languages_are_heard_when_their_times_say() {
-    let (user, home) = User::with_only(&["kokoro", "japanese", "mandarin"]);
-    // espeak-ng is one of the programs that hob's own tests need.
-    #[expect(clippy::disallowed_methods, reason = "tests have no settings to read it for them")]
-    let path = std::env::var_os("PATH").expect("a PATH");
-    let mut hob = user.process(&["serve", "--listen", "127.0.0.1:0"]);
-    hob.envs(home).env("PATH", &path);
-    let mut served = Served::run(hob);
-    served.note("kokoro is ready");
+pub(crate) fn words_of_other_languages_are_heard_when_their_times_say(served: &Served) {
     let mut apart = Apart::default();
     for (voice, phrases) in OTHER_LANGUAGES {
-        apart.add(&served, (voice, 1.0), &phrases);
+        apart.add(served, (voice, 1.0), &phrases);
     }
     apart.check();
 }
