@@ -1,4 +1,5 @@
 //! A spoken conversation with the real models that `make test` fetches. Workers are killed in the middle of its turns.
+//! The server is that of the test of `hob talk`.
 
 use std::time::Duration;
 
@@ -9,8 +10,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
-use crate::User;
-use crate::real_server::{ALL_AT_START, Served};
+use crate::real_server::Served;
 
 /// Sound of one event: 100 ms.
 const PIECE_BYTES: usize = 4_800;
@@ -55,17 +55,16 @@ impl Session {
     }
 }
 
-#[test]
-fn workers_that_are_killed_in_a_turn_end_it_and_not_the_session() {
-    let (user, home) = User::with_models();
-    user.write("hob.toml", ALL_AT_START);
-    let served = Served::start(&user, &home);
-    served.until_warm(&["kokoro", "smollm2", "whisper-base"]);
-    let samples = served.samples("What is the capital of France?", "af_heart");
-    let mut question: Vec<u8> = samples.into_iter().flat_map(i16::to_le_bytes).collect();
+/// `question` has samples of 24 kHz.
+pub(crate) fn workers_that_are_killed_in_a_turn_end_it_and_not_the_session(
+    served: &Served,
+    mut question: Vec<u8>,
+) {
     question.resize(question.len() + SILENCE_BYTES, 0);
     let settings = json!({"type": "session.update", "session": {
         "instructions": "Tell a story of twenty long sentences.",
+        // More than the server's own limit, so that the model still writes when it is killed.
+        "max_output_tokens": 4096,
         // In text, the first words come while the model still writes.
         "output_modalities": ["text"],
         "audio": {"input": {"transcription": {}}},

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use hob_bench::record::RecordStore;
 
 use crate::real_server::Served;
+use crate::realtime_real_model::workers_that_are_killed_in_a_turn_end_it_and_not_the_session;
 use crate::{User, stderr, stdout};
 
 #[test]
@@ -66,6 +67,10 @@ fn a_spoken_question_is_answered_and_what_is_no_speech_is_not() {
     assert!(sent.expect("kill").success());
     assert_eq!(talk.wait().expect("an end").code(), Some(0));
     assert!(user.path("work/b.wav").exists(), "what was played is written");
+
+    let question = fs_err::read(user.path("work/q.wav")).expect("a file");
+    let question = question.get(44..).expect("a head").to_vec();
+    workers_that_are_killed_in_a_turn_end_it_and_not_the_session(&served, question);
 }
 
 #[test]
