@@ -20,17 +20,6 @@ fn loudest(pcm: &[u8]) -> u16 {
 }
 
 #[test]
-fn a_sentence_becomes_sound() {
-    let (user, home) = User::with_models();
-    let said = user.hob(&["say", "-o", "a.pcm", "Good evening."]).envs(home).assert().success();
-    assert!(stderr(&said).contains(" s of sound, the first after "), "{}", stderr(&said));
-    let pcm = std::fs::read(user.path("work/a.pcm")).expect("a file");
-    assert!((0.4..3.0).contains(&seconds(&pcm)), "{} s", seconds(&pcm));
-    assert!(loudest(&pcm) > 1000, "{}", loudest(&pcm));
-    assert_eq!(names(&user.path("work")), ["a.pcm"]);
-}
-
-#[test]
 fn a_file_has_the_same_bytes_whatever_the_load() {
     let (user, home) = User::with_models();
     // With the threads that users have.
@@ -54,17 +43,22 @@ fn a_file_has_the_same_bytes_whatever_the_load() {
 }
 
 #[test]
-fn a_word_of_the_lexicon_is_said_as_its_respelling_between_pauses() {
+fn a_sentence_becomes_sound_and_a_word_of_the_lexicon_its_respelling_between_pauses() {
     let (user, home) = User::with_models();
     let say =
         |name: &str, text: &str| user.hob(&["say", "-o", name, text]).envs(home.clone()).assert();
-    say("a.pcm", "Use sequel now.").success();
+    let said = say("a.pcm", "Use sequel now.").success();
+    assert!(stderr(&said).contains(" s of sound, the first after "), "{}", stderr(&said));
+    assert_eq!(names(&user.path("work")), ["a.pcm"]);
+    let read = |name: &str| std::fs::read(user.path("work").join(name)).expect("a file");
+    let pcm = read("a.pcm");
+    assert!((0.4..3.0).contains(&seconds(&pcm)), "{} s", seconds(&pcm));
+    assert!(loudest(&pcm) > 1000, "{}", loudest(&pcm));
     user.write("hob.toml", "[speech]\nthreads = 1\n[speech.lexicon]\nSQL = \"sequel\"\n");
     // With pauses, because another test hears those of a server only.
     say("b.pcm", "[pause:1s] Use SQL now. [pause:500ms]").success();
-    let read = |name: &str| std::fs::read(user.path("work").join(name)).expect("a file");
     let silence = |seconds: f64| vec![0; (2.0 * seconds * RATE_HZ as f64) as usize];
-    assert!(read("b.pcm") == [silence(1.0), read("a.pcm"), silence(0.5)].concat());
+    assert!(read("b.pcm") == [silence(1.0), pcm, silence(0.5)].concat());
     user.write("hob.toml", "[speech.lexicon]\na = \"b\"\nb = \"a\"\n");
     let said = stderr(&say("c.pcm", "Use SQL now.").code(2));
     assert!(said.contains("leads back to it: a → b → a"), "{said}");
