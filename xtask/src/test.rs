@@ -16,9 +16,13 @@ use crate::tree::{File, Tree, root};
 
 /// Test programs that take long but mostly wait, or measure times. They start first, and others run at the same time.
 const FIRST: [&str; 4] = ["cli", "cells", "eval", "speech_worker"];
-/// Test programs that keep every core busy. They start last, when no other test measures times any more. The longest test of
-/// `hob_engines` is also its last, so a program of short tests follows.
-const LAST: [&str; 2] = ["hob_engines", "hob_speech"];
+/// Test programs that keep every core busy. They start last, when no other test measures times any more, and one of short tests
+/// ends the run.
+const LAST: [&str; 3] = ["turn_taking", "hob_engines", "hob_speech"];
+/// The parts of `hob_engines`, with the arguments that select their tests. The longest test of the program is also its last and
+/// computes on one thread, so it would end alone.
+const ENGINES: [(&str, &[&str]); 2] =
+    [("turn_taking", &["turn_taking::"]), ("hob_engines", &["--skip", "turn_taking::"])];
 
 /// How long to wait for the end of the output after a test program has ended. A process that outlives its test
 /// keeps the output open.
@@ -30,11 +34,12 @@ const PATCHED: &str = "rten-gemm";
 const LEAKED: &str =
     "\na process that this program started still runs; the output may be incomplete\n";
 
-/// A program that `cargo test` built.
+/// A program that `cargo test` built, or a part of its tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Program {
     name: String,
     path: PathBuf,
+    args: &'static [&'static str],
     /// Where cargo would start it: its crate's folder.
     folder: PathBuf,
 }
@@ -64,7 +69,7 @@ struct Profile {
 /// # Errors
 /// Something does not build, or a test program fails; the others are run all the same.
 pub(crate) fn run(jobs: usize) -> Result<()> {
-    let programs = programs()?;
+    let programs: Vec<Program> = programs()?.into_iter().flat_map(parts).collect();
     ensure!(!programs.is_empty(), "cargo built no test program");
     let total = programs.len();
     let failed = Mutex::new(Vec::new());
@@ -130,6 +135,7 @@ fn patched() -> Command {
 
 fn command(program: &Program) -> Command {
     let mut command = Command::new(&program.path);
+    command.args(program.args);
     command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder);
     // cargo names the package here. Tests of a worker's environment need a variable that it must not have.
     command.env("CARGO_PKG_NAME", &program.name);
@@ -225,7 +231,15 @@ fn program(line: &str) -> Option<Program> {
     let folder = built.manifest_path?.parent().map(Path::to_path_buf)?;
     let is_test = built.profile?.test;
     let (name, path) = (built.target?.name, built.executable?);
-    is_test.then_some(Program { name, path, folder })
+    is_test.then_some(Program { name, path, args: &[], folder })
+}
+
+/// The runs of a program, each test in one of them.
+fn parts(program: Program) -> Vec<Program> {
+    if program.name != "hob_engines" {
+        return vec![program];
+    }
+    ENGINES.map(|(name, args)| Program { name: name.to_owned(), args, ..program.clone() }).into()
 }
 
 /// The first one last, because programs are taken from the end.
@@ -264,7 +278,7 @@ mod tests {
     use super::*;
 
     fn named(name: &str) -> Program {
-        Program { name: name.to_owned(), path: "/bin/sh".into(), folder: "/".into() }
+        Program { name: name.to_owned(), path: "/bin/sh".into(), args: &[], folder: "/".into() }
     }
 
     #[test]
@@ -274,8 +288,7 @@ mod tests {
                 r#"{{"reason":"compiler-artifact","manifest_path":"/a/x/Cargo.toml","target":{{"name":"x"}},"profile":{{"test":{test}}},"executable":{executable}}}"#
             )
         };
-        let expected =
-            Program { name: "x".to_owned(), path: "/t/x-1".into(), folder: "/a/x".into() };
+        let expected = Program { path: "/t/x-1".into(), folder: "/a/x".into(), ..named("x") };
         assert_eq!(program(&line(r#""/t/x-1""#, true)), Some(expected));
         assert_eq!(program(&line(r#""/t/x-1""#, false)), None);
         assert_eq!(program(&line("null", true)), None);
@@ -284,10 +297,18 @@ mod tests {
 
     #[test]
     fn programs_that_wait_start_first_and_those_that_compute_last() {
-        let order = ["hob_engines", "xtask", "cells", "hob_speech", "cli"].map(named).to_vec();
-        let order = in_order(order);
+        let order = ["hob_engines", "xtask", "cells", "hob_speech", "cli"].map(named);
+        let order = in_order(order.into_iter().flat_map(parts).collect());
         let names: Vec<&str> = order.iter().rev().map(|program| program.name.as_str()).collect();
-        assert_eq!(names, ["cli", "cells", "xtask", "hob_engines", "hob_speech"]);
+        assert_eq!(names, ["cli", "cells", "xtask", "turn_taking", "hob_engines", "hob_speech"]);
+    }
+
+    #[test]
+    fn each_test_of_the_engines_is_in_one_of_two_parts() {
+        let parts = parts(named("hob_engines"));
+        let [one, rest] = &parts[..] else { panic!("{parts:?}") };
+        assert_eq!(one.args.len(), 1);
+        assert_eq!(rest.args, [&["--skip"][..], one.args].concat());
     }
 
     #[test]
