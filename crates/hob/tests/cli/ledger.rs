@@ -72,6 +72,8 @@ fn rows_outlive_a_server_that_is_killed() {
     assert_eq!(names, ["name", "kokoro", "smollm2", "times:"]);
     assert_eq!(ledger(&user, &home, &[]).lines().count(), 3);
 
+    // No more speech is requested.
+    std::fs::remove_file(user.path("hob/models/kokoro")).expect("a link");
     let mut again = Served::start(&user, &home);
     again.note("smollm2 is ready");
     again.chat(&json!({"messages": hi, "max_tokens": 2})).expect("an answer");
