@@ -60,7 +60,7 @@ pub struct ChatCard {
     /// The template or the model thinks before answering.
     pub thinks: bool,
     /// The vocabulary has tokens for fill-in-the-middle.
-    pub fills_in: bool,
+    pub infills: bool,
     /// Accepts images.
     pub sees: bool,
     /// A team of agents answers.

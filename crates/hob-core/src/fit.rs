@@ -22,10 +22,10 @@ pub use alternatives::{Alternative, Toward, alternatives};
 pub use calibrate::{Implausible, TimedRun, fit_constants};
 pub use engines::{
     CacheTypes, Engine, EngineProfile, Format, HostReads, Mismatch, Scratch, Splits, Staging,
-    Tower, UNFUSED_RECURRENT_US,
+    TowerUse, UNFUSED_RECURRENT_US,
 };
 pub use explain::{Explanation, explain, explanations};
-pub use flags::{Flags, flags};
+pub use flags::{LaunchText, flags};
 pub use layout::{ComputeSite, Layout, Placement, Pool, pool};
 pub use memory::{DriverBytes, MemoryTerm, terms};
 pub use priors::{constants, of_gpu};
@@ -36,7 +36,8 @@ pub use warnings::{UNMEASURED_PROCESSOR, Warning, few_bits, warnings};
 
 use crate::ModelShape;
 use crate::footprint::{
-    Attention, ContextPlan, KvType, KvTypes, REPACKED, STEP_TOKENS, Sharing, Unsuitable, largest,
+    Attention, CACHE_STEP_TOKENS, ContextPlan, KvType, KvTypes, REPACKED, Sharing, Unsuitable,
+    find_largest,
 };
 use crate::machine::{Basis, Gpu, GpuMemory, Machine};
 
@@ -384,13 +385,13 @@ impl Planner<'_> {
         if self.fits(layout, kv, trained)? {
             return Ok(Longest { context_tokens: Some(trained), limit: ContextLimit::Trained });
         }
-        let fits = |steps: u32| self.fits(layout, kv, steps * STEP_TOKENS);
-        let largest = largest(trained.div_ceil(STEP_TOKENS), fits)?;
-        let beyond = (largest + 1).saturating_mul(STEP_TOKENS).min(trained);
+        let fits = |steps: u32| self.fits(layout, kv, steps * CACHE_STEP_TOKENS);
+        let largest = find_largest(trained.div_ceil(CACHE_STEP_TOKENS), fits)?;
+        let beyond = (largest + 1).saturating_mul(CACHE_STEP_TOKENS).min(trained);
         let terms = self.terms(layout, kv, beyond)?;
         let uses = self.uses(&terms);
         let full = uses.iter().find(|used| !used.fits()).map_or(Pool::Ram, |used| used.pool);
-        let context_tokens = (largest > 0).then_some(largest * STEP_TOKENS);
+        let context_tokens = (largest > 0).then_some(largest * CACHE_STEP_TOKENS);
         Ok(Longest { context_tokens, limit: ContextLimit::Memory(full) })
     }
 

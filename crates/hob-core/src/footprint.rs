@@ -9,9 +9,9 @@ use crate::weights::Repack;
 
 pub use kv::{KvType, KvTypes, UnknownKvType, Unsuitable};
 
-/// The engine allocates the KV cache in steps of this many tokens.
-pub(crate) const STEP_TOKENS: u32 = 256;
-/// Name of the term that replaces mapped pages.
+/// The engine allocates the KV cache in multiples of this many tokens.
+pub(crate) const CACHE_STEP_TOKENS: u32 = 256;
+/// Name of the term for repacked copies, which replace mapped pages of the file.
 pub(crate) const REPACKED: &str = "repacked weights";
 /// Program, libraries, threads and allocator. Models with 49,152 and 262,144 tokens left 70 and 214 MB after
 /// everything counted was subtracted: about 37 MB, and 700 bytes per token. Unoptimised builds are larger.
@@ -88,7 +88,7 @@ impl Footprint {
         plan: &ContextPlan,
         repack: Repack,
     ) -> Result<Footprint, Unsuitable> {
-        plan.kv.suit(shape, plan.attention)?;
+        plan.kv.check(shape, plan.attention)?;
         Ok(Footprint {
             weights_bytes: shape.weights.bytes(),
             repacked_bytes: shape.weights.repacked_bytes(repack),
@@ -117,7 +117,7 @@ impl Footprint {
 }
 
 impl ContextPlan {
-    /// One conversation at a time, with KV types as exact as the weights.
+    /// One conversation at a time, with a KV cache in F16.
     pub fn single(context_tokens: u32) -> ContextPlan {
         ContextPlan {
             context_tokens,
@@ -166,7 +166,7 @@ pub(crate) fn overhead_bytes(vocab_size: u32, sequences: u32) -> u64 {
     PROCESS_BYTES.saturating_add(product(&[vocab_size.into(), per_token]))
 }
 
-/// The largest context that `fits`: that of the plan, or as many steps of the engine as fit. `None` if not even one
+/// The largest context that `fits`: at most the context of the plan, in steps of the engine. `None` if not even one step
 /// fits.
 ///
 /// # Errors
@@ -176,21 +176,24 @@ pub fn longest_context<E>(
     fits: impl Fn(&ContextPlan) -> Result<bool, E>,
 ) -> Result<Option<ContextPlan>, E> {
     let step = match plan.sharing {
-        Sharing::Pool => STEP_TOKENS,
-        Sharing::Parts => STEP_TOKENS.saturating_mul(plan.sequences.max(1)),
+        Sharing::Pool => CACHE_STEP_TOKENS,
+        Sharing::Parts => CACHE_STEP_TOKENS.saturating_mul(plan.sequences.max(1)),
     };
     let of_steps = |steps: u32| {
         let context_tokens = steps.saturating_mul(step).min(plan.context_tokens);
         ContextPlan { context_tokens, ..*plan }
     };
     let beyond = plan.context_tokens.div_ceil(step) + 1;
-    let largest = largest(beyond, |steps| fits(&of_steps(steps)))?;
+    let largest = find_largest(beyond, |steps| fits(&of_steps(steps)))?;
     Ok((largest > 0).then(|| of_steps(largest)))
 }
 
-/// The largest number below `beyond` for which `fits` holds, by bisection: buffers do not grow evenly. 0 if it holds for
-/// none.
-pub(crate) fn largest<E>(mut beyond: u32, fits: impl Fn(u32) -> Result<bool, E>) -> Result<u32, E> {
+/// Finds the largest number below `beyond` for which `fits` holds, by bisection: a formula would not do, because buffers do
+/// not grow evenly. 0 if `fits` holds for no number.
+pub(crate) fn find_largest<E>(
+    mut beyond: u32,
+    fits: impl Fn(u32) -> Result<bool, E>,
+) -> Result<u32, E> {
     let mut largest = 0;
     while beyond - largest > 1 {
         let middle = largest + (beyond - largest) / 2;
@@ -200,7 +203,7 @@ pub(crate) fn largest<E>(mut beyond: u32, fits: impl Fn(u32) -> Result<bool, E>)
 }
 
 fn padded(tokens: u32) -> u32 {
-    tokens.max(1).checked_next_multiple_of(STEP_TOKENS).unwrap_or(u32::MAX)
+    tokens.max(1).checked_next_multiple_of(CACHE_STEP_TOKENS).unwrap_or(u32::MAX)
 }
 
 /// Saturates: a header may contain any number.

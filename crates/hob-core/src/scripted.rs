@@ -139,8 +139,8 @@ impl Default for FixedChat {
     /// Supports everything that a request may need.
     fn default() -> FixedChat {
         let template = Some(String::new());
-        let (calls_tools, thinks, fills_in) = (true, true, true);
-        FixedChat(ChatCard { template, calls_tools, thinks, fills_in, ..ChatCard::default() })
+        let (calls_tools, thinks, infills) = (true, true, true);
+        FixedChat(ChatCard { template, calls_tools, thinks, infills, ..ChatCard::default() })
     }
 }
 

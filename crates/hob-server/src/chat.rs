@@ -148,7 +148,7 @@ pub(crate) fn check(model: &RegisteredModel<Chat>, request: &ChatRequest) -> Res
     }
     match &request.prompt {
         Prompt::Chat(_) if card.template.is_none() => Err(ModelError::NoTemplate.into()),
-        Prompt::Infill { .. } if !card.fills_in => Err(ApiError::Unsupported {
+        Prompt::Infill { .. } if !card.infills => Err(ApiError::Unsupported {
             field: "suffix",
             why: "its vocabulary has no fill-in-the-middle tokens",
         }),

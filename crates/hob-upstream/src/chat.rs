@@ -50,7 +50,7 @@ impl UpstreamChat {
             architecture: served.upstream.options.kind.name().to_owned(),
             calls_tools: true,
             thinks: true,
-            fills_in: true,
+            infills: true,
             sees: true,
             takes_unknown: true,
             ..ChatCard::default()

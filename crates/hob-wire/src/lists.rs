@@ -52,7 +52,7 @@ impl ModelKind {
             ("embedding", true),
             ("tools", card.calls_tools),
             ("thinking", card.thinks),
-            ("insert", card.fills_in),
+            ("insert", card.infills),
             ("vision", card.sees),
         ];
         let able = capabilities.into_iter().filter(|(_, able)| *able);
@@ -362,7 +362,7 @@ mod tests {
             template: Some(String::new()),
             calls_tools: true,
             thinks: true,
-            fills_in: true,
+            infills: true,
             ..base.clone()
         };
         let entry = |card| ModelEntry {

@@ -79,7 +79,7 @@ pub struct EngineProfile {
     pub scratch: Scratch,
     /// Which parts of a model may be in different memories.
     pub splits: Splits,
-    pub tower: Tower,
+    pub tower: TowerUse,
     /// Its own time for each token, µs.
     pub token_us: f64,
     /// Extra time of each recurrent layer on a card, µs; 0 where one kernel computes it.
@@ -122,7 +122,7 @@ pub enum Scratch {
 
 /// Whether a vision or audio tower is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tower {
+pub enum TowerUse {
     Loaded,
     /// Only if the user asks for it.
     LeftOut,
@@ -228,7 +228,7 @@ impl Engine {
             step_tokens: 512,
             scratch: Scratch::Ggml,
             splits: Splits::Anywhere,
-            tower: Tower::Loaded,
+            tower: TowerUse::Loaded,
             token_us: 0.0,
             recurrent_us: 0.0,
         };
@@ -237,7 +237,7 @@ impl Engine {
             Engine::Hob => EngineProfile {
                 windows: Windows::Whole,
                 cache: CacheTypes::Alike,
-                tower: Tower::LeftOut,
+                tower: TowerUse::LeftOut,
                 ..ggml
             },
             Engine::LlamaCpp => ggml,
@@ -258,7 +258,7 @@ impl Engine {
                 step_tokens: 2048,
                 scratch: Scratch::FeedForwardInF16,
                 splits: Splits::Never,
-                tower: Tower::LeftOut,
+                tower: TowerUse::LeftOut,
                 token_us: PYTHON_US,
                 // ExLlamaV3 starts Triton's kernels from Python, one after the other.
                 recurrent_us: UNFUSED_RECURRENT_US,

@@ -11,36 +11,36 @@ const USUAL_QUANT: &str = "Q4_K_M";
 
 /// A command, or lines of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flags {
+pub struct LaunchText {
     pub engine: Engine,
     pub text: String,
 }
 
-/// Flags of every engine that reads the format. Without a location, the file is named in the usual way.
-pub fn flags(machine: &Machine, model: &Model, plan: &Plan, sequences: u32) -> Vec<Flags> {
-    let wording = Wording { machine, model, plan, sequences: sequences.max(1) };
+/// How to start each engine that reads the format. If the location is unknown, `NAME-QUANT.gguf` is used.
+pub fn flags(machine: &Machine, model: &Model, plan: &Plan, sequences: u32) -> Vec<LaunchText> {
+    let writer = LaunchWriter { machine, model, plan, sequences: sequences.max(1) };
     let text = |engine: Engine| match engine {
         // This engine has one type for keys and values.
         _ if engine.profile().cache == CacheTypes::Alike && plan.kv.keys != plan.kv.values => None,
-        Engine::Hob => Some(wording.hob()),
-        Engine::LlamaCpp => Some(wording.llama_cpp()),
-        Engine::Ollama => Some(wording.ollama()),
-        Engine::Vllm => Some(wording.vllm()),
-        Engine::TabbyApi => Some(wording.tabby()),
+        Engine::Hob => Some(writer.hob()),
+        Engine::LlamaCpp => Some(writer.llama_cpp()),
+        Engine::Ollama => Some(writer.ollama()),
+        Engine::Vllm => Some(writer.vllm()),
+        Engine::TabbyApi => Some(writer.tabby()),
         Engine::MlxLm | Engine::Transformers => None,
     };
     let engines = model.format.engines().into_iter();
-    engines.filter_map(|engine| Some(Flags { engine, text: text(engine)? })).collect()
+    engines.filter_map(|engine| Some(LaunchText { engine, text: text(engine)? })).collect()
 }
 
-struct Wording<'a> {
+struct LaunchWriter<'a> {
     machine: &'a Machine,
     model: &'a Model,
     plan: &'a Plan,
     sequences: u32,
 }
 
-impl Wording<'_> {
+impl LaunchWriter<'_> {
     fn context_tokens(&self) -> u32 {
         self.plan.context_tokens.saturating_mul(self.sequences)
     }
@@ -195,7 +195,7 @@ impl Wording<'_> {
     }
 }
 
-/// As a shell takes it for one word.
+/// Quoted, so that a shell reads one word.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:+@%,=".contains(c);
     match word.chars().all(is_plain) && !word.is_empty() {

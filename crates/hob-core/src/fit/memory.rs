@@ -2,7 +2,7 @@
 //! [`crate::footprint`] computes each site's part of the model; this file adds what only cards need.
 
 use super::Model;
-use super::engines::{EngineProfile, Scratch, Staging, Tower};
+use super::engines::{EngineProfile, Scratch, Staging, TowerUse};
 use super::layout::{ComputeSite, Layout, Pool, pool};
 use crate::footprint::{ContextPlan, Footprint, Unsuitable, overhead_bytes};
 use crate::machine::{Basis, Cpu, Gpu, GpuApi, GpuMemory, Machine};
@@ -10,12 +10,13 @@ use crate::shape::ModelShape;
 use crate::weights::{Part, Repack};
 
 const F16_BYTES: u64 = 2;
+const F32_BYTES: u64 = 4;
 /// Host memory that CUDA and its libraries take in the process that uses a card: 396 MB of a chat worker on an H100 (driver 580).
 const CUDA_PROCESS_BYTES: u64 = 420_000_000;
 /// Memory that the driver takes on a card for data centres: 592 MiB on an H100, at each of six context lengths. It is more
 /// than on other cards, because each of the card's processors needs some.
 const CUDA_LARGE_BYTES: u64 = 620 << 20;
-/// Cards for data centres have at least as much memory; cards for PCs have less.
+/// Cards with at least this much memory count as cards for data centres.
 const CUDA_LARGE_CARD_BYTES: u64 = 39 << 30;
 /// Rows that a feed-forward step holds: gate, up, and their product.
 const FEED_FORWARD_ROWS: u64 = 3;
@@ -57,10 +58,10 @@ pub fn terms(
                 overhead_bytes(model.shape.vocab_size, plan.sequences)
                     + driver_process_bytes(machine, layout, profile)
             }
-            ComputeSite::Gpu(number) => card_bytes(&machine.gpus[number], profile),
+            ComputeSite::Gpu(number) => gpu_overhead_bytes(&machine.gpus[number], profile),
         };
         let pool = pool(machine, site);
-        let named = footprint.terms().into_iter().zip(EXPLAINED);
+        let named = footprint.terms().into_iter().zip(FORMULAS);
         terms.extend(named.filter(|((_, bytes), _)| *bytes > 0).map(
             |((name, bytes), (formula, basis))| {
                 // A figure that follows from the model is as certain as the model's dimensions.
@@ -73,7 +74,7 @@ pub fn terms(
 }
 
 /// Formula and basis of each term, in the order of [`Footprint::terms`]. Without a basis, the figure follows from the model.
-const EXPLAINED: [(&str, Option<Basis>); 6] = [
+const FORMULAS: [(&str, Option<Basis>); 6] = [
     ("Σ elements / block × bytes, of every tensor that lies here", None),
     ("a second copy, in the order that this processor's kernels read", None),
     ("Σ layers: kv heads × (key × bytes + value × bytes) × cells", None),
@@ -89,7 +90,7 @@ fn adjusted_to_engine(
     plan: &ContextPlan,
     profile: &EngineProfile,
 ) -> Footprint {
-    if profile.tower == Tower::LeftOut {
+    if profile.tower == TowerUse::LeftOut {
         let tower = part.weights.sum(|group| group.part == Part::Tower);
         footprint.weights_bytes = footprint.weights_bytes.saturating_sub(tower);
     }
@@ -97,7 +98,7 @@ fn adjusted_to_engine(
         // A site without layers only passes on rows of the embedding and the attention mask.
         let step = u64::from(plan.step_tokens);
         let rows = step * u64::from(part.embedding_length);
-        footprint.compute_bytes = (rows * 2 + step * plan.cells_of_sequence()) * F16_BYTES;
+        footprint.compute_bytes = rows * F32_BYTES + step * plan.cells_of_sequence() * F16_BYTES;
     } else if profile.scratch == Scratch::FeedForwardInF16 {
         let elements = u64::from(profile.step_tokens) * u64::from(part.feed_forward_length);
         footprint.compute_bytes = FEED_FORWARD_ROWS.saturating_mul(elements) * F16_BYTES;
@@ -120,7 +121,7 @@ pub struct DriverBytes {
 impl DriverBytes {
     pub fn of(gpu: &Gpu, profile: &EngineProfile) -> DriverBytes {
         let in_process = if gpu.api == GpuApi::Cuda { CUDA_PROCESS_BYTES } else { 0 };
-        DriverBytes { on_card: card_bytes(gpu, profile), in_process }
+        DriverBytes { on_card: gpu_overhead_bytes(gpu, profile), in_process }
     }
 }
 
@@ -134,7 +135,7 @@ fn driver_process_bytes(machine: &Machine, layout: &Layout, profile: &EngineProf
 }
 
 /// What engine and driver take on a card besides the model.
-fn card_bytes(gpu: &Gpu, profile: &EngineProfile) -> u64 {
+fn gpu_overhead_bytes(gpu: &Gpu, profile: &EngineProfile) -> u64 {
     match gpu.memory {
         GpuMemory::Own { total_bytes, .. }
             if gpu.api == GpuApi::Cuda && total_bytes >= CUDA_LARGE_CARD_BYTES =>

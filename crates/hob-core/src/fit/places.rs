@@ -4,7 +4,7 @@
 use super::engines::Splits;
 use super::setup::own_cards;
 use super::{ComputeSite, FitError, Layout, Planner};
-use crate::footprint::{KvTypes, largest};
+use crate::footprint::{KvTypes, find_largest};
 use crate::machine::GpuMemory;
 use crate::weights::Part;
 
@@ -69,7 +69,7 @@ impl Planner<'_> {
         if !fits(layers)? {
             return Ok(None);
         }
-        let too_few = largest(layers, |count| Ok::<_, FitError>(!fits(count)?))?;
+        let too_few = find_largest(layers, |count| Ok::<_, FitError>(!fits(count)?))?;
         Ok(Some(layout(layers.min(too_few + 1))))
     }
 
@@ -78,7 +78,7 @@ impl Planner<'_> {
         let shape = &self.model.shape;
         let layers = u32::try_from(shape.layers.len()).unwrap_or(u32::MAX);
         let layout = |count| Layout::split(shape, number, count);
-        let many = largest(layers, |count| self.card_fits(&layout(count), kv))?;
+        let many = find_largest(layers, |count| self.card_fits(&layout(count), kv))?;
         Ok((many > 0).then(|| layout(many)))
     }
 

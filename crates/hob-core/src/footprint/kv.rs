@@ -89,7 +89,8 @@ impl KvTypes {
         growing.fold(0, |sum, (kv, _)| sum.saturating_add(self.bytes(kv)))
     }
 
-    pub(super) fn suit(self, shape: &ModelShape, attention: Attention) -> Result<(), Unsuitable> {
+    /// Checks that the engine accepts these types for this model.
+    pub(super) fn check(self, shape: &ModelShape, attention: Attention) -> Result<(), Unsuitable> {
         let KvTypes { keys, values } = self;
         if attention == Attention::Plain && values != KvType::F16 {
             return Err(Unsuitable::NeedsFlashAttention { values });

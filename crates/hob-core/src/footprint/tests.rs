@@ -244,8 +244,8 @@ proptest! {
             footprint(&shape, &plan).needed_bytes() <= available_bytes
         };
         let step = match plan.sharing {
-            Sharing::Pool => STEP_TOKENS,
-            Sharing::Parts => STEP_TOKENS * plan.sequences,
+            Sharing::Pool => CACHE_STEP_TOKENS,
+            Sharing::Parts => CACHE_STEP_TOKENS * plan.sequences,
         };
         let found = context_that_fits(&shape, &plan, available_bytes).unwrap_or(0);
         prop_assert!(found <= plan.context_tokens);

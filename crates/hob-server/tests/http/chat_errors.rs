@@ -116,7 +116,7 @@ async fn the_error_for_a_long_prompt_names_the_field_of_the_route() {
 
 #[tokio::test]
 async fn requests_that_the_model_cannot_serve_never_reach_it() {
-    let bare = ChatCard { template: None, fills_in: false, ..card() };
+    let bare = ChatCard { template: None, infills: false, ..card() };
     let script: Result<Vec<Event>, ModelError> = Ok(vec![text("Hello"), done(1)]);
     let model = Arc::new(ScriptedChat::new([script]).with_card(bare));
     let server = serve_chat(Arc::clone(&model)).await;

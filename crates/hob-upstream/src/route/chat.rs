@@ -353,7 +353,7 @@ fn card(candidates: &[ChatCandidate]) -> ChatCard {
         card.calls_tools |= its.calls_tools && candidate.has_capability("tools");
         card.sees |= its.sees && candidate.has_capability("images");
         card.thinks |= its.thinks;
-        card.fills_in |= its.fills_in;
+        card.infills |= its.infills;
         card.takes_unknown |= its.takes_unknown;
         card.template =
             card.template.take().or_else(|| its.template.as_ref().map(|_| String::new()));

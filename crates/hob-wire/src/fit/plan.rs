@@ -2,7 +2,7 @@
 //! Flags are commands or configuration of each engine.
 
 use hob_core::fit::{
-    CONTEXTS, FitOptions, Flags, MemoryTerm, Model, Placement, Plan, Pool, Rate, Use, Warning,
+    CONTEXTS, FitOptions, LaunchText, MemoryTerm, Model, Placement, Plan, Pool, Rate, Use, Warning,
     flags, warnings,
 };
 use hob_core::machine::Machine;
@@ -157,7 +157,7 @@ pub(super) fn placement(placement: Placement) -> FitPlacement {
     FitPlacement { kind, layers, text: placement.to_string() }
 }
 
-fn flags_of(Flags { engine, text }: Flags) -> FitFlags {
+fn flags_of(LaunchText { engine, text }: LaunchText) -> FitFlags {
     FitFlags { engine: engine.name(), text }
 }
 

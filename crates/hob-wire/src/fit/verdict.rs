@@ -1,4 +1,4 @@
-//! The answer in one sentence: placement, context, speed, and the longest context.
+//! The answer in a sentence or two: placement, context, speed, and the longest context.
 //! If the model does not fit: which pool lacks how much, and which context would fit.
 
 use hob_core::KvTypes;
@@ -13,7 +13,7 @@ use super::rate::shortly;
 pub(super) fn of(machine: &Machine, model: &Model, assessment: &Assessment) -> String {
     let named = named(model);
     match (assessment.best(), assessment.plans.first()) {
-        (Some(plan), _) => format!("{named} {}.", fitting(plan, &doubt(assessment))),
+        (Some(plan), _) => format!("{named} {}", fitting(plan, &doubt(assessment))),
         (None, Some(plan)) => format!("{named} does not fit{}.", shortage_text(machine, plan)),
         (None, None) => format!("{named} has no plan."),
     }
@@ -51,12 +51,15 @@ fn fitting(plan: &Plan, doubt: &str) -> String {
     };
     let speed = plan.decode_requested.as_ref().map_or("at an unknown speed".to_owned(), pace);
     let context = thousands(*context_tokens);
-    format!("{placed}, with {context} tokens of context in {kv}, {speed}{doubt}{}", longer(plan))
+    format!(
+        "{placed} with a context of {context} tokens (KV cache in {kv}), {speed}{doubt}.{}",
+        longer(plan)
+    )
 }
 
 fn pace(rate: &Rate) -> String {
     let [at, low, high] = [rate.tok_s, rate.low, rate.high].map(figure);
-    format!("at about {at} tokens a second ({low} to {high})")
+    format!("at about {at} tokens/s ({low} to {high})")
 }
 
 fn longer(plan: &Plan) -> String {
@@ -65,10 +68,10 @@ fn longer(plan: &Plan) -> String {
         return String::new();
     };
     let why = match limit {
-        ContextLimit::Trained => "the length it was trained with",
-        ContextLimit::Memory(_) => "the most that the memory holds",
+        ContextLimit::Trained => "its trained length",
+        ContextLimit::Memory(_) => "as much as the memory holds",
     };
-    format!("; up to {} tokens, {why}", thousands(tokens))
+    format!(" The longest context that fits is {} tokens, {why}.", thousands(tokens))
 }
 
 fn shortage_text(machine: &Machine, plan: &Plan) -> String {

@@ -187,7 +187,7 @@ fn capabilities(card: &ChatCard) -> Vec<&'static str> {
     let more = [
         ("tools", card.calls_tools && card.template.is_some()),
         ("thinking", card.thinks),
-        ("insert", card.fills_in),
+        ("insert", card.infills),
         ("vision", card.sees),
     ];
     let more = more.into_iter().filter_map(|(name, has)| has.then_some(name));

@@ -159,7 +159,7 @@ fn card() -> ChatCard {
         template: Some("{{ messages }}".to_owned()),
         calls_tools: true,
         thinks: false,
-        fills_in: false,
+        infills: false,
         ..ChatCard::default()
     }
 }
@@ -168,7 +168,7 @@ fn card() -> ChatCard {
 fn lists_are_as_clients_read_them() {
     let card = card();
     let bare =
-        ChatCard { template: None, digest: None, thinks: true, fills_in: true, ..card.clone() };
+        ChatCard { template: None, digest: None, thinks: true, infills: true, ..card.clone() };
     let models = ["smol", "team/coder:7b"].map(|name| OllamaModel { name, card: &card });
     let memory_use = MemoryUse {
         resident_bytes: Some(150_000_000),
