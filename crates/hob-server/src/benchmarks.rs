@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use hob_wire::operations;
 
 use crate::api_error::ApiError;
-use crate::benchmark_files::Pages;
+use crate::benchmark_files::BenchmarkFiles;
 use crate::documented_routes::DocumentedRoutes as _;
 use crate::observe::NamePath;
 use crate::page::content_type;
@@ -24,7 +24,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The routes; none without pages.
-pub(crate) fn routes(pages: Option<&Arc<dyn Pages>>) -> Router {
+pub(crate) fn routes(pages: Option<&Arc<dyn BenchmarkFiles>>) -> Router {
     let Some(pages) = pages else { return Router::new() };
     // Relative links need the slash.
     Router::new()
@@ -34,16 +34,16 @@ pub(crate) fn routes(pages: Option<&Arc<dyn Pages>>) -> Router {
         .layer(axum::Extension(Arc::clone(pages)))
 }
 
-async fn index(pages: axum::Extension<Arc<dyn Pages>>) -> Result<Response, ApiError> {
+async fn index(pages: axum::Extension<Arc<dyn BenchmarkFiles>>) -> Result<Response, ApiError> {
     page(pages, NamePath(INDEX.to_owned())).await
 }
 
 async fn page(
-    axum::Extension(pages): axum::Extension<Arc<dyn Pages>>,
+    axum::Extension(pages): axum::Extension<Arc<dyn BenchmarkFiles>>,
     NamePath(path): NamePath,
 ) -> Result<Response, ApiError> {
     let wanted = path.clone();
-    let found = tokio::task::spawn_blocking(move || pages.page(&wanted)).await;
+    let found = tokio::task::spawn_blocking(move || pages.file(&wanted)).await;
     let Ok(Some(bytes)) = found else {
         return Err(ApiError::NoSuchPath { path: format!("/benchmarks/{path}") });
     };

@@ -56,7 +56,7 @@ mod upload;
 mod voices;
 mod wyoming;
 
-pub use benchmark_files::Pages;
+pub use benchmark_files::BenchmarkFiles;
 pub use fit_service::{FitService, Unanswerable};
 pub use kept_voices::KeptVoices;
 pub use keys::{EmptyKey, KeyClash, KeyDigest, KeyOptions, NotADigest, check_keys};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hob_core::TurnTaking;
 
-use crate::benchmark_files::Pages;
+use crate::benchmark_files::BenchmarkFiles;
 use crate::fit_service::FitService;
 use crate::kept_voices::KeptVoices;
 use crate::keys::KeyOptions;
@@ -32,7 +32,7 @@ pub struct ServerOptions {
     /// The request log; `None`: requests are not logged.
     pub ledger: Option<Arc<Ledger>>,
     /// The pages below `/benchmarks`; `None`: no pages.
-    pub benchmarks: Option<Arc<dyn Pages>>,
+    pub benchmarks: Option<Arc<dyn BenchmarkFiles>>,
     /// The source of answers on `/api/fit`; `None`: no such route.
     pub fit: Option<Arc<dyn FitService>>,
     /// The source of `/v1/teams` and `/v1/runs`; `None`: no such routes.

@@ -27,7 +27,7 @@ impl BookFormat {
     }
 }
 
-/// A part that this hob did not write, or only in part.
+/// A part file that is incomplete, or was not written by this version of hob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the sound is damaged at byte {at}")]
 pub struct DamagedPart {
@@ -41,7 +41,7 @@ pub struct BookFile {
     format: BookFormat,
     title: String,
     chapters: Vec<ChapterMark>,
-    /// That of the first frame.
+    /// Sample rate and length of the first frame; all others must match.
     kind: Option<FrameKind>,
     samples: u64,
     sound_bytes: u64,

@@ -1,4 +1,4 @@
-//! PCM → bytes: one encoder for a whole response, six formats behind one small trait.
+//! PCM → bytes: one encoder for a whole response, all formats behind one small trait.
 //! No clock, no socket and no flushing policy: bytes are returned as soon as the format allows it.
 
 mod aac;

@@ -1,4 +1,4 @@
-//! G.711: 16-bit samples as bytes, on the µ-law or the A-law scale. Telephones speak it.
+//! G.711: 16-bit samples as bytes, on the µ-law or the A-law scale. Used in telephony.
 //! The arithmetic is that of the recommendation, so each byte decodes to the middle of its step.
 
 /// Added before the logarithm of µ-law.
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_is_the_byte_of_its_sample() {
+    fn bytes_survive_a_round_trip() {
         for byte in 0..=255 {
             // µ-law has two zeros.
             if byte != 0x7F {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use hob_bench::record::{RecordError, RecordStore};
 use hob_bench::site::{self, GAP_NEEDS, Material, Others, Production, ServedModelFigures};
-use hob_server::Pages;
+use hob_server::BenchmarkFiles;
 use hob_server::ledger::{GroupBy, Outcome, Period, RequestRecord, read, summarise};
 use jiff::Timestamp;
 
@@ -91,8 +91,8 @@ impl BenchmarkPages {
     }
 }
 
-impl Pages for BenchmarkPages {
-    fn page(&self, path: &str) -> Option<bytes::Bytes> {
+impl BenchmarkFiles for BenchmarkPages {
+    fn file(&self, path: &str) -> Option<bytes::Bytes> {
         // A panic during a build leaves no partial page behind.
         let mut built = self.built.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if built.as_ref().is_none_or(|built| built.at.elapsed() > KEPT) {
@@ -189,7 +189,7 @@ mod tests {
         let records = RecordsFolder { path: path("records"), name: "a folder" };
         let pages = BenchmarkPages::new(records, ledger);
         let models = || pages.material().expect("material").production.served.len();
-        assert!(pages.page("index.html").is_some());
+        assert!(pages.file("index.html").is_some());
         assert_eq!(models(), 1);
         pages.hide_ledger();
         assert_eq!(models(), 0);

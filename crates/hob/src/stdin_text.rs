@@ -16,13 +16,14 @@ const READ_BYTES: usize = 8 << 10;
 /// Pieces that wait to be spoken. Beyond this number the writer has to wait.
 const PIECES_MAX: usize = 16;
 
-/// A line is spoken if nothing follows for this long. This is longer than a
+/// A line is spoken if nothing follows for this long: then an empty piece says "speak now". This is longer than a
 /// model takes from token to token, so a sentence that continues after a line break is not cut.
 const PAUSE_MIN: Duration = Duration::from_millis(300);
 
-/// The text, and its error. After an error the text neither continues nor ends, so that
+/// Pieces of the text, and the error of reading it. After an error the stream of pieces stays open, so that
 /// an incomplete text is never spoken as a complete one.
 pub(crate) struct StdinText {
+    /// An empty piece means that the writer pauses after a line: what has arrived can be spoken now.
     pub(crate) pieces: BoxStream<'static, String>,
     failure: oneshot::Receiver<Broken>,
 }
@@ -48,7 +49,7 @@ impl StdinText {
         let arriving = stream::unfold((arriving, false), |(mut arriving, line_ended)| async move {
             let next = arriving.recv();
             let piece = if line_ended {
-                // Nothing arrived: a program that writes lines pauses here.
+                // Nothing arrived: a program that writes lines pauses here. An empty piece says so.
                 timeout(PAUSE_MIN, next).await.unwrap_or_else(|_| Some(String::new()))
             } else {
                 next.await
@@ -62,7 +63,7 @@ impl StdinText {
     /// Reads all of it, up to a limit.
     ///
     /// # Errors
-    /// The text is not UTF-8, or is longer than `bytes_max`.
+    /// The text is not UTF-8, is longer than `bytes_max`, or cannot be read.
     pub(crate) async fn whole(self, bytes_max: usize) -> CliResult<String> {
         let (mut pieces, broken) = self.split();
         let gathered = async {
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_writer_that_pauses_behind_a_line_is_said_to() {
+    async fn a_pause_after_a_line_is_reported_as_an_empty_piece() {
         let (theirs, mut ours) = std::os::unix::net::UnixStream::pair().expect("a pair");
         let (mut pieces, _broken) = StdinText::of(theirs).split();
         for (written, read) in

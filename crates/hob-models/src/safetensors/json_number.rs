@@ -1,5 +1,5 @@
 //! Whole numbers of a configuration, which writers put under different keys.
-//! Both readers of `config.json` use it: the one of dimensions and the one of quantization.
+//! Both readers of `config.json` use it: for dimensions and for quantization.
 
 use serde_json::{Map, Value};
 

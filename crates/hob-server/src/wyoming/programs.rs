@@ -1,4 +1,4 @@
-//! What a port serves, for the answer to `describe`: its own model first, because Home Assistant uses the first.
+//! What a port serves, for the answer to `describe`: the model of this port first, because Home Assistant uses the first.
 //! Clients that choose a program may use any other model or alias of the kind.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(super) fn info(
 ) -> WyomingInfo {
     match service {
         WyomingService::Speech => {
-            let served = served::<Speech>(context, model);
+            let served = find_served::<Speech>(context, model);
             WyomingInfo::speech(
                 served
                     .iter()
@@ -25,7 +25,7 @@ pub(super) fn info(
             )
         }
         WyomingService::Transcription => {
-            let served = served::<Transcription>(context, model);
+            let served = find_served::<Transcription>(context, model);
             WyomingInfo::transcription(served.iter().map(|(name, model)| TranscriptionProgram {
                 name,
                 languages: model.model.languages(),
@@ -37,7 +37,7 @@ pub(super) fn info(
 type Served<T> = (String, Arc<RegisteredModel<T>>);
 
 /// Models and aliases by name: the port's own first, then aliases, then the other models.
-fn served<T: Named>(context: &RequestContext, own: Option<&str>) -> Vec<Served<T>> {
+fn find_served<T: Named>(context: &RequestContext, own: Option<&str>) -> Vec<Served<T>> {
     let registry = context.registry();
     let own = own.or_else(|| context.default_name::<T>());
     let models: Vec<&str> = registry.models::<T>().map(|model| model.name.as_str()).collect();

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hob_server::{Pages, ServerOptions};
+use hob_server::{BenchmarkFiles, ServerOptions};
 
 use crate::server::Server;
 
 #[derive(Debug)]
 struct Two;
 
-impl Pages for Two {
-    fn page(&self, path: &str) -> Option<Bytes> {
+impl BenchmarkFiles for Two {
+    fn file(&self, path: &str) -> Option<Bytes> {
         match path {
             "index.html" => Some(Bytes::from_static(b"<p>all")),
             "model/a.html" => Some(Bytes::from_static(b"<p>one")),

@@ -1,4 +1,4 @@
-//! The names of the six formats, in requests and in response headers.
+//! The names of the audio formats, in requests and in response headers.
 //! No default: `hob-wire` decides which format an absent field means.
 
 use hob_core::speech::SAMPLE_RATES_HZ;

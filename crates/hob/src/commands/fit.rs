@@ -3,7 +3,7 @@
 
 mod assessment_text;
 mod calibrate;
-mod explained;
+mod explain;
 mod machine;
 mod recommend;
 mod speech;
@@ -90,7 +90,7 @@ pub(crate) struct FitOptionArgs {
 enum FitVerb {
     Machine(machine::FitMachineArgs),
     Calibrate(calibrate::CalibrateArgs),
-    Explain(explained::ExplainArgs),
+    Explain(explain::ExplainArgs),
     Validate(validate::ValidateArgs),
 }
 
@@ -162,7 +162,7 @@ impl FitOptionArgs {
 
 pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     match &args.verb {
-        Some(FitVerb::Explain(explain)) => return explained::run(explain, printer),
+        Some(FitVerb::Explain(terms)) => return explain::run(terms, printer),
         Some(FitVerb::Machine(machine)) => return machine::run(machine, globals, printer),
         Some(FitVerb::Calibrate(calibrate)) => return calibrate::run(calibrate, globals, printer),
         Some(FitVerb::Validate(validate)) => return validate::run(validate, printer),

@@ -73,7 +73,7 @@ fn route_text(route: &AliasRoute) -> String {
         ]);
     }
     let strategy = match route.strategy.as_str() {
-        "order" => "in this order".to_owned(),
+        "order" => "targets are tried in the listed order".to_owned(),
         strategy => format!("strategy {strategy}"),
     };
     format!("{head} ({strategy})\n\n{}", table.trim_fmt())

@@ -11,7 +11,7 @@ use clap::Args;
 use futures::future::join_all;
 use hob_agents::{Prices, ScriptModel};
 use hob_core::{Kind, ModelError, ModelLifecycle, RegisteredModel, Registry, task};
-use hob_server::{Listeners, Pages, ReloadableState, ServerOptions};
+use hob_server::{BenchmarkFiles, Listeners, ReloadableState, ServerOptions};
 use hob_upstream::Gateway;
 use tokio::net::TcpListener;
 
@@ -75,7 +75,7 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
         pages.hide_ledger();
     }
     let options = ServerOptions {
-        benchmarks: Some(Arc::clone(&pages) as Arc<dyn Pages>),
+        benchmarks: Some(Arc::clone(&pages) as Arc<dyn BenchmarkFiles>),
         fit: Some(Arc::new(FitData::new(app))),
         teams: Some(Arc::new(TeamRuns::new(Arc::clone(&models.teams)))),
         pipelines: Some(Arc::new(TeamFiles::new(Arc::clone(&models.teams)))),

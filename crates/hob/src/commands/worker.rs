@@ -1,5 +1,5 @@
-//! `hob worker` (hidden): the process of one model. A supervisor starts it.
-//! A crash of an engine ends only this process.
+//! `hob worker` (hidden): processes that hob starts itself, for one model, one measurement, or one command of an agent.
+//! A crash ends only this process.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,15 +17,15 @@ use crate::worker_args::{
     SpeechWorkerArgs, TimingWorkerArgs, TranscriptionWorkerArgs,
 };
 
-/// Run one model in this process, for the hob that started it
+/// Run one model, one measurement, or one command of an agent, for the hob that started this process
 #[derive(Debug, Args)]
 pub(crate) struct WorkerArgs {
     #[command(subcommand)]
-    engine: Engine,
+    job: Job,
 }
 
 #[derive(Debug, Subcommand)]
-enum Engine {
+enum Job {
     Speech(SpeechWorkerArgs),
     Chat(ChatWorkerArgs),
     /// Try the grammars of a chat worker.
@@ -39,23 +39,23 @@ enum Engine {
     #[cfg(target_os = "linux")]
     Restrict(RestrictArgs),
     #[cfg(target_os = "linux")]
-    Supervise(SuperviseArgs),
+    Supervise(SuperviseCommand),
 }
 
-/// Give up rights, and become the command of an agent.
+/// Restrict this process, then run an agent's command in it.
 #[cfg(target_os = "linux")]
 #[derive(Debug, Args)]
 struct RestrictArgs {
     /// A folder that the command may change
     #[arg(long)]
     workspace: PathBuf,
-    /// Its home and its `/tmp`
+    /// Folder for the command's home and its `/tmp`
     #[arg(long)]
     temporary: PathBuf,
-    /// It may not change the workspace
+    /// Make the workspace read-only
     #[arg(long)]
     read_only: bool,
-    /// It has the network of this machine
+    /// Let the command use the network of this machine
     #[arg(long)]
     network: bool,
     #[arg(last = true, required = true)]
@@ -65,24 +65,24 @@ struct RestrictArgs {
 /// Run a command, and end all its processes with it.
 #[cfg(target_os = "linux")]
 #[derive(Debug, Args)]
-struct SuperviseArgs {
+struct SuperviseCommand {
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
 }
 
 pub(crate) fn run(args: &WorkerArgs) -> CliResult<Exit> {
-    match &args.engine {
-        Engine::Speech(args) => wire_up::work_speech(args)?,
-        Engine::Chat(args) => wire_up::work_chat(args)?,
-        Engine::Grammars => wire_up::work_grammars()?,
-        Engine::SpeechStudy(args) => wire_up::work_speech_study(args)?,
-        Engine::Hear(args) => wire_up::work_transcription(args)?,
-        Engine::Timing(args) => wire_up::work_timing(args)?,
-        Engine::Devices(args) => wire_up::work_devices(args)?,
-        Engine::Quantize(args) => wire_up::work_quantize(args)?,
-        Engine::Distance(args) => wire_up::work_distance(args)?,
+    match &args.job {
+        Job::Speech(args) => wire_up::work_speech(args)?,
+        Job::Chat(args) => wire_up::work_chat(args)?,
+        Job::Grammars => wire_up::work_grammars()?,
+        Job::SpeechStudy(args) => wire_up::work_speech_study(args)?,
+        Job::Hear(args) => wire_up::work_transcription(args)?,
+        Job::Timing(args) => wire_up::work_timing(args)?,
+        Job::Devices(args) => wire_up::work_devices(args)?,
+        Job::Quantize(args) => wire_up::work_quantize(args)?,
+        Job::Distance(args) => wire_up::work_distance(args)?,
         #[cfg(target_os = "linux")]
-        Engine::Restrict(args) => {
+        Job::Restrict(args) => {
             let mode = match args.read_only {
                 true => SandboxMode::ReadOnly,
                 false => SandboxMode::WorkspaceWrite,
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &WorkerArgs) -> CliResult<Exit> {
             return Err(Failure::internal(reason));
         }
         #[cfg(target_os = "linux")]
-        Engine::Supervise(SuperviseArgs { command }) => {
+        Job::Supervise(SuperviseCommand { command }) => {
             return supervise(command).map(Exit::Command).map_err(Failure::internal);
         }
     }

@@ -1,5 +1,5 @@
-//! The targets of a name at a running hob, and the state of the servers behind it.
-//! `hob-wire` has the types, as for the server that writes them.
+//! Asks a running hob for the targets of a name, and for the state of its upstreams.
+//! The types of the answers are in `hob-wire`.
 
 use hob_wire::{AliasRoute, UpstreamList};
 

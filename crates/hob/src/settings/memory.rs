@@ -1,5 +1,5 @@
 //! The settings of the shared memory and of `[model.NAME]`.
-//! It rejects a name that two models would have, with its line in the file.
+//! Rejects names that are already used, with their line in the file.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,8 @@ impl MemorySection {
 /// # Errors
 /// A table without a model, or a name that is not allowed.
 pub(super) fn models(
-    (chat, flags): (&ChatSettings, &Overrides),
+    chat: &ChatSettings,
+    flags: &Overrides,
     environment: &Environment,
     written: &LoadedConfig,
 ) -> CliResult<BTreeMap<String, ChatSettings>> {
@@ -45,7 +46,7 @@ fn choice(
     written: &LoadedConfig,
 ) -> CliResult<ModelChoice> {
     let Some(model) = &table.model else {
-        let reason = "it has no model: a name that `hob models` lists, or the path of a GGUF file";
+        let reason = "it has no model; set `model` to a name from `hob models`, or to the path of a GGUF file";
         return Err(wrong(name, reason, written));
     };
     Ok(ModelChoice::new(model, |path| written.resolve(path, &environment.folders)))

@@ -141,7 +141,7 @@ pub(super) fn with_hint(args: &SayArgs, failure: Failure) -> Failure {
     let is_book = matches!(BookJob::from_args(args), Ok(Some(_)));
     let is_broken = matches!(failure.exit, Exit::Interrupted | Exit::Engine | Exit::Server);
     if is_book && is_broken && failure.hint.is_none() {
-        return failure.hint("the same command goes on after the last finished part");
+        return failure.hint("repeat the command to continue after the last finished part");
     }
     failure
 }

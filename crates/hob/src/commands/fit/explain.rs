@@ -1,5 +1,5 @@
-//! `hob fit explain`: explains the terms of an answer.
-//! Without a term it explains all.
+//! `hob fit explain`: what the terms in the answers of `hob fit` mean.
+//! The texts are in `hob_core::fit`.
 
 use clap::Args;
 use hob_core::fit::{Explanation, explain, explanations};
@@ -11,7 +11,7 @@ use crate::printer::Printer;
 /// Explain a term of the answer, or all terms
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// The term, such as "KV cache"; without it, all terms
+    /// The term, such as "KV cache" [default: all]
     term: Option<String>,
 }
 
