@@ -27,7 +27,7 @@ const WHOLE_BYTES_MAX: usize = 32 << 20;
 const LOADING_LOOK: Duration = Duration::from_millis(100);
 
 /// A request that is tried on one candidate after the other.
-pub(super) struct Ask<'a, T: RouteTask> {
+pub(super) struct AskContext<'a, T: RouteTask> {
     pub(super) trace: &'a Trace,
     /// The request with this candidate's parameters.
     pub(super) request: &'a (dyn Fn(&Candidate<T>) -> T::Request + Sync),
@@ -84,17 +84,17 @@ impl<'a, T: RouteTask> Attempt<'a, T> {
     }
 }
 
-impl<'a, T: RouteTask> Ask<'a, T> {
+impl<'a, T: RouteTask> AskContext<'a, T> {
     pub(super) fn new(
         trace: &'a Trace,
         ends: Instant,
         request: &'a (dyn Fn(&Candidate<T>) -> T::Request + Sync),
-    ) -> Ask<'a, T> {
-        Ask { trace, request, ends, empty: Mutex::default() }
+    ) -> AskContext<'a, T> {
+        AskContext { trace, request, ends, empty: Mutex::default() }
     }
 
     /// The empty answer of a target, for a client that gets no other.
-    pub(super) fn take_empty(&self) -> Option<AnswerStart<T>> {
+    pub(super) fn take_empty_answer(&self) -> Option<AnswerStart<T>> {
         let kept = locked(&self.empty).take();
         let Empty { started, at, took } = kept?;
         self.trace.note(|data| data.failed.retain(|failed| failed.kind != Fault::Empty.kind()));
@@ -103,7 +103,7 @@ impl<'a, T: RouteTask> Ask<'a, T> {
     }
 
     /// Keeps an empty answer while the next candidate is asked.
-    fn keep_empty(&self, started: AnswerStart<T>, asked: Instant) -> ModelError {
+    fn keep_empty_answer(&self, started: AnswerStart<T>, asked: Instant) -> ModelError {
         let error = ModelError::upstream(&started.candidate.target.name, Fault::Empty);
         let mut kept = locked(&self.empty);
         let at = Instant::now();
@@ -117,7 +117,7 @@ impl<T: RouteTask> Route<T> {
     pub(super) async fn attempt(
         &self,
         attempt: &Attempt<'_, T>,
-        ask: &Ask<'_, T>,
+        ask: &AskContext<'_, T>,
     ) -> Result<AnswerStart<T>, ModelError> {
         let candidate = attempt.candidate;
         let target = &candidate.target;
@@ -137,7 +137,7 @@ impl<T: RouteTask> Route<T> {
         let started = |held| AnswerStart { candidate: Arc::clone(candidate), head, held, rest };
         match held {
             HeldEvents::Answer(held) => Ok(started(held)),
-            HeldEvents::Empty(held) => Err(ask.keep_empty(started(held), asked)),
+            HeldEvents::Empty(held) => Err(ask.keep_empty_answer(started(held), asked)),
         }
     }
 
@@ -159,7 +159,7 @@ impl<T: RouteTask> Route<T> {
     async fn start(
         &self,
         attempt: &Attempt<'_, T>,
-        ask: &Ask<'_, T>,
+        ask: &AskContext<'_, T>,
         first: T::Request,
         limits: &mut Limits,
     ) -> Result<(Started<T>, Option<Slot>), ModelError> {

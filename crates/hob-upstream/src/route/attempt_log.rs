@@ -35,8 +35,8 @@ impl AttemptLog {
         locked(&self.0).started < attempts_max
     }
 
-    /// Whether this target is worth asking. Each target is worth it once.
-    pub(super) fn takes<T: Task>(&self, candidate: &Candidate<T>) -> bool {
+    /// Whether this target is worth asking. Each target is worth it once, so this call marks it as asked.
+    pub(super) fn claim_target<T: Task>(&self, candidate: &Candidate<T>) -> bool {
         let mut attempts = locked(&self.0);
         let is_larger = match (attempts.larger_than, candidate.context_tokens()) {
             (Some(least), Some(context)) => context > least,

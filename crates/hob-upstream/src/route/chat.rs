@@ -15,7 +15,7 @@ use hob_core::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use super::attempt::{Ask, Attempt};
+use super::attempt::{AskContext, Attempt};
 use super::continuation::Continuation;
 use super::task::{AnswerEnd, EventRole, Observer, RouteTask};
 use super::{AliasModel, Candidate, Route};
@@ -155,7 +155,7 @@ impl Route<Chat> {
         let beginning = if able.len() > 1 { beginning(&request) } else { 0 };
         let candidates = self.ordered(able, beginning);
         let changed = |candidate: &Candidate<Chat>| as_asked(&request, candidate);
-        let ask = Ask::new(&request.trace, ends, &changed);
+        let ask = AskContext::new(&request.trace, ends, &changed);
         let started = self.ask(candidates, &ask).await?;
         let continues = self.options.on_interruption == OnInterruption::Continue;
         // An answer that is read whole can be made again instead.

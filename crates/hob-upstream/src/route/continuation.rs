@@ -10,7 +10,7 @@ use hob_core::routing::{AnswerSoFar, PiecesSoFar, RestartCheck, RestartDecision,
 use hob_core::{Chat, ChatEvent, ChatRequest, ChatStream, Fault, ModelError};
 use tokio::time::{Instant, sleep};
 
-use super::attempt::{AnswerStart, Ask, Attempt};
+use super::attempt::{AnswerStart, AskContext, Attempt};
 use super::{Candidate, Route};
 
 /// Maximum continuations of one answer.
@@ -157,7 +157,7 @@ impl Continuation {
         sleep(PAUSE).await;
         self.requested_at = Instant::now();
         let request_for = |_: &Candidate<Chat>| request.clone();
-        let ask = Ask::new(&trace, self.deadline, &request_for);
+        let ask = AskContext::new(&trace, self.deadline, &request_for);
         match route.attempt(&Attempt::alone(&candidate), &ask).await {
             Ok(started) => self.events = started.into_started().events,
             Err(error) => {

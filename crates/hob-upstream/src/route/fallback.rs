@@ -13,7 +13,7 @@ use hob_core::{Fault, ModelError};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Route;
-use super::attempt::{AnswerStart, Ask, Attempt, is_loading};
+use super::attempt::{AnswerStart, AskContext, Attempt, is_loading};
 use super::attempt_log::AttemptLog;
 use super::candidate::Candidate;
 use super::task::RouteTask;
@@ -26,16 +26,15 @@ enum NoAnswer {
     /// Continue with the next. This one is tried again if no other answers, because its model is loading.
     Postponed,
     /// The request is at fault: no other candidate is tried.
-    Over,
+    Final,
 }
 
 impl<T: RouteTask> Route<T> {
-    /// Tries these candidates in order. Boxed, so that the compiler checks only once for all kinds
-    /// that the future can move between threads.
+    /// Tries these candidates in order. Boxed: the compiler then checks `Send` once, not once for each kind.
     pub(super) fn ask<'a>(
         &'a self,
         candidates: Vec<Arc<Candidate<T>>>,
-        ask: &'a Ask<'a, T>,
+        ask: &'a AskContext<'a, T>,
     ) -> BoxFuture<'a, Result<AnswerStart<T>, ModelError>> {
         async move {
             self.wait_for_cool_down(&candidates, ask.ends).await?;
@@ -43,7 +42,7 @@ impl<T: RouteTask> Route<T> {
                 Some(after) if candidates.len() > 1 => self.hedged(&candidates, ask, after).await,
                 _ => self.in_turn(&candidates, ask).await,
             };
-            answered.or_else(|error| ask.take_empty().ok_or(error))
+            answered.or_else(|error| ask.take_empty_answer().ok_or(error))
         }
         .boxed()
     }
@@ -53,7 +52,7 @@ impl<T: RouteTask> Route<T> {
     async fn in_turn(
         &self,
         candidates: &[Arc<Candidate<T>>],
-        ask: &Ask<'_, T>,
+        ask: &AskContext<'_, T>,
     ) -> Result<AnswerStart<T>, ModelError> {
         let log = AttemptLog::default();
         let mut queue: VecDeque<_> = candidates.iter().collect();
@@ -75,26 +74,27 @@ impl<T: RouteTask> Route<T> {
             let while_loading =
                 if others_are_warm { WhileLoading::Next } else { self.options.while_loading };
             let attempt = Attempt { candidate, remaining, while_loading, probe: None };
-            match self.turn(attempt, ask, &log).await {
+            match self.try_candidate(attempt, ask, &log).await {
                 Ok(started) => return Ok(started),
                 Err(NoAnswer::Next) => {}
                 Err(NoAnswer::Postponed) => postponed.push_back(candidate),
-                Err(NoAnswer::Over) => break,
+                Err(NoAnswer::Final) => break,
             }
         }
         Err(self.all_failed(ask.trace, log.take_error()))
     }
 
-    /// Tries one candidate, unless it is certain to fail.
-    async fn turn(
+    /// Tries one candidate, unless no attempt or time is left, its circuit is open, its context is too small,
+    /// or its target was already asked.
+    async fn try_candidate(
         &self,
         attempt: Attempt<'_, T>,
-        ask: &Ask<'_, T>,
+        ask: &AskContext<'_, T>,
         log: &AttemptLog,
     ) -> Result<AnswerStart<T>, NoAnswer> {
         let candidate = attempt.candidate;
         let is_spent = !log.has_left(self.options.attempts_max) || Instant::now() >= ask.ends;
-        if is_spent || !log.takes(candidate) {
+        if is_spent || !log.claim_target(candidate) {
             return Err(NoAnswer::Next);
         }
         let probe = match candidate.target.acquire() {
@@ -111,7 +111,7 @@ impl<T: RouteTask> Route<T> {
         let is_postponed =
             attempt.while_loading != self.options.while_loading && is_loading(&error);
         let missed = match RetryDecision::after(&error).fall_back {
-            FallBack::No => NoAnswer::Over,
+            FallBack::No => NoAnswer::Final,
             FallBack::LargerContext => {
                 let context = available(&error).or_else(|| candidate.context_tokens());
                 log.needs_more_than(context.unwrap_or(0));
@@ -131,7 +131,7 @@ impl<T: RouteTask> Route<T> {
     async fn with_retry(
         &self,
         attempt: &Attempt<'_, T>,
-        ask: &Ask<'_, T>,
+        ask: &AskContext<'_, T>,
         log: &AttemptLog,
     ) -> Result<AnswerStart<T>, ModelError> {
         let target = &attempt.candidate.target;
@@ -176,7 +176,7 @@ impl<T: RouteTask> Route<T> {
     async fn traced(
         &self,
         attempt: &Attempt<'_, T>,
-        ask: &Ask<'_, T>,
+        ask: &AskContext<'_, T>,
     ) -> Result<AnswerStart<T>, ModelError> {
         let (asked, target) = (Instant::now(), &attempt.candidate.target);
         ask.trace.asking(&target.name, attempt.candidate.is_warm());
@@ -189,12 +189,11 @@ impl<T: RouteTask> Route<T> {
         started
     }
 
-    /// Tries the first candidate, and also the next one when the first has been silent for a while. The first
-    /// answer wins; the other attempt is dropped.
+    /// Starts the next candidate after each `after` of silence. The first answer wins; the other attempts are dropped.
     async fn hedged(
         &self,
         candidates: &[Arc<Candidate<T>>],
-        ask: &Ask<'_, T>,
+        ask: &AskContext<'_, T>,
         after: Duration,
     ) -> Result<AnswerStart<T>, ModelError> {
         let log = &AttemptLog::default();
@@ -208,10 +207,9 @@ impl<T: RouteTask> Route<T> {
                 let is_warm = candidate.is_warm();
                 let attempt =
                     Attempt { candidate: &candidate, remaining, while_loading, probe: None };
-                let answered = self.turn(attempt, ask, log).await;
+                let answered = self.try_candidate(attempt, ask, log).await;
                 if answered.is_ok() {
-                    // Other candidates were tried since. The time before this one was tried counts as a
-                    // pause, except for the failures within it.
+                    // The wait before this candidate counts as paused time, minus the failed attempts in it.
                     ask.trace.note(|data| {
                         data.is_warm = Some(is_warm);
                         data.paused = waited.saturating_sub(data.failures());
@@ -237,7 +235,7 @@ impl<T: RouteTask> Route<T> {
                     asked.extend(waiting.next().map(|next| start(next, waiting.len())));
                 }
                 // The request itself is at fault, or no candidate is left.
-                Some(Err(NoAnswer::Over)) | None => {
+                Some(Err(NoAnswer::Final)) | None => {
                     return Err(self.all_failed(ask.trace, log.take_error()));
                 }
             }
@@ -245,7 +243,7 @@ impl<T: RouteTask> Route<T> {
     }
 }
 
-/// Returns a probe when the attempt is dropped: a client that gives up says nothing about the target.
+/// Gives the probe back if the attempt is dropped: a client that gives up says nothing about the target.
 struct ProbeGuard<'a> {
     target: &'a Target,
     probe: Option<Probe>,

@@ -12,7 +12,7 @@ use hob_core::{
 };
 use hob_wire::own_voice;
 
-use super::attempt::Ask;
+use super::attempt::AskContext;
 use super::task::{AnswerEnd, EventRole, RouteTask};
 use super::{AliasModel, Candidate, Route};
 use crate::speech::{UpstreamSpeech, whole_text};
@@ -78,7 +78,7 @@ impl Route<Speech> {
             trace: trace.clone(),
         };
         let candidates = self.ordered(self.candidates.clone(), 0);
-        let ask = Ask::new(&trace, self.ends(), &request);
+        let ask = AskContext::new(&trace, self.ends(), &request);
         let started = self.ask(candidates, &ask).await?.into_started();
         Ok(SpeechStream::new(started.head, started.events))
     }

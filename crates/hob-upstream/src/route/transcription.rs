@@ -12,7 +12,7 @@ use hob_core::{
     TranscriptRequest, TranscriptStream, Transcription,
 };
 
-use super::attempt::Ask;
+use super::attempt::AskContext;
 use super::task::{AnswerEnd, EventRole, RouteTask};
 use super::{AliasModel, Candidate, Route};
 use crate::target::Target;
@@ -84,7 +84,7 @@ impl Route<Transcription> {
             request.sound = Sound::Samples(whole_sound(live).await?.into());
         }
         let same = |_: &Candidate<Transcription>| request.clone();
-        let ask = Ask::new(&request.trace, self.ends(), &same);
+        let ask = AskContext::new(&request.trace, self.ends(), &same);
         let candidates = self.ordered(self.candidates.clone(), 0);
         Ok(self.ask(candidates, &ask).await?.into_started().events)
     }

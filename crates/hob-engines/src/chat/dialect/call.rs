@@ -1,5 +1,5 @@
 //! Reads one call character by character: the name, then the arguments as they arrive.
-//! Accepts what a grammar of the dialect allows, other member orders, and white space anywhere.
+//! Accepts what a grammar of the dialect allows, members in any order, and white space between JSON tokens.
 
 use std::mem;
 
@@ -32,7 +32,7 @@ pub(super) struct CallReader {
     /// The envelope so far, to be checked when it is complete.
     envelope: String,
     key: String,
-    /// The value so far; in the form without an envelope first the name.
+    /// The value so far. In the form without an envelope, it holds the name first.
     value: String,
     name: Option<String>,
     arguments: Option<String>,
@@ -44,7 +44,7 @@ enum Progress {
     Unannounced,
     /// Arguments are returned as they arrive.
     Streaming,
-    /// All arguments were returned; the end of the envelope is missing.
+    /// All arguments were returned; the end of the envelope has not arrived yet.
     Streamed,
 }
 
@@ -100,7 +100,7 @@ impl CallReader {
         }
     }
 
-    /// Whether its beginning was announced with [`CallFeedResult::Begun`].
+    /// Whether [`CallFeedResult::Begun`] was returned.
     pub(super) fn is_announced(&self) -> bool {
         self.progress != Progress::Unannounced
     }
@@ -262,7 +262,8 @@ impl CallReader {
         Ok(CallFeedResult::More)
     }
 
-    /// If several members have one name, the first counts. The others are only checked as JSON.
+    /// If several members have one name, the first counts. The others are ignored: as parts of the envelope they must be JSON,
+    /// except in a call whose arguments are streamed, where the envelope is not checked.
     fn end_of_value(&mut self) -> Result<CallFeedResult, NotACall> {
         self.at = At::Comma;
         if self.is_streaming() {

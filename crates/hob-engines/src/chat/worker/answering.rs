@@ -26,11 +26,11 @@ pub(super) struct AnswerPlan {
     pub(super) parser: Option<AnswerParser>,
     pub(super) stop: StopScanner,
     pub(super) tokens_max: u32,
-    pub(super) thinking: ThinkingPlan,
+    pub(super) thinking: ThinkingLimit,
     /// The format of the answer after thinking.
     pub(super) constraint: Option<Constraint>,
-    /// Prefix of the ids of this answer's calls. The call's number follows.
-    pub(super) call_ids: String,
+    /// The beginning of the ids of this answer's calls; the number of the call follows it.
+    pub(super) call_id_prefix: String,
     /// The tokens that penalties count.
     pub(super) history: History,
     /// Whether the token that ends the answer also has a log probability. Programs that score a prompt leave out the last
@@ -40,9 +40,9 @@ pub(super) struct AnswerPlan {
     pub(super) repetition: Option<Repetition>,
 }
 
-/// Limits of an answer's thinking.
+/// How long an answer may think, and how its thinking is closed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ThinkingPlan {
+pub(super) struct ThinkingLimit {
     /// `None` limits thinking only by the length of the answer.
     pub(super) tokens_max: Option<u32>,
     /// The tokens that close the thinking block and begin the answer.
@@ -58,11 +58,11 @@ const FORCED_TOKENS_MAX: u32 = 32;
 pub(super) struct Answering {
     plan: AnswerPlan,
     characters: Characters,
-    said: u32,
+    generated_tokens: u32,
     reasoning_tokens: u32,
     has_called: bool,
     /// Log probabilities of tokens whose text was not sent yet.
-    unsaid: Vec<TokenLogprob>,
+    pending_logprobs: Vec<TokenLogprob>,
     grammar_time: GrammarTime,
 }
 
@@ -88,17 +88,17 @@ impl Answering {
         Answering {
             plan,
             characters: Characters::default(),
-            said: 0,
+            generated_tokens: 0,
             reasoning_tokens: 0,
             has_called: false,
-            unsaid: Vec::new(),
+            pending_logprobs: Vec::new(),
             grammar_time: GrammarTime::default(),
         }
     }
 
     /// Number of tokens so far, including thinking.
     pub(super) fn generated_tokens(&self) -> u32 {
-        self.said
+        self.generated_tokens
     }
 
     pub(super) fn reasoning_tokens(&self) -> u32 {
@@ -124,7 +124,7 @@ impl Answering {
         if self.plan.tokens.ends(token) {
             self.end(FinishReason::Stop, &mut step);
             if self.plan.scores_end {
-                step.events.push(ChatEvent::Logprobs(mem::take(&mut self.unsaid)));
+                step.events.push(ChatEvent::Logprobs(mem::take(&mut self.pending_logprobs)));
             }
             return Ok(step);
         }
@@ -181,12 +181,12 @@ impl Answering {
                 let chosen = loop {
                     let mask = constraint.mask(left).map_err(&failed)?;
                     let chosen = sampler.choose(logits, mask, history).map_err(engine)?;
-                    // One that would make a form too long to close is refused, and masked from then on.
+                    // A token after which the form could no longer be closed in time is refused, and masked from then on.
                     if constraint.accept(chosen.token, left).map_err(&failed)? == Accepted::Taken {
                         break chosen;
                     }
                 };
-                if !self.grammar_time.spend(began.elapsed(), self.said) {
+                if !self.grammar_time.spend(began.elapsed(), self.generated_tokens) {
                     return Err(grammar_error(field, "takes too long for each token".to_owned()));
                 }
                 chosen
@@ -197,7 +197,7 @@ impl Answering {
             && !is_thinking
             && (self.plan.scores_end || !self.plan.tokens.ends(token))
         {
-            self.unsaid.push(self.logprob(token, logprobs));
+            self.pending_logprobs.push(self.logprob(token, logprobs));
         }
         Ok(token)
     }
@@ -213,12 +213,12 @@ impl Answering {
         let forced = constraint.forced_token(left).map_err(&failed)?;
         let mut token = forced.filter(|&token| !tokens.ends(token));
         if let Some(forced) = token {
-            // It was chosen among one.
+            // There was only one candidate.
             sampler.skip_draw();
             let accepted = constraint.accept(forced, left).map_err(&failed)?;
             token = token.filter(|_| accepted == Accepted::Taken);
         }
-        self.grammar_time.spend(began.elapsed(), self.said);
+        self.grammar_time.spend(began.elapsed(), self.generated_tokens);
         Ok(token)
     }
 
@@ -230,7 +230,7 @@ impl Answering {
 
     fn say(&mut self, token: u32, step: &mut Step) {
         let was_thinking = self.is_thinking();
-        self.said += 1;
+        self.generated_tokens += 1;
         self.plan.history.push(token);
         let text = self.characters.push(self.plan.tokens.bytes(token));
         self.read(&text, step);
@@ -253,10 +253,10 @@ impl Answering {
         }
     }
 
-    /// Limits an answer that repeats itself to the tokens that close its format or call. Without these, to no further token.
+    /// Limits an answer that repeats itself to the tokens that close its format or call. If neither is open, it ends at once.
     fn end_soon(&mut self) {
         let rest = self.held().and_then(Constraint::tokens_to_end).unwrap_or(0);
-        self.plan.tokens_max = self.said + rest;
+        self.plan.tokens_max = self.generated_tokens + rest;
         self.plan.repetition = None;
     }
 
@@ -282,7 +282,7 @@ impl Answering {
                 AnswerPart::Reasoning(text) => step.events.push(ChatEvent::Reasoning(text)),
                 AnswerPart::CallBegins { index, name } => {
                     self.has_called = true;
-                    let id = format!("{}{index}", self.plan.call_ids);
+                    let id = format!("{}{index}", self.plan.call_id_prefix);
                     step.events.push(ChatEvent::ToolCall { index, id, name });
                 }
                 AnswerPart::Arguments { index, piece } => {
@@ -304,8 +304,8 @@ impl Answering {
         if text.is_empty() {
             return;
         }
-        if !self.unsaid.is_empty() {
-            step.events.push(ChatEvent::Logprobs(mem::take(&mut self.unsaid)));
+        if !self.pending_logprobs.is_empty() {
+            step.events.push(ChatEvent::Logprobs(mem::take(&mut self.pending_logprobs)));
         }
         step.events.push(ChatEvent::Text(text));
     }
@@ -339,7 +339,7 @@ impl Answering {
     }
 
     pub(super) fn tokens_left(&self) -> u32 {
-        self.plan.tokens_max.saturating_sub(self.said)
+        self.plan.tokens_max.saturating_sub(self.generated_tokens)
     }
 
     fn is_thinking(&self) -> bool {
@@ -363,11 +363,11 @@ impl Answering {
 
 impl DraftRules for Answering {
     fn forced(&mut self, room: usize) -> Vec<u32> {
-        let can_look = !self.is_thinking() && self.grammar_time.has_spare(self.said);
+        let can_look = !self.is_thinking() && self.grammar_time.has_spare(self.generated_tokens);
         let began = Instant::now();
         let constraint = self.plan.constraint.as_mut().filter(|_| can_look);
         let forced = constraint.map_or(Vec::new(), |constraint| constraint.expected(room));
-        self.grammar_time.spend(began.elapsed(), self.said);
+        self.grammar_time.spend(began.elapsed(), self.generated_tokens);
         forced
     }
 
@@ -376,12 +376,12 @@ impl DraftRules for Answering {
         let AnswerPlan { tokens: table, constraint, .. } = &mut self.plan;
         let open = tokens.iter().take_while(|&&token| !table.ends(token)).count();
         let Some(constraint) = constraint.as_mut().filter(|_| !is_thinking) else { return open };
-        if !self.grammar_time.has_spare(self.said) {
+        if !self.grammar_time.has_spare(self.generated_tokens) {
             return 0;
         }
         let began = Instant::now();
         let allowed = constraint.allowed(&tokens[..open]);
-        self.grammar_time.spend(began.elapsed(), self.said);
+        self.grammar_time.spend(began.elapsed(), self.generated_tokens);
         allowed
     }
 
@@ -393,7 +393,7 @@ impl DraftRules for Answering {
 /// Neither prompts nor answers are logged.
 impl fmt::Debug for Answering {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Answering({} of {} tokens)", self.said, self.plan.tokens_max)
+        write!(f, "Answering({} of {} tokens)", self.generated_tokens, self.plan.tokens_max)
     }
 }
 

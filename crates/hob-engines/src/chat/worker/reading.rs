@@ -9,7 +9,7 @@ use hob_core::ModelError;
 use hob_core::chat::{ChatRequest, Conversation, Effort, Prompt, Thinking, ToolChoice};
 
 use super::ServeChatOptions;
-use super::answering::{AnswerPlan, Answering, ThinkingPlan};
+use super::answering::{AnswerPlan, Answering, ThinkingLimit};
 use super::heavy_conversations::HeavyConversations;
 use super::repetition::Repetition;
 use super::running::{Echo, Prepared};
@@ -267,7 +267,7 @@ impl Reading {
             tokens_max,
             thinking: self.thinking(&request.thinking, marks),
             constraint,
-            call_ids: format!("call_{:016x}{:06x}", random(), random() & 0xff_ffff),
+            call_id_prefix: format!("call_{:016x}{:06x}", random(), random() & 0xff_ffff),
             history: History::after_prompt(&read.tokens),
             scores_end: request.echo && request.logprobs.is_some(),
             repetition: is_endless.then(Repetition::default),
@@ -321,13 +321,13 @@ impl Reading {
         vocabulary_entries(&self.tokens)
     }
 
-    fn thinking(&self, wished: &Thinking, marks: Option<ThinkingMarks>) -> ThinkingPlan {
-        let Some(marks) = marks else { return ThinkingPlan::default() };
+    fn thinking(&self, wished: &Thinking, marks: Option<ThinkingMarks>) -> ThinkingLimit {
+        let Some(marks) = marks else { return ThinkingLimit::default() };
         let close = self.tokenizer.tokenize(marks.forced_close, Beginning::Bare, Special::Meant);
         let of_effort = wished.effort.and_then(thinking_tokens_max);
         let asked = [wished.tokens_max, of_effort].into_iter().flatten().min();
         let tokens_max = asked.or(self.thinking_tokens_max);
-        ThinkingPlan { tokens_max, close }
+        ThinkingLimit { tokens_max, close }
     }
 }
 

@@ -37,9 +37,9 @@ fn plan(tokens_max: u32) -> AnswerPlan {
         parser: None,
         stop: StopScanner::new(Vec::new()),
         tokens_max,
-        thinking: ThinkingPlan::default(),
+        thinking: ThinkingLimit::default(),
         constraint: None,
-        call_ids: "call_".to_owned(),
+        call_id_prefix: "call_".to_owned(),
         history: History::default(),
         scores_end: false,
         repetition: None,
@@ -52,7 +52,7 @@ fn thinker(tokens_max: u32, budget: Option<u32>) -> AnswerPlan {
     let close = "</think>\n\n".bytes().map(u32::from).collect();
     AnswerPlan {
         parser: Some(AnswerParser::new(&dialect, false, None)),
-        thinking: ThinkingPlan { tokens_max: budget, close },
+        thinking: ThinkingLimit { tokens_max: budget, close },
         ..plan(tokens_max)
     }
 }
