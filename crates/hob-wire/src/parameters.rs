@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::WireError;
-use crate::chat::{SamplingFields, Switch, effort_of};
+use crate::chat::{EffortOrBool, SamplingFields, effort_of};
 use crate::fields::Fields;
 use crate::keep_alive::keep_alive;
 use crate::request_value::tokens;
@@ -42,8 +42,8 @@ struct AliasFields {
     max_completion_tokens: Option<u32>,
     #[serde(default, deserialize_with = "limit")]
     max_tokens: Option<u32>,
-    reasoning_effort: Option<Switch>,
-    think: Option<Switch>,
+    reasoning_effort: Option<EffortOrBool>,
+    think: Option<EffortOrBool>,
     #[serde(default, deserialize_with = "tokens")]
     thinking_budget_tokens: Option<u32>,
     #[serde(default, deserialize_with = "keep_alive")]

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use self::item::{InputItem, messages};
 use crate::WireError;
 use crate::chat::{
-    ChatDelivery, Choice, FlatFormat, FunctionField, Level, MESSAGES_MAX, SamplingFields,
+    ChatDelivery, Choice, EffortLevel, FlatFormat, FunctionField, MESSAGES_MAX, SamplingFields,
     UsageChunk, flat_format, flat_tools, thinking,
 };
 use crate::fields::Fields;
@@ -181,7 +181,7 @@ pub struct ResponseSettings {
 /// How much the model is to think.
 #[derive(Clone, Copy, JsonSchema, Serialize)]
 struct ShownReasoning {
-    effort: Option<Level>,
+    effort: Option<EffortLevel>,
     /// hob makes none.
     summary: Option<()>,
 }
@@ -305,7 +305,10 @@ impl ResponseSettings {
             metadata: checked_metadata(sent.metadata)?,
             parallel_tool_calls: sent.parallel_tool_calls.unwrap_or(true),
             previous_response_id: previous,
-            reasoning: ShownReasoning { effort: request.thinking.effort.map(Level), summary: None },
+            reasoning: ShownReasoning {
+                effort: request.thinking.effort.map(EffortLevel),
+                summary: None,
+            },
             store: sent.store.unwrap_or(true),
             temperature: request.sampling.temperature,
             text,

@@ -1,5 +1,5 @@
 //! How much a model is to think. Clients have at least eight ways to say so; here they become one.
-//! The first that is given wins: a parameter before a template's switch, and that before the text.
+//! Order: parameters, then switches of the template, then words in the text. The first that is given wins.
 
 use hob_core::JsonText;
 use hob_core::chat::{Effort, Message, Role, Thinking};
@@ -15,12 +15,12 @@ use crate::request_value::{Either, JsonKind, tokens};
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ThinkingFields {
     /// `none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`.
-    reasoning_effort: Option<Level>,
+    reasoning_effort: Option<EffortLevel>,
     /// OpenAI's and OpenRouter's object: `effort`, `enabled`, `max_tokens`.
     #[schemars(with = "Option<Reasoning>")]
     reasoning: Option<Map<String, Value>>,
     /// `true`, `false` or a level of `reasoning_effort`.
-    think: Option<Switch>,
+    think: Option<EffortOrBool>,
     /// Anthropic's object, or `true` or `false`.
     thinking: Option<Either<bool, ThinkingObject>>,
     /// Maximum tokens of thinking. Below zero: no limit.
@@ -32,12 +32,12 @@ pub(crate) struct ThinkingFields {
 
 /// A level of thinking.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Level(pub(crate) Effort);
+pub(crate) struct EffortLevel(pub(crate) Effort);
 
-impl<'de> Deserialize<'de> for Level {
-    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Level, D::Error> {
+impl<'de> Deserialize<'de> for EffortLevel {
+    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<EffortLevel, D::Error> {
         let name = String::deserialize(value)?;
-        effort(&name).map(Level).ok_or_else(|| {
+        effort(&name).map(EffortLevel).ok_or_else(|| {
             let names = Effort::ALL.map(Effort::name).join(", ");
             let got: String = name.chars().take(32).collect();
             serde::de::Error::custom(format_args!("must be one of {names}, and is '{got}'"))
@@ -45,19 +45,19 @@ impl<'de> Deserialize<'de> for Level {
     }
 }
 
-impl Serialize for Level {
+impl Serialize for EffortLevel {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.0.name())
     }
 }
 
-impl JsonSchema for Level {
+impl JsonSchema for EffortLevel {
     fn inline_schema() -> bool {
         true
     }
 
     fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Level".into()
+        "EffortLevel".into()
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
@@ -65,17 +65,17 @@ impl JsonSchema for Level {
     }
 }
 
-impl JsonKind for Level {
+impl JsonKind for EffortLevel {
     const KIND: &'static str = "a string";
 }
 
 /// True, false, or a level.
-pub(crate) type Switch = Either<bool, Level>;
+pub(crate) type EffortOrBool = Either<bool, EffortLevel>;
 
-pub(crate) fn effort_of(switch: Switch) -> Effort {
+pub(crate) fn effort_of(switch: EffortOrBool) -> Effort {
     match switch {
         Either::First(on) => switched(on),
-        Either::Second(Level(effort)) => effort,
+        Either::Second(EffortLevel(effort)) => effort,
     }
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn effort_of(switch: Switch) -> Effort {
 #[derive(Deserialize, JsonSchema)]
 struct Reasoning {
     /// A level of `reasoning_effort`.
-    effort: Option<Level>,
+    effort: Option<EffortLevel>,
     enabled: Option<bool>,
     /// Maximum tokens of thinking.
     #[serde(default, deserialize_with = "tokens")]
@@ -117,12 +117,12 @@ pub(crate) fn thinking(
     ignored: &mut Vec<String>,
 ) -> Result<(Thinking, Option<JsonText>), WireError> {
     let mut first = First::default();
-    first.effort(sent.reasoning_effort.map(|Level(effort)| effort));
+    first.effort(sent.reasoning_effort.map(|EffortLevel(effort)| effort));
     if let Some(reasoning) = sent.reasoning {
         let mut fields = Fields::of(reasoning);
         let reasoning: Reasoning =
             fields.read().map_err(|error: WireError| error.within("reasoning"))?;
-        first.effort(reasoning.effort.map(|Level(effort)| effort));
+        first.effort(reasoning.effort.map(|EffortLevel(effort)| effort));
         first.effort(reasoning.enabled.map(switched));
         first.budget(reasoning.max_tokens);
         ignored.extend(fields.into_unknown().iter().map(|name| format!("reasoning.{name}")));

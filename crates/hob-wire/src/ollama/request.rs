@@ -14,7 +14,7 @@ use super::images::{images, refuse};
 use super::messages::{OllamaMessage, messages};
 use super::options::{FormatField, OllamaOptions, format, options};
 use crate::WireError;
-use crate::chat::{Switch, effort_of, logprobs_wanted, tools};
+use crate::chat::{EffortOrBool, effort_of, logprobs_wanted, tools};
 use crate::fields::Fields;
 use crate::keep_alive::{KeepAliveField, keep_alive};
 use crate::request_value::Name;
@@ -75,7 +75,7 @@ pub(crate) struct OllamaFields {
     /// `json`, or a JSON Schema that the answer follows.
     format: Option<FormatField>,
     /// `true`, `false` or a level of thinking.
-    think: Option<Switch>,
+    think: Option<EffortOrBool>,
     /// Without effect: hob never shortens a prompt.
     truncate: Option<bool>,
     /// Without effect: hob never forgets the beginning of a conversation.

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::tools::{RealtimeChoice, RealtimeTool, TokenLimit, choice_of, offer, tools_of};
-use crate::chat::Level;
+use crate::chat::EffortLevel;
 use crate::request_value::{Either, JsonKind, Name, count_within, number_within};
 use crate::{WireError, is_default_realtime_model, spoken_language};
 
@@ -226,7 +226,7 @@ impl JsonKind for VoiceObject {}
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
 #[schemars(inline)]
 pub(super) struct RealtimeReasoning {
-    effort: Option<Level>,
+    effort: Option<EffortLevel>,
 }
 
 /// The settings as an object.
@@ -256,7 +256,7 @@ pub(super) fn session_of(settings: &RealtimeSettings) -> RealtimeSession {
         tools: Some(tools_of(&settings.tools)),
         tool_choice: Some(choice_of(&settings.tool_choice)),
         max_output_tokens: Some(TokenLimit(settings.tokens_max)),
-        reasoning: Some(RealtimeReasoning { effort: settings.thinking.effort.map(Level) }),
+        reasoning: Some(RealtimeReasoning { effort: settings.thinking.effort.map(EffortLevel) }),
         include: include_of(settings),
         recorded: settings.is_recorded.then_some(true),
     }
@@ -432,7 +432,7 @@ pub(super) fn modality_of(output: OutputModality) -> Modality {
 
 pub(super) fn thinking(sent: Option<RealtimeReasoning>, before: Thinking) -> Thinking {
     let effort = sent.and_then(|reasoning| reasoning.effort);
-    Thinking { effort: effort.map(|Level(effort)| effort), ..before }
+    Thinking { effort: effort.map(|EffortLevel(effort)| effort), ..before }
 }
 
 fn noise_of(noise: NoiseReduction) -> NoiseField {

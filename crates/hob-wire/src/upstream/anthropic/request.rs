@@ -12,17 +12,17 @@ use super::thinking::ThinkingPlan;
 use super::turns::Turns;
 
 /// The body of a request for `model`, by Anthropic's own name of it. Parameters that hob does not know
-/// are not sent: Anthropic refuses what it does not know either.
+/// are not sent, because Anthropic refuses unknown parameters. A temperature above 1 is lowered to 1, Anthropic's maximum.
 ///
 /// # Errors
-/// [`UnsupportedField`]: leaving it out would give another answer than was asked for.
+/// [`UnsupportedField`]: without this field, the answer would be of another kind than the request asks for.
 pub fn anthropic_request(request: &ChatRequest, model: &str) -> Result<String, UnsupportedField> {
     let traits = ModelTraits::of(model);
     let conversation = conversation(request)?;
     refuse(request, conversation, traits)?;
     let turns = Turns::of(&with_partial(&conversation.messages, request))?;
     let thinking = ThinkingPlan::of(request, conversation, traits);
-    let chosen = Chosen::of(&request.sampling, traits.samplers, thinking.is_on);
+    let accepted = AcceptedSampling::of(&request.sampling, traits.samplers, thinking.is_on);
     let mut body = Map::new();
     let mut put = |name: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -40,15 +40,15 @@ pub fn anthropic_request(request: &ChatRequest, model: &str) -> Result<String, U
     }
     put("output_config", output_config(request, thinking.effort));
     put("thinking", thinking.shape);
-    put("temperature", chosen.temperature.map(number));
-    put("top_p", chosen.top_p.map(number));
-    put("top_k", chosen.top_k.map(Value::from));
+    put("temperature", accepted.temperature.map(number));
+    put("top_p", accepted.top_p.map(number));
+    put("top_k", accepted.top_k.map(Value::from));
     put("stop_sequences", (!request.stop.is_empty()).then(|| json!(request.stop)));
     Ok(Value::Object(body).to_string())
 }
 
-/// Whether `model` goes on with the request's partial answer: models since 4.6 refuse it, all do while
-/// they think, and none takes a blank at its end.
+/// Whether `model` continues the request's partial answer. Models from 4.6 on refuse it, every model refuses it while
+/// thinking, and none accepts white space at the end.
 pub fn anthropic_continues(request: &ChatRequest, model: &str) -> bool {
     let Ok(conversation) = conversation(request) else { return false };
     let traits = ModelTraits::of(model);
@@ -59,26 +59,26 @@ pub fn anthropic_continues(request: &ChatRequest, model: &str) -> bool {
 }
 
 /// Parameters that a request for `model` sets and that are left out, by the names that clients use.
-/// What would change nothing, such as a penalty of 0, is not named.
+/// A value without effect, such as a penalty of 0, is not named, and neither is a temperature that is lowered to 1.
 pub fn anthropic_drops(request: &ChatRequest, model: &str) -> Vec<&'static str> {
     let Ok(conversation) = conversation(request) else { return Vec::new() };
     let traits = ModelTraits::of(model);
     let thinking = ThinkingPlan::of(request, conversation, traits);
     let Sampling { temperature, top_p, top_k, .. } = request.sampling;
-    let chosen = Chosen::of(&request.sampling, traits.samplers, thinking.is_on);
-    let said = |value: Option<f32>, neutral: f32| value.is_some_and(|value| value != neutral);
+    let accepted = AcceptedSampling::of(&request.sampling, traits.samplers, thinking.is_on);
+    let changes = |value: Option<f32>, neutral: f32| value.is_some_and(|value| value != neutral);
     let sampling = &request.sampling;
-    // A tool's name is said by the call that it answers.
+    // A tool message is named by the call that it answers.
     let mut speakers = conversation.messages.iter().filter(|message| message.role != Role::Tool);
     let is_named = speakers.any(|message| message.name.is_some());
     let left_out = [
-        ("temperature", chosen.temperature.is_none() && said(temperature, 1.0)),
-        ("top_p", chosen.top_p.is_none() && said(top_p, 1.0)),
-        ("top_k", chosen.top_k.is_none() && top_k.is_some_and(|count| count > 0)),
-        ("min_p", said(sampling.min_p, 0.0)),
-        ("repeat_penalty", said(sampling.repeat_penalty, 1.0)),
-        ("presence_penalty", said(sampling.presence_penalty, 0.0)),
-        ("frequency_penalty", said(sampling.frequency_penalty, 0.0)),
+        ("temperature", accepted.temperature.is_none() && changes(temperature, 1.0)),
+        ("top_p", accepted.top_p.is_none() && changes(top_p, 1.0)),
+        ("top_k", accepted.top_k.is_none() && top_k.is_some_and(|count| count > 0)),
+        ("min_p", changes(sampling.min_p, 0.0)),
+        ("repeat_penalty", changes(sampling.repeat_penalty, 1.0)),
+        ("presence_penalty", changes(sampling.presence_penalty, 0.0)),
+        ("frequency_penalty", changes(sampling.frequency_penalty, 0.0)),
         ("seed", sampling.seed.is_some()),
         ("chat_template_kwargs", conversation.template_arguments.is_some()),
         ("name", is_named),
@@ -103,7 +103,7 @@ fn refuse(
     let is_schema = matches!(request.output, OutputFormat::JsonSchema(_));
     let is_text = request.output == OutputFormat::Text;
     let is_forced = matches!(conversation.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
-    // Anthropic stops at no sequence of blanks.
+    // Anthropic rejects stop sequences of white space only.
     let has_blank_stop = request.stop.iter().any(|stop| stop.trim().is_empty());
     let refused = [
         ("logprobs", request.logprobs.is_some()),
@@ -119,8 +119,8 @@ fn refuse(
     }
 }
 
-/// The schema goes as it is. Anthropic refuses one whose objects allow further members, and says so;
-/// forbidding them here would be another schema.
+/// The schema is sent unchanged. Anthropic refuses a schema with objects that allow further members, and says so;
+/// a schema that forbids them would be another one.
 fn output_config(request: &ChatRequest, effort: Option<&str>) -> Option<Value> {
     let mut config = Map::new();
     if let Some(effort) = effort {
@@ -135,7 +135,7 @@ fn output_config(request: &ChatRequest, effort: Option<&str>) -> Option<Value> {
 
 fn tool(tool: &Tool) -> Value {
     let mut schema = tool.parameters.as_ref().map_or_else(|| json!({}), parsed);
-    // Anthropic wants the type said, even though arguments can be nothing but an object.
+    // Anthropic requires the type, although arguments can only be an object.
     if let Value::Object(schema) = &mut schema {
         schema.entry("type").or_insert_with(|| json!("object"));
     }
@@ -160,31 +160,34 @@ fn tool_choice(conversation: &Conversation) -> Value {
     choice
 }
 
-/// The sampling that the model accepts.
+/// The request's sampling parameters, as far as the model accepts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Chosen {
+struct AcceptedSampling {
     temperature: Option<f32>,
     top_p: Option<f32>,
     top_k: Option<u32>,
 }
 
-impl Chosen {
-    fn of(sampling: &Sampling, samplers: Samplers, is_thinking: bool) -> Chosen {
-        // With thinking, Anthropic takes no sampling but a top-p of at least this much.
+impl AcceptedSampling {
+    fn of(sampling: &Sampling, samplers: Samplers, is_thinking: bool) -> AcceptedSampling {
+        // With thinking, Anthropic accepts only top-p, and only from this value on.
         const TOP_P_MIN: f32 = 0.95;
         let temperature = sampling.temperature.map(|value| value.clamp(0.0, 1.0));
         let (top_p, top_k) = (sampling.top_p, sampling.top_k.filter(|count| *count > 0));
         match samplers {
-            Samplers::Fixed => Chosen::default(),
-            Samplers::All | Samplers::Either if is_thinking => {
-                Chosen { top_p: top_p.filter(|share| *share >= TOP_P_MIN), ..Chosen::default() }
-            }
-            // A temperature of 1 says nothing, and gives way.
+            Samplers::Fixed => AcceptedSampling::default(),
+            Samplers::All | Samplers::Either if is_thinking => AcceptedSampling {
+                top_p: top_p.filter(|share| *share >= TOP_P_MIN),
+                ..AcceptedSampling::default()
+            },
+            // A temperature of 1 is the default, so top-p is kept instead.
             Samplers::Either if top_p.is_some() && temperature == Some(1.0) => {
-                Chosen { temperature: None, top_p, top_k }
+                AcceptedSampling { temperature: None, top_p, top_k }
             }
-            Samplers::Either if temperature.is_some() => Chosen { temperature, top_p: None, top_k },
-            Samplers::All | Samplers::Either => Chosen { temperature, top_p, top_k },
+            Samplers::Either if temperature.is_some() => {
+                AcceptedSampling { temperature, top_p: None, top_k }
+            }
+            Samplers::All | Samplers::Either => AcceptedSampling { temperature, top_p, top_k },
         }
     }
 }

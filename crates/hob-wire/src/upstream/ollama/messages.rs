@@ -7,10 +7,12 @@ use serde_json::{Value, json};
 use crate::upstream::UnsupportedField;
 use crate::upstream::request::parsed;
 
+/// The messages in Ollama's form.
+///
 /// # Errors
-/// A picture that Ollama would have to fetch: it fetches none.
+/// An image is given by URL; Ollama does not fetch images.
 pub(super) fn messages(conversation: &[Message]) -> Result<Vec<Value>, UnsupportedField> {
-    let write = |(place, said): (usize, &Message)| message(said, &conversation[..place]);
+    let write = |(place, one): (usize, &Message)| message(one, &conversation[..place]);
     conversation.iter().enumerate().map(write).collect()
 }
 
