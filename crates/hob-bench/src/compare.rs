@@ -12,7 +12,8 @@ mod side;
 mod tests;
 
 pub use aspect::{
-    Aspect, IfDifferent, SAME_PROMPTS, aspects, counts_tokens, is_cache_unknown, seed, unfit,
+    Aspect, IfDifferent, SAME_PROMPTS, aspects, counts_tokens, is_cache_unknown, seed,
+    why_not_comparable,
 };
 pub use figure::{ComparedMetric, MetricVerdict, RatioBasis, Rule, compare_pairs};
 pub use noise::NoiseFloor;

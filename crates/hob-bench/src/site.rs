@@ -66,21 +66,21 @@ const VIEWS: [(&str, &str); 10] = [
     ("method", "Method"),
     ("run", "Run"),
 ];
-const HTML: &str = include_str!("site/site/page.html");
-const STYLE: &str = include_str!("site/site/site.css");
+const HTML: &str = include_str!("site/browser/page.html");
+const STYLE: &str = include_str!("site/browser/site.css");
 /// One classic script: browsers load no modules from disk.
 const SCRIPT: &str = concat!(
-    include_str!("site/site/elements.js"),
-    include_str!("site/site/runs.js"),
-    include_str!("site/site/tables.js"),
-    include_str!("site/site/charts.js"),
-    include_str!("site/site/models.js"),
-    include_str!("site/site/model.js"),
-    include_str!("site/site/run.js"),
-    include_str!("site/site/speech.js"),
-    include_str!("site/site/eval.js"),
-    include_str!("site/site/compare.js"),
-    include_str!("site/site/start.js"),
+    include_str!("site/browser/elements.js"),
+    include_str!("site/browser/runs.js"),
+    include_str!("site/browser/tables.js"),
+    include_str!("site/browser/charts.js"),
+    include_str!("site/browser/models-table.js"),
+    include_str!("site/browser/model.js"),
+    include_str!("site/browser/run-page.js"),
+    include_str!("site/browser/speech.js"),
+    include_str!("site/browser/eval.js"),
+    include_str!("site/browser/compare.js"),
+    include_str!("site/browser/start.js"),
 );
 
 /// Builds all files. The same material gives the same bytes.

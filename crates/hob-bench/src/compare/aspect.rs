@@ -96,7 +96,7 @@ fn word<T: Serialize>(value: Option<T>) -> Option<String> {
 }
 
 /// Why a record can be compared with no other.
-pub fn unfit(record: &Record) -> Option<String> {
+pub fn why_not_comparable(record: &Record) -> Option<String> {
     if let Some(reason) = record.invalid_reasons.first() {
         return Some(format!("is not a valid measurement: {reason}"));
     }
@@ -145,7 +145,7 @@ pub(super) fn differences(
     let mut found = Differences::default();
     for side in [base, new] {
         for record in side {
-            let reason = unfit(&record.record);
+            let reason = why_not_comparable(&record.record);
             let sentence = |reason| format!("{} {reason}", record.record.short_id());
             found.refusals.extend(reason.map(sentence));
         }

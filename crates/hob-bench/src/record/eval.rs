@@ -1,5 +1,5 @@
 //! The part of a record that only an evaluation has: scores, verdicts, and the time that answers took.
-//! Prompts and answers stand in a file of their own, which the record names and hashes.
+//! Prompts and answers are in a separate file; the record has its name and hash.
 
 use std::collections::BTreeMap;
 
@@ -70,7 +70,7 @@ pub struct EvalScore {
     /// Mean score, with partial credit
     pub score: Option<f64>,
     pub score_ci95: Option<[f64; 2]>,
-    /// Items by verdict: `correct`, `wrong`, `no_answer`, `budget`, `refused`, `malformed`
+    /// Items by verdict: `correct`, `wrong`, `no_answer`, `budget` (the token limit ended the answer before any visible text), `refused`, `malformed`
     pub verdicts: BTreeMap<String, u64>,
     /// Interval of the share without an answer: the verdicts `no_answer` and `budget`
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,18 +83,19 @@ pub struct EvalScore {
     pub total_p95_ms: Option<f64>,
     /// Mean silence of items with the verdict `budget`
     pub silence_ms: Option<f64>,
-    /// Means
+    /// Mean thinking tokens
     pub thought_tokens: Option<f64>,
+    /// Mean answer tokens
     pub said_tokens: Option<f64>,
-    /// Median
+    /// Median words of an answer
     pub said_words: Option<f64>,
-    /// Sum of the scores for each minute waited
+    /// Score points per minute of waiting
     pub score_per_minute: Option<f64>,
     pub score_per_minute_ci95: Option<[f64; 2]>,
     /// Mean time of an answer divided by the accuracy
     pub s_per_correct: Option<f64>,
     pub s_per_correct_ci95: Option<[f64; 2]>,
-    /// Tokens thought and said, of all items, for each correct answer
+    /// All thinking and answer tokens, divided by the correct answers
     pub tokens_per_correct: Option<f64>,
     pub tokens_per_correct_ci95: Option<[f64; 2]>,
     /// Energy for each correct answer, in joules
@@ -147,7 +148,7 @@ impl Record {
 }
 
 /// The arm of each record. Where two evaluations of one model have the same arm, such as those of two servers with one
-/// engine, the address tells them apart, or else the context, or the end of the record's id.
+/// engine, hob appends the address, then the context length, then the last digits of the record's id, until they differ.
 pub fn eval_arms(records: &[&Record]) -> Vec<String> {
     fn address(record: &Record) -> Option<String> {
         record.engine.name.as_ref()?;

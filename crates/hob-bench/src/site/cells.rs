@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
-use crate::compare::{IfDifferent, aspects, unfit};
+use crate::compare::{IfDifferent, aspects, why_not_comparable};
 use crate::record::{Record, SourceType};
 
 type Key = Vec<Option<String>>;
@@ -17,7 +17,7 @@ pub(super) struct Cells<'a> {
 
 /// A run without a time, or one that cannot be compared, belongs to no cell.
 fn key(record: &Record) -> Option<Key> {
-    if unfit(record).is_some() || record.time.started.is_none() {
+    if why_not_comparable(record).is_some() || record.time.started.is_none() {
         return None;
     }
     let engine = &record.engine;

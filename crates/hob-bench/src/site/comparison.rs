@@ -1,25 +1,25 @@
-//! What decides whether a run can be compared, and its values: the script needs both to compare any two runs.
+//! What the script of the results page needs to compare any two runs: why a run cannot be compared, and its figures.
 //! They come from `compare`, which compares in the terminal.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::compare::{aspects, has_direction, is_cache_unknown, runs, seed, unfit};
+use crate::compare::{aspects, has_direction, is_cache_unknown, runs, seed, why_not_comparable};
 use crate::record::{RawSample, Record};
 use crate::terms::Metric;
 
 /// Significant digits of an embedded figure.
 const DIGITS: i32 = 9;
 
-/// What decides whether a run can be compared, and its values.
+/// One run, as the script compares it.
 #[derive(Debug, Serialize)]
 pub(super) struct ComparedBy {
     /// Why this run can be compared with no other.
-    unfit: Option<String>,
+    not_comparable: Option<String>,
     /// As text: a script's numbers have only 53 bits.
     seed: Option<String>,
-    /// Whether nothing proves that its prompts were new to the server.
+    /// Whether the prompts may have been cached.
     is_cache_unknown: bool,
     /// In the order of `Rules::aspects`.
     aspects: Vec<Option<String>>,
@@ -48,11 +48,11 @@ impl ComparedBy {
             Some((metric.name(), values))
         };
         ComparedBy {
-            unfit: unfit(record),
+            not_comparable: why_not_comparable(record),
             seed: seed(record).map(|seed| seed.to_string()),
             is_cache_unknown: is_cache_unknown(record),
             aspects: aspects(record).into_iter().map(|aspect| aspect.value).collect(),
-            values: directed().filter_map(values).collect(),
+            values: metrics_with_direction().filter_map(values).collect(),
         }
     }
 
@@ -62,8 +62,8 @@ impl ComparedBy {
     }
 }
 
-/// Metrics of which more or less is better.
-pub(super) fn directed() -> impl Iterator<Item = Metric> {
+/// Metrics where higher or lower is better.
+pub(super) fn metrics_with_direction() -> impl Iterator<Item = Metric> {
     Metric::ALL.iter().copied().filter(|metric| has_direction(*metric))
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Material;
 use super::cells::Cells;
-use super::comparison::directed;
+use super::comparison::metrics_with_direction;
 use super::runs::Run;
 use crate::compare::{
     CompareOptions, Comparison, IfDifferent, Pairing, SAME_PROMPTS, SampledRecord,
@@ -54,8 +54,8 @@ pub(super) fn rules(material: &Material, all: &[Run<'_>]) -> Rules {
     let shown = &pairs[..pairs.len().min(PAIRS_MAX)];
     Rules {
         aspects: all.first().map_or_else(Vec::new, aspects_of),
-        figures: directed().map(Metric::name).collect(),
-        counts_tokens: directed()
+        figures: metrics_with_direction().map(Metric::name).collect(),
+        counts_tokens: metrics_with_direction()
             .filter(|metric| counts_tokens(*metric))
             .map(Metric::name)
             .collect(),

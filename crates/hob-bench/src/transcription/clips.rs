@@ -13,10 +13,13 @@ use super::normalise::{normalised_chars, normalised_words};
 use super::wav::Wav;
 use crate::record::{hex, sha256_hex};
 
-/// Limits of a set, so that it fits into memory and its record stays readable.
+/// Most clips of a set, so that its record stays readable.
 const CLIPS_MAX: usize = 5_000;
+/// Most bytes of all sounds of a set, which are in memory together.
 const SOUND_BYTES_MAX: u64 = 1 << 30;
+/// Most bytes of the file of a set.
 const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Most YAML nodes in the file of a set.
 const NODES_MAX: usize = 100_000;
 
 /// Clips that are transcribed together.
@@ -97,7 +100,8 @@ impl ClipSet {
     /// Reads a YAML file and all clips in it.
     ///
     /// # Errors
-    /// A file cannot be read, is too long, or is not a WAV of 16-bit samples.
+    /// A file cannot be read or is too large, the YAML is invalid, the number of clips is not allowed, or a sound is not a WAV
+    /// of 16-bit samples.
     pub fn read(file: &Path) -> Result<ClipSet, ClipError> {
         let file_name = file.display().to_string();
         let bytes = read_up_to(file, FILE_BYTES_MAX)?;

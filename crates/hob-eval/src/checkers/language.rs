@@ -5,7 +5,7 @@ use hob_core::enum_table;
 use serde::{Deserialize, Serialize};
 
 enum_table! {
-    /// A language that a text can be asked in.
+    /// A language in which an item can ask for an answer.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum TextLanguage: name {
@@ -17,13 +17,13 @@ enum_table! {
 }
 
 /// At least one word in this many must be a frequent one; in prose it is about one in three.
-const WORDS_PER_FREQUENT_MAX: usize = 10;
+const FREQUENT_WORD_EVERY: usize = 10;
 
 impl TextLanguage {
-    /// The language of a text. `None`: it has too few frequent words of any, or as many of two.
+    /// The language of a text. `None` if it has too few frequent words, or two languages tie.
     pub fn of(text: &str) -> Option<TextLanguage> {
         let words: Vec<String> = text
-            .split(|sign: char| !sign.is_alphabetic())
+            .split(|c: char| !c.is_alphabetic())
             .filter(|word| !word.is_empty())
             .map(str::to_lowercase)
             .collect();
@@ -34,7 +34,7 @@ impl TextLanguage {
         let mut counts = TextLanguage::ALL.map(|language| (count(language), language));
         counts.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
         let [(most, language), (next, _), ..] = counts;
-        let is_enough = most > 0 && most * WORDS_PER_FREQUENT_MAX >= words.len();
+        let is_enough = most > 0 && most * FREQUENT_WORD_EVERY >= words.len();
         (is_enough && most > next).then_some(language)
     }
 

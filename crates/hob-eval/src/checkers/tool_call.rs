@@ -100,6 +100,7 @@ impl ToolCallExpected {
         }
         let right = expected.iter().filter(|(name, value)| is_right(name, value)).count();
         let share = right as f64 / (right + faults.len()) as f64;
+        // Half for the right function, the rest by the share of right arguments. Extra arguments that are null do not count.
         let fault = faults[0].as_str();
         let show = |value: Option<&Value>| {
             value.map_or_else(|| "nothing".to_owned(), |value| shortened(&value.to_string()))

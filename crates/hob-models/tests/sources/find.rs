@@ -2,7 +2,7 @@
 //! A server on the loopback interface notes the requests.
 
 mod fuzz;
+mod generated;
 mod local;
-mod made;
 mod remote;
 mod repository;

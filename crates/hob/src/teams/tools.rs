@@ -87,7 +87,7 @@ impl ToolSetup {
         if !team.agents.iter().any(|agent| agent.has_tool("shell")) {
             return Ok(());
         }
-        // An empty folder: a run may have another one than the working folder.
+        // A temporary folder, because the workspace of the run is not known yet.
         let workspace = tempfile::tempdir().map_err(|error| error.to_string())?;
         self.sandboxes_of(team).working(workspace.path()).await.map(|_| ())
     }

@@ -54,20 +54,21 @@ fn a_model_has_the_same_scores_twice_and_a_person_can_correct_them() {
     assert!(site.contains("2 runs"), "the corrected record is not shown: {site}");
 }
 
-/// Questions as a base model continues them, and two choices.
+/// Two texts for a base model to complete.
 const QUESTIONS: &str = r#"{"prompt": "The capital of France is Paris. The capital of Italy is", "reference": "Rome"}
 {"prompt": "One, two, three, four,", "reference": "five"}
 "#;
+/// Two questions with choices.
 const CHOICES: &str = r#"{"prompt": "What do bees make?", "choices": ["honey", "concrete", "glass"], "answer": 0}
 {"prompt": "What falls from clouds?", "choices": ["furniture", "rain", "numbers"], "answer": 1}
 "#;
 
 #[test]
-fn a_base_model_is_evaluated_by_what_it_continues_and_by_log_probabilities() {
+fn a_base_model_is_evaluated_by_its_completions_and_by_log_probabilities() {
     let (user, home) = User::with_only(&["gemma-3-270m-base"]);
     user.write("questions.jsonl", QUESTIONS);
     user.write("choices.jsonl", CHOICES);
-    // One server for all evaluations, because most of this test's time was its load.
+    // One server for all evaluations, because loading the model takes most of the time.
     let serve = ["serve", "--listen", "127.0.0.1:0", "--chat-model", "gemma-3-270m-base"];
     let mut served = Served::running(&user, &home, &serve);
     served.note("gemma-3-270m-base is ready");

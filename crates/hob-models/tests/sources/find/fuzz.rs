@@ -8,7 +8,7 @@ use hob_models::gguf::sample::SampleGguf;
 use hob_models::safetensors::{Header, files_of_index};
 use proptest::prelude::*;
 
-use super::made::{CONFIG, ROWS, find, finder, safetensors, write};
+use super::generated::{CONFIG, ROWS, find, finder, safetensors, write};
 
 fn bytes(length: usize) -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(any::<u8>(), 0..length)

@@ -5,7 +5,7 @@ use hob_core::machine::Basis;
 use hob_core::weights::Part;
 use hob_models::gguf::sample::SampleGguf;
 
-use super::made::{
+use super::generated::{
     CONFIG, ROWS, find, finder, parts, quant, refused, safetensors, with_store, write,
 };
 

@@ -2,7 +2,7 @@
 
 use hob_models::gguf::sample::SampleGguf;
 
-use super::made::{CONFIG, ROWS, find, finder, parts, refused, safetensors};
+use super::generated::{CONFIG, ROWS, find, finder, parts, refused, safetensors};
 use crate::server::{Manner, Server};
 
 const MIB: usize = 1 << 20;

@@ -5,7 +5,7 @@ use hob_core::weights::Part;
 use hob_models::Finder;
 use hob_models::gguf::sample::SampleGguf;
 
-use super::made::{CONFIG, ROWS, find, finder, quant, refused, safetensors};
+use super::generated::{CONFIG, ROWS, find, finder, quant, refused, safetensors};
 use crate::server::{Manner, Server};
 
 fn tree(server: &Server, repo: &str, files: &[(&str, &[u8])]) {

@@ -65,7 +65,8 @@ impl ServerArgs {
         Ok(ServerAccess { url, api: said.or(api_of(kind)), key: Key::OfServer(key) })
     }
 }
-/// As the gateway finds it.
+
+/// The key of an upstream, as the gateway finds it.
 fn key_of(
     target: &str,
     server: &UpstreamSection,
@@ -79,7 +80,7 @@ fn key_of(
     })
 }
 
-/// Where the kind says it; the others are asked.
+/// The API, if the kind decides it. Otherwise hob asks the server.
 fn api_of(kind: UpstreamKind) -> Option<Api> {
     match kind {
         UpstreamKind::Hob => Some(Api::Hob),

@@ -6,8 +6,8 @@ use hob_models::known;
 
 use super::*;
 
-fn sum<'r>(report: &'r Report, machine: &str, part: &str) -> &'r Summary {
-    let is_this = |sum: &&Summary| sum.machine.contains(machine) && sum.part == part;
+fn summary<'r>(report: &'r Report, machine: &str, part: &str) -> &'r Summary {
+    let is_this = |one: &&Summary| one.machine.contains(machine) && one.part == part;
     report.summaries.iter().find(is_this).expect("rows of that machine")
 }
 
@@ -15,7 +15,7 @@ fn sum<'r>(report: &'r Report, machine: &str, part: &str) -> &'r Summary {
 fn published_speeds_are_predicted_from_each_other() {
     let report = report().expect("it is part of the program");
     for (machine, rows_min) in [("5800U", 8), ("4070", 6)] {
-        let found = sum(&report, machine, "decode");
+        let found = summary(&report, machine, "decode");
         assert!(found.rows >= rows_min, "{found:?}");
     }
     let decode: Vec<&Prediction> =
@@ -23,17 +23,17 @@ fn published_speeds_are_predicted_from_each_other() {
     let errors = decode.iter().filter_map(|line| line.error_pct.map(f64::abs));
     let mean_pct = mean(errors).expect("rows");
     assert!(mean_pct <= 7.0, "each from the others: {mean_pct}");
-    let one: Vec<f64> = report.summaries.iter().filter_map(|sum| sum.one_row_pct).collect();
+    let one: Vec<f64> = report.summaries.iter().filter_map(|summary| summary.one_row_pct).collect();
     let one = mean(one.into_iter()).expect("two machines");
     assert!(one <= 10.0, "from one row: {one}");
     for machine in ["5800U", "4070"] {
-        let left_out = sum(&report, machine, "decode").left_out_pct;
+        let left_out = summary(&report, machine, "decode").left_out_pct;
         assert!(left_out.is_some_and(|pct| pct <= 7.0), "{machine}: {left_out:?}");
     }
 }
 
 #[test]
-fn a_context_that_grows_slows_as_it_was_published() {
+fn decode_slows_with_context_as_published() {
     let report = report().expect("it is part of the program");
     let curve: Vec<&Prediction> =
         report.lines.iter().filter(|line| line.part == "as the context grows").collect();
@@ -44,7 +44,7 @@ fn a_context_that_grows_slows_as_it_was_published() {
 }
 
 #[test]
-fn divided_models_and_longest_contexts_are_near() {
+fn split_models_and_longest_contexts_are_predicted() {
     let report = report().expect("it is part of the program");
     let divided: Vec<&Prediction> = report
         .lines
@@ -77,7 +77,7 @@ fn held_back_devices_are_predicted_by_the_priors_of_their_class() {
 
 /// Prompts of 512 tokens, from the sources of the priors.
 #[test]
-fn published_speeds_of_reading_are_in_the_predicted_range() {
+fn published_prefill_speeds_are_in_the_predicted_range() {
     let rows = [
         ("ryzen-ai-max-395", "llama2:7b", "Q4_0", 1_338.0),
         ("rtx-4090", "llama3.1:8b", "Q4_K_M", 7_139.0),

@@ -1,9 +1,9 @@
 // Tables: columns are described once, and each table of the page sorts by any of them. Blanks come last.
 
 /**
- * A column: `title`, `show(row)` and, where they differ from that, `sort(row)` for the value to sort by,
- * `term` for the definition, `number` for right alignment, `first` for the first direction of sorting, `head` for a row head,
- * `look(row)` for a class.
+ * A column: `title` and `show(row)`; optional: `key`, its name in the page's address and for narrow screens, `sort(row)` for the value
+ * to sort by, `term` for the definition or `meaning` for its text, `number` for right alignment, `first` for the first direction of
+ * sorting, `head` for a row head, `look(row)` for a class.
  */
 const column = (title, show, more = {}) => ({ title, show, ...more });
 const numberColumn = (title, sort, show, more = {}) => ({ title, sort, show, number: true, first: "asc", ...more });

@@ -10,7 +10,7 @@ const VALUE_CHARS_MAX = 32;
 /** Reasons against a comparison, differences to know of, and why figures of tokens are left out. */
 function differences(base, new_) {
   const found = { refusals: [], marks: [], counts: "" };
-  for (const run of [base, new_]) if (run.compared_by.unfit) found.refusals.push(`${run.short_id} ${run.compared_by.unfit}`);
+  for (const run of [base, new_]) if (run.compared_by.not_comparable) found.refusals.push(`${run.short_id} ${run.compared_by.not_comparable}`);
   RULES.aspects.forEach(([what, holds], place) => {
     const [one, other] = [base.compared_by.aspects[place], new_.compared_by.aspects[place]];
     if (one === other || holds === "pairs") return;
