@@ -248,6 +248,21 @@ impl UpstreamKind {
         }
     }
 
+    /// Whether servers of this kind may have OpenAI's routes for speech and transcription.
+    pub(crate) fn has_audio(self) -> bool {
+        match self {
+            UpstreamKind::Ollama | UpstreamKind::Anthropic => false,
+            UpstreamKind::Auto
+            | UpstreamKind::OpenAi
+            | UpstreamKind::LlamaServer
+            | UpstreamKind::Vllm
+            | UpstreamKind::Sglang
+            | UpstreamKind::Tabby
+            | UpstreamKind::OpenRouter
+            | UpstreamKind::Hob => true,
+        }
+    }
+
     /// The dialect of OpenAI-style requests. `chat.rs` writes chat requests for Ollama and Anthropic separately.
     pub(crate) fn dialect(self) -> UpstreamDialect {
         match self {

@@ -13,7 +13,6 @@ use hob_core::{
 };
 use hob_wire::{openai_voices, upstream_speech_request};
 
-use crate::UpstreamKind;
 use crate::upstream_model::UpstreamModel;
 use sound::spoken;
 
@@ -31,7 +30,7 @@ impl UpstreamSpeech {
         let UpstreamSpeech(served) = self;
         let SpeechRequest { text, voice, speed, instructions, pace, trace } = request;
         let input = whole_text(text).await?;
-        if matches!(served.upstream.kind().await, UpstreamKind::Ollama | UpstreamKind::Anthropic) {
+        if !served.upstream.kind().await.has_audio() {
             return Err(served.incapable("speech"));
         }
         let hops = trace.hops();

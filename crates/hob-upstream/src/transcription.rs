@@ -38,7 +38,7 @@ impl UpstreamTranscription {
     async fn ask(&self, request: TranscriptRequest) -> Result<TranscriptStream, ModelError> {
         let UpstreamTranscription(served) = self;
         let kind = served.upstream.kind().await;
-        if matches!(kind, UpstreamKind::Ollama | UpstreamKind::Anthropic) {
+        if !kind.has_audio() {
             return Err(served.incapable("transcription"));
         }
         let file = file(&request.sound).await?;

@@ -1,7 +1,7 @@
 // Tables: columns are described once, and each table of the page sorts by any of them. Blanks come last.
 
 /**
- * A column: `title` and `show(row)`; optional: `key`, its name in the page's address and for narrow screens, `sort(row)` for the value
+ * A column: `title` and `show(row)`; optional: `key`, its name in the page's address and in the style sheet, `sort(row)` for the value
  * to sort by, `term` for the definition or `meaning` for its text, `number` for right alignment, `first` for the first direction of
  * sorting, `head` for a row head, `look(row)` for a class.
  */
