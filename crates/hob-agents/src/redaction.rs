@@ -35,7 +35,7 @@ const TOKEN_WITH_DIGIT_BYTES_MIN: usize = 8;
 pub struct Redaction {
     /// The longest first, because a key may contain another one.
     known: Arc<[String]>,
-    /// The same keys as they stand inside a text in JSON.
+    /// The known keys, escaped as inside a JSON text.
     written: Arc<[String]>,
 }
 

@@ -44,7 +44,7 @@ pub struct RunState {
     pub last_texts: BTreeMap<String, String>,
     /// The limit that was reached. The next answer is the last one.
     pub exhausted: Option<String>,
-    /// The same limit, or that of the entry agent's own turns, as clients see it.
+    /// The limit that was reached, of the run or of the entry agent's own turns, as clients see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<SpentBudget>,
     /// The turns of the budget that were announced as nearly used up.

@@ -93,7 +93,7 @@ impl ThinkingMode {
         }
     }
 
-    /// As a record has it.
+    /// The value for a record.
     pub(crate) fn reasoning(self) -> Option<Reasoning> {
         match self {
             ThinkingMode::AsIs { thinks } => thinks.then_some(Reasoning::Enabled),

@@ -52,9 +52,9 @@ pub enum Streaming {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Formats {
     All(Vec<SoundFormat>),
-    /// Those of them that the server offers.
+    /// The formats of this list that the server offers.
     Offered(Vec<SoundFormat>),
-    /// The first of them that the server offers.
+    /// The first format of this list that the server offers.
     First(Vec<SoundFormat>),
 }
 

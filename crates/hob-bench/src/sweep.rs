@@ -35,7 +35,7 @@ pub struct ContextOptions {
 /// The context of a server that hob starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerContext {
-    /// The same for all lengths.
+    /// One context for all lengths.
     AsStarted,
     /// Restarts with the `{ctx}` that each length needs, so that memory is measured for each length.
     ForEachLength,

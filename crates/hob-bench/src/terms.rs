@@ -21,7 +21,7 @@ pub struct MetricDefinition {
     pub name: &'static str,
     /// The heading of a column.
     pub title: &'static str,
-    /// As it is written after the number; empty for shares and ratios.
+    /// The unit as it is written after the number; empty for shares and ratios.
     pub unit: &'static str,
     pub better: Better,
     /// One sentence.

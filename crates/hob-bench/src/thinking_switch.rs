@@ -19,7 +19,7 @@ enum_table! {
         Think = "think: false",
         /// vLLM, SGLang and llama.cpp, for the templates of Qwen and others.
         EnableThinking = "enable_thinking: false",
-        /// The same servers, for the templates of DeepSeek and Granite.
+        /// vLLM, SGLang and llama.cpp, for the templates of DeepSeek and Granite.
         TemplateThinking = "thinking: false",
         /// Qwen's API and others.
         ThinkingBudget = "thinking_budget: 0",

@@ -20,7 +20,7 @@ pub struct CardLosses {
     trial: Option<Trial>,
 }
 
-/// The one model that may use the cards after a rest: the circuit is half-open.
+/// The only model that may use the cards after a rest: the circuit is half-open.
 #[derive(Clone, Debug)]
 struct Trial {
     model: String,

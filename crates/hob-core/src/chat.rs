@@ -510,7 +510,7 @@ pub struct Timings {
     pub predicted_ms: f64,
     /// Guessed tokens that were computed together with another one.
     pub draft_tokens: u32,
-    /// Those of them that were right.
+    /// Guessed tokens that were right.
     pub accepted_tokens: u32,
 }
 

@@ -139,7 +139,7 @@ pub struct Constants {
     pub basis: Basis,
     /// Share of the bandwidth at which weights are read (η).
     pub bandwidth_efficiency: f64,
-    /// The same for the KV cache (η_kv). On a CPU it may exceed 1, because each head computes alone.
+    /// Share of the bandwidth at which the KV cache is read (η_kv). On a CPU it may exceed 1, because each head computes alone.
     pub kv_bandwidth_efficiency: f64,
     /// Fixed cost of a layer, µs (τ).
     pub layer_us: f64,

@@ -58,7 +58,7 @@ crate::debug_fields!(TranscriptRequest: sound, task, language, timestamps);
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Chunking {
-    /// As the model does it.
+    /// The model decides.
     Auto,
     /// At pauses. A value that is missing is the model's own.
     ServerVad {

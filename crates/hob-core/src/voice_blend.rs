@@ -81,7 +81,7 @@ pub fn spoken_voices(voices: &[Voice], missing: &BTreeMap<Language, String>) -> 
     voices.iter().filter(has_all).cloned().collect()
 }
 
-/// The same blend with other names for its voices.
+/// The blend with other names for its voices.
 pub fn renamed(blend: &str, rename: impl Fn(&str) -> String) -> String {
     let part = |part: &str| {
         let name_end = part.find(['(', '+', '-']).unwrap_or(part.len());

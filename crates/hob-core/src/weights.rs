@@ -108,7 +108,7 @@ impl Weights {
         group.bytes as f64 * self.read_share(group, experts_share)
     }
 
-    /// The same as a share, from 0 to 1.
+    /// Share of a group that is read to decode one token, from 0 to 1.
     pub fn read_share(&self, group: &WeightGroup, experts_share: f64) -> f64 {
         match group.part {
             Part::TokenEmbedding if self.is_tied() => 1.0,

@@ -29,7 +29,7 @@ pub fn engine_version() -> String {
 pub enum EngineTiming {
     /// A matrix that is too large for the caches, times a vector. Bytes of weights per second.
     Kernel { quant: String, threads: u32, bytes_s: f64, median_bytes_s: f64 },
-    /// The same matrix times the vectors of a prompt. Operations per second.
+    /// A matrix of the same size times the vectors of a prompt. Operations per second.
     Prompt { quant: String, threads: u32, flop_s: f64 },
     /// A model that generates one token at a time.
     Decode { context_tokens: u32, threads: u32, tok_s: f64, median_tok_s: f64 },

@@ -126,7 +126,7 @@ impl JudgeVerdict {
         }
     }
 
-    /// The same preference if the answers stood in the other order.
+    /// The verdict with the same preference, if the answers stood in the other order.
     fn swapped(self) -> JudgeVerdict {
         match self {
             JudgeVerdict::First => JudgeVerdict::Second,

@@ -169,7 +169,7 @@ impl Fetcher {
         }
     }
 
-    /// The same, from a file or folder that the user gave.
+    /// Takes a download from a file or folder that the user gave.
     pub(crate) fn take(
         &self,
         from: &Path,

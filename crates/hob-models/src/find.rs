@@ -61,7 +61,7 @@ pub struct Finder {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundModel {
     pub model: Model,
-    /// The same in other quants. Empty if too little is known to compute them.
+    /// The model in other quants. Empty if too little is known to compute them.
     pub variants: Vec<Model>,
     /// For people: the file, the address, or the table.
     pub source: String,

@@ -114,7 +114,7 @@ impl KnownModel {
         self.native_quant.as_deref().unwrap_or(names::USUAL_QUANT)
     }
 
-    /// The same model in other quants. A model with a native quant has no better or smaller one worth naming.
+    /// This model in other quants. A model with a native quant has no better or smaller one worth naming.
     pub fn variants(&self, mix: QuantMix, context_tokens: u32) -> Vec<Model> {
         let stored = |quant: &str| self.model(QuantMix::named(quant).ok()?, context_tokens).ok();
         match self.native_quant.as_deref() {

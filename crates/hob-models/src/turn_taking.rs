@@ -59,7 +59,7 @@ pub(crate) mod sample {
     use crate::onnx::Graph;
     use crate::onnx::graph::node;
 
-    /// As many layers as the published graph rounds, each a `Relu`.
+    /// A graph with as many layers as the published graph rounds, each a `Relu`.
     pub(crate) fn graph() -> Vec<u8> {
         let mut graph = Graph::decode(&[0x3A, 0x00]).expect("an empty graph");
         graph.add_floats("scale", &[], &[0.1]);

@@ -239,7 +239,7 @@ impl ApiError {
         }
     }
 
-    /// The same error on a route whose prompt is in `field`.
+    /// This error on a route whose prompt is in `field`.
     pub(crate) fn about(self, field: &'static str) -> ApiError {
         match self {
             ApiError::Model(error @ ModelError::TooLong { .. }) => {
@@ -539,7 +539,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The same response; if it is an error, with another JSON object.
+/// Replaces the JSON object of a response that is an error; leaves all others as they are.
 pub(crate) fn with_error_as(write: fn(&ErrorBody) -> String, mut response: Response) -> Response {
     match response.extensions_mut().remove::<ErrorBody>() {
         Some(error) => response.map(|_| Body::from(write(&error))),

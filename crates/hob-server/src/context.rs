@@ -183,7 +183,7 @@ impl RequestContext {
         })
     }
 
-    /// The same request from the holder of this key.
+    /// This request, as if the holder of this key had sent it.
     pub(crate) fn on_behalf_of(self, key: Option<&str>) -> Result<RequestContext, ApiError> {
         let holder = key.map(|name| self.config.keys.named(name).ok_or(ApiError::WrongKey));
         let caller = Caller::new(holder.transpose()?, &self.config.registry);
@@ -194,7 +194,7 @@ impl RequestContext {
         RequestContext::within(extensions).clone()
     }
 
-    /// The same without a copy.
+    /// The context of a request, without a copy.
     pub(crate) fn within(extensions: &Extensions) -> &RequestContext {
         extensions.get::<RequestContext>().expect("the outermost layer makes a context")
     }
@@ -233,7 +233,7 @@ impl RequestContext {
         }
     }
 
-    /// The same for lists and chats, which also take the default key of Pipelines if the configuration says so.
+    /// Checks the key for lists and chats, which also take the default key of Pipelines if the configuration says so.
     ///
     /// # Errors
     /// See [`RequestContext::check_key`].

@@ -239,7 +239,7 @@ impl<T: AnswerTask> Answer<T> {
         next.inspect_err(|error| self.tracker.failed(error))
     }
 
-    /// The same if the event is there already. `None` begins no wait: only [`Answer::next`] registers the task.
+    /// The next event, if it is there already. `None` begins no wait: only [`Answer::next`] registers the task.
     pub(crate) fn next_now(&mut self) -> Option<Next<T>> {
         if let Some(first) = self.first.take() {
             return Some(Ok(Some(first)));

@@ -82,9 +82,9 @@ struct ChatCounters {
 /// Tokens of an answer that were guessed ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GuessedTokens {
-    /// Those that the model checked.
+    /// Guessed tokens that the model checked.
     pub(crate) drafted: u32,
-    /// Those of them that were right.
+    /// Guessed tokens that were right.
     pub(crate) accepted: u32,
 }
 

@@ -203,7 +203,7 @@ async fn input_tokens(request: Request) -> Result<Response, ApiError> {
     Ok(json(hob_wire::input_tokens(tokens)))
 }
 
-/// The same prompt, and an answer of no tokens.
+/// A request with the same prompt, for an answer of no tokens.
 fn without_answer(request: ChatRequest) -> ChatRequest {
     let mut prompt = request.prompt;
     if let Prompt::Chat(conversation) = &mut prompt

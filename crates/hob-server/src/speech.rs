@@ -97,7 +97,7 @@ fn pieces<T>(
     stream::once(ready(Ok(first))).chain(rest)
 }
 
-/// The same bytes as events, and a last event that says how it ended.
+/// The sound as events, and a last event that says how it ended.
 fn events(
     first: Bytes,
     mut rest: EncodedSound,

@@ -82,7 +82,7 @@ impl Lexicon {
         Ok(Lexicon { written, words })
     }
 
-    /// As it was given.
+    /// The entries as they were given.
     pub fn written(&self) -> &BTreeMap<String, String> {
         &self.written
     }

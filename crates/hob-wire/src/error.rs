@@ -67,7 +67,7 @@ impl WireError {
         WireError::NotOneOf { field: field.to_owned(), got, accepted: accepted.to_vec() }
     }
 
-    /// The same error, where its field is a member of `outer`. An element of a list is `[2]`.
+    /// This error, where its field is a member of `outer`. An element of a list is `[2]`.
     pub(crate) fn within(mut self, outer: &str) -> WireError {
         if let WireError::Missing { field }
         | WireError::WrongType { field, .. }

@@ -46,7 +46,7 @@ impl<'a> Fields<'a> {
         Ok(fields)
     }
 
-    /// The same of a body whose `field` may be a list of token ids, or a list of such lists: these are parsed into
+    /// Parses a body whose `field` may be a list of token ids, or a list of such lists: these are parsed into
     /// numbers at once, and do not count as values.
     pub(crate) fn parse_with_tokens(
         body: &'a [u8],

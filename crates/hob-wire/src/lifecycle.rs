@@ -93,7 +93,7 @@ pub(crate) struct ResidentModel<'a> {
     predicted_bytes: Option<u64>,
     /// Memory on graphics cards.
     vram_bytes: u64,
-    /// The same for each memory pool, for the last load of a chat model.
+    /// Expected and taken memory in each pool, for the last load of a chat model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pools: Vec<ResidentPool>,
     /// Why the model is not where it was to be loaded, and where it is.

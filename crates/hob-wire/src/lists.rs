@@ -167,7 +167,7 @@ struct VoiceIds<'a> {
 struct ListedVoice<'a> {
     id: &'a str,
     name: &'a str,
-    /// As BCP 47 writes it: `en-US`.
+    /// BCP 47 tag, such as `en-US`.
     language: &'static str,
     /// `female` or `male`.
     gender: &'static str,

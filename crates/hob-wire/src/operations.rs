@@ -84,7 +84,7 @@ pub(crate) enum OperationInput {
 #[derive(Debug)]
 pub(crate) enum OperationAnswer {
     Json(SchemaOf),
-    /// The same with status 202: the work goes on after the answer.
+    /// JSON with status 202: the work continues after the answer.
     Accepted(SchemaOf),
     /// Server-sent events, each with one of these types as JSON.
     Events(&'static [SchemaOf]),

@@ -48,9 +48,9 @@ hob_core::debug_fields!(WireSpeech: model, voice, format, delivery, input.len())
 pub enum SpeechDelivery {
     /// Bytes of the file as they come to be.
     Stream,
-    /// The same bytes as server-sent events.
+    /// Server-sent events with these bytes.
     Events,
-    /// The same bytes in lines of JSON.
+    /// Lines of JSON with these bytes.
     Lines,
     /// The finished file, with its length and exact headers.
     Whole,
@@ -135,7 +135,7 @@ pub fn parse_speech(body: &[u8], formats: &[&'static str]) -> Result<WireSpeech,
     speech(Fields::parse(body)?, formats)
 }
 
-/// The same for `POST /dev/captioned_speech`.
+/// Parses a request to `POST /dev/captioned_speech`.
 ///
 /// # Errors
 /// [`WireError`], naming the field and what it takes.

@@ -151,7 +151,7 @@ pub fn parse_transcript_form(
     parse(task, Fields::of(form::to_json(form)), file)
 }
 
-/// The same as JSON, with the file in `input_audio`.
+/// Parses a request in JSON, with the file in `input_audio`.
 ///
 /// # Errors
 /// [`WireError`], naming the field and what it takes.

@@ -13,7 +13,7 @@ use crate::request_value::{Either, Name};
 /// A blend to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireCombine {
-    /// As a request for speech has it: `af_heart(2)+af_bella(1)`.
+    /// The blend, as a request for speech has it: `af_heart(2)+af_bella(1)`.
     pub voices: String,
     /// `None`: the blend is not kept.
     pub name: Option<String>,
@@ -34,7 +34,7 @@ pub(crate) struct CombinedVoice<'a> {
     /// What requests write as `voice`.
     id: &'a str,
     voices: &'a str,
-    /// As BCP 47 writes it: `en-US`.
+    /// BCP 47 tag, such as `en-US`.
     language: &'static str,
     /// `female` or `male`: that of the first voice.
     gender: &'static str,

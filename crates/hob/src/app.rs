@@ -38,7 +38,7 @@ impl<'a> App<'a> {
 }
 
 impl<'a> App<'a> {
-    /// The same with another chat model: one of the configuration or of the catalog, or a file.
+    /// This app with another chat model: one of the configuration or of the catalog, or a file.
     pub(crate) fn with_chat_model(&self, model: &str) -> App<'a> {
         let folders = &self.environment.folders;
         let mut settings = self.settings.clone();
@@ -101,7 +101,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = CliResult<T>>) -> CliResu
     result
 }
 
-/// The same until Ctrl-C or SIGTERM, which drop it.
+/// Runs the asynchronous part of a command until Ctrl-C or SIGTERM, which drop it.
 pub(crate) fn run_until_stopped<T>(work: impl Future<Output = CliResult<T>>) -> CliResult<T> {
     block_on(async { StopSignals::listen()?.or(work).await })
 }

@@ -132,7 +132,7 @@ impl Remote {
         Remote { base: format!("{scheme}{trimmed}"), key, agent: None }
     }
 
-    /// The same server, for the requests of this agent.
+    /// Sends requests to the same server in the name of this agent.
     pub(crate) fn asked_by(&self, agent: Option<String>) -> Remote {
         Remote { agent, ..self.clone() }
     }

@@ -128,7 +128,7 @@ pub(crate) struct Settings {
     pub(crate) transcription: TranscriptionSettings,
     pub(crate) realtime: RealtimeSettings,
     pub(crate) wyoming: WyomingSettings,
-    /// As written: it has no default of its own.
+    /// The section as written: it has no default of its own.
     pub(crate) memory: MemorySection,
     /// Further chat models by name.
     pub(crate) models: BTreeMap<String, ChatSettings>,
@@ -165,7 +165,7 @@ pub(crate) struct SpeechSettings {
     pub(crate) default_voice: String,
     pub(crate) threads: Threads,
     pub(crate) espeak: Espeak,
-    /// As written; `wire_up::lexicon` checks it.
+    /// The lexicon as written; `wire_up::lexicon` checks it.
     pub(crate) lexicon: BTreeMap<String, String>,
 }
 
@@ -288,7 +288,7 @@ impl Settings {
         self.home.join("ledger.sqlite3")
     }
 
-    /// The same as a configuration file, with every key filled in. Secrets are named, not shown.
+    /// The settings as a configuration file, with every key filled in. Secrets are named, not shown.
     pub(crate) fn as_written(&self) -> ConfigFile {
         let api_key_file = match &self.server.api_key {
             KeySource::File(path) => Some(path.clone()),

@@ -55,7 +55,7 @@ pub(super) fn limit_this_process() -> std::io::Result<()> {
     Ok(())
 }
 
-/// The same for a shell, as its commands. A limit that is stricter already stays.
+/// The limits of one process, as commands of a shell. A limit that is stricter already stays.
 pub(super) fn shell_limits() -> String {
     let (blocks, kib) = (FILE_BYTES_MAX / BLOCK_BYTES, MEMORY_BYTES_MAX / 1024);
     let cpu_max = CPU_SECONDS_MAX + CPU_SECONDS_GRACE;
@@ -65,7 +65,7 @@ pub(super) fn shell_limits() -> String {
     )
 }
 
-/// The same for podman and docker, which limit the number of processes themselves.
+/// The limits of one process, as options of podman and docker, which limit the number of processes themselves.
 pub(super) fn container_limits() -> [String; 5] {
     let cpu_max = CPU_SECONDS_MAX + CPU_SECONDS_GRACE;
     [
@@ -105,7 +105,7 @@ pub(super) fn reason(code: i32) -> Option<String> {
     }
 }
 
-/// The same for a command that has no limits of hob, where only the system can have ended it.
+/// Why the system ended a command that has no limits of hob. `None` for any other end.
 pub(super) fn killed(code: i32) -> Option<String> {
     let is_killed = Signal::from_named_raw(code - SIGNAL_CODE) == Some(Signal::KILL);
     is_killed.then(|| "a process was killed, as the system does when memory runs out".to_owned())

@@ -25,7 +25,7 @@ pub(super) enum ProcessLimits {
     Free,
     /// The limits of [`limits`].
     Limited,
-    /// The same, and the command is a supervisor, which ends all processes of its command.
+    /// The limits of [`limits`]; and the command is a supervisor, which ends all processes of its command.
     Supervised,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct StreamedAnswer<'w, 'd> {
     id: u64,
     model: String,
     trace: Trace,
-    /// As hob estimates them.
+    /// Tokens of the prompt, estimated by hob.
     prompt_tokens: u64,
     text: String,
     /// Bytes of the text that were shown. A call that is written as text is not.

@@ -19,7 +19,7 @@ const READ_MAX: Duration = Duration::from_mins(10);
 pub struct Watchdog {
     /// From the request to the first content of a model of another machine.
     pub first_token: Duration,
-    /// The same for a model of this machine that is loaded. The time to read the prompt is added.
+    /// From the request to the first content of a loaded model of this machine. The time to read the prompt is added.
     pub first_token_local: Duration,
     /// Between two pieces of an answer.
     pub idle: Duration,

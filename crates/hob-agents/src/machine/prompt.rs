@@ -105,7 +105,7 @@ pub(super) enum DelegateOutcome {
 }
 
 impl DelegateOutcome {
-    /// That of an agent with this answer.
+    /// The outcome of an agent with this answer.
     pub(super) fn of_answer(text: &str, is_partial: bool) -> DelegateOutcome {
         match (is_partial, text.is_empty()) {
             (false, false) => DelegateOutcome::Done,

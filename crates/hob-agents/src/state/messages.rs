@@ -14,7 +14,7 @@ use serde_json::value::{RawValue, to_raw_value};
 #[derive(Default)]
 pub struct FrameMessages {
     list: Vec<Message>,
-    /// Those of the list that were stored, as JSON.
+    /// The messages of the list that were stored, as JSON.
     stored: Mutex<Vec<Box<RawValue>>>,
 }
 

@@ -36,7 +36,7 @@ impl<'a> ColdClient<'a> {
         ColdClient { request: request.clone(), questions: Questions::new(asker), spoken: None }
     }
 
-    /// The same request to another model.
+    /// A client that sends the same request to another model.
     pub(super) fn for_model(
         asker: &Asker<'a>,
         model: &str,

@@ -85,7 +85,7 @@ impl ItemSet {
         set
     }
 
-    /// The same tasks, with these items of the user's.
+    /// A set with the same tasks, and with these items of the user.
     pub fn with_own(&self, own: Vec<Item>) -> ItemSet {
         ItemSet::new(self.tasks.clone(), self.per_task, self.seed, own)
     }

@@ -16,7 +16,7 @@ pub(super) type UnreadFields = BTreeMap<String, Value>;
 
 /// Minimum number of values for a 95th percentile whose interval has both ends.
 pub(super) const P95_VALUES_MIN: usize = 72;
-/// The same for the 99th percentile.
+/// Minimum number of values for a 99th percentile whose interval has both ends.
 pub(super) const P99_VALUES_MIN: usize = 368;
 
 /// The spread of values. It has no confidence interval: an interval needs runs, and these values are single requests.

@@ -17,7 +17,7 @@ const COLD_WITHIN: Duration = Duration::from_secs(1);
 pub struct AwaitedModel {
     /// None: the only model of its kind.
     pub name: Option<String>,
-    /// As a hob lists it, such as `chat`.
+    /// The kind of the model, as a hob lists it, such as `chat`.
     pub kind: &'static str,
     pub key: Option<String>,
 }
@@ -35,7 +35,7 @@ impl AwaitedModel {
         }
     }
 
-    /// Its state; `loading` also while it waits for another model, because a hob loads one after the other. None: the
+    /// The state of the model; `loading` also while it waits for another model, because a hob loads one after the other. None: the
     /// server does not say.
     fn state(&self, endpoint: &Endpoint) -> Option<String> {
         let get = |path: &str| {

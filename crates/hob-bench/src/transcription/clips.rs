@@ -141,7 +141,7 @@ impl ClipSet {
         format!("{}{noise}", self.name)
     }
 
-    /// The same clips with white noise.
+    /// A set of these clips with white noise.
     pub fn with_noise(&self, snr_db: f64) -> ClipSet {
         let with_noise = |(seed, clip): (u64, &Clip)| match Wav::read(&clip.wav) {
             Some(wav) => Clip { wav: add_noise(wav, snr_db, seed).to_bytes(), ..clip.clone() },

@@ -29,7 +29,7 @@ impl Question {
         Some(Question { samples, onset, end })
     }
 
-    /// The same question with silence in the quietest place near its middle, as if the person were thinking.
+    /// The question with silence in the quietest place near its middle, as if the person were thinking.
     pub(super) fn with_pause(mut self, pause: Duration) -> Question {
         let third = (self.end - self.onset) / 3;
         let places = (self.onset + third..self.end - third).step_by(PIECE / 2);
@@ -97,7 +97,7 @@ impl Microphone {
     }
 }
 
-/// The same sound at 24 kHz, by straight lines between the samples: good enough to be understood.
+/// The samples at 24 kHz, by straight lines between the samples: good enough to be understood.
 fn at_rate(samples: &[i16], rate_hz: u32) -> Vec<i16> {
     if rate_hz == RATE_HZ {
         return samples.to_vec();

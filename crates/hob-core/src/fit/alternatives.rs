@@ -11,7 +11,7 @@ use crate::weights::Part;
 
 /// A variant counts as faster if its speed is more than this many times that of the assessed plan.
 const FASTER: f64 = 1.1;
-/// The same for its longest context.
+/// A variant counts as longer if its longest context is more than this many times that of the assessed plan.
 const LONGER: f64 = 1.1;
 /// Reading speed, tokens per second. A more exact variant must be at least as fast as this, or as the assessed plan.
 const READING_TOK_S: f64 = 10.0;

@@ -36,7 +36,7 @@ const REACH: RangeInclusive<f64> = 0.2..=1.05;
 const STRAYS: [f64; PARTS] = [0.5, 0.2, 0.5, 5.0];
 /// CPU cores differ more than cards in attention and in synchronisation.
 const STRAYS_CPU: [f64; PARTS] = [0.5, 0.5, 0.8, 1.0];
-/// The same if kernels were timed alone. Minutes of a shared machine lie between them and a model.
+/// Expected relative deviation of a constant if kernels were timed alone. Minutes of a shared machine lie between them and a model.
 const KERNELS_STRAY: f64 = 0.15;
 const PARTS: usize = 4;
 /// Expected relative error of one run.

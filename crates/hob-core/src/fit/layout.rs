@@ -64,13 +64,13 @@ impl Layout {
         }
     }
 
-    /// As engines count: the output is one more layer and goes to the card first.
+    /// The layout of an engine's `gpu_layers`, where the output is one more layer and goes to the card first.
     pub fn offloaded(shape: &ModelShape, gpu: usize, gpu_layers: u32) -> Layout {
         let output = if gpu_layers == 0 { ComputeSite::Cpu } else { ComputeSite::Gpu(gpu) };
         Layout { output, ..Layout::split(shape, gpu, gpu_layers.saturating_sub(1)) }
     }
 
-    /// The same over several cards, in proportion to free memory. The last card has the output.
+    /// The layout of an engine's `gpu_layers` over several cards, in proportion to free memory. The last card has the output.
     pub fn spread(shape: &ModelShape, cards: &[(usize, u64)], gpu_layers: u32) -> Layout {
         let Some((last, _)) = cards.last() else { return Layout::whole(shape, ComputeSite::Cpu) };
         let mut layout = Layout::offloaded(shape, *last, gpu_layers);

@@ -73,7 +73,7 @@ impl Planner<'_> {
         Ok(Some(layout(layers.min(too_few + 1))))
     }
 
-    /// As many layers as fit on the card.
+    /// The layout with as many layers on the card as fit.
     fn some_layers(&self, number: usize, kv: KvTypes) -> Result<Option<Layout>, FitError> {
         let shape = &self.model.shape;
         let layers = u32::try_from(shape.layers.len()).unwrap_or(u32::MAX);

@@ -146,7 +146,7 @@ impl Setup {
         Ok(SetupEstimate { uses: uses(machine, &profile, &memory), memory, decode })
     }
 
-    /// The same with the longest context that fits, or `None` if not even one step of the engine fits.
+    /// This setup with the longest context that fits, or `None` if not even one step of the engine fits.
     ///
     /// # Errors
     /// See [`Setup::estimate`].

@@ -65,7 +65,7 @@ impl Ratio {
         }
     }
 
-    /// The same for any ratio with a valid interval, however it was computed.
+    /// The finding for any ratio with a valid interval, whatever the number of pairs.
     pub fn beyond(&self, threshold: f64) -> Finding {
         let limit = threshold.ln_1p();
         let (times, low, high) = (self.times.ln(), self.low.ln(), self.high.ln());

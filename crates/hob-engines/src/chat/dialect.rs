@@ -105,8 +105,8 @@ pub struct ToolsOffered {
 /// When the parser returns arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgumentDelivery {
-    /// As they arrive. Only for answers that a grammar constrains, because returned arguments cannot be taken back if the
-    /// JSON turns out to be invalid.
+    /// Arguments are returned as they arrive. Only for answers that a grammar constrains, because returned arguments cannot be
+    /// taken back if the JSON turns out to be invalid.
     Streamed,
     /// When the call is complete and valid JSON. Until then it may still be plain text.
     Whole,

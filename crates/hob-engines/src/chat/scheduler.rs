@@ -15,7 +15,7 @@ pub(crate) use drafts::{DraftOffer, FormOffer};
 /// How many guessed tokens of an answer are checked in one pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DraftPolicy {
-    /// As many as make answers faster, by measured costs.
+    /// The number that makes answers fastest, by measured costs.
     #[default]
     Auto,
     Off,

@@ -21,16 +21,16 @@ pub enum Beginning {
 /// How the name of a special token in the text is tokenised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {
-    /// As the special token.
+    /// The name becomes the special token.
     Meant,
-    /// As ordinary letters, because the author of the text must not inject special tokens.
+    /// The name becomes ordinary letters, because the author of the text must not inject special tokens.
     Letters,
 }
 
 /// One token of the vocabulary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Token {
-    /// As text of an answer; empty for what is never shown.
+    /// The text of the token in an answer; empty for a token that is never shown.
     pub bytes: Vec<u8>,
     /// The token's name, where it controls rather than spells.
     pub control: Option<String>,

@@ -104,7 +104,7 @@ impl Processor {
         (!backend.is_null()).then_some(Processor { backend })
     }
 
-    /// As they are asked for: memory is taken for one type at a time.
+    /// Computes each figure when it is asked for: memory is taken for one type at a time.
     fn figures<'a>(
         &'a self,
         name: &'a str,

@@ -59,7 +59,7 @@ pub struct CutOptions {
     pause_frames: usize,
     /// Frames kept before the first speech of a part.
     lead_frames: usize,
-    /// As [`SPEECH_MIN`] and [`PAUSE_MAX`].
+    /// Thresholds for speech and for a pause, like [`SPEECH_MIN`] and [`PAUSE_MAX`].
     speech_min: f32,
     pause_max: f32,
 }

@@ -36,7 +36,7 @@ pub(super) struct Recording<V> {
     rest: Vec<f32>,
     waiting: VecDeque<SoundPart>,
     samples_heard: u64,
-    /// Those of `samples_heard` that the server knows of.
+    /// Samples of `samples_heard` that the server knows of.
     samples_reported: u64,
     /// The requested language, or the one detected in the first part with text. It is used for all later parts.
     language: Option<String>,
@@ -46,7 +46,7 @@ pub(super) struct Recording<V> {
     agreement: Agreement,
     /// The sample at which the last pass over the unfinished part ended.
     heard_until: u64,
-    /// The same for the last such pass that was not ended early.
+    /// The sample at which the last pass ended that was not ended early.
     understood_until: u64,
     /// A pass over the unfinished part in a pause, and its text.
     guess: Option<(SoundPart, WhisperText)>,

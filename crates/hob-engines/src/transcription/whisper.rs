@@ -127,7 +127,7 @@ pub enum TranscribeError {
 struct Window {
     /// Positions of the encoder; each is 20 ms.
     positions: usize,
-    /// Those with sound.
+    /// Positions with sound.
     sounding: usize,
 }
 

@@ -17,7 +17,7 @@ pub struct Number {
     /// In the unit of `expected`. The larger one of the two tolerances counts.
     #[serde(default)]
     pub tolerance_absolute: f64,
-    /// As a share of `expected`: 0.01 is one per cent.
+    /// Tolerance as a share of `expected`: 0.01 is one per cent.
     #[serde(default)]
     pub tolerance_relative: f64,
     /// The unit that the prompt asks for.

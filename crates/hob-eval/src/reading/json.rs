@@ -15,7 +15,7 @@ pub(crate) fn json_values(text: &str) -> Vec<Value> {
     json_spans(text).into_iter().map(|(_, value)| value).collect()
 }
 
-/// The same with their places.
+/// The outermost objects and arrays of the text, in order, with their places.
 pub(crate) fn json_spans(text: &str) -> Vec<(Range<usize>, Value)> {
     let mut found = Vec::new();
     let mut at = 0;

@@ -22,7 +22,7 @@ impl Estimate {
         Estimate::of_points(hits as f64, items)
     }
 
-    /// The same interval for a sum of points, 0 to 1 for each item. It is wide enough: points between 0 and 1 vary
+    /// Wilson's interval of a sum of points, 0 to 1 for each item. It is wide enough: points between 0 and 1 vary
     /// less than hits with the same mean. `None` without items, and for points that are not a number.
     pub(crate) fn of_points(points: f64, items: usize) -> Option<Estimate> {
         if items == 0 || points.is_nan() {

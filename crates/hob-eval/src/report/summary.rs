@@ -17,7 +17,7 @@ pub struct Summary {
     pub accuracy: Estimate,
     /// Mean score, with Wilson's interval.
     pub mean_score: Estimate,
-    /// Those that occurred, without open questions.
+    /// Number of items by verdict, for verdicts that occurred. Without open questions.
     pub verdicts: BTreeMap<Verdict, usize>,
     /// Share of items without an answer (`NoAnswer` and `Budget`), with Wilson's interval.
     pub without_answer: Estimate,

@@ -21,7 +21,7 @@ pub fn card(path: &Path, tokens_asked: Option<u32>) -> Result<ChatCard, GgufErro
 }
 
 impl Gguf {
-    /// The same without facts of the file system.
+    /// Card of this file, without facts of the file system.
     ///
     /// # Errors
     /// The engine would not load it.

@@ -33,7 +33,7 @@ impl Gguf {
         self.shape_around(|layers| self.weights(layers))
     }
 
-    /// The same with other weights and a given number of decoding layers.
+    /// The shape with other weights and a given number of decoding layers.
     pub(crate) fn shape_around(
         &self,
         weights: impl FnOnce(u32) -> Weights,

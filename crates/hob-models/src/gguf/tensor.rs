@@ -37,7 +37,7 @@ impl GgufTensor {
         Ok(GgufTensor { name, dims, kind, offset: 0, bytes })
     }
 
-    /// As `from_parts`, in a format without a GGUF type, with this many bits per weight.
+    /// A tensor that is not in a file, in a format without a GGUF type, with this many bits per weight.
     pub(crate) fn of_bits(
         name: String,
         dims: Vec<u64>,

@@ -28,7 +28,7 @@ pub struct LedgerSummary {
     pub abandoned: usize,
     /// Milliseconds to the first token or sound, with the model in memory.
     pub first_warm: Sample,
-    /// The same, with a model that had to be loaded.
+    /// Milliseconds to the first token or sound, with a model that had to be loaded.
     pub first_cold: Sample,
     /// Milliseconds to the end, for complete answers.
     pub total: Sample,

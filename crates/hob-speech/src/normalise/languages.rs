@@ -34,7 +34,7 @@ struct Scene<'a> {
     table: &'static LanguageTable,
 }
 
-/// As [`super::Reader`].
+/// A [`super::Reader`] for a language with a table.
 type TableReader = fn(Scene<'_>, &mut Reading) -> Option<usize>;
 
 /// In this order: the more specific form first.
@@ -97,7 +97,7 @@ fn read_one(scene: Scene<'_>, out: &mut Reading) -> usize {
     1
 }
 
-/// The same text with one character for what has several: digits, the minus, apostrophes, and letters of Devanagari with
+/// The text with one character for what has several: digits, the minus, apostrophes, and letters of Devanagari with
 /// a dot below.
 fn with_plain_characters(visible: Visible) -> Visible {
     let mut chars = Vec::with_capacity(visible.chars.len());

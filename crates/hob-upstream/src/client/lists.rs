@@ -18,7 +18,7 @@ use crate::options::UpstreamKind;
 
 /// Time between two list requests, ± 20 %, so that not all servers are asked at the same time.
 const EVERY: Duration = Duration::from_secs(30);
-/// The same while the server does not answer.
+/// Time between two list requests while the server does not answer.
 const EVERY_DOWN: Duration = Duration::from_secs(5);
 /// Time limit of one list request.
 const TIME_MAX: Duration = Duration::from_secs(3);

@@ -11,7 +11,7 @@ use futures::task::AtomicWaker;
 const IDLE: u8 = 0;
 /// The task polls the connection.
 const POLLED: u8 = 1;
-/// The same, and there was a wake-up.
+/// The task polls the connection, and there was a wake-up.
 const POLLED_AND_WOKEN: u8 = 2;
 
 /// Passes wake-ups on to the task that waits, except those during a poll that is successful.

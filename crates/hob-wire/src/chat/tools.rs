@@ -27,7 +27,7 @@ pub(crate) struct ToolFields {
     parallel_tool_calls: Option<bool>,
     /// Tools as they were before `tools`, which wins.
     functions: Option<Vec<FunctionField>>,
-    /// As `tool_choice`, for `functions`.
+    /// `tool_choice` for `functions`.
     function_call: Option<Choice>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct ChoiceObject {
     allowed_tools: Option<AllowedTools>,
     /// For `allowed_tools` of the Responses API, which has no object around them.
     mode: Option<AllowedMode>,
-    /// As `mode`.
+    /// For `allowed_tools` of the Responses API, too.
     tools: Option<Vec<AllowedTool>>,
 }
 

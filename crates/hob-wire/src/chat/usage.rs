@@ -63,7 +63,7 @@ pub(crate) struct ChatTimings {
     /// Guessed tokens that were computed together with another one. Left out if there were none.
     #[serde(skip_serializing_if = "Option::is_none")]
     draft_n: Option<u32>,
-    /// Those of them that were right.
+    /// Guessed tokens that were right.
     #[serde(skip_serializing_if = "Option::is_none")]
     draft_n_accepted: Option<u32>,
 }

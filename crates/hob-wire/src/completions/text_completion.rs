@@ -138,7 +138,7 @@ impl CompletionChunks {
         CompletionChunks { answer, usage, open }
     }
 
-    /// As [`CompletionAnswer::with_prompt_tokens`].
+    /// Does what [`CompletionAnswer::with_prompt_tokens`] does.
     #[must_use]
     pub fn with_prompt_tokens(self) -> CompletionChunks {
         CompletionChunks { answer: self.answer.with_prompt_tokens(), ..self }

@@ -132,7 +132,7 @@ pub fn ollama_loaded(shape: OllamaShape, model: &str, at: SystemTime) -> String 
     line(model, at, shape, &AnswerContent::default(), Some((("load", None), None)))
 }
 
-/// The same, with a `keep_alive` of zero: it is not, any more.
+/// The answer to a request without a prompt and with a `keep_alive` of zero: the model is not in memory any more.
 pub fn ollama_unloaded(shape: OllamaShape, model: &str, at: SystemTime) -> String {
     line(model, at, shape, &AnswerContent::default(), Some((("unload", None), None)))
 }

@@ -123,7 +123,7 @@ pub(crate) struct ShownResponse {
     output: Vec<ShownItem>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_modalities: Option<Vec<Modality>>,
-    /// The same in the older dialect.
+    /// `output_modalities` in the older dialect.
     #[serde(skip_serializing_if = "Option::is_none")]
     modalities: Option<Vec<Modality>>,
     #[serde(skip_serializing_if = "Option::is_none")]

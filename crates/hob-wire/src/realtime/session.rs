@@ -25,7 +25,7 @@ const IDLE_MS_MAX: u32 = 600_000;
 
 /// The value of `include`, and the type of the event, that tells a client the times of each turn.
 pub(super) const TURN_STAGES: &str = "hob.turn_stages";
-/// The same for text that may still change.
+/// The value of `include`, and the type of the event, for text that may still change.
 const INTERIM_TEXT: &str = "hob.interim_text";
 
 /// All settings of a session. A change of the client is merged into them: what it leaves out stays, and `null` clears.

@@ -15,7 +15,7 @@ const OBJECT: &str = "response.input_tokens";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseView {
     Object,
-    /// As events, without those up to this number.
+    /// Events. With `after`, only those behind this number.
     Events {
         after: Option<u64>,
     },

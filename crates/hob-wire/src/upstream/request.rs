@@ -19,7 +19,7 @@ use thinking::{Switches, is_first_qwen3, say_no_thinking};
 /// parameters beyond OpenAI's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UpstreamDialect {
-    /// As OpenAI writes it, and nothing else.
+    /// OpenAI's own protocol, and nothing else.
     #[default]
     OpenAi,
     Hob,
@@ -192,7 +192,7 @@ pub(super) fn keep_alive(time: KeepAlive) -> Value {
     }
 }
 
-/// As a person would write it: 0.7, and not the 0.699999988 that single precision makes of it.
+/// A number as a person would write it: 0.7, and not the 0.699999988 that single precision makes of it.
 pub(super) fn number(value: f32) -> Value {
     let written = value.to_string();
     written.parse::<f64>().map_or_else(|_| json!(value), |value| json!(value))

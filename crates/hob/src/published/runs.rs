@@ -93,7 +93,7 @@ impl PublishedRun {
         is_alike && key(self) == key(other) && model_and_quant(self) == model_and_quant(other)
     }
 
-    /// The same run, published twice.
+    /// Whether both are the same run, published twice.
     fn is_duplicate_of(&self, other: &PublishedRun) -> bool {
         let key = |row: &PublishedRun| {
             let weights = row.model.shape.weights.bytes();

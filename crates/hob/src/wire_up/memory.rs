@@ -135,7 +135,7 @@ struct MemoryFacts {
     budget: MemoryBudget,
     needed: Bytes,
     residents: Vec<Resident>,
-    /// As in [`Shared`]. Another number later means that the facts are no longer true.
+    /// The number in [`Shared`]. Another number later means that the facts are no longer true.
     load_changes: u64,
 }
 

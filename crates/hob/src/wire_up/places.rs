@@ -24,7 +24,7 @@ pub(super) type ChatPlacer = CardPlacer<RequestedPlace>;
 /// A model, and the place that the settings name or that is ranked first.
 #[derive(Clone, Debug)]
 pub(super) struct RequestedPlace {
-    /// As it was when the place was chosen.
+    /// The machine as it was when the place was chosen.
     pub(super) machine: Machine,
     pub(super) model: Model,
     /// A second model in the same worker, which guesses tokens.

@@ -24,9 +24,9 @@ const FIRST_BYTES_MAX: usize = 512;
 const TRIALS_MAX: usize = 96;
 /// Alternatives to try where an answer can continue in several ways.
 const ALTERNATIVES_MAX: usize = 8;
-/// As `TRIALS_MAX`, between two tokens of an answer while other answers wait.
+/// Ends to try between two tokens of an answer, while other answers wait.
 const STEP_TRIALS_MAX: usize = 24;
-/// As `TRIALS_MAX`, for long ends: each trial of these takes longer.
+/// Long ends to try: each trial takes longer.
 const LONG_TRIALS_MAX: usize = 8;
 /// Maximum tokens tried in one search, over all its attempts. The best end found until then is used.
 const STEPS_MAX: usize = 40_000;
@@ -325,7 +325,7 @@ impl Closer {
         Ok(None)
     }
 
-    /// The same end with fewer tokens.
+    /// The end of a trial, with fewer tokens.
     fn merged(&self, matcher: &mut Matcher, trial: &Trial) -> Result<Vec<u32>, ConstraintError> {
         let mut merged = Vec::new();
         let mut text = Vec::new();

@@ -89,7 +89,7 @@ impl<'a> Source<'a> {
         ConstraintError::Keyword { field: self.field, path, keyword: taken.keyword }
     }
 
-    /// The same place with another schema.
+    /// A source at the same place with another schema.
     pub(super) fn with(&self, schema: Value) -> Source<'a> {
         Source { schema, ..self.clone() }
     }

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-/// What a grammar may take for searches of a short end.
+/// Time that a grammar may take for searches of a short end.
 const FREE: Duration = Duration::from_secs(5);
-/// What it may take besides for each token. Usual grammars take a millisecond.
+/// Time that a grammar may take in addition for each token. Usual grammars take a millisecond.
 const PER_TOKEN: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Copy, Debug)]

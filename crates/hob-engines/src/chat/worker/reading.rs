@@ -339,9 +339,9 @@ pub(super) struct ReadingParts {
     pub(super) defaults: SamplerDefaults,
     pub(super) infill_marks: Option<[u32; 3]>,
     pub(super) context_tokens: u32,
-    /// Used if the request has no limit.
+    /// Limit of thinking, if the request has none.
     pub(super) thinking_tokens_max: Option<u32>,
-    /// The same, of a whole answer.
+    /// Limit of a whole answer, if the request has none.
     pub(super) answer_tokens_max: Option<u32>,
 }
 

@@ -144,7 +144,7 @@ impl VoiceStatistics {
         Some(table.row(at))
     }
 
-    /// As in [`MEASURED`].
+    /// The statistics in the format of [`MEASURED`].
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let values = self.0.mean.iter().chain(&self.0.variance);
         values.flat_map(|value| f16::from_f32(*value).to_le_bytes()).collect()

@@ -552,7 +552,7 @@ impl<'a> Graph<'a> {
         })
     }
 
-    /// As [`Graph::view`], with a third dimension whose slices are `slice` values apart.
+    /// Does what [`Graph::view`] does, with a third dimension whose slices are `slice` values apart.
     pub(super) fn view3(
         &self,
         a: Tensor<'a>,

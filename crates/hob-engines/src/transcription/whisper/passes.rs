@@ -33,7 +33,8 @@ const BEAMS: usize = 5;
 /// If the logits of the two likeliest tokens differ by less, rounding may decide between them. Such a choice is not made
 /// with guesses. Steps over one token and over several add in another order, which moves a logit by far less than this.
 const CLOSE: f32 = 0.05;
-/// The same for the distance of a mean log-probability from a threshold, because errors of single tokens cancel out.
+/// If a mean log-probability is closer than this to a threshold, rounding may decide. Less than `CLOSE`, because errors of
+/// single tokens cancel out.
 const CLOSE_MEAN: f32 = 0.005;
 /// Times that a sequence of tokens must follow itself to be a loop.
 const LOOP_REPEATS: usize = 4;
@@ -44,7 +45,7 @@ pub(super) struct Pass {
     /// Text tokens and times, without the opening and the end.
     pub(super) tokens: Vec<u32>,
     pub(super) avg_logprob: f32,
-    /// The same without the times, which are less certain than the text.
+    /// Mean log-probability without the times, which are less certain than the text.
     text_logprob: f32,
     pub(super) no_speech: f32,
     pub(super) temperature: f32,
@@ -113,7 +114,7 @@ impl Beam {
         self.logprob / (self.said.len() + 1) as f32
     }
 
-    /// The same without the times: the tokens from `first_time` on.
+    /// Log-probability of each token without the times, which are the tokens from `first_time` on.
     fn text_mean(&self, first_time: u32) -> f32 {
         (self.logprob - self.times_logprob) / (self.text_tokens(first_time) + 1) as f32
     }

@@ -162,7 +162,7 @@ pub(in crate::normalise) struct LanguageTable {
     pub(super) currencies: &'static [Currency],
     /// Large numbers between a number and its money: "5 mil euros".
     pub(super) scales: &'static str,
-    /// Those that need "of" before the money: "5 M€", "5 millones de euros".
+    /// The large numbers that need "of" before the money: "5 M€", "5 millones de euros".
     pub(super) scales_with_of: &'static str,
     /// "de euros", "d'euros"; before the money of a large round number.
     pub(super) of: fn(&str) -> String,

@@ -6,17 +6,17 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ModelTraits {
     pub(super) thinking: ThinkingForm,
-    /// It thinks where a request says nothing about it.
+    /// The model thinks where a request says nothing about it.
     pub(super) thinks_unasked: bool,
     pub(super) off: ThinkingOff,
     pub(super) samplers: Samplers,
-    /// The effort between high and the highest.
+    /// Accepts the effort between high and the highest.
     pub(super) takes_xhigh: bool,
-    /// That some tool, or a certain one, must be called.
+    /// Accepts that some tool, or a certain one, must be called.
     pub(super) takes_forced_calls: bool,
-    /// That the answer is JSON of a schema.
+    /// Accepts a schema for the answer.
     pub(super) takes_schemas: bool,
-    /// That the conversation ends with the beginning of the answer.
+    /// Accepts a conversation that ends with the beginning of the answer.
     pub(super) takes_partials: bool,
 }
 

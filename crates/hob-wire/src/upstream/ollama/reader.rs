@@ -64,7 +64,7 @@ impl OllamaReader {
         }
     }
 
-    /// Those of thinking are left out: clients match them with the text.
+    /// Reports log probabilities of the text. Those of thinking are left out: clients match them with the text.
     fn tell_likelihoods(
         &self,
         line: &Line<'_>,

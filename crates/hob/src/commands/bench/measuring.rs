@@ -484,7 +484,7 @@ pub(super) fn duration(time: Duration) -> String {
     }
 }
 
-/// That a context has an end is a finding, if there is anything before it.
+/// The end of the context is a finding, if anything was measured before it.
 fn is_an_end(record: &Record, all: &[Record]) -> bool {
     let is_measured = |record: &Record| record.status == RunStatus::Ok;
     record.kind == RecordKind::CtxSweep && !is_measured(record) && all.iter().any(is_measured)

@@ -298,7 +298,7 @@ impl ServerArgs {
 }
 
 impl ServerArgs {
-    /// As it would be typed; what is usual is left out.
+    /// The options as a person would type them; defaults are left out.
     pub(crate) fn words(&self) -> Vec<String> {
         let api = APIS.into_iter().find(|(_, _, api)| *api == self.api);
         let api = api.filter(|_| self.api != PlanApi::Auto).map(|(name, _, _)| name.to_owned());

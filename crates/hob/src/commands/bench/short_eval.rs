@@ -58,7 +58,7 @@ pub(crate) fn short_eval(
     Ok(ShortEval { source: figures.next().flatten(), target: figures.next().flatten(), sentences })
 }
 
-/// As `hob eval` would be typed.
+/// The arguments of `hob eval`, as a person would type them.
 fn eval_args(
     model: &Path,
     (tasks, per_task): (&[TaskName], u32),

@@ -6,7 +6,7 @@ use std::fmt;
 /// How much of the past stays with each guess.
 const FADE: f64 = 0.97;
 
-/// As many guesses count as made before the first one.
+/// Number of guesses that count as made before the first one.
 const START_WEIGHT: f64 = 5.0;
 
 /// What a small model's guesses are worth before one is made, and how fast the estimate comes back to that.
@@ -63,7 +63,7 @@ const KINDS: [DraftKind; 8] = [
 struct Tally {
     guessed: f64,
     right: f64,
-    /// The same without weights.
+    /// Guesses, and how many of them were right, all with the same weight.
     counted: (u32, u32),
 }
 
