@@ -98,7 +98,7 @@ pub enum ModelFailure {
 pub struct ModelAnswer {
     pub text: String,
     pub calls: Vec<ToolCall>,
-    /// It ended at its token limit, before the model ended it.
+    /// Whether the token limit ended the answer before the model did.
     pub is_cut: bool,
     pub prompt_tokens: u64,
     pub answer_tokens: u64,

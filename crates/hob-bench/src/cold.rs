@@ -49,9 +49,9 @@ pub enum WeightsFile {
 /// Where the model is before the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Its file is only on the disk.
+    /// The file of the model is only on the disk.
     PageCacheCold,
-    /// Its file is in the kernel's page cache.
+    /// The file of the model is in the kernel's page cache.
     PageCacheWarm,
     /// Another model of the same server answered the last request.
     ModelSwap { with: String },

@@ -53,7 +53,7 @@ pub struct Chunk {
     pub at: Duration,
     pub kind: ChunkKind,
     pub bytes: usize,
-    /// It arrived in the same read as the chunk before, so the time between them is unknown.
+    /// Whether the chunk arrived in the same read as the chunk before, so the time between them is unknown.
     pub is_coalesced: bool,
 }
 

@@ -43,9 +43,9 @@ struct Load {
 struct Request {
     expected: f64,
     produced: f64,
-    /// The model works on it; the others wait for their turn.
+    /// Whether the model works on the request. Other requests wait for their turn.
     has_started: bool,
-    /// Its waits are reported, so its work tells how fast the model is.
+    /// Whether the waits of the request are reported, so that its work tells how fast the model is.
     is_timed: bool,
 }
 

@@ -26,7 +26,7 @@ pub use engines::{
 };
 pub use explain::{Explanation, explain, explanations};
 pub use flags::{LaunchText, flags};
-pub use layout::{ComputeSite, Layout, Placement, Pool, pool};
+pub use layout::{ComputeSite, Layout, Placement, Pool, pool_of};
 pub use memory::{DriverBytes, MemoryTerm, terms};
 pub use priors::{constants, of_gpu};
 pub use setup::{OffloadFlags, Setup, SetupEstimate};

@@ -73,9 +73,9 @@ pub struct MemoryUse {
     pub pools: Vec<PoolUse>,
     /// Why the model is not where it was to be loaded, and where it is. `None`: it is there, or it has no such choice.
     pub placement_note: Option<String>,
-    /// Requests that it works on or holds in its queue.
+    /// Requests that the model works on or holds in its queue.
     pub in_flight: usize,
-    /// When it will be unloaded if no request comes. `None`: never, or not loaded.
+    /// When the model will be unloaded if no request comes. `None`: never, or not loaded.
     pub expires_at: Option<SystemTime>,
     /// How long its last load took.
     pub load_took: Option<Duration>,

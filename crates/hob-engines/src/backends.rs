@@ -18,7 +18,7 @@ use dynamic::folder;
 /// A device of ggml's, as its library names it.
 #[derive(Debug)]
 pub(crate) struct BackendDevice {
-    /// Its place in ggml's order.
+    /// Place of the device in ggml's order.
     pub(crate) number: usize,
     pub(crate) name: String,
     /// The driver's name for it.
@@ -54,7 +54,7 @@ impl BackendDevice {
         }
     }
 
-    /// Its free and its total bytes.
+    /// Free and total bytes of memory of the device.
     pub(crate) fn memory(&self) -> (u64, u64) {
         let (mut free_bytes, mut total_bytes) = (0, 0);
         // SAFETY: the number is that of a device, which is static. The pointers are valid for a write.

@@ -112,7 +112,7 @@ fn part_end(rest: &str) -> (usize, PartEnd) {
 }
 
 struct Heading {
-    /// Its lines.
+    /// Bytes of the lines of the heading in the text.
     range: Range<usize>,
     title: String,
 }

@@ -45,7 +45,7 @@ pub(crate) struct Japanese {
 pub(crate) struct JapaneseWord {
     pub(crate) chars: Range<usize>,
     pub(crate) kana: String,
-    /// It is said with the word before, without a gap.
+    /// Whether the word is said with the one before, without a gap.
     pub(crate) joins: bool,
 }
 

@@ -137,7 +137,7 @@ pub struct AttemptTimeouts {
 }
 
 impl AttemptTimeouts {
-    /// These limits, and `others` where these have none.
+    /// Takes limits from `others` where these have none.
     #[must_use]
     pub fn or(self, others: AttemptTimeouts) -> AttemptTimeouts {
         AttemptTimeouts {

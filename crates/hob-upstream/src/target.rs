@@ -89,7 +89,7 @@ impl Target {
         }
     }
 
-    /// Its entry in the server's list.
+    /// The entry of the model in the server's list.
     pub(crate) fn served(&self) -> Option<ServedModel> {
         match &self.source {
             Source::Upstream(model) => model.upstream.with_listed(&model.model, ServedModel::clone),
@@ -97,7 +97,7 @@ impl Target {
         }
     }
 
-    /// Its context length, where known.
+    /// Context length of the model, where known.
     pub(crate) fn context_tokens(&self) -> Option<u32> {
         let known = match &self.source {
             Source::Upstream(model) => {
@@ -136,7 +136,7 @@ impl Target {
         locked(&self.breaker).acquire(Instant::now())
     }
 
-    /// Its first content came.
+    /// Records that the first content of an answer came.
     pub(crate) fn content_started(&self) {
         locked(&self.breaker).close();
     }

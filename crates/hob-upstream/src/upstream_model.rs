@@ -12,7 +12,7 @@ use crate::Upstream;
 #[derive(Debug)]
 pub(crate) struct UpstreamModel {
     pub(crate) upstream: Arc<Upstream>,
-    /// Its name on the server.
+    /// Name of the model on the server.
     pub(crate) model: String,
     /// `upstream/model`.
     pub(crate) target: String,

@@ -192,7 +192,7 @@ pub enum RunVerdict {
 /// The fields of `POST /v1/runs/{id}/approvals/{approval}`.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct DecisionFields {
-    /// It counts once.
+    /// The decision. Only the first one for an approval counts.
     decision: RunVerdict,
 }
 

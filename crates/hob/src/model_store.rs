@@ -44,7 +44,7 @@ pub(crate) struct StoreRow {
     /// Size on this disk, or of the download.
     pub(crate) bytes: u64,
     pub(crate) licence: String,
-    /// Where it came from, or where a download would look for it.
+    /// Where the model came from, or where a download would look for it.
     pub(crate) source: String,
     pub(crate) condition: StoreState,
 }

@@ -93,7 +93,7 @@ impl<'w, 'd> StreamedAnswer<'w, 'd> {
         (self.take_text(), calls.map(StreamedCall::finished).collect())
     }
 
-    /// What it has said.
+    /// Takes the text that has arrived so far.
     pub(super) fn take_text(&mut self) -> String {
         std::mem::take(&mut self.text)
     }

@@ -161,7 +161,7 @@ impl Step<'_> {
         self.state.exhausted = Some(limit);
     }
 
-    /// Its caller reads what it has said so far.
+    /// Stops the agent that works now. Its caller reads what it has said so far.
     pub(super) fn stop_agent(&mut self) {
         let Some(frame) = self.state.stack.last() else { return };
         let said = frame.last_text.clone();

@@ -53,9 +53,9 @@ pub struct Resources {
 pub struct VramUse {
     /// Before the server was started
     pub idle: Option<f64>,
-    /// When it was ready
+    /// When the server was ready
     pub loaded: Option<f64>,
-    /// When it had answered
+    /// When the server had answered
     pub peak: Option<f64>,
 }
 

@@ -47,7 +47,7 @@ pub const SENTENCES: [&str; 12] = [
 pub struct SpokenClips {
     /// Empty: [`SENTENCES`]
     pub sentences: Vec<String>,
-    /// They take turns. Empty: the first few that the server lists.
+    /// Voices that take turns. Empty: the first few that the server lists.
     pub voices: Vec<String>,
     /// None: the server's only speech model, or the transcription model's own name.
     pub model: Option<String>,

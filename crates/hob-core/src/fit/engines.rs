@@ -80,7 +80,7 @@ pub struct EngineProfile {
     /// Which parts of a model may be in different memories.
     pub splits: Splits,
     pub tower: TowerUse,
-    /// Its own time for each token, µs.
+    /// Time that the engine itself needs for each token, µs.
     pub token_us: f64,
     /// Extra time of each recurrent layer on a card, µs; 0 where one kernel computes it.
     pub recurrent_us: f64,

@@ -165,14 +165,14 @@ impl Layout {
             Some(ComputeSite::Cpu) => {
                 Placement::Split { gpu_layers: u32::try_from(gpu_layers).unwrap_or(u32::MAX) }
             }
-            Some(site) if pool(machine, *site) == Pool::Ram => Placement::Unified,
+            Some(site) if pool_of(machine, *site) == Pool::Ram => Placement::Unified,
             _ => Placement::Vram,
         }
     }
 }
 
 /// The memory pool of a site.
-pub fn pool(machine: &Machine, site: ComputeSite) -> Pool {
+pub fn pool_of(machine: &Machine, site: ComputeSite) -> Pool {
     match site {
         ComputeSite::Cpu => Pool::Ram,
         ComputeSite::Gpu(number) => match machine.gpus.get(number).map(|gpu| gpu.memory) {

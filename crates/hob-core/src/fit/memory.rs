@@ -3,7 +3,7 @@
 
 use super::Model;
 use super::engines::{EngineProfile, Scratch, Staging, TowerUse};
-use super::layout::{ComputeSite, Layout, Pool, pool};
+use super::layout::{ComputeSite, Layout, Pool, pool_of};
 use crate::footprint::{ContextPlan, Footprint, Unsuitable, overhead_bytes};
 use crate::machine::{Basis, Cpu, Gpu, GpuApi, GpuMemory, Machine};
 use crate::shape::ModelShape;
@@ -60,7 +60,7 @@ pub fn terms(
             }
             ComputeSite::Gpu(number) => gpu_overhead_bytes(&machine.gpus[number], profile),
         };
-        let pool = pool(machine, site);
+        let pool = pool_of(machine, site);
         let named = footprint.terms().into_iter().zip(FORMULAS);
         terms.extend(named.filter(|((_, bytes), _)| *bytes > 0).map(
             |((name, bytes), (formula, basis))| {

@@ -27,7 +27,7 @@ pub struct TargetFacts {
     pub is_warm: bool,
     /// Requests in flight per slot.
     pub load: f64,
-    /// It failed a moment ago. A target that fails at once looks idle, but is not.
+    /// Whether the target failed a moment ago. A target that fails at once looks idle, but is not.
     pub failed_recently: bool,
     pub weight: f64,
 }

@@ -30,7 +30,7 @@ pub struct TargetView {
     pub state: ModelState,
     pub context_tokens: Option<u32>,
     pub in_flight: usize,
-    /// Its last failure, without the server's words, and how long ago it happened.
+    /// The last failure of the target, without the server's words, and how long ago it happened.
     pub last_failure: Option<(String, Duration)>,
     /// The model thought although thinking was switched off.
     pub thinks_anyway: bool,
@@ -60,7 +60,7 @@ pub struct UpstreamView {
     pub in_flight: usize,
     pub waiting: usize,
     pub slots: Option<usize>,
-    /// Its targets that were used and have failures.
+    /// Targets of the upstream that were used and have failures.
     pub troubled: Vec<TargetView>,
 }
 

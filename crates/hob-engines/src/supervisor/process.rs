@@ -76,7 +76,7 @@ pub fn worker_environment() -> impl Iterator<Item = (OsString, OsString)> {
 /// How a worker ended.
 #[derive(Clone, Debug)]
 pub(super) struct ProcessEnd {
-    /// Its exit status and its last lines.
+    /// Exit status and last lines of the worker.
     pub(super) how: String,
     /// The fault of its graphics card, if the worker reported one.
     pub(super) fault: Option<DeviceFault>,

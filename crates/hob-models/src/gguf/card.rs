@@ -8,7 +8,7 @@ use hob_core::ChatCard;
 
 use super::{Gguf, GgufError};
 
-/// Card of a file, for a context of at most `tokens_asked`. Without a digest, which would need the whole file.
+/// Model card of a file, for a context of at most `tokens_asked`. It has no digest, because that would need the whole file.
 ///
 /// # Errors
 /// The file cannot be read, or the engine would not load it.
@@ -21,7 +21,7 @@ pub fn card(path: &Path, tokens_asked: Option<u32>) -> Result<ChatCard, GgufErro
 }
 
 impl Gguf {
-    /// Card of this file, without facts of the file system.
+    /// Model card of this file, without facts of the file system.
     ///
     /// # Errors
     /// The engine would not load it.
@@ -41,14 +41,14 @@ impl Gguf {
             template: template.map(str::to_owned),
             // If the template has no tools, the engine writes them into a system message.
             calls_tools: template.is_some(),
-            thinks: template.is_some_and(speaks_of_thinking),
+            thinks: template.is_some_and(mentions_thinking),
             infills: self.fill_in().is_some(),
             ..ChatCard::default()
         })
     }
 }
 
-/// Templates of reasoning models remove earlier thoughts, or have a switch for them.
-fn speaks_of_thinking(template: &str) -> bool {
+/// Whether a template mentions thinking. Templates of reasoning models remove earlier thoughts, or have a switch for them.
+fn mentions_thinking(template: &str) -> bool {
     ["<think>", "thinking", "reasoning"].iter().any(|word| template.contains(word))
 }

@@ -138,7 +138,7 @@ pub(crate) struct RateLimitGuard {
     holder: Arc<KeyHolder>,
     taken: Instant,
     has_begun: bool,
-    /// It is one of the concurrent answers, and not a part of a session that is one.
+    /// Whether the answer itself is one of the concurrent answers, and not a part of a session that is one.
     has_place: bool,
     /// Tokens of the day's budget that are reserved for the answer.
     reserved: u64,

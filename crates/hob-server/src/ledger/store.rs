@@ -33,7 +33,7 @@ const BUSY_NAP: Duration = Duration::from_millis(5);
 /// A row takes about 200 bytes.
 const ROWS_MAX: u32 = 1_000_000;
 
-/// The other targets that were tried, and the results.
+/// Adds columns for the other targets that were tried, and for their results.
 const WAY: &str = "
     ALTER TABLE requests ADD COLUMN attempts TEXT;
     ALTER TABLE requests ADD COLUMN overhead_ms REAL;

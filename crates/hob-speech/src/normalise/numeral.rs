@@ -9,7 +9,7 @@ pub(super) struct Numeral {
     /// Digits without the group separators; empty in ".5".
     pub(super) whole: String,
     pub(super) fraction: Option<String>,
-    /// It was written with separators, so it is a count, not a year or a code.
+    /// Whether the number was written with separators: then it is a count, not a year or a code.
     pub(super) grouped: bool,
 }
 

@@ -98,7 +98,7 @@ impl<T: Task> Candidate<T> {
         T::STARTS_IN_TURN && is_busy
     }
 
-    /// It is in memory, and its circuit is closed.
+    /// Whether the model is in memory, and the circuit of its target is closed.
     pub(super) fn is_warm(&self) -> bool {
         self.target.state() == ModelState::Ready && self.target.open_for().is_none()
     }

@@ -7,7 +7,7 @@ pub(super) const NEVER_ENOUGH: usize = usize::MAX;
 /// The words of one language, in lower case with one space between them.
 #[derive(Debug)]
 pub(super) struct OpenWords {
-    /// Its code and its English name.
+    /// Code and English name of the language.
     names: [&'static str; 2],
     /// Words that end no sentence, as they are written within one.
     pub(super) last: &'static str,

@@ -10,7 +10,7 @@ use crate::error::json;
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct FitModel {
     pub name: String,
-    /// Its files are stored here, and the answer describes them.
+    /// Whether the files of the model are stored here, so that the answer describes them.
     pub installed: bool,
     /// The default quant.
     pub quant: String,

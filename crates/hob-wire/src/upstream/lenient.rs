@@ -26,7 +26,7 @@ impl Text<'_> {
         self.0.is_empty()
     }
 
-    /// Where it stands in `whole`, if it was read there.
+    /// The place of the text in `whole`, if it was read there.
     pub(super) fn place_in(&self, whole: &str) -> Option<Range<usize>> {
         let Cow::Borrowed(text) = &self.0 else { return None };
         let start = text.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;

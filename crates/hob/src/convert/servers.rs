@@ -77,7 +77,7 @@ pub(super) struct Server {
     pub(super) url: Option<String>,
     pub(super) connect: Option<TimeText>,
     pub(super) first_token: Option<TimeText>,
-    /// As it is written, to tell servers with different keys apart.
+    /// The key as it is written, to tell servers with different keys apart.
     pub(super) key: Option<String>,
 }
 

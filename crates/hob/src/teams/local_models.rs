@@ -22,7 +22,7 @@ pub(crate) struct ModelInMemory {
     pub(crate) kind: String,
     /// `warm`, `cold`, `loading` or `down`.
     pub(crate) state: String,
-    /// Its memory now, or the estimate of what it would take. `None`: another server holds it, or it is an alias.
+    /// Memory of the model now, or the estimate of what it would take. `None`: another server holds it, or it is an alias.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) bytes: Option<u64>,
     /// The part of `bytes` on graphics cards; the rest is main memory.

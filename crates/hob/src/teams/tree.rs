@@ -166,7 +166,7 @@ fn limits_text(budget: &WorkLimits) -> String {
     limits + &budget.cost.map_or_else(String::new, cost_text)
 }
 
-/// As a part of a list. Answers cost fractions of a cent.
+/// The cost as a part of a list, with four decimals: answers cost fractions of a cent.
 fn cost_text(cost: f64) -> String {
     format!(", {cost:.4} USD")
 }

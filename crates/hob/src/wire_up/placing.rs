@@ -65,7 +65,7 @@ pub(super) struct ChosenPlace {
 /// Why cards are avoided.
 #[derive(Clone, Debug)]
 pub(super) struct AvoidedCards {
-    /// They were lost.
+    /// Whether the cards are avoided for a while, because they were lost.
     pub(super) is_resting: bool,
     pub(super) refused: Option<CardRefusals>,
 }

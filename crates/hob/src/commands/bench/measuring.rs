@@ -286,7 +286,7 @@ impl Done {
         !record.invalid_reasons.is_empty() && !is_an_end(record, &self.records)
     }
 
-    /// How it ends, once it is shown; `spoils` says which record makes it a failure.
+    /// The exit of the command, once the records are shown; `spoils` says which record makes it a failure.
     pub(crate) fn exit(&self, spoils: impl Fn(&Record) -> bool) -> CliResult<Exit> {
         if self.was_stopped {
             return Err(interrupted().hint("finished records are stored"));

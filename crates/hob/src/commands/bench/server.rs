@@ -92,7 +92,7 @@ pub(crate) struct ServerPlan {
     port: Option<TcpListener>,
     places: BTreeMap<String, String>,
     model_file: Option<PathBuf>,
-    /// How it is started, as a record says it.
+    /// The command that starts the server, as a record says it.
     argv: Vec<String>,
     /// What computes, where that is known.
     backend: Option<&'static str>,
