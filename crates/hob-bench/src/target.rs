@@ -106,7 +106,7 @@ impl Target {
         asked.ok().filter(|asked| asked.status == 200).map(|asked| asked.body)
     }
 
-    /// The body that [`Self::body_of`] returns, as JSON. Null if there is none.
+    /// The body that [`Self::body_of`] returns, as JSON. Null without a body.
     pub(crate) fn json_of(&self, path: &str, body: Option<Value>) -> Value {
         let body = self.body_of(path, body);
         body.and_then(|body| serde_json::from_slice(&body).ok()).unwrap_or_default()

@@ -91,8 +91,8 @@ Examples:
 
 Audiobooks have chapters. A chapter begins with a Markdown heading (# or ##), or with a line after
 an empty line that says \"Chapter 1\", \"PART II\", \"Book the First\" (also volume, act, canto), or is
-a word such as \"Prologue\". hob keeps the finished parts in FILE.parts: after Ctrl-C or a crash, repeat
-the command to continue. Another text or voice starts from the beginning.";
+a word such as \"Prologue\". hob keeps the finished parts in FILE.parts: after Ctrl-C or a crash,
+repeat the command to continue. Another text or voice starts from the beginning.";
 
 fn format(text: &str) -> Result<AudioFormat, String> {
     AudioFormat::parse(text).map_err(|error| error.to_string())
