@@ -248,7 +248,7 @@ impl UpstreamKind {
         }
     }
 
-    /// Whether servers of this kind may have OpenAI's routes for speech and transcription.
+    /// Whether hob sends speech and transcription requests to a server of this kind.
     pub(crate) fn has_audio(self) -> bool {
         match self {
             UpstreamKind::Ollama | UpstreamKind::Anthropic => false,

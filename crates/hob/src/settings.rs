@@ -265,7 +265,7 @@ impl Settings {
             transcription: TranscriptionSettings::resolve(flags, environment, written),
             realtime: RealtimeSettings::resolve(written),
             memory: written.config.memory.clone(),
-            models: memory::models(&chat, flags, environment, written)?,
+            models: memory::models((&chat, flags), environment, written)?,
             chat,
             ledger: ledger(written),
             dev: DevSettings::resolve(written, &environment.folders),

@@ -21,8 +21,7 @@ impl MemorySection {
 /// # Errors
 /// A table without a model, or a name that is not allowed.
 pub(super) fn models(
-    chat: &ChatSettings,
-    flags: &Overrides,
+    (chat, flags): (&ChatSettings, &Overrides),
     environment: &Environment,
     written: &LoadedConfig,
 ) -> CliResult<BTreeMap<String, ChatSettings>> {
