@@ -138,7 +138,7 @@ pub(crate) fn thinking(
     }
     first.budget(sent.thinking_budget_tokens);
     let variables = sent.chat_template_kwargs.and_then(|sent| template(sent, &mut first));
-    first.effort(spoken(messages));
+    first.effort(switch_in_text(messages));
     Ok((first.0, variables))
 }
 
@@ -183,7 +183,7 @@ fn template(mut variables: Map<String, Value>, first: &mut First) -> Option<Json
 
 /// Qwen's words at the end of the user's last message. They stay in the text: Qwen's template and weights
 /// know them too.
-fn spoken(messages: &[Message]) -> Option<Effort> {
+fn switch_in_text(messages: &[Message]) -> Option<Effort> {
     let last = messages.iter().rev().find(|message| message.role == Role::User)?;
     match last.text.split_whitespace().next_back()? {
         "/no_think" => Some(Effort::None),
