@@ -154,6 +154,8 @@ impl<T: RouteTask> Route<T> {
                     Duration::ZERO
                 }
             };
+            // Before the check: the retry begins before the time limit, or not at all.
+            let wait = wait.mul_f64(1.0 + 0.2 * fastrand::f64());
             // A request without the unknown field is a different request. Any other retry must leave each
             // remaining candidate its first attempt.
             let reserved = if is_learnt { 0 } else { attempt.remaining as u32 };
@@ -166,7 +168,6 @@ impl<T: RouteTask> Route<T> {
                 return Err(error);
             }
             has_repeated = true;
-            let wait = wait.mul_f64(1.0 + 0.2 * fastrand::f64());
             sleep(wait).await;
             ask.trace.note(|data| data.paused += wait);
         }
@@ -233,6 +234,8 @@ impl<T: RouteTask> Route<T> {
                 Some(Ok(started)) => return Ok(started),
                 Some(Err(NoAnswer::Next | NoAnswer::Postponed)) => {
                     asked.extend(waiting.next().map(|next| start(next, waiting.len())));
+                    // The new candidate gets its own time of silence.
+                    hedge_at = Instant::now() + after;
                 }
                 // The request itself is at fault, or no candidate is left.
                 Some(Err(NoAnswer::Final)) | None => {

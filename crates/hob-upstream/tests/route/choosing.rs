@@ -181,6 +181,12 @@ async fn the_next_one_is_asked_too_when_the_first_says_nothing() {
     let started = Instant::now();
     assert_eq!(stage.ask(whole()).await.target.as_deref(), Some("good"));
     assert_eq!(started.elapsed().as_millis(), 0, "a failure is not waited out");
+    let after = |ms, answer| vec![FakeAnswer::After(Duration::from_millis(ms), Box::new(answer))];
+    let no = FakeAnswer::Refuse(ModelError::upstream("a", Fault::CutOff));
+    let second = after(250, FakeAnswer::Say(HELLO));
+    let stage = hedged(&[("fails", after(200, no)), ("second", second), ("third", says())]);
+    assert_eq!(stage.ask(whole()).await.target.as_deref(), Some("second"));
+    assert_eq!(stage.asked(), [1, 1, 0], "the second was silent for less than 300 ms");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,8 @@
 //! What follows a failure: another target before the first content, an error after it.
 //! `hob selftest gateway` tests all faults over HTTP; these tests cover the decisions that it cannot see.
 
+use std::time::Duration;
+
 use hob_core::chat::{Effort, FinishReason, Prompt, Thinking};
 use hob_core::{ChatRequest, Clock, EmbedRequest, Fault, ModelError, ModelState};
 use hob_upstream::{AttemptTimeouts, FallbackUntil, WhileLoading};
@@ -44,6 +46,22 @@ async fn a_retry_leaves_each_candidate_its_first_attempt() {
     assert_eq!((heard.text.as_str(), heard.error), ("Hello.", None));
     assert_eq!(heard.target.as_deref(), Some("c"));
     assert_eq!(heard.way.len(), 3, "one second try was left over: {:?}", heard.way);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_whose_wait_ends_after_the_time_limit_is_not_made() {
+    let gone = Fault::Unreachable { detail: String::new() };
+    for (total, asked) in [
+        // A retry waits for 50 ms to 60 ms.
+        (Duration::from_nanos(50_000_001), 1),
+        (Duration::from_millis(70), 2),
+    ] {
+        let stage = Stage::with(&[("a", vec![fails(gone.clone())])], |options| {
+            options.timeouts.total = Some(total);
+        });
+        assert_eq!(stage.ask(streamed()).await.kind(), "unreachable");
+        assert_eq!(stage.asked(), [asked], "{total:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
