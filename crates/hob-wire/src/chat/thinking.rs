@@ -167,15 +167,16 @@ fn effort(name: &str) -> Option<Effort> {
 
 /// Takes the template's switches out of its variables, so that one setting stands and not two that may disagree.
 fn template(mut variables: Map<String, Value>, first: &mut First) -> Option<JsonText> {
+    let known = variables.get("reasoning_effort").and_then(Value::as_str).and_then(effort);
     for name in ["enable_thinking", "thinking"] {
         if let Some(Value::Bool(on)) = variables.get(name) {
-            first.effort(Some(switched(*on)));
+            // A level says more than `true`. With `false`, templates do not read it.
+            first.effort(known.filter(|_| *on).or(Some(switched(*on))));
             variables.shift_remove(name);
         }
     }
-    if let Some(known) = variables.get("reasoning_effort").and_then(Value::as_str).and_then(effort)
-    {
-        first.effort(Some(known));
+    if known.is_some() {
+        first.effort(known);
         variables.shift_remove("reasoning_effort");
     }
     (!variables.is_empty()).then(|| JsonText::parsed(Value::Object(variables).to_string()))

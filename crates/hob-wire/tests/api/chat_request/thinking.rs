@@ -23,6 +23,14 @@ fn every_way_to_speak_of_thinking_leads_to_one_setting() {
         (r#""chat_template_kwargs":{"enable_thinking":false}"#, effort(Effort::None)),
         (r#""chat_template_kwargs":{"thinking":true}"#, effort(Effort::Medium)),
         (r#""chat_template_kwargs":{"reasoning_effort":"max"}"#, effort(Effort::Max)),
+        (
+            r#""chat_template_kwargs":{"enable_thinking":true,"reasoning_effort":"high"}"#,
+            effort(Effort::High),
+        ),
+        (
+            r#""chat_template_kwargs":{"enable_thinking":false,"reasoning_effort":"high"}"#,
+            effort(Effort::None),
+        ),
         (r#""thinking":{"type":"disabled"}"#, effort(Effort::None)),
         (
             r#""thinking":{"type":"enabled","budget_tokens":64}"#,
