@@ -5,6 +5,7 @@ use hob_core::count_text;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::tool_call::same_number;
 use crate::Grade;
 use crate::reading::{json_values, tail, without_thoughts};
 
@@ -95,7 +96,7 @@ impl Leaves {
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::String(one), Value::String(other)) => one.trim() == other.trim(),
-        (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),
+        (Value::Number(one), Value::Number(other)) => same_number(one, other),
         (one, other) => one == other,
     }
 }
@@ -128,6 +129,9 @@ mod tests {
             let grade = fields.grade(text);
             assert_eq!((grade.verdict, grade.score), (verdict, score), "{text}: {}", grade.why);
         }
+        let large = JsonFields { expected: json!({ "id": 9_007_199_254_740_993_u64 }) };
+        assert_eq!(large.grade("{\"id\":9007199254740993}").verdict, Verdict::Correct);
+        assert_eq!(large.grade("{\"id\":9007199254740992}").verdict, Verdict::Wrong);
         let why = fields.grade("{\"a\":2}").why;
         assert!(why.starts_with("a: 1 was expected, 2 was read"), "{why}");
     }

@@ -3,7 +3,7 @@
 
 use hob_core::count_text;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use crate::reading::mention::{plain, says, shortened};
 use crate::{Answer, CalledTool, Grade};
@@ -136,9 +136,7 @@ pub(super) fn equal(left: &Value, right: &Value, spelling: Spelling) -> bool {
             Spelling::Exact => left == right,
             Spelling::Free => left.trim().to_lowercase() == right.trim().to_lowercase(),
         },
-        (Value::Number(left), Value::Number(right)) => {
-            left == right || left.as_f64() == right.as_f64()
-        }
+        (Value::Number(left), Value::Number(right)) => same_number(left, right),
         (Value::Array(left), Value::Array(right)) => {
             left.len() == right.len()
                 && left.iter().zip(right).all(|(left, right)| equal(left, right, spelling))
@@ -153,11 +151,23 @@ pub(super) fn equal(left: &Value, right: &Value, spelling: Spelling) -> bool {
     }
 }
 
+/// Equal by value. Two integers are compared exactly: an `f64` has only 53 bits.
+pub(super) fn same_number(left: &Number, right: &Number) -> bool {
+    left == right || (left.is_f64() || right.is_f64()) && left.as_f64() == right.as_f64()
+}
+
 /// Whether the text holds what should have been a call, such as `name(…)` or `{"name": …}`.
 fn is_call_in_text(content: &str, name: &str) -> bool {
-    let after =
-        |at: usize| content[at + name.len()..].trim_start_matches(['"', '`', '*', ' ', '\n']);
-    let calls = |(at, _): (usize, &str)| after(at).starts_with(['(', '{', ',', ':']);
+    let calls = |(at, _): (usize, &str)| {
+        let (before, after) = (&content[..at], &content[at + name.len()..]);
+        let is_in_word = before.ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        // A sentence has a comma or a colon behind a name, too.
+        let is_quoted = before.ends_with('"') && after.starts_with('"') && before.contains('{');
+        let after = after.trim_start_matches(['"', '`', '*', ' ', '\n']);
+        let is_member = is_quoted && after.starts_with([',', ':']);
+        let after = after.strip_prefix(':').map_or(after, str::trim_start);
+        !is_in_word && (is_member || after.starts_with(['(', '{']))
+    };
     content.contains("<tool_call>")
         || (content.contains('{') || content.contains('('))
             && !name.is_empty()

@@ -122,10 +122,33 @@ fn calls_are_compared_as_values() {
         ("<tool_call>{\"name\": \"book\"}</tool_call>", Verdict::Malformed),
         ("{\"name\": \"book\", \"arguments\": {}}", Verdict::Malformed),
         ("book(city='Malmö')", Verdict::Malformed),
+        ("functions.book({})", Verdict::Malformed),
+        ("I call book: {\"days\": 2}", Verdict::Malformed),
+        ("{\"book\": \"Malmö\"}", Verdict::Malformed),
+        ("I cannot use book, because (as you know) it is broken.", Verdict::Wrong),
+        ("I cannot use \"book\", because (as you know) it is broken.", Verdict::Wrong),
+        ("Use rebook(city) or my_book(city).", Verdict::Wrong),
     ];
     for (text, verdict) in texts {
         assert_eq!(checker.grade(&said(text)).verdict, verdict, "{text}");
     }
+}
+
+#[test]
+fn integers_above_53_bits_are_compared_exactly() {
+    let checker = |days: Value| {
+        let arguments = json!({"days": days});
+        let call = Some(ExpectedCall { name: "book".to_owned(), arguments });
+        ToolCallExpected { call, ..ToolCallExpected::default() }
+    };
+    let verdict = |days: Value, given: &str| {
+        checker(days).grade(&called("book", &format!(r#"{{"days":{given}}}"#))).verdict
+    };
+    let large = || json!(9_007_199_254_740_993_u64);
+    assert_eq!(verdict(large(), "9007199254740993"), Verdict::Correct);
+    assert_eq!(verdict(large(), "9007199254740992"), Verdict::Wrong);
+    assert_eq!(verdict(json!(-9_007_199_254_740_993_i64), "-9007199254740992"), Verdict::Wrong);
+    assert_eq!(verdict(json!(9_007_199_254_740_992_u64), "9007199254740992.0"), Verdict::Correct);
 }
 
 #[test]
