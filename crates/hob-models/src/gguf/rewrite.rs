@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use super::{Gguf, GgufError, GgufTensor, TensorType};
@@ -21,6 +22,10 @@ pub enum MixError {
     Split(String),
     #[error("the files are not of one model: '{0}' is in one of them only, or has another shape")]
     OtherTensors(String),
+    #[error("{0} would be read and written at the same time; write to another file")]
+    SameFile(String),
+    #[error("the data of tensor '{tensor}' has {bytes} bytes (expected {expected})")]
+    DataLength { tensor: String, bytes: u64, expected: u64 },
     #[error(transparent)]
     Gguf(#[from] GgufError),
     #[error(transparent)]
@@ -30,21 +35,25 @@ pub enum MixError {
 /// Writes `base` to `to` with the tensors of `other` that `takes` names.
 ///
 /// # Errors
-/// The files have different tensors, one is a part of a split model, or a disk error.
+/// The files have different tensors, one is a part of a split model, `to` is one of them, or a disk error.
 pub fn mix(
     base: GgufFile<'_>,
     other: GgufFile<'_>,
     to: &Path,
     takes: impl Fn(&str) -> bool,
 ) -> Result<(), MixError> {
+    check_output(other.path, to)?;
     let data_start = data_start(other)?;
     let mut source = reader(other)?;
     let kind = |tensor: &GgufTensor| match takes(&tensor.name) {
         true => find(other, tensor).map_or(tensor.kind, |other| other.kind),
         false => tensor.kind,
     };
-    if let Some(lost) = base.header.tensors().iter().find(|tensor| find(other, tensor).is_none()) {
-        return Err(MixError::OtherTensors(lost.name.clone()));
+    for (one, another) in [(base, other), (other, base)] {
+        let mut tensors = one.header.tensors().iter();
+        if let Some(lost) = tensors.find(|tensor| find(another, tensor).is_none()) {
+            return Err(MixError::OtherTensors(lost.name.clone()));
+        }
     }
     rewrite(
         base,
@@ -69,7 +78,8 @@ fn find<'a>(file: GgufFile<'a>, like: &GgufTensor) -> Option<&'a GgufTensor> {
 /// `data` turns its bytes into that format.
 ///
 /// # Errors
-/// The error of `data`, an impossible alignment, a part of a split model, or a disk error.
+/// The error of `data`, data of a wrong length, an impossible alignment, a part of a split model, `to` is the
+/// file `from`, or a disk error.
 pub(crate) fn rewrite<E: From<DiskError> + From<MixError>>(
     from: GgufFile<'_>,
     to: &Path,
@@ -79,6 +89,7 @@ pub(crate) fn rewrite<E: From<DiskError> + From<MixError>>(
 ) -> Result<(), E> {
     let alignment = from.header.alignment().map_err(MixError::from)?;
     let data_start = data_start(from)?;
+    check_output(from.path, to)?;
     let (cannot_read, cannot_write) = (DiskError::at(from.path), DiskError::at(to));
     let mut source = reader(from)?;
     let mut out = BufWriter::new(File::create(to).map_err(&cannot_write)?);
@@ -87,18 +98,36 @@ pub(crate) fn rewrite<E: From<DiskError> + From<MixError>>(
     source.read_exact(&mut keys).map_err(&cannot_read)?;
     header(&mut keys);
     let mut offset: u64 = 0;
-    for tensor in tensors {
+    let stored_bytes = |tensor: &GgufTensor| {
         let kind = kind(tensor);
-        keys.extend(listed(tensor, kind, offset));
-        let bytes = tensor.elements() / kind.block_elements * kind.block_bytes;
-        offset = (offset + bytes).next_multiple_of(alignment);
+        tensor.elements() / kind.block_elements * kind.block_bytes
+    };
+    for tensor in tensors {
+        keys.extend(listed(tensor, kind(tensor), offset));
+        offset = (offset + stored_bytes(tensor)).next_multiple_of(alignment);
     }
     write_aligned(&mut out, &keys, alignment).map_err(&cannot_write)?;
     for tensor in tensors {
         let bytes = data(tensor, read(&mut source, from.path, data_start, tensor)?)?;
+        let expected = stored_bytes(tensor);
+        if bytes.len() as u64 != expected {
+            let (tensor, bytes) = (tensor.name.clone(), bytes.len() as u64);
+            return Err(MixError::DataLength { tensor, bytes, expected }.into());
+        }
         write_aligned(&mut out, &bytes, alignment).map_err(&cannot_write)?;
     }
     Ok(out.flush().map_err(&cannot_write)?)
+}
+
+/// Refuses to write to a file that is read, also under another name.
+fn check_output(from: &Path, to: &Path) -> Result<(), MixError> {
+    let id = |path: &Path| std::fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    match id(to) {
+        Some(written) if id(from) == Some(written) => {
+            Err(MixError::SameFile(to.display().to_string()))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn reader(file: GgufFile<'_>) -> Result<BufReader<File>, DiskError> {
@@ -202,5 +231,49 @@ mod tests {
             .map(|(header, path)| GgufFile { header, path });
         let refused = mix(a, b, &folder.path().join("to"), |_| true).expect_err("another model");
         assert!(refused.to_string().contains("'blk.0.attn_q.weight'"), "{refused}");
+        let part = folder.path().join("part");
+        let only_one = SampleGguf::empty().raw_tensor("blk.0.attn_q.weight", &[32], 1, (0, 64));
+        std::fs::write(&part, only_one.bytes()).expect("written");
+        let header = Gguf::open(&part).expect("a header");
+        let part = GgufFile { header: &header, path: &part };
+        for (base, other) in [(part, a), (a, part)] {
+            let refused = mix(base, other, &folder.path().join("to"), |_| true);
+            let refused = refused.expect_err("a tensor is missing").to_string();
+            assert!(refused.contains("'blk.0.ffn_up.weight'"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_read_is_not_overwritten() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (base, other) = (file(folder.path(), "a", false, 1), file(folder.path(), "b", true, 2));
+        let headers = [&base, &other].map(|path| Gguf::open(path).expect("a header"));
+        let [a, b] = [(&headers[0], &base), (&headers[1], &other)]
+            .map(|(header, path)| GgufFile { header, path });
+        let link = folder.path().join("link");
+        std::fs::hard_link(&other, &link).expect("a link");
+        let before = [&base, &other].map(|path| std::fs::read(path).expect("a file"));
+        for to in [&base, &other, &link] {
+            let refused = mix(a, b, to, |_| true).expect_err("a source");
+            assert!(matches!(refused, MixError::SameFile(_)), "{refused}");
+        }
+        assert_eq!([&base, &other].map(|path| std::fs::read(path).expect("a file")), before);
+    }
+
+    #[test]
+    fn data_of_another_length_than_the_header_says_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = file(folder.path(), "a", false, 1);
+        let header = Gguf::open(&path).expect("a header");
+        let from = GgufFile { header: &header, path: &path };
+        let cut = |_: &GgufTensor, mut data: Vec<u8>| {
+            data.pop();
+            Ok::<_, MixError>(data)
+        };
+        let kind = |tensor: &GgufTensor| tensor.kind;
+        let refused = rewrite(from, &folder.path().join("to"), |_| {}, kind, cut);
+        let refused = refused.expect_err("a byte is missing").to_string();
+        let expected = "the data of tensor 'blk.0.attn_q.weight' has 63 bytes (expected 64)";
+        assert_eq!(refused, expected);
     }
 }
