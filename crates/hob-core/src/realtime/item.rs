@@ -88,13 +88,32 @@ impl fmt::Debug for ItemBody {
 /// Keeps what was said out of logs.
 impl fmt::Debug for ItemContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self {
-            ItemContent::InputText(_) => "InputText",
-            ItemContent::InputAudio { .. } => "InputAudio",
-            ItemContent::InputImage { .. } => "InputImage",
-            ItemContent::OutputText(_) => "OutputText",
-            ItemContent::OutputAudio { .. } => "OutputAudio",
+        let (kind, text) = match self {
+            ItemContent::InputText(_) => ("InputText", self.text()),
+            ItemContent::InputAudio { .. } => ("InputAudio", self.text()),
+            ItemContent::InputImage { url, .. } => ("InputImage", Some(url.as_str())),
+            ItemContent::OutputText(_) => ("OutputText", self.text()),
+            ItemContent::OutputAudio { .. } => ("OutputAudio", self.text()),
         };
-        write!(f, "{kind}({} bytes)", self.text().map_or(0, str::len))
+        write!(f, "{kind}({} bytes)", text.map_or(0, str::len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_has_the_bytes_of_a_content_and_not_the_content() {
+        let url = "data:image/png;base64,AAAA".to_owned();
+        let image = ItemContent::InputImage { url, detail: None };
+        let rows = [
+            (ItemContent::InputText("secret".to_owned()), "InputText(6 bytes)"),
+            (ItemContent::InputAudio { transcript: None }, "InputAudio(0 bytes)"),
+            (image, "InputImage(26 bytes)"),
+        ];
+        for (content, expected) in rows {
+            assert_eq!(format!("{content:?}"), expected);
+        }
     }
 }
