@@ -34,8 +34,8 @@ impl LineFile {
             file.set_len(whole as u64).map_err(failed)?;
             file.seek(SeekFrom::End(0)).map_err(failed)?;
         }
-        let text = String::from_utf8_lossy(&bytes[..whole]);
-        text.lines().filter_map(|line| serde_json::from_str::<L>(line).ok()).for_each(keep);
+        let lines = bytes[..whole].split(|byte| *byte == b'\n');
+        lines.filter_map(|line| serde_json::from_slice::<L>(line).ok()).for_each(keep);
         Ok(LineFile { path, file })
     }
 
@@ -49,5 +49,20 @@ impl LineFile {
         let line = serde_json::to_string(line).map_err(|error| failed(error.into()))?;
         let written = self.file.write_all(format!("{line}\n").as_bytes());
         written.and_then(|()| self.file.sync_data()).map_err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_not_utf_8_is_skipped() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("lines");
+        std::fs::write(&path, b"\"good\"\n\"b\xfcse\"\n\"also good\"\r\n").expect("written");
+        let mut kept = Vec::new();
+        LineFile::open(path, |line: String| kept.push(line)).expect("a file");
+        assert_eq!(kept, ["good", "also good"]);
     }
 }

@@ -2,6 +2,7 @@
 //! Errors are reported with their line before anything is measured.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::Path;
 
 use hob_core::enum_table;
@@ -288,7 +289,15 @@ impl BenchPlan {
         if bytes > PLAN_BYTES_MAX {
             return Err(PlanError::Long { file: shown, bytes });
         }
-        BenchPlan::parse(&shown, &fs_err::read_to_string(file).map_err(failed)?)
+        // A device, or a file that grows, has more bytes than the system says.
+        let mut text = String::new();
+        let opened = fs_err::File::open(file).map_err(failed)?;
+        opened.take(PLAN_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
+        let bytes = text.len() as u64;
+        if bytes > PLAN_BYTES_MAX {
+            return Err(PlanError::Long { file: shown, bytes });
+        }
+        BenchPlan::parse(&shown, &text)
     }
 
     /// Parses a plan. `file` names it in errors.
@@ -380,5 +389,11 @@ exclude: [{target: other, concurrency: 4}]
                 BenchPlan::parse("p.yaml", &PLAN.replacen(said, instead, 1)).expect_err(expected);
             assert!(error.to_string().starts_with(expected), "{error} and not {expected}");
         }
+    }
+
+    #[test]
+    fn a_plan_that_is_longer_than_its_file_says_is_refused() {
+        let error = BenchPlan::read(Path::new("/dev/zero")).expect_err("an endless file");
+        assert!(matches!(error, PlanError::Long { bytes: 1_048_577, .. }), "{error}");
     }
 }

@@ -41,9 +41,12 @@ impl ComparedBy {
             let spread = record.metrics.get(metric)?;
             let by_run = runs(record, samples, metric).unwrap_or_default();
             let values = Values {
-                median: rounded(spread.figure()?),
-                ci95: spread.ci95.filter(|_| spread.p50.is_some()).map(|ends| ends.map(rounded)),
-                runs: by_run.into_values().map(rounded).collect(),
+                median: rounded(spread.figure()?)?,
+                ci95: spread
+                    .ci95
+                    .filter(|_| spread.p50.is_some())
+                    .and_then(|[low, high]| Some([rounded(low)?, rounded(high)?])),
+                runs: by_run.into_values().filter_map(rounded).collect(),
             };
             Some((metric.name(), values))
         };
@@ -67,10 +70,11 @@ pub(super) fn metrics_with_direction() -> impl Iterator<Item = Metric> {
     Metric::ALL.iter().copied().filter(|metric| has_direction(*metric))
 }
 
-fn rounded(value: f64) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return 0.0;
+/// None: the value is not finite.
+fn rounded(value: f64) -> Option<f64> {
+    if value == 0.0 {
+        return Some(0.0);
     }
     let scale = 10_f64.powi(DIGITS - 1 - value.abs().log10().floor() as i32);
-    (value * scale).round() / scale
+    Some((value * scale).round() / scale).filter(|rounded| rounded.is_finite())
 }

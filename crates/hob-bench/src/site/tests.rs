@@ -339,6 +339,18 @@ fn the_script_gets_the_rules_and_values_of_comparisons() {
     );
 }
 
+#[test]
+fn a_figure_that_is_not_finite_is_left_out() {
+    let mut record = native(1, "qwen3:8b", "short_short", f64::INFINITY);
+    let ttft = Spread { p50: Some(2.0), ci95: Some([1.0, f64::NAN]), ..Spread::default() };
+    record.metrics.spreads.insert(Metric::TtftMs, ttft);
+    let compared_by = comparison::ComparedBy::from_record(&record, None);
+    let values = serde_json::to_value(&compared_by).expect("JSON")["values"].take();
+    assert_eq!(values.get("decode_tok_s"), None);
+    assert_eq!(values["ttft_ms"]["median"], 2.0);
+    assert!(values["ttft_ms"]["ci95"].is_null(), "{values}");
+}
+
 /// All files of the script share one scope: a name that stands twice breaks every page.
 #[test]
 fn names_of_the_script_are_declared_once() {

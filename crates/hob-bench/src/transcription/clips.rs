@@ -1,6 +1,7 @@
 //! A set of clips with their reference texts: read from a file, or spoken by the server's own speech model.
 //! It also adds noise. The noise of a clip is always the same, so that figures can be compared.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -105,7 +106,13 @@ impl ClipSet {
     pub fn read(file: &Path) -> Result<ClipSet, ClipError> {
         let file_name = file.display().to_string();
         let bytes = read_up_to(file, FILE_BYTES_MAX)?;
-        let listed = parse(&file_name, &String::from_utf8_lossy(&bytes))?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let good = error.utf8_error().valid_up_to();
+            let line = error.as_bytes()[..good].iter().filter(|byte| **byte == b'\n').count() + 1;
+            let reason = format!("byte {} of the file is not UTF-8", good + 1);
+            ClipError::Invalid { file: file_name.clone(), line: line as u64, reason }
+        })?;
+        let listed = parse(&file_name, &text)?;
         if !(1..=CLIPS_MAX).contains(&listed.len()) {
             return Err(ClipError::Count { file: file_name, count: listed.len() });
         }
@@ -197,11 +204,16 @@ fn parse(file: &str, text: &str) -> Result<Vec<ListedClip>, ClipError> {
 fn read_up_to(file: &Path, bytes_max: u64) -> Result<Vec<u8>, ClipError> {
     let file_name = || file.display().to_string();
     let failed = |source| ClipError::Io { file: file_name(), source };
+    let too_large = |bytes| Err(ClipError::TooLarge { file: file_name(), bytes, bytes_max });
     let bytes = fs_err::metadata(file).map_err(failed)?.len();
     if bytes > bytes_max {
-        return Err(ClipError::TooLarge { file: file_name(), bytes, bytes_max });
+        return too_large(bytes);
     }
-    fs_err::read(file).map_err(failed)
+    // A device, or a file that grows, has more bytes than the system says.
+    let mut read = Vec::new();
+    let opened = fs_err::File::open(file).map_err(failed)?;
+    opened.take(bytes_max.saturating_add(1)).read_to_end(&mut read).map_err(failed)?;
+    if read.len() as u64 > bytes_max { too_large(read.len() as u64) } else { Ok(read) }
 }
 
 /// Adds noise of a normal distribution. The same seed gives the same noise.
@@ -229,7 +241,7 @@ mod tests {
     }
 
     /// A folder with two clips and the file of their set.
-    fn set(yaml: &str) -> Result<ClipSet, ClipError> {
+    fn set(yaml: impl AsRef<[u8]>) -> Result<ClipSet, ClipError> {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join("wav")).expect("a folder");
         std::fs::write(folder.path().join("wav/a.wav"), tone().to_bytes()).expect("a file");
@@ -271,6 +283,15 @@ mod tests {
             let error = set(yaml).expect_err(yaml).to_string();
             assert!(error.contains(expected), "{error}");
         }
+        let latin = set(b"clips:\n- {file: wav/a.wav, text: \xfcber}\n").expect_err("Latin-1");
+        let latin = latin.to_string();
+        assert!(latin.ends_with("few.yaml:2: byte 34 of the file is not UTF-8"), "{latin}");
+    }
+
+    #[test]
+    fn a_file_that_is_longer_than_it_says_is_rejected() {
+        let error = read_up_to(Path::new("/dev/zero"), 10).expect_err("an endless file");
+        assert!(matches!(error, ClipError::TooLarge { bytes: 11, bytes_max: 10, .. }), "{error}");
     }
 
     #[test]
