@@ -29,6 +29,7 @@ mod sse;
 mod teams;
 mod transcript;
 mod upstream;
+mod url;
 mod voice_combining;
 mod wyoming;
 
@@ -109,6 +110,7 @@ pub use upstream::{
     parse_tabby_model, parse_transcript, parse_voices, sound_name, transcript_fields,
     transcript_path, upstream_path, upstream_request, upstream_speech_request,
 };
+pub use url::percent_encoded;
 pub use voice_combining::{WireCombine, combined_voice, deleted_voice, parse_combine};
 pub use wyoming::{
     SpeechProgram, TranscriptionProgram, WyomingAnswer, WyomingDecoder, WyomingError, WyomingEvent,

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use hob_wire::percent_encoded;
 use serde_json::Value;
 
 use super::ASK_WITHIN;
@@ -48,7 +49,7 @@ impl AwaitedModel {
             listed["data"].as_array().cloned().unwrap_or_default()
         };
         let model = match &self.name {
-            Some(name) => get(&format!("/v1/models/{name}"))?,
+            Some(name) => get(&format!("/v1/models/{}", percent_encoded(name)))?,
             None => {
                 let is_this = |model: &Value| model["hob"]["kind"] == self.kind;
                 let [only] = <[Value; 1]>::try_from(
@@ -124,6 +125,14 @@ mod tests {
         assert!(long.is_some() && !model.loads(&endpoint, &mut long), "it stays cold");
         assert!(long.is_some() && !model.loads(&endpoint, &mut None), "it is down");
         end(server, 9);
+    }
+
+    #[test]
+    fn a_name_with_a_space_is_asked_for() {
+        let answer = r#"{"id":"my model","hob":{"state":"loading"}}"#.to_owned();
+        let (endpoint, server) = server(vec![("/v1/models/my%20model", answer)]);
+        assert!(awaited(Some("my model"), "chat").loads(&endpoint, &mut None));
+        end(server, 1);
     }
 
     #[test]

@@ -50,7 +50,8 @@ async fn from_configuration(name: &str, app: &App<'_>) -> CliResult<AliasRoute> 
     let gateway = wire_up::looked_up(app).await?;
     let view = UpstreamResolver::route(&gateway, name).ok_or_else(|| {
         let near = hob_core::nearest(name, app.written.config.alias.keys().map(String::as_str), 3);
-        let failure = Failure::usage(format!("there is no alias '{name}'"));
+        let failure =
+            Failure::usage(format!("no alias, model or upstream model is called '{name}'"));
         match &near[..] {
             [] => failure.hint("add an [alias.NAME] table to hob.toml"),
             near => failure.hint(format!("did you mean {}?", near.join(", "))),

@@ -67,7 +67,8 @@ fn one_address_leads_to_a_server_of_every_openai_or_ollama_kind() {
         ["hob", "ollama", "openai", "llama-server", "vllm", "sglang", "tabby", "openrouter"];
     let config: String = kinds.iter().map(|kind| upstream(kind)).collect();
     let dead = format!("[upstream.dead]\nurl = \"{CLOSED}\"\nkind = \"openai\"\n");
-    let alias = "[alias.fast]\nto = [\"dead/gone\", \"ollama/any\"]\n";
+    let alias = "[alias.fast]\nto = [\"dead/gone\", \"ollama/any\"]\n\
+                 [alias.\"fast? yes\"]\nto = [\"ollama/any\"]\n";
     let (user, here) = Served::with(&format!("{config}{dead}{alias}"));
     for kind in kinds {
         let answer = post(&here, "v1/chat/completions", None, &hello(&format!("{kind}/any")));
@@ -98,6 +99,8 @@ fn one_address_leads_to_a_server_of_every_openai_or_ollama_kind() {
         "{}",
         stdout(&route)
     );
+    let route = user.hob(&["route", "fast? yes", "--server", &here.url]).assert().success();
+    assert!(stdout(&route).starts_with("fast? yes would be answered by"), "{}", stdout(&route));
     let upstreams = user.hob(&["upstreams", "--json", "--server", &here.url]).assert().success();
     let upstreams: Vec<Value> = serde_json::from_str(&stdout(&upstreams)).expect("JSON");
     assert_eq!(upstreams.len(), kinds.len() + 1);
@@ -106,6 +109,12 @@ fn one_address_leads_to_a_server_of_every_openai_or_ollama_kind() {
     let fell = rows.iter().find(|row| row["alias"] == "fast").expect("its row");
     assert_eq!(fell["target"], "ollama/any");
     assert!(fell["attempts"].as_str().is_some_and(|way| way.contains("dead/gone=unreachable")));
+}
+
+#[test]
+fn a_name_without_a_target_is_reported_as_such() {
+    let expected = "no alias, model or upstream model is called 'slow'";
+    User::new().fails(&["route", "slow"], 2, expected);
 }
 
 #[test]
