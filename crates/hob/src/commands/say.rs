@@ -73,7 +73,7 @@ pub(crate) struct SayArgs {
     #[arg(long, value_name = "URL")]
     server: Option<String>,
     /// CPU threads of the engine; 0 lets hob choose
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "server")]
     threads: Option<u16>,
     /// List the voices and exit
     #[arg(long)]

@@ -131,6 +131,14 @@ fn an_audiobook_has_a_part_for_each_chapter() {
 }
 
 #[test]
+fn options_of_the_own_engine_are_refused_with_a_server() {
+    for option in ["--threads", "--model"] {
+        let args = ["say", "--server", "nas:8484", option, "4", "Hello."];
+        User::new().fails(&args, 2, "cannot be used with");
+    }
+}
+
+#[test]
 fn an_unreachable_server_is_reported_with_its_address() {
     let args = ["say", "--server", "127.0.0.1:1", "-o", "a.wav", "Hello."];
     let said = stderr(&User::new().hob(&args).assert().code(5));
