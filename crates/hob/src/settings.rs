@@ -257,15 +257,24 @@ impl Settings {
     ) -> CliResult<Settings> {
         let chat = ChatSettings::resolve(flags, environment, written);
         let server = server(flags, environment, written)?;
+        let speech = speech(flags, environment, written);
+        let transcription = TranscriptionSettings::resolve(flags, environment, written);
+        let taken = [
+            (chat.model.name(), "the model of [chat]"),
+            // This name leads to any speech model.
+            (DEFAULT_SPEECH.to_owned(), "the voice"),
+            (speech.model.clone(), "the model of [speech]"),
+            (transcription.model.name(), "the model of [transcription]"),
+        ];
         Ok(Settings {
             home: home(flags, environment, written)?,
             wyoming: WyomingSettings::resolve(flags, written, &server),
             server,
-            speech: speech(flags, environment, written),
-            transcription: TranscriptionSettings::resolve(flags, environment, written),
+            speech,
+            transcription,
             realtime: RealtimeSettings::resolve(written),
             memory: written.config.memory.clone(),
-            models: memory::models((&chat, flags), environment, written)?,
+            models: memory::models((&chat, flags), &taken, environment, written)?,
             chat,
             ledger: ledger(written),
             dev: DevSettings::resolve(written, &environment.folders),

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use super::DEFAULT_SPEECH;
 use super::chat::draft_model;
 use super::{ChatSettings, Environment, ModelChoice, Overrides};
 use crate::config::{BytesText, ChatSection, LoadAt, LoadedConfig, MemorySection, quoted};
@@ -16,19 +15,21 @@ impl MemorySection {
     }
 }
 
-/// The models of `[model.NAME]`, by name.
+/// The models of `[model.NAME]`, by name. `taken` has the names of the other local models, of all kinds: a name
+/// means one model, also in aliases and lists.
 ///
 /// # Errors
 /// A table without a model, or a name that is not allowed.
 pub(super) fn models(
     (chat, flags): (&ChatSettings, &Overrides),
+    taken: &[(String, &str)],
     environment: &Environment,
     written: &LoadedConfig,
 ) -> CliResult<BTreeMap<String, ChatSettings>> {
     let tables = written.config.model.iter();
     tables
         .map(|(name, table)| {
-            check_name(name, chat, written)?;
+            check_name(name, taken, written)?;
             let model = choice(name, table, environment, written)?;
             let settings = chat.further(table, model);
             let load = if flags.chat_on_demand { LoadAt::FirstRequest } else { settings.load };
@@ -51,13 +52,11 @@ fn choice(
     Ok(ModelChoice::new(model, |path| written.resolve(path, &environment.folders)))
 }
 
-fn check_name(name: &str, chat: &ChatSettings, written: &LoadedConfig) -> CliResult<()> {
+fn check_name(name: &str, taken: &[(String, &str)], written: &LoadedConfig) -> CliResult<()> {
     if name.is_empty() || name.contains('/') {
         return Err(wrong(name, "a model's name must not be empty or contain a slash", written));
     }
-    let taken_by =
-        [(chat.model.name(), "the model of [chat]"), (DEFAULT_SPEECH.to_owned(), "the voice")];
-    match taken_by.iter().find(|(taken, _)| taken == name) {
+    match taken.iter().find(|(taken, _)| taken == name) {
         Some((_, whose)) => Err(wrong(name, &format!("{whose} has this name already"), written)),
         None => Ok(()),
     }

@@ -338,6 +338,14 @@ fn a_model_without_a_file_or_with_a_taken_name_is_refused_with_its_place() {
         ("[model.\"a/b\"]\nmodel = \"m\"\n", "hob.toml:1:8: model.a/b: a model's name"),
         ("[model.smollm2]\nmodel = \"m\"\n", "hob.toml:1:8: model.smollm2: the model of [chat]"),
         ("[model.kokoro]\nmodel = \"m\"\n", "hob.toml:1:8: model.kokoro: the voice has"),
+        (
+            "[speech]\nmodel = \"kokoro-4bit\"\n[model.kokoro-4bit]\nmodel = \"m\"\n",
+            "hob.toml:3:8: model.kokoro-4bit: the model of [speech] has this name",
+        ),
+        (
+            "[model.whisper-base]\nmodel = \"m\"\n",
+            "hob.toml:1:8: model.whisper-base: the model of [transcription] has this name",
+        ),
     ] {
         let settings = Settings::resolve(&Overrides::default(), &environment(), &written(text));
         let sentence = settings.expect_err(text).sentence;
