@@ -159,7 +159,9 @@ impl FormReader {
             let bytes_max = FIELD_BYTES_MAX;
             let too_large = || ApiError::FieldTooLarge { name: printable_name(&name), bytes_max };
             let bytes = self.bytes(field, bytes_max, too_large).await?;
-            form.fields.push((name, String::from_utf8_lossy(&bytes).into_owned()));
+            let text = String::from_utf8(bytes.into())
+                .map_err(|_| WireError::invalid(&printable_name(&name), "is not UTF-8"))?;
+            form.fields.push((name, text));
             return Ok(());
         }
         if form.file.is_some() {

@@ -54,12 +54,13 @@ async fn a_form_that_is_none_is_refused() {
             &[FILE, ("prompt", None, &prompt)],
             (413, "the field 'prompt' is larger than the limit of 65536 bytes".to_owned()),
         ),
+        (&[FILE, ("prompt", None, b"\xfcber")], invalid("'prompt' is not UTF-8")),
         (&many, invalid("the form cannot be read: it has more than 64 fields")),
         (
             &[FILE, ("language", None, b"klingon")],
             invalid("'language' must be a language of ISO 639-1, such as 'en', and is 'klingon'"),
         ),
-    ] as [(&[Part<'_>], (u16, String)); 8]
+    ] as [(&[Part<'_>], (u16, String)); 9]
     {
         assert_eq!(error(&server.ask(form(parts)).await), expected);
     }
