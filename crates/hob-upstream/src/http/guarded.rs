@@ -170,7 +170,11 @@ impl GuardedUrl {
 
     /// Where a redirect leads.
     fn joined(&self, location: &str) -> Result<String, GuardError> {
-        if location.contains("://") {
+        // An address in a query, as in `/login?next=https://…`, does not make the location absolute.
+        let is_scheme = |word: &str| {
+            word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+        };
+        if location.split_once("://").is_some_and(|(before, _)| is_scheme(before)) {
             return Ok(location.to_owned());
         }
         let scheme = self.uri.scheme_str().unwrap_or("https");
@@ -181,6 +185,8 @@ impl GuardedUrl {
         let folder = self.uri.path().rsplit_once('/').map_or("", |(folder, _)| folder);
         let path = if location.starts_with('/') {
             location.to_owned()
+        } else if location.starts_with('?') {
+            format!("{}{location}", self.uri.path())
         } else {
             format!("{folder}/{location}")
         };
@@ -542,6 +548,21 @@ mod tests {
         let error =
             guarded_fetch(&url, false, &allowed).await.expect_err("it leads elsewhere").to_string();
         assert!(error.contains("private network"), "{error}");
+    }
+
+    #[test]
+    fn a_location_is_an_address_or_leads_to_the_same_server() {
+        let url = GuardedUrl::parse("http://a.test:81/b/c?d=1").expect("an address");
+        for (location, expected) in [
+            ("https://x.test/y", "https://x.test/y"),
+            ("//x.test/y", "http://x.test/y"),
+            ("/y", "http://a.test:81/y"),
+            ("y", "http://a.test:81/b/y"),
+            ("?e=2", "http://a.test:81/b/c?e=2"),
+            ("/login?next=https://x.test/", "http://a.test:81/login?next=https://x.test/"),
+        ] {
+            assert_eq!(url.joined(location).expect(location), expected);
+        }
     }
 
     #[tokio::test]

@@ -87,7 +87,7 @@ impl AgentTool for GetUrl {
 
 fn excerpt(text: &str, offset: usize) -> String {
     let shown: String = text.chars().skip(offset).take(PAGE_CHARS).collect();
-    let left = text.chars().count().saturating_sub(offset + PAGE_CHARS);
+    let left = text.chars().count().saturating_sub(offset.saturating_add(PAGE_CHARS));
     if left > 0 { format!("{shown}\n[{} left]", count_text(left, "character")) } else { shown }
 }
 
@@ -223,6 +223,12 @@ mod tests {
                     <body><!-- no > word --><h1>Big</h1><p>One <b>two</b> &amp; three<br>four</p></body></html>";
         assert_eq!(text_of(html), "T\nBig\nOne two & three\nfour");
         assert_eq!(text_of("a <b"), "a");
+    }
+
+    #[test]
+    fn an_offset_after_the_end_gives_nothing() {
+        assert_eq!(excerpt("page", 2), "ge");
+        assert_eq!(excerpt("page", usize::MAX), "");
     }
 
     /// On Linux, all of 127.0.0.0/8 is this machine, and only 127.0.0.1 is allowed by itself.
