@@ -51,7 +51,7 @@ pub(crate) struct FitArgs {
     #[command(flatten)]
     machine: MachineArgs,
     /// Rank the models that hob knows for this machine
-    #[arg(long, conflicts_with_all = ["model", "quant"])]
+    #[arg(long, conflicts_with_all = ["model", "dimensions", "quant", "require"])]
     recommend: bool,
     /// Rank the models for this purpose
     #[arg(long = "for", value_parser = one_of(PURPOSES), value_name = "PURPOSE", requires = "recommend")]
@@ -171,9 +171,11 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> CliRe
     }
     let app = App::open(globals, Overrides::default(), printer)?;
     if let Some(fit) = transcription_fit(args, &app)? {
+        check_used(args, &[])?;
         return memory_only(args, printer, &fit, (fit.verdict_text(), fit.fits));
     }
     if let Some(fit) = speech_fit(args, &app)? {
+        check_used(args, &[(args.options.parallel > 1, "--parallel")])?;
         return memory_only(args, printer, &fit, (fit.verdict_text(), fit.fits));
     }
     let (machine, used) = published_machine(args, &app)?;
@@ -192,6 +194,26 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> CliRe
     };
     printer.data(answer)?;
     Ok(if args.require && !holds(&options, &assessed) { Exit::Regressed } else { Exit::Done })
+}
+
+/// Refuses options that have no effect on a model of which only the memory is predicted. `further`: more of them, and
+/// whether each was given.
+fn check_used(args: &FitArgs, further: &[(bool, &str)]) -> CliResult<()> {
+    let options = &args.options;
+    let unused = [
+        (args.quant.is_some(), "--quant"),
+        (options.context.is_some(), "--context"),
+        (options.kv.is_some(), "--kv"),
+        (options.engine.is_some(), "--engine"),
+        (options.min_tok_s.is_some(), "--min-tok-s"),
+    ];
+    match unused.iter().chain(further).find(|(is_given, _)| *is_given) {
+        Some((_, name)) => Err(Failure::usage(format!(
+            "{name} has no effect: hob predicts only the memory of this model"
+        ))
+        .hint("leave it out")),
+        None => Ok(()),
+    }
 }
 
 /// Prints the answer for a model of which only the memory is predicted.

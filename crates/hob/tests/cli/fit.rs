@@ -48,6 +48,14 @@ fn a_model_trained_in_a_quant_is_assessed_in_the_one_that_is_recommended() {
 }
 
 #[test]
+fn a_ranking_has_no_options_of_one_model() {
+    let user = User::new();
+    user.fails(&["fit", "--recommend", "--require"], 2, "cannot be used with");
+    let dimensions = ["fit", "--recommend", "--dimensions", "block_count=32"];
+    user.fails(&dimensions, 2, "cannot be used with");
+}
+
+#[test]
 fn the_verdict_doubts_a_speed_that_rests_on_other_processors() {
     let user = User::new();
     let on = |machine: &str| {

@@ -54,6 +54,7 @@ fn a_transcription_model_is_assessed_before_it_is_fetched() {
     };
     let (one, two) = (fit(&[]), fit(&["--parallel", "2"]));
     assert!((450_000_000..550_000_000).contains(&one) && two > one + 200_000_000, "{one} {two}");
+    user.fails(&["fit", "whisper:small", "--kv", "q8_0"], 2, "--kv has no effect");
     let file = user.write("ggml-cut.bin", "lmgg and no more");
     user.fails(&["fit", file.to_str().expect("UTF-8")], 2, "ggml-cut.bin");
 }
