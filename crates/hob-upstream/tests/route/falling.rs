@@ -49,7 +49,7 @@ async fn a_retry_leaves_each_candidate_its_first_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_whose_wait_ends_after_the_time_limit_is_not_made() {
+async fn a_retry_that_would_begin_after_the_time_limit_is_not_made() {
     let gone = Fault::Unreachable { detail: String::new() };
     for (total, asked) in [
         // A retry waits for 50 ms to 60 ms.
