@@ -15,10 +15,10 @@ use crate::speech::kokoro::contours::Contours;
 use crate::speech::kokoro::statistics::RunningStatistics;
 use crate::speech::kokoro::{Kokoro, files};
 
-/// The last one is long: phases drift apart from frame to frame.
-const CASES: [(&str, &str, &str); 4] = [
+const CASES: [(&str, &str, &str); 5] = [
     ("greeting", "af_heart", "həlˈO wˈɜɹld."),
     ("yes", "am_adam", "jˈɛs, həlˈO."),
+    ("fox", "bm_fable", "ðə kwˈɪk bɹˈWn fˈɑks ʤˈʌmps ˌOvəɹ ðə lˈAzi dˈɔɡ, ænd ðə nˈIt wəz kˈOld."),
     ("well", "af_bella", "ɪts ˈizi tə tˈɛl ðə dˈɛpθ əv ə wˈɛl."),
     (
         "house",
