@@ -1,11 +1,11 @@
-//! Whose turn it is: live sound that has ended goes first, because a person waits for its last text.
+//! The order of turns: live sound that has ended goes first, because a person waits for its last text.
 //! The other streams wait for that, but not without a limit.
 
 use std::time::{Duration, Instant};
 
 /// The longest time for which live sound that has ended goes before the other streams. Then the next of them has a turn, so
-/// each of N others waits for at most N times this time and N turns. A turn is one part of at most 28 s: for that much more,
-/// a person may have to wait.
+/// each of N others waits for at most N times this time and N turns. A turn is one part of at most 28 s of sound, and a person
+/// may have to wait for it.
 pub(super) const PASSED_OVER_MAX: Duration = Duration::from_secs(3);
 
 /// Why a stream has its turn.
