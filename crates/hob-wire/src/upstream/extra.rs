@@ -62,14 +62,19 @@ impl ExtraFields {
         let (count, bytes) = others.fold((0, 0), |(count, bytes), other| {
             (count + 1, bytes + other.name.len() + other.value.len())
         });
-        let is_too_much = count >= FIELDS_MAX || bytes + name.len() + value.len() > BYTES_MAX;
+        let fits =
+            |value: &str| count < FIELDS_MAX && bytes + name.len() + value.len() <= BYTES_MAX;
         // Strings in JSON have no line breaks. One between the members of a value would end the line of an event.
         let value = value.replace(['\n', '\r'], " ");
         match self.0.iter_mut().find(|known| known.is(place, name)) {
             Some(known) if is_part && known.value != value => "null".clone_into(&mut known.value),
-            _ if is_too_much => {}
-            Some(known) => known.value = value,
-            None => self.0.push(ExtraField { place, name: name.to_owned(), value }),
+            Some(known) if fits(&value) => known.value = value,
+            None if fits(&value) => self.0.push(ExtraField { place, name: name.to_owned(), value }),
+            // A later and shorter part must not pass for the whole value.
+            None if is_part && fits("null") => {
+                self.0.push(ExtraField { place, name: name.to_owned(), value: "null".to_owned() });
+            }
+            Some(_) | None => {}
         }
     }
 
@@ -126,6 +131,8 @@ mod tests {
             ("b", "[2]"),
             ("c", r#""cut""#),
             ("c", long.as_str()),
+            ("d", long.as_str()),
+            ("d", r#""end""#),
         ];
         let empty = JsonText::parsed("{}");
         let kept = JsonText::parsed(r#"{"a":{"x":1}}"#);
