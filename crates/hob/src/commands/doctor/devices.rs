@@ -141,7 +141,8 @@ fn unused_libraries(tried: &TriedDevices) -> impl Iterator<Item = Check> {
 /// Cards that variables hide from the engine, if the machine has `count` cards for this build.
 fn hidden_cards(count: usize, tried: &TriedDevices, hidden: &HiddenCards) -> Option<Check> {
     let devices: Vec<EngineDevice> = found(tried).cloned().collect();
-    let remaining = hidden.remaining(&devices)?;
+    // An engine that does not start lists no device, not even the processor.
+    let remaining = hidden.remaining(&devices).filter(|_| !devices.is_empty())?;
     // Several libraries may list the same cards.
     let library = |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
     let of_library =
@@ -276,12 +277,13 @@ mod tests {
     fn cards_that_a_variable_hides_are_counted_and_the_variable_is_named() {
         let cuda = HiddenCards::by(|name| (name == "CUDA_VISIBLE_DEVICES").then(|| "1".to_owned()));
         let tried = |names: &[&str]| TriedDevices {
-            reports: names.iter().map(|name| device(name, true)).collect(),
+            reports: names.iter().map(|name| device(name, *name != "CPU")).collect(),
             failed: None,
         };
-        let rows: [(&[&str], usize, Option<&str>); 4] = [
+        let rows: [(&[&str], usize, Option<&str>); 5] = [
             (&["CUDA0"], 2, Some("1 of 2, because CUDA_VISIBLE_DEVICES is set")),
-            (&[], 1, Some("0 of 1, because ")),
+            (&["CPU"], 1, Some("0 of 1, because ")),
+            (&[], 1, None),
             (&["CUDA0"], 1, None),
             (&["CUDA0", "Vulkan0", "Vulkan1"], 2, None),
         ];
