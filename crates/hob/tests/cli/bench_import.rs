@@ -27,7 +27,7 @@ fn what_another_program_measured_is_kept_once_and_shown_as_soft() {
     for which in [file, id, &id[28..]] {
         let shown = stdout(&user.hob(&["bench", "show", which]).assert().success());
         assert!(shown.contains("unverified: measured by another program"), "{shown}");
-        // llama-bench measures no stalls, which is not the same as 0.
+        // llama-bench measures no stalls.
         assert!(shown.contains("5.5 tok/s") && shown.contains("\nstalls      –\n"), "{shown}");
     }
     user.fails(&["bench", "show", "ffffffff"], 2, "no run in bench/records ends in 'ffffffff'");
