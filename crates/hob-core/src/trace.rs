@@ -51,7 +51,7 @@ pub struct TraceData {
     pub hops: u32,
     /// The name of the caller's key. Runs of teams belong to it.
     pub key: Option<String>,
-    /// The request was made before it was certain that it is needed, and it is not. It does not count.
+    /// hob made the request early, and nothing needs its answer any more. The request does not count.
     pub is_discarded: bool,
     /// The agent of a team that asks. Scripted models look at it.
     pub agent: Option<String>,
