@@ -166,6 +166,7 @@ fn is_call_in_text(content: &str, name: &str) -> bool {
         let after = after.trim_start_matches(['"', '`', '*', ' ', '\n']);
         let is_member = is_quoted && after.starts_with([',', ':']);
         let after = after.strip_prefix(':').map_or(after, str::trim_start);
+        let after = after.strip_prefix("```json").map_or(after, str::trim_start);
         !is_in_word && (is_member || after.starts_with(['(', '{']))
     };
     content.contains("<tool_call>")

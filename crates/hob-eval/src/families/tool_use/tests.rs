@@ -124,6 +124,7 @@ fn calls_are_compared_as_values() {
         ("book(city='Malmö')", Verdict::Malformed),
         ("functions.book({})", Verdict::Malformed),
         ("I call book: {\"days\": 2}", Verdict::Malformed),
+        ("I call book:\n```json\n{\"days\": 2}\n```", Verdict::Malformed),
         ("{\"book\": \"Malmö\"}", Verdict::Malformed),
         ("I cannot use book, because (as you know) it is broken.", Verdict::Wrong),
         ("I cannot use \"book\", because (as you know) it is broken.", Verdict::Wrong),
