@@ -4,11 +4,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rten::{Model, RunOptions, ThreadPool, Value, ValueOrView};
+use rten::{Model, RunOptions, ThreadPool, Value};
 use rten_tensor::Tensor;
 use rten_tensor::prelude::*;
 
-pub(crate) use rten::NodeId;
+pub(crate) use rten::{NodeId, ValueOrView};
 
 /// The engine's own words about a graph that does not load or does not run.
 #[derive(Debug, thiserror::Error)]
@@ -95,19 +95,13 @@ impl OnnxGraph {
         self.run_on(Cores::All, inputs, outputs)
     }
 
-    /// Without halves, all threads compute.
     pub(crate) fn run_on<const N: usize>(
         &self,
         cores: Cores,
         inputs: Vec<(NodeId, ValueOrView<'_>)>,
         outputs: &[NodeId; N],
     ) -> Result<[Vec<f32>; N], GraphFailure> {
-        let half = match cores {
-            Cores::All => None,
-            Cores::FirstHalf => self.halves.first(),
-            Cores::SecondHalf => self.halves.last(),
-        };
-        let options = Some(half.unwrap_or(&self.all).clone());
+        let options = Some(self.options(cores).clone());
         let values = self.model.run(inputs, outputs, options).map_err(GraphFailure::from_error)?;
         let floats = |value: Value| Tensor::<f32>::try_from(value).map(|tensor| tensor.to_vec());
         let values: Vec<Vec<f32>> = values
@@ -117,6 +111,24 @@ impl OnnxGraph {
             .map_err(GraphFailure::from_error)?;
         let differ = "the graph returned a different number of outputs than expected";
         values.try_into().map_err(|_| GraphFailure(differ.to_owned()))
+    }
+
+    /// Runs something else on the threads of a run.
+    pub(crate) fn in_threads<R: Send>(&self, cores: Cores, op: impl FnOnce() -> R + Send) -> R {
+        match &self.options(cores).thread_pool {
+            Some(pool) => pool.run(op),
+            None => op(),
+        }
+    }
+
+    /// Without halves, all threads.
+    fn options(&self, cores: Cores) -> &RunOptions {
+        let half = match cores {
+            Cores::All => None,
+            Cores::FirstHalf => self.halves.first(),
+            Cores::SecondHalf => self.halves.last(),
+        };
+        half.unwrap_or(&self.all)
     }
 }
 

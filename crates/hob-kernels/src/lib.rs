@@ -1,8 +1,14 @@
-//! The inner loops of hob's own arithmetic, for Whisper's encoder and Silero VAD. Debug builds compile this small crate
+//! The inner loops of hob's own arithmetic, for Kokoro's vocoder, Whisper's encoder and Silero VAD. Debug builds compile this small crate
 //! with full optimisation, and the large `hob-engines` with little, because that takes less time.
+
+#![cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(dead_code, reason = "only the kernels for x86-64 read these constants and fields")
+)]
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+pub mod convolution;
 
 #[cfg(target_arch = "x86_64")]
 pub use avx2::{multiply, narrow};

@@ -1,12 +1,14 @@
 //! Transforms Kokoro's published graph when it is stored, never during a request. It splits the graph in two,
-//! computes
-//! the front in floats, and rewrites the vocoder for hob's engine. The vocoder then carries statistics from window to
-//! window, and computes no more than a window needs.
+//! computes the front in floats, and rewrites the vocoder for hob's engine. The vocoder then carries statistics from window to
+//! window, and computes no more than a window needs. `residual.rs` takes the blocks out that the engine computes itself.
 
 mod carry;
 mod crop;
 mod floats;
+mod residual;
 mod rewrite;
+
+pub use residual::{ResidualBlock, ResidualStep, SplitVocoder, split_vocoder};
 
 use crate::onnx::graph::{Dim, value};
 use crate::onnx::proto::{DATA_FLOAT, DATA_INT64, ValueInfoProto};

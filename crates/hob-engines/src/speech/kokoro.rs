@@ -5,6 +5,7 @@ mod contours;
 mod crop;
 mod graphs;
 mod hasten;
+mod residual;
 mod seam;
 mod statistics;
 #[cfg(test)]

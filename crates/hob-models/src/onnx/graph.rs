@@ -87,6 +87,10 @@ impl Graph {
         &mut self.nodes
     }
 
+    pub fn inputs(&self) -> &[ValueInfoProto] {
+        &self.inputs
+    }
+
     /// Index of the node that computes `value`.
     ///
     /// # Errors

@@ -20,6 +20,10 @@ const FIRST_SEES: usize = 7;
 /// Steps that the source's residual blocks see, with kernels of 7 and of 11.
 const FIRST_NOISE_SEES: usize = 36;
 const SECOND_NOISE_SEES: usize = 60;
+/// Steps of the second stage's output that one sample depends on: the last convolution, the inverse Fourier transform, and the
+/// mirrored step.
+const SAMPLE_SEES: usize = 6;
+const SAMPLES_PER_SECOND_STEP: usize = SAMPLES_PER_STEP * FIRST_STEPS / SECOND_STEPS;
 
 /// Where the vocoder's cropped values start and end, in the order of its inputs.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub(super) struct Crop {
     pub(super) ends: [i32; 6],
     /// Samples that come out before the first played one.
     pub(super) samples_before: usize,
+    /// Steps of the second stage's output that what is played depends on.
+    second_kept: Range<usize>,
 }
 
 impl Crop {
@@ -53,12 +59,30 @@ impl Crop {
             within(&first, &first_computed),
         ];
         let [first_noise, decoded, second_noise, first_kept] = crops;
+        let samples_before = (first_played.start - first.start) * SAMPLES_PER_STEP;
+        let kept = samples_before / SAMPLES_PER_SECOND_STEP;
+        let kept = kept..kept + played.len() * SECOND_STEPS + BLENDED * SECOND_STEPS / FIRST_STEPS;
         let crops = [first_source, first_noise, decoded, second_source, second_noise, first_kept];
         Crop {
             starts: crops.each_ref().map(|crop| crop.start as i32),
             ends: crops.each_ref().map(|crop| crop.end as i32),
-            samples_before: (first_played.start - first.start) * SAMPLES_PER_STEP,
+            samples_before,
+            second_kept: widen(&kept, SAMPLE_SEES, SAMPLE_SEES, second.len()),
         }
+    }
+
+    /// The steps of a stage's noise that are kept behind its residual block.
+    pub(super) fn kept_noise(&self, stage: usize) -> Range<usize> {
+        self.kept([1, 4][stage])
+    }
+
+    /// The steps of a stage's output that the rest reads.
+    pub(super) fn kept_output(&self, stage: usize) -> Range<usize> {
+        if stage == 0 { self.kept(5) } else { self.second_kept.clone() }
+    }
+
+    fn kept(&self, place: usize) -> Range<usize> {
+        self.starts[place] as usize..self.ends[place] as usize
     }
 }
 
@@ -85,6 +109,8 @@ mod tests {
         assert_eq!(whole.starts, [0; 6]);
         assert_eq!(whole.ends, [140, 140, 14, 841, 841, 140]);
         assert_eq!(whole.samples_before, 0);
+        assert_eq!([0, 1].map(|stage| whole.kept_noise(stage)), [0..140, 0..841]);
+        assert_eq!([0, 1].map(|stage| whole.kept_output(stage)), [0..140, 0..841]);
     }
 
     #[test]
@@ -98,5 +124,12 @@ mod tests {
         assert_eq!(first_kept, 200 + 12 + 20);
         assert!(first_source > first_noise && second_source > second_noise);
         assert_eq!(crop.samples_before, 12 * 30);
+        let steps = crop.kept_noise(1).len();
+        assert_eq!(crop.kept_noise(0).len() as i32, first_noise);
+        assert_eq!(crop.kept_output(0).len() as i32, first_kept);
+        // Five samples for each step; a seam takes 240 samples beyond what is played.
+        let read = 12 * 6..12 * 6 + 10 * 120 + 240 / 5;
+        assert_eq!(crop.kept_output(1), read.start - 6..read.end + 6);
+        assert!(crop.kept_output(1).end < steps);
     }
 }

@@ -4,15 +4,17 @@
 use std::path::Path;
 
 use hob_core::Speed;
-use hob_models::kokoro::{FRONT, VOCODER};
+use hob_kernels::convolution::Convolver;
+use hob_models::kokoro::{FRONT, VOCODER, split_vocoder};
 use hob_models::quantized_speech::whole;
 use rten_tensor::NdTensorView;
 
 use super::KokoroLoadError;
 use super::contours::{Contours, FEATURES, HARMONICS, Window};
 use super::crop::Crop;
+use super::residual::{BlockRun, Blocks, Rows};
 use super::statistics::RunningStatistics;
-use crate::onnx_graph::{Cores, GraphFailure, NodeId, OnnxGraph};
+use crate::onnx_graph::{Cores, GraphFailure, NodeId, OnnxGraph, ValueOrView};
 use crate::speech::synthesiser::SynthesisError;
 
 /// `tokens, style, speed → features, pitch, energy, durations`.
@@ -60,8 +62,28 @@ impl Front {
 pub(super) struct Vocoder {
     graph: OnnxGraph,
     inputs: [NodeId; 10],
-    outputs: [NodeId; 3],
     channels: usize,
+    parts: Parts,
+}
+
+/// What computes the residual blocks.
+enum Parts {
+    /// The graph, as everything else.
+    Whole { outputs: [NodeId; 3] },
+    /// Kernels of ours, between three runs of the rest of the graph.
+    Split(Box<Split>),
+}
+
+struct Split {
+    blocks: Blocks,
+    /// First channels and numbers of channels of the normalisations that the graph computes.
+    rest_statistics: Vec<(usize, usize)>,
+    /// `noise_0, noise_1, upsampled_0, styles, window_mean, window_variance`.
+    begin: [NodeId; 6],
+    /// `stage_0` and `upsampled_1`.
+    middle: [NodeId; 2],
+    /// `stage_1` and `audio`.
+    end: [NodeId; 2],
 }
 
 hob_core::debug_fields!(Vocoder: channels);
@@ -79,9 +101,62 @@ pub(super) struct Rendered {
 
 impl Vocoder {
     pub(super) fn load(folder: &Path, threads: usize) -> Result<Vocoder, KokoroLoadError> {
+        Vocoder::load_with(folder, threads, Convolver::detect())
+    }
+
+    /// Without kernels, or for a vocoder of another shape, the graph computes everything.
+    pub(super) fn load_with(
+        folder: &Path,
+        threads: usize,
+        kernels: Option<Convolver>,
+    ) -> Result<Vocoder, KokoroLoadError> {
         let path = &folder.join(VOCODER);
         let damaged = |failure| KokoroLoadError::damaged(path, failure);
+        let split = kernels.map(|kernels| Vocoder::load_split(folder, threads, kernels));
+        if let Some(vocoder) = split.transpose()?.flatten() {
+            return Ok(vocoder);
+        }
         let graph = load(folder, VOCODER, threads)?.with_halves(threads);
+        let outputs = graph.nodes(["audio", "window_mean", "window_variance"]).map_err(damaged)?;
+        let (inputs, channels) = Vocoder::inputs(&graph, path)?;
+        Ok(Vocoder { graph, inputs, channels, parts: Parts::Whole { outputs } })
+    }
+
+    fn load_split(
+        folder: &Path,
+        threads: usize,
+        kernels: Convolver,
+    ) -> Result<Option<Vocoder>, KokoroLoadError> {
+        let path = &folder.join(VOCODER);
+        let damaged = |failure| KokoroLoadError::damaged(path, failure);
+        let bytes =
+            whole(folder, VOCODER).map_err(|error| KokoroLoadError::damaged(path, error))?;
+        let split = match split_vocoder(&bytes) {
+            Ok(split) => split,
+            Err(error) => {
+                tracing::debug!(%error, "the vocoder has no residual blocks for hob's own kernels");
+                return Ok(None);
+            }
+        };
+        drop(bytes);
+        let graph = OnnxGraph::from_bytes(split.rest.encode(), threads).map_err(damaged)?;
+        let graph = graph.with_halves(threads);
+        let (inputs, channels) = Vocoder::inputs(&graph, path)?;
+        let Some(blocks) = Blocks::new(kernels, &split, channels) else { return Ok(None) };
+        let begin =
+            ["noise_0", "noise_1", "upsampled_0", "styles", "window_mean", "window_variance"];
+        let split = Split {
+            blocks,
+            begin: graph.nodes(begin).map_err(damaged)?,
+            middle: graph.nodes(["stage_0", "upsampled_1"]).map_err(damaged)?,
+            end: graph.nodes(["stage_1", "audio"]).map_err(damaged)?,
+            rest_statistics: split.rest_statistics,
+        };
+        Ok(Some(Vocoder { graph, inputs, channels, parts: Parts::Split(Box::new(split)) }))
+    }
+
+    /// The inputs, and the channels of all normalisations together.
+    fn inputs(graph: &OnnxGraph, path: &Path) -> Result<([NodeId; 10], usize), KokoroLoadError> {
         let inputs = graph.nodes([
             "features",
             "pitch",
@@ -94,20 +169,24 @@ impl Vocoder {
             "crop_starts",
             "crop_ends",
         ]);
-        let inputs = inputs.map_err(damaged)?;
-        let outputs = graph.nodes(["audio", "window_mean", "window_variance"]).map_err(damaged)?;
+        let inputs = inputs.map_err(|failure| KokoroLoadError::damaged(path, failure))?;
         let &[_, Some(channels), _] = &graph.shape(inputs[5])[..] else {
             return Err(KokoroLoadError::damaged(
                 path,
                 "it does not say how many channels it normalises",
             ));
         };
-        Ok(Vocoder { graph, inputs, outputs, channels })
+        Ok((inputs, channels))
     }
 
     /// Channels of all normalisations together.
     pub(super) fn channels(&self) -> usize {
         self.channels
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_kernels(&self) -> bool {
+        matches!(self.parts, Parts::Split(_))
     }
 
     /// Whether two windows can be computed at the same time.
@@ -151,10 +230,97 @@ impl Vocoder {
             (ids[8], NdTensorView::from_data([crop.starts.len()], &crop.starts[..]).into()),
             (ids[9], NdTensorView::from_data([crop.ends.len()], &crop.ends[..]).into()),
         ];
-        let [samples, mean, spread] = self.graph.run_on(cores, inputs, &self.outputs)?;
+        let [samples, mean, spread] = match &self.parts {
+            Parts::Whole { outputs } => self.graph.run_on(cores, inputs, outputs)?,
+            Parts::Split(split) => {
+                let run = SplitRun { vocoder: self, split, cores, crop: &crop };
+                run.run(inputs, carried, share[0])?
+            }
+        };
         let variance = carried.own_variance(&mean, &spread, share[0]);
         Ok(Rendered { samples, kept_from: crop.samples_before, mean, variance })
     }
+}
+
+/// One window on the rest of the graph and on kernels of ours.
+struct SplitRun<'a> {
+    vocoder: &'a Vocoder,
+    split: &'a Split,
+    cores: Cores,
+    crop: &'a Crop,
+}
+
+impl SplitRun<'_> {
+    /// Samples, and the mean and spread of each normalisation.
+    fn run(
+        &self,
+        inputs: Vec<(NodeId, ValueOrView<'_>)>,
+        carried: &RunningStatistics,
+        share: f32,
+    ) -> Result<[Vec<f32>; 3], SynthesisError> {
+        let Split { blocks, rest_statistics, begin, middle, end } = self.split;
+        let graph = &self.vocoder.graph;
+        let [noise_0, noise_1, upsampled, styles, rest_mean, rest_spread] =
+            graph.run_on(self.cores, inputs, begin)?;
+        let measured: usize = rest_statistics.iter().map(|(_, channels)| channels).sum();
+        check_sizes(styles.len() == blocks.style_values())?;
+        check_sizes(rest_mean.len() == measured && rest_spread.len() == measured)?;
+        let mut run = BlockRun::new(&styles, carried, share, self.vocoder.channels);
+        let first = self.stage(0, (&noise_0, &upsampled), &mut run)?;
+        let [upsampled] = self.rest(*middle, (blocks.channels(0), &first))?;
+        let second = self.stage(1, (&noise_1, &upsampled), &mut run)?;
+        let [samples] = self.rest(*end, (blocks.channels(1), &second))?;
+        let BlockRun { mut mean, mut spread, .. } = run;
+        let mut at = 0;
+        for &(first, channels) in rest_statistics {
+            mean[first..first + channels].copy_from_slice(&rest_mean[at..at + channels]);
+            spread[first..first + channels].copy_from_slice(&rest_spread[at..at + channels]);
+            at += channels;
+        }
+        Ok([samples, mean, spread])
+    }
+
+    /// The output of a stage, from its noise and the upsampled output of the stage before.
+    fn stage(
+        &self,
+        stage: usize,
+        (noise, upsampled): (&[f32], &[f32]),
+        run: &mut BlockRun<'_>,
+    ) -> Result<Vec<f32>, SynthesisError> {
+        let blocks = &self.split.blocks;
+        let (channels, kept) = (blocks.channels(stage), self.crop.kept_noise(stage));
+        let has_noise = noise.len() >= channels * kept.end;
+        check_sizes(has_noise && upsampled.len() == channels * kept.len())?;
+        Ok(self.vocoder.graph.in_threads(self.cores, || {
+            let noise = Rows::from_values(noise, channels);
+            let noise = blocks.noise(stage, noise, &kept, run);
+            let input = noise.cropped_plus(kept.start, upsampled);
+            blocks.stage(stage, &input, &self.crop.kept_output(stage), run).to_values()
+        }))
+    }
+
+    /// Runs the rest of the graph from the output of a stage.
+    fn rest(
+        &self,
+        [from, to]: [NodeId; 2],
+        (channels, values): (usize, &[f32]),
+    ) -> Result<[Vec<f32>; 1], GraphFailure> {
+        let shape = [1, channels, values.len() / channels];
+        let [starts, ends] = [&self.crop.starts, &self.crop.ends];
+        let [starts_in, ends_in] = [self.vocoder.inputs[8], self.vocoder.inputs[9]];
+        let inputs = vec![
+            (from, NdTensorView::from_data(shape, values).into()),
+            (starts_in, NdTensorView::from_data([starts.len()], &starts[..]).into()),
+            (ends_in, NdTensorView::from_data([ends.len()], &ends[..]).into()),
+        ];
+        self.vocoder.graph.run_on(self.cores, inputs, &[to])
+    }
+}
+
+/// Sizes of outputs are known only after a run, and those of a damaged vocoder may not fit its blocks.
+fn check_sizes(fit: bool) -> Result<(), SynthesisError> {
+    let differ = || SynthesisError::Graph("its outputs do not fit its residual blocks".to_owned());
+    fit.then_some(()).ok_or_else(differ)
 }
 
 /// Loads a graph of a stored model. Packed weights are unpacked, which takes a moment longer.

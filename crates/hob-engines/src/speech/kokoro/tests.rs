@@ -2,6 +2,7 @@
 //! They need the models and the oracle that `make test` installs, and say so if these are missing.
 
 mod agreement;
+mod residual;
 mod voice_statistics;
 mod windows;
 
