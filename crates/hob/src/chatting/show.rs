@@ -41,6 +41,7 @@ impl<'a> Show<'a> {
 
     pub(super) fn thinking(&mut self, piece: &str) {
         if self.thinking == ThinkingShown::AsItComes && !piece.is_empty() {
+            self.end_line_of(LastLine::Text);
             self.printer.aside(piece);
             self.line = if piece.ends_with('\n') { LastLine::Ended } else { LastLine::Thinking };
         }
@@ -50,11 +51,17 @@ impl<'a> Show<'a> {
         if self.text == TextShown::AtTheEnd || piece.is_empty() {
             return Ok(PipeState::Open);
         }
-        if self.line == LastLine::Thinking {
-            self.printer.aside("\n");
-        }
+        self.end_line_of(LastLine::Thinking);
         self.line = if piece.ends_with('\n') { LastLine::Ended } else { LastLine::Text };
         self.printer.piece(piece)
+    }
+
+    /// Ends the last line if it is of the other sort. Also after text this is written to stderr, because stdout gets
+    /// the answer only.
+    fn end_line_of(&self, other: LastLine) {
+        if self.line == other {
+            self.printer.aside("\n");
+        }
     }
 
     /// Ends the last line, also if the answer broke off.

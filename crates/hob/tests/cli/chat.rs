@@ -157,6 +157,19 @@ fn thinking_is_shown_on_wish_and_never_on_stdout() {
 }
 
 #[test]
+fn thinking_between_texts_has_lines_of_its_own() {
+    let user = User::new();
+    let text = |piece: &str| Ok(ChatEvent::Text(piece.to_owned()));
+    let thought = Ok(ChatEvent::Reasoning("hm".to_owned()));
+    let script = vec![text("One."), thought, text("Two."), done(FinishReason::Stop)];
+    let (_model, _server, address) = scripted(vec![Ok(script)]);
+    let url = address.to_string();
+    let chat = ["chat", "--no-stats", "--show-thinking", "--server", &url, "hi"];
+    let shown = user.hob(&chat).assert().success();
+    assert_eq!((stdout(&shown).as_str(), stderr(&shown).as_str()), ("One.Two.\n", "\nhm\n"));
+}
+
+#[test]
 fn programs_get_one_json_object() {
     let user = User::new();
     let (model, _server, address) = scripted(vec![thinks()]);
