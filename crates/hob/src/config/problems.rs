@@ -34,7 +34,7 @@ pub(super) fn parse(text: &str, path: &Path) -> ParsedFile {
         // Removing a line from the middle of a value may leave invalid TOML. That is not a mistake of the file.
         let is_parsed = DeTable::parse(&rest).is_ok();
         let span = error.span();
-        if is_parsed || problems.is_empty() {
+        if (is_parsed && problems.len() < PROBLEMS_MAX) || problems.is_empty() {
             let start = span.as_ref().map_or(0, |span| span.start);
             problems.push((start, refusal(text, path, &error)));
         }
@@ -103,6 +103,14 @@ mod tests {
     fn a_text_that_is_no_toml_is_one_problem() {
         assert_eq!(sentences("[server]\nlisten = \n[chat]\n").len(), 1);
         assert_eq!(sentences("[server]\nlisten = \"1\"\n"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn no_more_problems_are_reported_than_the_limit_allows() {
+        for (known, unknown) in [("", PROBLEMS_MAX + 5), ("[server]\nlisten = 1\n", PROBLEMS_MAX)] {
+            let text = (0..unknown).map(|number| format!("x{number} = 1\n")).collect::<String>();
+            assert_eq!(sentences(&(text + known)).len(), PROBLEMS_MAX);
+        }
     }
 
     #[test]
