@@ -4,6 +4,7 @@
 mod debug;
 
 use std::fmt;
+use std::str::FromStr;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
@@ -352,6 +353,22 @@ enum_table! {
     }
 }
 
+/// A text that is not the name of an [`Effort`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{name}' is not a thinking effort (expected {})", Effort::ALL.map(Effort::name).join(", "))]
+pub struct UnknownEffort {
+    name: String,
+}
+
+impl FromStr for Effort {
+    type Err = UnknownEffort;
+
+    fn from_str(name: &str) -> Result<Effort, UnknownEffort> {
+        let known = Effort::ALL.into_iter().find(|effort| effort.name() == name);
+        known.ok_or_else(|| UnknownEffort { name: name.to_owned() })
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ChatEvent {
@@ -546,4 +563,17 @@ pub struct Embeddings {
     /// Each has Euclidean length 1.
     pub vectors: Vec<Vec<f32>>,
     pub prompt_tokens: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_effort_is_read_by_its_name() {
+        assert!(Effort::ALL.iter().all(|effort| effort.name().parse::<Effort>() == Ok(*effort)));
+        let unknown = "lots".parse::<Effort>().expect_err("no effort").to_string();
+        let names = "none, minimal, low, medium, high, xhigh, max";
+        assert_eq!(unknown, format!("'lots' is not a thinking effort (expected {names})"));
+    }
 }

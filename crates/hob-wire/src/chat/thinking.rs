@@ -37,7 +37,7 @@ pub(crate) struct EffortLevel(pub(crate) Effort);
 impl<'de> Deserialize<'de> for EffortLevel {
     fn deserialize<D: Deserializer<'de>>(value: D) -> Result<EffortLevel, D::Error> {
         let name = String::deserialize(value)?;
-        effort(&name).map(EffortLevel).ok_or_else(|| {
+        name.parse::<Effort>().map(EffortLevel).map_err(|_unknown| {
             let names = Effort::ALL.map(Effort::name).join(", ");
             let got: String = name.chars().take(32).collect();
             serde::de::Error::custom(format_args!("must be one of {names}, and is '{got}'"))
@@ -161,13 +161,10 @@ fn switched(on: bool) -> Effort {
     if on { Effort::Medium } else { Effort::None }
 }
 
-fn effort(name: &str) -> Option<Effort> {
-    Effort::ALL.into_iter().find(|effort| effort.name() == name)
-}
-
 /// Takes the template's switches out of its variables, so that one setting stands and not two that may disagree.
 fn template(mut variables: Map<String, Value>, first: &mut First) -> Option<JsonText> {
-    let known = variables.get("reasoning_effort").and_then(Value::as_str).and_then(effort);
+    let known = variables.get("reasoning_effort").and_then(Value::as_str);
+    let known = known.and_then(|name| name.parse::<Effort>().ok());
     for name in ["enable_thinking", "thinking"] {
         if let Some(Value::Bool(on)) = variables.get(name) {
             // A level says more than `true`. With `false`, templates do not read it.

@@ -93,14 +93,6 @@ fn temperature(text: &str) -> Result<f32, String> {
     number(text, |number| (0.0..=2.0).contains(number), "a number from 0 to 2")
 }
 
-fn effort(name: &str) -> Result<Effort, Failure> {
-    let found = Effort::ALL.into_iter().find(|effort| effort.name() == name);
-    found.ok_or_else(|| {
-        let names = Effort::ALL.map(Effort::name).join(", ");
-        Failure::usage(format!("'{name}' is not a thinking effort (expected {names})"))
-    })
-}
-
 pub(crate) fn run(args: &ChatArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let flags = Overrides {
         chat_model: args.model.clone(),

@@ -11,19 +11,19 @@ use hob_upstream::UpstreamKind;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// Wraps a type that has `ALL` and `name`, so that the configuration file can hold its names.
+/// Wraps a type that has `ALL`, `name` and `FromStr`, so that the configuration file can hold its names.
 macro_rules! word {
-    ($(#[$meta:meta])* $word:ident of $value:ty, $error:ty, $parse:expr) => {
+    ($(#[$meta:meta])* $word:ident of $value:ty) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "&'static str")]
         pub(crate) struct $word(pub(crate) $value);
 
         impl TryFrom<String> for $word {
-            type Error = $error;
+            type Error = <$value as FromStr>::Err;
 
-            fn try_from(name: String) -> Result<$word, $error> {
-                $parse(&name).map($word)
+            fn try_from(name: String) -> Result<$word, Self::Error> {
+                name.parse::<$value>().map($word)
             }
         }
 
@@ -52,30 +52,19 @@ macro_rules! word {
 word!(
     /// The kind of a server.
     #[derive(Default)]
-    KindName of UpstreamKind, <UpstreamKind as FromStr>::Err, UpstreamKind::from_str
+    KindName of UpstreamKind
 );
 word!(
     /// The strategy of an alias.
     #[derive(Default)]
-    StrategyName of Strategy, <Strategy as FromStr>::Err, Strategy::from_str
+    StrategyName of Strategy
 );
 word!(
     /// Data type of the KV cache, by name.
     #[derive(Default)]
-    KvTypeName of KvType, <KvType as FromStr>::Err, KvType::from_str
+    KvTypeName of KvType
 );
 word!(
     /// How much a model thinks.
-    EffortName of Effort, UnknownEffort, effort
+    EffortName of Effort
 );
-
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{name}' is not a thinking effort (expected {})", Effort::ALL.map(Effort::name).join(", "))]
-pub(crate) struct UnknownEffort {
-    name: String,
-}
-
-fn effort(name: &str) -> Result<Effort, UnknownEffort> {
-    let known = Effort::ALL.into_iter().find(|effort| effort.name() == name);
-    known.ok_or_else(|| UnknownEffort { name: name.to_owned() })
-}

@@ -8,7 +8,7 @@ use hob_core::ChatRequest;
 
 use super::lines::{Input, Keyboard, Lines};
 use super::slash_command::{SlashCommand, help};
-use super::{ChatArgs, effort, find_source, print_stats, thinking_shown};
+use super::{ChatArgs, find_source, print_stats, thinking_shown};
 use crate::app::App;
 use crate::chatting::{ChatHistory, Reply, Show, Source, TextShown, figures};
 use crate::failure::{CliResult, Exit, Failure};
@@ -181,7 +181,7 @@ impl<'a> Session<'a> {
 
     fn effort(&mut self, level: Option<String>) -> CliResult<()> {
         if let Some(level) = level {
-            self.options.thinking.effort = Some(effort(&level)?);
+            self.options.thinking.effort = Some(level.parse().map_err(Failure::usage)?);
         }
         let effort = self.options.thinking.effort.map_or("the model's own", |effort| effort.name());
         self.note(format_args!("effort: {effort}"));

@@ -7,7 +7,7 @@ use clap::Parser;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_core::chat::{
-    ChatEvent, ChatModel, Completion, FinishReason, Message, Prompt, Timings, Usage,
+    ChatEvent, ChatModel, Completion, Effort, FinishReason, Message, Prompt, Timings, Usage,
 };
 use hob_core::scripted::{ScriptedCall, ScriptedChat};
 use hob_core::{KeepAlive, MemoryUse, ModelError, ModelLifecycle, ModelState};
@@ -139,7 +139,7 @@ async fn orders_change_what_is_asked_next() {
     assert_eq!(held.asked[1], ["system: be kind", "user: two?"]);
     assert_eq!(held.asked.len(), 2, "nothing is asked after /exit");
     let efforts = held.requests.iter().map(|request| request.thinking.effort);
-    assert_eq!(efforts.collect::<Vec<_>>(), [None, effort("none").ok()]);
+    assert_eq!(efforts.collect::<Vec<_>>(), [None, Some(Effort::None)]);
 }
 
 #[tokio::test]
