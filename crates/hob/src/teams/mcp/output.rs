@@ -17,15 +17,15 @@ pub(super) fn of(result: CallToolResult) -> ToolOutput {
 fn part(part: &ContentBlock) -> String {
     match part {
         ContentBlock::Text(text) => text.text.clone(),
-        ContentBlock::Image(image) => hidden("image", &image.mime_type, image.data.len()),
-        ContentBlock::Audio(audio) => hidden("sound", &audio.mime_type, audio.data.len()),
+        ContentBlock::Image(image) => hidden("image", &image.mime_type, &image.data),
+        ContentBlock::Audio(audio) => hidden("sound", &audio.mime_type, &audio.data),
         ContentBlock::ResourceLink(link) => format!("[resource {} ({})]", link.uri, link.name),
         ContentBlock::Resource(embedded) => match &embedded.resource {
             ResourceContents::TextResourceContents { uri, text, .. } => {
-                hidden("resource", uri, text.len())
+                format!("[resource {uri}]\n{text}")
             }
             ResourceContents::BlobResourceContents { uri, blob, .. } => {
-                hidden("resource", uri, blob.len())
+                hidden("resource", uri, blob)
             }
             _ => "[a resource, not shown]".to_owned(),
         },
@@ -33,7 +33,9 @@ fn part(part: &ContentBlock) -> String {
     }
 }
 
-fn hidden(kind: &str, name: &str, bytes: usize) -> String {
+fn hidden(kind: &str, name: &str, base64: &str) -> String {
+    // Four characters are three bytes.
+    let bytes = base64.trim_end_matches('=').len() * 3 / 4;
     format!("[{kind} {name}, {bytes} bytes, not shown]")
 }
 
@@ -51,16 +53,17 @@ mod tests {
                 "a\nb",
             ),
             (
-                json!({ "content": [{ "type": "image", "data": "AAAA", "mimeType": "image/png" }] }),
+                json!({ "content": [{ "type": "image", "data": "AAAAAA==", "mimeType": "image/png" }] }),
                 "[image image/png, 4 bytes, not shown]",
             ),
             (
                 json!({ "content": [
                     { "type": "text", "text": "see" },
-                    { "type": "resource", "resource": { "uri": "file:///x", "text": "secret" } },
+                    { "type": "resource", "resource": { "uri": "file:///x", "text": "a file" } },
+                    { "type": "resource", "resource": { "uri": "file:///z", "blob": "AAAA" } },
                     { "type": "resource_link", "uri": "file:///y", "name": "y" },
                 ], "structuredContent": { "a": 1 } }),
-                "see\n[resource file:///x, 6 bytes, not shown]\n[resource file:///y (y)]",
+                "see\n[resource file:///x]\na file\n[resource file:///z, 3 bytes, not shown]\n[resource file:///y (y)]",
             ),
             (json!({ "content": [], "structuredContent": { "a": 1 } }), "{\"a\":1}"),
             (json!({ "content": [] }), "[no output]"),
