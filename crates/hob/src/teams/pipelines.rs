@@ -1,5 +1,5 @@
 //! Team files for clients that manage them over HTTP: add, delete, and change valves.
-//! Names of files are made here; no name of a client becomes a path.
+//! A file gets the id of its team as its name, and an id has no `/` or `.`, so no client chooses a path.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use super::tools::RESTART;
 use super::{FILE_BYTES_MAX, ListedTeam, TeamMistake, TeamModels, parse, read_own, valves};
 
 const DOWNLOAD_TIME_MAX: Duration = Duration::from_secs(10);
-/// Copies of one deleted file that are kept.
+/// Deleted copies of one file that may exist.
 const DISABLED_MAX: usize = 100;
 
 /// The team files of this hob.
@@ -75,37 +75,14 @@ impl PipelineService for TeamFiles {
     fn add(&self, name: &str, text: &[u8]) -> Result<String, RunRefusal> {
         check_name(name)?;
         let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy();
-        let wrong = |reason: &str| RunRefusal::BrokenTeam(reason.to_owned());
-        let text = str::from_utf8(text).map_err(|_| wrong("the team file is not UTF-8"))?;
+        let text = str::from_utf8(text);
+        let text =
+            text.map_err(|_| RunRefusal::BrokenTeam("the team file is not UTF-8".to_owned()))?;
         let team = parse(text, &stem, Path::new("team.toml")).map_err(broken)?;
-        if !team.mcp.is_empty() {
-            // They are programs outside the sandbox, or get secrets of the environment.
-            return Err(wrong(
-                "a team that comes over HTTP may have no MCP servers; put its file into the folder `teams`",
-            ));
-        }
-        if !team.containers.is_empty() {
-            // Their commands are outside the sandbox, with the files and the network of the container.
-            return Err(wrong(
-                "a team that comes over HTTP may have no `containers`; put its file into the folder `teams`",
-            ));
-        }
-        if !team.probe_allow.is_empty() {
-            return Err(wrong(
-                "a team that comes over HTTP may have no `probe_allow`; put its file into the folder `teams`",
-            ));
-        }
-        if team.agents.iter().any(|agent| agent.has_tool(RESTART)) {
-            return Err(wrong(
-                "a team that comes over HTTP may not restart units; put its file into the folder `teams`",
-            ));
-        }
-        let policy = &team.policy;
-        if policy.sandbox == SandboxMode::DangerFullAccess || policy.network == SandboxNetwork::On {
-            // Commands could reach what `get_url` refuses.
-            return Err(wrong(
-                "a team that comes over HTTP needs a sandbox without network; put its file into the folder `teams`",
-            ));
+        if let Some(what) = forbidden(&team) {
+            return Err(RunRefusal::BrokenTeam(format!(
+                "a team that comes over HTTP {what}; put its file into the folder `teams`"
+            )));
         }
         let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = || RunRefusal::Conflict(format!("there is a team '{}' already", team.id));
@@ -162,6 +139,26 @@ impl PipelineService for TeamFiles {
     }
 }
 
+/// What keeps a team from being added over HTTP: it would act outside the sandbox.
+fn forbidden(team: &Team) -> Option<&'static str> {
+    let policy = &team.policy;
+    let has_network =
+        policy.sandbox == SandboxMode::DangerFullAccess || policy.network == SandboxNetwork::On;
+    let restarts = team.agents.iter().any(|agent| agent.has_tool(RESTART));
+    [
+        // They are programs outside the sandbox, or get secrets of the environment.
+        (!team.mcp.is_empty(), "may have no MCP servers"),
+        // Their commands are outside the sandbox, with the files and the network of the container.
+        (!team.containers.is_empty(), "may have no `containers`"),
+        (!team.probe_allow.is_empty(), "may have no `probe_allow`"),
+        (restarts, "may not restart units"),
+        // Commands could reach what `get_url` refuses.
+        (has_network, "needs a sandbox without network"),
+    ]
+    .into_iter()
+    .find_map(|(is_so, what)| is_so.then_some(what))
+}
+
 /// Renames a file so that it is read no more. Files that were deleted before stay.
 fn disable(file: &Path) -> std::io::Result<()> {
     let named = |number: usize| {
@@ -171,8 +168,11 @@ fn disable(file: &Path) -> std::io::Result<()> {
         PathBuf::from(name)
     };
     let free = (1..=DISABLED_MAX).map(named).find(|name| !name.exists());
-    let free =
-        free.ok_or_else(|| std::io::Error::other("there are too many deleted copies of it"))?;
+    let full = || {
+        let reason = format!("there are {DISABLED_MAX} deleted copies of it already; remove some");
+        std::io::Error::other(reason)
+    };
+    let free = free.ok_or_else(full)?;
     fs::rename(file, free)
 }
 
