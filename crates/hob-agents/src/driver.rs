@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, FuturesUnordered};
-use hob_core::ModelError;
 use hob_core::chat::{ChatEvent, ChatRequest, FinishReason, ToolCall};
+use hob_core::{ModelError, locked};
 use tokio::time::{Instant, sleep, timeout};
 
 use self::streamed::StreamedAnswer;
@@ -168,11 +168,11 @@ struct LockedRun<'w> {
 
 impl<'w> Work<'w> {
     fn lock_run(&self) -> MutexGuard<'_, LockedRun<'w>> {
-        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.run)
     }
 
     fn tools(&self) -> MutexGuard<'_, OpenTools> {
-        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.tools)
     }
 
     /// Opens the tools of a run that goes on: agents that wait may have calls left, and the machine checks these before it

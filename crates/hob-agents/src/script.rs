@@ -3,7 +3,7 @@
 
 mod obey;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -13,7 +13,7 @@ use hob_core::chat::{
     ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, Completion, EmbedRequest, Embeddings,
     FinishReason, Prompt, Timings, Usage,
 };
-use hob_core::{Fault, ModelError};
+use hob_core::{Fault, ModelError, locked};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -132,7 +132,7 @@ impl ScriptModel {
     }
 
     fn lines(&self) -> MutexGuard<'_, Vec<ScriptLine>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.lines)
     }
 
     /// The steps that no request has used, as a sentence. Those that repeat may be used never. `None`: all were used.

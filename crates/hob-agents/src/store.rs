@@ -8,10 +8,11 @@ mod summaries;
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use fs_err as fs;
+use hob_core::locked;
 
 use crate::event::RunEvent;
 use crate::state::RunState;
@@ -223,7 +224,7 @@ impl StoredRun {
             file.sync_data()?;
         }
         let text = serde_json::to_string(state)?;
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = locked(&self.written);
         // Taken out first: after an error the content of the file is unknown, so the next state is written whole.
         *written = Some(match written.take() {
             Some(last) if !must_sync && last.has_room() => last.change(text)?,

@@ -1,8 +1,9 @@
 //! Describes this machine for records: its hardware and how busy it was. `hob-machine` provides the facts.
 //! Unknown facts stay empty.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use hob_core::locked;
 use hob_core::machine::{Gpu, GpuMemory};
 use hob_machine::{CpuInfo, cpu_info, identity, probe, quota_cpus, ram, throttle_count};
 
@@ -18,7 +19,7 @@ static THROTTLED_BEFORE: Mutex<Option<u64>> = Mutex::new(None);
 /// Describes the machine. Called once at the start of a campaign: drivers are slow, and throttling counts from here. [`noise`]
 /// reports the load at the end of a run.
 pub fn host() -> Host {
-    *THROTTLED_BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = throttle_count();
+    *locked(&THROTTLED_BEFORE) = throttle_count();
     let (info, identity) = (cpu_info(), identity());
     Host {
         id_hash: identity.machine_id.as_deref().map(id_hash),
@@ -37,7 +38,7 @@ pub fn host() -> Host {
 /// Other load in the last ten seconds, and throttling since [`host`] was called.
 pub fn noise() -> Noise {
     let now = hob_machine::noise::noise();
-    let mut before = THROTTLED_BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut before = locked(&THROTTLED_BEFORE);
     Noise {
         psi_cpu: now.waiting_percent,
         load1: now.load1,

@@ -8,10 +8,11 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use hob_core::locked;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 pub use awaited::AwaitedModel;
@@ -259,7 +260,7 @@ impl Running {
 
     /// The last output lines, formatted for the end of an error message.
     pub fn last_output(&self) -> String {
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = locked(&self.said);
         let lines: Vec<&str> = said.iter().map(String::as_str).collect();
         if lines.is_empty() { String::new() } else { format!("; it said:\n{}", lines.join("\n")) }
     }
@@ -313,7 +314,7 @@ fn remember(pipe: impl Read, said: &Mutex<VecDeque<String>>) {
     // A broken pipe has no more output.
     while (&mut pipe).take(LINE_BYTES_MAX).read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
         let text = String::from_utf8_lossy(&line).trim_end().replace(char::is_control, " ");
-        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = locked(said);
         if said.len() == LINES_MAX {
             said.pop_front();
         }

@@ -15,11 +15,12 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
+use hob_core::locked;
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -73,7 +74,7 @@ struct Counts {
 
 impl Counts {
     fn add_request(&self, model: &str) {
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut requests = locked(&self.requests);
         *requests.entry(model.to_owned()).or_default() += 1;
     }
 
@@ -125,7 +126,7 @@ impl MockServer {
 
     /// Number of chat requests for this model.
     pub fn requests(&self, model: &str) -> usize {
-        let requests = self.shared.counts.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let requests = locked(&self.shared.counts.requests);
         requests.get(model).copied().unwrap_or(0)
     }
 

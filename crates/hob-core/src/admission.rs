@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::locked;
 use crate::task::Work;
 
 /// Bounds of the delay that clients are given (openai-python gives up above 120 s).
@@ -89,7 +90,7 @@ impl<W: Work> Admission<W> {
     /// # Errors
     /// [`Busy`] when `requests_max` are in flight.
     pub fn admit(&self, expected: W) -> Result<Permit<W>, Busy> {
-        let mut load = lock(&self.shared);
+        let mut load = locked(&self.shared);
         if load.requests.len() >= self.requests_max {
             return Err(Busy { retry_after: load.retry_after() });
         }
@@ -104,7 +105,7 @@ impl<W: Work> Admission<W> {
 
 impl<W> Admission<W> {
     pub fn in_flight(&self) -> usize {
-        lock(&self.shared).requests.len()
+        locked(&self.shared).requests.len()
     }
 
     pub fn requests_max(&self) -> usize {
@@ -113,7 +114,7 @@ impl<W> Admission<W> {
 
     /// Work still owed to the requests in flight, in units.
     pub fn backlog(&self) -> f64 {
-        let load = lock(&self.shared);
+        let load = locked(&self.shared);
         // Folded, because the sum of no floats is -0, and metrics would show that.
         load.requests.values().fold(0.0, |all, request| all + load.remaining_work(request))
     }
@@ -197,14 +198,14 @@ impl<W: Work> Permit<W> {
 
     /// The answer is complete. Measures how far the expectation was off.
     pub fn finished(self) {
-        let mut load = lock(&self.shared);
+        let mut load = locked(&self.shared);
         let Some(request) = load.requests.get(&self.id).copied() else { return };
         load.expected = EARLIER_KEPT * load.expected + request.expected;
         load.produced = EARLIER_KEPT * load.produced + request.produced;
     }
 
     fn change(&mut self, change: impl FnOnce(&mut Request, &mut Pace)) {
-        let load = &mut *lock(&self.shared);
+        let load = &mut *locked(&self.shared);
         if let Some(request) = load.requests.get_mut(&self.id) {
             change(request, &mut load.pace);
         }
@@ -213,14 +214,8 @@ impl<W: Work> Permit<W> {
 
 impl<W> Drop for Permit<W> {
     fn drop(&mut self) {
-        lock(&self.shared).requests.remove(&self.id);
+        locked(&self.shared).requests.remove(&self.id);
     }
-}
-
-/// A panic between lock and unlock cannot leave the numbers half-changed in a way that matters, so a
-/// poisoned lock is used as it is.
-fn lock(load: &Mutex<Load>) -> MutexGuard<'_, Load> {
-    load.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -284,7 +279,7 @@ mod tests {
             permits[1].record_wait(Duration::from_secs(2), now);
             permits[0].record_output(SoundSeconds(1.0));
         }
-        let unit_s = lock(&admission.shared).pace.unit_s();
+        let unit_s = locked(&admission.shared).pace.unit_s();
         assert!((unit_s - 2.0).abs() < 0.2, "{unit_s}");
     }
 

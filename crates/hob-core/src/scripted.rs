@@ -2,7 +2,7 @@
 //! Real implementations of the traits, without clock and threads: a test can await everything they do.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -15,7 +15,7 @@ use crate::chat::{
 use crate::{
     Gender, Language, ModelError, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream,
     TranscriptEvent, TranscriptModel, TranscriptRequest, TranscriptStream, TranscriptSummary,
-    Voice,
+    Voice, locked,
 };
 
 /// The result of one call: a refusal, or these items in order.
@@ -31,7 +31,7 @@ impl<Event> Scripts<Event> {
     }
 
     fn next(&self) -> ScriptedCall<Event> {
-        let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let next = locked(&self.0).pop_front();
         next.unwrap_or_else(|| {
             Err(ModelError::EngineFailed {
                 engine: "scripted",
@@ -108,7 +108,7 @@ impl ScriptedChat {
 
     /// The requests so far, in order.
     pub fn requests(&self) -> Vec<ChatRequest> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.asked).clone()
     }
 }
 
@@ -118,7 +118,7 @@ impl ChatModel for ScriptedChat {
     }
 
     fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+        locked(&self.asked).push(request);
         let script = self.scripts.next();
         async move { script.map(|events| stream::iter(events).boxed()) }.boxed()
     }
@@ -192,7 +192,7 @@ impl ScriptedTranscript {
 
     /// The requests so far, in order.
     pub fn requests(&self) -> Vec<TranscriptRequest> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.asked).clone()
     }
 }
 
@@ -201,7 +201,7 @@ impl TranscriptModel for ScriptedTranscript {
         &self,
         request: TranscriptRequest,
     ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+        locked(&self.asked).push(request);
         let script = self.scripts.next();
         async move { script.map(|events| stream::iter(events).boxed()) }.boxed()
     }

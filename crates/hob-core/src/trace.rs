@@ -1,11 +1,12 @@
 //! The trace of one request: the targets that were asked, those that failed, and the one that answers.
 //! A handle that travels with the request, so that the server can read it while the request waits.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::ModelError;
 pub use crate::attempt::FailedAttempt;
+use crate::locked;
 
 /// The trace of one request. Clones share the same data.
 #[derive(Clone, Debug, Default)]
@@ -133,7 +134,7 @@ impl Trace {
 
     /// A panic cannot leave these lists half-changed in a way that matters.
     fn data(&self) -> MutexGuard<'_, TraceData> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 

@@ -2,14 +2,14 @@
 //! The sound is samples, an uploaded file, or samples that arrive while a person speaks.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
 use crate::chat::Reading;
-use crate::{ModelError, ModelState, Trace, enum_table};
+use crate::{ModelError, ModelState, Trace, enum_table, locked};
 
 /// A transcription model. As for [`crate::SpeechModel`]: the future fails if the request is rejected, the
 /// stream yields later failures as items, and dropping either stops the work.
@@ -107,7 +107,7 @@ impl LiveSound {
 
     /// The stream, or `None` if it was taken before.
     pub fn take(&self) -> Option<BoxStream<'static, Vec<f32>>> {
-        self.samples.lock().unwrap_or_else(PoisonError::into_inner).take()
+        locked(&self.samples).take()
     }
 }
 

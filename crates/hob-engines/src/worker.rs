@@ -11,10 +11,11 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::panic::PanicHookInfo;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use hob_core::locked;
 use protocol::{DeviceShortage, Report, hello};
 use serde::Serialize;
 
@@ -305,7 +306,7 @@ impl Outlet {
     fn write(&mut self, frame: &Frame) -> io::Result<()> {
         self.bytes.clear();
         frame.encode(&mut self.bytes).map_err(io::Error::other)?;
-        let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut socket = locked(&self.socket);
         socket.write_all(&self.bytes)
     }
 }

@@ -4,9 +4,11 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
+
+use hob_core::locked;
 
 use crate::files::{number, read};
 
@@ -99,7 +101,7 @@ impl Cards {
             for line in lines {
                 let now = Instant::now();
                 let used = power_w * now.duration_since(before).as_secs_f64();
-                *sum.lock().unwrap_or_else(PoisonError::into_inner) += used;
+                *locked(&sum) += used;
                 (before, power_w) = (now, watts(&line).unwrap_or(0.0));
             }
         });
@@ -107,7 +109,7 @@ impl Cards {
     }
 
     fn joules(&self) -> f64 {
-        *self.joules.lock().unwrap_or_else(PoisonError::into_inner)
+        *locked(&self.joules)
     }
 }
 

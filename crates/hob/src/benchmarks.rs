@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use hob_bench::record::{RecordError, RecordStore};
 use hob_bench::site::{self, GAP_NEEDS, Material, Others, Production, ServedModelFigures};
+use hob_core::locked;
 use hob_server::BenchmarkFiles;
 use hob_server::ledger::{GroupBy, Outcome, Period, RequestRecord, read, summarise};
 use jiff::Timestamp;
@@ -73,7 +74,7 @@ impl BenchmarkPages {
     /// From now on the pages leave out requests.
     pub(crate) fn hide_ledger(&self) {
         self.shows_ledger.store(false, Ordering::Release);
-        *self.built.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
+        *locked(&self.built) = None;
     }
 
     fn material(&self) -> Result<Material, RecordError> {
@@ -94,7 +95,7 @@ impl BenchmarkPages {
 impl BenchmarkFiles for BenchmarkPages {
     fn file(&self, path: &str) -> Option<bytes::Bytes> {
         // A panic during a build leaves no partial page behind.
-        let mut built = self.built.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut built = locked(&self.built);
         if built.as_ref().is_none_or(|built| built.at.elapsed() > KEPT) {
             match self.build() {
                 Ok(new) => *built = Some(new),

@@ -6,9 +6,10 @@ mod authority;
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
+use hob_core::locked;
 use hob_server::Certificates;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
@@ -67,7 +68,7 @@ impl ReadFiles {
 
 impl Certificates for CertificateFiles {
     fn for_address(&self, _address: IpAddr) -> io::Result<Arc<ServerConfig>> {
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = locked(&self.read);
         // Between two writes of a renewal, the files may not match. The old certificate stays in use.
         if modified(&self.certificate, &self.key).is_ok_and(|modified| modified != read.modified) {
             match ReadFiles::read(&self.certificate, &self.key) {

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::future::join_all;
-use hob_core::{RegisteredModel, task};
+use hob_core::{RegisteredModel, locked, task};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -148,7 +148,7 @@ impl<'a> PulledModels<'a> {
 
     fn models(&self) -> MutexGuard<'_, BTreeMap<String, Pulled>> {
         // A panic cannot leave a partial entry in the table.
-        self.models.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.models)
     }
 }
 

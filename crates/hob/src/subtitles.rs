@@ -2,11 +2,12 @@
 //! The engine or the server says when each word is heard. This file makes lines of the words.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures::StreamExt;
 use hob_core::{
     Segment, SpeechEvent, SpeechStream, SpeechText, TranscriptEvent, TranscriptTask, WordTiming,
+    locked,
 };
 use hob_speech::ShownText;
 use hob_wire::{TranscriptAnswer, TranscriptFormat};
@@ -67,12 +68,12 @@ impl Subtitles {
         }
         match text {
             SpeechText::Whole(text) => {
-                lock(&self.heard).text.push_str(&text);
+                locked(&self.heard).text.push_str(&text);
                 SpeechText::Whole(text)
             }
             SpeechText::Arriving(pieces) => {
                 let heard = Arc::clone(&self.heard);
-                let pieces = pieces.inspect(move |piece| lock(&heard).text.push_str(piece));
+                let pieces = pieces.inspect(move |piece| locked(&heard).text.push_str(piece));
                 SpeechText::Arriving(pieces.boxed())
             }
         }
@@ -87,7 +88,7 @@ impl Subtitles {
         let (rate_hz, events) = stream.into_parts();
         let events = events.inspect(move |event| {
             if let Ok(SpeechEvent::Words(words)) = event {
-                lock(&heard).words.extend(words.iter().cloned());
+                locked(&heard).words.extend(words.iter().cloned());
             }
         });
         SpeechStream::new(rate_hz, events)
@@ -97,7 +98,7 @@ impl Subtitles {
     pub(crate) fn write(self) -> CliResult<()> {
         let mut answer = TranscriptAnswer::default();
         {
-            let heard = lock(&self.heard);
+            let heard = locked(&self.heard);
             if self.are_wanted() && heard.words.is_empty() {
                 let sentence = "this voice has no times of words, so there are no subtitles";
                 return Err(Failure::server(sentence).hint("leave out --srt and --vtt"));
@@ -113,10 +114,6 @@ impl Subtitles {
         }
         Ok(())
     }
-}
-
-fn lock(heard: &Mutex<Heard>) -> MutexGuard<'_, Heard> {
-    heard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Bytes of the shown text, and seconds of the sound.

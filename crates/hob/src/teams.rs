@@ -21,11 +21,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use hob_agents::Team;
-use hob_core::nearest;
+use hob_core::{locked, nearest};
 
 use crate::app::App;
 use crate::bounded_file::read_text;
@@ -117,7 +117,7 @@ impl Teams {
     pub(crate) fn served(&self) -> (Vec<Team>, Vec<TeamMistake>) {
         // Taken before the files are read: a change in between is then seen as one.
         self.look();
-        let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut good = locked(&self.good);
         let (mut kept, mut mistakes) = (BTreeMap::new(), Vec::new());
         for path in self.files() {
             match read(&path) {
@@ -144,7 +144,7 @@ impl Teams {
     /// Whether the files differ from those that were seen. They then count as seen.
     fn look(&self) -> bool {
         let now = self.fingerprints();
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = locked(&self.seen);
         now != std::mem::replace(&mut *seen, now.clone())
     }
 
@@ -216,7 +216,7 @@ impl Teams {
 
     /// All teams for the clients of a server.
     pub(crate) fn listed(&self) -> Vec<ListedTeam> {
-        let good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
+        let good = locked(&self.good);
         let listed = |(name, path, team): FoundTeam| {
             let (team, mistake) = match team {
                 Ok(team) => (Some(team), None),

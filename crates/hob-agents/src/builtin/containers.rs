@@ -7,11 +7,12 @@ use std::fs::{Permissions, set_permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use hob_core::locked;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -153,7 +154,7 @@ impl ContainerRun {
 
     /// Whether the container can end a command that takes too long.
     async fn has_timeout(&self, engine: &ContainerEngine, container: &str) -> bool {
-        let known = || self.with_timeout.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || locked(&self.with_timeout);
         if known().contains(container) {
             return true;
         }

@@ -6,9 +6,10 @@ use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use fs_err as fs;
+use hob_core::locked;
 
 use super::files::PROTECTED;
 
@@ -134,7 +135,7 @@ impl Drop for ProtectedWatch {
 }
 
 fn watched() -> MutexGuard<'static, BTreeMap<PathBuf, WatchedWorkspace>> {
-    WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
+    locked(&WATCHED)
 }
 
 /// Renames what is there, because it may be the user's own file. The model and the log get a sentence about it.

@@ -3,9 +3,10 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use hob_core::chat::Message;
+use hob_core::locked;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
@@ -62,7 +63,7 @@ impl fmt::Debug for FrameMessages {
 
 impl Serialize for FrameMessages {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stored = locked(&self.stored);
         let known = stored.len();
         for message in &self.list[known..] {
             stored.push(to_raw_value(message).map_err(S::Error::custom)?);

@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use fs_err as fs;
+use hob_core::locked;
 use serde::Deserialize;
 
 use super::{RunStore, state_text};
@@ -50,7 +51,7 @@ type SummaryMap = HashMap<String, (StateFile, RunSummary)>;
 
 impl Summaries {
     fn lock(&self) -> MutexGuard<'_, SummaryMap> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 

@@ -2,10 +2,11 @@
 //! Reading and grading happen after the answer has ended.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use hob_core::locked;
 use hob_eval::{Answer, CalledTool, Grade, Item, Verdict};
 use hob_machine::EnergyMeter;
 use jiff::Timestamp;
@@ -51,7 +52,7 @@ impl<'w, 'b> Examiner<'w, 'b> {
     /// Joules since the start.
     fn joules(&self) -> Option<f64> {
         let meter = self.energy.as_ref()?;
-        Some(meter.lock().unwrap_or_else(PoisonError::into_inner).joules())
+        Some(locked(meter).joules())
     }
 
     pub(super) fn is_stopped(&self) -> bool {

@@ -3,11 +3,11 @@
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hob_core::TranscriptSummary;
+use hob_core::{TranscriptSummary, locked};
 use hob_wire::{transcript_delta, transcript_done};
 use serde_json::json;
 
@@ -84,7 +84,7 @@ impl LastStream {
         shape: AnswerShape,
     ) -> Arc<PreparedStream> {
         let key = StreamKey { script: script.clone(), protocol, shape };
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = locked(&self.0);
         if let Some((_, stream)) = last.as_ref().filter(|(known, _)| *known == key) {
             return Arc::clone(stream);
         }

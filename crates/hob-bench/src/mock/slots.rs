@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use hob_core::locked;
+
 /// Number of prompts that are remembered.
 const PROMPTS_MAX: usize = 64;
 const SETTLE_MAX: Duration = Duration::from_secs(1);
@@ -31,7 +33,7 @@ pub(super) struct MockSlot<'a> {
 impl MockSlots {
     /// Waits until fewer than `limit` requests are running; 0 is no limit.
     pub(super) fn take(&self, limit: u32) -> MockSlot<'_> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = locked(&self.running);
         while limit > 0 && *running >= limit {
             running = self.freed.wait(running).unwrap_or_else(PoisonError::into_inner);
         }
@@ -44,14 +46,14 @@ impl MockSlots {
     /// Waits up to a second until no request is running. A client has an answer's last byte before the server has
     /// noted that it wrote it.
     pub(super) fn settle(&self) {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = locked(&self.running);
         let is_busy = |running: &mut u32| *running > 0;
         // A request that still runs after the limit is left out.
         let _settled = self.freed.wait_timeout_while(running, SETTLE_MAX, is_busy);
     }
 
     pub(super) fn forget(&self) {
-        self.prompts.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        locked(&self.prompts).clear();
         self.had_request.store(false, Ordering::Relaxed);
     }
 }
@@ -59,7 +61,7 @@ impl MockSlots {
 impl MockSlot<'_> {
     /// The number of tokens at this prompt's start that an earlier prompt had, and remembers this prompt.
     pub(super) fn cached(&self, words: &[u64]) -> u32 {
-        let mut prompts = self.slots.prompts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut prompts = locked(&self.slots.prompts);
         let same = |known: &Vec<u64>| known.iter().zip(words).take_while(|(a, b)| a == b).count();
         let cached = prompts.iter().map(same).max().unwrap_or(0);
         if prompts.len() == PROMPTS_MAX {
@@ -73,7 +75,7 @@ impl MockSlot<'_> {
 
 impl Drop for MockSlot<'_> {
     fn drop(&mut self) {
-        *self.slots.running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        *locked(&self.slots.running) -= 1;
         self.slots.freed.notify_all();
     }
 }

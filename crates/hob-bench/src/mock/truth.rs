@@ -2,8 +2,9 @@
 //! Only the latest requests are kept, because a campaign sends more than a test reads.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use hob_core::locked;
 use serde::{Deserialize, Serialize};
 
 /// Number of requests that are kept.
@@ -53,7 +54,7 @@ pub(super) struct Truths(Mutex<VecDeque<Truth>>);
 
 impl Truths {
     pub(super) fn add(&self, truth: Truth) {
-        let mut truths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut truths = locked(&self.0);
         if truths.len() == TRUTHS_MAX {
             truths.pop_front();
         }
@@ -61,11 +62,11 @@ impl Truths {
     }
 
     pub(super) fn all(&self) -> Vec<Truth> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        locked(&self.0).iter().cloned().collect()
     }
 
     pub(super) fn reset(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        locked(&self.0).clear();
     }
 }
 

@@ -3,11 +3,11 @@
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hob_core::ModelError;
 use hob_core::chat::{ChatRequest, OutputFormat, Prompt};
+use hob_core::{ModelError, locked};
 use tokio::time::Instant;
 
 use crate::supervisor::session::WorkerSession;
@@ -55,7 +55,7 @@ impl CrashedGrammars {
     /// # Errors
     /// The grammar has crashed a worker.
     pub(super) fn check(&self, fingerprint: Fingerprint) -> Result<(), ModelError> {
-        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lists = locked(&self.0);
         lists.update();
         let is_blocked = lists.blocked.iter().any(|(known, _)| *known == fingerprint);
         if is_blocked { Err(blocked_error(fingerprint)) } else { Ok(()) }
@@ -63,12 +63,12 @@ impl CrashedGrammars {
 
     /// Blocks a grammar whose compilation crashed the worker. Returns the client's error.
     pub(super) fn block(&self, fingerprint: Fingerprint) -> ModelError {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).block(fingerprint);
+        locked(&self.0).block(fingerprint);
         blocked_error(fingerprint)
     }
 
     fn watch(&self, fingerprint: Fingerprint, session: Arc<WorkerSession>) {
-        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lists = locked(&self.0);
         lists.pending.push_back((fingerprint, session));
         if lists.pending.len() > GRAMMARS_MAX {
             lists.pending.pop_front();

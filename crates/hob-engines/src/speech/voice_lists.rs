@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use hob_core::voice_blend::{spoken_language, spoken_voices};
-use hob_core::{Language, ModelError, Voice};
+use hob_core::{Language, ModelError, Voice, locked};
 
 /// The dictionaries without which some languages cannot be spoken, as they are stored now.
 pub trait DictionaryFolders: fmt::Debug + Send + Sync {
@@ -83,7 +83,7 @@ impl VoiceLists {
 
     fn add(&self, language: Language) {
         // A panic cannot leave a partial entry in the set.
-        let mut arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut arrived = locked(&self.arrived);
         if !arrived.insert(language) {
             return;
         }

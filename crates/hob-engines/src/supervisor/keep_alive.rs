@@ -1,10 +1,10 @@
 //! How long a worker without requests stays loaded. Requests may change it at any time.
 //! The supervisor's task checks it regularly, and the API reports when the model will be unloaded.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
-use hob_core::KeepAlive;
+use hob_core::{KeepAlive, locked};
 use tokio::time::Instant;
 
 use super::session::WorkerSession;
@@ -18,12 +18,12 @@ impl KeepAliveCell {
     }
 
     pub(super) fn set(&self, keep_alive: KeepAlive) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = keep_alive;
+        *locked(&self.0) = keep_alive;
     }
 
     /// When the worker is unloaded if no request comes. `None`: never, or not while streams are open.
     pub(super) fn expires_at(&self, session: &WorkerSession) -> Option<Instant> {
-        match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        match *locked(&self.0) {
             KeepAlive::Forever => None,
             // A time beyond the range of the clock means never.
             KeepAlive::For(time) => session.idle_since()?.checked_add(time),

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use hob_core::ModelError;
+use hob_core::{ModelError, locked};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::AsyncWriteExt;
@@ -108,17 +108,17 @@ impl WorkerSession {
     }
 
     pub(crate) fn in_flight(&self) -> usize {
-        lock(&self.streams).open.len()
+        locked(&self.streams).open.len()
     }
 
     /// Since when no stream has been open. `None` while one is.
     pub(super) fn idle_since(&self) -> Option<Instant> {
-        let streams = lock(&self.streams);
+        let streams = locked(&self.streams);
         if streams.open.is_empty() { streams.idle_since } else { None }
     }
 
     pub(crate) fn open(self: &Arc<Self>) -> Result<OpenStream, NotOpened> {
-        let mut streams = lock(&self.streams);
+        let mut streams = locked(&self.streams);
         if streams.is_leaving {
             return Err(NotOpened::Leaving);
         }
@@ -138,7 +138,7 @@ impl WorkerSession {
     pub(super) fn route(&self, frame: Frame) {
         let stream = frame.stream;
         let is_last = Report::from_frame(&frame).is_ok_and(|report| report.is_last());
-        let mut streams = lock(&self.streams);
+        let mut streams = locked(&self.streams);
         let Some(frames) = streams.open.get(&stream) else {
             return;
         };
@@ -154,18 +154,18 @@ impl WorkerSession {
 
     /// Whether new streams may open.
     pub(super) fn is_open(&self) -> bool {
-        let streams = lock(&self.streams);
+        let streams = locked(&self.streams);
         !streams.is_leaving && streams.lost.is_none()
     }
 
     /// Whether its worker has ended.
     pub(crate) fn is_lost(&self) -> bool {
-        lock(&self.streams).lost.is_some()
+        locked(&self.streams).lost.is_some()
     }
 
     /// Opens no more streams if none is open, under the lock that opens them.
     pub(super) fn leave_if_idle(&self) -> bool {
-        let mut streams = lock(&self.streams);
+        let mut streams = locked(&self.streams);
         let leaves = streams.open.is_empty() && !streams.is_leaving && streams.lost.is_none();
         streams.is_leaving |= leaves;
         leaves
@@ -173,17 +173,17 @@ impl WorkerSession {
 
     /// Opens no more streams. Open streams end with the worker.
     pub(super) fn leave(&self) {
-        lock(&self.streams).is_leaving = true;
+        locked(&self.streams).is_leaving = true;
     }
 
     /// Opens no more streams: the worker is about to end.
     pub(super) fn close(&self) {
-        lock(&self.streams).lost = Some("it is ending".to_owned());
+        locked(&self.streams).lost = Some("it is ending".to_owned());
     }
 
     /// Ends every stream, because the worker has ended.
     pub(crate) fn lose(&self, detail: &str) {
-        let mut streams = lock(&self.streams);
+        let mut streams = locked(&self.streams);
         streams.lost = Some(detail.to_owned());
         streams.open.clear();
     }
@@ -220,7 +220,7 @@ impl WorkerSession {
     }
 
     fn take_urgent(&self) -> Vec<(u32, CommonOrder)> {
-        let urgent = std::mem::take(&mut *lock(&self.urgent));
+        let urgent = std::mem::take(&mut *locked(&self.urgent));
         let cancelled = urgent.cancelled.into_iter().map(|stream| (stream, CommonOrder::Cancel));
         let credits = urgent
             .credits
@@ -230,7 +230,7 @@ impl WorkerSession {
     }
 
     fn credit(&self, stream: u32, amount: u32) {
-        let mut urgent = lock(&self.urgent);
+        let mut urgent = locked(&self.urgent);
         let credit = urgent.credits.entry(stream).or_default();
         *credit = credit.saturating_add(amount);
         drop(urgent);
@@ -238,7 +238,7 @@ impl WorkerSession {
     }
 
     fn cancel(&self, stream: u32) {
-        let mut urgent = lock(&self.urgent);
+        let mut urgent = locked(&self.urgent);
         urgent.credits.remove(&stream);
         urgent.cancelled.push(stream);
         drop(urgent);
@@ -378,7 +378,7 @@ impl OpenStream {
 
     /// Why the frames ended without a last report.
     fn end_reason(&self) -> ModelError {
-        match &lock(&self.session.streams).lost {
+        match &locked(&self.session.streams).lost {
             Some(detail) => {
                 ModelError::WorkerLost { engine: self.session.engine, detail: detail.clone() }
             }
@@ -389,16 +389,11 @@ impl OpenStream {
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
-        let was_open = lock(&self.session.streams).close(self.stream);
+        let was_open = locked(&self.session.streams).close(self.stream);
         if was_open {
             self.session.cancel(self.stream);
         }
     }
-}
-
-/// No panic can leave these maps half-changed, so a poisoned lock is used as it is.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

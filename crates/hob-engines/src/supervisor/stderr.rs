@@ -2,9 +2,10 @@
 //! first one in which a driver reports a fault. Long lines are cut.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use hob_core::locked;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -48,7 +49,7 @@ impl StderrTail {
     pub(super) async fn last_lines(mut self) -> KeptLines {
         // After the limit, the lines so far are used.
         let _ = timeout(DRAIN_LIMIT, self.reading.join_next()).await;
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.kept).clone()
     }
 }
 
@@ -78,7 +79,7 @@ async fn read(
     while let Ok(bytes @ 1..) = stderr.read(&mut chunk).await {
         for line in cutter.push(&chunk[..bytes]) {
             tracing::info!(target: "hob::worker", engine, "{line}");
-            kept.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+            locked(&kept).push(line);
         }
     }
 }

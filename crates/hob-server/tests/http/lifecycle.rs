@@ -1,7 +1,7 @@
 //! Loading and unloading models over HTTP: the state that lists show, and the effect of requests.
 //! The test controls the lifecycle.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use hob_core::scripted::ScriptedChat;
 use hob_core::{
     Admission, Chat, ChatModel, KeepAlive, MemoryUse, ModelError, ModelLifecycle, ModelState,
-    RegisteredModel,
+    RegisteredModel, locked,
 };
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
@@ -62,10 +62,6 @@ impl StagedLifecycle {
     fn record(&self, calls: LifecycleCall) {
         locked(&self.calls).push(calls);
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("no test panics while it holds this")
 }
 
 impl ModelLifecycle for StagedLifecycle {

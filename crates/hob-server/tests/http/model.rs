@@ -2,7 +2,7 @@
 //! It rejects unknown voices like a real model, and stores the requests that it received.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use futures::stream;
 use hob_core::{
     Direction, Gender, Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechPace,
-    SpeechRequest, SpeechStream, SpeechText, Voice, nearest,
+    SpeechRequest, SpeechStream, SpeechText, Voice, locked, nearest,
 };
 use tokio::sync::mpsc;
 
@@ -36,10 +36,6 @@ pub(crate) struct StagedSpeech {
     state: Mutex<ModelState>,
     staged: Mutex<VecDeque<Result<mpsc::Receiver<Event>, ModelError>>>,
     asked: Mutex<Vec<Asked>>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("no test panics while it holds this")
 }
 
 fn voice(id: &str, language: Language, gender: Gender) -> Voice {

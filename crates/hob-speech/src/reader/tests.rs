@@ -1,7 +1,8 @@
 //! Reads unit by unit: lazily, completely, and with the same result wherever the text is cut.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use hob_core::locked;
 use proptest::prelude::*;
 
 use super::*;
@@ -12,7 +13,7 @@ use crate::phonemes::PhonemizerOptions;
 static PHONEMIZERS: Mutex<Vec<Phonemizer>> = Mutex::new(Vec::new());
 
 fn with_phonemizer<T>(read: impl FnOnce(&mut Phonemizer) -> T) -> T {
-    let unused = || PHONEMIZERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let unused = || locked(&PHONEMIZERS);
     let kept = unused().pop();
     let mut phonemizer = kept.unwrap_or_else(|| Phonemizer::new(PhonemizerOptions::default()));
     let result = read(&mut phonemizer);

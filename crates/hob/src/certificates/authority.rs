@@ -6,9 +6,10 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use hob_core::locked;
 use hob_server::Certificates;
 use jiff::{Span, Zoned};
 use rcgen::{
@@ -149,7 +150,7 @@ impl LocalAuthority {
 
 impl Certificates for LocalAuthority {
     fn for_address(&self, address: IpAddr) -> io::Result<Arc<ServerConfig>> {
-        let mut issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut issued = locked(&self.issued);
         issued.retain(|_, (at, _)| at.elapsed() < RENEWED_AFTER);
         if let Some((_, config)) = issued.get(&address) {
             return Ok(Arc::clone(config));

@@ -2,10 +2,11 @@
 //! When the server ends, they are as after a crash, and can be resumed.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
 use hob_agents::RunState;
+use hob_core::locked;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
@@ -21,7 +22,7 @@ impl DetachedRuns {
     pub(super) fn keep(&self, drive: BoxFuture<'static, io::Result<RunState>>) {
         // Without a runtime, the server has ended.
         let Ok(runtime) = Handle::try_current() else { return };
-        let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = locked(&self.0);
         while runs.try_join_next().is_some() {}
         if runs.len() >= RUNS_MAX {
             return;

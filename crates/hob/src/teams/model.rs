@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
@@ -20,7 +20,8 @@ use hob_core::chat::{
     PipelineJob, Prompt, Role, StatusProgress, Timings, ToolCall, Usage,
 };
 use hob_core::{
-    Admission, ChatModel, ChatRequest, ModelError, RegisteredModel, Registry, Timeouts, task,
+    Admission, ChatModel, ChatRequest, ModelError, RegisteredModel, Registry, Timeouts, locked,
+    task,
 };
 
 use super::ask_user::{self, ASK_USER, Decided};
@@ -69,7 +70,7 @@ impl TeamModels {
     fn warn_of_unknown(&self, teams: &[Team], registry: &Registry) {
         let now: BTreeSet<String> =
             teams.iter().flat_map(|team| unknown_models(team, registry)).collect();
-        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unknown = locked(&self.unknown);
         for sentence in now.difference(&unknown) {
             tracing::warn!("team {}; the first chat model answers for it", harmless(sentence));
         }
@@ -85,7 +86,7 @@ impl TeamModels {
     }
 
     pub(super) fn models(&self) -> Arc<RegistryModels> {
-        Arc::clone(&self.models.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&locked(&self.models))
     }
 
     pub(crate) fn teams(&self) -> &Teams {
@@ -102,7 +103,7 @@ impl TeamModels {
     ) -> Vec<TeamMistake> {
         let (known, default) = (Arc::new(registry.clone()), default.map(str::to_owned));
         let models = Arc::new(RegistryModels::new(Arc::clone(&known), default, prices, others));
-        *self.models.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&models);
+        *locked(&self.models) = Arc::clone(&models);
         let (teams, mistakes) = self.teams.served();
         self.warn_of_unknown(&teams, &known);
         for team in teams {
@@ -318,7 +319,7 @@ struct StreamHost {
 
 impl StreamHost {
     fn queue(&self) -> MutexGuard<'_, AnswerQueue> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.shared)
     }
 
     fn show_status(&self, text: String, progress: StatusProgress) {
@@ -332,12 +333,12 @@ impl RunHost for StreamHost {
     fn store(&self, run: &RunState, events: &[RunEvent], must_sync: bool) -> io::Result<()> {
         self.stored.store(run, events, must_sync)?;
         self.is_running.store(run.status == TeamRunStatus::Running, Ordering::Relaxed);
-        *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *locked(&self.counted) = None;
         Ok(())
     }
 
     fn counted(&self, run: &RunState) {
-        *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = Some(run.clone());
+        *locked(&self.counted) = Some(run.clone());
     }
 
     fn show(&self, event: &RunEvent) {
@@ -367,13 +368,13 @@ impl RunHost for StreamHost {
     }
 
     fn ask<'h>(&'h self, call: &'h ToolCall, _reason: &'h str) -> BoxFuture<'h, Option<bool>> {
-        let mut decision = self.decision.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut decision = locked(&self.decision);
         let decided = decision.take_if(|(asked, _)| *asked == *call);
         async move { decided.map(|(_, is_approved)| is_approved) }.boxed()
     }
 
     fn client_outputs(&self, id: u64) -> Option<BTreeMap<usize, String>> {
-        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut given = locked(&self.given);
         given.take_if(|given| given.id == id).map(|given| given.outputs)
     }
 }
@@ -465,7 +466,7 @@ impl Drop for StreamHost {
         if self.detaches || !*self.is_running.get_mut() {
             return;
         }
-        let counted = self.counted.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let counted = locked(&self.counted).take();
         // A disk error leaves the run as it is, and `hob team resume` can go on.
         if let Ok(mut run) = counted.map_or_else(|| self.stored.last_state(), Ok) {
             let _stored = hob_agents::cancel(&self.stored, &mut run);

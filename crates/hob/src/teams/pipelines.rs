@@ -3,12 +3,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_agents::{SandboxMode, SandboxNetwork, Team};
+use hob_core::locked;
 use hob_server::{PipelineService, RunRefusal};
 use hob_upstream::{GuardOptions, guarded_fetch};
 use hob_wire::{Valve, ValveChange};
@@ -66,7 +67,7 @@ impl PipelineService for TeamFiles {
     }
 
     fn set_valves(&self, id: &str, changes: &[ValveChange]) -> Result<(), RunRefusal> {
-        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = locked(&self.writing);
         let (path, _) = self.found(id)?;
         let base = read_own(&path).map_err(broken)?;
         valves::store(&base, &valves::file_of(&path, id), changes).map_err(RunRefusal::BrokenTeam)
@@ -84,7 +85,7 @@ impl PipelineService for TeamFiles {
                 "a team that comes over HTTP {what}; put its file into the folder `teams`"
             )));
         }
-        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = locked(&self.writing);
         let taken = || RunRefusal::Conflict(format!("there is a team '{}' already", team.id));
         if self.listed().iter().any(|listed| listed.id == team.id) {
             return Err(taken());
@@ -127,7 +128,7 @@ impl PipelineService for TeamFiles {
     }
 
     fn delete(&self, id: &str) -> Result<(), RunRefusal> {
-        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = locked(&self.writing);
         let (path, _) = self.found(id)?;
         let valves = Some(valves::file_of(&path, id)).filter(|file| file.exists());
         for file in std::iter::once(path).chain(valves) {

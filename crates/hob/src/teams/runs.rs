@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::UNIX_EPOCH;
 
 use futures::FutureExt;
@@ -14,6 +14,7 @@ use hob_agents::{
     RunSummary, StoredRun, Team, TeamRunStatus, Watchdog,
 };
 use hob_core::chat::ToolCall;
+use hob_core::locked;
 use hob_server::{RunProgress, RunRefusal, RunStage, TeamService};
 use hob_wire::{
     RunAnswer, RunApproval, RunFileView, RunRow, RunVerdict, StartRun, TeamAgentView,
@@ -49,7 +50,7 @@ impl TeamRuns {
     }
 
     fn working(&self) -> MutexGuard<'_, BTreeMap<String, mpsc::Sender<()>>> {
-        self.working.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.working)
     }
 
     /// A place among the runs that go on. It is free again when the receiver is dropped.
@@ -82,7 +83,7 @@ impl TeamRuns {
         let source = setup.mcp(&run.team);
         let redaction = setup.redaction();
         let work = RunWork { run, host, models, tools, source, redaction, stopped };
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = locked(&self.tasks);
         while tasks.try_join_next().is_some() {}
         tasks.spawn(work.drive().boxed());
         Ok(())

@@ -3,10 +3,11 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, Once};
 use std::thread;
 use std::time::Duration;
 
+use hob_core::locked;
 use hob_engines::chat::{DeviceReport, EngineDevice, has_card_kernels};
 use hob_engines::supervisor::worker_environment;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -88,7 +89,7 @@ pub(super) fn listed_cards() -> Vec<EngineDevice> {
     }
     // Another caller may be asking, and this one then waits for it.
     aside(|| {
-        let mut listed = LISTED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listed = locked(&LISTED);
         let is_known = |(asked_at, cards): &(Instant, Vec<EngineDevice>)| {
             !cards.is_empty() || asked_at.elapsed() < LIST_PAUSE
         };

@@ -3,11 +3,11 @@
 //! Names from HTTP requests are never used as paths.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use hob_core::fit::{ComputeSite, Location, Model, alternatives, assess};
-use hob_core::nearest;
+use hob_core::{locked, nearest};
 use hob_engines::timing::engine_version;
 use hob_machine::{MachineFacts, MachineStore, Stamp, probe, profile};
 use hob_models::gguf::GgufError;
@@ -153,7 +153,7 @@ impl FitData {
     /// This machine, with free memory of at most [`SEEN`] ago.
     fn here(&self) -> MachineFacts {
         // A panic while reading leaves no partial value behind.
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = locked(&self.seen);
         match &*seen {
             Some((at, facts)) if at.elapsed() < SEEN => facts.clone(),
             _ => seen.insert((Instant::now(), self.look())).1.clone(),

@@ -3,10 +3,11 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::thread;
 
 use hob_core::chat::OutputFormat;
+use hob_core::locked;
 use llguidance::api::ParserLimits;
 use llguidance::earley::SlicedBiasComputer;
 use llguidance::{Matcher, ParserFactory};
@@ -172,7 +173,7 @@ impl Constrainer {
 
     /// A copy of the compiled plan, which is now the one used last.
     fn find(&self, plan: &Plan) -> Option<CachedGrammar> {
-        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = locked(&self.kept);
         let at = all.iter().position(|kept| kept.plan == *plan)?;
         let kept = all.remove(at)?;
         let copy = kept.copy();
@@ -182,7 +183,7 @@ impl Constrainer {
 
     fn keep(&self, kept: CachedGrammar) -> CachedGrammar {
         let copy = kept.copy();
-        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = locked(&self.kept);
         all.push_front(kept);
         all.truncate(CACHED_GRAMMARS_MAX);
         let fitting = fitting(all.iter().map(|kept| kept.bytes));
@@ -311,11 +312,11 @@ type Built = Result<(Matcher, Closer, Option<Vec<u32>>), ConstraintError>;
 #[cfg(test)]
 impl Constrainer {
     pub(super) fn kept_count(&self) -> usize {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).len()
+        locked(&self.kept).len()
     }
 
     pub(super) fn kept_bytes(&self) -> usize {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = locked(&self.kept);
         kept.iter().map(|kept| kept.bytes).sum()
     }
 }

@@ -6,8 +6,9 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
+use hob_core::locked;
 use llama_cpp_2::{LogOptions, send_logs_to_tracing};
 use llama_cpp_sys_2 as sys;
 
@@ -49,7 +50,7 @@ pub(super) fn watch<T>(attempt: impl FnOnce() -> T) -> (T, Option<FailedAllocati
 }
 
 fn take() -> Option<FailedAllocation> {
-    FAILED.lock().unwrap_or_else(PoisonError::into_inner).take()
+    locked(&FAILED).take()
 }
 
 unsafe extern "C" fn note(level: sys::ggml_log_level, text: *const c_char, _: *mut c_void) {
@@ -57,7 +58,7 @@ unsafe extern "C" fn note(level: sys::ggml_log_level, text: *const c_char, _: *m
         // SAFETY: ggml passes a text that ends with a null byte, and lives during the call.
         let text = unsafe { CStr::from_ptr(text) };
         if let Some(failed) = failed_allocation(&text.to_string_lossy()) {
-            *FAILED.lock().unwrap_or_else(PoisonError::into_inner) = Some(failed);
+            *locked(&FAILED) = Some(failed);
         }
     }
     if let Some(Next { callback: Some(callback), data }) = NEXT.get() {

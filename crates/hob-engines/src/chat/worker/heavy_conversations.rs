@@ -3,9 +3,10 @@
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use hob_core::chat::{Conversation, Thinking};
+use hob_core::locked;
 
 use crate::chat::template::TemplateError;
 
@@ -50,7 +51,7 @@ impl HeavyConversations {
 
     /// A panic cannot leave the list half-changed.
     fn list(&self) -> MutexGuard<'_, VecDeque<(u64, TemplateError)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 

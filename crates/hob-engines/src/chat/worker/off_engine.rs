@@ -2,7 +2,9 @@
 //! the set before each step, so that a request whose client has left takes no more time.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use hob_core::locked;
 
 /// Clones are the same set. The engine writes it, the other threads read it.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +30,6 @@ impl OffEngineStreams {
 
     /// A panic cannot leave the set half-changed.
     fn streams(&self) -> MutexGuard<'_, HashSet<u32>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }

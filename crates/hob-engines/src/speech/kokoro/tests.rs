@@ -9,8 +9,9 @@ mod windows;
 use std::env;
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use hob_core::locked;
 use hob_models::Sha256;
 
 use super::{Kokoro, KokoroOptions, files};
@@ -47,13 +48,13 @@ impl DerefMut for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        UNUSED.lock().unwrap_or_else(PoisonError::into_inner).extend(self.0.take());
+        locked(&UNUSED).extend(self.0.take());
     }
 }
 
 /// With one thread, because as many tests run at the same time as there are cores. Two threads take a sixth more processor time.
 fn kokoro() -> Lent {
-    let unused = UNUSED.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let unused = locked(&UNUSED).pop();
     Lent(Some(unused.unwrap_or_else(|| kokoro_on(1))))
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clap::Args;
@@ -17,7 +17,7 @@ use hob_bench::runs::{BenchError, RecordContext, Step, StopRule};
 use hob_bench::server::ServerFacts;
 use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
-use hob_core::Kind;
+use hob_core::{Kind, locked};
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 
@@ -223,7 +223,7 @@ pub(super) fn measured(
         let worked = experiment.measure_and_show(&mut bench, &mut |record, arrivals| {
             if kind == RecordKind::Stream {
                 let line = tables::timeline(record, arrivals);
-                drawing.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+                locked(&drawing).push(line);
             }
         });
         if let Err(error) = &worked {
@@ -232,7 +232,7 @@ pub(super) fn measured(
         let records = worked.map_err(failure)?;
         Ok(Done { records, was_stopped: stop.load(Ordering::Relaxed) })
     })?;
-    let timelines = timelines.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let timelines = locked(&timelines).clone();
     Ok((done, timelines))
 }
 
