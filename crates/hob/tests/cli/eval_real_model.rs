@@ -6,7 +6,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::real_server::Served;
-use crate::{User, stderr, stdout};
+use crate::{User, kill, stderr, stdout};
 
 /// A few items of easy tasks.
 const SMALL: [&str; 7] = [
@@ -98,9 +98,7 @@ fn an_evaluation_on_a_server_of_its_own_goes_on_where_it_was_stopped() {
     let lines = BufReader::new(first.stderr.take().expect("piped")).lines().map_while(Result::ok);
     let mut lines = lines.skip_while(|line| !line.contains("arithmetic/2x1/0"));
     assert!(lines.next().is_some(), "the first answer is shown");
-    let id = first.id().to_string();
-    let stopped = std::process::Command::new("/bin/kill").args(["-INT", &id]).status();
-    assert!(stopped.expect("kill runs").success());
+    kill("-INT", first.id());
     lines.for_each(drop);
     first.wait().expect("it ends");
     let second = user.hob(&words).envs(home).assert().success();

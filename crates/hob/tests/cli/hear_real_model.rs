@@ -89,7 +89,7 @@ fn speech_of_hob_is_transcribed_from_and_into_every_format_within_the_predicted_
         let text = in_words(&stdout(&heard));
         assert!(word_error_rate(said, &text) < 0.1, "{format}: {text}");
     }
-    let piped = std::fs::read(user.path("work/a.wav")).expect("the file");
+    let piped = user.read("a.wav");
     let args = ["hear", "--server", &served.url, "-f", "vtt", "-"];
     let heard = stdout(&user.hob(&args).write_stdin(piped).assert().success());
     assert!(heard.starts_with("WEBVTT\n\n00:00:00.000 --> "), "{heard}");
@@ -133,7 +133,7 @@ fn what_a_microphone_hears_is_transcribed_until_its_program_ends(
     home: Home,
     said: &str,
 ) {
-    let recorded = std::fs::read(user.path("work/a.wav")).expect("the file");
+    let recorded = user.read("a.wav");
     let samples = recorded.get(44..).expect("a head").as_chunks::<2>().0;
     // From 24 to 16 kHz.
     let slower = (0..samples.len() * 2 / 3).flat_map(|n| samples[n * 3 / 2]);

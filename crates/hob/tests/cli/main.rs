@@ -55,7 +55,9 @@ mod timed_words;
 #[cfg(feature = "vulkan")]
 mod vulkan;
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
@@ -71,6 +73,23 @@ pub(crate) fn until(seconds_max: u64, what: &str, is_so: impl Fn() -> bool) {
         assert!(Instant::now() < end, "{what}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Waits until hob has begun its work. It must not end before.
+#[track_caller]
+pub(crate) fn until_begun(hob: &mut Child, has_begun: impl Fn() -> bool) {
+    while !has_begun() {
+        assert_eq!(hob.try_wait().expect("a process"), None, "hob ended before it began");
+        std::thread::yield_now();
+    }
+}
+
+/// Sends a signal, such as `-INT`, to a process.
+#[track_caller]
+pub(crate) fn kill(signal: &str, process_id: impl Display) {
+    let id = process_id.to_string();
+    let sent = std::process::Command::new("/bin/kill").args([signal, &id]).status();
+    assert!(sent.expect("kill runs").success());
 }
 
 /// A new user: an empty home, no configuration and no models.
@@ -96,6 +115,12 @@ impl User {
         let path = self.path("work").join(name);
         std::fs::write(&path, text).expect("a file");
         path
+    }
+
+    /// Reads a file of the working folder.
+    #[track_caller]
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path("work").join(name)).expect("a file")
     }
 
     pub(crate) fn hob(&self, args: &[&str]) -> Command {

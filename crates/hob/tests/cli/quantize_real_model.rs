@@ -9,7 +9,7 @@ use hob_models::Gguf;
 use hob_models::gguf::GgufTensor;
 use serde_json::Value;
 
-use crate::{User, json_stdout, names, stderr, stdout};
+use crate::{User, json_stdout, kill, names, stderr, stdout, until_begun};
 
 /// `llama-perplexity -c 512 --chunks 2` of llama.cpp b11434 says 45.0847 ± 5.92181 for this text
 /// and the stored SmolLM2.
@@ -62,7 +62,7 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
         std::fs::metadata(user.path("work/small.gguf")).expect("a file").len(),
         bytes("target_bytes")
     );
-    let written = std::fs::read(user.path("work/small.gguf")).expect("a file");
+    let written = user.read("small.gguf");
     let header = String::from_utf8_lossy(&written[..8 << 20]);
     for key in ["source_sha256", "text_sha256", "version"] {
         assert!(header.contains(&format!("hob.quantize.{key}")), "where it comes from: {key}");
@@ -84,9 +84,7 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
     assert!(report["source_tok_s"].as_f64() > Some(0.0), "{report}");
     let again = stderr(&hob(&words).code(2));
     assert!(again.contains("small.gguf exists already"), "{again}");
-    let names = std::fs::read_dir(user.path("work")).expect("a folder").flatten();
-    let names: Vec<String> =
-        names.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
+    let names = names(&user.path("work"));
     assert!(!names.iter().any(|name| name.contains(".part")), "{names:?}");
     let refused = stderr(&hob(&["quantize", "small.gguf", "--to", "Q4_0"]).code(2));
     assert!(
@@ -131,8 +129,7 @@ fn part(keys: (u64, &[u8]), tensors: &[GgufTensor], data: &[u8]) -> Vec<u8> {
 fn split_in_two(user: &User) -> (PathBuf, PathBuf) {
     user.shallow_model("whole.gguf");
     let whole = user.path("work/whole.gguf");
-    let (header, bytes) = (Gguf::open(&whole).expect("a model"), std::fs::read(&whole));
-    let bytes = bytes.expect("readable");
+    let (header, bytes) = (Gguf::open(&whole).expect("a model"), user.read("whole.gguf"));
     let tensors = header.tensors();
     let listed = tensors.iter().map(|one| 8 + one.name.len() + 4 + 8 * one.dims.len() + 4 + 8);
     let keys_end = header.header_bytes() as usize - listed.sum::<usize>();
@@ -209,15 +206,10 @@ fn ctrl_c_and_a_full_disk_while_a_chat_model_is_quantized_leave_nothing() {
         let mut files = std::fs::read_dir(&work).expect("a folder").flatten();
         files.any(|file| file.metadata().is_ok_and(|draft| draft.len() > 0))
     };
-    while !has_begun() {
-        assert_eq!(writing.try_wait().expect("a process"), None, "it ended before it began");
-        std::thread::yield_now();
-    }
+    until_begun(&mut writing, has_begun);
     let drafts = names(&work);
     assert!(drafts.iter().all(|name| !name.ends_with(".gguf")), "no model yet: {drafts:?}");
-    let id = writing.id().to_string();
-    let stopped = Command::new("/bin/kill").args(["-INT", &id]).status();
-    assert!(stopped.expect("kill runs").success());
+    kill("-INT", writing.id());
     assert_eq!(writing.wait().expect("it ends").code(), Some(130));
     assert_eq!(names(&work), Vec::<String>::new());
 }
@@ -329,8 +321,7 @@ fn the_speech_model_gets_a_smaller_copy_that_speaks_and_a_page_to_listen() {
     assert_eq!((small.len(), &small[0]["kind"]), (1, &"speech".into()), "{models}");
     hob(&["say", "-m", "kokoro-4bit", "-o", "small.wav", "Good evening."]).success();
     hob(&["say", "-o", "whole.wav", "Good evening."]).success();
-    let [small, whole] = ["small", "whole"].map(|name| user.path(&format!("work/{name}.wav")));
-    assert_ne!(std::fs::read(small).expect("a sound"), std::fs::read(whole).expect("a sound"));
+    assert_ne!(user.read("small.wav"), user.read("whole.wav"));
     let rows = [
         (&["quantize", "kokoro", "--to", "4-bit"][..], "'kokoro-4bit' is stored already"),
         (&["quantize", "kokoro-4bit", "--to", "3-bit"], "is quantized already"),
@@ -392,13 +383,8 @@ fn ctrl_c_while_the_speech_model_is_packed_leaves_nothing() {
     let mut packing = user.process(&["quantize", "kokoro", "--to", "4-bit"]);
     let mut packing = packing.envs(home).stderr(Stdio::null()).spawn().expect("hob starts");
     let has_begun = || std::fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some());
-    while !has_begun() {
-        assert_eq!(packing.try_wait().expect("a process"), None, "it ended before it began");
-        std::thread::yield_now();
-    }
-    let id = packing.id().to_string();
-    let stopped = Command::new("/bin/kill").args(["-INT", &id]).status();
-    assert!(stopped.expect("kill runs").success());
+    until_begun(&mut packing, has_begun);
+    kill("-INT", packing.id());
     assert_eq!(packing.wait().expect("it ends").code(), Some(130));
     assert_eq!(names(&folder), Vec::<String>::new());
     assert_eq!(names(&user.path("work")), Vec::<String>::new());

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use ureq::http::{HeaderMap, Response};
 
-use crate::User;
+use crate::{User, kill};
 
 /// Where a hob keeps its models, as the environment says it.
 pub(crate) type Home = [(&'static str, OsString); 1];
@@ -145,8 +145,7 @@ impl Served {
     }
 
     pub(crate) fn signal(&self, name: &str) {
-        let sent = Command::new("/bin/kill").args([name, &self.child.id().to_string()]).status();
-        assert!(sent.expect("kill").success());
+        kill(name, self.child.id());
     }
 
     /// Ends the server by a signal, without an error.
@@ -166,9 +165,7 @@ impl Served {
     }
 
     pub(crate) fn kill_worker(&self, engine: &str) {
-        let worker = self.worker(engine).expect("it runs");
-        let killed = Command::new("/bin/kill").args(["-9", &worker]).status();
-        assert!(killed.expect("kill").success());
+        kill("-9", self.worker(engine).expect("it runs"));
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 use crate::executable::write_executable;
-use crate::{User, names, stderr, stdout};
+use crate::{User, kill, names, stderr, stdout, until_begun};
 
 const SAMPLES: usize = 24_000;
 
@@ -50,7 +50,7 @@ fn a_file_gets_every_sample_in_the_format_of_its_name() {
         let said = user.hob(&["say", "--server", &url, "-o", name, "Hello", "there."]).assert();
         let said = stderr(&said.success());
         assert!(said.starts_with("1.0 s of sound, the first after "), "{said}");
-        let bytes = std::fs::read(user.path("work").join(name)).expect("a file");
+        let bytes = user.read(name);
         assert!(bytes.starts_with(begins), "{name}");
     }
     let pcm = std::fs::metadata(user.path("work/a.pcm")).expect("a file");
@@ -124,7 +124,7 @@ fn an_audiobook_has_a_part_for_each_chapter() {
         said.starts_with("2 chapters, ") && said.ends_with(" s of sound in book.mp3\n"),
         "{said}"
     );
-    let book = std::fs::read(user.path("work/book.mp3")).expect("a file");
+    let book = user.read("book.mp3");
     let marks = book.windows(4).filter(|at| at == b"CHAP").count();
     assert_eq!((&book[..3], marks), (&b"ID3"[..], 2));
     assert_eq!(names(&user.path("work")), ["book.mp3", "book.txt"]);
@@ -199,15 +199,8 @@ fn an_interrupted_file_is_gone() {
     let mut text = child.stdin.take().expect("a pipe");
     text.write_all(b"Hello").expect("written");
     let work = user.path("work");
-    while names(&work).is_empty() {
-        assert_eq!(child.try_wait().expect("a child"), None, "hob ended early");
-        std::thread::yield_now();
-    }
-    let interrupt = std::process::Command::new("/bin/kill")
-        .args(["-INT", &child.id().to_string()])
-        .status()
-        .expect("kill");
-    assert!(interrupt.success());
+    until_begun(&mut child, || !names(&work).is_empty());
+    kill("-INT", child.id());
     let status = child.wait().expect("an end");
     assert_eq!((status.code(), status.signal()), (Some(130), None));
     assert_eq!(names(&work), Vec::<String>::new());

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::executable::write_executable;
 use crate::real_server::Served;
-use crate::{User, names, stderr, stdout};
+use crate::{User, names, stderr, stdout, until_begun};
 
 /// Samples per second of sound.
 const RATE_HZ: usize = 24_000;
@@ -36,9 +36,8 @@ fn a_file_has_the_same_bytes_whatever_the_load() {
     for mut child in at_once {
         assert!(child.wait().expect("an end").success());
     }
-    let read = |name: &str| std::fs::read(user.path("work").join(name)).expect("a file");
     for name in ["a.mp3", "b.mp3"] {
-        assert!(read(name) == read("alone.mp3"), "{name}");
+        assert!(user.read(name) == user.read("alone.mp3"), "{name}");
     }
 }
 
@@ -50,15 +49,14 @@ fn a_sentence_becomes_sound_and_a_word_of_the_lexicon_its_respelling_between_pau
     let said = say("a.pcm", "Use sequel now.").success();
     assert!(stderr(&said).contains(" s of sound, the first after "), "{}", stderr(&said));
     assert_eq!(names(&user.path("work")), ["a.pcm"]);
-    let read = |name: &str| std::fs::read(user.path("work").join(name)).expect("a file");
-    let pcm = read("a.pcm");
+    let pcm = user.read("a.pcm");
     assert!((0.4..3.0).contains(&seconds(&pcm)), "{} s", seconds(&pcm));
     assert!(loudest(&pcm) > 1000, "{}", loudest(&pcm));
     user.write("hob.toml", "[speech]\nthreads = 1\n[speech.lexicon]\nSQL = \"sequel\"\n");
     // With pauses, because another test hears those of a server only.
     say("b.pcm", "[pause:1s] Use SQL now. [pause:500ms]").success();
     let silence = |seconds: f64| vec![0; (2.0 * seconds * RATE_HZ as f64) as usize];
-    assert!(read("b.pcm") == [silence(1.0), pcm, silence(0.5)].concat());
+    assert!(user.read("b.pcm") == [silence(1.0), pcm, silence(0.5)].concat());
     user.write("hob.toml", "[speech.lexicon]\na = \"b\"\nb = \"a\"\n");
     let said = stderr(&say("c.pcm", "Use SQL now.").code(2));
     assert!(said.contains("leads back to it: a → b → a"), "{said}");
@@ -96,8 +94,7 @@ fn a_kept_voice_is_listed_and_speaks_as_its_blend() {
         let args = ["say", "-v", voice, "-o", name, "Good evening."];
         user.hob(&args).envs(home.clone()).assert().success();
     }
-    let read = |name: &str| std::fs::read(user.path("work").join(name)).expect("a file");
-    assert!(read("a.pcm") == read("b.pcm"));
+    assert!(user.read("a.pcm") == user.read("b.pcm"));
 }
 
 #[test]
@@ -124,16 +121,13 @@ fn a_killed_audiobook_goes_on_where_it_was() {
     let mut child = killed.envs(home.clone()).stderr(Stdio::null()).spawn().expect("hob");
     let parts = user.path("work/book.m4b.parts");
     let first = parts.join("00000.aac");
-    while !first.exists() {
-        assert_eq!(child.try_wait().expect("a child"), None, "hob ended early");
-        std::thread::yield_now();
-    }
+    until_begun(&mut child, || first.exists());
     child.kill().expect("killed");
     child.wait().expect("an end");
     let said = stderr(&user.hob(&args).envs(home).assert().success());
     assert!(said.contains("are already spoken"), "{said}");
     assert!(said.contains("3 chapters, ") && said.contains(" s of sound in book.m4b"), "{said}");
-    let book = std::fs::read(user.path("work/book.m4b")).expect("a file");
+    let book = user.read("book.m4b");
     assert_eq!(book.get(4..12), Some(&b"ftypM4B "[..]));
     assert_eq!(names(&user.path("work")), ["book.m4b", "book.txt"]);
 }
@@ -201,7 +195,7 @@ fn a_voice_of_another_language_speaks_with_espeak() {
     {
         let mut said = user.hob(&["say", "-v", voice, "-o", "a.pcm", text]);
         said.envs(home.clone()).env("PATH", &path).assert().success();
-        let pcm = std::fs::read(user.path("work/a.pcm")).expect("a file");
+        let pcm = user.read("a.pcm");
         assert!((0.6..5.0).contains(&seconds(&pcm)), "{voice}: {} s", seconds(&pcm));
         assert!(loudest(&pcm) > 1000, "{voice}: {}", loudest(&pcm));
     }
@@ -215,7 +209,7 @@ fn japanese_and_mandarin_voices_speak_with_their_dictionaries() {
     {
         let said = user.hob(&["say", "-v", voice, "-o", "a.pcm", text]).envs(home.clone()).assert();
         said.success();
-        let pcm = std::fs::read(user.path("work/a.pcm")).expect("a file");
+        let pcm = user.read("a.pcm");
         assert!((1.0..6.0).contains(&seconds(&pcm)), "{voice}: {} s", seconds(&pcm));
         assert!(loudest(&pcm) > 1000, "{voice}: {}", loudest(&pcm));
     }

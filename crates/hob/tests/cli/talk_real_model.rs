@@ -1,13 +1,13 @@
 //! `hob talk` with the real models that `make test` fetches. Questions and answers are sound files.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use hob_bench::record::RecordStore;
 
 use crate::real_server::Served;
 use crate::realtime_real_model::workers_that_are_killed_in_a_turn_end_it_and_not_the_session;
-use crate::{User, stderr, stdout};
+use crate::{User, kill, stderr, stdout};
 
 #[test]
 fn a_spoken_question_is_answered_and_what_is_no_speech_is_not() {
@@ -28,7 +28,7 @@ fn a_spoken_question_is_answered_and_what_is_no_speech_is_not() {
     let answer = lines.lines().find_map(|line| line.strip_prefix("hob: ")).expect(&lines);
     assert!(stderr(&talked).contains("answered after "), "{}", stderr(&talked));
     // The file has the answer, after the silence of the question. A small model may answer in any language.
-    let wav = fs_err::read(user.path("work/a.wav")).expect("a file");
+    let wav = user.read("a.wav");
     let (samples, _) = wav.get(44..).expect("a head").as_chunks::<2>();
     let is_loud = |sample: &&[u8; 2]| i16::from_le_bytes(**sample).unsigned_abs() > 1_000;
     let loud = samples.iter().filter(is_loud).count();
@@ -63,12 +63,11 @@ fn a_spoken_question_is_answered_and_what_is_no_speech_is_not() {
     let mut notes = BufReader::new(talk.stderr.take().expect("a pipe")).lines();
     let ready = notes.by_ref().map_while(Result::ok).find(|note| note.contains("listening to"));
     assert!(ready.is_some());
-    let sent = Command::new("/bin/kill").args(["-INT", &talk.id().to_string()]).status();
-    assert!(sent.expect("kill").success());
+    kill("-INT", talk.id());
     assert_eq!(talk.wait().expect("an end").code(), Some(0));
     assert!(user.path("work/b.wav").exists(), "what was played is written");
 
-    let question = fs_err::read(user.path("work/q.wav")).expect("a file");
+    let question = user.read("q.wav");
     let question = question.get(44..).expect("a head").to_vec();
     workers_that_are_killed_in_a_turn_end_it_and_not_the_session(&served, question);
 }

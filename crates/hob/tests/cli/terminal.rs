@@ -9,6 +9,8 @@ use std::process::{Child, Command, ExitStatus};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
+use crate::kill;
+
 pub(crate) struct Terminal {
     pub(crate) child: Child,
     screen: File,
@@ -54,9 +56,7 @@ impl Terminal {
     }
 
     pub(crate) fn interrupt(&self) {
-        let id = self.child.id().to_string();
-        let sent = Command::new("/bin/kill").args(["-INT", &id]).status();
-        assert!(sent.expect("kill").success());
+        kill("-INT", self.child.id());
     }
 
     /// Waits until hob has ended, and returns all its output.
