@@ -1,5 +1,5 @@
-//! Why the holder of a valid key gets no answer: not this model, or not now. Names that a key may not
-//! use are rejected alike whether they exist or not, so that refusals do not reveal names.
+//! Why the holder of a valid key gets no answer: the key may not do it, or not now. A name that a key may not use is
+//! refused in the same way whether it exists or not, so refusals do not reveal names.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
@@ -35,16 +35,16 @@ pub(crate) enum KeyRefusal {
         whole_seconds(*.retry_after)
     )]
     TooFast { per_minute: NonZeroU32, retry_after: Duration },
-    #[error("this key may have {} at a time; wait for the end of one", count_text(.at_once, "answer"))]
+    #[error("this key may have {} at a time; wait for the end of an answer", count_text(.at_once, "answer"))]
     TooMany { at_once: NonZeroU32 },
     #[error(
-        "the rest of this key's limit for today ({}) is kept for its answers that run; wait for the end of one",
+        "this key may use {} per day, and its running answers have reserved the rest; wait for the end of an answer",
         count_text(.per_day, "token")
     )]
     Reserved { per_day: NonZeroU64 },
     #[error(
-        "this key's {per_day} tokens of today are spent; the next day begins at midnight UTC, in \
-         {} min",
+        "this key has used its {} of today; the next day begins at midnight UTC, in {} min",
+        count_text(.per_day, "token"),
         whole_seconds(*.midnight_in).div_ceil(60)
     )]
     Spent { per_day: NonZeroU64, midnight_in: Duration },
@@ -108,11 +108,16 @@ mod tests {
 
     #[test]
     fn it_says_how_long() {
-        let per_day = NonZeroU64::new(1000).expect("some");
-        let spent = KeyRefusal::Spent { per_day, midnight_in: Duration::from_millis(60_001) };
-        let expected = "this key's 1000 tokens of today are spent; the next day begins at midnight \
-                        UTC, in 2 min";
-        assert_eq!(spent.to_string(), expected);
+        let midnight_in = Duration::from_millis(60_001);
+        for (per_day, tokens) in
+            [(NonZeroU64::MIN, "1 token"), (NonZeroU64::MAX, "18446744073709551615 tokens")]
+        {
+            let spent = KeyRefusal::Spent { per_day, midnight_in };
+            let expected = format!(
+                "this key has used its {tokens} of today; the next day begins at midnight UTC, in 2 min"
+            );
+            assert_eq!(spent.to_string(), expected);
+        }
         let per_minute = NonZeroU32::new(60).expect("some");
         let fast = KeyRefusal::TooFast { per_minute, retry_after: Duration::from_millis(1) };
         assert_eq!(fast.to_string(), "this key may send 60 requests per minute; try again in 1 s");

@@ -113,7 +113,7 @@ async fn a_place_is_held_until_the_answer_is_over_or_its_client_has_left() {
     let model = Arc::new(StagedChat::new());
     let options = options(|phone| phone.concurrency = NonZeroU32::new(1));
     let server = serve_chat_with(Arc::clone(&model), options).await;
-    let said = "this key may have 1 answer at a time; wait for the end of one";
+    let said = "this key may have 1 answer at a time; wait for the end of an answer";
     let refused = async || {
         let answer = server.ask(post_as(PHONE, CHAT, HI)).await;
         assert_eq!(check_limit(&answer, "concurrency_limit_exceeded", "true", said), 1);
@@ -164,7 +164,8 @@ fn budget(tokens: u64) -> impl FnOnce(&mut KeyOptions) {
 
 /// Rejected until midnight UTC, which may be soon.
 fn check_spent(answer: &Answer, tokens: u64) {
-    let said = format!("this key's {tokens} tokens of today are spent; the next day begins at");
+    let tokens = hob_core::count_text(tokens, "token");
+    let said = format!("this key has used its {tokens} of today; the next day begins at");
     let wait_s = check_limit(answer, "budget_exceeded", "false", &said);
     assert!((1..=120).contains(&wait_s), "{wait_s}");
 }
@@ -202,7 +203,7 @@ async fn tokens_that_came_before_a_client_left_are_spent() {
     let model = Arc::new(StagedChat::new());
     let server = serve_chat_with(Arc::clone(&model), options(budget(1))).await;
     let (sender, client) = begun(&server, &model, post_as(PHONE, CHAT, STREAM)).await;
-    let said = "the rest of this key's limit for today (1 token) is kept for its answers that run";
+    let said = "this key may use 1 token per day, and its running answers have reserved the rest";
     let second = server.ask(post_as(PHONE, CHAT, HI)).await;
     assert_eq!(check_limit(&second, "budget_exceeded", "true", said), 1);
     assert!(!sender.is_closed(), "what runs is finished");
