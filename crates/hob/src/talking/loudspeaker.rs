@@ -28,7 +28,7 @@ pub(super) struct Loudspeaker {
     item: Option<(String, u64)>,
     begun: Instant,
     written: u64,
-    /// When the last sample that is not silence has been heard.
+    /// When the last sample of an answer will have been heard.
     silent_from: Instant,
 }
 
@@ -113,14 +113,13 @@ impl Loudspeaker {
         !self.waiting.is_empty() || now < self.silent_from
     }
 
-    /// Falls silent. `None`: nothing was playing.
+    /// Drops what waits. The player goes on for at most [`LEAD`]. `None`: nothing was playing.
     pub(super) fn stop(&mut self, now: Instant) -> Option<Stopped> {
         let was_playing = self.plays(now);
         self.waiting.clear();
         let (item_id, played) = self.item.take().filter(|_| was_playing)?;
-        // What the player has in advance is still heard.
+        // What the player has in advance is still heard, so `silent_from` stays.
         let heard_ms = played * 1_000 / u64::from(RATE_HZ);
-        self.silent_from = now;
         Some(Stopped { item_id, heard_ms })
     }
 
@@ -175,7 +174,8 @@ mod tests {
         assert!(speaker.plays(begun + ms(400)));
         let stopped = speaker.stop(begun + ms(400)).expect("it played");
         assert_eq!(stopped, Stopped { item_id: "item_1".to_owned(), heard_ms: 300 });
-        assert!(!speaker.plays(begun + ms(400)) && speaker.stop(begun + ms(400)).is_none());
+        assert!(speaker.stop(begun + ms(400)).is_none());
+        assert!(speaker.plays(begun + ms(499)) && !speaker.plays(begun + ms(500)));
         play(&mut speaker, begun, 420, 500).await;
         speaker.finish().await.expect("a file");
         let wav = fs_err::read(&place).expect("a file");
