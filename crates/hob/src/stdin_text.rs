@@ -49,7 +49,6 @@ impl StdinText {
         let arriving = stream::unfold((arriving, false), |(mut arriving, line_ended)| async move {
             let next = arriving.recv();
             let piece = if line_ended {
-                // Nothing arrived: a program that writes lines pauses here. An empty piece says so.
                 timeout(PAUSE_MIN, next).await.unwrap_or_else(|_| Some(String::new()))
             } else {
                 next.await
@@ -205,8 +204,12 @@ mod tests {
     #[tokio::test]
     async fn a_text_that_breaks_does_not_end() {
         let (mut pieces, broken) = StdinText::of(&b"whole\xff"[..]).split();
-        assert_eq!(broken.await.exit, Exit::Usage);
-        assert_eq!(pieces.next().await, None, "no sender keeps it open");
+        let failure = tokio::select! {
+            biased;
+            piece = pieces.next() => panic!("the text ended, or went on: {piece:?}"),
+            failure = broken => failure,
+        };
+        assert_eq!(failure.exit, Exit::Usage);
         let (pieces, _broken) = StdinText::of(&b"whole"[..]).split();
         assert_eq!(pieces.collect::<Vec<_>>().await, ["whole"]);
     }
