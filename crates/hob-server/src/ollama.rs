@@ -1,5 +1,5 @@
 //! Ollama's routes, for clients that support no other API. Each is one of hob's own routes in another format.
-//! Routes that create or move models are missing: users manage model files with hob's commands.
+//! Routes that create, copy or delete models answer `501`: users manage model files with hob's commands.
 
 mod embed;
 mod generate;
@@ -21,7 +21,8 @@ use crate::headers::{JSON, LINES, answer_headers};
 use crate::page;
 use crate::request_body::read_command;
 
-/// All routes below the root. Lists that Ollama serves without a key need none here either.
+/// All routes below the root. The root, the version and the list of models need no key, because clients read them
+/// to find out whether a server is Ollama.
 pub(crate) fn routes() -> Router {
     let keyed = Router::new()
         .at(&operations::OLLAMA_SHOW, lists::show)
@@ -78,7 +79,7 @@ async fn pull(request: Request) -> Result<Response, ApiError> {
 
 async fn not_offered(request: Request) -> ApiError {
     let path = request.uri().path().to_owned();
-    ApiError::NotOffered { path, instead: "install models with `hob pull`" }
+    ApiError::NotOffered { path, instead: "manage models with `hob pull` and `hob models`" }
 }
 
 fn json(body: String) -> Response {

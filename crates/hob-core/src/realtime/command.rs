@@ -1,4 +1,4 @@
-//! What a client asks of its session. Sound is not a command: it arrives as samples.
+//! What a client requests from its session. Sound is not a command: it arrives as samples.
 //! A command that fails changes nothing.
 
 use super::{OutputModality, RealtimeItem, RealtimeSettings, SoundEncoding};
@@ -20,7 +20,7 @@ pub enum RealtimeCommand {
     RetrieveItem {
         id: String,
     },
-    /// The user heard so much of a spoken item, and no more.
+    /// The user heard a spoken item only up to `audio_end_ms`. The rest is removed from the conversation.
     TruncateItem {
         id: String,
         content_index: usize,
@@ -34,7 +34,7 @@ pub enum RealtimeCommand {
     CancelResponse {
         id: Option<String>,
     },
-    /// The client plays nothing of what it has received.
+    /// The client plays nothing more of what it has received. The running answer ends.
     ClearOutput,
 }
 
@@ -47,12 +47,12 @@ pub enum ItemPlace {
     After(String),
 }
 
-/// A response that the client asks for. `None`: as the session's settings say.
+/// A response that the client requests. Fields with `None` keep the session's settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResponseOptions {
     /// The response is not part of the conversation, and may run at the same time as another one.
     pub is_out_of_band: bool,
-    /// Replaces the conversation.
+    /// What the model reads in place of the conversation.
     pub input: Option<Vec<ResponseInput>>,
     pub instructions: Option<String>,
     pub output: Option<OutputModality>,

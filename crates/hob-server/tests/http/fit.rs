@@ -1,5 +1,5 @@
-//! `/api/fit` from outside, with a `FitService` that knows two models and one machine.
-//! It always answers about the smaller model. The tests also check the questions that it received.
+//! `/api/fit` from outside, with a `FitService` that knows two models of the same shape and computes for one machine.
+//! The tests also check the questions that it received.
 
 use std::sync::{Arc, Mutex};
 
@@ -197,7 +197,7 @@ async fn a_key_is_asked_for_and_decides_which_models_are_seen() {
         (LAPTOP, "qwen", 200),
         (PHONE, "qwen", 200),
         (PHONE, "mine", 403),
-        (PHONE, "nobodys", 403),
+        (PHONE, "missing", 403),
     ] {
         let answer = server.ask(get_as(key, &format!("/api/fit?model={model}"))).await;
         assert_eq!(answer.status(), status, "{key} {model}");
@@ -209,7 +209,7 @@ async fn a_key_is_asked_for_and_decides_which_models_are_seen() {
 }
 
 #[tokio::test]
-async fn without_a_desk_there_is_nothing() {
+async fn without_a_fit_service_the_routes_are_missing() {
     let server = Server::start().await;
     assert_eq!(server.get("/api/fit?model=qwen").await.status(), 404);
     assert_eq!(server.ask(post("/api/fit", r#"{"model": "qwen"}"#)).await.status(), 404);

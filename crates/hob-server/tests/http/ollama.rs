@@ -114,7 +114,7 @@ async fn a_whole_answer_is_one_object() {
     let mut answered = timeless(answer.json());
     let context = answered.as_object_mut().and_then(|fields| fields.remove("context"));
     assert!(context.is_some_and(|context| context.is_array()), "{answer:?}");
-    assert_eq!(answered, took(said), "who names no model hears which it was");
+    assert_eq!(answered, took(said), "the answer names the model");
 }
 
 #[tokio::test]
@@ -276,7 +276,8 @@ async fn routes_that_hob_lacks_say_so() {
         ("POST", "/api/blobs/sha256:ab"),
     ] {
         let answer = server.ask(request(method, path, "Host: localhost\r\n")).await;
-        let error = format!("{path} is not supported: install models with `hob pull`");
+        let error =
+            format!("{path} is not supported: manage models with `hob pull` and `hob models`");
         assert_eq!((answer.status(), answer.json()), (501, json!({"error": error})), "{method}");
     }
 }
@@ -352,7 +353,7 @@ async fn loaded_models_are_listed() {
     let model = &listed["models"][0];
     assert_eq!((&model["name"], &model["size"]), (&json!("smol:latest"), &json!(150)));
     assert_eq!(model["context_length"], 8192);
-    assert_eq!(listed["models"].as_array().map(Vec::len), Some(1), "elsewhere is not here");
+    assert_eq!(listed["models"].as_array().map(Vec::len), Some(1), "the model of this server");
 }
 
 #[tokio::test]
@@ -400,7 +401,7 @@ async fn unloading_ends_no_answer_and_leaves_other_servers_alone() {
     assert_eq!(unload.json()["done_reason"], "unload");
     assert_eq!(lifecycle.calls(), [LifecycleCall::KeepAlive(KeepAlive::For(Duration::ZERO))]);
     let loaded = server.ask(post("/api/generate", r#"{"model":"cloud"}"#)).await;
-    assert_eq!(loaded.json()["done_reason"], "load", "what lives elsewhere is there");
+    assert_eq!(loaded.json()["done_reason"], "load", "a model of another server counts as loaded");
     let refused = server.ask(post("/api/generate", r#"{"model":"cloud","keep_alive":0}"#)).await;
     let error = "'cloud' is a model of another server; this hob cannot load or unload it";
     assert_eq!((refused.status(), refused.json()), (400, json!({"error": error})));

@@ -14,14 +14,14 @@ use crate::error::json;
 /// The tag of a name that has none.
 const TAG: &str = ":latest";
 
-/// A model that stays for ever: Ollama has no value for it, and its clients understand a far date.
+/// `expires_at` of a model that is never unloaded. Ollama has no value for that, and its clients understand a far date.
 /// The year 9999 would overflow in time zones east of Greenwich.
 const FOR_EVER: &str = "2300-01-01T00:00:00.000000000Z";
 
 /// For a file without a computed digest: `ollama ls` fails on fewer than 12 letters.
 const NO_DIGEST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// A name or an alias, and where it leads.
+/// The name of a model or an alias, and the card of the model that it selects.
 #[derive(Clone, Copy, Debug)]
 pub struct OllamaModel<'a> {
     pub name: &'a str,
@@ -107,8 +107,8 @@ pub fn tagged(name: &str) -> String {
     if name.contains(':') { name.to_owned() } else { format!("{name}{TAG}") }
 }
 
-/// The release of Ollama whose API hob answers as: clients refuse older ones by this number, and the first with
-/// `logprobs` is the newest of which hob speaks all that it offers.
+/// The release of Ollama that hob claims to be, because clients refuse older ones by this number. It is the newest release
+/// with an API that hob supports in full: the first one with `logprobs`.
 const OLLAMA_VERSION: &str = "0.12.11";
 
 /// `GET /api/version`: plain semantic version. hob's own is in `/health`.
@@ -182,7 +182,7 @@ fn model_info(card: &ChatCard) -> Map<String, Value> {
     entries.into_iter().collect()
 }
 
-/// Every chat model completes and embeds; the rest is the file's to say.
+/// Every chat model completes and embeds. The card says what else it can do.
 fn capabilities(card: &ChatCard) -> Vec<&'static str> {
     let more = [
         ("tools", card.calls_tools && card.template.is_some()),
@@ -194,7 +194,7 @@ fn capabilities(card: &ChatCard) -> Vec<&'static str> {
     ["completion", "embedding"].into_iter().chain(more).collect()
 }
 
-/// As people say it: `134.52M`, `7.6B`, `8B`.
+/// As people write it: `134.52M`, `7.6B`, `8B`.
 fn parameter_size(parameters: u64) -> String {
     let count = parameters as f64;
     let (amount, digits, unit) = match parameters {
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_said_as_people_say_them() {
+    fn sizes_are_written_as_people_write_them() {
         for (parameters, expected) in [
             (134_515_008, "134.52M"),
             (7_615_616_512, "7.6B"),

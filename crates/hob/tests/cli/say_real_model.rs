@@ -216,7 +216,7 @@ fn japanese_and_mandarin_voices_speak_with_their_dictionaries() {
 }
 
 #[test]
-fn the_doctor_hears_the_engine() {
+fn the_doctor_loads_every_engine() {
     let (user, home) = User::with_models();
     let config = "[server]\nlisten = \"0\"\n[model.second]\nmodel = \"smollm2\"\n";
     user.write("hob.toml", config);
@@ -327,20 +327,20 @@ fn an_empty_answer_through_an_alias_is_an_answer() {
     for _ in 0..4 {
         assert_eq!(ask(&first), (String::new(), "stop".into()));
     }
-    assert_eq!(ask("").0, said, "the model does not rest");
+    assert_eq!(ask("").0, said, "empty answers are no failures, so the model is still used");
     served.end("-TERM");
 }
 
 #[test]
-fn an_alias_with_a_model_of_its_own_is_rehearsed() {
+fn an_alias_of_a_local_model_passes_the_selftest() {
     let (user, home) = User::with_only(&["kokoro"]);
     user.shallow_model("smollm2.gguf");
     let own = "[chat]\nmodel = \"smollm2.gguf\"\nthreads = 1\n[speech]\nthreads = 1\n";
     let dead = "[upstream.dead]\nkind = \"openai\"\nurl = \"http://127.0.0.1:1\"\n";
     user.write("hob.toml", &format!("{own}{dead}[alias.fast]\nto = [\"dead/x\", \"smollm2\"]\n"));
     let mut command = user.hob(&["selftest", "gateway", "--alias", "fast"]);
-    let told = command.envs(home.clone()).assert().success();
-    assert!(stderr(&told).contains(" cases passed"), "{}", stdout(&told));
+    let passed = command.envs(home.clone()).assert().success();
+    assert!(stderr(&passed).contains(" cases passed"), "{}", stdout(&passed));
     user.write("hob.toml", "[alias.voice]\nto = [\"kokoro\"]\n");
     let mut command = user.hob(&["selftest", "gateway", "--alias", "voice"]);
     let refused = stderr(&command.envs(home).assert().code(2));
