@@ -34,9 +34,9 @@ use crate::request_body::RequestGuards;
 const PING_EVERY: Duration = Duration::from_secs(20);
 /// How long a client may take to answer the last message.
 const FAREWELL_TIME_MAX: Duration = Duration::from_secs(1);
-/// Sound that is taken at a time: 1 s of 16 bits at 24 kHz.
+/// Received sound that is handled at a time: 1 s of 16 bits at 24 kHz.
 const SOUND_PIECE_BYTES: usize = 48_000;
-/// Sound in one event: 100 ms.
+/// Sound in one event that is sent: a tenth of a second.
 const SOUND_PIECES_PER_SECOND: usize = 10;
 
 /// Codes of RFC 6455.
@@ -71,7 +71,7 @@ impl From<ClientStalled> for Ending {
     }
 }
 
-/// Runs a session to its end. The slot is free when the last message has left.
+/// Runs a session to its end. The slot is free when the client has answered the last message, or has not answered it in time.
 pub(super) async fn converse(socket: WebSocket, opening: Opening, slot: SessionSlot) {
     let (sink, mut source) = socket.split();
     let (outbound, writer) = outgoing();
@@ -85,7 +85,7 @@ pub(super) async fn converse(socket: WebSocket, opening: Opening, slot: SessionS
             Ending::Stalled => (POLICY_VIOLATION, "the client reads nothing".to_owned()),
             Ending::Closed(code, reason) => (code, reason),
         };
-        // A client that is gone needs no last word.
+        // A client that is gone gets no last message.
         let _gone = outbound.send(Outgoing::Close { code, reason }).await;
         drop(outbound);
         code
@@ -136,7 +136,7 @@ async fn drive(
         recording,
         pings: pings(),
     };
-    driver.note_model();
+    driver.allow_early_answers();
     match driver.run(source, slot).await {
         Ok(never) => match never {},
         Err(ending) => ending,
@@ -185,7 +185,7 @@ impl Driver<'_> {
             self.do_effects().await?;
             self.catch_up(slot).await?;
             let (tick, is_behind) = (self.tick(), self.outbound.is_behind());
-            self.stages.wait_for_client(is_behind);
+            self.stages.set_client_behind(is_behind);
             let has_stages = !self.stages.is_empty();
             tokio::select! {
                 message = source.next() => match message {
@@ -222,7 +222,7 @@ impl Driver<'_> {
     /// Reads no more sound until models have taken enough of what waits. The client's microphone is not silent meanwhile.
     async fn catch_up(&mut self, slot: &SessionSlot) -> Result<(), Ending> {
         while !self.stages.keeps_up() {
-            self.stages.wait_for_client(self.outbound.is_behind());
+            self.stages.set_client_behind(self.outbound.is_behind());
             self.session.expect_sound(Instant::now());
             let (taken, tick) = (self.stages.sound_taken(), self.tick());
             let input = tokio::select! {
@@ -266,7 +266,7 @@ impl Driver<'_> {
                     recording.event(SentBy::Client, text.as_str());
                 }
                 self.handle(SessionInput::Command { command, event_id });
-                self.note_model();
+                self.allow_early_answers();
             }
             Err(fault) => self.send(RealtimeEvent::Failed(fault)).await?,
         }
@@ -288,8 +288,8 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// A command may have chosen another model.
-    fn note_model(&mut self) {
+    /// Allows early answers, except of a team. A command may have chosen another model.
+    fn allow_early_answers(&mut self) {
         let model = self.session.settings().model.clone();
         let context = self.context.again(self.state.config());
         let is_team = context.is_ok_and(|context| {
@@ -420,7 +420,7 @@ impl Driver<'_> {
     }
 }
 
-/// A connection that breaks needs no last word; a message that is too long gets one. The library has no type for it.
+/// A client whose message is too long gets a last message with the reason. The library has no type for this error.
 fn unreceived(error: &axum::Error) -> Ending {
     if error.to_string().contains("too long") {
         let mib = EVENT_BYTES_MAX >> 20;
@@ -429,13 +429,13 @@ fn unreceived(error: &axum::Error) -> Ending {
     Ending::Client
 }
 
-/// Rates of models and of clients are fixed, so this is a mistake of hob.
+/// Sample rates of models and of clients are known, so this is a mistake of hob.
 fn unreadable(error: &DecodeError) -> Ending {
     tracing::error!(%error, "sound of a realtime session could not be converted");
     Ending::Closed(INTERNAL_ERROR, "the sound could not be converted".to_owned())
 }
 
-/// A ping that was missed is not made up for.
+/// Pings at a fixed distance. A ping that was missed is not sent later.
 fn pings() -> Interval {
     let mut pings = interval(PING_EVERY);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);

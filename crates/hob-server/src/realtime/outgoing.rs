@@ -1,5 +1,5 @@
 //! What leaves for the client: a bounded queue, and the writer that empties it into the socket.
-//! Sound of a response that was cancelled meanwhile is dropped here, so that a barge-in is heard at once.
+//! Sound of a response that was cancelled meanwhile is dropped here, so that a user who interrupts hears silence at once.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

@@ -40,7 +40,6 @@ const HOLD_MAX: Duration = Duration::from_secs(2);
 /// Expected seconds of speech of one answer, for admission.
 const SPEECH_GUESS: SoundSeconds = SoundSeconds(5.0);
 
-/// See the head of this file.
 #[derive(Default)]
 pub(super) struct Stages {
     inputs: SelectAll<BoxStream<'static, SessionInput>>,
@@ -160,8 +159,8 @@ impl Stages {
         self.run(stream, feed, unhurried(said, self.is_behind.subscribe()));
     }
 
-    /// Lets answers and voices wait while the client is behind. Transcripts and judgements go on.
-    pub(super) fn wait_for_client(&self, is_behind: bool) {
+    /// Says whether the client is behind: answers and voices then wait. Transcripts and judgements go on.
+    pub(super) fn set_client_behind(&self, is_behind: bool) {
         self.is_behind.send_if_modified(|was| std::mem::replace(was, is_behind) != is_behind);
     }
 
@@ -251,7 +250,7 @@ impl Stages {
         running.inspect(|stage| stage.abort.abort()).is_some()
     }
 
-    /// Drops speech that counts as no request.
+    /// Drops speech, and counts it as no request.
     pub(super) fn discard(&mut self, stream: u64) {
         if let Some(StageFeed::Text { trace: Some(trace), .. }) = self.feed(stream) {
             trace.note(|data| data.is_discarded = true);

@@ -1,5 +1,5 @@
 //! `[transcription]` of hob.toml.
-//! `[chat]` has keys of the same names with the same meaning.
+//! Its keys mean what the keys of the same names mean in `[chat]`, but the model uses at most one graphics card.
 
 use std::num::NonZeroU16;
 
@@ -17,7 +17,8 @@ pub(crate) struct TranscriptionSection {
     pub(crate) model: Option<String>,
     /// CPU threads of the transcription engine; 0 lets hob choose.
     pub(crate) threads: Option<u16>,
-    /// The graphics card that the model may use, as `chat.device` names it: the first one of several. `cpu` for none.
+    /// The graphics card that the model may use, as `chat.device` names it. If it names several, hob uses the first.
+    /// `cpu`: no card.
     #[schemars(with = "Option<String>")]
     pub(crate) device: Option<DeviceText>,
     /// How long the model stays loaded after its last request: `30s`, `5m`, `2h`, a number of seconds,

@@ -75,7 +75,7 @@ impl McpTools {
         McpTools { servers, opened: Mutex::default() }
     }
 
-    /// Ends the servers: each may end by itself first. Dropping this value ends them at once.
+    /// Ends the servers, and gives each the time to end in order. Dropping this value kills them.
     pub(crate) async fn close(&self) {
         join_all(self.servers.values().map(|server| async move {
             let connection = server.link.lock().await.connection.take();
@@ -140,7 +140,8 @@ struct Link {
 }
 
 impl Server {
-    /// The server's tools that the file allows. If it cannot be reached, those that the agent names are there and say so.
+    /// The server's tools that the team file allows. If the server cannot be reached: the tools that the agent names, whose
+    /// calls answer that it is unavailable.
     async fn open(self: &Arc<Server>, agent: &Agent) -> (String, OpenedTools) {
         let mut opened = OpenedTools::default();
         let listed = match self.connected().await {
@@ -194,7 +195,7 @@ impl Server {
         ))
     }
 
-    /// The connection, which is made if the server was not started or has ended once.
+    /// The connection. It is made if the server has not been started yet, or has ended for the first time.
     ///
     /// # Errors
     /// Why the server cannot be used.

@@ -1,5 +1,6 @@
 //! A team as a chat model: the conversation goes in, what the agents do comes as reasoning, and the answer as text.
-//! Every program that chats with hob can so use a team. Runs are stored, and a reader that leaves cancels its run.
+//! So every program that chats with hob can use a team. Runs are stored. A reader that leaves cancels its run, unless the
+//! team says `on_disconnect = "detach"`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
