@@ -2,6 +2,7 @@
 //! One task owns all of it, so the end of the task ends every stage.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -137,10 +138,8 @@ async fn drive(
         pings: pings(),
     };
     driver.allow_early_answers();
-    match driver.run(source, slot).await {
-        Ok(never) => match never {},
-        Err(ending) => ending,
-    }
+    let Err(ending) = driver.run(source, slot).await;
+    ending
 }
 
 fn stopping() -> Ending {
@@ -173,14 +172,12 @@ struct Driver<'a> {
     pings: Interval,
 }
 
-enum Never {}
-
 impl Driver<'_> {
     async fn run(
         &mut self,
         source: &mut SplitStream<WebSocket>,
         slot: &SessionSlot,
-    ) -> Result<Never, Ending> {
+    ) -> Result<Infallible, Ending> {
         loop {
             self.do_effects().await?;
             self.catch_up(slot).await?;

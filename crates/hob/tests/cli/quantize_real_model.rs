@@ -259,8 +259,10 @@ fn what_cannot_be_quantized_is_refused_with_the_reason() {
     user.write("no.gguf", "not a model");
     user.write("other.gguf", "not a model");
     let rows = [
-        (&["quantize", "smollm2", "--to", "Q4"][..], "there are F32, F16"),
-        (&["quantize", "smollm2", "--to", "Q4"], "'Q4' is not a type of weights"),
+        (
+            &["quantize", "smollm2", "--to", "Q4"][..],
+            "'Q4' is not a type of weights; there are F32, F16",
+        ),
         (&["quantize", "kokoro", "--to", "4-bit"], "model 'kokoro' is not stored"),
         (&["quantize", ".", "--to", "Q4_0"], "the folder . has 2 models"),
         (
