@@ -55,7 +55,8 @@ pub(crate) struct AliasSection {
     /// Parameters that replace the request's own: `{ temperature = 0.2 }`.
     #[schemars(schema_with = "parameters_schema")]
     pub(crate) set: Option<toml::Table>,
-    /// Parameters for requests that do not set them: `{ max_tokens = 2000 }`. A limit of 0: until the context is full.
+    /// Parameters for requests that do not set them: `{ max_tokens = 2000 }`. With a limit of 0, an answer may go on until
+    /// the context is full.
     #[schemars(schema_with = "parameters_schema")]
     pub(crate) default: Option<toml::Table>,
     /// Names of parameters to remove from requests.
@@ -69,24 +70,25 @@ pub(crate) struct AliasSection {
     /// before 4.6, and not while the target's circuit is open. Default: `error`.
     pub(crate) on_stream_error: Option<OnStreamErrorName>,
     /// The behaviour while a local model loads: use the `next` target, or `wait` if no loaded
-    /// target answers. It always waits for a load of at most 30 s. Default: `next`.
+    /// target answers. hob always waits for a load that should take at most 30 s. Default: `next`.
     pub(crate) while_loading: Option<WhileLoadingName>,
     /// How long a request waits when the circuits of all targets are open. Default: `2s`.
     pub(crate) queue_timeout: Option<TimeText>,
-    /// Maximum attempts after the first, on all targets together. hob retries a target only if all others
-    /// can still be tried. Default: 3, or the number of further targets if that is larger.
+    /// Maximum attempts after the first, on all targets together. hob tries a target a second time only if enough
+    /// attempts remain for the targets that it has not tried. Default: 3, or the number of further targets if that is
+    /// larger.
     pub(crate) retries: Option<u16>,
     /// How long a target's circuit stays open after three failures in a row. The time doubles with each
     /// further failure. Default: `5s`.
     pub(crate) cooldown: Option<TimeText>,
     /// How long a model stays loaded after its last request, for requests that do not set it.
     pub(crate) keep_alive: Option<KeepAliveText>,
-    /// Milliseconds of silence after which hob also sends the request to the next target. The faster
-    /// answer wins.
+    /// Milliseconds of silence after which hob also sends the request to the next target. It uses the
+    /// faster answer.
     pub(crate) hedge_after_ms: Option<NonZeroU32>,
-    /// As in `[upstream.NAME]`; wins over it for this alias.
+    /// As in `[upstream.NAME]`, which it replaces for this alias.
     pub(crate) first_token_timeout: Option<TimeText>,
-    /// As in `[upstream.NAME]`; wins over it for this alias.
+    /// As in `[upstream.NAME]`, which it replaces for this alias.
     pub(crate) idle_timeout: Option<TimeText>,
     /// Time limit for a whole request, all attempts included. Default: `10m`.
     pub(crate) total_timeout: Option<TimeText>,
@@ -117,7 +119,7 @@ pub(crate) struct DetailedTarget {
     /// Context length in tokens, if the server reports a wrong one.
     #[serde(default)]
     pub(crate) context: Option<NonZeroU32>,
-    /// What the target supports, of `tools`, `images`, `json_schema` and `embeddings`. Default: all.
+    /// Which of `tools`, `images`, `json_schema` and `embeddings` the target supports. Default: all.
     #[serde(default)]
     pub(crate) capabilities: Option<Vec<String>>,
     /// The weight for `strategy = "weighted"`. An alias as a target shares its weight among its targets.
