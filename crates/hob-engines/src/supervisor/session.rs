@@ -1,5 +1,5 @@
 //! The connection to one running worker: its open streams, and the frames to and from each of them.
-//! Reading never waits for a slow stream, because credit bounds what can be on its way to one.
+//! Reading never waits for a slow stream: credit limits what a worker sends to a stream that does not read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
@@ -22,8 +22,8 @@ use crate::worker::protocol::{
 /// Maximum frames on their way to the worker. A sender waits when there are more.
 const OUTGOING_MAX: usize = 64;
 
-/// Maximum unread frames of a stream. Credit stops a worker long before; this bounds the memory if a
-/// worker ignores credit.
+/// Maximum unread frames of a stream. Credit stops a worker much earlier. This limits the memory if a worker
+/// ignores credit.
 const UNREAD_MAX: usize = 4096;
 
 /// What a worker reports about its model when it is ready.
@@ -37,7 +37,7 @@ pub(crate) struct LoadedModel {
 
 #[derive(Debug)]
 pub(crate) struct WorkerSession {
-    /// For errors: "speech".
+    /// The engine's name in errors, such as "speech".
     engine: &'static str,
     pub(crate) model: LoadedModel,
     pub(super) pid: Option<u32>,
@@ -54,7 +54,7 @@ pub(crate) struct WorkerSession {
 struct Streams {
     open: HashMap<u32, mpsc::Sender<Frame>>,
     last_stream: u32,
-    /// When the last stream ended, or when the session began. Not reset while streams are open.
+    /// When a stream last ended or was dropped, or else when the session began. It counts only while no stream is open.
     idle_since: Option<Instant>,
     /// The worker is being unloaded. New requests get another worker, not an error.
     is_leaving: bool,
@@ -158,7 +158,7 @@ impl WorkerSession {
         !streams.is_leaving && streams.lost.is_none()
     }
 
-    /// Whether its worker has ended.
+    /// Whether the worker has ended, or is about to.
     pub(crate) fn is_lost(&self) -> bool {
         locked(&self.streams).lost.is_some()
     }
@@ -188,8 +188,8 @@ impl WorkerSession {
         streams.open.clear();
     }
 
-    /// Asks the engine for its statistics, if there is room in the queue to the worker. A full queue means
-    /// the same as a missing answer.
+    /// Asks the engine for its statistics. If the queue to the worker is full, hob sends nothing, and the missing answer
+    /// counts like that of an engine that hangs.
     pub(super) fn ping(&self) {
         if let Ok(frame) = CommonOrder::Ping.to_frame(0) {
             drop(self.outgoing.try_send(frame));
@@ -257,7 +257,7 @@ impl Streams {
         self.open.remove(&stream).is_some()
     }
 
-    /// Never 0, and never the number of an open stream after the numbers have wrapped.
+    /// The number of a new stream. It is never 0, and never that of an open stream, also after the numbers have wrapped.
     fn free_stream(&mut self) -> u32 {
         loop {
             self.last_stream = self.last_stream.wrapping_add(1);
@@ -319,7 +319,7 @@ impl OpenStream {
         self.session.credit(self.stream, amount);
     }
 
-    /// Asks the engine for its statistics. The stream's next report says why, if the worker is lost.
+    /// Asks the engine for its statistics. If the worker is lost, the stream's next report says why.
     pub(super) async fn ping(&self) {
         if let Ok(frame) = CommonOrder::Ping.to_frame(self.stream) {
             drop(self.session.outgoing.send(frame).await);
@@ -365,8 +365,7 @@ impl OpenStream {
         }
     }
 
-    /// The error for a report that does not belong where it came. It does not quote the report, which may
-    /// hold a user's text.
+    /// The error for a report that is not expected now. It does not quote the report, which may hold a user's text.
     pub(crate) fn unexpected<R>(&self, report: &StreamReport<R>) -> ModelError {
         self.session.failed(match report {
             StreamReport::Done => "its stream ended before its answer",

@@ -237,7 +237,7 @@ impl<T: Transcriber, V: VoiceDetector + Clone> Engine<T, V> {
             WorkerMessage::Common(CommonOrder::Credit(_)) => {}
             WorkerMessage::Common(CommonOrder::Ping) => {
                 let streams = self.streams.len() as u32;
-                let stats = WorkerStats { streams, windows: self.parts_heard };
+                let stats = WorkerStats { streams, steps: self.parts_heard };
                 self.outlet.report(stream, &Report::Stats(stats))?;
             }
         }

@@ -1,12 +1,12 @@
 //! The messages that every worker and its supervisor understand, whatever the model does.
-//! No order ends a worker: it ends when the socket is closed, so a lost server ends it too.
+//! There is no order to end: a worker ends when its socket is closed, so it also ends when the server crashes.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::frame::{Frame, FrameError, FrameKind};
 
-/// Raised when a message changes. Both ends come from the same binary, unless it was replaced on disk
+/// Increases when a message changes. Both ends come from the same binary, unless the binary was replaced on disk
 /// while the server ran.
 pub const PROTOCOL_VERSION: u32 = 8;
 
@@ -30,7 +30,7 @@ pub enum Report {
     /// Part of the model that is in memory, 0 to 1.
     Loaded(f32),
     LoadFailed(String),
-    /// Loading failed because a graphics card had no room. With fewer layers there it may not.
+    /// Loading failed because a graphics card had no room. With fewer layers on the card, the load may succeed.
     NoDeviceRoom {
         reason: String,
         shortage: DeviceShortage,
@@ -41,7 +41,7 @@ pub enum Report {
         vram_bytes: u64,
         about: Vec<u8>,
     },
-    /// The process runs. Sent by a thread of its own, also while the engine computes.
+    /// The process runs. A thread of its own sends this, also while the engine computes.
     Alive,
     /// The answer to [`CommonOrder::Ping`].
     Stats(WorkerStats),
@@ -54,7 +54,7 @@ pub enum Report {
 /// Memory that a graphics card could not give.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceShortage {
-    /// The engine's name for it, and the driver's.
+    /// The card's two names: that of the engine, and that of the driver.
     pub device: String,
     /// Bytes of the one buffer that could not be allocated.
     pub needed_bytes: u64,
@@ -67,8 +67,8 @@ pub struct DeviceShortage {
 pub struct WorkerStats {
     /// Open requests.
     pub streams: u32,
-    /// Windows rendered, or steps computed, since the process started.
-    pub windows: u64,
+    /// Steps since the process started: windows of speech, batches of tokens, or parts of a recording.
+    pub steps: u64,
 }
 
 /// Why a stream ended early.
@@ -201,7 +201,7 @@ mod tests {
             ),
             Report::Ready { vram_bytes: 1 << 40, about: vec![1, 2, 3] },
             Report::Alive,
-            Report::Stats(WorkerStats { streams: 3, windows: 1 << 40 }),
+            Report::Stats(WorkerStats { streams: 3, steps: 1 << 40 }),
             Report::Done,
             Report::Failed(StreamFailure::Empty),
             Report::failed("NaN in window 3"),

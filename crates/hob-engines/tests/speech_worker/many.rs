@@ -15,7 +15,7 @@ async fn idle(worker: &SpeechWorker) -> u64 {
     loop {
         let stats = worker.stats().await.expect("alive");
         if stats.streams == 0 {
-            return stats.windows;
+            return stats.steps;
         }
     }
 }

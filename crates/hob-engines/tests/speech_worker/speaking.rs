@@ -104,7 +104,7 @@ async fn invalid_requests_are_rejected_without_the_worker() {
     check(" \n ", "af_plain", ModelError::EmptyText).await;
     let too_long = ModelError::TextTooLong { chars: 11, chars_max: 10 };
     check("eleven char", "af_plain", too_long).await;
-    assert_eq!(worker.stats().await.expect("alive").windows, 0);
+    assert_eq!(worker.stats().await.expect("alive").steps, 0);
 }
 
 #[tokio::test]
@@ -118,7 +118,7 @@ async fn a_language_that_lacks_a_part_is_refused_and_its_voices_are_not_listed()
     let expect = ModelError::SpeechPartMissing { voice, language, needs };
     let refused = worker.speak(request(TEXT, "af_plain")).await.expect_err("refused");
     assert_eq!(refused, expect);
-    assert_eq!(worker.stats().await.expect("alive").windows, 0);
+    assert_eq!(worker.stats().await.expect("alive").steps, 0);
 }
 
 #[tokio::test]

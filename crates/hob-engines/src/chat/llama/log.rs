@@ -1,5 +1,5 @@
-//! Sends llama.cpp's log to tracing, and notes in passing which allocation failed.
-//! The functions that fail return nothing but a null pointer.
+//! Sends llama.cpp's log to tracing, and remembers which allocation failed.
+//! Only the log says it: the functions that fail return a null pointer without a reason.
 
 #![expect(unsafe_code, reason = "ggml has a C interface")]
 
@@ -12,7 +12,7 @@ use hob_core::locked;
 use llama_cpp_2::{LogOptions, send_logs_to_tracing};
 use llama_cpp_sys_2 as sys;
 
-/// Memory that a device did not give.
+/// Memory that a device could not allocate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FailedAllocation {
     /// ggml's name, such as `Vulkan0`.
@@ -20,7 +20,7 @@ pub(super) struct FailedAllocation {
     pub(super) bytes: u64,
 }
 
-/// The log function that was there before.
+/// llama.cpp's log function before hob's: it sends the lines to tracing.
 struct Next {
     callback: sys::ggml_log_callback,
     data: AtomicPtr<c_void>,
@@ -29,7 +29,7 @@ struct Next {
 static NEXT: OnceLock<Next> = OnceLock::new();
 static FAILED: Mutex<Option<FailedAllocation>> = Mutex::new(None);
 
-/// Starts the log of this process.
+/// Sends this process's log lines of llama.cpp to tracing, through [`note`].
 pub(super) fn start() {
     send_logs_to_tracing(LogOptions::default());
     NEXT.get_or_init(|| {

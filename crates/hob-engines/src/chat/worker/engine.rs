@@ -126,7 +126,7 @@ impl<D: Decoder> Engine<D> {
             }
             WorkerMessage::Common(CommonOrder::Ping) => {
                 let streams = self.running.len() + self.queue.len() + self.off_engine.len();
-                let stats = WorkerStats { streams: streams as u32, windows: self.steps };
+                let stats = WorkerStats { streams: streams as u32, steps: self.steps };
                 self.outlet.report(stream, &Report::Stats(stats))
             }
         }

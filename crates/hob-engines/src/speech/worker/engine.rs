@@ -84,8 +84,7 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
             WorkerMessage::Common(CommonOrder::Cancel) => self.remove(stream),
             WorkerMessage::Common(CommonOrder::Credit(samples)) => self.grant(stream, samples),
             WorkerMessage::Common(CommonOrder::Ping) => {
-                let stats =
-                    WorkerStats { streams: self.streams.len() as u32, windows: self.windows };
+                let stats = WorkerStats { streams: self.streams.len() as u32, steps: self.windows };
                 self.outlet.report(stream, &Report::Stats(stats))?;
             }
         }

@@ -232,7 +232,7 @@ fn late_orders_for_an_ended_stream_are_ignored() {
         order(1, CommonOrder::Cancel),
         order(2, CommonOrder::Ping),
     ]);
-    let stats = WorkerStats { streams: 0, windows: 0 };
+    let stats = WorkerStats { streams: 0, steps: 0 };
     assert_eq!(worker.report(), (2, WorkerMessage::Common(Report::Stats(stats))));
     assert!(worker.end().is_ok());
 }
@@ -241,7 +241,7 @@ fn late_orders_for_an_ended_stream_are_ignored() {
 fn without_credit_there_is_no_window() {
     let mut worker = Worker::ready();
     worker.send(&[begin(1, 0), text(1, "abc."), order(2, CommonOrder::Ping)]);
-    let stats = WorkerStats { streams: 1, windows: 0 };
+    let stats = WorkerStats { streams: 1, steps: 0 };
     assert_eq!(worker.report(), (2, WorkerMessage::Common(Report::Stats(stats))));
     worker.send(&[order(1, CommonOrder::Credit(1))]);
     assert_eq!(worker.report(), (1, WorkerMessage::Model(SpeechReport::Started)));

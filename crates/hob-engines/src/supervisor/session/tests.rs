@@ -104,7 +104,7 @@ fn credit_is_gathered_until_it_is_written() {
 fn stream_numbers_go_round_past_zero_and_past_open_ones() {
     let session = session(8);
     let first = session.open().expect("room");
-    lock(&session.streams).last_stream = u32::MAX;
+    locked(&session.streams).last_stream = u32::MAX;
     let second = session.open().expect("room");
     assert_eq!((first.stream, second.stream), (1, 2));
 }

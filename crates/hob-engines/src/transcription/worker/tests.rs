@@ -327,7 +327,7 @@ fn a_cancelled_request_ends_while_it_is_computed() {
     worker.until_it_computes();
     worker.send_common(1, &CommonOrder::Cancel);
     worker.send_common(2, &CommonOrder::Ping);
-    let stats = WorkerStats { streams: 0, windows: 1 };
+    let stats = WorkerStats { streams: 0, steps: 1 };
     assert_eq!(worker.report(), (2, WorkerMessage::Common(Report::Stats(stats))));
 }
 
@@ -389,7 +389,7 @@ fn the_server_learns_how_much_live_sound_was_read() {
 fn parts_heard(worker: &mut Worker) -> u64 {
     worker.send_common(9, &CommonOrder::Ping);
     match worker.report() {
-        (9, WorkerMessage::Common(Report::Stats(stats))) => stats.windows,
+        (9, WorkerMessage::Common(Report::Stats(stats))) => stats.steps,
         other => panic!("{other:?}"),
     }
 }
