@@ -1,11 +1,11 @@
-//! Reads numbers as people write them: groups of digits, decimal comma, exponents, fractions, per cent.
-//! A scanner without backtracking. A comma is a decimal sign only where it cannot group digits.
+//! Reads numbers as people write them: groups of digits, decimal comma, exponents, fractions, "3 million".
+//! `1,234` is a group of digits; other commas within a number are decimal signs, except in a list such as `1,2,3`.
 
 use super::statements::{AnswerText, first_sentence};
 
-/// Characters behind a number in which its unit is looked for.
+/// Characters after a number that may hold its unit.
 const UNIT_CHARS_MAX: usize = 32;
-/// Characters of the digits of one number. More is not a number that a person reads.
+/// Maximum characters of one number, without exponent. hob ignores longer rows of digits.
 const DIGITS_MAX: usize = 400;
 
 /// A number as it stands in a text.
@@ -14,16 +14,16 @@ pub(crate) struct StatedNumber {
     pub(crate) value: f64,
     /// The sign of a currency before the number.
     pub(crate) currency: Option<char>,
-    /// What follows the number, where a unit can stand.
+    /// The text after the number, which may begin with its unit.
     pub(crate) after: String,
     /// The index of its first character.
     start: usize,
     in_parentheses: bool,
-    /// `3. ` at the start of a line numbers the line.
+    /// The number counts the lines of a list, such as `3. ` at the start of a line.
     is_list_marker: bool,
 }
 
-/// The number that an answer states: of the last statement, or else of the last line with a number.
+/// The number that an answer states: that of its last statement, or else that of its last line with a number.
 pub(crate) fn last_number(answer: &AnswerText) -> Option<StatedNumber> {
     for statement in answer.statements() {
         let found = stated(first_sentence(statement.line)).or_else(|| stated(statement.line));
@@ -68,7 +68,7 @@ fn numbers(line: &str) -> Vec<StatedNumber> {
             ')' | ']' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        // A digit in a word numbers a thing: `Q4`, `x2`.
+        // A digit in a word is part of a name: `Q4`, `x2`.
         if sign.is_alphabetic() || sign == '_' {
             scan.skip_word();
             continue;
@@ -96,7 +96,7 @@ fn numbers(line: &str) -> Vec<StatedNumber> {
     found
 }
 
-/// Is there a minus before the number, and which currency?
+/// Whether a minus stands before the number, and which currency does.
 fn sign_before(before: &[char]) -> (bool, Option<char>) {
     let mut before = before.iter().rev().copied().peekable();
     let minus = |sign: &char| matches!(sign, '-' | '−' | '–');
@@ -135,7 +135,7 @@ impl Scan<'_> {
         self.digit(0) || point || self.peek(0).and_then(vulgar).is_some()
     }
 
-    /// Reads one number and stands behind it. It takes at least one character.
+    /// Reads one number, and moves past it. It always moves by at least one character.
     fn number(&mut self) -> Option<f64> {
         if let Some(value) = self.peek(0).and_then(vulgar) {
             self.at += 1;
@@ -171,7 +171,7 @@ impl Scan<'_> {
         digits
     }
 
-    /// Reads groups of three digits and the decimals. The flag says that there are no decimals.
+    /// Reads groups of three digits and the decimals. Returns the digits, and whether there are no decimals.
     fn grouped(&mut self, mut text: String) -> (String, bool) {
         let sign = self.peek(0).unwrap_or('\n');
         let groups =
@@ -198,14 +198,15 @@ impl Scan<'_> {
         (text, !decimal)
     }
 
-    /// Does a separator with exactly three digits follow?
+    /// Whether a separator and exactly three digits follow. `count` groups came before.
     fn group(&self, sign: char, count: usize) -> bool {
         let three = |from: usize| {
             self.peek(from) == Some(sign)
                 && (1..=3).all(|digit| self.digit(from + digit))
                 && !self.digit(from + 4)
         };
-        // One group behind a full stop is a decimal: `1.234`. Two groups, or a decimal comma, group.
+        // After a full stop, one group is decimals: `1.234`. The full stop groups digits if another group or a decimal
+        // comma follows.
         let grouping =
             sign != '.' || count > 0 || three(4) || (self.peek(4) == Some(',') && self.digit(5));
         three(0) && grouping
@@ -220,7 +221,7 @@ impl Scan<'_> {
         digits > 0 && !list && !listed
     }
 
-    /// `3/4`, `1 3/4` or `2½` behind an integer that has been read. A date such as `3/4/2024` is not a number.
+    /// Reads the rest of `3/4`, `1 3/4` or `2½`, after the integer `whole`. A date such as `3/4/2024` is not a number.
     fn fraction(&mut self, whole: f64) -> Option<f64> {
         if let Some(part) = self.peek(0).and_then(vulgar) {
             self.at += 1;
@@ -244,7 +245,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Reads `/4` behind a numerator.
+    /// Reads `/4` after a numerator.
     fn over(&mut self, numerator: f64) -> Option<f64> {
         self.at += 1;
         let denominator: f64 = self.run().parse().ok()?;
@@ -257,7 +258,7 @@ impl Scan<'_> {
         Some(numerator / denominator)
     }
 
-    /// `e5`, `×10^5`, `× 10⁵`. 1 where there is no exponent.
+    /// Reads `e5`, `×10^5` or `× 10⁵` as a factor. It is 1 where there is no exponent.
     fn exponent(&mut self) -> f64 {
         let mut ahead = Scan { chars: self.chars, at: self.at };
         if matches!(ahead.peek(0), Some('e' | 'E')) {
@@ -310,20 +311,22 @@ impl Scan<'_> {
         }
     }
 
-    /// `3 million`.
+    /// Reads `million` or `millions` as a factor. It is 1 where there is no such word.
     fn scale(&mut self) -> f64 {
         let mut ahead = Scan { chars: self.chars, at: self.at };
         ahead.spaces();
         let start = ahead.at;
-        let word: String = self.chars[start..].iter().take(9).collect::<String>().to_lowercase();
-        let scales = [("thousand", 1e3), ("million", 1e6), ("billion", 1e9), ("trillion", 1e12)];
-        for (name, factor) in scales {
-            if word.starts_with(name) {
-                self.at = start + name.len();
-                return factor;
-            }
-        }
-        1.0
+        ahead.skip_word();
+        let word = self.chars[start..ahead.at].iter().collect::<String>().to_lowercase();
+        let factor = match word.strip_suffix('s').unwrap_or(&word) {
+            "thousand" => 1e3,
+            "million" => 1e6,
+            "billion" => 1e9,
+            "trillion" => 1e12,
+            _ => return 1.0,
+        };
+        self.at = ahead.at;
+        factor
     }
 }
 
