@@ -195,8 +195,8 @@ impl Upstream {
 
     /// A successful response, or the fault.
     async fn answered(&self, sent: Result<HttpResponse, HttpError>) -> Result<HttpResponse, Fault> {
-        let response = sent.map_err(unsent).inspect_err(|fault| self.notes_contact(Err(fault)))?;
-        self.notes_contact(Ok(()));
+        let response = sent.map_err(unsent).inspect_err(|fault| self.note_contact(Err(fault)))?;
+        self.note_contact(Ok(()));
         if response.status().is_success() {
             return Ok(response);
         }

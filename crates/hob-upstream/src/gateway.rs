@@ -170,10 +170,10 @@ impl Gateway {
     }
 
     /// Refreshes every server's list now, all in parallel.
-    pub async fn look(&self) {
-        let looks: FuturesUnordered<_> =
-            self.upstreams.values().map(|upstream| upstream.look()).collect();
-        looks.for_each(|()| async {}).await;
+    pub async fn refresh_lists(&self) {
+        let refreshed: FuturesUnordered<_> =
+            self.upstreams.values().map(|upstream| upstream.refresh_list()).collect();
+        refreshed.for_each(|()| async {}).await;
     }
 
     pub fn upstream(&self, name: &str) -> Option<&Arc<Upstream>> {

@@ -16,7 +16,7 @@ pub(crate) struct UpstreamModel {
     pub(crate) model: String,
     /// `upstream/model`.
     pub(crate) target: String,
-    /// Fields that the server refused as unknown.
+    /// Request fields that the server rejected as unknown.
     rejected_fields: Mutex<BTreeSet<String>>,
 }
 
@@ -31,7 +31,7 @@ impl UpstreamModel {
         }
     }
 
-    /// Leaves this field out of further requests.
+    /// Leaves this field out of further requests. Does nothing if 32 fields are left out already.
     pub(crate) fn leave_out(&self, field: &str) {
         const FIELDS_MAX: usize = 32;
         let mut fields = locked(&self.rejected_fields);
@@ -44,10 +44,10 @@ impl UpstreamModel {
         locked(&self.rejected_fields).iter().cloned().collect()
     }
 
-    /// The error for this fault. Its message is sanitised: it may contain the key or control characters.
+    /// The error for this fault. A server's message may contain the key or control characters, so both are removed.
     pub(crate) fn failed(&self, fault: Fault) -> ModelError {
-        let sanitised = |words: &str| one_line(&self.upstream.scrubbed(words));
-        ModelError::upstream(&self.target, fault.with_words(sanitised))
+        let cleaned = |words: &str| one_line(&self.upstream.scrubbed(words));
+        ModelError::upstream(&self.target, fault.with_words(cleaned))
     }
 
     pub(crate) fn incapable(&self, needs: &str) -> ModelError {

@@ -1,5 +1,5 @@
-//! The importance matrix: for each column of each weight, the mean square of what it is multiplied with in a text.
-//! The definition is that of llama.cpp's `llama-imatrix`, so that its quantiser can use the result.
+//! The importance matrix: for each column of each weight, the mean square of the values that a text multiplies it with.
+//! llama.cpp's `llama-imatrix` defines it so, and its quantiser can use the result.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -13,8 +13,8 @@ use super::{QuantizeError, TokenCount};
 
 /// Tokens of one pass.
 const CONTEXT_TOKENS: usize = 512;
-/// A product with fewer columns is one of single tokens, and says little.
-const COLUMNS_MIN: usize = 16;
+/// Minimum tokens of a product that counts. `llama-imatrix` has the same limit.
+const TOKENS_MIN: usize = 16;
 
 /// How much each column of the weights matters, by the weights' names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -22,17 +22,17 @@ pub struct Importance {
     pub entries: BTreeMap<String, ImportanceEntry>,
 }
 
-/// The columns of one weight; of experts one after the other.
+/// The columns of one weight. If it has experts, their columns follow one another.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ImportanceEntry {
-    /// Sums of squares.
+    /// Sums of squares, for each column.
     sums: Vec<f32>,
-    /// Rows that were added, for each expert.
+    /// Number of tokens that were added, for each expert.
     rows: Vec<u64>,
 }
 
 impl ImportanceEntry {
-    /// Mean squares. An expert that no token reached has 1 everywhere: nothing is known.
+    /// Mean squares. They are 1 for an expert that no token reached, because nothing is known about it.
     fn means(&self) -> Vec<f32> {
         let columns = self.sums.len() / self.rows.len().max(1);
         let mean = |(at, sum): (usize, &f32)| match self.rows[at / columns.max(1)] {
@@ -51,7 +51,7 @@ impl ImportanceEntry {
     }
 }
 
-/// Entries as llama.cpp takes them. The texts and values live here.
+/// Entries as llama.cpp takes them, with the names and values that they point to.
 pub(super) struct CEntries {
     pub(super) list: Vec<sys::llama_model_imatrix_data>,
     _names: Vec<CString>,
@@ -59,7 +59,7 @@ pub(super) struct CEntries {
 }
 
 impl Importance {
-    /// Computes at most `pieces_max` pieces of 512 tokens of a text, and calls `progress` with the tokens that are done and all of them.
+    /// Runs the model over at most `pieces_max` pieces of a text, of 512 tokens each. Calls `progress` after each piece.
     ///
     /// # Errors
     /// The model cannot be loaded, or the text is shorter than one piece.
@@ -77,8 +77,8 @@ impl Importance {
             let (tokens, needed) = (tokens.len(), CONTEXT_TOKENS);
             return Err(QuantizeError::ShortText { tokens, needed });
         }
-        let mut collector = Collector::default();
-        let mut context = RawContext::new(&model, CONTEXT_TOKENS, threads, Some(&mut collector))?;
+        let mut importance = Importance::default();
+        let mut context = RawContext::new(&model, CONTEXT_TOKENS, threads, Some(&mut importance))?;
         let all = CONTEXT_TOKENS * pieces_max.min(tokens.len() / CONTEXT_TOKENS);
         let mut pieces = tokens[..all].chunks_exact(CONTEXT_TOKENS).enumerate();
         pieces.try_for_each(|(number, piece)| {
@@ -86,16 +86,16 @@ impl Importance {
             if let Some(bos) = model.bos_token() {
                 piece[0] = bos;
             }
-            // Every row is computed, also that of the output.
+            // From token 0 on, or llama.cpp skips the other tokens in its last layer.
             context.compute(&piece, 0)?;
             progress(TokenCount { done: (number + 1) * CONTEXT_TOKENS, all });
             Ok::<(), QuantizeError>(())
         })?;
         drop(context);
-        Ok(Importance { entries: collector.entries })
+        Ok(importance)
     }
 
-    /// An entry that no tensor uses: a dry run then chooses types as it does with an importance matrix.
+    /// One entry that belongs to no tensor. With it, a dry run chooses the types that it chooses with a real matrix.
     pub(super) fn of_no_tensor() -> Importance {
         let entry = ImportanceEntry { sums: vec![1.0], rows: vec![1] };
         Importance { entries: BTreeMap::from([("none".to_owned(), entry)]) }
@@ -106,9 +106,11 @@ impl Importance {
     }
 
     pub(super) fn as_c(&self) -> CEntries {
-        let names: Vec<CString> =
-            self.entries.keys().filter_map(|name| CString::new(name.as_str()).ok()).collect();
-        let values: Vec<Vec<f32>> = self.entries.values().map(ImportanceEntry::means).collect();
+        let owned = |(name, entry): (&String, &ImportanceEntry)| {
+            Some((CString::new(name.as_str()).ok()?, entry.means()))
+        };
+        let (names, values): (Vec<CString>, Vec<Vec<f32>>) =
+            self.entries.iter().filter_map(owned).unzip();
         let entry = |(name, values): (&CString, &Vec<f32>)| sys::llama_model_imatrix_data {
             name: name.as_ptr(),
             data: values.as_ptr(),
@@ -124,12 +126,7 @@ impl Importance {
     }
 }
 
-#[derive(Debug, Default)]
-struct Collector {
-    entries: BTreeMap<String, ImportanceEntry>,
-}
-
-impl WatchTensors for Collector {
+impl WatchTensors for Importance {
     fn wants(&self, tensor: &TensorView<'_>) -> bool {
         let (Some(weights), Some(input)) = (tensor.source(0), tensor.source(1)) else {
             return false;
@@ -139,7 +136,7 @@ impl WatchTensors for Collector {
             sys::GGML_OP_MUL_MAT => {
                 weights.name().starts_with("blk.")
                     && input.is_f32()
-                    && input.sizes()[1] >= COLUMNS_MIN
+                    && input.sizes()[1] >= TOKENS_MIN
             }
             _ => false,
         }
@@ -149,7 +146,6 @@ impl WatchTensors for Collector {
         let (Some(weights), Some(input)) = (tensor.source(0), tensor.source(1)) else { return };
         let (columns, experts) = (input.sizes()[0], weights.sizes()[2]);
         let routes = tensor.source(2).filter(|_| tensor.operation() == sys::GGML_OP_MUL_MAT_ID);
-        // Without routes, each matrix of a stack sees the rows of its own.
         let entry = self.entries.entry(weights.name()).or_default();
         if entry.sums.is_empty() {
             entry.sums = vec![0.0; columns * experts];
@@ -164,6 +160,7 @@ impl WatchTensors for Collector {
             None => {
                 for third in 0..input.sizes()[2] {
                     for second in 0..input.sizes()[1] {
+                        // As in `llama-imatrix`, if the weight is a stack of matrices.
                         entry.add(third % experts, row(second, third), columns);
                     }
                 }
@@ -173,7 +170,7 @@ impl WatchTensors for Collector {
                 for token in 0..routes.sizes()[1] {
                     for place in 0..routes.sizes()[0] {
                         let at = token * strides[1] + place * strides[0];
-                        let Some(expert) = whole(&route_bytes, at) else { continue };
+                        let Some(expert) = index(&route_bytes, at) else { continue };
                         if expert < experts {
                             entry.add(expert, row(place % input.sizes()[1], token), columns);
                         }
@@ -192,7 +189,8 @@ fn floats(bytes: &[u8], at: usize, count: usize) -> impl Iterator<Item = f32> + 
     })
 }
 
-fn whole(bytes: &[u8], at: usize) -> Option<usize> {
+/// The number of an expert, as ggml stores it: 32 bits.
+fn index(bytes: &[u8], at: usize) -> Option<usize> {
     let four = bytes.get(at..at + size_of::<i32>())?;
     usize::try_from(i32::from_ne_bytes(four.try_into().ok()?)).ok()
 }
@@ -210,10 +208,11 @@ mod tests {
     }
 
     #[test]
-    fn a_list_for_llama_cpp_has_an_end() {
+    fn a_list_for_llama_cpp_has_an_end_and_each_name_its_own_values() {
         let entry = ImportanceEntry { sums: vec![4.0, 2.0], rows: vec![2] };
-        let importance = Importance { entries: [("blk.0.a".to_owned(), entry)].into() };
-        let entries = importance.as_c();
+        let unnamed = ImportanceEntry { sums: vec![0.0], rows: vec![1] };
+        let entries = [("a\0".to_owned(), unnamed), ("blk.0.a".to_owned(), entry)];
+        let entries = Importance { entries: entries.into() }.as_c();
         assert_eq!((entries.list.len(), entries.list[0].size), (2, 2));
         assert!(entries.list[1].name.is_null());
     }

@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use super::Upstream;
 use crate::options::UpstreamKind;
 
-/// Time between two list requests, ± 20 %, so that not all servers are asked at the same time.
+/// Time between two list requests. It varies by 20 %, so that hob does not ask all servers at the same time.
 const EVERY: Duration = Duration::from_secs(30);
 /// Time between two list requests while the server does not answer.
 const EVERY_DOWN: Duration = Duration::from_secs(5);
@@ -24,36 +24,39 @@ const EVERY_DOWN: Duration = Duration::from_secs(5);
 const TIME_MAX: Duration = Duration::from_secs(3);
 /// Bytes of a list: OpenRouter's has over a megabyte.
 pub(super) const BYTES_MAX: usize = 16 << 20;
-/// Models of an Ollama server whose context length is requested, one by one.
-const SHOWN_MAX: usize = 64;
+/// Maximum models of an Ollama server for which hob requests details, in one request each. For further models, hob
+/// knows only what the server's lists say.
+const DETAILED_MAX: usize = 64;
 
 /// The last list, and the result of the last list request.
 #[derive(Debug, Default)]
 pub struct ServedList {
     models: Vec<ServedModel>,
-    /// Places in `models` by name. Some servers list hundreds, and each request looks for its model several times.
+    /// Places in `models` by name. Some servers list hundreds of models, and each request looks up its model several times.
     places: BTreeMap<String, usize>,
+    /// Details of Ollama's models, by name.
     details: BTreeMap<String, ServedModel>,
-    looked: Option<Looked>,
+    listing: Option<Listing>,
     contact: Option<Contact>,
 }
 
+/// The last list request: when it began and ended, and how long it took or why it failed.
 #[derive(Debug)]
-struct Looked {
+struct Listing {
     began: Instant,
     at: Instant,
-    came: Result<Duration, String>,
+    result: Result<Duration, String>,
 }
 
-/// The last contact with the server, by a client's request or a list request: whether any answer came.
+/// The last contact with the server, by a client's request or a list request: whether any answer arrived.
 #[derive(Debug)]
 struct Contact {
     at: Instant,
-    came: Result<(), String>,
+    result: Result<(), String>,
 }
 
 impl ServedList {
-    /// The first of several models with one name counts.
+    /// If several models have one name, the first one counts.
     fn set_models(&mut self, models: Vec<ServedModel>) {
         self.places.clear();
         for (place, ServedModel { id, .. }) in models.iter().enumerate() {
@@ -70,26 +73,26 @@ impl ServedList {
         self.models.get(*self.places.get(model)?)
     }
 
-    /// The newest information counts, from a client's request or from a list request.
+    /// From the newest information, which a client's request or a list request gave.
     fn reachable(&self) -> Reachable {
-        match (&self.contact, &self.looked) {
+        match (&self.contact, &self.listing) {
             (None, None) => Reachable::NotAsked,
-            (Some(Contact { at, came: Err(reason) }), _) => {
+            (Some(Contact { at, result: Err(reason) }), _) => {
                 Reachable::No { reason: reason.clone(), ago: at.elapsed() }
             }
-            // The list request got no answer in time, and there was no contact since.
-            (contact, Some(Looked { began, at, came: Err(reason) }))
+            // The list request got no answer in time, and no other answer has arrived since it began.
+            (contact, Some(Listing { began, at, result: Err(reason) }))
                 if contact.as_ref().is_none_or(|contact| contact.at < *began) =>
             {
                 Reachable::No { reason: reason.clone(), ago: at.elapsed() }
             }
-            (Some(Contact { at, .. }), Some(Looked { came: Err(reason), .. })) => {
+            (Some(Contact { at, .. }), Some(Listing { result: Err(reason), .. })) => {
                 Reachable::Unlisted { reason: reason.clone(), ago: at.elapsed() }
             }
-            (contact, looked) => {
+            (contact, listing) => {
                 let at = contact.as_ref().map(|contact| contact.at);
-                let took = looked.as_ref().and_then(|looked| looked.came.as_ref().ok()).copied();
-                let at = at.or_else(|| looked.as_ref().map(|looked| looked.at));
+                let took = listing.as_ref().and_then(|last| last.result.as_ref().ok()).copied();
+                let at = at.or_else(|| listing.as_ref().map(|last| last.at));
                 Reachable::Yes { ago: at.map(|at| at.elapsed()).unwrap_or_default(), took }
             }
         }
@@ -100,28 +103,28 @@ impl Upstream {
     /// Refreshes the list for as long as it is polled.
     pub(crate) async fn watch(&self) -> Infallible {
         loop {
-            self.look().await;
-            let is_well = matches!(locked(&self.served).reachable(), Reachable::Yes { .. });
-            let some = |time: Duration| time.mul_f64(0.8 + 0.4 * fastrand::f64());
+            self.refresh_list().await;
+            let is_up = matches!(locked(&self.served).reachable(), Reachable::Yes { .. });
+            let about = |time: Duration| time.mul_f64(0.8 + 0.4 * fastrand::f64());
             tokio::select! {
-                () = sleep(some(if is_well { EVERY } else { EVERY_DOWN })) => {}
-                () = self.lost.notified() => sleep(some(EVERY_DOWN)).await,
+                () = sleep(about(if is_up { EVERY } else { EVERY_DOWN })) => {}
+                () = self.lost.notified() => sleep(about(EVERY_DOWN)).await,
             }
         }
     }
 
-    /// Records a contact: an answer of any status, or none.
-    pub(crate) fn notes_contact(&self, came: Result<(), &Fault>) {
-        let came = came.map_err(|fault| one_line(&fault.to_string()));
-        let is_lost = came.is_err();
-        locked(&self.served).contact = Some(Contact { at: Instant::now(), came });
+    /// Records that an answer of any status arrived, or why none did.
+    pub(crate) fn note_contact(&self, result: Result<(), &Fault>) {
+        let result = result.map_err(|fault| one_line(&fault.to_string()));
+        let is_lost = result.is_err();
+        locked(&self.served).contact = Some(Contact { at: Instant::now(), result });
         if is_lost {
             self.lost.notify_one();
         }
     }
 
     /// Refreshes the list now.
-    pub(crate) async fn look(&self) {
+    pub(crate) async fn refresh_list(&self) {
         let began = Instant::now();
         let list = timeout(TIME_MAX, self.list()).await;
         let list = list.unwrap_or_else(|_| {
@@ -129,14 +132,14 @@ impl Upstream {
         });
         self.learn_voices().await;
         let mut served = locked(&self.served);
-        let came = match list {
+        let result = match list {
             Ok(models) => {
                 served.set_models(models);
                 Ok(began.elapsed())
             }
             Err(fault) => Err(one_line(&self.scrubbed(&fault.to_string()))),
         };
-        served.looked = Some(Looked { began, at: Instant::now(), came });
+        served.listing = Some(Listing { began, at: Instant::now(), result });
     }
 
     /// Requests the voices of another hob until they are known.
@@ -158,7 +161,10 @@ impl Upstream {
                 let mut models = self.list_openai().await?;
                 let props = self.fetch("/props").await?;
                 let props = parse_llama_props(props.as_bytes()).map_err(invalid_answer)?;
-                models.iter_mut().for_each(|model| *model = under_name(&props, &model.id));
+                // The server has one model, under the names of its list.
+                for model in &mut models {
+                    *model = ServedModel { id: std::mem::take(&mut model.id), ..props.clone() };
+                }
                 Ok(models)
             }
             UpstreamKind::Tabby => {
@@ -190,9 +196,11 @@ impl Upstream {
         // Servers with only Ollama's API may not report loaded models.
         let loaded = self.fetch("/api/ps").await.ok();
         let loaded = loaded.and_then(|loaded| parse_ollama_ps(loaded.as_bytes()).ok());
-        for model in models.iter_mut().take(SHOWN_MAX) {
+        for (place, model) in models.iter_mut().enumerate() {
             let running = loaded.iter().flatten().find(|running| running.id == model.id);
-            let details = self.model_details(&model.id).await.unwrap_or_default();
+            let details =
+                if place < DETAILED_MAX { self.model_details(&model.id).await } else { None };
+            let details = details.unwrap_or_else(|| model.clone());
             let in_memory = running.and_then(|running| running.context_tokens);
             *model = ServedModel {
                 id: std::mem::take(&mut model.id),
@@ -268,11 +276,6 @@ impl Upstream {
             troubled,
         }
     }
-}
-
-/// The properties of llama-server's one model, under its name in the list.
-fn under_name(props: &ServedModel, id: &str) -> ServedModel {
-    ServedModel { id: id.to_owned(), ..props.clone() }
 }
 
 fn invalid_answer(error: impl std::fmt::Display) -> Fault {

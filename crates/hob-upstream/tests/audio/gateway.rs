@@ -7,10 +7,10 @@ use hob_core::UpstreamResolver;
 use hob_core::routing::TargetStatus;
 use hob_core::scripted::{ScriptedChat, ScriptedTranscript};
 use hob_core::{
-    Admission, AnyModel, Chat, Kind, ModelError, Registered, RegisteredModel, Registry, Resolve,
-    Speech, Transcription,
+    Admission, AnyModel, Chat, Kind, ModelError, ModelState, Registered, RegisteredModel, Registry,
+    Resolve, Speech, Transcription,
 };
-use hob_upstream::{Gateway, GatewayError, GatewayOptions, UpstreamKind};
+use hob_upstream::{Gateway, GatewayError, GatewayOptions, UpstreamKind, UpstreamOptions};
 
 use crate::stage::{OwnVoice, Play, Stage, alias, request, speak, status, upstream, whole};
 
@@ -119,9 +119,34 @@ async fn another_hob_says_which_voices_it_has() {
     let gateway = Gateway::new(options, &Registry::default(), None).expect("a gateway");
     let target = Resolve::<Speech>::resolve(&gateway, "hob/kokoro").expect("a name");
     assert_eq!(target.model.voices().len(), 13, "OpenAI's, until it has been asked");
-    gateway.look().await;
+    gateway.refresh_lists().await;
     let asked: Vec<_> = server.asked().into_iter().map(|asked| asked.path).collect();
     assert_eq!(asked, ["/v1/models", "/v1/audio/voices"]);
     let voices: Vec<_> = target.model.voices().iter().map(|voice| voice.id.as_str()).collect();
     assert_eq!(voices, ["af_sky"]);
+}
+
+/// hob requests the details of 64 models. This server gives none.
+#[tokio::test]
+async fn all_models_of_a_large_ollama_server_have_a_state_and_the_context_that_is_set() {
+    let names: Vec<String> = (0..70).map(|number| format!(r#"{{"name":"m{number}"}}"#)).collect();
+    let tags = whole("application/json", format!(r#"{{"models":[{}]}}"#, names.join(",")));
+    let loaded = whole("application/json", r#"{"models":[{"name":"m69"}]}"#);
+    let server = Stage::of([tags, loaded]).await;
+    let far = UpstreamOptions {
+        is_listed: true,
+        num_ctx: Some(4096),
+        ..upstream("far", UpstreamKind::Ollama, &server.url)
+    };
+    let options = GatewayOptions { upstreams: vec![far], ..GatewayOptions::default() };
+    let gateway = Gateway::new(options, &Registry::default(), None).expect("a gateway");
+    gateway.refresh_lists().await;
+    let listed = gateway.listed();
+    assert_eq!(listed.len(), 70);
+    for model in listed {
+        let is_loaded = model.name == "far/m69";
+        let state = if is_loaded { ModelState::Ready } else { ModelState::Cold };
+        assert_eq!((model.state, model.context_tokens), (state, Some(4096)), "{}", model.name);
+    }
+    assert_eq!(server.hits(), 2 + 64);
 }

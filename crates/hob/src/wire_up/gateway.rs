@@ -145,7 +145,7 @@ pub(crate) fn placed(written: &LoadedConfig, error: &GatewayError) -> Failure {
 /// See [`gateway`].
 pub(crate) async fn looked_up(app: &App<'_>) -> CliResult<Gateway> {
     let gateway = gateway(&app.written, &app.environment, &placeholder_models(app), None)?;
-    gateway.look().await;
+    gateway.refresh_lists().await;
     Ok(gateway)
 }
 

@@ -82,7 +82,7 @@ async fn lists_come_from_memory_while_servers_are_down() {
     let views = async {
         for has_looked in [false, true] {
             if has_looked {
-                gateway.look().await;
+                gateway.refresh_lists().await;
                 let asked = servers.iter().map(Silent::asked);
                 assert!(
                     asked.into_iter().all(|count| count > 0),
