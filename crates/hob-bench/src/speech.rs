@@ -12,8 +12,8 @@ use bytes::Bytes;
 
 use cell::Evidence;
 pub use cell::SpeechCell;
-pub use request::Asking;
-pub(crate) use request::Form;
+pub(crate) use request::RequestParts;
+pub use request::StreamField;
 pub use summary::OnRecord;
 pub use text::{Sentences, TEXTS, Text, VERSION};
 pub use verdict::StreamingFinding;
@@ -80,7 +80,7 @@ pub struct SpeechSession<'a, 's> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
     pub format: SoundFormat,
-    pub asking: Asking,
+    pub stream: StreamField,
 }
 
 impl<'a> SpeechSession<'a, '_> {
@@ -121,14 +121,14 @@ impl<'a> SpeechSession<'a, '_> {
         let mut cells = Vec::new();
         for voice in &self.voices {
             for offer in &self.offers {
-                for asking in self.streaming.iter().filter_map(|streaming| streaming.of(*offer)) {
+                for stream in self.streaming.iter().filter_map(|streaming| streaming.of(*offer)) {
                     for users in users {
                         cells.extend(self.texts.iter().map(|text| SpeechCell {
                             kind,
                             text: *text,
                             format: offer.format,
                             voice: voice.clone(),
-                            asking,
+                            stream,
                             users: *users,
                             rounds,
                         }));
@@ -175,11 +175,11 @@ impl<'a> SpeechSession<'a, '_> {
     }
 
     fn offer(&mut self, format: SoundFormat) -> Result<Offer, BenchError> {
-        let streamed = Offer { format, asking: Asking::Streamed };
+        let streamed = Offer { format, stream: StreamField::True };
         let (offer, heard) = match self.listen(streamed)? {
             Err(fault) if is_refusal(&fault) => {
-                let as_is = Offer { format, asking: Asking::AsIs };
-                (as_is, self.listen(as_is)?)
+                let absent = Offer { format, stream: StreamField::Absent };
+                (absent, self.listen(absent)?)
             }
             heard => (streamed, heard),
         };
@@ -194,17 +194,14 @@ impl<'a> SpeechSession<'a, '_> {
     }
 
     fn listen(&self, offer: Offer) -> Result<Result<SoundTimeline, SoundFault>, BenchError> {
-        let Offer { format, asking } = offer;
+        let Offer { format, stream } = offer;
         let text = TEXTS[0];
-        let request = self.speech_form(&self.voices[0], format, asking).bytes(text.words, 0);
+        let (target, voice) = (&self.asker.target, self.voices[0].as_str());
+        let request = RequestParts { target, voice, format, stream }.bytes(text.words, 0);
         let driven = self.drive(vec![request], 1, text)?;
         let stopped = Err(SoundFault::Answer(RequestFault::Stopped));
         let exchange = driven.exchanges.first();
         Ok(exchange.map_or(stopped, |exchange| sound(exchange, format, self.pcm_rate_hz)))
-    }
-
-    fn speech_form<'f>(&'f self, voice: &'f str, format: SoundFormat, asking: Asking) -> Form<'f> {
-        Form { target: &self.asker.target, voice, format, asking }
     }
 
     fn drive(&self, jobs: Vec<Bytes>, users: usize, text: Text) -> Result<DriveResult, BenchError> {
@@ -215,10 +212,12 @@ impl<'a> SpeechSession<'a, '_> {
 
 impl Streaming {
     /// None if the server ignores the field, because both requests would be equal.
-    fn of(self, offer: Offer) -> Option<Asking> {
+    fn of(self, offer: Offer) -> Option<StreamField> {
         match self {
-            Streaming::Requested => Some(offer.asking),
-            Streaming::Declined => Some(Asking::Whole).filter(|_| offer.asking != Asking::AsIs),
+            Streaming::Requested => Some(offer.stream),
+            Streaming::Declined => {
+                Some(StreamField::False).filter(|_| offer.stream != StreamField::Absent)
+            }
         }
     }
 }

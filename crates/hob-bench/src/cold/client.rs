@@ -10,7 +10,7 @@ use super::{ColdRequest, ColdSpeech};
 use crate::drive::Arrivals;
 use crate::question::Questions;
 use crate::runs::{BenchError, Reply};
-use crate::speech::{Asking as Streaming, Form};
+use crate::speech::{RequestParts, StreamField};
 use crate::target::Target;
 use crate::terms::Metric;
 use crate::timeline::{PCM_RATE_HZ, RequestFault, SoundFault, SoundFormat, sound};
@@ -131,8 +131,8 @@ impl<'a> ColdClient<'a> {
 fn request(target: &Target, spoken: &ColdSpeech) -> Bytes {
     let model = spoken.model.clone().unwrap_or_else(|| target.model.clone());
     let target = Target { model, ..target.clone() };
-    let (format, asking) = (SoundFormat::Wav, Streaming::AsIs);
-    Form { target: &target, voice: &spoken.voice, format, asking }.bytes(&spoken.text, 0)
+    let (format, stream) = (SoundFormat::Wav, StreamField::Absent);
+    RequestParts { target: &target, voice: &spoken.voice, format, stream }.bytes(&spoken.text, 0)
 }
 
 /// The reply to a spoken question, and whether the server reports that it is still loading. The time to speak the

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hob_core::count_text;
 
-use super::{Asking, SpeechSession, Text, VERSION};
+use super::{RequestParts, SpeechSession, StreamField, Text, VERSION};
 use crate::client_check::{CheckLoad, ClientCheck};
 use crate::drive::{DriveResult, Exchange};
 use crate::record::{Connection, Record, RecordKind, RecordedWorkload, sha256_hex};
@@ -28,7 +28,7 @@ pub struct SpeechCell {
     pub text: Text,
     pub format: SoundFormat,
     pub voice: String,
-    pub asking: Asking,
+    pub stream: StreamField,
     /// Each waits for its answer.
     pub users: usize,
     /// Requests of each user in a run.
@@ -49,9 +49,9 @@ impl MeasuringSession for SpeechSession<'_, '_> {
 
     fn name(&self, cell: &SpeechCell) -> String {
         let SpeechCell { text, format, voice, users, .. } = cell;
-        let asked = match cell.asking {
-            Asking::AsIs | Asking::Streamed => "",
-            Asking::Whole => ", whole",
+        let asked = match cell.stream {
+            StreamField::Absent | StreamField::True => "",
+            StreamField::False => ", whole",
         };
         let users = count_text(users, "user");
         format!("{} as {} by {voice} × {users}{asked}", text.name, format.name())
@@ -62,10 +62,11 @@ impl MeasuringSession for SpeechSession<'_, '_> {
         cell: &SpeechCell,
         _client_check: Option<&ClientCheck>,
     ) -> Result<Run, BenchError> {
-        let SpeechCell { text, format, voice, asking, users, rounds, .. } = cell;
-        let form = self.speech_form(voice, *format, *asking);
+        let SpeechCell { text, format, voice, stream, users, rounds, .. } = cell;
+        let (target, format, stream) = (&self.asker.target, *format, *stream);
+        let request = RequestParts { target, voice, format, stream };
         let jobs: Vec<Bytes> =
-            (0..users * rounds).map(|number| form.bytes(text.words, number)).collect();
+            (0..users * rounds).map(|number| request.bytes(text.words, number)).collect();
         let driven = self.drive(jobs, *users, *text)?;
         let (run, evidence) = decoded(&driven, cell, self.pcm_rate_hz);
         self.evidence.retain(|(other, _)| other != cell);

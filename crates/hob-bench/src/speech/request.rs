@@ -1,5 +1,5 @@
 //! The bytes of a speech request in OpenAI's API, prepared before it is due.
-//! Servers have different defaults for streaming, so the request always sets it.
+//! Servers have different defaults for streaming, so the request says what it wants, unless the server rejects the field.
 
 use bytes::Bytes;
 use serde_json::json;
@@ -10,36 +10,34 @@ use crate::timeline::SoundFormat;
 /// The `stream` field of a request. OpenAI has no such field. hob and Kokoro-FastAPI stream unless it is false; others,
 /// such as vLLM-Omni, stream only if it is true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asking {
+pub enum StreamField {
     /// No field, because the server rejects it.
-    AsIs,
-    /// `stream: true`
-    Streamed,
-    /// `stream: false`
-    Whole,
+    Absent,
+    True,
+    False,
 }
 
-impl Asking {
-    /// The value in a record.
-    pub fn is_streamed(self) -> Option<bool> {
+impl StreamField {
+    /// The value of the field, also in a record.
+    pub fn value(self) -> Option<bool> {
         match self {
-            Asking::AsIs => None,
-            Asking::Streamed => Some(true),
-            Asking::Whole => Some(false),
+            StreamField::Absent => None,
+            StreamField::True => Some(true),
+            StreamField::False => Some(false),
         }
     }
 }
 
 /// The parts that all requests of a cell share.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Form<'a> {
+pub(crate) struct RequestParts<'a> {
     pub(crate) target: &'a Target,
     pub(crate) voice: &'a str,
     pub(crate) format: SoundFormat,
-    pub(crate) asking: Asking,
+    pub(crate) stream: StreamField,
 }
 
-impl Form<'_> {
+impl RequestParts<'_> {
     /// The complete request with `number` as its `x-request-id`.
     pub(crate) fn bytes(&self, words: &str, number: usize) -> Bytes {
         let mut body = json!({
@@ -48,8 +46,8 @@ impl Form<'_> {
             "voice": self.voice,
             "response_format": self.format.name(),
         });
-        if let Some(is_streamed) = self.asking.is_streamed() {
-            body["stream"] = json!(is_streamed);
+        if let Some(stream) = self.stream.value() {
+            body["stream"] = json!(stream);
         }
         self.target.post("/v1/audio/speech", &body.to_string(), Some(number))
     }
@@ -69,12 +67,13 @@ mod tests {
         let (model, key) = ("m".to_owned(), Some("k".to_owned()));
         let target = Target { endpoint, api: Api::OpenAi, model, key, engine: None, version: None };
         let rows = [
-            (Asking::AsIs, Value::Null),
-            (Asking::Streamed, json!(true)),
-            (Asking::Whole, json!(false)),
+            (StreamField::Absent, Value::Null),
+            (StreamField::True, json!(true)),
+            (StreamField::False, json!(false)),
         ];
-        for (asking, expected) in rows {
-            let form = Form { target: &target, voice: "v", format: SoundFormat::Pcm, asking };
+        for (stream, expected) in rows {
+            let form =
+                RequestParts { target: &target, voice: "v", format: SoundFormat::Pcm, stream };
             let bytes = form.bytes("Hi.", 3);
             let text = std::str::from_utf8(&bytes).expect("text");
             let (head, body) = text.split_once("\r\n\r\n").expect("a head");

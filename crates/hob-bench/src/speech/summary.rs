@@ -5,7 +5,7 @@ use hob_core::statistics::Sample;
 
 use super::cell::Evidence;
 use super::verdict::{Came, verdict};
-use super::{Asking, Sentences, SpeechCell, TEXTS, Text};
+use super::{Sentences, SpeechCell, StreamField, TEXTS, Text};
 use crate::record::{Record, StreamVerdict, Tts};
 use crate::runs::{Reply, Runs};
 use crate::terms::Metric;
@@ -29,7 +29,7 @@ impl SpeechCell {
             chars: u32::try_from(self.text.chars()).ok(),
             voice: Some(self.voice.clone()),
             format: Some(self.format.name().to_owned()),
-            stream: self.asking.is_streamed(),
+            stream: self.stream.value(),
             ..Tts::default()
         };
         let alike: Vec<(Text, &Tts)> =
@@ -60,7 +60,7 @@ fn alike_except_text<'r>(record: &'r Record, cell: &SpeechCell) -> Option<(Text,
     let (tts, workload) = (record.tts.as_ref()?, &record.workload);
     let is_alike = tts.voice.as_ref() == Some(&cell.voice)
         && tts.format.as_deref() == Some(cell.format.name())
-        && tts.stream == cell.asking.is_streamed()
+        && tts.stream == cell.stream.value()
         && workload.concurrency.map(|users| users as usize) == Some(cell.users);
     let text = Text::by_name(workload.shape.as_deref()?)?;
     is_alike.then_some((text, tts))
@@ -81,7 +81,7 @@ fn stream_verdict(cell: &SpeechCell, runs: &Runs, alike: &[(Text, &Tts)]) -> Opt
         underrun_ms: figure(Metric::UnderrunMs)?,
         sentence_ttfa_ms: sentence.filter(|_| cell.text.sentences == Sentences::Several),
     });
-    let is_unasked = cell.asking == Asking::Whole && verdict != StreamVerdict::Streaming;
+    let is_unasked = cell.stream == StreamField::False && verdict != StreamVerdict::Streaming;
     (!is_unasked).then_some(verdict)
 }
 
