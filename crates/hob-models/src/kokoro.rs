@@ -1,6 +1,6 @@
-//! Transforms Kokoro's published graph when it is stored, never during a request. It splits the graph in two,
-//! computes the front in floats, and rewrites the vocoder for hob's engine. The vocoder then carries statistics from window to
-//! window, and computes no more than a window needs. `residual.rs` takes the blocks out that the engine computes itself.
+//! Splits Kokoro's published graph in two when hob stores it. The front then computes in floats. The vocoder carries
+//! statistics from window to window, and computes no more than a window needs. When a worker loads the vocoder,
+//! `residual.rs` takes out the blocks that the engine computes itself.
 
 mod carry;
 mod crop;
@@ -14,10 +14,10 @@ use crate::onnx::graph::{Dim, value};
 use crate::onnx::proto::{DATA_FLOAT, DATA_INT64, ValueInfoProto};
 use crate::onnx::{Graph, GraphError};
 
-/// Increases with every change of the stored form, so that a newer hob makes it again.
+/// Increases with every change of the stored form, so that a newer hob stores the model again.
 pub const TRANSFORM_VERSION: u32 = 4;
 
-/// The stored graphs. A quantized model has the same with the end [`PACKED`].
+/// The files of the stored graphs. Those of a quantized model end in [`PACKED`].
 pub const FRONT: &str = "front.onnx";
 pub const VOCODER: &str = "vocoder.onnx";
 pub(crate) const PACKED: &str = ".packed";
@@ -67,7 +67,7 @@ pub fn transform(published: &[u8]) -> Result<Parts, GraphError> {
     }
     let mut front = graph.extract(&front_inputs(), &front_outputs())?;
     floats::multiply_in_floats(&mut front)?;
-    let front = front.extract(&front_inputs(), &front_outputs())?;
+    let front = front.pruned()?;
     rewrite::pad_before_integer_convolutions(&mut graph)?;
     rewrite::replace_stft(&mut graph)?;
     let mut vocoder = graph.extract(&vocoder_inputs(), &[value("audio", DATA_FLOAT, &[])])?;
@@ -76,8 +76,7 @@ pub fn transform(published: &[u8]) -> Result<Parts, GraphError> {
     Ok(Parts { front: front.encode(), vocoder: vocoder.encode() })
 }
 
-/// A stored graph with all its weights in floats, and nothing computed in integers any more. The floats are as exact as
-/// the integers were.
+/// A stored graph that computes in floats and has all its weights in floats. They are as exact as the integers were.
 ///
 /// # Errors
 /// The bytes are not a stored graph.

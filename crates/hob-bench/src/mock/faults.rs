@@ -1,5 +1,5 @@
-//! Everything that goes wrong with servers, each fault under a name, and one answer that goes right.
-//! The words of an answer are always the same, so a reader can see what got lost.
+//! Faults of servers, each with a name, and one complete answer.
+//! Its words are always the same, so a test can see which of them were lost.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 /// The words of every complete answer; a stream has one word in each event.
 pub const WORDS: [&str; 4] = ["Hello", " from", " the mock,", " wörld 🌍."];
 const MEBIBYTE: usize = 1 << 20;
-/// Between writes that must not share a packet: a reader of a shared packet would see only the end of the connection.
+/// Time between writes, so that they do not share a packet. From a shared packet, a reader would see only the end of the
+/// connection.
 const PACKET_PAUSE: Duration = Duration::from_millis(5);
 
 enum_table! {
@@ -51,7 +52,7 @@ enum_table! {
         /// nothing more after two words; a request for the rest gets the rest
         StallOnce = "stall-once",
         /// the connection ends after two words; a request for the rest gets another answer
-        CutAnew = "cut-anew",
+        CutChanged = "cut-changed",
         /// one line that is not JSON
         BadLine = "bad-line",
         /// five lines that are not JSON
@@ -157,7 +158,7 @@ impl MockFault {
             MockFault::CutOnce | MockFault::StallOnce if repeated > 0 => {
                 FaultyAnswer::Stream(send([vec![role()], words(repeated..4), tail()].concat()))
             }
-            MockFault::CutAnew if repeated > 0 => {
+            MockFault::CutChanged if repeated > 0 => {
                 FaultyAnswer::Stream(send([vec![role(), word("Hello again.")], tail()].concat()))
             }
             _ if !streams || self == MockFault::Unstreamed => complete_answer(),
@@ -172,7 +173,7 @@ impl MockFault {
             MockFault::EarlyError => send(vec![error.to_owned()]),
             MockFault::SilentBody => vec![Step::Hang],
             MockFault::ErrorAfter => send([first_half(), vec![error.to_owned()]].concat()),
-            MockFault::CutAfter | MockFault::CutOnce | MockFault::CutAnew => {
+            MockFault::CutAfter | MockFault::CutOnce | MockFault::CutChanged => {
                 [apart(first_half()), vec![Step::Cut]].concat()
             }
             MockFault::StallAfter | MockFault::StallOnce => then(first_half(), Step::Hang),
@@ -254,13 +255,13 @@ fn words_of_last_answer(request: &Value) -> usize {
         .unwrap_or(0)
 }
 
-fn chunk(choice: &serde_json::Value) -> String {
+fn chunk(choice: &Value) -> String {
     let chunk = json!({ "id": "mock-1", "object": "chat.completion.chunk", "created": 1,
         "model": "mock", "choices": [choice] });
     format!("data: {chunk}\n\n")
 }
 
-fn delta(delta: &serde_json::Value) -> String {
+fn delta(delta: &Value) -> String {
     chunk(&json!({ "index": 0, "delta": delta, "finish_reason": null }))
 }
 

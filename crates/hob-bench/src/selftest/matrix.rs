@@ -136,7 +136,7 @@ pub const ROWS: &[Row] = &[
     after("stall-mid", 504),
     continues("cut-once", 502),
     continues("stall-once", 504),
-    Row { continues: true, ..after("cut-anew", 502) },
+    Row { continues: true, ..after("cut-changed", 502) },
     fine("bad-line"),
     after("bad-lines", 502),
     fine("no-done"),

@@ -5,12 +5,12 @@ use crate::onnx::graph::{Dim, node, value};
 use crate::onnx::proto::{DATA_FLOAT, NodeProto};
 use crate::onnx::{Graph, GraphError};
 
-/// How many different statistics the vocoder takes: 58 instance normalisations, of which the first of
-/// each three parallel residual blocks share their input and so their mean and variance.
+/// Number of different statistics of the vocoder. It has 58 instance normalisations. In both stages, the first
+/// normalisations of the three parallel residual blocks have one input, so they share its mean and variance.
 const NORMS: usize = 54;
 
-/// One instance normalisation as the export wrote it: `mean(x)`, `x − mean`, its square, `mean`
-/// of that; gamma and beta follow and stay as they are.
+/// One instance normalisation of the published graph: `mean(x)`, then `x − mean`, its square, and the mean of the
+/// squares. Gamma and beta follow, and stay as they are.
 struct Norm {
     /// Node that computes `mean(x)`.
     mean_at: usize,
@@ -19,19 +19,18 @@ struct Norm {
     channels: i64,
 }
 
-/// Adds the inputs `carried_mean`, `carried_variance` (`[1, channels, 1]`, all normalisations one
-/// behind the other) and `carried_share` (0 to 1), and the outputs `window_mean` and `window_variance`: the window's own
-/// mean, and its mean square distance from the mean that was used.
+/// Adds the inputs `carried_mean` and `carried_variance` (`[1, channels, 1]`, with the channels of all normalisations) and
+/// `carried_share` (0 to 1). Adds the outputs `window_mean` and `window_variance`: the window's own mean, and its mean
+/// square distance from the mean that was used.
 ///
-/// With a share of s, each normalisation uses `mean = s·carried + (1−s)·window` and the variance
-/// of the two populations together, as in Chan, Golub and LeVeque (1979):
+/// With a share of s, each normalisation uses `mean = s·carried + (1−s)·window`, and the variance of carried and window
+/// values together, as in Chan, Golub and LeVeque (1979):
 /// `s·(carried_variance + (carried_mean − mean)²) + (1−s)·window_mean((x − mean)²)`.
-/// With a share of 0 the graph computes what it always did.
+/// With a share of 0, the graph computes the same as without these inputs.
 pub(super) fn carry_statistics(graph: &mut Graph) -> Result<(), GraphError> {
-    let norms = find(graph)?;
-    let expected = NORMS;
-    if norms.len() != expected {
-        let found = norms.len();
+    let norms = normalisations(graph)?;
+    let (found, expected) = (norms.len(), NORMS);
+    if found != expected {
         return Err(GraphError::Unexpected { what: "normalisations", found, expected });
     }
     let sizes: Vec<i64> = norms.iter().map(|norm| norm.channels).collect();
@@ -107,8 +106,8 @@ fn average(carried: &str, window: &str, output: &str, name: &str) -> [NodeProto;
     ]
 }
 
-/// Finds `ReduceMean → Sub → Mul with itself → ReduceMean`.
-fn find(graph: &Graph) -> Result<Vec<Norm>, GraphError> {
+/// All normalisations: a `ReduceMean` that is followed by `Sub`, `Mul` and `ReduceMean`.
+fn normalisations(graph: &Graph) -> Result<Vec<Norm>, GraphError> {
     let mut norms = Vec::new();
     for (mean_at, candidate) in graph.nodes().iter().enumerate() {
         if candidate.op_type != "ReduceMean" {
@@ -134,8 +133,8 @@ fn variance_after(graph: &Graph, mean: &str) -> Option<String> {
     follow(&squared, "ReduceMean")
 }
 
-/// A normalisation `…/norm1/ReduceMean` gets gamma and beta from the layer `….norm1.fc`, whose
-/// bias holds both: twice the channels.
+/// The channels of a normalisation. The layer `….norm1.fc` gives gamma and beta to `…/norm1/ReduceMean`. Its bias holds
+/// both, so it has two values for each channel.
 fn channels(graph: &Graph, name: &str) -> Result<i64, GraphError> {
     let layer = name.trim_end_matches("/ReduceMean").trim_start_matches('/').replace('/', ".");
     let bias = format!("{layer}.fc.bias");
