@@ -1,4 +1,5 @@
-//! A file server that knows ranges, can misbehave for a file or for its next requests, and notes its requests.
+//! A file server that knows ranges and records its requests. It can answer wrongly, for all requests of a file or for the
+//! next ones.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -14,9 +15,9 @@ pub(crate) enum Manner {
     Status(u16),
     /// Redirects to the location in the file's own header.
     Moved,
-    /// The connection closes after so many bytes of the body.
+    /// Closes the connection after so many bytes of the body.
     CutAfter(usize),
-    /// Nothing more comes after so many bytes of the body, and the connection stays open.
+    /// Sends nothing more after so many bytes of the body, and keeps the connection open.
     StallAfter(usize),
     /// Sends one byte for each request.
     Crumbs,

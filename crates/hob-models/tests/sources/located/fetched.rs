@@ -1,5 +1,5 @@
-//! How files travel: headers first, pinned to a commit and a checksum, resumed, in parts, and with the token for the
-//! hub alone.
+//! How files are fetched: headers first, pinned to a commit and a checksum, resumed, and in parts. Only the hub gets the
+//! token.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -10,11 +10,17 @@ use hob_models::{Gguf, Progress, PullError, PullOutcome, PullStep, Sha256};
 use super::hub::{COMMIT, Request, TOKEN};
 use super::stage::{Stage, model, other, parts, read};
 
-fn travelled(requests: &[Request]) -> usize {
-    let is_whole = |request: &&Request| {
+/// How many requests fetch a file to its end.
+fn downloads(requests: &[Request]) -> usize {
+    let is_download = |request: &&Request| {
         request.host == "store" && request.range.is_none_or(|(_, last)| last.is_none())
     };
-    requests.iter().filter(is_whole).count()
+    requests.iter().filter(is_download).count()
+}
+
+/// Stops a pull after more than so many bytes.
+fn after(bytes: u64) -> impl FnMut(&Progress) -> bool {
+    move |progress| matches!(progress, Progress::Bytes { step: PullStep::Fetching, done_bytes, .. } if *done_bytes > bytes)
 }
 
 /// A hub with a model as `o/m`, and the bytes of its file.
@@ -25,12 +31,11 @@ fn with_model() -> (Stage, Vec<u8>) {
 }
 
 #[test]
-fn the_header_is_read_before_the_weights_travel_and_the_commit_is_pinned() {
-    let stage = Stage::new();
-    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &model())]);
+fn the_header_is_read_before_the_weights_and_the_commit_is_pinned() {
+    let (stage, _) = with_model();
     let located = stage.locate("o/m").expect("found");
     let requests = stage.hub.requests();
-    assert_eq!(travelled(&requests), 0, "only ranges: {requests:?}");
+    assert_eq!(downloads(&requests), 0, "only ranges: {requests:?}");
     assert!(requests.iter().any(|request| request.method == "HEAD"));
     assert_eq!(located.model.shape.architecture, "llama");
     assert_eq!(located.entry.licences[0].spdx, "apache-2.0");
@@ -42,17 +47,16 @@ fn the_header_is_read_before_the_weights_travel_and_the_commit_is_pinned() {
         .map(|request| request.path.as_str())
         .collect();
     assert_eq!(asked, [format!("/o/m/resolve/{COMMIT}/m-Q4_K_M.gguf")]);
-    assert_eq!(travelled(&requests), 1);
+    assert_eq!(downloads(&requests), 1);
 }
 
 #[test]
-fn a_second_pull_fetches_nothing_and_a_new_version_takes_the_place_of_the_old() {
-    let stage = Stage::new();
-    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &model())]);
+fn a_second_pull_fetches_nothing_and_a_new_version_replaces_the_old_one() {
+    let (stage, _) = with_model();
     assert_eq!(stage.fetch("o/m").outcome, PullOutcome::Fetched);
     stage.hub.requests();
     assert_eq!(stage.fetch("o/m").outcome, PullOutcome::AlreadyStored);
-    assert_eq!(travelled(&stage.hub.requests()), 0);
+    assert_eq!(downloads(&stage.hub.requests()), 0);
     stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &other())]);
     let renewed = stage.fetch("o/m:Q4_K_M");
     assert_eq!(renewed.outcome, PullOutcome::Fetched);
@@ -63,7 +67,7 @@ fn a_second_pull_fetches_nothing_and_a_new_version_takes_the_place_of_the_old() 
 }
 
 #[test]
-fn a_connection_that_breaks_is_taken_up_where_it_broke() {
+fn a_broken_download_continues_where_it_broke() {
     let (stage, file) = with_model();
     let located = stage.locate("o/m").expect("found");
     stage.hub.requests();
@@ -76,11 +80,10 @@ fn a_connection_that_breaks_is_taken_up_where_it_broke() {
 }
 
 #[test]
-fn ctrl_c_leaves_a_part_that_the_next_pull_goes_on_from() {
+fn the_next_pull_continues_after_ctrl_c() {
     let (stage, file) = with_model();
     let located = stage.locate("o/m").expect("found");
-    let mut is_half = |progress: &Progress| matches!(progress, Progress::Bytes { step: PullStep::Fetching, done_bytes, .. } if *done_bytes > 200_000);
-    let stopped = stage.pull_watched(&located, &mut is_half).expect_err("stopped");
+    let stopped = stage.pull_watched(&located, &mut after(200_000)).expect_err("stopped");
     assert!(matches!(stopped, PullError::Cancelled(_)), "{stopped}");
     assert_eq!(stage.store.names(), Ok(Vec::new()), "no half model");
     stage.hub.requests();
@@ -92,11 +95,10 @@ fn ctrl_c_leaves_a_part_that_the_next_pull_goes_on_from() {
 }
 
 #[test]
-fn the_rest_of_another_version_is_not_what_a_pull_goes_on_from() {
+fn a_pull_does_not_continue_the_part_of_another_version() {
     let (stage, file) = with_model();
     let located = stage.locate("o/m").expect("found");
-    let mut is_begun = |progress: &Progress| matches!(progress, Progress::Bytes { step: PullStep::Fetching, done_bytes, .. } if *done_bytes > 0);
-    stage.pull_watched(&located, &mut is_begun).expect_err("stopped");
+    stage.pull_watched(&located, &mut after(0)).expect_err("stopped");
     let mut changed = file;
     let end = changed.len() - 1;
     changed[end] = 7;
@@ -114,7 +116,7 @@ fn put_parts(stage: &Stage) -> [Vec<u8>; 2] {
 }
 
 #[test]
-fn all_parts_come_together_under_names_by_which_the_engine_finds_them() {
+fn all_parts_are_stored_under_names_by_which_the_engine_finds_them() {
     let stage = Stage::new();
     let [first, second] = put_parts(&stage);
     let stored = stage.fetch("o/m").model;
@@ -129,14 +131,14 @@ fn all_parts_come_together_under_names_by_which_the_engine_finds_them() {
 }
 
 #[test]
-fn a_gated_repository_opens_with_the_token_which_no_other_host_is_told() {
+fn a_gated_repository_opens_with_the_token_and_no_other_host_gets_it() {
     let mut stage = Stage::new();
     stage.hub.put("o/new", &[("m-Q4_K_M.gguf", &model())]);
     stage.hub.gate("o/new");
     stage.token = Some(TOKEN.to_owned());
     stage.fetch("o/new");
     let requests = stage.hub.requests();
-    assert!(travelled(&requests) == 1, "{requests:?}");
+    assert_eq!(downloads(&requests), 1, "{requests:?}");
     for request in requests {
         let expected = (request.host == "hub").then(|| TOKEN.to_owned());
         assert_eq!(request.token, expected, "{request:?}");
@@ -156,7 +158,7 @@ fn a_repository_that_was_renamed_is_followed_to_its_new_name() {
 }
 
 #[test]
-fn what_arrives_in_other_bytes_than_the_hub_told_is_no_model() {
+fn bytes_that_do_not_match_the_checksum_of_the_hub_are_deleted() {
     let (stage, _) = with_model();
     let mut located = stage.locate("o/m").expect("found");
     let wrong = Sha256::of(b"something else");
@@ -167,7 +169,7 @@ fn what_arrives_in_other_bytes_than_the_hub_told_is_no_model() {
 }
 
 #[test]
-fn a_mirror_that_tells_no_checksum_is_held_to_length_and_header() {
+fn without_a_checksum_of_the_hub_length_and_header_are_checked() {
     let (stage, file) = with_model();
     stage.hub.without_checksums();
     let located = stage.locate("o/m").expect("found");
@@ -190,11 +192,11 @@ fn change(path: &Path) -> Vec<u8> {
 
 /// The download folder may share the bytes of the stored file.
 #[test]
-fn what_is_damaged_comes_from_its_source_again_although_no_checksum_is_known() {
+fn a_damaged_file_is_fetched_again_also_without_a_checksum_of_the_hub() {
     let (stage, file) = with_model();
     stage.hub.without_checksums();
-    let of_the_user = stage.write("downloads/mine.gguf", &file);
-    for asked in ["o/m", of_the_user.as_str()] {
+    let own = stage.write("downloads/mine.gguf", &file);
+    for asked in ["o/m", own.as_str()] {
         let stored = stage.fetch(asked).model;
         assert_ne!(change(&stored.chat_file().expect("a file")), file);
         let again = stage.fetch(asked);
@@ -202,7 +204,7 @@ fn what_is_damaged_comes_from_its_source_again_although_no_checksum_is_known() {
         assert_eq!(read(&again.model.chat_file().expect("a file")), file, "{asked}");
         assert_eq!(stage.fetch(asked).outcome, PullOutcome::AlreadyStored, "{asked}");
     }
-    assert_eq!(read(Path::new(&of_the_user)), file, "the user's own file stays as it was");
+    assert_eq!(read(Path::new(&own)), file, "the user's own file stays as it was");
 }
 
 #[test]

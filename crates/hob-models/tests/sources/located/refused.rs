@@ -1,4 +1,4 @@
-//! A model that cannot be downloaded is one sentence that says what to do, before any weights are fetched.
+//! What hob says about a model that it cannot download: one sentence with what to do, before it fetches any weights.
 
 use hob_models::Finder;
 use hob_models::gguf::sample::SampleGguf;
@@ -6,7 +6,7 @@ use hob_models::gguf::sample::SampleGguf;
 use super::stage::{Stage, model};
 
 #[test]
-fn gated_private_and_missing_repositories_are_told_apart() {
+fn gated_private_and_missing_repositories_have_different_errors() {
     let mut stage = Stage::new();
     stage.hub.put("o/gated", &[("m-Q4_K_M.gguf", &model())]);
     stage.hub.gate("o/gated");
@@ -56,11 +56,11 @@ fn a_file_that_would_not_load_is_refused_by_its_header() {
     }
     let whole =
         stage.hub.requests().into_iter().any(|one| one.host == "store" && one.range.is_none());
-    assert!(!whole, "no file travelled");
+    assert!(!whole, "no file was fetched whole");
 }
 
 #[test]
-fn names_that_lead_nowhere_are_refused_with_the_nearest_or_with_every_place() {
+fn an_unknown_name_is_refused_with_similar_names_and_the_places_that_were_searched() {
     let stage = Stage::new();
     let said = stage.refused("qwen3:9b");
     assert!(said.contains("did you mean") && said.contains("qwen3:8b"), "{said}");
