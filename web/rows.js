@@ -1,4 +1,4 @@
-// Makes rows from data, by a key. A row with the same key stays the same element, so focus and selection stay too.
+// Draws entries as rows. An entry keeps its row and element as long as its key is shown, so focus and selection stay.
 
 /** A row is an object with an `element` and `draw(entry)`. */
 export class Rows {

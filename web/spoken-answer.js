@@ -1,16 +1,16 @@
-// One answer while it plays: takes sound as it arrives, and knows how much of it was heard.
+// One answer of a conversation: plays its sound as it arrives, and knows how much of it the user has heard.
 
 import { fromBase64 } from "./base64.js";
 import { SAMPLE_RATE_HZ, SampleReader } from "./pcm.js";
 import { PcmPlayer, openAudioClock } from "./player-pcm.js";
 
-// A WebSocket cannot be made to wait. More sound than this is not kept.
+// The page cannot make a WebSocket wait, so `Talk` ends an answer that has more unplayed sound than this.
 const WAITING_MAX_S = 600;
 
 export class SpokenAnswer {
   itemId;
   contentIndex;
-  /** The user has not yet heard it to its end. */
+  /** Whether the user has not yet heard it to its end. */
   active = true;
 
   #player = new PcmPlayer(openAudioClock());
@@ -32,12 +32,12 @@ export class SpokenAnswer {
     return this.#player.bufferedSeconds > WAITING_MAX_S;
   }
 
-  /** Milliseconds that have left the loudspeaker. Never more than were received. */
+  /** Milliseconds of sound that have left the loudspeaker, at most as many as arrived. */
   get heardMs() {
     return Math.floor(1000 * Math.min(this.#player.heardSeconds, this.#receivedSamples / SAMPLE_RATE_HZ));
   }
 
-  /** @param {string} sound in base64 */
+  /** @param {string} sound the next samples, in base64 */
   feed(sound) {
     if (!this.active) return;
     const samples = this.#samples.push(fromBase64(sound));
@@ -45,12 +45,12 @@ export class SpokenAnswer {
     this.#player.feed(samples);
   }
 
-  /** No more will come. */
+  /** Says that no more sound will come. */
   finish() {
     this.#player.finish();
   }
 
-  /** At once. @returns {number} milliseconds that were heard */
+  /** Ends the sound now. @returns {number} milliseconds that the user heard */
   stop() {
     const { heardMs } = this;
     this.active = false;

@@ -12,10 +12,10 @@ use crate::http_response::HttpResponse;
 use crate::target::Target;
 use crate::timeline::Protocol;
 
-/// The largest event of an answer.
+/// Maximum bytes of one event of an answer.
 const PIECE_BYTES_MAX: usize = 16 << 20;
 
-/// The texts of an answer.
+/// A chat answer as text: what is visible, and what was thought.
 #[derive(Debug, Default)]
 pub(crate) struct ReadAnswer {
     pub(crate) answer: Answer,
@@ -32,18 +32,19 @@ impl ReadAnswer {
         let (mut response, mut unread) = (HttpResponse::expected(), BytesMut::new());
         unread.extend_from_slice(&exchange.recording.bytes);
         let mut body = Vec::new();
-        // The timeline has said already whether the answer is whole.
+        // The timeline reports whether the answer is whole. Here, hob reads what arrived.
         let _is_whole = response.push(&mut unread, |bytes| body.extend_from_slice(bytes));
         let mut pieces = Pieces::new(kind, PIECE_BYTES_MAX);
-        let _is_short = pieces.push(&body);
+        let _is_in_limits = pieces.push(&body);
         let (mut events, mut read_any) = (Vec::new(), false);
         while let Some(piece) = pieces.next_piece().or_else(|| pieces.rest()) {
             read_any |= reader.read(&piece, &mut events).is_ok();
         }
+        // The answer may be one JSON document although hob requested a stream.
         if !read_any && body.trim_ascii_start().starts_with(b"{") {
             let _misread = reader.read(&String::from_utf8_lossy(&body), &mut events);
         }
-        let _is_cut = reader.end(&mut events);
+        let _is_complete = reader.end(&mut events);
         let mut read = ReadAnswer::default();
         events.into_iter().for_each(|event| read.add(event));
         read

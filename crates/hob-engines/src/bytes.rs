@@ -1,5 +1,5 @@
-//! Blocks of bytes inside messages, for `#[serde(with)]`. Value by value, postcard takes eight times as long.
-//! Samples are 4 bytes each, little-endian.
+//! Writes and reads bytes and samples of messages as one block, for `#[serde(with)]`. Without it, postcard handles each
+//! value alone, which takes eight times as long. Samples are 4 bytes each, little-endian.
 
 use std::fmt;
 

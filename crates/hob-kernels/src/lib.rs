@@ -1,5 +1,5 @@
-//! The inner loops of hob's own arithmetic, for Kokoro's vocoder, Whisper's encoder and Silero VAD. Debug builds compile this small crate
-//! with full optimisation, and the large `hob-engines` with little, because that takes less time.
+//! The inner loops of hob's own arithmetic, for Kokoro's vocoder, Whisper's encoder and Silero VAD. They are a small crate,
+//! so debug builds can optimise them fully. Debug builds optimise the large `hob-engines` little, which saves time.
 
 #![cfg_attr(
     not(target_arch = "x86_64"),
@@ -22,14 +22,14 @@ pub const SCALE_VALUES: usize = 2;
 /// Largest integers for weights and for values of rows. Their product times `WIDTH_MAX` fits into 32 bits.
 const WEIGHT_MAX: f32 = 400.0;
 const VALUE_MAX: f32 = 1023.0;
-/// Longest row whose sums cannot overflow.
+/// Values of the longest row whose sums cannot overflow.
 const WIDTH_MAX: usize = 5120;
 
 /// A block of Q8_0: a 16-bit scale and 32 values.
 const BLOCK_VALUES: usize = 32;
 const BLOCK_BYTES: usize = 34;
 
-/// What is done with the sums.
+/// The function that is applied to each sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
     None,
@@ -41,11 +41,11 @@ pub enum Activation {
 /// [`multiply`] also rounds less than ggml.
 #[derive(Clone, Copy, Debug)]
 pub struct Product<'a> {
-    /// Channel by channel.
+    /// The blocks of one channel after the other.
     pub weights: &'a [u8],
     /// Values of a row. A multiple of 32.
     pub width: usize,
-    /// Rows of [`narrow`]: one for each position.
+    /// One row of [`narrow`] for each position.
     pub rows: &'a [i16],
     pub bias: Option<&'a [f32]>,
     pub activation: Activation,
@@ -64,7 +64,7 @@ pub fn is_faster() -> bool {
     false
 }
 
-/// Whether the kernels can multiply a matrix of this width and number of channels with so many positions.
+/// Whether [`multiply`] can multiply a matrix of this width and number of channels with so many positions.
 pub fn fits([width, channels, positions]: [usize; 3]) -> bool {
     width <= WIDTH_MAX
         && width.is_multiple_of(BLOCK_VALUES)

@@ -1,5 +1,5 @@
 //! A minimal gateway: parses the request, rewrites the model's name, and relays the answer.
-//! It has no keys, limits, fallbacks or counters. hob's cost is reported as a multiple of this.
+//! It has no keys, limits, fallbacks or counters. The report gives hob's cost as a multiple of this gateway's.
 
 use std::error::Error;
 use std::io;
@@ -19,14 +19,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
-/// Clients put this before the mock server's model name.
-const ALIAS: &str = "bench-";
+/// Clients write this before the name of the mock server's model.
+const ALIAS_PREFIX: &str = "bench-";
 
 type Failed = Box<dyn Error + Send + Sync>;
 type Upstream = Mutex<SendRequest<Full<Bytes>>>;
 type Relayed = Response<Either<Incoming, Empty<Bytes>>>;
 
-/// Answers on this listener until it is dropped.
+/// Answers on this listener until the future is dropped.
 pub(crate) async fn serve(listener: TcpListener, upstream: SocketAddr) -> io::Result<()> {
     let mut clients = JoinSet::new();
     loop {
@@ -37,7 +37,8 @@ pub(crate) async fn serve(listener: TcpListener, upstream: SocketAddr) -> io::Re
     }
 }
 
-/// One connection to the mock server per client connection. Requests on one connection take turns anyway.
+/// Relays the requests of one client connection over one connection to the mock server. HTTP/1.1 answers the requests of a
+/// connection one after the other, so one is enough.
 async fn relay(client: TcpStream, upstream: SocketAddr) -> Result<(), Failed> {
     client.set_nodelay(true)?;
     let mock = TcpStream::connect(upstream).await?;
@@ -75,7 +76,7 @@ async fn answer(request: Request<Incoming>, upstream: Arc<Upstream>) -> Result<R
 
 fn rewritten(body: &[u8]) -> Result<Bytes, Failed> {
     let mut request: Value = serde_json::from_slice(body)?;
-    let name = request["model"].as_str().and_then(|name| name.strip_prefix(ALIAS));
+    let name = request["model"].as_str().and_then(|name| name.strip_prefix(ALIAS_PREFIX));
     if let Some(name) = name.map(str::to_owned) {
         request["model"] = name.into();
     }

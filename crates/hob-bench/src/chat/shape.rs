@@ -12,7 +12,7 @@ pub struct Shape {
     pub max_tokens: u32,
     /// Number of tool schemas in each request.
     pub tools: u32,
-    /// The exact prompt. None: random words, as many as `prompt_tokens` needs.
+    /// The exact prompt. `None`: random words, about `prompt_tokens` tokens.
     pub question: Option<&'static str>,
 }
 
@@ -48,7 +48,7 @@ pub const SHAPES: [Shape; 7] = [
     },
 ];
 
-/// Name of the shapes of a context sweep, which have any length.
+/// Name of all shapes of a context sweep. They differ in length.
 const SWEEP: &str = "ctx";
 
 impl Shape {

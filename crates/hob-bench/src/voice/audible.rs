@@ -1,5 +1,5 @@
-//! Finds the first audible sample of an answer: louder than −40 dB for 50 ms.
-//! A click is shorter, and the first samples of a voice are quieter.
+//! Finds the first audible sample of an answer: the start of 50 ms of sound louder than −40 dB. A click is shorter. The
+//! first samples of a voice may be quieter, and do not count.
 
 use super::microphone::RATE_HZ;
 
@@ -17,7 +17,8 @@ pub(super) struct Audible {
 }
 
 impl Audible {
-    /// The position of the first audible sample, once its 50 ms have been heard.
+    /// Takes the next samples (16 bits, little-endian). Returns the position of the first audible sample when its 50 ms are
+    /// complete.
     pub(super) fn hear(&mut self, bytes: &[u8]) -> Option<usize> {
         for pair in bytes.as_chunks::<2>().0 {
             self.frame.push(i16::from_le_bytes(*pair));

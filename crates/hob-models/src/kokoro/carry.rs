@@ -39,14 +39,14 @@ pub(super) fn carry_statistics(graph: &mut Graph) -> Result<(), GraphError> {
     }
     graph.add_ints("carry/sizes", &[sizes.len() as i64], &sizes);
     graph.add_floats("carry/one", &[], &[1.0]);
-    let unpacked = |what: &str| -> Vec<String> {
-        norms.iter().map(|norm| format!("{}/carried_{what}", norm.mean)).collect()
+    let each = |what: &str| -> Vec<String> {
+        norms.iter().map(|norm| format!("{}/{what}", norm.mean)).collect()
     };
     graph.insert(
         0,
         [
-            split("carried_mean", &unpacked("mean")),
-            split("carried_variance", &unpacked("variance")),
+            split("carried_mean", &each("carried_mean")),
+            split("carried_variance", &each("carried_variance")),
             node("Sub", &["carry/one", "carried_share"], &["carry/window_share"]),
         ],
     );
@@ -57,8 +57,7 @@ pub(super) fn carry_statistics(graph: &mut Graph) -> Result<(), GraphError> {
     }
     graph.add_input(value("carried_share", DATA_FLOAT, &[]));
     for output in ["window_mean", "window_variance"] {
-        let parts: Vec<String> =
-            norms.iter().map(|norm| format!("{}/{output}", norm.mean)).collect();
+        let parts = each(output);
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         graph.push(node("Concat", &parts, &[output]).with_int("axis", 1));
         graph.add_output(value(output, DATA_FLOAT, &all));

@@ -1,5 +1,4 @@
-//! Shapes of published models, from the keys of their headers, with the bytes per token that they
-//! are known to take.
+//! Shapes of published models, from the keys of their headers, with the known bytes per token of each.
 
 use hob_core::ModelShape;
 use hob_core::footprint::{ContextPlan, Footprint, KvType, KvTypes, Unsuitable, longest_context};
@@ -9,7 +8,7 @@ use hob_models::gguf::sample::SampleGguf;
 
 use crate::read::read;
 
-/// A header with these keys below its architecture.
+/// A header with these keys, after the prefix of its architecture.
 fn header(architecture: &str, keys: &[(&str, u32)]) -> SampleGguf {
     let bare = SampleGguf::empty()
         .text("general.architecture", architecture)
@@ -116,7 +115,7 @@ fn hybrid_models_keep_tokens_in_some_layers_and_a_state_in_the_others() {
 }
 
 #[test]
-fn layers_that_do_not_decode_or_that_use_others_keys_keep_nothing() {
+fn layers_that_predict_ahead_or_use_the_keys_of_others_store_nothing() {
     let all = attention(10, 2_048, (16, 2, 128));
     let with = |name, count| shape(&header("qwen3", &[&all[..], &[(name, count)]].concat()));
     let of_ten = bytes_per_token(&shape(&header("qwen3", &all)), KvType::F16);
@@ -142,7 +141,8 @@ fn compressed_keys_and_values_are_one_row() {
     takes(&shape(&header("deepseek2", &keys[..6])), 58_752, 31_212, 16_524);
 }
 
-fn windows(architecture: &str, layers: u32, more: &[(&str, u32)]) -> Vec<usize> {
+/// The layers without a window, which attend to the whole context.
+fn full(architecture: &str, layers: u32, more: &[(&str, u32)]) -> Vec<usize> {
     let keys = [&attention(layers, 640, (4, 1, 256))[..], more].concat();
     full_layers(&shape(&header(architecture, &keys)))
 }
@@ -153,17 +153,17 @@ fn full_layers(shape: &ModelShape) -> Vec<usize> {
 }
 
 #[test]
-fn windows_are_where_the_header_or_the_architecture_says() {
+fn layers_have_windows_where_the_header_or_the_architecture_says() {
     let window = ("attention.sliding_window", 512);
     let pattern = ("attention.sliding_window_pattern", 3);
-    assert_eq!(windows("gemma3", 18, &[window]), [5, 11, 17]);
-    assert_eq!(windows("gemma3", 8, &[window, pattern]), [2, 5]);
-    assert_eq!(windows("gemma3", 3, &[]), [0, 1, 2], "no window, no windows");
-    assert_eq!(windows("gemma2", 4, &[]), [1, 3], "4,096 where nothing is said");
-    assert_eq!(windows("cohere2moe", 8, &[window]), [0, 4]);
-    assert_eq!(windows("deepseek4", 2, &[window]), [0; 0]);
-    assert_eq!(windows("llama", 2, &[window]), [0, 1], "the engine does not heed it");
-    assert_eq!(windows("exaone4", 4, &[window]), [0, 1, 2, 3], "only the large one has them");
+    assert_eq!(full("gemma3", 18, &[window]), [5, 11, 17]);
+    assert_eq!(full("gemma3", 8, &[window, pattern]), [2, 5]);
+    assert_eq!(full("gemma3", 3, &[]), [0, 1, 2], "no window in the header");
+    assert_eq!(full("gemma2", 4, &[]), [1, 3], "4,096 tokens by default");
+    assert_eq!(full("cohere2moe", 8, &[window]), [0, 4]);
+    assert_eq!(full("deepseek4", 2, &[window]), [0; 0]);
+    assert_eq!(full("llama", 2, &[window]), [0, 1], "the engine ignores it");
+    assert_eq!(full("exaone4", 4, &[window]), [0, 1, 2, 3], "only the larger model has windows");
     let keys = [&attention(4, 640, (4, 1, 256))[..], &[window]].concat();
     let listed = header("gemma4", &keys)
         .flags("gemma4.attention.sliding_window_pattern", &[true, false, true, true]);

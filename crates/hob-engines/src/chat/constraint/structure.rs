@@ -1,5 +1,5 @@
-//! The part of an answer that its grammar decides: the text up to the next place where the model has a choice.
-//! JSON allows a space after each comma and colon. There the answer probably goes on as it did before.
+//! The text up to the next place where the grammar gives the model a real choice. JSON allows a space after each comma and
+//! colon; hob guesses that the answer goes on as it did at the last comma or colon.
 
 use llguidance::Matcher;
 use toktrie::TokTrie;
@@ -8,26 +8,26 @@ use super::closing::Context;
 use super::matching::{allows, consume, undo};
 use super::{ConstraintError, Vocabulary};
 
-/// Maximum bytes to look ahead. More would not be checked in one pass.
+/// Maximum bytes to look ahead: about as many as one pass of the model checks.
 const BYTES_MAX: usize = 96;
 
 /// Whether the answer has spaces after its commas and colons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spacing {
     has_spaces: bool,
-    /// The last byte was such a comma or colon.
+    /// The last byte was a comma or colon outside of strings.
     is_at_separator: bool,
 }
 
 impl Default for Spacing {
     fn default() -> Spacing {
-        // As most JSON that models have read.
+        // Most JSON in the training texts of models has them.
         Spacing { has_spaces: true, is_at_separator: false }
     }
 }
 
 impl Spacing {
-    /// The spacing after `text`, which begins in this context.
+    /// The spacing after this text. `context` is that before the text.
     pub(super) fn after(mut self, mut context: Context, text: &[u8]) -> Spacing {
         for &byte in text {
             if self.is_at_separator {
@@ -39,13 +39,14 @@ impl Spacing {
         self
     }
 
-    /// What probably follows a comma or colon: a space, or the next name or text at once.
+    /// The byte that probably follows a comma or colon: a space, or else the quote of a string.
     fn expected(self) -> Option<u8> {
         self.is_at_separator.then_some(if self.has_spaces { b' ' } else { b'"' })
     }
 }
 
-/// The bytes that come next unless the answer changes its spacing. The matcher does not change.
+/// The bytes that probably come next: those that the grammar forces, and guesses after commas and colons. The matcher does
+/// not change.
 pub(super) fn ahead(
     matcher: &mut Matcher,
     vocabulary: &Vocabulary,

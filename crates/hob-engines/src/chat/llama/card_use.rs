@@ -1,5 +1,5 @@
 //! Which graphics cards a model may use, as the user writes it: `Vulkan0`, `CUDA0,CUDA1`, `cpu` or `all`.
-//! Names are ggml's, as `hob doctor` lists them. Pure: callers pass the list of devices.
+//! Names are ggml's, as `hob doctor` lists them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,18 +11,18 @@ use crate::backends;
 
 /// All cards.
 const ALL: &str = "all";
-/// No card. The first one is what hob writes.
+/// Both mean that no card computes. hob writes the first one.
 const PROCESSOR: [&str; 2] = ["cpu", "none"];
 
 /// Which graphics cards compute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CardUse {
-    /// All of them: their layers, and pieces of long prompts for all layers.
+    /// All cards compute: the layers that they hold, and pieces of long prompts for all layers.
     #[default]
     Allowed,
-    /// As [`CardUse::Allowed`], and only these, by ggml's names. Each is named once, and capitals do not matter.
+    /// Only these cards compute, by ggml's names. Each is named once, in capital or small letters.
     Only(Vec<String>),
-    /// The model and its buffers take nothing of them.
+    /// No card computes, or holds a part of the model or its buffers.
     Avoided,
 }
 
@@ -49,7 +49,7 @@ pub enum NotCardUse {
     #[error("the device {0} is named twice; name each device once")]
     Twice(String),
     #[error(
-        "'{0}' stands alone; name only graphics cards, because the processor computes what they do not"
+        "'{0}' cannot stand in a list; write it alone, or name only graphics cards: the processor always computes the rest"
     )]
     Mixed(String),
 }
@@ -63,7 +63,7 @@ pub struct UnknownDevice {
 }
 
 impl CardUse {
-    /// Numbers of the named cards in a list of ggml's devices, in the order of the names. `None`: all cards may be used.
+    /// Positions of the named cards in a list of ggml's devices, in the order of the names. `None`: all cards may be used.
     ///
     /// # Errors
     /// The list has no card of one of these names.
@@ -95,12 +95,12 @@ impl CardUse {
         }
     }
 
-    /// As [`CardUse::numbers`], in the list of this process.
+    /// As [`CardUse::numbers`], in the list of this process's devices.
     ///
     /// # Errors
     /// See [`CardUse::numbers`].
     pub(crate) fn numbers_here(&self) -> Result<Option<Vec<usize>>, UnknownDevice> {
-        // Drivers are asked only if a card is named.
+        // Listing devices calls their drivers, so hob does it only if a card is named.
         let is_named = matches!(self, CardUse::Only(_));
         let devices = if is_named { backends::devices() } else { Vec::new() };
         self.numbers_among(&devices, |device| {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_that_mean_nothing_are_refused_with_what_to_write() {
+    fn lists_without_a_meaning_are_rejected() {
         for (text, expected) in [
             ("", NotCardUse::Empty),
             ("Vulkan0,", NotCardUse::Empty),
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_memory_of_cards_that_the_model_may_use_is_asked_for() {
+    fn a_model_may_use_only_the_cards_that_are_named() {
         for (cards, expected) in [
             (CardUse::Allowed, [true, true]),
             (only(&["cuda0"]), [true, false]),

@@ -1,5 +1,5 @@
-//! Where the worker computes: the command of each start, and what follows when a device had no room or was lost.
-//! Without a placer the command is always the same, and such an end is like any other.
+//! Where the worker computes: the command of each start, and what happens when a card had no room or was lost.
+//! Without a placer, the command is always the same, and the next worker starts where the last one did.
 
 use super::{Actor, Lost};
 use crate::supervisor::WorkerCommand;
@@ -14,7 +14,7 @@ impl Actor {
         placed.command
     }
 
-    /// The reason for people. A fault of a device says what happens next.
+    /// The reason for people. If a graphics card was at fault, it says what happens next.
     pub(super) fn reason_of(&self, reason: String, fault: Option<&DeviceFault>) -> String {
         let placer = self.options.placer.as_ref();
         match fault {
@@ -30,8 +30,7 @@ impl Actor {
         }
     }
 
-    /// `None` if the next worker starts at another place, because a device had no room. Otherwise the loss, with what
-    /// would fit.
+    /// `None` if a card had no room and the next worker starts at another place. Otherwise the loss, with what would fit.
     pub(super) fn unless_moved(&self, lost: Lost) -> Option<Lost> {
         let (Some(placer), Some(DeviceFault::Full { shortage, .. })) =
             (&self.options.placer, &lost.fault)

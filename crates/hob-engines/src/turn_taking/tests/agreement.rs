@@ -1,5 +1,5 @@
-//! Smart Turn on `rten` against ONNX Runtime on the published weights, with features that numpy computed.
-//! Speech is Kokoro's, cut at different places, with pauses and without.
+//! Compares Smart Turn on `rten` with ONNX Runtime on the published weights, with features that numpy computed.
+//! Kokoro speaks the sentences. The test cuts them at different places, with pauses and without.
 
 use std::fs;
 use std::io::Write;
@@ -9,17 +9,22 @@ use std::process::{Command, Stdio};
 use super::speaker::{Recording, record};
 use super::{SMART_TURN, setting};
 
-/// The first two are clips of another test.
+/// Texts with their voices. Another test speaks the first two as well, so they are computed once.
 const TEXTS: [(&str, &str); 3] = [
     ("af_heart", "I would like to book a table for |two people tomorrow evening."),
     ("bf_emma", "Can you tell me, uhm, |how far it is to the station?"),
     ("am_michael", "Yes."),
 ];
 
-/// Samples that count: 8 s.
+/// Maximum samples that Smart Turn reads: 8 s.
 const COUNTED: usize = 128_000;
+/// Maximum difference of a feature: hob's Fourier transform computes in 32 bits and numpy's in 64.
+const FEATURES_APART: f32 = 5e-3;
+/// Maximum difference of a probability: both compute in floats. The published model computes in rounded values, and differed
+/// by 0.66 from the same model in floats.
+const PROBABILITIES_APART: f32 = 0.005;
 
-/// What ONNX Runtime says of each file of samples: without rounding, and as published.
+/// The probabilities of ONNX Runtime for each file of samples: in floats, and in the published model's rounded values.
 fn oracle(files: &[PathBuf]) -> Vec<[f32; 2]> {
     let program = setting("HOB_ORACLE").join("bin/python");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/smart_turn.py");
@@ -53,7 +58,7 @@ fn rten_judges_as_onnx_runtime_does() {
         samples.truncate(((speech_end_s + 0.2) * 16_000.0) as usize);
         samples
     });
-    // One after the other: no speech that is made for this test alone.
+    // Longer than 8 s, without more work for the voice.
     let long = spoken.concat();
     assert!(long.len() > COUNTED, "{} samples", long.len());
     for whole in spoken.iter().chain([&long]) {
@@ -87,8 +92,3 @@ fn rten_judges_as_onnx_runtime_does() {
         assert!((found - expected).abs() <= PROBABILITIES_APART, "{found} and {expected}");
     }
 }
-
-/// hob's Fourier transform computes in 32 bits and numpy's in 64.
-const FEATURES_APART: f32 = 5e-3;
-/// Both compute in floats. As published, with rounded values, the same engine differed by 0.66 from itself.
-const PROBABILITIES_APART: f32 = 0.005;

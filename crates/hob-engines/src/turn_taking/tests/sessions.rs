@@ -1,5 +1,5 @@
-//! Clips through whole sessions of `hob-voice`, with Silero VAD, Smart Turn, and Whisper for the words.
-//! The clock is the clip's: each answer of a model arrives a fixed number of frames after its question.
+//! Runs clips through whole sessions of `hob-voice`, with Silero VAD, Smart Turn, and Whisper for the words.
+//! Time is the place in the clip: each answer of a model arrives a fixed number of frames after its question.
 
 use std::time::{Duration, Instant};
 
@@ -17,10 +17,10 @@ use crate::transcription::whisper::{Whisper, WhisperOptions};
 
 const FRAME: Duration = Duration::from_millis(32);
 const JUDGED_AFTER_FRAMES: usize = 2;
-/// From the end of the sound, after 192 ms of silence, to its transcript. On two cores the transcript came 64 ms after
-/// the end of the turn (docs/reference/performance.md), which was after 256 ms.
+/// Frames from the end of the sound, after 192 ms of silence, to its transcript: 128 ms. On two cores the turn ended after
+/// 256 ms of silence, and the transcript arrived 64 ms later (docs/reference/performance.md).
 const TRANSCRIBED_AFTER_FRAMES: usize = 4;
-/// Live sound of which a transcriber has understood something: 0.8 s.
+/// Live sound after which a transcriber reports its first words: 0.8 s.
 const UNDERSTOOD_SAMPLES: usize = 12_800;
 
 /// The models that all sessions share.
@@ -47,7 +47,7 @@ impl Sessions {
         Sessions { detector, whisper: whisper.expect("the stored model loads") }
     }
 
-    /// The second where a session ends the first turn; `None` if it does not.
+    /// The time in seconds at which a session ends the first turn. `None` if it does not end it.
     pub(super) fn turn_end(&mut self, recording: &Recording) -> Option<f32> {
         let begun = Instant::now();
         let mut session = VoiceSession::new(options(), Box::new(self.detector.clone()), begun);
@@ -74,7 +74,7 @@ impl Sessions {
 }
 
 impl Answers<'_> {
-    /// What arrives with this frame.
+    /// The answers that arrive with this frame.
     fn arrived(&mut self, frame: usize) -> Vec<SessionInput> {
         let coming = std::mem::take(&mut self.coming);
         let (arrived, later): (Vec<_>, Vec<_>) =
@@ -102,7 +102,7 @@ impl Answers<'_> {
                 let input = SessionInput::TurnJudged { turn, probability };
                 self.coming.push((frame + JUDGED_AFTER_FRAMES, input));
             }
-            // Nothing answers: these tests do not look at what follows the turn.
+            // The other effects get no answer: these tests end with the turn.
             _ => {}
         }
     }
