@@ -1,13 +1,13 @@
-// Tabs with the addresses `#speak`, `#hear`, `#chat`, `#talk`, `#team`, `#fit` and `#now`. They work as links, and with arrow keys as ARIA describes.
+// Tabs with the addresses `#speak`, `#hear`, `#chat`, `#talk`, `#team`, `#fit` and `#now`. They work as links, and with the arrow keys as ARIA describes.
 
-/** Calls `onShow` with the name of the tab each time another tab is shown. */
+/** Shows the tab of the address. Calls `onShow` with its name now, and each time another tab is shown. */
 export function startTabs(onShow) {
   const tabs = [...document.querySelectorAll("[role=tab]")];
   const nameOf = (tab) => tab.hash.slice(1);
   let shown = null;
 
   const show = () => {
-    // The part after a question mark belongs to the tab.
+    // The part after a question mark is the state of the tab.
     const [named] = location.hash.split("?");
     const chosen = tabs.find((tab) => tab.hash === named) ?? tabs[0];
     if (chosen === shown) return;
@@ -33,7 +33,9 @@ export function startTabs(onShow) {
   show();
 }
 
-function neighbour(tabs, { key, target }) {
+function neighbour(tabs, { key, target, altKey, ctrlKey, metaKey }) {
+  // With these keys, the browser goes back in its history, for example.
+  if (altKey || ctrlKey || metaKey) return null;
   const at = tabs.indexOf(target);
   const places = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: -1, " ": at };
   return key in places ? tabs.at(places[key] % tabs.length) : null;

@@ -59,27 +59,17 @@ async function tabs(setting) {
     panels: [...document.querySelectorAll("[role=tabpanel]")].filter((panel) => panel.checkVisibility()).map((panel) => panel.id),
   }));
   await page.focus("#tab-speak");
-  await page.keyboard.press("ArrowRight");
-  await untilText(page, "#does", /^transcription$/);
-  assert.deepEqual(await shown(), { hash: "#hear", title: "hob transcription", selected: "true", panels: ["hear-panel"] });
-  await page.keyboard.press("ArrowRight");
-  await untilText(page, "#does", /^chat$/);
-  assert.deepEqual(await shown(), { hash: "#chat", title: "hob chat", selected: "true", panels: ["chat-panel"] });
-  await page.keyboard.press("ArrowRight");
-  await untilText(page, "#does", /^conversation$/);
-  assert.deepEqual(await shown(), { hash: "#talk", title: "hob conversation", selected: "true", panels: ["talk-panel"] });
-  await page.keyboard.press("ArrowRight");
-  await untilText(page, "#does", /^team$/);
-  assert.deepEqual(await shown(), { hash: "#team", title: "hob team", selected: "true", panels: ["team-panel"] });
-  await page.keyboard.press("ArrowRight");
-  await untilText(page, "#does", /^fit$/);
-  assert.deepEqual(await shown(), { hash: "#fit", title: "hob fit", selected: "true", panels: ["fit-panel"] });
-  await page.keyboard.press("ArrowRight");
-  await untilText(page, "#does", /^activity$/);
-  assert.deepEqual(await shown(), { hash: "#now", title: "hob activity", selected: "true", panels: ["now-panel"] });
-  await page.keyboard.press("ArrowRight");
-  await untilText(page, "#does", /^speech$/);
-  assert.deepEqual(await shown(), { hash: "#speak", title: "hob speech", selected: "true", panels: ["speak-panel"] });
+  const next = [["hear", "transcription"], ["chat", "chat"], ["talk", "conversation"], ["team", "team"], ["fit", "fit"], ["now", "activity"], ["speak", "speech"]];
+  for (const [name, does] of next) {
+    await page.keyboard.press("ArrowRight");
+    await untilText(page, "#does", new RegExp(`^${does}$`));
+    assert.deepEqual(await shown(), { hash: `#${name}`, title: `hob ${does}`, selected: "true", panels: [`${name}-panel`] });
+  }
+  const isLeftToBrowser = await page.evaluate(() => {
+    const back = new KeyboardEvent("keydown", { key: "ArrowLeft", altKey: true, bubbles: true, cancelable: true });
+    return document.activeElement.dispatchEvent(back);
+  });
+  assert.ok(isLeftToBrowser, "Alt and an arrow key go back in the history");
   await page.goBack();
   await untilText(page, "#does", /^activity$/);
   await page.click("#tab-speak");
