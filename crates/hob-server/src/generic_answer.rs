@@ -393,11 +393,10 @@ impl<T: AnswerTask> Drop for Answer<T> {
     fn drop(&mut self) {
         let tracker = &mut self.tracker;
         let has_begun = tracker.first().is_some();
-        let is_discarded = tracker.context.trace.read(|trace| trace.is_discarded);
         T::complete_record(&self.totals, &mut tracker.record, has_begun);
         // An answer that failed before it began counts as a request, with its status.
         let outcome = tracker.record.outcome;
-        if !is_discarded && (has_begun || outcome != Outcome::Failed) {
+        if !tracker.is_uncounted() && (has_begun || outcome != Outcome::Failed) {
             let metrics = &tracker.context.services.metrics;
             T::count(metrics, &tracker.label, outcome, &self.totals);
         }

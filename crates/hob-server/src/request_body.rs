@@ -71,6 +71,13 @@ impl RequestGuards {
         }
     }
 
+    /// The request does not count against the rate limit after all.
+    pub(crate) fn give_request_back(&mut self) {
+        if let Some(guard) = &mut self.rate_limit {
+            guard.give_request_back();
+        }
+    }
+
     /// The answer has ended with this record.
     pub(crate) fn spend(&self, record: &RequestRecord) {
         if let Some(guard) = &self.rate_limit {

@@ -133,6 +133,12 @@ impl<T: Task> RequestTracker<T> {
         }
     }
 
+    /// Whether the request counts nowhere. See [`TraceData::is_unneeded`].
+    pub(crate) fn is_uncounted(&self) -> bool {
+        let is_complete = self.record.outcome == Outcome::Complete;
+        !is_complete && self.context.trace.read(|trace| trace.is_unneeded)
+    }
+
     /// The part of the time to the first content that hob itself took: without other targets, queues and loads.
     pub(crate) fn overhead(&self, trace: &TraceData) -> Option<Duration> {
         // An answer that is not streamed is sent with its last content.
@@ -173,7 +179,8 @@ impl<T: Task> Drop for RequestTracker<T> {
         let trace = self.context.trace.snapshot();
         let services = Arc::clone(&self.context.services);
         services.metrics.fallbacks(&self.label, &trace);
-        if trace.is_discarded {
+        if self.is_uncounted() {
+            self.guards.give_request_back();
             return services.in_flight.forget(&self.in_flight);
         }
         self.guards.spend(&self.record);

@@ -87,8 +87,12 @@ pub enum SessionEffect {
     Cancel {
         stream: u64,
     },
-    /// Drops the speech stream of an early answer, and its work. The answer is not given, so the speech counts as no
-    /// request.
+    /// The session gives an early answer: from now on its stream, or the stream of its voice, counts as a request.
+    Keep {
+        stream: u64,
+    },
+    /// Drops a stream whose result the session does not use, and its work. The stream counts as no request: it is an
+    /// early answer, its voice, or a transcript of noise or of sound that another transcript hears again.
     Discard {
         stream: u64,
     },
@@ -120,6 +124,8 @@ pub struct ChatStart {
     /// `None`: the server's default.
     pub model: Option<String>,
     pub request: ChatRequest,
+    /// The turn may not be over: the stream counts as a request from [`SessionEffect::Keep`] on.
+    pub is_early: bool,
 }
 
 /// A speech stream to start. Its text follows as [`SessionEffect::Say`].
@@ -129,12 +135,14 @@ pub struct SpeechStart {
     pub model: Option<String>,
     pub voice: Option<String>,
     pub speed: Speed,
+    /// The turn may not be over: the stream counts as a request from [`SessionEffect::Keep`] on.
+    pub is_early: bool,
 }
 
 impl SpeechStart {
     pub(crate) fn new(stream: u64, settings: &RealtimeSettings) -> SpeechStart {
         let (model, voice) = (settings.speech_model.clone(), settings.voice.clone());
-        SpeechStart { stream, model, voice, speed: settings.speed }
+        SpeechStart { stream, model, voice, speed: settings.speed, is_early: false }
     }
 }
 

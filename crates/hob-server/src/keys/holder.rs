@@ -74,7 +74,7 @@ impl KeyHolder {
         drop(left);
         Ok(RateLimitGuard {
             holder: Arc::clone(self),
-            taken,
+            taken: Some(taken),
             has_begun: false,
             has_place: true,
             reserved: 0,
@@ -88,14 +88,13 @@ impl KeyHolder {
     ) -> Result<RateLimitGuard, KeyRefusal> {
         let mut left = locked(&self.left);
         self.check_tokens(&mut left)?;
-        let taken = Instant::now();
-        if is_answer {
-            self.count_request(&mut left, taken)?;
+        let taken = is_answer.then(Instant::now);
+        if let Some(now) = taken {
+            self.count_request(&mut left, now)?;
         }
         drop(left);
         let holder = Arc::clone(self);
-        let has_begun = !is_answer;
-        Ok(RateLimitGuard { holder, taken, has_begun, has_place: false, reserved: 0 })
+        Ok(RateLimitGuard { holder, taken, has_begun: false, has_place: false, reserved: 0 })
     }
 
     /// Admits a request that only loads or unloads a model.
@@ -136,7 +135,8 @@ hob_core::debug_fields!(KeyHolder: name);
 #[derive(Debug)]
 pub(crate) struct RateLimitGuard {
     holder: Arc<KeyHolder>,
-    taken: Instant,
+    /// When the request was counted. `None`: a part of a session that is no answer, and counts as no request.
+    taken: Option<Instant>,
     has_begun: bool,
     /// Whether the answer itself is one of the concurrent answers, and not a part of a session that is one.
     has_place: bool,
@@ -148,6 +148,11 @@ impl RateLimitGuard {
     /// The model is about to be used: from now on the request counts.
     pub(crate) fn begin(&mut self) {
         self.has_begun = true;
+    }
+
+    /// The request does not count after all.
+    pub(crate) fn give_request_back(&mut self) {
+        self.has_begun = false;
     }
 
     /// Reserves tokens of the day for the answer, so that concurrent answers cannot spend the same tokens. Returns
@@ -178,8 +183,10 @@ impl Drop for RateLimitGuard {
         if let Some(tokens) = &mut left.tokens {
             tokens.release(self.reserved);
         }
-        if let (false, Some(requests)) = (self.has_begun, &mut left.requests) {
-            requests.give_back(self.taken);
+        if let (false, Some(taken), Some(requests)) =
+            (self.has_begun, self.taken, &mut left.requests)
+        {
+            requests.give_back(taken);
         }
     }
 }
@@ -228,6 +235,20 @@ mod tests {
         guard.begin();
         drop(guard);
         assert_eq!(holder.acquire().expect_err("too fast").code(), "rate_limit_exceeded");
+    }
+
+    #[test]
+    fn an_answer_that_is_not_needed_gives_back_its_request_and_no_other() {
+        let holder = holder(|key| key.requests_per_minute = NonZeroU32::new(1));
+        let used = |is_answer| {
+            let mut guard = holder.acquire_part(is_answer)?;
+            guard.begin();
+            Ok::<_, KeyRefusal>(guard)
+        };
+        used(true).expect("an early answer").give_request_back();
+        drop(used(true).expect("the answer"));
+        used(false).expect("an early voice").give_request_back();
+        assert_eq!(used(true).expect_err("the second").code(), "rate_limit_exceeded");
     }
 
     #[test]

@@ -358,6 +358,7 @@ impl Driver<'_> {
             SessionEffect::Cancel { stream } => {
                 self.stages.cancel(stream);
             }
+            SessionEffect::Keep { stream } => self.stages.keep(stream),
             SessionEffect::Discard { stream } => self.stages.discard(stream),
             SessionEffect::Send(_)
             | SessionEffect::Hear { .. }

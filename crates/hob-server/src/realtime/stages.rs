@@ -52,6 +52,8 @@ pub(super) struct Stages {
 
 struct RunningStage {
     abort: AbortHandle,
+    /// Knows whether the stream counts as a request. `None`: the session could not make one.
+    trace: Option<Trace>,
     feed: StageFeed,
 }
 
@@ -61,8 +63,6 @@ enum StageFeed {
     Text {
         pieces: Option<Sender<String>>,
         chars: Arc<AtomicU32>,
-        /// Knows whether the speech counts as a request.
-        trace: Option<Trace>,
     },
     /// Whether the answer is read.
     Gate(watch::Sender<bool>),
@@ -112,17 +112,19 @@ impl Stages {
         start: TranscriptStart,
     ) {
         let (sound, heard) = channel(PIECES_MAX);
+        let trace = trace_of(&context);
         let opening = async move { open_transcript(context?, start.options, heard).await };
         let stream = start.stream;
         let wrap = move |event| match event {
             StageEvent::Began(()) => None,
             StageEvent::Next(event) => Some(SessionInput::Transcript { stream, event }),
         };
-        self.run(stream, StageFeed::Sound(Some(sound)), events(opening, None, wrap));
+        self.run((stream, trace), StageFeed::Sound(Some(sound)), events(opening, None, wrap));
     }
 
     pub(super) fn chat(&mut self, context: Result<RequestContext, ApiError>, start: ChatStart) {
-        let stream = start.stream;
+        let (stream, is_early) = (start.stream, start.is_early);
+        let trace = trace_of(&context);
         // The prompt is about to be computed anyway.
         self.stop_warming();
         let opening = async move { open_chat(context?, start).await };
@@ -132,7 +134,8 @@ impl Stages {
         };
         let (gate, is_open) = watch::channel(true);
         let written = unhurried(events(opening, None, wrap), self.is_behind.subscribe());
-        self.run(stream, StageFeed::Gate(gate), gated(written, is_open));
+        self.run((stream, trace), StageFeed::Gate(gate), gated(written, is_open));
+        self.mark(stream, is_early);
     }
 
     /// Reads a chat stream, or lets it wait.
@@ -143,10 +146,10 @@ impl Stages {
     }
 
     pub(super) fn speak(&mut self, context: Result<RequestContext, ApiError>, start: SpeechStart) {
-        let stream = start.stream;
+        let (stream, is_early) = (start.stream, start.is_early);
         let (pieces, text) = channel(PIECES_MAX);
         let chars = Arc::new(AtomicU32::new(0));
-        let trace = context.as_ref().ok().map(|context| context.trace.clone());
+        let trace = trace_of(&context);
         let opening = async move { open_speech(context?, start, text).await };
         let wrap = move |event| match event {
             StageEvent::Began(sample_rate_hz) => {
@@ -154,9 +157,10 @@ impl Stages {
             }
             StageEvent::Next(event) => Some(SessionInput::Speech { stream, event }),
         };
-        let feed = StageFeed::Text { pieces: Some(pieces), chars: Arc::clone(&chars), trace };
+        let feed = StageFeed::Text { pieces: Some(pieces), chars: Arc::clone(&chars) };
         let said = events(opening, Some(chars), wrap);
-        self.run(stream, feed, unhurried(said, self.is_behind.subscribe()));
+        self.run((stream, trace), feed, unhurried(said, self.is_behind.subscribe()));
+        self.mark(stream, is_early);
     }
 
     /// Says whether the client is behind: answers and voices then wait. Transcripts and judgements go on.
@@ -224,7 +228,7 @@ impl Stages {
 
     /// Gives text to a speech stream.
     pub(super) fn say(&mut self, stream: u64, text: String) -> Option<SessionInput> {
-        let Some(StageFeed::Text { pieces: Some(pieces), chars, .. }) = self.feed(stream) else {
+        let Some(StageFeed::Text { pieces: Some(pieces), chars }) = self.feed(stream) else {
             return None;
         };
         chars.fetch_add(text.chars().count() as u32, Ordering::Relaxed);
@@ -250,22 +254,36 @@ impl Stages {
         running.inspect(|stage| stage.abort.abort()).is_some()
     }
 
-    /// Drops speech, and counts it as no request.
+    /// A stream that was started early counts as a request from now on.
+    pub(super) fn keep(&self, stream: u64) {
+        self.mark(stream, false);
+    }
+
+    /// Drops a stream that counts as no request.
     pub(super) fn discard(&mut self, stream: u64) {
-        if let Some(StageFeed::Text { trace: Some(trace), .. }) = self.feed(stream) {
-            trace.note(|data| data.is_discarded = true);
-        }
+        self.mark(stream, true);
         self.cancel(stream);
+    }
+
+    fn mark(&self, stream: u64, is_unneeded: bool) {
+        if let Some(trace) = self.running.get(&stream).and_then(|stage| stage.trace.as_ref()) {
+            trace.note(|data| data.is_unneeded = is_unneeded);
+        }
     }
 
     fn feed(&mut self, stream: u64) -> Option<&mut StageFeed> {
         self.running.get_mut(&stream).map(|stage| &mut stage.feed)
     }
 
-    fn run(&mut self, stream: u64, feed: StageFeed, inputs: BoxStream<'static, SessionInput>) {
+    fn run(
+        &mut self,
+        (stream, trace): (u64, Option<Trace>),
+        feed: StageFeed,
+        inputs: BoxStream<'static, SessionInput>,
+    ) {
         let (inputs, abort) = abortable(inputs);
         self.inputs.push(inputs.boxed());
-        self.running.insert(stream, RunningStage { abort, feed });
+        self.running.insert(stream, RunningStage { abort, trace, feed });
     }
 
     fn stop_warming(&mut self) {
@@ -273,6 +291,10 @@ impl Stages {
             warming.abort();
         }
     }
+}
+
+fn trace_of(context: &Result<RequestContext, ApiError>) -> Option<Trace> {
+    context.as_ref().ok().map(|context| context.trace.clone())
 }
 
 /// The stream that has ended with this event.

@@ -163,6 +163,7 @@ struct Stage {
     team: Arc<ScriptedChat>,
     /// A model of this hob.
     own: Arc<ScriptedChat>,
+    staged: Arc<chat_model::StagedChat>,
     voice: Arc<StagedLifecycle>,
     voice_loads: mpsc::Sender<Loaded>,
     endless: Arc<endless::EndlessSpeech>,
@@ -194,6 +195,9 @@ async fn stage_with(options: ServerOptions) -> Stage {
     let greeter = Arc::new(ScriptedChat::new((0..5).map(|_| greets())));
     let model = RegisteredModel::<Chat>::new("greeter", greeter, Admission::new(8, 0.1));
     registry.add(Arc::new(model));
+    let staged = Arc::new(chat_model::StagedChat::new());
+    let model = RegisteredModel::<Chat>::new("staged", staged.clone(), Admission::new(8, 0.1));
+    registry.add(Arc::new(model));
     let (lifecycle, voice_loads) = StagedLifecycle::new();
     lifecycle.occupy(ModelState::Ready, MemoryUse::default());
     let speech = SessionSpeech {
@@ -224,7 +228,7 @@ async fn stage_with(options: ServerOptions) -> Stage {
         ..options
     };
     let server = Server::start_registry(registry, options).await;
-    Stage { server, chat, team, own, voice: lifecycle, voice_loads, endless, deaths }
+    Stage { server, chat, team, own, staged, voice: lifecycle, voice_loads, endless, deaths }
 }
 
 /// A server with a session that has begun.

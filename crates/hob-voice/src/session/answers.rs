@@ -125,7 +125,8 @@ impl VoiceSession {
         let items: Vec<&RealtimeItem> = self.conversation.items().chain([&item]).collect();
         let request = chat_request(self.settings(), &items);
         let (stream, model) = (self.outbox.new_stream(), self.settings().model.clone());
-        self.outbox.push(SessionEffect::StartChat(Box::new(ChatStart { stream, model, request })));
+        let start = ChatStart { stream, model, request, is_early: true };
+        self.outbox.push(SessionEffect::StartChat(Box::new(start)));
         let (events, bytes, clause) = (Vec::new(), 0, EarlyClause::default());
         let (voice, is_ready) = (None, false);
         self.early_answer = Some(EarlyAnswer { stream, events, bytes, clause, voice, is_ready });
@@ -134,7 +135,7 @@ impl VoiceSession {
     /// The answer was to something that has changed.
     pub(super) fn drop_early_answer(&mut self) {
         if let Some(held) = self.early_answer.take() {
-            self.outbox.push(SessionEffect::Cancel { stream: held.stream });
+            self.outbox.push(SessionEffect::Discard { stream: held.stream });
             self.discard_early_voice(held.voice);
         }
     }
@@ -231,6 +232,9 @@ impl VoiceSession {
         {
             response.chat = ChatState::Running(held.stream);
             response.early_voice = held.voice.as_ref().map(|voice| voice.stream);
+            for stream in std::iter::once(held.stream).chain(response.early_voice) {
+                self.outbox.push(SessionEffect::Keep { stream });
+            }
             for event in held.events {
                 response.take_chat(Some(Ok(event)), &mut self.outbox, self.now);
             }
@@ -245,7 +249,8 @@ impl VoiceSession {
         let (stream, request) = (self.outbox.new_stream(), chat_request(settings, &items));
         let model = settings.model.clone();
         response.chat = ChatState::Running(stream);
-        self.outbox.push(SessionEffect::StartChat(Box::new(ChatStart { stream, model, request })));
+        let start = ChatStart { stream, model, request, is_early: false };
+        self.outbox.push(SessionEffect::StartChat(Box::new(start)));
     }
 
     fn publish_effect(&mut self, at: usize, effect: SessionEffect) {

@@ -68,7 +68,7 @@ impl VoiceSession {
     /// Makes sound of the first clause of the early answer. The chat model waits meanwhile.
     pub(super) fn speak_early(&mut self, text: String) {
         let stream = self.outbox.new_stream();
-        let start = SpeechStart::new(stream, self.settings());
+        let start = SpeechStart { is_early: true, ..SpeechStart::new(stream, self.settings()) };
         self.outbox.push(SessionEffect::StartSpeech(start));
         self.outbox.push(SessionEffect::Say { stream, text });
         self.outbox.push(SessionEffect::Say { stream, text: String::new() });

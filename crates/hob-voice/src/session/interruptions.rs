@@ -83,7 +83,7 @@ impl VoiceSession {
         self.create_response(plan, None);
         let stream = request.map(|request| {
             let stream = self.outbox.new_stream();
-            let start = ChatStart { stream, model, request };
+            let start = ChatStart { stream, model, request, is_early: false };
             self.outbox.push(SessionEffect::StartChat(Box::new(start)));
             stream
         });

@@ -180,6 +180,7 @@ fn effect_line(effect: SessionEffect) -> Option<String> {
         SessionEffect::Say { stream, text } => format!("say {stream} '{text}'"),
         SessionEffect::EndText { stream } => format!("end text {stream}"),
         SessionEffect::Cancel { stream } => format!("cancel {stream}"),
+        SessionEffect::Keep { stream } => format!("keep {stream}"),
         SessionEffect::Discard { stream } => format!("discard {stream}"),
         SessionEffect::TurnMeasured { stages, .. } => format!(
             "measured {} {} {} {} {}",

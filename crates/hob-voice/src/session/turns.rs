@@ -85,7 +85,7 @@ impl VoiceSession {
         let Some(turn) = self.turn.take() else { return };
         self.listener.reset();
         if !turn.is_announced {
-            return self.cancel_transcript(&turn.transcript);
+            return self.discard_transcript(&turn.transcript);
         }
         self.stop_speech(&turn);
         let marks = turn.verdict.marks.unwrap_or(marks);
@@ -121,7 +121,12 @@ impl VoiceSession {
         self.listener.reset();
         self.listener.take_partial();
         if let Some(turn) = self.turn.take() {
-            self.cancel_transcript(&turn.transcript);
+            let may_be_noise = self.settings().turn_detection.is_some() && !turn.is_announced;
+            if may_be_noise {
+                self.discard_transcript(&turn.transcript);
+            } else {
+                self.cancel_transcript(&turn.transcript);
+            }
             if turn.is_announced {
                 self.stop_speech(&turn);
             }
@@ -139,7 +144,7 @@ impl VoiceSession {
                 self.record(partial);
             }
         } else if let Some(turn) = self.turn.take() {
-            self.cancel_transcript(&turn.transcript);
+            self.discard_transcript(&turn.transcript);
             self.listener.position = turn.start;
             self.take_sound(turn.sound);
         }
@@ -181,9 +186,17 @@ impl VoiceSession {
         }
     }
 
+    /// The client does not want the transcript any more.
     pub(super) fn cancel_transcript(&mut self, transcript: &TurnTranscript) {
         if transcript.outcome().is_none() {
             self.outbox.push(SessionEffect::Cancel { stream: transcript.stream });
+        }
+    }
+
+    /// The sound was noise, or another stream hears it again: no request was made for it.
+    fn discard_transcript(&mut self, transcript: &TurnTranscript) {
+        if transcript.outcome().is_none() {
+            self.outbox.push(SessionEffect::Discard { stream: transcript.stream });
         }
     }
 
@@ -282,7 +295,7 @@ impl VoiceSession {
     /// What was heard was not speech.
     fn forget_speech(&mut self) {
         if let Some(turn) = self.turn.take() {
-            self.cancel_transcript(&turn.transcript);
+            self.discard_transcript(&turn.transcript);
             self.listener.remember(&turn.sound, turn.sound.len());
         }
     }
@@ -332,7 +345,7 @@ impl VoiceSession {
 
     fn restart_transcript(&mut self) {
         if let Some(mut turn) = self.turn.take() {
-            self.cancel_transcript(&turn.transcript);
+            self.discard_transcript(&turn.transcript);
             turn.transcript.restart(self.outbox.new_stream());
             self.turn = Some(turn);
             self.start_transcript();

@@ -9,8 +9,9 @@ use hob_server::{KeyOptions, ServerOptions};
 use serde_json::{Value, json};
 
 use super::{options, stage_with, types};
+use crate::chat_model::{chat_lost, done, text};
 use crate::client::{no_hang, until};
-use crate::keys::named;
+use crate::keys::{get_as, named};
 use crate::ledger::{rows, with_ledger};
 
 /// A pause is too early for a team, because what it does cannot be taken back. Another model is asked in each pause.
@@ -102,6 +103,52 @@ async fn a_voice_that_spoke_too_early_counts_as_no_request() {
     let voices = |line: &&str| line.starts_with("hob_speech_answers_total{");
     let counted: Vec<&str> = metrics.text().lines().filter(voices).collect();
     assert_eq!(counted, [r#"hob_speech_answers_total{model="kokoro",outcome="complete"} 1"#]);
+}
+
+/// An answer begins in a pause. It is dropped when the person speaks on, or it fails. The key has one request for the
+/// session, and one for the answer.
+#[tokio::test]
+async fn an_answer_that_came_too_early_counts_as_no_request() {
+    for fails in [false, true] {
+        let requests_per_minute = NonZeroU32::new(2);
+        let key = KeyOptions { requests_per_minute, ..named("laptop", "secret") };
+        let stage = stage_with(ServerOptions { keys: vec![key], ..options() }).await;
+        let bearer = [("authorization", "Bearer secret")];
+        let opening = stage.try_open("/v1/realtime?model=staged", &bearer);
+        let mut talker = opening.await.expect("a session");
+        talker.until("session.created").await;
+        let early = stage.staged.stage();
+        talker.say(12_000, 1.0).await;
+        talker.say(0, 0.4).await;
+        stage.staged.asked(1).await;
+        if fails {
+            early.send(Err(chat_lost())).await.expect("a reader");
+        } else {
+            early.send(text("Yes")).await.expect("a reader");
+            talker.say(12_000, 0.5).await;
+        }
+        no_hang(early.closed()).await;
+        let answer = stage.staged.stage();
+        talker.say(12_000, 0.5).await;
+        talker.say(0, 1.0).await;
+        for event in [text("Yes."), done(2)] {
+            no_hang(answer.send(event)).await.expect("a reader");
+        }
+        let events = talker.until("response.done").await;
+        let last = events.last().expect("the last");
+        assert_eq!(last["response"]["status"], "completed", "{last}");
+        let counted = async || {
+            let metrics = stage.server.ask(get_as("secret", "/metrics")).await;
+            let lines = metrics.text().lines().filter(|line| line.starts_with("hob_chat_answers"));
+            let lines: Vec<String> = lines.map(str::to_owned).collect();
+            (!lines.is_empty()).then_some(lines)
+        };
+        let only = r#"hob_chat_answers_total{model="staged",outcome="complete"} 1"#;
+        assert_eq!(until(counted).await, [only], "fails: {fails}");
+        let now = stage.server.ask(get_as("secret", "/api/hob/now")).await.json();
+        let recent = now["recent"].as_array().expect("a list");
+        assert!(recent.iter().all(|one| one["outcome"] == "complete"), "{recent:?}");
+    }
 }
 
 #[tokio::test]

@@ -50,6 +50,8 @@ enum Kind {
 struct Seen {
     streams: BTreeMap<u64, Kind>,
     started: BTreeSet<u64>,
+    /// Early answers, and their voices, that the session has neither kept nor discarded.
+    early: BTreeMap<u64, Kind>,
     open: BTreeMap<String, bool>,
     items: BTreeSet<String>,
     is_speaking: bool,
@@ -71,8 +73,14 @@ impl Seen {
         assert!(!self.is_closed, "after Close: {effect:?}");
         match effect {
             SessionEffect::StartTranscript(start) => self.start(start.stream, Kind::Transcript),
-            SessionEffect::StartChat(start) => self.start(start.stream, Kind::Chat),
-            SessionEffect::StartSpeech(start) => self.start(start.stream, Kind::Speech),
+            SessionEffect::StartChat(start) => {
+                self.start(start.stream, Kind::Chat);
+                self.early.extend(start.is_early.then_some((start.stream, Kind::Chat)));
+            }
+            SessionEffect::StartSpeech(start) => {
+                self.start(start.stream, Kind::Speech);
+                self.early.extend(start.is_early.then_some((start.stream, Kind::Speech)));
+            }
             SessionEffect::Hear { stream, .. } | SessionEffect::EndSound { stream } => {
                 assert_eq!(self.streams.get(&stream), Some(&Kind::Transcript));
             }
@@ -83,11 +91,18 @@ impl Seen {
                 assert!(self.started.contains(&stream));
             }
             SessionEffect::Cancel { stream } => {
-                assert!(self.started.contains(&stream));
+                assert!(self.started.contains(&stream) && !self.early.contains_key(&stream));
                 self.streams.remove(&stream);
             }
+            SessionEffect::Keep { stream } => assert!(self.early.remove(&stream).is_some()),
             SessionEffect::Discard { stream } => {
-                assert_eq!(self.streams.remove(&stream), Some(Kind::Speech));
+                let (running, early) = (self.streams.remove(&stream), self.early.remove(&stream));
+                match early {
+                    // The model may have written all of it.
+                    Some(Kind::Chat) => {}
+                    Some(early) => assert_eq!(running, Some(early)),
+                    None => assert_eq!(running, Some(Kind::Transcript)),
+                }
             }
             SessionEffect::JudgeTurn { turn, .. } => self.question = turn,
             SessionEffect::Close { .. } => self.is_closed = true,

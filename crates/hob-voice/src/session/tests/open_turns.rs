@@ -112,7 +112,7 @@ fn a_person_who_goes_on_has_one_turn() {
     script.sounds_complete().transcribes(1, OPEN, Some("en")).silence(10);
     assert_eq!(script.frames_to_end(0), None);
     script.log.clear();
-    script.speak(20).check(&["cancel 3", "start transcript 4"]);
+    script.speak(20).check(&["discard 3", "start transcript 4"]);
     script.silence(7).feed(SessionInput::TurnJudged { turn: 5, probability: 0.9 });
     script.transcribes(4, " If it rains tomorrow, I stay at home.", Some("en")).silence(1);
     let started = "start chat 6 [user: If it rains tomorrow, I stay at home.]";
@@ -180,6 +180,8 @@ fn a_sentence_in_doubt_waits_until_its_answer_can_be_heard() {
         "heard 'Good morning.'",
         "transcript 'Good morning.'",
         "created resp_2",
+        "keep 3",
+        "keep 4",
         "added item_3",
         "say 4 ' Ann. How'",
         "hold 3",
@@ -219,7 +221,7 @@ fn an_early_voice_says_the_first_clause_of_text_in_pieces() {
 fn an_early_voice_is_dropped_without_a_trace() {
     let mut script = Script::new(eager(Eagerness::Auto));
     script.is_answered_in_doubt().silence(3).forget();
-    script.speak(20).check(&["cancel 3", "discard 4", "start transcript 5"]);
+    script.speak(20).check(&["discard 3", "discard 4", "start transcript 5"]);
     script.sound(4, 210).check(&[]);
     script.silence(7).feed(SessionInput::TurnJudged { turn: 6, probability: 0.9 });
     script.transcribes(5, " Good morning, Ann.", Some("en")).silence(1);

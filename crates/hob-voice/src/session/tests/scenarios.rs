@@ -53,6 +53,8 @@ fn an_answer_is_written_during_the_pause_and_spoken_after_the_turn() {
         "heard 'Hello'",
         "transcript 'Hello'",
         "created resp_2",
+        "keep 2",
+        "keep 3",
         "added item_3",
         "say 3 ' Ann. How'",
         "hold 2",
@@ -93,7 +95,7 @@ fn instructions_are_computed_before_the_user_speaks() {
 fn speech_after_a_pause_drops_what_was_speculative() {
     let mut script = Script::new(|_| {});
     script.speak(20).silence(6).heard_text(1, " Hello").write(2, "Good morning, Ann.").forget();
-    script.speak(10).check(&["cancel 2", "discard 3", "start transcript 4"]);
+    script.speak(10).check(&["discard 2", "discard 3", "start transcript 4"]);
     assert_eq!(script.heard[&4], 36 * 512);
     script.silence(16).heard_text(4, " Hello again").check(&[
         "end sound 4",
@@ -106,6 +108,17 @@ fn speech_after_a_pause_drops_what_was_speculative() {
         "created resp_2",
         "start chat 5 [user: Hello again]",
     ]);
+}
+
+/// The client made no request that hob could have given up.
+#[test]
+fn a_transcript_that_starts_over_counts_once() {
+    let mut script = Script::new(|_| {});
+    script.speak(20).silence(6).forget();
+    script.speak(1).check(&["discard 1", "start transcript 2"]);
+    // What the client gives up itself counts.
+    script.command(RealtimeCommand::ClearInput);
+    assert_eq!(script.log[0], "cancel 2");
 }
 
 /// Sound that waited to be read comes in one piece.
@@ -122,7 +135,7 @@ fn an_early_answer_to_one_turn_does_not_answer_the_next() {
         "heard 'Hello'",
         "transcript 'Hello'",
         "start transcript 3",
-        "cancel 2",
+        "discard 2",
         "speech started item_2 1152",
         "warm [user: Hello]",
     ]);
@@ -184,7 +197,8 @@ fn tool_calls_wait_for_the_end_of_the_turn() {
     script.silence(10);
     let calls = ["added item_3", "call light {}", "output item_3 Completed", "done item_3"];
     let from = script.log.iter().position(|line| line == "created resp_2").unwrap();
-    assert_eq!(script.log[from + 1..], [&calls[..], &["resp_2 Completed"]].concat());
+    let given = [&["keep 2"][..], &calls[..], &["resp_2 Completed"]].concat();
+    assert_eq!(script.log[from + 1..], given);
 }
 
 #[test]
@@ -318,7 +332,7 @@ fn the_client_knows_best_what_was_heard() {
 #[test]
 fn a_cough_does_not_end_the_answer_but_a_word_does() {
     let mut script = speaking();
-    script.speak(7).silence(1).check(&["start transcript 4", "cancel 4"]);
+    script.speak(7).silence(1).check(&["start transcript 4", "discard 4"]);
     script.speak(6);
     script.transcript(5, TranscriptEvent::Interim("stop".to_owned()));
     assert!(script.log.contains(&"resp_2 Cancelled(Speech)".to_owned()), "{:?}", script.log);
