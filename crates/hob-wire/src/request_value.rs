@@ -31,11 +31,13 @@ impl RequestValue {
     }
 
     /// Clients in untyped languages write whole numbers as `1.0` too.
-    fn whole_number<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WireError> {
+    fn whole_number(&self) -> Result<i128, WireError> {
         const WANTED: &str = "a whole number";
+        let signed = self.0.as_i64().map(i128::from);
+        let exact = signed.or(self.0.as_u64().map(i128::from));
         let fraction = self.0.as_f64().filter(|number| number.fract() == 0.0);
-        match self.0.as_i64().or(fraction.map(|number| number as i64)) {
-            Some(number) => visitor.visit_i64(number),
+        match exact.or(fraction.map(|number| number as i128)) {
+            Some(number) => Ok(number),
             None if self.0.is_number() => {
                 let (field, wanted) = (String::new(), WANTED.to_owned());
                 Err(WireError::WrongType { field, wanted, got: "a fraction" })
@@ -48,7 +50,8 @@ impl RequestValue {
 macro_rules! whole_numbers {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WireError> {
-            self.whole_number(visitor)
+            let number = self.whole_number()?;
+            visitor.visit_i64(number.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
         }
     )*};
 }
@@ -81,6 +84,10 @@ impl<'de> Deserializer<'de> for RequestValue {
     whole_numbers! {
         deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
         deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
+    }
+
+    fn deserialize_i128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WireError> {
+        visitor.visit_i128(self.whole_number()?)
     }
 
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WireError> {
@@ -164,7 +171,7 @@ impl<'de> Deserializer<'de> for RequestValue {
     }
 
     forward_to_deserialize_any! {
-        i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct identifier
+        u128 char bytes byte_buf unit unit_struct tuple tuple_struct identifier
     }
 }
 

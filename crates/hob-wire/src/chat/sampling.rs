@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use hob_core::chat::Sampling;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 use crate::WireError;
 use crate::request_value::{Either, check_count, number_within, out_of_range};
@@ -52,8 +53,10 @@ pub(crate) struct SamplingFields {
     #[serde(default, deserialize_with = "number_within::<_, -2, 2>")]
     #[schemars(range(min = -2, max = 2))]
     frequency_penalty: Option<f32>,
-    /// The same seed gives the same answer.
-    seed: Option<i64>,
+    /// The same seed gives the same answer. From -2^63 to 2^64 - 1.
+    #[serde(default, deserialize_with = "seed_number")]
+    #[schemars(with = "Option<i64>")]
+    seed: Option<i128>,
     /// Token ids and what is added to their likelihood, -100 to 100. At most 1,024 tokens.
     logit_bias: Option<BTreeMap<String, f64>>,
     /// Does not end at the model's end token.
@@ -73,10 +76,16 @@ impl SamplingFields {
             repeat_penalty: penalty.filter(|penalty| *penalty > 0.0),
             presence_penalty: self.presence_penalty,
             frequency_penalty: self.frequency_penalty,
-            seed: self.seed.map(i64::cast_unsigned),
+            // A negative number keeps its bits.
+            seed: self.seed.map(|seed| seed as u64),
             logit_bias: logit_bias(self.logit_bias.take().unwrap_or_default(), ignored)?,
             ignore_eos: self.ignore_eos,
         })
+    }
+
+    /// Ollama's clients write a negative seed for a random one.
+    pub(crate) fn has_negative_seed(&self) -> bool {
+        self.seed.is_some_and(|seed| seed < 0)
     }
 
     pub(crate) fn stop(&mut self) -> Result<Vec<String>, WireError> {
@@ -93,6 +102,17 @@ impl SamplingFields {
         }
         Ok(stops.into_iter().filter(|stop| !stop.is_empty()).collect())
     }
+}
+
+/// A seed has 64 bits, which clients write with a sign or without.
+fn seed_number<'de, D: Deserializer<'de>>(value: D) -> Result<Option<i128>, D::Error> {
+    let (lowest, highest) = (i128::from(i64::MIN), i128::from(u64::MAX));
+    let seed = Option::<i128>::deserialize(value)?;
+    if seed.is_some_and(|seed| !(lowest..=highest).contains(&seed)) {
+        let reason = format_args!("must be a whole number from {lowest} to {highest}");
+        return Err(D::Error::custom(reason));
+    }
+    Ok(seed)
 }
 
 /// A key that is not a token id has no token to change.

@@ -44,8 +44,7 @@ pub(super) fn options(
         let mut chosen: SamplingFields = fields.read()?;
         let sizes: OptionFields = fields.read()?;
         let sampling = chosen.sampling(&mut without_effect)?;
-        // Ollama's clients write a negative seed for a random one.
-        let seed = sampling.seed.filter(|seed| seed.cast_signed() >= 0);
+        let seed = sampling.seed.filter(|_| !chosen.has_negative_seed());
         let options = Options {
             sampling: Sampling { seed, ..sampling },
             // -1 means no limit, and -2 means until the context is full. hob treats both as no limit.

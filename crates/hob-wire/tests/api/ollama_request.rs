@@ -111,6 +111,9 @@ fn what_ollama_writes_for_nothing_means_nothing() {
     }
     let all = Sampling { top_k: Some(0), ..Sampling::default() };
     assert_eq!(chat_request(r#","options":{"top_k":-1}"#).0.sampling, all);
+    let large = Sampling { seed: Some(u64::MAX), ..Sampling::default() };
+    let seed = r#","options":{"seed":18446744073709551615}"#;
+    assert_eq!(chat_request(seed).0.sampling, large, "it is not negative");
     let stop = chat_request(r#","options":{"stop":"END","num_predict":1.0}"#).0;
     assert_eq!((stop.stop, stop.tokens_max), (names(&["END"]), Some(1)));
 }

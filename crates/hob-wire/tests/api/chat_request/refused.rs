@@ -99,6 +99,15 @@ const ROWS: &[(&str, &str)] = &[
     (r#""presence_penalty":3"#, "'presence_penalty' must be from -2 to 2, and is 3"),
     (r#""frequency_penalty":-3"#, "'frequency_penalty' must be from -2 to 2, and is -3"),
     (r#""seed":"x""#, "'seed' must be a whole number, and is a string"),
+    (r#""seed":1.5"#, "'seed' must be a whole number, and is a fraction"),
+    (
+        r#""seed":18446744073709551616"#,
+        "'seed' must be a whole number from -9223372036854775808 to 18446744073709551615",
+    ),
+    (
+        r#""seed":-1e300"#,
+        "'seed' must be a whole number from -9223372036854775808 to 18446744073709551615",
+    ),
     (r#""max_tokens":"x""#, "'max_tokens' must be a whole number, and is a string"),
     (r#""logprobs":2"#, "'logprobs' must be true or false, and is a number"),
     (r#""top_logprobs":21"#, "'top_logprobs' must be from 0 to 20, and is 21"),

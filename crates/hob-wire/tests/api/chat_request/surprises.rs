@@ -75,4 +75,10 @@ proptest::proptest! {
         let wire = parse(&format!("\"seed\":{seed}")).expect("a request");
         proptest::prop_assert_eq!(wire.request.sampling.seed, Some(seed.cast_unsigned()));
     }
+
+    #[test]
+    fn any_seed_without_a_sign_arrives(seed: u64) {
+        let wire = parse(&format!("\"seed\":{seed}")).expect("a request");
+        proptest::prop_assert_eq!(wire.request.sampling.seed, Some(seed));
+    }
 }
