@@ -107,7 +107,8 @@ struct FormReader {
     file_bytes_max: usize,
     /// Time limit for the next piece.
     piece_time_max: Duration,
-    ends: Instant,
+    /// When the whole form must have arrived.
+    deadline: Instant,
     incoming: Option<IncomingBody>,
 }
 
@@ -126,7 +127,7 @@ impl FormReader {
             parts: Multipart::with_constraints(body, boundary, constraints),
             file_bytes_max: limits.file_bytes_max,
             piece_time_max: limits.read_time_max,
-            ends: Instant::now() + UPLOAD_TIME_MAX,
+            deadline: Instant::now() + UPLOAD_TIME_MAX,
             incoming,
         }
     }
@@ -200,7 +201,11 @@ impl FormReader {
     /// When the next piece must have arrived, and the length of that limit.
     fn by(&self) -> (Instant, Duration) {
         let piece = Instant::now() + self.piece_time_max;
-        if piece < self.ends { (piece, self.piece_time_max) } else { (self.ends, UPLOAD_TIME_MAX) }
+        if piece < self.deadline {
+            (piece, self.piece_time_max)
+        } else {
+            (self.deadline, UPLOAD_TIME_MAX)
+        }
     }
 
     fn form_error(&self, error: &multer::Error) -> ApiError {

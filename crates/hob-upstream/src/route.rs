@@ -81,7 +81,7 @@ impl<T: RouteTask> Route<T> {
     }
 
     /// When a request that comes now has to be over.
-    fn ends(&self) -> Instant {
+    fn deadline(&self) -> Instant {
         Instant::now() + self.total()
     }
 
@@ -155,12 +155,14 @@ impl<T: RouteTask> Route<T> {
     async fn wait_for_cool_down(
         &self,
         candidates: &[Arc<Candidate<T>>],
-        ends: Instant,
+        deadline: Instant,
     ) -> Result<(), ModelError> {
         let left = candidates.iter().map(|candidate| candidate.target.open_for()).min().flatten();
         match left {
             None => Ok(()),
-            Some(left) if left <= self.options.queue_timeout && Instant::now() + left < ends => {
+            Some(left)
+                if left <= self.options.queue_timeout && Instant::now() + left < deadline =>
+            {
                 sleep(left).await;
                 Ok(())
             }

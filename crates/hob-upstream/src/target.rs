@@ -82,7 +82,7 @@ impl Target {
     }
 
     /// Takes one retry from its server's budget, if one is left.
-    pub(crate) fn may_retry(&self) -> bool {
+    pub(crate) fn take_retry(&self) -> bool {
         match &self.source {
             Source::Upstream(model) => locked(&model.upstream.budget).try_take(Instant::now()),
             Source::Local(_) => true,

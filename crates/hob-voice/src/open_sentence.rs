@@ -117,9 +117,9 @@ impl Sentence<'_> {
         self.ends_with(known.complete)
     }
 
-    fn ends_with(&self, ends: &[&str]) -> bool {
+    fn ends_with(&self, endings: &[&str]) -> bool {
         let text = format!(" {}", self.lower.join(" "));
-        ends.iter().any(|end| text.ends_with(&format!(" {end}")))
+        endings.iter().any(|end| text.ends_with(&format!(" {end}")))
     }
 
     /// Whether it is one of these phrases, perhaps after words such as "well".

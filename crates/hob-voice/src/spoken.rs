@@ -43,11 +43,11 @@ impl SpokenText {
 
     /// The byte after a word and its punctuation.
     pub(crate) fn with_punctuation(&self, end: usize) -> usize {
-        let ends = |c: char| c.is_alphanumeric() || c.is_whitespace();
+        let is_text = |c: char| c.is_alphanumeric() || c.is_whitespace();
         let Some(rest) = self.text.get(end..) else {
             return self.text.len();
         };
-        if end == 0 { 0 } else { end + rest.find(ends).unwrap_or(rest.len()) }
+        if end == 0 { 0 } else { end + rest.find(is_text).unwrap_or(rest.len()) }
     }
 
     fn last_word(&self, heard: Duration) -> usize {

@@ -257,8 +257,8 @@ fn pause_after(piece: &str, before: Option<Duration>) -> Option<Duration> {
         return None;
     }
     let text = piece.trim_end_matches(|c: char| c.is_whitespace() || "\"'”’)»*_".contains(c));
-    let mut ends = text.chars().rev();
-    match (ends.next(), ends.next()) {
+    let mut from_end = text.chars().rev();
+    match (from_end.next(), from_end.next()) {
         // Blanks and quotation marks after the end of a sentence.
         (None, _) => before.or(Some(TEXT_PAUSE)),
         // It may be the first part of a number.

@@ -85,7 +85,7 @@ async fn requests_of_a_minute_are_counted_and_lists_are_not() {
 
 #[tokio::test]
 async fn loading_and_unloading_are_requests() {
-    let (lifecycle, ends) = StagedLifecycle::new();
+    let (lifecycle, load_results) = StagedLifecycle::new();
     lifecycle.occupy(ModelState::Ready, Default::default());
     let options = options(|phone| phone.requests_per_minute = NonZeroU32::new(3));
     let held = lifecycle as Arc<dyn ModelLifecycle>;
@@ -95,7 +95,7 @@ async fn loading_and_unloading_are_requests() {
         ("/api/generate", r#"{"model":"smol"}"#),
         ("/api/hob/unload", r#"{"model":"smol"}"#),
     ] {
-        ends.try_send(Ok(())).expect("room");
+        load_results.try_send(Ok(())).expect("room");
         assert_eq!(server.ask(post_as(PHONE, path, body)).await.status(), 200, "{path}");
     }
     for (path, body) in [

@@ -59,9 +59,9 @@ async fn server_of(
         aliases: Some(aliases.iter().map(|&alias| alias.to_owned()).collect()),
         ..named("phone", PHONE)
     };
-    let (lifecycle, ends) = StagedLifecycle::new();
+    let (lifecycle, load_results) = StagedLifecycle::new();
     lifecycle.occupy(ModelState::Ready, Default::default());
-    ends.try_send(Ok(())).expect("room");
+    load_results.try_send(Ok(())).expect("room");
     let model: Arc<ScriptedChat> = scripted(scripts);
     let held = lifecycle as Arc<dyn ModelLifecycle>;
     server_with(model, Some(held), with_keys([named("laptop", LAPTOP), phone])).await

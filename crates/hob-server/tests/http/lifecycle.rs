@@ -40,14 +40,14 @@ pub(crate) struct StagedLifecycle {
 
 impl StagedLifecycle {
     pub(crate) fn new() -> (Arc<StagedLifecycle>, mpsc::Sender<Loaded>) {
-        let (ends, loads) = mpsc::channel(4);
+        let (load_results, loads) = mpsc::channel(4);
         let lifecycle = StagedLifecycle {
             state: Mutex::new(ModelState::Cold),
             memory_use: Mutex::default(),
             calls: Mutex::default(),
             loads: tokio::sync::Mutex::new(loads),
         };
-        (Arc::new(lifecycle), ends)
+        (Arc::new(lifecycle), load_results)
     }
 
     pub(crate) fn calls(&self) -> Vec<LifecycleCall> {
@@ -121,10 +121,10 @@ pub(crate) async fn server_with(
 }
 
 async fn server() -> (Server, Arc<StagedLifecycle>, mpsc::Sender<Loaded>) {
-    let (lifecycle, ends) = StagedLifecycle::new();
+    let (lifecycle, load_results) = StagedLifecycle::new();
     let smol = Arc::new(ScriptedChat::new([]));
     let held = Some(Arc::clone(&lifecycle) as Arc<dyn ModelLifecycle>);
-    (server_with(smol, held, ServerOptions::default()).await, lifecycle, ends)
+    (server_with(smol, held, ServerOptions::default()).await, lifecycle, load_results)
 }
 
 fn entry(state: &str) -> Value {
@@ -137,7 +137,7 @@ fn entry(state: &str) -> Value {
 
 #[tokio::test]
 async fn loaded_models_are_listed_with_their_memory() {
-    let (server, lifecycle, _ends) = server().await;
+    let (server, lifecycle, _load_results) = server().await;
     assert_eq!(server.get("/api/hob/ps").await.json(), json!({"models": [entry("cold")]}));
     let memory_use = MemoryUse {
         resident_bytes: Some(150_000_000),
@@ -154,8 +154,8 @@ async fn loaded_models_are_listed_with_their_memory() {
 
 #[tokio::test]
 async fn a_model_is_put_into_memory_and_taken_out_by_any_name() {
-    let (server, lifecycle, ends) = server().await;
-    ends.try_send(Ok(())).expect("room");
+    let (server, lifecycle, load_results) = server().await;
+    load_results.try_send(Ok(())).expect("room");
     let load = post("/api/hob/load", r#"{"model":"mini:latest","keep_alive":"5m","x":1}"#);
     let loaded = server.ask(load).await;
     assert_eq!((loaded.status(), loaded.json()), (200, entry("warm")));
@@ -169,7 +169,7 @@ async fn a_model_is_put_into_memory_and_taken_out_by_any_name() {
 
 #[tokio::test]
 async fn a_load_is_reported_line_by_line() {
-    let (server, _residence, ends) = server().await;
+    let (server, _residence, load_results) = server().await;
     let calls = post("/api/hob/load", r#"{"model":"smol","stream":true}"#);
     let mut client = server.send(&calls).await;
     let head = client.head().await;
@@ -179,7 +179,7 @@ async fn a_load_is_reported_line_by_line() {
     for _ in 0..2 {
         assert_eq!(client.chunk().await.expect("a line"), Some(loading.as_bytes().to_vec()));
     }
-    ends.send(Ok(())).await.expect("a lifecycle");
+    load_results.send(Ok(())).await.expect("a lifecycle");
     let rest = String::from_utf8(client.chunks().await).expect("text");
     let last: Value = serde_json::from_str(rest.lines().last().expect("a line")).expect("JSON");
     assert_eq!(last, entry("warm"));
@@ -187,12 +187,12 @@ async fn a_load_is_reported_line_by_line() {
 
 #[tokio::test]
 async fn a_loading_that_fails_says_so_in_its_last_line_or_at_once() {
-    let (server, _residence, ends) = server().await;
+    let (server, _residence, load_results) = server().await;
     let calls = post("/api/hob/load", r#"{"model":"smol","stream":true}"#);
     let mut client = server.send(&calls).await;
     client.head().await;
     client.chunk().await.expect("a line");
-    ends.send(Err(worker_lost())).await.expect("a lifecycle");
+    load_results.send(Err(worker_lost())).await.expect("a lifecycle");
     let rest = String::from_utf8(client.chunks().await).expect("text");
     let last: Value = serde_json::from_str(rest.lines().last().expect("a line")).expect("JSON");
     assert_eq!(last["error"]["code"], "worker_lost");
@@ -203,13 +203,13 @@ async fn a_loading_that_fails_says_so_in_its_last_line_or_at_once() {
         what_fits: None,
     };
     for stream in ["true", "false"] {
-        ends.send(Err(error.clone())).await.expect("room");
+        load_results.send(Err(error.clone())).await.expect("room");
         let load = format!(r#"{{"model":"smol","stream":{stream}}}"#);
         let refused = server.ask(post("/api/hob/load", load)).await;
         let said = (refused.status(), refused.json()["error"]["code"].clone());
         assert_eq!(said, (503, json!("out_of_memory")), "{stream}");
     }
-    ends.send(Ok(())).await.expect("room");
+    load_results.send(Ok(())).await.expect("room");
     let loaded = server.ask(&calls).await;
     assert_eq!(loaded.text(), entry_line("warm"), "what is there at once has no lines before it");
 }
@@ -224,7 +224,7 @@ fn entry_line(state: &str) -> String {
 
 #[tokio::test]
 async fn a_model_that_cannot_be_loaded_is_rejected() {
-    let (server, lifecycle, _ends) = server().await;
+    let (server, lifecycle, _load_results) = server().await;
     let elsewhere = "'cloud' is a model of another server; this hob cannot load or unload it";
     let speech = "'kokoro' is a model of another server; this hob cannot load or unload it";
     let unknown = "no model is called 'smool'; the nearest are smol";
@@ -245,7 +245,7 @@ async fn a_model_that_cannot_be_loaded_is_rejected() {
 
 #[tokio::test]
 async fn a_loading_without_end_is_given_up() {
-    let (lifecycle, _ends) = StagedLifecycle::new();
+    let (lifecycle, _load_results) = StagedLifecycle::new();
     let options =
         ServerOptions { token_time_max: Duration::from_millis(20), ..ServerOptions::default() };
     let server = server_with(Arc::new(ScriptedChat::new([])), Some(lifecycle), options).await;
@@ -255,7 +255,7 @@ async fn a_loading_without_end_is_given_up() {
 
 #[tokio::test]
 async fn memory_wants_the_key() {
-    let (lifecycle, _ends) = StagedLifecycle::new();
+    let (lifecycle, _load_results) = StagedLifecycle::new();
     let smol = Arc::new(ScriptedChat::new([]));
     let held = Arc::clone(&lifecycle) as Arc<dyn ModelLifecycle>;
     let server = server_with(smol, Some(held), with_key("secret")).await;

@@ -252,10 +252,10 @@ async fn a_request_that_used_no_model_is_not_listed() {
 
 #[tokio::test]
 async fn models_in_memory_are_those_of_ps() {
-    let (lifecycle, ends) = StagedLifecycle::new();
+    let (lifecycle, load_results) = StagedLifecycle::new();
     let memory_use = MemoryUse { resident_bytes: Some(1 << 30), ..MemoryUse::default() };
     lifecycle.occupy(ModelState::Ready, memory_use);
-    ends.try_send(Ok(())).expect("room");
+    load_results.try_send(Ok(())).expect("room");
     let server = server_with(scripted([]), Some(lifecycle), ServerOptions::default()).await;
     let models = server.get("/api/hob/ps").await.json()["models"].clone();
     let seen = now(&server).await;

@@ -47,10 +47,10 @@ async fn server_of(model: &Arc<ScriptedChat>, options: ServerOptions) -> Server 
 }
 
 async fn held() -> (Server, Arc<StagedLifecycle>, mpsc::Sender<Loaded>) {
-    let (lifecycle, ends) = StagedLifecycle::new();
+    let (lifecycle, load_results) = StagedLifecycle::new();
     let model = Arc::new(ScriptedChat::new([]));
     let held = Some(Arc::clone(&lifecycle) as Arc<dyn ModelLifecycle>);
-    (server_with(model, held, ServerOptions::default()).await, lifecycle, ends)
+    (server_with(model, held, ServerOptions::default()).await, lifecycle, load_results)
 }
 
 /// The lines of an answer, without the values that depend on the clock.
@@ -345,7 +345,7 @@ async fn models_are_listed_under_every_name_and_shown_by_any() {
 
 #[tokio::test]
 async fn loaded_models_are_listed() {
-    let (server, lifecycle, _ends) = held().await;
+    let (server, lifecycle, _load_results) = held().await;
     assert_eq!(server.get("/api/ps").await.json(), json!({"models": []}), "cold");
     let memory_use = MemoryUse { resident_bytes: Some(150), ..MemoryUse::default() };
     lifecycle.occupy(ModelState::Ready, memory_use);
@@ -367,7 +367,7 @@ async fn a_model_that_is_here_was_pulled() {
 
 #[tokio::test]
 async fn without_a_prompt_it_is_about_memory() {
-    let (server, lifecycle, ends) = held().await;
+    let (server, lifecycle, load_results) = held().await;
     let minute = LifecycleCall::KeepAlive(KeepAlive::For(Duration::from_secs(60)));
     for (path, body, calls, expected) in [
         ("/api/generate", r#"{"model":"smol"}"#, vec![LifecycleCall::Load], {
@@ -385,7 +385,7 @@ async fn without_a_prompt_it_is_about_memory() {
         }),
     ] {
         if calls.contains(&LifecycleCall::Load) {
-            ends.try_send(Ok(())).expect("room");
+            load_results.try_send(Ok(())).expect("room");
         }
         let answer = server.ask(post(path, body)).await;
         assert_eq!((answer.status(), timeless(answer.json())), (200, expected), "{body}");
@@ -395,7 +395,7 @@ async fn without_a_prompt_it_is_about_memory() {
 
 #[tokio::test]
 async fn unloading_ends_no_answer_and_leaves_other_servers_alone() {
-    let (server, lifecycle, _ends) = held().await;
+    let (server, lifecycle, _load_results) = held().await;
     lifecycle.occupy(ModelState::Ready, MemoryUse { in_flight: 1, ..MemoryUse::default() });
     let unload = server.ask(post("/api/generate", r#"{"keep_alive":0}"#)).await;
     assert_eq!(unload.json()["done_reason"], "unload");

@@ -460,7 +460,7 @@ async fn tokens_are_counted_by_the_model_or_estimated() {
     );
     assert!(model.requests().is_empty());
 
-    let (lifecycle, _ends) = StagedLifecycle::new();
+    let (lifecycle, _load_results) = StagedLifecycle::new();
     let here: Arc<dyn ChatModel> = model.clone();
     let server = server_with(here, Some(lifecycle), ServerOptions::default()).await;
     let tool = json!({"type": "function", "name": "look"});

@@ -32,7 +32,7 @@ pub(super) struct AskContext<'a, T: RouteTask> {
     /// The request with this candidate's parameters.
     pub(super) request: &'a (dyn Fn(&Candidate<T>) -> T::Request + Sync),
     /// When the time limit of the whole request ends.
-    pub(super) ends: Instant,
+    pub(super) deadline: Instant,
     /// The first empty answer of another server. The client gets it if no candidate has more to say.
     empty: Mutex<Option<Empty<T>>>,
 }
@@ -87,10 +87,10 @@ impl<'a, T: RouteTask> Attempt<'a, T> {
 impl<'a, T: RouteTask> AskContext<'a, T> {
     pub(super) fn new(
         trace: &'a Trace,
-        ends: Instant,
+        deadline: Instant,
         request: &'a (dyn Fn(&Candidate<T>) -> T::Request + Sync),
     ) -> AskContext<'a, T> {
-        AskContext { trace, request, ends, empty: Mutex::default() }
+        AskContext { trace, request, deadline, empty: Mutex::default() }
     }
 
     /// The empty answer of a target, for a client that gets no other.
@@ -126,7 +126,7 @@ impl<T: RouteTask> Route<T> {
         let failed =
             |error: &ModelError| target.failed(error, attempt.probe, self.options.cool_down);
         let permit = candidate.admit(T::expected_work(&request)).inspect_err(failed)?;
-        let mut limits = self.limits(attempt, T::silent_work(&request, target), ask.ends);
+        let mut limits = self.limits(attempt, T::silent_work(&request, target), ask.deadline);
         let asked = limits.asked;
         let started = self.start(attempt, ask, request, &mut limits).await;
         let (started, slot) = started.inspect_err(failed)?;
@@ -142,14 +142,19 @@ impl<T: RouteTask> Route<T> {
     }
 
     /// The time limits of an attempt that begins now. `work` is time without content that does not count as silence.
-    pub(super) fn limits(&self, attempt: &Attempt<'_, T>, work: Duration, ends: Instant) -> Limits {
+    pub(super) fn limits(
+        &self,
+        attempt: &Attempt<'_, T>,
+        work: Duration,
+        deadline: Instant,
+    ) -> Limits {
         let timeouts = attempt.candidate.timeouts;
         Limits {
             asked: Instant::now(),
             first_token: timeouts.first_token.unwrap_or(Duration::from_secs(60)).max(work),
             idle: timeouts.idle.unwrap_or(Duration::from_secs(30)),
             total: self.total(),
-            ends,
+            deadline,
             cool_down: self.options.cool_down,
             probe: attempt.probe,
         }
@@ -168,7 +173,7 @@ impl<T: RouteTask> Route<T> {
         let silent = |limits: &Limits| ModelError::upstream(&target.name, limits.no_content());
         // Waiting for a slot does not count as silence of the target.
         let waits = Instant::now();
-        let slot = timeout_at(limits.ends, target.slot()).await;
+        let slot = timeout_at(limits.deadline, target.slot()).await;
         ask.trace.note(|data| data.queued = waits.elapsed());
         let slot = slot.unwrap_or_else(|_| Err(silent(limits)))?;
         let (began, mut first) = (Instant::now(), Some(first));
@@ -178,7 +183,7 @@ impl<T: RouteTask> Route<T> {
             limits.asked = Instant::now();
             // Waiting in the queue of a local model does not count either.
             let has_line = candidate.has_line();
-            let by = if has_line { limits.ends } else { limits.first_by() };
+            let by = if has_line { limits.deadline } else { limits.first_by() };
             let started = timeout_at(by, T::start(&candidate.model, request));
             match started.await.unwrap_or_else(|_| Err(silent(limits))) {
                 Err(error) if is_loading(&error) && self.waits_for_loading(attempt, began) => {

@@ -150,12 +150,12 @@ impl RouteTask for Chat {
 
 impl Route<Chat> {
     async fn chat(self: &Arc<Self>, request: ChatRequest) -> Result<ChatStream, ModelError> {
-        let ends = self.ends();
+        let deadline = self.deadline();
         let able = self.able(&request)?;
         let beginning = if able.len() > 1 { beginning(&request) } else { 0 };
         let candidates = self.ordered(able, beginning);
         let changed = |candidate: &Candidate<Chat>| as_asked(&request, candidate);
-        let ask = AskContext::new(&request.trace, ends, &changed);
+        let ask = AskContext::new(&request.trace, deadline, &changed);
         let started = self.ask(candidates, &ask).await?;
         let continues = self.options.on_interruption == OnInterruption::Continue;
         // An answer that is read whole can be made again instead.
@@ -163,7 +163,7 @@ impl Route<Chat> {
             return Ok(started.into_started().events);
         }
         let request = as_asked(&request, &started.candidate);
-        Ok(Continuation::new(Arc::clone(self), request, started, ends).into_stream())
+        Ok(Continuation::new(Arc::clone(self), request, started, deadline).into_stream())
     }
 
     /// # Errors
@@ -213,9 +213,9 @@ impl Route<Chat> {
 
     /// Asks one candidate after the other. Failures here do not open circuits: they say little about chat.
     async fn embed(&self, request: EmbedRequest) -> Result<Embeddings, ModelError> {
-        let ends = self.ends();
+        let deadline = self.deadline();
         let candidates = self.ordered(self.with_abilities(&["embeddings"])?, 0);
-        self.wait_for_cool_down(&candidates, ends).await?;
+        self.wait_for_cool_down(&candidates, deadline).await?;
         let mut last = None;
         for candidate in candidates {
             let target = &candidate.target;
@@ -224,7 +224,7 @@ impl Route<Chat> {
             }
             let asked = Instant::now();
             request.trace.asking(&target.name, candidate.is_warm());
-            let limits = self.limits(&Attempt::alone(&candidate), Duration::ZERO, ends);
+            let limits = self.limits(&Attempt::alone(&candidate), Duration::ZERO, deadline);
             let embed = async {
                 let _slot = target.slot().await?;
                 candidate.model.embed(request.clone()).await

@@ -37,7 +37,7 @@ impl<T: RouteTask> Route<T> {
         ask: &'a AskContext<'a, T>,
     ) -> BoxFuture<'a, Result<AnswerStart<T>, ModelError>> {
         async move {
-            self.wait_for_cool_down(&candidates, ask.ends).await?;
+            self.wait_for_cool_down(&candidates, ask.deadline).await?;
             let answered = match self.options.hedge_after {
                 Some(after) if candidates.len() > 1 => self.hedged(&candidates, ask, after).await,
                 _ => self.in_turn(&candidates, ask).await,
@@ -93,7 +93,7 @@ impl<T: RouteTask> Route<T> {
         log: &AttemptLog,
     ) -> Result<AnswerStart<T>, NoAnswer> {
         let candidate = attempt.candidate;
-        let is_spent = !log.has_left(self.options.attempts_max) || Instant::now() >= ask.ends;
+        let is_spent = !log.has_left(self.options.attempts_max) || Instant::now() >= ask.deadline;
         if is_spent || !log.claim_target(candidate) {
             return Err(NoAnswer::Next);
         }
@@ -160,9 +160,9 @@ impl<T: RouteTask> Route<T> {
             // remaining candidate its first attempt.
             let reserved = if is_learnt { 0 } else { attempt.remaining as u32 };
             let may_repeat = !has_repeated
-                && Instant::now() + wait < ask.ends
+                && Instant::now() + wait < ask.deadline
                 && log.has_left(self.options.attempts_max.saturating_sub(reserved))
-                && (is_learnt || target.may_retry())
+                && (is_learnt || target.take_retry())
                 && log.begin(self.options.attempts_max);
             if !may_repeat {
                 return Err(error);

@@ -78,7 +78,7 @@ impl Route<Speech> {
             trace: trace.clone(),
         };
         let candidates = self.ordered(self.candidates.clone(), 0);
-        let ask = AskContext::new(&trace, self.ends(), &request);
+        let ask = AskContext::new(&trace, self.deadline(), &request);
         let started = self.ask(candidates, &ask).await?.into_started();
         Ok(SpeechStream::new(started.head, started.events))
     }

@@ -29,7 +29,8 @@ pub(super) struct Limits {
     pub(super) idle: Duration,
     /// For the whole request.
     pub(super) total: Duration,
-    pub(super) ends: Instant,
+    /// `total` after the request came.
+    pub(super) deadline: Instant,
     /// The target's first cool-down, should it fail.
     pub(super) cool_down: Duration,
     /// The probe that this attempt has taken.
@@ -39,7 +40,7 @@ pub(super) struct Limits {
 impl Limits {
     /// The fault of a target that has sent no content in time.
     pub(super) fn no_content(&self) -> Fault {
-        if Instant::now() >= self.ends {
+        if Instant::now() >= self.deadline {
             Fault::TimedOut { clock: Clock::Total, after: self.total }
         } else {
             Fault::TimedOut { clock: Clock::FirstToken, after: self.first_token }
@@ -48,7 +49,7 @@ impl Limits {
 
     /// When the first content has to be there.
     pub(super) fn first_by(&self) -> Instant {
-        (self.asked + self.first_token).min(self.ends)
+        (self.asked + self.first_token).min(self.deadline)
     }
 }
 
@@ -147,9 +148,9 @@ impl<T: RouteTask> TimedAnswer<T> {
                 (since + after, Fault::TimedOut { clock: Clock::Idle, after })
             }
         };
-        if self.limits.ends <= by {
+        if self.limits.deadline <= by {
             let after = self.limits.total;
-            return (self.limits.ends, Fault::TimedOut { clock: Clock::Total, after });
+            return (self.limits.deadline, Fault::TimedOut { clock: Clock::Total, after });
         }
         (by, fault)
     }

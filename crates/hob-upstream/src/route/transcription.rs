@@ -84,7 +84,7 @@ impl Route<Transcription> {
             request.sound = Sound::Samples(whole_sound(live).await?.into());
         }
         let same = |_: &Candidate<Transcription>| request.clone();
-        let ask = AskContext::new(&request.trace, self.ends(), &same);
+        let ask = AskContext::new(&request.trace, self.deadline(), &same);
         let candidates = self.ordered(self.candidates.clone(), 0);
         Ok(self.ask(candidates, &ask).await?.into_started().events)
     }

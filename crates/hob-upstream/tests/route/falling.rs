@@ -280,7 +280,7 @@ async fn thinking_commits_unless_only_the_answer_is_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn thought_that_was_switched_off_is_noticed() {
+async fn thinking_that_was_switched_off_is_noticed() {
     let stage = Stage::new(&[("a", vec![FakeAnswer::Think("Hm", HELLO)])]);
     let effort = Some(Effort::None);
     let off = Thinking { effort, tokens_max: None };

@@ -23,9 +23,9 @@ const SILENCE_MS_MAX: u32 = 60_000;
 const IDLE_MS_MIN: u32 = 100;
 const IDLE_MS_MAX: u32 = 600_000;
 
-/// The value of `include`, and the type of the event, that tells a client the times of each turn.
+/// The type of the event with the times of a turn. A client that names it in `include` gets such events.
 pub(super) const TURN_STAGES: &str = "hob.turn_stages";
-/// The value of `include`, and the type of the event, for text that may still change.
+/// The type of the event with text that may still change. A client that names it in `include` gets such events.
 const INTERIM_TEXT: &str = "hob.interim_text";
 
 /// All settings of a session. A change of the client is merged into them: what it leaves out stays, and `null` clears.
