@@ -12,7 +12,7 @@ use hob_core::{
     SpeechRequest, SpeechStream, SpeechText, Voice,
 };
 use hob_server::ServerOptions;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -22,6 +22,8 @@ use crate::server::Server;
 const RATE_HZ: u32 = 8_000;
 const WINDOW_S: f64 = 0.5;
 const PLACES: usize = 16;
+/// Answers before the queue fills. They teach the server the speed of this machine and of its voice.
+const EARLIER_ANSWERS: usize = 10;
 
 /// Speaks `WINDOW_S` at a time for the text that waited longest, and works on several texts concurrently.
 struct Paced {
@@ -31,12 +33,15 @@ struct Paced {
     rtf: f64,
     line: Arc<Semaphore>,
     engine: Arc<Semaphore>,
+    /// Requests that the server has admitted so far.
+    admitted: watch::Sender<usize>,
 }
 
 impl Paced {
     fn new(rtf: f64, at_once: usize, chars_per_second: f64) -> Paced {
         let [line, engine] = [at_once, 1].map(|places| Arc::new(Semaphore::new(places)));
-        Paced { voices: vec![american_voice("af_heart")], chars_per_second, rtf, line, engine }
+        let (voices, admitted) = (vec![american_voice("af_heart")], watch::Sender::new(0));
+        Paced { voices, chars_per_second, rtf, line, engine, admitted }
     }
 }
 
@@ -69,6 +74,7 @@ impl SpeechModel for Paced {
     }
 
     fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
+        self.admitted.send_modify(|admitted| *admitted += 1);
         async move {
             let text = match request.text {
                 SpeechText::Whole(text) => text,
@@ -105,9 +111,10 @@ async fn ask(server: &Server, chars: usize) -> Head {
 
 /// A queue of 16, checked at several times: the `Retry-After` of request 17, and the time when a slot was free.
 async fn check(rtf: f64, at_once: usize, chars_per_second: f64) {
-    let server = Arc::new(server(Paced::new(rtf, at_once, chars_per_second)).await);
-    // Earlier answers teach the server the speed of this machine and of its voice.
-    for _ in 0..10 {
+    let model = Paced::new(rtf, at_once, chars_per_second);
+    let mut admitted = model.admitted.subscribe();
+    let server = Arc::new(server(model).await);
+    for _ in 0..EARLIER_ANSWERS {
         assert_eq!(ask(&server, 450).await.status, 200);
     }
     let begun = Instant::now();
@@ -119,9 +126,8 @@ async fn check(rtf: f64, at_once: usize, chars_per_second: f64) {
             (head.status, begun.elapsed().as_secs_f64())
         });
     }
-    while server.in_flight() < PLACES {
-        tokio::task::yield_now().await;
-    }
+    let all = EARLIER_ANSWERS + PLACES;
+    admitted.wait_for(|admitted| *admitted == all).await.expect("the model lives");
     let mut reported = Vec::new();
     let mut free_at = None;
     while free_at.is_none() {

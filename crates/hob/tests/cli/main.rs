@@ -80,7 +80,7 @@ pub(crate) fn until(seconds_max: u64, what: &str, is_so: impl Fn() -> bool) {
 pub(crate) fn until_begun(hob: &mut Child, has_begun: impl Fn() -> bool) {
     while !has_begun() {
         assert_eq!(hob.try_wait().expect("a process"), None, "hob ended before it began");
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
