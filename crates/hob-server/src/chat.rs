@@ -98,7 +98,7 @@ pub(crate) async fn streamed(
     (format, ignored): (impl ChatFormat, &[String]),
 ) -> Result<Response, ApiError> {
     let early = if loading.is_some() { LOADING_AFTER } else { limits.early_headers_after };
-    let alias = start.start.name.clone();
+    let alias = start.start.name.clone().unwrap_or_else(|| start.model.name.clone());
     let mut opening = start.start().boxed();
     let (mut headers, answer) = match timeout(early, &mut opening).await {
         Ok(answer) => {
@@ -107,7 +107,7 @@ pub(crate) async fn streamed(
         }
         Err(_) => {
             let mut headers = answer_headers(EVENTS);
-            insert_text(&mut headers, ALIAS, alias.as_deref().unwrap_or_default());
+            insert_text(&mut headers, ALIAS, &alias);
             (headers, PendingAnswer::Awaited(opening, loading))
         }
     };

@@ -116,17 +116,19 @@ impl<F: ChatFormat> ChatBody<F> {
         }
     }
 
-    /// The next event; `None` after too long a silence.
-    async fn next_unless_silent(&mut self) -> Option<Result<Option<(u32, ChatEvent)>, ApiError>> {
+    /// The next event; `None` after too long a silence. `is_timed`: the time of this silence runs already, because an
+    /// event came that the client does not get.
+    async fn next_unless_silent(
+        &mut self,
+        is_timed: &mut bool,
+    ) -> Option<Result<Option<(u32, ChatEvent)>, ApiError>> {
         let (silence_max, silence) = (self.silence_max(), &mut self.silence);
         let mut next = pin!(self.answer.next());
-        let mut is_waiting = false;
         poll_fn(|cx| {
             if let Poll::Ready(next) = next.as_mut().poll(cx) {
                 return Poll::Ready(Some(next));
             }
-            if !is_waiting {
-                is_waiting = true;
+            if !std::mem::replace(is_timed, true) {
                 silence.as_mut().reset(Instant::now() + silence_max);
             }
             // A model that is always busy uses up the task's budget, and a timer within the budget would never fire.
@@ -137,10 +139,11 @@ impl<F: ChatFormat> ChatBody<F> {
 
     /// The next piece, and whether more may follow.
     async fn piece(&mut self) -> (String, bool) {
+        let mut is_timed = false;
         loop {
             let next = match self.format.keep_alive() {
                 None => self.answer.next().await,
-                Some(comment) => match self.next_unless_silent().await {
+                Some(comment) => match self.next_unless_silent(&mut is_timed).await {
                     Some(next) => next,
                     None => {
                         let loading = self.answer.loading();

@@ -18,7 +18,7 @@ use hob_wire::{
     TranscriptAnswer, WireError, WireTranscript, spoken_language, transcript_delta,
     transcript_done, transcript_failed, transcript_segment, transcript_word,
 };
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use crate::api_error::ApiError;
 use crate::chat::KEEP_ALIVE;
@@ -183,14 +183,23 @@ impl StreamedTranscript {
 
     /// The next piece, and whether more may follow.
     async fn piece(&mut self) -> (String, bool) {
-        match timeout(self.keep_alive_every, self.answer.next()).await {
-            Err(_) => (KEEP_ALIVE.to_owned(), true),
-            Ok(Ok(Some((_, TranscriptEvent::Done(done))))) => {
-                (transcript_done(&self.text, &done), false)
+        // Events that the client does not get do not end a silence.
+        let silence_ends = Instant::now() + self.keep_alive_every;
+        loop {
+            let Ok(next) = timeout_at(silence_ends, self.answer.next()).await else {
+                return (KEEP_ALIVE.to_owned(), true);
+            };
+            let piece = match next {
+                Ok(Some((_, TranscriptEvent::Done(done)))) => {
+                    return (transcript_done(&self.text, &done), false);
+                }
+                Ok(Some((_, event))) => self.wire_event(event),
+                Ok(None) => return (String::new(), false),
+                Err(error) => return (transcript_failed(&error.body()), false),
+            };
+            if !piece.is_empty() {
+                return (piece, true);
             }
-            Ok(Ok(Some((_, event)))) => (self.wire_event(event), true),
-            Ok(Ok(None)) => (String::new(), false),
-            Ok(Err(error)) => (transcript_failed(&error.body()), false),
         }
     }
 

@@ -90,10 +90,11 @@ async fn whole(
     mut lines: Lines,
     ignored: &[String],
 ) -> Result<Response, ApiError> {
-    let mut headers = answer.headers(JSON);
-    insert_ignored(&mut headers, ignored);
     let mut body = String::new();
     answer.collect(|choice, event| body += &lines.event(choice, event)).await?;
+    // The values of some headers are known only at the end.
+    let mut headers = answer.headers(JSON);
+    insert_ignored(&mut headers, ignored);
     Ok(json_with(headers, body))
 }
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_core::ModelState;
+use hob_core::{ChatEvent, ModelState};
 use hob_server::ServerOptions;
 use serde_json::json;
 
 use crate::chat_model::{StagedChat, begun, done, serve_chat, serve_chat_with, talkative, text};
 use crate::chatting::{HI, STREAM, chat, datas, parsed};
-use crate::client::no_hang;
+use crate::client::{no_hang, post};
 
 #[tokio::test]
 async fn a_silent_stream_says_that_it_lives() {
@@ -23,6 +23,32 @@ async fn a_silent_stream_says_that_it_lives() {
     sender.send(done(1)).await.expect("a reader");
     let rest = String::from_utf8(client.chunks().await).expect("text");
     assert!(rest.ends_with("data: [DONE]\n\n"), "{rest}");
+}
+
+/// Completions have no place for tool calls, so a client gets nothing while the model writes one.
+#[tokio::test]
+async fn a_stream_of_events_that_the_client_does_not_get_says_that_it_lives() {
+    let keep_alive_every = Duration::from_millis(100);
+    let options = ServerOptions { keep_alive_every, ..ServerOptions::default() };
+    let model = Arc::new(StagedChat::new());
+    let server = serve_chat_with(Arc::clone(&model), options).await;
+    let request = post("/v1/completions", r#"{"model":"smol","prompt":"Once","stream":true}"#);
+    let (sender, mut client) = begun(&server, &model, request).await;
+    client.chunk().await.expect("a chunk");
+    let call = async {
+        for _ in 0..50 {
+            tokio::time::sleep(keep_alive_every / 5).await;
+            let piece = "1".to_owned();
+            let event = Ok(ChatEvent::ToolArguments { index: 0, piece });
+            sender.send(event).await.expect("a reader");
+        }
+    };
+    tokio::select! {
+        chunk = client.chunk() => {
+            assert_eq!(chunk.expect("a chunk").as_deref(), Some(&b": hob\n\n"[..]));
+        }
+        () = call => unreachable!("the client got nothing for a second"),
+    }
 }
 
 #[tokio::test]
@@ -127,6 +153,17 @@ async fn a_stream_that_waits_for_its_first_word_begins_before_its_status_is_know
     sender.send(done(1)).await.expect("a reader");
     let rest = String::from_utf8(client.chunks().await).expect("text");
     assert!(rest.contains("\"Hi\"") && rest.ends_with("data: [DONE]\n\n"), "{rest}");
+}
+
+#[tokio::test]
+async fn early_headers_name_the_model_of_a_request_that_names_none() {
+    let options = ServerOptions { early_headers_after: Duration::from_millis(30), ..talkative() };
+    let model = Arc::new(StagedChat::new());
+    let server = serve_chat_with(Arc::clone(&model), options).await;
+    let _sender = model.stage();
+    let request = r#"{"messages":[{"role":"user","content":"Hi"}],"stream":true}"#;
+    let mut client = server.send(chat(request)).await;
+    assert_eq!(client.head().await.header("x-hob-alias"), Some("smol"));
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use hob_server::ServerOptions;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::chat_model::{Event, StagedChat, begun, text};
+use crate::chat_model::{Event, StagedChat, begun, serve_chat, text};
 use crate::client::{Answer, no_hang, post, post_with, request};
 use crate::keys::with_key;
 use crate::lifecycle::{LifecycleCall, Loaded, StagedLifecycle, server_with};
@@ -440,4 +440,21 @@ async fn costly_routes_need_the_key() {
     assert_eq!(server.get("/api/ps").await.status(), 401);
     let headers = "Content-Type: application/json\r\nAuthorization: Bearer secret\r\n";
     assert_eq!(server.ask(post_with("/api/chat", headers, CHAT)).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_whole_answer_says_what_is_known_only_at_its_end() {
+    let model = Arc::new(StagedChat::new());
+    let server = serve_chat(Arc::clone(&model)).await;
+    let sender = model.stage();
+    let asks = r#"{"model":"smol","messages":[{"role":"user","content":"Hi"}],"stream":false}"#;
+    let mut client = server.send(post("/api/chat", asks)).await;
+    // The server has read the first piece when there is room for the second.
+    for piece in ["Hel", "lo"] {
+        sender.send(text(piece)).await.expect("a reader");
+    }
+    model.asked(1).await[0].trace.note(|data| data.counted_here = true);
+    sender.send(done()).await.expect("a reader");
+    let answer = client.answer().await;
+    assert_eq!((answer.status(), answer.header("x-hob-usage")), (200, Some("counted")));
 }

@@ -170,6 +170,30 @@ async fn a_stream_that_breaks_off_says_so_and_a_silent_one_that_it_lives() {
 }
 
 #[tokio::test]
+async fn a_stream_of_segments_that_the_client_does_not_get_says_that_it_lives() {
+    let keep_alive_every = Duration::from_millis(100);
+    let (model, sender) = StagedTranscript::new();
+    let options = ServerOptions { keep_alive_every, ..ServerOptions::default() };
+    let server = serve_with(model, options).await;
+    let mut client = server.send(form_with(&[("stream", "true")])).await;
+    sender.send(delta("Hello")).await.expect("a reader");
+    client.head().await;
+    client.chunk().await.expect("the first text");
+    let segments = async {
+        for _ in 0..50 {
+            tokio::time::sleep(keep_alive_every / 5).await;
+            sender.send(segment("Hello", 0.0, 1.5)).await.expect("a reader");
+        }
+    };
+    tokio::select! {
+        chunk = client.chunk() => {
+            assert_eq!(chunk.expect("a comment").as_deref(), Some(&b": hob\n\n"[..]));
+        }
+        () = segments => unreachable!("the client got nothing for a second"),
+    }
+}
+
+#[tokio::test]
 async fn a_transcript_that_breaks_off_whole_is_an_error() {
     let lost = ModelError::WorkerLost { engine: "transcription", detail: "killed".to_owned() };
     let server = serve(scripted([Ok(vec![delta("Hel"), Err(lost)]), Ok(vec![delta("Hel")])])).await;
