@@ -55,8 +55,8 @@ pub struct TraceData {
     /// hob made the request early, and nothing needs its answer yet, or any more. Unless its answer is complete, such a
     /// request counts nowhere: it is not in the log, the ledger or the metrics of answers, and its key loses neither a
     /// request of the minute nor tokens of the day. The model has computed tokens all the same. The key does not lose
-    /// them, because its holder did not ask for them, and so its budget agrees with the ledger, from which hob reads the
-    /// spent tokens when it starts.
+    /// them, because its holder did not ask for them. So its budget agrees with the ledger, from which hob reads the spent
+    /// tokens when it starts.
     pub is_unneeded: bool,
     /// The agent of a team that asks. Scripted models look at it.
     pub agent: Option<String>,

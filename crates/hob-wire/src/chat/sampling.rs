@@ -109,7 +109,7 @@ fn seed_number<'de, D: Deserializer<'de>>(value: D) -> Result<Option<i128>, D::E
     let (lowest, highest) = (i128::from(i64::MIN), i128::from(u64::MAX));
     let seed = Option::<i128>::deserialize(value)?;
     if seed.is_some_and(|seed| !(lowest..=highest).contains(&seed)) {
-        let reason = format_args!("must be a whole number from {lowest} to {highest}");
+        let reason = format!("must be a whole number from {lowest} to {highest}");
         return Err(D::Error::custom(reason));
     }
     Ok(seed)

@@ -42,8 +42,8 @@ fn frames() -> Vec<u8> {
     .concat()
 }
 
-/// Opens a session, sends these bytes after the handshake, and breaks the connection. `None`: the server is full, because
-/// it has not noticed yet that connections broke. No event tells a client when it does.
+/// Opens a session, sends these bytes after the handshake, and breaks the connection. `None`: the server is full,
+/// because it has not noticed yet that connections broke. No event tells a client when it does.
 async fn kill_after(address: std::net::SocketAddr, bytes: &[u8], is_reset: bool) -> Option<()> {
     let mut socket = TcpStream::connect(address).await.expect("a server");
     socket.write_all(HANDSHAKE.as_bytes()).await.expect("an open socket");
