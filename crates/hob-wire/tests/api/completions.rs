@@ -11,6 +11,8 @@ use hob_wire::{
     parse_embeddings,
 };
 
+use crate::rows;
+
 fn head() -> AnswerHead {
     AnswerHead {
         id: "1".to_owned(),
@@ -109,33 +111,22 @@ fn hob_echoes_text_prompts_and_the_model_echoes_token_prompts() {
 #[test]
 fn invalid_completion_requests_are_rejected() {
     let many = format!(r#"{{"prompt":{:?}}}"#, vec!["a"; 17]);
-    for (body, expected) in [
-        ("{}", "'prompt' is missing"),
-        (r#"{"prompt":7}"#, "'prompt' must be a string or a list, and is a number"),
-        (r#"{"prompt":[]}"#, "'prompt' is empty"),
-        (&many, "'prompt' has 17 elements and the limit is 16"),
-        (r#"{"prompt":[1,"a"]}"#, "'prompt' has an element that is not a token id"),
-        (r#"{"prompt":[[-1]]}"#, "'prompt[0]' has an element that is not a token id"),
-        (
-            r#"{"prompt":["a",{}]}"#,
-            "'prompt[1]' must be a string or a list of token ids, and is an object",
-        ),
-        (
-            r#"{"prompt":[1],"suffix":"c"}"#,
-            "'suffix' needs a prompt that is text, and this one is token ids",
-        ),
-        (
-            r#"{"prompt":["a","b","c"],"n":6}"#,
-            "'n' of 6 for 3 prompts makes 18 answers, and the limit is 16",
-        ),
-        (r#"{"prompt":"a","best_of":2}"#, "'best_of' must be from 0 to 1, and is 2"),
-        (r#"{"prompt":"a","logprobs":21}"#, "'logprobs' must be from 0 to 20, and is 21"),
-        (
-            r#"{"prompt":"a","logprobs":true}"#,
-            "'logprobs' must be a whole number, and is a boolean",
-        ),
-        (r#"{"prompt":"a","echo":1}"#, "'echo' must be true or false, and is a number"),
-    ] {
+    let table = r#"
+        {} => 'prompt' is missing
+        {"prompt":7} => 'prompt' must be a string or a list, and is a number
+        {"prompt":[]} => 'prompt' is empty
+        {"prompt":[1,"a"]} => 'prompt' has an element that is not a token id
+        {"prompt":[[-1]]} => 'prompt[0]' has an element that is not a token id
+        {"prompt":["a",{}]} => 'prompt[1]' must be a string or a list of token ids, and is an object
+        {"prompt":[1],"suffix":"c"} => 'suffix' needs a prompt that is text, and this one is token ids
+        {"prompt":["a","b","c"],"n":6} => 'n' of 6 for 3 prompts makes 18 answers, and the limit is 16
+        {"prompt":"a","best_of":2} => 'best_of' must be from 0 to 1, and is 2
+        {"prompt":"a","logprobs":21} => 'logprobs' must be from 0 to 20, and is 21
+        {"prompt":"a","logprobs":true} => 'logprobs' must be a whole number, and is a boolean
+        {"prompt":"a","echo":1} => 'echo' must be true or false, and is a number
+    "#;
+    let limit = (many.as_str(), "'prompt' has 17 elements and the limit is 16");
+    for (body, expected) in rows(table).chain([limit]) {
         let error = parse_completion(body.as_bytes()).expect_err(body);
         assert_eq!(error.to_string(), expected);
     }

@@ -30,3 +30,8 @@ fn call(index: u32, id: &str, name: &str) -> ChatEvent {
 fn arguments(index: u32, piece: &str) -> ChatEvent {
     ChatEvent::ToolArguments { index, piece: piece.to_owned() }
 }
+
+/// The rows of a table: in each line a body or a part of it, and the error that it gives.
+fn rows(table: &str) -> impl Iterator<Item = (&str, &str)> {
+    table.trim().lines().map(|line| line.trim().split_once(" => ").expect(line))
+}

@@ -14,6 +14,8 @@ use hob_wire::{
     parse_ollama_named,
 };
 
+use crate::rows;
+
 fn conversation(messages: Vec<Message>, tools: Vec<Tool>) -> Prompt {
     let parallel_tool_calls = !tools.is_empty();
     Prompt::Chat(Conversation { messages, tools, parallel_tool_calls, ..Conversation::default() })
@@ -346,37 +348,31 @@ fn what_is_wrong_is_said_with_its_field() {
     let long = format!(r#","options":{{"stop":"{}"}}"#, "x".repeat(257));
     let efforts = "none, minimal, low, medium, high, xhigh, max";
     let think = format!("'think' must be one of {efforts}, and is 'hard'");
-    for (fields, expected) in [
-        (r#","options":[]"#, "'options' must be an object, and is a list"),
-        (
-            r#","options":{"temperature":"1"}"#,
-            "'options.temperature' must be a number, and is a string",
-        ),
-        (r#","options":{"temperature":3}"#, "'options.temperature' must be from 0 to 2, and is 3"),
-        (r#","options":{"top_p":-1}"#, "'options.top_p' must be from 0 to 1, and is -1"),
-        (
-            r#","options":{"top_k":0.5}"#,
-            "'options.top_k' must be a whole number, and is a fraction",
-        ),
-        (r#","options":{"seed":"x"}"#, "'options.seed' must be a whole number, and is a string"),
-        (r#","options":{"stop":[1]}"#, "'options.stop[0]' must be a string, and is a number"),
-        (&stops, "'options.stop' has 17 texts and the limit is 16"),
-        (&long, "'options.stop' has a text of 257 bytes and the limit is 256"),
-        (r#","format":"xml""#, "'format' must be 'json' or a JSON schema, and is another word"),
-        (r#","format":[]"#, "'format' must be a string or an object, and is a list"),
-        (r#","think":"hard""#, &think),
-        (r#","think":1"#, "'think' must be true or false or a string, and is a number"),
-        (r#","stream":"no""#, "'stream' must be true or false, and is a string"),
-        (r#","tools":{}"#, "'tools' must be a list, and is an object"),
-        (r#","tools":["f"]"#, "'tools[0]' must be an object, and is a string"),
-        (r#","tools":[{}]"#, "'tools[0].function' is missing"),
-        (r#","tools":[{"function":{}}]"#, "'tools[0].function.name' is missing"),
-        (r#","tools":[{"type":"web"}]"#, "'tools[0].type' must be one of function, and is 'web'"),
-        (
-            r#","tools":[{"function":{"name":"f","parameters":[]}}]"#,
-            "'tools[0].function.parameters' must be an object, and is a list",
-        ),
-    ] {
+    let table = r#"
+        ,"options":[] => 'options' must be an object, and is a list
+        ,"options":{"temperature":"1"} => 'options.temperature' must be a number, and is a string
+        ,"options":{"temperature":3} => 'options.temperature' must be from 0 to 2, and is 3
+        ,"options":{"top_p":-1} => 'options.top_p' must be from 0 to 1, and is -1
+        ,"options":{"top_k":0.5} => 'options.top_k' must be a whole number, and is a fraction
+        ,"options":{"seed":"x"} => 'options.seed' must be a whole number, and is a string
+        ,"options":{"stop":[1]} => 'options.stop[0]' must be a string, and is a number
+        ,"format":"xml" => 'format' must be 'json' or a JSON schema, and is another word
+        ,"format":[] => 'format' must be a string or an object, and is a list
+        ,"think":1 => 'think' must be true or false or a string, and is a number
+        ,"stream":"no" => 'stream' must be true or false, and is a string
+        ,"tools":{} => 'tools' must be a list, and is an object
+        ,"tools":["f"] => 'tools[0]' must be an object, and is a string
+        ,"tools":[{}] => 'tools[0].function' is missing
+        ,"tools":[{"function":{}}] => 'tools[0].function.name' is missing
+        ,"tools":[{"type":"web"}] => 'tools[0].type' must be one of function, and is 'web'
+        ,"tools":[{"function":{"name":"f","parameters":[]}}] => 'tools[0].function.parameters' must be an object, and is a list
+    "#;
+    let limits = [
+        (stops.as_str(), "'options.stop' has 17 texts and the limit is 16"),
+        (long.as_str(), "'options.stop' has a text of 257 bytes and the limit is 256"),
+        (r#","think":"hard""#, think.as_str()),
+    ];
+    for (fields, expected) in rows(table).chain(limits) {
         assert_eq!(chat(fields).expect_err(fields).to_string(), expected);
     }
 }
@@ -386,32 +382,20 @@ fn what_is_wrong_with_a_message_is_said() {
     let many = vec![r#"{"function":{"name":"f"}}"#; 129].join(",");
     let many = format!(r#"{{"role":"assistant","tool_calls":[{many}]}}"#);
     let roles = "'messages[0].role' must be one of system, user, assistant, tool, and is 'robot'";
-    for (message, expected) in [
-        (r#""Hi""#, "'messages[0]' must be an object, and is a string"),
-        ("{}", "'messages[0].role' is missing"),
+    let table = r#"
+        "Hi" => 'messages[0]' must be an object, and is a string
+        {} => 'messages[0].role' is missing
+        {"role":"user","content":[]} => 'messages[0].content' must be a string, and is a list
+        {"role":"assistant","tool_calls":{}} => 'messages[0].tool_calls' must be a list, and is an object
+        {"role":"assistant","tool_calls":[{}]} => 'messages[0].tool_calls[0].function' is missing
+        {"role":"assistant","tool_calls":[{"function":{}}]} => 'messages[0].tool_calls[0].function.name' is missing
+        {"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"secret"}}]} => 'messages[0].tool_calls[0].function.arguments' must hold a JSON object, and holds something else
+    "#;
+    let limits = [
         (r#"{"role":"robot"}"#, roles),
-        (
-            r#"{"role":"user","content":[]}"#,
-            "'messages[0].content' must be a string, and is a list",
-        ),
-        (
-            r#"{"role":"assistant","tool_calls":{}}"#,
-            "'messages[0].tool_calls' must be a list, and is an object",
-        ),
-        (&many, "'messages[0].tool_calls' has 129 elements and the limit is 128"),
-        (
-            r#"{"role":"assistant","tool_calls":[{}]}"#,
-            "'messages[0].tool_calls[0].function' is missing",
-        ),
-        (
-            r#"{"role":"assistant","tool_calls":[{"function":{}}]}"#,
-            "'messages[0].tool_calls[0].function.name' is missing",
-        ),
-        (
-            r#"{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"secret"}}]}"#,
-            "'messages[0].tool_calls[0].function.arguments' must hold a JSON object, and holds something else",
-        ),
-    ] {
+        (many.as_str(), "'messages[0].tool_calls' has 129 elements and the limit is 128"),
+    ];
+    for (message, expected) in rows(table).chain(limits) {
         let body = format!(r#"{{"messages":[{message}]}}"#);
         let error = parse_ollama_chat(body.as_bytes()).expect_err(message);
         assert_eq!(error.to_string(), expected);

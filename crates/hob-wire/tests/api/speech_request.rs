@@ -6,6 +6,8 @@ use hob_wire::{
     SpeechDelivery, WireError, WireSpeech, ignored_header, parse_captioned_speech, parse_speech,
 };
 
+use crate::rows;
+
 const FORMATS: [&str; 3] = ["mp3", "wav", "pcm"];
 
 fn parse(body: impl AsRef<[u8]>) -> Result<WireSpeech, WireError> {
@@ -93,61 +95,40 @@ fn captioned_speech_has_its_own_forms() {
 #[test]
 fn what_is_wrong_is_said_with_field_and_accepted_values() {
     let long = format!(r#"{{"input":"Hi","voice":"{}"}}"#, "v".repeat(257));
-    let rows: &[(&[u8], &str)] = &[
+    let table = r#"
+        {"input":"\ud800"} => the body is not valid JSON: a \u escape is wrong, or half of a surrogate pair at line 1 column 17
+        {"input":"\udc00 x"} => the body is not valid JSON: a \u escape is wrong, or half of a surrogate pair at line 1 column 16
+        {"input":"Hi",} => the body is not valid JSON: trailing comma at line 1 column 15
+        [1] => the body must be a JSON object, and is a list
+        null => the body must be a JSON object, and is null
+        "Hi" => the body must be a JSON object, and is a string
+        {} => 'input' is missing
+        {"input":null} => 'input' is missing
+        {"input":["Hi"]} => 'input' must be a string, and is a list
+        {"input":7} => 'input' must be a string, and is a number
+        {"input":"Hi","model":{}} => 'model' must be a string, and is an object
+        {"input":"Hi","voice":true} => 'voice' must be a string or an object, and is a boolean
+        {"input":"Hi","voice":{"name":"nova"}} => 'voice.id' is missing
+        {"input":"Hi","response_format":"midi"} => 'response_format' must be one of mp3, wav, pcm, and is 'midi'
+        {"input":"Hi","stream_format":"ws"} => 'stream_format' must be one of audio, sse, and is 'ws'
+        {"input":"Hi","speed":"1"} => 'speed' must be a number, and is a string
+        {"input":"Hi","speed":9} => 'speed' must be from 0.25 to 4, and is 9
+        {"input":"Hi","speed":0} => 'speed' must be from 0.25 to 4, and is 0
+        {"input":"Hi","speed":1e39} => 'speed' must be from 0.25 to 4, and is 1000000000000000000000000000000000000000
+        {"input":"Hi","stream":"no"} => 'stream' must be true or false, and is a string
+        {"input":"Hi","stream":false,"stream_format":"sse"} => 'stream' cannot be false when 'stream_format' is 'sse'
+        {"input":"Hi","volume_multiplier":-1} => 'volume_multiplier' must be from 0 to 4, and is -1
+        {"input":"Hi","instructions":[]} => 'instructions' must be a string, and is a list
+    "#;
+    let others: [(&[u8], &str); 3] = [
         (b"", "the body is not valid JSON: EOF while parsing a value at line 1 column 0"),
         (b"{\"input\":\"\xff\"}", "the body is not valid UTF-8: byte 10 begins no character"),
-        (
-            br#"{"input":"\ud800"}"#,
-            "the body is not valid JSON: a \\u escape is wrong, or half of a surrogate pair at line 1 column 17",
-        ),
-        (
-            br#"{"input":"\udc00 x"}"#,
-            "the body is not valid JSON: a \\u escape is wrong, or half of a surrogate pair at line 1 column 16",
-        ),
-        (br#"{"input":"Hi",}"#, "the body is not valid JSON: trailing comma at line 1 column 15"),
-        (b"[1]", "the body must be a JSON object, and is a list"),
-        (b"null", "the body must be a JSON object, and is null"),
-        (b"\"Hi\"", "the body must be a JSON object, and is a string"),
-        (b"{}", "'input' is missing"),
-        (br#"{"input":null}"#, "'input' is missing"),
-        (br#"{"input":["Hi"]}"#, "'input' must be a string, and is a list"),
-        (br#"{"input":7}"#, "'input' must be a string, and is a number"),
-        (br#"{"input":"Hi","model":{}}"#, "'model' must be a string, and is an object"),
-        (
-            br#"{"input":"Hi","voice":true}"#,
-            "'voice' must be a string or an object, and is a boolean",
-        ),
-        (br#"{"input":"Hi","voice":{"name":"nova"}}"#, "'voice.id' is missing"),
         (long.as_bytes(), "'voice' has 257 characters and the limit is 256"),
-        (
-            br#"{"input":"Hi","response_format":"midi"}"#,
-            "'response_format' must be one of mp3, wav, pcm, and is 'midi'",
-        ),
-        (
-            br#"{"input":"Hi","stream_format":"ws"}"#,
-            "'stream_format' must be one of audio, sse, and is 'ws'",
-        ),
-        (br#"{"input":"Hi","speed":"1"}"#, "'speed' must be a number, and is a string"),
-        (br#"{"input":"Hi","speed":9}"#, "'speed' must be from 0.25 to 4, and is 9"),
-        (br#"{"input":"Hi","speed":0}"#, "'speed' must be from 0.25 to 4, and is 0"),
-        (
-            br#"{"input":"Hi","speed":1e39}"#,
-            "'speed' must be from 0.25 to 4, and is 1000000000000000000000000000000000000000",
-        ),
-        (br#"{"input":"Hi","stream":"no"}"#, "'stream' must be true or false, and is a string"),
-        (
-            br#"{"input":"Hi","stream":false,"stream_format":"sse"}"#,
-            "'stream' cannot be false when 'stream_format' is 'sse'",
-        ),
-        (
-            br#"{"input":"Hi","volume_multiplier":-1}"#,
-            "'volume_multiplier' must be from 0 to 4, and is -1",
-        ),
-        (br#"{"input":"Hi","instructions":[]}"#, "'instructions' must be a string, and is a list"),
     ];
-    for (body, expected) in rows {
+    let texts = rows(table).map(|(body, expected)| (body.as_bytes(), expected));
+    for (body, expected) in texts.chain(others) {
         let error = parse(body).expect_err(&String::from_utf8_lossy(body));
-        assert_eq!(error.to_string(), *expected);
+        assert_eq!(error.to_string(), expected);
     }
 }
 
