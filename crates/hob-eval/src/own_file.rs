@@ -365,8 +365,12 @@ mod tests {
         assert_eq!((item.prompt.as_str(), item.size.as_str()), ("Translate.\n\ncat", "French"));
     }
 
-    /// Each text, and how its error begins.
-    fn assert_errors(rows: &[(&str, &str)]) {
+    /// The rows of a table: in each line a text and how its error begins.
+    fn lines(table: &str) -> impl Iterator<Item = (&str, &str)> {
+        table.trim().lines().map(|line| line.trim().split_once(" => ").expect(line))
+    }
+
+    fn assert_errors<'t>(rows: impl IntoIterator<Item = (&'t str, &'t str)>) {
         for (text, expected) in rows {
             let error = parse("own", text).expect_err(text).to_string();
             assert!(error.starts_with(expected), "{text}: {error}");
@@ -375,91 +379,45 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        let rows = [
+        let table = r#"
+            [1] => line 1: it is not a JSON object
+            {"prompt":"?" => line 1: it is not a JSON object
+            {"prompt":"?","refrence":1} => line 1: the field 'refrence' is unknown (did you mean 'reference'?)
+            {"reference":1} => line 1: there is no prompt
+            {"prompt":"?","answerKey":"A"} => line 1: there is an 'answerKey', and there are no 'choices'
+            {"prompt":"?","reference":true} => line 1: the reference is neither
+            {"prompt":"?","reference":" "} => line 1: the reference is empty
+            {"prompt":"?","question":"?","reference":1} => line 1: there are two prompts, 'prompt' and 'question'
+            {"prompt":"?","reference":1,"schema":"x"} => line 1: 'schema' is not a JSON object
+            {"id":"a\u0000","prompt":"?","reference":1} => line 1: 'id' is too long
+            {"prompt":"?","choices":["a"],"answer":0} => line 1: 'choices' is not a list of 2 to 26
+            {"prompt":"?","choices":["a","b"],"answer":2} => line 1: the answer 2 is not one of the 2 choices
+            {"prompt":"?","reference":1,"max_tokens":0} => line 1: 'max_tokens' is not a number
+        "#;
+        let others = [
             ("", "there are no items"),
-            ("[1]", "line 1: it is not a JSON object"),
-            ("{\"prompt\":\"?\"", "line 1: it is not a JSON object"),
-            (
-                "{\"prompt\":\"?\",\"refrence\":1}",
-                "line 1: the field 'refrence' is unknown (did you mean 'reference'?)",
-            ),
-            ("{\"reference\":1}", "line 1: there is no prompt"),
-            (
-                "{\"prompt\":\"?\",\"answerKey\":\"A\"}",
-                "line 1: there is an 'answerKey', and there are no 'choices'",
-            ),
-            ("{\"prompt\":\"?\",\"reference\":true}", "line 1: the reference is neither"),
-            ("{\"prompt\":\"?\",\"reference\":\" \"}", "line 1: the reference is empty"),
-            (
-                "{\"prompt\":\"?\",\"question\":\"?\",\"reference\":1}",
-                "line 1: there are two prompts, 'prompt' and 'question'",
-            ),
-            (
-                "{\"prompt\":\"?\",\"reference\":1,\"schema\":\"x\"}",
-                "line 1: 'schema' is not a JSON object",
-            ),
-            ("{\"id\":\"a\\u0000\",\"prompt\":\"?\",\"reference\":1}", "line 1: 'id' is too long"),
-            (
-                "{\"prompt\":\"?\",\"choices\":[\"a\"],\"answer\":0}",
-                "line 1: 'choices' is not a list of 2 to 26",
-            ),
-            (
-                "{\"prompt\":\"?\",\"choices\":[\"a\",\"b\"],\"answer\":2}",
-                "line 1: the answer 2 is not one of the 2 choices",
-            ),
             (
                 "{\"id\":\"a\",\"prompt\":\"?\",\"reference\":1}\n\n{\"id\":\"a\",\"prompt\":\"?\",\"reference\":1}",
                 "line 3: the id 'own/a' was used before",
             ),
-            (
-                "{\"prompt\":\"?\",\"reference\":1,\"max_tokens\":0}",
-                "line 1: 'max_tokens' is not a number",
-            ),
         ];
-        assert_errors(&rows);
+        assert_errors(lines(table).chain(others));
     }
 
     #[test]
     fn a_checker_that_cannot_grade_is_refused() {
-        let rows = [
-            (
-                "{\"prompt\":\"?\",\"checker\":{\"kind\":\"pattern\",\"regex\":\"(\"}}",
-                "line 1: '(' is not a regular",
-            ),
-            (
-                "{\"prompt\":\"?\",\"checker\":{\"kind\":\"choice\",\"options\":[\"a\",\"b\"],\"expected\":2}}",
-                "line 1: a choice of 2 options cannot expect number 2",
-            ),
-            (
-                "{\"prompt\":\"?\",\"checker\":{\"kind\":\"choice\",\"options\":[],\"expected\":0}}",
-                "line 1: a choice of 0 options cannot expect number 0",
-            ),
-            (
-                "{\"prompt\":\"?\",\"checker\":{\"kind\":\"grid\",\"attributes\":[\"pet\"],\"houses\":[[]]}}",
-                "line 1: the solution is not a grid (expected up to 12 houses",
-            ),
-            (
-                "{\"prompt\":\"?\",\"checker\":{\"kind\":\"exact\",\"expected\":[]}}",
-                "line 1: the checker 'exact' has nothing to check: 'expected' is empty",
-            ),
-            (
-                "{\"prompt\":\"?\",\"checker\":{\"kind\":\"code\",\"entry\":\"f\",\"tests\":[]}}",
-                "line 1: the checker 'code' has nothing to check: 'tests' is empty",
-            ),
-            (
-                "{\"prompt\":\"?\",\"checker\":{\"kind\":\"constraints\",\"rules\":[]}}",
-                "line 1: the checker 'constraints' has nothing to check: 'rules' is empty",
-            ),
-            (
-                "{\"prompt\":\"?\",\"checker\":{\"kind\":\"phrases\"}}",
-                "line 1: the checker 'phrases' has nothing to check: 'required' is empty",
-            ),
-            (
-                "{\"prompt\":\"?\",\"checker\":{\"kind\":\"magic\"}}",
-                "line 1: 'checker': unknown variant",
-            ),
-        ];
-        assert_errors(&rows);
+        let table = r#"
+            {"prompt":"?","checker":{"kind":"pattern","regex":"("}} => line 1: '(' is not a regular
+            {"prompt":"?","checker":{"kind":"choice","options":["a","b"],"expected":2}} => line 1: a choice of 2 options cannot expect number 2
+            {"prompt":"?","checker":{"kind":"choice","options":[],"expected":0}} => line 1: a choice of 0 options cannot expect number 0
+            {"prompt":"?","checker":{"kind":"grid","attributes":["pet"],"houses":[[]]}} => line 1: the solution is not a grid (expected up to 12 houses
+            {"prompt":"?","checker":{"kind":"exact","expected":[]}} => line 1: the checker 'exact' has nothing to check: 'expected' is empty
+            {"prompt":"?","checker":{"kind":"code","entry":"f","tests":[]}} => line 1: the checker 'code' has nothing to check: 'tests' is empty
+            {"prompt":"?","checker":{"kind":"constraints","rules":[]}} => line 1: the checker 'constraints' has nothing to check: 'rules' is empty
+            {"prompt":"?","checker":{"kind":"phrases"}} => line 1: the checker 'phrases' has nothing to check: 'required' is empty
+            {"prompt":"?","checker":{"kind":"magic"}} => line 1: 'checker': unknown variant
+        "#;
+        assert_errors(lines(table));
     }
 
     proptest! {

@@ -245,32 +245,18 @@ fn what_is_left_out_is_left_open() {
 
 #[test]
 fn refusals_name_the_field_and_what_it_takes() {
-    let rows = [
-        (r"{}", "'model' is missing"),
-        (r#"{"model": 7}"#, "'model' must be a string, and is a number"),
-        (
-            r#"{"model": "m", "context_tokens": 0}"#,
-            "'context_tokens' must be from 1 to 67108864, and is 0",
-        ),
-        (
-            r#"{"model": "m", "context_tokens": "many"}"#,
-            "'context_tokens' must be a whole number, and is a string",
-        ),
-        (
-            r#"{"model": "m", "kv": "q8_0/q5"}"#,
-            "'kv' is a type or two, as q8_0 or q8_0/q4_0: 'q5' is not a KV cache type (expected f16, q8_0 or q4_0)",
-        ),
-        (
-            r#"{"model": "m", "engine": "exllama"}"#,
-            "'engine' must be one of hob, llama.cpp, Ollama, tabbyAPI, vLLM, mlx-lm, transformers, and is 'exllama'",
-        ),
-        (
-            r#"{"model": "m", "tok_s_min": 0}"#,
-            "'tok_s_min' must be more than 0 and at most 1000000, and is 0",
-        ),
-        (r#"{"model": "m", "parallel": 4096}"#, "'parallel' must be from 1 to 1024, and is 4096"),
-    ];
-    for (body, expected) in rows {
+    let rows = r#"
+        {} => 'model' is missing
+        {"model": 7} => 'model' must be a string, and is a number
+        {"model": "m", "context_tokens": 0} => 'context_tokens' must be from 1 to 67108864, and is 0
+        {"model": "m", "context_tokens": "many"} => 'context_tokens' must be a whole number, and is a string
+        {"model": "m", "kv": "q8_0/q5"} => 'kv' is a type or two, as q8_0 or q8_0/q4_0: 'q5' is not a KV cache type (expected f16, q8_0 or q4_0)
+        {"model": "m", "engine": "exllama"} => 'engine' must be one of hob, llama.cpp, Ollama, tabbyAPI, vLLM, mlx-lm, transformers, and is 'exllama'
+        {"model": "m", "tok_s_min": 0} => 'tok_s_min' must be more than 0 and at most 1000000, and is 0
+        {"model": "m", "parallel": 4096} => 'parallel' must be from 1 to 1024, and is 4096
+    "#;
+    for row in rows.trim().lines() {
+        let (body, expected) = row.trim().split_once(" => ").expect(row);
         let error: WireError = parse_fit(body.as_bytes()).expect_err("a refusal");
         assert_eq!(error.to_string(), expected);
     }
