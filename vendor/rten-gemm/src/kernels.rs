@@ -16,10 +16,6 @@ pub mod aarch64;
 #[cfg(target_arch = "x86_64")]
 pub mod x86_64;
 
-#[cfg(target_arch = "wasm32")]
-#[cfg(target_feature = "simd128")]
-pub mod wasm;
-
 /// LHS / A input to a GEMM kernel.
 #[derive(Clone, Copy)]
 pub enum Lhs<'a, T> {

@@ -159,11 +159,6 @@ enum F32KernelType {
     /// Use the ARM NEON kernel. ARM 64 only.
     #[cfg(target_arch = "aarch64")]
     ArmNeon,
-
-    /// Use the WASM SIMD kernel. WASM only.
-    #[cfg(target_arch = "wasm32")]
-    #[cfg(target_feature = "simd128")]
-    Wasm,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -182,10 +177,6 @@ enum Int8KernelType {
     ArmDot,
     #[cfg(target_arch = "aarch64")]
     ArmNeon,
-
-    #[cfg(target_arch = "wasm32")]
-    #[cfg(target_feature = "simd128")]
-    Wasm,
 }
 
 /// Executes matrix multiplication operations.
@@ -493,9 +484,6 @@ impl WithKernel for GemmExecutor<f32, f32, f32> {
             F32KernelType::Fma => Self::from_kernel::<kernels::x86_64::FmaKernel>(),
             #[cfg(target_arch = "aarch64")]
             F32KernelType::ArmNeon => Self::from_kernel::<kernels::aarch64::ArmNeonKernel>(),
-            #[cfg(target_arch = "wasm32")]
-            #[cfg(target_feature = "simd128")]
-            F32KernelType::Wasm => Self::from_kernel::<kernels::wasm::WasmKernel>(),
             F32KernelType::Generic => Some(Self::with_generic_kernel()),
         }
     }
@@ -512,12 +500,6 @@ impl WithKernel for GemmExecutor<f32, f32, f32> {
         #[cfg(target_arch = "aarch64")]
         {
             types.push(F32KernelType::ArmNeon);
-        }
-
-        #[cfg(target_arch = "wasm32")]
-        #[cfg(target_feature = "simd128")]
-        {
-            types.push(F32KernelType::Wasm);
         }
 
         types.push(F32KernelType::Generic);
@@ -539,9 +521,6 @@ impl Default for GemmExecutor<f32, f32, f32> {
         try_kernel!(F32KernelType::Fma);
         #[cfg(target_arch = "aarch64")]
         try_kernel!(F32KernelType::ArmNeon);
-        #[cfg(target_arch = "wasm32")]
-        #[cfg(target_feature = "simd128")]
-        try_kernel!(F32KernelType::Wasm);
         Self::with_generic_kernel()
     }
 }
@@ -561,9 +540,6 @@ impl WithKernel for GemmExecutor<u8, i8, i32> {
             Int8KernelType::ArmDot => Self::from_kernel::<kernels::aarch64::ArmInt8DotKernel>(),
             #[cfg(target_arch = "aarch64")]
             Int8KernelType::ArmI8mm => Self::from_kernel::<kernels::aarch64::ArmInt8MMKernel>(),
-            #[cfg(target_arch = "wasm32")]
-            #[cfg(target_feature = "simd128")]
-            Int8KernelType::Wasm => Self::from_kernel::<kernels::wasm::WasmInt8Kernel>(),
             Int8KernelType::Generic => Self::from_kernel::<GenericKernel>(),
         }
     }
@@ -582,12 +558,6 @@ impl WithKernel for GemmExecutor<u8, i8, i32> {
             types.push(Int8KernelType::ArmI8mm);
             types.push(Int8KernelType::ArmDot);
             types.push(Int8KernelType::ArmNeon);
-        }
-
-        #[cfg(target_arch = "wasm32")]
-        #[cfg(target_feature = "simd128")]
-        {
-            types.push(Int8KernelType::Wasm);
         }
 
         types.push(Int8KernelType::Generic);
@@ -612,11 +582,6 @@ impl Default for GemmExecutor<u8, i8, i32> {
             try_kernel!(Int8KernelType::ArmI8mm);
             try_kernel!(Int8KernelType::ArmDot);
             try_kernel!(Int8KernelType::ArmNeon);
-        }
-        #[cfg(target_arch = "wasm32")]
-        #[cfg(target_feature = "simd128")]
-        {
-            try_kernel!(Int8KernelType::Wasm);
         }
         Self::with_generic_kernel()
     }
@@ -1257,9 +1222,3 @@ fn gemm_block<LhsT: Sync, RhsT: Sync, OutT: GemmOutT>(
             }
         });
 }
-
-mod reduced_range_rng;
-
-/// TODO - Move this to the rten-base crate.
-#[doc(hidden)]
-pub use reduced_range_rng::ReducedRangeRng;
