@@ -265,20 +265,6 @@ mod tests {
         assert_eq!(texts, ["GPT-3.5", "now"]);
     }
 
-    #[test]
-    fn pauses_that_the_user_wrote_are_not_shown() {
-        let word = |span, start_s| WordTiming {
-            span,
-            start_s,
-            end_s: start_s + 0.4,
-            phonemes: Vec::new(),
-        };
-        let words = [word(0..4, 0.0), word(17..20, 2.4), word(21..23, 2.8)];
-        let lines = lines("Wait. [pause:2s] Now go.", &words);
-        let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
-        assert_eq!(texts, ["Wait.", "Now go."]);
-    }
-
     /// The lines of a text with these words, which begin at these times and last 0.4 s.
     fn check_words(text: &str, words: &[(&str, f32)], expect: &[&str]) {
         let mut at = 0;
@@ -296,7 +282,12 @@ mod tests {
     }
 
     #[test]
-    fn phonemes_that_the_user_wrote_are_not_shown() {
+    fn pauses_and_phonemes_that_the_user_wrote_are_not_shown() {
+        check_words(
+            "Wait. [pause:2s] Now go.",
+            &[("Wait", 0.0), ("Now", 2.4), ("go", 2.8)],
+            &["Wait.", "Now go."],
+        );
         check_words(
             "A [GIF](/ʤˈɪf/), not [Ms Ng](/mˈɪz ˈɪŋ/). Go.",
             &[("A", 0.0), ("GIF", 0.4), ("not", 0.8), ("Ms Ng", 1.2), ("Go", 2.0)],

@@ -110,35 +110,26 @@ mod tests {
 
     #[test]
     fn only_the_exact_word_approves() {
-        for (text, expected) in [
-            (r#"{"status":"answered","answers":{"approval":"Approve"}}"#, true),
-            (r#"{"status":"answered","answers":{"approval":"Deny"}}"#, false),
-            (r#"{"status":"answered","answers":{"approval":"approve"}}"#, false),
-            (r#"{"status":"answered","answers":{"other":"Approve"}}"#, false),
-            (
-                r#"{"status":"answered","answers":{"approval":{"type":"option","option_index":1,"label":"Approve"}}}"#,
-                true,
-            ),
-            (
-                r#"{"status":"answered","answers":{"approval":{"type":"option","option_index":0,"label":"Deny"}}}"#,
-                false,
-            ),
-            (
-                r#"{"status":"answered","answers":{"approval":{"type":"other","text":"Approve"}}}"#,
-                false,
-            ),
-            (
-                r#"{"status":"answered","answers":{"approval":{"type":"other","label":"Approve"}}}"#,
-                false,
-            ),
-            (r#"{"status":"cancelled","answers":{"approval":"Approve"},"timed_out":true}"#, false),
-            ("Approve", false),
-        ] {
+        let table = r#"
+            {"status":"answered","answers":{"approval":"Approve"}} => true
+            {"status":"answered","answers":{"approval":"Deny"}} => false
+            {"status":"answered","answers":{"approval":"approve"}} => false
+            {"status":"answered","answers":{"other":"Approve"}} => false
+            {"status":"answered","answers":{"approval":{"type":"option","option_index":1,"label":"Approve"}}} => true
+            {"status":"answered","answers":{"approval":{"type":"option","option_index":0,"label":"Deny"}}} => false
+            {"status":"answered","answers":{"approval":{"type":"other","text":"Approve"}}} => false
+            {"status":"answered","answers":{"approval":{"type":"other","label":"Approve"}}} => false
+            {"status":"cancelled","answers":{"approval":"Approve"},"timed_out":true} => false
+            Approve => false
+        "#;
+        for row in table.trim().lines() {
+            let (text, is_approved) = row.trim().split_once(" => ").expect(row);
             let message = Message {
                 tool_call_id: Some("approval_0192-ab_17".to_owned()),
                 ..Message::new(Role::Tool, text)
             };
-            let expected = Decided { run_id: "0192-ab".to_owned(), seq: 17, is_approved: expected };
+            let is_approved = is_approved == "true";
+            let expected = Decided { run_id: "0192-ab".to_owned(), seq: 17, is_approved };
             assert_eq!(Decided::of(&[message]), Some(expected), "{text}");
         }
         let other =
