@@ -326,64 +326,30 @@ async fn a_key_sees_its_own_responses_alone() {
 #[tokio::test]
 async fn what_hob_cannot_do_is_refused_by_name() {
     let server = serve_chat(scripted([])).await;
-    for (body, status, param, words) in [
-        (
-            json!({"input": "Hi", "tools": [{"type": "web_search"}]}),
-            400,
-            "tools[0].type",
-            "web_search",
-        ),
-        (
-            json!({"input": "Hi", "previous_response_id": "resp_x"}),
-            400,
-            "previous_response_id",
-            "input",
-        ),
-        (
-            json!({"input": "Hi", "previous_response_id": "resp_x", "conversation": "conv_x"}),
-            400,
-            "conversation",
-            "previous_response_id",
-        ),
-        (json!({"model": "smol"}), 400, "input", "missing"),
-        (
-            json!({"input": [{"type": "web_search_call", "id": "x"}]}),
-            400,
-            "input[0].type",
-            "web_search_call",
-        ),
-        (
-            json!({"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]}),
-            400,
-            "input[0].content[0].type",
-            "input_file",
-        ),
-        (json!({"input": [{"role": "user"}]}), 400, "input[0].content", "missing"),
-        (
-            json!({"input": [{"type": "function_call", "call_id": "a", "name": "f", "arguments": "["}]}),
-            400,
-            "input[0].arguments",
-            "object",
-        ),
-        (
-            json!({"input": "Hi", "text": {"format": {"type": "xml"}}}),
-            400,
-            "text.format.type",
-            "json_schema",
-        ),
-        (
-            json!({"input": "Hi", "tool_choice": {"type": "function", "name": "f"}}),
-            400,
-            "tool_choice",
-            "f",
-        ),
-        (json!({"input": "Hi", "metadata": {"a": "b".repeat(513)}}), 400, "metadata", "512"),
-    ] {
+    let table = r#"
+        {"input": "Hi", "tools": [{"type": "web_search"}]} => tools[0].type web_search
+        {"input": "Hi", "previous_response_id": "resp_x"} => previous_response_id input
+        {"input": "Hi", "previous_response_id": "resp_x", "conversation": "conv_x"} => conversation previous_response_id
+        {"model": "smol"} => input missing
+        {"input": [{"type": "web_search_call", "id": "x"}]} => input[0].type web_search_call
+        {"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]} => input[0].content[0].type input_file
+        {"input": [{"role": "user"}]} => input[0].content missing
+        {"input": [{"type": "function_call", "call_id": "a", "name": "f", "arguments": "["}]} => input[0].arguments object
+        {"input": "Hi", "text": {"format": {"type": "xml"}}} => text.format.type json_schema
+        {"input": "Hi", "tool_choice": {"type": "function", "name": "f"}} => tool_choice f
+    "#;
+    let rows = table.trim().lines().map(|row| {
+        let (body, said) = row.trim().split_once(" => ").expect(row);
+        (serde_json::from_str::<Value>(body).expect(body), said)
+    });
+    let long = json!({"input": "Hi", "metadata": {"a": "b".repeat(513)}});
+    for (body, said) in rows.chain([(long, "metadata 512")]) {
+        let (param, words) = said.split_once(' ').expect(said);
         let answer = server.ask(respond(&body)).await;
         let error = answer.json()["error"].clone();
         assert_eq!(
             (answer.status(), error["param"].as_str()),
-            (status, Some(param)),
+            (400, Some(param)),
             "{body} {error}"
         );
         assert!(error["message"].as_str().is_some_and(|said| said.contains(words)), "{error}");
