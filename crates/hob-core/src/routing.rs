@@ -197,66 +197,28 @@ mod tests {
     fn each_fault_has_its_decision() {
         let seconds = Duration::from_secs;
         let once = |after| Retry::Once { after };
+        let overloaded = |retry_after| Fault::Overloaded { message: message(), retry_after };
+        let limited = |s| Fault::Limited { message: message(), retry_after: Some(seconds(s)) };
+        let too_long = Fault::TooLong { message: message(), needed: None, available: None };
+        let field = || "min_p".to_owned();
+        let unknown = Fault::UnknownParameter { field: field(), message: message() };
+        let (any, none, counts) = (FallBack::Any, FallBack::No, CoolDown::Counts);
+        let for_s = |s| CoolDown::For(seconds(s));
         for (fault, again, next, rest) in [
-            (
-                Fault::Unreachable { detail: message() },
-                once(RECONNECT),
-                FallBack::Any,
-                CoolDown::For(seconds(2)),
-            ),
-            (
-                Fault::Overloaded { message: message(), retry_after: None },
-                once(OVERLOAD),
-                FallBack::Any,
-                CoolDown::Counts,
-            ),
-            (
-                Fault::Overloaded { message: message(), retry_after: Some(seconds(9)) },
-                Retry::No,
-                FallBack::Any,
-                CoolDown::For(seconds(9)),
-            ),
-            (
-                Fault::Limited { message: message(), retry_after: Some(seconds(30)) },
-                Retry::No,
-                FallBack::Any,
-                CoolDown::For(seconds(30)),
-            ),
-            (
-                Fault::Limited { message: message(), retry_after: Some(seconds(1)) },
-                Retry::IfLast { after: seconds(1) },
-                FallBack::Any,
-                CoolDown::For(seconds(1)),
-            ),
-            (Fault::Failed { message: message() }, Retry::No, FallBack::Any, CoolDown::Counts),
-            (Fault::CutOff, Retry::No, FallBack::Any, CoolDown::Counts),
-            (Fault::Empty, Retry::No, FallBack::Any, CoolDown::Counts),
-            (
-                Fault::KeyRefused { message: message() },
-                Retry::No,
-                FallBack::Any,
-                CoolDown::For(seconds(60)),
-            ),
-            (
-                Fault::NoCredit { message: message() },
-                Retry::No,
-                FallBack::Any,
-                CoolDown::For(seconds(600)),
-            ),
-            (
-                Fault::TooLong { message: message(), needed: None, available: None },
-                Retry::No,
-                FallBack::LargerContext,
-                CoolDown::No,
-            ),
-            (
-                Fault::UnknownParameter { field: "min_p".to_owned(), message: message() },
-                Retry::WithoutField { field: "min_p".to_owned() },
-                FallBack::Any,
-                CoolDown::No,
-            ),
-            (Fault::Refused { message: message() }, Retry::No, FallBack::No, CoolDown::No),
-            (Fault::Circular { message: message() }, Retry::No, FallBack::No, CoolDown::No),
+            (Fault::Unreachable { detail: message() }, once(RECONNECT), any, for_s(2)),
+            (overloaded(None), once(OVERLOAD), any, counts),
+            (overloaded(Some(seconds(9))), Retry::No, any, for_s(9)),
+            (limited(30), Retry::No, any, for_s(30)),
+            (limited(1), Retry::IfLast { after: seconds(1) }, any, for_s(1)),
+            (Fault::Failed { message: message() }, Retry::No, any, counts),
+            (Fault::CutOff, Retry::No, any, counts),
+            (Fault::Empty, Retry::No, any, counts),
+            (Fault::KeyRefused { message: message() }, Retry::No, any, for_s(60)),
+            (Fault::NoCredit { message: message() }, Retry::No, any, for_s(600)),
+            (too_long, Retry::No, FallBack::LargerContext, CoolDown::No),
+            (unknown, Retry::WithoutField { field: field() }, any, CoolDown::No),
+            (Fault::Refused { message: message() }, Retry::No, none, CoolDown::No),
+            (Fault::Circular { message: message() }, Retry::No, none, CoolDown::No),
         ] {
             assert_eq!(for_fault(fault.clone()), decision(again, next, rest), "{fault}");
         }
