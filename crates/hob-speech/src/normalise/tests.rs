@@ -18,7 +18,7 @@ fn check(language: Language, cases: &[(&str, &str)]) {
 
 /// Written text and spoken text.
 const AMERICAN: &[(&str, &str)] = &[
-    // A b behind a number is billions only where it counts something.
+    // A B behind a number is billions only where it counts something.
     ("221B Baker Street", "two hundred twenty one B Baker Street"),
     ("He lives at 221B.", "He lives at two hundred twenty one B."),
     ("Gate 12B is open", "Gate twelve B is open"),
