@@ -97,15 +97,16 @@ fn get_ready<S: Synthesiser, U: UnitSource + Send, E: fmt::Display>(
     let Some(WarmUp { language, voice, unit }) = warm_up else {
         return load();
     };
-    thread::scope(|scope| {
+    let synthesiser = thread::scope(|scope| -> Result<S, ServeError> {
         scope.spawn(|| units.warm(*language));
         let mut synthesiser = load()?;
         let mut utterance = synthesiser.begin(unit, voice, Speed::NORMAL)?;
         synthesiser.render(&mut utterance, window_s)?;
-        // Converting the weights leaves unused memory, which the system gets back.
-        crate::memory::give_back();
         Ok(synthesiser)
-    })
+    })?;
+    // The weights, the window and the language have left unused memory, which the system gets back.
+    crate::memory::give_back();
+    Ok(synthesiser)
 }
 
 #[cfg(test)]
