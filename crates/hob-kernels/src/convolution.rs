@@ -116,7 +116,9 @@ impl Convolution {
                     for output in panel..panel + PANEL {
                         let mut lanes = [0; QUAD / 2];
                         for item in [2 * pair, 2 * pair + 1] {
-                            let (quad, tap) = (first + item / taps * QUAD, item % taps);
+                            let is_second = item >= taps;
+                            let quad = first + usize::from(is_second) * QUAD;
+                            let tap = item - usize::from(is_second) * taps;
                             for input in quad..quad + QUAD {
                                 let weight = weights[(output * channels + input) * taps + tap];
                                 let weight = i16::from(weight) - i16::from(zero_point);

@@ -118,7 +118,7 @@ impl Blocks {
     /// that do not exist. `channels` are those of all normalisations.
     pub(super) fn new(kernels: Convolver, split: &SplitVocoder, channels: usize) -> Option<Blocks> {
         let block = |block: &kokoro::ResidualBlock| {
-            let steps = block.steps.iter().map(|step| Step::new(step, channels));
+            let steps = block.steps.par_iter().map(|step| Step::new(step, channels));
             Some(Block { steps: steps.collect::<Option<_>>()? })
         };
         let stage =
