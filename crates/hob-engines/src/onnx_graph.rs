@@ -4,7 +4,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rten::{Model, RunOptions, ThreadPool, Value};
+use hob_models::onnx::DetachedGraph;
+use rten::{Model, ModelOptions, RunOptions, ThreadPool, Value};
 use rten_tensor::Tensor;
 use rten_tensor::prelude::*;
 
@@ -43,8 +44,16 @@ impl OnnxGraph {
         OnnxGraph::with_threads(Model::load_file(path), threads)
     }
 
-    pub(crate) fn from_bytes(bytes: Vec<u8>, threads: usize) -> Result<OnnxGraph, GraphFailure> {
-        OnnxGraph::with_threads(Model::load(bytes), threads)
+    /// Uses the weights where they lie.
+    pub(crate) fn from_detached(
+        graph: DetachedGraph,
+        threads: usize,
+    ) -> Result<OnnxGraph, GraphFailure> {
+        let mut options = ModelOptions::with_all_ops();
+        for (name, weights) in graph.weights {
+            options.external_data(&name, weights);
+        }
+        OnnxGraph::with_threads(options.load(graph.model), threads)
     }
 
     fn with_threads(
@@ -139,5 +148,35 @@ fn on_threads(count: usize) -> RunOptions {
 impl GraphFailure {
     fn from_error(error: impl std::fmt::Display) -> GraphFailure {
         GraphFailure(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_models::onnx::Graph;
+    use hob_models::onnx::graph::{Dim, node, value};
+    use hob_models::onnx::proto::DATA_FLOAT;
+    use rten_tensor::NdTensorView;
+
+    use super::*;
+
+    #[test]
+    fn weights_apart_from_the_model_are_used() {
+        // A version and an empty graph.
+        let mut graph = Graph::decode(&[0x08, 0x08, 0x3A, 0x00]).expect("a graph");
+        let weights: Vec<f32> = (0..2000).map(|at| at as f32).collect();
+        graph.add_input(value("x", DATA_FLOAT, &[Dim::Fixed(2000)]));
+        graph.add_output(value("y", DATA_FLOAT, &[Dim::Fixed(2000)]));
+        graph.add_floats("w", &[2000], &weights);
+        graph.push(node("Add", &["x", "w"], &["y"]));
+        let detached = graph.detached();
+        assert_eq!(detached.weights.len(), 1);
+        let graph = OnnxGraph::from_detached(detached, 1).expect("it loads");
+        let [x, y] = graph.nodes(["x", "y"]).expect("nodes");
+        let values = [0.5_f32; 2000];
+        let inputs = vec![(x, NdTensorView::from_data([2000], &values[..]).into())];
+        let [sums] = graph.run(inputs, &[y]).expect("it runs");
+        let expected: Vec<f32> = weights.iter().map(|weight| weight + 0.5).collect();
+        assert_eq!(sums, expected);
     }
 }

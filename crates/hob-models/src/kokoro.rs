@@ -8,11 +8,11 @@ mod floats;
 mod residual;
 mod rewrite;
 
-pub use residual::{ResidualBlock, ResidualStep, SplitVocoder, split_vocoder};
+pub use residual::{NotSplit, ResidualBlock, ResidualStep, SplitVocoder, split_vocoder};
 
 use crate::onnx::graph::{Dim, value};
 use crate::onnx::proto::{DATA_FLOAT, DATA_INT64, ValueInfoProto};
-use crate::onnx::{Graph, GraphError};
+use crate::onnx::{DetachedGraph, Graph, GraphError};
 
 /// Increases with every change of the stored form, so that a newer hob stores the model again.
 pub const TRANSFORM_VERSION: u32 = 4;
@@ -85,6 +85,20 @@ pub fn in_floats(stored: &[u8]) -> Result<Vec<u8>, GraphError> {
     floats::multiply_in_floats(&mut graph)?;
     floats::store_floats(&mut graph)?;
     Ok(graph.pruned()?.encode())
+}
+
+/// A stored front as the engine loads it: with all weights in floats and in the order in which it reads them. The engine
+/// would compute the same from the stored form, and keep both.
+///
+/// # Errors
+/// The bytes are not a stored graph.
+pub fn front_to_run(stored: Vec<u8>) -> Result<DetachedGraph, GraphError> {
+    let mut graph = Graph::from_bytes(stored)?;
+    floats::transpose_weights(&mut graph);
+    floats::store_floats(&mut graph)?;
+    // The old graph must be gone, or `detached` copies the floats.
+    graph = graph.pruned()?;
+    Ok(graph.detached())
 }
 
 fn front_inputs() -> Vec<ValueInfoProto> {

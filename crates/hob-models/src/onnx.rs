@@ -6,5 +6,5 @@ pub mod outline;
 pub mod packed;
 pub mod proto;
 
-pub use graph::{Graph, GraphError};
+pub use graph::{DetachedGraph, Graph, GraphError};
 pub use packed::{PackedGraph, WeightBits};

@@ -92,6 +92,8 @@ pub struct Kokoro {
 pub struct Utterance {
     contours: Contours,
     style: Vec<f32>,
+    /// See [`Vocoder::block_styles`].
+    block_styles: Vec<f32>,
     plan: WindowPlan,
     statistics: RunningStatistics,
     seam: Seam,
@@ -213,7 +215,15 @@ impl Synthesiser for Kokoro {
         let style = self.voices.style(voice, ids)?;
         let statistics = VoiceStatistics::of(voice, self.vocoder.channels())
             .ok_or_else(|| SynthesisError::UnknownVoice(voice.to_owned()))?;
-        let contours = self.front.run(&tokens, &style, within_model(speed))?;
+        // Small products, which need not wait for the front. It does not use all cores all the time.
+        let (front, vocoder) = (&self.front, &self.vocoder);
+        let (contours, block_styles) = thread::scope(|scope| {
+            let block_styles = scope.spawn(|| vocoder.block_styles(&style));
+            let contours = front.run(&tokens, &style, within_model(speed));
+            (contours, block_styles.join())
+        });
+        let contours = contours?;
+        let block_styles = block_styles.unwrap_or_else(|panic| panic::resume_unwind(panic))?;
         let plan = WindowPlan::new(contours.durations(), &unit.phonemes);
         let mut words = word_times(unit, &contours, plan.frames());
         let hasten = match speed.rate() > 1.0 {
@@ -226,7 +236,7 @@ impl Synthesiser for Kokoro {
             }
         }
         let (statistics, seam) = (statistics.running(), Seam::default());
-        Ok(Utterance { contours, style, plan, statistics, seam, hasten, words })
+        Ok(Utterance { contours, style, block_styles, plan, statistics, seam, hasten, words })
     }
 
     fn words(&self, utterance: &Utterance) -> Vec<WordTiming> {
@@ -323,7 +333,8 @@ impl Utterance {
         };
         let PlannedWindow { played, computed } = window;
         let cut = self.contours.cut(computed, played.clone());
-        let result = vocoder.run_on(cores, &cut, &self.style, &self.statistics)?;
+        let styles = (&self.style[..], &self.block_styles[..]);
+        let result = vocoder.run_on(cores, &cut, styles, &self.statistics)?;
         self.statistics.add(&result.mean, &result.variance, played.len());
         let last = result.kept_from + played.len() * SAMPLES_PER_FRAME;
         let is_last = self.plan.frames_left() == 0;

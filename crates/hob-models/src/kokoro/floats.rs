@@ -1,8 +1,8 @@
-//! Replaces integer multiplications of a graph by float ones. The weights stay 8-bit, and the engine converts them
-//! once, when it loads the graph; or they are stored as floats, too.
+//! Replaces integer multiplications of a graph by float ones. The weights stay 8-bit on the disk, and become floats when
+//! the graph is loaded; or they are stored as floats, too.
 
 use crate::onnx::graph::node;
-use crate::onnx::proto::{NodeProto, TensorProto};
+use crate::onnx::proto::{DATA_FLOAT, DATA_INT8, DATA_UINT8, NodeProto, TensorProto};
 use crate::onnx::{Graph, GraphError};
 
 /// Replaces every dynamically quantised multiplication, convolution and LSTM by the same one in floats. What the
@@ -146,16 +146,16 @@ fn fold(graph: &mut Graph, at: usize) -> Result<bool, GraphError> {
         return Ok(false);
     }
     let axis = dequantise.attribute("axis").and_then(|axis| axis.i).unwrap_or(1);
-    let zeros = graph.weight(zero_point).and_then(TensorProto::bytes).unwrap_or_default();
+    let zeros = graph.weight(zero_point).and_then(TensorProto::unsigned).unwrap_or_default();
     let values = restored(weight, &scales, &zeros, axis);
     let (what, found) = ("scales of a quantised weight", scales.len());
     let values = values.ok_or(GraphError::Unexpected { what, found, expected: 1 })?;
     let (dims, output) = (weight.dims.clone(), &dequantise.output[0]);
     match gather {
-        None => graph.add_floats(output, &dims, &values),
+        None => graph.add_weight(output, &dims, DATA_FLOAT, values),
         Some(maker) => {
             let float = format!("{name}/float");
-            graph.add_floats(&float, &dims, &values);
+            graph.add_weight(&float, &dims, DATA_FLOAT, values);
             let gather = &mut graph.nodes_mut()[maker];
             gather.input[0] = float;
             gather.output[0].clone_from(output);
@@ -165,24 +165,105 @@ fn fold(graph: &mut Graph, at: usize) -> Result<bool, GraphError> {
     Ok(true)
 }
 
-/// The float values of a weight, with one scale for all or one for each channel of `axis`. `None` where the numbers of
-/// elements, scales and zero points do not fit.
-fn restored(weight: &TensorProto, scales: &[f32], zeros: &[i32], axis: i64) -> Option<Vec<f32>> {
-    let mut stride = 1;
+/// The float values of a weight as little-endian bytes, with one scale for all or one for each channel of `axis`. `None`
+/// where the numbers of elements, scales and zero points do not fit.
+fn restored(weight: &TensorProto, scales: &[f32], zeros: &[u8], axis: i64) -> Option<Vec<u8>> {
+    let values = weight.unsigned()?;
+    let mut stride = values.len().max(1);
     if scales.len() != 1 {
         let behind = weight.dims.get(usize::try_from(axis).ok()?..)?;
         let (channels, behind) = behind.split_first()?;
         stride = usize::try_from(behind.iter().product::<i64>()).ok()?.max(1);
         (usize::try_from(*channels) == Ok(scales.len())).then_some(())?;
     }
-    let values = weight.bytes()?;
-    let is_complete = values.len().checked_rem(stride * scales.len()) == Some(0);
-    let float = |(at, value): (usize, &i32)| {
-        let channel = at / stride % scales.len();
-        (*value as f32 - zeros[channel] as f32) * scales[channel]
+    let block = stride * scales.len();
+    let is_complete = values.len().checked_rem(block) == Some(0) && zeros.len() == scales.len();
+    is_complete.then_some(())?;
+    let float = |value: &u8, zero: &u8, scale: &f32| {
+        ((i32::from(*value) - i32::from(*zero)) as f32 * scale).to_le_bytes()
     };
-    let is_complete = is_complete && zeros.len() == scales.len();
-    is_complete.then(|| values.iter().enumerate().map(float).collect())
+    let mut floats = vec![0_u8; size_of::<f32>() * values.len()];
+    let blocks = floats.as_chunks_mut::<4>().0.chunks_mut(block).zip(values.chunks(block));
+    for (floats, values) in blocks {
+        let channels = scales.iter().zip(zeros);
+        if stride == 1 {
+            // Chunks of one element would take several times as long.
+            for ((to, value), (scale, zero)) in floats.iter_mut().zip(values).zip(channels) {
+                *to = float(value, zero, scale);
+            }
+            continue;
+        }
+        let rows = floats.chunks_mut(stride).zip(values.chunks(stride)).zip(channels);
+        for ((floats, values), (scale, zero)) in rows {
+            for (to, value) in floats.iter_mut().zip(values) {
+                *to = float(value, zero, scale);
+            }
+        }
+    }
+    Some(floats)
+}
+
+/// Exchanges the last two dimensions of weights that a `Transpose` reads, as those of LSTMs, and removes it. The engine
+/// would keep them in both orders.
+pub(super) fn transpose_weights(graph: &mut Graph) {
+    for at in (0..graph.nodes().len()).rev() {
+        if graph.nodes()[at].op_type == "Transpose" {
+            transpose_weight(graph, at);
+        }
+    }
+}
+
+/// `None`, and no change: it does not read a weight, or in another way. Between them may be a `DequantizeLinear` with one
+/// scale for each matrix.
+fn transpose_weight(graph: &mut Graph, at: usize) -> Option<()> {
+    let transpose = graph.nodes()[at].clone();
+    let order = transpose.attribute("perm").map(|order| &order.ints[..]);
+    let [input] = &transpose.input[..] else { return None };
+    let maker = graph.producer(input).ok();
+    let name = match maker.map(|maker| &graph.nodes()[maker]) {
+        None => input,
+        Some(maker) => {
+            let axis = maker.attribute("axis").and_then(|axis| axis.i);
+            let is_alone = maker.op_type == "DequantizeLinear" && axis == Some(0);
+            is_alone.then(|| &maker.input[0]).filter(|_| graph.consumers(input) == [at])?
+        }
+    };
+    let weight = graph.weight(name).filter(|_| order == Some(&[0, 2, 1][..]))?;
+    let &[matrices, rows, columns] = &weight.dims[..] else { return None };
+    let sizes = (usize::try_from(rows).ok()?, usize::try_from(columns).ok()?);
+    let values = match weight.data_type {
+        DATA_INT8 | DATA_UINT8 => transposed::<1>(&weight.raw_data, sizes)?,
+        DATA_FLOAT => transposed::<4>(&weight.raw_data, sizes)?,
+        _ => return None,
+    };
+    let (turned, data_type) = (format!("{name}/transposed"), weight.data_type);
+    graph.add_weight(&turned, &[matrices, columns, rows], data_type, values);
+    match maker {
+        None => graph.redirect(&transpose.output[0], &turned),
+        Some(maker) => {
+            let maker = &mut graph.nodes_mut()[maker];
+            maker.input[0] = turned;
+            maker.output = transpose.output;
+        }
+    }
+    graph.replace(at, std::iter::empty());
+    Some(())
+}
+
+/// Matrices of elements of `N` bytes. `None`: they are not whole.
+fn transposed<const N: usize>(matrices: &[u8], (rows, columns): (usize, usize)) -> Option<Vec<u8>> {
+    let (from, rest) = matrices.as_chunks::<N>();
+    let size = rows.checked_mul(columns)?;
+    (rest.is_empty() && from.len().checked_rem(size) == Some(0)).then_some(())?;
+    let mut transposed = vec![0; matrices.len()];
+    let to = transposed.as_chunks_mut::<N>().0.chunks_mut(size);
+    for (to, from) in to.zip(from.chunks(size)) {
+        for (row, values) in from.chunks(columns).enumerate() {
+            let places = to[row..].iter_mut().step_by(rows);
+            places.zip(values).for_each(|(to, value)| *to = *value);
+        }
+    }
+    Some(transposed)
 }
 
 /// A convolution's bias before it was divided by the scales and rounded.
@@ -237,7 +318,7 @@ mod tests {
     };
 
     fn tensor(name: &str, dims: &[i64], data_type: i32, raw_data: Vec<u8>) -> TensorProto {
-        let (name, dims) = (name.to_owned(), dims.to_vec());
+        let (name, dims, raw_data) = (name.to_owned(), dims.to_vec(), raw_data.into());
         TensorProto { name, dims, data_type, raw_data, ..TensorProto::default() }
     }
 
@@ -317,13 +398,57 @@ mod tests {
             (vec![2, 2], vec![1.0, 10.0], -1, None),
         ];
         for (dims, scales, axis, expected) in rows {
-            let zeros = vec![0; scales.len()];
+            // Signed zeros without their sign.
+            let zeros = vec![128; scales.len()];
+            let expected: Option<Vec<f32>> = expected;
             assert_eq!(
                 restored(&weight(&dims), &scales, &zeros, axis),
-                expected,
+                expected.map(|values| floats(&values)),
                 "{dims:?} {axis}"
             );
         }
         assert_eq!(restored(&weight(&[2, 2]), &[1.0], &[], 1), None, "no zero point");
+    }
+
+    /// A weight of two matrices with a scale each, as an LSTM reads it, and a float one.
+    fn with_transposed_weights() -> Vec<u8> {
+        let initializer = vec![
+            tensor("w", &[2, 1, 3], DATA_INT8, vec![1, 2, 3, 4, 5, 255]),
+            tensor("scales", &[2], DATA_FLOAT, floats(&[1.0, 10.0])),
+            tensor("zeros", &[2], DATA_INT8, vec![0, 1]),
+            tensor("v", &[1, 2, 2], DATA_FLOAT, floats(&[1.0, 2.0, 3.0, 4.0])),
+        ];
+        let exchange =
+            |from: &str, to: &str| node("Transpose", &[from], &[to]).with_ints("perm", &[0, 2, 1]);
+        let node_list = vec![
+            node("DequantizeLinear", &["w", "scales", "zeros"], &["w/float"]).with_int("axis", 0),
+            exchange("w/float", "w/gates_first"),
+            exchange("v", "v/gates_first"),
+            exchange("x", "x/exchanged"),
+            node("LSTM", &["x/exchanged", "w/gates_first", "v/gates_first"], &["y"]),
+        ];
+        let graph = GraphProto {
+            node: node_list,
+            initializer,
+            input: vec![value("x", DATA_FLOAT, &[])],
+            output: vec![value("y", DATA_FLOAT, &[])],
+            ..GraphProto::default()
+        };
+        ModelProto { graph: Some(graph), ..ModelProto::default() }.encode_to_vec()
+    }
+
+    #[test]
+    fn weights_are_stored_in_the_order_in_which_they_are_read() {
+        let mut graph = Graph::decode(&with_transposed_weights()).expect("a graph");
+        transpose_weights(&mut graph);
+        store_floats(&mut graph).expect("floats");
+        let graph = graph.pruned().expect("a graph");
+        let ops: Vec<&str> = graph.nodes().iter().map(|node| node.op_type.as_str()).collect();
+        assert_eq!(ops, ["Transpose", "LSTM"], "the input is no weight");
+        let [x, w, v] = &graph.nodes()[1].input[..] else { panic!("three inputs") };
+        assert_eq!(x, "x/exchanged");
+        assert_eq!(graph.floats(w), Ok(vec![1.0, 2.0, 3.0, 30.0, 40.0, -20.0]));
+        assert_eq!(graph.weight(w).map(|weight| &weight.dims[..]), Some(&[2, 3, 1][..]));
+        assert_eq!(graph.floats(v), Ok(vec![1.0, 3.0, 2.0, 4.0]));
     }
 }

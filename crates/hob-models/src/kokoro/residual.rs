@@ -1,9 +1,11 @@
 //! Takes the residual blocks out of a stored vocoder, when an engine loads it that computes them itself.
 //! They are nine tenths of all multiplications.
 
+use prost::bytes::Bytes;
+
 use crate::onnx::graph::{Dim, node, value};
-use crate::onnx::proto::{DATA_FLOAT, DATA_INT8, DATA_UINT8, NodeProto, TensorProto};
-use crate::onnx::{Graph, GraphError};
+use crate::onnx::proto::{DATA_FLOAT, NodeProto, TensorProto};
+use crate::onnx::{DetachedGraph, Graph, GraphError};
 
 const GENERATOR: &str = "/decoder/decoder/generator";
 /// Blocks that the source's noise passes, one for each stage; then the three parallel blocks of each stage.
@@ -16,8 +18,10 @@ const MEANS: [&str; 2] = ["Div_2_output_0", "Div_4_output_0"];
 const NOISE_IN: [&str; 2] =
     ["noise_convs.0/Conv_output_0/cropped", "noise_convs.1/Conv_output_0/cropped"];
 const UPSAMPLED: [&str; 2] = ["ups.0/ConvTranspose_output_0", "reflection_pad/Pad_output_0"];
-/// A block has three pairs of convolutions; the first of a pair is dilated.
-const STEPS: usize = 6;
+/// A block has three pairs of convolutions; the first of a pair is dilated. The crop of a window is made for these
+/// dilations, too.
+const DILATIONS: [usize; 6] = [1, 1, 3, 1, 5, 1];
+const STEPS: usize = DILATIONS.len();
 
 /// A vocoder without its residual blocks.
 #[derive(Clone, Debug)]
@@ -26,13 +30,22 @@ pub struct SplitVocoder {
     /// noise_0, noise_1, upsampled_0, styles, window_mean, window_variance`, then
     /// `stage_0, crop_starts, crop_ends → upsampled_1`, and `stage_1 → audio`. The window's statistics are those
     /// of the remaining normalisations.
-    pub rest: Graph,
+    pub rest: DetachedGraph,
     /// The block of each stage's noise.
     pub noise: [ResidualBlock; 2],
     /// The blocks of each stage, which read its sum and whose mean is its output.
     pub stages: [[ResidualBlock; 3]; 2],
     /// Where the statistics of the remaining normalisations stand among all: first channel and channels.
     pub rest_statistics: Vec<(usize, usize)>,
+}
+
+/// Why a vocoder is not split.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum NotSplit {
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    #[error("the convolution '{convolution}' has {what} that the kernels do not compute")]
+    Convolution { convolution: String, what: &'static str },
 }
 
 /// Six steps. Each second one adds its result to the block's input.
@@ -51,7 +64,7 @@ pub struct ResidualStep {
     /// Frequency of the activation's sine, for each channel.
     pub alpha: Vec<f32>,
     /// `[output][input][tap]`.
-    pub weights: Vec<u8>,
+    pub weights: Bytes,
     pub zero_point: u8,
     pub scale: f32,
     pub bias: Vec<f32>,
@@ -67,9 +80,9 @@ struct Carried {
 /// Splits a stored vocoder.
 ///
 /// # Errors
-/// The graph is not one that [`super::transform`] made, or its weights are floats.
-pub fn split_vocoder(vocoder: &[u8]) -> Result<SplitVocoder, GraphError> {
-    let mut graph = Graph::decode(vocoder)?;
+/// The graph is not one that [`super::transform`] made from the published model, or its weights are floats.
+pub fn split_vocoder(vocoder: &Graph) -> Result<SplitVocoder, NotSplit> {
+    let mut graph = vocoder.clone();
     let carried = Carried::read(&graph)?;
     let mut reader = Reader { graph: &graph, carried: &carried, styles: Vec::new(), style_at: 0 };
     let noise = [reader.block(NOISE[0], None)?, reader.block(NOISE[1], None)?];
@@ -108,7 +121,7 @@ pub fn split_vocoder(vocoder: &[u8]) -> Result<SplitVocoder, GraphError> {
         "audio",
     ];
     let outputs: Vec<_> = outputs.iter().map(free).collect();
-    let rest = graph.extract(&inputs, &outputs)?;
+    let rest = graph.extract(&inputs, &outputs)?.detached();
     Ok(SplitVocoder { rest, noise, stages, rest_statistics })
 }
 
@@ -162,13 +175,13 @@ struct Reader<'g> {
 
 impl Reader<'_> {
     /// The first normalisation of all three has the statistics of one of them, because they have one input.
-    fn stage(&mut self, names: [&str; 3]) -> Result<[ResidualBlock; 3], GraphError> {
+    fn stage(&mut self, names: [&str; 3]) -> Result<[ResidualBlock; 3], NotSplit> {
         let shared = names.iter().find_map(|name| self.carried.place(&mean(name, 0)));
         let [first, second, third] = names;
         Ok([self.block(first, shared)?, self.block(second, shared)?, self.block(third, shared)?])
     }
 
-    fn block(&mut self, name: &str, shared: Option<usize>) -> Result<ResidualBlock, GraphError> {
+    fn block(&mut self, name: &str, shared: Option<usize>) -> Result<ResidualBlock, NotSplit> {
         let mut steps = Vec::with_capacity(STEPS);
         for at in 0..STEPS {
             steps.push(self.step(name, at, shared.filter(|_| at == 0))?);
@@ -187,26 +200,27 @@ impl Reader<'_> {
         block: &str,
         at: usize,
         shared: Option<usize>,
-    ) -> Result<ResidualStep, GraphError> {
+    ) -> Result<ResidualStep, NotSplit> {
         let unknown = |name: &str| GraphError::NoSuchValue(name.to_owned());
         let [half, number] = [at % 2 + 1, at / 2];
         let weights = format!("{GENERATOR}/{block}/Mul_{}_output_0_quantized", 2 + 3 * at);
         let of_weights = self.graph.consumers(&weights);
         let convolution: &NodeProto = match of_weights[..] {
             [at] => &self.graph.nodes()[at],
-            _ => return Err(unknown(&weights)),
+            _ => return Err(unknown(&weights).into()),
         };
-        let bytes = |name: &str| -> Result<Vec<u8>, GraphError> {
-            let bytes = self.graph.weight(name).and_then(unsigned);
+        let bytes = |name: &str| -> Result<Bytes, GraphError> {
+            let bytes = self.graph.weight(name).and_then(TensorProto::unsigned);
             bytes.ok_or_else(|| unknown(name))
         };
         let zero_point = convolution.input.get(3).ok_or_else(|| unknown(&weights))?;
         let scale = format!("{GENERATOR}/{block}/Mul_{}_output_0_scale", 2 + 3 * at);
-        let dilation = convolution.attribute("dilations").and_then(|all| all.ints.first().copied());
         let part = format!("decoder.decoder.generator.{block}");
         let style = format!("{GENERATOR}/{block}/adain{half}.{number}/fc/Gemm_output_0");
         self.graph.producer(&style)?;
         let bias = self.graph.floats(&format!("{part}.convs{half}.{number}.bias"))?;
+        let dilation = DILATIONS[at];
+        check_convolution(self.graph, convolution, bias.len(), dilation)?;
         let mean = mean(block, at);
         let statistics_at = shared.or_else(|| self.carried.place(&mean));
         let style_at = self.style_at;
@@ -220,8 +234,7 @@ impl Reader<'_> {
             zero_point: only(&bytes(zero_point)?).ok_or_else(|| unknown(zero_point))?,
             scale: only(&self.graph.floats(&scale)?).ok_or_else(|| unknown(&scale))?,
             bias,
-            // No kernel computes a dilation of 0.
-            dilation: dilation.map_or(1, |dilation| usize::try_from(dilation).unwrap_or(0)),
+            dilation,
         })
     }
 }
@@ -231,13 +244,37 @@ fn mean(block: &str, step: usize) -> String {
     format!("{GENERATOR}/{block}/adain{}.{}/ReduceMean_output_0", step % 2 + 1, step / 2)
 }
 
-/// Signed integers become unsigned ones that are 128 larger, as their zero point does.
-fn unsigned(tensor: &TensorProto) -> Option<Vec<u8>> {
-    if tensor.data_type == DATA_UINT8 && !tensor.raw_data.is_empty() {
-        return Some(tensor.raw_data.clone());
-    }
-    let shift = if tensor.data_type == DATA_INT8 { 128 } else { 0 };
-    Some(tensor.bytes()?.into_iter().map(|value| (value as u8).wrapping_add(shift)).collect())
+/// Checks that a convolution is one over time, of all channels with all, with as many results as positions.
+fn check_convolution(
+    graph: &Graph,
+    convolution: &NodeProto,
+    channels: usize,
+    dilation: usize,
+) -> Result<(), NotSplit> {
+    let is = |fits: bool, what: &'static str| {
+        let convolution = convolution.output.first().cloned().unwrap_or_default();
+        fits.then_some(()).ok_or(NotSplit::Convolution { convolution, what })
+    };
+    let ints = |name: &str| convolution.attribute(name).map(|attribute| &attribute.ints[..]);
+    is(convolution.op_type == "ConvInteger", "an operator")?;
+    let [padded, weights, ..] = &convolution.input[..] else { return is(false, "inputs") };
+    let shape = graph.weight(weights).map(|weight| &weight.dims[..]);
+    let Some(&[outputs, inputs, taps]) = shape else { return is(false, "weights") };
+    is([outputs, inputs] == [channels as i64; 2], "numbers of channels")?;
+    let group = convolution.attribute("group").map_or(Some(1), |group| group.i);
+    is(group == Some(1), "groups")?;
+    is(ints("strides").is_none_or(|strides| strides == [1]), "strides")?;
+    is(ints("dilations").unwrap_or(&[1]) == [dilation as i64], "dilations")?;
+    is(ints("kernel_shape").is_none_or(|shape| shape == [taps]), "a kernel")?;
+    // `pad_before_integer_convolutions` moved its pads into a node of their own.
+    let pad = graph.producer(padded).ok().map(|at| &graph.nodes()[at]);
+    let pad = pad.filter(|pad| pad.op_type == "Pad" && pad.attribute.is_empty());
+    let amounts = pad.and_then(|pad| graph.ints(pad.input.get(1)?).ok());
+    let reach = taps / 2 * dilation as i64;
+    let auto = convolution.attribute("auto_pad").and_then(|auto| auto.s.as_deref());
+    let is_plain = auto.is_none_or(|auto| auto == b"NOTSET")
+        && ints("pads").is_none_or(|pads| pads.iter().all(|pad| *pad == 0));
+    is(is_plain && amounts == Some(vec![0, 0, reach, 0, 0, reach]), "pads")
 }
 
 fn only<T: Copy>(values: &[T]) -> Option<T> {
@@ -252,39 +289,87 @@ mod tests {
     use prost::Message;
 
     use super::*;
-    use crate::onnx::proto::{GraphProto, ModelProto};
+    use crate::onnx::proto::{DATA_UINT8, GraphProto, ModelProto};
 
-    #[test]
-    fn signed_and_unsigned_weights_differ_from_their_zero_points_alike() {
-        let tensor = |data_type, raw_data: &[u8]| TensorProto {
-            data_type,
-            raw_data: raw_data.to_vec(),
-            ..TensorProto::default()
-        };
-        assert_eq!(unsigned(&tensor(DATA_UINT8, &[0, 63, 255])), Some(vec![0, 63, 255]));
-        assert_eq!(unsigned(&tensor(DATA_INT8, &[0x80, 0xff, 127])), Some(vec![0, 127, 255]));
-        assert_eq!(unsigned(&tensor(DATA_FLOAT, &[0; 4])), None);
-        let int32_data = vec![-128, 0, 127, i32::MAX];
-        let in_words = TensorProto { int32_data, ..tensor(DATA_INT8, &[]) };
-        assert_eq!(unsigned(&in_words), Some(vec![0, 128, 255, 127]));
+    fn decoded(graph: GraphProto) -> Graph {
+        let model = ModelProto { graph: Some(graph), ..ModelProto::default() };
+        Graph::decode(&model.encode_to_vec()).expect("a graph")
     }
 
     #[test]
     fn another_graph_is_not_split() {
         let error = |node: Vec<NodeProto>| {
-            let graph = Some(GraphProto { node, ..GraphProto::default() });
-            let model = ModelProto { graph, ..ModelProto::default() };
-            let mut graph = Graph::decode(&model.encode_to_vec()).expect("a graph");
+            let mut graph = decoded(GraphProto { node, ..GraphProto::default() });
             graph.add_ints("carry/sizes", &[1], &[8]);
-            split_vocoder(&graph.encode()).expect_err("not a vocoder")
+            split_vocoder(&graph).expect_err("not a vocoder")
         };
-        let unknown = |name: &str| GraphError::NoSuchValue(name.to_owned());
+        let unknown = |name: &str| NotSplit::Graph(GraphError::NoSuchValue(name.to_owned()));
         assert_eq!(error(Vec::new()), unknown("carried_mean"));
         let carried = |parts: &[&str]| vec![node("Split", &["carried_mean"], parts)];
         let weights = format!("{GENERATOR}/noise_res.0/Mul_2_output_0_quantized");
         assert_eq!(error(carried(&["a/carried_mean"])), unknown(&weights));
         let (what, found, expected) = ("sizes of normalisations", 1, 2);
-        let unequal = GraphError::Unexpected { what, found, expected };
+        let unequal = NotSplit::Graph(GraphError::Unexpected { what, found, expected });
         assert_eq!(error(carried(&["a/carried_mean", "b/carried_mean"])), unequal);
+    }
+
+    const CHANNELS: i64 = 2;
+
+    /// A convolution of 5 taps and a dilation of 3, as it is stored.
+    fn convolution() -> NodeProto {
+        node("ConvInteger", &["padded", "w", "x_zero", "w_zero"], &["sums"])
+            .with_int("group", 1)
+            .with_ints("strides", &[1])
+            .with_ints("dilations", &[3])
+            .with_ints("kernel_shape", &[5])
+            .with_ints("pads", &[0, 0])
+    }
+
+    /// What is wrong with `convolution` behind padding by `amounts`, with weights of a shape.
+    fn refused(convolution: &NodeProto, amounts: [i64; 2], shape: &[i64]) -> Option<&'static str> {
+        let pad = node("Pad", &["x", "amounts", "x_zero"], &["padded"]);
+        let mut graph =
+            decoded(GraphProto { node: vec![pad, convolution.clone()], ..GraphProto::default() });
+        graph.add_ints("amounts", &[6], &[0, 0, amounts[0], 0, 0, amounts[1]]);
+        let weights = vec![0; shape.iter().product::<i64>() as usize];
+        graph.add_weight("w", shape, DATA_UINT8, weights);
+        match check_convolution(&graph, convolution, CHANNELS as usize, 3) {
+            Ok(()) => None,
+            Err(NotSplit::Convolution { convolution, what }) => {
+                assert_eq!(convolution, "sums");
+                Some(what)
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn a_convolution_that_the_kernels_do_not_compute_is_refused() {
+        let shape = [CHANNELS, CHANNELS, 5];
+        assert_eq!(refused(&convolution(), [6, 6], &shape), None);
+        let other = |name: &str, ints: &[i64]| {
+            let mut other = convolution();
+            other.attribute_mut(name).expect("an attribute").ints = ints.to_vec();
+            refused(&other, [6, 6], &shape)
+        };
+        assert_eq!(other("strides", &[2]), Some("strides"));
+        for dilations in [&[1][..], &[5], &[3, 1], &[]] {
+            assert_eq!(other("dilations", dilations), Some("dilations"), "{dilations:?}");
+        }
+        assert_eq!(other("kernel_shape", &[3]), Some("a kernel"));
+        assert_eq!(other("pads", &[6, 6]), Some("pads"), "it would pad with 0");
+        for amounts in [[5, 6], [6, 7], [0, 0]] {
+            assert_eq!(refused(&convolution(), amounts, &shape), Some("pads"), "{amounts:?}");
+        }
+        let mut grouped = convolution();
+        grouped.attribute_mut("group").expect("an attribute").i = Some(2);
+        assert_eq!(refused(&grouped, [6, 6], &shape), Some("groups"));
+        let narrow = [CHANNELS, 1, 5];
+        assert_eq!(refused(&convolution(), [6, 6], &narrow), Some("numbers of channels"));
+        assert_eq!(refused(&convolution(), [6, 6], &[CHANNELS, 5]), Some("weights"));
+        let unpadded = NodeProto { input: ["x", "w"].map(str::to_owned).to_vec(), ..convolution() };
+        assert_eq!(refused(&unpadded, [6, 6], &shape), Some("pads"));
+        let float = NodeProto { op_type: "Conv".to_owned(), ..convolution() };
+        assert_eq!(refused(&float, [6, 6], &shape), Some("an operator"));
     }
 }

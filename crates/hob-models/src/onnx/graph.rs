@@ -4,11 +4,12 @@
 use std::collections::{HashMap, HashSet};
 
 use prost::Message;
+use prost::bytes::{Buf, Bytes};
 
 use super::proto::{
     ATTRIBUTE_INT, ATTRIBUTE_INTS, AttributeProto, DATA_FLOAT, DATA_INT8, DATA_INT64, DATA_UINT8,
-    DimensionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
-    TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto,
+    DimensionProto, EntryProto, GraphProto, LOCATION_EXTERNAL, ModelProto, NodeProto,
+    OperatorSetIdProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto,
 };
 use crate::progress::Cancelled;
 
@@ -22,6 +23,17 @@ pub struct Graph {
     inputs: Vec<ValueInfoProto>,
     outputs: Vec<ValueInfoProto>,
 }
+
+/// A model that has its large weights apart, in the form of one with external data.
+#[derive(Clone, Debug, Default)]
+pub struct DetachedGraph {
+    pub model: Vec<u8>,
+    /// The name and the content of each file that the model reads.
+    pub weights: Vec<(String, Vec<u8>)>,
+}
+
+/// Smaller weights stay in the model.
+const DETACHED_BYTES_MIN: usize = 4096;
 
 /// The bytes are not a model that hob can edit, or not the model that the edit was written for.
 #[derive(Debug, PartialEq, thiserror::Error)]
@@ -44,6 +56,18 @@ impl Graph {
     /// # Errors
     /// Not an ONNX model, or one with functions, sparse or external weights.
     pub fn decode(bytes: &[u8]) -> Result<Graph, GraphError> {
+        Graph::read(bytes)
+    }
+
+    /// Decodes a model without a copy of its weights: they share the memory of `bytes`.
+    ///
+    /// # Errors
+    /// As [`Graph::decode`].
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Graph, GraphError> {
+        Graph::read(Bytes::from(bytes))
+    }
+
+    fn read(bytes: impl Buf) -> Result<Graph, GraphError> {
         let model = ModelProto::decode(bytes).map_err(|e| GraphError::NotOnnx(e.to_string()))?;
         let graph = model.graph.ok_or_else(|| GraphError::NotOnnx("no graph".to_owned()))?;
         refuse_what_would_be_lost(&model.functions, &graph)?;
@@ -77,6 +101,29 @@ impl Graph {
             functions: Vec::new(),
         }
         .encode_to_vec()
+    }
+
+    /// Encodes the model with its large weights apart, so that an engine can use them where they lie. Weights that share
+    /// memory are copied, and all others are moved.
+    pub fn detached(mut self) -> DetachedGraph {
+        let mut weights = Vec::new();
+        let is_large = |tensor: &&mut TensorProto| tensor.raw_data.len() >= DETACHED_BYTES_MIN;
+        for tensor in self.weights.values_mut().filter(is_large) {
+            let mut content = Vec::from(std::mem::take(&mut tensor.raw_data));
+            // The last weight that shares memory gets all of it.
+            content.shrink_to_fit();
+            let location = format!("{}.data", weights.len());
+            let parts = [
+                ("location", location.clone()),
+                ("offset", 0.to_string()),
+                ("length", content.len().to_string()),
+            ];
+            let entry = |(key, value): (&str, String)| EntryProto { key: key.to_owned(), value };
+            tensor.external_data = parts.map(entry).to_vec();
+            tensor.data_location = LOCATION_EXTERNAL;
+            weights.push((location, content));
+        }
+        DetachedGraph { model: self.encode(), weights }
     }
 
     pub fn nodes(&self) -> &[NodeProto] {
@@ -160,12 +207,13 @@ impl Graph {
         self.add_weight(name, dims, DATA_INT64, raw_data);
     }
 
-    fn add_weight(&mut self, name: &str, dims: &[i64], data_type: i32, raw_data: Vec<u8>) {
+    /// `raw_data` holds the elements of a `DATA_*` type as little-endian bytes.
+    pub fn add_weight(&mut self, name: &str, dims: &[i64], data_type: i32, raw_data: Vec<u8>) {
         let tensor = TensorProto {
             name: name.to_owned(),
             dims: dims.to_vec(),
             data_type,
-            raw_data,
+            raw_data: raw_data.into(),
             ..TensorProto::default()
         };
         self.weights.insert(name.to_owned(), tensor);
@@ -289,15 +337,21 @@ impl TensorProto {
         Some(words.iter().map(|word| i64::from_le_bytes(*word)).collect())
     }
 
-    /// The elements, if they are 8-bit integers.
-    pub fn bytes(&self) -> Option<Vec<i32>> {
-        let signed = |byte: &u8| i32::from(i8::from_le_bytes([*byte]));
-        match self.data_type {
-            DATA_INT8 | DATA_UINT8 if self.raw_data.is_empty() => Some(self.int32_data.clone()),
-            DATA_INT8 => Some(self.raw_data.iter().map(signed).collect()),
-            DATA_UINT8 => Some(self.raw_data.iter().copied().map(i32::from).collect()),
-            _ => None,
-        }
+    /// The elements without a sign, if they are 8-bit integers. Signed ones become 128 larger, as their zero point does.
+    pub fn unsigned(&self) -> Option<Bytes> {
+        let shift = match self.data_type {
+            DATA_UINT8 => 0,
+            DATA_INT8 => 128,
+            _ => return None,
+        };
+        let shifted = |byte: u8| byte.wrapping_add(shift);
+        Some(if self.raw_data.is_empty() {
+            self.int32_data.iter().map(|value| shifted(*value as u8)).collect()
+        } else if shift == 0 {
+            self.raw_data.clone()
+        } else {
+            self.raw_data.iter().map(|byte| shifted(*byte)).collect()
+        })
     }
 }
 
@@ -364,5 +418,61 @@ impl Dim {
             Dim::Fixed(size) => DimensionProto { dim_value: Some(size), dim_param: None },
             Dim::Free(name) => DimensionProto { dim_value: None, dim_param: Some(name.to_owned()) },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(data_type: i32, raw_data: &[u8]) -> TensorProto {
+        let raw_data = Bytes::copy_from_slice(raw_data);
+        TensorProto { data_type, raw_data, ..TensorProto::default() }
+    }
+
+    #[test]
+    fn signed_and_unsigned_weights_differ_from_their_zero_points_alike() {
+        let unsigned = |tensor: &TensorProto| tensor.unsigned().map(|bytes| bytes.to_vec());
+        assert_eq!(unsigned(&tensor(DATA_UINT8, &[0, 63, 255])), Some(vec![0, 63, 255]));
+        assert_eq!(unsigned(&tensor(DATA_INT8, &[0x80, 0xff, 127])), Some(vec![0, 127, 255]));
+        assert_eq!(unsigned(&tensor(DATA_FLOAT, &[0; 4])), None);
+        let int32_data = vec![-128, 0, 127, i32::MAX];
+        let in_words = TensorProto { int32_data, ..tensor(DATA_INT8, &[]) };
+        assert_eq!(unsigned(&in_words), Some(vec![0, 128, 255, 127]));
+    }
+
+    /// A model with weights of these sizes, each of one value.
+    fn detached(sizes: &[(&str, u8, i64)]) -> DetachedGraph {
+        let initializer = sizes.iter().map(|(name, value, bytes)| TensorProto {
+            name: (*name).to_owned(),
+            dims: vec![*bytes],
+            ..tensor(DATA_UINT8, &vec![*value; *bytes as usize])
+        });
+        let graph = GraphProto { initializer: initializer.collect(), ..GraphProto::default() };
+        let model = ModelProto { graph: Some(graph), ..ModelProto::default() };
+        Graph::from_bytes(model.encode_to_vec()).expect("a graph").detached()
+    }
+
+    #[test]
+    fn large_weights_are_apart_and_hold_no_other_memory() {
+        let DetachedGraph { model, weights } = detached(&[("a", 1, 5000), ("b", 2, 6000)]);
+        let decoded = ModelProto::decode(&model[..]).expect("a model").graph.expect("a graph");
+        let mut apart = Vec::new();
+        for tensor in &decoded.initializer {
+            let value = |key: &str| {
+                let entry = tensor.external_data.iter().find(|entry| entry.key == key);
+                entry.map(|entry| entry.value.clone()).expect("an entry")
+            };
+            let file = weights.iter().find(|file| file.0 == value("location"));
+            let (_, content) = file.expect("its file");
+            assert_eq!(value("length"), content.len().to_string());
+            assert_eq!((value("offset").as_str(), tensor.data_location), ("0", LOCATION_EXTERNAL));
+            assert!(tensor.raw_data.is_empty());
+            // An allocator may round up.
+            assert!(content.capacity() < content.len() + 64, "{}", content.capacity());
+            apart.push((tensor.name.as_str(), content.clone()));
+        }
+        assert_eq!(apart, [("a", vec![1; 5000]), ("b", vec![2; 6000])]);
+        assert!(detached(&[("small", 3, 10)]).weights.is_empty());
     }
 }

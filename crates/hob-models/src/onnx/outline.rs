@@ -100,7 +100,7 @@ fn read_tensor(mut fields: Fields<'_>) -> io::Result<TensorOutline> {
             }
             (TENSOR_RAW, Value::Content(bytes)) => {
                 // `is_packed` only looks whether there is any content, so one byte stands for all.
-                tensor.raw_data = vec![0; usize::from(bytes > 0)];
+                tensor.raw_data = vec![0_u8; usize::from(bytes > 0)].into();
                 raw_bytes = bytes;
                 fields.skip(bytes)?;
             }

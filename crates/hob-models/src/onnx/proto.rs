@@ -2,6 +2,7 @@
 //! Training, sparse tensors and functions are left out. [`crate::onnx::Graph::decode`] rejects models that have them.
 
 use prost::Message;
+use prost::bytes::Bytes;
 
 #[derive(Clone, PartialEq, Message)]
 pub struct ModelProto {
@@ -103,15 +104,29 @@ pub struct TensorProto {
     pub int64_data: Vec<i64>,
     #[prost(string, tag = "8")]
     pub name: String,
-    #[prost(bytes = "vec", tag = "9")]
-    pub raw_data: Vec<u8>,
+    /// Shares the memory of the whole model, if that was decoded from [`Bytes`].
+    #[prost(bytes = "bytes", tag = "9")]
+    pub raw_data: Bytes,
     #[prost(double, repeated, tag = "10")]
     pub double_data: Vec<f64>,
     #[prost(uint64, repeated, tag = "11")]
     pub uint64_data: Vec<u64>,
-    /// Read only to reject models with weights in other files.
-    #[prost(bytes = "vec", repeated, tag = "13")]
-    pub external_data: Vec<Vec<u8>>,
+    /// Name, start and length of the file with the elements. Models that have it are rejected when they are read.
+    #[prost(message, repeated, tag = "13")]
+    pub external_data: Vec<EntryProto>,
+    /// 0, or [`LOCATION_EXTERNAL`].
+    #[prost(int32, tag = "14")]
+    pub data_location: i32,
+}
+
+pub const LOCATION_EXTERNAL: i32 = 1;
+
+#[derive(Clone, PartialEq, Message)]
+pub struct EntryProto {
+    #[prost(string, tag = "1")]
+    pub key: String,
+    #[prost(string, tag = "2")]
+    pub value: String,
 }
 
 pub const DATA_FLOAT: i32 = 1;

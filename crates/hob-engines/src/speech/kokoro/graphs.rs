@@ -5,7 +5,8 @@ use std::path::Path;
 
 use hob_core::Speed;
 use hob_kernels::convolution::Convolver;
-use hob_models::kokoro::{FRONT, VOCODER, split_vocoder};
+use hob_models::kokoro::{FRONT, VOCODER, front_to_run, split_vocoder};
+use hob_models::onnx::Graph;
 use hob_models::quantized_speech::whole;
 use rten_tensor::NdTensorView;
 
@@ -34,7 +35,9 @@ impl Front {
     pub(super) fn load(folder: &Path, threads: usize) -> Result<Front, KokoroLoadError> {
         let path = &folder.join(FRONT);
         let damaged = |failure| KokoroLoadError::damaged(path, failure);
-        let graph = load(folder, FRONT, threads)?;
+        let stored = read(folder, FRONT)?;
+        let floats = front_to_run(stored).map_err(|error| KokoroLoadError::damaged(path, error))?;
+        let graph = OnnxGraph::from_detached(floats, threads).map_err(damaged)?;
         let inputs = graph.nodes(["tokens", "style", "speed"]).map_err(damaged)?;
         let outputs = graph.nodes(["features", "pitch", "energy", "durations"]).map_err(damaged)?;
         Ok(Front { graph, inputs, outputs })
@@ -78,8 +81,9 @@ struct Split {
     blocks: Blocks,
     /// First channels and numbers of channels of the normalisations that the graph computes.
     rest_statistics: Vec<(usize, usize)>,
-    /// `noise_0, noise_1, upsampled_0, styles, window_mean, window_variance`.
-    begin: [NodeId; 6],
+    styles: NodeId,
+    /// `noise_0, noise_1, upsampled_0, window_mean, window_variance`.
+    begin: [NodeId; 5],
     /// `stage_0` and `upsampled_1`.
     middle: [NodeId; 2],
     /// `stage_1` and `audio`.
@@ -112,41 +116,47 @@ impl Vocoder {
     ) -> Result<Vocoder, KokoroLoadError> {
         let path = &folder.join(VOCODER);
         let damaged = |failure| KokoroLoadError::damaged(path, failure);
-        let split = kernels.map(|kernels| Vocoder::load_split(folder, threads, kernels));
+        let stored = Graph::from_bytes(read(folder, VOCODER)?)
+            .map_err(|error| KokoroLoadError::damaged(path, error))?;
+        let split = kernels.map(|kernels| Vocoder::split((&stored, path), threads, kernels));
         if let Some(vocoder) = split.transpose()?.flatten() {
             return Ok(vocoder);
         }
-        let graph = load(folder, VOCODER, threads)?.with_halves(threads);
+        let graph = OnnxGraph::from_detached(stored.detached(), threads).map_err(damaged)?;
+        let graph = graph.with_halves(threads);
         let outputs = graph.nodes(["audio", "window_mean", "window_variance"]).map_err(damaged)?;
         let (inputs, channels) = Vocoder::inputs(&graph, path)?;
         Ok(Vocoder { graph, inputs, channels, parts: Parts::Whole { outputs } })
     }
 
-    fn load_split(
-        folder: &Path,
+    /// `None`: the kernels do not compute the residual blocks of this graph.
+    fn split(
+        (stored, path): (&Graph, &Path),
         threads: usize,
         kernels: Convolver,
     ) -> Result<Option<Vocoder>, KokoroLoadError> {
-        let path = &folder.join(VOCODER);
         let damaged = |failure| KokoroLoadError::damaged(path, failure);
-        let bytes =
-            whole(folder, VOCODER).map_err(|error| KokoroLoadError::damaged(path, error))?;
-        let split = match split_vocoder(&bytes) {
+        let mut split = match split_vocoder(stored) {
             Ok(split) => split,
             Err(error) => {
                 tracing::debug!(%error, "the vocoder has no residual blocks for hob's own kernels");
                 return Ok(None);
             }
         };
-        drop(bytes);
-        let graph = OnnxGraph::from_bytes(split.rest.encode(), threads).map_err(damaged)?;
+        let rest = std::mem::take(&mut split.rest);
+        let graph = OnnxGraph::from_detached(rest, threads).map_err(damaged)?;
         let graph = graph.with_halves(threads);
         let (inputs, channels) = Vocoder::inputs(&graph, path)?;
-        let Some(blocks) = Blocks::new(kernels, &split, channels) else { return Ok(None) };
-        let begin =
-            ["noise_0", "noise_1", "upsampled_0", "styles", "window_mean", "window_variance"];
+        let blocks = graph.in_threads(Cores::All, || Blocks::new(kernels, &split, channels));
+        let Some(blocks) = blocks else {
+            tracing::debug!("hob's own kernels do not compute the vocoder's sizes or weights");
+            return Ok(None);
+        };
+        let begin = ["noise_0", "noise_1", "upsampled_0", "window_mean", "window_variance"];
+        let [styles] = graph.nodes(["styles"]).map_err(damaged)?;
         let split = Split {
             blocks,
+            styles,
             begin: graph.nodes(begin).map_err(damaged)?,
             middle: graph.nodes(["stage_0", "upsampled_1"]).map_err(damaged)?,
             end: graph.nodes(["stage_1", "audio"]).map_err(damaged)?,
@@ -194,20 +204,34 @@ impl Vocoder {
         self.graph.has_halves()
     }
 
+    /// Gains and shifts of the residual blocks that kernels of ours compute, from the style of an utterance. All its windows
+    /// have the same.
+    pub(super) fn block_styles(&self, style: &[f32]) -> Result<Vec<f32>, SynthesisError> {
+        let Parts::Split(split) = &self.parts else { return Ok(Vec::new()) };
+        let style = NdTensorView::from_data([1, style.len()], style);
+        // The front runs at the same time.
+        let cores = Cores::SecondHalf;
+        let inputs = vec![(self.inputs[4], style.into())];
+        let [styles] = self.graph.run_on(cores, inputs, &[split.styles])?;
+        check_sizes(styles.len() == split.blocks.style_values())?;
+        Ok(styles)
+    }
+
     pub(super) fn run(
         &self,
         window: &Window,
         style: &[f32],
         carried: &RunningStatistics,
     ) -> Result<Rendered, SynthesisError> {
-        self.run_on(Cores::All, window, style, carried)
+        let block_styles = self.block_styles(style)?;
+        self.run_on(Cores::All, window, (style, &block_styles), carried)
     }
 
     pub(super) fn run_on(
         &self,
         cores: Cores,
         window: &Window,
-        style: &[f32],
+        (style, block_styles): (&[f32], &[f32]),
         carried: &RunningStatistics,
     ) -> Result<Rendered, SynthesisError> {
         let frames = window.frames;
@@ -234,7 +258,8 @@ impl Vocoder {
             Parts::Whole { outputs } => self.graph.run_on(cores, inputs, outputs)?,
             Parts::Split(split) => {
                 let run = SplitRun { vocoder: self, split, cores, crop: &crop };
-                run.run(inputs, carried, share[0])?
+                let blocks = BlockRun::new(block_styles, carried, share[0], self.channels);
+                run.run(inputs, blocks)?
             }
         };
         let variance = carried.own_variance(&mean, &spread, share[0]);
@@ -255,17 +280,14 @@ impl SplitRun<'_> {
     fn run(
         &self,
         inputs: Vec<(NodeId, ValueOrView<'_>)>,
-        carried: &RunningStatistics,
-        share: f32,
+        mut run: BlockRun<'_>,
     ) -> Result<[Vec<f32>; 3], SynthesisError> {
-        let Split { blocks, rest_statistics, begin, middle, end } = self.split;
+        let Split { blocks, rest_statistics, begin, middle, end, .. } = self.split;
         let graph = &self.vocoder.graph;
-        let [noise_0, noise_1, upsampled, styles, rest_mean, rest_spread] =
+        let [noise_0, noise_1, upsampled, rest_mean, rest_spread] =
             graph.run_on(self.cores, inputs, begin)?;
         let measured: usize = rest_statistics.iter().map(|(_, channels)| channels).sum();
-        check_sizes(styles.len() == blocks.style_values())?;
         check_sizes(rest_mean.len() == measured && rest_spread.len() == measured)?;
-        let mut run = BlockRun::new(&styles, carried, share, self.vocoder.channels);
         let first = self.stage(0, (&noise_0, &upsampled), &mut run)?;
         let [upsampled] = self.rest(*middle, (blocks.channels(0), &first))?;
         let second = self.stage(1, (&noise_1, &upsampled), &mut run)?;
@@ -323,15 +345,9 @@ fn check_sizes(fit: bool) -> Result<(), SynthesisError> {
     fit.then_some(()).ok_or_else(differ)
 }
 
-/// Loads a graph of a stored model. Packed weights are unpacked, which takes a moment longer.
-fn load(folder: &Path, name: &str, threads: usize) -> Result<OnnxGraph, KokoroLoadError> {
-    let path = folder.join(name);
-    let damaged = |reason: &dyn ToString| KokoroLoadError::damaged(&path, reason.to_string());
-    if path.is_file() {
-        return OnnxGraph::load(&path, threads).map_err(|failure| damaged(&failure));
-    }
-    let bytes = whole(folder, name).map_err(|error| damaged(&error))?;
-    OnnxGraph::from_bytes(bytes, threads).map_err(|failure| damaged(&failure))
+/// Reads a graph of a stored model. Packed weights are unpacked, which takes a moment longer.
+fn read(folder: &Path, name: &str) -> Result<Vec<u8>, KokoroLoadError> {
+    whole(folder, name).map_err(|error| KokoroLoadError::damaged(&folder.join(name), error))
 }
 
 impl From<GraphFailure> for SynthesisError {

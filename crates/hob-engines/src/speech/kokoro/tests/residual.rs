@@ -2,9 +2,11 @@
 
 use hob_core::Speed;
 use hob_kernels::convolution::Convolver;
+use hob_models::onnx::Graph;
 
 use super::{kokoro, stored};
 use crate::speech::distance::log_mel_db;
+use crate::speech::kokoro::files;
 use crate::speech::kokoro::graphs::Vocoder;
 use crate::speech::kokoro::statistics::{RunningStatistics, VoiceStatistics};
 
@@ -43,6 +45,25 @@ fn residual_blocks_compute_what_the_graph_computes() {
             assert!(means < 0.05 && variances < 0.05, "{name}: {means}, {variances}");
         }
     }
+}
+
+#[test]
+fn a_vocoder_with_another_dilation_runs_on_the_graph_alone() {
+    let Some(kernels) = Convolver::detect() else {
+        println!("this processor computes the whole graph with rten");
+        return;
+    };
+    let published = std::fs::read(stored().join(files::VOCODER)).expect("a vocoder");
+    let mut graph = Graph::from_bytes(published).expect("a graph");
+    let weights = "/decoder/decoder/generator/resblocks.0/Mul_2_output_0_quantized";
+    let [at] = graph.consumers(weights)[..] else { panic!("one convolution reads {weights}") };
+    let dilations = graph.nodes_mut()[at].attribute_mut("dilations").expect("a dilation");
+    dilations.ints = vec![2];
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join(files::VOCODER), graph.encode()).expect("written");
+    let vocoder = Vocoder::load_with(folder.path(), 1, Some(kernels)).expect("it loads");
+    assert!(!vocoder.has_kernels());
+    assert_eq!(vocoder.block_styles(&[0.0; 256]), Ok(Vec::new()), "the graph computes them");
 }
 
 /// Root mean square of the difference, relative to the first.
