@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use misaki_rs::{G2P, MToken};
+use misaki_g2p::{G2P, Language, MToken};
 
 use super::Sounds;
 use super::align::token_ranges;
@@ -38,8 +38,8 @@ struct Piece {
 impl Dialect {
     pub(super) fn load(accent: Accent, espeak: Option<&Path>) -> Dialect {
         let language = match accent {
-            Accent::American => misaki_rs::Language::EnglishUS,
-            Accent::British => misaki_rs::Language::EnglishGB,
+            Accent::American => Language::EnglishUS,
+            Accent::British => Language::EnglishGB,
         };
         let misaki = G2P::new(language);
         Dialect { accent, misaki, unknown: UnknownWords::new(accent, espeak) }
