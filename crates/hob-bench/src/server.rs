@@ -2,6 +2,7 @@
 //! hob restarts only a server that it started.
 
 use std::collections::BTreeMap;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -17,6 +18,8 @@ use crate::target::{Api, Target};
 const BYTES_PER_MB: f64 = 1e6;
 /// Bytes that are hashed at a time.
 const PIECE_BYTES: usize = 1 << 20;
+/// Maximum bytes of a list of weights in several files.
+const LIST_BYTES_MAX: u64 = 1 << 20;
 
 /// Formats of weights, by file extension.
 const FORMATS: [&str; 3] = ["gguf", "onnx", "safetensors"];
@@ -223,7 +226,9 @@ struct WeightsInParts {
 impl WeightsInParts {
     /// None if the file is not such a list.
     fn read(file: &Path) -> std::io::Result<Option<WeightsInParts>> {
-        let list: Value = serde_json::from_slice(&fs_err::read(file)?).unwrap_or_default();
+        let mut text = Vec::new();
+        fs_err::File::open(file)?.take(LIST_BYTES_MAX).read_to_end(&mut text)?;
+        let list: Value = serde_json::from_slice(&text).unwrap_or_default();
         Ok(list["files"].as_array().map(|files| {
             let endings = files.iter().filter_map(|file| file["path"].as_str());
             WeightsInParts {
@@ -241,8 +246,11 @@ fn ending(file: &Path) -> String {
 }
 
 fn hashed(file: &Path) -> std::io::Result<(String, u64)> {
-    use std::io::Read as _;
-    let mut file = fs_err::File::open(PathBuf::from(file))?;
+    // A server names the file. A device has no end, and opening a FIFO waits for a writer.
+    if !fs_err::metadata(file)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    let mut file = fs_err::File::open(file)?;
     let (mut digest, mut bytes, mut piece) = (Sha256::new(), 0, vec![0; PIECE_BYTES]);
     loop {
         let read = file.read(&mut piece)?;
@@ -280,7 +288,9 @@ mod tests {
             assert_eq!((*got, named.as_deref()), (Some(bytes), format), "{name}");
             assert_eq!(*sha256, Some(hex(&Sha256::digest(content))), "{name}");
         }
-        assert!(ServerFacts::default().add_file(&folder.path().join("none")).is_err());
+        for file in [folder.path().join("none"), PathBuf::from("/dev/zero")] {
+            assert!(ServerFacts::default().add_file(&file).is_err(), "{}", file.display());
+        }
     }
 
     #[test]

@@ -7,7 +7,11 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
+use crate::bounded_file::read_text;
 use crate::failure::{CliResult, Failure};
+
+/// Maximum bytes of a file of sentences.
+const SENTENCES_BYTES_MAX: u64 = 16 << 20;
 
 /// Parses one of these words. Each has its help, which may be empty, and its value.
 pub(crate) fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
@@ -35,9 +39,9 @@ pub(crate) fn number<T: FromStr>(
 /// The lines of a file of the user, without empty ones.
 ///
 /// # Errors
-/// The file cannot be read, or has no line or too many.
+/// The file is not a regular file or cannot be read, or has no line or too many.
 pub(crate) fn sentences(file: &Path, count_max: usize) -> CliResult<Vec<String>> {
-    let text = fs_err::read_to_string(file).map_err(Failure::usage)?;
+    let text = read_text(file, SENTENCES_BYTES_MAX).map_err(Failure::usage)?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let lines: Vec<String> = lines.map(str::to_owned).collect();
     if !(1..=count_max).contains(&lines.len()) {

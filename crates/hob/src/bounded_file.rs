@@ -1,4 +1,4 @@
-//! Reads small text files that the user names: regular files of bounded size only.
+//! Reads small files that the user names: regular files of bounded size only.
 //! A FIFO would block hob, and `/dev/zero` would fill its memory.
 
 use std::io::{self, Read};
@@ -9,26 +9,32 @@ use std::path::Path;
 /// # Errors
 /// The file cannot be read, is not a regular file, is too large, or is not UTF-8.
 pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
-    let refused = |reason: String| {
-        io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {reason}", path.display()))
-    };
+    let bytes = read_bytes(path, bytes_max)?;
+    String::from_utf8(bytes).map_err(|_| refused(path, "it is not a text in UTF-8"))
+}
+
+/// The bytes of a regular file of at most `bytes_max` bytes.
+///
+/// # Errors
+/// The file cannot be read, is not a regular file, or is too large.
+pub(crate) fn read_bytes(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     // Before it is opened: opening a FIFO waits for a writer.
     let metadata = std::fs::metadata(path)
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
     if !metadata.is_file() {
-        return Err(refused("it is not a regular file".to_owned()));
+        return Err(refused(path, "it is not a regular file"));
     }
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     // The size that a file says is not always the size that it has.
-    let read = fs_err::File::open(path)?.take(bytes_max + 1).read_to_string(&mut text);
-    read.map_err(|error| match error.kind() {
-        io::ErrorKind::InvalidData => refused("it is not a text in UTF-8".to_owned()),
-        _ => error,
-    })?;
-    if text.len() as u64 > bytes_max {
-        return Err(refused(format!("it has more than {bytes_max} bytes")));
+    fs_err::File::open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(refused(path, &format!("it has more than {bytes_max} bytes")));
     }
-    Ok(text)
+    Ok(bytes)
+}
+
+fn refused(path: &Path, reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {reason}", path.display()))
 }
 
 #[cfg(test)]
@@ -43,11 +49,15 @@ mod tests {
         assert_eq!(read_text(&file, 4).expect("a text"), "1234");
         let refused = read_text(&file, 3).expect_err("too large").to_string();
         assert!(refused.ends_with("it has more than 3 bytes"), "{refused}");
-        for special in [Path::new("/dev/zero"), folder.path()] {
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+        assert!(made.success());
+        for special in [Path::new("/dev/zero"), folder.path(), &pipe] {
             let refused = read_text(special, 4).expect_err("no file").to_string();
             assert!(refused.ends_with("it is not a regular file"), "{refused}");
         }
         std::fs::write(&file, [0xff]).expect("written");
+        assert_eq!(read_bytes(&file, 1).expect("bytes"), [0xff]);
         let refused = read_text(&file, 4).expect_err("no text").to_string();
         assert!(refused.ends_with("file: it is not a text in UTF-8"), "{refused}");
         let missing = read_text(&folder.path().join("other"), 4).expect_err("no file");

@@ -75,7 +75,9 @@ pub(crate) use gateway::{gateway, has_others, keys, looked_up, placed, placehold
 pub(crate) use hidden_cards::HiddenCards;
 pub(crate) use memory::{Memory, used_cards};
 pub(crate) use pipelines::{note_default_key, pipelines_listener};
-pub(crate) use quantize::{QuantizeStep, run_quantize_worker, work_distance, work_quantize};
+pub(crate) use quantize::{
+    QUANTIZE_TEXT_BYTES_MAX, QuantizeStep, run_quantize_worker, work_distance, work_quantize,
+};
 pub(crate) use speech_parts::missing_parts;
 pub(crate) use speech_study::{SpeechStudy, run_speech_study, work_speech_study};
 pub(crate) use spoken_sentence::SpeechCost;

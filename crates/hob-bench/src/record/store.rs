@@ -1,13 +1,13 @@
 //! A folder of records. Each record is written completely or not at all.
 //! A file name has date, machine, model, kind and id, so that a listing is already a table.
 
-use std::io::Write as _;
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use uuid::Uuid;
 
-use super::{RawSample, Record, RecordError, from_yaml, pack_samples, to_yaml};
+use super::{RECORD_BYTES_MAX, RawSample, Record, RecordError, from_yaml, pack_samples, to_yaml};
 use crate::parallel::parallel_map;
 
 /// Maximum length of a model's name in a file name.
@@ -120,13 +120,28 @@ impl RecordStore {
 /// The file cannot be read or is not a record.
 pub fn read_file(file: &Path) -> Result<Record, RecordError> {
     let shown = file.display().to_string();
-    let bytes = fs::read(file).map_err(|error| RecordError::io("read", &shown, error))?;
+    let bytes = read_bytes(file).map_err(|error| RecordError::io("read", &shown, error))?;
+    if bytes.len() > RECORD_BYTES_MAX {
+        let reason = format!("more than {RECORD_BYTES_MAX} bytes, which no record has");
+        return Err(RecordError::Damaged { file: shown, line: 1, reason });
+    }
     let text = String::from_utf8(bytes).map_err(|error| {
         let good = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..good].iter().filter(|byte| **byte == b'\n').count() + 1;
         RecordError::Damaged { file: shown.clone(), line, reason: "no UTF-8".to_owned() }
     })?;
     from_yaml(&shown, &text)
+}
+
+/// Reads at most one byte more than a record may have.
+fn read_bytes(file: &Path) -> io::Result<Vec<u8>> {
+    // Before it is opened: opening a FIFO waits for a writer.
+    if !fs::metadata(file)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(file)?.take(RECORD_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// `yyyy-mm/<date>-<host8>-<model>-<kind>-<id8>.yaml`.

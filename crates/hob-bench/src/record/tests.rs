@@ -1,5 +1,7 @@
 //! Records are written and read again, and other files are rejected with a reason.
 
+use std::path::Path;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -115,6 +117,13 @@ fn a_later_version_with_new_fields_is_not_called_damaged() {
 fn a_file_that_is_too_long_is_not_read() {
     let long = format!("{}# {}\n", written(), "x".repeat(RECORD_BYTES_MAX));
     assert!(matches!(from_yaml("a.yaml", &long), Err(RecordError::Damaged { line: 1, .. })));
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("a.yaml");
+    std::fs::write(&file, long).expect("written");
+    let refused = read_file(&file).expect_err("too long").to_string();
+    assert!(refused.contains("damaged: more than 1048576 bytes"), "{refused}");
+    let refused = read_file(Path::new("/dev/zero")).expect_err("no end").to_string();
+    assert_eq!(refused, "cannot read /dev/zero: it is not a regular file");
 }
 
 #[test]

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::app::{App, block_on};
 use crate::arguments::{number, one_of};
+use crate::bounded_file::read_text;
 use crate::chatting::{
     ChatHistory, Record, Reply, Show, Source, SourceOptions, TextShown, ThinkingShown, figures,
     warning,
@@ -31,6 +32,8 @@ use crate::stdin_text::StdinText;
 
 /// Maximum bytes of a prompt, longer than any context. The model reports a prompt that is too long for it.
 const PROMPT_BYTES_MAX: usize = 16 << 20;
+/// Maximum bytes of a JSON schema.
+const SCHEMA_BYTES_MAX: u64 = 1 << 20;
 
 /// Chat with a model: one answer to a prompt, or a conversation
 #[derive(Debug, Args)]
@@ -203,7 +206,7 @@ fn options(args: &ChatArgs) -> CliResult<ChatRequest> {
 }
 
 fn schema(path: &Path) -> CliResult<OutputFormat> {
-    let text = fs_err::read_to_string(path)
+    let text = read_text(path, SCHEMA_BYTES_MAX)
         .map_err(|error| Failure::usage(format!("cannot read the schema: {error}")))?;
     match serde_json::from_str::<Value>(&text) {
         Ok(Value::Object(_)) => Ok(OutputFormat::JsonSchema(JsonText::parsed(text))),

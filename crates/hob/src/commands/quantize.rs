@@ -30,13 +30,14 @@ use source::file_of;
 
 use super::bench::{ShortEval, short_eval, task};
 use crate::app::{App, run_until_stopped};
+use crate::bounded_file::read_bytes;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::machine::MachineArgs;
 use crate::model_store::ModelStore;
 use crate::printer::{Printer, count_text, table};
 use crate::settings::Overrides;
-use crate::wire_up::{QuantizeStep, run_quantize_worker};
+use crate::wire_up::{QUANTIZE_TEXT_BYTES_MAX, QuantizeStep, run_quantize_worker};
 
 /// Texts of this project: one shows which weights matter, and another one measures the distance.
 const IMPORTANCE_TEXT: &str = concat!(
@@ -417,7 +418,7 @@ struct WorkerText {
 
 impl WorkerText {
     fn of_file(path: &Path) -> CliResult<WorkerText> {
-        let bytes = fs_err::read(path).map_err(Failure::usage)?;
+        let bytes = read_bytes(path, QUANTIZE_TEXT_BYTES_MAX).map_err(Failure::usage)?;
         Ok(WorkerText { path: path.to_owned(), sha256: Sha256::of(&bytes), _own: None })
     }
 
@@ -549,6 +550,12 @@ mod tests {
         ] {
             assert_eq!(stem((name, Path::new(source))), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_text_is_a_regular_file() {
+        let refused = WorkerText::of_file(Path::new("/dev/zero")).err().expect("refused");
+        assert_eq!(refused.sentence, "/dev/zero: it is not a regular file");
     }
 
     #[test]

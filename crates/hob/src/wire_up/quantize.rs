@@ -22,7 +22,8 @@ use crate::failure::{CliResult, Failure};
 use crate::printer::worker_line;
 use crate::worker_args::{DistanceWorkerArgs, QuantizeWorkerArgs};
 
-const TEXT_BYTES_MAX: u64 = 64 << 20;
+/// Maximum bytes of a text for the importance of weights, or for a distance.
+pub(crate) const QUANTIZE_TEXT_BYTES_MAX: u64 = 64 << 20;
 /// The last words of a worker that failed.
 const SAID_BYTES_MAX: usize = 2_000;
 
@@ -150,7 +151,7 @@ fn importance(
     if let Some(kept) = read_kept(&args.keep) {
         return Ok(kept);
     }
-    let text = read_text(file, TEXT_BYTES_MAX).map_err(|error| error.to_string())?;
+    let text = read_text(file, QUANTIZE_TEXT_BYTES_MAX).map_err(|error| error.to_string())?;
     let progress = |TokenCount { done, all }| say(&QuantizeStep::Importance { done, all });
     let found = Importance::of_text(&args.source, &text, args.pieces, threads, progress);
     let found = found.map_err(|error| error.to_string())?;
@@ -180,7 +181,7 @@ pub(crate) fn work_distance(args: &DistanceWorkerArgs) -> CliResult<()> {
 }
 
 fn compared(args: &DistanceWorkerArgs) -> Result<(), String> {
-    let text = read_text(&args.text, TEXT_BYTES_MAX).map_err(|error| error.to_string())?;
+    let text = read_text(&args.text, QUANTIZE_TEXT_BYTES_MAX).map_err(|error| error.to_string())?;
     let (_, many) = threads(0);
     let pair = TextPair {
         reference: &args.reference,

@@ -38,14 +38,15 @@ fn one_bad_file_stops_no_other() {
     let user = User::new();
     user.write("bad.json", "{");
     user.write("out.json", RESULT);
-    let import =
-        user.hob(&["bench", "import", "bad.json", "none.json", "out.json"]).assert().code(2);
+    let files = ["bad.json", "none.json", "/dev/zero", "out.json"];
+    let import = user.hob(&[&["bench", "import"][..], &files].concat()).assert().code(2);
     assert!(
         stderr(&import).contains("bad.json: neither JSON, JSON lines nor YAML"),
         "{}",
         stderr(&import)
     );
     assert!(stderr(&import).contains("none.json"));
+    assert!(stderr(&import).contains("/dev/zero: it is not a regular file"));
     assert!(stdout(&import).contains("1 record of llama-bench kept"));
     let unknown =
         stderr(&user.hob(&["bench", "import", "out.json", "--format", "x"]).assert().code(2));

@@ -4,11 +4,14 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use hob_bench::import::{ImportError, ImportFormat, Imported, complete, import, store_imported};
+use hob_bench::import::{
+    ImportError, ImportFormat, Imported, ORIGINAL_BYTES_MAX, complete, import, store_imported,
+};
 use hob_bench::record::{RecordStore, relative_path};
 use serde::Serialize;
 
 use super::RECORDS;
+use crate::bounded_file::read_bytes;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::Printer;
 
@@ -90,7 +93,7 @@ pub(crate) fn run(args: &ImportArgs, printer: &Printer) -> CliResult<Exit> {
 
 fn one(args: &ImportArgs, file: &Path, store: &RecordStore) -> CliResult<Vec<Imported>> {
     let name = file.display().to_string();
-    let bytes = fs_err::read(file).map_err(Failure::usage)?;
+    let bytes = read_bytes(file, ORIGINAL_BYTES_MAX as u64).map_err(Failure::usage)?;
     let mut imported =
         import(&name, &bytes, args.format.0).map_err(|error| import_failure(&error))?;
     if let Some(summary) = summary_beside(file, &imported) {
@@ -107,7 +110,7 @@ fn summary_beside(file: &Path, imported: &[Imported]) -> Option<Vec<u8>> {
     let is_requests = imported.iter().all(|one| one.record.source.tool == "aiperf")
         && imported.iter().any(|one| !one.samples.is_empty());
     let beside = file.with_file_name("profile_export_aiperf.json");
-    is_requests.then(|| fs_err::read(beside).ok()).flatten()
+    is_requests.then(|| read_bytes(&beside, ORIGINAL_BYTES_MAX as u64).ok()).flatten()
 }
 
 fn import_failure(error: &ImportError) -> Failure {

@@ -1,6 +1,9 @@
 //! Options that several measuring verbs share: what a model is asked, and by how many users.
 //! Each verb has its own defaults.
 
+use std::io::{self, Read};
+use std::path::Path;
+
 use clap::Args;
 use hob_bench::chat::{SHAPES, Shape, ThinkingChoice};
 use hob_bench::drive::CONNECTIONS_MAX;
@@ -8,10 +11,13 @@ use hob_bench::experiment::RunSize;
 use hob_bench::speech::{Formats, SpeechWorkload, Streaming, TEXTS, Text};
 use hob_bench::timeline::SoundFormat;
 
+use crate::bounded_file::read_text;
 use crate::failure::{CliResult, Failure};
 
 /// The longest text that hob speaks.
 const TEXT_CHARS_MAX: usize = 100_000;
+/// Maximum bytes that are read of a text. More than the longest text has.
+const TEXT_BYTES_MAX: u64 = 1 << 20;
 
 pub(super) const THINKING: [(&str, &str, ThinkingChoice); 3] = [
     ("auto", "", ThinkingChoice::Auto),
@@ -84,8 +90,8 @@ pub(super) fn text(name: &str) -> Result<Text, String> {
 /// The text is named by its file, because records keep the command line and no text.
 pub(super) fn own_text(file: &str) -> Result<Text, String> {
     let words = match file {
-        "-" => std::io::read_to_string(std::io::stdin()).map_err(|error| error.to_string())?,
-        file => fs_err::read_to_string(file).map_err(|error| error.to_string())?,
+        "-" => piped_text(io::stdin()).map_err(|error| format!("stdin: {error}"))?,
+        file => read_text(Path::new(file), TEXT_BYTES_MAX).map_err(|error| error.to_string())?,
     };
     match words.trim() {
         "" => Err("the text is empty".to_owned()),
@@ -95,6 +101,15 @@ pub(super) fn own_text(file: &str) -> Result<Text, String> {
         }
         words => Ok(Text::custom(words)),
     }
+}
+
+fn piped_text(input: impl Read) -> io::Result<String> {
+    let text = io::read_to_string(input.take(TEXT_BYTES_MAX + 1))?;
+    if text.len() as u64 > TEXT_BYTES_MAX {
+        let reason = format!("it has more than {TEXT_BYTES_MAX} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+    }
+    Ok(text)
 }
 
 fn format(name: &str) -> Result<SoundFormat, String> {
@@ -119,5 +134,10 @@ mod tests {
         let long = spoken(&"a".repeat(TEXT_CHARS_MAX + 1)).expect_err("too long");
         assert_eq!(long, "the text has 100001 characters, and the limit is 100000");
         assert!(own_text(&folder.path().join("none").display().to_string()).is_err());
+        let endless = own_text("/dev/zero").expect_err("no end");
+        assert_eq!(endless, "/dev/zero: it is not a regular file");
+        assert_eq!(piped_text(&b"Hello."[..]).expect("a text"), "Hello.");
+        let endless = piped_text(io::repeat(b'a')).expect_err("no end").to_string();
+        assert_eq!(endless, "it has more than 1048576 bytes");
     }
 }
