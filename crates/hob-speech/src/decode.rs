@@ -91,7 +91,7 @@ impl SoundDecoder {
 
     /// Returns the next piece: one second at 16 kHz, mono, −1..=1, or what is left. `None` at the end.
     /// Fails only if no sound at all can be decoded. A file that is cut or damaged ends early, or has silence in place
-    /// of the damage; in Ogg files, this silence comes one page late. [`SoundDecoder::damage`] then has the reason.
+    /// of the damage. [`SoundDecoder::damage`] then has the reason.
     pub fn next_piece(&mut self) -> Result<Option<Vec<f32>>, DecodeError> {
         while self.resampled.len() < PIECE_SAMPLES && self.open_track.is_some() {
             self.decode_block()?;

@@ -1,7 +1,7 @@
-//! Which page of an Ogg file is damaged. Symphonia leaves out a page with a wrong checksum, and says nothing.
-//! The first damage is the one to report, so nothing looks for a second one.
+//! Which pages of an Ogg file are damaged. Symphonia leaves out a page with a wrong checksum, says nothing, and takes the next
+//! page for the one that it has left out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
 use symphonia::core::checksum::Crc32;
@@ -13,14 +13,25 @@ const HEADER_BYTES: usize = 27;
 const CHECKSUM: Range<usize> = 22..26;
 /// The flag of the first page of a track.
 const FIRST_PAGE: u8 = 2;
+/// After so many damaged pages, the rest of the file is not looked at. Each may cost the checksum of a long page.
+const DAMAGED_PAGES_MAX: usize = 1_000;
 
 /// What was found in the first of the files that were joined into one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CheckedPages {
     /// Where the next file begins, or the end of the bytes.
     pub(super) end: usize,
-    /// The time, in the track's ticks, after which a page is damaged. The pages after it were not looked at.
-    pub(super) damaged_after: Option<i64>,
+    /// In the order of the file.
+    pub(super) losses: VecDeque<PageLoss>,
+}
+
+/// One or more damaged pages of the track, with no whole one between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PageLoss {
+    /// When the sound before them ends, in the track's ticks.
+    pub(super) after: i64,
+    /// When the sound of the track's next page ends. `None`: no page follows.
+    pub(super) next_end: Option<i64>,
 }
 
 struct Page<'a> {
@@ -35,7 +46,8 @@ struct Page<'a> {
 /// bytes before the first page or after the last one are no damage.
 pub(super) fn check_pages(file: &[u8], track: u32) -> CheckedPages {
     let (mut at, mut end_ticks, mut has_begun) = (0, 0, false);
-    let mut others = BTreeSet::new();
+    let (mut others, mut losses) = (BTreeSet::new(), VecDeque::<PageLoss>::new());
+    let mut damaged_pages = 0;
     while let Some(skipped) = file[at..].windows(MARK.len()).position(|bytes| bytes == MARK) {
         let Some(page) = Page::read(&file[at + skipped..]) else { break };
         let is_whole = page.has_right_checksum();
@@ -45,22 +57,36 @@ pub(super) fn check_pages(file: &[u8], track: u32) -> CheckedPages {
             // The number of the track may be damaged.
             !others.contains(&page.track)
         };
-        if is_lost {
-            return CheckedPages { end: file.len(), damaged_after: Some(end_ticks) };
+        if is_lost && losses.back().is_none_or(|loss| loss.next_end.is_some()) {
+            losses.push_back(PageLoss { after: end_ticks, next_end: None });
         }
         at += skipped;
-        if is_whole && page.is_first && has_begun {
-            return CheckedPages { end: at, damaged_after: None };
+        if !is_whole {
+            damaged_pages += 1;
+            if damaged_pages > DAMAGED_PAGES_MAX {
+                break;
+            }
+            // The length of a damaged page may be wrong, so the next page may begin inside of it.
+            let body = &file[at + MARK.len()..];
+            let next = body.windows(MARK.len()).position(|bytes| bytes == MARK);
+            at += MARK.len() + next.unwrap_or(body.len());
+            continue;
+        }
+        if page.is_first && has_begun {
+            return CheckedPages { end: at, losses };
         }
         has_begun |= !page.is_first;
         if page.track != track {
             others.insert(page.track);
         } else if page.end_ticks >= 0 {
             end_ticks = page.end_ticks;
+            if let Some(loss) = losses.back_mut() {
+                loss.next_end.get_or_insert(end_ticks);
+            }
         }
         at += page.bytes.len();
     }
-    CheckedPages { end: file.len(), damaged_after: None }
+    CheckedPages { end: file.len(), losses }
 }
 
 impl<'a> Page<'a> {
@@ -92,6 +118,8 @@ mod tests {
 
     const PAGE_BYTES: usize = 31;
 
+    type Losses = [(i64, Option<i64>)];
+
     /// A page with one packet.
     fn page(flags: u8, track: u32, end_ticks: i64) -> Vec<u8> {
         let mut page = b"OggS\0".to_vec();
@@ -119,25 +147,38 @@ mod tests {
             page(4, 1, 300),
         ]
         .concat();
-        let whole = CheckedPages { end: file.len(), damaged_after: None };
-        for (number, damaged_after) in
-            [(2, Some(0)), (3, None), (4, Some(100)), (5, Some(100)), (6, None), (7, Some(200))]
-        {
+        let found = |end: usize, losses: &Losses| {
+            let loss = |&(after, next_end)| PageLoss { after, next_end };
+            CheckedPages { end, losses: losses.iter().map(loss).collect() }
+        };
+        let check = |file: &[u8], losses: &Losses| {
+            assert_eq!(check_pages(file, 1), found(file.len(), losses), "{losses:?}");
+        };
+        let rows: [(&[usize], &Losses); 8] = [
+            (&[2], &[(0, Some(200))]),
+            (&[3], &[]),
+            (&[4], &[(100, Some(200))]),
+            (&[5], &[(100, Some(300))]),
+            (&[6], &[]),
+            (&[7], &[(200, None)]),
+            (&[4, 5], &[(100, Some(300))]),
+            (&[2, 3, 7], &[(0, Some(200)), (200, None)]),
+        ];
+        for (numbers, losses) in rows {
             let mut damaged = file.clone();
-            damaged[(number + 1) * PAGE_BYTES - 1] ^= 1;
-            let expected = CheckedPages { damaged_after, ..whole };
-            assert_eq!(check_pages(&damaged, 1), expected, "{number}");
+            numbers.iter().for_each(|number| damaged[(number + 1) * PAGE_BYTES - 1] ^= 1);
+            check(&damaged, losses);
+            let joined = [&damaged[..], &file].concat();
+            assert_eq!(check_pages(&joined, 1), found(file.len(), losses), "the next file");
         }
         let mut without_mark = file.clone();
         without_mark[5 * PAGE_BYTES] ^= 1;
-        let expected = CheckedPages { damaged_after: Some(100), ..whole };
-        assert_eq!(check_pages(&without_mark, 1), expected);
-        let joined = [&file[..], &file].concat();
-        assert_eq!(check_pages(&joined, 1), whole, "the next file is not read");
-        let cut = &file[..file.len() - 1];
-        assert_eq!(check_pages(cut, 1), CheckedPages { end: cut.len(), ..whole });
-        let tagged = [&b"TAG"[..], &file, b"TAG"].concat();
-        assert_eq!(check_pages(&tagged, 1), CheckedPages { end: tagged.len(), ..whole });
-        assert_eq!(check_pages(&file, 1), whole);
+        check(&without_mark, &[(100, Some(300))]);
+        let mut too_long = file.clone();
+        too_long[2 * PAGE_BYTES + HEADER_BYTES] += PAGE_BYTES as u8;
+        check(&too_long, &[(0, Some(200))]);
+        check(&file[..file.len() - 1], &[]);
+        check(&[&b"TAG"[..], &file, b"TAG"].concat(), &[]);
+        check(&file, &[]);
     }
 }

@@ -1,6 +1,7 @@
 //! The sound track of a container: packets in order, each at its time.
 //! Cuts what an encoder put before and after the sound, and fills gaps with silence, so that times stay true.
 
+use std::collections::VecDeque;
 use std::io::{Cursor, ErrorKind};
 use std::sync::LazyLock;
 
@@ -8,7 +9,7 @@ use bytes::Bytes;
 use symphonia::core::codecs::CodecParameters;
 use symphonia::core::codecs::audio::AudioCodecId;
 use symphonia::core::codecs::audio::well_known::{CODEC_ID_AAC, CODEC_ID_VORBIS};
-use symphonia::core::errors::Error;
+use symphonia::core::errors::{Error, Result as ReadResult};
 use symphonia::core::formats::probe::{Hint, Probe, ProbeOptions};
 use symphonia::core::formats::well_known::{
     FORMAT_ID_FLAC, FORMAT_ID_ISOMP4, FORMAT_ID_MKV, FORMAT_ID_MP3, FORMAT_ID_OGG, FORMAT_ID_WAVE,
@@ -26,7 +27,7 @@ use super::cut::{
     MATROSKA, has_last_ogg_page, is_matroska_cut, is_mp3_cut, is_ogg_cut, matroska_end,
 };
 use super::mp4::{self, heard_range};
-use super::ogg_pages::check_pages;
+use super::ogg_pages::{PageLoss, check_pages};
 use super::{DECODED_RATE_HZ, DecodeError, riff};
 
 /// Bytes that may come before the first header. With a larger value, the probe mistakes random bytes of pictures for mp3.
@@ -35,6 +36,8 @@ const JUNK_BYTES_MAX: u32 = 64 * 1024;
 const SILENT_PACKETS_MAX: u32 = 10_000;
 /// Packets of other tracks in a row. A film has at most a few between two packets of sound.
 const OTHER_PACKETS_MAX: u32 = 100_000;
+/// Packets that can end in one page of an Ogg file.
+const PAGE_PACKETS_MAX: usize = 255;
 /// Shorter gaps are rounded timestamps.
 const GAP_S_MIN: f64 = 0.05;
 /// After a damaged packet the gap is known to be real, so only gaps from rounding to milliseconds are ignored.
@@ -79,9 +82,11 @@ pub(super) struct SoundTrack {
     file: Bytes,
     /// Joined Ogg files: those after the one that is read.
     unchecked: Bytes,
-    /// A page of the Ogg file is damaged after this time in ticks, and that was not noted yet.
-    damaged_after: Option<i64>,
+    /// Damaged pages of the Ogg file that were not noted yet.
+    losses: VecDeque<PageLoss>,
     reader: Box<dyn FormatReader>,
+    /// What the reader has returned, and was not used yet.
+    read_ahead: VecDeque<ReadResult<Option<Packet>>>,
     format: &'static str,
     id: u32,
     time_base: Option<TimeBase>,
@@ -95,6 +100,8 @@ pub(super) struct SoundTrack {
     promised_samples: Option<u64>,
     gap_s_min: f64,
     last_was_damaged: bool,
+    /// Seconds of sound that damaged pages had before the next packet.
+    lost_s: Option<f64>,
     /// The time of the first packet, by the container.
     first_s: Option<f64>,
     /// Seconds of sound that the decoder returned, including what was cut off later.
@@ -127,7 +134,8 @@ impl SoundTrack {
         let edit_delay = edit.map(|edit| EncoderDelay::Seconds(edit.start_s));
         let mut opened = Self {
             unchecked: bytes.clone(),
-            damaged_after: None,
+            losses: VecDeque::new(),
+            read_ahead: VecDeque::new(),
             format,
             id,
             time_base,
@@ -138,6 +146,7 @@ impl SoundTrack {
             promised_samples: track.num_frames.filter(|_| in_order || kind == FORMAT_ID_FLAC),
             gap_s_min: gap_s_min(track, kind),
             last_was_damaged: false,
+            lost_s: None,
             first_s: None,
             decoded_s: 0.0,
             heard_s: 0.0,
@@ -220,18 +229,17 @@ impl SoundTrack {
 
     fn next_packet(&mut self) -> Option<Packet> {
         for _ in 0..OTHER_PACKETS_MAX {
-            let ends_early = match self.reader.next_packet() {
-                Ok(Some(packet)) if packet.track_id == self.id => {
-                    if self.damaged_after.is_some_and(|ticks| packet.pts.get() >= ticks) {
-                        self.note_damaged_page();
-                    }
+            let read = self.read_ahead.pop_front();
+            let ends_early = match read.unwrap_or_else(|| self.reader.next_packet()) {
+                Ok(Some(mut packet)) if packet.track_id == self.id => {
+                    self.find_lost_pages(&mut packet);
                     return Some(packet);
                 }
                 Ok(Some(_)) => continue,
                 Ok(None) => false,
                 Err(Error::IoError(error)) if error.kind() == ErrorKind::UnexpectedEof => true,
                 Err(Error::ResetRequired) => {
-                    self.note_damaged_page();
+                    self.note_lost_pages();
                     self.begin_joined_file().map_err(|error| self.note_unread(error)).ok()?;
                     continue;
                 }
@@ -244,7 +252,7 @@ impl SoundTrack {
                 if ends_early {
                     self.note_early_end();
                 }
-                self.note_damaged_page();
+                self.note_lost_pages();
                 return None;
             };
             self.open_next(next).map_err(|error| self.note_unread(error)).ok()?;
@@ -285,15 +293,67 @@ impl SoundTrack {
         if self.reader.format_info().format == FORMAT_ID_OGG {
             let checked = check_pages(&self.unchecked, self.id);
             self.unchecked = self.unchecked.slice(checked.end..);
-            self.damaged_after = checked.damaged_after;
+            self.losses = checked.losses;
         }
     }
 
-    /// Symphonia has left out a page.
-    fn note_damaged_page(&mut self) {
-        if self.damaged_after.take().is_some() {
+    /// No sound follows the pages that Symphonia has left out.
+    fn note_lost_pages(&mut self) {
+        if !self.losses.is_empty() {
+            self.losses.clear();
             self.note_damage("one of its pages is damaged".to_owned());
         }
+    }
+
+    /// If Symphonia has left out a page before this packet, the packets of the next page have the times of that page. Each gets
+    /// its own time here.
+    fn find_lost_pages(&mut self, packet: &mut Packet) {
+        let begin = packet.pts.get();
+        let mut last = None;
+        while self.losses.front().is_some_and(|loss| begin >= loss.after) {
+            last = self.losses.pop_front();
+        }
+        let Some(loss) = last else { return };
+        self.note_damage("one of its pages is damaged".to_owned());
+        let is_first = begin == loss.after && self.read_ahead.is_empty();
+        let Some(end) = loss.next_end.filter(|_| is_first) else { return };
+        let Some(rest_ticks) = self.read_page(end) else { return };
+        let page_ticks = decoded_ticks(packet).saturating_add(rest_ticks);
+        let lost_ticks = end.saturating_sub(begin).saturating_sub(page_ticks);
+        let lost_s = self.seconds(lost_ticks).filter(|lost_s| *lost_s <= GAP_S_MAX);
+        if lost_ticks <= 0 || lost_s.is_none() {
+            return;
+        }
+        self.lost_s = lost_s;
+        let later = |ticks: Timestamp| Timestamp::new(ticks.get().saturating_add(lost_ticks));
+        packet.pts = later(packet.pts);
+        let rest = self.read_ahead.iter_mut().filter_map(|read| read.as_mut().ok()?.as_mut());
+        for next in rest.filter(|next| next.track_id == self.id && next.pts.get() < end) {
+            next.pts = later(next.pts);
+        }
+    }
+
+    /// Reads the other packets of the page that ends at this time. Returns their length in ticks, or `None` if the next page
+    /// does not begin where this one ends.
+    fn read_page(&mut self, end: i64) -> Option<i64> {
+        let mut ticks = 0_i64;
+        for _ in 0..PAGE_PACKETS_MAX {
+            let read = self.reader.next_packet();
+            let is_next_page = match &read {
+                Ok(Some(next)) if next.track_id != self.id => None,
+                Ok(Some(next)) if next.pts.get() < end => {
+                    ticks = ticks.saturating_add(decoded_ticks(next));
+                    None
+                }
+                Ok(Some(next)) => Some(next.pts.get() == end),
+                Ok(None) | Err(_) => Some(true),
+            };
+            self.read_ahead.push_back(read);
+            if let Some(is_next_page) = is_next_page {
+                return is_next_page.then_some(ticks);
+            }
+        }
+        None
     }
 
     /// The file that follows in joined ones cannot be read, and its sound is missing.
@@ -319,6 +379,10 @@ impl SoundTrack {
 
     /// Compares the packet's time with the sound that was decoded before it.
     fn find_gap(&mut self, packet: &Packet) {
+        if let Some(lost_s) = self.lost_s.take() {
+            self.gap_samples = (lost_s * f64::from(self.rate_hz)).round() as u64;
+            return;
+        }
         let Some(at_s) = self.seconds(packet.pts.get()) else { return };
         let first_s = *self.first_s.get_or_insert_with(|| {
             if self.has_delay_in_timestamp && at_s < 0.0 {
@@ -455,6 +519,12 @@ fn encoder_delay(track: &Track, decoder: &PacketDecoder, kind: FormatId) -> Opti
         _ if has_codec(track, CODEC_ID_AAC) => Some(EncoderDelay::Samples(AAC_DELAY_SAMPLES)),
         _ => None,
     }
+}
+
+/// The ticks of sound that a decoder makes of this packet.
+fn decoded_ticks(packet: &Packet) -> i64 {
+    let ticks = packet.dur.saturating_add(packet.trim_start).saturating_add(packet.trim_end);
+    i64::try_from(ticks.get()).unwrap_or(i64::MAX)
 }
 
 fn has_delay_in_timestamp(decoder: &PacketDecoder, kind: FormatId) -> bool {

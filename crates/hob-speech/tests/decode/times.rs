@@ -38,7 +38,6 @@ fn lost_packets_become_silence() {
     let (heard, damage) = decode_with_damage(file);
     assert!(damage.is_some());
     assert!(heard.len().abs_diff(whole.len()) < 400, "{} of {}", heard.len(), whole.len());
-    let power = |samples: &[f32]| samples.iter().map(|s| s * s).sum::<f32>();
     let hole = &heard[heard.len() * 2 / 5..heard.len() * 3 / 5];
     assert!(power(hole) < 0.01 * power(&whole[..hole.len()]), "the hole is not silent");
     // Matroska rounds times to milliseconds.
@@ -70,24 +69,62 @@ fn a_damaged_last_page_is_reported() {
     assert!(damage.ends_with("its last page is damaged"), "{damage}");
 }
 
-/// The checksum or the first byte of the third page of sound is wrong. The page begins at 0.4 s, and its time is not lost:
-/// Symphonia takes the next page for the one that follows the second, so the silence comes after that.
+fn power(samples: &[f32]) -> f32 {
+    samples.iter().map(|sample| sample * sample).sum()
+}
+
+/// The checksum or the first byte of a page of sound is wrong. The silence is where its sound was.
 #[test]
-fn a_damaged_page_in_the_middle_keeps_its_time_and_is_reported() {
+fn a_damaged_page_of_opus_is_silent_and_reported() {
     const SILK: &[u8] = include_bytes!("files/chirp-silk.opus");
-    const PAGE: usize = 1_402;
     let whole = decode(SILK.to_vec()).unwrap();
-    for at in [PAGE, PAGE + 100] {
-        let mut file = SILK.to_vec();
-        file[at] ^= 0xFF;
-        for (file, before, at_s) in
-            [(file.clone(), 0, "0.4"), ([SILK, &file].concat(), whole.len(), "1.4")]
-        {
-            let (heard, damage) = decode_with_damage(file);
-            assert!(heard.len().abs_diff(before + whole.len()) < 16, "{}", heard.len());
-            let says = format!("the sound is damaged at {at_s} s: one of its pages is damaged");
-            assert_eq!(damage.expect("damage").to_string(), says);
+    // Bytes of the file, and the samples of its sound at 16 kHz. The last page follows the second one of these, and what the
+    // encoder put behind the sound shortens the silence.
+    for (page, samples, [at_s, at_s_joined]) in
+        [(1_402, 6_400..9_400, ["0.4", "1.4"]), (2_426, 12_800..15_500, ["0.8", "1.8"])]
+    {
+        for at in [page, page + 100] {
+            let mut file = SILK.to_vec();
+            file[at] ^= 0xFF;
+            let joined = [SILK, &file].concat();
+            for (file, before, at_s) in [(file, 0, at_s), (joined, whole.len(), at_s_joined)] {
+                let (heard, damage) = decode_with_damage(file);
+                assert!(heard.len().abs_diff(before + whole.len()) < 16, "{}", heard.len());
+                let says = format!("the sound is damaged at {at_s} s: one of its pages is damaged");
+                assert_eq!(damage.expect("damage").to_string(), says);
+                let heard = &heard[before..];
+                let hole = power(&heard[samples.clone()]);
+                assert!(hole < 0.01 * power(&whole[samples.clone()]), "{page}: {hole}");
+                if samples.end < 10_000 {
+                    let late = lag(&whole[10_000..], &heard[10_000..]);
+                    assert!(late.abs() <= 2, "{page}: the end moved by {late} samples");
+                }
+            }
         }
+    }
+}
+
+/// A page has 128 ms, and two of them are damaged: one after the other, or with a whole page between them.
+#[test]
+fn damaged_pages_of_vorbis_are_silent() {
+    const VORBIS: &[u8] = include_bytes!("files/chirp-vorbis.ogg");
+    let whole = decode(VORBIS.to_vec()).unwrap();
+    let rows = [
+        ([3_808, 3_942], [5_800..7_500, 7_900..9_500], 10_500),
+        ([3_808, 4_069], [5_800..7_500, 9_900..11_500], 12_500),
+    ];
+    for (pages, holes, end) in rows {
+        let mut file = VORBIS.to_vec();
+        pages.iter().for_each(|page| file[page + 50] ^= 0xFF);
+        let (heard, damage) = decode_with_damage(file);
+        assert!(damage.is_some());
+        assert!(heard.len().abs_diff(whole.len()) < 16, "{} of {}", heard.len(), whole.len());
+        for hole in holes {
+            let heard = power(&heard[hole.clone()]);
+            assert!(heard < 0.01 * power(&whole[hole.clone()]), "{hole:?}: {heard}");
+        }
+        let late = lag(&whole[end..], &heard[end..]);
+        assert!(late.abs() <= 2, "the end moved by {late} samples");
     }
 }
 
