@@ -19,6 +19,14 @@ export CARGO_PROFILE_DEV_DEBUG = 0
 # With more pieces of each crate than cores, what they share is compiled more often.
 export CARGO_PROFILE_DEV_CODEGEN_UNITS = 4
 endif
+# Make separates the names of files by spaces. The path of the checkout may have some.
+SPACE := $(subst ,, )
+ifneq ($(findstring $(SPACE),$(CARGO_TARGET_DIR)),)
+$(error CARGO_TARGET_DIR is '$(CARGO_TARGET_DIR)', and make cannot use a path with spaces; set it to another one)
+endif
+ifneq ($(and $(findstring $(SPACE),$(CACHE)),$(filter check check-files deny,$(MAKECMDGOALS))),)
+$(error The cache is '$(CACHE)', and make cannot use a path with spaces; set XDG_CACHE_HOME to another one)
+endif
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOB := $(TARGET)/release/hob
 LISTEN ?= 127.0.0.1:8484
@@ -113,8 +121,7 @@ test-programs:
 	$(AT_ONCE) cargo build --locked --workspace --bins --tests --examples
 
 # `cargo xtask` builds it with the features that xtask alone needs, so it would compile syn and clap_derive a second time.
-# OpenMP's variable is in .cargo/config.toml, which only programs read that cargo starts. The path of the checkout may have spaces.
-# That of CARGO_TARGET_DIR and of the cache may not, because make separates the names of its targets by spaces.
+# OpenMP's variable is in .cargo/config.toml, which only programs read that cargo starts.
 XTASK = GOMP_SPINCOUNT=500 CARGO_MANIFEST_DIR="$(CURDIR)/xtask" $(TARGET)/debug/xtask
 
 .PHONY: models
@@ -122,7 +129,7 @@ models: test-build ## download the models that the tests use
 	$(MAKE) --no-print-directory downloads
 
 # Reads no configuration of the user.
-TEST_HOB = HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob --config tests/no-settings.toml
+TEST_HOB = HOB_HOME="$(HOB_TEST_HOME)" $(TARGET)/debug/hob --config tests/no-settings.toml
 
 # Needs test-build.
 .PHONY: downloads
@@ -181,7 +188,7 @@ test-open-webui: test-build ## test hob with a real Open WebUI in Chromium; not 
 
 .PHONY: test-lm-eval
 test-lm-eval: models ## compare `hob eval` with lm-evaluation-harness on the same questions; not part of `make test`
-	HOB="$(abspath $(TARGET))/debug/hob" HOB_TEST_HOME=$(HOB_TEST_HOME) tests/clients/lm-eval/run
+	HOB="$(abspath $(TARGET))/debug/hob" HOB_TEST_HOME="$(HOB_TEST_HOME)" tests/clients/lm-eval/run
 
 .PHONY: check
 check: clippy check-files ## check format, lints, the project's own rules and licences
@@ -209,7 +216,7 @@ docs: ## regenerate the generated reference pages
 
 .PHONY: voice-statistics
 voice-statistics: models ## measure the voices again; needed after a change of the stored speech model
-	$(TARGET)/debug/examples/measure_voices $(HOB_TEST_HOME)/models/kokoro/* \
+	$(TARGET)/debug/examples/measure_voices "$(HOB_TEST_HOME)"/models/kokoro/* \
 	  crates/hob-engines/src/speech/kokoro/voice_statistics.bin
 
 .PHONY: deny

@@ -119,3 +119,25 @@ fn programs_that_prepare_tests_read_no_configuration_of_the_user() {
     let settings = settings.to_str().expect("UTF-8");
     user.hob(&["--config", settings, "pull", "--dry-run"]).assert().success();
 }
+
+#[test]
+fn make_refuses_paths_with_spaces_before_it_does_anything() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let plan = |variable: &str, target: &str| {
+        let mut make = std::process::Command::new("make");
+        make.args(["--dry-run", target]).current_dir(&root);
+        for name in ["CI", "CARGO_TARGET_DIR", "MAKEFLAGS"] {
+            make.env_remove(name);
+        }
+        make.env(variable, "/a b").output().expect("make")
+    };
+    for (variable, target, says) in [
+        ("CARGO_TARGET_DIR", "build", "CARGO_TARGET_DIR is '/a b', and make cannot use"),
+        ("XDG_CACHE_HOME", "deny", "The cache is '/a b/hob', and make cannot use"),
+    ] {
+        let refused = plan(variable, target);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(!refused.status.success() && said.contains(says), "{said}");
+    }
+    assert!(plan("XDG_CACHE_HOME", "build").status.success(), "a build does not use the cache");
+}
