@@ -118,6 +118,7 @@ mod tests {
             api,
             memory,
             driver: (api == GpuApi::Cuda).then(|| "580.95".to_owned()),
+            uuid: None,
             compute_capability: None,
             link: None,
             device: Device::default(),

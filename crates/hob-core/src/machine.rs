@@ -71,6 +71,8 @@ pub struct Gpu {
     pub api: GpuApi,
     pub memory: GpuMemory,
     pub driver: Option<String>,
+    /// NVIDIA's name of this one card, such as `GPU-8a1bd3a4-…`. It is for matching only, and stands in no output.
+    pub uuid: Option<String>,
     /// NVIDIA's compute capability: 8.9 is (8, 9).
     pub compute_capability: Option<(u32, u32)>,
     /// Link to system memory; `None` if the memory is shared.

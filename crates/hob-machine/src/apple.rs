@@ -86,6 +86,7 @@ impl Sysctl {
             api: GpuApi::Metal,
             memory: GpuMemory::Unified { limit_bytes },
             driver: None,
+            uuid: None,
             compute_capability: None,
             link: None,
             device: Device { bandwidth, constants: None },

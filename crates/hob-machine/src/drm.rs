@@ -132,6 +132,7 @@ impl System {
             api,
             memory,
             driver: driver(folder),
+            uuid: None,
             compute_capability: None,
             link: link_of(folder).filter(|_| is_own),
             device: Device { bandwidth, constants: None },

@@ -9,7 +9,7 @@ use crate::memory::Vram;
 
 const PROGRAM: &str = "nvidia-smi";
 /// Queried fields, in the order in which they are parsed. Uses the link's maximum speed, because idle cards reduce it.
-const FIELDS: &str = "name,memory.total,memory.free,driver_version,compute_cap,pcie.link.gen.max,pcie.link.width.max";
+const FIELDS: &str = "name,memory.total,memory.free,driver_version,compute_cap,pcie.link.gen.max,pcie.link.width.max,uuid";
 const MIB: u64 = 1 << 20;
 /// Bytes per second of one PCIe lane, by generation, without the overhead of the encoding.
 const LANE_BYTES_S: [f64; 6] = [0.25e9, 0.5e9, 0.985e9, 1.969e9, 3.938e9, 7.563e9];
@@ -37,7 +37,7 @@ pub(crate) fn power_limits_w() -> Vec<f64> {
 
 fn parsed(line: &str, ram_bytes: u64) -> Option<Gpu> {
     let fields: Vec<&str> = line.split(',').map(str::trim).collect();
-    let [name, total, free, driver, capability, generation, width] = fields[..] else {
+    let [name, total, free, driver, capability, generation, width, uuid] = fields[..] else {
         return None;
     };
     // `nvidia-smi` prints `[N/A]` for a card that shares the system's memory.
@@ -60,6 +60,7 @@ fn parsed(line: &str, ram_bytes: u64) -> Option<Gpu> {
         api: GpuApi::Cuda,
         memory,
         driver: Some(driver).filter(|text| is_reported(text)).map(str::to_owned),
+        uuid: Some(uuid).filter(|text| is_reported(text)).map(str::to_owned),
         compute_capability: pair(capability),
         link: link(generation.parse().ok(), width.parse().ok()).filter(|_| is_own),
         device: Device { bandwidth, constants: None },
@@ -118,12 +119,14 @@ mod tests {
 
     #[test]
     fn a_card_of_a_laptop() {
-        let line = "NVIDIA GeForce RTX 4070 Laptop GPU, 8188, 7807, 580.95.05, 8.9, 4, 8";
+        let line =
+            "NVIDIA GeForce RTX 4070 Laptop GPU, 8188, 7807, 580.95.05, 8.9, 4, 8, GPU-8a1bd3a4-1";
         let card = parsed(line, 0).expect("a card");
         let (total_bytes, free_bytes) = (8188 * MIB, 7807 * MIB);
         assert_eq!(card.memory, GpuMemory::Own { total_bytes, free_bytes });
         assert_eq!(card.compute_capability, Some((8, 9)));
         assert_eq!(card.driver.as_deref(), Some("580.95.05"));
+        assert_eq!(card.uuid.as_deref(), Some("GPU-8a1bd3a4-1"));
         let link = card.link.expect("a link");
         assert_eq!((link.name.as_str(), link.bytes_s.round()), ("PCIe 4.0 x8", 15.752e9));
         assert_eq!(card.device.bandwidth.map(|fact| fact.value), Some(256e9));
@@ -131,10 +134,12 @@ mod tests {
 
     #[test]
     fn what_a_card_does_not_tell_is_not_known() {
-        let card = parsed("NVIDIA GB10, [N/A], [N/A], 580.95.05, 12.1, 1, 1", 100).expect("a card");
+        let card =
+            parsed("NVIDIA GB10, [N/A], [N/A], 580.95.05, 12.1, 1, 1, [N/A]", 100).expect("a card");
         assert_eq!(card.memory, GpuMemory::Unified { limit_bytes: 100 });
-        assert_eq!((card.link, card.compute_capability), (None, Some((12, 1))));
-        let odd = parsed("A card, 1024, [N/A], [N/A], [N/A], [N/A], [N/A]", 0).expect("a card");
+        assert_eq!((card.link, card.compute_capability, card.uuid), (None, Some((12, 1)), None));
+        let odd =
+            parsed("A card, 1024, [N/A], [N/A], [N/A], [N/A], [N/A], [N/A]", 0).expect("a card");
         assert_eq!((odd.driver, odd.compute_capability, odd.link), (None, None, None));
         assert!(odd.device.bandwidth.is_none());
         assert_eq!(parsed("No devices were found", 0), None);

@@ -37,6 +37,7 @@ fn card(free_gb: f64) -> Gpu {
         api: GpuApi::Cuda,
         memory: GpuMemory::Own { total_bytes: free_bytes, free_bytes },
         driver: None,
+        uuid: None,
         compute_capability: Some((8, 9)),
         link: Some(Link { name: "PCIe 4.0 x8".to_owned(), bytes_s: 15e9, basis: Basis::Stated }),
         device: Device { bandwidth: fact(250e9), constants: None },

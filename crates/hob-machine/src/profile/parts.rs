@@ -294,6 +294,7 @@ impl GpuPart {
             api: self.api,
             memory: self.memory(name)?,
             driver: self.driver.clone(),
+            uuid: None,
             compute_capability: self.capability(name)?,
             link: self.link(name)?,
             device: Device {

@@ -47,6 +47,7 @@ fn machine() -> Machine {
         api: GpuApi::Cuda,
         memory: GpuMemory::Own { total_bytes: 8 * GB, free_bytes: 7 * GB },
         driver: Some("570.86".to_owned()),
+        uuid: None,
         compute_capability: Some((8, 9)),
         link: Some(Link { name: "PCIe 4.0 x8".to_owned(), bytes_s: 15e9, basis: Basis::Stated }),
         device: known(256e9),

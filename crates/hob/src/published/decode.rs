@@ -111,6 +111,7 @@ fn machine(device: &'static str, api: &str) -> Option<Machine> {
             _ => GpuMemory::Unified { limit_bytes: PLENTY_BYTES },
         },
         driver: None,
+        uuid: None,
         compute_capability: capability
             .and_then(|(one, two)| Some((one.parse().ok()?, two.parse().ok()?))),
         link: None,

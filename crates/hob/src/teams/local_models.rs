@@ -137,6 +137,7 @@ mod tests {
             api: GpuApi::Cuda,
             memory,
             driver: None,
+            uuid: None,
             compute_capability: None,
             link: None,
             device: Device::default(),

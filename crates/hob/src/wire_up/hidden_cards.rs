@@ -9,6 +9,9 @@ use crate::app::App;
 const HIDING: [(&str, &str); 2] =
     [("CUDA", "CUDA_VISIBLE_DEVICES"), ("Vulkan", "GGML_VK_VISIBLE_DEVICES")];
 
+/// How UUIDs of whole cards begin. CUDA takes any beginning that only one card has.
+const UUID_START: &str = "GPU-";
+
 /// The variables that are set. Workers inherit them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HiddenCards(Vec<Hiding>);
@@ -51,19 +54,32 @@ impl HiddenCards {
     }
 
     /// The number that the library would give this card if it saw all cards. `None` if the variable has no number for it, but
-    /// for example an id.
+    /// for example a UUID.
     pub(super) fn number(&self, device: &str) -> Option<usize> {
-        let digits = device.trim_start_matches(|c: char| !c.is_ascii_digit());
-        let number: usize = digits.parse().ok()?;
         match self.hiding(device) {
-            Some(hiding) => hiding.value.split(',').nth(number)?.trim().parse().ok(),
-            None => Some(number),
+            Some(_) => self.entry(device)?.parse().ok(),
+            None => place_in_list(device),
         }
+    }
+
+    /// The beginning of the card's UUID, if the variable has that.
+    pub(super) fn uuid_start(&self, device: &str) -> Option<&str> {
+        self.entry(device).filter(|entry| entry.starts_with(UUID_START))
+    }
+
+    /// What the variable says of this card.
+    fn entry(&self, device: &str) -> Option<&str> {
+        Some(self.hiding(device)?.value.split(',').nth(place_in_list(device)?)?.trim())
     }
 
     fn hiding(&self, device: &str) -> Option<&Hiding> {
         self.0.iter().find(|hiding| device.starts_with(hiding.library))
     }
+}
+
+/// The number in the engine's name of a card.
+fn place_in_list(device: &str) -> Option<usize> {
+    device.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().ok()
 }
 
 #[cfg(test)]
@@ -88,5 +104,7 @@ mod tests {
             assert_eq!(hidden.number(device), expected, "{device}");
         }
         assert_eq!(HiddenCards::default().number("CUDA1"), Some(1));
+        let uuids = ["CUDA1", "CUDA2", "CUDA3", "Vulkan2"].map(|device| hidden.uuid_start(device));
+        assert_eq!(uuids, [None, Some("GPU-8a1b"), None, None]);
     }
 }

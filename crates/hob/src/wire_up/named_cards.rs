@@ -104,6 +104,12 @@ fn number_of(
 ) -> Option<usize> {
     let cards = || listed.iter().filter(|device| device.is_card);
     let device = cards().find(|device| device.name.eq_ignore_ascii_case(name))?;
+    if let Some(start) = hidden.uuid_start(&device.name) {
+        let by_uuid = card_with_uuid(start, machine);
+        if by_uuid.is_some() {
+            return by_uuid;
+        }
+    }
     let number = hidden.number(&device.name).map_or_else(String::new, |number| number.to_string());
     let by_name = card_named(&format!("{number} ({})", device.description), machine);
     by_name.or_else(|| {
@@ -117,6 +123,17 @@ fn number_of(
         let mut alike = (0..machine.gpus.len()).filter(is_alike);
         alike.next().filter(|_| alike.next().is_none())
     })
+}
+
+/// The number of the card of which the UUID begins like this.
+fn card_with_uuid(start: &str, machine: &Machine) -> Option<usize> {
+    let is_named = |number: &usize| {
+        let uuid = machine.gpus[*number].uuid.as_deref();
+        let beginning = uuid.and_then(|uuid| uuid.get(..start.len()));
+        beginning.is_some_and(|beginning| beginning.eq_ignore_ascii_case(start))
+    };
+    let mut named = (0..machine.gpus.len()).filter(is_named);
+    named.next().filter(|_| named.next().is_none())
 }
 
 /// The number of the card that a driver names, such as `CUDA1 (NVIDIA GeForce RTX 3090)`. `None` if it may be one of several.
@@ -224,6 +241,18 @@ mod tests {
         }
         // It may be either of two, so hob counts nothing.
         assert_eq!(chosen_hiding("GPU-8a1b", "all", &b, &equal), (Vec::new(), Vec::new()));
+        let mut with_uuids = equal.clone();
+        for (gpu, uuid) in with_uuids.gpus.iter_mut().zip(["GPU-8a00d3", "GPU-8a1bf7"]) {
+            gpu.uuid = Some(uuid.to_owned());
+        }
+        for value in ["GPU-8a1b", " GPU-8A1BF7,GPU-8a00"] {
+            let found = chosen_hiding(value, "all", &b, &with_uuids);
+            assert_eq!(found, (vec![1], named(&["B"])), "{value}");
+        }
+        for value in ["GPU-8a", "GPU-9c", "MIG-8a1bf7"] {
+            let found = chosen_hiding(value, "all", &b, &with_uuids);
+            assert_eq!(found, (Vec::new(), Vec::new()), "{value}");
+        }
         assert_eq!(chosen_hiding("", "all", &b[1..], &two), (Vec::new(), Vec::new()));
         // The variable says nothing to Vulkan.
         let both = [listed("Vulkan0", "A", 24 * GB), listed("Vulkan1", "B", 8 * GB)];

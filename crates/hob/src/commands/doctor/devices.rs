@@ -304,6 +304,7 @@ mod tests {
             api,
             memory: GpuMemory::Unified { limit_bytes: 8_000 * MB },
             driver: None,
+            uuid: None,
             compute_capability: None,
             link: None,
             device: Device::default(),
