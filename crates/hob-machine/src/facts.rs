@@ -98,6 +98,13 @@ impl MachineFacts {
         }
     }
 
+    /// Keeps the graphics cards with these numbers, in this order.
+    pub fn keep_cards(&mut self, numbers: &[usize]) {
+        self.machine.gpus = picked(&self.machine.gpus, numbers);
+        self.gpus = picked(&self.gpus, numbers);
+        self.gpu_stamps = picked(&self.gpu_stamps, numbers);
+    }
+
     pub fn rows(&self) -> Vec<FactRow> {
         let MachineFacts { machine, cpu, cores, memory, .. } = self;
         let total = machine.memory.total_bytes;
@@ -125,6 +132,10 @@ impl MachineFacts {
         }
         rows
     }
+}
+
+fn picked<T: Clone>(all: &[T], numbers: &[usize]) -> Vec<T> {
+    numbers.iter().filter_map(|number| all.get(*number).cloned()).collect()
 }
 
 fn of_gpu(
@@ -231,6 +242,22 @@ mod tests {
         apu.set_bandwidth(fact.clone());
         assert_eq!(known.machine.cpu.device.bandwidth, Some(fact.clone()));
         assert_eq!(apu.machine.gpus[0].device.bandwidth, Some(fact));
+    }
+
+    #[test]
+    fn a_card_is_kept_with_its_source_and_its_calibration() {
+        let mut known = crate::profile::builtin("rtx-4090").expect("a profile");
+        let mut second = known.machine.gpus[0].clone();
+        "B".clone_into(&mut second.name);
+        known.machine.gpus.push(second);
+        known.gpus.push(Provenance::new(Basis::Measured, "by hand"));
+        let stamp = Stamp { engine_version: "b2".to_owned(), date: "2026-07-31".to_owned() };
+        known.gpu_stamps.push(Some(stamp.clone()));
+        known.keep_cards(&[1, 7]);
+        let names: Vec<&str> = known.machine.gpus.iter().map(|gpu| gpu.name.as_str()).collect();
+        assert_eq!(names, ["B"]);
+        assert_eq!(known.gpus, [Provenance::new(Basis::Measured, "by hand")]);
+        assert_eq!(known.gpu_stamps, [Some(stamp)]);
     }
 
     #[test]

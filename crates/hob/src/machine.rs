@@ -1,60 +1,15 @@
-//! The machine of a prediction: this one with its measurements, or another from a profile; and its free
-//! memory.
+//! This machine with its stored measurements, and how its memory is measured.
+//! Predictions use `machine_args.rs`, which leaves out hidden cards.
 
 use std::time::Instant;
 
-use clap::Args;
 use hob_engines::timing::engine_version;
 use hob_machine::bandwidth::{self, Measured};
-use hob_machine::{MachineFacts, MachineStore, PoolOverride, apply, probe, profile};
+use hob_machine::{MachineFacts, MachineStore, probe};
 
 use crate::app::App;
 use crate::failure::{CliResult, Failure};
 use crate::printer::Printer;
-
-/// Which machine, and how much of its memory.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct MachineArgs {
-    /// Another machine: a profile's file, or the name of one that hob has (`hob fit machine --list`)
-    #[arg(long, value_name = "FILE|NAME")]
-    pub(crate) machine: Option<String>,
-    /// Free memory of a pool, instead of the detected amount: gpu0=7.2GiB or ram=12GB; repeatable
-    #[arg(long, value_name = "POOL=SIZE")]
-    pub(crate) pool: Vec<PoolOverride>,
-}
-
-impl MachineArgs {
-    /// The machine with its notes printed.
-    ///
-    /// # Errors
-    /// The profile does not exist, or has no such pool.
-    pub(crate) fn known(&self, app: &App<'_>) -> CliResult<MachineFacts> {
-        let mut known = match &self.machine {
-            Some(name) => profile::named(name).map_err(|error| {
-                Failure::usage(error).hint("`hob fit machine --save FILE` writes one")
-            })?,
-            None => here(app),
-        };
-        apply(&mut known.machine, &self.pool).map_err(Failure::usage)?;
-        known.notes.iter().for_each(|note| app.printer.note(note));
-        Ok(known)
-    }
-
-    /// Like `known`, and measures the memory bandwidth if it is unknown.
-    ///
-    /// # Errors
-    /// See [`MachineArgs::known`].
-    pub(crate) fn measured(&self, app: &App<'_>) -> CliResult<MachineFacts> {
-        let mut known = self.known(app)?;
-        if self.machine.is_none() && known.machine.cpu.device.bandwidth.is_none() {
-            match measure(&mut known, app.printer) {
-                Ok(_) => keep(&known, app),
-                Err(failure) => app.printer.note(failure),
-            }
-        }
-        Ok(known)
-    }
-}
 
 /// This machine, with stored measurements.
 pub(crate) fn here(app: &App<'_>) -> MachineFacts {

@@ -26,6 +26,7 @@ mod globals;
 mod listen;
 mod logging;
 mod machine;
+mod machine_args;
 mod model_store;
 mod playback;
 mod port_owner;

@@ -23,6 +23,7 @@ mod timing;
 mod tls;
 mod transcription;
 mod turn_taking;
+mod visible_cards;
 mod wyoming;
 
 use std::collections::BTreeMap;
@@ -91,6 +92,7 @@ pub(crate) use timing::{
 pub(crate) use tls::{certificates, network_address};
 pub(crate) use transcription::{Transcription, work_transcription};
 pub(crate) use turn_taking::StoredTurnTaking;
+pub(crate) use visible_cards::leave_out_hidden_cards;
 pub(crate) use wyoming::{announce_wyoming, check_wyoming_exposure, wyoming_ports};
 
 /// Seconds of work per second of sound, until the first answers correct the guess.

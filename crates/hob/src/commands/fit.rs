@@ -26,7 +26,7 @@ use crate::capability::suggest_smaller_model;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::finding::found;
 use crate::globals::Globals;
-use crate::machine::MachineArgs;
+use crate::machine_args::MachineArgs;
 use crate::model_store::ModelStore;
 use crate::printer::Printer;
 use crate::published::{self, Used};

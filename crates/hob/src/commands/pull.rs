@@ -20,6 +20,7 @@ use crate::machine;
 use crate::model_store::{Download, DownloadOptions, ModelStore};
 use crate::printer::Printer;
 use crate::signals::{StopSignals, interrupted};
+use crate::wire_up::{HiddenCards, leave_out_hidden_cards};
 use planned::{Planned, arrived};
 
 /// Quant that is assumed for the catalog's models when free memory is checked.
@@ -76,7 +77,11 @@ pub(crate) fn run(args: &PullArgs, app: &App<'_>) -> CliResult<Exit> {
     if let Some(path) = args.from.as_ref().filter(|path| !path.exists()) {
         return Err(Failure::usage(format!("{} does not exist", path.display())));
     }
-    let machine = machine::here(app).machine;
+    let mut known = machine::here(app);
+    if let Some(note) = leave_out_hidden_cards(&mut known, &HiddenCards::of(app)) {
+        printer.note(note);
+    }
+    let machine = known.machine;
     let downloads = match &args.model {
         Some(model) => vec![args.options(model)],
         None => ModelStore::defaults().map(|name| args.options(name)).to_vec(),

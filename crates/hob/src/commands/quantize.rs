@@ -33,7 +33,7 @@ use crate::app::{App, run_until_stopped};
 use crate::bounded_file::read_bytes;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
-use crate::machine::MachineArgs;
+use crate::machine_args::MachineArgs;
 use crate::model_store::ModelStore;
 use crate::printer::{Printer, count_text, table};
 use crate::settings::Overrides;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use hob_core::fit::{ComputeSite, Location, Model, alternatives, assess};
+use hob_core::fit::{ComputeSite, Location, Model, Warning, alternatives, assess};
 use hob_core::{locked, nearest};
 use hob_engines::timing::engine_version;
 use hob_machine::{MachineFacts, MachineStore, Stamp, probe, profile};
@@ -17,6 +17,8 @@ use hob_models::{Gguf, QuantMix};
 use hob_server::{FitService, Unanswerable};
 use hob_wire::{FitAnswer, FitModel, FitRequest};
 
+use super::hidden_cards::HiddenCards;
+use super::visible_cards::leave_out_hidden_cards;
 use crate::app::App;
 use crate::capability::suggest_smaller_model;
 use crate::model_store::ModelStore;
@@ -37,7 +39,15 @@ pub(crate) struct FitData {
     max_bytes: Option<u64>,
     /// Measurements of this machine.
     kept: MachineStore,
-    seen: Mutex<Option<(Instant, MachineFacts)>>,
+    hidden: HiddenCards,
+    seen: Mutex<Option<(Instant, Described)>>,
+}
+
+#[derive(Clone, Debug)]
+struct Described {
+    facts: MachineFacts,
+    /// Why cards of this machine are left out, if some are.
+    hidden_cards: Option<String>,
 }
 
 impl FitData {
@@ -50,6 +60,7 @@ impl FitData {
             configured: named.chain([own]).collect(),
             max_bytes: settings.memory.max_bytes(),
             kept: crate::machine::machine_store(app),
+            hidden: HiddenCards::of(app),
             seen: Mutex::default(),
         }
     }
@@ -140,32 +151,35 @@ impl FitData {
         Ok((model, known.variants(mix, context_tokens)))
     }
 
-    fn machine(&self, name: Option<&str>) -> Result<MachineFacts, Unanswerable> {
-        match name {
-            None | Some(HERE) => Ok(self.here()),
-            Some(name) => profile::builtin(name).map_err(|_| {
-                let names = self.machines();
-                unknown("machine", name, nearest(name, names.iter().map(String::as_str), 3))
-            }),
-        }
+    fn machine(&self, name: Option<&str>) -> Result<Described, Unanswerable> {
+        let name = match name {
+            None | Some(HERE) => return Ok(self.here()),
+            Some(name) => name,
+        };
+        let facts = profile::builtin(name).map_err(|_| {
+            let names = self.machines();
+            unknown("machine", name, nearest(name, names.iter().map(String::as_str), 3))
+        })?;
+        Ok(Described { facts, hidden_cards: None })
     }
 
     /// This machine, with free memory of at most [`SEEN`] ago.
-    fn here(&self) -> MachineFacts {
+    fn here(&self) -> Described {
         // A panic while reading leaves no partial value behind.
         let mut seen = locked(&self.seen);
         match &*seen {
-            Some((at, facts)) if at.elapsed() < SEEN => facts.clone(),
+            Some((at, here)) if at.elapsed() < SEEN => here.clone(),
             _ => seen.insert((Instant::now(), self.look())).1.clone(),
         }
     }
 
-    fn look(&self) -> MachineFacts {
+    fn look(&self) -> Described {
         let mut facts = probe();
         self.kept.merge_into(&mut facts, &engine_version());
+        let hidden_cards = leave_out_hidden_cards(&mut facts, &self.hidden);
         let available = &mut facts.machine.memory.available_bytes;
         *available = self.max_bytes.map_or(*available, |max| max.min(*available));
-        facts
+        Described { facts, hidden_cards }
     }
 }
 
@@ -185,7 +199,7 @@ impl FitService for FitData {
     }
 
     fn assess(&self, request: &FitRequest) -> Result<FitAnswer, Unanswerable> {
-        let mut facts = self.machine(request.machine.as_deref())?;
+        let Described { mut facts, hidden_cards } = self.machine(request.machine.as_deref())?;
         let used = published::apply(&mut facts.machine);
         let machine = &facts.machine;
         let (model, others) = self.model(request)?;
@@ -194,12 +208,18 @@ impl FitService for FitData {
             .map_err(|error| Unanswerable::Impossible { model: model.name.clone(), error })?;
         assessed.alternatives = alternatives(machine, &model, &others, options, &assessed);
         suggest_smaller_model(machine, &others, options, &mut assessed);
+        assessed.warnings.extend(hidden_cards.map(hidden_cards_warning));
         let answer = FitAnswer::of(machine, &model, &assessed, options);
         let answer = used.iter().fold(answer, |answer, used| answer.sourced(used.site, &used.text));
         Ok(stamps(&facts).fold(answer, |answer, (site, stamp)| {
             answer.stamped(site, &stamp.engine_version, &stamp.date)
         }))
     }
+}
+
+fn hidden_cards_warning(text: String) -> Warning {
+    let action = "unset the variable, and start hob again".to_owned();
+    Warning { code: "hidden_cards", text, action }
 }
 
 /// Calibrations by site.
@@ -254,7 +274,8 @@ mod tests {
         let configured = BTreeMap::from([("mine".to_owned(), ModelChoice::File(path))]);
         let (store, kept) =
             (ModelStore::in_home(folder.path()), MachineStore::in_home(folder.path()));
-        (folder, FitData { store, configured, max_bytes: None, kept, seen: Mutex::default() })
+        let (hidden, seen) = (HiddenCards::default(), Mutex::default());
+        (folder, FitData { store, configured, max_bytes: None, kept, hidden, seen })
     }
 
     #[test]
@@ -305,18 +326,32 @@ mod tests {
         let path = folder.path().join("mine.gguf").display().to_string();
         assert_eq!(model.location, Location::File(path.clone()));
         let options = FitOptions { kv: Some(KvTypes::default()), ..FitOptions::default() };
-        let assessed = assess(&service.here().machine, &model, &options).expect("an answer");
-        let flags = flags(&service.here().machine, &model, &assessed.plans[0], 1);
+        let assessed = assess(&service.here().facts.machine, &model, &options).expect("an answer");
+        let flags = flags(&service.here().facts.machine, &model, &assessed.plans[0], 1);
         let hob = flags.iter().find(|flags| flags.engine == Engine::Hob).expect("hob's own");
         let table: toml::Table = hob.text.parse().expect("TOML");
         assert_eq!(table["chat"]["model"].as_str(), Some(&*path));
     }
 
     #[test]
+    fn cards_that_are_left_out_are_a_warning_on_this_machine() {
+        let (_folder, service) = service(None);
+        let hidden_cards = Some("models may use 1 of 2 graphics cards".to_owned());
+        let here = Described { hidden_cards, ..service.here() };
+        *service.seen.lock().expect("no panic") = Some((Instant::now(), here));
+        for (machine, is_said) in [(None, true), (Some(HERE), true), (Some("rtx-4090"), false)] {
+            let machine = machine.map(str::to_owned);
+            let request = FitRequest { machine, ..asked("SmolLM2-135M-Instruct") };
+            let answer = service.assess(&request).expect("an answer").to_json();
+            assert_eq!(answer.contains("models may use 1 of 2"), is_said, "{answer}");
+        }
+    }
+
+    #[test]
     fn no_more_is_free_than_hob_may_take() {
         let (_folder, service) = service(None);
         let service = FitData { max_bytes: Some(1_000), ..service };
-        assert_eq!(service.here().machine.memory.available_bytes, 1_000);
+        assert_eq!(service.here().facts.machine.memory.available_bytes, 1_000);
     }
 
     #[test]

@@ -61,6 +61,11 @@ impl NamedCards {
         (machine, NamedCards(cards))
     }
 
+    /// Their numbers among the cards of the whole machine.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().map(|card| card.number)
+    }
+
     /// The pool that all models share, for a pool of this model's machine.
     pub(super) fn pool(&self, pool: Pool) -> Pool {
         match pool {

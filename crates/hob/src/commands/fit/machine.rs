@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
-use crate::machine::{MachineArgs, keep, measure};
+use crate::machine_args::MachineArgs;
 use crate::printer::{Printer, narrow, table};
 use crate::settings::Overrides;
 
@@ -76,22 +76,15 @@ pub(crate) fn run(args: &FitMachineArgs, globals: &Globals, printer: &Printer) -
         return Ok(Exit::Done);
     }
     let app = App::open(globals, Overrides::default(), printer)?;
-    let known = known(args, &app)?;
+    let known = match args.measure {
+        true => args.machine.measured_again(&app)?,
+        false => args.machine.measured(&app)?,
+    };
     if let Some(path) = &args.save {
         save(&known, path)?;
         printer.note(format_args!("written to {}", path.display()));
     }
     printer.report(args.json, &machine_json(&known), || machine_text(&known))
-}
-
-fn known(args: &FitMachineArgs, app: &App<'_>) -> CliResult<MachineFacts> {
-    if !args.measure {
-        return args.machine.measured(app);
-    }
-    let mut known = args.machine.known(app)?;
-    measure(&mut known, app.printer)?;
-    keep(&known, app);
-    Ok(known)
 }
 
 fn list(args: &FitMachineArgs, printer: &Printer) -> CliResult<()> {
