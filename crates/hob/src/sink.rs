@@ -98,6 +98,15 @@ impl Sink {
     }
 }
 
+/// Whether a file under one of these names would take the place of one under the other. Devices and pipes take no place.
+pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
+    match [one, other].map(|path| fs_err::canonicalize(path).ok()) {
+        [Some(one), Some(other)] => one == other && one.is_file(),
+        [None, None] => std::path::absolute(one).ok() == std::path::absolute(other).ok(),
+        _ => false,
+    }
+}
+
 fn device(place: &Path) -> CliResult<Sink> {
     let file = fs_err::OpenOptions::new().write(true).open(place);
     let file = file.map_err(|error| Failure::io("cannot open the output", &error))?;
@@ -172,6 +181,25 @@ mod tests {
         if let Ok(mut full) = full {
             let failure = full.write(b"x").expect_err("full");
             assert_eq!(failure.hint.as_deref(), Some("free some space, or write to another disk"));
+        }
+    }
+
+    #[test]
+    fn one_file_has_several_names() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [file, link, new] = ["file", "link", "new"].map(|name| folder.path().join(name));
+        fs_err::write(&file, "a").expect("a file");
+        std::os::unix::fs::symlink(&file, &link).expect("a link");
+        let dotted = |name: &str| folder.path().join(".").join(name);
+        for (one, other, expected) in [
+            (&file, &file, true),
+            (&file, &link, true),
+            (&file, &dotted("file"), true),
+            (&new, &dotted("new"), true),
+            (&file, &new, false),
+            (&PathBuf::from("/dev/null"), &PathBuf::from("/dev/null"), false),
+        ] {
+            assert_eq!(is_same_file(one, other), expected, "{one:?} {other:?}");
         }
     }
 }

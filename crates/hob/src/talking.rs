@@ -27,7 +27,7 @@ use crate::playback::Player;
 use crate::printer::Printer;
 use crate::remote::Remote;
 use crate::signals::{Stop, StopSignals};
-use crate::sink::{PipeState, Sink};
+use crate::sink::{PipeState, Sink, is_same_file};
 
 /// A session loads its models before it is ready.
 const READY_TIME_MAX: Duration = Duration::from_secs(300);
@@ -100,6 +100,12 @@ impl SoundDevices {
         output: Option<&Path>,
         path: &OsStr,
     ) -> CliResult<SoundDevices> {
+        if let (Some(input), Some(output)) = (input, output)
+            && is_same_file(input, output)
+        {
+            let sentence = format!("the answers would take the place of {}", input.display());
+            return Err(Failure::usage(sentence).hint("write another file with -o"));
+        }
         let (loudspeaker, speaks_with) = match output {
             Some(file) => {
                 let sink = Sink::open(file)?;

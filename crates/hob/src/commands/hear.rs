@@ -26,7 +26,7 @@ use crate::recording::Recorder;
 use crate::remote::{Remote, TranscriptInput};
 use crate::settings::Overrides;
 use crate::signals::StopSignals;
-use crate::sink::{PipeState, Sink};
+use crate::sink::{PipeState, Sink, is_same_file};
 use crate::wire_up::Transcription;
 
 /// Maximum bytes of a recording. More than six hours of compressed sound.
@@ -110,7 +110,12 @@ pub(crate) fn run(args: &HearArgs, globals: &Globals, printer: &Printer) -> CliR
 
 async fn transcribe_file(args: &HearArgs, app: &App<'_>) -> CliResult<Exit> {
     let language = language(args.language.as_deref())?;
-    let bytes = read_recording(args.file.as_deref().unwrap_or(Path::new("-")))?;
+    let file = args.file.as_deref().unwrap_or(Path::new("-"));
+    if file != Path::new("-") && is_same_file(file, &args.output) {
+        let sentence = format!("the text would take the place of {}", file.display());
+        return Err(Failure::usage(sentence).hint("write another file with -o"));
+    }
+    let bytes = read_recording(file)?;
     let sink = output(args)?;
     let Some(address) = &args.server else {
         let sound = Sound::File(SoundFile { bytes, name: None });

@@ -27,7 +27,7 @@ use crate::playback::Player;
 use crate::printer::Printer;
 use crate::remote::{Remote, SpeechInput};
 use crate::settings::Overrides;
-use crate::sink::Sink;
+use crate::sink::{Sink, is_same_file};
 use crate::speaking::{Destination, Progress, SoundFigures, deliver};
 use crate::stdin_text::StdinText;
 use crate::subtitles::Subtitles;
@@ -144,6 +144,7 @@ async fn say(args: &SayArgs, app: &App<'_>) -> CliResult<Exit> {
         return job.speak(args, app).await;
     }
     let given = given(&args.text)?;
+    check_outputs(args)?;
     let to = destination(args, app)?;
     let subtitles = Subtitles::open(args.srt.as_deref(), args.vtt.as_deref())?;
     let figures = match given {
@@ -261,6 +262,20 @@ fn given(words: &[String]) -> CliResult<TextSource> {
         }
         words => Ok(TextSource::Whole(words.join(" "))),
     }
+}
+
+/// # Errors
+/// One output would take the place of another.
+fn check_outputs(args: &SayArgs) -> CliResult<()> {
+    let places: Vec<&PathBuf> =
+        [&args.output, &args.srt, &args.vtt].into_iter().flatten().collect();
+    for (at, place) in places.iter().enumerate() {
+        if places[..at].iter().any(|other| is_same_file(other, place)) {
+            let sentence = format!("{} is the file of two outputs", place.display());
+            return Err(Failure::usage(sentence).hint("give each of -o, --srt and --vtt its own"));
+        }
+    }
+    Ok(())
 }
 
 /// Checked before a model is loaded, so that a wrong file name costs no time.

@@ -206,3 +206,19 @@ fn an_interrupted_file_is_gone() {
     assert_eq!(names(&work), Vec::<String>::new());
     drop(text);
 }
+
+#[test]
+fn no_output_takes_the_place_of_an_input_or_of_another_output() {
+    let user = User::new();
+    user.write("a.wav", "sound");
+    for (args, expected) in [
+        (&["hear", "a.wav", "-o", "./a.wav"][..], "would take the place of a.wav"),
+        (&["talk", "-i", "a.wav", "-o", "a.wav"], "would take the place of a.wav"),
+        (&["say", "-o", "b.mp3", "--srt", "b.mp3", "hi"], "b.mp3 is the file of two outputs"),
+        (&["say", "--srt", "b.srt", "--vtt", "./b.srt", "hi"], "b.srt is the file of two outputs"),
+    ] {
+        user.fails(args, 2, expected);
+    }
+    let kept = std::fs::read_to_string(user.path("work/a.wav")).expect("a file");
+    assert_eq!(kept, "sound");
+}
