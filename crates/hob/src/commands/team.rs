@@ -388,7 +388,6 @@ fn cancel(run: &str, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
     Ok(Exit::Done)
 }
 
-/// The run with this id, or the only one whose id ends so.
 fn delete(args: &DeleteArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
     let named = args.runs.iter().map(|run| found(run, store));
     let mut ids: Vec<String> = named.collect::<CliResult<_>>()?;
@@ -413,7 +412,12 @@ fn delete(args: &DeleteArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit>
     Ok(Exit::Done)
 }
 
+/// The run with this id, or the only run with an id that ends so.
 fn found(wanted: &str, store: &RunStore) -> CliResult<String> {
+    // Each id ends with an empty text, and the only run would be deleted.
+    if wanted.is_empty() {
+        return Err(Failure::usage("the id of the run is empty").hint("`hob team runs` lists them"));
+    }
     let runs = store.ids().map_err(|error| Failure::io("cannot list the runs", &error))?;
     let mut ids = runs.into_iter().filter(|id| id.ends_with(wanted));
     match (ids.next(), ids.next()) {

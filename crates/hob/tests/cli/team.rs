@@ -154,6 +154,7 @@ fn another_target_answers_and_a_cost_limit_ends_a_run() {
     assert_eq!(run["status"], "completed_partial", "{run}");
     let id = run["run_id"].as_str().expect("an id");
     team.hob(&["delete", "--older-than", "1"]).success();
+    team.hob(&["delete", ""]).code(2);
     assert_eq!(team.last_run()["run_id"], id, "the run is not a day old");
     team.hob(&["delete", id]).success();
     assert!(team.last_run().is_null() && !team.user.path("home/runs").join(id).exists());
