@@ -101,7 +101,7 @@ pub(crate) struct QuantizeArgs {
     #[arg(long)]
     dry_run: bool,
     /// Do not measure distance, score and speed afterwards
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["text", "pieces", "eval_items", "eval_tasks"])]
     no_report: bool,
     /// Items of each task that both chat models answer afterwards; 0 asks none [default: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=EVAL_ITEMS_MAX))]
@@ -549,6 +549,18 @@ mod tests {
             ("..", "../b.gguf", "b"),
         ] {
             assert_eq!(stem((name, Path::new(source))), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn options_of_the_report_need_the_report() {
+        let words = ["hob", "quantize", "m", "--to", "Q4_0", "--no-report"];
+        for (option, value) in
+            [("--text", "a"), ("--pieces", "1"), ("--eval-items", "1"), ("--eval-tasks", "code")]
+        {
+            let words = [&words[..], &[option, value]].concat();
+            let refused = crate::cli::command().try_get_matches_from(words).expect_err(option);
+            assert_eq!(refused.kind(), clap::error::ErrorKind::ArgumentConflict, "{refused}");
         }
     }
 

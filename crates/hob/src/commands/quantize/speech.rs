@@ -111,7 +111,12 @@ pub(super) fn quantized(
     });
     if store.stored_names().contains(&name) {
         return Err(Failure::usage(format!("a model '{name}' is stored already"))
-            .hint(format!("choose another name with --as, or run `hob rm {name}`")));
+            .hint(format!("choose another name with --as, or run `hob models rm {name}`")));
+    }
+    let page = page_of(args, &name);
+    if page.exists() {
+        return Err(Failure::usage(format!("{} exists already", page.display()))
+            .hint("choose another file for the page with --page, or remove it"));
     }
     let voice = args.voice.as_deref().unwrap_or(&app.settings.speech.default_voice);
     if !source.voice_ids().any(|known| known == voice) {
@@ -137,6 +142,11 @@ pub(super) fn quantized(
     let report =
         convert_and_report(args, (source, &name, (form, sizes)), (store, app), (voice, &texts))?;
     printer.report(args.json, &report, || report_text(&report))
+}
+
+/// The page for listening.
+fn page_of(args: &QuantizeArgs, name: &str) -> PathBuf {
+    args.page.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-listen.html")))
 }
 
 /// # Errors
@@ -178,7 +188,7 @@ fn convert_and_report(
     converting.finish_and_clear();
     let Tried { studies: [before, after], figures, word_errors } =
         run_until_stopped(tried(app, [&source.folder, copy.folder()], (voice, texts)))?;
-    let page = args.page.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-listen.html")));
+    let page = page_of(args, name);
     let draft = page_draft(&page, (source.name(), name, voice), texts, [&before, &after])?;
     let (front_error, vocoder_error) = (copy.front_error, copy.vocoder_error);
     let target_bytes = graph_bytes(copy.folder());
