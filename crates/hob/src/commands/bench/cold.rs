@@ -75,6 +75,10 @@ impl MeasuringVerb for ColdArgs {
             ([], Some(_)) => &[StateName::ModelSwap][..],
             ([], None) if is_blind => &[StateName::PageCacheWarm],
             ([], None) => &[StateName::PageCacheCold, StateName::PageCacheWarm],
+            (states, Some(_)) if !states.contains(&StateName::ModelSwap) => {
+                return Err(Failure::usage("--swap-with has no effect without --state model_swap")
+                    .hint("add model_swap to --state, or leave out --swap-with"));
+            }
             (states, _) => states,
         };
         let states: CliResult<Vec<State>> = states.iter().map(|name| self.state(*name)).collect();
@@ -108,5 +112,28 @@ impl ColdArgs {
                 "--state model_swap needs --swap-with, the model that takes the other's place",
             )),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::FromArgMatches as _;
+
+    use super::*;
+
+    fn experiment(words: &[&str]) -> CliResult<Experiment> {
+        let command = ColdArgs::augment_args(clap::Command::new("cold"));
+        let typed = command.try_get_matches_from([&["cold"][..], words].concat());
+        let typed = typed.expect("options");
+        ColdArgs::from_arg_matches(&typed).expect("options").experiment()
+    }
+
+    #[test]
+    fn another_model_needs_the_state_in_which_it_answers() {
+        let swap = ["--swap-with", "b"];
+        let with = |state: &'static str| experiment(&[&swap[..], &["--state", state]].concat());
+        let refused = with("page_cache_warm").err().expect("no swap").sentence;
+        assert_eq!(refused, "--swap-with has no effect without --state model_swap");
+        assert!(with("page_cache_warm,model_swap").is_ok() && experiment(&swap).is_ok());
     }
 }

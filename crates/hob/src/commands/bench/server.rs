@@ -51,7 +51,7 @@ pub(crate) struct ServerArgs {
     #[arg(long, value_parser = one_of(APIS), default_value = "auto", help_heading = "Target")]
     pub(crate) api: PlanApi,
     /// The environment variable with the server's key [default: the upstream's key in hob.toml; for a hob, HOB_API_KEY]
-    #[arg(long, value_name = "VARIABLE", help_heading = "Target")]
+    #[arg(long, value_name = "VARIABLE", requires = "target", help_heading = "Target")]
     pub(crate) key_env: Option<String>,
     /// The command line that starts the server. hob restarts the server after half of the runs, and stops
     /// it at the end
@@ -472,5 +472,12 @@ mod tests {
         for (command, expected) in rows {
             assert_eq!(secret(command), expected, "{command}");
         }
+    }
+
+    #[test]
+    fn a_key_needs_the_server_that_takes_it() {
+        let words = ["hob", "bench", "llm", "--key-env", "K"];
+        let refused = crate::cli::command().try_get_matches_from(words).expect_err("no server");
+        assert_eq!(refused.kind(), clap::error::ErrorKind::MissingRequiredArgument, "{refused}");
     }
 }
