@@ -1,5 +1,5 @@
 //! What a model answered to one item, as far as grading needs it.
-//! Graded are the visible content and the tool calls. A thought is not an answer.
+//! hob grades the visible content and the tool calls. A thought is not an answer.
 
 use std::fmt;
 

@@ -7,6 +7,8 @@ use super::statements::{AnswerText, first_sentence};
 const UNIT_CHARS_MAX: usize = 32;
 /// Maximum characters of one number, without exponent. hob ignores longer rows of digits.
 const DIGITS_MAX: usize = 400;
+/// Characters after a number that hob reads for a word such as "million": one more than the longest such word has.
+const SCALE_CHARS: usize = 10;
 
 /// A number as it stands in a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -316,11 +318,13 @@ impl Scan<'_> {
         let mut ahead = Scan { chars: self.chars, at: self.at };
         ahead.spaces();
         let start = ahead.at;
+        // Looks at few characters: in `1½1½1½…` every number would read the rest of the text.
+        ahead.chars = &self.chars[..self.chars.len().min(start + SCALE_CHARS)];
         ahead.skip_word();
         let word = self.chars[start..ahead.at].iter().collect::<String>().to_lowercase();
         let factor = match word.strip_suffix('s').unwrap_or(&word) {
             "thousand" => 1e3,
-            "million" => 1e6,
+            "million" | "millionen" | "millioner" => 1e6,
             "billion" => 1e9,
             "trillion" => 1e12,
             _ => return 1.0,
