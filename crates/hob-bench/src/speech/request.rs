@@ -72,9 +72,9 @@ mod tests {
             (StreamField::False, json!(false)),
         ];
         for (stream, expected) in rows {
-            let form =
+            let parts =
                 RequestParts { target: &target, voice: "v", format: SoundFormat::Pcm, stream };
-            let bytes = form.bytes("Hi.", 3);
+            let bytes = parts.bytes("Hi.", 3);
             let text = std::str::from_utf8(&bytes).expect("text");
             let (head, body) = text.split_once("\r\n\r\n").expect("a head");
             assert!(head.starts_with("POST /speech/v1/audio/speech HTTP/1.1\r\nhost: box:1\r\n"));

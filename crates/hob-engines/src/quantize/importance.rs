@@ -86,7 +86,7 @@ impl Importance {
             if let Some(bos) = model.bos_token() {
                 piece[0] = bos;
             }
-            // From token 0 on, or llama.cpp skips the other tokens in its last layer.
+            // Asks for the logits of all tokens: in the last layer, llama.cpp skips tokens without logits.
             context.compute(&piece, 0)?;
             progress(TokenCount { done: (number + 1) * CONTEXT_TOKENS, all });
             Ok::<(), QuantizeError>(())
@@ -160,7 +160,7 @@ impl WatchTensors for Importance {
             None => {
                 for third in 0..input.sizes()[2] {
                     for second in 0..input.sizes()[1] {
-                        // As in `llama-imatrix`, if the weight is a stack of matrices.
+                        // The matrices of a stack take turns, as in `llama-imatrix`.
                         entry.add(third % experts, row(second, third), columns);
                     }
                 }

@@ -2,6 +2,7 @@
 //! the others.
 
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 
 use hob_core::UpstreamResolver;
 use hob_core::routing::TargetStatus;
@@ -127,12 +128,15 @@ async fn another_hob_says_which_voices_it_has() {
 }
 
 /// hob requests the details of 64 models. This server gives none.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn all_models_of_a_large_ollama_server_have_a_state_and_the_context_that_is_set() {
     let names: Vec<String> = (0..70).map(|number| format!(r#"{{"name":"m{number}"}}"#)).collect();
     let tags = whole("application/json", format!(r#"{{"models":[{}]}}"#, names.join(",")));
     let loaded = whole("application/json", r#"{"models":[{"name":"m69"}]}"#);
     let server = Stage::of([tags, loaded]).await;
+    // A paused clock stands still during a blocking task, so a slow machine has the time for all requests.
+    let (_end, ended) = sync_channel::<()>(0);
+    let _still = tokio::task::spawn_blocking(move || ended.recv());
     let far = UpstreamOptions {
         is_listed: true,
         num_ctx: Some(4096),
