@@ -393,7 +393,7 @@ fn sound_is_decoded_and_bounded() {
     );
 }
 
-/// In each line an event, and behind the arrow the code, the field and a part of the message.
+/// In each line an event, and behind the arrow the code, the field (`-`: the error has none) and a part of the message.
 const MISTAKES: &str = r#"
  => invalid_json - the event is not valid JSON
 [] => invalid_json - the event must be a JSON object, and is a list

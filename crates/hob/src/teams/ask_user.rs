@@ -128,7 +128,7 @@ mod tests {
                 tool_call_id: Some("approval_0192-ab_17".to_owned()),
                 ..Message::new(Role::Tool, text)
             };
-            let is_approved = is_approved == "true";
+            let is_approved: bool = is_approved.parse().expect(row);
             let expected = Decided { run_id: "0192-ab".to_owned(), seq: 17, is_approved };
             assert_eq!(Decided::of(&[message]), Some(expected), "{text}");
         }
