@@ -394,6 +394,14 @@ mod tests {
     }
 
     #[test]
+    fn a_seed_has_the_range_that_is_read() {
+        let document = openapi();
+        let seed = &document["components"]["schemas"]["ChatRequest"]["properties"]["seed"];
+        assert_eq!(seed["type"], json!(["integer", "null"]));
+        assert_eq!((&seed["minimum"], &seed["maximum"]), (&json!(i64::MIN), &json!(u64::MAX)));
+    }
+
+    #[test]
     fn operations_have_names_of_their_own() {
         let ids: BTreeSet<&str> = OPERATIONS.iter().map(|operation| operation.id).collect();
         assert_eq!(ids.len(), OPERATIONS.len());

@@ -55,7 +55,7 @@ pub(crate) struct SamplingFields {
     frequency_penalty: Option<f32>,
     /// The same seed gives the same answer. From -2^63 to 2^64 - 1.
     #[serde(default, deserialize_with = "seed_number")]
-    #[schemars(with = "Option<i64>")]
+    #[schemars(range(min = i64::MIN, max = u64::MAX))]
     seed: Option<i128>,
     /// Token ids and what is added to their likelihood, -100 to 100. At most 1,024 tokens.
     logit_bias: Option<BTreeMap<String, f64>>,
