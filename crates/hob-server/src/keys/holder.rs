@@ -131,7 +131,7 @@ impl KeyHolder {
 hob_core::debug_fields!(KeyHolder: name);
 
 /// One of the holder's concurrent answers, from before the request's body is read until the answer has ended or
-/// its client has left. Dropping it frees the answer, and also the request if no model was used.
+/// its client has left. Dropping it frees the answer, and also the request if no model was used or it does not count.
 #[derive(Debug)]
 pub(crate) struct RateLimitGuard {
     holder: Arc<KeyHolder>,
