@@ -213,8 +213,8 @@ pub(super) fn transpose_weights(graph: &mut Graph) {
     }
 }
 
-/// `None`, and no change: it does not read a weight, or in another way. Between them may be a `DequantizeLinear` with one
-/// scale for each matrix.
+/// `None`, and no change: it does not read a weight that is stored as bytes, or in another way. Between them may be a
+/// `DequantizeLinear` with one scale for each matrix.
 fn transpose_weight(graph: &mut Graph, at: usize) -> Option<()> {
     let transpose = graph.nodes()[at].clone();
     let order = transpose.attribute("perm").map(|order| &order.ints[..]);
@@ -228,7 +228,8 @@ fn transpose_weight(graph: &mut Graph, at: usize) -> Option<()> {
             is_alone.then(|| &maker.input[0]).filter(|_| graph.consumers(input) == [at])?
         }
     };
-    let weight = graph.weight(name).filter(|_| order == Some(&[0, 2, 1][..]))?;
+    let weight = graph.weight(name).filter(|weight| !weight.raw_data.is_empty())?;
+    (order == Some(&[0, 2, 1][..])).then_some(())?;
     let &[matrices, rows, columns] = &weight.dims[..] else { return None };
     let sizes = (usize::try_from(rows).ok()?, usize::try_from(columns).ok()?);
     let values = match weight.data_type {
@@ -410,13 +411,17 @@ mod tests {
         assert_eq!(restored(&weight(&[2, 2]), &[1.0], &[], 1), None, "no zero point");
     }
 
-    /// A weight of two matrices with a scale each, as an LSTM reads it, and a float one.
+    /// A weight of two matrices with a scale each, as an LSTM reads it, and float ones: as bytes, and as numbers.
     fn with_transposed_weights() -> Vec<u8> {
         let initializer = vec![
             tensor("w", &[2, 1, 3], DATA_INT8, vec![1, 2, 3, 4, 5, 255]),
             tensor("scales", &[2], DATA_FLOAT, floats(&[1.0, 10.0])),
             tensor("zeros", &[2], DATA_INT8, vec![0, 1]),
             tensor("v", &[1, 2, 2], DATA_FLOAT, floats(&[1.0, 2.0, 3.0, 4.0])),
+            TensorProto {
+                float_data: vec![5.0, 6.0],
+                ..tensor("u", &[1, 1, 2], DATA_FLOAT, Vec::new())
+            },
         ];
         let exchange =
             |from: &str, to: &str| node("Transpose", &[from], &[to]).with_ints("perm", &[0, 2, 1]);
@@ -425,7 +430,8 @@ mod tests {
             exchange("w/float", "w/gates_first"),
             exchange("v", "v/gates_first"),
             exchange("x", "x/exchanged"),
-            node("LSTM", &["x/exchanged", "w/gates_first", "v/gates_first"], &["y"]),
+            exchange("u", "u/exchanged"),
+            node("LSTM", &["x/exchanged", "w/gates_first", "v/gates_first", "u/exchanged"], &["y"]),
         ];
         let graph = GraphProto {
             node: node_list,
@@ -444,9 +450,10 @@ mod tests {
         store_floats(&mut graph).expect("floats");
         let graph = graph.pruned().expect("a graph");
         let ops: Vec<&str> = graph.nodes().iter().map(|node| node.op_type.as_str()).collect();
-        assert_eq!(ops, ["Transpose", "LSTM"], "the input is no weight");
-        let [x, w, v] = &graph.nodes()[1].input[..] else { panic!("three inputs") };
-        assert_eq!(x, "x/exchanged");
+        assert_eq!(ops, ["Transpose", "Transpose", "LSTM"], "the input, and a weight in numbers");
+        let [x, w, v, u] = &graph.nodes()[2].input[..] else { panic!("four inputs") };
+        assert_eq!([x, u], ["x/exchanged", "u/exchanged"]);
+        assert_eq!(graph.floats("u"), Ok(vec![5.0, 6.0]));
         assert_eq!(graph.floats(w), Ok(vec![1.0, 2.0, 3.0, 30.0, 40.0, -20.0]));
         assert_eq!(graph.weight(w).map(|weight| &weight.dims[..]), Some(&[2, 3, 1][..]));
         assert_eq!(graph.floats(v), Ok(vec![1.0, 3.0, 2.0, 4.0]));
