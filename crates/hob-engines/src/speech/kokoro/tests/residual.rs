@@ -2,6 +2,7 @@
 
 use hob_core::Speed;
 use hob_kernels::convolution::Convolver;
+use hob_models::kokoro::split_vocoder;
 use hob_models::onnx::Graph;
 
 use super::{kokoro, stored};
@@ -47,14 +48,24 @@ fn residual_blocks_compute_what_the_graph_computes() {
     }
 }
 
+fn vocoder() -> Graph {
+    let bytes = std::fs::read(stored().join(files::VOCODER)).expect("a vocoder");
+    Graph::from_bytes(bytes).expect("a graph")
+}
+
+/// Also on processors for which there are no kernels.
+#[test]
+fn the_stored_vocoder_is_one_that_the_kernels_compute() {
+    assert_eq!(split_vocoder(&vocoder()).err(), None);
+}
+
 #[test]
 fn a_vocoder_with_another_dilation_runs_on_the_graph_alone() {
     let Some(kernels) = Convolver::detect() else {
         println!("this processor computes the whole graph with rten");
         return;
     };
-    let published = std::fs::read(stored().join(files::VOCODER)).expect("a vocoder");
-    let mut graph = Graph::from_bytes(published).expect("a graph");
+    let mut graph = vocoder();
     let weights = "/decoder/decoder/generator/resblocks.0/Mul_2_output_0_quantized";
     let [at] = graph.consumers(weights)[..] else { panic!("one convolution reads {weights}") };
     let dilations = graph.nodes_mut()[at].attribute_mut("dilations").expect("a dilation");
