@@ -120,8 +120,8 @@ mod tests {
             phonemizer.warm(Language::AmericanEnglish);
             phonemizer
         });
-        // The dictionary takes 23 MB and the tagger 6 MB. misaki's unused tagger takes 29 MB more.
-        assert!(bytes < 45_000_000, "{bytes} bytes");
+        // The dictionary takes 24 MB, the tagger 6 MB, and the patterns a few. misaki's unused tagger would take 28 MB more.
+        assert!((25_000_000..50_000_000).contains(&bytes), "{bytes} bytes");
         drop(phonemizer);
     }
 
