@@ -523,8 +523,7 @@ fn encoder_delay(track: &Track, decoder: &PacketDecoder, kind: FormatId) -> Opti
 
 /// The ticks of sound that a decoder makes of this packet.
 fn decoded_ticks(packet: &Packet) -> i64 {
-    let ticks = packet.dur.saturating_add(packet.trim_start).saturating_add(packet.trim_end);
-    i64::try_from(ticks.get()).unwrap_or(i64::MAX)
+    i64::try_from(packet.block_dur().get()).unwrap_or(i64::MAX)
 }
 
 fn has_delay_in_timestamp(decoder: &PacketDecoder, kind: FormatId) -> bool {

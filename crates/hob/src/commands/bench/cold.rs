@@ -132,7 +132,7 @@ mod tests {
     fn another_model_needs_the_state_in_which_it_answers() {
         let swap = ["--swap-with", "b"];
         let with = |state: &'static str| experiment(&[&swap[..], &["--state", state]].concat());
-        let refused = with("page_cache_warm").err().expect("no swap").sentence;
+        let refused = with("page_cache_warm").expect_err("no swap").sentence;
         assert_eq!(refused, "--swap-with has no effect without --state model_swap");
         assert!(with("page_cache_warm,model_swap").is_ok() && experiment(&swap).is_ok());
     }
