@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use crate::bounded_file::read_text;
+use crate::bounded_file::read_text_once;
 use crate::failure::{CliResult, Failure};
 
 /// Maximum bytes of a file of sentences.
@@ -41,7 +41,7 @@ pub(crate) fn number<T: FromStr>(
 /// # Errors
 /// The file is not a regular file or cannot be read, or has no line or too many.
 pub(crate) fn sentences(file: &Path, count_max: usize) -> CliResult<Vec<String>> {
-    let text = read_text(file, SENTENCES_BYTES_MAX).map_err(Failure::usage)?;
+    let text = read_text_once(file, SENTENCES_BYTES_MAX).map_err(Failure::usage)?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let lines: Vec<String> = lines.map(str::to_owned).collect();
     if !(1..=count_max).contains(&lines.len()) {

@@ -2,15 +2,26 @@
 //! A FIFO would block hob, and `/dev/zero` would fill its memory.
 
 use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
+
+/// Where the files are that are open already, such as the pipe of `<(…)`.
+const OPEN_FILES: [&str; 3] = ["/dev/fd", "/dev/stdin", "/proc/self/fd"];
 
 /// The text of a regular file of at most `bytes_max` bytes.
 ///
 /// # Errors
 /// The file cannot be read, is not a regular file, is too large, or is not UTF-8.
 pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
-    let bytes = read_bytes(path, bytes_max)?;
-    String::from_utf8(bytes).map_err(|_| refused(path, "it is not a text in UTF-8"))
+    text(path, read_bytes(path, bytes_max)?)
+}
+
+/// Like [`read_text`], for a file that is read one time only. It may also be a pipe that is open already.
+///
+/// # Errors
+/// See [`read_text`].
+pub(crate) fn read_text_once(path: &Path, bytes_max: u64) -> io::Result<String> {
+    text(path, read_bytes_once(path, bytes_max)?)
 }
 
 /// The bytes of a regular file of at most `bytes_max` bytes.
@@ -24,6 +35,27 @@ pub(crate) fn read_bytes(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     if !metadata.is_file() {
         return Err(refused(path, "it is not a regular file"));
     }
+    read(path, bytes_max)
+}
+
+/// Like [`read_bytes`], for a file that is read one time only. It may also be a pipe that is open already.
+///
+/// # Errors
+/// See [`read_bytes`].
+pub(crate) fn read_bytes_once(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    match is_open_pipe(path) {
+        true => read(path, bytes_max),
+        false => read_bytes(path, bytes_max),
+    }
+}
+
+/// Such a pipe has had a writer, so opening it does not wait for one.
+fn is_open_pipe(path: &Path) -> bool {
+    OPEN_FILES.iter().any(|folder| path.starts_with(folder))
+        && std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
+}
+
+fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // The size that a file says is not always the size that it has.
     fs_err::File::open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
@@ -33,13 +65,31 @@ pub(crate) fn read_bytes(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+fn text(path: &Path, bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|_| refused(path, "it is not a text in UTF-8"))
+}
+
 fn refused(path: &Path, reason: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {reason}", path.display()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+    use std::os::fd::AsRawFd as _;
+
     use super::*;
+
+    #[test]
+    fn a_pipe_that_is_open_already_is_read_one_time() {
+        let (reader, mut writer) = io::pipe().expect("a pipe");
+        writer.write_all(b"1234").expect("written");
+        drop(writer);
+        let path = format!("/dev/fd/{}", reader.as_raw_fd());
+        let refused = read_text(Path::new(&path), 4).expect_err("no file").to_string();
+        assert!(refused.ends_with("it is not a regular file"), "{refused}");
+        assert_eq!(read_text_once(Path::new(&path), 4).expect("a text"), "1234");
+    }
 
     #[test]
     fn only_a_regular_file_of_bounded_size_is_read() {
@@ -53,8 +103,10 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
         assert!(made.success());
         for special in [Path::new("/dev/zero"), folder.path(), &pipe] {
-            let refused = read_text(special, 4).expect_err("no file").to_string();
-            assert!(refused.ends_with("it is not a regular file"), "{refused}");
+            for result in [read_text(special, 4), read_text_once(special, 4)] {
+                let refused = result.expect_err("no file").to_string();
+                assert!(refused.ends_with("it is not a regular file"), "{refused}");
+            }
         }
         std::fs::write(&file, [0xff]).expect("written");
         assert_eq!(read_bytes(&file, 1).expect("bytes"), [0xff]);

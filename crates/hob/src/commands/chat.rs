@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::app::{App, block_on};
 use crate::arguments::{number, one_of};
-use crate::bounded_file::read_text;
+use crate::bounded_file::read_text_once;
 use crate::chatting::{
     ChatHistory, Record, Reply, Show, Source, SourceOptions, TextShown, ThinkingShown, figures,
     warning,
@@ -206,7 +206,7 @@ fn options(args: &ChatArgs) -> CliResult<ChatRequest> {
 }
 
 fn schema(path: &Path) -> CliResult<OutputFormat> {
-    let text = read_text(path, SCHEMA_BYTES_MAX)
+    let text = read_text_once(path, SCHEMA_BYTES_MAX)
         .map_err(|error| Failure::usage(format!("cannot read the schema: {error}")))?;
     match serde_json::from_str::<Value>(&text) {
         Ok(Value::Object(_)) => Ok(OutputFormat::JsonSchema(JsonText::parsed(text))),

@@ -11,7 +11,7 @@ use hob_bench::record::{RecordStore, relative_path};
 use serde::Serialize;
 
 use super::RECORDS;
-use crate::bounded_file::read_bytes;
+use crate::bounded_file::{read_bytes, read_bytes_once};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::Printer;
 
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &ImportArgs, printer: &Printer) -> CliResult<Exit> {
 
 fn one(args: &ImportArgs, file: &Path, store: &RecordStore) -> CliResult<Vec<Imported>> {
     let name = file.display().to_string();
-    let bytes = read_bytes(file, ORIGINAL_BYTES_MAX as u64).map_err(Failure::usage)?;
+    let bytes = read_bytes_once(file, ORIGINAL_BYTES_MAX as u64).map_err(Failure::usage)?;
     let mut imported =
         import(&name, &bytes, args.format.0).map_err(|error| import_failure(&error))?;
     if let Some(summary) = summary_beside(file, &imported) {

@@ -11,7 +11,7 @@ use hob_bench::experiment::RunSize;
 use hob_bench::speech::{Formats, SpeechWorkload, Streaming, TEXTS, Text};
 use hob_bench::timeline::SoundFormat;
 
-use crate::bounded_file::read_text;
+use crate::bounded_file::read_text_once;
 use crate::failure::{CliResult, Failure};
 
 /// The longest text that hob speaks.
@@ -91,7 +91,9 @@ pub(super) fn text(name: &str) -> Result<Text, String> {
 pub(super) fn own_text(file: &str) -> Result<Text, String> {
     let words = match file {
         "-" => piped_text(io::stdin()).map_err(|error| format!("stdin: {error}"))?,
-        file => read_text(Path::new(file), TEXT_BYTES_MAX).map_err(|error| error.to_string())?,
+        file => {
+            read_text_once(Path::new(file), TEXT_BYTES_MAX).map_err(|error| error.to_string())?
+        }
     };
     match words.trim() {
         "" => Err("the text is empty".to_owned()),
