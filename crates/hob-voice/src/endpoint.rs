@@ -14,8 +14,10 @@ const ONSET: Duration = Duration::from_millis(200);
 const BARGE_IN: Duration = Duration::from_millis(300);
 /// Above this probability a frame is certainly a voice. The highest probability in 23 noises was 0.72.
 const SURE: f32 = 0.9;
-/// Certain speech of this length begins a turn and interrupts the assistant. People notice a delay of 200 ms.
+/// Speech of this length begins a turn and interrupts the assistant, if its end is certain. People notice a delay of 200 ms.
 const SURE_ONSET: Duration = Duration::from_millis(96);
+/// The end that is certain. The first frame of a soft sound is less certain.
+const SURE_END: Duration = Duration::from_millis(64);
 /// After a silence this long the turn model is asked. Its answer is then there after [`PAUSE`].
 const LULL: Duration = Duration::from_millis(130);
 /// A silence this long may be the end of the turn.
@@ -109,7 +111,8 @@ impl Endpoint {
             return was_tentative.then_some(Step::Faded);
         }
         self.speech_frames += u32::from(is_speech || self.speech_frames > 0);
-        let is_sure = self.sure_frames >= frames(SURE_ONSET);
+        let is_sure =
+            self.sure_frames >= frames(SURE_END) && self.speech_frames >= frames(SURE_ONSET);
         if self.phase == Phase::Quiet && (is_sure || self.speech_frames >= frames(ONSET)) {
             self.phase = Phase::Tentative;
             return Some(Step::Onset { is_sure });

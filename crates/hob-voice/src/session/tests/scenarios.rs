@@ -304,6 +304,11 @@ fn a_clear_voice_interrupts_at_once_and_an_unclear_one_after_300_ms() {
     script.frames(0.95, 2).check(&[]);
     script.frames(0.95, 1);
     assert_eq!(script.log[..2], begins);
+    // A voice may begin softly.
+    let mut script = speaking();
+    script.frames(0.6, 1).frames(0.95, 1).check(&[]);
+    script.frames(0.95, 1);
+    assert_eq!(script.log[..2], begins);
     let mut script = speaking();
     script.frames(0.95, 2).speak(6).check(&begins[..1]);
     script.speak(1);
