@@ -15,7 +15,8 @@ export function takeEvent(talk, event) {
 
 const HANDLERS = {
   "session.created": (talk, { session }) => {
-    if (session.recorded) addNotice(talk, RECORDED);
+    talk.isRecorded = session.recorded === true;
+    if (talk.isRecorded) addNotice(talk, RECORDED);
     talk.configure("semantic_vad");
   },
   "session.updated": (talk) => (talk.state = "talking"),

@@ -154,6 +154,7 @@ function statusText() {
   if (noMicrophone) return "";
   // A conversation that failed to start was none.
   if (!talk || (!talk.active && talk.captions.lines.length === 0)) return "Speak with a model, and interrupt it as you like.";
+  if (!talk.active && talk.isRecorded) return "The conversation has ended. Its recording is on hob's disk.";
   if (talk.state !== "talking") return STATES[talk.state];
   if (isMute()) return "No sound comes from the microphone. Is it muted?";
   if (talk.isUserSpeaking) return "Hearing you.";

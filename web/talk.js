@@ -20,6 +20,8 @@ export class Talk {
   error = null;
   /** What the user should know, without being an error. */
   notice = "";
+  /** Whether hob writes the conversation to its disk. */
+  isRecorded = false;
   captions = new Captions();
   /** Milliseconds of the last turn's stages, or null. */
   stages = null;

@@ -127,8 +127,8 @@ pub(crate) enum ApiError {
     #[error("there is no route {path}")]
     NoSuchPath { path: String },
     #[error(
-        "no request '{id}' is known; those that run and the last 100 that ended are, if a model was \
-         asked"
+        "no request '{id}' is known; hob knows the requests that run and the last 100 that ended, if they \
+         asked a model"
     )]
     NoSuchRequest { id: String },
     #[error(

@@ -207,7 +207,9 @@ async fn write_part(
         }
     }
     if !has_sound {
-        return Err(Failure::engine("the model produced no sound"));
+        return Err(
+            Failure::engine("the model produced no sound").hint("`hob doctor` checks the model")
+        );
     }
     let silence = pause_s.min(PAUSE_S_MAX) * rate_hz as f32;
     sink.write(&encoder.encode(&vec![0.0; silence as usize])?)?;

@@ -66,7 +66,8 @@ impl Reply {
         }
         match self.completion {
             Some(_) => Ok(()),
-            None => Err(Failure::engine("the answer ended early")),
+            None => Err(Failure::engine("the answer ended early")
+                .hint("try again; `hob doctor` checks the model")),
         }
     }
 

@@ -43,7 +43,7 @@ First steps:
 Exit codes:
   0  success                                5  address in use, or server silent or busy
   1  file, disk, or a bug in hob;           6  engine, player or recorder failed
-     a figure became worse (bench)          7  doctor found a problem
+     worse (bench) or does not fit (fit)    7  doctor found a problem
   2  command, request or configuration      8  nothing could be compared
   3  model missing or damaged             130  interrupted
   4  no source delivered the model";

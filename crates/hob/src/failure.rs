@@ -75,7 +75,10 @@ impl Exit {
             }
             Exit::Engine => "the engine, the player or the recorder failed",
             Exit::Unhealthy => "hob doctor found a problem",
-            Exit::Regressed => "hob bench compare --fail-on-regression: a figure became worse",
+            Exit::Regressed => {
+                "hob bench compare --fail-on-regression: a figure became worse; \
+                 hob fit --require: the model does not fit"
+            }
             Exit::Incomparable => "no measurements could be compared",
             Exit::Interrupted => "interrupted (Ctrl-C)",
             Exit::Command(_) => "the exit code of a command",

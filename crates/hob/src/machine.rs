@@ -33,7 +33,7 @@ pub(crate) fn measure(known: &mut MachineFacts, printer: &Printer) -> CliResult<
     spinner.finish_and_clear();
     let measured = measured.map_err(Failure::internal)?;
     if measured.is_noisy() {
-        printer.note("memory was measured while others were busy: it may be 30 % faster; run it again when they are not");
+        printer.note("other programs used the memory during the measurement: it may be 30 % faster; `hob fit machine --measure` measures again");
     }
     printer.faint(format!("measured memory for {:.1} s", started.elapsed().as_secs_f64()));
     known.set_bandwidth(measured.fact());

@@ -30,6 +30,8 @@ pub(crate) use download::{Download, DownloadOptions};
 /// Guess for the memory of a transcription worker beyond its model.
 pub(crate) const WORKER_BYTES: u64 = 30_000_000;
 const MB: u64 = 1_000_000;
+/// What to do about a model of another kind.
+const LISTED: &str = "`hob models` lists the models and their kinds";
 
 /// The languages that voices cannot speak without a dictionary, each with the dictionary's name.
 pub(crate) const DICTIONARIES: [(Language, &str); 2] =
@@ -246,7 +248,9 @@ impl ModelStore {
     pub(crate) fn speech_named(&self, name: &str) -> CliResult<StoredSpeech> {
         let stored = self.stored_or_known(name)?;
         if stored.speech_weights().is_none() {
-            return Err(Failure::usage(format!("{} is not a speech model", stored.name())));
+            return Err(
+                Failure::usage(format!("{} is not a speech model", stored.name())).hint(LISTED)
+            );
         }
         let mut voices = voice_list(&stored.folder).map_err(Failure::model_missing)?;
         voices.sort_by_key(|voice| voice.id != self.default_voice);
@@ -285,7 +289,7 @@ impl ModelStore {
     pub(crate) fn whisper_files(&self, name: &str) -> CliResult<WhisperFiles> {
         let stored = self.stored_or_known(name)?;
         stored.whisper_files().ok_or_else(|| {
-            Failure::usage(format!("{} is not a transcription model", stored.name()))
+            Failure::usage(format!("{} is not a transcription model", stored.name())).hint(LISTED)
         })
     }
 
@@ -381,7 +385,7 @@ impl ModelStore {
         let stored = self.stored_or_known(name)?;
         let Some(file) = stored.chat_file() else {
             let name = stored.name();
-            return Err(Failure::usage(format!("{name} is not a chat model")));
+            return Err(Failure::usage(format!("{name} is not a chat model")).hint(LISTED));
         };
         let digest = stored.chat_card(None).and_then(Result::ok).and_then(|card| card.digest);
         Ok((file, digest))

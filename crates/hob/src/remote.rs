@@ -244,6 +244,7 @@ impl Remote {
 
     fn not_hob(&self) -> Failure {
         Failure::server(format!("the server at {} is not a hob", self.base))
+            .hint("give the address of a hob with --server")
     }
 }
 

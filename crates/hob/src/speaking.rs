@@ -124,7 +124,9 @@ pub(crate) async fn deliver(
         since = Instant::now();
     }
     let Some(first_audio) = first_audio else {
-        return Err(Failure::engine("the model produced no sound"));
+        return Err(
+            Failure::engine("the model produced no sound").hint("`hob doctor` checks the model")
+        );
     };
     let waited = outputs.playing.is_none().then_some(waited);
     // Stops the engine before waiting for the player, in case the reader left early.

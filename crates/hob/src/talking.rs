@@ -158,7 +158,8 @@ impl<'a> Conversation<'a> {
         conversation.send(&session(&conversation.options, "semantic_vad")).await?;
         let ready = timeout(READY_TIME_MAX, conversation.until_ready()).await;
         ready.unwrap_or_else(|_elapsed| {
-            Err(Failure::server("the server did not load its models within 5 minutes"))
+            Err(Failure::server("the server did not load its models within 5 minutes")
+                .hint("`hob ps` lists the loaded models; the messages of `hob serve` say more"))
         })?;
         conversation.loudspeaker.start(Instant::now());
         printer.note(names);

@@ -89,7 +89,7 @@ const TOKENS: &str = "
 pub enum LedgerError {
     #[error("the ledger's folder {path} cannot be made: {error}", path = .path.display())]
     Folder { path: PathBuf, error: io::Error },
-    #[error("the ledger {path} is of version {found}, and this hob knows {VERSION}", path = .path.display())]
+    #[error("the ledger {path} is of version {found}, and this hob knows {VERSION}; use a newer hob, or move the file away", path = .path.display())]
     Version { path: PathBuf, found: u32 },
     #[error("the ledger {path} cannot be used: {error}", path = .path.display())]
     Sqlite { path: PathBuf, error: rusqlite::Error },

@@ -275,7 +275,12 @@ mod tests {
         let connection = rusqlite::Connection::open(&newer).expect("a file");
         connection.pragma_update(None, "user_version", 99).expect("set");
         let refused = Ledger::open(&newer, DAY).expect_err("newer").to_string();
-        assert!(refused.ends_with("is of version 99, and this hob knows 4"), "{refused}");
+        assert!(
+            refused.ends_with(
+                "is of version 99, and this hob knows 4; use a newer hob, or move the file away"
+            ),
+            "{refused}"
+        );
         assert!(read(&newer, Period::default()).is_err());
     }
 

@@ -210,7 +210,10 @@ fn schema(path: &Path) -> CliResult<OutputFormat> {
         .map_err(|error| Failure::usage(format!("cannot read the schema: {error}")))?;
     match serde_json::from_str::<Value>(&text) {
         Ok(Value::Object(_)) => Ok(OutputFormat::JsonSchema(JsonText::parsed(text))),
-        Ok(_) => Err(Failure::usage(format!("{} is not a JSON object", path.display()))),
+        Ok(_) => Err(Failure::usage(format!(
+            "{} is not a JSON object (expected a JSON schema)",
+            path.display()
+        ))),
         Err(error) => Err(Failure::usage(format!("{} is not valid JSON: {error}", path.display()))),
     }
 }

@@ -126,7 +126,9 @@ fn tokens(text: &str) -> Result<u32, String> {
         None => (text, 1),
     };
     let tokens = number.parse::<u32>().ok().and_then(|number| number.checked_mul(of_unit));
-    tokens.filter(|tokens| *tokens > 0).ok_or_else(|| "a number such as 32768 or 32k".to_owned())
+    tokens.filter(|tokens| *tokens > 0).ok_or_else(|| {
+        format!("'{text}' is not a number of tokens (expected for example 32768 or 32k)")
+    })
 }
 
 /// A finite speed above 0.
@@ -145,7 +147,8 @@ fn kv(name: &str) -> Result<KvTypes, String> {
 
 fn engine(name: &str) -> Result<Engine, String> {
     let known = Engine::ALL.map(Engine::name).join(", ");
-    Engine::by_name(name.trim()).ok_or_else(|| format!("there are {known}"))
+    Engine::by_name(name.trim())
+        .ok_or_else(|| format!("hob knows no such engine (expected one of {known})"))
 }
 
 impl FitOptionArgs {
@@ -291,7 +294,8 @@ fn model(args: &FitArgs, app: &App<'_>, printer: &Printer) -> CliResult<(Model, 
         return typed(dimensions, args.quant).map_err(Failure::usage);
     }
     let name = args.model.as_deref().ok_or_else(|| {
-        Failure::usage("which model?").hint("a name, a file, or --recommend for those that suit")
+        Failure::usage("which model?")
+            .hint("name a model or a file, such as hob fit qwen3:8b, or add --recommend")
     })?;
     let found = found(name, args.quant, app)?;
     let fetched = match found.requests {

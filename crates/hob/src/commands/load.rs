@@ -56,7 +56,8 @@ async fn load(
             }
         }
     }
-    Err(Failure::server("the server stopped before the model was loaded"))
+    Err(Failure::server("the server stopped before the model was loaded")
+        .hint("start it again with `hob serve`; its messages say why it stopped"))
 }
 
 fn progress(name: &str, ready_in: Option<Duration>) -> String {

@@ -254,7 +254,8 @@ fn stand_alone(args: &DistanceArgs, app: &App<'_>) -> CliResult<Exit> {
 
 fn quantized(args: &QuantizeArgs, app: &App<'_>, globals: &Globals) -> CliResult<Exit> {
     let (Some(name), Some(kind)) = (&args.model, &args.to) else {
-        return Err(Failure::usage("which model, and to which type?"));
+        return Err(Failure::usage("which model, and to which type?")
+            .hint("for example hob quantize model-F16.gguf --to Q4_K_M"));
     };
     let (printer, store) = (app.printer, ModelStore::open(app));
     if let Some(stored) = store.stored_speech(name) {
@@ -262,7 +263,8 @@ fn quantized(args: &QuantizeArgs, app: &App<'_>, globals: &Globals) -> CliResult
     }
     let for_speech = [args.name.is_some(), args.voice.is_some(), args.sentences.is_some()];
     if for_speech.contains(&true) || args.page.is_some() {
-        return Err(Failure::usage("--as, --voice, --sentences and --page are for speech models"));
+        return Err(Failure::usage("--as, --voice, --sentences and --page are for speech models")
+            .hint("leave them out; --out names the file of a chat model"));
     }
     // First the model: a speech model that is not stored has other types.
     let source = file_of(name, &store)?;
@@ -313,7 +315,7 @@ fn refuse(from: &str, kind: QuantType, args: &QuantizeArgs) -> CliResult<()> {
     }
     if args.no_importance && kind.needs_importance() {
         return Err(Failure::usage(format!(
-            "{} is garbage without an importance matrix",
+            "a model of type {} gives senseless answers without an importance matrix",
             kind.name()
         ))
         .hint("leave out --no-importance"));
@@ -392,7 +394,7 @@ fn refuse_garbage(found: &DistanceReport) -> CliResult<()> {
         }
         _ => return Ok(()),
     };
-    Err(Failure::engine(format!("the quantized model is garbage: {reason}"))
+    Err(Failure::engine(format!("the quantized model gives senseless answers: {reason}"))
         .hint("nothing was stored; take more bits, or an importance matrix"))
 }
 

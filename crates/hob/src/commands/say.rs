@@ -256,10 +256,10 @@ fn given(words: &[String]) -> CliResult<TextSource> {
             .hint("for example hob say \"Good evening.\", or pipe text into hob say")),
         [] => Ok(TextSource::Stdin(StdinText::read())),
         [dash] if dash == "-" => Ok(TextSource::Stdin(StdinText::read())),
-        [file] if book::is_text_file(file) => {
-            Err(Failure::usage(format!("{file} is a file, and hob would say its name"))
-                .hint(format!("for its text: hob say < {file}, or hob say {file} -o book.m4b")))
-        }
+        [file] if book::is_text_file(file) => Err(Failure::usage(format!(
+            "{file} is a file, and hob would speak its name, not its text"
+        ))
+        .hint(format!("to speak its text: hob say < {file}, or hob say {file} -o book.m4b"))),
         words => Ok(TextSource::Whole(words.join(" "))),
     }
 }

@@ -183,7 +183,10 @@ fn start(args: &RunArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
         ([task], None) => (teams::DEFAULT, task.clone()),
         ([team], Some(path)) => (team.as_str(), read_brief(path)?),
         ([], Some(path)) => (teams::DEFAULT, read_brief(path)?),
-        _ => return Err(Failure::usage("give a task, or a file with it (--brief)")),
+        _ => {
+            return Err(Failure::usage("give a task, or a file with it (--brief)")
+                .hint("a task of several words needs quotes: hob team run \"Count the words\""));
+        }
     };
     if task.trim().is_empty() {
         return Err(Failure::usage("the task is empty"));

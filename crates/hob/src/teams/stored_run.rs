@@ -69,13 +69,19 @@ pub(crate) fn open(
 ) -> CliResult<(StoredRun, RunState)> {
     let (stored, state) = store.open(id).map_err(Failure::usage)?;
     if !state.status.can_resume() {
-        let status = tree::status_text(state.status);
-        return Err(Failure::usage(format!("the run {id} has ended: {status}")));
+        return Err(has_ended(id, &state));
     }
     if decision != Decision::None && state.approval().is_none() {
-        return Err(Failure::usage(format!("the run {id} waits for no decision")));
+        return Err(Failure::usage(format!("the run {id} waits for no decision"))
+            .hint(format!("`hob team resume {id}` continues it")));
     }
     Ok((stored, state))
+}
+
+fn has_ended(id: &str, state: &RunState) -> Failure {
+    let status = tree::status_text(state.status);
+    Failure::usage(format!("the run {id} has ended: {status}"))
+        .hint(format!("`hob team show {id}` shows what happened"))
 }
 
 /// Stores the workspace, for a run that goes on in another process.
@@ -83,8 +89,10 @@ pub(crate) fn keep_workspace(folder: &Path, workspace: &Path) -> CliResult<()> {
     let place = workspace
         .canonicalize()
         .map_err(|error| Failure::io(format!("cannot open {}", workspace.display()), &error))?;
-    let text =
-        place.to_str().ok_or_else(|| Failure::usage("the workspace's path must be UTF-8"))?;
+    let text = place.to_str().ok_or_else(|| {
+        Failure::usage("the workspace's path must be UTF-8")
+            .hint("choose another folder with --workspace")
+    })?;
     std::fs::write(folder.join(WORKSPACE), text)
         .map_err(|error| Failure::io("cannot store the run", &error))
 }
@@ -128,8 +136,7 @@ pub(crate) fn cancel(run_id: &str, store: &RunStore) -> CliResult<()> {
     let folder = match store.open(run_id) {
         Ok((stored, mut state)) => {
             if state.status.has_ended() {
-                let status = tree::status_text(state.status);
-                return Err(Failure::usage(format!("the run {run_id} has ended: {status}")));
+                return Err(has_ended(run_id, &state));
             }
             return hob_agents::cancel(&stored, &mut state)
                 .map_err(|error| Failure::io("cannot store the run", &error));
@@ -149,7 +156,9 @@ pub(crate) fn cancel(run_id: &str, store: &RunStore) -> CliResult<()> {
     if has_ended_soon(run_id, store) {
         return Ok(());
     }
-    Err(Failure::internal(format!("process {} has not ended the run yet", pid.as_raw_nonzero())))
+    let pid = pid.as_raw_nonzero();
+    Err(Failure::internal(format!("process {pid} has not ended the run yet"))
+        .hint(format!("wait and try again, or end the process: kill {pid}")))
 }
 
 /// Waits for the end of a run.

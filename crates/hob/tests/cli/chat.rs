@@ -275,7 +275,11 @@ fn invalid_options_are_rejected_before_anything_runs() {
         (&["chat", "--server", "127.0.0.1:1", "hi"], 5, "check that `hob serve` runs there"),
         (&["chat", "--schema", "none.json", "hi"], 2, "cannot read the schema"),
         (&["chat", "--schema", "/dev/zero", "hi"], 2, "/dev/zero: it is not a regular file"),
-        (&["chat", "--schema", "list.json", "hi"], 2, "is not a JSON object"),
+        (
+            &["chat", "--schema", "list.json", "hi"],
+            2,
+            "is not a JSON object (expected a JSON schema)",
+        ),
         (&["chat", "--schema", "text.json", "hi"], 2, "text.json is not valid JSON"),
         (&["chat", "--temperature", "3", "hi"], 2, "expected a number from 0 to 2"),
         (&["chat", "--effort", "huge", "hi"], 2, "[possible values: none, minimal, low"),

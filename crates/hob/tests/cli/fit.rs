@@ -117,8 +117,11 @@ fn an_impossible_question_is_answered_with_one_sentence() {
     let user = User::new();
     user.write("cut.gguf", "GGUF");
     user.write("text.gguf", "hello, this is no model");
-    let rows: [(&[&str], i32, &str); 10] = [
+    let rows: [(&[&str], i32, &str); 13] = [
         (&[], 2, "which model?"),
+        (&[], 2, "such as hob fit qwen3:8b"),
+        (&["qwen3:8b", "--context", "many"], 2, "'many' is not a number of tokens"),
+        (&["qwen3:8b", "--engine", "none"], 2, "expected one of hob, llama.cpp"),
         (&["qwen3:8"], 4, "did you mean qwen3:8b"),
         (&["./none.gguf"], 2, "there is no such file or folder"),
         (&["text.gguf"], 2, "this is not a GGUF file"),

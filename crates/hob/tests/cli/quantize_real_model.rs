@@ -267,7 +267,7 @@ fn what_cannot_be_quantized_is_refused_with_the_reason() {
         (&["quantize", ".", "--to", "Q4_0"], "the folder . has 2 models"),
         (
             &["quantize", "smollm2", "--to", "IQ2_XS", "--no-importance"],
-            "is garbage without an importance matrix",
+            "a model of type IQ2_XS gives senseless answers without an importance matrix",
         ),
         (&["quantize", "smollm2", "--to", "MXFP4_MOE", "--dry-run"], "this model has no experts"),
         (&["quantize", "no.gguf", "--to", "Q4_0"], "no.gguf"),
@@ -338,6 +338,10 @@ fn the_speech_model_gets_a_smaller_copy_that_speaks_and_a_page_to_listen() {
             "no voice 'af_missing'",
         ),
         (&["quantize", "whisper-base", "--to", "Q4_0"], "is not a chat model"),
+        (
+            &["quantize", "whisper-base", "--to", "Q4_0"],
+            "`hob models` lists the models and their kinds",
+        ),
     ];
     for (words, expected) in rows {
         let refused = stderr(&hob(words).failure());

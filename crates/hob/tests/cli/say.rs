@@ -169,7 +169,7 @@ fn the_name_of_a_text_file_is_not_spoken() {
     let user = User::new();
     std::fs::write(user.path("work/notes.txt"), "Hello.").expect("written");
     for args in [&["say", "notes.txt"][..], &["say", "-o", "a.wav", "notes.txt"]] {
-        user.fails(args, 2, "notes.txt is a file, and hob would say its name");
+        user.fails(args, 2, "notes.txt is a file, and hob would speak its name, not its text");
         user.fails(args, 2, "hob say < notes.txt");
     }
     assert_eq!(names(&user.path("work")), ["notes.txt"]);

@@ -197,7 +197,8 @@ fn what_needs_approval_waits_on_disk() {
     let denied = team.run(&["deny", &id[id.len() - 6..]]).success();
     assert_eq!(stdout(&denied), "Then not.\n");
     let again = team.run(&["approve", &id]).failure();
-    assert!(stderr(&again).contains("has ended: completed"));
+    let again = stderr(&again);
+    assert!(again.contains("has ended: completed") && again.contains("hob team show"), "{again}");
 }
 
 #[test]
@@ -544,6 +545,7 @@ fn mistakes_have_a_sentence_each() {
         (&["check", "agent_tem"], &["did you mean agent_team?"]),
         (&["run", "agent_team", " "], &["the task is empty"]),
         (&["run"], &["give a task"]),
+        (&["run", "Count", "the", "words"], &["give a task", "needs quotes"]),
         (&["show", "x"], &["there is no run 'x'"]),
         (&["run", "agent_team", "Hello"], &["hob serve"]),
     ] {

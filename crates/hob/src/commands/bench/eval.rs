@@ -65,6 +65,9 @@ Each item is asked once in each arm, and the arms alternate: with thinking and w
 budget, and at each temperature. A program reads the visible answer and grades it; a thought is
 never graded. Answers are kept: after an interruption, the same command goes on.
 
+The items are the same each time; --seed makes others. --runs-min, --runs-max and --budget-s have no
+effect on an evaluation.
+
 Examples:
   hob eval                             the model that hob serve would load, on eight tasks
   hob eval --tasks logic-grid:3x3,arithmetic:4x2 --items 50

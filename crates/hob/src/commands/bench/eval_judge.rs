@@ -71,7 +71,8 @@ pub(crate) fn judge(args: &JudgeArgs, globals: &Globals, printer: &Printer) -> C
     let a = AnsweredRecord::pick(&store, &args.a)?;
     let b = AnsweredRecord::pick(&store, &args.b)?;
     if a.record.id == b.record.id {
-        return Err(Failure::usage("A and B are the same record"));
+        return Err(Failure::usage("A and B are the same record")
+            .hint("give the records of two evaluations"));
     }
     let arms = ComparedArms::of(&a.answered, &b.answered, args.items as usize);
     if arms.items.is_empty() {

@@ -42,7 +42,7 @@ const RERUN_RUNS_MAX: usize = 120;
 pub(crate) struct MeasuringArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// Minimum runs of a cell; a confidence interval needs six
+    /// Minimum runs of a cell (one server, model and load); a confidence interval needs six
     #[arg(long, value_name = "N", default_value_t = 6)]
     pub(super) runs_min: usize,
     /// Maximum runs of a cell
@@ -127,7 +127,7 @@ pub(crate) fn run(
     let other = verb.other_server();
     if let (Some(_), Some(_)) = (&other, rerun) {
         return Err(Failure::usage("the record was measured alternately with another server")
-            .hint("measure it again with --compare, or alone without"));
+            .hint("run hob bench stt again: with --compare for both servers, without it for one"));
     }
     let (args, kind) = (verb.measuring().clone(), experiment.kind());
     let (done, mut below) =
@@ -293,7 +293,7 @@ impl Done {
         }
         match self.records.iter().find(|record| spoils(record)) {
             Some(record) => Err(Failure::server(refusal(record, self.records.len()))
-                .hint("the records say of each run why it is not a measurement")),
+                .hint("`hob bench show ID` says why a run is not a valid measurement")),
             None => Ok(Exit::Done),
         }
     }

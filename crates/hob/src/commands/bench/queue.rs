@@ -38,7 +38,7 @@ impl Turn {
             let busy = format!("{} measures already (process {})", first.name, first.pid);
             if self == Turn::AtOnce {
                 let failure = Failure::server(busy);
-                return Err(failure.hint("without --no-wait it is waited for"));
+                return Err(failure.hint("leave out --no-wait: hob then waits until it ends"));
             }
             printer.note(format_args!("{busy}; {name} waits for its turn"));
         }

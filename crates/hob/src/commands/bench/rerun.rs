@@ -158,7 +158,7 @@ fn again(
         Some((verb, _)) => measuring::run(verb, Some(&rerun), (globals, printer)),
         None => {
             let typed = typed(unverified);
-            Err(Failure::usage(format!("the command of the record measures nothing: {typed}")))
+            Err(Failure::usage(format!("the record's command is not a measurement: {typed}")))
         }
     };
     if let Err(failure) = &ended

@@ -414,20 +414,20 @@ pub(crate) fn failure(error: BenchError) -> Failure {
         }
         BenchError::Target(TargetError::Key { .. }) => {
             Failure::server(error).hint(
-                "name the variable that holds it with --key-env; hob's own goes to a hob only, which --api hob says",
+                "give the variable with the key to --key-env; hob sends HOB_API_KEY only to a hob: --api hob says that it is one",
             )
         }
         BenchError::Record(_) => {
             Failure::internal(error).hint("choose another folder with --out")
         }
         BenchError::NotStarted { .. } => Failure::usage(error)
-            .hint("say how it is started with --launch, or leave --target away to measure a hob"),
+            .hint("give --launch the command that starts it, or leave out --target: hob then starts a hob"),
         BenchError::NoVoice { .. } => Failure::usage(error).hint("choose one with --voice"),
         BenchError::NotSpoken { .. } | BenchError::NotWav { .. } => {
             Failure::server(error)
                 .hint("name a model that speaks with --speech-model, or recordings with --set")
         }
-        BenchError::NoWeights => Failure::usage(error).hint("name it with --model-file"),
+        BenchError::NoWeights => Failure::usage(error).hint("give the file with --model-file"),
         BenchError::Weights(_) | BenchError::Unreadable { .. } => {
             Failure::internal(error)
         }

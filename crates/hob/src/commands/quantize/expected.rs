@@ -39,7 +39,8 @@ impl ExpectedModel {
             }
         })
         .await?;
-        let plan = plan.ok_or_else(|| Failure::engine("llama.cpp said no plan"))?;
+        let plan = plan
+            .ok_or_else(|| Failure::engine("llama.cpp did not say which type each tensor gets"))?;
         refuse_for_dense(kind, &plan)?;
         let header = retyped(header, &plan.types).map_err(Failure::engine)?;
         let model = header.model(kind.name()).map_err(Failure::engine)?;

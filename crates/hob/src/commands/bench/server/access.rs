@@ -42,6 +42,7 @@ impl ServerArgs {
             let key = environment.secrets.get(variable).cloned();
             key.ok_or_else(|| {
                 Failure::usage(format!("the environment variable {variable} is not set"))
+                    .hint("export it with the server's key, or leave out --key-env")
             })
         });
         let named = named.transpose()?;
@@ -57,6 +58,7 @@ impl ServerArgs {
         let url = server.url.clone().or(kind.url().map(str::to_owned));
         let url = url.ok_or_else(|| {
             Failure::usage(format!("the server '{target}' has no url in hob.toml"))
+                .hint("add url = \"http://…\" to its table")
         })?;
         let key = match named {
             Some(key) => Some(key),
