@@ -44,7 +44,7 @@ Examples:
   hob mock --script slots=1                       one request after the other
   hob mock --script status=429                    every answer is status 429
   hob mock --script fault=cut-mid                 every connection ends after two words
-  hob mock --script prefill_max=4096              ends at a longer prompt, as without memory";
+  hob mock --script prefill_max=4096              ends at a longer prompt, as if out of memory";
 
 pub(crate) fn run(args: &MockArgs, printer: &Printer) -> CliResult<Exit> {
     if args.names {

@@ -47,10 +47,11 @@ pub(crate) struct EvalArgs {
     /// The temperature of the answers; each of several is an arm [default: 0]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = temperature)]
     temperature: Vec<f64>,
-    /// Put each item as a text to go on with, for base models without a chat template
+    /// Send each item as a text that the model continues, for base models without a chat template
     #[arg(long)]
     completion: bool,
-    /// Choose the option of a choice that the server finds the most likely, by the log-probability of its text
+    /// For choices, compare the log-probabilities of the options' texts instead of asking; the likeliest option is the
+    /// answer
     #[arg(long, conflicts_with_all = ["completion", "temperature"])]
     choices_by_logprob: bool,
     /// Have the server enforce the JSON schema of items that have one
