@@ -37,5 +37,5 @@ const texts = {
   ready: () => "Voice model is loaded",
   loading: (seconds) => (seconds === null ? "Voice model is loading" : `Voice model is loading, about ${Math.ceil(seconds)} s`),
   cold: () => "Voice model is not loaded; the first text loads it",
-  down: (_, message) => message || "Voice model failed to start",
+  down: (_, message) => message || "Voice model failed to start; run hob doctor",
 };

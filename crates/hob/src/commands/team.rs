@@ -185,7 +185,7 @@ fn start(args: &RunArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
         ([], Some(path)) => (teams::DEFAULT, read_brief(path)?),
         _ => {
             return Err(Failure::usage("give a task, or a file with it (--brief)")
-                .hint("a task of several words needs quotes: hob team run \"Count the words\""));
+                .hint("for example hob team run \"Count the words of notes.txt\""));
         }
     };
     if task.trim().is_empty() {

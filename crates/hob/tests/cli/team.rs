@@ -544,8 +544,7 @@ fn mistakes_have_a_sentence_each() {
         (&["check", "unknown"], &["there is no tool 'shel'"]),
         (&["check", "agent_tem"], &["did you mean agent_team?"]),
         (&["run", "agent_team", " "], &["the task is empty"]),
-        (&["run"], &["give a task"]),
-        (&["run", "Count", "the", "words"], &["give a task", "needs quotes"]),
+        (&["run"], &["give a task", "for example hob team run"]),
         (&["show", "x"], &["there is no run 'x'"]),
         (&["run", "agent_team", "Hello"], &["hob serve"]),
     ] {
