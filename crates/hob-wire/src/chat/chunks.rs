@@ -273,7 +273,7 @@ pub(crate) struct ChatCompletionChunk<'a> {
     choices: &'a [ChunkChoice<'a>],
     #[serde(skip_serializing_if = "Option::is_none")]
     timings: Option<ChatTimings>,
-    /// Left out, null or there: each says something else to a reader of streams.
+    /// Only with `stream_options.include_usage`: null in each chunk but the last, which has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Option<ChatUsage>>,
 }

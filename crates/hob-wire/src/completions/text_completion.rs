@@ -222,7 +222,7 @@ pub(crate) struct TextCompletion<'a> {
     model: &'a str,
     system_fingerprint: &'static str,
     choices: Vec<TextChoice<'a>>,
-    /// Left out, null or there: each says something else to a reader of streams.
+    /// The tokens of a whole answer. In a stream only with `include_usage`: null in each chunk but the last, which has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Option<ChatUsage>>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -26,7 +26,7 @@ pub(crate) struct FitFields {
     quant: Option<Name>,
     /// A name of `/api/fit/machines`. Default: this machine, with its free memory now.
     machine: Option<Name>,
-    /// Tokens of context of each conversation, default 8,192. hob cuts more than the trained context, with a warning.
+    /// Tokens of context of each conversation, default 8,192. hob lowers a larger number to the trained context, and warns.
     #[serde(default, deserialize_with = "count_within::<_, 1, { 1 << 26 }>")]
     context_tokens: Option<u32>,
     /// Types of the KV cache: `f16`, `q8_0`, `q4_0`, or keys and values apart: `q8_0/q4_0`. Default: the most exact that fits.
