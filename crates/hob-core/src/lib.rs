@@ -59,7 +59,7 @@ pub use reservation::{
 };
 pub use shape::ModelShape;
 pub use speech::{
-    Direction, Gender, PhonemeTiming, SpeechEvent, SpeechModel, SpeechPace, SpeechRequest,
+    Gender, InstructionSupport, PhonemeTiming, SpeechEvent, SpeechModel, SpeechPace, SpeechRequest,
     SpeechStream, SpeechText, Speed, Voice, WordTiming,
 };
 pub use task::{

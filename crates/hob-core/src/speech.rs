@@ -29,8 +29,8 @@ pub trait SpeechModel: Send + Sync {
     }
 
     /// How the model treats [`SpeechRequest::instructions`].
-    fn direction(&self) -> Direction {
-        Direction::Ignored
+    fn instruction_support(&self) -> InstructionSupport {
+        InstructionSupport::Ignored
     }
 
     fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>>;
@@ -150,7 +150,7 @@ pub enum Gender {
 
 /// Whether a model takes instructions on how to speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum InstructionSupport {
     Ignored,
     Taken,
     /// A request without instructions is rejected with [`ModelError::MissingField`].

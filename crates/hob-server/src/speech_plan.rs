@@ -2,8 +2,8 @@
 //! Everything that can be rejected without the model is rejected here, before admission.
 
 use hob_core::{
-    Direction, ModelError, RegisteredModel, Speech, SpeechPace, SpeechRequest, SpeechText, Speed,
-    Trace, VoiceBlend,
+    InstructionSupport, ModelError, RegisteredModel, Speech, SpeechPace, SpeechRequest, SpeechText,
+    Speed, Trace, VoiceBlend,
 };
 use hob_speech::encode::AudioFormat;
 use hob_wire::{SpeechDelivery, WireError, WireSpeech, language_agrees, own_voice};
@@ -56,7 +56,8 @@ pub(crate) fn plan(
         check_whole(sound_s)?;
     }
     let mut ignored = wire.ignored;
-    let instructions = instructions(model.model.direction(), wire.instructions, &mut ignored)?;
+    let support = model.model.instruction_support();
+    let instructions = instructions(support, wire.instructions, &mut ignored)?;
     let captions = match wire.is_timed {
         true => Captions::of(wire.input.clone(), wire.has_phonemes),
         false => Captions::default(),
@@ -89,7 +90,7 @@ pub(crate) fn arriving_request(
 ) -> Result<SpeechRequest, ApiError> {
     let voice = voice(model, asked)?;
     check_language(model, &voice, language)?;
-    let instructions = instructions(model.model.direction(), None, &mut Vec::new())?;
+    let instructions = instructions(model.model.instruction_support(), None, &mut Vec::new())?;
     let (pace, trace) = (SpeechPace::Live, Trace::default());
     Ok(SpeechRequest { text, voice, speed: Speed::NORMAL, instructions, pace, trace })
 }
@@ -152,13 +153,15 @@ fn check_whole(sound_s: f64) -> Result<(), ApiError> {
 }
 
 fn instructions(
-    direction: Direction,
+    support: InstructionSupport,
     given: Option<String>,
     ignored: &mut Vec<String>,
 ) -> Result<Option<String>, ModelError> {
-    match (direction, given) {
-        (Direction::Required, None) => Err(ModelError::MissingField { field: "instructions" }),
-        (Direction::Ignored, Some(_)) => {
+    match (support, given) {
+        (InstructionSupport::Required, None) => {
+            Err(ModelError::MissingField { field: "instructions" })
+        }
+        (InstructionSupport::Ignored, Some(_)) => {
             ignored.push("instructions".to_owned());
             Ok(None)
         }

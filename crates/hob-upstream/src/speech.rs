@@ -9,7 +9,8 @@ use futures::FutureExt;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use hob_core::{
-    Direction, ModelError, ModelState, SpeechModel, SpeechRequest, SpeechStream, SpeechText, Voice,
+    InstructionSupport, ModelError, ModelState, SpeechModel, SpeechRequest, SpeechStream,
+    SpeechText, Voice,
 };
 use hob_wire::{openai_voices, upstream_speech_request};
 
@@ -74,8 +75,8 @@ impl SpeechModel for UpstreamSpeech {
         self.0.upstream.state_of(&self.0.model)
     }
 
-    fn direction(&self) -> Direction {
-        Direction::Taken
+    fn instruction_support(&self) -> InstructionSupport {
+        InstructionSupport::Taken
     }
 
     fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {

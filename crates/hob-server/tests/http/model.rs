@@ -9,8 +9,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream;
 use hob_core::{
-    Direction, Gender, Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechPace,
-    SpeechRequest, SpeechStream, SpeechText, Voice, locked, nearest,
+    Gender, InstructionSupport, Language, ModelError, ModelState, SpeechEvent, SpeechModel,
+    SpeechPace, SpeechRequest, SpeechStream, SpeechText, Voice, locked, nearest,
 };
 use tokio::sync::mpsc;
 
@@ -32,7 +32,7 @@ pub(crate) struct Asked {
 
 pub(crate) struct StagedSpeech {
     voices: Vec<Voice>,
-    direction: Direction,
+    support: InstructionSupport,
     state: Mutex<ModelState>,
     staged: Mutex<VecDeque<Result<mpsc::Receiver<Event>, ModelError>>>,
     asked: Mutex<Vec<Asked>>,
@@ -51,15 +51,15 @@ impl StagedSpeech {
                 voice("bm_fable", Language::BritishEnglish, Gender::Male),
                 voice("jf_alpha", Language::Japanese, Gender::Female),
             ],
-            direction: Direction::Ignored,
+            support: InstructionSupport::Ignored,
             state: Mutex::new(ModelState::Ready),
             staged: Mutex::default(),
             asked: Mutex::default(),
         }
     }
 
-    pub(crate) fn with_direction(self, direction: Direction) -> StagedSpeech {
-        StagedSpeech { direction, ..self }
+    pub(crate) fn with_support(self, support: InstructionSupport) -> StagedSpeech {
+        StagedSpeech { support, ..self }
     }
 
     pub(crate) fn set_state(&self, state: ModelState) {
@@ -138,8 +138,8 @@ impl SpeechModel for StagedSpeech {
         locked(&self.state).clone()
     }
 
-    fn direction(&self) -> Direction {
-        self.direction
+    fn instruction_support(&self) -> InstructionSupport {
+        self.support
     }
 
     fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hob_core::{Direction, Language, ModelError, Registry};
+use hob_core::{InstructionSupport, Language, ModelError, Registry};
 use hob_server::ServerOptions;
 use serde_json::json;
 
@@ -150,7 +150,7 @@ async fn an_answer_without_any_sound_is_no_answer() {
 
 #[tokio::test]
 async fn a_model_that_needs_instructions_is_not_asked_without() {
-    let model = StagedSpeech::new().with_direction(Direction::Required);
+    let model = StagedSpeech::new().with_support(InstructionSupport::Required);
     let server = Server::start_voice(model, ServerOptions::default()).await;
     let answer = server.post_speech(r#"{"input":"Hi","instructions":" "}"#).await;
     let message = "this model needs 'instructions' and the request has none";

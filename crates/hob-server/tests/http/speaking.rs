@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hob_core::{Direction, ModelError, PhonemeTiming, SpeechEvent, SpeechPace, WordTiming};
+use hob_core::{
+    InstructionSupport, ModelError, PhonemeTiming, SpeechEvent, SpeechPace, WordTiming,
+};
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
 
@@ -433,8 +435,8 @@ async fn parameters_without_effect_are_named() {
 
 #[tokio::test]
 async fn instructions_reach_a_model_that_takes_them() {
-    for direction in [Direction::Taken, Direction::Required] {
-        let model = StagedSpeech::new().with_direction(direction);
+    for support in [InstructionSupport::Taken, InstructionSupport::Required] {
+        let model = StagedSpeech::new().with_support(support);
         let server = Server::start_voice(model, ServerOptions::default()).await;
         server.model.stage_all([sound(0.1, 100)]);
         let answer = server.post_speech(r#"{"input":"Hi","instructions":"softly"}"#).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_core::{
-    Direction, ModelError, ModelState, SoundSeconds, Speech, SpeechEvent, SpeechModel,
+    InstructionSupport, ModelError, ModelState, SoundSeconds, Speech, SpeechEvent, SpeechModel,
     SpeechRequest, SpeechStream, SpeechText, Voice,
 };
 use hob_wire::own_voice;
@@ -101,14 +101,17 @@ impl SpeechModel for AliasModel<Speech> {
     }
 
     /// Instructions are sent if any target takes them.
-    fn direction(&self) -> Direction {
-        let directions = || self.0.candidates.iter().map(|candidate| candidate.model.direction());
-        if directions().all(|direction| direction == Direction::Required) {
-            Direction::Required
-        } else if directions().all(|direction| direction == Direction::Ignored) {
-            Direction::Ignored
+    fn instruction_support(&self) -> InstructionSupport {
+        let all_have = |support: InstructionSupport| {
+            let mut candidates = self.0.candidates.iter();
+            candidates.all(|candidate| candidate.model.instruction_support() == support)
+        };
+        if all_have(InstructionSupport::Required) {
+            InstructionSupport::Required
+        } else if all_have(InstructionSupport::Ignored) {
+            InstructionSupport::Ignored
         } else {
-            Direction::Taken
+            InstructionSupport::Taken
         }
     }
 
