@@ -8,18 +8,20 @@ use super::CoolDown;
 
 /// Consecutive failures that open the circuit.
 const CONSECUTIVE_MAX: u32 = 3;
-/// The circuit also opens if half of the answers within `WINDOW` failed, and there are at least this many.
-const SAMPLE: usize = 6;
-/// See `SAMPLE`.
+/// The circuit also opens if half of the answers within [`WINDOW`] failed, and there are at least this many.
+const WINDOW_ANSWERS_MIN: usize = 6;
+/// Older answers do not count.
 const WINDOW: Duration = Duration::from_secs(30);
 /// The default of the first cool-down; each that follows is twice as long.
 pub const FIRST_COOL_DOWN: Duration = Duration::from_secs(5);
+/// Doubling ends here, or at the first cool-down if that is longer. Jitter adds up to a fifth.
 const COOL_DOWN_MAX: Duration = Duration::from_secs(120);
-/// The longest cool-down that a server may name: quotas last a day.
+/// The longest cool-down that a server may name, because quotas last up to a day.
 const NAMED_MAX: Duration = Duration::from_secs(24 * 3600);
 /// After this time a probe without an outcome is replaced by another.
 const PROBE_MAX: Duration = Duration::from_secs(30);
-/// A failure this recent counts as load: a target that fails at once looks idle.
+/// A target that failed less than this time ago counts as loaded. It has few requests in flight, because each fails
+/// immediately, and would otherwise look idle.
 const RECENT: Duration = Duration::from_secs(10);
 
 /// The state of one target's circuit, from its recent answers.
@@ -37,7 +39,8 @@ pub struct CircuitBreaker {
     last_failure: Option<Instant>,
 }
 
-/// One attempt's right to try a target whose circuit is half open. Other attempts do not decide.
+/// One attempt's right to try a target whose circuit is half open. If this attempt fails, the circuit opens again
+/// immediately. A failure of any other attempt only counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe(u64);
 
@@ -49,7 +52,7 @@ pub struct BreakerFailure {
     pub probe: Option<Probe>,
     /// Length of the first cool-down.
     pub first_cool_down: Duration,
-    /// Random, from -1 to 1, so that targets do not come back at the same moment.
+    /// A random number from -1 to 1, so that the cool-downs of several targets do not end at the same moment.
     pub jitter: f64,
 }
 
@@ -57,7 +60,7 @@ pub struct BreakerFailure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerState {
     Closed,
-    /// One request may ask; its answer decides.
+    /// One request may ask the target. Its answer closes the circuit, and its failure opens it.
     HalfOpen(Probe),
     OpenUntil(Instant),
 }
@@ -85,7 +88,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// An answer was complete.
+    /// Records a complete answer, which closes the circuit.
     pub fn record_success(&mut self, now: Instant) {
         self.remember(now, true);
         self.consecutive_failures = 0;
@@ -93,12 +96,13 @@ impl CircuitBreaker {
         self.cool_downs = 0;
     }
 
-    /// An answer began, which closes the circuit.
+    /// Closes the circuit, because an answer began.
     pub fn close(&mut self) {
         self.open_until = None;
         self.probe = None;
     }
 
+    /// Records a failure, and opens the circuit if that follows from it.
     pub fn record_failure(&mut self, now: Instant, failure: &BreakerFailure) {
         let BreakerFailure { cool_down, probe, first_cool_down, jitter } = *failure;
         let was_probe = self.end_probe(probe);
@@ -119,10 +123,10 @@ impl CircuitBreaker {
                 self.consecutive_failures += 1;
                 let is_consecutive = self.consecutive_failures >= CONSECUTIVE_MAX;
                 if was_probe || is_consecutive || self.is_half_failing() {
-                    let time = first_cool_down.saturating_mul(1 << self.cool_downs.min(5));
+                    let time = first_cool_down.saturating_mul(1 << self.cool_downs.min(31));
                     self.cool_downs += 1;
                     let jitter = 1.0 + 0.2 * jitter.clamp(-1.0, 1.0);
-                    self.open(now, time.min(COOL_DOWN_MAX).mul_f64(jitter));
+                    self.open(now, time.min(first_cool_down.max(COOL_DOWN_MAX)).mul_f64(jitter));
                 }
             }
         }
@@ -169,7 +173,7 @@ impl CircuitBreaker {
 
     fn is_half_failing(&self) -> bool {
         let failed = self.recent.iter().filter(|(_, succeeded)| !succeeded).count();
-        self.recent.len() >= SAMPLE && failed * 2 >= self.recent.len()
+        self.recent.len() >= WINDOW_ANSWERS_MIN && failed * 2 >= self.recent.len()
     }
 }
 
@@ -212,14 +216,33 @@ mod tests {
     fn a_failed_probe_doubles_the_cool_down_up_to_two_minutes() {
         let (mut breaker, mut now) = (CircuitBreaker::default(), Instant::now());
         (0..3).for_each(|_| breaker.record_failure(now, &failure(CoolDown::Counts)));
-        for rest_s in [5, 10, 20, 40, 80, 120, 120] {
-            assert_eq!(breaker.state(now), BreakerState::OpenUntil(now + seconds(rest_s)));
-            now += seconds(rest_s);
+        for cool_down_s in [5, 10, 20, 40, 80, 120, 120] {
+            assert_eq!(breaker.state(now), BreakerState::OpenUntil(now + seconds(cool_down_s)));
+            now += seconds(cool_down_s);
             let probe = take_probe(&mut breaker, now);
             breaker.record_failure(
                 now,
                 &BreakerFailure { probe: Some(probe), ..failure(CoolDown::Counts) },
             );
+        }
+    }
+
+    #[test]
+    fn a_short_first_cool_down_reaches_two_minutes_and_a_long_one_is_kept() {
+        for (first_s, expected) in [(1, &[1, 2, 4, 8, 16, 32, 64, 120, 120][..]), (300, &[300; 3])]
+        {
+            let (mut breaker, mut now) = (CircuitBreaker::default(), Instant::now());
+            let failure =
+                BreakerFailure { first_cool_down: seconds(first_s), ..failure(CoolDown::Counts) };
+            (0..2).for_each(|_| breaker.record_failure(now, &failure));
+            let mut probe = None;
+            for cool_down_s in expected {
+                breaker.record_failure(now, &BreakerFailure { probe, ..failure });
+                let until = now + seconds(*cool_down_s);
+                assert_eq!(breaker.state(now), BreakerState::OpenUntil(until), "{cool_down_s} s");
+                now = until;
+                probe = Some(take_probe(&mut breaker, now));
+            }
         }
     }
 
@@ -262,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_names_an_age_is_back_within_a_day() {
+    fn a_cool_down_that_a_server_names_ends_within_a_day() {
         let (mut breaker, start) = (CircuitBreaker::default(), Instant::now());
         breaker.record_failure(start, &failure(CoolDown::For(Duration::MAX)));
         assert_eq!(breaker.state(start), BreakerState::OpenUntil(start + NAMED_MAX));
@@ -287,7 +310,7 @@ mod tests {
         (0..3).for_each(|_| breaker.record_failure(start, &failure(CoolDown::Counts)));
         let later = start + FIRST_COOL_DOWN;
         let first = take_probe(&mut breaker, later);
-        // Answers that began before the rest fail now.
+        // Answers that began before the cool-down fail now.
         breaker.record_failure(later, &failure(CoolDown::No));
         breaker.record_failure(later, &failure(CoolDown::Counts));
         assert_eq!(breaker.state(later), BreakerState::OpenUntil(later + PROBE_MAX), "it goes on");

@@ -78,8 +78,8 @@ pub(crate) struct AliasSection {
     /// attempts remain for the targets that it has not tried. Default: 3, or the number of further targets if that is
     /// larger.
     pub(crate) retries: Option<u16>,
-    /// How long a target's circuit stays open after three failures in a row. The time doubles with each
-    /// further failure. Default: `5s`.
+    /// How long a target's circuit stays open after three failures in a row. The time doubles with each further failure,
+    /// up to two minutes. Default: `5s`.
     pub(crate) cooldown: Option<TimeText>,
     /// How long a model stays loaded after its last request, for requests that do not set it.
     pub(crate) keep_alive: Option<KeepAliveText>,
