@@ -270,7 +270,7 @@ fn token_lists(text: &str, lists_max: usize) -> Option<TokenLists> {
 }
 
 /// serde_json ends its message with the position, which is kept apart here.
-fn malformed(error: &serde_json::Error) -> WireError {
+pub(crate) fn malformed(error: &serde_json::Error) -> WireError {
     let (line, column) = (error.line(), error.column());
     let message = error.to_string();
     let position = format!(" at line {line} column {column}");

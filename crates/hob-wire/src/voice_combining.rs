@@ -3,28 +3,31 @@
 
 use hob_core::{Gender, Voice};
 use schemars::JsonSchema;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::WireError;
 use crate::error::json;
-use crate::fields::Fields;
+use crate::fields::{Fields, malformed};
 use crate::request_value::{Either, Name};
 
-/// A blend to keep.
+/// A request for a blend of voices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireCombine {
-    /// The blend, as a request for speech has it: `af_heart(2)+af_bella(1)`.
+    /// The blend in the form of the field `voice` of a request for speech: `af_heart(2)+af_bella(1)`.
     pub voices: String,
-    /// `None`: the blend is not kept.
+    /// The name under which to keep the blend. `None`: it is not kept.
     pub name: Option<String>,
 }
 
-/// The fields of `POST /v1/audio/voices/combine`. Kokoro-FastAPI's form, `voices` alone as the body, works too.
+/// The fields of `POST /v1/audio/voices/combine`. The body may also be the value of `voices` alone, as in
+/// Kokoro-FastAPI.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct CombineFields {
-    /// A blend such as `af_heart(2)+af_bella(1)`, or a list of voices that get equal shares.
+    /// A blend such as `af_heart(2)+af_bella(1)`, or a list of its parts. A voice without a weight has the weight 1.
     voices: Either<Name, Vec<Name>>,
-    /// The name under which to keep it: at most 64 letters, digits, `_` and `-`. Without it, nothing is kept.
+    /// The name under which to keep the blend: at most 64 letters, digits, `_` and `-`. Without a name, hob does not
+    /// keep it.
     name: Option<Name>,
 }
 
@@ -41,18 +44,24 @@ pub(crate) struct CombinedVoice<'a> {
     kept: bool,
 }
 
-/// A kept voice that is no longer kept.
+/// A kept voice that was deleted.
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct DeletedVoice<'a> {
     id: &'a str,
     deleted: bool,
 }
 
+/// Parses the body of `POST /v1/audio/voices/combine`.
+///
 /// # Errors
 /// [`WireError`], naming the field and what it takes.
 pub fn parse_combine(body: &[u8]) -> Result<WireCombine, WireError> {
     let is_bare =
         body.trim_ascii_start().starts_with(b"\"") || body.trim_ascii_start().starts_with(b"[");
+    if is_bare {
+        // Without this check, text behind the value would become further fields of the object.
+        serde_json::from_slice::<IgnoredAny>(body).map_err(|error| malformed(&error))?;
+    }
     let object = if is_bare { [&b"{\"voices\":"[..], body, b"}"].concat() } else { body.to_vec() };
     let mut fields = Fields::parse(&object)?;
     let CombineFields { voices, name } = fields.read()?;
@@ -66,7 +75,7 @@ pub fn parse_combine(body: &[u8]) -> Result<WireCombine, WireError> {
     Ok(WireCombine { voices, name: name.map(|Name(name)| name) })
 }
 
-/// The answer: what the blend is called and what it is.
+/// The answer to a request for a blend. `voice` has its name and language, and `voices` is the blend.
 pub fn combined_voice(voice: &Voice, voices: &str, is_kept: bool) -> String {
     let gender = match voice.gender {
         Gender::Female => "female",
@@ -76,6 +85,7 @@ pub fn combined_voice(voice: &Voice, voices: &str, is_kept: bool) -> String {
     json(&CombinedVoice { id: &voice.id, voices, language, gender, kept: is_kept })
 }
 
+/// The answer to a deletion.
 pub fn deleted_voice(id: &str) -> String {
     json(&DeletedVoice { id, deleted: true })
 }
@@ -104,6 +114,8 @@ mod tests {
             ("{}", "'voices' is missing"),
             ("7", "the body must be a JSON object"),
             (r#"{"voices":7}"#, "'voices' must be a string or a list"),
+            (r#""af_heart","name":"warm""#, "trailing characters"),
+            (r#"["af_heart"],"name":"warm""#, "trailing characters"),
         ] {
             let error = parse_combine(body.as_bytes()).expect_err("refused").to_string();
             assert!(error.contains(reason), "{body}: {error}");
