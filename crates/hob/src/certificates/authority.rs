@@ -124,11 +124,18 @@ impl LocalAuthority {
     }
 
     fn config(&self, address: IpAddr) -> io::Result<Arc<ServerConfig>> {
-        let mut names = self.names.clone();
-        names.extend([address.to_string()].into_iter().filter(|_| is_private(address)));
-        names.dedup();
-        let (leaf, key) = self.certificate(names)?;
+        let (leaf, key) = self.certificate(self.names_for(address))?;
         server_config(vec![leaf], key).map_err(io::Error::other)
+    }
+
+    /// The names in the certificate for an address of this machine, each once.
+    fn names_for(&self, address: IpAddr) -> Vec<String> {
+        let mut names = self.names.clone();
+        let own = address.to_string();
+        if is_private(address) && !names.contains(&own) {
+            names.push(own);
+        }
+        names
     }
 
     fn certificate(
@@ -279,6 +286,16 @@ mod tests {
         let first = authority.for_address(a).expect("a certificate");
         assert!(Arc::ptr_eq(&first, &authority.for_address(a).expect("the same")));
         assert!(!Arc::ptr_eq(&first, &authority.for_address(b).expect("another one")));
+    }
+
+    #[test]
+    fn a_certificate_has_each_name_once() {
+        let home = tempfile::tempdir().expect("a folder");
+        let authority = open(home.path(), &["localhost", "127.0.0.1", "::1"]);
+        let names = |text: &str| authority.names_for(text.parse().expect("an address"));
+        assert_eq!(names("127.0.0.1"), ["localhost", "127.0.0.1", "::1"]);
+        assert_eq!(names("192.168.1.7"), ["localhost", "127.0.0.1", "::1", "192.168.1.7"]);
+        assert_eq!(names("8.8.8.8"), ["localhost", "127.0.0.1", "::1"]);
     }
 
     #[cfg(unix)]

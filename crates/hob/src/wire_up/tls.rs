@@ -1,6 +1,7 @@
 //! The certificates that the settings ask for, and what the user must know about them.
 //! A mistake in them is found before a model loads.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::Arc;
 
@@ -14,7 +15,10 @@ use crate::settings::TlsSettings;
 /// The folder of the authority, in hob's home.
 const FOLDER: &str = "tls";
 
-/// `None`: connections are not encrypted.
+/// The certificates of the server. `None`: connections are not encrypted.
+///
+/// # Errors
+/// The files of the certificate or of the authority cannot be used.
 pub(crate) fn certificates(app: &App<'_>) -> CliResult<Option<Arc<dyn Certificates>>> {
     let unusable = |error| Failure::io("the certificate cannot be used", &error);
     match &app.settings.server.tls {
@@ -25,7 +29,9 @@ pub(crate) fn certificates(app: &App<'_>) -> CliResult<Option<Arc<dyn Certificat
         }
         TlsSettings::LocalAuthority => {
             let folder = app.settings.home.join(FOLDER);
-            let mut authority = LocalAuthority::open(&folder, names(app)).map_err(unusable)?;
+            let own = sysinfo::System::host_name();
+            let names = names(own.as_deref(), &app.settings.server.allowed_hosts);
+            let mut authority = LocalAuthority::open(&folder, names).map_err(unusable)?;
             let rejected = authority.rejected_names().map_err(unusable)?;
             for name in &rejected {
                 app.printer.note(format_args!(
@@ -45,9 +51,9 @@ pub(crate) fn certificates(app: &App<'_>) -> CliResult<Option<Arc<dyn Certificat
     }
 }
 
-/// Under which names devices may reach this machine.
-fn names(app: &App<'_>) -> Vec<String> {
-    let own = sysinfo::System::host_name().map(|name| name.to_ascii_lowercase());
+/// The names under which devices may reach this machine, each once. `own` is the machine's host name.
+fn names(own: Option<&str>, allowed_hosts: &[String]) -> Vec<String> {
+    let own = own.map(str::to_ascii_lowercase);
     let own = own.filter(|name| name != "localhost");
     let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
     if let Some(own) = own {
@@ -55,17 +61,41 @@ fn names(app: &App<'_>) -> Vec<String> {
         names.push(format!("{bare}.local"));
         names.push(own);
     }
-    let allowed = app.settings.server.allowed_hosts.iter().filter(|host| *host != "*");
+    let allowed = allowed_hosts.iter().filter(|host| *host != "*");
     names.extend(allowed.map(|host| host.to_ascii_lowercase()));
-    names.dedup();
+    let mut known = HashSet::new();
+    names.retain(|name| known.insert(name.clone()));
     names
 }
 
-/// The address of this machine in its network. Connecting a UDP socket chooses a route and sends nothing.
+/// The IPv4 address of this machine in its network. Connecting a UDP socket chooses a route and sends nothing.
 pub(crate) fn network_address() -> Option<IpAddr> {
-    /// Reserved for documentation.
+    /// An address outside every network, reserved for documentation.
     const ELSEWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect(ELSEWHERE).ok()?;
     socket.local_addr().ok().map(|address| address.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_of_the_machine_is_in_the_certificate_once() {
+        let local = ["localhost", "127.0.0.1", "::1"];
+        for (own, allowed, expected) in [
+            (
+                Some("NAS"),
+                &["*", "Localhost", "nas", "hob.lan"][..],
+                &["nas.local", "nas", "hob.lan"][..],
+            ),
+            (Some("nas.local"), &[], &["nas.local"]),
+            (Some("localhost"), &["127.0.0.1"], &[]),
+            (None, &[], &[]),
+        ] {
+            let allowed: Vec<String> = allowed.iter().map(|host| (*host).to_owned()).collect();
+            assert_eq!(names(own, &allowed), [&local[..], expected].concat(), "{own:?}");
+        }
+    }
 }
