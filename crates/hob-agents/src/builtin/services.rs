@@ -17,18 +17,20 @@ use super::{run_checked, spec_of};
 use crate::tool::{AgentTool, ToolClass, ToolOutput, ToolSpec};
 
 const PROGRAM: &str = "systemctl";
-const PROPERTIES: &str = "ActiveState,SubState,Result,ExecMainStatus,NRestarts";
+/// A unit that does not exist has no error. Only its `LoadState` says so.
+const PROPERTIES: &str = "LoadState,ActiveState,SubState,Result,ExecMainStatus,NRestarts";
 const STATUS_LIMIT: Duration = Duration::from_secs(10);
-/// systemd itself gives a unit 90 s to stop and 90 s to start.
+/// By default, systemd gives a unit 90 s to stop and 90 s to start.
 const RESTART_LIMIT: Duration = Duration::from_mins(3);
 const UNIT_MAX: usize = 128;
 
+/// Shows the state of a unit.
 #[derive(Debug)]
 pub struct SystemctlStatus {
     spec: ToolSpec,
 }
 
-/// Restarts a unit. No team has this tool unless its file names it, and each call needs approval.
+/// Restarts a unit. Each call needs approval.
 #[derive(Debug)]
 pub struct SystemctlRestart {
     spec: ToolSpec,
@@ -94,18 +96,23 @@ async fn status(program: PathBuf, unit: &str) -> Result<ToolOutput, String> {
     run(Command::new(program), &words, STATUS_LIMIT).await.map(ToolOutput::ok)
 }
 
-/// Runs the program with these words, of which the last one is a unit.
+/// Runs systemctl with these arguments. The last one is a unit, and is checked here.
 async fn run(mut command: Command, words: &[&str], limit: Duration) -> Result<String, String> {
     let unit = words.last().copied().unwrap_or_default();
     if !is_unit(unit) {
-        return Err(format!("'{unit}' is not a name of a unit (expected such as `nginx.service`)"));
+        return Err(format!(
+            "'{unit}' is not a name of a unit (expected one such as `nginx.service`)"
+        ));
     }
     command.args(words).stdin(Stdio::null()).kill_on_drop(true);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     match timeout(limit, command.output()).await {
         Err(_) => Err(format!("systemctl did not answer within {} s", limit.as_secs())),
         Ok(Err(error)) => Err(format!("systemctl cannot be started: {error}")),
-        Ok(Ok(done)) if !done.status.success() => Err(text(&done.stderr)),
+        Ok(Ok(done)) if !done.status.success() => match text(&done.stderr) {
+            reason if reason.is_empty() => Err(format!("systemctl failed: {}", done.status)),
+            reason => Err(reason),
+        },
         Ok(Ok(done)) => Ok(text(&done.stdout)),
     }
 }
@@ -128,17 +135,36 @@ mod tests {
     async fn a_unit_is_restarted_by_a_fixed_command() {
         let folder = tempfile::tempdir().expect("a folder");
         let program = folder.path().join("systemctl");
-        let script = "#!/bin/sh\n[ \"$4\" != bad.service ] || { echo 'not loaded' >&2; exit 5; }\necho \"$@\"\n";
+        let script = r#"#!/bin/sh
+[ "$4" != bad.service ] || { echo 'not loaded' >&2; exit 5; }
+[ "$4" != silent.service ] || exit 6
+echo "$@"
+"#;
         write_executable(&program, script);
         let tool = SystemctlRestart { program, ..SystemctlRestart::default() };
         assert_eq!((tool.spec().class, tool.spec().may_repeat), (ToolClass::System, false));
         let restart = async |unit: &str| tool.call(json!({ "unit": unit })).await;
         let shown = format!("show -p {PROPERTIES} -- ollama.service");
         assert_eq!(restart("ollama.service").await, ToolOutput::ok(shown));
-        for (unit, part) in [("bad.service", "not loaded"), ("--now", "not a name of a unit")] {
+        for (unit, part) in [
+            ("bad.service", "not loaded"),
+            ("silent.service", "systemctl failed: exit status: 6"),
+            ("--now", "not a name of a unit"),
+        ] {
             let output = restart(unit).await;
             assert!(output.is_error && output.text.contains(part), "{unit}: {}", output.text);
         }
+    }
+
+    #[tokio::test]
+    async fn the_state_says_whether_a_unit_exists() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join("systemctl");
+        let script =
+            "#!/bin/sh\ncase \",$3,\" in *,LoadState,*) echo LoadState=not-found ;; esac\n";
+        write_executable(&program, script);
+        let shown = status(program, "typo.service").await;
+        assert_eq!(shown, Ok(ToolOutput::ok("LoadState=not-found")));
     }
 
     #[test]
