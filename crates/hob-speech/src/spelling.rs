@@ -1,10 +1,10 @@
-//! Letters by their names: for acronyms, initials, and words without another reading.
-//! Phonemes and not words, because a dictionary would read "A" as the article.
+//! The names of letters, for acronyms, initials, and words without another reading.
+//! They are phonemes and not words, because a dictionary would read "A" as the article.
 
 use crate::accent::Accent;
 use crate::word_table::{find, forms};
 
-/// American and British names.
+/// The name of each letter in phonemes. With two names, the American one comes first, the British one after the slash.
 const LETTER_NAMES: &str = "
     A A, B bi/biː, C si/siː, D di/diː, E i/iː, F ɛf, G ʤi/ʤiː, H Aʧ, I I, J ʤA, K kA, L ɛl, M ɛm,
     N ɛn, O O/Q, P pi/piː, Q kju/kjuː, R ɑɹ/ɑː, S ɛs, T ti/tiː, U ju/juː, V vi/viː,
@@ -17,8 +17,8 @@ pub(crate) fn letter_name(letter: char, accent: Accent) -> Option<&'static str> 
     Some(if accent == Accent::American { american } else { british })
 }
 
-/// Spells an acronym: light stress on every letter, main stress on the last. A final lower-case `s` is a plural or a
-/// possessive, not a letter.
+/// Spells an acronym: primary stress on the last letter, secondary stress on all others. A final lower-case `s` is
+/// a plural or a possessive, not a letter.
 pub(crate) fn spell(acronym: &str, accent: Accent) -> String {
     let (letters, ending) = match acronym.strip_suffix("'s").or(acronym.strip_suffix('s')) {
         Some(letters) if letters.chars().any(|c| c.is_ascii_uppercase()) => (letters, true),
@@ -33,7 +33,7 @@ pub(crate) fn spell(acronym: &str, accent: Accent) -> String {
     if ending { plural(out, accent) } else { out }
 }
 
-/// misaki puts the mark directly before the vowel.
+/// Adds a name with its stress mark directly before the vowel, as misaki writes it.
 fn push_stressed(out: &mut String, name: &str, stress: char) {
     let vowel = name.find(is_vowel).unwrap_or(0);
     out.push_str(&name[..vowel]);

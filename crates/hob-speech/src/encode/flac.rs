@@ -1,5 +1,5 @@
 //! FLAC: returns a frame as soon as its block is full, and the last, shorter block at the end.
-//! A stream's header says "unknown". With a known length, frames are held back, because the header contains the MD5.
+//! If the length is unknown, the header says so. Otherwise frames are held back, because the header contains their MD5.
 
 use flacenc::bitsink::ByteSink;
 use flacenc::component::{BitRepr, Stream, StreamInfo};
@@ -11,7 +11,7 @@ use super::frames::Frames;
 use super::pcm::to_s16;
 use super::{AudioFormat, Codec, EncodeError, Length};
 
-/// 24 ms at 24 kHz. For speech, longer blocks are at most 2 % smaller, and later.
+/// 24 ms at 24 kHz. With longer blocks, a file of speech is at most 2 % smaller, and its sound is sent later.
 const BLOCK_SAMPLES: usize = 576;
 const BITS_PER_SAMPLE: usize = 16;
 const CHANNELS: usize = 1;

@@ -1,5 +1,5 @@
-//! Raw samples: signed 16 bit, little-endian, mono, and nothing else.
-//! No dither: in a pause, its noise would be the loudest signal.
+//! Raw samples: signed 16 bit, little-endian, mono, without a header.
+//! hob adds no dither, because in a pause its noise would be the loudest signal.
 
 use super::{Codec, EncodeError};
 
@@ -21,8 +21,8 @@ pub(super) fn write_s16le(samples: &[f32], out: &mut Vec<u8>) {
     out.extend(samples.iter().flat_map(|&sample| to_s16(sample).to_le_bytes()));
 }
 
-/// The scale is 2^15, as in every decoder, so levels agree exactly between formats. +1.0 has no 16-bit
-/// equivalent, so it becomes 32,767.
+/// Converts with the scale 2^15, by which decoders divide. So every format gives the same levels. +1.0 has no 16-bit
+/// equivalent, and becomes 32,767.
 pub(super) fn to_s16(sample: f32) -> i16 {
     // A float cast saturates at the ends of the integer's range.
     (sample * 32_768.0).round() as i16

@@ -5,9 +5,10 @@ use std::sync::LazyLock;
 
 /// `letters` sound as `sounds` if `left` stands before them and `right` after them.
 ///
-/// In the contexts, `#` is one or more vowels, `:` any number of consonants (also none), `^` one consonant, `.` a
-/// voiced consonant, `+` one of e, i, y, `%` an ending (e, ed, er, es, ing, ely), `_` the edge of the word. Any other
-/// character stands for itself. `left` is matched from its end backwards.
+/// In both contexts, `#` is one or more vowels (y is one of them), `^` one consonant, `.` a voiced consonant, `+` one
+/// of e, i, y, and `_` the edge of the word. Only `left` has `:`, any number of consonants (also none). Only `right`
+/// has `%`, an ending up to the edge of the word (e, ed, er, ers, es, ely, ing, ings). Any other character stands for
+/// itself. `left` is matched from its end backwards.
 pub(super) struct Rule {
     pub(super) left: &'static str,
     pub(super) letters: &'static str,
@@ -39,16 +40,16 @@ const TABLE: &str = "
     [ey]_=i [ey]=A [ear]ch=ɜɹ [ear]n=ɜɹ [ear]=ɪɹ [ea]d_=ɛ [ea]th_=ɛ [ea]=i [eer]=ɪɹ [ee]=i [eau]=O
     [eo]=iO r[ew]=u l[ew]=u s[ew]=u j[ew]=u ch[ew]=u [ew]=ju [eu]=ju [err]=ɛɹ [er]#=ɪɹ [er]=ɜɹ
     [e]^e_=i _:[e]^ia=i _r[e]^#=i _pr[e]^#=i _d[e]^#=ɪ _b[e]^#=ɪ [e]=ɛ
-    _[i]_=I [igh]=I [ign]_=In [ing]_=ɪŋ [ings]_=ɪŋz [ier]_=iəɹ [ied]_=id [ies]_=iz [ie]_=i [ie]=i
-    [iou]s=iə [io]=iO [ia]_=iə [ia]=iə [irr]=ɪɹ [ir]#=Iɹ [ir]=ɜɹ [ique]_=ik [ind]_=Ind [ild]_=Ild
+    _[i]_=I [igh]=I [ign]_=In [ing]_=ɪŋ [ings]_=ɪŋz [ier]_=iəɹ [ied]_=id [ies]_=iz [ie]=i
+    [iou]s=iə [io]=iO [ia]=iə [irr]=ɪɹ [ir]#=Iɹ [ir]=ɜɹ [ique]_=ik [ind]_=Ind [ild]_=Ild
     [i]ble=ə #:[ile]_=Il #:[ine]_=in #:[ite]_=It #:[ive]_=ɪv #:[ice]_=ɪs [ize]=Iz [ise]_=Iz
     [i]^%=I [i]_=i [i]=ɪ
-    [ough]t=ɔ [ough]=O [ould]_=ʊd [our]_=ɔɹ [our]=ɔɹ [ous]_=əs [oun]=Wn [ou]s=W [ou]t=W [ou]d=W
+    [ough]t=ɔ [ough]=O [ould]_=ʊd [our]=ɔɹ [ous]_=əs [oun]=Wn [ou]s=W [ou]t=W [ou]d=W
     [ou]=u [oor]=ɔɹ [ook]=ʊk [ood]_=ʊd [oo]=u [oar]=ɔɹ [oa]=O [oi]=Y [oy]=Y [own]=Wn [ow]_=O
-    [ow]=W [oe]_=O [oe]=O [ore]_=ɔɹ #:^[or]_=əɹ w[or]=ɜɹ [or]=ɔɹ [old]=Old [olk]=Ok [oll]_=Ol
+    [ow]=W [oe]=O [ore]_=ɔɹ #:^[or]_=əɹ w[or]=ɜɹ [or]=ɔɹ [old]=Old [olk]=Ok [oll]_=Ol
     [ost]_=Ost #:^[on]_=ən [o]_=O [o]^%=O [o]^ia=O [o]=ɑ
     q[u]=w _[un]^=ʌn g[u]#= [urr]=ɜɹ [ure]_=jʊɹ [ur]#=jʊɹ [ur]=ɜɹ [uy]=I [ue]_=u [ui]=u #:[ul]_=əl
-    #:[um]_=əm #:[us]_=əs r[u]^#=u l[u]^#=u j[u]^#=u s[u]^#=u [u]^#=ju _:[u]_=u [u]_=u [u]=ʌ
+    #:[um]_=əm #:[us]_=əs r[u]^#=u l[u]^#=u j[u]^#=u s[u]^#=u [u]^#=ju [u]_=u [u]=ʌ
     _[y]=j _:[y]_=I #:[y]_=i [yr]=ɪɹ [y]#=j _:[y]^#=I [y]^e_=I [y]=ɪ
     m[b]_= [bb]=b [b]=b
     _[chr]=kɹ s[ch]=k [cch]=k [ch]^=k [ch]=ʧ [cia]=ʃə [cious]_=ʃəs [cc]+=ks [cc]=k [ck]=k s[c]+=

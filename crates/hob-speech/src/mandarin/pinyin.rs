@@ -1,4 +1,4 @@
-//! One syllable of pinyin → the symbols of the speech model, as its Mandarin voices learned them.
+//! Turns one syllable of pinyin into the symbols that the Mandarin voices of the speech model have learned.
 //! A tone mark follows the vowel: → for the first tone, ↗ ↓ ↘ for the others, and none for a neutral one.
 
 use crate::word_table::{find, rows};
@@ -13,12 +13,12 @@ pub(crate) struct Syllable {
 /// The neutral tone.
 pub(super) const NEUTRAL: u8 = 5;
 
-/// An initial, and its symbols. Longer initials come first.
+/// Initials and their symbols. Longer initials come first.
 const INITIALS: &str = "
     zh ꭧ, ch ꭧʰ, sh ʂ, b p, p pʰ, m m, f f, d t, t tʰ, n n, l l, g k, k kʰ, h x, j ʨ, q ʨʰ, x ɕ,
     r ɻ, z ʦ, c ʦʰ, s s";
 
-/// A final, the symbols up to the place of its tone, and those behind a slash.
+/// Finals and their symbols. The tone mark stands in place of the slash, or at the end.
 const FINALS: &str = "
     a a, ai ai, an a/n, ang a/ŋ, ao au, e ɤ, ei ei, en ə/n, eng ə/ŋ, i i, ia ja, iai jai, ian jɛ/n,
     iang ja/ŋ, iao jau, ie je, in i/n, ing i/ŋ, iong jʊ/ŋ, iou jou, o wo, ong ʊ/ŋ, ou ou, u u,
@@ -29,7 +29,7 @@ const FINALS: &str = "
 const WHOLE: &str = "er ɚ, o ɔ, yo jɔ, eh ɛ, m m, n n, ng ŋ, hm hm, hng hŋ";
 
 impl Syllable {
-    /// The sound of a character that no table has: short and without a tone, but heard.
+    /// The syllable for a character that no table has: short and without a tone, but heard.
     pub(super) fn unknown() -> Syllable {
         Syllable { letters: "en".to_owned(), tone: NEUTRAL }
     }
@@ -56,7 +56,7 @@ impl Syllable {
         format!("{initial}{vowel}{tone}{coda}")
     }
 
-    /// The symbols of the initial, up to the tone, and behind it.
+    /// The symbols of the initial, those of the final up to the tone mark, and those after the tone mark.
     fn parts(&self) -> Option<(&'static str, &'static str, &'static str)> {
         let letters = self.letters.as_str();
         if let Some((vowel, coda)) = find(WHOLE, letters).map(around_tone) {
@@ -74,18 +74,16 @@ impl Syllable {
     }
 }
 
-/// The symbols before the place of the tone, and behind it.
+/// The symbols before the tone mark, and those after it.
 fn around_tone(symbols: &'static str) -> (&'static str, &'static str) {
     symbols.split_once('/').unwrap_or((symbols, ""))
 }
 
-/// The final without the shortcuts of pinyin's spelling: "liu" has "iou", "ju" has "v", "wen" has "uen".
+/// The final in full, where pinyin abbreviates it: that of "liu" is "iou", of "ju" "v", of "wen" "uen".
 fn full_final(initial: &str, rest: &str) -> String {
     match (initial, rest) {
         ("j" | "q" | "x", rest) if rest.starts_with('u') => format!("v{}", &rest[1..]),
-        ("", rest) if rest.starts_with("yu") => format!("v{}", &rest[2..]).replace("vong", "iong"),
-        ("", "yong") => "iong".to_owned(),
-        ("", "you") => "iou".to_owned(),
+        ("", rest) if rest.starts_with("yu") => format!("v{}", &rest[2..]),
         ("", rest) if rest.starts_with("yi") => rest[1..].to_owned(),
         ("", rest) if rest.starts_with('y') => format!("i{}", &rest[1..]),
         ("", "wu") => "u".to_owned(),
@@ -148,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn every_symbol_is_one_of_the_models() {
+    fn every_symbol_is_a_phoneme_of_the_speech_model() {
         for (written, symbols) in [INITIALS, FINALS, WHOLE].into_iter().flat_map(rows) {
             let mut symbols = symbols.chars().filter(|symbol| *symbol != '/');
             assert!(symbols.all(crate::alphabet::is_phoneme), "{written}");

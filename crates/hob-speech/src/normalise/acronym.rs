@@ -1,11 +1,11 @@
 //! Acronyms: "EHR" and "GPUs" letter by letter, "NASA" as a word, "U.S." by its letters.
-//! The letters do not show which acronyms are spoken as words, so a table lists those.
+//! The letters do not show which acronyms are spoken as words, so a table lists those. The reader of words uses it too.
 
 use super::View;
 use crate::reading::Reading;
 use crate::word_table::{find, has};
 
-/// Acronyms said as words, with a spelling that sounds like them.
+/// Acronyms that are spoken as words, with a spelling that sounds like them.
 const WORDS: &str = "
     AIDS aids, ASCII asky, BASIC basic, BIOS bios, CAPTCHA captcha, COVID covid, CRUD crud,
     CUDA cooda, DARPA darpa, DOS doss, DRAM dee-ram, FIFA fifa, GIF gif, GUI gooey, HIPAA hippa,
@@ -15,7 +15,7 @@ const WORDS: &str = "
     SONAR sonar, SWAT swat, TOML tommel, UEFA you-ay-fa, UNESCO unesco, UNICEF unicef, UNIX unix,
     VRAM vee-ram, WAN wan, WASM wozzum, YAML yamel, ZIP zip";
 
-/// Words in capitals that are not acronyms, even in a sentence that is not in capitals.
+/// Words that are not acronyms although they are in capitals, and the sentence around them is not.
 const EMPHASISED: &str = "
     A I AM AN AND ARE AS AT BE BUT BY CAN DO FOR GO HE IF IN IS ME MY NO NOT NOW OF OH ON ONE OR
     OUR OUT SHE SO THE TO TWO UP WE YES YOU ALL ANY BAD BIG DID END GET HAS HER HIM HIS HOW LET
@@ -29,7 +29,7 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     dotted(view, out).or_else(|| capitals(view, out))
 }
 
-/// Single letters with a full stop after each: "U.S.". The abbreviations have already taken "e.g.".
+/// Single letters with a full stop after each: "U.S.". Abbreviations such as "e.g." are left to the reader of words.
 fn dotted(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
     let letters: Vec<&str> = word.text.split('.').collect();
@@ -45,6 +45,7 @@ fn dotted(view: View<'_>, out: &mut Reading) -> Option<usize> {
     Some(1 + usize::from(view.mark_ahead(1) == Some('.') && view.goes_on(2)))
 }
 
+/// Two to six capitals, perhaps with a plural or possessive "s": "GPUs".
 fn capitals(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
     let text = word.text.replace('’', "'");
@@ -66,7 +67,7 @@ fn capitals(view: View<'_>, out: &mut Reading) -> Option<usize> {
     Some(1)
 }
 
-/// The word that an acronym is said as, if it is not spelled.
+/// The word that an acronym is spoken as. `None`: it is spelled.
 pub(super) fn as_word(acronym: &str) -> Option<&'static str> {
     find(WORDS, acronym)
 }
@@ -76,7 +77,7 @@ pub(super) fn is_emphasised(capitals: &str) -> bool {
     has(EMPHASISED, capitals)
 }
 
-/// Five or six capitals with vowels are more often a shout or a name than an acronym.
+/// Whether five or six capitals have two vowels or more: then they are more often a shout or a name than an acronym.
 fn looks_like_word(letters: &str) -> bool {
     let vowels = letters.chars().filter(|c| matches!(c, 'A' | 'E' | 'I' | 'O' | 'U' | 'Y')).count();
     vowels >= 2
