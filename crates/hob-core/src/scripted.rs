@@ -1,5 +1,5 @@
 //! Models that follow a script, for tests of everything above the engines.
-//! Real implementations of the traits, without clock and threads: a test can await everything they do.
+//! They use no clock and no threads, so a test can await everything that they do.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -21,7 +21,7 @@ use crate::{
 /// The result of one call: a refusal, or these items in order.
 pub type ScriptedCall<Event> = Result<Vec<Result<Event, ModelError>>, ModelError>;
 
-/// Answers each call with the next script. A call beyond the last one fails as an engine failure.
+/// Answers each call with the next script. A call after the last script fails with [`ModelError::EngineFailed`].
 #[derive(Debug)]
 struct Scripts<Event>(Mutex<VecDeque<ScriptedCall<Event>>>);
 
@@ -41,7 +41,7 @@ impl<Event> Scripts<Event> {
     }
 }
 
-/// A voice with this id. The part after `_` is its name.
+/// A female American voice with this id. The part after `_` is its name, and is not empty.
 pub fn american_voice(id: &str) -> Voice {
     let name = id.rsplit('_').next().unwrap_or_default();
     let name = name[..1].to_ascii_uppercase() + &name[1..];
@@ -131,12 +131,12 @@ impl ChatModel for ScriptedChat {
     }
 }
 
-/// A chat model that answers every request alike, without end. For tests of clients.
+/// A chat model that answers any number of requests with the same text. For tests of clients.
 #[derive(Debug)]
 pub struct FixedChat(ChatCard);
 
 impl Default for FixedChat {
-    /// Supports everything that a request may need.
+    /// A model that supports everything that a request may need.
     fn default() -> FixedChat {
         let template = Some(String::new());
         let (calls_tools, thinks, infills) = (true, true, true);
@@ -144,8 +144,9 @@ impl Default for FixedChat {
     }
 }
 
-/// The answer, and the length of its vectors if the request names none.
+/// The answer to every request.
 const FIXED_TEXT: &str = "Hello! How can I help?";
+/// The length of an embedding if the request names none.
 const FIXED_DIMENSIONS: u32 = 8;
 
 impl ChatModel for FixedChat {
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn speech_plays_its_scripts_in_order_and_then_fails_aloud() {
+    fn speech_plays_its_scripts_in_order_and_then_fails() {
         let lost = ModelError::WorkerLost { engine: "speech", detail: "killed".to_owned() };
         let sound = SpeechEvent::Audio(vec![0.5]);
         let model = ScriptedSpeech::new([
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn chat_and_transcripts_play_theirs() {
+    fn chat_and_transcription_play_their_scripts() {
         let hello = ChatEvent::Text("hello".to_owned());
         let chat = ScriptedChat::new([Ok(vec![Ok(hello.clone())])]).with_vectors(vec![vec![1.0]]);
         let request = ChatRequest { tokens_max: Some(7), ..ChatRequest::default() };
@@ -265,11 +266,11 @@ mod tests {
         assert_eq!(embedded, Ok(Embeddings { vectors: vec![vec![1.0]], prompt_tokens: 1 }));
 
         let said = TranscriptEvent::Delta("hi".to_owned());
-        let ears = ScriptedTranscript::new([Ok(vec![Ok(said.clone())])]);
+        let model = ScriptedTranscript::new([Ok(vec![Ok(said.clone())])]);
         let request =
             TranscriptRequest { prompt: Some("Ann".to_owned()), ..TranscriptRequest::default() };
-        let events = block_on(ears.transcribe(request.clone())).expect("a script");
+        let events = block_on(model.transcribe(request.clone())).expect("a script");
         assert_eq!(block_on(events.collect::<Vec<_>>()), [Ok(said)]);
-        assert_eq!(ears.requests(), [request]);
+        assert_eq!(model.requests(), [request]);
     }
 }

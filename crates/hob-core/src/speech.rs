@@ -1,5 +1,5 @@
 //! Speech: text in, PCM out, while the text may still be arriving.
-//! Models produce samples. Formats and containers are outside this file.
+//! Models produce samples. `hob-speech` encodes them in audio formats.
 
 use std::fmt;
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub trait SpeechModel: Send + Sync {
     /// The available voices, in the order in which to show them.
     fn voices(&self) -> &[Voice];
 
-    /// What the model would do with a request now. A model that is never loaded is always ready.
+    /// Whether the model could answer a request now. A model that needs no load is always ready.
     fn state(&self) -> ModelState {
         ModelState::Ready
     }
@@ -33,6 +33,10 @@ pub trait SpeechModel: Send + Sync {
         InstructionSupport::Ignored
     }
 
+    /// Speaks a text.
+    ///
+    /// # Errors
+    /// The request cannot be answered, or not now.
     fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>>;
 }
 
@@ -49,7 +53,7 @@ pub struct SpeechRequest {
 }
 
 impl SpeechRequest {
-    /// For a person who listens, at the voice's normal rate.
+    /// A request for a person who listens, at the voice's normal rate.
     pub fn new(text: SpeechText, voice: impl Into<String>) -> SpeechRequest {
         SpeechRequest {
             text,
@@ -62,7 +66,7 @@ impl SpeechRequest {
     }
 }
 
-/// What decides the steps in which a text becomes sound.
+/// How a model divides the work on a text into steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum SpeechPace {
@@ -101,7 +105,7 @@ impl Speed {
     pub const RANGE: std::ops::RangeInclusive<f32> = 0.25..=4.0;
 
     /// # Errors
-    /// Outside 0.25..=4, or not a number.
+    /// The rate is outside 0.25..=4, or is not a number.
     pub fn new(rate: f32) -> Result<Speed, ModelError> {
         if Speed::RANGE.contains(&rate) {
             Ok(Speed(rate))
@@ -151,6 +155,7 @@ pub enum Gender {
 /// Whether a model takes instructions on how to speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstructionSupport {
+    /// The model ignores instructions.
     Ignored,
     Taken,
     /// A request without instructions is rejected with [`ModelError::MissingField`].
@@ -162,7 +167,7 @@ pub enum InstructionSupport {
 pub enum SpeechEvent {
     /// Mono samples in -1..=1, at the stream's rate, that follow the previous ones without a gap.
     Audio(Vec<f32>),
-    /// When words of the user's text are heard. Comes before the audio they describe.
+    /// When words of the user's text are heard. The event comes before the audio of these words.
     Words(Vec<WordTiming>),
 }
 
@@ -175,7 +180,7 @@ pub struct WordTiming {
     /// Seconds from the first sample of the answer.
     pub start_s: f32,
     pub end_s: f32,
-    /// In the order they are heard. Empty if the engine does not know them.
+    /// The phonemes in the order in which they are heard. Empty if the engine does not know them.
     pub phonemes: Vec<PhonemeTiming>,
 }
 
@@ -183,7 +188,7 @@ pub struct WordTiming {
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PhonemeTiming {
-    /// In the model's alphabet, with the stress mark before it.
+    /// The phoneme in the model's alphabet, with the stress mark before it.
     pub phoneme: String,
     /// Seconds from the first sample of the answer.
     pub start_s: f32,
@@ -191,7 +196,7 @@ pub struct PhonemeTiming {
 }
 
 impl WordTiming {
-    /// Changes all its times, those of the phonemes too.
+    /// Changes the times of the word and of its phonemes.
     pub fn change_times(&mut self, change: impl Fn(f32) -> f32) {
         self.start_s = change(self.start_s);
         self.end_s = change(self.end_s);
@@ -202,7 +207,7 @@ impl WordTiming {
     }
 }
 
-/// The answer: events in order; dropping it stops the work.
+/// A spoken answer: its events in order. Dropping the stream stops the work.
 pub struct SpeechStream {
     pub sample_rate_hz: u32,
     events: BoxStream<'static, Result<SpeechEvent, ModelError>>,

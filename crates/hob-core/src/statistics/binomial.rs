@@ -1,8 +1,8 @@
 //! Cumulative binomial probabilities, from which the intervals of ranks are made.
-//! Summed in logarithms, because powers of thousands underflow.
+//! The terms are computed as logarithms, because a probability to the power of several thousand underflows.
 
-/// Probabilities of at most 0, 1, 2 … successes in `n` trials with probability `p` each, in one pass. One call per value
-/// would take minutes for tens of thousands.
+/// Probabilities of at most 0, 1, 2 … successes in `n` trials with the probability `p` each; `p` is between 0 and 1.
+/// One pass gives all of them, because a pass for each would take minutes for tens of thousands of trials.
 pub(super) fn cumulative(n: usize, p: f64) -> impl Iterator<Item = f64> {
     let (yes, no) = (p.ln(), (1.0 - p).ln());
     let (mut ways, mut sum) = (0.0, 0.0_f64);
@@ -20,8 +20,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chances_by_hand() {
-        // Six tosses without a head: 1/64; with at most one: 7/64. Seven without a head: 1/128.
+    fn probabilities_equal_those_computed_by_hand() {
+        // Six tosses of a coin: no head, at most one, at most six. Two trials at 0.1: no success.
         let rows =
             [(0, 6, 0.5, 1.0 / 64.0), (1, 6, 0.5, 7.0 / 64.0), (6, 6, 0.5, 1.0), (0, 2, 0.1, 0.81)];
         for (k, n, p, expected) in rows {

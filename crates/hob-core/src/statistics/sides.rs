@@ -5,12 +5,13 @@ use super::Ratio;
 
 /// With fewer values on a side there is no interval.
 pub const RUNS_MIN: usize = 6;
-/// Larger sides are thinned to this many quantiles, because every pair is computed.
+/// A larger side is reduced to this many of its quantiles, because every pair is computed.
 const RUNS_MAX: usize = 200;
 /// Up to this many pairs the probabilities are exact; above, the normal distribution is used.
 const EXACT_PAIRS_MAX: usize = 2_500;
 /// Probability in each tail of a 95 % interval.
 const TAIL: f64 = 0.025;
+/// The normal distribution has [`TAIL`] above this many standard deviations.
 const Z: f64 = 1.959_963_984_540_054;
 
 impl Ratio {
@@ -29,6 +30,7 @@ impl Ratio {
     }
 
     /// The rank, from either end of the sorted differences of `n` and `m` values, at which the interval begins.
+    /// `None` with fewer than [`RUNS_MIN`] values on a side.
     pub fn rank_from_end(n: usize, m: usize) -> Option<usize> {
         (n.min(m) >= RUNS_MIN).then(|| rank(n.min(RUNS_MAX), m.min(RUNS_MAX)))
     }
@@ -54,26 +56,27 @@ fn rank(n: usize, m: usize) -> usize {
         return ((a * b / 2.0 - half).floor() as usize).max(1);
     }
     let mut below = 0.0;
-    let within = chances(n, m).into_iter().take_while(|random| {
-        below += random;
+    let within = probabilities(n, m).into_iter().take_while(|probability| {
+        below += probability;
         below <= TAIL
     });
     within.count().max(1)
 }
 
-/// Probabilities that 0, 1, 2 … pairs have the second value below the first, if both sides are alike.
-fn chances(n: usize, m: usize) -> Vec<f64> {
-    // Counts for i and j values: the side with the greatest value decides what is added.
+/// Probabilities that 0, 1, 2 … pairs have the second value below the first, if both sides have the same distribution.
+fn probabilities(n: usize, m: usize) -> Vec<f64> {
+    // Those for i and j values follow from those without the greatest value. It belongs to the first side with the
+    // probability i / (i + j), and is then above all j values of the second side.
     let mut before: Vec<Vec<f64>> = vec![vec![1.0]; m + 1];
     for i in 1..=n {
         let mut row: Vec<Vec<f64>> = vec![vec![1.0]];
         for j in 1..=m {
             let (total, mut sum) = ((i + j) as f64, vec![0.0; i * j + 1]);
-            for (at, random) in before[j].iter().enumerate() {
-                sum[at + j] += random * i as f64 / total;
+            for (at, probability) in before[j].iter().enumerate() {
+                sum[at + j] += probability * i as f64 / total;
             }
-            for (at, random) in row[j - 1].iter().enumerate() {
-                sum[at] += random * j as f64 / total;
+            for (at, probability) in row[j - 1].iter().enumerate() {
+                sum[at] += probability * j as f64 / total;
             }
             row.push(sum);
         }
@@ -91,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_by_the_table() {
+    fn ranks_equal_those_of_the_published_table() {
         // Critical values of Mann and Whitney for 5 %, two-sided, plus one.
         for (n, m, critical) in [(6, 6, 5), (6, 10, 11), (8, 8, 13), (10, 10, 23), (20, 20, 127)] {
             assert_eq!(Ratio::rank_from_end(n, m), Some(critical + 1), "{n} and {m}");
@@ -104,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_and_nothing_have_no_ratio() {
+    fn too_few_values_and_zero_have_no_ratio() {
         let six = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
         assert_eq!(Ratio::of_sides(&six[1..], &six), None);
         assert_eq!(Ratio::of_sides(&six, &[0.0, 1.0, 1.0, 1.0, 1.0, 1.0]), None);
@@ -134,7 +137,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn it_lies_within_and_turns_over(a in vec(1.0_f64..1e6, 6..20), b in vec(1.0_f64..1e6, 6..20)) {
+        fn a_ratio_lies_in_its_interval_and_is_inverted_when_the_sides_change_places(a in vec(1.0_f64..1e6, 6..20), b in vec(1.0_f64..1e6, 6..20)) {
             let ratio = Ratio::of_sides(&a, &b).expect("enough");
             prop_assert!(ratio.low <= ratio.times && ratio.times <= ratio.high);
             let back = Ratio::of_sides(&b, &a).expect("enough");
