@@ -1,5 +1,5 @@
 //! Carries out the effects of a run: asks models, runs tools, stores and shows what happened.
-//! Dropping [`drive`] stops the work behind it; the state on disk is that of the last step.
+//! Dropping [`Driver::drive`] stops the work behind it; the state on disk is that of the last step.
 
 mod deadline;
 mod streamed;
@@ -31,16 +31,16 @@ use crate::state::{RunState, TeamRunStatus};
 use crate::store::StoredRun;
 use crate::tool::{AgentTool, ToolOutput, ToolSource, ToolSpec};
 
-/// What the model reads about a tool that was stopped.
+/// What the model reads about a call that was stopped when the time of the budget was used up.
 const STOPPED: &str = "The call was stopped, because the time of the budget is used up. What it has done so far is unknown.";
 
-/// An answer as it comes.
+/// The events of an answer as they arrive.
 pub type AnswerStream = BoxStream<'static, Result<ChatEvent, AnswerFailure>>;
 
 /// Why a model gave no whole answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerFailure {
-    /// For people.
+    /// A sentence for people.
     pub sentence: String,
     /// The same request to the same model would fail again.
     pub is_permanent: bool,
@@ -85,18 +85,18 @@ pub trait RunHost: Send + Sync {
     /// Nothing was stored. The run stops before its next effect.
     fn store(&self, state: &RunState, events: &[RunEvent], must_sync: bool) -> io::Result<()>;
 
-    /// Shows an event. Pieces of answers come here only.
+    /// Shows an event. Pieces of answers are shown and never stored.
     fn show(&self, event: &RunEvent);
 
-    /// Called when the tokens of a stopped answer were added to the state. The next step, if there is one, stores them and
-    /// has an event for them.
+    /// Called when the tokens of a stopped answer have been added to the state. If another step follows, it stores them
+    /// with an event.
     fn counted(&self, _state: &RunState) {}
 
     /// Asks a person. `None`: no person can be asked now, so the run waits on disk.
     fn ask<'h>(&'h self, call: &'h ToolCall, reason: &'h str) -> BoxFuture<'h, Option<bool>>;
 
-    /// The results of the client's own tools, by the numbers of the calls. `None`: the client has not made them yet, so the run
-    /// waits on disk.
+    /// The results of the client's own tools, by the places of their calls in the answer, from 0. `None`: the client has not
+    /// sent them yet, so the run waits on disk.
     fn client_outputs(&self, _id: u64) -> Option<BTreeMap<usize, String>> {
         None
     }
@@ -121,7 +121,7 @@ impl fmt::Debug for Driver<'_> {
 }
 
 impl Driver<'_> {
-    /// Begins or continues a run, until it has ended or waits for a person.
+    /// Begins or continues a run, until it has ended or waits for a person or its client.
     ///
     /// # Errors
     /// The run could not be stored.
@@ -136,7 +136,7 @@ impl Driver<'_> {
             run: Mutex::new(LockedRun { state, last: Instant::now() }),
             tools: Mutex::new(tools),
         };
-        work.open_waiting().await?;
+        work.reopen_tools().await?;
         let mut running = FuturesUnordered::new();
         let mut input = Some(Input::Start);
         loop {
@@ -153,7 +153,7 @@ impl Driver<'_> {
     }
 }
 
-/// A run at work. Its branches wait at the same time, and none holds a lock while it waits.
+/// A run with what its branches share. They wait at the same time, and hold no lock while they wait.
 struct Work<'w> {
     driver: &'w Driver<'w>,
     run: Mutex<LockedRun<'w>>,
@@ -162,7 +162,7 @@ struct Work<'w> {
 
 struct LockedRun<'w> {
     state: &'w mut RunState,
-    /// When the run took its last step.
+    /// When the run took its last step, or a person answered its question.
     last: Instant,
 }
 
@@ -175,23 +175,23 @@ impl<'w> Work<'w> {
         locked(&self.tools)
     }
 
-    /// Opens the tools of a run that goes on: agents that wait may have calls left, and the machine checks these before it
-    /// asks a model.
-    async fn open_waiting(&self) -> io::Result<()> {
-        let waiting: Vec<String> = {
+    /// Opens the tools of all agents of a run that is continued. They may have calls left, which the machine checks before
+    /// it asks a model.
+    async fn reopen_tools(&self) -> io::Result<()> {
+        let agents: Vec<String> = {
             let state = &self.lock_run().state;
             let frames = state.branches.iter().flat_map(|branch| &branch.frames);
             let frames = state.stack.iter().chain(frames).filter(|_| state.seq > 0);
             frames.map(|frame| frame.agent.clone()).collect()
         };
-        for agent in waiting {
+        for agent in agents {
             self.open_tools(&agent, None).await?;
         }
         Ok(())
     }
 
-    /// Carries out an effect, and returns its result as the next input. `None`: the run waits for a person who cannot be
-    /// asked now.
+    /// Carries out an effect, and returns its result as the next input. `None`: the run has ended, or it waits for a
+    /// person or a client that cannot answer now.
     async fn carry_out(&self, action: Action) -> io::Result<Option<Input>> {
         match action.effect {
             Effect::CallModel { id, model, request, pause } => {
@@ -222,7 +222,7 @@ impl<'w> Work<'w> {
             }
             Effect::Ask { approval, call, reason } => {
                 let decision = self.driver.host.ask(&call, &reason).await;
-                // A person's time does not count against the budget.
+                // The time in which a person decides does not count against the budget.
                 self.lock_run().last = Instant::now();
                 Ok(decision.map(|is_approved| Input::Resolved { approval, is_approved }))
             }
@@ -234,7 +234,7 @@ impl<'w> Work<'w> {
         }
     }
 
-    /// Opens the tools of an agent, and stores a note for each that is missing. True: there are more tools than before.
+    /// Opens the tools of an agent, and stores a note for each missing one. Returns whether there are more tools than before.
     async fn open_tools(&self, agent: &str, id: Option<u64>) -> io::Result<bool> {
         let agent = self.lock_run().state.team.agent(agent).cloned();
         let Some(agent) = agent else { return Ok(false) };
@@ -263,7 +263,7 @@ impl<'w> Work<'w> {
         self.step(run.state, input, since_s)
     }
 
-    /// Stores and shows what the driver saw.
+    /// Stores and shows an event that the driver has noticed itself.
     fn note(&self, id: Option<u64>, what: EventKind) -> io::Result<()> {
         self.step(self.lock_run().state, Input::Noted { id, what }, 0.0).map(|_| ())
     }
@@ -289,7 +289,7 @@ impl<'w> Work<'w> {
         let redacted = self.driver.redaction.events(&events);
         self.driver.host.store(state, &redacted, must_sync)?;
         for (event, redacted) in events.iter().zip(&*redacted) {
-            // The client has already read the answer while it was written. A person who approves a call must see all of it.
+            // These stay unredacted: the client has read the answer already, and a person must see all of a call to approve.
             let is_whole = matches!(
                 event.what,
                 EventKind::MessageOutput { .. } | EventKind::ApprovalRequested { .. }
@@ -299,7 +299,7 @@ impl<'w> Work<'w> {
         Ok(actions)
     }
 
-    /// Waits for the whole answer of a model. What has arrived so far is in `streamed`, so that it counts if this is dropped.
+    /// Waits for the whole answer of a model. `streamed` has what arrived so far, so that it counts if the wait is dropped.
     async fn answer(
         &self,
         call: &ModelCall,
@@ -360,7 +360,7 @@ impl<'w> Work<'w> {
         }
     }
 
-    /// Waits until a model answers at all, and stores an event when the model has to load first.
+    /// Waits for the beginning of an answer, and stores an event when the model has to load first.
     async fn wait_for_first<T>(
         &self,
         call: &ModelCall,
@@ -413,11 +413,11 @@ struct ModelCall {
     model: String,
     /// Time to wait before the request.
     pause: Duration,
-    /// The event that announced it.
+    /// The event that announced the request.
     cause: Option<RunEvent>,
 }
 
-/// Why there is no answer.
+/// Why there is no whole answer.
 enum NoAnswer {
     Failed(String, ModelFailure),
     /// The run cannot be stored, so it cannot go on.
@@ -444,7 +444,8 @@ impl From<io::Error> for NoAnswer {
     }
 }
 
-/// Tools that only read may run again after a crash.
+/// Whether a call may have changed something when it is interrupted, so that it must not be made twice. True for an
+/// unknown tool.
 fn has_side_effect(specs: &[ToolSpec], call: &ToolCall) -> bool {
     specs.iter().find(|spec| spec.name == call.name).is_none_or(|spec| !spec.may_repeat)
 }

@@ -1,4 +1,4 @@
-//! What the models of clouds cost, so that a budget can have a limit in money.
+//! Prices of models that other companies serve, so that a budget can have a limit in money.
 //! Models of this machine have no price, and cost nothing.
 
 use std::collections::BTreeMap;
@@ -38,6 +38,7 @@ impl ModelPrice {
 pub struct Prices(pub BTreeMap<String, ModelPrice>);
 
 impl Prices {
+    /// The price of `UPSTREAM/MODEL`: its own, or that of its upstream.
     pub fn of(&self, target: &str) -> Option<ModelPrice> {
         let upstream = || Some(format!("{}/*", target.split_once('/')?.0));
         self.0.get(target).or_else(|| self.0.get(&upstream()?)).copied()

@@ -1,5 +1,5 @@
 //! Runs on disk: a folder for each, with its state and its events.
-//! A reader sees each state whole, and the events are on disk before the state that counts them.
+//! A reader never sees a part of a state. Events are written before the state that counts them.
 
 mod files;
 mod follow;
@@ -29,8 +29,8 @@ const EVENTS: &str = "events.jsonl";
 const LOCK: &str = "lock";
 /// Longest state that is read back, in bytes.
 const STATE_BYTES_MAX: u64 = 256 << 20;
-/// How often a lock is tried, and the pause between two tries. [`RunStore::is_locked`] holds it for a moment, and so does
-/// a driver that has stored its last step.
+/// How often hob tries to lock a run, and the pause between two tries. [`RunStore::is_locked`] holds the lock for a
+/// moment, and a driver holds it for a moment after its last step.
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
@@ -45,7 +45,7 @@ pub struct RunStore {
 #[derive(Debug)]
 pub struct StoredRun {
     folder: PathBuf,
-    /// The last state. `None`: it is not known what the file has, so the next state is written whole.
+    /// The state that the file has. `None`: it is not known, so the next state is written whole.
     written: Mutex<Option<WrittenState>>,
     _lock: std::fs::File,
 }
@@ -64,14 +64,14 @@ impl RunStore {
         let missing = self.folder.ancestors().take_while(|above| !above.exists()).count();
         fs::create_dir_all(&self.folder)?;
         fs::create_dir(&folder)?;
-        // The name of each new folder is in the folder above it.
+        // A new folder survives a power failure only if the folder above it is on the disk.
         for above in self.folder.ancestors().take(missing + 1) {
             sync_folder(above)?;
         }
         lock(folder)
     }
 
-    /// A run that is continued, with its last state.
+    /// Locks a run to continue it, and returns it with its last state.
     ///
     /// # Errors
     /// There is no such run, its state cannot be read, or another process works on it.
@@ -82,7 +82,7 @@ impl RunStore {
         Ok((stored, self.read(run_id)?))
     }
 
-    /// The last state of a run.
+    /// Reads the last state of a run.
     ///
     /// # Errors
     /// There is no such run, or its state cannot be read.
@@ -90,6 +90,8 @@ impl RunStore {
         state_in(&self.state_path(run_id)?)
     }
 
+    /// The file with the state of a run.
+    ///
     /// # Errors
     /// There is no such run, or its state is too large.
     fn state_path(&self, run_id: &str) -> io::Result<PathBuf> {
@@ -146,6 +148,7 @@ impl RunStore {
         };
         let mut ids: Vec<String> =
             entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        ids.retain(|name| is_id(name));
         ids.sort_unstable_by(|a, b| b.cmp(a));
         Ok(ids)
     }
@@ -179,6 +182,7 @@ impl RunStore {
         })
     }
 
+    /// The folder of a run, whether or not it exists.
     pub fn folder_of(&self, run_id: &str) -> PathBuf {
         self.folder.join(run_id)
     }
@@ -197,11 +201,12 @@ impl StoredRun {
         state_in(&self.folder.join(STATE))
     }
 
-    /// Stores a step. If `must_sync`, it is on the disk when this returns; otherwise it survives a crash of hob, and not one
-    /// of the system.
+    /// Stores a step. If `must_sync`, it is on the disk when this returns. Otherwise it survives a crash of hob, but not a
+    /// crash of the system.
     ///
     /// # Errors
-    /// A disk error. The last state is still there, or this one if the disk did not confirm it.
+    /// The step could not be written, or the disk did not confirm it. [`StoredRun::last_state`] then reads the previous
+    /// state, or in the second case perhaps this one.
     pub fn store(&self, state: &RunState, events: &[RunEvent], must_sync: bool) -> io::Result<()> {
         let mut lines = Vec::new();
         for event in events {
@@ -234,7 +239,7 @@ impl StoredRun {
     }
 }
 
-/// The last state in a file.
+/// Reads the last state in a file.
 fn state_in(path: &Path) -> io::Result<RunState> {
     serde_json::from_slice(&state_text::read(path)?)
         .map_err(|error| io::Error::other(format!("{} is damaged: {error}", path.display())))
@@ -248,6 +253,7 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     fs::File::open(folder)?.sync_all()
 }
 
+/// Locks a run, so that no other process works on it.
 fn lock(folder: PathBuf) -> io::Result<StoredRun> {
     let file = std::fs::File::create(folder.join(LOCK))?;
     for _ in 0..LOCK_TRIES {
@@ -263,7 +269,7 @@ fn lock(folder: PathBuf) -> io::Result<StoredRun> {
     ))
 }
 
-/// No path: letters, digits and `-`.
+/// Whether a text has only letters, digits and `-`, so that it cannot be a path. At most 64 characters.
 fn is_id(run_id: &str) -> bool {
     !run_id.is_empty()
         && run_id.len() <= 64
@@ -293,7 +299,7 @@ mod tests {
         effects.into_iter().filter_map(event).collect()
     }
 
-    /// A store with the run `run-1`, on which no process works. The folder lives as long as the first value.
+    /// A store with the run `run-1`, on which no process works. Dropping the first value deletes its folder.
     pub(super) fn stored_run() -> (tempfile::TempDir, RunStore) {
         let folder = tempfile::tempdir().expect("a folder");
         let store = RunStore::new(folder.path().join("runs"));
@@ -325,6 +331,8 @@ mod tests {
         stored.store(&state, &lost, true).expect("stored again");
         let all = store.events("run-1").expect("events");
         assert_eq!(all.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 2, 3, 4]);
+        fs::write(folder.path().join("runs").join(".DS_Store"), "no run").expect("written");
+        assert_eq!(store.ids().expect("a list"), ["run-1"]);
         assert_eq!(store.list().expect("a list").len(), 1);
     }
 

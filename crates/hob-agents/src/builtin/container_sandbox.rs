@@ -1,5 +1,5 @@
-//! A container of podman or docker as a sandbox: a new one for each command, which sees the workspace and its image.
-//! The engines do not pass on the end of their client, so hob removes the container itself.
+//! A container of podman or docker as a sandbox, a new one for each command. It has the image's files and the workspace.
+//! A container goes on when the program that started it is killed, so hob removes the container itself.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use crate::team::{SandboxMode, SandboxNetwork};
 
 /// How long an engine may take to remove a container.
 const REMOVAL_LIMIT: Duration = Duration::from_secs(30);
+/// How often hob looks whether the removal has ended.
 const REMOVAL_PAUSE: Duration = Duration::from_millis(5);
 
 /// A container with a name of its own. Dropping it removes the container, with everything that runs in it.
@@ -41,11 +42,12 @@ impl Container {
         let mut remove = std::process::Command::new(&self.engine);
         remove.args(["rm", "--force", &self.name]);
         remove.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        // A container that has ended is gone already, and so is the engine's interest in it.
+        // An error is no problem where the container has ended: `run --rm` has removed it.
         ContainerRemoval(remove.spawn().ok())
     }
 
-    /// Starts the container; the command follows. The image is not fetched: a download is not what a model asks for.
+    /// The call of the engine that starts the container; the caller adds the command. The engine does not fetch the
+    /// image, because a model's command must not start a download.
     pub(super) fn run(
         &self,
         image: &str,
@@ -64,7 +66,7 @@ impl Container {
         // Without this, SELinux keeps the container out of the workspace.
         command.arg("--security-opt=label=disable");
         if self.engine.file_stem().is_some_and(|name| name == "docker") {
-            // Files that a command writes belong to the user. Podman without root does so by itself.
+            // So files that a command writes belong to the user of hob. Podman without root does this by itself.
             let (user, group) = (rustix::process::getuid(), rustix::process::getgid());
             command.arg(format!("--user={}:{}", user.as_raw(), group.as_raw()));
         }
@@ -82,7 +84,7 @@ impl Container {
     }
 }
 
-/// A folder that has the same path inside.
+/// The value of `--volume` for a file or folder that has the same path in the container.
 fn volume(path: &Path, access: &str) -> OsString {
     let mut volume = path.as_os_str().to_owned();
     volume.push(":");
@@ -101,7 +103,7 @@ impl Drop for Container {
     }
 }
 
-/// The engine at work on the removal of a container.
+/// The engine's process that removes a container. `None`: it could not be started.
 #[derive(Debug)]
 pub(super) struct ContainerRemoval(Option<Child>);
 
@@ -131,10 +133,10 @@ mod tests {
     use crate::executable::write_executable;
     use crate::tool::AgentTool as _;
 
-    /// Seconds after which a command is ended: enough for the scripts here to begin on a machine that does much else.
+    /// Seconds after which a command is ended. They are enough for the scripts here to begin on a busy machine.
     const LIMIT_SECONDS: u64 = 5;
 
-    /// A program that runs the command behind the image on this machine, and notes how it was called.
+    /// An engine that runs the command, which follows the image's name, on this machine, and notes its own arguments.
     const ENGINE: &str = r#"#!/bin/sh
 echo "$@" >> "$0.calls"
 [ "$1" = run ] || exit 0
@@ -158,7 +160,7 @@ exec "$@"
         let ended = format!("after {LIMIT_SECONDS} s");
         assert!(slow.is_error && slow.text.contains(&ended), "{}", slow.text);
         let path = folder.path().join("podman.calls");
-        // The probe and three commands: each container is started, and removed by its name.
+        // hob starts four containers, for the probe and three commands, and removes each by its name.
         let calls = loop {
             let calls = std::fs::read_to_string(&path).expect("calls");
             if calls.lines().count() >= 8 {
@@ -180,7 +182,7 @@ exec "$@"
         assert_eq!(started.len(), 4);
     }
 
-    /// The engine enforces the limits, and gives the exit codes that they have elsewhere.
+    /// The engine enforces the limits. The exit codes are those of the other sandboxes.
     #[tokio::test]
     async fn a_limit_of_a_container_has_the_same_sentence() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -197,20 +199,21 @@ exec "$@"
         assert!(description.contains("512 processes"), "{description}");
     }
 
-    /// The shell of agents with this engine, in a new workspace.
+    /// The tool `shell` with this engine, in a new workspace.
     fn shell_with(folder: &Path, script: &str) -> (Shell, PathBuf) {
         let (engine, workspace) = (folder.join("podman"), folder.join("work"));
         std::fs::create_dir_all(&workspace).expect("a folder");
         write_executable(&engine, script);
         let programs = SandboxPrograms {
-            containers: Some(engine),
+            container_engine: Some(engine),
             image: Some("busy".to_owned()),
             ..SandboxPrograms::default()
         };
         (Shell::new(programs, &workspace), workspace)
     }
 
-    /// A container that outlives its client. It makes `hob.toml` until it is removed, and once more then.
+    /// An engine with a container that goes on after its client has ended. The container makes `hob.toml` again and again
+    /// until it is removed, and once more during its removal.
     #[cfg(target_os = "linux")]
     const STUBBORN: &str = r#"#!/bin/sh
 if [ "$1" = rm ]; then
@@ -260,7 +263,7 @@ wait
     async fn commands_at_the_same_time_hide_nothing_of_each_other() {
         let folder = tempfile::tempdir().expect("a folder");
         let (shell, workspace) = shell_with(folder.path(), ENGINE);
-        // The second command begins when the file of the first is there, and makes it again when that one was found.
+        // The second command begins when the first has made the file. It makes the file again when hob has removed it.
         let first = "echo x > hob.toml; until [ -e second ]; do sleep 0.01; done";
         let second = "touch second; while [ -e hob.toml ]; do sleep 0.01; done; echo y > hob.toml; touch end";
         let call = |command: &str| shell.call(json!({ "command": command, "timeout_s": 60 }));

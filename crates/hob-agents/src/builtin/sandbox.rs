@@ -1,5 +1,5 @@
-//! The sandbox of commands: the workspace is writable, and everything else is read-only or absent.
-//! Whether a sandbox works is found out by running a command in it, because kernels and containers often forbid it.
+//! The sandbox of commands: the workspace is writable unless the team file says otherwise, and everything else is
+//! read-only or absent. hob tries each kind of sandbox with a command, because kernels and containers often forbid it.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -21,11 +21,13 @@ use super::protected::guarded;
 use super::sandbox_access::{SandboxAccess, readable};
 use crate::team::{SandboxMode, SandboxNetwork};
 
+/// How long the command that tries a sandbox may take.
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
-/// Where bubblewrap finds its seccomp filter.
+/// The file descriptor from which bubblewrap reads its seccomp filter.
 const FILTER_FD: &str = "9";
-/// Opens the first argument as [`FILTER_FD`], and becomes the command of the others. Rust closes all files for a child.
-/// The shell sets the limits first, which bubblewrap cannot do.
+/// A shell script that opens its first argument as [`FILTER_FD`] and then runs its other arguments as a command. hob
+/// cannot pass on an open file, because Rust closes all files in a child. Before this script, the shell sets the limits,
+/// which bubblewrap cannot do.
 const OPEN_FILTER: &str = r#"exec 9<"$1" && shift && exec "$@""#;
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 const LANG: &str = "C.UTF-8";
@@ -36,23 +38,23 @@ const NO_DANGER: &str = "the team file turns the sandbox off, which needs `--all
 pub struct SandboxPrograms {
     /// bubblewrap.
     pub bwrap: Option<PathBuf>,
-    /// A supervisor of this program with its arguments, which are followed by `--workspace FOLDER --temporary FOLDER --
-    /// COMMAND` and lead to [`crate::builtin::restrict_and_run`].
+    /// hob's own program with the arguments that make a sandbox of Landlock by [`crate::builtin::restrict_and_run`]. The
+    /// sandbox adds `--read-only` or `--network` if it must, and `--workspace FOLDER --temporary FOLDER -- COMMAND`.
     pub restrict: Vec<OsString>,
     /// podman or docker, for teams that name an image.
-    pub containers: Option<PathBuf>,
+    pub container_engine: Option<PathBuf>,
     pub image: Option<String>,
-    /// What the team file wants.
+    /// What the team file lets commands write and reach.
     pub access: SandboxAccess,
-    /// The environment of commands that the team wants without a sandbox. `None`: they are refused.
+    /// The environment of commands for which the team file turns the sandbox off. `None`: they are refused.
     pub unsandboxed: Option<Vec<(&'static str, OsString)>>,
 }
 
 impl SandboxPrograms {
-    /// The name of the sandbox that works in this folder: `true` ran in it.
+    /// The name of the first sandbox in which the command `true` ran, with this folder as its workspace.
     ///
     /// # Errors
-    /// None works; a sentence says why.
+    /// No sandbox works; a sentence says why.
     pub async fn working(&self, workspace: &Path) -> Result<&'static str, String> {
         let sandbox = Sandbox::probe(self, workspace).await;
         sandbox.map(|sandbox| sandbox.kind.name()).map_err(|error| error.to_string())
@@ -74,7 +76,8 @@ enum SandboxKind {
         /// The seccomp filter. The file has no name, so that no command can change it.
         filter: File,
     },
-    /// The command's own `/tmp` and home, which goes with the run.
+    /// The supervisor with its arguments, and a folder for the temporary files and the home of commands. The folder is
+    /// deleted with this value.
     Landlock(Vec<OsString>, TempDir),
     Container {
         engine: PathBuf,
@@ -105,15 +108,15 @@ pub(super) struct SandboxError(Vec<String>);
 pub(super) struct SandboxedCommand {
     pub(super) command: Command,
     pub(super) process_limits: ProcessLimits,
-    /// Keeps a container no longer than the command.
+    /// The container of the command. Dropping it removes the container.
     pub(super) container: Option<Container>,
 }
 
 impl Sandbox {
-    /// The first sandbox that works: `true` ran in it.
+    /// The first sandbox in which the command `true` ran.
     ///
     /// # Errors
-    /// This machine does not let any of them work.
+    /// No sandbox works on this machine.
     pub(super) async fn probe(
         programs: &SandboxPrograms,
         workspace: &Path,
@@ -132,6 +135,7 @@ impl Sandbox {
         Err(SandboxError(reasons))
     }
 
+    /// The sandbox, if the command `true` runs in it; otherwise the reason.
     async fn tried(
         kind: SandboxKind,
         access: SandboxAccess,
@@ -151,7 +155,7 @@ impl Sandbox {
         }
     }
 
-    /// Why no command can run now. The user may have added files since the last one.
+    /// Why no command can run now. The user may have added files to the workspace since the last command.
     pub(super) fn refusal(&self) -> Option<String> {
         match self.kind {
             SandboxKind::Landlock(..) => unprotected(&self.workspace, self.access),
@@ -161,17 +165,17 @@ impl Sandbox {
         }
     }
 
-    /// The command in a shell, in a folder of the workspace.
+    /// A command that a shell runs in a folder of the workspace.
     pub(super) fn command(&self, text: &str, folder: &Path) -> SandboxedCommand {
         let shell = ["/bin/sh", "-c", text];
         let (command, container) = match &self.kind {
             SandboxKind::Bubblewrap { bwrap, filter } => {
-                // Each command opens it for itself, because bubblewrap reads it from its beginning.
+                // Each command opens the filter again, because bubblewrap must read it from its beginning.
                 let filter = format!("/proc/{}/fd/{}", std::process::id(), filter.as_raw_fd());
                 let script = format!("{}; {OPEN_FILTER}", limits::shell_limits());
                 let mut command = Command::new("/bin/sh");
                 command.env_clear().args(["-c", &script, "sh", &filter]).arg(bwrap);
-                command.args(self.arguments(folder)).args(shell);
+                command.args(self.bubblewrap_arguments(folder)).args(shell);
                 (command, None)
             }
             SandboxKind::Container { engine, image } => {
@@ -214,7 +218,7 @@ impl Sandbox {
         SandboxedCommand { command, process_limits, container }
     }
 
-    fn arguments(&self, folder: &Path) -> Vec<OsString> {
+    fn bubblewrap_arguments(&self, folder: &Path) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = Vec::new();
         let mut add = |words: &[&std::ffi::OsStr]| {
             arguments.extend(words.iter().map(|word| (*word).to_owned()))
@@ -248,18 +252,18 @@ impl Sandbox {
     }
 }
 
-/// A sandbox to try. Its files are made only if those before it do not work.
+/// A kind of sandbox to try. hob makes its files only if no kind before it works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SandboxChoice<'a> {
     Unsandboxed,
-    /// With this image.
+    /// A container of this image.
     Container(&'a str),
     Bubblewrap,
     Landlock,
 }
 
 impl SandboxChoice<'_> {
-    /// In the order in which they are tried.
+    /// The kinds that this team may use, in the order in which hob tries them.
     fn all_of(programs: &SandboxPrograms) -> Vec<SandboxChoice<'_>> {
         match &programs.image {
             _ if programs.access.mode == SandboxMode::DangerFullAccess => {
@@ -270,8 +274,10 @@ impl SandboxChoice<'_> {
         }
     }
 
+    /// Makes what the sandbox needs.
+    ///
     /// # Errors
-    /// Why it cannot be made.
+    /// The reason why it cannot be made.
     fn make(self, programs: &SandboxPrograms, workspace: &Path) -> Result<SandboxKind, String> {
         match self {
             SandboxChoice::Unsandboxed => {
@@ -279,7 +285,7 @@ impl SandboxChoice<'_> {
                 unsandboxed.ok_or_else(|| NO_DANGER.to_owned())
             }
             SandboxChoice::Container(image) => {
-                let engine = programs.containers.clone();
+                let engine = programs.container_engine.clone();
                 let engine =
                     engine.ok_or_else(|| format!("the image '{image}' needs podman or docker"))?;
                 Ok(SandboxKind::Container { engine, image: image.to_owned() })
@@ -295,7 +301,7 @@ impl SandboxChoice<'_> {
 }
 
 fn bubblewrap(bwrap: &Path, network: SandboxNetwork) -> Result<SandboxKind, String> {
-    // No other system has bubblewrap.
+    // Only Linux has bubblewrap.
     #[cfg(not(target_os = "linux"))]
     let (_, bytes): (SandboxNetwork, Vec<u8>) = (network, Vec::new());
     #[cfg(target_os = "linux")]
@@ -309,8 +315,11 @@ fn bubblewrap(bwrap: &Path, network: SandboxNetwork) -> Result<SandboxKind, Stri
 }
 
 fn landlock(programs: &SandboxPrograms, workspace: &Path) -> Result<SandboxKind, String> {
-    if !cfg!(target_os = "linux") || programs.restrict.is_empty() {
-        return Err("Landlock is part of Linux".to_owned());
+    if !cfg!(target_os = "linux") {
+        return Err("Landlock works only on Linux".to_owned());
+    }
+    if programs.restrict.is_empty() {
+        return Err("Landlock needs the path of hob's program, and hob cannot find it".to_owned());
     }
     if let Some(reason) = unprotected(workspace, programs.access) {
         return Err(reason);
@@ -319,9 +328,10 @@ fn landlock(programs: &SandboxPrograms, workspace: &Path) -> Result<SandboxKind,
     Ok(SandboxKind::Landlock(programs.restrict.clone(), temporary))
 }
 
-/// Landlock gives rights to whole folders, so a file in the workspace cannot be kept from changes.
+/// Why Landlock would not protect this workspace. It gives rights to whole folders, so in a writable workspace it cannot
+/// protect a single file.
 fn unprotected(workspace: &Path, access: SandboxAccess) -> Option<String> {
     let mut kept = PROTECTED.iter().filter(|_| access.mode != SandboxMode::ReadOnly);
     let kept = kept.find(|name| workspace.join(name).exists())?;
-    Some(format!("Landlock cannot protect '{kept}' in the workspace; choose another one"))
+    Some(format!("Landlock cannot protect '{kept}' in the workspace; choose another workspace"))
 }

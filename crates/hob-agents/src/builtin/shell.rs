@@ -152,6 +152,11 @@ mod tests {
         let shell = Shell::new(SandboxPrograms::default(), Path::new("."));
         let output = shell.call(json!({ "command": "true" })).await;
         assert!(output.is_error && output.text.contains("bubblewrap"), "{}", output.text);
+        let reason = match cfg!(target_os = "linux") {
+            true => "Landlock needs the path of hob's program",
+            false => "Landlock works only on Linux",
+        };
+        assert!(output.text.contains(reason), "{}", output.text);
         let access =
             SandboxAccess { mode: SandboxMode::DangerFullAccess, ..SandboxAccess::default() };
         let programs = SandboxPrograms { access, ..SandboxPrograms::default() };

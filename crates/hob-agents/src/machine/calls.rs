@@ -15,14 +15,14 @@ use crate::state::{AgentFrame, AgentRole, FrameMessages, Pending};
 use crate::team::{Agent, HandoffMode};
 use crate::tool::{ToolOutput, ToolSpec};
 
-/// Maximum depth of agents that were called by each other.
+/// Maximum number of agents that wait for an agent that they have called.
 const DEPTH_MAX: usize = 5;
-/// After so many equal calls, the result says how often the call was made.
+/// From this number of equal calls on, the result says how often the call was made.
 const REPEATS_NOTED: u32 = 3;
-/// After so many equal calls, the tool is switched off for the agent.
+/// After this number of equal calls, the tool is switched off for the agent.
 const REPEATS_MAX: u32 = 5;
-/// Names of tools in the message about an unknown one.
-const NAMES_SHOWN: usize = 5;
+/// Maximum number of similar names in the message about an unknown tool. Without a similar name, it lists all tools.
+const NAMES_SHOWN_MAX: usize = 5;
 
 impl AgentFrame {
     /// Whether the agent has made one call of this tool so often that the tool is switched off for it.
@@ -61,19 +61,18 @@ impl Step<'_> {
         self.count_repeat(&call);
         let Some(frame) = self.state.stack.last() else { return };
         let agent = self.state.team.agent(&frame.agent);
-        let other = agent.and_then(|agent| {
-            let handoff = agent.handoff_of(&call.name).map(|name| (name.to_owned(), true));
-            handoff.or_else(|| agent.delegate_of(&call.name).map(|name| (name.to_owned(), false)))
-        });
-        match other {
-            Some((name, true)) => self.hand_over(call, &name, &value),
-            Some((name, false)) => self.delegate(call, &name, &value),
-            None if spec.is_from_client => {
-                if let Some(frame) = self.state.stack.last_mut() {
-                    frame.client_calls.push(call);
-                }
+        let handoff = agent.and_then(|agent| agent.handoff_of(&call.name)).map(str::to_owned);
+        let delegate = agent.and_then(|agent| agent.delegate_of(&call.name)).map(str::to_owned);
+        if let Some(name) = handoff {
+            self.hand_over(call, &name, &value);
+        } else if let Some(name) = delegate {
+            self.delegate(call, &name, &value);
+        } else if spec.is_from_client {
+            if let Some(frame) = self.state.stack.last_mut() {
+                frame.client_calls.push(call);
             }
-            None => self.ask_or_run(call, &spec, &value),
+        } else {
+            self.ask_or_run(call, &spec, &value);
         }
     }
 
@@ -108,7 +107,8 @@ impl Step<'_> {
         self.advance();
     }
 
-    /// Rejects a call that cannot be understood. Several such answers in sequence lead to the fallback model.
+    /// Rejects a call with a wrong name or wrong arguments. After several answers in a row with such calls, the fallback
+    /// model is asked.
     fn reject_invalid(&mut self, call: &ToolCall, reason: &str) {
         self.reject(call, reason);
         if let Some(frame) = self.state.stack.last_mut() {
@@ -116,7 +116,7 @@ impl Step<'_> {
         }
     }
 
-    /// Does not make a call. The model reads why.
+    /// Rejects a call. The model reads why.
     fn reject(&mut self, call: &ToolCall, reason: &str) {
         let (call_id, name) = (call.id.clone(), call.name.clone());
         self.emit(EventKind::ToolInvalid { call_id, name, reason: reason.to_owned() });
@@ -190,7 +190,7 @@ impl Step<'_> {
         self.emit_agent();
     }
 
-    /// Why the agent of this name cannot start below the active agent. `None`: it can.
+    /// Why the active agent cannot call the agent of this name. `None`: it can.
     fn refusal_to_start(&self, name: &str) -> Option<String> {
         if self.state.stack.iter().any(|frame| frame.agent == name) {
             return Some(format!(
@@ -201,7 +201,7 @@ impl Step<'_> {
         is_deep.then(|| format!("{DEPTH_MAX} agents already wait for each other; do it yourself"))
     }
 
-    /// Removes the further handoffs of an answer, with a note for the model: only the first is made.
+    /// Removes all handoffs of an answer after the first, with a note for the model.
     fn ignore_other_handoffs(&mut self) {
         let Some(frame) = self.state.stack.last_mut() else { return };
         let Some(agent) = self.state.team.agent(&frame.agent) else { return };
@@ -250,7 +250,7 @@ impl Step<'_> {
         self.effects.push(Effect::RunTool { id, call });
     }
 
-    /// Continues after a tool that was running when the process ended. It runs again only if that does no harm.
+    /// Continues after the process ended while a tool ran. The tool runs again only if it may be repeated.
     pub(super) fn resume_tool(&mut self, id: u64, call: ToolCall) {
         if self.tools.iter().any(|tool| tool.name == call.name && tool.may_repeat) {
             return self.effects.push(Effect::RunTool { id, call });
@@ -318,7 +318,7 @@ fn arguments_of(call: &ToolCall) -> Value {
 
 fn unknown(name: &str, specs: &[Cow<'_, ToolSpec>]) -> String {
     let known = specs.iter().map(|spec| spec.name.as_str());
-    let near = hob_core::nearest(name, known.clone(), NAMES_SHOWN);
+    let near = hob_core::nearest(name, known.clone(), NAMES_SHOWN_MAX);
     let shown: Vec<&str> =
         if near.is_empty() { known.collect() } else { near.iter().map(String::as_str).collect() };
     match shown.is_empty() {

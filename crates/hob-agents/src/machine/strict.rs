@@ -1,12 +1,12 @@
 //! Schemas for the strict mode of other servers, in which a model cannot write a call that does not match.
-//! Every property is required there, so one that may be left out may be null instead.
+//! This mode requires every property. So a property that a call may leave out may be null instead.
 
 use serde_json::{Map, Value, json};
 
-/// Keywords that are taken over. Others are left out: calls are checked against the tool's own schema anyway.
+/// Keywords that the strict form keeps. It needs no others, because hob checks calls against the tool's own schema anyway.
 const KEPT: [&str; 4] = ["type", "enum", "const", "description"];
-/// Keywords that choose between schemas in ways that the strict mode does not have.
-const FOREIGN: [&str; 9] = [
+/// Keywords for which hob writes no strict form.
+const UNSUPPORTED: [&str; 9] = [
     "$ref",
     "allOf",
     "oneOf",
@@ -17,17 +17,17 @@ const FOREIGN: [&str; 9] = [
     "patternProperties",
     "prefixItems",
 ];
-/// Levels of objects and lists.
+/// Maximum levels of objects and lists below the arguments.
 const DEPTH_MAX: usize = 5;
 
-/// The schema of a tool in strict form. `None`: it cannot be written so.
+/// The schema of a tool in strict form. `None`: it has no strict form.
 pub(super) fn strict(schema: &Value) -> Option<Value> {
     (schema["type"] == "object").then(|| form(schema, 0))?
 }
 
 fn form(schema: &Value, depth: usize) -> Option<Value> {
     let members = schema.as_object().filter(|_| depth <= DEPTH_MAX)?;
-    if FOREIGN.iter().any(|keyword| members.contains_key(*keyword)) {
+    if UNSUPPORTED.iter().any(|keyword| members.contains_key(*keyword)) {
         return None;
     }
     let kept =
@@ -38,7 +38,7 @@ fn form(schema: &Value, depth: usize) -> Option<Value> {
             choices.as_array()?.iter().map(|choice| form(choice, depth)).collect();
         formed.insert("anyOf".to_owned(), choices?.into());
     } else if !members.contains_key("type") {
-        // Any value would match.
+        // The strict mode needs a type.
         return None;
     }
     if takes(schema, "object") {
@@ -50,7 +50,8 @@ fn form(schema: &Value, depth: usize) -> Option<Value> {
     Some(formed.into())
 }
 
-/// `None`: other properties than the listed ones are allowed.
+/// Adds the properties of an object, all of them required. `None`: the schema says that other properties are allowed, or
+/// one of the listed ones has no strict form.
 fn object(
     members: &Map<String, Value>,
     formed: &mut Map<String, Value>,
@@ -80,6 +81,7 @@ fn object(
     is_closed.then_some(())
 }
 
+/// The schema of a property that may be null instead of left out. `None`: it has no such form.
 fn nullable(mut schema: Value) -> Option<Value> {
     if let Some(choices) = schema["anyOf"].as_array() {
         return choices.iter().any(|choice| takes(choice, "null")).then_some(schema);

@@ -1,11 +1,12 @@
 //! `[mcp.NAME]` of a team file: a server of the Model Context Protocol, as a program or at an address.
-//! Only its form is checked here. Whether the server answers is found out when an agent uses it.
+//! Only the form of its description is checked here. hob calls the server when an agent that names it works.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Agent;
 
+/// Maximum characters of a server's name.
 const NAME_MAX: usize = 32;
 pub(super) const SERVERS_MAX: usize = 16;
 const TIMEOUT_S_MAX: u64 = 600;
@@ -29,7 +30,7 @@ pub struct McpServer {
     /// The tools that agents may use, by the server's own names. Default: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// Seconds for a call, and for the start if it is more than 10. Default: 20. At most 600.
+    /// Maximum seconds of a call, 1 to 600. Default: 20. The start may take as long, and at least 10 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_s: Option<u64>,
 }
@@ -63,7 +64,7 @@ impl McpServer {
     }
 }
 
-/// The first tool of an agent that names an MCP server wrongly, and the reason.
+/// The first tool in an agent's list that names an MCP server wrongly, and the reason.
 pub(super) fn wrong_tool<'a>(agent: &'a Agent, servers: &[&str]) -> Option<(&'a str, String)> {
     agent.tools.iter().find_map(|named| {
         let (server, tool) = match named.split_once("__") {

@@ -140,7 +140,7 @@ pub(crate) fn sandbox_programs(path: &OsStr) -> SandboxPrograms {
     SandboxPrograms {
         bwrap: find("bwrap"),
         restrict: restrict(),
-        containers: find("podman").or_else(|| find("docker")),
+        container_engine: find("podman").or_else(|| find("docker")),
         ..SandboxPrograms::default()
     }
 }

@@ -24,7 +24,7 @@ async fn found(programs: &SandboxPrograms) -> Check {
         }
     };
     let works = programs.working(workspace.path()).await;
-    let engine = match &programs.containers {
+    let engine = match &programs.container_engine {
         Some(engine) => Some(container_engine(engine).await),
         None => None,
     };
@@ -75,7 +75,7 @@ mod tests {
         let bare = SandboxPrograms::default();
         let bwrap = SandboxPrograms { bwrap: Some(works), ..bare.clone() };
         let broken = SandboxPrograms { bwrap: Some(fails), ..bare.clone() };
-        let images = SandboxPrograms { containers: Some(podman), ..broken.clone() };
+        let images = SandboxPrograms { container_engine: Some(podman), ..broken.clone() };
         for (programs, verdict, parts) in [
             (bare, Verdict::Warn, ["is not installed", "install bubblewrap"]),
             (bwrap, Verdict::Ok, ["commands in bubblewrap", "ok"]),
