@@ -1,5 +1,5 @@
-//! Takes the residual blocks out of a stored vocoder, when an engine loads it that computes them itself.
-//! They are nine tenths of all multiplications.
+//! Takes the residual blocks out of a stored vocoder, for an engine that computes them with its own kernels.
+//! They are nine tenths of the vocoder's multiplications.
 
 use prost::bytes::Bytes;
 
@@ -8,18 +8,20 @@ use crate::onnx::proto::{DATA_FLOAT, NodeProto, TensorProto};
 use crate::onnx::{DetachedGraph, Graph, GraphError};
 
 const GENERATOR: &str = "/decoder/decoder/generator";
-/// Blocks that the source's noise passes, one for each stage; then the three parallel blocks of each stage.
+/// The block of each stage through which the noise of the sound source goes.
 const NOISE: [&str; 2] = ["noise_res.0", "noise_res.1"];
+/// The three parallel blocks of each stage.
 const STAGES: [[&str; 3]; 2] =
     [["resblocks.0", "resblocks.1", "resblocks.2"], ["resblocks.3", "resblocks.4", "resblocks.5"]];
-/// The mean of a stage's blocks, which the rest of the graph takes as inputs.
+/// The mean of each stage's blocks. It becomes an input of the rest of the graph.
 const MEANS: [&str; 2] = ["Div_2_output_0", "Div_4_output_0"];
-/// What a stage adds up: noise before its block, and the upsampled output of the stage before.
+/// The noise of each stage before its block. The stage adds the block's output to [`UPSAMPLED`].
 const NOISE_IN: [&str; 2] =
     ["noise_convs.0/Conv_output_0/cropped", "noise_convs.1/Conv_output_0/cropped"];
+/// The upsampled output of the stage before.
 const UPSAMPLED: [&str; 2] = ["ups.0/ConvTranspose_output_0", "reflection_pad/Pad_output_0"];
-/// A block has three pairs of convolutions; the first of a pair is dilated. The crop of a window is made for these
-/// dilations, too.
+/// A block has three pairs of convolutions; the first of a pair is dilated. The crop of a window
+/// assumes these dilations, too.
 const DILATIONS: [usize; 6] = [1, 1, 3, 1, 5, 1];
 const STEPS: usize = DILATIONS.len();
 
@@ -31,11 +33,11 @@ pub struct SplitVocoder {
     /// `stage_0, crop_starts, crop_ends → upsampled_1`, and `stage_1 → audio`. The window's statistics are those
     /// of the remaining normalisations.
     pub rest: DetachedGraph,
-    /// The block of each stage's noise.
+    /// The block for the noise of each stage.
     pub noise: [ResidualBlock; 2],
     /// The blocks of each stage, which read its sum and whose mean is its output.
     pub stages: [[ResidualBlock; 3]; 2],
-    /// Where the statistics of the remaining normalisations stand among all: first channel and channels.
+    /// Where the remaining normalisations stand among all carried statistics: first channel and number of channels.
     pub rest_statistics: Vec<(usize, usize)>,
 }
 
@@ -48,7 +50,7 @@ pub enum NotSplit {
     Convolution { convolution: String, what: &'static str },
 }
 
-/// Six steps. Each second one adds its result to the block's input.
+/// Three pairs of steps. The result of a pair is added to its input, and the sum is the input of the next pair.
 #[derive(Clone, Debug)]
 pub struct ResidualBlock {
     pub steps: [ResidualStep; STEPS],
@@ -57,9 +59,9 @@ pub struct ResidualBlock {
 /// Normalisation, activation and convolution of one step.
 #[derive(Clone, Debug)]
 pub struct ResidualStep {
-    /// First of its channels among the carried statistics.
+    /// Index of its first channel among the carried statistics.
     pub statistics_at: usize,
-    /// First of its values in `styles`: the gains of all channels minus one, then the shifts.
+    /// Index of its first value in `styles`: the gains of all channels, each less 1, and then their shifts.
     pub style_at: usize,
     /// Frequency of the activation's sine, for each channel.
     pub alpha: Vec<f32>,
@@ -71,7 +73,7 @@ pub struct ResidualStep {
     pub dilation: usize,
 }
 
-/// The carried statistics: the name of each normalisation and its channels, in their order.
+/// The normalisations with carried statistics, in order: their names and their numbers of channels.
 struct Carried {
     names: Vec<String>,
     sizes: Vec<usize>,
@@ -133,7 +135,7 @@ impl Carried {
         let names = names.map(|name| name.trim_end_matches("/carried_mean").to_owned());
         let names: Vec<String> = names.collect();
         let sizes = graph.ints("carry/sizes")?.into_iter();
-        // Sums of 32-bit sizes do not overflow.
+        // Sizes of 32 bits, because their sums cannot overflow 64 bits.
         let sizes = sizes.map(|size| u32::try_from(size).unwrap_or(0) as usize);
         let sizes: Vec<usize> = sizes.collect();
         if sizes.len() == names.len() {
@@ -143,13 +145,13 @@ impl Carried {
         Err(GraphError::Unexpected { what: "sizes of normalisations", found, expected })
     }
 
-    /// The first channel of a normalisation.
-    fn place(&self, name: &str) -> Option<usize> {
+    /// The index of a normalisation's first channel.
+    fn first_channel(&self, name: &str) -> Option<usize> {
         let at = self.names.iter().position(|known| known == name)?;
         Some(self.sizes[..at].iter().sum())
     }
 
-    /// The names of the normalisations outside all blocks, and their places and sizes.
+    /// The names of the normalisations outside all blocks, and for each its first channel and number of channels.
     fn without_blocks(&self) -> (Vec<&str>, Vec<(usize, usize)>) {
         let is_outside = |name: &str| !name.starts_with(GENERATOR);
         let mut first = 0;
@@ -174,9 +176,11 @@ struct Reader<'g> {
 }
 
 impl Reader<'_> {
-    /// The first normalisation of all three has the statistics of one of them, because they have one input.
+    /// Reads the blocks of a stage. Their first normalisations share one set of statistics, because they have the same
+    /// input.
     fn stage(&mut self, names: [&str; 3]) -> Result<[ResidualBlock; 3], NotSplit> {
-        let shared = names.iter().find_map(|name| self.carried.place(&mean(name, 0)));
+        let shared =
+            names.iter().find_map(|name| self.carried.first_channel(&normalisation(name, 0)));
         let [first, second, third] = names;
         Ok([self.block(first, shared)?, self.block(second, shared)?, self.block(third, shared)?])
     }
@@ -221,13 +225,13 @@ impl Reader<'_> {
         let bias = self.graph.floats(&format!("{part}.convs{half}.{number}.bias"))?;
         let dilation = DILATIONS[at];
         check_convolution(self.graph, convolution, bias.len(), dilation)?;
-        let mean = mean(block, at);
-        let statistics_at = shared.or_else(|| self.carried.place(&mean));
+        let normalisation = normalisation(block, at);
+        let statistics_at = shared.or_else(|| self.carried.first_channel(&normalisation));
         let style_at = self.style_at;
         self.style_at += 2 * bias.len();
         self.styles.push(style);
         Ok(ResidualStep {
-            statistics_at: statistics_at.ok_or_else(|| unknown(&mean))?,
+            statistics_at: statistics_at.ok_or_else(|| unknown(&normalisation))?,
             style_at,
             alpha: self.graph.floats(&format!("{part}.alpha{half}.{number}"))?,
             weights: bytes(&weights)?,
@@ -240,11 +244,11 @@ impl Reader<'_> {
 }
 
 /// The name of a step's normalisation.
-fn mean(block: &str, step: usize) -> String {
+fn normalisation(block: &str, step: usize) -> String {
     format!("{GENERATOR}/{block}/adain{}.{}/ReduceMean_output_0", step % 2 + 1, step / 2)
 }
 
-/// Checks that a convolution is one over time, of all channels with all, with as many results as positions.
+/// Checks that a convolution goes over time, joins every input channel with every output channel, and keeps the length.
 fn check_convolution(
     graph: &Graph,
     convolution: &NodeProto,
@@ -265,7 +269,9 @@ fn check_convolution(
     is(group == Some(1), "groups")?;
     is(ints("strides").is_none_or(|strides| strides == [1]), "strides")?;
     is(ints("dilations").unwrap_or(&[1]) == [dilation as i64], "dilations")?;
-    is(ints("kernel_shape").is_none_or(|shape| shape == [taps]), "a kernel")?;
+    // An even number of taps, padded equally on both sides, would change the length.
+    let is_odd = taps % 2 == 1;
+    is(is_odd && ints("kernel_shape").is_none_or(|shape| shape == [taps]), "a kernel")?;
     // `pad_before_integer_convolutions` moved its pads into a node of their own.
     let pad = graph.producer(padded).ok().map(|at| &graph.nodes()[at]);
     let pad = pad.filter(|pad| pad.op_type == "Pad" && pad.attribute.is_empty());
@@ -277,6 +283,7 @@ fn check_convolution(
     is(is_plain && amounts == Some(vec![0, 0, reach, 0, 0, reach]), "pads")
 }
 
+/// The value of a list that has only one.
 fn only<T: Copy>(values: &[T]) -> Option<T> {
     match values {
         [only] => Some(*only),
@@ -325,7 +332,7 @@ mod tests {
             .with_ints("pads", &[0, 0])
     }
 
-    /// What is wrong with `convolution` behind padding by `amounts`, with weights of a shape.
+    /// What is wrong with `convolution` after padding by `amounts`, with weights of this shape.
     fn refused(convolution: &NodeProto, amounts: [i64; 2], shape: &[i64]) -> Option<&'static str> {
         let pad = node("Pad", &["x", "amounts", "x_zero"], &["padded"]);
         let mut graph =
@@ -357,6 +364,9 @@ mod tests {
             assert_eq!(other("dilations", dilations), Some("dilations"), "{dilations:?}");
         }
         assert_eq!(other("kernel_shape", &[3]), Some("a kernel"));
+        let mut even = convolution();
+        even.attribute_mut("kernel_shape").expect("an attribute").ints = vec![4];
+        assert_eq!(refused(&even, [6, 6], &[CHANNELS, CHANNELS, 4]), Some("a kernel"));
         assert_eq!(other("pads", &[6, 6]), Some("pads"), "it would pad with 0");
         for amounts in [[5, 6], [6, 7], [0, 0]] {
             assert_eq!(refused(&convolution(), amounts, &shape), Some("pads"), "{amounts:?}");
