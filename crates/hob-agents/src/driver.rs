@@ -95,8 +95,8 @@ pub trait RunHost: Send + Sync {
     /// Asks a person. `None`: no person can be asked now, so the run waits on disk.
     fn ask<'h>(&'h self, call: &'h ToolCall, reason: &'h str) -> BoxFuture<'h, Option<bool>>;
 
-    /// The results of the client's own tools, by the places of their calls in the answer, from 0. `None`: the client has not
-    /// sent them yet, so the run waits on disk.
+    /// The results of the client's own tools. The keys are the places of the calls among the calls of these tools, from 0.
+    /// `None`: the client has not sent them yet, so the run waits on disk.
     fn client_outputs(&self, _id: u64) -> Option<BTreeMap<usize, String>> {
         None
     }

@@ -1,5 +1,5 @@
-//! A listening page of short synthetic sounds, for the tests in a browser: `listening_page FILE`.
-//! The second "model" speaks a fifth higher, so that a person hears the difference.
+//! Writes a listening page with short synthetic sounds, for the tests in a browser: `listening_page FILE`.
+//! The sounds of the second model have 1.5 times the frequency, so that a person hears the difference.
 
 use std::f32::consts::TAU;
 use std::path::Path;
@@ -14,7 +14,7 @@ const RATE_HZ: u32 = 24_000;
 const SAMPLES: u32 = RATE_HZ / 10;
 
 fn main() -> Result<()> {
-    let file = std::env::args().nth(1).context("which file?")?;
+    let file = std::env::args().nth(1).context("FILE is missing: `listening_page FILE`")?;
     let sentence = |(text, hz): (&str, f32)| {
         let [source, target] = [hz, 1.5 * hz].map(tone);
         HeardSentence::new(text, [&source, &target], "audio/wav")
@@ -27,7 +27,7 @@ fn main() -> Result<()> {
     Ok(fs_err::write(&file, page.html())?)
 }
 
-/// A WAV file with 16 bits a sample.
+/// A tone as a WAV file with 16 bits for each sample.
 fn tone(hz: f32) -> Vec<u8> {
     let mut file = wav_header(RATE_HZ, 2 * SAMPLES);
     for at in 0..SAMPLES {

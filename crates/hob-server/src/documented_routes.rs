@@ -1,5 +1,5 @@
-//! Registers handlers by the table of routes in `hob-wire`, so that no route lacks its documentation.
-//! Only this file calls `Router::route`.
+//! Registers handlers by the table of routes in `hob-wire`, so that no route of the API lacks its documentation.
+//! Outside this file, only `tls.rs` calls `Router::route`, for pages that are no part of the API.
 
 use axum::Router;
 use axum::handler::Handler;
@@ -7,7 +7,7 @@ use axum::routing::{MethodFilter, on};
 use hob_wire::operations::{Operation, OperationMethod};
 
 pub(crate) trait DocumentedRoutes {
-    /// Answers an operation. A path below `/v1` is answered without `/v1` too.
+    /// Registers the handler of an operation. A path that begins with `/v1` works without `/v1` too.
     fn at<H: Handler<T, ()>, T: 'static>(self, operation: &Operation, handler: H) -> Self;
 }
 

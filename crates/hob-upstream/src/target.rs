@@ -1,5 +1,5 @@
-//! A target of aliases: a model of another server, or a local model. Statistics and failures are stored here,
-//! once for all aliases that lead to it.
+//! A target of aliases: a model of another server, or a local model.
+//! All aliases that lead to a target share its statistics and failures.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,14 +15,14 @@ use hob_wire::ServedModel;
 use crate::slots::Slot;
 use crate::upstream_model::UpstreamModel;
 
-/// Shorter prompts do not show how fast a target reads.
+/// Shorter prompts do not show how fast a target reads, so they are not measured.
 const MEASURED_TOKENS_MIN: u32 = 64;
-/// How much one new answer moves the estimate.
+/// The weight of one new answer in the estimate of the reading speed, from 0 to 1.
 const READ_WEIGHT: f64 = 0.3;
 /// Prompt tokens per second of a local model before the first measurement: a model of 8 billion parameters
 /// on a processor of 15 W. Home Assistant's tools and entities are 5,621 tokens.
-const LOCAL_READS_PER_S_MIN: f64 = 25.0;
-/// A wrong estimate makes a request wait for at most this long.
+const LOCAL_READS_PER_S_ASSUMED: f64 = 25.0;
+/// The longest reading time that is expected, so that a wrong estimate cannot make a request wait longer.
 const READ_MAX: Duration = Duration::from_secs(200);
 
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Target {
         }
     }
 
-    /// Records that it read this many prompt tokens before its first content.
+    /// Records how long the target took to read this many prompt tokens: the time until its first content.
     pub(crate) fn record_prompt_read(&self, tokens: u32, took: Duration) {
         let rate = f64::from(tokens) / took.as_secs_f64().max(1e-3);
         let mut known = locked(&self.reads_per_s);
@@ -63,12 +63,12 @@ impl Target {
         }
     }
 
-    /// The expected time to read such a prompt, if that is known. For a local model there is always an
-    /// estimate: its supervisor notices when it hangs.
+    /// The expected time to read a prompt. `None`: no answer of this server was measured. A local model always has an
+    /// estimate, because its supervisor notices when it hangs.
     pub(crate) fn reading_time(&self, request: &ChatRequest) -> Option<Duration> {
         let known = *locked(&self.reads_per_s);
-        let slowest = matches!(self.source, Source::Local(_)).then_some(LOCAL_READS_PER_S_MIN);
-        let rate = known.or(slowest)?;
+        let assumed = matches!(self.source, Source::Local(_)).then_some(LOCAL_READS_PER_S_ASSUMED);
+        let rate = known.or(assumed)?;
         let (least, most) = tokens_of(request);
         let tokens = (least + most) as f64 / 2.0;
         Duration::try_from_secs_f64(tokens / rate).ok().map(|time| time.min(READ_MAX))
@@ -81,7 +81,7 @@ impl Target {
         }
     }
 
-    /// Takes one retry from its server's budget, if one is left.
+    /// Takes one retry from the budget of the target's server, if one is left. A local model has no such budget.
     pub(crate) fn take_retry(&self) -> bool {
         match &self.source {
             Source::Upstream(model) => locked(&model.upstream.budget).try_take(Instant::now()),
@@ -97,7 +97,7 @@ impl Target {
         }
     }
 
-    /// Context length of the model, where known.
+    /// Context length of the model in tokens, if it is known.
     pub(crate) fn context_tokens(&self) -> Option<u32> {
         let known = match &self.source {
             Source::Upstream(model) => {
@@ -108,7 +108,7 @@ impl Target {
         known.filter(|tokens| *tokens > 0)
     }
 
-    /// Requests in flight, as a share of what it can work on.
+    /// Requests in flight, divided by the number that the target can work on.
     pub(crate) fn load(&self) -> f64 {
         match &self.source {
             Source::Upstream(model) => model.upstream.slots.load(),
@@ -123,7 +123,7 @@ impl Target {
         }
     }
 
-    /// Waits for a slot of its server. A local model has admission instead.
+    /// Waits for a slot of the target's server. A local model has admission instead.
     pub(crate) async fn slot(&self) -> Result<Option<Slot>, ModelError> {
         match &self.source {
             Source::Upstream(model) => model.upstream.slots.take().await.map(Some),
@@ -131,12 +131,12 @@ impl Target {
         }
     }
 
-    /// Whether it may be asked. Takes the probe if its circuit is half open.
+    /// Whether the target may be asked now. Takes the probe if the circuit is half open.
     pub(crate) fn acquire(&self) -> BreakerState {
         locked(&self.breaker).acquire(Instant::now())
     }
 
-    /// Records that the first content of an answer came.
+    /// Closes the circuit, because the first content of an answer came.
     pub(crate) fn content_started(&self) {
         locked(&self.breaker).close();
     }
@@ -145,11 +145,12 @@ impl Target {
         locked(&self.breaker).failed_recently(Instant::now())
     }
 
+    /// Records an answer that came to its end.
     pub(crate) fn succeeded(&self) {
         locked(&self.breaker).record_success(Instant::now());
     }
 
-    /// Remembers the failure, and opens the circuit if that follows from it.
+    /// Records a failure, and opens the circuit if that follows from it. `first` is the alias' first cool-down.
     pub(crate) fn failed(&self, error: &ModelError, probe: Option<Probe>, first: Duration) {
         let cool_down = RetryDecision::after(error).cool_down;
         let jitter = fastrand::f64().mul_add(2.0, -1.0);
@@ -162,13 +163,14 @@ impl Target {
         *last = Some((error.summary(), Instant::now()));
     }
 
-    /// The client gave up, which says nothing about the target.
+    /// Ends the attempt's probe without a result: the client left, which says nothing about the target.
     pub(crate) fn abandoned(&self, probe: Option<Probe>) {
         if let Some(probe) = probe {
             locked(&self.breaker).abandon_probe(probe);
         }
     }
 
+    /// Records that the target thought although thinking was switched off, and logs it the first time.
     pub(crate) fn thought_anyway(&self) {
         if !self.thinks_anyway.swap(true, Ordering::Relaxed) {
             let target = self.name.as_str();
@@ -176,6 +178,8 @@ impl Target {
         }
     }
 
+    /// The target as people see it. A target with a closed circuit is `Standby` here, because only its alias knows
+    /// whether it is the active one.
     pub(crate) fn view(&self) -> TargetView {
         let now = Instant::now();
         let status = match locked(&self.breaker).state(now) {
@@ -198,7 +202,7 @@ impl Target {
         }
     }
 
-    /// Until its circuit is half open. `None`: it may be asked now.
+    /// The time until the target may be asked. `None`: it may be asked now.
     pub(crate) fn open_for(&self) -> Option<Duration> {
         let now = Instant::now();
         match locked(&self.breaker).state(now) {

@@ -111,7 +111,7 @@ fn errors_json(client_check: &ClientCheck) -> serde_json::Value {
         "cpu_s": client_check.cpu.as_secs_f64(),
         "cpu_share": client_check.cpu_share,
         "dispatch_p95_ms": client_check.dispatch_p95_ms,
-        "rss_mb": process::rss_mb(),
+        "peak_rss_mib": process::peak_rss_mib(),
         "limits": client_check.exceeded_limits().iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
 }

@@ -1,5 +1,5 @@
-//! The mock and the client as processes of their own, so that the time of one is not taken for the other's.
-//! And one that is held back: a client that may run a tenth of the time.
+//! The mock server and the client as processes of their own, so that the work of one does not count as the other's.
+//! A client can be held back, so that it runs a tenth of the time.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -10,11 +10,11 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// Parts of each tenth of a second.
+/// How long a client that is held back runs in each tenth of a second, and how long it is stopped.
 const AWAKE: Duration = Duration::from_millis(10);
 const ASLEEP: Duration = Duration::from_millis(90);
 
-/// A mock that ends with this.
+/// A mock server. Dropping this value ends its process.
 pub(crate) struct Mock {
     process: Child,
     pub(crate) url: String,
@@ -36,7 +36,7 @@ impl Mock {
 
 impl Drop for Mock {
     fn drop(&mut self) {
-        // It ends with its input.
+        // The process ends when its input ends.
         drop(self.process.stdin.take());
         let _ended = self.process.wait();
     }
@@ -49,7 +49,7 @@ pub(crate) enum Allowance {
     ATenth,
 }
 
-/// What a client of its own process says.
+/// The figures that a client in its own process prints.
 pub(crate) fn measured(mock: &Mock, allowance: Allowance, arguments: &[&str]) -> Result<Value> {
     let mut client = Command::new(std::env::current_exe()?)
         .args(["measure", "--url", &mock.url])
@@ -64,7 +64,7 @@ pub(crate) fn measured(mock: &Mock, allowance: Allowance, arguments: &[&str]) ->
     Ok(serde_json::from_slice(&done.stdout)?)
 }
 
-/// Stops it and lets it go on, until it is over: on any system, and without anybody's permission.
+/// Stops the client and lets it go on, again and again until it ends. This works on every Unix and needs no rights.
 fn hold_back(client: &mut Child) -> Result<()> {
     let pid = Pid::from_child(client);
     while client.try_wait()?.is_none() {
@@ -76,8 +76,8 @@ fn hold_back(client: &mut Child) -> Result<()> {
     Ok(())
 }
 
-/// The most memory that this process ever had; none where the system does not say.
-pub(crate) fn rss_mb() -> Option<f64> {
+/// The largest memory of this process so far, in MiB. `None`: the system does not say.
+pub(crate) fn peak_rss_mib() -> Option<f64> {
     let status = fs_err::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: f64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;

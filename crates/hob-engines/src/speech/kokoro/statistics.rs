@@ -4,12 +4,12 @@
 use half::f16;
 use hob_core::VoiceBlend;
 
-/// The voice's statistics count as this many frames of the sentence. Found by log-mel distance to whole
-/// synthesis on held-out sentences of three voices: 2.99 dB with 300, 2.79 with 450, 2.74 with 600.
+/// The voice's statistics count as this many frames of the sentence. Chosen by the log-mel distance to synthesis of the
+/// whole sentence, on held-out sentences of three voices: 2.99 dB with 300, 2.79 with 450, 2.74 with 600.
 const VOICE_FRAMES: f32 = 600.0;
 
-/// The statistics of every published voice, measured by `make voice-statistics`: the voices'
-/// names in one line, then for each voice all means and all variances as little-endian 16-bit floats.
+/// The statistics of every published voice, measured by `make voice-statistics`: one line with the names of the voices,
+/// separated by spaces, then for each voice all means and all variances as little-endian 16-bit floats.
 /// Rounding to 16 bits changes a mean by at most 0.035 standard deviations and a deviation by 0.1 %.
 const MEASURED: &[u8] = include_bytes!("voice_statistics.bin");
 
@@ -30,7 +30,7 @@ pub(super) struct RunningStatistics {
 }
 
 impl RunningStatistics {
-    /// No statistics yet: the first window is normalised by its own.
+    /// No statistics. The first window is then normalised by its own.
     pub(super) fn empty(channels: usize) -> RunningStatistics {
         RunningStatistics { mean: vec![0.0; channels], variance: vec![0.0; channels], frames: 0.0 }
     }
@@ -43,12 +43,13 @@ impl RunningStatistics {
         &self.variance
     }
 
-    /// The weight of these statistics compared with a window of `frames` frames: 0 to 1.
+    /// The weight of these statistics, from 0 to 1, together with a window of `frames` frames, at least 1.
     pub(super) fn share(&self, frames: usize) -> f32 {
         self.frames / (self.frames + frames as f32)
     }
 
-    /// The variance about a window's own mean, from its `spread` about the mean that was used.
+    /// The variance of a window about its own `mean`, from its `spread` about the mean that was used. That mean has the
+    /// carried one with the weight `share`.
     pub(super) fn own_variance(&self, mean: &[f32], spread: &[f32], share: f32) -> Vec<f32> {
         let own = |((carried, mean), spread): ((&f32, &f32), &f32)| {
             let shift = share * (carried - mean);
@@ -73,7 +74,7 @@ impl RunningStatistics {
 /// A voice's statistics over several sentences: what its utterances start from.
 ///
 /// The variance is the average of the variances within each sentence, because the model normalises
-/// over a sentence. One set for all lengths of text came closer to whole synthesis than one that depends on the length.
+/// over a sentence. One set for all lengths of text came closer to synthesis of the whole sentence than a set for each.
 /// It is the same on every processor, because it is measured once and not on the user's machine.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct VoiceStatistics(RunningStatistics);
@@ -93,13 +94,14 @@ impl VoiceStatistics {
         all.variance.iter_mut().zip(variance).for_each(|(all, new)| mix(all, new));
     }
 
+    /// The statistics from which a sentence starts.
     pub(super) fn running(&self) -> RunningStatistics {
         RunningStatistics { frames: VOICE_FRAMES, ..self.0.clone() }
     }
 
     /// The measured statistics of a voice, or those of a blend by the shares of its voices. A voice that was not
-    /// measured begins with what is typical for its gender. `None`: no vocoder with this number of channels was
-    /// measured.
+    /// measured gets the average of its gender, or of all voices. `None`: the statistics are those of a vocoder with another
+    /// number of channels.
     pub(super) fn of(voice: &str, channels: usize) -> Option<VoiceStatistics> {
         let Some(Ok(blend)) = VoiceBlend::parse(voice) else {
             return VoiceStatistics::of_one(voice, channels);
@@ -113,11 +115,12 @@ impl VoiceStatistics {
             let variances = blended.variance.iter_mut().zip(own.variance);
             variances.for_each(|(sum, variance)| add(sum, variance));
         }
-        // A negative share can take more than there is.
+        // A negative share can make the sum negative.
         blended.variance.iter_mut().for_each(|variance| *variance = variance.max(0.0));
         Some(VoiceStatistics(blended))
     }
 
+    /// The statistics of one voice. The second letter of its name is its gender.
     fn of_one(voice: &str, channels: usize) -> Option<VoiceStatistics> {
         VoiceStatistics::measured(voice, channels).or_else(|| {
             let gender = voice.as_bytes().get(1);
@@ -126,7 +129,7 @@ impl VoiceStatistics {
         })
     }
 
-    /// The average of the measured voices that are `alike`, as if each were a sentence of one frame.
+    /// The average of the measured voices that are `alike`, each with the same weight.
     fn average(channels: usize, alike: impl Fn(&[u8]) -> bool) -> Option<VoiceStatistics> {
         let table = MeasuredTable::read(channels)?;
         let mut average = VoiceStatistics::empty(channels);
@@ -151,7 +154,7 @@ impl VoiceStatistics {
     }
 }
 
-/// [`MEASURED`] for a vocoder.
+/// The parts of [`MEASURED`].
 struct MeasuredTable {
     channels: usize,
     names: Vec<&'static [u8]>,

@@ -1,5 +1,5 @@
 //! Operations that ggml calls on each of its threads: the kernels of `hob_kernels`, on the memory of tensors.
-//! A graph has them only where `hob_kernels::is_faster` says so.
+//! A graph has them only on the processor, and only where `hob_kernels::is_faster` says so.
 
 use std::ffi::c_void;
 use std::slice;
@@ -7,7 +7,7 @@ use std::slice;
 use hob_kernels::{Activation, CHANNELS, Product, SCALE_VALUES};
 use llama_cpp_sys_2 as sys;
 
-/// Rounds each row of the only input.
+/// Rounds each row of the only input to 16-bit numbers with a scale.
 pub(super) unsafe extern "C" fn narrow(
     to: *mut sys::ggml_tensor,
     thread: i32,
@@ -30,6 +30,7 @@ pub(super) unsafe extern "C" fn narrow(
     }
 }
 
+/// Multiplies the inputs of `Graph::product`.
 pub(super) unsafe extern "C" fn product(
     to: *mut sys::ggml_tensor,
     thread: i32,
@@ -40,6 +41,7 @@ pub(super) unsafe extern "C" fn product(
     unsafe { multiply(to, thread, threads, Activation::None) }
 }
 
+/// Multiplies the inputs of `Graph::product`, and applies GELU to the result.
 pub(super) unsafe extern "C" fn product_with_gelu(
     to: *mut sys::ggml_tensor,
     thread: i32,
@@ -50,7 +52,7 @@ pub(super) unsafe extern "C" fn product_with_gelu(
     unsafe { multiply(to, thread, threads, Activation::Gelu) }
 }
 
-/// The inputs are a matrix, narrow rows and perhaps a bias.
+/// Multiplies a matrix with rows that `narrow` has rounded, and perhaps adds a bias.
 unsafe fn multiply(to: *mut sys::ggml_tensor, thread: i32, threads: i32, activation: Activation) {
     // SAFETY: ggml passes a tensor whose memory is allocated, and whose inputs `Graph::product` has set. They are
     // contiguous, and nothing writes to them meanwhile.
@@ -79,7 +81,7 @@ unsafe fn multiply(to: *mut sys::ggml_tensor, thread: i32, threads: i32, activat
     }
 }
 
-/// The numbers below `count` that are this thread's.
+/// The numbers below `count` that this thread computes.
 fn own(count: i64, thread: i32, threads: i32) -> impl Iterator<Item = usize> {
     (thread.max(0) as usize..count.max(0) as usize).step_by(threads.max(1) as usize)
 }
