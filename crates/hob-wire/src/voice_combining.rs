@@ -36,11 +36,13 @@ pub(crate) struct CombineFields {
 pub(crate) struct CombinedVoice<'a> {
     /// What requests write as `voice`.
     id: &'a str,
+    /// The blend.
     voices: &'a str,
     /// BCP 47 tag, such as `en-US`.
     language: &'static str,
     /// `female` or `male`: that of the first voice.
     gender: &'static str,
+    /// Whether the blend is stored under `id`.
     kept: bool,
 }
 
