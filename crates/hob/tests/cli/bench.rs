@@ -193,7 +193,7 @@ fn a_cold_start_is_told_from_a_warm_one() {
     assert!(figure(&swap, "swap_ms").is_some() && figure(&swap, "load_ms").is_none(), "{swap}");
 
     let blind = ["bench", "cold", "--target", &url, "--launch", &launch];
-    user.fails(&blind, 2, "name it with --model-file");
+    user.fails(&blind, 2, "give the file with --model-file");
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_server_that_cannot_be_started_anew_has_no_cold_start_and_no_ceiling() {
         user.fails(
             &["bench", verb, "--target", &mock.url()],
             2,
-            "say how it is started with --launch",
+            "give --launch the command that starts it",
         );
     }
 }
