@@ -32,6 +32,9 @@ use crate::settings::Secret;
 /// The events of a chat answer; the last one of a complete answer is [`ChatEvent::Done`].
 pub(crate) type ChatAnswer = BoxStream<'static, CliResult<ChatEvent>>;
 
+/// What to do about a server that does not answer.
+pub(crate) const NOT_RUNNING: &str = "check that `hob serve` runs there";
+
 /// The bytes of an answer as they arrive. An error ends it, with the reason.
 type Chunks = BoxStream<'static, Result<Bytes, String>>;
 
@@ -238,8 +241,7 @@ impl Remote {
     }
 
     fn silent(&self, error: impl std::fmt::Display) -> Failure {
-        Failure::server(format!("{} does not answer: {error}", self.base))
-            .hint("check that `hob serve` runs there")
+        Failure::server(format!("{} does not answer: {error}", self.base)).hint(NOT_RUNNING)
     }
 
     fn not_hob(&self) -> Failure {

@@ -5,7 +5,7 @@ use clap::Args;
 
 use crate::app::{App, run_until_stopped};
 use crate::failure::{CliResult, Exit, Failure};
-use crate::remote::Remote;
+use crate::remote::{NOT_RUNNING, Remote};
 
 /// Which server to ask.
 #[derive(Clone, Debug, Args)]
@@ -46,7 +46,8 @@ impl ServerOption {
 
     /// The failure of a request, with what to do when no server runs.
     pub(crate) fn explained(&self, failure: Failure) -> Failure {
-        match failure.hint.is_some() && self.is_missing(&failure) {
+        let is_silent = failure.hint.as_deref() == Some(NOT_RUNNING);
+        match is_silent && self.is_missing(&failure) {
             true => failure.hint("start a server with `hob serve`"),
             false => failure,
         }
@@ -55,5 +56,26 @@ impl ServerOption {
     /// Whether no server runs on this machine, and the user named no other.
     pub(crate) fn is_missing(&self, failure: &Failure) -> bool {
         self.server.is_none() && failure.exit == Exit::Server
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_answers_does_not_have_to_be_started() {
+        let here = ServerOption { server: None };
+        let there = ServerOption { server: Some("nas:1".to_owned()) };
+        let other = "give the address of a hob with --server";
+        let rows = [
+            (&here, NOT_RUNNING, "start a server with `hob serve`"),
+            (&there, NOT_RUNNING, NOT_RUNNING),
+            (&here, other, other),
+        ];
+        for (option, hint, expected) in rows {
+            let explained = option.explained(Failure::server("failed").hint(hint));
+            assert_eq!(explained.hint.as_deref(), Some(expected), "{option:?}: {hint}");
+        }
     }
 }
