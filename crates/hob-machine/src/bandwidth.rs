@@ -44,8 +44,8 @@ pub struct Measured {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unmeasured {
     #[error(
-        "{available_bytes} bytes of memory are free, and to measure its bandwidth hob needs {} for each of {threads} \
-         threads; close other programs", SHARE_MAX * THREAD_BYTES_MIN
+        "{available_bytes} bytes of memory are free, and to measure its bandwidth hob needs {} bytes for each of \
+         {threads} threads; close other programs", SHARE_MAX * THREAD_BYTES_MIN
     )]
     TooLittle { available_bytes: u64, threads: usize },
 }

@@ -157,8 +157,9 @@ pub(crate) fn cancel(run_id: &str, store: &RunStore) -> CliResult<()> {
         return Ok(());
     }
     let pid = pid.as_raw_nonzero();
-    Err(Failure::internal(format!("process {pid} has not ended the run yet"))
-        .hint(format!("wait and try again, or end the process: kill {pid}")))
+    Err(Failure::internal(format!("process {pid} has not ended the run yet")).hint(format!(
+        "wait and try again; if that does not help, run `kill -9 {pid}`, then try again"
+    )))
 }
 
 /// Waits for the end of a run.
