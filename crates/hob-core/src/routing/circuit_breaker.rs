@@ -14,9 +14,9 @@ const WINDOW_ANSWERS_MIN: usize = 6;
 const WINDOW: Duration = Duration::from_secs(30);
 /// The default of the first cool-down; each that follows is twice as long.
 pub const FIRST_COOL_DOWN: Duration = Duration::from_secs(5);
-/// Doubling ends here, or at the first cool-down if that is longer. Jitter adds up to a fifth.
+/// Doubling ends here, or at the first cool-down if that is longer. Jitter then changes the time by up to a fifth.
 const COOL_DOWN_MAX: Duration = Duration::from_secs(120);
-/// The longest cool-down that a server may name, because quotas last up to a day.
+/// The longest cool-down, also of those that servers name, because quotas last up to a day.
 const NAMED_MAX: Duration = Duration::from_secs(24 * 3600);
 /// After this time a probe without an outcome is replaced by another.
 const PROBE_MAX: Duration = Duration::from_secs(30);
@@ -126,7 +126,8 @@ impl CircuitBreaker {
                     let time = first_cool_down.saturating_mul(1 << self.cool_downs.min(31));
                     self.cool_downs += 1;
                     let jitter = 1.0 + 0.2 * jitter.clamp(-1.0, 1.0);
-                    self.open(now, time.min(first_cool_down.max(COOL_DOWN_MAX)).mul_f64(jitter));
+                    let longest = first_cool_down.clamp(COOL_DOWN_MAX, NAMED_MAX);
+                    self.open(now, time.min(longest).mul_f64(jitter));
                 }
             }
         }
@@ -229,8 +230,11 @@ mod tests {
 
     #[test]
     fn a_short_first_cool_down_reaches_two_minutes_and_a_long_one_is_kept() {
-        for (first_s, expected) in [(1, &[1, 2, 4, 8, 16, 32, 64, 120, 120][..]), (300, &[300; 3])]
-        {
+        for (first_s, expected) in [
+            (1, &[1, 2, 4, 8, 16, 32, 64, 120, 120][..]),
+            (300, &[300; 3]),
+            (u64::MAX, &[24 * 3600; 2]),
+        ] {
             let (mut breaker, mut now) = (CircuitBreaker::default(), Instant::now());
             let failure =
                 BreakerFailure { first_cool_down: seconds(first_s), ..failure(CoolDown::Counts) };
