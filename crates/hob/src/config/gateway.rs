@@ -79,7 +79,7 @@ pub(crate) struct AliasSection {
     /// larger.
     pub(crate) retries: Option<u16>,
     /// How long a target's circuit stays open after three failures in a row. The time doubles with each further failure,
-    /// up to two minutes, or stays if it is longer. Default: `5s`.
+    /// up to two minutes. A time of more than two minutes stays the same. Default: `5s`.
     pub(crate) cooldown: Option<TimeText>,
     /// How long a model stays loaded after its last request, for requests that do not set it.
     pub(crate) keep_alive: Option<KeepAliveText>,
