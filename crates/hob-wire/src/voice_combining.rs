@@ -61,7 +61,7 @@ pub fn parse_combine(body: &[u8]) -> Result<WireCombine, WireError> {
     let is_bare =
         body.trim_ascii_start().starts_with(b"\"") || body.trim_ascii_start().starts_with(b"[");
     if is_bare {
-        // Without this check, text behind the value would become further fields of the object.
+        // Without this check, text after the value would become further fields of the object.
         serde_json::from_slice::<IgnoredAny>(body).map_err(|error| malformed(&error))?;
     }
     let object = if is_bare { [&b"{\"voices\":"[..], body, b"}"].concat() } else { body.to_vec() };

@@ -30,7 +30,7 @@ pub struct McpServer {
     /// The tools that agents may use, by the server's own names. Default: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// Maximum seconds of a call, 1 to 600. Default: 20. The start may take as long, and at least 10 s.
+    /// Maximum seconds of a call, 1 to 600. Default: 20. The start may take 10 s, or longer if this is set to more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_s: Option<u64>,
 }

@@ -1,5 +1,5 @@
 //! FLAC: returns a frame as soon as its block is full, and the last, shorter block at the end.
-//! If the length is unknown, the header says so. Otherwise frames are held back, because the header contains their MD5.
+//! If the length is unknown, the header says so. Otherwise frames wait for it, because it has the MD5 of all samples.
 
 use flacenc::bitsink::ByteSink;
 use flacenc::component::{BitRepr, Stream, StreamInfo};
