@@ -35,9 +35,9 @@ pub struct SpeechSizes {
     pub then_memory_bytes: u64,
 }
 
-/// Memory of a speech worker in addition to its weights: engine, dictionary, and the tensors of a window. Workers took
-/// 384 to 403 MB with 177 MB of weights, and 536 to 545 MB with 326 MB.
-const WORKER_BYTES: u64 = 220_000_000;
+/// Memory of a speech worker in addition to its weights: engine, dictionary, and the tensors of a window. A worker took
+/// 291 MB with 177 MB of weights, and 444 MB with 326 MB. Long sentences take more.
+const WORKER_BYTES: u64 = 140_000_000;
 /// A float in the place of one byte.
 const FLOAT_MORE_BYTES: u64 = 3;
 

@@ -377,7 +377,7 @@ fn the_speech_model_is_restored_in_floats_and_says_so() {
         assert!((0.8..1.25).contains(&ratio), "{ratio} of {said}");
     }
     let fit = stdout(&hob(&["fit", "kokoro-float"]).success());
-    assert!(fit.starts_with("kokoro-float fits: it needs 5"), "{fit}");
+    assert!(fit.starts_with("kokoro-float fits: it needs 4"), "{fit}");
     let again = stderr(&hob(&["quantize", "kokoro-float", "--to", "f32"]).code(2));
     assert!(again.contains("the weights of kokoro-float are floats already"), "{again}");
     let back = hob(&["quantize", "kokoro-float", "--to", "8-bit", "--dry-run"]).success();

@@ -83,6 +83,11 @@ impl TeamUser {
         runs[0].clone()
     }
 
+    /// The id of the newest run.
+    pub(crate) fn id(&self) -> String {
+        self.last_run()["run_id"].as_str().expect("an id").to_owned()
+    }
+
     fn events(&self) -> Vec<String> {
         let name = |event: &Value| event["type"].as_str().unwrap_or_default().to_owned();
         self.trace().iter().map(name).collect()
@@ -90,9 +95,7 @@ impl TeamUser {
 
     /// The events of the newest run.
     pub(crate) fn trace(&self) -> Vec<Value> {
-        let run = self.last_run();
-        let id = run["run_id"].as_str().expect("an id");
-        let shown = stdout(&self.hob(&["show", id, "--json"]).success());
+        let shown = stdout(&self.hob(&["show", &self.id(), "--json"]).success());
         serde_json::from_str(&shown).expect("a list")
     }
 
@@ -192,7 +195,7 @@ fn what_needs_approval_waits_on_disk() {
     let waiting = team.run(&["run", "builders", "Build it"]).success();
     let notes = stderr(&waiting);
     assert!(notes.contains("make all") && notes.contains("hob team approve"), "{notes}");
-    let id = team.last_run()["run_id"].as_str().expect("an id").to_owned();
+    let id = team.id();
     // The last characters of an id are enough.
     let denied = team.run(&["deny", &id[id.len() - 6..]]).success();
     assert_eq!(stdout(&denied), "Then not.\n");
@@ -209,17 +212,17 @@ fn a_killed_run_goes_on_and_does_nothing_twice() {
     let team = TeamUser::new(lead, "");
     let mut child = team.start(&["run", "builders", "Write the log"]);
     team.until("tool.output");
-    let busy = team.run(&["resume", ""]).failure();
+    let busy = team.run(&["resume", &team.id()]).failure();
     assert!(stderr(&busy).contains("another process works on this run"));
     child.kill().expect("killed");
     child.wait().expect("ended");
-    assert_eq!(stdout(&team.run(&["resume", ""]).success()), "Written.\n");
+    assert_eq!(stdout(&team.run(&["resume", &team.id()]).success()), "Written.\n");
     assert_eq!(fs::read_to_string(team.user.path("work/log.txt")).expect("a file"), "once\n");
     assert!(team.events().iter().any(|name| name == "run.resumed"));
-    let shown = stdout(&team.hob(&["show", ""]).success());
+    let shown = stdout(&team.hob(&["show", &team.id()]).success());
     assert!(shown.contains("work/log.txt: 5 bytes"), "{shown}");
     fs::remove_file(team.user.path("work/log.txt")).expect("removed");
-    let shown = stdout(&team.hob(&["show", ""]).success());
+    let shown = stdout(&team.hob(&["show", &team.id()]).success());
     assert!(shown.contains("work/log.txt: not there any more"), "{shown}");
 }
 
@@ -265,10 +268,10 @@ fn a_run_with_a_failed_model_can_be_resumed() {
     assert_eq!(team.last_run()["status"], "failed");
     let failures = || team.events().iter().filter(|name| *name == "model.failed").count();
     assert_eq!(failures(), 2);
-    let said = stdout(&team.run(&["resume", ""]).failure());
+    let said = stdout(&team.run(&["resume", &team.id()]).failure());
     assert!(said.contains("a parameter is wrong"), "{said}");
     assert_eq!(failures(), 3, "a request that is refused is not sent again");
-    assert_eq!(stdout(&team.run(&["resume", ""]).success()), "Whole.\n");
+    assert_eq!(stdout(&team.run(&["resume", &team.id()]).success()), "Whole.\n");
     assert_eq!(team.last_run()["status"], "completed");
 }
 
@@ -290,7 +293,7 @@ fn another_process_ends_a_run() {
     let team = TeamUser::new(r#"{"reply": {"delay_ms": 100000}}"#, "");
     let mut child = team.start(&["run", "builders", "Wait"]);
     team.until("model.requested");
-    team.hob(&["cancel", ""]).success();
+    team.hob(&["cancel", &team.id()]).success();
     assert_eq!(child.wait().expect("ended").code(), Some(130));
     assert_eq!(team.last_run()["status"], "cancelled");
 }
@@ -368,7 +371,7 @@ fn a_team_is_a_model_of_the_server() {
     let waiting = team.server.chat(&ask("Ask first")).expect("an answer");
     let text = waiting["choices"][0]["message"]["content"].as_str().expect("a text");
     assert!(text.contains("hob team approve"), "{text}");
-    let id = team.last_run()["run_id"].as_str().expect("an id").to_owned();
+    let id = team.id();
     assert_eq!(stdout(&team.run(&["deny", &id]).success()), "Then not.\n");
 
     // A client that leaves ends its run.
@@ -479,7 +482,7 @@ fn approval_is_a_question_where_the_client_can_ask() {
         (chat(&messages).expect("an answer")["choices"][0]["message"]["content"].clone(), messages)
     };
     let file = |team: &TeamUser| {
-        let id = team.last_run()["run_id"].as_str().expect("an id").to_owned();
+        let id = team.id();
         team.user.path(&format!("home/runs/{id}/files/a.txt"))
     };
     assert_eq!(decide("Deny").0, "It may not be.");

@@ -190,8 +190,8 @@ fn commands_without_a_sandbox_need_a_flag_and_a_person() {
     assert!(notes.contains("builders: commands are refused") && notes.contains("--allow-danger"));
     team.run(&["run", "builders", "Make it"]).success();
     assert_eq!(team.last_run()["status"], "waiting_approval");
-    team.run(&["approve", ""]).success();
+    team.run(&["approve", &team.id()]).success();
     assert!(!made.exists());
-    let done = team.run(&["approve", "", "--allow-danger"]).success();
+    let done = team.run(&["approve", &team.id(), "--allow-danger"]).success();
     assert_eq!((stdout(&done).as_str(), made.exists()), ("Done.\n", true));
 }

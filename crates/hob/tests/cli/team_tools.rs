@@ -177,7 +177,7 @@ fn a_run_that_is_cancelled_leaves_no_process() {
     let team = scripted(TEAM, &[("docs__slow", json!({}), "never")]);
     let mut child = team.start(&["run", "builders", "Wait"]);
     team.until("tool.called");
-    team.hob(&["cancel", ""]).success();
+    team.hob(&["cancel", &team.id()]).success();
     assert_eq!(child.wait().expect("ended").code(), Some(130));
     assert_all_have_ended(&team);
 }
@@ -192,7 +192,7 @@ fn an_interrupted_call_is_not_made_again() {
     // A process that is killed cannot end its servers, and this one does not watch its input.
     let leader = i32::try_from(processes(&team)[0]).ok().and_then(Pid::from_raw);
     kill_process_group(leader.expect("an id"), Signal::KILL).expect("killed");
-    assert_eq!(stdout(&team.run(&["resume", ""]).success()), "Done.\n");
+    assert_eq!(stdout(&team.run(&["resume", &team.id()]).success()), "Done.\n");
     let calls = team.trace().iter().filter(|event| event["type"] == "tool.called").count();
     assert_eq!(calls, 1);
     assert_all_have_ended(&team);
@@ -234,7 +234,7 @@ fn a_person_sees_all_arguments_and_the_run_goes_on_in_another_process() {
     let notes = stderr(&run_with(&team, &[]).success());
     assert!(notes.contains(&long) && notes.contains("waits for approval"), "{notes}");
     assert_all_have_ended(&team);
-    assert_eq!(stdout(&team.run(&["approve", ""]).success()), "Done.\n");
+    assert_eq!(stdout(&team.run(&["approve", &team.id()]).success()), "Done.\n");
     assert_eq!(processes(&team).len(), 4, "a server for each process");
     assert_all_have_ended(&team);
 }
