@@ -215,15 +215,8 @@ impl Synthesiser for Kokoro {
         let style = self.voices.style(voice, ids)?;
         let statistics = VoiceStatistics::of(voice, self.vocoder.channels())
             .ok_or_else(|| SynthesisError::UnknownVoice(voice.to_owned()))?;
-        // Small products, which need not wait for the front. It does not use all cores all the time.
-        let (front, vocoder) = (&self.front, &self.vocoder);
-        let (contours, block_styles) = thread::scope(|scope| {
-            let block_styles = scope.spawn(|| vocoder.block_styles(&style));
-            let contours = front.run(&tokens, &style, within_model(speed));
-            (contours, block_styles.join())
-        });
-        let contours = contours?;
-        let block_styles = block_styles.unwrap_or_else(|panic| panic::resume_unwind(panic))?;
+        let block_styles = self.vocoder.block_styles(&style)?;
+        let contours = self.front.run(&tokens, &style, within_model(speed))?;
         let plan = WindowPlan::new(contours.durations(), &unit.phonemes);
         let mut words = word_times(unit, &contours, plan.frames());
         let hasten = match speed.rate() > 1.0 {

@@ -209,10 +209,8 @@ impl Vocoder {
     pub(super) fn block_styles(&self, style: &[f32]) -> Result<Vec<f32>, SynthesisError> {
         let Parts::Split(split) = &self.parts else { return Ok(Vec::new()) };
         let style = NdTensorView::from_data([1, style.len()], style);
-        // The front runs at the same time.
-        let cores = Cores::SecondHalf;
         let inputs = vec![(self.inputs[4], style.into())];
-        let [styles] = self.graph.run_on(cores, inputs, &[split.styles])?;
+        let [styles] = self.graph.run(inputs, &[split.styles])?;
         check_sizes(styles.len() == split.blocks.style_values())?;
         Ok(styles)
     }
