@@ -1,4 +1,4 @@
-//! Loads every model of a session before its first event, so that the first turn waits for no load.
+//! Loads every model of a session before its first event, all at the same time, so that the first turn waits for no load.
 //! Models of other servers are asked only when the session uses them.
 
 use std::sync::Arc;
@@ -27,19 +27,31 @@ pub(super) async fn warm_up(
 ) -> Result<WarmTurnTaking, ApiError> {
     let turn_taking = context.services.realtime.turn_taking.as_ref();
     let turn_taking = turn_taking.ok_or(ModelError::NotBuilt { engine: "speech detection" })?;
-    let detector = turn_taking.voice_detector().await?;
-    let turn_model = turn_taking.turn_model().await.inspect_err(|error| {
-        tracing::debug!(error = error.summary().as_str(), "no model judges turns");
-    });
+    let detector = async { Ok::<_, ApiError>(turn_taking.voice_detector().await?) };
+    let turn_model = async {
+        let turn_model = turn_taking.turn_model().await.inspect_err(|error| {
+            tracing::debug!(error = error.summary().as_str(), "no model judges turns");
+        });
+        Ok::<_, ApiError>(turn_model.ok())
+    };
     let asked = settings.transcription.as_ref().and_then(|asked| asked.model.clone());
-    load::<Transcription>(context, asked).await?;
-    if settings.kind == SessionKind::Conversation {
-        load::<Chat>(context, chat_name(context, settings.model.clone())).await?;
-        if settings.output == OutputModality::Audio {
-            load::<Speech>(context, settings.speech_model.clone()).await?;
+    let transcription = load::<Transcription>(context, asked);
+    let answers = settings.kind == SessionKind::Conversation;
+    let chat = async {
+        match answers {
+            true => load::<Chat>(context, chat_name(context, settings.model.clone())).await,
+            false => Ok(()),
         }
-    }
-    Ok(WarmTurnTaking { detector, turn_model: turn_model.ok() })
+    };
+    let speech = async {
+        match answers && settings.output == OutputModality::Audio {
+            true => load::<Speech>(context, settings.speech_model.clone()).await,
+            false => Ok(()),
+        }
+    };
+    let (detector, turn_model, (), (), ()) =
+        tokio::try_join!(detector, turn_model, transcription, chat, speech)?;
+    Ok(WarmTurnTaking { detector, turn_model })
 }
 
 async fn load<T: Named>(context: &RequestContext, asked: Option<String>) -> Result<(), ApiError> {

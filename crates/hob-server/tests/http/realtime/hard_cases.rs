@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use tokio::sync::Notify;
+
 use super::*;
 
 /// The code of µ-law for silence, and two for a loud voice.
@@ -17,6 +19,38 @@ async fn open_repeating(stage: &Stage) -> Talker {
     talker.update(json!({"input": {"transcription": {"model": "counter"}}})).await;
     talker.until("session.updated").await;
     talker
+}
+
+/// The turn model loads until the test lets it fail.
+#[derive(Default)]
+struct SlowTurns(Notify);
+
+impl TurnTaking for SlowTurns {
+    fn voice_detector(&self) -> BoxFuture<'_, Result<Box<dyn VoiceDetector>, ModelError>> {
+        async { Ok(Box::new(Loudness) as Box<dyn VoiceDetector>) }.boxed()
+    }
+
+    fn turn_model(&self) -> BoxFuture<'_, Result<Arc<dyn TurnModel>, ModelError>> {
+        async {
+            self.0.notified().await;
+            Err(ModelError::NotBuilt { engine: "turn detection" })
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test]
+async fn the_models_of_a_session_load_at_the_same_time() {
+    let turns = Arc::new(SlowTurns::default());
+    let turn_taking = Some(Arc::clone(&turns) as Arc<dyn TurnTaking>);
+    let stage = stage_with(ServerOptions { turn_taking, ..ServerOptions::default() }).await;
+    stage.voice.occupy(ModelState::Cold, MemoryUse::default());
+    let mut talker = stage.open().await;
+    // The turn model is not loaded yet.
+    until(async || (!stage.voice.calls().is_empty()).then_some(())).await;
+    stage.voice_loads.send(Ok(())).await.expect("a server");
+    turns.0.notify_one();
+    talker.until("session.created").await;
 }
 
 impl Talker {
