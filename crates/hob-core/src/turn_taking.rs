@@ -28,7 +28,7 @@ pub trait TurnModel: Send + Sync {
     fn probability(&self, samples: Vec<f32>) -> BoxFuture<'_, Result<f32, ModelError>>;
 }
 
-/// Gives each session its models. Loads them when the first session needs them.
+/// Gives each session its models. Loads them when they are first needed.
 pub trait TurnTaking: Send + Sync {
     /// A detector that has heard nothing.
     fn voice_detector(&self) -> BoxFuture<'_, Result<Box<dyn VoiceDetector>, ModelError>>;

@@ -10,7 +10,7 @@ use std::time::Instant;
 use clap::Args;
 use futures::future::join_all;
 use hob_agents::{Prices, ScriptModel};
-use hob_core::{Kind, ModelError, ModelLifecycle, RegisteredModel, Registry, task};
+use hob_core::{Kind, ModelError, ModelLifecycle, RegisteredModel, Registry, TurnTaking, task};
 use hob_server::{BenchmarkFiles, Listeners, ReloadableState, ServerOptions};
 use hob_upstream::Gateway;
 use tokio::net::TcpListener;
@@ -74,6 +74,7 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
     if has_keys {
         pages.hide_ledger();
     }
+    let turn_taking = Arc::new(StoredTurnTaking::new(app));
     let options = ServerOptions {
         benchmarks: Some(Arc::clone(&pages) as Arc<dyn BenchmarkFiles>),
         fit: Some(Arc::new(FitData::new(app))),
@@ -82,7 +83,7 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
         certificates,
         keys: begun.keys,
         ledger: wire_up::open_ledger(app),
-        turn_taking: Some(Arc::new(StoredTurnTaking::new(app))),
+        turn_taking: Some(Arc::clone(&turn_taking) as Arc<dyn TurnTaking>),
         default_chat: models.default_chat(),
         kept_voices: Arc::new(wire_up::kept_voices(&app.settings)?),
         ..wire_up::server_options(&app.settings)
@@ -118,7 +119,7 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
         served = serving => served.map_err(|error| Failure::io("the server stopped", &error))?,
         () = stopping => return Err(interrupted()),
         // Requests are served while models load, and also if a load fails.
-        never = models.load(app) => match never {},
+        never = models.load(&turn_taking, app) => match never {},
         never = following.follow() => match never {},
         never = models.pulled.follow() => match never {},
     }
@@ -141,6 +142,7 @@ pub(super) struct Models<'a> {
     teams: Arc<TeamModels>,
     /// All other stored models.
     pulled: PulledModels<'a>,
+    memory: Arc<Memory>,
 }
 
 /// A chat model, and when it is loaded.
@@ -186,7 +188,7 @@ impl<'a> Models<'a> {
             chats.extend(ServedChat::start(&memory, name, model, app)?);
         }
         let scripts = wire_up::scripts(settings)?;
-        let pulled = PulledModels::start(app, memory);
+        let pulled = PulledModels::start(app, Arc::clone(&memory));
         let has_chats = !chats.is_empty() || !pulled.targets().is_empty();
         let has_sound = speech.is_some() || hearing.is_some();
         if !has_sound && !has_chats && !wire_up::has_others(app) {
@@ -209,6 +211,7 @@ impl<'a> Models<'a> {
             scripts,
             teams: Arc::new(TeamModels::of(app)),
             pulled,
+            memory,
         })
     }
 
@@ -292,22 +295,47 @@ impl<'a> Models<'a> {
 
     /// Requests for a model that is not ready wait, or get `Retry-After`. Never returns,
     /// so that it ends with the server.
-    async fn load(&self, app: &App<'_>) -> Infallible {
-        // One after the other, so that the first model is ready early.
+    async fn load(&self, turn_taking: &StoredTurnTaking, app: &App<'_>) -> Infallible {
+        let hears = app.settings.transcription.load == LoadAt::Start;
+        if let Some(Transcription { name, worker }) = self.hearing.as_ref().filter(|_| hears) {
+            let others = async {
+                self.load_speech_and_chats(app).await;
+                // A spoken conversation needs all of them.
+                if self.speech.is_some() {
+                    turn_taking.preload().await;
+                }
+            };
+            let names: Vec<&str> = self.speech_and_chats().collect();
+            let loading = load(name, ModelLifecycle::load(&**worker), app);
+            if !self.memory.load_next_to((&names[..], others), (name, loading)).await {
+                app.printer.note(format_args!(
+                    "{name} is loaded by its first request: it has no room next to the other models"
+                ));
+            }
+        } else {
+            self.load_speech_and_chats(app).await;
+        }
+        std::future::pending().await
+    }
+
+    /// One after the other, so that the first model is ready early.
+    async fn load_speech_and_chats(&self, app: &App<'_>) {
         if let Some(Speech { name, worker }) = &self.speech {
             load(name, worker.load(), app).await;
         }
-        for ServedChat { chat: Chat { name, worker, .. }, .. } in
-            self.chats.iter().filter(|held| held.load == LoadAt::Start)
-        {
+        for Chat { name, worker, .. } in self.chats_at_start() {
             load(name, ModelLifecycle::load(&**worker), app).await;
         }
-        if let Some(Transcription { name, worker }) = &self.hearing
-            && app.settings.transcription.load == LoadAt::Start
-        {
-            load(name, ModelLifecycle::load(&**worker), app).await;
-        }
-        std::future::pending().await
+    }
+
+    /// The names of these models.
+    fn speech_and_chats(&self) -> impl Iterator<Item = &str> {
+        let speech = self.speech.iter().map(|speech| speech.name.as_str());
+        speech.chain(self.chats_at_start().map(|chat| chat.name.as_str()))
+    }
+
+    fn chats_at_start(&self) -> impl Iterator<Item = &Chat> {
+        self.chats.iter().filter(|held| held.load == LoadAt::Start).map(|held| &held.chat)
     }
 
     pub(super) async fn shutdown(&self) {

@@ -24,7 +24,8 @@ pub(crate) struct TranscriptionSection {
     /// How long the model stays loaded after its last request: `30s`, `5m`, `2h`, a number of seconds,
     /// or `forever`.
     pub(crate) keep_alive: Option<KeepAliveText>,
-    /// When the model is loaded: at the `start` of `hob serve`, or at the `first_request`.
+    /// When the model is loaded: at the `start` of `hob serve` if it has room next to the other models, or at the
+    /// `first_request`. Default: as in `[chat]`.
     pub(crate) load: Option<LoadAt>,
     /// Maximum concurrent transcription requests, waiting ones included. Further ones get `503` with
     /// `Retry-After`.

@@ -82,7 +82,7 @@ fn without_settings_the_defaults_apply() {
             threads: Threads::Measured,
             device: CardUse::Allowed,
             keep_alive: KeepAlive::Forever,
-            load: LoadAt::FirstRequest,
+            load: LoadAt::Start,
             requests_max: NonZeroU16::new(16).expect("not zero"),
         },
         realtime: RealtimeSettings {
@@ -269,6 +269,24 @@ fn no_chat_model_loads_at_the_start_if_they_load_on_demand() {
         let settings = settle(&flags, &environment(), &file);
         let others = ["a", "b"].map(|name| settings.models[name].load);
         assert_eq!([settings.chat.load, others[0], others[1]], expected);
+    }
+}
+
+#[test]
+fn the_transcription_model_loads_when_the_chat_model_does_unless_its_table_differs() {
+    let chat_later = "[chat]\nload = \"first_request\"\n";
+    let later_too = "[transcription]\nload = \"first_request\"\n";
+    let chat_only_later = format!("{chat_later}[transcription]\nload = \"start\"\n");
+    for (text, chat_on_demand, expected) in [
+        ("", false, LoadAt::Start),
+        ("", true, LoadAt::FirstRequest),
+        (chat_later, false, LoadAt::FirstRequest),
+        (later_too, false, LoadAt::FirstRequest),
+        (chat_only_later.as_str(), true, LoadAt::Start),
+    ] {
+        let flags = Overrides { chat_on_demand, ..Overrides::default() };
+        let settings = settle(&flags, &environment(), &written(text));
+        assert_eq!(settings.transcription.load, expected, "{text:?} {chat_on_demand}");
     }
 }
 

@@ -6,7 +6,7 @@ use std::num::NonZeroU16;
 use hob_core::KeepAlive;
 use hob_engines::chat::CardUse;
 
-use super::{DEFAULT_TRANSCRIPTION, Environment, ModelChoice, Overrides, Threads};
+use super::{ChatSettings, DEFAULT_TRANSCRIPTION, Environment, ModelChoice, Overrides, Threads};
 use crate::config::{DeviceText, KeepAliveText, LoadAt, LoadedConfig, TranscriptionSection};
 
 const DEFAULT_REQUESTS_MAX: u16 = 16;
@@ -25,7 +25,7 @@ pub(crate) struct TranscriptionSettings {
 
 impl TranscriptionSettings {
     pub(super) fn resolve(
-        flags: &Overrides,
+        (flags, chat): (&Overrides, &ChatSettings),
         environment: &Environment,
         written: &LoadedConfig,
     ) -> TranscriptionSettings {
@@ -42,8 +42,7 @@ impl TranscriptionSettings {
             threads: Threads::new(file.threads.unwrap_or(0)),
             device: file.device.clone().map(|written| written.0).unwrap_or_default(),
             keep_alive: file.keep_alive.map_or(KeepAlive::Forever, |written| written.0),
-            // Not every user transcribes, and a load takes less than a second.
-            load: file.load.unwrap_or(LoadAt::FirstRequest),
+            load: file.load.unwrap_or(chat.load),
             requests_max: file
                 .requests_max
                 .unwrap_or(NonZeroU16::MIN.saturating_add(DEFAULT_REQUESTS_MAX - 1)),

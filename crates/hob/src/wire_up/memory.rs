@@ -3,12 +3,12 @@
 
 mod card_readings;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, join};
 use hob_core::budget::{Bytes, KeptBy, Resident, RoomDecision};
 use hob_core::card_losses::CardLosses;
 use hob_core::fit::{Engine, Pool};
@@ -41,8 +41,8 @@ pub(crate) struct Memory {
 struct Shared {
     models: BTreeMap<String, Member>,
     queue: LoadQueue,
-    /// The model that is being loaded. Only one at a time, because two would count the same free bytes.
-    loading: Option<String>,
+    /// The models that are being loaded. Each counts as a whole, so that no two count the same free bytes.
+    loading: BTreeSet<String>,
     /// Loads that have begun, and those that have ended.
     load_changes: u64,
 }
@@ -113,20 +113,55 @@ impl Memory {
     /// Reads the models first, and then the free memory: a model that is unloaded meanwhile still counts as one that may leave.
     /// Drivers may take long, so no table is locked while they are asked.
     fn facts_at(&self, reading: Reading, name: &str, estimated: Option<&Bytes>) -> MemoryFacts {
-        let (needed, residents, load_changes) = {
+        let (needed, loading, residents, load_changes) = {
             let mut shared = self.shared();
             let is_other = |bytes: &&Bytes| !shared.is_expected(name, bytes);
             let other = estimated.filter(is_other).cloned();
             let needed = other.unwrap_or_else(|| shared.needed(name));
-            (needed, shared.residents(name), shared.load_changes)
+            let others = shared.loading.iter().filter(|other| *other != name);
+            let loading = together(others.map(|other| shared.needed(other)));
+            (needed, loading, shared.residents(name), shared.load_changes)
         };
-        let available = (self.available)(reading);
-        let budget = MemoryBudget { available, max_bytes: self.max_bytes };
-        MemoryFacts { budget, needed, residents, load_changes }
+        let budget = self.budget(reading);
+        MemoryFacts { budget, needed, loading, residents, load_changes }
+    }
+
+    fn budget(&self, reading: Reading) -> MemoryBudget {
+        MemoryBudget { available: (self.available)(reading), max_bytes: self.max_bytes }
     }
 
     fn is_loading(&self) -> bool {
-        self.shared().loading.is_some()
+        !self.shared().loading.is_empty()
+    }
+
+    /// Loads the model `name` during the loads of `others` if all of them have room together, or else after these, if it has
+    /// room then. No model is unloaded for it. Returns whether it had room.
+    pub(crate) async fn load_next_to(
+        &self,
+        (others, loading_others): (&[&str], impl Future<Output = ()>),
+        (name, loading): (&str, impl Future<Output = ()>),
+    ) -> bool {
+        if self.fit_together(&[others, &[name]].concat()) {
+            join(loading_others, loading).await;
+            return true;
+        }
+        loading_others.await;
+        let has_room = self.facts(name).answer() == RoomDecision::Fits;
+        if has_room {
+            loading.await;
+        }
+        has_room
+    }
+
+    /// Whether these models can be loaded at the same time: all of them in the system's memory.
+    fn fit_together(&self, names: &[&str]) -> bool {
+        let (needed, residents) = {
+            let mut shared = self.shared();
+            let needed = together(names.iter().map(|name| shared.needed(name)));
+            (needed, shared.residents(""))
+        };
+        is_in_system_memory(&needed)
+            && self.budget(Reading::Recent).answer(&needed, &residents) == RoomDecision::Fits
     }
 }
 
@@ -134,6 +169,8 @@ impl Memory {
 struct MemoryFacts {
     budget: MemoryBudget,
     needed: Bytes,
+    /// What the loads of other models take.
+    loading: Bytes,
     residents: Vec<Resident>,
     /// The number in [`Shared`]. Another number later means that the facts are no longer true.
     load_changes: u64,
@@ -142,6 +179,12 @@ struct MemoryFacts {
 impl MemoryFacts {
     fn answer(&self) -> RoomDecision {
         self.budget.answer(&self.needed, &self.residents)
+    }
+
+    /// Whether the model has room next to those that are being loaded. How much of their memory is taken already is not known.
+    fn fits_next_to_loads(&self) -> bool {
+        let needed = together([self.needed.clone(), self.loading.clone()]);
+        self.budget.answer(&needed, &self.residents) == RoomDecision::Fits
     }
 
     /// Whether an older report of drivers is enough: the answer refuses or unloads no model because of a card.
@@ -214,6 +257,14 @@ fn is_in_system_memory(needed: &Bytes) -> bool {
     needed.keys().all(|pool| *pool == Pool::Ram)
 }
 
+fn together(models: impl IntoIterator<Item = Bytes>) -> Bytes {
+    models.into_iter().flatten().fold(Bytes::new(), |mut sums, (pool, bytes)| {
+        let sum = sums.entry(pool).or_insert(0);
+        *sum = sum.saturating_add(bytes);
+        sums
+    })
+}
+
 /// Runs a slow call to a driver while another thread takes over this thread's tasks.
 pub(super) fn aside<T>(ask: impl FnOnce() -> T) -> T {
     let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
@@ -248,6 +299,14 @@ impl Shared {
 
     fn needed(&self, name: &str) -> Bytes {
         self.models.get(name).map_or_else(Bytes::new, Member::bytes)
+    }
+
+    /// Whether the model may be loaded during the loads that have begun. A load on a card is alone, because drivers report what
+    /// all processes take.
+    fn may_begin(&self, name: &str) -> bool {
+        let is_on_card = |model: &str| !is_in_system_memory(&self.needed(model));
+        let hinders = |other: &String| other == name || is_on_card(other) || is_on_card(name);
+        !self.loading.iter().any(hinders)
     }
 
     fn lifecycle(&self, name: &str) -> Option<Arc<dyn ModelLifecycle>> {
@@ -338,13 +397,15 @@ impl ModelMemory {
 
     /// Checks once, and reserves the memory if there is room.
     fn look_round(&self) -> LoadCheck {
-        if self.memory.is_loading() {
+        if !self.memory.shared().may_begin(&self.name) {
             return LoadCheck::Found(MemoryDecision::Soon);
         }
         let facts = self.memory.facts(&self.name);
         let mut shared = self.memory.shared();
         let is_outdated = shared.load_changes != facts.load_changes;
-        if shared.loading.is_some() || is_outdated {
+        // What is lacking now may be free after the loads that have begun, so no model is unloaded meanwhile.
+        let is_crowded = !shared.loading.is_empty() && !facts.fits_next_to_loads();
+        if is_outdated || is_crowded {
             return LoadCheck::Found(MemoryDecision::Soon);
         }
         let later = || LoadCheck::Found(MemoryDecision::Later(facts.shortage()));
@@ -375,11 +436,11 @@ impl ModelMemory {
         }
     }
 
-    /// Checks whether enough memory is free, now that no other load begins and other models were unloaded. Drivers are asked
-    /// while no table is locked.
+    /// Checks whether enough memory is free, now that other loads count this one and other models were unloaded. Drivers are
+    /// asked while no table is locked.
     fn look_again(&self, mut reservation: Filling) -> MemoryDecision {
         let facts = self.memory.facts_at(reservation.before_load, &self.name, None);
-        if facts.answer() != RoomDecision::Fits {
+        if !facts.fits_next_to_loads() {
             return MemoryDecision::Soon;
         }
         reservation.before = facts.budget.available;
@@ -387,11 +448,12 @@ impl ModelMemory {
     }
 
     fn reserve(&self, shared: &mut Shared) -> Filling {
-        shared.loading = Some(self.name.clone());
+        shared.loading.insert(self.name.clone());
         shared.load_changes += 1;
         let is_on_card = !is_in_system_memory(&shared.needed(&self.name));
         let before_load = if is_on_card { Reading::Now } else { Reading::Recent };
-        Filling { memory: Arc::clone(&self.memory), before_load, before: Bytes::new() }
+        let (memory, name) = (Arc::clone(&self.memory), self.name.clone());
+        Filling { memory, name, before_load, before: Bytes::new() }
     }
 
     async fn ask_once(&self) -> MemoryDecision {
@@ -458,9 +520,10 @@ enum LoadCheck {
     Evict { reservation: Filling, leaving: Vec<Arc<dyn ModelLifecycle>> },
 }
 
-/// No other model is loaded while this exists.
+/// The load of a model. Other loads count its memory while this exists.
 struct Filling {
     memory: Arc<Memory>,
+    name: String,
     /// How old `before` may be: a model without a place on cards does not wait for their drivers.
     before_load: Reading,
     /// Free bytes before the load.
@@ -486,7 +549,7 @@ impl ReservedMemory for Filling {
 impl Drop for Filling {
     fn drop(&mut self) {
         let mut shared = self.memory.shared();
-        shared.loading = None;
+        shared.loading.remove(&self.name);
         shared.load_changes += 1;
     }
 }

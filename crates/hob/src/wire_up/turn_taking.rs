@@ -1,11 +1,11 @@
-//! The two models of turn taking, loaded into this process when the first session needs them.
+//! The two models of turn taking, loaded into this process at the start or when the first session needs them.
 //! They have no worker process: see docs/decisions/0018-turns-are-judged-in-the-server.md.
 
 use std::fmt;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, join};
 use hob_core::{ModelError, TurnModel, TurnTaking, VoiceDetector};
 use hob_engines::transcription::vad::SileroVad;
 use hob_engines::turn_taking::{SmartTurn, TurnJudge};
@@ -35,6 +35,14 @@ impl StoredTurnTaking {
 
     fn of(store: ModelStore) -> StoredTurnTaking {
         StoredTurnTaking { store, vad: OnceCell::new(), judge: OnceCell::new() }
+    }
+
+    /// Loads both models before the first session. A failed load is tried again by that session, which reports it.
+    pub(crate) async fn preload(&self) {
+        let (voice, turn) = join(self.voice_detector(), self.turn_model()).await;
+        for error in voice.err().into_iter().chain(turn.err()) {
+            tracing::debug!(error = error.summary().as_str(), "a model of turns did not load");
+        }
     }
 
     async fn load<T: Send + 'static>(
@@ -85,6 +93,7 @@ mod tests {
     async fn a_missing_model_is_named_with_the_command_that_fetches_it() {
         let home = tempfile::tempdir().expect("a folder");
         let models = StoredTurnTaking::of(ModelStore::in_home(home.path()));
+        models.preload().await;
         let turn = models.turn_model().await.map(drop).expect_err("nothing is stored");
         assert!(turn.to_string().contains("`hob pull smart-turn`"), "{turn}");
         let voice = models.voice_detector().await.map(drop).expect_err("nothing is stored");

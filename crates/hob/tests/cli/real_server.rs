@@ -18,9 +18,10 @@ use crate::{User, kill};
 pub(crate) type Home = [(&'static str, OsString); 1];
 
 /// One thread for each engine. As many tests run at the same time as there are cores, and engines that share cores take longer
-/// than one after the other. A `hob.toml` in the working folder replaces this file.
-const ONE_THREAD_EACH: &str =
-    "[speech]\nthreads = 1\n[chat]\nthreads = 1\n[transcription]\nthreads = 1\n";
+/// than one after the other. For the same reason the transcription model waits until a test needs it. A `hob.toml` in the
+/// working folder replaces this file.
+const ONE_THREAD_EACH: &str = "[speech]\nthreads = 1\n[chat]\nthreads = 1\n\
+    [transcription]\nthreads = 1\nload = \"first_request\"\n";
 
 /// The same, and the transcription model is loaded at the start, as the others are.
 pub(crate) const ALL_AT_START: &str =

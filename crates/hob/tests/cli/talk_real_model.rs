@@ -14,9 +14,10 @@ fn a_spoken_question_is_answered_and_what_is_no_speech_is_not() {
     let (user, home) = User::with_models();
     // A small model may repeat itself for minutes, and every word of it is spoken.
     let settings = "[chat]\nanswer_tokens_max = 16\nthreads = 1\n[speech]\nthreads = 1\n\
-                    [transcription]\nthreads = 1\nload = \"start\"\n";
+                    [transcription]\nthreads = 1\n";
     user.write("hob.toml", settings);
     let served = Served::start(&user, &home);
+    // All are loaded at the start.
     served.until_warm(&["kokoro", "smollm2", "whisper-base"]);
     let url = served.url.clone();
     let say = ["say", "--server", &url, "-o", "q.wav", "What is the capital of France?"];

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use super::*;
 
 mod cards;
+mod load_next_to;
 
 const MB: u64 = 1_000_000;
 

@@ -122,6 +122,20 @@ async fn models_of_one_card_take_turns_and_another_card_is_left_alone() {
 }
 
 #[tokio::test]
+async fn a_load_on_a_card_is_alone() {
+    let machines = Machines::new();
+    let (on_card, _) = machines.model("a", 0);
+    let need = Need { estimated: ram(100 * MB), is_pinned: false };
+    let in_ram = machines.memory.of_model("b", need);
+    for (first, second) in [(&on_card, &in_ram), (&in_ram, &on_card)] {
+        let begun = first.queue().try_reserve().await;
+        assert!(matches!(begun, MemoryDecision::Granted(_)), "{begun:?}");
+        let asked = second.queue().try_reserve().await;
+        assert!(matches!(asked, MemoryDecision::Soon), "{asked:?}");
+    }
+}
+
+#[tokio::test]
 async fn what_a_model_gave_back_a_moment_ago_counts_before_a_refusal() {
     let available = |reading: Reading| {
         // The older report is from before a model was unloaded.
