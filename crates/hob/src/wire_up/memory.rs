@@ -146,18 +146,19 @@ impl Memory {
             return true;
         }
         loading_others.await;
-        let has_room = self.facts(name).answer() == RoomDecision::Fits;
+        let has_room = self.facts(name).fits_next_to_loads();
         if has_room {
             loading.await;
         }
         has_room
     }
 
-    /// Whether these models can be loaded at the same time: all of them in the system's memory.
+    /// Whether these models can be loaded at the same time, next to the loads that have begun: all in the system's memory.
     fn fit_together(&self, names: &[&str]) -> bool {
         let (needed, residents) = {
             let mut shared = self.shared();
-            let needed = together(names.iter().map(|name| shared.needed(name)));
+            let all = names.iter().copied().chain(shared.loading.iter().map(String::as_str));
+            let needed = together(all.map(|name| shared.needed(name)));
             (needed, shared.residents(""))
         };
         is_in_system_memory(&needed)
@@ -405,7 +406,8 @@ impl ModelMemory {
         let is_outdated = shared.load_changes != facts.load_changes;
         // What is lacking now may be free after the loads that have begun, so no model is unloaded meanwhile.
         let is_crowded = !shared.loading.is_empty() && !facts.fits_next_to_loads();
-        if is_outdated || is_crowded {
+        // A load may have begun while drivers were asked.
+        if is_outdated || is_crowded || !shared.may_begin(&self.name) {
             return LoadCheck::Found(MemoryDecision::Soon);
         }
         let later = || LoadCheck::Found(MemoryDecision::Later(facts.shortage()));

@@ -221,22 +221,30 @@ async fn requests_go_on_while_drivers_are_read() {
     assert_eq!(reservation.taken(), Bytes::from([(Pool::Vram(0), 0)]));
 }
 
-#[tokio::test]
-async fn a_load_that_begins_while_drivers_are_read_goes_first() {
+/// A model that needs this, and the load of another one in the system's memory, which begins while the first one reads what is
+/// free.
+fn interrupted_by_a_load(estimated: Bytes) -> (ModelMemory, Arc<Mutex<Option<MemoryDecision>>>) {
     let other: Arc<Mutex<Option<ModelMemory>>> = Arc::default();
     let granted: Arc<Mutex<Option<MemoryDecision>>> = Arc::default();
     let (waiting, begun) = (Arc::clone(&other), Arc::clone(&granted));
-    let available = move |_: Reading| {
+    let available = move |reading: Reading| {
         let next = locked(&waiting).take();
         if let Some(next) = next {
             *locked(&begun) = next.queue().try_reserve().now_or_never();
         }
-        ram(300 * MB)
+        // The older report has no room on the card, so the driver is asked again.
+        let card_mb = if reading == Reading::Recent { 100 } else { 300 };
+        Bytes::from([(Pool::Ram, 300 * MB), (Pool::Vram(0), card_mb * MB)])
     };
     let memory = Memory::with(None, Box::new(available));
-    let [a, b] = ["a", "b"]
-        .map(|name| memory.of_model(name, Need { estimated: ram(200 * MB), is_pinned: false }));
-    *locked(&other) = Some(b);
+    let need = |estimated: Bytes| Need { estimated, is_pinned: false };
+    *locked(&other) = Some(memory.of_model("b", need(ram(200 * MB))));
+    (memory.of_model("a", need(estimated)), granted)
+}
+
+#[tokio::test]
+async fn a_load_that_begins_while_drivers_are_read_goes_first() {
+    let (a, granted) = interrupted_by_a_load(ram(200 * MB));
     let asked = a.queue().try_reserve().await;
     assert!(matches!(asked, MemoryDecision::Soon), "{asked:?}");
     let began = locked(&granted).take();
@@ -247,4 +255,16 @@ async fn a_load_that_begins_while_drivers_are_read_goes_first() {
     assert_eq!(a.check_room(), Ok(()));
     drop(began);
     assert!(a.check_room().is_err());
+}
+
+#[tokio::test]
+async fn a_load_on_a_card_waits_for_one_that_begins_while_drivers_are_read() {
+    let (a, granted) = interrupted_by_a_load(Bytes::from([(Pool::Vram(0), 200 * MB)]));
+    let asked = a.queue().try_reserve().await;
+    assert!(matches!(asked, MemoryDecision::Soon), "{asked:?}");
+    let began = locked(&granted).take();
+    assert!(matches!(began, Some(MemoryDecision::Granted(_))), "{began:?}");
+    drop(began);
+    let asked = a.queue().try_reserve().await;
+    assert!(matches!(asked, MemoryDecision::Granted(_)), "{asked:?}");
 }

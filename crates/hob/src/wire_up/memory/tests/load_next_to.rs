@@ -80,3 +80,16 @@ async fn no_model_is_unloaded_for_one_that_is_loaded_next_to_others() {
     let order = vec!["the others begin", "the others are loaded"];
     assert_eq!(loaded_next_to(500).await, (false, order, [true, true, false]));
 }
+
+#[tokio::test]
+async fn a_load_that_a_request_has_caused_counts_too() {
+    let planner = Planner::new(400, None);
+    let [pulled, _ears] = ["pulled", "ears"].map(|name| planner.model(name, 200).0);
+    let others: &[&str] = &[];
+    let has_room =
+        async || planner.memory.load_next_to((others, async {}), ("ears", async {})).await;
+    let load = begun(&pulled).await;
+    assert!(!has_room().await, "420 MB are needed");
+    drop(load);
+    assert!(has_room().await);
+}
