@@ -258,7 +258,7 @@ impl Settings {
         let chat = ChatSettings::resolve(flags, environment, written);
         let server = server(flags, environment, written)?;
         let speech = speech(flags, environment, written);
-        let transcription = TranscriptionSettings::resolve((flags, &chat), environment, written);
+        let transcription = TranscriptionSettings::resolve(flags, environment, written, chat.load);
         let taken = [
             (chat.model.name(), "the model of [chat]"),
             // This name leads to any speech model.

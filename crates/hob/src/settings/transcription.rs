@@ -6,7 +6,7 @@ use std::num::NonZeroU16;
 use hob_core::KeepAlive;
 use hob_engines::chat::CardUse;
 
-use super::{ChatSettings, DEFAULT_TRANSCRIPTION, Environment, ModelChoice, Overrides, Threads};
+use super::{DEFAULT_TRANSCRIPTION, Environment, ModelChoice, Overrides, Threads};
 use crate::config::{DeviceText, KeepAliveText, LoadAt, LoadedConfig, TranscriptionSection};
 
 const DEFAULT_REQUESTS_MAX: u16 = 16;
@@ -25,9 +25,10 @@ pub(crate) struct TranscriptionSettings {
 
 impl TranscriptionSettings {
     pub(super) fn resolve(
-        (flags, chat): (&Overrides, &ChatSettings),
+        flags: &Overrides,
         environment: &Environment,
         written: &LoadedConfig,
+        default_load: LoadAt,
     ) -> TranscriptionSettings {
         let file = &written.config.transcription;
         let folders = &environment.folders;
@@ -42,7 +43,7 @@ impl TranscriptionSettings {
             threads: Threads::new(file.threads.unwrap_or(0)),
             device: file.device.clone().map(|written| written.0).unwrap_or_default(),
             keep_alive: file.keep_alive.map_or(KeepAlive::Forever, |written| written.0),
-            load: file.load.unwrap_or(chat.load),
+            load: file.load.unwrap_or(default_load),
             requests_max: file
                 .requests_max
                 .unwrap_or(NonZeroU16::MIN.saturating_add(DEFAULT_REQUESTS_MAX - 1)),
