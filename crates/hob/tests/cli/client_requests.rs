@@ -18,7 +18,8 @@ const PROMPT_TOKENS_MIN: u64 = 5_500;
 fn ready(stored: &[&str], settings: &str) -> (User, Served) {
     let (user, home) = User::with_only(stored);
     user.shallow_model("smollm2.gguf");
-    let chat = "[chat]\nmodel = \"smollm2.gguf\"\nthreads = 1\n";
+    let chat = "[transcription]\nload = \"first_request\"\n\
+                [chat]\nmodel = \"smollm2.gguf\"\nthreads = 1\n";
     user.write("hob.toml", &format!("{chat}{settings}"));
     let mut served = Served::start(&user, &home);
     served.note("smollm2 is ready");
