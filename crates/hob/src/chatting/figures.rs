@@ -38,7 +38,9 @@ pub(crate) fn warning(reply: &Reply) -> Option<&'static str> {
         (FinishReason::Length, true) if completion.usage.reasoning_tokens > 0 => {
             Some("all tokens were used for thinking; raise --max-tokens or lower --effort")
         }
-        (FinishReason::Length, _) => Some("cut off: token limit reached or context full"),
+        (FinishReason::Length, _) => {
+            Some("cut off: token limit reached, context full, or text that repeats itself")
+        }
         (FinishReason::ContentFilter, _) => Some("withheld by the model's server"),
         (FinishReason::BudgetSpent(_), _) => Some("the budget of the team is used up"),
         (FinishReason::Stop | FinishReason::ToolCalls, _) => None,

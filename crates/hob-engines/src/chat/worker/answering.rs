@@ -243,7 +243,8 @@ impl Answering {
                 Some(_) => TokenChoice::Enforced,
                 None => TokenChoice::Free,
             };
-            if self.plan.repetition.as_mut().is_some_and(|seen| seen.push(token, choice)) {
+            let text = self.plan.tokens.bytes(token);
+            if self.plan.repetition.as_mut().is_some_and(|seen| seen.push(token, text, choice)) {
                 self.end_soon();
             }
             if self.tokens_left() == 0 {

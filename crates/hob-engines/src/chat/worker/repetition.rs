@@ -22,6 +22,11 @@ const WORN_TOKENS_MIN: u32 = 1_844;
 /// Maximum remembered n-grams in each of two halves.
 const NGRAMS_MAX: usize = 4_096;
 
+/// Replaces the number of an item of a list. No token has this id.
+const ITEM_NUMBER: u32 = u32::MAX;
+/// Maximum bytes of a line up to the end of the number that begins its item.
+const ITEM_BEGIN_BYTES_MAX: usize = 32;
+
 /// Whether a grammar restricts a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenChoice {
@@ -30,8 +35,11 @@ pub(super) enum TokenChoice {
     Enforced,
 }
 
+/// Judges an answer as if its numbered lists had no numbers: "12. humble" repeats "11. humble". All other numbers count,
+/// because they are all that differs between the rows of many tables, logs and programs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Repetition {
+    numbers: ItemNumbers,
     /// Recent tokens, the latest first.
     recent: VecDeque<u32>,
     /// For each passage length, the number of consecutive tokens that equal the token that long ago.
@@ -40,8 +48,16 @@ pub(super) struct Repetition {
 }
 
 impl Repetition {
-    /// Whether the answer, with this token, repeats itself without an end.
-    pub(super) fn push(&mut self, token: u32, choice: TokenChoice) -> bool {
+    /// Whether the answer, with this token and its text, repeats itself without an end.
+    pub(super) fn push(&mut self, token: u32, text: &[u8], choice: TokenChoice) -> bool {
+        let mut is_endless = false;
+        for token in self.numbers.push(token, text) {
+            is_endless |= self.judge(token, choice);
+        }
+        is_endless
+    }
+
+    fn judge(&mut self, token: u32, choice: TokenChoice) -> bool {
         self.equal.resize(PASSAGE_TOKENS_MAX, 0);
         let mut is_endless = false;
         for ((equal, before), length) in self.equal.iter_mut().zip(&self.recent).zip(1u32..) {
@@ -51,6 +67,58 @@ impl Repetition {
         self.recent.push_front(token);
         self.recent.truncate(PASSAGE_TOKENS_MAX);
         is_endless || (choice == TokenChoice::Free && self.ngrams.push(&self.recent))
+    }
+}
+
+/// Replaces the numbers that begin the items of a list: digits, then `.` or `)`, then a space.
+#[derive(Clone, Debug, Default)]
+struct ItemNumbers {
+    /// The beginning of the current line, as far as it was needed.
+    line: Vec<u8>,
+    /// Whether the line is known to begin with such a number, or with something else.
+    is_line_known: bool,
+    /// Tokens that may be such a number.
+    held: Vec<u32>,
+}
+
+impl ItemNumbers {
+    /// Returns the tokens to judge. A token that may be a part of such a number comes with a later one.
+    fn push(&mut self, token: u32, text: &[u8]) -> Vec<u32> {
+        self.held.push(token);
+        if !self.is_line_known && !text.is_empty() {
+            self.line.extend_from_slice(text);
+            match LineBegin::of(&self.line) {
+                LineBegin::Unknown => return Vec::new(),
+                LineBegin::ItemNumber => self.held = vec![ITEM_NUMBER, token],
+                LineBegin::Other => {}
+            }
+            self.is_line_known = true;
+        }
+        if let Some(end) = text.iter().rposition(|byte| *byte == b'\n') {
+            self.line = text[end + 1..].to_vec();
+            self.is_line_known = false;
+        }
+        mem::take(&mut self.held)
+    }
+}
+
+enum LineBegin {
+    Unknown,
+    ItemNumber,
+    Other,
+}
+
+impl LineBegin {
+    fn of(line: &[u8]) -> LineBegin {
+        let marks = line.iter().take_while(|byte| b" \t*#".contains(byte)).count();
+        let digits = line[marks..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        match (digits, &line[marks + digits..]) {
+            _ if line.len() > ITEM_BEGIN_BYTES_MAX => LineBegin::Other,
+            (_, []) | (1.., [b'.' | b')']) => LineBegin::Unknown,
+            (1.., [b'.' | b')', b' ', ..]) => LineBegin::ItemNumber,
+            // A decimal number, a date or an address is part of what differs.
+            _ => LineBegin::Other,
+        }
     }
 }
 
@@ -101,20 +169,25 @@ mod tests {
 
     /// After how many tokens the answer is ended.
     fn ended(tokens: impl IntoIterator<Item = u32>) -> Option<usize> {
+        ended_text(tokens.into_iter().map(|token| (token, "")))
+    }
+
+    fn ended_text<'t>(tokens: impl IntoIterator<Item = (u32, &'t str)>) -> Option<usize> {
         let mut repetition = Repetition::default();
-        let mut tokens = tokens.into_iter();
-        tokens.position(|token| repetition.push(token, TokenChoice::Free)).map(|at| at + 1)
+        let mut push =
+            |token, text: &str| repetition.push(token, text.as_bytes(), TokenChoice::Free);
+        tokens.into_iter().position(|(token, text)| push(token, text)).map(|at| at + 1)
     }
 
     /// Words in pieces of up to six letters, and all other characters one by one. Vocabularies of
     /// models have longer tokens, so an answer of theirs has fewer.
-    fn tokens(text: &str) -> Vec<u32> {
+    fn tokens(text: &str) -> Vec<(u32, &str)> {
         let (mut ids, mut tokens, mut rest) = (HashMap::new(), Vec::new(), text);
         while let Some(first) = rest.chars().next() {
             let letters = rest.bytes().take(6).take_while(u8::is_ascii_alphabetic).count();
             let (token, behind) = rest.split_at(letters.max(first.len_utf8()));
             let next = ids.len() as u32;
-            tokens.push(*ids.entry(token).or_insert(next));
+            tokens.push((*ids.entry(token).or_insert(next), token));
             rest = behind;
         }
         tokens
@@ -132,13 +205,14 @@ mod tests {
 
     const NAMES: [&str; 6] = ["Ada", "Bo", "Cleo", "Dan", "Eve", "Finn"];
 
+    const SENTENCES: [&str; 4] = [
+        "He loved his wife very much. ",
+        "He loved his family very much. ",
+        "He was a kind man. ",
+        "They lived happily in the town. ",
+    ];
+
     fn sentences() -> String {
-        const SENTENCES: [&str; 4] = [
-            "He loved his wife very much. ",
-            "He loved his family very much. ",
-            "He was a kind man. ",
-            "They lived happily in the town. ",
-        ];
         text(1_500, |_, random| SENTENCES[random % 4].to_owned())
     }
 
@@ -162,18 +236,31 @@ mod tests {
             text(200, |_, random| {
                 format!("{}{flight}{}. ", NAMES[random % 3], NAMES[random / 3 % 2])
             }),
+            text(1_500, |item, random| format!("{item}. {}\n", SENTENCES[random % 4])),
         ];
         for text in loops {
-            let ended = ended(tokens(&text));
+            let ended = ended_text(tokens(&text));
             assert!(ended.is_some_and(|tokens| tokens < 7_000), "{ended:?}: {}", &text[..200]);
         }
     }
 
     #[test]
+    fn a_list_whose_items_differ_only_in_their_number_is_ended() {
+        // 65 lines of 8 judged tokens. The numbers from 10 on have one digit more.
+        let list = text(1_000, |item, _| format!("{item}. humble = humble\n"));
+        assert_eq!(ended_text(tokens(&list)), Some(9 * 9 + 56 * 10));
+        let marked = text(1_000, |item, _| format!("  **{item}) humble = humble**\n\n"));
+        assert!(ended_text(tokens(&marked)).is_some_and(|tokens| tokens < 1_000));
+    }
+
+    #[test]
     fn a_grammar_may_repeat_what_is_almost_the_same() {
         let mut repetition = Repetition::default();
-        let mut tokens = tokens(&sentences()).into_iter();
-        assert!(!tokens.any(|token| repetition.push(token, TokenChoice::Enforced)));
+        let text = sentences();
+        let mut tokens = tokens(&text).into_iter();
+        let mut push =
+            |token, text: &str| repetition.push(token, text.as_bytes(), TokenChoice::Enforced);
+        assert!(!tokens.any(|(token, text)| push(token, text)));
     }
 
     #[test]
@@ -218,13 +305,21 @@ mod tests {
                     NAMES[random % 6]
                 )
             }),
+            text(400, |item, random| format!("{item}. {}\n", NAMES[random % 6])),
+            text(400, |item, random| format!("{item}. {}\n", random % 100)),
+            text(400, |item, _| format!("{item}. 7 x {item} = {}\n", 7 * item)),
+            text(400, |item, _| format!("{item}. Chapter {item}\n")),
+            text(400, |number, _| format!("{number}.5 kg\n")),
+            text(400, |number, _| format!("10.0.0.{number} is up\n")),
+            text(400, |number, _| format!("    {number},\n")),
+            text(400, |key, _| format!("{key}: null\n")),
             // Six drafts of one file.
             include_str!("answering.rs").repeat(6),
             include_str!("../../../../../docs/ARCHITECTURE.md").to_owned(),
         ];
         for answer in answers {
             let shown: String = answer.chars().take(80).collect();
-            assert_eq!(ended(tokens(&answer)), None, "{shown}");
+            assert_eq!(ended_text(tokens(&answer)), None, "{shown}");
         }
     }
 }
