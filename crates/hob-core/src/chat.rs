@@ -4,7 +4,6 @@
 mod debug;
 
 use std::fmt;
-use std::str::FromStr;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
@@ -342,7 +341,7 @@ pub struct Thinking {
 enum_table! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-    pub enum Effort: name {
+    pub enum Effort: name or UnknownEffort("a thinking effort") {
         None = "none",
         Minimal = "minimal",
         Low = "low",
@@ -350,22 +349,6 @@ enum_table! {
         High = "high",
         XHigh = "xhigh",
         Max = "max",
-    }
-}
-
-/// A text that is not the name of an [`Effort`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{name}' is not a thinking effort (expected {})", Effort::ALL.map(Effort::name).join(", "))]
-pub struct UnknownEffort {
-    name: String,
-}
-
-impl FromStr for Effort {
-    type Err = UnknownEffort;
-
-    fn from_str(name: &str) -> Result<Effort, UnknownEffort> {
-        let known = Effort::ALL.into_iter().find(|effort| effort.name() == name);
-        known.ok_or_else(|| UnknownEffort { name: name.to_owned() })
     }
 }
 
@@ -573,7 +556,7 @@ mod tests {
     fn an_effort_is_read_by_its_name() {
         assert!(Effort::ALL.iter().all(|effort| effort.name().parse::<Effort>() == Ok(*effort)));
         let unknown = "lots".parse::<Effort>().expect_err("no effort").to_string();
-        let names = "none, minimal, low, medium, high, xhigh, max";
+        let names = "none, minimal, low, medium, high, xhigh or max";
         assert_eq!(unknown, format!("'lots' is not a thinking effort (expected {names})"));
     }
 }

@@ -2,7 +2,8 @@
 //! differ. Also the fields of a struct that logs show.
 
 /// An enum with `ALL`, its variants in this order, and the named method, which returns a variant's text. If the method is
-/// called `name`, `Display` writes it.
+/// called `name`, `Display` writes it. With `name or Unknown("a thing")`, `FromStr` reads it, and `Unknown` is the error for
+/// all other texts.
 #[macro_export]
 macro_rules! enum_table {
     (@table $(#[$attribute:meta])* $visibility:vis enum $name:ident: $method:ident {
@@ -29,6 +30,31 @@ macro_rules! enum_table {
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.name())
+            }
+        }
+    };
+    ($(#[$attribute:meta])* $visibility:vis enum $name:ident: name or $unknown:ident($what:literal) $variants:tt) => {
+        $crate::enum_table!($(#[$attribute])* $visibility enum $name: name $variants);
+
+        #[doc = concat!("The error for a text that is not the name of ", $what, ".")]
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        $visibility struct $unknown(String);
+
+        impl std::fmt::Display for $unknown {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let [others @ .., last] = $name::ALL.map($name::name);
+                write!(f, "'{}' is not {} (expected {} or {last})", self.0, $what, others.join(", "))
+            }
+        }
+
+        impl std::error::Error for $unknown {}
+
+        impl std::str::FromStr for $name {
+            type Err = $unknown;
+
+            fn from_str(name: &str) -> Result<$name, $unknown> {
+                let known = $name::ALL.into_iter().find(|known| known.name() == name);
+                known.ok_or_else(|| $unknown(name.to_owned()))
             }
         }
     };
@@ -68,7 +94,7 @@ mod tests {
 
     enum_table! {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        enum Season: name {
+        enum Season: name or UnknownSeason("a season") {
             /// Cold.
             Winter = "winter",
             Summer = "summer",
@@ -80,5 +106,8 @@ mod tests {
         assert_eq!(Season::ALL, [Season::Winter, Season::Summer]);
         assert_eq!(Season::ALL.map(Season::name), ["winter", "summer"]);
         assert_eq!(Season::ALL.map(|season| season.to_string()), ["winter", "summer"]);
+        assert_eq!("summer".parse(), Ok(Season::Summer));
+        let unknown = "spring".parse::<Season>().expect_err("no season");
+        assert_eq!(unknown.to_string(), "'spring' is not a season (expected winter or summer)");
     }
 }

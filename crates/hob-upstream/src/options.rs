@@ -1,7 +1,6 @@
 //! The settings of a gateway: servers, aliases, time limits. Defaults are filled in before they come here.
 //! Kinds of servers differ in paths, in parameters for thinking, and in what their lists contain.
 
-use std::str::FromStr;
 use std::time::Duration;
 
 use hob_core::routing::{FIRST_COOL_DOWN, Strategy};
@@ -195,7 +194,7 @@ pub enum WhileLoading {
 hob_core::enum_table! {
     /// The software of a server.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub enum UpstreamKind: name {
+    pub enum UpstreamKind: name or UnknownUpstreamKind("a kind of upstream") {
         /// Unknown. hob detects it by requesting paths that only one kind has.
         #[default]
         Auto = "auto",
@@ -276,20 +275,5 @@ impl UpstreamKind {
             | UpstreamKind::Ollama
             | UpstreamKind::Anthropic => UpstreamDialect::OpenAi,
         }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown kind of upstream '{name}' (expected one of {})", UpstreamKind::ALL.map(UpstreamKind::name).join(", "))]
-pub struct UnknownUpstreamKind {
-    name: String,
-}
-
-impl FromStr for UpstreamKind {
-    type Err = UnknownUpstreamKind;
-
-    fn from_str(name: &str) -> Result<UpstreamKind, UnknownUpstreamKind> {
-        let known = UpstreamKind::ALL.into_iter().find(|kind| kind.name() == name);
-        known.ok_or_else(|| UnknownUpstreamKind { name: name.to_owned() })
     }
 }

@@ -1,27 +1,18 @@
 //! Types in which keys and values can be stored, and their sizes.
 //! Keys and values are counted separately: their lengths and types may differ.
 
-use std::str::FromStr;
-
 use super::{Attention, ContextPlan, product};
 use crate::{ModelShape, enum_table};
 
 enum_table! {
     /// Number format of the KV cache. The names are those that people and the engine use.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    pub enum KvType: name {
+    pub enum KvType: name or UnknownKvType("a KV cache type") {
         #[default]
         F16 = "f16",
         Q8_0 = "q8_0",
         Q4_0 = "q4_0",
     }
-}
-
-/// A name that is not a KV type.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{name}' is not a KV cache type (expected f16, q8_0 or q4_0)")]
-pub struct UnknownKvType {
-    pub name: String,
 }
 
 /// Types of keys and values.
@@ -66,15 +57,6 @@ impl KvType {
         } else {
             Err(Unsuitable::HeadNotWhole { kv: self, head_length })
         }
-    }
-}
-
-impl FromStr for KvType {
-    type Err = UnknownKvType;
-
-    fn from_str(name: &str) -> Result<KvType, UnknownKvType> {
-        let found = KvType::ALL.into_iter().find(|kv| kv.name() == name);
-        found.ok_or_else(|| UnknownKvType { name: name.to_owned() })
     }
 }
 

@@ -1,14 +1,12 @@
 //! The order in which an alias tries its targets.
 //! Ties are broken by the order in `hob.toml`, so that users can predict the result.
 
-use std::str::FromStr;
-
 use crate::enum_table;
 
 enum_table! {
     /// How an alias chooses among its targets.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub enum Strategy: name {
+    pub enum Strategy: name or UnknownStrategy("a strategy") {
         /// In the order of the configuration.
         #[default]
         Order = "order",
@@ -77,19 +75,6 @@ fn draw_by_weight(targets: &[TargetFacts], chance: f64) -> Option<usize> {
         left -= target.weight.max(0.0);
         left < 0.0
     })
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a strategy (expected order, warm, least-wait or weighted)")]
-pub struct UnknownStrategy(String);
-
-impl FromStr for Strategy {
-    type Err = UnknownStrategy;
-
-    fn from_str(name: &str) -> Result<Strategy, UnknownStrategy> {
-        let known = Strategy::ALL.into_iter().find(|strategy| strategy.name() == name);
-        known.ok_or_else(|| UnknownStrategy(name.to_owned()))
-    }
 }
 
 #[cfg(test)]

@@ -285,7 +285,7 @@ fn mistakes_are_found_before_serving() {
         ("[alias.fast]\nto = [\"gpu/x\"]\n", "hob.toml:2:1: alias 'fast' leads to 'gpu/x'"),
         (
             "[upstream.gpu]\nkind = \"ollamma\"\n",
-            "hob.toml:2:8: unknown kind of upstream 'ollamma'",
+            "hob.toml:2:8: 'ollamma' is not a kind of upstream (expected auto, openai",
         ),
         ("[upstream.gpu]\nkind = \"vllm\"\n", "hob.toml:1:11: upstream 'gpu' has no url"),
         ("[upstream.gpu]\nulr = \"x\"\n", "hob.toml:2:1: 'upstream.gpu.ulr' is not a setting"),
