@@ -127,6 +127,8 @@ pub(crate) struct Answer<T: AnswerTask> {
     pub(crate) totals: T::Totals,
     events: Choices<T>,
     first: Option<(u32, T::Event)>,
+    /// The time to the first content, until it is counted.
+    uncounted_first: Option<Duration>,
     /// Choices that have not ended.
     open: u32,
     /// Start of the wait for the next event; `None` as long as events are there without a wait. Stored here, so that a
@@ -196,6 +198,7 @@ impl<T: AnswerTask> Answer<T> {
             totals: T::Totals::default(),
             events: Choices::None,
             first: None,
+            uncounted_first: None,
             open,
             waiting_since: None,
             is_timed: false,
@@ -282,6 +285,16 @@ impl<T: AnswerTask> Answer<T> {
     /// The first content is about to be sent.
     pub(crate) fn content_started(&mut self) {
         if let Some(first) = self.tracker.content_started() {
+            self.uncounted_first = Some(first);
+            self.count_first();
+        }
+    }
+
+    /// Counts the time to the first content, unless the answer does not count, or not yet.
+    fn count_first(&mut self) {
+        if !self.tracker.is_uncounted()
+            && let Some(first) = self.uncounted_first.take()
+        {
             let metrics = &self.tracker.context.services.metrics;
             T::count_first(metrics, &self.tracker.label, first);
         }
@@ -391,6 +404,7 @@ impl<T: AnswerTask> Answer<T> {
 
 impl<T: AnswerTask> Drop for Answer<T> {
     fn drop(&mut self) {
+        self.count_first();
         let tracker = &mut self.tracker;
         let has_begun = tracker.first().is_some();
         T::complete_record(&self.totals, &mut tracker.record, has_begun);

@@ -135,8 +135,12 @@ impl<T: Task> RequestTracker<T> {
 
     /// Whether the request counts nowhere. See [`TraceData::is_unneeded`].
     pub(crate) fn is_uncounted(&self) -> bool {
-        let is_complete = self.record.outcome == Outcome::Complete;
-        !is_complete && self.context.trace.read(|trace| trace.is_unneeded)
+        self.context.trace.read(|trace| trace.is_unneeded)
+    }
+
+    /// The answer has ended, and waits until it is known whether it counts.
+    pub(crate) fn stop_clock(&mut self) {
+        self.record.total_ms = milliseconds(self.context.received_at.elapsed());
     }
 
     /// The part of the time to the first content that hob itself took: without other targets, queues and loads.
@@ -169,8 +173,11 @@ impl<T: Task> RequestTracker<T> {
         if let Some(target) = &trace.target {
             record.target.clone_from(target);
         }
-        record.total_ms = milliseconds(self.context.received_at.elapsed());
         record.first_ms = self.first.map(milliseconds);
+        let is_clock_running = record.total_ms == 0.0;
+        if is_clock_running {
+            self.stop_clock();
+        }
     }
 }
 
@@ -178,11 +185,11 @@ impl<T: Task> Drop for RequestTracker<T> {
     fn drop(&mut self) {
         let trace = self.context.trace.snapshot();
         let services = Arc::clone(&self.context.services);
-        services.metrics.fallbacks(&self.label, &trace);
         if self.is_uncounted() {
             self.guards.give_request_back();
             return services.in_flight.forget(&self.in_flight);
         }
+        services.metrics.fallbacks(&self.label, &trace);
         self.guards.spend(&self.record);
         self.complete_record(&trace);
         log(self.context.id, trace.agent.as_deref(), &self.record);

@@ -2,8 +2,8 @@
 //! Cancelling a stream drops it, and with it the work behind it.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -12,7 +12,7 @@ use futures::{FutureExt, StreamExt, stream};
 use hob_core::chat::Reading;
 use hob_core::{
     Chat, ChatRequest, LiveSound, ModelError, ModelState, Sound, SoundSeconds, Speech,
-    SpeechRequest, SpeechText, Task, Trace, TranscriptRequest, Transcription, TurnModel,
+    SpeechRequest, SpeechText, Task, Trace, TranscriptRequest, Transcription, TurnModel, locked,
 };
 use hob_voice::{ChatStart, SessionInput, SpeechStart, TranscriptStart};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -65,8 +65,11 @@ enum StageFeed {
         chars: Arc<AtomicU32>,
     },
     /// Whether the answer is read.
-    Gate(watch::Sender<bool>),
+    Gate(watch::Sender<bool>, HeldAnswer),
 }
+
+/// A complete answer that the session has neither kept nor discarded. When it is dropped, it counts if it was kept.
+type HeldAnswer = Arc<Mutex<Option<Box<dyn Send>>>>;
 
 /// The samples that wait for transcription models.
 #[derive(Default)]
@@ -85,7 +88,9 @@ impl Stages {
     /// The next event of any stream. `None`: none runs.
     pub(super) async fn next(&mut self) -> Option<SessionInput> {
         let input = self.inputs.next().await?;
-        if let Some(stream) = ended(&input) {
+        if let Some(stream) = ended(&input)
+            && !self.is_held(stream)
+        {
             self.running.remove(&stream);
         }
         Some(input)
@@ -119,7 +124,8 @@ impl Stages {
             StageEvent::Began(()) => None,
             StageEvent::Next(event) => Some(SessionInput::Transcript { stream, event }),
         };
-        self.run((stream, trace), StageFeed::Sound(Some(sound)), events(opening, None, wrap));
+        let heard = events(opening, None, None, wrap);
+        self.run((stream, trace), StageFeed::Sound(Some(sound)), heard);
     }
 
     pub(super) fn chat(&mut self, context: Result<RequestContext, ApiError>, start: ChatStart) {
@@ -133,14 +139,16 @@ impl Stages {
             StageEvent::Next(event) => Some(SessionInput::Chat { stream, event }),
         };
         let (gate, is_open) = watch::channel(true);
-        let written = unhurried(events(opening, None, wrap), self.is_behind.subscribe());
-        self.run((stream, trace), StageFeed::Gate(gate), gated(written, is_open));
+        let held = HeldAnswer::default();
+        let written = events(opening, None, Some(Arc::clone(&held)), wrap);
+        let written = unhurried(written, self.is_behind.subscribe());
+        self.run((stream, trace), StageFeed::Gate(gate, held), gated(written, is_open));
         self.mark(stream, is_early);
     }
 
     /// Reads a chat stream, or lets it wait.
     pub(super) fn read_chat(&mut self, stream: u64, is_read: bool) {
-        if let Some(StageFeed::Gate(gate)) = self.feed(stream) {
+        if let Some(StageFeed::Gate(gate, _)) = self.feed(stream) {
             gate.send_replace(is_read);
         }
     }
@@ -158,7 +166,7 @@ impl Stages {
             StageEvent::Next(event) => Some(SessionInput::Speech { stream, event }),
         };
         let feed = StageFeed::Text { pieces: Some(pieces), chars: Arc::clone(&chars) };
-        let said = events(opening, Some(chars), wrap);
+        let said = events(opening, Some(chars), None, wrap);
         self.run((stream, trace), feed, unhurried(said, self.is_behind.subscribe()));
         self.mark(stream, is_early);
     }
@@ -255,7 +263,7 @@ impl Stages {
     }
 
     /// A stream that was started early counts as a request from now on.
-    pub(super) fn keep(&self, stream: u64) {
+    pub(super) fn keep(&mut self, stream: u64) {
         self.mark(stream, false);
     }
 
@@ -265,10 +273,22 @@ impl Stages {
         self.cancel(stream);
     }
 
-    fn mark(&self, stream: u64, is_unneeded: bool) {
-        if let Some(trace) = self.running.get(&stream).and_then(|stage| stage.trace.as_ref()) {
+    fn mark(&mut self, stream: u64, is_unneeded: bool) {
+        let Some(stage) = self.running.get(&stream) else { return };
+        if let Some(trace) = &stage.trace {
             trace.note(|data| data.is_unneeded = is_unneeded);
         }
+        if let StageFeed::Gate(_, held) = &stage.feed {
+            let has_ended = locked(held).take().is_some();
+            if has_ended {
+                self.running.remove(&stream);
+            }
+        }
+    }
+
+    fn is_held(&self, stream: u64) -> bool {
+        let feed = self.running.get(&stream).map(|stage| &stage.feed);
+        matches!(feed, Some(StageFeed::Gate(_, held)) if locked(held).is_some())
     }
 
     fn feed(&mut self, stream: u64) -> Option<&mut StageFeed> {
@@ -406,14 +426,16 @@ enum StageState<T: AnswerTask> {
     Ended,
 }
 
-/// The events of one answer, which ends with `None` or an error. `chars` counts the text that is spoken.
+/// The events of one answer, which ends with `None` or an error. `chars` counts the text that is spoken. `held` takes an
+/// answer that is complete before it is needed.
 fn events<T: AnswerTask>(
     opening: impl Future<Output = Result<Answer<T>, ApiError>> + Send + 'static,
     chars: Option<Arc<AtomicU32>>,
+    held: Option<HeldAnswer>,
     wrap: impl Fn(StageEvent<T>) -> Option<SessionInput> + Send + Sync + 'static,
 ) -> BoxStream<'static, SessionInput> {
     let steps = stream::unfold(StageState::Opening(opening.boxed()), move |state| {
-        let chars = chars.clone();
+        let (chars, held) = (chars.clone(), held.clone());
         async move {
             match state {
                 StageState::Opening(opening) => Some(match opening.await {
@@ -422,7 +444,9 @@ fn events<T: AnswerTask>(
                     }
                     Err(error) => (failed::<T>(error), StageState::Ended),
                 }),
-                StageState::Open(answer) => Some(step(answer, chars.as_deref()).await),
+                StageState::Open(answer) => {
+                    Some(step(answer, chars.as_deref(), held.as_ref()).await)
+                }
                 StageState::Ended => None,
             }
         }
@@ -433,6 +457,7 @@ fn events<T: AnswerTask>(
 async fn step<T: AnswerTask>(
     mut answer: Box<Answer<T>>,
     chars: Option<&AtomicU32>,
+    held: Option<&HeldAnswer>,
 ) -> (StageEvent<T>, StageState<T>) {
     let next = answer.next().await;
     if let Some(chars) = chars {
@@ -448,6 +473,12 @@ async fn step<T: AnswerTask>(
         Ok(None) => {
             if !T::HAS_LAST {
                 answer.tracker.complete();
+            }
+            if let Some(held) = held
+                && answer.tracker.is_uncounted()
+            {
+                answer.tracker.stop_clock();
+                *locked(held) = Some(answer);
             }
             (StageEvent::Next(None), StageState::Ended)
         }

@@ -8,7 +8,7 @@ use hob_core::{MemoryUse, ModelLifecycle as _, ModelState};
 use hob_server::{KeyOptions, ServerOptions};
 use serde_json::{Value, json};
 
-use super::{options, stage_with, types};
+use super::{Stage, options, stage_with, types};
 use crate::chat_model::{chat_lost, done, text};
 use crate::client::{no_hang, until};
 use crate::keys::{get_as, named};
@@ -105,14 +105,47 @@ async fn a_voice_that_spoke_too_early_counts_as_no_request() {
     assert_eq!(counted, [r#"hob_speech_answers_total{model="kokoro",outcome="complete"} 1"#]);
 }
 
-/// An answer begins in a pause. It is dropped when the person speaks on, or it fails. The key has one request for the
-/// session, and one for the answer.
+/// What `/metrics` says about answers of the staged model, and about attempts that failed.
+async fn counted(stage: &Stage) -> Vec<String> {
+    let names = ["hob_chat_answers_total{", "hob_chat_ttft_seconds_count{", "hob_fallbacks_total{"];
+    let metrics = stage.server.ask(get_as("secret", "/metrics")).await;
+    let is_shown = |line: &&str| names.iter().any(|name| line.starts_with(name));
+    metrics.text().lines().filter(is_shown).map(str::to_owned).collect()
+}
+
+/// The same, as soon as an answer has ended.
+async fn all_counted(stage: &Stage) -> Option<Vec<String>> {
+    let lines = counted(stage).await;
+    lines.iter().any(|line| line.starts_with("hob_chat_answers")).then_some(lines)
+}
+
+/// Waits until the staged model has no answer in flight.
+async fn is_complete(stage: &Stage) {
+    let line = r#"hob_chat_in_flight{model="staged"} 0"#;
+    let metrics = async || stage.server.ask(get_as("secret", "/metrics")).await;
+    until(async || metrics().await.text().lines().any(|one| one == line).then_some(())).await;
+}
+
+const COUNTED_ONCE: [&str; 2] = [
+    r#"hob_chat_answers_total{model="staged",outcome="complete"} 1"#,
+    r#"hob_chat_ttft_seconds_count{model="staged"} 1"#,
+];
+
+/// A stage whose key has one request for the session, and one for the answer.
+async fn stage_with_key() -> Stage {
+    let requests_per_minute = NonZeroU32::new(2);
+    let key = KeyOptions { requests_per_minute, ..named("laptop", "secret") };
+    stage_with(ServerOptions { keys: vec![key], ..options() }).await
+}
+
+/// An answer begins in a pause, perhaps at its second target. It is dropped when the person speaks on, also if it is
+/// complete, or it fails.
 #[tokio::test]
 async fn an_answer_that_came_too_early_counts_as_no_request() {
-    for fails in [false, true] {
-        let requests_per_minute = NonZeroU32::new(2);
-        let key = KeyOptions { requests_per_minute, ..named("laptop", "secret") };
-        let stage = stage_with(ServerOptions { keys: vec![key], ..options() }).await;
+    let complete = vec![text("Yes"), done(2)];
+    let (begun, failed) = (vec![text("Yes")], vec![Err(chat_lost())]);
+    for (what, events) in [("begun", begun), ("complete", complete), ("failed", failed)] {
+        let stage = stage_with_key().await;
         let bearer = [("authorization", "Bearer secret")];
         let opening = stage.try_open("/v1/realtime?model=staged", &bearer);
         let mut talker = opening.await.expect("a session");
@@ -120,11 +153,15 @@ async fn an_answer_that_came_too_early_counts_as_no_request() {
         let early = stage.staged.stage();
         talker.say(12_000, 1.0).await;
         talker.say(0, 0.4).await;
-        stage.staged.asked(1).await;
-        if fails {
-            early.send(Err(chat_lost())).await.expect("a reader");
-        } else {
-            early.send(text("Yes")).await.expect("a reader");
+        let asked = stage.staged.asked(1).await;
+        asked[0].trace.failed("gone/m", &chat_lost(), Duration::ZERO);
+        for event in events {
+            no_hang(early.send(event)).await.expect("a reader");
+        }
+        if what == "complete" {
+            is_complete(&stage).await;
+        }
+        if what != "failed" {
             talker.say(12_000, 0.5).await;
         }
         no_hang(early.closed()).await;
@@ -137,18 +174,36 @@ async fn an_answer_that_came_too_early_counts_as_no_request() {
         let events = talker.until("response.done").await;
         let last = events.last().expect("the last");
         assert_eq!(last["response"]["status"], "completed", "{last}");
-        let counted = async || {
-            let metrics = stage.server.ask(get_as("secret", "/metrics")).await;
-            let lines = metrics.text().lines().filter(|line| line.starts_with("hob_chat_answers"));
-            let lines: Vec<String> = lines.map(str::to_owned).collect();
-            (!lines.is_empty()).then_some(lines)
-        };
-        let only = r#"hob_chat_answers_total{model="staged",outcome="complete"} 1"#;
-        assert_eq!(until(counted).await, [only], "fails: {fails}");
+        assert_eq!(until(async || all_counted(&stage).await).await, COUNTED_ONCE, "{what}");
         let now = stage.server.ask(get_as("secret", "/api/hob/now")).await.json();
         let recent = now["recent"].as_array().expect("a list");
         assert!(recent.iter().all(|one| one["outcome"] == "complete"), "{recent:?}");
+        let chats = recent.iter().filter(|one| one["route"] == "chat");
+        assert_eq!(chats.count(), 1, "{what}: {recent:?}");
     }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_complete_early_counts_when_it_is_given() {
+    let stage = stage_with_key().await;
+    let bearer = [("authorization", "Bearer secret")];
+    let opening = stage.try_open("/v1/realtime?model=staged", &bearer);
+    let mut talker = opening.await.expect("a session");
+    talker.until("session.created").await;
+    let early = stage.staged.stage();
+    talker.say(12_000, 1.0).await;
+    talker.say(0, 0.4).await;
+    stage.staged.asked(1).await;
+    for event in [text("Yes"), done(2)] {
+        no_hang(early.send(event)).await.expect("a reader");
+    }
+    is_complete(&stage).await;
+    assert_eq!(counted(&stage).await, [""; 0], "the person may speak on");
+    talker.say(0, 1.0).await;
+    let events = talker.until("response.done").await;
+    let last = events.last().expect("the last");
+    assert_eq!(last["response"]["status"], "completed", "{last}");
+    assert_eq!(until(async || all_counted(&stage).await).await, COUNTED_ONCE);
 }
 
 #[tokio::test]
