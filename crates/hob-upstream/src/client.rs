@@ -292,7 +292,9 @@ fn checked(name: &str, written: &str) -> Result<Uri, UpstreamError> {
 fn unsent(error: HttpError) -> Fault {
     match error {
         HttpError::ConnectTimedOut { after } => Fault::TimedOut { clock: Clock::Connect, after },
-        HttpError::Failed { reason } => Fault::Unreachable { detail: reason },
+        HttpError::Refused { reason } | HttpError::Failed { reason } => {
+            Fault::Unreachable { detail: reason }
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod text_socket;
 mod wake_ups;
 
 use std::error::Error;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +47,9 @@ pub struct HttpClient {
 pub enum HttpError {
     #[error("there was no connection after {after:?}")]
     ConnectTimedOut { after: Duration },
+    /// Nothing listens at the address.
+    #[error("{reason}")]
+    Refused { reason: String },
     #[error("{reason}")]
     Failed { reason: String },
 }
@@ -57,7 +61,11 @@ impl HttpError {
         while let Some(inner) = innermost.source() {
             innermost = inner;
         }
-        HttpError::Failed { reason: innermost.to_string() }
+        let reason = innermost.to_string();
+        match innermost.downcast_ref::<io::Error>().map(io::Error::kind) {
+            Some(io::ErrorKind::ConnectionRefused) => HttpError::Refused { reason },
+            _ => HttpError::Failed { reason },
+        }
     }
 }
 

@@ -32,7 +32,7 @@ use crate::settings::Secret;
 /// The events of a chat answer; the last one of a complete answer is [`ChatEvent::Done`].
 pub(crate) type ChatAnswer = BoxStream<'static, CliResult<ChatEvent>>;
 
-/// What to do about a server that does not answer.
+/// What to do if nothing listens at the server's address.
 pub(crate) const NOT_RUNNING: &str = "check that `hob serve` runs there";
 
 /// The bytes of an answer as they arrive. An error ends it, with the reason.
@@ -214,7 +214,7 @@ impl Remote {
         });
         let answered = timeout(time_max, asked).await;
         let answered = answered.map_err(|_| self.silent(too_late(time_max)))?;
-        let response = answered.map_err(|error: HttpError| self.silent(error))?;
+        let response = answered.map_err(|error: HttpError| self.unreached(&error))?;
         match response.status() {
             status if status.is_success() => Ok(response),
             status => Err(self.refusal(status, &text(response).await)),
@@ -241,7 +241,16 @@ impl Remote {
     }
 
     fn silent(&self, error: impl std::fmt::Display) -> Failure {
-        Failure::server(format!("{} does not answer: {error}", self.base)).hint(NOT_RUNNING)
+        Failure::server(format!("{} does not answer: {error}", self.base))
+            .hint("check the address, and the log of the server there")
+    }
+
+    fn unreached(&self, error: &HttpError) -> Failure {
+        let silent = self.silent(error);
+        match error {
+            HttpError::Refused { .. } => silent.hint(NOT_RUNNING),
+            HttpError::ConnectTimedOut { .. } | HttpError::Failed { .. } => silent,
+        }
     }
 
     fn not_hob(&self) -> Failure {

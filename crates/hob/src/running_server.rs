@@ -4,7 +4,7 @@
 use clap::Args;
 
 use crate::app::{App, run_until_stopped};
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::remote::{NOT_RUNNING, Remote};
 
 /// Which server to ask.
@@ -46,16 +46,16 @@ impl ServerOption {
 
     /// The failure of a request, with what to do when no server runs.
     pub(crate) fn explained(&self, failure: Failure) -> Failure {
-        let is_silent = failure.hint.as_deref() == Some(NOT_RUNNING);
-        match is_silent && self.is_missing(&failure) {
+        match self.is_missing(&failure) {
             true => failure.hint("start a server with `hob serve`"),
             false => failure,
         }
     }
 
-    /// Whether no server runs on this machine, and the user named no other.
+    /// Whether no server runs on this machine, and the user named no other. A server that is busy, or that does not answer
+    /// in time, runs.
     pub(crate) fn is_missing(&self, failure: &Failure) -> bool {
-        self.server.is_none() && failure.exit == Exit::Server
+        self.server.is_none() && failure.hint.as_deref() == Some(NOT_RUNNING)
     }
 }
 

@@ -185,7 +185,9 @@ async fn dropping_an_answer_closes_its_connection() {
 async fn an_unreachable_server_is_reported_without_its_address() {
     let (listener, http) = pair().await;
     drop(listener);
-    let error = http.get("/").await.expect_err("connection refused").to_string();
+    let error = http.get("/").await.expect_err("connection refused");
+    assert!(matches!(error, HttpError::Refused { .. }), "{error:?}");
+    let error = error.to_string();
     assert!(error.contains("refused") && !error.contains("127.0.0.1"), "{error}");
 }
 

@@ -36,6 +36,7 @@ impl Remote {
                     None => refusal,
                 }
             }
+            TextSocketError::Http(error) => self.unreached(&error),
             error => self.silent(error),
         })
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::real_server::{Answer, Served, agent};
-use crate::{User, stdout, until};
+use crate::{User, stderr, stdout, until};
 
 /// No server listens there.
 const NOBODY: &str = "http://127.0.0.1:1";
@@ -335,4 +335,29 @@ fn events_may_end_their_lines_with_a_carriage_return_alone() {
         serve(&format!("[upstream.old]\nkind = \"openai\"\nurl = \"{}\"\n", old.url));
     let heard = ask(&here.url, "old/x", false);
     assert_eq!(heard.body["choices"][0]["message"]["content"], "Hello.", "{}", heard.body);
+}
+
+#[test]
+fn a_server_that_fails_is_not_taken_for_one_that_does_not_run() {
+    let busy = Stub::start(|_, stream| {
+        let body = json!({"error": {"message": "all places are taken", "type": "t"}});
+        answer(stream, "503 Service Unavailable", JSON, &body.to_string());
+    });
+    for args in [&["upstreams"][..], &["route", "fast"]] {
+        let user = User::new();
+        let config = |url: &str| {
+            let listen = url.trim_start_matches("http://");
+            let gateway = format!("[upstream.gpu]\nkind = \"openai\"\nurl = \"{NOBODY}\"\n");
+            let alias = "[alias.fast]\nto = [\"gpu/x\"]\n";
+            user.write("hob.toml", &format!("[server]\nlisten = \"{listen}\"\n{gateway}{alias}"));
+        };
+        config(&busy.url);
+        let failed = stderr(&user.hob(args).assert().code(5));
+        assert!(failed.contains("all places are taken"), "{failed}");
+        assert!(!failed.contains("no hob is running"), "{failed}");
+        config(NOBODY);
+        let shown = user.hob(args).assert().success();
+        assert!(stderr(&shown).contains("no hob is running on this machine"), "{}", stderr(&shown));
+        assert!(stdout(&shown).contains("gpu"), "{}", stdout(&shown));
+    }
 }
