@@ -53,9 +53,9 @@ pub struct TraceData {
     /// The name of the caller's key. Runs of teams belong to it.
     pub key: Option<String>,
     /// hob made the request early, and nothing needs its answer yet, or any more. Such a request counts nowhere: it is not in
-    /// the log, the ledger or the metrics of answers, and its key loses neither a request of the minute nor tokens of the day. The model has computed tokens all the same. The key does not lose
-    /// them, because its holder did not ask for them. So its budget agrees with the ledger, from which hob reads the spent
-    /// tokens when it starts.
+    /// the log, the ledger or the metrics of answers, and its key loses neither a request of the minute nor tokens of the
+    /// day. The model has computed tokens all the same. The key does not lose them, because its holder did not ask for them.
+    /// So its budget agrees with the ledger, from which hob reads the spent tokens when it starts.
     pub is_unneeded: bool,
     /// The agent of a team that asks. Scripted models look at it.
     pub agent: Option<String>,

@@ -138,7 +138,7 @@ impl<T: Task> RequestTracker<T> {
         self.context.trace.read(|trace| trace.is_unneeded)
     }
 
-    /// The answer has ended, and waits until it is known whether it counts.
+    /// The answer has ended, although it may still have to wait until it is known whether it counts.
     pub(crate) fn stop_clock(&mut self) {
         self.record.total_ms = milliseconds(self.context.received_at.elapsed());
     }

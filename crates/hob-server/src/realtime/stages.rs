@@ -2,8 +2,8 @@
 //! Cancelling a stream drops it, and with it the work behind it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -12,7 +12,7 @@ use futures::{FutureExt, StreamExt, stream};
 use hob_core::chat::Reading;
 use hob_core::{
     Chat, ChatRequest, LiveSound, ModelError, ModelState, Sound, SoundSeconds, Speech,
-    SpeechRequest, SpeechText, Task, Trace, TranscriptRequest, Transcription, TurnModel, locked,
+    SpeechRequest, SpeechText, Task, Trace, TranscriptRequest, Transcription, TurnModel,
 };
 use hob_voice::{ChatStart, SessionInput, SpeechStart, TranscriptStart};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -64,12 +64,12 @@ enum StageFeed {
         pieces: Option<Sender<String>>,
         chars: Arc<AtomicU32>,
     },
-    /// Whether the answer is read.
-    Gate(watch::Sender<bool>, HeldAnswer),
+    /// Whether the answer is read, and whether it may end: one that came early is held until it is kept.
+    Gates {
+        read: watch::Sender<bool>,
+        end: watch::Sender<bool>,
+    },
 }
-
-/// A complete answer that the session has neither kept nor discarded. When it is dropped, it counts if it was kept.
-type HeldAnswer = Arc<Mutex<Option<Box<dyn Send>>>>;
 
 /// The samples that wait for transcription models.
 #[derive(Default)]
@@ -88,9 +88,7 @@ impl Stages {
     /// The next event of any stream. `None`: none runs.
     pub(super) async fn next(&mut self) -> Option<SessionInput> {
         let input = self.inputs.next().await?;
-        if let Some(stream) = ended(&input)
-            && !self.is_held(stream)
-        {
+        if let Some(stream) = ended(&input) {
             self.running.remove(&stream);
         }
         Some(input)
@@ -138,18 +136,17 @@ impl Stages {
             StageEvent::Began(()) => None,
             StageEvent::Next(event) => Some(SessionInput::Chat { stream, event }),
         };
-        let (gate, is_open) = watch::channel(true);
-        let held = HeldAnswer::default();
-        let written = events(opening, None, Some(Arc::clone(&held)), wrap);
+        let ((read, is_read), (end, may_end)) = (watch::channel(true), watch::channel(false));
+        let written = events(opening, None, Some(may_end), wrap);
         let written = unhurried(written, self.is_behind.subscribe());
-        self.run((stream, trace), StageFeed::Gate(gate, held), gated(written, is_open));
+        self.run((stream, trace), StageFeed::Gates { read, end }, gated(written, is_read));
         self.mark(stream, is_early);
     }
 
     /// Reads a chat stream, or lets it wait.
     pub(super) fn read_chat(&mut self, stream: u64, is_read: bool) {
-        if let Some(StageFeed::Gate(gate, _)) = self.feed(stream) {
-            gate.send_replace(is_read);
+        if let Some(StageFeed::Gates { read, .. }) = self.feed(stream) {
+            read.send_replace(is_read);
         }
     }
 
@@ -263,7 +260,7 @@ impl Stages {
     }
 
     /// A stream that was started early counts as a request from now on.
-    pub(super) fn keep(&mut self, stream: u64) {
+    pub(super) fn keep(&self, stream: u64) {
         self.mark(stream, false);
     }
 
@@ -273,22 +270,14 @@ impl Stages {
         self.cancel(stream);
     }
 
-    fn mark(&mut self, stream: u64, is_unneeded: bool) {
+    fn mark(&self, stream: u64, is_unneeded: bool) {
         let Some(stage) = self.running.get(&stream) else { return };
         if let Some(trace) = &stage.trace {
             trace.note(|data| data.is_unneeded = is_unneeded);
         }
-        if let StageFeed::Gate(_, held) = &stage.feed {
-            let has_ended = locked(held).take().is_some();
-            if has_ended {
-                self.running.remove(&stream);
-            }
+        if let StageFeed::Gates { end, .. } = &stage.feed {
+            end.send_replace(!is_unneeded);
         }
-    }
-
-    fn is_held(&self, stream: u64) -> bool {
-        let feed = self.running.get(&stream).map(|stage| &stage.feed);
-        matches!(feed, Some(StageFeed::Gate(_, held)) if locked(held).is_some())
     }
 
     fn feed(&mut self, stream: u64) -> Option<&mut StageFeed> {
@@ -426,16 +415,16 @@ enum StageState<T: AnswerTask> {
     Ended,
 }
 
-/// The events of one answer, which ends with `None` or an error. `chars` counts the text that is spoken. `held` takes an
-/// answer that is complete before it is needed.
+/// The events of one answer, which ends with `None` or an error. `chars` counts the text that is spoken. A complete answer
+/// is dropped, and so counted, when it `may_end`.
 fn events<T: AnswerTask>(
     opening: impl Future<Output = Result<Answer<T>, ApiError>> + Send + 'static,
     chars: Option<Arc<AtomicU32>>,
-    held: Option<HeldAnswer>,
+    may_end: Option<watch::Receiver<bool>>,
     wrap: impl Fn(StageEvent<T>) -> Option<SessionInput> + Send + Sync + 'static,
 ) -> BoxStream<'static, SessionInput> {
     let steps = stream::unfold(StageState::Opening(opening.boxed()), move |state| {
-        let (chars, held) = (chars.clone(), held.clone());
+        let (chars, may_end) = (chars.clone(), may_end.clone());
         async move {
             match state {
                 StageState::Opening(opening) => Some(match opening.await {
@@ -444,9 +433,7 @@ fn events<T: AnswerTask>(
                     }
                     Err(error) => (failed::<T>(error), StageState::Ended),
                 }),
-                StageState::Open(answer) => {
-                    Some(step(answer, chars.as_deref(), held.as_ref()).await)
-                }
+                StageState::Open(answer) => Some(step(answer, chars.as_deref(), may_end).await),
                 StageState::Ended => None,
             }
         }
@@ -457,7 +444,7 @@ fn events<T: AnswerTask>(
 async fn step<T: AnswerTask>(
     mut answer: Box<Answer<T>>,
     chars: Option<&AtomicU32>,
-    held: Option<&HeldAnswer>,
+    may_end: Option<watch::Receiver<bool>>,
 ) -> (StageEvent<T>, StageState<T>) {
     let next = answer.next().await;
     if let Some(chars) = chars {
@@ -474,11 +461,9 @@ async fn step<T: AnswerTask>(
             if !T::HAS_LAST {
                 answer.tracker.complete();
             }
-            if let Some(held) = held
-                && answer.tracker.is_uncounted()
-            {
-                answer.tracker.stop_clock();
-                *locked(held) = Some(answer);
+            answer.tracker.stop_clock();
+            if let Some(mut may_end) = may_end {
+                let _stage_dropped = may_end.wait_for(|may_end| *may_end).await.is_err();
             }
             (StageEvent::Next(None), StageState::Ended)
         }
