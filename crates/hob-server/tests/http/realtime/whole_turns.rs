@@ -120,7 +120,7 @@ async fn all_counted(stage: &Stage) -> Option<Vec<String>> {
 }
 
 /// Waits until the staged model has no answer in flight.
-async fn is_complete(stage: &Stage) {
+async fn until_idle(stage: &Stage) {
     let line = r#"hob_chat_in_flight{model="staged"} 0"#;
     let metrics = async || stage.server.ask(get_as("secret", "/metrics")).await;
     until(async || metrics().await.text().lines().any(|one| one == line).then_some(())).await;
@@ -159,7 +159,7 @@ async fn an_answer_that_came_too_early_counts_as_no_request() {
             no_hang(early.send(event)).await.expect("a reader");
         }
         if what == "complete" {
-            is_complete(&stage).await;
+            until_idle(&stage).await;
         }
         if what != "failed" {
             talker.say(12_000, 0.5).await;
@@ -197,7 +197,7 @@ async fn an_answer_that_is_complete_early_counts_when_it_is_given() {
     for event in [text("Yes"), done(2)] {
         no_hang(early.send(event)).await.expect("a reader");
     }
-    is_complete(&stage).await;
+    until_idle(&stage).await;
     assert_eq!(counted(&stage).await, [""; 0], "the person may speak on");
     talker.say(0, 1.0).await;
     let events = talker.until("response.done").await;
