@@ -29,14 +29,15 @@ mod two_servers;
 mod voice;
 mod workload;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Command, Parser, Subcommand};
 use hob_bench::plan::PlanKind;
 
 pub(crate) use bounds::BoundsArgs;
-pub(crate) use eval::{EvalArgs, task};
+pub(crate) use eval::{EvalArgs, ItemArgs, task};
 pub(crate) use eval_judge::{JudgeArgs, judge};
 pub(crate) use eval_report::{AnsweredRecord, EvalReport};
 use measuring::MeasuringVerb;
+use plan::unless_planned;
 pub(crate) use short_eval::{ShortEval, short_eval};
 
 pub(crate) use crate::benchmarks::RECORDS;
@@ -50,7 +51,7 @@ pub(crate) const PLANS: &str = "bench/plans";
 
 /// Measure servers, and store the results as records
 #[derive(Debug, Args)]
-#[command(after_help = AFTER_HELP)]
+#[command(after_help = AFTER_HELP, mut_subcommands(checked))]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     verb: Verb,
@@ -108,8 +109,17 @@ impl BenchArgs {
     }
 }
 
+/// A verb that measures refuses options that have no effect next to `--plan`.
+fn checked(verb: Command) -> Command {
+    let has_plan = verb.get_arguments().any(|option| option.get_id() == "plan");
+    if has_plan { verb.mut_args(unless_planned) } else { verb }
+}
+
 pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let mut verb = args.verb.clone();
+    if let Verb::Eval(args) = &verb {
+        args.begin(printer)?;
+    }
     if let Some((measuring, kind)) = verb.measuring() {
         let args = measuring.measuring();
         return match args.plan.clone() {
@@ -176,5 +186,38 @@ impl Verb {
             StoredVerb::Bench(args) => args.verb,
             StoredVerb::Eval(args) => Verb::Eval(args),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::error::ErrorKind;
+
+    /// Why these words are refused, if they are.
+    fn refusal(words: &str) -> Option<ErrorKind> {
+        let parsed = crate::cli::command().try_get_matches_from(words.split(' '));
+        parsed.err().map(|error| error.kind())
+    }
+
+    #[test]
+    fn options_without_effect_are_refused() {
+        let rows = [
+            ("bench llm --plan p --runs-max 3", false),
+            ("bench tts --text short --plan p", false),
+            ("bench cold --plan p --launch l --target t", false),
+            ("bench eval --plan p --seed 3", false),
+            ("eval --plan p --items 3", false),
+            ("eval --completion --thinking off", false),
+            ("eval --completion --enforce-schemas", false),
+            ("eval --choices-by-logprob --budget-tokens 9", false),
+            ("bench batch --plan p --target t --out o --no-wait --json --quiet", true),
+            ("eval --plan p --target t --out o --no-wait --json", true),
+            ("eval --choices-by-logprob --thinking off", true),
+        ];
+        for (words, is_taken) in rows {
+            let expected = (!is_taken).then_some(ErrorKind::ArgumentConflict);
+            assert_eq!(refusal(&format!("hob {words}")), expected, "{words}");
+        }
+        assert_eq!(refusal("hob eval items --model m"), Some(ErrorKind::UnknownArgument));
     }
 }

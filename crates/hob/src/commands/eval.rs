@@ -4,12 +4,14 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use hob_bench::eval::{HandGrade, regraded};
+use hob_bench::eval::{EVAL_SEED, HandGrade, regraded};
 use hob_bench::record::{Record, RecordKind, RecordStore};
 use hob_eval::{TaskFamily, Verdict};
 use serde_json::json;
 
-use super::bench::{self, AnsweredRecord, BenchArgs, BoundsArgs, EvalArgs, JudgeArgs, RECORDS};
+use super::bench::{
+    self, AnsweredRecord, BenchArgs, BoundsArgs, EvalArgs, ItemArgs, JudgeArgs, RECORDS,
+};
 use crate::eval_setup;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
@@ -29,8 +31,7 @@ pub(crate) struct EvalCommand {
 enum EvalVerb {
     /// List all tasks with their sizes
     Tasks(TasksArgs),
-    /// Print the items that would be asked, as JSON; no server is asked
-    Items(Box<EvalArgs>),
+    Items(ItemsArgs),
     Report(ReportArgs),
     Grade(GradeArgs),
     Judge(Box<JudgeArgs>),
@@ -41,6 +42,16 @@ struct TasksArgs {
     /// Print as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Print the items that would be asked, as JSON; no server is asked
+#[derive(Debug, Args)]
+struct ItemsArgs {
+    /// The seed of the items
+    #[arg(long, default_value_t = EVAL_SEED)]
+    seed: u64,
+    #[command(flatten)]
+    which: ItemArgs,
 }
 
 /// Show quality against time of all stored evaluations of the same items
@@ -84,21 +95,13 @@ struct GradeArgs {
 
 pub(crate) fn run(args: EvalCommand, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     match args.verb {
-        None => measure(args.measure, globals, printer),
+        None => bench::run(&BenchArgs::eval(args.measure), globals, printer),
         Some(EvalVerb::Tasks(args)) => tasks(&args, printer),
         Some(EvalVerb::Items(args)) => items(&args, printer),
         Some(EvalVerb::Report(args)) => stored_report(&args, printer),
         Some(EvalVerb::Grade(args)) => grade(&args, printer),
         Some(EvalVerb::Judge(args)) => bench::judge(&args, globals, printer),
     }
-}
-
-/// Says what so many items can show, and then measures.
-fn measure(args: Box<EvalArgs>, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
-    for sentence in eval_setup::item_notes(&args.item_set()?) {
-        printer.note(sentence);
-    }
-    bench::run(&BenchArgs::eval(args), globals, printer)
 }
 
 fn tasks(args: &TasksArgs, printer: &Printer) -> CliResult<Exit> {
@@ -121,8 +124,8 @@ fn tasks(args: &TasksArgs, printer: &Printer) -> CliResult<Exit> {
     Ok(Exit::Done)
 }
 
-fn items(args: &EvalArgs, printer: &Printer) -> CliResult<Exit> {
-    let set = args.item_set()?;
+fn items(args: &ItemsArgs, printer: &Printer) -> CliResult<Exit> {
+    let set = args.which.set(args.seed)?;
     for number in 0..set.len() {
         let item = set.item(number);
         printer.data(json!({

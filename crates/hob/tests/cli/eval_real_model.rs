@@ -131,6 +131,9 @@ fn items_are_printed_without_a_server_and_mistakes_are_named() {
             "line 1: the field 'refrence' is unknown (did you mean 'reference'?)",
         ),
         (&["eval", "--items", "0"], "0 items (expected 1 to 100000)"),
+        (&["eval", "--runs-min", "6"], "--runs-min has no effect"),
+        (&["bench", "eval", "--runs-max", "9"], "--runs-max has no effect"),
+        (&["eval", "--plan", "p.yaml", "--budget-s", "9"], "cannot be used with"),
         (
             &["eval", "--choices-by-logprob", "--thinking", "on"],
             "a thought has no log-probability that could be compared",

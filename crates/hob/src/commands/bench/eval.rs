@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::Args;
+use clap::{Arg, Args};
 use hob_bench::chat::ThinkingChoice;
 use hob_bench::drive::Arrivals;
 use hob_bench::eval::{
@@ -15,20 +15,19 @@ use hob_eval::report::UseBounds;
 
 use super::bounds::BoundsArgs;
 use super::measuring::{MeasuringArgs, MeasuringVerb};
+use super::plan::unless_planned;
 use super::workload::{THINKING, run_size};
 use crate::arguments::{number, one_of};
 use crate::eval_setup;
 use crate::failure::{CliResult, Failure};
+use crate::printer::Printer;
 
 const ITEMS_MAX: usize = 100_000;
 const BUDGET_MAX: u32 = 1 << 20;
 
-/// Measure how good a model's answers are, and how long they take: tasks that a program checks
+/// Which items are asked.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = AFTER_HELP)]
-pub(crate) struct EvalArgs {
-    #[command(flatten)]
-    measuring: MeasuringArgs,
+pub(crate) struct ItemArgs {
     /// Tasks, as FAMILY or FAMILY:SIZE [default: eight families; `hob eval tasks` lists all]
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = task)]
     tasks: Vec<TaskName>,
@@ -38,6 +37,16 @@ pub(crate) struct EvalArgs {
     /// Your own items: a JSONL file with prompts, and references or checkers if there are any
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     file: Vec<PathBuf>,
+}
+
+/// Measure how good a model's answers are, and how long they take: tasks that a program checks
+#[derive(Clone, Debug, Args)]
+#[command(after_help = AFTER_HELP, mut_args(without_runs), mut_args(unless_planned))]
+pub(crate) struct EvalArgs {
+    #[command(flatten)]
+    measuring: MeasuringArgs,
+    #[command(flatten)]
+    items: ItemArgs,
     /// With thinking, without, or both where the model thinks
     #[arg(long, value_parser = one_of(THINKING), default_value = "auto")]
     thinking: ThinkingChoice,
@@ -48,11 +57,11 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = temperature)]
     temperature: Vec<f64>,
     /// Send each item as a text that the model continues, for base models without a chat template
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["thinking", "enforce_schemas"])]
     completion: bool,
     /// For choices, compare the log-probabilities of the options' texts instead of asking; the likeliest option is the
     /// answer
-    #[arg(long, conflicts_with_all = ["completion", "temperature"])]
+    #[arg(long, conflicts_with_all = ["completion", "temperature", "budget_tokens", "enforce_schemas"])]
     choices_by_logprob: bool,
     /// Have the server enforce the JSON schema of items that have one
     #[arg(long)]
@@ -66,8 +75,7 @@ Each item is asked once in each arm, and the arms alternate: with thinking and w
 budget, and at each temperature. A program reads the visible answer and grades it; a thought is
 never graded. Answers are kept: after an interruption, the same command goes on.
 
-The items are the same each time; --seed makes others. --runs-min, --runs-max and --budget-s have no
-effect on an evaluation.
+The items are the same each time; --seed makes others.
 
 Examples:
   hob eval                             the model that hob serve would load, on eight tasks
@@ -113,6 +121,28 @@ impl MeasuringVerb for EvalArgs {
 }
 
 impl EvalArgs {
+    /// Refuses options without effect, and says what so many items can show. A plan has items of its own.
+    pub(super) fn begin(&self, printer: &Printer) -> CliResult<()> {
+        let MeasuringArgs { runs_min, runs_max, budget_s, plan, .. } = &self.measuring;
+        let typed = [
+            (runs_min.is_some(), "--runs-min"),
+            (runs_max.is_some(), "--runs-max"),
+            (budget_s.is_some(), "--budget-s"),
+        ];
+        if let Some((_, name)) = typed.iter().find(|(is_typed, _)| *is_typed) {
+            let sentence = format!("{name} has no effect: each item is asked once in each arm");
+            return Err(Failure::usage(sentence).hint("leave it out"));
+        }
+        if plan.is_none() {
+            eval_setup::item_notes(&self.item_set()?).iter().for_each(|note| printer.note(note));
+        }
+        Ok(())
+    }
+
+    fn item_set(&self) -> CliResult<ItemSet> {
+        self.items.set(self.measuring.seed.unwrap_or(EVAL_SEED))
+    }
+
     fn form(&self) -> CliResult<PromptForm> {
         match (self.completion, self.choices_by_logprob) {
             (false, false) => Ok(PromptForm::Chat),
@@ -124,12 +154,14 @@ impl EvalArgs {
             (false, true) => Ok(PromptForm::ScoredOptions),
         }
     }
+}
 
+impl ItemArgs {
     /// The items that these options select.
     ///
     /// # Errors
     /// A file cannot be read, or there are no items or too many.
-    pub(crate) fn item_set(&self) -> CliResult<ItemSet> {
+    pub(crate) fn set(&self, seed: u64) -> CliResult<ItemSet> {
         let own = eval_setup::own_items(&self.file)?;
         let tasks = match &self.tasks[..] {
             [] if own.is_empty() => TaskName::usual(),
@@ -139,9 +171,14 @@ impl EvalArgs {
         if !(1..=ITEMS_MAX).contains(&count) {
             return Err(Failure::usage(format!("{count} items (expected 1 to {ITEMS_MAX})")));
         }
-        let seed = self.measuring.seed.unwrap_or(EVAL_SEED);
         Ok(ItemSet::new(tasks, self.items, seed, own))
     }
+}
+
+/// Keeps the options of repeated runs out of the help.
+fn without_runs(option: Arg) -> Arg {
+    let is_of_runs = ["runs_min", "runs_max", "budget_s"].contains(&option.get_id().as_str());
+    option.hide(is_of_runs)
 }
 
 pub(crate) fn task(name: &str) -> Result<TaskName, String> {

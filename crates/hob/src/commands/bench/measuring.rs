@@ -42,15 +42,15 @@ const RERUN_RUNS_MAX: usize = 120;
 pub(crate) struct MeasuringArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// Minimum runs of a cell (one server, model and load); a confidence interval needs six
-    #[arg(long, value_name = "N", default_value_t = 6)]
-    pub(super) runs_min: usize,
-    /// Maximum runs of a cell
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    runs_max: usize,
-    /// Time limit of a cell; it then ends with the runs that it has
-    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
-    budget_s: u64,
+    /// Minimum runs of a cell (one server, model and load); a confidence interval needs six [default: 6]
+    #[arg(long, value_name = "N")]
+    pub(super) runs_min: Option<usize>,
+    /// Maximum runs of a cell [default: 10]
+    #[arg(long, value_name = "N")]
+    pub(super) runs_max: Option<usize>,
+    /// Time limit of a cell; it then ends with the runs that it has [default: 900]
+    #[arg(long, value_name = "SECONDS")]
+    pub(super) budget_s: Option<u64>,
     /// Seconds without an answer after which the server counts as failed
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     timeout_s: u64,
@@ -327,12 +327,13 @@ impl MeasuringArgs {
     fn measure_again(&mut self, rerun: &Rerun) {
         let Rerun { unverified, launch, model_file, records } = rerun.clone();
         let usual = StopRule::default();
-        self.runs_min = self.runs_min.max(usual.runs_min);
-        self.runs_max = self.runs_max.max(RERUN_RUNS_MAX);
-        let runs_max = self.runs_max.to_string();
+        self.runs_min = self.runs_min.max(Some(usual.runs_min));
+        self.runs_max = self.runs_max.max(Some(RERUN_RUNS_MAX));
+        let has_runs = unverified.kind != RecordKind::Eval;
+        let runs_max = self.runs_max.filter(|_| has_runs).map(|runs| runs.to_string());
         let file = model_file.as_deref().map(|file| file.display().to_string());
         let said = [
-            ("--runs-max", Some(&runs_max)),
+            ("--runs-max", runs_max.as_ref()),
             ("--launch", launch.as_ref()),
             ("--model-file", file.as_ref()),
         ];
@@ -356,14 +357,16 @@ impl MeasuringArgs {
     }
 
     fn stop_rule(&self) -> CliResult<StopRule> {
-        let MeasuringArgs { runs_min, runs_max, .. } = *self;
+        let usual = StopRule::default();
+        let runs_min = self.runs_min.unwrap_or(usual.runs_min);
+        let runs_max = self.runs_max.unwrap_or(usual.runs_max);
         if runs_min == 0 || runs_max < runs_min {
             return Err(Failure::usage(format!(
                 "--runs-min {runs_min}, --runs-max {runs_max}; at least 1 run, and the maximum not below the minimum"
             )));
         }
-        let budget = Duration::from_secs(self.budget_s);
-        Ok(StopRule { runs_min, runs_max, budget, ..StopRule::default() })
+        let budget = self.budget_s.map_or(usual.budget, Duration::from_secs);
+        Ok(StopRule { runs_min, runs_max, budget, ..usual })
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use clap::Args;
+use clap::{Arg, Args};
 use hob_bench::eval::ItemSet;
 use hob_bench::experiment::Workload;
 use hob_bench::plan::{BenchPlan, CellKey, PlanError, PlanKind, cells, done};
@@ -91,6 +91,13 @@ pub(crate) fn run(args: &PlanArgs, globals: &Globals, printer: &Printer) -> CliR
             .map(|()| Exit::Done);
     }
     carry_out(plans, Turn::of(args.no_wait), (&args.out, args.json), (globals, printer))
+}
+
+/// Refuses an option next to `--plan` where the plan itself says what the option would.
+pub(super) fn unless_planned(option: Arg) -> Arg {
+    let taken = ["plan", "target", "out", "no_wait", "json"];
+    let has_effect = taken.contains(&option.get_id().as_str());
+    if has_effect { option } else { option.conflicts_with("plan") }
 }
 
 /// Measures the cells of one kind in a plan; with `--target`, only those of that target.

@@ -69,12 +69,10 @@ fn eval_args(
     let (file, folder) = (model.display().to_string(), folder.display().to_string());
     let items = per_task.to_string();
     let tasks: Vec<String> = tasks.iter().map(ToString::to_string).collect();
-    let mut words = vec!["hob", "eval", "--thinking", "off", "--items", &items];
+    let mut words = vec!["hob", "eval", "--items", &items];
     words.extend(["--model", &file, "--out", &folder]);
     words.extend(tasks.iter().flat_map(|task| ["--tasks", task]));
-    if is_base {
-        words.push("--completion");
-    }
+    words.extend(if is_base { &["--completion"][..] } else { &["--thinking", "off"] });
     let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
     match Verb::parse(words.iter()) {
         Ok(Verb::Eval(args)) => Ok(*args),
