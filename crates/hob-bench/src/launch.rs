@@ -2,6 +2,8 @@
 //! Before each start the old process has ended and its port is closed.
 
 mod awaited;
+#[cfg(test)]
+mod free_port;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufRead, BufReader, Read};
@@ -328,6 +330,7 @@ mod tests {
     use std::net::{Ipv4Addr, TcpListener};
     use std::sync::Arc;
 
+    use super::free_port::free_port;
     use super::*;
     use crate::canned_server::CannedServer;
 
@@ -343,11 +346,6 @@ mod tests {
 
     fn start(launch: &Launch) -> Result<Running, LaunchError> {
         launch.start(&BTreeMap::new(), &AtomicBool::new(false))
-    }
-
-    fn free_port() -> u16 {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        listener.local_addr().expect("an address").port()
     }
 
     #[test]

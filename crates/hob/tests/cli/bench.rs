@@ -1,10 +1,13 @@
 //! The measuring verbs of `hob bench`, `hob bench plan` and `hob bench compare`, against servers with known answers.
 
+use std::io::{BufRead as _, BufReader};
+
 use hob_bench::mock::{MockServer, Script};
 use hob_bench::record::{Record, RecordKind, RecordSource, RecordStore, RunStatus, Spread, new_id};
 use hob_bench::terms::Metric;
 
 use crate::executable::write_executable;
+use crate::free_port::free_port;
 use crate::{User, json_stdout, stderr, stdout, until};
 
 /// On a machine that is too busy to measure, records say so, and are there all the same.
@@ -304,11 +307,6 @@ fn who_fakes_streaming_is_told_so_and_that_is_no_failure() {
     assert!(record.invalid_reasons[0].contains("the server answered 500"), "{record:?}");
 }
 
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
-}
-
 /// A run of so many tokens per second, kept without samples: only intervals that are apart say something.
 fn kept(user: &User, users: u32, tok_s: f64) -> String {
     let source = RecordSource { tool: "hob".to_owned(), ..RecordSource::default() };
@@ -376,20 +374,16 @@ fn two_runs_are_compared_and_a_gate_says_so_by_its_code() {
     user.fails(&compare[..3], 2, "expected BASE and NEW");
 }
 
-/// A mock that listens until it is dropped.
-struct Mock(std::process::Child, u16);
+/// A mock that listens until it is dropped, and its address.
+struct Mock(std::process::Child, String);
 
 impl Mock {
     fn start(user: &User, script: &str) -> Mock {
-        let port = free_port();
-        let listen = format!("127.0.0.1:{port}");
-        let mut mock = user.process(&["mock", "--listen", &listen, "--script", script]);
-        let child = mock.stderr(std::process::Stdio::null()).spawn().expect("a mock");
-        let begun = std::time::Instant::now();
-        while std::net::TcpStream::connect(&listen).is_err() {
-            assert!(begun.elapsed().as_secs() < 60, "the mock does not listen");
-        }
-        Mock(child, port)
+        let mut mock = user.process(&["mock", "--script", script]);
+        let mock = mock.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+        let mut mock = mock.spawn().expect("a mock");
+        let said = BufReader::new(mock.stdout.take().expect("piped")).lines().next();
+        Mock(mock, said.expect("a line").expect("its address"))
     }
 }
 
@@ -405,7 +399,7 @@ fn a_plan_goes_on_where_it_was_killed_and_repeats_nothing() {
     // The permitted timing error is a share of the TTFT, so a high TTFT tolerates a busy machine.
     let mock = Mock::start(&user, "ttft_ms=60,itl_ms=1,tokens=8,cache=true");
     let plan = format!(
-        "schema: bench-plan/1\nname: small\ntargets: [{{name: here, url: \"http://127.0.0.1:{}\"}}]\n\
+        "schema: bench-plan/1\nname: small\ntargets: [{{name: here, url: \"{}\"}}]\n\
          matrix: {{kind: [llm], shape: [quick_word, quick_coding], concurrency: [1, 2]}}\n\
          runs: {{min: 1, max: 1}}\n",
         mock.1
@@ -445,7 +439,7 @@ fn a_plan_goes_on_where_it_was_killed_and_repeats_nothing() {
 fn a_cell_that_fails_is_kept_and_stops_only_a_plan_that_says_so() {
     let user = User::new();
     let mock = Mock::start(&user, "ttft_ms=5,itl_ms=1,tokens=8,status=500");
-    let url = format!("http://127.0.0.1:{}", mock.1);
+    let url = mock.1.clone();
     for (on_fail, told) in [
         ("record", "2 cells: 0 measured, 0 done before, 2 failed, 0 left"),
         ("stop", "2 cells: 0 measured, 0 done before, 1 failed, 1 left"),
@@ -475,7 +469,7 @@ fn a_plan_of_voices_and_formats_says_what_each_cell_was_asked_with() {
     let user = User::new();
     let mock = Mock::start(&user, "ttft_ms=60,audio_rtf=0.01");
     let plan = format!(
-        "schema: bench-plan/1\nname: voices\ntargets: [{{name: here, url: \"http://127.0.0.1:{}\"}}]\n\
+        "schema: bench-plan/1\nname: voices\ntargets: [{{name: here, url: \"{}\"}}]\n\
          matrix: {{kind: [tts], text: [short], format: [pcm, mp3], voice: [ada], concurrency: [1]}}\n\
          runs: {{min: 1, max: 1}}\n",
         mock.1
@@ -499,7 +493,7 @@ fn a_plan_of_voices_and_formats_says_what_each_cell_was_asked_with() {
 fn who_comes_while_another_measures_waits_or_is_told_who_it_is() {
     let user = User::new();
     let mock = Mock::start(&user, "ttft_ms=60,itl_ms=1,tokens=8");
-    let url = format!("http://127.0.0.1:{}", mock.1);
+    let url = mock.1.clone();
     let queue = user.path("work/bench/records/.queue");
     let first = hob_bench::plan::Ticket::draw(&queue, "hob bench sweep").expect("a ticket");
     let args = ["bench", "llm", "--target", &url, "--shape", "quick_word", "--users", "1"];
@@ -519,7 +513,7 @@ fn two_servers_are_measured_in_turns_and_compared_in_pairs() {
     // As late as in the plan above, for the same reason.
     let fast = Mock::start(&user, "ttft_ms=80,itl_ms=2,tokens=16,cache=true");
     let slow = Mock::start(&user, "ttft_ms=80,itl_ms=8,tokens=16,cache=true");
-    let url = |mock: &Mock| format!("http://127.0.0.1:{}", mock.1);
+    let url = |mock: &Mock| mock.1.clone();
     let args = ["bench", "compare", &url(&fast), &url(&slow), "--shape", "quick_word", "--json"];
     let found = json_stdout(&user.hob(&args).assert().success());
     assert_eq!(found["cells"][0]["pairing"], "paired", "{found}");
@@ -532,7 +526,7 @@ fn two_servers_are_measured_in_turns_and_compared_in_pairs() {
 fn what_no_run_can_mend_is_said_before_anything_is_run_again() {
     let user = User::new();
     let mock = Mock::start(&user, "ttft_ms=5,itl_ms=1,tokens=8");
-    let url = format!("http://127.0.0.1:{}", mock.1);
+    let url = mock.1.clone();
     let few = ["--shape", "quick_word", "--users", "1", "--runs-min", "2", "--runs-max", "2"];
     let mut measured =
         user.hob(&[&["bench", "llm", "--target", &url, "--json"], &few[..]].concat());

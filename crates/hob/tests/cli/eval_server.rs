@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use hob_models::catalog::names::named;
 use serde_json::Value;
 
+use crate::free_port::free_port;
 use crate::scripted_server::{Ability, Server};
 use crate::{User, json_stdout, stderr, stdout};
 
@@ -84,9 +85,7 @@ fn two_servers_of_a_plan_start_on_one_port_one_after_the_other() {
         "two.jsonl",
         "{\"prompt\":\"a\",\"reference\":1}\n{\"prompt\":\"b\",\"reference\":2}\n",
     );
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
-    drop(listener);
+    let address = format!("127.0.0.1:{}", free_port());
     let mock = assert_cmd::cargo::cargo_bin("hob");
     let target = |name: &str, tokens: u32| {
         let script = format!("ttft_ms=5,itl_ms=1,tokens={tokens}");

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::free_port::free_port;
 use crate::gateway_reports::Stub;
 use crate::ledger::rows;
 use crate::real_server::{Answer, Served, agent};
@@ -144,9 +145,7 @@ fn lists_come_from_memory_while_servers_are_down() {
 #[test]
 fn a_server_that_points_back_at_itself_is_found_out() {
     let user = User::new();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = port.local_addr().expect("an address");
-    drop(port);
+    let address = format!("127.0.0.1:{}", free_port());
     user.write(
         "hob.toml",
         &format!(

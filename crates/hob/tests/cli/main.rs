@@ -14,6 +14,8 @@ mod eval_server;
 #[path = "../../../hob-models/tests/sources/executable.rs"]
 mod executable;
 mod fit;
+#[path = "../../../hob-bench/src/launch/free_port.rs"]
+mod free_port;
 mod gateway;
 mod gateway_reports;
 mod hear_real_model;
