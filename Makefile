@@ -259,7 +259,7 @@ bench-vad: build ## measure how often noise is taken for speech, and how much sp
 
 .PHONY: bench-together
 bench-together: build ## measure how much chat, speech and transcription slow each other down
-	HOB="$(abspath $(HOB))" python3 bench/together.py
+	HOB="$(abspath $(HOB))" PYTHONDONTWRITEBYTECODE=1 python3 bench/together.py
 
 .PHONY: bench-voice
 bench-voice: build ## measure how soon a spoken question is answered, also for two people at the same time and when they interrupt

@@ -4,11 +4,9 @@ Environment: HOB (the binary), HOB_HOME (a home with the default models). Each k
 some seconds, then all kinds at once. Prints a table in Markdown. Needs only Python.
 """
 
-import contextlib
 import json
 import os
-import signal
-import socket
+import pathlib
 import statistics
 import subprocess
 import sys
@@ -16,6 +14,9 @@ import tempfile
 import threading
 import time
 import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "peers"))
+from chat_client import Server, servers_of_a_run
 
 SECONDS = 30
 SENTENCE = "The harbour master counted eleven boats before the fog came in, and the twelfth one was never seen again."
@@ -79,33 +80,20 @@ def measure(url, sound, kinds):
 
 def main():
     subprocess.run([os.environ["HOB"], "pull"], stdout=sys.stderr, check=True)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{probe.getsockname()[1]}"
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # The server must not stay.
-    with tempfile.TemporaryFile() as log:
-        command = [os.environ["HOB"], "serve", "--listen", url.removeprefix("http://")]
-        server = subprocess.Popen(command, stdout=log, stderr=log)
-        try:
-            while True:
-                with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/ready", timeout=5):
-                    break
-                if server.poll() is not None:
-                    raise SystemExit("hob did not start")
-                time.sleep(0.1)
-            body = {"model": "kokoro", "input": SENTENCE, "voice": "am_michael", "response_format": "wav"}
-            with post(url, "/v1/audio/speech", json.dumps(body).encode()) as answer:
-                sound = answer.read()
-            measure(url, sound, KINDS)  # warm-up
-            alone = {}
-            for kind in KINDS:
-                alone.update(measure(url, sound, [kind]))
-            print("| | alone | all three at once | slower by |\n|---|---|---|---|")
-            for kind, value in measure(url, sound, KINDS).items():
-                print(f"| {kind} | {alone[kind]:.2f} | {value:.2f} | {alone[kind] / value:.2f} × |")
-        finally:
-            server.terminate()
-            server.wait()
+    with tempfile.TemporaryFile() as log, servers_of_a_run() as servers:
+        servers.append(Server("hob", [os.environ["HOB"], "serve", "--listen", "127.0.0.1:{port}"], log))
+        servers[0].wait_until("/ready")
+        url = f"http://127.0.0.1:{servers[0].port}"
+        body = {"model": "kokoro", "input": SENTENCE, "voice": "am_michael", "response_format": "wav"}
+        with post(url, "/v1/audio/speech", json.dumps(body).encode()) as answer:
+            sound = answer.read()
+        measure(url, sound, KINDS)  # warm-up
+        alone = {}
+        for kind in KINDS:
+            alone.update(measure(url, sound, [kind]))
+        print("| | alone | all three at once | slower by |\n|---|---|---|---|")
+        for kind, value in measure(url, sound, KINDS).items():
+            print(f"| {kind} | {alone[kind]:.2f} | {value:.2f} | {alone[kind] / value:.2f} × |")
 
 
 main()

@@ -8,21 +8,20 @@ Sound is sent faster than it lasts, because the session keeps its own time. Prin
 import argparse
 import asyncio
 import base64
-import contextlib
 import json
 import os
 import pathlib
 import random
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 
 import numpy
 import websockets
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "peers"))
+from chat_client import Server, servers_of_a_run
 
 RATE_HZ = 24_000
 PIECE_S = 0.1
@@ -179,23 +178,11 @@ def main():
     args = parser.parse_args()
     for model in ("kokoro", "whisper-base", "smart-turn"):
         subprocess.run([os.environ["HOB"], "pull", model], stdout=sys.stderr, check=True)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{probe.getsockname()[1]}"
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # The server must not stay.
-    with tempfile.TemporaryDirectory() as folder, open(f"{folder}/log", "w") as log:
-        server = subprocess.Popen([os.environ["HOB"], "serve", "--listen", url.removeprefix("http://")], stdout=log, stderr=log)
-        try:
-            while True:
-                with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/ready", timeout=5):
-                    break
-                if server.poll() is not None:
-                    raise SystemExit(pathlib.Path(log.name).read_text())
-                time.sleep(0.1)
-            asyncio.run(measure(url, args, folder))
-        finally:
-            server.terminate()
-            server.wait()
+    # The log of the server is on standard error, so that the tables are all that standard output gets.
+    with tempfile.TemporaryDirectory() as folder, servers_of_a_run() as servers:
+        servers.append(Server("hob", [os.environ["HOB"], "serve", "--listen", "127.0.0.1:{port}"], sys.stderr))
+        servers[0].wait_until("/ready")
+        asyncio.run(measure(f"http://127.0.0.1:{servers[0].port}", args, folder))
 
 
 main()

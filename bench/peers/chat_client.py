@@ -8,6 +8,7 @@ import contextlib
 import http.client
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ import threading
 import time
 
 MODEL = "smollm2"
+READY_SECONDS_MAX = 180
 
 
 class EndedEarly(RuntimeError):
@@ -106,7 +108,8 @@ class Server:
         self.process = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | (environment or {}))
 
     def wait_until(self, path):
-        for _ in range(3000):
+        end = time.monotonic() + READY_SECONDS_MAX
+        while time.monotonic() < end:
             if self.process.poll() is not None:
                 raise RuntimeError(f"{self.name} ended with {self.process.returncode}")
             with contextlib.suppress(OSError):
@@ -115,7 +118,7 @@ class Server:
                 if connection.getresponse().status == 200:
                     return
             time.sleep(0.02)
-        raise RuntimeError(f"{self.name} does not get ready")
+        raise RuntimeError(f"{self.name} was not ready within {READY_SECONDS_MAX} s")
 
     def begin(self, messages, tokens_max):
         """An answer that is read on a thread of its own."""
@@ -164,6 +167,9 @@ def request(messages, tokens_max):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port below those that Linux and macOS give to clients. Other programs run meanwhile, and could be given any of those."""
+    for port in random.sample(range(20_000, 32_000), 1_000):
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("no port of a thousand between 20000 and 32000 is free")

@@ -10,7 +10,7 @@ import os
 import pathlib
 import time
 
-from chat_client import Server
+from chat_client import READY_SECONDS_MAX, Server
 from chat_report import memory_mb
 
 KEY = "sk-hob-bench-0123456789abcdef0123456789abcdef"
@@ -22,7 +22,6 @@ MODELS = {
 }
 # hob and LiteLLM have a name of their own for each script.
 NAMES = {model: model for model in MODELS}
-READY_SECONDS_MAX = 180
 # How exactly the time to ready is known.
 POLL_SECONDS = 0.002
 

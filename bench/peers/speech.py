@@ -19,7 +19,7 @@ import time
 
 import numpy
 
-from chat_client import Server, servers_of_a_run
+from chat_client import READY_SECONDS_MAX, Server, servers_of_a_run
 
 AUDIBLE = 32768 * 10 ** (-50 / 20)
 SENTENCES = (
@@ -166,6 +166,8 @@ def cold_start(log):
             except (OSError, RuntimeError, http.client.HTTPException):
                 if hob.process.poll() is not None:
                     raise RuntimeError(f"hob serve ended with {hob.process.returncode}") from None
+                if time.perf_counter() - started > READY_SECONDS_MAX:
+                    raise RuntimeError(f"hob said nothing within {READY_SECONDS_MAX} s") from None
                 time.sleep(0.01)
 
 

@@ -4,14 +4,11 @@ One server gives fixed answers and requires a key. The tests of openai's source 
 runs the real small model, a third one speaks and hears over Wyoming, and a fourth one follows a script. All traffic stays on loopback.
 """
 
-import contextlib
 import json
 import multiprocessing
 import os
 import pathlib
-import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,6 +18,7 @@ import urllib.request
 import xml.etree.ElementTree
 
 import official
+from free_port import free_port
 
 HERE = pathlib.Path(__file__).parent
 # The key that openai's own tests send.
@@ -109,14 +107,6 @@ class Hob:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-
-
-def free_port():
-    """A port below those that Linux and macOS give to clients. Other tests run meanwhile, and could be given any of those."""
-    while True:
-        with contextlib.suppress(OSError), socket.socket() as probe:
-            probe.bind(("127.0.0.1", random.randrange(20_000, 32_000)))
-            return probe.getsockname()[1]
 
 
 def run_official(suite, package, sources, environment):

@@ -8,7 +8,6 @@ import json
 import math
 import os
 import random
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,9 @@ import lm_eval
 from lm_eval.tasks import TaskManager
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from free_port import free_port
 
 HOB = [os.environ["HOB"], "--config", Path(__file__).resolve().parents[2] / "no-settings.toml"]
 HOME = os.environ["HOB_TEST_HOME"]
@@ -107,9 +109,7 @@ def pieces(made):
 
 def served(folder):
     """A hob server, and its address when it answers."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     words = [*HOB, "serve", "--listen", str(port)]
     server = subprocess.Popen(words, env={**os.environ, "HOB_HOME": HOME}, cwd=folder, stderr=subprocess.DEVNULL)
     for _ in range(300):

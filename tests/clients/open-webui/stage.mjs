@@ -12,6 +12,8 @@ import { launch } from "../../browser/browsers.mjs";
 // Time limits that end a hanging test. A busy machine needs minutes to read 7,000 tokens.
 const START_MS = 300_000;
 export const ANSWER_MS = 1_800_000;
+// A thousand ports in use mean that another thing is wrong.
+const PORTS_TRIED_MAX = 1_000;
 export const LIMIT = { timeout: ANSWER_MS + START_MS };
 
 /** hob's key in every test. */
@@ -183,12 +185,15 @@ export async function until(condition, limit_ms = START_MS) {
   }
 }
 
-function freePort() {
-  return new Promise((resolve, reject) => {
-    const probe = createServer().once("error", reject);
-    probe.listen(0, "127.0.0.1", () => {
-      const { port } = probe.address();
-      probe.close(() => resolve(port));
+/** A port below those that Linux and macOS give to clients: another program could be given any of those meanwhile. */
+async function freePort() {
+  for (let attempt = 0; attempt < PORTS_TRIED_MAX; attempt += 1) {
+    const port = 20_000 + Math.floor(Math.random() * 12_000);
+    const probe = createServer();
+    const isFree = await new Promise((resolve) => {
+      probe.once("error", () => resolve(false)).listen(port, "127.0.0.1", () => probe.close(() => resolve(true)));
     });
-  });
+    if (isFree) return port;
+  }
+  throw new Error("no port between 20000 and 32000 is free");
 }
