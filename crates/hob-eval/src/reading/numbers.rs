@@ -8,7 +8,7 @@ const UNIT_CHARS_MAX: usize = 32;
 /// Maximum characters of one number, without exponent. hob ignores longer rows of digits.
 const DIGITS_MAX: usize = 400;
 /// Characters after a number that hob reads for a word such as "million": one more than the longest such word has.
-const SCALE_CHARS: usize = 10;
+const SCALE_CHARS: usize = 11;
 
 /// A number as it stands in a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -323,10 +323,11 @@ impl Scan<'_> {
         ahead.skip_word();
         let word = self.chars[start..ahead.at].iter().collect::<String>().to_lowercase();
         let factor = match word.strip_suffix('s').unwrap_or(&word) {
-            "thousand" => 1e3,
+            "thousand" | "tausend" => 1e3,
             "million" | "millionen" | "millioner" => 1e6,
-            "billion" => 1e9,
-            "trillion" => 1e12,
+            "billion" | "milliard" | "milliarde" | "milliarden" | "milliarder" => 1e9,
+            // "Billion" alone may be English or German, and counts as English.
+            "trillion" | "billionen" | "billioner" => 1e12,
             _ => return 1.0,
         };
         self.at = ahead.at;
