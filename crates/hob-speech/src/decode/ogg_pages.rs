@@ -30,6 +30,8 @@ pub(super) struct CheckedPages {
 pub(super) struct PageLoss {
     /// When the sound before them ends, in the track's ticks.
     pub(super) after: i64,
+    /// When the sound of the last of them ends, as its header says. The header may be damaged.
+    pub(super) end: Option<i64>,
     /// When the sound of the track's next page ends. `None`: no page follows.
     pub(super) next_end: Option<i64>,
 }
@@ -57,8 +59,17 @@ pub(super) fn check_pages(file: &[u8], track: u32) -> CheckedPages {
             // The number of the track may be damaged.
             !others.contains(&page.track)
         };
-        if is_lost && losses.back().is_none_or(|loss| loss.next_end.is_some()) {
-            losses.push_back(PageLoss { after: end_ticks, next_end: None });
+        if is_lost {
+            if losses.back().is_none_or(|loss| loss.next_end.is_some()) {
+                losses.push_back(PageLoss { after: end_ticks, end: None, next_end: None });
+            }
+            // A page whose mark is damaged was skipped.
+            let lost_at = if is_whole { at } else { at + skipped };
+            let lost = Page::read(&file[lost_at..]);
+            let lost = lost.filter(|lost| lost.track == track && lost.end_ticks >= end_ticks);
+            if let Some(loss) = losses.back_mut() {
+                loss.end = lost.map(|lost| lost.end_ticks);
+            }
         }
         at += skipped;
         if !is_whole {
@@ -118,7 +129,7 @@ mod tests {
 
     const PAGE_BYTES: usize = 31;
 
-    type Losses = [(i64, Option<i64>)];
+    type Losses = [(i64, Option<i64>, Option<i64>)];
 
     /// A page with one packet.
     fn page(flags: u8, track: u32, end_ticks: i64) -> Vec<u8> {
@@ -148,21 +159,21 @@ mod tests {
         ]
         .concat();
         let found = |end: usize, losses: &Losses| {
-            let loss = |&(after, next_end)| PageLoss { after, next_end };
+            let loss = |&(after, end, next_end)| PageLoss { after, end, next_end };
             CheckedPages { end, losses: losses.iter().map(loss).collect() }
         };
         let check = |file: &[u8], losses: &Losses| {
             assert_eq!(check_pages(file, 1), found(file.len(), losses), "{losses:?}");
         };
         let rows: [(&[usize], &Losses); 8] = [
-            (&[2], &[(0, Some(200))]),
+            (&[2], &[(0, Some(100), Some(200))]),
             (&[3], &[]),
-            (&[4], &[(100, Some(200))]),
-            (&[5], &[(100, Some(300))]),
+            (&[4], &[(100, None, Some(200))]),
+            (&[5], &[(100, Some(200), Some(300))]),
             (&[6], &[]),
-            (&[7], &[(200, None)]),
-            (&[4, 5], &[(100, Some(300))]),
-            (&[2, 3, 7], &[(0, Some(200)), (200, None)]),
+            (&[7], &[(200, Some(300), None)]),
+            (&[4, 5], &[(100, Some(200), Some(300))]),
+            (&[2, 3, 7], &[(0, Some(100), Some(200)), (200, Some(300), None)]),
         ];
         for (numbers, losses) in rows {
             let mut damaged = file.clone();
@@ -173,10 +184,10 @@ mod tests {
         }
         let mut without_mark = file.clone();
         without_mark[5 * PAGE_BYTES] ^= 1;
-        check(&without_mark, &[(100, Some(300))]);
+        check(&without_mark, &[(100, Some(200), Some(300))]);
         let mut too_long = file.clone();
         too_long[2 * PAGE_BYTES + HEADER_BYTES] += PAGE_BYTES as u8;
-        check(&too_long, &[(0, Some(200))]);
+        check(&too_long, &[(0, Some(100), Some(200))]);
         check(&file[..file.len() - 1], &[]);
         check(&[&b"TAG"[..], &file, b"TAG"].concat(), &[]);
         check(&file, &[]);

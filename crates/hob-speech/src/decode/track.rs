@@ -20,7 +20,7 @@ use symphonia::core::io::{
 };
 use symphonia::core::meta::MetadataOptions;
 use symphonia::core::packet::Packet;
-use symphonia::core::units::{TimeBase, Timestamp};
+use symphonia::core::units::{Duration, TimeBase, Timestamp};
 
 use super::codec::PacketDecoder;
 use super::cut::{
@@ -319,17 +319,22 @@ impl SoundTrack {
         let Some(end) = loss.next_end.filter(|_| is_first) else { return };
         let Some(rest_ticks) = self.read_page(end) else { return };
         let page_ticks = decoded_ticks(packet).saturating_add(rest_ticks);
-        let lost_ticks = end.saturating_sub(begin).saturating_sub(page_ticks);
+        let mut lost_end = end.saturating_sub(page_ticks);
+        // The sound of the last page may end before its packets do. Then only the damaged page says when its own sound ended.
+        if matches!(self.read_ahead.back(), Some(Ok(None) | Err(_))) {
+            let said = loss.end.filter(|said| *said <= end);
+            lost_end = said.map_or(lost_end, |said| said.max(lost_end));
+        }
+        let lost_ticks = lost_end.saturating_sub(begin);
         let lost_s = self.seconds(lost_ticks).filter(|lost_s| *lost_s <= GAP_S_MAX);
         if lost_ticks <= 0 || lost_s.is_none() {
             return;
         }
         self.lost_s = lost_s;
-        let later = |ticks: Timestamp| Timestamp::new(ticks.get().saturating_add(lost_ticks));
-        packet.pts = later(packet.pts);
+        move_packet(packet, lost_ticks, end);
         let rest = self.read_ahead.iter_mut().filter_map(|read| read.as_mut().ok()?.as_mut());
         for next in rest.filter(|next| next.track_id == self.id && next.pts.get() < end) {
-            next.pts = later(next.pts);
+            move_packet(next, lost_ticks, end);
         }
     }
 
@@ -524,6 +529,16 @@ fn encoder_delay(track: &Track, decoder: &PacketDecoder, kind: FormatId) -> Opti
 /// The ticks of sound that a decoder makes of this packet.
 fn decoded_ticks(packet: &Packet) -> i64 {
     i64::try_from(packet.block_dur().get()).unwrap_or(i64::MAX)
+}
+
+/// Moves a packet of a page. What the packet then holds beyond the end of the page is cut off.
+fn move_packet(packet: &mut Packet, later_ticks: i64, page_end: i64) {
+    let whole = packet.block_dur();
+    packet.pts = Timestamp::new(packet.pts.get().saturating_add(later_ticks));
+    let packet_end = packet.pts.get().saturating_add(decoded_ticks(packet));
+    let beyond = Duration::try_from(packet_end.saturating_sub(page_end)).unwrap_or_default();
+    packet.trim_end = beyond.min(whole);
+    packet.dur = whole.saturating_sub(packet.trim_start).saturating_sub(packet.trim_end);
 }
 
 fn has_delay_in_timestamp(decoder: &PacketDecoder, kind: FormatId) -> bool {
