@@ -1,5 +1,5 @@
 //! A port for a server that must know it before it starts, in tests.
-//! The system gives the ports from 32768 (Linux) or 49152 (macOS) on to whoever asks for any, also while a test runs.
+//! The system gives the ports from 32768 (Linux) or 49152 (macOS) on to all programs that ask for any, also while a test runs.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::{Ipv4Addr, TcpListener};
