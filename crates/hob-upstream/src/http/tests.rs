@@ -1,10 +1,11 @@
 //! Tests against servers that the test writes by hand, byte for byte.
 
 use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use hyper::header::CONTENT_LENGTH;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::*;
 
@@ -15,9 +16,14 @@ const HOPS: (hyper::header::HeaderName, HeaderValue) =
 /// A listener for a hand-written server, and a client for it.
 async fn pair() -> (TcpListener, HttpClient) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let address = format!("http://{}/", listener.local_addr().expect("it is bound"));
+    let http = client_of(listener.local_addr());
+    (listener, http)
+}
+
+fn client_of(address: io::Result<SocketAddr>) -> HttpClient {
+    let address = format!("http://{}/", address.expect("it is bound"));
     let http = HttpClient::new(&address.parse().expect("an address"), HeaderMap::new(), None);
-    (listener, http.expect("no TLS, so nothing to find"))
+    http.expect("no TLS, so nothing to find")
 }
 
 /// Reads a request with its body, and answers with this text.
@@ -183,8 +189,10 @@ async fn dropping_an_answer_closes_its_connection() {
 
 #[tokio::test]
 async fn an_unreachable_server_is_reported_without_its_address() {
-    let (listener, http) = pair().await;
-    drop(listener);
+    // It does not listen, and the system gives its port to no other program.
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).expect("a free port");
+    let http = client_of(socket.local_addr());
     let error = http.get("/").await.expect_err("connection refused");
     assert!(matches!(error, HttpError::Refused { .. }), "{error:?}");
     let error = error.to_string();

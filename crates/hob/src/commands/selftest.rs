@@ -1,7 +1,8 @@
 //! `hob selftest gateway`: tests hob against a server that fails in every known way.
 //! It reports what a client receives for each fault. With `--alias` the alias' own targets are the fallbacks.
 
-use std::net::Ipv4Addr;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ use hob_upstream::{
     UpstreamKind, UpstreamOptions, WhileLoading,
 };
 use serde::Serialize;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use crate::app::{App, run_until_stopped};
 use crate::commands::serve::Models;
@@ -97,9 +98,8 @@ async fn test_with(
 ) -> CliResult<Vec<CaseResult>> {
     let mock = MockServer::start_local(Script::default())
         .map_err(|error| Failure::io("cannot open a port", &error))?;
-    // A port where nothing listens.
-    let unreachable =
-        listener().await?.local_addr().map_err(|e| Failure::io("cannot open a port", &e))?;
+    let (_closed, unreachable) =
+        closed_port().map_err(|error| Failure::io("cannot open a port", &error))?;
     let options = options(app, alias, &mock.url(), &format!("http://{unreachable}"))?;
     let locals = models.map(|models| models.locals(&app.written)).unwrap_or_default();
     let gateway = Gateway::new(options, &locals, None);
@@ -148,6 +148,14 @@ fn targets(gateway: &Gateway, alias: &str) -> CliResult<Vec<String>> {
             .hint("only aliases of chat models can be tested")
     })?;
     Ok(route.targets.into_iter().map(|target| target.name).collect())
+}
+
+/// A port where nothing listens. While the socket exists, the system gives the port to no other program.
+fn closed_port() -> io::Result<(TcpSocket, SocketAddr)> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
+    let address = socket.local_addr()?;
+    Ok((socket, address))
 }
 
 async fn listener() -> CliResult<TcpListener> {
