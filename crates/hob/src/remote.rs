@@ -2,6 +2,7 @@
 //! The requests are in the files below. This file sends them and explains refusals.
 
 mod chat;
+mod events;
 mod lifecycle;
 mod realtime;
 mod routes;

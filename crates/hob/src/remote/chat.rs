@@ -1,16 +1,14 @@
-//! Chat answers of a running hob. `hob-wire` writes the request and reads the events, as for every upstream.
-//! Events are read no faster than the caller takes them.
+//! Chat answers of a running hob.
+//! `hob-wire` writes the request and reads the events, as for every upstream.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
-use futures::{StreamExt, stream};
+use futures::StreamExt;
 use hob_core::{ChatEvent, ChatRequest, FailedAttempt, Fault, Trace};
 use hob_upstream::HttpResponse;
-use hob_wire::{
-    Misread, OpenAiReader, PieceKind, Pieces, UpstreamDialect, UpstreamReader, upstream_request,
-};
+use hob_wire::{OpenAiReader, UpstreamDialect, UpstreamReader, upstream_request};
 
+use super::events::{events, misread};
 use super::{ChatAnswer, Chunks, Key, Remote, SILENCE_TIME_MAX, chunks};
 use crate::failure::{CliResult, Failure};
 
@@ -26,7 +24,7 @@ impl Remote {
         let path = "/v1/chat/completions";
         let response = self.send(path, Some(body), SILENCE_TIME_MAX, Key::Sent).await?;
         note_targets(&request.trace, &response);
-        Ok(events(chunks(response), self.base.clone()))
+        Ok(answer(chunks(response), self.base.clone()))
     }
 }
 
@@ -45,92 +43,25 @@ fn note_targets(trace: &Trace, response: &HttpResponse) {
     });
 }
 
-fn events(chunks: Chunks, base: String) -> ChatAnswer {
-    let (reader, unread) = (OpenAiReader::default(), VecDeque::new());
-    let pieces = Pieces::new(PieceKind::Event, EVENT_BYTES_MAX);
-    let answer = AnswerReader { chunks, reader, pieces, unread, ended: None };
-    stream::unfold((Box::new(answer), base), async |(mut answer, base)| {
-        let event = answer.next().await?;
-        let event = event.map_err(|fault| Failure::server(format!("{base}: {fault}")));
-        Some((event, (answer, base)))
-    })
-    .boxed()
-}
-
-struct AnswerReader {
-    chunks: Chunks,
-    reader: OpenAiReader,
-    pieces: Pieces,
-    /// Events that were read, and that the caller has not taken yet.
-    unread: VecDeque<ChatEvent>,
-    /// How the answer ended. The fault is taken out when it is reported.
-    ended: Option<Result<(), Fault>>,
-}
-
-impl AnswerReader {
-    async fn next(&mut self) -> Option<Result<ChatEvent, Fault>> {
-        loop {
-            // Text before an error is still part of the answer.
-            if let Some(event) = self.unread.pop_front() {
-                return Some(Ok(event));
-            }
-            if let Some(ended) = &mut self.ended {
-                return std::mem::replace(ended, Ok(())).err().map(Err);
-            }
-            if let Err(fault) = self.read().await {
-                self.ended = Some(Err(fault));
-            }
+fn answer(chunks: Chunks, base: String) -> ChatAnswer {
+    let mut reader = OpenAiReader::default();
+    let malformed = |error| misread(error, "an event is not JSON");
+    let events = events(chunks, EVENT_BYTES_MAX, move |piece, said| {
+        match piece {
+            Some(piece) => reader.read(piece, said).map_err(malformed)?,
+            None => reader.end(said)?,
         }
-    }
-
-    /// Reads the next bytes, and all events that are then complete.
-    async fn read(&mut self) -> Result<(), Fault> {
-        let invalid_answer = |detail: String| Fault::InvalidAnswer { detail };
-        let chunk = self.chunks.next().await;
-        let is_last = chunk.is_none();
-        match chunk {
-            Some(Ok(bytes)) => {
-                self.pieces.push(&bytes).map_err(|error| invalid_answer(error.to_string()))?;
-            }
-            Some(Err(detail)) => return Err(Fault::Unreachable { detail }),
-            None => {}
-        }
-        while let Some(piece) = self.pieces.next_piece() {
-            self.take(&piece)?;
-        }
-        if !is_last || self.ended.is_some() {
-            return Ok(());
-        }
-        if let Some(rest) = self.pieces.rest() {
-            self.take(&rest)?;
-        }
-        let mut events = Vec::new();
-        let ended = self.reader.end(&mut events);
-        self.unread.extend(events);
-        self.ended = Some(Ok(()));
-        ended
-    }
-
-    fn take(&mut self, piece: &str) -> Result<(), Fault> {
-        let mut events = Vec::new();
-        let read = self.reader.read(piece, &mut events);
-        if events.iter().any(|event| matches!(event, ChatEvent::Done(_))) {
-            self.ended = Some(Ok(()));
-        }
-        self.unread.extend(events);
-        read.map_err(|misread| match misread {
-            Misread::Failed(fault) => fault,
-            Misread::Malformed => {
-                Fault::InvalidAnswer { detail: "an event is not JSON".to_owned() }
-            }
-        })
-    }
+        Ok(piece.is_none() || matches!(said.last(), Some(ChatEvent::Done(_))))
+    });
+    let failed = move |fault: Fault| Failure::server(format!("{base}: {fault}"));
+    events.map(move |event| event.map_err(&failed)).boxed()
 }
 
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
     use futures::executor::block_on_stream;
+    use futures::stream;
     use hob_core::chat::{Completion, FinishReason, Timings, Usage};
 
     use super::*;
@@ -139,7 +70,7 @@ mod tests {
     fn read_cut(text: &str, size: usize) -> Vec<CliResult<ChatEvent>> {
         let pieces: Vec<_> = text.as_bytes().chunks(size).map(Bytes::copy_from_slice).collect();
         let chunks = stream::iter(pieces.into_iter().map(Ok)).boxed();
-        block_on_stream(events(chunks, "http://nas:1".to_owned())).collect()
+        block_on_stream(answer(chunks, "http://nas:1".to_owned())).collect()
     }
 
     fn read(text: &str) -> Vec<CliResult<ChatEvent>> {

@@ -1,15 +1,14 @@
 //! Speech from a running server. It requests samples, so format, player and progress are the
 //! same as without a server.
 
-use std::collections::VecDeque;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use futures::{StreamExt, stream};
-use hob_core::{ModelError, SpeechEvent, SpeechStream, WordTiming};
-use hob_wire::{PieceKind, Pieces};
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use hob_core::{Fault, ModelError, SpeechEvent, SpeechStream, WordTiming};
 use serde::{Deserialize, Serialize};
 
+use super::events::{events, invalid};
 use super::{Chunks, Remote, chunks};
 use crate::failure::REMOTE_ENGINE;
 use crate::failure::{CliResult, Failure};
@@ -61,18 +60,7 @@ impl Remote {
             let sentence = format!("{} sends no times of words", self.base);
             return Err(Failure::server(sentence).hint("leave out --srt and --vtt"));
         }
-        let answer = TimedAnswer {
-            chunks: chunks(response),
-            pieces: Pieces::new(PieceKind::Event, EVENT_BYTES_MAX),
-            half_sample: None,
-            ready: VecDeque::new(),
-            has_ended: false,
-        };
-        let events = stream::unfold(Box::new(answer), async |mut answer| {
-            let event = answer.next().await?;
-            Some((event, answer))
-        });
-        Ok(SpeechStream::new(SAMPLE_RATE_HZ, events))
+        Ok(SpeechStream::new(SAMPLE_RATE_HZ, timed(chunks(response))))
     }
 }
 
@@ -87,14 +75,33 @@ fn ended_early(reason: &str) -> ModelError {
     ModelError::EngineFailed { engine: REMOTE_ENGINE, detail }
 }
 
-/// An answer as events.
-struct TimedAnswer {
-    chunks: Chunks,
-    pieces: Pieces,
-    half_sample: Option<u8>,
-    /// Events that were read and not taken yet.
-    ready: VecDeque<SpeechEvent>,
-    has_ended: bool,
+fn timed(chunks: Chunks) -> BoxStream<'static, Result<SpeechEvent, ModelError>> {
+    let mut half_sample = None;
+    let events = events(chunks, EVENT_BYTES_MAX, move |piece, said| {
+        let piece = piece.ok_or_else(|| invalid("its last event is missing"))?;
+        match serde_json::from_str::<TimedEvent>(piece).map_err(invalid)? {
+            TimedEvent::Delta { audio, timestamps } => {
+                let bytes = STANDARD.decode(audio).map_err(invalid)?;
+                let words = timestamps.into_iter().map(|word| WordTiming {
+                    span: word.start_byte..word.end_byte,
+                    start_s: word.start_time,
+                    end_s: word.end_time,
+                    phonemes: Vec::new(),
+                });
+                said.push(SpeechEvent::Words(words.collect()));
+                said.push(SpeechEvent::Audio(samples(&mut half_sample, &bytes)));
+            }
+            TimedEvent::Done => return Ok(true),
+            TimedEvent::Error { error } => return Err(invalid(error.message)),
+            TimedEvent::Other => {}
+        }
+        Ok(false)
+    });
+    let failed = |fault: Fault| match fault {
+        Fault::Unreachable { detail } | Fault::InvalidAnswer { detail } => ended_early(&detail),
+        fault => ended_early(&fault.to_string()),
+    };
+    events.map(move |event| event.map_err(failed)).boxed()
 }
 
 #[derive(Deserialize)]
@@ -127,54 +134,6 @@ struct TimedError {
     message: String,
 }
 
-impl TimedAnswer {
-    async fn next(&mut self) -> Option<Result<SpeechEvent, ModelError>> {
-        loop {
-            if let Some(event) = self.ready.pop_front() {
-                return Some(Ok(event));
-            }
-            if self.has_ended {
-                return None;
-            }
-            if let Err(reason) = self.read().await {
-                self.has_ended = true;
-                return Some(Err(ended_early(&reason)));
-            }
-        }
-    }
-
-    /// Reads the next bytes, and all events that are then complete.
-    async fn read(&mut self) -> Result<(), String> {
-        let bytes = self.chunks.next().await.ok_or("its last event is missing")??;
-        self.pieces.push(&bytes).map_err(|error| error.to_string())?;
-        while let Some(piece) = self.pieces.next_piece() {
-            self.take(&piece)?;
-        }
-        Ok(())
-    }
-
-    fn take(&mut self, piece: &str) -> Result<(), String> {
-        match serde_json::from_str::<TimedEvent>(piece).map_err(|error| error.to_string())? {
-            TimedEvent::Delta { audio, timestamps } => {
-                let bytes = STANDARD.decode(audio).map_err(|error| error.to_string())?;
-                let words = timestamps.into_iter().map(|word| WordTiming {
-                    span: word.start_byte..word.end_byte,
-                    start_s: word.start_time,
-                    end_s: word.end_time,
-                    phonemes: Vec::new(),
-                });
-                self.ready.push_back(SpeechEvent::Words(words.collect()));
-                let samples = samples(&mut self.half_sample, &bytes);
-                self.ready.push_back(SpeechEvent::Audio(samples));
-            }
-            TimedEvent::Done => self.has_ended = true,
-            TimedEvent::Error { error } => return Err(error.message),
-            TimedEvent::Other => {}
-        }
-        Ok(())
-    }
-}
-
 /// Signed 16-bit little-endian samples. `half_sample` is half a sample, left over from the last chunk.
 fn samples(half_sample: &mut Option<u8>, bytes: &[u8]) -> Vec<f32> {
     let all: Vec<u8> = half_sample.take().into_iter().chain(bytes.iter().copied()).collect();
@@ -186,6 +145,7 @@ fn samples(half_sample: &mut Option<u8>, bytes: &[u8]) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use futures::stream;
     use hob_wire::{CaptionWord, SpeechUsage, speech_delta, speech_done};
 
     use super::*;
@@ -208,13 +168,7 @@ mod tests {
                 .chunks(size)
                 .map(|piece| Ok(Bytes::copy_from_slice(piece)))
                 .collect();
-            let mut answer = TimedAnswer {
-                chunks: stream::iter(pieces).boxed(),
-                pieces: Pieces::new(PieceKind::Event, EVENT_BYTES_MAX),
-                half_sample: None,
-                ready: VecDeque::new(),
-                has_ended: false,
-            };
+            let mut answer = timed(stream::iter(pieces).boxed());
             let (mut words, mut heard, mut failure) = (Vec::new(), Vec::new(), None);
             while let Some(event) = answer.next().await {
                 match event {

@@ -1,16 +1,16 @@
 //! Transcripts of a running server: as events while it transcribes, or as JSON when all of it is known.
 //! The sound travels inside JSON, so that no form has to be written.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use futures::{StreamExt, stream};
-use hob_core::{Fault, ModelError, TranscriptEvent, TranscriptStream, TranscriptTask};
-use hob_wire::{Misread, PieceKind, Pieces, TranscriptReader};
+use futures::StreamExt;
+use hob_core::{ModelError, TranscriptEvent, TranscriptStream, TranscriptTask};
+use hob_wire::TranscriptReader;
 use serde::Serialize;
 
+use super::events::{events, misread};
 use super::{Chunks, Key, Remote, chunks};
 use crate::failure::{CliResult, Failure, REMOTE_ENGINE};
 
@@ -58,7 +58,7 @@ impl Remote {
     ) -> CliResult<TranscriptStream> {
         let input_audio = InputAudio { data: STANDARD.encode(sound) };
         let request = Request { input_audio, stream: true, input };
-        Ok(events(self.stream(path(task), &request).await?))
+        Ok(answer(self.stream(path(task), &request).await?))
     }
 
     /// Requests a whole transcript, and returns the answer's body.
@@ -100,78 +100,24 @@ async fn whole(mut chunks: Chunks) -> Result<String, ModelError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn events(chunks: Chunks) -> TranscriptStream {
-    let answer = EventAnswer {
-        chunks,
-        pieces: Pieces::new(PieceKind::Event, EVENT_BYTES_MAX),
-        reader: TranscriptReader::default(),
-        unread: VecDeque::new(),
-        has_ended: false,
-    };
-    stream::unfold(Box::new(answer), async |mut answer| {
-        let event = answer.next().await?;
-        Some((event, answer))
-    })
-    .boxed()
-}
-
-/// An answer as events.
-struct EventAnswer {
-    chunks: Chunks,
-    pieces: Pieces,
-    reader: TranscriptReader,
-    /// Events that were read and not taken yet.
-    unread: VecDeque<TranscriptEvent>,
-    has_ended: bool,
-}
-
-impl EventAnswer {
-    async fn next(&mut self) -> Option<Result<TranscriptEvent, ModelError>> {
-        loop {
-            if let Some(event) = self.unread.pop_front() {
-                return Some(Ok(event));
-            }
-            if self.has_ended {
-                return None;
-            }
-            if let Err(fault) = self.read().await {
-                self.has_ended = true;
-                return Some(Err(failed(fault)));
-            }
+fn answer(chunks: Chunks) -> TranscriptStream {
+    let mut reader = TranscriptReader::default();
+    let malformed = |error| misread(error, "an event is not JSON of a transcript");
+    let events = events(chunks, EVENT_BYTES_MAX, move |piece, said| {
+        match piece {
+            Some(piece) => reader.read(piece, said).map_err(malformed)?,
+            None => reader.end(said)?,
         }
-    }
-
-    /// Reads an event, or the next bytes if no event is complete.
-    async fn read(&mut self) -> Result<(), Fault> {
-        let invalid_answer = |detail: String| Fault::InvalidAnswer { detail };
-        let mut said = Vec::new();
-        match self.pieces.next_piece() {
-            Some(piece) => {
-                self.reader.read(&piece, &mut said).map_err(|misread| match misread {
-                    Misread::Failed(fault) => fault,
-                    Misread::Malformed => {
-                        invalid_answer("an event is not JSON of a transcript".to_owned())
-                    }
-                })?;
-            }
-            None => match self.chunks.next().await {
-                Some(Ok(bytes)) => {
-                    self.pieces.push(&bytes).map_err(|error| invalid_answer(error.to_string()))?;
-                }
-                Some(Err(detail)) => return Err(Fault::Unreachable { detail }),
-                None => self.reader.end(&mut said)?,
-            },
-        }
-        self.has_ended = self.reader.is_over();
-        self.unread.extend(said);
-        Ok(())
-    }
+        Ok(reader.is_over())
+    });
+    events.map(|event| event.map_err(failed)).boxed()
 }
 
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
     use futures::executor::{block_on, block_on_stream};
+    use futures::stream;
     use hob_core::{Segment, TranscriptSummary};
 
     use super::*;
@@ -185,8 +131,8 @@ mod tests {
     }
 
     fn read(text: &str, broken: Option<&str>) -> Vec<Result<TranscriptEvent, ModelError>> {
-        let whole: Vec<_> = block_on_stream(events(cut(text, usize::MAX, broken))).collect();
-        let in_pieces: Vec<_> = block_on_stream(events(cut(text, 7, broken))).collect();
+        let whole: Vec<_> = block_on_stream(answer(cut(text, usize::MAX, broken))).collect();
+        let in_pieces: Vec<_> = block_on_stream(answer(cut(text, 7, broken))).collect();
         assert_eq!(in_pieces, whole, "where the bytes are cut does not matter");
         whole
     }
