@@ -107,22 +107,13 @@ fn rounded(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::machine::{Device, GpuApi, Vendor};
+    use hob_core::machine::{GpuApi, Vendor};
 
     use super::*;
 
     fn gpu(name: &str, api: GpuApi, memory: GpuMemory) -> Gpu {
-        Gpu {
-            name: name.to_owned(),
-            vendor: Vendor::Other,
-            api,
-            memory,
-            driver: (api == GpuApi::Cuda).then(|| "580.95".to_owned()),
-            uuid: None,
-            compute_capability: None,
-            link: None,
-            device: Device::default(),
-        }
+        let driver = (api == GpuApi::Cuda).then(|| "580.95".to_owned());
+        Gpu { driver, ..Gpu::new(name, Vendor::Other, api, memory) }
     }
 
     #[test]

@@ -80,6 +80,23 @@ pub struct Gpu {
     pub device: Device,
 }
 
+impl Gpu {
+    /// A card of which no more is known.
+    pub fn new(name: impl Into<String>, vendor: Vendor, api: GpuApi, memory: GpuMemory) -> Gpu {
+        Gpu {
+            name: name.into(),
+            vendor,
+            api,
+            memory,
+            driver: None,
+            uuid: None,
+            compute_capability: None,
+            link: None,
+            device: Device::default(),
+        }
+    }
+}
+
 enum_table! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -80,16 +80,10 @@ impl Sysctl {
             source: "data sheet".to_owned(),
         });
         let limit_bytes = (self.memory_bytes? as f64 * GRAPHICS_SHARE) as u64;
+        let memory = GpuMemory::Unified { limit_bytes };
         Some(Gpu {
-            name: chip.to_owned(),
-            vendor: Vendor::Apple,
-            api: GpuApi::Metal,
-            memory: GpuMemory::Unified { limit_bytes },
-            driver: None,
-            uuid: None,
-            compute_capability: None,
-            link: None,
             device: Device { bandwidth, constants: None },
+            ..Gpu::new(chip, Vendor::Apple, GpuApi::Metal, memory)
         })
     }
 }

@@ -126,16 +126,12 @@ impl System {
             source: "data sheet".to_owned(),
         });
         let is_own = matches!(memory, GpuMemory::Own { .. });
+        let name = name.or_else(|| named(&self.names, id, device)).unwrap_or_else(unnamed);
         Gpu {
-            name: name.or_else(|| named(&self.names, id, device)).unwrap_or_else(unnamed),
-            vendor,
-            api,
-            memory,
             driver: driver(folder),
-            uuid: None,
-            compute_capability: None,
             link: link_of(folder).filter(|_| is_own),
             device: Device { bandwidth, constants: None },
+            ..Gpu::new(name, vendor, api, memory)
         }
     }
 }

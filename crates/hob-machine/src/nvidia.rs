@@ -55,15 +55,12 @@ fn parsed(line: &str, ram_bytes: u64) -> Option<Gpu> {
     });
     let is_own = matches!(memory, GpuMemory::Own { .. });
     Some(Gpu {
-        name: name.to_owned(),
-        vendor: Vendor::Nvidia,
-        api: GpuApi::Cuda,
-        memory,
         driver: Some(driver).filter(|text| is_reported(text)).map(str::to_owned),
         uuid: Some(uuid).filter(|text| is_reported(text)).map(str::to_owned),
         compute_capability: pair(capability),
         link: link(generation.parse().ok(), width.parse().ok()).filter(|_| is_own),
         device: Device { bandwidth, constants: None },
+        ..Gpu::new(name, Vendor::Nvidia, GpuApi::Cuda, memory)
     })
 }
 

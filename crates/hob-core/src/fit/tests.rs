@@ -31,16 +31,12 @@ fn bare(ram_gb: u64) -> Machine {
 
 fn card(free_gb: f64) -> Gpu {
     let free_bytes = (free_gb * GB as f64) as u64;
+    let memory = GpuMemory::Own { total_bytes: free_bytes, free_bytes };
     Gpu {
-        name: "a card".to_owned(),
-        vendor: Vendor::Nvidia,
-        api: GpuApi::Cuda,
-        memory: GpuMemory::Own { total_bytes: free_bytes, free_bytes },
-        driver: None,
-        uuid: None,
         compute_capability: Some((8, 9)),
         link: Some(Link { name: "PCIe 4.0 x8".to_owned(), bytes_s: 15e9, basis: Basis::Stated }),
         device: Device { bandwidth: fact(250e9), constants: None },
+        ..Gpu::new("a card", Vendor::Nvidia, GpuApi::Cuda, memory)
     }
 }
 

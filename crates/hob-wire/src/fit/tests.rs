@@ -41,16 +41,13 @@ fn fitted(
 }
 
 fn machine() -> Machine {
+    let memory = GpuMemory::Own { total_bytes: 8 * GB, free_bytes: 7 * GB };
     let card = Gpu {
-        name: "RTX 4070 Laptop".to_owned(),
-        vendor: Vendor::Nvidia,
-        api: GpuApi::Cuda,
-        memory: GpuMemory::Own { total_bytes: 8 * GB, free_bytes: 7 * GB },
         driver: Some("570.86".to_owned()),
-        uuid: None,
         compute_capability: Some((8, 9)),
         link: Some(Link { name: "PCIe 4.0 x8".to_owned(), bytes_s: 15e9, basis: Basis::Stated }),
         device: known(256e9),
+        ..Gpu::new("RTX 4070 Laptop", Vendor::Nvidia, GpuApi::Cuda, memory)
     };
     Machine { name: "laptop".to_owned(), os: Some("linux".to_owned()), gpus: vec![card], ..bare() }
 }

@@ -91,34 +91,20 @@ fn machine(device: &'static str, api: &str) -> Option<Machine> {
         found.into_iter().find(|fields| fields[0] == device)?;
     let value = gb_s.parse::<f64>().ok()? * 1e9;
     let capability = capability.split_once('.');
+    let vendor = Vendor::ALL.into_iter().find(|known| known.name().eq_ignore_ascii_case(vendor))?;
+    let api = GpuApi::ALL.into_iter().find(|known| known.name().eq_ignore_ascii_case(api))?;
+    let memory = match memory {
+        "own" => GpuMemory::Own { total_bytes: PLENTY_BYTES, free_bytes: PLENTY_BYTES },
+        _ => GpuMemory::Unified { limit_bytes: PLENTY_BYTES },
+    };
     let gpu = Gpu {
-        name: name.to_owned(),
-        vendor: match vendor {
-            "nvidia" => Vendor::Nvidia,
-            "amd" => Vendor::Amd,
-            "apple" => Vendor::Apple,
-            _ => return None,
-        },
-        api: match api {
-            "cuda" => GpuApi::Cuda,
-            "rocm" => GpuApi::Rocm,
-            "vulkan" => GpuApi::Vulkan,
-            "metal" => GpuApi::Metal,
-            _ => return None,
-        },
-        memory: match memory {
-            "own" => GpuMemory::Own { total_bytes: PLENTY_BYTES, free_bytes: PLENTY_BYTES },
-            _ => GpuMemory::Unified { limit_bytes: PLENTY_BYTES },
-        },
-        driver: None,
-        uuid: None,
         compute_capability: capability
             .and_then(|(one, two)| Some((one.parse().ok()?, two.parse().ok()?))),
-        link: None,
         device: Device {
             bandwidth: Some(Fact { value, basis: Basis::Stated, source: "data sheet".to_owned() }),
             constants: None,
         },
+        ..Gpu::new(name, vendor, api, memory)
     };
     let memory = Memory { total_bytes: PLENTY_BYTES, available_bytes: PLENTY_BYTES };
     Some(Machine { name: device.to_owned(), memory, gpus: vec![gpu], ..Machine::default() })

@@ -126,22 +126,12 @@ fn report(cards: &[Gpu], models: &[ModelInMemory]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::machine::{Device, GpuApi, Vendor};
+    use hob_core::machine::{GpuApi, Vendor};
 
     use super::*;
 
     fn card(name: &str, memory: GpuMemory) -> Gpu {
-        Gpu {
-            name: name.to_owned(),
-            vendor: Vendor::Nvidia,
-            api: GpuApi::Cuda,
-            memory,
-            driver: None,
-            uuid: None,
-            compute_capability: None,
-            link: None,
-            device: Device::default(),
-        }
+        Gpu::new(name, Vendor::Nvidia, GpuApi::Cuda, memory)
     }
 
     fn model(name: &str, state: &str, vram_bytes: Option<u64>) -> ModelInMemory {

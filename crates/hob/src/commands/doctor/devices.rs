@@ -187,7 +187,7 @@ fn unused_card(gpus: &[Gpu], tried: &TriedDevices, has_kernels: bool) -> Option<
 
 #[cfg(test)]
 mod tests {
-    use hob_core::machine::{Device, GpuMemory};
+    use hob_core::machine::GpuMemory;
 
     use super::super::check::Verdict;
     use super::*;
@@ -298,17 +298,8 @@ mod tests {
 
     #[test]
     fn a_card_that_the_engine_does_not_find_needs_a_driver_or_another_build() {
-        let gpu = |vendor, api| Gpu {
-            name: "Fast One".to_owned(),
-            vendor,
-            api,
-            memory: GpuMemory::Unified { limit_bytes: 8_000 * MB },
-            driver: None,
-            uuid: None,
-            compute_capability: None,
-            link: None,
-            device: Device::default(),
-        };
+        let memory = GpuMemory::Unified { limit_bytes: 8_000 * MB };
+        let gpu = |vendor, api| Gpu::new("Fast One", vendor, api, memory);
         let cpu = TriedDevices { reports: vec![device("CPU", false)], failed: None };
         let card = TriedDevices { reports: vec![device("Vulkan0", true)], failed: None };
         let amd = [gpu(Vendor::Amd, GpuApi::Vulkan)];
