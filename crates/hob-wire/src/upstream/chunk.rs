@@ -2,7 +2,6 @@
 //! A field of an unexpected type counts as absent.
 
 use std::fmt;
-use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -93,85 +92,6 @@ impl<'a> Delta<'a> {
     }
 }
 
-/// An object that keeps the fields that hob does not know.
-trait KeepsUnknown<'de>: Default {
-    /// Reads the value of the field, which is the next one of `values`.
-    fn read<A: MapAccess<'de>>(&mut self, field: Text<'de>, values: &mut A)
-    -> Result<(), A::Error>;
-}
-
-impl<'de> KeepsUnknown<'de> for Chunk<'de> {
-    fn read<A: MapAccess<'de>>(
-        &mut self,
-        field: Text<'de>,
-        values: &mut A,
-    ) -> Result<(), A::Error> {
-        match field.as_str() {
-            "choices" => self.choices = values.next_value()?,
-            "usage" => self.usage = values.next_value()?,
-            "timings" => self.timings = values.next_value()?,
-            "error" => self.error = values.next_value()?,
-            "object" => self.object = values.next_value()?,
-            // hob writes its own. A message belongs to a failure, an event to a team of another hob, and the next two,
-            // OpenAI's and Mistral's, only hide the length of a piece. llama-server repeats the prompt and all settings in
-            // the last.
-            "id" | "created" | "model" | "system_fingerprint" | "message" | "event"
-            | "obfuscation" | "p" | "__verbose" => {
-                values.next_value::<IgnoredAny>()?;
-            }
-            _ => self.unknown.push((field, values.next_value()?)),
-        }
-        Ok(())
-    }
-}
-
-impl<'de> KeepsUnknown<'de> for Choice<'de> {
-    fn read<A: MapAccess<'de>>(
-        &mut self,
-        field: Text<'de>,
-        values: &mut A,
-    ) -> Result<(), A::Error> {
-        match field.as_str() {
-            "delta" => self.delta = values.next_value()?,
-            "message" => self.message = values.next_value()?,
-            "text" => self.text = values.next_value()?,
-            "finish_reason" => self.finish_reason = values.next_value()?,
-            "logprobs" => self.logprobs = values.next_value()?,
-            "error" => self.error = values.next_value()?,
-            // hob writes its own.
-            "index" | "hob" => {
-                values.next_value::<IgnoredAny>()?;
-            }
-            _ => self.unknown.push((field, values.next_value()?)),
-        }
-        Ok(())
-    }
-}
-
-impl<'de> KeepsUnknown<'de> for Delta<'de> {
-    fn read<A: MapAccess<'de>>(
-        &mut self,
-        field: Text<'de>,
-        values: &mut A,
-    ) -> Result<(), A::Error> {
-        match field.as_str() {
-            "content" => self.content = values.next_value_seed(Parts)?,
-            "reasoning_content" => self.reasoning_content = values.next_value()?,
-            "reasoning" => self.reasoning = values.next_value_seed(Parts)?,
-            "reasoning_details" => self.reasoning_details = values.next_value_seed(Parts)?,
-            "thinking" => self.thinking = values.next_value()?,
-            "refusal" => self.refusal = values.next_value()?,
-            "tool_calls" => self.tool_calls = values.next_value()?,
-            "function_call" => self.function_call = values.next_value()?,
-            "role" => {
-                values.next_value::<IgnoredAny>()?;
-            }
-            _ => self.unknown.push((field, values.next_value()?)),
-        }
-        Ok(())
-    }
-}
-
 /// Reads with [`parts`].
 struct Parts;
 
@@ -183,35 +103,84 @@ impl<'de> DeserializeSeed<'de> for Parts {
     }
 }
 
-struct ObjectVisitor<T>(PhantomData<T>);
-
-impl<'de, T: KeepsUnknown<'de>> Visitor<'de> for ObjectVisitor<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<T, A::Error> {
-        let mut object = T::default();
-        while let Some(name) = fields.next_key::<Text<'de>>()? {
-            object.read(name, &mut fields)?;
-        }
-        Ok(object)
-    }
-}
-
+/// Reads the fields of the table, drops those behind `without`, and keeps the others as unknown.
 macro_rules! read_objects {
-    ($($object:ident),*) => {
-        $(impl<'de: 'a, 'a> Deserialize<'de> for $object<'a> {
+    (@value $values:ident) => { $values.next_value()? };
+    (@value $values:ident $seed:ident) => { $values.next_value_seed($seed)? };
+    ($($object:ident {
+        $($name:literal => $field:ident $(by $seed:ident)?,)+
+        without $($dropped:literal)|+
+    })+) => {$(
+        impl<'de: 'a, 'a> Deserialize<'de> for $object<'a> {
             fn deserialize<D: Deserializer<'de>>(from: D) -> Result<$object<'a>, D::Error> {
-                from.deserialize_map(ObjectVisitor::<$object<'de>>(PhantomData))
+                struct Fields;
+
+                impl<'de> Visitor<'de> for Fields {
+                    type Value = $object<'de>;
+
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str("an object")
+                    }
+
+                    fn visit_map<A: MapAccess<'de>>(
+                        self,
+                        mut values: A,
+                    ) -> Result<$object<'de>, A::Error> {
+                        let mut object = $object::default();
+                        while let Some(field) = values.next_key::<Text<'de>>()? {
+                            match field.as_str() {
+                                $($name => object.$field = read_objects!(@value values $($seed)?),)+
+                                $($dropped)|+ => {
+                                    values.next_value::<IgnoredAny>()?;
+                                }
+                                _ => object.unknown.push((field, values.next_value()?)),
+                            }
+                        }
+                        Ok(object)
+                    }
+                }
+
+                from.deserialize_map(Fields)
             }
-        })*
-    };
+        }
+    )+};
 }
 
-read_objects!(Chunk, Choice, Delta);
+read_objects! {
+    Chunk {
+        "choices" => choices,
+        "usage" => usage,
+        "timings" => timings,
+        "error" => error,
+        "object" => object,
+        // hob writes its own. A message belongs to a failure, an event to a team of another hob, and the next two,
+        // OpenAI's and Mistral's, only hide the length of a piece. llama-server repeats the prompt and all settings in
+        // the last.
+        without "id" | "created" | "model" | "system_fingerprint" | "message" | "event"
+            | "obfuscation" | "p" | "__verbose"
+    }
+    Choice {
+        "delta" => delta,
+        "message" => message,
+        "text" => text,
+        "finish_reason" => finish_reason,
+        "logprobs" => logprobs,
+        "error" => error,
+        // hob writes its own.
+        without "index" | "hob"
+    }
+    Delta {
+        "content" => content by Parts,
+        "reasoning_content" => reasoning_content,
+        "reasoning" => reasoning by Parts,
+        "reasoning_details" => reasoning_details by Parts,
+        "thinking" => thinking,
+        "refusal" => refusal,
+        "tool_calls" => tool_calls,
+        "function_call" => function_call,
+        without "role"
+    }
+}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
