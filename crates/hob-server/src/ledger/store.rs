@@ -64,13 +64,49 @@ const TABLE: &str = "
     ) STRICT;
     CREATE INDEX IF NOT EXISTS requests_by_time ON requests (started_unix_ms);";
 
-const INSERT: &str = "
-    INSERT INTO requests (started_unix_ms, route, alias, target, is_streamed, is_warm, load_ms,
-        queue_ms, first_ms, total_ms, predicted_ms, prompt_tokens, cached_tokens,
-        completion_tokens, reasoning_tokens, audio_ms, outcome, error, key, attempts, overhead_ms,
-        thought_anyway, counted_here, turn_stages)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
-        ?20, ?21, ?22, ?23, ?24)";
+/// Writes and reads a row. Each column has the name of its field. A file of an older version lacks the `later` ones.
+macro_rules! columns {
+    ($($column:ident)+; later: $($later:ident)+) => {
+        const INSERT: &str = concat!(
+            "INSERT INTO requests (started_unix_ms, outcome",
+            $(", ", stringify!($column),)+
+            $(", ", stringify!($later),)+
+            ") VALUES (:started_unix_ms, :outcome",
+            $(", :", stringify!($column),)+
+            $(", :", stringify!($later),)+
+            ")"
+        );
+
+        fn insert_one(
+            insert: &mut rusqlite::Statement<'_>,
+            entry: &RequestRecord,
+        ) -> rusqlite::Result<usize> {
+            insert.execute(params![
+                to_sql(entry.started_unix_ms),
+                entry.outcome.name(),
+                $(entry.$column,)+
+                $(entry.$later,)+
+            ])
+        }
+
+        fn entry(row: &Row<'_>) -> rusqlite::Result<RequestRecord> {
+            let outcome: String = row.get("outcome")?;
+            let outcome = Outcome::ALL.into_iter().find(|known| known.name() == outcome);
+            Ok(RequestRecord {
+                started_unix_ms: u64::try_from(row.get::<_, i64>("started_unix_ms")?).unwrap_or(0),
+                outcome: outcome.unwrap_or_default(),
+                $($column: row.get(stringify!($column))?,)+
+                $($later: since(row, stringify!($later))?,)+
+            })
+        }
+    };
+}
+
+columns! {
+    route alias target is_streamed is_warm load_ms queue_ms first_ms total_ms predicted_ms
+    prompt_tokens cached_tokens completion_tokens reasoning_tokens audio_ms error;
+    later: key attempts overhead_ms thought_anyway counted_here turn_stages
+}
 
 /// All columns that the file has: reading does not upgrade a file.
 const SELECT: &str = "
@@ -246,72 +282,10 @@ fn bring_up_to_date(connection: &mut Connection) -> rusqlite::Result<u32> {
     Ok(reached)
 }
 
-fn insert_one(
-    insert: &mut rusqlite::Statement<'_>,
-    entry: &RequestRecord,
-) -> rusqlite::Result<usize> {
-    insert.execute(params![
-        to_sql(entry.started_unix_ms),
-        entry.route,
-        entry.alias,
-        entry.target,
-        entry.is_streamed,
-        entry.is_warm,
-        entry.load_ms,
-        entry.queue_ms,
-        entry.first_ms,
-        entry.total_ms,
-        entry.predicted_ms,
-        entry.prompt_tokens,
-        entry.cached_tokens,
-        entry.completion_tokens,
-        entry.reasoning_tokens,
-        entry.audio_ms,
-        entry.outcome.name(),
-        entry.error,
-        entry.key,
-        entry.attempts,
-        entry.overhead_ms,
-        entry.thought_anyway,
-        entry.counted_here,
-        entry.turn_stages,
-    ])
-}
-
-fn entry(row: &Row<'_>) -> rusqlite::Result<RequestRecord> {
-    let outcome: String = row.get("outcome")?;
-    Ok(RequestRecord {
-        started_unix_ms: u64::try_from(row.get::<_, i64>("started_unix_ms")?).unwrap_or(0),
-        route: row.get("route")?,
-        alias: row.get("alias")?,
-        target: row.get("target")?,
-        is_streamed: row.get("is_streamed")?,
-        is_warm: row.get("is_warm")?,
-        load_ms: row.get("load_ms")?,
-        queue_ms: row.get("queue_ms")?,
-        first_ms: row.get("first_ms")?,
-        total_ms: row.get("total_ms")?,
-        predicted_ms: row.get("predicted_ms")?,
-        prompt_tokens: row.get("prompt_tokens")?,
-        cached_tokens: row.get("cached_tokens")?,
-        completion_tokens: row.get("completion_tokens")?,
-        reasoning_tokens: row.get("reasoning_tokens")?,
-        audio_ms: row.get("audio_ms")?,
-        outcome: Outcome::ALL.into_iter().find(|known| known.name() == outcome).unwrap_or_default(),
-        error: row.get("error")?,
-        attempts: since(row, "attempts")?,
-        overhead_ms: since(row, "overhead_ms")?,
-        thought_anyway: since(row, "thought_anyway")?.unwrap_or(false),
-        counted_here: since(row, "counted_here")?.unwrap_or(false),
-        key: since(row, "key")?,
-        turn_stages: since(row, "turn_stages")?,
-    })
-}
-
-/// `None` in a file from before the column existed.
-fn since<T: FromSql>(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<T>> {
+/// Nothing in a file from before the column existed.
+fn since<T: FromSql + Default>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
     match row.get(column) {
-        Err(rusqlite::Error::InvalidColumnName(_)) => Ok(None),
+        Err(rusqlite::Error::InvalidColumnName(_)) => Ok(T::default()),
         value => value,
     }
 }
