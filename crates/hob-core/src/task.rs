@@ -73,6 +73,9 @@ pub trait Task: Sized + 'static {
     /// silence.
     const STARTS_IN_TURN: bool = false;
 
+    /// Whether an answer has a last event. One without it was cut off.
+    const HAS_LAST: bool = true;
+
     type Model: ?Sized + Send + Sync + 'static;
     type Request: Debug + Send + 'static;
     type Event: Send + 'static;
@@ -101,6 +104,11 @@ pub trait Task: Sized + 'static {
 
     /// The amount of work in one event.
     fn work_of(head: Self::Head, event: &Self::Event) -> Self::Work;
+
+    fn is_last(event: &Self::Event) -> bool;
+
+    /// Bytes that an event takes while it is collected or held back.
+    fn bytes(event: &Self::Event) -> usize;
 }
 
 /// An answer that has begun. Dropping it stops the work behind it.
@@ -166,11 +174,35 @@ impl Task for Chat {
         );
         Tokens(f64::from(u8::from(is_counted)))
     }
+
+    fn is_last(event: &ChatEvent) -> bool {
+        matches!(event, ChatEvent::Done(_))
+    }
+
+    fn bytes(event: &ChatEvent) -> usize {
+        const OVERHEAD_BYTES: usize = 32;
+        match event {
+            ChatEvent::Reasoning(text) | ChatEvent::Text(text) | ChatEvent::Status { text, .. } => {
+                text.len()
+            }
+            ChatEvent::ToolCall { id, name, .. } => OVERHEAD_BYTES + id.len() + name.len(),
+            ChatEvent::ToolArguments { piece, .. } => piece.len(),
+            ChatEvent::Extra(fields) => fields.bytes(),
+            ChatEvent::Logprobs(tokens) => {
+                let alternatives = tokens.iter().flat_map(|token| &token.top);
+                let texts = tokens.iter().map(|token| &token.token);
+                let texts = texts.chain(alternatives.map(|(text, _)| text));
+                texts.map(|text| OVERHEAD_BYTES + text.0.len()).sum()
+            }
+            ChatEvent::Done(_) => 0,
+        }
+    }
 }
 
 impl Task for Speech {
     const KIND: Kind = Kind::Speech;
     const STARTS_IN_TURN: bool = true;
+    const HAS_LAST: bool = false;
 
     type Model = dyn SpeechModel;
     type Request = SpeechRequest;
@@ -204,6 +236,17 @@ impl Task for Speech {
                 SoundSeconds(samples.len() as f64 / f64::from(sample_rate_hz))
             }
             SpeechEvent::Words(_) => SoundSeconds(0.0),
+        }
+    }
+
+    fn is_last(_event: &SpeechEvent) -> bool {
+        false
+    }
+
+    fn bytes(event: &SpeechEvent) -> usize {
+        match event {
+            SpeechEvent::Audio(samples) => size_of_val(&samples[..]),
+            SpeechEvent::Words(words) => size_of_val(&words[..]),
         }
     }
 }
@@ -240,6 +283,19 @@ impl Task for Transcription {
             | TranscriptEvent::Interim(_)
             | TranscriptEvent::Segment(_)
             | TranscriptEvent::Word(_) => SoundSeconds(0.0),
+        }
+    }
+
+    fn is_last(event: &TranscriptEvent) -> bool {
+        matches!(event, TranscriptEvent::Done(_))
+    }
+
+    fn bytes(event: &TranscriptEvent) -> usize {
+        match event {
+            TranscriptEvent::Delta(text) | TranscriptEvent::Interim(text) => text.len(),
+            TranscriptEvent::Segment(segment) => segment.text.len() + segment.tokens.len() * 4 + 64,
+            TranscriptEvent::Word(word) => word.word.len() + 16,
+            TranscriptEvent::Done(_) => 0,
         }
     }
 }

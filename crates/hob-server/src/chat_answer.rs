@@ -35,34 +35,9 @@ pub(crate) struct ChatTotals {
 
 impl AnswerTask for Chat {
     const NAME: &'static str = "chat";
-    const HAS_LAST: bool = true;
     const FIRST_MS: HeaderName = TTFT_MS;
 
     type Totals = ChatTotals;
-
-    fn is_last(event: &ChatEvent) -> bool {
-        matches!(event, ChatEvent::Done(_))
-    }
-
-    fn bytes(event: &ChatEvent) -> usize {
-        const OVERHEAD_BYTES: usize = 32;
-        OVERHEAD_BYTES
-            + match event {
-                ChatEvent::Reasoning(text)
-                | ChatEvent::Text(text)
-                | ChatEvent::Status { text, .. } => text.len(),
-                ChatEvent::ToolCall { id, name, .. } => id.len() + name.len(),
-                ChatEvent::ToolArguments { piece, .. } => piece.len(),
-                ChatEvent::Extra(fields) => fields.bytes(),
-                ChatEvent::Logprobs(tokens) => {
-                    let alternatives = tokens.iter().flat_map(|token| &token.top);
-                    let texts = tokens.iter().map(|token| &token.token);
-                    let texts = texts.chain(alternatives.map(|(text, _)| text));
-                    texts.map(|text| OVERHEAD_BYTES + text.0.len()).sum()
-                }
-                ChatEvent::Done(_) => 0,
-            }
-    }
 
     /// Each choice counts its prompt; all but the first find it in the cache. The times are those of the first
     /// choice and of the longest answer.

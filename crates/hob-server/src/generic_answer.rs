@@ -30,8 +30,6 @@ const WHOLE_BYTES_MAX: usize = 32 << 20;
 pub(crate) trait AnswerTask: Registered {
     /// The name of the kind in errors about an answer that ended too early.
     const NAME: &'static str;
-    /// Whether an answer has a last event. One without it was cut off.
-    const HAS_LAST: bool;
     /// The header with the time to the first content.
     const FIRST_MS: HeaderName;
 
@@ -51,11 +49,6 @@ pub(crate) trait AnswerTask: Registered {
     fn timed_out(time_max: Duration) -> ApiError {
         ApiError::NoToken { time_max }
     }
-
-    fn is_last(event: &Self::Event) -> bool;
-
-    /// Bytes that an event takes while it is collected.
-    fn bytes(event: &Self::Event) -> usize;
 
     /// Adds an event to the sums and to the record. Returns the work that it stands for.
     fn add(

@@ -32,7 +32,6 @@ pub(crate) struct SpeechTotals {
 
 impl AnswerTask for Speech {
     const NAME: &'static str = "speech";
-    const HAS_LAST: bool = false;
     const FIRST_MS: HeaderName = TTFA_MS;
 
     type Totals = SpeechTotals;
@@ -43,17 +42,6 @@ impl AnswerTask for Speech {
 
     fn timed_out(time_max: Duration) -> ApiError {
         ApiError::ModelStalled { time_max }
-    }
-
-    fn is_last(_event: &SpeechEvent) -> bool {
-        false
-    }
-
-    fn bytes(event: &SpeechEvent) -> usize {
-        match event {
-            SpeechEvent::Audio(samples) => size_of_val(&samples[..]),
-            SpeechEvent::Words(words) => size_of_val(&words[..]),
-        }
     }
 
     fn add(

@@ -40,23 +40,9 @@ pub(crate) struct TranscriptTotals {
 
 impl AnswerTask for Transcription {
     const NAME: &'static str = "transcription";
-    const HAS_LAST: bool = true;
     const FIRST_MS: HeaderName = TTFT_MS;
 
     type Totals = TranscriptTotals;
-
-    fn is_last(event: &TranscriptEvent) -> bool {
-        matches!(event, TranscriptEvent::Done(_))
-    }
-
-    fn bytes(event: &TranscriptEvent) -> usize {
-        match event {
-            TranscriptEvent::Delta(text) | TranscriptEvent::Interim(text) => text.len(),
-            TranscriptEvent::Segment(segment) => segment.text.len() + segment.tokens.len() * 4 + 64,
-            TranscriptEvent::Word(word) => word.word.len() + 16,
-            TranscriptEvent::Done(_) => 0,
-        }
-    }
 
     fn add(
         totals: &mut TranscriptTotals,

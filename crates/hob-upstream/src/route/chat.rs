@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::attempt::{AskContext, Attempt};
 use super::continuation::Continuation;
-use super::task::{AnswerEnd, EventRole, Observer, RouteTask};
+use super::task::{EventRole, Observer, RouteTask};
 use super::{AliasModel, Candidate, Route};
 use crate::chat::UpstreamChat;
 use crate::options::OnInterruption;
@@ -42,8 +42,6 @@ pub(crate) struct ChatOutline {
 }
 
 impl RouteTask for Chat {
-    const END: AnswerEnd = AnswerEnd::Marked;
-
     type Card = ChatCard;
 
     type Outline = ChatOutline;
@@ -94,19 +92,6 @@ impl RouteTask for Chat {
             ChatEvent::Text(_) | ChatEvent::ToolCall { .. } | ChatEvent::ToolArguments { .. } => {
                 EventRole::Content
             }
-        }
-    }
-
-    fn bytes(event: &ChatEvent) -> usize {
-        match event {
-            ChatEvent::Reasoning(text) | ChatEvent::Text(text) | ChatEvent::Status { text, .. } => {
-                text.len()
-            }
-            ChatEvent::ToolCall { id, name, .. } => id.len() + name.len(),
-            ChatEvent::ToolArguments { piece, .. } => piece.len(),
-            ChatEvent::Logprobs(tokens) => tokens.len() * 64,
-            ChatEvent::Extra(fields) => fields.bytes(),
-            ChatEvent::Done(_) => 0,
         }
     }
 

@@ -13,7 +13,7 @@ use hob_core::{
 use hob_wire::own_voice;
 
 use super::attempt::AskContext;
-use super::task::{AnswerEnd, EventRole, RouteTask};
+use super::task::{EventRole, RouteTask};
 use super::{AliasModel, Candidate, Route};
 use crate::speech::{UpstreamSpeech, whole_text};
 use crate::target::Target;
@@ -25,8 +25,6 @@ const CHARS_PER_SECOND: f64 = 15.0;
 const WORK: f64 = 0.5;
 
 impl RouteTask for Speech {
-    const END: AnswerEnd = AnswerEnd::Unmarked;
-
     type Card = ();
 
     type Outline = ();

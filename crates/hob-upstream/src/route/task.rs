@@ -12,15 +12,6 @@ use crate::options::{AttemptTimeouts, TargetOptions};
 use crate::target::{Source, Target};
 use crate::upstream_model::UpstreamModel;
 
-/// How the end of an answer is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AnswerEnd {
-    /// By a last event: an answer without it was cut off.
-    Marked,
-    /// By the end of the stream.
-    Unmarked,
-}
-
 /// What an event means for the beginning and the end of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventRole {
@@ -35,8 +26,6 @@ pub(crate) enum EventRole {
 pub(crate) type Observer<E> = Box<dyn FnMut(&E) + Send>;
 
 pub(crate) trait RouteTask: Registered {
-    const END: AnswerEnd;
-
     /// What an alias says about itself, from its candidates. Computed once.
     type Card: Send + Sync + 'static;
 
@@ -68,11 +57,6 @@ pub(crate) trait RouteTask: Registered {
 
     /// What the event means for the beginning and the end of the answer.
     fn role(event: &Self::Event) -> EventRole;
-
-    /// Bytes of text in an event.
-    fn bytes(_event: &Self::Event) -> usize {
-        0
-    }
 
     /// Whether an answer without content that ended with `last` is a valid answer.
     fn may_be_empty(_outline: &Self::Outline, _target: &Target, _last: &Self::Event) -> bool {

@@ -14,7 +14,7 @@ use hob_wire::FINISH_REPAIR;
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::task::{AnswerEnd, EventRole, RouteTask};
+use super::task::{EventRole, RouteTask};
 use crate::slots::Slot;
 use crate::target::Target;
 
@@ -173,7 +173,7 @@ impl<T: RouteTask> Stream for TimedAnswer<T> {
             Poll::Ready(Some(Err(error))) => {
                 return Poll::Ready(Some(Err(this.fail_with(error))));
             }
-            Poll::Ready(None) if T::END == AnswerEnd::Unmarked => {
+            Poll::Ready(None) if !T::HAS_LAST => {
                 this.ended();
                 return Poll::Ready(None);
             }

@@ -13,15 +13,13 @@ use hob_core::{
 };
 
 use super::attempt::AskContext;
-use super::task::{AnswerEnd, EventRole, RouteTask};
+use super::task::{EventRole, RouteTask};
 use super::{AliasModel, Candidate, Route};
 use crate::target::Target;
 use crate::transcription::{UpstreamTranscription, whole_sound};
 use crate::upstream_model::UpstreamModel;
 
 impl RouteTask for Transcription {
-    const END: AnswerEnd = AnswerEnd::Marked;
-
     type Card = ();
 
     type Outline = Reading;
@@ -61,15 +59,6 @@ impl RouteTask for Transcription {
                 EventRole::Content
             }
             TranscriptEvent::Done(_) => EventRole::Last,
-        }
-    }
-
-    fn bytes(event: &TranscriptEvent) -> usize {
-        match event {
-            TranscriptEvent::Delta(text) | TranscriptEvent::Interim(text) => text.len(),
-            TranscriptEvent::Segment(segment) => segment.text.len() + segment.tokens.len() * 4 + 64,
-            TranscriptEvent::Word(word) => word.word.len() + 16,
-            TranscriptEvent::Done(_) => 0,
         }
     }
 }

@@ -7,7 +7,7 @@ use hob_core::realtime::{
     OutputModality, RealtimeEvent, RealtimeItem, ResponseStatus, SessionKind, SilenceDetection,
     StoppedBy,
 };
-use hob_core::{ChatEvent, ModelError};
+use hob_core::{Chat, ChatEvent, ModelError, Task};
 
 use super::VoiceSession;
 use super::early_voice::{EarlyClause, EarlyVoice};
@@ -208,7 +208,7 @@ impl VoiceSession {
                     ChatEvent::Text(piece) if !is_written => held.clause.push(piece),
                     _ => None,
                 };
-                held.bytes += bytes(&event);
+                held.bytes += Chat::bytes(&event);
                 held.events.push(event);
                 if held.bytes > HELD_BYTES_MAX {
                     self.drop_early_answer();
@@ -299,19 +299,6 @@ impl VoiceSession {
         match self.settings().turn_detection?.detector {
             SilenceDetection::Server { idle_timeout, .. } => idle_timeout,
             SilenceDetection::Semantic { .. } => None,
-        }
-    }
-}
-
-fn bytes(event: &ChatEvent) -> usize {
-    match event {
-        ChatEvent::Text(text) | ChatEvent::Reasoning(text) | ChatEvent::Status { text, .. } => {
-            text.len()
-        }
-        ChatEvent::ToolArguments { piece, .. } => piece.len(),
-        ChatEvent::Extra(fields) => fields.bytes(),
-        ChatEvent::ToolCall { .. } | ChatEvent::Logprobs(_) | ChatEvent::Done(_) => {
-            size_of::<ChatEvent>()
         }
     }
 }
