@@ -305,11 +305,12 @@ impl<T> JsonKind for Vec<T> {
 
 impl JsonKind for Map<String, Value> {}
 
-impl<'de, A, B> Deserialize<'de> for Either<A, B>
-where
-    A: Deserialize<'de> + JsonKind,
-    B: Deserialize<'de> + JsonKind,
-{
+/// A kind of JSON that can be read.
+pub(crate) trait ReadKind<'de>: Deserialize<'de> + JsonKind {}
+
+impl<'de, T: Deserialize<'de> + JsonKind> ReadKind<'de> for T {}
+
+impl<'de, A: ReadKind<'de>, B: ReadKind<'de>> Deserialize<'de> for Either<A, B> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Either<A, B>, D::Error> {
         deserializer.deserialize_any(EitherKind(PhantomData))
     }
@@ -317,11 +318,7 @@ where
 
 struct EitherKind<A, B>(PhantomData<(A, B)>);
 
-impl<'de, A, B> EitherKind<A, B>
-where
-    A: Deserialize<'de> + JsonKind,
-    B: Deserialize<'de> + JsonKind,
-{
+impl<'de, A: ReadKind<'de>, B: ReadKind<'de>> EitherKind<A, B> {
     fn pick<D: Deserializer<'de>>(
         &self,
         kind: &str,
@@ -336,11 +333,7 @@ where
     }
 }
 
-impl<'de, A, B> Visitor<'de> for EitherKind<A, B>
-where
-    A: Deserialize<'de> + JsonKind,
-    B: Deserialize<'de> + JsonKind,
-{
+impl<'de, A: ReadKind<'de>, B: ReadKind<'de>> Visitor<'de> for EitherKind<A, B> {
     type Value = Either<A, B>;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

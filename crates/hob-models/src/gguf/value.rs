@@ -53,13 +53,6 @@ impl Scalar {
             _ => None,
         }
     }
-
-    pub fn flag(self) -> Option<bool> {
-        match self {
-            Scalar::Bool(flag) => Some(flag),
-            _ => None,
-        }
-    }
 }
 
 pub(super) fn read(source: &mut Source<impl Read + Seek>, key: &str) -> Result<Value, GgufError> {
