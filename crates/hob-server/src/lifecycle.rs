@@ -17,7 +17,7 @@ use hob_core::{
     Transcription,
 };
 use hob_wire::{
-    ResidenceRequest, ResidentEntry, loading_line, operations, parse_residence, resident, residents,
+    ResidenceRequest, ResidentModel, loading_line, operations, parse_residence, resident, residents,
 };
 use tokio::time::timeout;
 
@@ -103,25 +103,20 @@ impl Resident {
         })
     }
 
-    fn entry(&self) -> ResidentEntry {
-        ResidentEntry {
-            name: self.name.clone(),
-            kind: self.kind.name(),
-            state: self.lifecycle.state(),
-            memory_use: self.lifecycle.memory_use(),
-            context_tokens: self.context_tokens,
-        }
+    fn entry(&self) -> ResidentModel {
+        let (state, memory_use) = (self.lifecycle.state(), self.lifecycle.memory_use());
+        ResidentModel::new(&self.name, self.kind, &state, memory_use, self.context_tokens)
     }
 }
 
 /// `GET /api/hob/ps`.
 async fn list(context: RequestContext) -> Response {
     let entries = entries(context.registry(), &context.caller);
-    ([(CONTENT_TYPE, JSON)], residents(&entries)).into_response()
+    ([(CONTENT_TYPE, JSON)], residents(entries)).into_response()
 }
 
 /// The models that this caller may use, under the names that it may use.
-pub(crate) fn entries(registry: &Registry, caller: &Caller) -> Vec<ResidentEntry> {
+pub(crate) fn entries(registry: &Registry, caller: &Caller) -> Vec<ResidentModel> {
     let entry = |model: &dyn AnyModel| {
         let name = caller.shown_as(registry, model.name())?;
         Some(Resident::new(name, model)?.entry())

@@ -42,7 +42,8 @@ pub use fit::{
     FitAnswer, FitModel, FitRequest, fit_machines, fit_models, parse_fit, parse_fit_query,
 };
 pub use lifecycle::{
-    ResidenceRequest, ResidentEntry, loading_line, parse_residence, resident, residents,
+    ResidenceRequest, ResidentModel, ResidentModels, ResidentPool, loading_line, parse_residence,
+    resident, residents,
 };
 pub use lists::{
     ModelEntry, ModelKind, audio_models, deleted_model, model, models, models_of_pipelines,

@@ -1,7 +1,7 @@
 //! hob's own routes for models in memory: which are loaded, what they take, and how a load progresses.
 //! Ollama's routes for the same are in `ollama/lists.rs`.
 
-use hob_core::{KeepAlive, MemoryUse, ModelState, PoolUse};
+use hob_core::{KeepAlive, Kind, MemoryUse, ModelState, PoolUse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,18 +12,6 @@ use crate::keep_alive::{KeepAliveField, keep_alive};
 use crate::lists::state_name;
 use crate::ollama::rfc3339;
 use crate::request_value::Name;
-
-/// A model that hob itself holds, in memory or not.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ResidentEntry {
-    pub name: String,
-    /// `chat`, `speech` or `transcription`.
-    pub kind: &'static str,
-    pub state: ModelState,
-    pub memory_use: MemoryUse,
-    /// Chat models have one.
-    pub context_tokens: Option<u32>,
-}
 
 /// A request of `/api/hob/load` or `/api/hob/unload`.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,9 +52,9 @@ pub fn parse_residence(body: &[u8]) -> Result<ResidenceRequest, WireError> {
 }
 
 /// The answer of `GET /api/hob/ps`.
-#[derive(JsonSchema, Serialize)]
-pub(crate) struct ResidentModels<'a> {
-    models: Vec<ResidentModel<'a>>,
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+pub struct ResidentModels {
+    pub models: Vec<ResidentModel>,
 }
 
 /// A line of `POST /api/hob/load` with `stream`, while the model loads.
@@ -78,53 +66,53 @@ pub(crate) struct LoadingLine {
 }
 
 /// A model that hob itself holds, in memory or not.
-#[derive(JsonSchema, Serialize)]
-pub(crate) struct ResidentModel<'a> {
-    name: &'a str,
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema, Serialize)]
+pub struct ResidentModel {
+    pub name: String,
     /// `chat`, `speech` or `transcription`.
-    kind: &'static str,
+    pub kind: String,
     /// `warm`, `cold`, `loading` or `down`.
-    state: &'static str,
-    ready_in_s: Option<f64>,
+    pub state: String,
+    pub ready_in_s: Option<f64>,
     /// Memory that the model takes now.
-    resident_bytes: Option<u64>,
+    pub resident_bytes: Option<u64>,
     /// Memory that hob expects the model to take.
     #[serde(skip_serializing_if = "Option::is_none")]
-    predicted_bytes: Option<u64>,
+    pub predicted_bytes: Option<u64>,
     /// Memory on graphics cards.
-    vram_bytes: u64,
+    pub vram_bytes: u64,
     /// Expected and taken memory in each pool, for the last load of a chat model.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pools: Vec<ResidentPool>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<ResidentPool>,
     /// Why the model is not where it was to be loaded, and where it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    placement_note: Option<String>,
+    pub placement_note: Option<String>,
     /// Requests that run.
-    in_flight: usize,
+    pub in_flight: usize,
     /// When hob unloads the model, as RFC 3339 writes it. Null: never.
-    expires_at: Option<String>,
-    context_length: Option<u32>,
-    load_ms: Option<u64>,
+    pub expires_at: Option<String>,
+    pub context_length: Option<u32>,
+    pub load_ms: Option<u64>,
 }
 
 /// What a load took of one memory pool, and what was predicted before it.
-#[derive(JsonSchema, Serialize)]
-pub(crate) struct ResidentPool {
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema, Serialize)]
+pub struct ResidentPool {
     /// `RAM`, or `GPU` and a number.
-    pool: String,
-    predicted_bytes: u64,
+    pub pool: String,
+    pub predicted_bytes: u64,
     /// Null: not loaded, or the system does not report it.
-    taken_bytes: Option<u64>,
+    pub taken_bytes: Option<u64>,
 }
 
 /// `GET /api/hob/ps`.
-pub fn residents(entries: &[ResidentEntry]) -> String {
-    json(&ResidentModels { models: entries.iter().map(entry).collect() })
+pub fn residents(models: Vec<ResidentModel>) -> String {
+    json(&ResidentModels { models })
 }
 
 /// One model of that list, as `/api/hob/load` and `/api/hob/unload` return it.
-pub fn resident(resident: &ResidentEntry) -> String {
-    json(&entry(resident))
+pub fn resident(model: &ResidentModel) -> String {
+    json(model)
 }
 
 /// A line about a load in progress.
@@ -132,31 +120,30 @@ pub fn loading_line(state: &ModelState) -> String {
     json(&LoadingLine { state: "loading", ready_in_s: ready_in_s(state) })
 }
 
-pub(crate) fn entry(resident: &ResidentEntry) -> ResidentModel<'_> {
-    let MemoryUse {
-        resident_bytes,
-        predicted_bytes,
-        vram_bytes,
-        pools,
-        placement_note,
-        in_flight,
-        expires_at,
-        load_took,
-    } = resident.memory_use.clone();
-    ResidentModel {
-        name: &resident.name,
-        kind: resident.kind,
-        state: state_name(&resident.state),
-        ready_in_s: ready_in_s(&resident.state),
-        resident_bytes,
-        predicted_bytes,
-        vram_bytes,
-        pools: pools.iter().map(resident_pool).collect(),
-        placement_note,
-        in_flight,
-        expires_at: expires_at.map(rfc3339),
-        context_length: resident.context_tokens,
-        load_ms: load_took.map(|took| took.as_millis() as u64),
+impl ResidentModel {
+    /// Chat models have a context length.
+    pub fn new(
+        name: &str,
+        kind: Kind,
+        state: &ModelState,
+        memory_use: MemoryUse,
+        context_length: Option<u32>,
+    ) -> ResidentModel {
+        ResidentModel {
+            name: name.to_owned(),
+            kind: kind.name().to_owned(),
+            state: state_name(state).to_owned(),
+            ready_in_s: ready_in_s(state),
+            resident_bytes: memory_use.resident_bytes,
+            predicted_bytes: memory_use.predicted_bytes,
+            vram_bytes: memory_use.vram_bytes,
+            pools: memory_use.pools.iter().map(resident_pool).collect(),
+            placement_note: memory_use.placement_note,
+            in_flight: memory_use.in_flight,
+            expires_at: memory_use.expires_at.map(rfc3339),
+            context_length,
+            load_ms: memory_use.load_took.map(|took| took.as_millis() as u64),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 pub(crate) use self::json::{NowAnswer, ShownRequest};
 use self::json::{everything, shown_request};
 use crate::error::json;
-use crate::lifecycle::ResidentEntry;
+use crate::lifecycle::ResidentModel;
 use crate::routes::UpstreamState;
 
 /// The content of `GET /api/hob/now`.
@@ -23,7 +23,7 @@ pub struct NowView {
     /// Requests that ended, the latest first.
     pub recent: Vec<RequestView>,
     pub aliases: Vec<AliasView>,
-    pub models: Vec<ResidentEntry>,
+    pub models: Vec<ResidentModel>,
     pub upstreams: Vec<UpstreamState>,
     pub queue: QueueFigures,
 }

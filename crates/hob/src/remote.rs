@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use url::Url;
 
-pub(crate) use lifecycle::{LoadOptions, LoadStep, RemotePool, RemoteResident};
+pub(crate) use lifecycle::{LoadOptions, LoadStep};
 pub(crate) use speech::SpeechInput;
 pub(crate) use transcription::TranscriptInput;
 

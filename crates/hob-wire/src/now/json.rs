@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::{AliasView, FailedView, Made, NowView, QueueFigures, RequestEnd, RequestView, Stage};
-use crate::lifecycle;
+use crate::lifecycle::ResidentModel;
 use crate::routes::UpstreamState;
 
 /// The answer of `GET /api/hob/now`.
@@ -17,7 +17,7 @@ pub(crate) struct NowAnswer<'a> {
     requests: Vec<ShownRequest<'a>>,
     recent: Vec<ShownRequest<'a>>,
     aliases: Vec<AliasFigures<'a>>,
-    models: Vec<lifecycle::ResidentModel<'a>>,
+    models: &'a [ResidentModel],
     upstreams: &'a [UpstreamState],
     queue: &'a QueueFigures,
 }
@@ -90,7 +90,7 @@ pub(super) fn everything(view: &NowView) -> NowAnswer<'_> {
         requests: view.requests.iter().map(shown_request).collect(),
         recent: view.recent.iter().map(shown_request).collect(),
         aliases: view.aliases.iter().map(alias).collect(),
-        models: view.models.iter().map(lifecycle::entry).collect(),
+        models: &view.models,
         upstreams: &view.upstreams,
         queue: &view.queue,
     }

@@ -4,44 +4,38 @@
 use std::time::{Duration, SystemTime};
 
 use hob_core::fit::Pool;
-use hob_core::{KeepAlive, MemoryUse, ModelState, PoolUse};
+use hob_core::{KeepAlive, Kind, MemoryUse, ModelState, PoolUse};
 use hob_wire::{
-    ResidenceRequest, ResidentEntry, loading_line, parse_residence, resident, residents,
+    ResidenceRequest, ResidentModel, loading_line, parse_residence, resident, residents,
 };
 
-fn entry(name: &str, state: ModelState) -> ResidentEntry {
-    let kind = "speech";
-    let memory_use = MemoryUse::default();
-    ResidentEntry { name: name.to_owned(), kind, state, memory_use, context_tokens: None }
+fn entry(name: &str, state: &ModelState) -> ResidentModel {
+    ResidentModel::new(name, Kind::Speech, state, MemoryUse::default(), None)
 }
 
 #[test]
 fn models_are_told_with_what_they_take() {
     let loading = ModelState::Loading { ready_in: Duration::from_millis(1500) };
     let down = ModelState::Down { reason: "no such file".to_owned() };
-    let warm = ResidentEntry {
-        kind: "chat",
-        memory_use: MemoryUse {
-            resident_bytes: Some(150_000_000),
-            predicted_bytes: Some(160_000_000),
-            vram_bytes: 7,
-            pools: vec![
-                PoolUse { pool: Pool::Ram, predicted_bytes: 4, taken_bytes: None },
-                PoolUse { pool: Pool::Vram(0), predicted_bytes: 8, taken_bytes: Some(7) },
-            ],
-            placement_note: Some("it runs on the processor".to_owned()),
-            in_flight: 2,
-            expires_at: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1_793_491_200)),
-            load_took: Some(Duration::from_micros(812_345)),
-        },
-        context_tokens: Some(8192),
-        ..entry("smol", ModelState::Ready)
+    let memory_use = MemoryUse {
+        resident_bytes: Some(150_000_000),
+        predicted_bytes: Some(160_000_000),
+        vram_bytes: 7,
+        pools: vec![
+            PoolUse { pool: Pool::Ram, predicted_bytes: 4, taken_bytes: None },
+            PoolUse { pool: Pool::Vram(0), predicted_bytes: 8, taken_bytes: Some(7) },
+        ],
+        placement_note: Some("it runs on the processor".to_owned()),
+        in_flight: 2,
+        expires_at: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1_793_491_200)),
+        load_took: Some(Duration::from_micros(812_345)),
     };
-    let entries =
-        [warm, entry("kokoro", ModelState::Cold), entry("a", loading.clone()), entry("b", down)];
+    let warm = ResidentModel::new("smol", Kind::Chat, &ModelState::Ready, memory_use, Some(8192));
+    let others = [("kokoro", &ModelState::Cold), ("a", &loading), ("b", &down)];
+    let others = others.map(|(name, state)| entry(name, state));
     let lines = [
-        residents(&entries),
-        resident(&entries[0]),
+        residents(std::iter::once(warm.clone()).chain(others).collect()),
+        resident(&warm),
         loading_line(&loading),
         loading_line(&ModelState::Cold),
     ];

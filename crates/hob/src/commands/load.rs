@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use clap::Args;
 use futures::StreamExt;
+use hob_wire::ResidentModel;
 
 use crate::app::App;
 use crate::config::KeepAliveText;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::Printer;
-use crate::remote::{LoadOptions, LoadStep, Remote, RemoteResident};
+use crate::remote::{LoadOptions, LoadStep, Remote};
 use crate::running_server::ServerOption;
 
 /// Load a model in a running hob
@@ -43,7 +44,7 @@ async fn load(
     remote: &Remote,
     options: LoadOptions,
     printer: &Printer,
-) -> CliResult<RemoteResident> {
+) -> CliResult<ResidentModel> {
     let spinner = printer.spinner(format_args!("loading {}", options.model));
     let name = options.model.clone();
     let mut steps = remote.load(options).await?;
@@ -67,7 +68,7 @@ fn progress(name: &str, ready_in: Option<Duration>) -> String {
     }
 }
 
-fn sentence(resident: &RemoteResident) -> String {
+fn sentence(resident: &ResidentModel) -> String {
     let took = resident.load_ms.map(|ms| format!(", it took {ms} ms to load"));
     format!("{} is loaded{}", resident.name, took.unwrap_or_default())
 }

@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use clap::Args;
+use hob_wire::{ResidentModel, ResidentPool};
 use jiff::Timestamp;
 
 use crate::app::App;
 use crate::failure::{CliResult, Exit};
 use crate::printer::{or_dash, table};
-use crate::remote::{RemotePool, RemoteResident};
 use crate::running_server::ServerOption;
 
 const MB: u64 = 1_000_000;
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &PsArgs, app: &App<'_>) -> CliResult<Exit> {
     app.printer.report(args.json, &residents, || resident_table(&residents, Timestamp::now()))
 }
 
-fn resident_table(residents: &[RemoteResident], now: Timestamp) -> String {
+fn resident_table(residents: &[ResidentModel], now: Timestamp) -> String {
     let mut table = table([
         "model",
         "kind",
@@ -61,14 +61,14 @@ fn resident_table(residents: &[RemoteResident], now: Timestamp) -> String {
 }
 
 /// What each graphics card holds, next to what was predicted for it.
-fn on_cards(resident: &RemoteResident) -> Option<String> {
+fn on_cards(resident: &ResidentModel) -> Option<String> {
     let cards = resident.pools.iter().filter(|pool| pool.pool != "RAM");
     let cards: Vec<String> = cards.filter_map(on_card).collect();
     let all = Some(resident.vram_bytes).filter(|bytes| *bytes > 0).map(megabytes);
     if cards.is_empty() { all } else { Some(cards.join(", ")) }
 }
 
-fn on_card(used: &RemotePool) -> Option<String> {
+fn on_card(used: &ResidentPool) -> Option<String> {
     let (taken, predicted) = (megabytes(used.taken_bytes?), megabytes(used.predicted_bytes));
     Some(format!("{} {taken} of {predicted}", used.pool))
 }
@@ -78,7 +78,7 @@ fn megabytes(bytes: u64) -> String {
 }
 
 /// When the model will be unloaded if no further request comes.
-fn expires(resident: &RemoteResident, now: Timestamp) -> String {
+fn expires(resident: &ResidentModel, now: Timestamp) -> String {
     match &resident.expires_at {
         None if resident.state == "warm" => "never".to_owned(),
         None => "-".to_owned(),
@@ -103,11 +103,12 @@ fn left(time: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn resident() -> RemoteResident {
-        RemoteResident {
+    fn resident() -> ResidentModel {
+        ResidentModel {
             name: "smollm2".to_owned(),
             kind: "chat".to_owned(),
             state: "warm".to_owned(),
+            ready_in_s: None,
             resident_bytes: Some(190_400_000),
             predicted_bytes: Some(200_000_000),
             vram_bytes: 0,
@@ -124,7 +125,7 @@ mod tests {
     fn the_list_says_what_is_held_and_until_when() {
         let now: Timestamp = "2026-11-21T10:00:00Z".parse().expect("a time");
         let at = |text: &str| Some(text.to_owned());
-        let cold = RemoteResident {
+        let cold = ResidentModel {
             state: "cold".to_owned(),
             resident_bytes: None,
             context_length: None,
@@ -134,11 +135,11 @@ mod tests {
             (resident(), "smollm2 chat warm 191 MB 200 MB - 8192 2 never"),
             (cold, "smollm2 chat cold - 200 MB - - 2 -"),
             (
-                RemoteResident { expires_at: at("2026-11-21T10:04:30Z"), ..resident() },
+                ResidentModel { expires_at: at("2026-11-21T10:04:30Z"), ..resident() },
                 "smollm2 chat warm 191 MB 200 MB - 8192 2 in 4 min",
             ),
             (
-                RemoteResident { vram_bytes: 1, expires_at: at("soon"), ..resident() },
+                ResidentModel { vram_bytes: 1, expires_at: at("soon"), ..resident() },
                 "smollm2 chat warm 191 MB 200 MB 1 MB 8192 2 soon",
             ),
         ];
@@ -151,14 +152,14 @@ mod tests {
 
     #[test]
     fn each_card_has_what_was_taken_and_predicted_and_a_model_elsewhere_has_a_note() {
-        let pool = |pool: &str, taken_bytes| RemotePool {
+        let pool = |pool: &str, taken_bytes| ResidentPool {
             pool: pool.to_owned(),
             predicted_bytes: 3 * MB,
             taken_bytes,
         };
         let pools = vec![pool("RAM", Some(9)), pool("GPU 0", Some(2 * MB)), pool("GPU 1", None)];
         let placement_note = Some("it runs on the processor".to_owned());
-        let resident = RemoteResident { pools, placement_note, ..resident() };
+        let resident = ResidentModel { pools, placement_note, ..resident() };
         let list = resident_table(&[resident], Timestamp::UNIX_EPOCH);
         let lines: Vec<&str> = list.lines().collect();
         assert!(lines[1].contains(" GPU 0 2 MB of 3 MB "), "{list}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use hob_core::KeepAlive;
-use hob_wire::{PieceKind, Pieces};
+use hob_wire::{PieceKind, Pieces, ResidentModel, ResidentModels};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{CONNECT_TIME_MAX, Chunks, Key, Refused, Remote};
@@ -14,40 +14,6 @@ use crate::failure::{CliResult, Failure};
 
 /// Maximum bytes of one line of progress.
 const LINE_BYTES_MAX: usize = 1 << 20;
-
-/// A model that the server has loaded, or can load.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RemoteResident {
-    pub(crate) name: String,
-    /// `chat`, `speech` or `transcription`.
-    pub(crate) kind: String,
-    /// `warm`, `cold`, `loading` or `down`.
-    pub(crate) state: String,
-    pub(crate) resident_bytes: Option<u64>,
-    #[serde(default)]
-    pub(crate) predicted_bytes: Option<u64>,
-    #[serde(default)]
-    pub(crate) vram_bytes: u64,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) pools: Vec<RemotePool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) placement_note: Option<String>,
-    #[serde(default)]
-    pub(crate) in_flight: u64,
-    /// RFC 3339. `None`: never, or not loaded.
-    pub(crate) expires_at: Option<String>,
-    pub(crate) context_length: Option<u32>,
-    pub(crate) load_ms: Option<u64>,
-}
-
-/// What a load took of one memory pool, and what was predicted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RemotePool {
-    /// `RAM`, or `GPU` and a number.
-    pub(crate) pool: String,
-    pub(crate) predicted_bytes: u64,
-    pub(crate) taken_bytes: Option<u64>,
-}
 
 /// The model to load, and for how long.
 #[derive(Clone, Debug, Serialize)]
@@ -57,13 +23,13 @@ pub(crate) struct LoadOptions {
     pub(crate) keep_alive: Option<KeepAlive>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum LoadStep {
     /// Still loading. The expected time is known from earlier loads.
     Loading {
         ready_in: Option<Duration>,
     },
-    Ready(RemoteResident),
+    Ready(ResidentModel),
 }
 
 #[derive(Serialize)]
@@ -79,18 +45,14 @@ struct UnloadRequest<'a> {
 }
 
 #[derive(Deserialize)]
-struct Residents {
-    models: Vec<RemoteResident>,
-}
-
-#[derive(Deserialize)]
 struct LoadingLine {
     ready_in_s: Option<f64>,
 }
 
 impl Remote {
-    pub(crate) async fn residents(&self) -> CliResult<Vec<RemoteResident>> {
-        let residents: Residents = self.get("/api/hob/ps", CONNECT_TIME_MAX, Key::Sent).await?;
+    pub(crate) async fn residents(&self) -> CliResult<Vec<ResidentModel>> {
+        let residents: ResidentModels =
+            self.get("/api/hob/ps", CONNECT_TIME_MAX, Key::Sent).await?;
         Ok(residents.models)
     }
 
@@ -176,10 +138,11 @@ mod tests {
 
     #[test]
     fn a_load_is_reported_to_its_end() {
-        let ready = RemoteResident {
+        let ready = ResidentModel {
             name: "m".to_owned(),
             kind: "chat".to_owned(),
             state: "warm".to_owned(),
+            ready_in_s: None,
             resident_bytes: Some(9),
             predicted_bytes: None,
             vram_bytes: 0,
@@ -194,7 +157,7 @@ mod tests {
         let steps = reported(
             "{\"state\":\"loading\",\"ready_in_s\":null}\n{\"state\":\"loading\",\"ready_in_s\":1.5}\n\
              {\"name\":\"m\",\"kind\":\"chat\",\"state\":\"warm\",\"resident_bytes\":9,\
-             \"vram_bytes\":0,\"context_length\":2048,\"load_ms\":3}\n",
+             \"vram_bytes\":0,\"in_flight\":0,\"context_length\":2048,\"load_ms\":3}\n",
         );
         let half = Some(Duration::from_millis(1500));
         assert_eq!(steps, [loading(None), loading(half), Ok(LoadStep::Ready(ready))]);
