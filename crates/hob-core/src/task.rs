@@ -22,6 +22,9 @@ enum_table! {
     }
 }
 
+/// Bytes of an event apart from its content, at least. Without them, events without content would not count.
+const EVENT_BYTES: usize = 32;
+
 /// The unit in which a kind of work is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkUnit {
@@ -180,22 +183,22 @@ impl Task for Chat {
     }
 
     fn bytes(event: &ChatEvent) -> usize {
-        const OVERHEAD_BYTES: usize = 32;
-        match event {
-            ChatEvent::Reasoning(text) | ChatEvent::Text(text) | ChatEvent::Status { text, .. } => {
-                text.len()
+        EVENT_BYTES
+            + match event {
+                ChatEvent::Reasoning(text)
+                | ChatEvent::Text(text)
+                | ChatEvent::Status { text, .. } => text.len(),
+                ChatEvent::ToolCall { id, name, .. } => id.len() + name.len(),
+                ChatEvent::ToolArguments { piece, .. } => piece.len(),
+                ChatEvent::Extra(fields) => fields.bytes(),
+                ChatEvent::Logprobs(tokens) => {
+                    let alternatives = tokens.iter().flat_map(|token| &token.top);
+                    let texts = tokens.iter().map(|token| &token.token);
+                    let texts = texts.chain(alternatives.map(|(text, _)| text));
+                    texts.map(|text| EVENT_BYTES + text.0.len()).sum()
+                }
+                ChatEvent::Done(_) => 0,
             }
-            ChatEvent::ToolCall { id, name, .. } => OVERHEAD_BYTES + id.len() + name.len(),
-            ChatEvent::ToolArguments { piece, .. } => piece.len(),
-            ChatEvent::Extra(fields) => fields.bytes(),
-            ChatEvent::Logprobs(tokens) => {
-                let alternatives = tokens.iter().flat_map(|token| &token.top);
-                let texts = tokens.iter().map(|token| &token.token);
-                let texts = texts.chain(alternatives.map(|(text, _)| text));
-                texts.map(|text| OVERHEAD_BYTES + text.0.len()).sum()
-            }
-            ChatEvent::Done(_) => 0,
-        }
     }
 }
 
@@ -244,10 +247,11 @@ impl Task for Speech {
     }
 
     fn bytes(event: &SpeechEvent) -> usize {
-        match event {
-            SpeechEvent::Audio(samples) => size_of_val(&samples[..]),
-            SpeechEvent::Words(words) => size_of_val(&words[..]),
-        }
+        EVENT_BYTES
+            + match event {
+                SpeechEvent::Audio(samples) => size_of_val(&samples[..]),
+                SpeechEvent::Words(words) => size_of_val(&words[..]),
+            }
     }
 }
 
@@ -291,11 +295,36 @@ impl Task for Transcription {
     }
 
     fn bytes(event: &TranscriptEvent) -> usize {
-        match event {
-            TranscriptEvent::Delta(text) | TranscriptEvent::Interim(text) => text.len(),
-            TranscriptEvent::Segment(segment) => segment.text.len() + segment.tokens.len() * 4 + 64,
-            TranscriptEvent::Word(word) => word.word.len() + 16,
-            TranscriptEvent::Done(_) => 0,
+        EVENT_BYTES
+            + match event {
+                TranscriptEvent::Delta(text) | TranscriptEvent::Interim(text) => text.len(),
+                TranscriptEvent::Segment(segment) => {
+                    segment.text.len() + segment.tokens.len() * 4 + 64
+                }
+                TranscriptEvent::Word(word) => word.word.len() + 16,
+                TranscriptEvent::Done(_) => 0,
+            }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_without_content_counts_too() {
+        let none = String::new;
+        let call = ChatEvent::ToolCall { index: 0, id: none(), name: none() };
+        let arguments = ChatEvent::ToolArguments { index: 0, piece: none() };
+        let (text, thought) = (ChatEvent::Text(none()), ChatEvent::Reasoning(none()));
+        for event in [text, thought, call, arguments, ChatEvent::Logprobs(Vec::new())] {
+            assert!(Chat::bytes(&event) >= EVENT_BYTES, "{event:?}");
+        }
+        for event in [SpeechEvent::Audio(Vec::new()), SpeechEvent::Words(Vec::new())] {
+            assert!(Speech::bytes(&event) >= EVENT_BYTES, "{event:?}");
+        }
+        for event in [TranscriptEvent::Delta(none()), TranscriptEvent::Interim(none())] {
+            assert!(Transcription::bytes(&event) >= EVENT_BYTES, "{event:?}");
         }
     }
 }

@@ -17,8 +17,8 @@ pub(crate) const OUT_OF_BAND_MAX: usize = 4;
 /// A turn that sounds complete waits for its text until a silence this long. A transcriber that keeps up with the sound
 /// needs less than half of it.
 pub(crate) const TEXT_SILENCE_MAX: Duration = Duration::from_secs(1);
-/// Text of an answer that is held back until the turn ends.
-pub(crate) const HELD_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of an answer that is held back until the turn ends: about 14,000 tokens.
+pub(crate) const HELD_BYTES_MAX: usize = 512 * 1024;
 /// Sound that is kept before speech, whatever the settings ask for.
 pub(crate) const PREFIX_MAX: Duration = Duration::from_secs(5);
 /// Sound that the turn model hears.

@@ -19,8 +19,8 @@ use crate::client::too_large;
 use crate::options::{FallbackUntil, WhileLoading};
 use crate::slots::Slot;
 
-/// Bytes of a streamed answer that are held back at most.
-const HELD_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a streamed answer that are held back at most: about 14,000 tokens.
+const HELD_BYTES_MAX: usize = 512 << 10;
 /// Maximum bytes of an answer that is not streamed.
 const WHOLE_BYTES_MAX: usize = 32 << 20;
 /// Interval of checks while a model is loading.
