@@ -64,7 +64,7 @@ impl<R> Answer<R> {
             self.pieces.push(bytes).map_err(invalid)?;
         }
         while let Some(piece) = self.pieces.next_piece() {
-            if (self.read)(Some(&piece), said)? {
+            if (self.read)(Some(piece.as_str()), said)? {
                 return Ok(true);
             }
         }
