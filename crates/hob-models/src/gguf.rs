@@ -24,7 +24,6 @@ use source::Source;
 pub use card::card;
 pub use error::GgufError;
 pub(crate) use error::printable_name;
-pub use facts::FillIn;
 pub use parts::PartName;
 pub(crate) use rewrite::rewrite;
 pub use rewrite::{GgufFile, MixError, mix};

@@ -42,7 +42,7 @@ impl Gguf {
             // If the template has no tools, the engine writes them into a system message.
             calls_tools: template.is_some(),
             thinks: template.is_some_and(mentions_thinking),
-            infills: self.fill_in().is_some(),
+            infills: self.infills(),
             ..ChatCard::default()
         })
     }

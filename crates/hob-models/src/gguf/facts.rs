@@ -6,15 +6,7 @@ use std::collections::BTreeMap;
 use hob_core::chat::Sampling;
 
 use super::Gguf;
-use super::value::Scalar;
-
-/// Tokens that mark a text to be filled in between two others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FillIn {
-    pub prefix: u32,
-    pub suffix: u32,
-    pub middle: u32,
-}
+use super::value::{Scalar, Value};
 
 /// Set in `general.file_type` if the converter guessed the type.
 const GUESSED: u64 = 1_024;
@@ -45,12 +37,16 @@ impl Gguf {
         self.token("bos")
     }
 
-    pub fn fill_in(&self) -> Option<FillIn> {
-        Some(FillIn {
-            prefix: self.token("fim_pre")?,
-            suffix: self.token("fim_suf")?,
-            middle: self.token("fim_mid")?,
-        })
+    /// Whether the model fills in a text between two others. It needs three marks for that. llama.cpp finds a mark by its key, by
+    /// the older name of this key, or by its text in the vocabulary.
+    pub fn infills(&self) -> bool {
+        let listed = match self.value("tokenizer.ggml.tokens") {
+            Some(Value::Texts { infill_marks, .. }) => *infill_marks,
+            _ => [false; 3],
+        };
+        let keys = [["fim_pre", "prefix"], ["fim_suf", "suffix"], ["fim_mid", "middle"]];
+        let has_key = |names: [&str; 2]| names.iter().any(|name| self.token(name).is_some());
+        keys.into_iter().zip(listed).all(|(names, is_listed)| is_listed || has_key(names))
     }
 
     /// The publisher's recommendation, without values that are out of range.

@@ -125,7 +125,7 @@ impl Gguf {
             return Ok(size);
         }
         match self.value(TOKENS) {
-            Some(Value::Array { elements }) if *elements <= VOCABULARY_MAX.into() => {
+            Some(Value::Texts { elements, .. }) if *elements <= VOCABULARY_MAX.into() => {
                 Ok(*elements as u32)
             }
             Some(_) => Err(GgufError::wrong(TOKENS, "must be a list of texts")),

@@ -64,13 +64,22 @@ impl<R: Read + Seek> Source<R> {
         String::from_utf8(text).map_err(|_| GgufError::NotText { what })
     }
 
-    pub(super) fn skip_text(
+    /// Reads a text into `short`. Skips a text that is longer, and returns an empty one.
+    pub(super) fn short_text<'b>(
         &mut self,
         what: &'static str,
         bytes_max: u64,
-    ) -> Result<(), GgufError> {
+        short: &'b mut [u8],
+    ) -> Result<&'b [u8], GgufError> {
         let bytes = self.length(what, bytes_max)?;
-        self.skip(bytes)
+        if bytes > short.len() as u64 {
+            self.skip(bytes)?;
+            return Ok(&[]);
+        }
+        self.advance(bytes)?;
+        let text = &mut short[..bytes as usize];
+        self.file.read_exact(text).map_err(|error| GgufError::unreadable(&error))?;
+        Ok(text)
     }
 
     pub(super) fn skip(&mut self, bytes: u64) -> Result<(), GgufError> {

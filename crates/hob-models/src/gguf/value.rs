@@ -1,5 +1,5 @@
 //! Metadata values. Short arrays of numbers are kept, because some keys have one number per layer.
-//! Long arrays and arrays of texts, such as the vocabulary, are counted and skipped.
+//! Long arrays and arrays of texts, such as the vocabulary, are counted and not kept.
 
 use std::io::{Read, Seek};
 
@@ -13,6 +13,18 @@ const ELEMENTS_MAX: u64 = 1 << 24;
 /// Twice the engine's limit of layers.
 const KEPT_ELEMENTS_MAX: u64 = 1_024;
 
+/// Texts of the tokens before the prefix, the suffix and the gap of a text to be filled in: those that llama.cpp b11434 finds.
+const INFILL_MARKS: [&str; 3] = [
+    "<|fim_prefix|> <fim-prefix> <fim_prefix> <｜fim▁begin｜> <PRE> ▁<PRE> <|code_prefix|> \
+     <|prefix|>",
+    "<|fim_suffix|> <fim-suffix> <fim_suffix> <｜fim▁hole｜> <SUF> ▁<SUF> <|code_suffix|> \
+     <|suffix|>",
+    "<|fim_middle|> <fim-middle> <fim_middle> <｜fim▁end｜> <MID> ▁<MID> <|code_middle|> \
+     <|middle|>",
+];
+/// Maximum bytes of such a text.
+const MARK_BYTES_MAX: usize = 20;
+
 const TEXT: u32 = 8;
 const ARRAY: u32 = 9;
 
@@ -22,9 +34,14 @@ pub enum Value {
     Text(String),
     /// An array of numbers short enough for one per layer.
     Scalars(Vec<Scalar>),
-    /// Any other array, of which only the length is kept.
+    /// Any other array of numbers, of which only the length is kept.
     Array {
         elements: u64,
+    },
+    /// An array of texts: its length, and which marks of a text to be filled in are in it (prefix, suffix, gap).
+    Texts {
+        elements: u64,
+        infill_marks: [bool; 3],
     },
 }
 
@@ -71,10 +88,7 @@ fn array(source: &mut Source<impl Read + Seek>, key: &str) -> Result<Value, Gguf
         return Err(GgufError::TooMany { what, count: elements, count_max });
     }
     if id == TEXT {
-        for _ in 0..elements {
-            source.skip_text("a text of an array", TEXT_BYTES_MAX)?;
-        }
-        return Ok(Value::Array { elements });
+        return texts(source, elements);
     }
     // Arrays of arrays exist in no file and are rejected.
     let width = width(id).ok_or_else(|| unknown(key, id))?;
@@ -85,6 +99,20 @@ fn array(source: &mut Source<impl Read + Seek>, key: &str) -> Result<Value, Gguf
     source.keep(elements * size_of::<Scalar>() as u64)?;
     let scalars = (0..elements).map(|_| scalar(source, key, id)).collect::<Result<_, _>>()?;
     Ok(Value::Scalars(scalars))
+}
+
+fn texts(source: &mut Source<impl Read + Seek>, elements: u64) -> Result<Value, GgufError> {
+    let (mut infill_marks, mut short) = ([false; 3], [0; MARK_BYTES_MAX]);
+    for _ in 0..elements {
+        let text = source.short_text("a text of an array", TEXT_BYTES_MAX, &mut short)?;
+        // Only a few tokens end so, and are compared.
+        if text.ends_with(b">") {
+            for (is_found, marks) in infill_marks.iter_mut().zip(INFILL_MARKS) {
+                *is_found |= marks.split(' ').any(|mark| mark.as_bytes() == text);
+            }
+        }
+    }
+    Ok(Value::Texts { elements, infill_marks })
 }
 
 fn scalar(source: &mut Source<impl Read + Seek>, key: &str, id: u32) -> Result<Scalar, GgufError> {

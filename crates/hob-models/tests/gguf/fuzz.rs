@@ -12,7 +12,7 @@ use proptest::prelude::*;
 fn ask_everything(bytes: &[u8]) -> bool {
     let Ok(gguf) = Gguf::read(Cursor::new(bytes)) else { return false };
     let _ = (gguf.quantization(), gguf.parameters(), gguf.sampling());
-    let _ = (gguf.bos_token(), gguf.fill_in(), gguf.name(), gguf.card(Some(9)));
+    let _ = (gguf.bos_token(), gguf.infills(), gguf.name(), gguf.card(Some(9)));
     let Ok(shape) = gguf.shape() else { return false };
     Footprint::estimate(&shape, &ContextPlan::single(4_096), Repack::None).is_ok()
 }

@@ -6,7 +6,7 @@ use hob_core::ChatCard;
 use hob_core::chat::Sampling;
 use hob_models::Gguf;
 use hob_models::gguf::sample::SampleGguf;
-use hob_models::gguf::{FillIn, Scalar, Value, card};
+use hob_models::gguf::{Scalar, Value, card};
 
 pub(crate) fn read(sample: &SampleGguf) -> Gguf {
     Gguf::read(Cursor::new(sample.bytes())).expect("a header")
@@ -47,7 +47,8 @@ fn texts_and_short_lists_of_numbers_are_kept_and_other_lists_counted() {
     assert_eq!(gguf.text("text"), Some("Grüße"));
     let flags = Value::Scalars(vec![Scalar::Bool(true), Scalar::Bool(false)]);
     assert_eq!(gguf.value("flags"), Some(&flags));
-    assert_eq!(gguf.value("tokens"), Some(&Value::Array { elements: 3 }));
+    let texts = Value::Texts { elements: 3, infill_marks: [false; 3] };
+    assert_eq!(gguf.value("tokens"), Some(&texts));
     assert_eq!(gguf.value("scores"), Some(&Value::Array { elements: 1_025 }));
     assert_eq!((gguf.number("after"), gguf.text("after")), (Some(7), None));
     assert_eq!((gguf.number("text"), gguf.value("absent")), (None, None));
@@ -89,19 +90,30 @@ fn special_tokens_and_recommended_sampling_are_read() {
             .u32(&id("eot"), 7)
             .u32(&id("eom"), 2)
             .flag("tokenizer.ggml.add_bos_token", true)
-            .u32(&id("fim_pre"), 10)
-            .u32(&id("fim_suf"), 11)
-            .u32(&id("fim_mid"), 12)
             .f32("general.sampling.temp", 0.5)
             .f32("general.sampling.top_p", 7.0)
             .u32("general.sampling.top_k", 20),
     );
     assert_eq!(gguf.bos_token(), Some(1));
-    assert_eq!(gguf.fill_in(), Some(FillIn { prefix: 10, suffix: 11, middle: 12 }));
     let expected = Sampling { temperature: Some(0.5), top_k: Some(20), ..Sampling::default() };
     assert_eq!(gguf.sampling(), expected, "a top_p of 7 is out of range");
-    let bare = read(&SampleGguf::llama());
-    assert_eq!(bare.fill_in(), None);
+}
+
+#[test]
+fn a_model_fills_texts_in_if_the_engine_finds_its_three_marks() {
+    let with = |keys: &[&str], tokens: &[&str]| {
+        let tokens: Vec<String> = tokens.iter().map(|&token| token.to_owned()).collect();
+        let sample = SampleGguf::llama().texts("tokenizer.ggml.tokens", &tokens);
+        let id = |name: &str| format!("tokenizer.ggml.{name}_token_id");
+        read(&keys.iter().fold(sample, |sample, name| sample.u32(&id(name), 1))).infills()
+    };
+    let qwen = ["<|fim_prefix|>", "a", "<|fim_middle|>", "<|fim_suffix|>"];
+    assert!(with(&["fim_pre", "fim_suf", "fim_mid"], &[]));
+    assert!(with(&["prefix", "suffix", "middle"], &[]), "older names");
+    assert!(with(&[], &qwen) && with(&[], &["▁<PRE>", "▁<SUF>", "▁<MID>"]));
+    assert!(with(&[], &["<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"]));
+    assert!(with(&["fim_suf"], &qwen[..3]), "one by its key");
+    assert!(!with(&["fim_pre", "fim_suf"], &["a", "<b>"]) && !with(&[], &qwen[..3]));
 }
 
 #[test]
