@@ -57,7 +57,8 @@ pub struct Vector {
 
 /// Fields that a refusal may name; an error names them by static text.
 const FIELDS: &str = "
-    messages prompt input tools tool_choice response_format regex grammar max_tokens suffix";
+    messages prompt input dimensions tools tool_choice response_format regex grammar max_tokens
+    suffix";
 
 impl Refusal {
     /// The error that the client of any chat model gets.

@@ -173,6 +173,7 @@ fn refusals_are_errors_with_their_numbers() {
         ),
         (Refusal::NoTemplate, ModelError::NoTemplate),
         (field("tools"), invalid("tools")),
+        (field("dimensions"), invalid("dimensions")),
         (field("regex"), invalid("regex")),
         (field("grammar"), invalid("grammar")),
         (field("of a newer worker"), invalid("messages")),

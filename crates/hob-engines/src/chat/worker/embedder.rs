@@ -7,7 +7,7 @@ use std::sync::mpsc::Receiver;
 use hob_core::chat::EmbedInput;
 
 use super::off_engine::OffEngineStreams;
-use super::reading::Reading;
+use super::reading::{Reading, refused};
 use super::{EmbedEnd, EmbedJob, Incoming};
 use crate::chat::decoder::DecodeFailed;
 use crate::chat::llama::{Llama, LlamaEmbedder};
@@ -111,8 +111,7 @@ fn inputs_of(
     let fits = |tokens: Vec<u32>| {
         let needed = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
         if tokens.is_empty() {
-            let field = "input".to_owned();
-            return Err(Refusal::Field { field, reason: "has an empty text".to_owned() });
+            return Err(refused("input", "has an empty text".to_owned()));
         }
         if needed > available { Err(Refusal::TooLong { needed, available }) } else { Ok(tokens) }
     };
@@ -140,9 +139,8 @@ fn shortened(mut values: Vec<f32>, dimensions: Option<u32>) -> Result<Vec<f32>, 
     if let Some(dimensions) = dimensions {
         let wanted = dimensions as usize;
         if wanted == 0 || wanted > values.len() {
-            let reason =
-                format!("cannot have {wanted} dimensions: this model's have {}", values.len());
-            return Err(Refusal::Field { field: "input".to_owned(), reason });
+            let reason = format!("must be between 1 and {}, not {wanted}", values.len());
+            return Err(refused("dimensions", reason));
         }
         values.truncate(wanted);
     }
@@ -222,7 +220,8 @@ mod tests {
         for dimensions in [0, 3] {
             let refused =
                 shortened(vec![3.0, 4.0], Some(dimensions)).expect_err("too many or none");
-            assert!(matches!(refused, Refusal::Field { .. }));
+            let expected = format!("'dimensions' must be between 1 and 2, not {dimensions}");
+            assert_eq!(refused.into_error().to_string(), expected);
         }
     }
 }
