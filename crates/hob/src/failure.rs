@@ -132,6 +132,14 @@ impl Failure {
         self
     }
 
+    /// The sentence and the hint, where there is room for one text only.
+    pub(crate) fn into_text(self) -> String {
+        match self.hint {
+            Some(hint) => format!("{}; {hint}", self.sentence),
+            None => self.sentence,
+        }
+    }
+
     /// Joins several failures: one stays as it is, several become a list.
     pub(crate) fn together(failures: Vec<Failure>) -> Option<Failure> {
         let count = failures.len();

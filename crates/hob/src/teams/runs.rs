@@ -408,11 +408,9 @@ fn unread(id: &str, error: &io::Error) -> RunRefusal {
 
 /// A mistake of the client is one that the run's state does not allow.
 fn failed(failure: Failure) -> RunRefusal {
-    let text = match failure.hint {
-        Some(hint) => format!("{}; {hint}", failure.sentence),
-        None => failure.sentence,
-    };
-    match failure.exit {
+    let exit = failure.exit;
+    let text = failure.into_text();
+    match exit {
         Exit::Usage => RunRefusal::Conflict(text),
         _ => RunRefusal::Failed(text),
     }

@@ -1,7 +1,6 @@
 //! The two models of turn taking, loaded into this process at the start or when the first session needs them.
 //! They have no worker process: see docs/decisions/0018-turns-are-judged-in-the-server.md.
 
-use std::fmt;
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -51,7 +50,7 @@ impl StoredTurnTaking {
         load: impl FnOnce(&ModelStore) -> CliResult<T> + Send + 'static,
     ) -> Result<T, ModelError> {
         let store = self.store.clone();
-        let loaded = spawn_blocking(move || load(&store).map_err(|failure| failure.sentence)).await;
+        let loaded = spawn_blocking(move || load(&store).map_err(Failure::into_text)).await;
         let loaded = loaded.unwrap_or_else(|panic| Err(panic.to_string()));
         loaded.map_err(|detail| ModelError::EngineFailed { engine, detail })
     }
@@ -60,7 +59,11 @@ impl StoredTurnTaking {
 impl TurnTaking for StoredTurnTaking {
     fn voice_detector(&self) -> BoxFuture<'_, Result<Box<dyn VoiceDetector>, ModelError>> {
         async move {
-            let load = |store: &ModelStore| SileroVad::load(&store.vad()?).map_err(damaged);
+            let load = |store: &ModelStore| {
+                let hint = format!("run `hob pull {TURN_TAKING_NAME}`");
+                let vad = SileroVad::load(&store.vad()?);
+                vad.map_err(|error| Failure::engine(error).hint(hint))
+            };
             let vad = self.vad.get_or_try_init(|| self.load("speech detection", load)).await?;
             Ok(Box::new(vad.clone()) as Box<dyn VoiceDetector>)
         }
@@ -70,19 +73,15 @@ impl TurnTaking for StoredTurnTaking {
     fn turn_model(&self) -> BoxFuture<'_, Result<Arc<dyn TurnModel>, ModelError>> {
         async move {
             let load = |store: &ModelStore| {
-                let model =
-                    SmartTurn::load(&store.turn_taking()?.turn, THREADS).map_err(damaged)?;
-                Ok(Arc::new(TurnJudge::start(model).map_err(damaged)?))
+                let model = SmartTurn::load(&store.turn_taking()?.turn, THREADS);
+                let judge = TurnJudge::start(model.map_err(Failure::engine)?);
+                judge.map(Arc::new).map_err(Failure::engine)
             };
             let judge = self.judge.get_or_try_init(|| self.load("turn detection", load)).await?;
             Ok(Arc::clone(judge) as Arc<dyn TurnModel>)
         }
         .boxed()
     }
-}
-
-fn damaged(error: impl fmt::Display) -> Failure {
-    Failure::engine(error).hint(format!("run `hob pull {TURN_TAKING_NAME}`"))
 }
 
 #[cfg(test)]
@@ -98,5 +97,14 @@ mod tests {
         assert!(turn.to_string().contains("`hob pull smart-turn`"), "{turn}");
         let voice = models.voice_detector().await.map(drop).expect_err("nothing is stored");
         assert!(voice.to_string().contains("`hob pull smart-turn`"), "{voice}");
+    }
+
+    #[tokio::test]
+    async fn an_error_of_a_load_keeps_its_hint() {
+        let home = tempfile::tempdir().expect("a folder");
+        let models = StoredTurnTaking::of(ModelStore::in_home(home.path()));
+        let load = |_: &ModelStore| Err::<(), _>(Failure::engine("it is damaged").hint("pull it"));
+        let error = models.load("speech detection", load).await.expect_err("damaged");
+        assert!(error.to_string().ends_with("it is damaged; pull it"), "{error}");
     }
 }
