@@ -110,8 +110,11 @@ pub fn integer_bytes(graph: &[u8]) -> Result<u64, GraphError> {
 }
 
 pub(super) fn is_large_integer(tensor: &TensorProto) -> bool {
-    let is_integer = matches!(tensor.data_type, DATA_INT8 | DATA_UINT8);
-    is_integer && elements(tensor).is_some_and(|count| count >= ELEMENTS_MIN)
+    matches!(tensor.data_type, DATA_INT8 | DATA_UINT8) && is_large(tensor)
+}
+
+fn is_large(tensor: &TensorProto) -> bool {
+    elements(tensor).is_some_and(|count| count >= ELEMENTS_MIN)
 }
 
 /// The bits of a packed graph, from its name.
@@ -151,8 +154,7 @@ pub(super) fn is_packed(tensor: &TensorProto, bits: WeightBits) -> bool {
         DATA_INT8 | DATA_UINT8 => bits.0 < 8,
         _ => false,
     };
-    let is_large = elements(tensor).is_some_and(|count| count >= ELEMENTS_MIN);
-    is_coarser && is_large && !tensor.raw_data.is_empty()
+    is_coarser && is_large(tensor) && !tensor.raw_data.is_empty()
 }
 
 pub(super) fn elements(tensor: &TensorProto) -> Option<usize> {
@@ -299,6 +301,8 @@ fn unpacked<const N: usize>(
 ) -> Option<Vec<u8>> {
     let steps = bits.steps();
     let width = u32::from(bits.0);
+    // A damaged shape must not take memory.
+    (elements <= packed.len() * 8 / usize::from(bits.0)).then_some(())?;
     let mut raw = Vec::with_capacity(elements * N);
     let (mut rest, mut left) = (packed, elements);
     while left > 0 {
@@ -431,10 +435,14 @@ mod tests {
         assert!(unpack(&whole).is_err(), "not packed");
         assert!(unpack(b"\xff\xff").is_err());
         let four = WeightBits::by_name("4").expect("known");
-        let mut model = decode(&pack(&whole, four).expect("packs").bytes).expect("a model");
-        let cut = &mut model.graph.as_mut().expect("a graph").initializer[0].raw_data;
-        cut.truncate(cut.len() - 1);
-        assert!(unpack(&model.encode_to_vec()).is_err(), "cut");
+        let packed = decode(&pack(&whole, four).expect("packs").bytes).expect("a model");
+        let damaged = |damage: fn(&mut TensorProto)| {
+            let mut model = packed.clone();
+            damage(&mut model.graph.as_mut().expect("a graph").initializer[0]);
+            unpack(&model.encode_to_vec())
+        };
+        assert!(damaged(|large| large.raw_data.truncate(large.raw_data.len() - 1)).is_err(), "cut");
+        assert!(damaged(|large| large.dims = vec![i64::MAX]).is_err(), "a false shape");
     }
 
     proptest! {
