@@ -31,6 +31,8 @@ const REQUESTS_MIN: usize = 6;
 /// Maximum checks, the first one included. A slow client fails each of them; a short delay of the machine does not last.
 const CHECKS_MAX: usize = 3;
 const BYTES_PER_CHUNK: usize = 256;
+/// Assumed gap between the chunks of a server that sends everything in one piece.
+const GAP_MS_ASSUMED: f64 = 20.0;
 
 /// Load and pace of a check.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,9 +48,10 @@ pub struct CheckLoad {
 }
 
 impl CheckLoad {
-    /// A load with these medians, limited so that the check takes only a few seconds.
-    pub fn with_medians(users: usize, ttft_ms: f64, tpot_ms: f64) -> CheckLoad {
-        let itl_ms = tpot_ms.clamp(0.5, 50.0);
+    /// A load with these medians, limited so that the check takes only a few seconds. `gap_ms` is the time between two chunks, if
+    /// it is known.
+    pub fn with_medians(users: usize, ttft_ms: f64, gap_ms: Option<f64>) -> CheckLoad {
+        let itl_ms = gap_ms.unwrap_or(GAP_MS_ASSUMED).clamp(0.5, 50.0);
         let ttft_ms = ttft_ms.clamp(5.0, 200.0);
         let tokens = (800.0 / itl_ms).clamp(16.0, 256.0) as u32;
         // Enough requests for a median on a busy machine.

@@ -25,7 +25,6 @@ use crate::workbench::Workbench;
 /// Limits for the share of the weights in memory, from samples of the file.
 const COLD_SHARE_MAX: f64 = 0.05;
 const WARM_SHARE_MIN: f64 = 0.95;
-const TPOT_MS_ASSUMED: f64 = 20.0;
 
 /// The states to start from, and the request after the start.
 #[derive(Clone, Debug)]
@@ -269,11 +268,7 @@ impl Benchmark for Cold<'_, '_> {
 
     fn pace(&self, warm: &Run) -> Option<CheckLoad> {
         let ttft_ms = warm.figure(Metric::TtftMs).or(warm.figure(Metric::TtfaMs))?;
-        Some(CheckLoad::with_medians(
-            1,
-            ttft_ms,
-            warm.figure(Metric::TpotMs).unwrap_or(TPOT_MS_ASSUMED),
-        ))
+        Some(CheckLoad::with_medians(1, ttft_ms, warm.figure(Metric::TpotMs)))
     }
 }
 

@@ -181,7 +181,7 @@ impl EvalWorkload {
             return Ok(Vec::new());
         }
         let pace = arms.first().and_then(|(_, file)| section::pace(file.answered()));
-        let pace = pace.unwrap_or_else(|| CheckLoad::with_medians(1, 100.0, 50.0));
+        let pace = pace.unwrap_or_else(|| CheckLoad::with_medians(1, 100.0, None));
         let client_check = check_client(pace, bench.stop).ok();
         let mut records = Vec::new();
         for (arm, file) in arms {

@@ -116,9 +116,8 @@ impl<'w> MaxContextRun<'w> {
     /// Checks the client at the pace of the first successful attempt.
     fn client_checked(&self, stop: &std::sync::atomic::AtomicBool) -> Option<ClientCheck> {
         let figures = &self.tested.last()?.reply.as_ref()?.figures;
-        let ttft_ms = figures.get(&Metric::TtftMs)?;
-        let tpot_ms = figures.get(&Metric::TpotMs).copied().unwrap_or(20.0);
-        check_client(CheckLoad::with_medians(1, *ttft_ms, tpot_ms), stop).ok()
+        let (ttft_ms, tpot_ms) = (*figures.get(&Metric::TtftMs)?, figures.get(&Metric::TpotMs));
+        check_client(CheckLoad::with_medians(1, ttft_ms, tpot_ms.copied()), stop).ok()
     }
 
     /// The runs of the longest context, because figures depend on it. Without a successful attempt: the last failure.

@@ -21,8 +21,6 @@ use crate::timeline::{Flag, RequestFigures, Timeline, figures, timeline};
 const OPEN_REQUESTS_MIN: usize = 8;
 /// Longer prompts warm up once: each takes minutes, and the first of them reads all weights.
 const WARM_TOKENS_MAX: u32 = 8192;
-/// Assumed time per token if the server sends only one chunk.
-const TPOT_MS_ASSUMED: f64 = 20.0;
 
 impl MeasuringSession for ChatSession<'_> {
     type Cell = ChatCell;
@@ -89,8 +87,7 @@ impl ChatCell {
     /// A mock server's pace that is like this server's.
     pub(crate) fn pace(&self, warm: &Run) -> Option<CheckLoad> {
         let ttft_ms = warm.figure(Metric::TtftMs)?;
-        let tpot_ms = warm.figure(Metric::TpotMs).unwrap_or(TPOT_MS_ASSUMED);
-        Some(CheckLoad::with_medians(self.users(), ttft_ms, tpot_ms))
+        Some(CheckLoad::with_medians(self.users(), ttft_ms, warm.figure(Metric::TpotMs)))
     }
 
     /// The cell's name in progress lines.

@@ -130,8 +130,7 @@ pub(super) fn pace(answered: &[AnsweredItem]) -> Option<CheckLoad> {
         let of = |answered: &AnsweredItem| answered.figures.get(&metric).copied();
         Sample::new(answered.iter().filter_map(of)).median()
     };
-    let gap_ms = median(Metric::TpotMs).unwrap_or(50.0);
-    Some(CheckLoad::with_medians(1, median(Metric::TtftMs)?, gap_ms))
+    Some(CheckLoad::with_medians(1, median(Metric::TtftMs)?, median(Metric::TpotMs)))
 }
 
 fn reply(answered: &AnsweredItem) -> Reply {

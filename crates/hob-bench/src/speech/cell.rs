@@ -18,9 +18,6 @@ use crate::timeline::{
 };
 use jiff::Timestamp;
 
-/// Assumed gap if the server sends everything in one piece.
-const GAP_MS_ASSUMED: f64 = 20.0;
-
 /// One combination of text, format, voice and users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpeechCell {
@@ -86,8 +83,7 @@ impl MeasuringSession for SpeechSession<'_, '_> {
     /// the bytes.
     fn pace(&self, cell: &SpeechCell, warm: &Run) -> Option<CheckLoad> {
         let ttfa_ms = warm.figure(Metric::TtfaMs)?;
-        let gap_ms = warm.figure(Metric::IcgMs).unwrap_or(GAP_MS_ASSUMED);
-        Some(CheckLoad::with_medians(cell.users, ttfa_ms, gap_ms))
+        Some(CheckLoad::with_medians(cell.users, ttfa_ms, warm.figure(Metric::IcgMs)))
     }
 
     fn summarise<'r>(

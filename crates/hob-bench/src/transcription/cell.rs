@@ -23,11 +23,9 @@ use crate::terms::Metric;
 use crate::timeline::{RequestFault, TranscriptTimeline, transcript};
 use crate::workbench::{Asker, OtherServer};
 
-/// Assumed gap between events; most servers send one.
-const GAP_MS_ASSUMED: f64 = 20.0;
 /// Room for an answer.
 const ANSWER_BYTES: usize = 16 << 10;
-/// With this much sound in a run, so many warm-up runs are enough.
+/// Seconds of sound in a set, and the warm-up runs that are then enough.
 const WARMUPS: [(f64, usize); 2] = [(120.0, 1), (20.0, 2)];
 
 /// A started server may list its models before it has loaded them. Its refusals are not figures.
@@ -136,7 +134,7 @@ impl MeasuringSession for TranscriptionSession<'_> {
     }
 
     fn pace(&self, cell: &TranscriptionCell, warm: &Run) -> Option<CheckLoad> {
-        Some(CheckLoad::with_medians(cell.users, warm.figure(Metric::FinalTextMs)?, GAP_MS_ASSUMED))
+        Some(CheckLoad::with_medians(cell.users, warm.figure(Metric::FinalTextMs)?, None))
     }
 
     fn summarise<'r>(

@@ -171,7 +171,8 @@ impl MeasuringSession for VoiceRuns<'_> {
     }
 
     fn pace(&self, cell: &VoiceCell, warm: &Run) -> Option<CheckLoad> {
-        Some(CheckLoad::with_medians(cell.users, warm.figure(Metric::TtfaMs)?, GAP_MS_ASSUMED))
+        let ttfa_ms = warm.figure(Metric::TtfaMs)?;
+        Some(CheckLoad::with_medians(cell.users, ttfa_ms, Some(GAP_MS_ASSUMED)))
     }
 
     fn summarise<'r>(
