@@ -247,8 +247,8 @@ impl<'w> MaxContextRun<'w> {
             let needless = [Doubt::FewRuns, Doubt::WideCi, Doubt::OneStart];
             confidence.reasons.retain(|doubt| !needless.contains(doubt));
         }
-        confidence.label =
-            if confidence.reasons.is_empty() { Label::Verified } else { Label::Unverified };
+        let is_verified = confidence.reasons.is_empty() && record.invalid_reasons.is_empty();
+        confidence.label = if is_verified { Label::Verified } else { Label::Unverified };
     }
 }
 
@@ -261,4 +261,33 @@ fn is_out_of_memory(result: AttemptResult) -> bool {
 fn has_started(result: AttemptResult) -> bool {
     use AttemptResult::{Ok, OomDecode, OomPrefill, Spill};
     matches!(result, Ok | OomDecode | OomPrefill | Spill)
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::record::RecordSource;
+
+    #[test]
+    fn a_confirmed_context_is_verified_unless_its_record_is_invalid() {
+        let options = MaxContextOptions {
+            range: ContextRange { lo: 2048, hi: 2048, granule: 256 },
+            criterion: ContextCriterion::Load,
+            bytes_per_token: None,
+        };
+        let mut found = MaxContextRun::new(&options);
+        let result = AttemptResult::Ok;
+        let tried =
+            AttemptResultAt { ctx: 2048, result, takes: None, memory: None, decode_tok_s: None };
+        (0..2).for_each(|_| found.search.add(tried));
+        for (invalid, expected) in [(0, Label::Verified), (1, Label::Unverified)] {
+            let (kind, source) = (RecordKind::MaxContext, RecordSource::default());
+            let mut record = Record::new(Uuid::nil(), kind, source);
+            record.invalid_reasons = vec!["a count is impossible".to_owned(); invalid];
+            found.judge(&mut record);
+            assert_eq!(record.confidence.label, expected);
+        }
+    }
 }
