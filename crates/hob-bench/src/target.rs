@@ -17,6 +17,8 @@ const VERSION_BYTES_MAX: usize = 100;
 /// Listed models that an error names.
 const NAMED_MAX: usize = 20;
 
+const SPEECH_MODELS: &str = "/v1/audio/models";
+
 /// Engines with OpenAI's API: `owned_by` in their list of models, name, and path of their version.
 const ENGINES: [(&str, &str, &str); 3] = [
     ("vllm", VLLM, "/version"),
@@ -76,20 +78,18 @@ pub enum TargetError {
 impl Target {
     /// The only speech model of a server that lists speech models separately, as hob does.
     pub fn spoken(url: &str, key: Option<&str>) -> Option<String> {
-        spoken_by(&Endpoint::parse(url).ok()?, key)
+        only_listed(&Endpoint::parse(url).ok()?, key, SPEECH_MODELS, models)
     }
 
     /// The only model of a kind, such as `chat`, on a server that lists the kinds of its models, as hob does.
     pub fn only_of_kind(url: &str, key: Option<&str>, kind: &str) -> Option<String> {
         let endpoint = Endpoint::parse(url).ok()?;
-        let asked = ask(&endpoint, "/v1/models", key, None, PATIENCE).ok()?;
-        let listed = models_of_kind(&asked.body, kind);
-        <[String; 1]>::try_from(listed).ok().filter(|_| asked.status == 200).map(|[model]| model)
+        only_listed(&endpoint, key, "/v1/models", |body| models_of_kind(body, kind))
     }
 
     /// See [`Target::spoken`].
     pub fn speech_model(&self) -> Option<String> {
-        spoken_by(&self.endpoint, self.key.as_deref())
+        only_listed(&self.endpoint, self.key.as_deref(), SPEECH_MODELS, models)
     }
 
     /// A whole POST request with a body of JSON. `id` is its `x-request-id`.
@@ -134,7 +134,7 @@ impl Target {
     /// Finds out API and engine of a server. Without a model's name, the server must have exactly one model.
     ///
     /// # Errors
-    /// The server does not answer, rejects the key, or has several models.
+    /// The server does not answer, rejects the key, lists no models, or lists several.
     pub fn find(
         url: &str,
         api: Option<Api>,
@@ -165,12 +165,11 @@ impl Target {
             Some(model) => model.to_owned(),
             None => only(server, models(&listed.body))?,
         };
-        let version = version(&get, api);
         let (engine, version) = match api {
+            // hob's `/api/version` is the version of the imitated Ollama.
             _ if is_hob => (Some("hob"), text_field(&get, "/health", "version")),
             Api::Hob => (None, None),
-            Api::Ollama => (Some("ollama"), version),
-            Api::OpenAi if version.is_some() => (None, version),
+            Api::Ollama => (Some("ollama"), text_field(&get, "/api/version", "version")),
             Api::OpenAi => introduced(&get, owner(&listed.body, &model).as_deref()),
         };
         let engine = engine.map(str::to_owned);
@@ -179,10 +178,16 @@ impl Target {
     }
 }
 
-fn spoken_by(endpoint: &Endpoint, key: Option<&str>) -> Option<String> {
-    let asked = ask(endpoint, "/v1/audio/models", key, None, PATIENCE).ok()?;
-    let listed = models(&asked.body);
-    <[String; 1]>::try_from(listed).ok().filter(|_| asked.status == 200).map(|[model]| model)
+/// The model, if the list at `path` has exactly one.
+fn only_listed(
+    endpoint: &Endpoint,
+    key: Option<&str>,
+    path: &str,
+    listed: impl Fn(&[u8]) -> Vec<String>,
+) -> Option<String> {
+    let asked =
+        ask(endpoint, path, key, None, PATIENCE).ok().filter(|asked| asked.status == 200)?;
+    <[String; 1]>::try_from(listed(&asked.body)).ok().map(|[model]| model)
 }
 
 /// Whether the server is a hob. The check sends no key, because only a hob may get the user's key.
@@ -215,17 +220,6 @@ fn kind(get: &impl Fn(&str) -> Result<WholeResponse, AskError>) -> Result<Api, A
     Ok(if is_ollama { Api::Ollama } else { Api::OpenAi })
 }
 
-fn version(get: &impl Fn(&str) -> Result<WholeResponse, AskError>, api: Api) -> Option<String> {
-    let (path, field) = match api {
-        // hob's `/api/version` is the version of the imitated Ollama.
-        Api::Hob => ("/health", "version"),
-        Api::Ollama => ("/api/version", "version"),
-        // llama-server's.
-        Api::OpenAi => ("/props", "build_info"),
-    };
-    text_field(get, path, field)
-}
-
 /// A text field of an answer; None without a valid answer.
 fn text_field(
     get: &impl Fn(&str) -> Result<WholeResponse, AskError>,
@@ -238,12 +232,16 @@ fn text_field(
     (1..=VERSION_BYTES_MAX).contains(&version.len()).then(|| version.to_owned())
 }
 
-/// Name and version of another engine. `owned_by` decides first, because several engines and gateways have a `/version`. Without
-/// an owner, a version that starts with a digit means vLLM.
+/// Name and version of an engine with OpenAI's API. llama-server reports only a version, at `/props`. For other engines, `owned_by`
+/// decides, because several engines and gateways have a `/version`. Without an owner, a version that starts with a digit means vLLM.
 fn introduced(
     get: &impl Fn(&str) -> Result<WholeResponse, AskError>,
     owner: Option<&str>,
 ) -> (Option<&'static str>, Option<String>) {
+    let llama_server = text_field(get, "/props", "build_info");
+    if llama_server.is_some() {
+        return (None, llama_server);
+    }
     let known = ENGINES.iter().find(|(owns, ..)| Some(*owns) == owner);
     if let Some((_, name, path)) = known {
         return (Some(name), text_field(get, path, "version"));

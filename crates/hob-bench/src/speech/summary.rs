@@ -4,7 +4,7 @@
 use hob_core::statistics::Sample;
 
 use super::cell::Evidence;
-use super::verdict::{Came, verdict};
+use super::verdict::{SoundArrival, verdict};
 use super::{Sentences, SpeechCell, StreamField, TEXTS, Text};
 use crate::record::{Record, StreamVerdict, Tts};
 use crate::runs::{Reply, Runs};
@@ -74,7 +74,7 @@ fn stream_verdict(cell: &SpeechCell, runs: &Runs, alike: &[(Text, &Tts)]) -> Opt
         .iter()
         .filter(|(text, tts)| text.sentences == Sentences::One && is_long_enough(tts))
         .find_map(|(_, tts)| tts.ttfa_ms);
-    let verdict = verdict(Came {
+    let verdict = verdict(SoundArrival {
         audio_s: figure(Metric::AudioS)?,
         spread: figure(Metric::Spread)?,
         ttfa_ms: figure(Metric::TtfaMs)?,

@@ -6,19 +6,18 @@ use std::fmt;
 use super::text::{Sentences, Text};
 use crate::record::{Record, StreamVerdict, Tts};
 
-/// Shorter sound is too short to judge.
+/// Sound of this length or less is too short to judge.
 const SHORT_S: f64 = 1.5;
-/// With less of the total time between first and last sound, the sound was not streamed.
+/// Sound is streamed if at least this share of the total time is left after its first audible sample.
 const FAKE_SPREAD: f64 = 0.10;
 /// A long text may take this many times longer to its first sound than one sentence.
 const PARTIAL_TIMES: f64 = 2.0;
-
-/// Longer pauses of a player that starts with the first sound are audible.
-const UNDERRUN_MS_MAX: f64 = 100.0;
+/// A player that starts with the first sound has an audible pause, if it waits this long for more.
+const UNDERRUN_MS_MIN: f64 = 100.0;
 
 /// The figures of one text that decide its verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Came {
+pub(crate) struct SoundArrival {
     pub(crate) audio_s: f64,
     pub(crate) spread: f64,
     pub(crate) ttfa_ms: f64,
@@ -27,14 +26,14 @@ pub(crate) struct Came {
     pub(crate) sentence_ttfa_ms: Option<f64>,
 }
 
-pub(crate) fn verdict(came: Came) -> StreamVerdict {
-    let Came { audio_s, spread, ttfa_ms, underrun_ms, sentence_ttfa_ms } = came;
+pub(crate) fn verdict(arrival: SoundArrival) -> StreamVerdict {
+    let SoundArrival { audio_s, spread, ttfa_ms, underrun_ms, sentence_ttfa_ms } = arrival;
     let is_late = |sentence_ms: f64| ttfa_ms > PARTIAL_TIMES * sentence_ms;
     if audio_s <= SHORT_S {
         StreamVerdict::TooShort
     } else if spread < FAKE_SPREAD {
         StreamVerdict::Fake
-    } else if underrun_ms >= UNDERRUN_MS_MAX {
+    } else if underrun_ms >= UNDERRUN_MS_MIN {
         StreamVerdict::Interrupted
     } else if sentence_ttfa_ms.is_some_and(is_late) {
         StreamVerdict::Partial
@@ -113,9 +112,7 @@ impl StreamingFinding {
             (Some(StreamVerdict::Streaming), _) => StreamingFinding::Streaming { ttfa_ms, last_ms },
         }
     }
-}
 
-impl StreamingFinding {
     /// Whether sound is sent while it is computed; None if the text is too short to decide.
     pub fn streams(self) -> Option<bool> {
         match self {
@@ -181,8 +178,8 @@ mod tests {
             (5.0, 825.0 / 1400.0, 575.0, 0.0, None, StreamVerdict::Streaming),
         ];
         for (audio_s, spread, ttfa_ms, underrun_ms, sentence_ttfa_ms, expected) in rows {
-            let came = Came { audio_s, spread, ttfa_ms, underrun_ms, sentence_ttfa_ms };
-            assert_eq!(verdict(came), expected, "{came:?}");
+            let arrival = SoundArrival { audio_s, spread, ttfa_ms, underrun_ms, sentence_ttfa_ms };
+            assert_eq!(verdict(arrival), expected, "{arrival:?}");
         }
     }
 

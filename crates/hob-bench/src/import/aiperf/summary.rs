@@ -1,7 +1,5 @@
 //! Reads AIPerf's `profile_export_aiperf.json`: the spreads over all requests, and the settings of the run.
-//! The file of individual requests (`profile_export.jsonl`) contains neither the model nor the number of users, so both come from this file.
-
-use std::collections::BTreeMap;
+//! The file of individual requests (`profile_export.jsonl`) may not name the model, and has no number of users: both come from here.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -44,8 +42,8 @@ struct Figure {
     max: Option<f64>,
 }
 
-/// Metrics of the whole run, in addition to those of individual requests.
-const OF_ALL: [(&str, Metric); 4] = [
+/// Figures of the whole run, in addition to those of individual requests.
+const READ_OF_RUN: [(&str, Metric); 4] = [
     ("output_token_throughput_per_user", Metric::DecodeTokS),
     ("output_token_throughput", Metric::ThroughputTokS),
     ("request_throughput", Metric::RequestsS),
@@ -53,9 +51,11 @@ const OF_ALL: [(&str, Metric); 4] = [
 ];
 
 pub(in super::super) fn read(summary: &Summary) -> Result<Vec<Imported>, String> {
-    let mut lossy = vec!["individual requests, which are in profile_export.jsonl".to_owned()];
-    lossy.push("the time to the first token includes the connection".to_owned());
-    lossy.extend(unread(&summary.rest));
+    let mut lossy = vec![
+        "individual requests, which are in profile_export.jsonl".to_owned(),
+        "the time to the first token includes the connection".to_owned(),
+    ];
+    lossy.extend(unread_figures(&summary.rest));
     let mut record =
         super::super::record(RecordKind::Llm, "aiperf", summary.aiperf_version.clone(), lossy);
     record.time.started = summary.start_time.as_deref().and_then(parse_time);
@@ -66,7 +66,7 @@ pub(in super::super) fn read(summary: &Summary) -> Result<Vec<Imported>, String>
     let is_counted = summary.rest.contains_key("usage_completion_tokens");
     record.count_source =
         Some(if is_counted { CountSource::Usage } else { CountSource::Tokenizer });
-    for (name, metric) in READ.into_iter().chain(OF_ALL) {
+    for (name, metric) in READ.into_iter().chain(READ_OF_RUN) {
         if let Some(figure) = figure(&summary.rest, name) {
             record.metrics.spreads.entry(metric).or_insert_with(|| figure.spread());
         }
@@ -120,12 +120,10 @@ fn figure(rest: &UnreadFields, name: &str) -> Option<Figure> {
     serde_json::from_value(rest.get(name)?.clone()).ok()
 }
 
-fn unread(rest: &UnreadFields) -> Option<String> {
+fn unread_figures(rest: &UnreadFields) -> Option<String> {
     let is_read = |name: &str| {
-        name == "request_count" || READ.iter().chain(&OF_ALL).any(|(read, _)| *read == name)
+        name == "request_count" || READ.iter().chain(&READ_OF_RUN).any(|(read, _)| *read == name)
     };
-    let figures: BTreeMap<&String, &Value> =
-        rest.iter().filter(|(name, _)| !is_read(name)).collect();
-    let names: Vec<&str> = figures.keys().map(|name| name.as_str()).collect();
+    let names: Vec<&str> = rest.keys().map(String::as_str).filter(|name| !is_read(name)).collect();
     (!names.is_empty()).then(|| format!("figures: {}", names.join(", ")))
 }
