@@ -69,7 +69,7 @@ fn listed(failures: &[SourceFailure]) -> String {
     if failures.is_empty() {
         return " no source of the requested kind has it".to_owned();
     }
-    let line = |SourceFailure { source, error }: &SourceFailure| format!("\n- {source}: {error}");
+    let line = |SourceFailure { source, error }: &SourceFailure| format!("\n  - {source}: {error}");
     failures.iter().map(line).collect()
 }
 
@@ -77,6 +77,9 @@ impl PullError {
     /// What the user can do, if anything.
     pub fn hint(&self) -> Option<String> {
         match self {
+            PullError::NoSource { failures, .. } if failures.is_empty() => {
+                Some("leave out `--source`, or choose another kind".to_owned())
+            }
             PullError::NoSource { name, .. } => Some(format!(
                 "check the network, or copy the files or packages from another machine and use \
                  `hob pull {name} --from FOLDER`"
@@ -206,9 +209,7 @@ impl Puller<'_> {
                 folder.note_origin(&part.name, &label)?;
                 return Ok(Gathered { part: &part.name, source: way.source, label, fetched: true });
             };
-            if !error.is_the_sources() {
-                return Err(not_the_sources(error));
-            }
+            let error = of_source(error)?;
             if way.from.is_none() || !matches!(error, FetchError::NotThere { .. }) {
                 watch.source_failed(&label, &error);
             }
@@ -282,7 +283,11 @@ fn held<'e>(
     watch: &mut Watch<'_>,
 ) -> Result<Option<Gathered<'e>>, PullError> {
     for source in &part.sources {
-        if folder.missing(source, watch).map_err(not_the_sources)?.is_empty() {
+        let missing = match folder.missing(source, watch) {
+            Ok(missing) => missing.len(),
+            Err(error) => return of_source(error).map(|_| None),
+        };
+        if missing == 0 {
             let label = folder.origin(&part.name).unwrap_or_else(|| source.to_string());
             return Ok(Some(Gathered { part: &part.name, source, label, fetched: false }));
         }
@@ -290,16 +295,15 @@ fn held<'e>(
     Ok(None)
 }
 
-fn not_the_sources(error: FetchError) -> PullError {
+/// The failure of a source, after which another one may succeed.
+///
+/// # Errors
+/// The disk's failure, or that the pull was cancelled: they end the pull.
+fn of_source(error: FetchError) -> Result<FetchError, PullError> {
     match error {
-        FetchError::Cancelled(cancelled) => PullError::Cancelled(cancelled),
-        FetchError::Disk(disk) => disk.into(),
-        other => DiskError::Other {
-            path: PathBuf::new(),
-            kind: std::io::ErrorKind::Other,
-            detail: other.to_string(),
-        }
-        .into(),
+        FetchError::Cancelled(cancelled) => Err(cancelled.into()),
+        FetchError::Disk(disk) => Err(disk.into()),
+        error => Ok(error),
     }
 }
 

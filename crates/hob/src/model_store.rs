@@ -442,16 +442,8 @@ impl From<StoreError> for Failure {
 impl From<PullError> for Failure {
     fn from(error: PullError) -> Failure {
         match error {
-            PullError::NoSource { name, part, failures } => {
-                let reasons: String = failures
-                    .iter()
-                    .map(|failure| format!("\n     - {}: {}", failure.source, failure.error))
-                    .collect();
-                let sentence = format!("no source could deliver the {part} of '{name}'{reasons}");
-                let hint = format!(
-                    "try again with a network, or give a folder with the files: hob pull {name} --from FOLDER"
-                );
-                Failure::new(Exit::Source, sentence).hint(hint)
+            PullError::NoSource { .. } => {
+                Failure { hint: error.hint(), ..Failure::new(Exit::Source, error) }
             }
             PullError::Transform { .. } => Failure::internal(error),
             PullError::Store(error) => error.into(),
@@ -476,5 +468,13 @@ mod tests {
         assert_eq!(Failure::from(missing).exit, Exit::ModelMissing);
         let in_use = StoreError::InUse { name: "kokoro".to_owned() };
         assert_eq!(Failure::from(in_use).exit, Exit::Internal);
+    }
+
+    #[test]
+    fn a_kind_of_source_that_a_model_lacks_is_no_matter_of_the_network() {
+        let (name, part) = ("kokoro".to_owned(), "graph".to_owned());
+        let failure = Failure::from(PullError::NoSource { name, part, failures: Vec::new() });
+        assert!(failure.sentence.ends_with("no source of the requested kind has it"), "{failure}");
+        assert!(failure.hint.is_some_and(|hint| hint.contains("--source")));
     }
 }

@@ -248,6 +248,7 @@ fn a_kind_of_source_that_nobody_offers_is_said() {
     let said =
         "no source could deliver the graph of 'demo': no source of the requested kind has it";
     assert_eq!(error.to_string(), said);
+    assert_eq!(error.hint().as_deref(), Some("leave out `--source`, or choose another kind"));
 }
 
 /// Writing to this device fails as a full disk does.
