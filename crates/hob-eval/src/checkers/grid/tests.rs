@@ -40,9 +40,6 @@ fn json_is_read() {
             r#"{"house1":{"name":"Alice","color":"red","drink":"tea"},"house2":{"name":"Bruno","color":"blue","drink":"milk"},"house3":{"name":"Clara","color":"green","drink":"water""#,
             r#"{"grid":{"Alice":{"house":1,"color":"red","drink":"tea"},"Bruno":{"house":2,"color":"blue","drink":"milk"},"Clara":{"house":3,"color":"green","drink":"water"}}}"#,
             r#"["Alice, red, tea","Bruno, blue, milk","Clara, green, water"]"#,
-            r#"{"house1":{"name":"Alice","color":"red","drink":"tea"},"house2":{"name":"Bruno","color":"blue","drink":"milk"},"house3":{"name":"Clara","color":"green","drink":"water""#,
-            r#"{"grid":{"Alice":{"house":1,"color":"red","drink":"tea"},"Bruno":{"house":2,"color":"blue","drink":"milk"},"Clara":{"house":3,"color":"green","drink":"water"}}}"#,
-            r#"["Alice, red, tea","Bruno, blue, milk","Clara, green, water"]"#,
         ],
     );
 }
@@ -57,11 +54,6 @@ fn tables_are_read() {
             "$$\\boxed{\\text{House 1: Alice, red, tea; House 2: Bruno, blue, milk; House 3: Clara, green, water}}$$",
             "House,Name,Color,Drink\n1,Alice,red,tea\n2,Bruno,blue,milk\n3,Clara,green,water",
             "House\tName\tColor\tDrink\n1\tAlice\tred\ttea\n2\tBruno\tblue\tmilk\n3\tClara\tgreen\twater",
-            "| Position | Person | Hue | Beverage |\n|---|---|---|---|\n| 1 | Alice | red | tea |\n| 2 | Bruno | blue | milk |\n| 3 | Clara | green | water |",
-            "+-------+-------+-------+-------+\n| House | Name  | Color | Drink |\n+-------+-------+-------+-------+\n| 1     | Alice | red   | tea   |\n| 2     | Bruno | blue  | milk  |\n| 3     | Clara | green | water |\n+-------+-------+-------+-------+",
-            "$$\\boxed{\\text{House 1: Alice, red, tea; House 2: Bruno, blue, milk; House 3: Clara, green, water}}$$",
-            "House,Name,Color,Drink\n1,Alice,red,tea\n2,Bruno,blue,milk\n3,Clara,green,water",
-            "House\tName\tColor\tDrink\n1\tAlice\tred\ttea\n2\tBruno\tblue\tmilk\n3\tClara\tgreen\twater",
         ],
     );
 }
@@ -71,13 +63,6 @@ fn sentences_and_lists_are_read() {
     check(
         Verdict::Correct,
         &[
-            "1️⃣ Alice, red, tea\n2️⃣ Bruno, blue, milk\n3️⃣ Clara, green, water",
-            "### House 1\nName: Alice\nColor: red\nDrink: tea\n\n### House 2\nName: Bruno\nColor: blue\nDrink: milk\n\n### House 3\nName: Clara\nColor: green\nDrink: water",
-            "house1:\n  name: Alice\n  color: red\n  drink: tea\nhouse2:\n  name: Bruno\n  color: blue\n  drink: milk\nhouse3:\n  name: Clara\n  color: green\n  drink: water\n",
-            "House 1 (leftmost): Alice, red, tea\nHouse 2 (middle): Bruno, blue, milk\nHouse 3 (rightmost): Clara, green, water",
-            "- Alice: house 1, red, tea\n- Bruno: house 2, blue, milk\n- Clara: house 3, green, water",
-            "Step 1: Alice is in house 1 or house 2.\nStep 2: If Bruno were in house 1, tea would be in house 3. Contradiction.\nHouse 3 is green. Bruno drinks milk.\n\nHouse 1: Alice, red, tea\nHouse 2: Bruno, blue, milk\nHouse 3: Clara, green, water\n\nVerify: Clue 1: Bruno lives directly to the right of Alice: house 2 is to the right of house 1. Clue 2: the person in the blue house drinks milk.",
-            "House 1 -> Alice, red, tea\nHouse 2 -> Bruno, blue, milk\nHouse 3 -> Clara, green, water",
             "1️⃣ Alice, red, tea\n2️⃣ Bruno, blue, milk\n3️⃣ Clara, green, water",
             "### House 1\nName: Alice\nColor: red\nDrink: tea\n\n### House 2\nName: Bruno\nColor: blue\nDrink: milk\n\n### House 3\nName: Clara\nColor: green\nDrink: water",
             "house1:\n  name: Alice\n  color: red\n  drink: tea\nhouse2:\n  name: Bruno\n  color: blue\n  drink: milk\nhouse3:\n  name: Clara\n  color: green\n  drink: water\n",
