@@ -80,11 +80,6 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// `retry_after` is `None` if waiting does not help.
-    pub fn no_room(shortage: Shortage, retry_after: Option<Duration>) -> ModelError {
-        ModelError::NoRoom { shortage, retry_after }
-    }
-
     pub fn upstream(target: impl Into<String>, fault: Fault) -> ModelError {
         ModelError::Upstream { target: target.into(), fault }
     }

@@ -261,7 +261,7 @@ mod tests {
     fn no_room() -> ModelError {
         let shortage =
             Shortage { pool: Pool::Ram, needed_bytes: 2, available_bytes: 1, held: Vec::new() };
-        ModelError::no_room(shortage, None)
+        ModelError::NoRoom { shortage, retry_after: None }
     }
 
     #[test]

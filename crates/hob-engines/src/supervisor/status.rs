@@ -65,6 +65,6 @@ impl Status {
     }
 
     pub(super) fn no_room(&self, shortage: Shortage) -> ModelError {
-        ModelError::no_room(shortage, Some(self.load_times.retry_after()))
+        ModelError::NoRoom { shortage, retry_after: Some(self.load_times.retry_after()) }
     }
 }

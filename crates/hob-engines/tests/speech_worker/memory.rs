@@ -41,7 +41,7 @@ fn too_large() -> ModelError {
 
 fn no_room() -> ModelError {
     let retry_after = options().supervisor.load_guess + Duration::from_secs(1);
-    ModelError::no_room(shortage(), Some(retry_after))
+    ModelError::NoRoom { shortage: shortage(), retry_after: Some(retry_after) }
 }
 
 impl StagedRoom {

@@ -30,7 +30,7 @@ fn no_room(retry_after: Option<Duration>) -> ModelError {
     let held = vec![Holder { name, bytes: 4_000_000_000, kept_by }];
     let (needed_bytes, available_bytes) = (9_000_000_000, 6_000_000_000);
     let shortage = Shortage { pool: Pool::Ram, needed_bytes, available_bytes, held };
-    ModelError::no_room(shortage, retry_after)
+    ModelError::NoRoom { shortage, retry_after }
 }
 
 #[tokio::test]

@@ -11,10 +11,6 @@ impl Codec for Pcm {
         write_s16le(samples, out);
         Ok(())
     }
-
-    fn finish(self: Box<Self>, _out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        Ok(())
-    }
 }
 
 pub(super) fn write_s16le(samples: &[f32], out: &mut Vec<u8>) {

@@ -44,8 +44,4 @@ impl Codec for Wav {
         write_s16le(samples, out);
         Ok(())
     }
-
-    fn finish(self: Box<Self>, _out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        Ok(())
-    }
 }

@@ -207,7 +207,9 @@ impl MemoryFacts {
     fn check(&self) -> Result<(), ModelError> {
         match self.answer() {
             RoomDecision::Fits | RoomDecision::Evict(_) | RoomDecision::Wait { .. } => Ok(()),
-            RoomDecision::Refused(shortage) => Err(ModelError::no_room(shortage, None)),
+            RoomDecision::Refused(shortage) => {
+                Err(ModelError::NoRoom { shortage, retry_after: None })
+            }
             RoomDecision::TooLarge { needed_bytes, available_bytes } => {
                 Err(ModelError::OutOfMemory { needed_bytes, available_bytes, what_fits: None })
             }

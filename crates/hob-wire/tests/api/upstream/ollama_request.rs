@@ -11,6 +11,8 @@ use hob_core::{ChatRequest, JsonText, KeepAlive};
 use hob_wire::{UnsupportedField, ollama_path, ollama_request};
 use serde_json::{Value, json};
 
+use super::openai_request::everything;
+
 fn chat(conversation: Conversation) -> ChatRequest {
     ChatRequest { prompt: Prompt::Chat(conversation), ..ChatRequest::default() }
 }
@@ -53,26 +55,15 @@ fn every_field_that_is_set_is_sent() {
     let conversation =
         Conversation { messages, tools: vec![tool("weather")], ..Conversation::default() };
     let request = ChatRequest {
+        prompt: Prompt::Chat(conversation),
         sampling: Sampling {
-            temperature: Some(0.7),
-            top_p: Some(0.95),
-            top_k: Some(40),
-            min_p: Some(0.05),
-            repeat_penalty: Some(1.1),
-            presence_penalty: Some(-0.5),
-            frequency_penalty: Some(0.25),
-            seed: Some(7),
             logit_bias: Vec::new(),
             ignore_eos: Some(false),
+            ..everything().sampling
         },
-        tokens_max: Some(100),
-        stop: vec!["END".to_owned()],
-        output: OutputFormat::JsonSchema(JsonText::parsed(r#"{"type":"object","z":1,"a":2}"#)),
         thinking: Thinking { effort: Some(Effort::High), tokens_max: None },
-        logprobs: Some(2),
-        keep_alive: Some(KeepAlive::For(Duration::from_secs(300))),
         extra: Some(JsonText::parsed(r#"{"unheard":"of"}"#)),
-        ..chat(conversation)
+        ..everything()
     };
     assert_eq!(ollama_path(&request), "api/chat");
     insta::assert_snapshot!(ollama_request(&request, "qwen3:4b", Some(16384)).expect("sendable"), @r#"{"model":"qwen3:4b","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Weather?","images":["iVBORw0K","R0lG"]},{"role":"assistant","content":"","tool_calls":[{"id":"call_1","function":{"index":0,"name":"weather","arguments":{"city":"Rome"}}}]},{"role":"tool","content":"Sun.","tool_name":"weather","tool_call_id":"call_1"}],"tools":[{"type":"function","function":{"name":"weather","description":"Says it.","parameters":{"type":"object","properties":{"b":{},"a":{}}}}}],"stream":true,"truncate":false,"shift":false,"think":"high","format":{"type":"object","z":1,"a":2},"logprobs":true,"top_logprobs":2,"keep_alive":300,"options":{"num_ctx":16384,"num_predict":100,"temperature":0.7,"top_p":0.95,"top_k":40,"min_p":0.05,"repeat_penalty":1.1,"presence_penalty":-0.5,"frequency_penalty":0.25,"seed":7,"stop":["END"]}}"#);

@@ -45,7 +45,8 @@ fn effort(effort: Effort) -> Thinking {
     Thinking { effort: Some(effort), tokens_max: None }
 }
 
-fn everything() -> ChatRequest {
+/// A request in which each field is set.
+pub(super) fn everything() -> ChatRequest {
     let call = ToolCall {
         id: "call_1".to_owned(),
         name: "weather".to_owned(),
