@@ -177,9 +177,3 @@ impl Drive {
         Ok(DriveResult { exchanges, wall, cpu, cpu_busiest })
     }
 }
-
-/// A read timeout, which only means that no byte has arrived yet.
-fn is_pause(error: &io::Error) -> bool {
-    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
-}

@@ -8,7 +8,7 @@ mod side_by_side;
 pub use concurrency::{gain, scaling_verdict};
 pub use side_by_side::side_by_side;
 
-use crate::chat::{ChatSession, ChatWorkload, Shape, ThinkingChoice};
+use crate::chat::{ChatSession, ChatWorkload, Prompts, Shape, ThinkingChoice};
 use crate::cold::StartOptions;
 use crate::drive::Arrivals;
 use crate::eval::EvalWorkload;
@@ -61,6 +61,13 @@ pub enum Axis {
 }
 
 impl Experiment {
+    /// An experiment with a chat model, in which each user sends one request in a run.
+    pub fn of_chat(axis: Axis, thinking: ThinkingChoice) -> Experiment {
+        let chat = ChatWorkload { shapes: Vec::new(), thinking, prompts: Prompts::Cold };
+        let run_size = RunSize { rounds: 1, span_s: 0.0 };
+        Experiment { workload: Workload::Chat(chat), axis, run_size }
+    }
+
     /// The kind of its records.
     pub fn kind(&self) -> RecordKind {
         match (&self.axis, &self.workload) {
@@ -178,7 +185,7 @@ impl ChatWorkload {
             self.shapes = vec![shape];
         }
         if workload.cache == Some(Cache::Cached) && record.kind == RecordKind::Llm {
-            self.prompts = crate::chat::Prompts::Cached;
+            self.prompts = Prompts::Cached;
         }
         self.thinking = match workload.reasoning {
             Some(Reasoning::Disabled) => ThinkingChoice::Off,

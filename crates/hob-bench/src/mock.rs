@@ -32,7 +32,7 @@ use slots::MockSlots;
 use truth::Truths;
 pub use truth::{MockWrite, Truth};
 
-use crate::socket::Socket;
+use crate::socket::{Socket, is_pause};
 
 /// Connections at the same time, each with a thread. Further connections are closed.
 const CONNECTIONS_MAX: usize = 2048;
@@ -318,8 +318,4 @@ impl Shared {
         socket.write_all(&exchange::whole(status, &body.to_string()))?;
         Ok(After::Keep)
     }
-}
-
-fn is_pause(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }

@@ -67,6 +67,12 @@ impl Write for Socket {
     }
 }
 
+/// Whether a read failed only because no byte has arrived yet.
+pub(crate) fn is_pause(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
+}
+
 #[cfg(target_os = "linux")]
 mod kernel {
     use std::io::{self, IoSliceMut};
@@ -159,6 +165,13 @@ mod tests {
             read_delay >= Duration::from_millis(50) && read_delay <= begun.elapsed(),
             "{read_delay:?}"
         );
+    }
+
+    #[test]
+    fn a_read_without_bytes_is_a_pause_and_a_lost_connection_is_not() {
+        use io::ErrorKind::{ConnectionReset, Interrupted, TimedOut, WouldBlock};
+        assert!([Interrupted, TimedOut, WouldBlock].iter().all(|kind| is_pause(&(*kind).into())));
+        assert!(!is_pause(&ConnectionReset.into()));
     }
 
     #[test]

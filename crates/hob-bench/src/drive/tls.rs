@@ -11,8 +11,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 use rustls_platform_verifier::BuilderVerifierExt;
 
-use super::is_pause;
-use crate::socket::Socket;
+use crate::socket::{Socket, is_pause};
 
 /// Bytes of one socket read. Together with the rest of a TLS record, their plain text fits into a buffer of 64 KiB.
 const READ_BYTES: usize = 48 << 10;

@@ -10,9 +10,10 @@ use bytes::BytesMut;
 
 use super::endpoint::BenchConnection;
 use super::recording::Recording;
-use super::{Drive, End, Exchange, is_pause};
+use super::{Drive, End, Exchange};
 use crate::head;
 use crate::http_response::HttpResponse;
+use crate::socket::is_pause;
 
 /// Size of the read buffer. A small one would split one arrival into several reads.
 const READ_BYTES: usize = 64 << 10;

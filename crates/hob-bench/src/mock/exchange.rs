@@ -11,6 +11,7 @@ use hob_core::{TranscriptSummary, locked};
 use hob_wire::{transcript_delta, transcript_done};
 use serde_json::json;
 
+use super::Shared;
 use super::faults::{FaultyAnswer, MockFault, Step};
 use super::protocol::Protocol;
 use super::request::MockRequest;
@@ -19,8 +20,7 @@ use super::script::{AudioDelivery, Script};
 use super::slots::MockSlot;
 use super::sound::{self, Format};
 use super::truth::{MockWrite, Truth};
-use super::{Shared, is_pause};
-use crate::socket::Socket;
+use crate::socket::{Socket, is_pause};
 
 /// Between the two halves of a character that is cut.
 const CUT_PAUSE: Duration = Duration::from_millis(1);

@@ -1,7 +1,6 @@
 //! One conversation over `/v1/realtime`. Each event of the server gets its time of arrival before it is parsed.
 //! One thread sends and reads: it reads until the next piece of sound is due.
 
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -18,6 +17,7 @@ use super::audible::Audible;
 use super::microphone::{Microphone, Question, RATE_HZ, SaidAt};
 use super::{TurnEnd, VoiceFault};
 use crate::drive::BenchConnection;
+use crate::socket::is_pause;
 use crate::target::Target;
 
 /// A session loads its models before its first event.
@@ -233,7 +233,7 @@ impl<'a> Conversation<'a> {
         self.socket.get_ref().set_read_timeout(wait).map_err(VoiceFault::Connect)?;
         let message = match self.socket.read() {
             Ok(message) => message,
-            Err(Error::Io(error)) if is_timeout(&error) => return Ok(None),
+            Err(Error::Io(error)) if is_pause(&error) => return Ok(None),
             Err(error) => return Err(VoiceFault::Broken(error.to_string())),
         };
         let at = Instant::now() - self.socket.get_ref().read_delay();
@@ -377,10 +377,6 @@ fn event(at: Instant, text: &str) -> Result<Event, VoiceFault> {
         return Err(VoiceFault::Server(message.to_owned()));
     }
     Ok(Event { at, kind, body })
-}
-
-fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 #[cfg(test)]

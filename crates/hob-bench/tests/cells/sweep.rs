@@ -2,8 +2,8 @@
 //! It ends where the server says so, or where it refuses.
 
 use crate::stage::{Kept, kept, mock};
-use hob_bench::chat::{ChatWorkload, Prompts, ThinkingChoice};
-use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
+use hob_bench::chat::ThinkingChoice;
+use hob_bench::experiment::{Axis, Experiment};
 use hob_bench::record::{Cache, Record, RecordKind, RunStatus};
 use hob_bench::sweep::{ContextOptions, ServerContext};
 use hob_bench::terms::Metric;
@@ -15,13 +15,7 @@ fn experiment(lengths: &[u32]) -> Experiment {
         cached: 2,
         context: ServerContext::ForEachLength,
     };
-    let chat =
-        ChatWorkload { shapes: Vec::new(), thinking: ThinkingChoice::On, prompts: Prompts::Cold };
-    Experiment {
-        workload: Workload::Chat(chat),
-        axis: Axis::Context(options),
-        run_size: RunSize { rounds: 1, span_s: 0.0 },
-    }
+    Experiment::of_chat(Axis::Context(options), ThinkingChoice::On)
 }
 
 fn swept(pairs: &str, lengths: &[u32]) -> Kept {

@@ -2,9 +2,9 @@
 //! Cold starts differ by where the weights are: on the disk, in memory, or replaced by another model's.
 
 use clap::{Args, ValueEnum};
-use hob_bench::chat::{ChatWorkload, Prompts, ThinkingChoice};
+use hob_bench::chat::ThinkingChoice;
 use hob_bench::cold::{ColdRequest, ColdSpeech, StartOptions, State, WeightsFile};
-use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
+use hob_bench::experiment::{Axis, Experiment};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
 use crate::failure::{CliResult, Failure};
@@ -89,16 +89,8 @@ impl MeasuringVerb for ColdArgs {
         });
         let request = spoken.map_or(ColdRequest::Chat, ColdRequest::Speech);
         let weights = if is_blind { WeightsFile::Unknown } else { WeightsFile::OfTheServer };
-        let chat = ChatWorkload {
-            shapes: Vec::new(),
-            thinking: ThinkingChoice::On,
-            prompts: Prompts::Cold,
-        };
-        Ok(Experiment {
-            workload: Workload::Chat(chat),
-            axis: Axis::Start(StartOptions { states: states?, request, warm: self.warm, weights }),
-            run_size: RunSize { rounds: 1, span_s: 0.0 },
-        })
+        let options = StartOptions { states: states?, request, warm: self.warm, weights };
+        Ok(Experiment::of_chat(Axis::Start(options), ThinkingChoice::On))
     }
 }
 

@@ -2,8 +2,8 @@
 //! Its server is restarted for each context, so it needs a command line with `{ctx}`.
 
 use clap::Args;
-use hob_bench::chat::{ChatWorkload, Prompts, ThinkingChoice};
-use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
+use hob_bench::chat::ThinkingChoice;
+use hob_bench::experiment::{Axis, Experiment};
 use hob_bench::max_context::{ContextCriterion, ContextRange, MaxContextOptions, PLACE};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
@@ -77,20 +77,8 @@ impl MeasuringVerb for MaxContextArgs {
                 .hint("such as --launch 'llama-server -m model.gguf -c {ctx} --parallel 1'"));
         }
         let range = ContextRange { lo, hi, granule };
-        let chat = ChatWorkload {
-            shapes: Vec::new(),
-            thinking: ThinkingChoice::On,
-            prompts: Prompts::Cold,
-        };
-        Ok(Experiment {
-            workload: Workload::Chat(chat),
-            axis: Axis::MaxContext(MaxContextOptions {
-                range,
-                criterion,
-                bytes_per_token: token_bytes,
-            }),
-            run_size: RunSize { rounds: 1, span_s: 0.0 },
-        })
+        let options = MaxContextOptions { range, criterion, bytes_per_token: token_bytes };
+        Ok(Experiment::of_chat(Axis::MaxContext(options), ThinkingChoice::On))
     }
 
     fn starts_with(&self, _: &Experiment) -> Option<u64> {

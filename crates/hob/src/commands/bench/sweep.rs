@@ -2,8 +2,8 @@
 //! New and cached prompts are separate rows: the time to compute a prompt and the time to find it in the cache are two figures.
 
 use clap::Args;
-use hob_bench::chat::{ChatWorkload, Prompts, ThinkingChoice, context_needed};
-use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
+use hob_bench::chat::{ThinkingChoice, context_needed};
+use hob_bench::experiment::{Axis, Experiment};
 use hob_bench::sweep::{AGAIN_MIN, ContextOptions, ServerContext};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
@@ -77,19 +77,9 @@ impl MeasuringVerb for SweepArgs {
         } else {
             ServerContext::AsStarted
         };
-        let thinking = self.thinking;
-        let chat = ChatWorkload { shapes: Vec::new(), thinking, prompts: Prompts::Cold };
-        let (lengths, answer) = (self.context_tokens.clone(), self.answer);
-        Ok(Experiment {
-            workload: Workload::Chat(chat),
-            axis: Axis::Context(ContextOptions {
-                lengths,
-                answer,
-                cached: self.cached_requests,
-                context,
-            }),
-            run_size: RunSize { rounds: 1, span_s: 0.0 },
-        })
+        let (lengths, cached) = (self.context_tokens.clone(), self.cached_requests);
+        let options = ContextOptions { lengths, answer: self.answer, cached, context };
+        Ok(Experiment::of_chat(Axis::Context(options), self.thinking))
     }
 
     /// The context of the first start: --context, or else room for the shortest length.
