@@ -29,7 +29,7 @@ struct Trial {
 
 impl CardLosses {
     /// Notes that a worker lost its card, and when that worker was started. Returns whether models avoid the cards from now
-    /// on. A reset of a driver ends all workers on its cards, so those from before the last loss are part of it.
+    /// on. A worker that was started before the last loss is part of it: a reset of a driver ends all workers on its cards.
     pub fn record(&mut self, now: Instant, started: Instant) -> bool {
         if self.recent.back().is_some_and(|last| started < *last) {
             return self.is_resting(now);

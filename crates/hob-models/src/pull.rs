@@ -154,7 +154,7 @@ impl Puller<'_> {
             parts.push(self.gather(&entry.name, part, &folder, watch)?);
         }
         let fetched = parts.iter().any(|part| part.fetched);
-        self.keep(entry, transform, (&folder, parts), watch)?;
+        self.transform_and_place(entry, transform, (&folder, parts), watch)?;
         folder.tidy()?;
         let model = self.store.find(&entry.name)?;
         Ok(Pulled {
@@ -205,7 +205,7 @@ impl Puller<'_> {
         for way in self.ways(part) {
             let label = way.to_string();
             watch.trying(&label);
-            let Err(error) = self.go(&way, folder, watch) else {
+            let Err(error) = self.fetch(&way, folder, watch) else {
                 folder.note_origin(&part.name, &label)?;
                 return Ok(Gathered { part: &part.name, source: way.source, label, fetched: true });
             };
@@ -239,7 +239,7 @@ impl Puller<'_> {
         }
     }
 
-    fn go(
+    fn fetch(
         &self,
         way: &Way<'_>,
         folder: &DownloadFolder,
@@ -251,7 +251,7 @@ impl Puller<'_> {
         }
     }
 
-    fn keep(
+    fn transform_and_place(
         &self,
         entry: &Entry,
         transform: &dyn Transform,

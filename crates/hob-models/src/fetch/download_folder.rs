@@ -190,7 +190,7 @@ impl DownloadFolder {
         self.root.join(format!("{part}.origin"))
     }
 
-    /// Removes packages and temporary files. Raw files stay.
+    /// Removes packages, partial files and temporary files. Raw files stay.
     pub(crate) fn tidy(&self) -> Result<(), DiskError> {
         [self.packages(), self.partials(), self.work()].iter().try_for_each(|folder| clear(folder))
     }

@@ -25,7 +25,7 @@ pub(super) fn is_recurrent(name: &str) -> bool {
     ["mamba", "mamba2", "rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7"].contains(&name)
 }
 
-/// Interval of layers with attention, if no key lists the recurrent layers.
+/// One of this many layers has attention, if no key lists the recurrent layers.
 pub(super) fn attention_interval(name: &str) -> Option<u64> {
     match name {
         "qwen3next" | "qwen35" | "qwen35moe" | "qwen4exp" => Some(4),
@@ -34,7 +34,7 @@ pub(super) fn attention_interval(name: &str) -> Option<u64> {
     }
 }
 
-/// From this layer on, layers use the keys and values of earlier ones.
+/// How many layers have keys and values of their own. Later layers use those of earlier ones.
 pub(super) fn layers_with_kv(name: &str) -> Option<u64> {
     (name == "gemma3n").then_some(20)
 }

@@ -97,7 +97,10 @@ fn dims(source: &mut Source<impl Read + Seek>, name: &str) -> Result<Vec<u64>, G
     (0..dimensions).map(|_| source.u64()).collect()
 }
 
-/// Checks that all dimensions are at least 1, that rows have whole blocks, and that the size fits 64 bits.
+/// The bytes of a tensor.
+///
+/// # Errors
+/// A dimension is 0, a row does not have whole blocks, or the size needs more than 64 bits.
 fn bytes(name: &str, dims: &[u64], kind: TensorType) -> Result<u64, GgufError> {
     let row = dims.first().copied().unwrap_or(1);
     if dims.contains(&0) || !row.is_multiple_of(kind.block_elements) {

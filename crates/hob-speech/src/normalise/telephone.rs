@@ -8,19 +8,19 @@ use super::number::is_plural;
 use super::unit::{stands_apart, unit_name};
 use crate::reading::Reading;
 
-/// The most groups of one number.
+/// Maximum number of groups in one telephone number.
 const GROUPS_MAX: usize = 7;
 
-/// Words before a number to call, which is not a count.
+/// Words before a number that a person calls.
 const CALLED: &[&str] = &["call", "dial", "fax", "phone", "ring", "tel", "telephone", "text"];
 
 /// Words before a code.
 const CODES: &[&str] = &["account", "code", "otp", "passcode", "password", "pin"];
 
-/// Words before the number of a telephone in a house.
+/// Words before an extension, the number of a telephone within a company.
 const EXTENSIONS: &[&str] = &["ext", "extension"];
 
-/// Services that are called by three digits.
+/// Services with a number of three digits, such as emergency calls.
 const SERVICES: &[&str] =
     &["000", "101", "111", "112", "211", "311", "411", "511", "611", "811", "911", "988", "999"];
 

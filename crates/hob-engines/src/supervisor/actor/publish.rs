@@ -15,8 +15,8 @@ use crate::supervisor::session::WorkerSession;
 /// Minimum loaded part of a model for an estimate of the remaining load time.
 const LOADED_PART_MIN: f32 = 0.05;
 const MB: u64 = 1_000_000;
-/// A card lacks a part of a model if it took less than half of the prediction, and as many bytes less. Drivers take a few
-/// hundred MB more or less than predicted.
+/// A part of a model is not on its card if the load took less than half of the predicted bytes there, and at least this many
+/// less. Drivers take a few hundred MB more or less than predicted.
 const MISSING_BYTES_MIN: u64 = 1_000 * MB;
 
 impl Actor {
@@ -78,8 +78,8 @@ impl Actor {
         });
     }
 
-    /// Publishes what the load took of graphics cards, and logs it next to the prediction. A model that is not on its card, or
-    /// only in part, is never silently elsewhere.
+    /// Publishes what the load took of graphics cards, and logs it next to the prediction. Warns if a model, or a part of it, is
+    /// not on its card.
     pub(super) fn publish_taken(&self, taken: Bytes) {
         let missing = missing_on_card(&self.status.borrow().predicted, &taken);
         if let Some(note) = &missing {

@@ -1,9 +1,10 @@
 //! Checks the models of turn taking: one has to hear speech, the other to judge a sentence.
-//! They hear what the speech engine said, or silence if it said nothing.
+//! They hear what the speech engine has just said, or silence if it said nothing.
 
 use std::time::{Duration, Instant};
 
 use hob_core::{ModelError, TurnTaking, VOICE_FRAME_SAMPLES};
+use hob_models::TURN_TAKING_NAME;
 use hob_speech::decode::decode_all;
 
 use super::Check;
@@ -21,7 +22,7 @@ pub(super) async fn engine(app: &App<'_>, wav: Option<&[u8]>) -> Check {
     let sentence = wav.and_then(|wav| decode_all(wav.to_vec().into(), SENTENCE_S_MAX).ok());
     match hear(&StoredTurnTaking::new(app), sentence).await {
         Ok(heard) => heard.check(),
-        Err(error) => Check::fail(NAME, error, "run `hob pull smart-turn`"),
+        Err(error) => Check::fail(NAME, error, format_args!("run `hob pull {TURN_TAKING_NAME}`")),
     }
 }
 
@@ -56,7 +57,7 @@ impl Heard {
         let found = format!("{times}; heard speech ({speech:.2}) and its end ({complete:.2})");
         match speech > SPEECH_MIN {
             true => Check::ok(NAME, found),
-            false => Check::warn(NAME, found, "pull the model again, or listen to hob say"),
+            false => Check::warn(NAME, found, "pull the model again, or listen to `hob say`"),
         }
     }
 }

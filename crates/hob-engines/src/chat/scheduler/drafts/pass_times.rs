@@ -3,11 +3,11 @@
 
 /// Weight of the guessed cost of a token, in tokens that were measured.
 const TOKEN_GUESS_WEIGHT: f64 = 8.0;
-/// Weight of the guess that a token that is left over costs nothing more. Without passes to compare with, nothing else can be
-/// known.
+/// Weight of the guess that a token that is left over costs nothing more.
 const ODD_GUESS_WEIGHT: f64 = 0.1;
+/// Its weight with fewer than [`EVEN_PASSES_MIN`] passes to compare with: then the guess is all that is known.
 const UNKNOWN_ODD_WEIGHT: f64 = 1e9;
-/// So many passes over several tokens without a rest must have been measured.
+/// Passes over several tokens, of which none is left over.
 const EVEN_PASSES_MIN: f64 = 1.0;
 
 /// Weight of the fit next to measured times of passes with as many tokens.
@@ -47,7 +47,7 @@ impl Shape {
     }
 }
 
-/// Milliseconds of each of these.
+/// Milliseconds that each of the three numbers of a [`Shape`] adds to a pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PassCosts([f64; 3]);
 
@@ -81,7 +81,7 @@ impl Fit {
         sums.chain([&mut self.even_passes]).for_each(|sum| *sum *= rest);
     }
 
-    /// The costs that fit best. What was hardly measured stays near its guess.
+    /// The costs that fit best. A cost that few passes show stays near its guess.
     pub(super) fn solve(mut self, token_guess_ms: f64) -> PassCosts {
         self.products[TOKENS][TOKENS] += TOKEN_GUESS_WEIGHT;
         self.took[TOKENS] += TOKEN_GUESS_WEIGHT * token_guess_ms;
