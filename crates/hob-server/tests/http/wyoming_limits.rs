@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use crate::client::{get, no_hang};
 use crate::log::Log;
-use crate::model::sound;
-use crate::wyoming::Wyoming;
+use crate::model::{Mouth, sound};
+use crate::wyoming::{Wyoming, WyomingClient};
 
 #[tokio::test]
 async fn bytes_that_are_no_events_are_refused_with_the_reason() {
@@ -61,10 +61,8 @@ async fn large_events_share_the_memory_of_bodies() {
     assert_eq!(second.read().await.expect("an event").kind, "pong");
 }
 
-#[tokio::test]
-async fn an_idle_connection_makes_room_for_another() {
-    let options = ServerOptions { connections_max: 2, ..ServerOptions::default() };
-    let wyoming = Wyoming::start_with(options).await;
+/// A client in the middle of a spoken answer, with the model's end of it, and a client that asks for nothing.
+async fn busy_and_idle(wyoming: &Wyoming) -> (Mouth, WyomingClient, WyomingClient) {
     let sender = wyoming.server.model.stage();
     let mut busy = wyoming.speaker().await;
     busy.send("synthesize", json!({ "text": "Hi" })).await;
@@ -73,6 +71,14 @@ async fn an_idle_connection_makes_room_for_another() {
     let mut idle = wyoming.hearer().await;
     idle.send("ping", json!({})).await;
     idle.expect("pong").await;
+    (sender, busy, idle)
+}
+
+#[tokio::test]
+async fn an_idle_connection_makes_room_for_another() {
+    let options = ServerOptions { connections_max: 2, ..ServerOptions::default() };
+    let wyoming = Wyoming::start_with(options).await;
+    let (sender, mut busy, mut idle) = busy_and_idle(&wyoming).await;
     let mut next = wyoming.server.send(get("/health")).await;
     assert_eq!(next.answer().await.status(), 200);
     assert!(no_hang(idle.read()).await.is_none(), "the idle one was closed");
@@ -83,14 +89,7 @@ async fn an_idle_connection_makes_room_for_another() {
 #[tokio::test]
 async fn a_stop_closes_idle_connections_and_lets_running_answers_finish() {
     let mut wyoming = Wyoming::start().await;
-    let sender = wyoming.server.model.stage();
-    let mut busy = wyoming.speaker().await;
-    busy.send("synthesize", json!({ "text": "Hi" })).await;
-    sender.send(sound(0.1, 1)).await.expect("a listener");
-    busy.until("audio-chunk").await;
-    let mut idle = wyoming.hearer().await;
-    idle.send("ping", json!({})).await;
-    idle.expect("pong").await;
+    let (sender, mut busy, mut idle) = busy_and_idle(&wyoming).await;
     wyoming.server.ask_to_stop();
     assert!(no_hang(idle.read()).await.is_none());
     sender.send(sound(0.1, 1)).await.expect("a listener");

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{arguments, call, text};
 
-fn head() -> AnswerHead {
+pub(crate) fn head() -> AnswerHead {
     AnswerHead {
         id: "1".to_owned(),
         created_unix_s: 1_793_491_200,

@@ -11,15 +11,10 @@ use hob_wire::{
     parse_embeddings,
 };
 
-use crate::rows;
+use crate::{chat_answer, rows};
 
 fn head() -> AnswerHead {
-    AnswerHead {
-        id: "1".to_owned(),
-        created_unix_s: 1_793_491_200,
-        model: "smol".to_owned(),
-        fingerprint: "hob-test",
-    }
+    AnswerHead { model: "smol".to_owned(), ..chat_answer::head() }
 }
 
 fn read(body: &str) -> WireCompletion {

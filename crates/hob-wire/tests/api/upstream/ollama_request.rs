@@ -11,16 +11,7 @@ use hob_core::{ChatRequest, JsonText, KeepAlive};
 use hob_wire::{UnsupportedField, ollama_path, ollama_request};
 use serde_json::{Value, json};
 
-use super::openai_request::everything;
-
-fn chat(conversation: Conversation) -> ChatRequest {
-    ChatRequest { prompt: Prompt::Chat(conversation), ..ChatRequest::default() }
-}
-
-fn hi() -> ChatRequest {
-    let messages = vec![Message::new(Role::User, "Hi")];
-    chat(Conversation { messages, ..Conversation::default() })
-}
+use super::openai_request::{chat, everything, hi};
 
 fn tool(name: &str) -> Tool {
     let parameters = Some(JsonText::parsed(r#"{"type":"object","properties":{"b":{},"a":{}}}"#));

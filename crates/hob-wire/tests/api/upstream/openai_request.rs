@@ -15,7 +15,7 @@ use UpstreamDialect::{Hob, LlamaServer, OpenAi, OpenRouter, Tabby, Vllm};
 
 const ALL: [UpstreamDialect; 6] = [OpenAi, Hob, LlamaServer, Vllm, Tabby, OpenRouter];
 
-fn chat(conversation: Conversation) -> ChatRequest {
+pub(super) fn chat(conversation: Conversation) -> ChatRequest {
     ChatRequest { prompt: Prompt::Chat(conversation), ..ChatRequest::default() }
 }
 
@@ -23,7 +23,7 @@ fn says(message: Message) -> ChatRequest {
     chat(Conversation { messages: vec![message], ..Conversation::default() })
 }
 
-fn hi() -> ChatRequest {
+pub(super) fn hi() -> ChatRequest {
     says(Message::new(Role::User, "Hi"))
 }
 
