@@ -302,7 +302,9 @@ fn unpacked<const N: usize>(
     let steps = bits.steps();
     let width = u32::from(bits.0);
     // A damaged shape must not take memory.
-    (elements <= packed.len() * 8 / usize::from(bits.0)).then_some(())?;
+    if elements > packed.len() * 8 / usize::from(bits.0) {
+        return None;
+    }
     let mut raw = Vec::with_capacity(elements * N);
     let (mut rest, mut left) = (packed, elements);
     while left > 0 {
