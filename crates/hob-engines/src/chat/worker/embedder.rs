@@ -139,7 +139,7 @@ fn shortened(mut values: Vec<f32>, dimensions: Option<u32>) -> Result<Vec<f32>, 
     if let Some(dimensions) = dimensions {
         let wanted = dimensions as usize;
         if wanted == 0 || wanted > values.len() {
-            let reason = format!("must be between 1 and {}, not {wanted}", values.len());
+            let reason = format!("must be from 1 to {}, and is {wanted}", values.len());
             return Err(refused("dimensions", reason));
         }
         values.truncate(wanted);
@@ -220,7 +220,7 @@ mod tests {
         for dimensions in [0, 3] {
             let refused =
                 shortened(vec![3.0, 4.0], Some(dimensions)).expect_err("too many or none");
-            let expected = format!("'dimensions' must be between 1 and 2, not {dimensions}");
+            let expected = format!("'dimensions' must be from 1 to 2, and is {dimensions}");
             assert_eq!(refused.into_error().to_string(), expected);
         }
     }
