@@ -70,7 +70,7 @@ fn say(words: &[&Word], out: &mut Reading) {
 
 /// "+44 20 7946 0958", "+44 (0)20 7946 0321", "+1-202-555-0175": the words, and how many items they take.
 fn international<'a>(view: View<'a>, first: &'a Word) -> Option<(Vec<&'a Word>, usize)> {
-    let code = first.text.strip_prefix('+').filter(|code| is_group(code))?;
+    first.text.strip_prefix('+').filter(|code| is_group(code))?;
     let mut words = vec![first];
     let mut used = 1;
     let is_open = matches!(view.items.get(view.at + 1), Some(Item::Open('(')));
@@ -85,7 +85,7 @@ fn international<'a>(view: View<'a>, first: &'a Word) -> Option<(Vec<&'a Word>, 
         used += 1;
     }
     let count: usize = words.iter().map(|word| digits(&word.text)).sum();
-    (count >= 7 || code.len() > 7).then_some((words, used))
+    (count >= 7).then_some((words, used))
 }
 
 fn is_group(text: &str) -> bool {

@@ -334,6 +334,14 @@ fn a_bracket_that_is_not_closed_hides_no_digits() {
     assert!(reading.text.contains("twenty"), "{}", reading.text);
 }
 
+#[test]
+fn six_digits_behind_a_plus_are_no_telephone_number_with_hyphens_either() {
+    for text in ["+12 34 56", "+12-34-56"] {
+        let reading = read(text, 0, Language::AmericanEnglish);
+        assert!(reading.text.contains("thirty four"), "{}", reading.text);
+    }
+}
+
 /// The text is the same in both cases.
 #[test]
 fn commands_are_spelled_and_sounds_are_not() {
