@@ -53,7 +53,7 @@ async fn load(
             LoadStep::Loading { ready_in } => spinner.set_message(progress(&name, ready_in)),
             LoadStep::Ready(resident) => {
                 spinner.finish_and_clear();
-                return Ok(resident);
+                return Ok(*resident);
             }
         }
     }

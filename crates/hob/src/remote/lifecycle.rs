@@ -29,7 +29,7 @@ pub(crate) enum LoadStep {
     Loading {
         ready_in: Option<Duration>,
     },
-    Ready(ResidentModel),
+    Ready(Box<ResidentModel>),
 }
 
 #[derive(Serialize)]
@@ -106,7 +106,7 @@ fn step(line: &str, remote: &Remote) -> CliResult<LoadStep> {
         return Err(Failure::server(refused.error.message));
     }
     if let Ok(resident) = serde_json::from_str(line) {
-        return Ok(LoadStep::Ready(resident));
+        return Ok(LoadStep::Ready(Box::new(resident)));
     }
     let LoadingLine { ready_in_s } = serde_json::from_str(line).map_err(|_| remote.not_hob())?;
     let ready_in = ready_in_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -160,7 +160,7 @@ mod tests {
              \"vram_bytes\":0,\"in_flight\":0,\"context_length\":2048,\"load_ms\":3}\n",
         );
         let half = Some(Duration::from_millis(1500));
-        assert_eq!(steps, [loading(None), loading(half), Ok(LoadStep::Ready(ready))]);
+        assert_eq!(steps, [loading(None), loading(half), Ok(LoadStep::Ready(Box::new(ready)))]);
     }
 
     #[test]

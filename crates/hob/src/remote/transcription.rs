@@ -6,7 +6,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::StreamExt;
-use hob_core::{ModelError, TranscriptEvent, TranscriptStream, TranscriptTask};
+use hob_core::{ModelError, TranscriptStream, TranscriptTask};
 use hob_wire::TranscriptReader;
 use serde::Serialize;
 
@@ -118,7 +118,7 @@ mod tests {
     use bytes::Bytes;
     use futures::executor::{block_on, block_on_stream};
     use futures::stream;
-    use hob_core::{Segment, TranscriptSummary};
+    use hob_core::{Segment, TranscriptEvent, TranscriptSummary};
 
     use super::*;
 
