@@ -108,9 +108,10 @@ fn described(row: &Row) -> RecordedModel {
     let quant = row.model_type.as_deref().and_then(super::values::quant);
     model.quant = model.quant.or(quant);
     model.bytes = row.model_size;
-    model.params_b = row.model_n_params.map(|params| params / 1e9);
-    model.bpw =
-        row.model_size.zip(row.model_n_params).map(|(bytes, params)| bytes as f64 * 8.0 / params);
+    // A row with 0 parameters does not know their number.
+    let params = row.model_n_params.filter(|params| *params > 0.0);
+    model.params_b = params.map(|params| params / 1e9);
+    model.bpw = row.model_size.zip(params).map(|(bytes, params)| bytes as f64 * 8.0 / params);
     model
 }
 

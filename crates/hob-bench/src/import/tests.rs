@@ -114,6 +114,17 @@ fn llama_bench_rows_at_one_depth_have_their_own_shapes_and_flags() {
 }
 
 #[test]
+fn a_llama_bench_row_without_parameters_has_no_bits_per_weight() {
+    for (params, expected) in [(0, (None, None)), (2_000_000_000, (Some(2.0), Some(4.0)))] {
+        let text = format!(
+            r#"[{{"model_filename":"m.gguf","model_size":1000000000,"model_n_params":{params},"n_prompt":512,"n_gen":0,"avg_ts":5.5}}]"#
+        );
+        let model = &import("b.json", text.as_bytes(), None).expect("imported")[0].record.model;
+        assert_eq!((model.params_b, model.bpw), expected);
+    }
+}
+
+#[test]
 fn vllm_has_a_median_and_only_poisson_arrivals_are_recorded() {
     let results = |burstiness: f64| {
         format!(
