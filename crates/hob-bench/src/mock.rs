@@ -319,3 +319,29 @@ impl Shared {
         Ok(After::Keep)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Shutdown;
+
+    use super::*;
+
+    #[test]
+    fn a_client_that_leaves_a_silent_server_is_counted() {
+        for model in ["mock~hang=true", "mock~fault=hang", "mock~fault=hang-body"] {
+            let mock = MockServer::start_local(Script::default()).expect("a free port");
+            let mut socket = TcpStream::connect(mock.address).expect("connected");
+            socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a time limit");
+            let body = json!({ "model": model, "stream": true }).to_string();
+            let head = format!(
+                "POST /v1/chat/completions HTTP/1.1\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            );
+            socket.write_all(format!("{head}{body}").as_bytes()).expect("sent");
+            socket.shutdown(Shutdown::Write).expect("left");
+            // The server closes the connection after it has counted.
+            socket.read_to_end(&mut Vec::new()).expect("closed");
+            assert_eq!(mock.disconnects(), 1, "{model}");
+        }
+    }
+}

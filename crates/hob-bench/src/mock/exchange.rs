@@ -306,11 +306,7 @@ impl MockExchange<'_> {
                         self.send_chunk(&chunk)?;
                     }
                 }
-                Step::Hang => {
-                    let after = self.hang();
-                    self.shared.counts.add_gone();
-                    return after;
-                }
+                Step::Hang => return self.hang(),
             }
         }
         self.socket.write_all(LAST_CHUNK.as_bytes())?;
@@ -329,7 +325,10 @@ impl MockExchange<'_> {
         while !self.shared.is_over() {
             match self.socket.read(&mut byte) {
                 Err(error) if is_pause(&error) => {}
-                _ => break,
+                _ => {
+                    self.shared.counts.add_gone();
+                    break;
+                }
             }
         }
         Ok(After::Close)
