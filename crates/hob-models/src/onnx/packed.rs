@@ -59,7 +59,7 @@ pub struct PackedGraph {
 /// Packs the large weights of a graph: floats, and integers that need more bits. Calls `check` before each of them.
 ///
 /// # Errors
-/// The bytes are not a model, or `check` fails.
+/// The bytes are not a model, a large weight is not as long as its shape says, or `check` fails.
 pub fn pack(
     graph: &[u8],
     bits: WeightBits,
@@ -71,6 +71,7 @@ pub fn pack(
         graph.name = format!("{NAME}{}", bits.0);
         for tensor in graph.initializer.iter_mut().filter(|tensor| is_packed(tensor, bits)) {
             check()?;
+            checked_elements(tensor)?;
             let packed = match tensor.data_type {
                 DATA_FLOAT => packed::<4>(&tensor.raw_data, bits, &mut loss, Float),
                 DATA_INT8 => packed::<1>(&tensor.raw_data, bits, &mut loss, Signed),
@@ -85,17 +86,32 @@ pub fn pack(
 /// The bytes of the file that [`pack`] would make, without its few bytes of lengths.
 ///
 /// # Errors
-/// The bytes are not a model.
+/// The bytes are not a model, or a large weight is not as long as its shape says.
 pub fn packed_bytes(graph: &[u8], bits: WeightBits) -> Result<u64, GraphError> {
     let model = decode(graph)?;
     let tensors = model.graph.iter().flat_map(|graph| &graph.initializer);
     let saved = tensors.filter(|tensor| is_packed(tensor, bits)).map(|tensor| {
-        let elements = elements(tensor).unwrap_or_default();
-        let ends = elements.div_ceil(GROUP) * 2 * (tensor.raw_data.len() / elements.max(1));
+        let elements = checked_elements(tensor)?;
+        let ends = elements.div_ceil(GROUP) * 2 * element_bytes(tensor);
         let packed = elements * usize::from(bits.0) / 8 + ends;
-        tensor.raw_data.len().saturating_sub(packed)
+        Ok::<usize, GraphError>(tensor.raw_data.len().saturating_sub(packed))
     });
-    Ok((graph.len() - saved.sum::<usize>()) as u64)
+    Ok((graph.len() - saved.sum::<Result<usize, GraphError>>()?) as u64)
+}
+
+/// The elements of a weight that is not packed yet, if it has as many as its shape says.
+fn checked_elements(tensor: &TensorProto) -> Result<usize, GraphError> {
+    let found = tensor.raw_data.len() / element_bytes(tensor);
+    let (what, expected) = ("elements of a weight", elements(tensor).unwrap_or_default());
+    if found != expected {
+        return Err(GraphError::Unexpected { what, found, expected });
+    }
+    Ok(found)
+}
+
+/// The bytes of an element of a weight that gets packed.
+fn element_bytes(tensor: &TensorProto) -> usize {
+    if tensor.data_type == DATA_FLOAT { size_of::<f32>() } else { 1 }
 }
 
 /// The bytes of the large weights that have 8 bits each. 0: all are floats.
@@ -418,6 +434,20 @@ mod tests {
         let four = WeightBits::by_name("4").expect("known");
         let packed = super::pack(&whole, four, &|| Err(Cancelled));
         assert_eq!(packed.err(), Some(GraphError::Cancelled(Cancelled)));
+    }
+
+    #[test]
+    fn a_weight_with_a_false_shape_is_refused() {
+        let four = WeightBits::by_name("4").expect("known");
+        let mut whole = decode(&model(DATA_UINT8, bytes(5000), 5000)).expect("a model");
+        for size in [4999, 5001, i64::MAX] {
+            whole.graph.as_mut().expect("a graph").initializer[0].dims = vec![size];
+            let graph = whole.encode_to_vec();
+            let refused = packed_bytes(&graph, four).expect_err("a false shape");
+            let says = format!("has 5000 elements of a weight where {size} were expected");
+            assert!(refused.to_string().contains(&says), "{refused}");
+            assert_eq!(pack(&graph, four).err(), Some(refused));
+        }
     }
 
     #[test]
