@@ -36,25 +36,27 @@ fn product(
     let integer = graph.nodes()[at].clone();
     let [quantised, weight, _, zero_point] = inputs(&integer)?;
     let (quantise, pads) = quantisation(graph, quantised)?;
-    let (input, input_scale) = (quantise.input[0].clone(), quantise.output[1].clone());
+    let [input] = inputs::<1>(quantise)?.map(str::to_owned);
+    let input_scale = output(quantise, 1)?.to_owned();
 
-    let mut next = reader(graph, &integer.output[0])?;
+    let sums = output(&integer, 0)?;
+    let mut next = reader(graph, sums)?;
     let mut bias = None;
     if graph.nodes()[next].op_type == "Add" {
-        let rounded = other_input(&graph.nodes()[next], &integer.output[0])?;
+        let rounded = other_input(&graph.nodes()[next], sums)?;
         bias = Some(published_bias(graph, rounded)?);
-        next = reader(graph, &graph.nodes()[next].output[0])?;
+        next = reader(graph, output(&graph.nodes()[next], 0)?)?;
     }
-    let cast = graph.nodes()[next].output[0].clone();
+    let cast = output(&graph.nodes()[next], 0)?.to_owned();
     let scaled_at = reader(graph, &cast)?;
     let scales = other_input(&graph.nodes()[scaled_at], &cast)?;
     let weight_scale = other_input(&graph.nodes()[graph.producer(scales)?], &input_scale)?;
 
     let float = dequantised(weights, [weight, weight_scale, zero_point], None);
-    let output = graph.nodes()[scaled_at].output[0].clone();
+    let scaled = output(&graph.nodes()[scaled_at], 0)?;
     let read: Vec<&str> =
         [Some(input.as_str()), Some(&float), bias.as_deref()].into_iter().flatten().collect();
-    let mut floating = node(float_op, &read, &[&output]);
+    let mut floating = node(float_op, &read, &[scaled]);
     floating.attribute = integer.attribute;
     if let (Some(pads), Some(attribute)) = (pads, floating.attribute_mut("pads")) {
         attribute.ints = pads.to_vec();
@@ -137,7 +139,7 @@ fn fold(graph: &mut Graph, at: usize) -> Result<bool, GraphError> {
     let gather = graph.producer(stored).ok();
     let name = match gather.map(|maker| &graph.nodes()[maker]) {
         None => stored,
-        Some(gather) if gather.op_type == "Gather" => gather.input[0].as_str(),
+        Some(gather) if gather.op_type == "Gather" => inputs::<2>(gather)?[0],
         Some(_) => return Ok(false),
     };
     let Some(weight) = graph.weight(name) else { return Ok(false) };
@@ -150,7 +152,7 @@ fn fold(graph: &mut Graph, at: usize) -> Result<bool, GraphError> {
     let values = restored(weight, &scales, &zeros, axis);
     let (what, found) = ("scales of a quantised weight", scales.len());
     let values = values.ok_or(GraphError::Unexpected { what, found, expected: 1 })?;
-    let (dims, output) = (weight.dims.clone(), &dequantise.output[0]);
+    let (dims, output) = (weight.dims.clone(), output(&dequantise, 0)?);
     match gather {
         None => graph.add_weight(output, &dims, DATA_FLOAT, values),
         Some(maker) => {
@@ -158,7 +160,7 @@ fn fold(graph: &mut Graph, at: usize) -> Result<bool, GraphError> {
             graph.add_weight(&float, &dims, DATA_FLOAT, values);
             let gather = &mut graph.nodes_mut()[maker];
             gather.input[0] = float;
-            gather.output[0].clone_from(output);
+            output.clone_into(&mut gather.output[0]);
         }
     }
     graph.replace(at, std::iter::empty());
@@ -173,10 +175,11 @@ fn restored(weight: &TensorProto, scales: &[f32], zeros: &[u8], axis: i64) -> Op
     if scales.len() != 1 {
         let behind = weight.dims.get(usize::try_from(axis).ok()?..)?;
         let (channels, behind) = behind.split_first()?;
-        stride = usize::try_from(behind.iter().product::<i64>()).ok()?.max(1);
+        let product = behind.iter().try_fold(1_i64, |product, size| product.checked_mul(*size))?;
+        stride = usize::try_from(product).ok()?.max(1);
         (usize::try_from(*channels) == Ok(scales.len())).then_some(())?;
     }
-    let block = stride * scales.len();
+    let block = stride.checked_mul(scales.len())?;
     let is_complete = values.len().checked_rem(block) == Some(0) && zeros.len() == scales.len();
     is_complete.then_some(())?;
     let float = |value: &u8, zero: &u8, scale: &f32| {
@@ -218,14 +221,14 @@ pub(super) fn transpose_weights(graph: &mut Graph) {
 fn transpose_weight(graph: &mut Graph, at: usize) -> Option<()> {
     let transpose = graph.nodes()[at].clone();
     let order = transpose.attribute("perm").map(|order| &order.ints[..]);
-    let [input] = &transpose.input[..] else { return None };
+    let ([input], [output]) = (&transpose.input[..], &transpose.output[..]) else { return None };
     let maker = graph.producer(input).ok();
     let name = match maker.map(|maker| &graph.nodes()[maker]) {
         None => input,
         Some(maker) => {
             let axis = maker.attribute("axis").and_then(|axis| axis.i);
             let is_alone = maker.op_type == "DequantizeLinear" && axis == Some(0);
-            is_alone.then(|| &maker.input[0]).filter(|_| graph.consumers(input) == [at])?
+            maker.input.first().filter(|_| is_alone && graph.consumers(input) == [at])?
         }
     };
     let weight = graph.weight(name).filter(|weight| !weight.raw_data.is_empty())?;
@@ -240,7 +243,7 @@ fn transpose_weight(graph: &mut Graph, at: usize) -> Option<()> {
     let (turned, data_type) = (format!("{name}/transposed"), weight.data_type);
     graph.add_weight(&turned, &[matrices, columns, rows], data_type, values);
     match maker {
-        None => graph.redirect(&transpose.output[0], &turned),
+        None => graph.redirect(output, &turned),
         Some(maker) => {
             let maker = &mut graph.nodes_mut()[maker];
             maker.input[0] = turned;
@@ -269,14 +272,24 @@ fn transposed<const N: usize>(matrices: &[u8], (rows, columns): (usize, usize)) 
 
 /// A convolution's bias before it was divided by the scales and rounded.
 fn published_bias(graph: &Graph, rounded: &str) -> Result<String, GraphError> {
-    let mut value = rounded.to_owned();
-    loop {
-        let maker = &graph.nodes()[graph.producer(&value)?];
-        value.clone_from(&maker.input[0]);
+    let mut value = rounded;
+    // No chain is longer than the graph, and a cycle has no end.
+    for _ in graph.nodes() {
+        let maker = &graph.nodes()[graph.producer(value)?];
+        let Some(input) = maker.input.first() else { break };
         if maker.op_type == "Div" {
-            return Ok(value);
+            return Ok(input.clone());
         }
+        value = input;
     }
+    let what = "divisions before a rounded bias";
+    Err(GraphError::Unexpected { what, found: 0, expected: 1 })
+}
+
+fn output(node: &NodeProto, at: usize) -> Result<&str, GraphError> {
+    let (what, found) = ("outputs of a quantised node", node.output.len());
+    let output = node.output.get(at).map(String::as_str);
+    output.ok_or(GraphError::Unexpected { what, found, expected: at + 1 })
 }
 
 fn inputs<const N: usize>(node: &NodeProto) -> Result<[&str; N], GraphError> {
@@ -387,6 +400,37 @@ mod tests {
     }
 
     #[test]
+    fn a_malformed_graph_is_refused() {
+        let biased = |nodes: &mut Vec<NodeProto>, bias: Vec<NodeProto>| {
+            nodes[4].input = vec!["biased".to_owned()];
+            nodes.push(node("Add", &["sums", "rounded"], &["biased"]));
+            nodes.extend(bias);
+        };
+        let damages: [(&str, &dyn Fn(&mut Vec<NodeProto>)); 9] = [
+            ("nothing is quantised", &|nodes| nodes[0].input.clear()),
+            ("no scale", &|nodes| nodes[0].output.truncate(1)),
+            ("no product", &|nodes| nodes[2].output.clear()),
+            ("no floats", &|nodes| nodes[4].output.clear()),
+            ("no result", &|nodes| nodes[5].output.clear()),
+            ("no table", &|nodes| nodes[6].input.clear()),
+            ("no rows", &|nodes| nodes[7].output.clear()),
+            ("a bias from nothing", &|nodes| {
+                biased(nodes, vec![node("Constant", &[], &["rounded"])]);
+            }),
+            ("a cycle", &|nodes| {
+                let cycle = [("Round", "rounded", "cast_back"), ("Cast", "cast_back", "rounded")];
+                biased(nodes, cycle.map(|(op, from, to)| node(op, &[from], &[to])).to_vec());
+            }),
+        ];
+        for (damage, damaged) in damages {
+            let mut model = ModelProto::decode(&quantised()[..]).expect("a model");
+            damaged(&mut model.graph.as_mut().expect("a graph").node);
+            let refused = in_floats(&model.encode_to_vec());
+            assert!(matches!(refused, Err(GraphError::Unexpected { .. })), "{damage}: {refused:?}");
+        }
+    }
+
+    #[test]
     fn each_channel_has_its_own_scale() {
         let weight = |dims: &[i64]| tensor("w", dims, DATA_INT8, vec![1, 2, 3, 4]);
         let rows = [
@@ -397,6 +441,8 @@ mod tests {
             (vec![4], vec![1.0, 2.0], 1, None),
             (vec![2, 2], vec![], 1, None),
             (vec![2, 2], vec![1.0, 10.0], -1, None),
+            (vec![2, i64::MAX, 2], vec![1.0, 10.0], 0, None),
+            (vec![3, i64::MAX], vec![1.0, 2.0, 3.0], 0, None),
         ];
         for (dims, scales, axis, expected) in rows {
             // Signed zeros without their sign.
