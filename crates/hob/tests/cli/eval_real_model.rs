@@ -140,6 +140,7 @@ fn items_are_printed_without_a_server_and_mistakes_are_named() {
         ),
         (&["eval", "--choices-by-logprob", "--temperature", "1"], "cannot be used with"),
         (&["eval", "--temperature", "0,3"], "expected 0 to 2"),
+        (&["eval", "--target", "http://127.0.0.1:1", "--ready-s", "9"], "--ready-s has no effect"),
         (&["eval", "report"], "has no evaluation"),
         (&["eval", "judge", "aa", "bb", "--judge", "m"], "no run in bench/records ends in 'aa'"),
         (&["eval", "judge", "aa", "bb"], "--judge <NAME>"),

@@ -58,7 +58,7 @@ pub(crate) struct ServerArgs {
     #[arg(long, value_name = "COMMAND", requires = "target", help_heading = "Target")]
     pub(crate) launch: Option<String>,
     /// The path that answers 200 when the server is ready; with a hob server, hob also waits for the model under test
-    #[arg(long, value_name = "PATH", default_value = READY, help_heading = "Target")]
+    #[arg(long, value_name = "PATH", default_value = READY, requires = "launch", help_heading = "Target")]
     pub(crate) ready: String,
     /// Time after which a server that is not ready counts as failed
     #[arg(long, value_name = "SECONDS", default_value_t = READY_S, help_heading = "Target")]
@@ -146,6 +146,11 @@ impl ServerArgs {
     ) -> CliResult<ServerPlan> {
         let app = App::open(globals, Overrides::default(), printer)?;
         let Some(target) = &self.target else { return self.own(purpose, app, globals) };
+        if self.launch.is_none() && self.ready_s != READY_S {
+            let sentence = "--ready-s has no effect: hob does not start the server of --target";
+            return Err(Failure::usage(sentence)
+                .hint("give the command that starts it to --launch, or leave out --ready-s"));
+        }
         let ServerAccess { url, api, key } = self.access(target, &app.written, &app.environment)?;
         let own_key = app.settings.server.api_key.read()?;
         let awaited = self.awaited(purpose, api, (&key, own_key.as_ref()));
@@ -302,13 +307,14 @@ impl ServerArgs {
     pub(crate) fn words(&self) -> Vec<String> {
         let api = APIS.into_iter().find(|(_, _, api)| *api == self.api);
         let api = api.filter(|_| self.api != PlanApi::Auto).map(|(name, _, _)| name.to_owned());
+        let ready = Some(&self.ready).filter(|ready| *ready != READY);
         let rows = [
             ("--target", self.target.clone()),
             ("--model", self.model.clone()),
             ("--api", api),
             ("--key-env", self.key_env.clone()),
             ("--launch", self.launch.clone()),
-            ("--ready", Some(self.ready.clone()).filter(|ready| ready != READY)),
+            ("--ready", self.launch.as_ref().and(ready).cloned()),
             ("--context", self.context.map(|tokens| tokens.to_string())),
             ("--model-file", self.model_file.as_ref().map(|file| file.display().to_string())),
         ];
@@ -475,9 +481,26 @@ mod tests {
     }
 
     #[test]
-    fn a_key_needs_the_server_that_takes_it() {
-        let words = ["hob", "bench", "llm", "--key-env", "K"];
-        let refused = crate::cli::command().try_get_matches_from(words).expect_err("no server");
-        assert_eq!(refused.kind(), clap::error::ErrorKind::MissingRequiredArgument, "{refused}");
+    fn an_option_needs_the_server_or_the_start_that_it_is_for() {
+        let kind = |options: &str| {
+            let words = format!("hob bench llm {options}");
+            let parsed = crate::cli::command().try_get_matches_from(words.split(' '));
+            parsed.err().map(|error| error.kind())
+        };
+        let missing = Some(clap::error::ErrorKind::MissingRequiredArgument);
+        for options in ["--key-env K", "--launch l", "--ready /r", "--target t --ready /r"] {
+            assert_eq!(kind(options), missing, "{options}");
+        }
+        for options in ["--target t --launch l --ready /r --ready-s 9", "--ready-s 9"] {
+            assert_eq!(kind(options), None, "{options}");
+        }
+    }
+
+    #[test]
+    fn a_plan_s_ready_path_is_repeated_only_with_the_command_that_needs_it() {
+        let mut args = ServerArgs { ready: "/r".to_owned(), ..ServerArgs::of("t", None) };
+        assert_eq!(args.words(), ["--target", "t"]);
+        args.launch = Some("l".to_owned());
+        assert_eq!(args.words(), ["--target", "t", "--launch", "l", "--ready", "/r"]);
     }
 }
