@@ -324,10 +324,11 @@ impl Scan<'_> {
         let word = self.chars[start..ahead.at].iter().collect::<String>().to_lowercase();
         let factor = match word.strip_suffix('s').unwrap_or(&word) {
             "thousand" | "tausend" => 1e3,
-            "million" | "millionen" | "millioner" => 1e6,
+            "million" | "millionen" | "millioner" | "miljon" | "miljoner" => 1e6,
             "billion" | "milliard" | "milliarde" | "milliarden" | "milliarder" => 1e9,
+            "miljard" | "miljarder" => 1e9,
             // "Billion" alone may be English or German, and counts as English.
-            "trillion" | "billionen" | "billioner" => 1e12,
+            "trillion" | "billionen" | "billioner" | "biljon" | "biljoner" => 1e12,
             _ => return 1.0,
         };
         self.at = ahead.at;
