@@ -4,6 +4,7 @@ import base64
 import contextlib
 import json
 import os
+import threading
 import typing
 
 import pytest
@@ -45,13 +46,18 @@ class Conversation:
         return event
 
     def until(self, kind, **fields):
-        """The events to the first of this kind."""
+        """The events to the first of this kind. Closes the connection if it comes too late, which ends the wait."""
+        limit = threading.Timer(SECONDS_MAX, self.connection.close)
+        limit.start()
         events = []
-        while True:
-            events.append(self.next())
-            assert events[-1]["type"] != "error", events[-1]
-            if events[-1]["type"] == kind and all(events[-1][name] == value for name, value in fields.items()):
-                return events
+        try:
+            while True:
+                events.append(self.next())
+                assert events[-1]["type"] != "error", events[-1]
+                if events[-1]["type"] == kind and all(events[-1][name] == value for name, value in fields.items()):
+                    return events
+        finally:
+            limit.cancel()
 
     def say(self, samples):
         for start in range(0, len(samples), PIECE):
