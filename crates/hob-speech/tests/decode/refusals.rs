@@ -59,7 +59,7 @@ fn files_that_are_not_sound_are_refused() {
 #[test]
 fn layouts_that_are_no_sound_are_refused() {
     let silence = [0.0; 1_000];
-    for (rate_hz, channels) in [(0, 1), (999, 2), (4_000_000_000, 1)] {
+    for (rate_hz, channels) in [(0, 1), (1, 1), (999, 2), (768_001, 1), (4_000_000_000, 1)] {
         let says = format!(
             "the sound has {rate_hz} Hz and {channels} channels (expected 1000 to 768000 Hz and 1 to 32 channels)"
         );
