@@ -9,6 +9,11 @@ use serde::Serialize;
 use super::Reply;
 use crate::printer::count_text;
 
+/// hob does not learn which of these reasons an answer has.
+const CUT_OFF: &str = "\
+cut off: token limit reached (raise --max-tokens), context full (raise chat.context_tokens), \
+or text that repeats itself (ask in other words)";
+
 /// "41 tokens, 96 tokens/s, first token after 0.12 s, prompt 45 tokens (30 cached)".
 pub(crate) fn figures(reply: &Reply) -> Option<String> {
     let completion = reply.completion?;
@@ -38,9 +43,7 @@ pub(crate) fn warning(reply: &Reply) -> Option<&'static str> {
         (FinishReason::Length, true) if completion.usage.reasoning_tokens > 0 => {
             Some("all tokens were used for thinking; raise --max-tokens or lower --effort")
         }
-        (FinishReason::Length, _) => {
-            Some("cut off: token limit reached, context full, or text that repeats itself")
-        }
+        (FinishReason::Length, _) => Some(CUT_OFF),
         (FinishReason::ContentFilter, _) => Some("withheld by the model's server"),
         (FinishReason::BudgetSpent(_), _) => Some("the budget of the team is used up"),
         (FinishReason::Stop | FinishReason::ToolCalls, _) => None,

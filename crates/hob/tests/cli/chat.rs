@@ -220,7 +220,9 @@ fn an_answer_that_was_cut_off_is_marked() {
     let cut = Ok(vec![Ok(ChatEvent::Text("Go".to_owned())), done(FinishReason::Length)]);
     let (_model, _server, address) = scripted(vec![cut]);
     let said = user.hob(&["chat", "--server", &address.to_string(), "hi"]).assert().success();
-    assert!(stderr(&said).starts_with("cut off: token limit"), "{}", stderr(&said));
+    let said = stderr(&said);
+    assert!(said.starts_with("cut off: token limit reached (raise --max-tokens), "), "{said}");
+    assert!(said.contains("or text that repeats itself (ask in other words)\n"), "{said}");
 }
 
 #[test]
