@@ -15,6 +15,9 @@ const SHAPES: [&str; 4] = ["short_short", "long_short", "short_long", "agentic"]
 const CONCURRENCY: [u32; 2] = [1, 4];
 const CONTEXT: [u32; 5] = [512, 4096, 16_384, 65_536, 131_072];
 
+/// More cells would take years.
+pub(super) const CELLS_MAX: usize = 10_000;
+
 /// A point of the matrix. None: the plan does not name a value, or the kind does not have the axis.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PlanCell {
@@ -188,7 +191,8 @@ pub fn cells(plan: &BenchPlan) -> Vec<PlanCell> {
     cells
 }
 
-fn matrix(matrix: &Matrix, target: &str) -> Vec<PlanCell> {
+/// All cells of a target, also those that the plan excludes. A matrix with more than [`CELLS_MAX`] is cut after one more.
+pub(super) fn matrix(matrix: &Matrix, target: &str) -> Vec<PlanCell> {
     let blank = PlanCell { target: target.to_owned(), ..PlanCell::default() };
     let of_kind = |kind: &PlanKind| PlanCell { kind: *kind, ..blank.clone() };
     let mut cells: Vec<PlanCell> = matrix.kind.iter().map(of_kind).collect();
@@ -215,8 +219,10 @@ fn matrix(matrix: &Matrix, target: &str) -> Vec<PlanCell> {
     spread_context(&mut cells, &matrix.context);
     let users = or(&matrix.concurrency, &CONCURRENCY);
     spread(&mut cells, Axis::Concurrency, &users, |cell, users| cell.concurrency = Some(users));
-    // One user is measured alternately with each other number.
-    cells.retain(|cell| cell.kind != PlanKind::Concurrency || cell.concurrency != Some(1));
+    // One user is measured alternately with each other number. A matrix that was cut must stay too large.
+    if cells.len() <= CELLS_MAX {
+        cells.retain(|cell| cell.kind != PlanKind::Concurrency || cell.concurrency != Some(1));
+    }
     let thinking = or(&matrix.thinking, &[PlanThinking::AsIs]);
     spread(&mut cells, Axis::Thinking, &thinking, |cell, how| cell.thinking = Some(how));
     let cache = or(&matrix.cache, &[PlanCache::Cold]);
@@ -274,7 +280,7 @@ fn spread<T: Clone>(
         };
         values.iter().map(with).collect()
     };
-    *cells = cells.iter().flat_map(with).collect();
+    *cells = cells.iter().flat_map(with).take(CELLS_MAX + 1).collect();
 }
 
 #[cfg(test)]

@@ -5,16 +5,13 @@ use std::collections::BTreeSet;
 
 use hob_eval::report::UseBounds;
 
-use super::cells::{PlanCell, cells};
+use super::cells::{CELLS_MAX, PlanCell, cells, matrix};
 use super::file::{BenchPlan, Matrix, PLAN_SCHEMA, PlanApi, PlanKind, PlanRuns, PlanTarget};
 use crate::chat::Shape;
 use crate::eval::{TEMPERATURE_MAX, TaskName};
 use crate::record::{CREATOR, DRIVER, POWER_CAP};
 use crate::speech::Text;
 use crate::timeline::SoundFormat;
-
-/// More cells would take years.
-const CELLS_MAX: usize = 10_000;
 
 impl BenchPlan {
     /// The first mistake, and a word of the line that has it.
@@ -57,6 +54,10 @@ impl BenchPlan {
         if let Some(reason) = self.matrix.flaw() {
             return Some(("matrix", reason));
         }
+        if matrix(&self.matrix, "").len() > CELLS_MAX {
+            let reason = format!("the matrix has more than {CELLS_MAX} cells for each target");
+            return Some(("matrix", reason));
+        }
         let cells = cells(self);
         if let Some(flaw) = self.unused_axis(&cells) {
             return Some(flaw);
@@ -72,15 +73,18 @@ impl BenchPlan {
 
     /// A target that does not get a value of a cell, so that something else would be measured under its name.
     fn unused_axis(&self, cells: &[PlanCell]) -> Option<(&str, String)> {
-        cells.iter().find_map(|cell| {
-            let target = self.targets.iter().find(|target| target.name == cell.target)?;
-            Some((target.name.as_str(), target.unused_axis(cell)?))
+        self.targets.iter().find_map(|target| {
+            let own: Vec<&PlanCell> =
+                cells.iter().filter(|cell| cell.target == target.name).collect();
+            let models: BTreeSet<_> = own.iter().map(|cell| &cell.model).collect();
+            let reason = own.iter().find_map(|cell| target.unused_axis(cell, models.len()))?;
+            Some((target.name.as_str(), reason))
         })
     }
 }
 
 impl PlanTarget {
-    fn unused_axis(&self, cell: &PlanCell) -> Option<String> {
+    fn unused_axis(&self, cell: &PlanCell, models: usize) -> Option<String> {
         let name = &self.name;
         let can_take_context = match &self.launch {
             Some(launch) => launch.contains("{ctx}"),
@@ -90,10 +94,15 @@ impl PlanTarget {
         let is_hob = self.url.is_none() || self.api == PlanApi::Hob;
         let has_usual_name = is_hob && self.model.is_none() && cell.model.is_some();
         let texts = [&self.url, &self.model, &self.launch, &self.model_file];
-        let is_named = texts.into_iter().flatten().any(|text| text.contains("{quant}"));
-        if cell.quant.is_some() && !has_usual_name && !is_named {
+        let is_filled_in = |axis: &str| {
+            texts.into_iter().flatten().any(|text| text.contains(&format!("{{{axis}}}")))
+        };
+        let lacks_model = models > 1 && self.model.is_some() && !is_filled_in("model");
+        let lacks_quant = cell.quant.is_some() && !has_usual_name && !is_filled_in("quant");
+        if lacks_model || lacks_quant {
+            let axis = if lacks_model { "model" } else { "quant" };
             return Some(format!(
-                "{name} does not get the quant: put {{quant}} into its `model`, `launch`, `url` or `model_file`"
+                "{name} does not get the {axis}: put {{{axis}}} into its `model`, `launch`, `url` or `model_file`"
             ));
         }
         let has_context = cell.kind == PlanKind::Eval && cell.context.is_some();

@@ -96,7 +96,8 @@ pub enum PlanApi {
 #[serde(deny_unknown_fields, default)]
 pub struct Matrix {
     pub kind: Vec<PlanKind>,
-    /// Empty: the server's only model
+    /// Empty: the server's only model. With several, a target that sets `model` needs `{model}` in `model`, `launch`, `url`
+    /// or `model_file`
     pub model: Vec<String>,
     /// Each target needs `{quant}` in `model`, `launch`, `url` or `model_file`; the name of a hob's model has it anyway
     pub quant: Vec<String>,
@@ -378,6 +379,7 @@ exclude: [{target: other, concurrency: 4}]
             ("name: nightly", "name: nightly\ncolour: red", "p.yaml:3: unknown field"),
             ("{target: other, concurrency: 4}", "{kind: llm}", "p.yaml:6: the plan has no cells"),
             ("shape:", "quant: [Q4_0], shape:", "p.yaml:5: other does not get the quant"),
+            ("11434\"}", "11434\", model: a}", "p.yaml:5: other does not get the model: put"),
             (
                 "[llm]",
                 "[eval], context: [2048]",
@@ -389,6 +391,16 @@ exclude: [{target: other, concurrency: 4}]
                 BenchPlan::parse("p.yaml", &PLAN.replacen(said, instead, 1)).expect_err(expected);
             assert!(error.to_string().starts_with(expected), "{error} and not {expected}");
         }
+    }
+
+    #[test]
+    fn a_matrix_with_too_many_cells_is_refused_before_it_fills_the_memory() {
+        let values = vec!["x"; 1_000].join(",");
+        let axes = format!("backend: [{values}], creator: [{values}], driver: [{values}], shape:");
+        let error = BenchPlan::parse("p.yaml", &PLAN.replacen("shape:", &axes, 1));
+        let error = error.expect_err("too many").to_string();
+        let expected = "p.yaml:6: the matrix has more than 10000 cells for each target";
+        assert_eq!(error, expected);
     }
 
     #[test]
