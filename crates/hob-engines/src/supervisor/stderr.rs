@@ -26,11 +26,11 @@ pub(super) struct StderrTail {
     reading: JoinSet<()>,
 }
 
-/// What is known of a worker that has ended.
+/// What is kept of a worker's output.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeptLines {
     last: VecDeque<String>,
-    /// Kept apart, because a native stack may follow it.
+    /// The first fault that a driver reports. A long stack trace may follow it, so it is kept separately.
     pub(super) fault: Option<DeviceFault>,
 }
 
@@ -54,7 +54,7 @@ impl StderrTail {
 }
 
 impl KeptLines {
-    /// The last lines in one.
+    /// The last lines, joined into one.
     pub(super) fn text(&self) -> String {
         Vec::from(self.last.clone()).join("; ")
     }
@@ -75,13 +75,18 @@ async fn read(
 ) {
     let mut cutter = LineCutter::default();
     let mut chunk = vec![0; LINE_BYTES_MAX];
-    // A pipe that cannot be read is treated like a closed one.
-    while let Ok(bytes @ 1..) = stderr.read(&mut chunk).await {
-        for line in cutter.push(&chunk[..bytes]) {
+    let mut keep = |bytes: &[u8]| {
+        for line in cutter.push(bytes) {
             tracing::info!(target: "hob::worker", engine, "{line}");
             locked(&kept).push(line);
         }
+    };
+    // A pipe that cannot be read is treated like a closed one.
+    while let Ok(bytes @ 1..) = stderr.read(&mut chunk).await {
+        keep(&chunk[..bytes]);
     }
+    // A worker that dies may leave its last line without an end.
+    keep(b"\n");
 }
 
 /// Turns bytes into lines of at most [`LINE_BYTES_MAX`] bytes; what is beyond that is left out.
@@ -126,6 +131,12 @@ mod tests {
         let tail = StderrTail::follow("speech", std::io::Cursor::new(text));
         let expect: Vec<String> = (12..20).map(|line| format!("line {line}")).collect();
         assert_eq!(tail.last_lines().await.text(), expect.join("; "));
+    }
+
+    #[tokio::test]
+    async fn a_last_line_without_an_end_is_kept() {
+        let tail = StderrTail::follow("chat", std::io::Cursor::new("one\nassertion failed"));
+        assert_eq!(tail.last_lines().await.text(), "one; assertion failed");
     }
 
     #[tokio::test]
