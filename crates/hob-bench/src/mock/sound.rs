@@ -90,7 +90,9 @@ fn sentence_ends(script: &Script, text: &str) -> Vec<f64> {
         chars += sentence.chars().count();
         script.audio_silence_ms + chars as f64 * script.audio_ms_per_char
     });
-    ends.collect()
+    let ends: Vec<f64> = ends.collect();
+    // A text without sentences needs one piece too, or its request would get no answer.
+    if ends.is_empty() { vec![script.audio_silence_ms] } else { ends }
 }
 
 /// The bytes of a piece; the first one starts with the header.
@@ -154,6 +156,7 @@ mod tests {
         assert_eq!(due("", text), [(300, 400.0), (500, 800.0), (600, 1000.0)]);
         assert_eq!(due("audio=hold_all", text), [(600, 1000.0)]);
         assert_eq!(due("audio=per_sentence", text), [(450, 700.0), (600, 1000.0)]);
+        assert_eq!(due("audio=per_sentence", ""), [(100, 0.0)]);
     }
 
     #[test]
