@@ -5,6 +5,7 @@ use hob_core::fit::Model;
 
 use super::file_source::{FileEntry, FileSource};
 use super::{Described, FindError, Search};
+use crate::gguf::PartName;
 use crate::recipe::computed;
 use crate::safetensors::{self, Config, files_of_index};
 
@@ -22,10 +23,12 @@ pub(super) fn of_file(
     source_files: &FileSource<'_>,
     file: &str,
 ) -> Result<Described, FindError> {
-    let is_part = file.contains("-of-");
-    let files = if is_part { indexed(source_files)? } else { None };
-    let files = files.unwrap_or_else(|| vec![file.to_owned()]);
     let name = file.trim_end_matches(".safetensors");
+    let indexed = if file.contains("-of-") { indexed(source_files)? } else { None };
+    let files = indexed.unwrap_or_else(|| match PartName::without_extension(name) {
+        Some(part) => part.all_with("safetensors").collect(),
+        None => vec![file.to_owned()],
+    });
     described(search, source_files, name, &files)
 }
 
@@ -41,14 +44,14 @@ pub(super) fn of_folder(
         return Err(FindError::NoConfig { at: source_files.at(CONFIG) });
     }
     let indexed = if has(INDEX) { indexed(source_files)? } else { None };
-    let files = indexed.unwrap_or_else(|| beside(entries));
+    let files = indexed.unwrap_or_else(|| top_level(entries));
     described(search, source_files, name, &files)
 }
 
 /// Safetensors files at the top level.
-fn beside(entries: &[FileEntry]) -> Vec<String> {
-    let is_beside = |path: &str| path.ends_with(".safetensors") && !path.contains('/');
-    let all = entries.iter().filter(|entry| is_beside(&entry.path)).map(|entry| &entry.path);
+fn top_level(entries: &[FileEntry]) -> Vec<String> {
+    let is_top_level = |path: &str| path.ends_with(".safetensors") && !path.contains('/');
+    let all = entries.iter().filter(|entry| is_top_level(&entry.path)).map(|entry| &entry.path);
     let (second, first): (Vec<String>, Vec<String>) =
         all.cloned().partition(|path| path.starts_with(SECOND_COPY));
     if first.is_empty() { second } else { first }

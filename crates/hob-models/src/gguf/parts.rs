@@ -20,8 +20,12 @@ pub struct PartName {
 impl PartName {
     /// `None` if the name has no such numbers, or impossible ones.
     pub fn parse(file_name: &str) -> Option<PartName> {
-        let rest = file_name.strip_suffix(".gguf")?;
-        let (rest, count) = rest.rsplit_once("-of-")?;
+        PartName::without_extension(file_name.strip_suffix(".gguf")?)
+    }
+
+    /// Parses a name that has lost its extension.
+    pub(crate) fn without_extension(name: &str) -> Option<PartName> {
+        let (rest, count) = name.rsplit_once("-of-")?;
         let (stem, number) = rest.rsplit_once('-')?;
         let (number, count) = (digits(number)?, digits(count)?);
         let is_sane = (1..=count).contains(&number) && count <= PARTS_MAX;
@@ -35,8 +39,13 @@ impl PartName {
 
     /// Names of all parts, in order.
     pub fn all(&self) -> impl Iterator<Item = String> + '_ {
+        self.all_with("gguf")
+    }
+
+    /// The same names with another extension.
+    pub(crate) fn all_with(&self, extension: &str) -> impl Iterator<Item = String> {
         let PartName { stem, count, .. } = self;
-        (1..=*count).map(move |number| format!("{stem}-{number:05}-of-{count:05}.gguf"))
+        (1..=*count).map(move |number| format!("{stem}-{number:05}-of-{count:05}.{extension}"))
     }
 }
 
@@ -49,7 +58,7 @@ impl Gguf {
     /// Joins the headers of all parts: metadata of the first, tensors of all. For assessing, not for loading.
     ///
     /// # Errors
-    /// A tensor is in two parts, or the number of parts differs from what the first one states.
+    /// There is no part, a tensor is in two parts, or the first part states another number of tensors.
     pub fn joined(parts: Vec<Gguf>) -> Result<Gguf, GgufError> {
         let mut parts = parts.into_iter();
         let mut whole = parts.next().ok_or(GgufError::NoWeights)?;

@@ -120,6 +120,21 @@ fn a_tied_output_is_not_loaded_twice_and_shards_are_found_by_their_index() {
 }
 
 #[test]
+fn shards_without_an_index_are_found_by_their_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), "config.json", CONFIG.as_bytes());
+    let first =
+        write(folder.path(), "model-00001-of-00002.safetensors", &safetensors(&ROWS[..3], 0));
+    let first = first.to_str().expect("a path");
+    let missing = refused(&finder(), first);
+    assert!(missing.contains("00002-of-00002.safetensors is missing, one of 2"), "{missing}");
+    write(folder.path(), "model-00002-of-00002.safetensors", &safetensors(&ROWS[3..], 0));
+    let path = folder.path().to_str().expect("a path");
+    let bytes = |asked| find(&finder(), asked).model.shape.weights.bytes();
+    assert_eq!(bytes(first), bytes(path));
+}
+
+#[test]
 fn what_is_wrong_with_tensors_is_said_in_one_sentence() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().to_str().expect("a path");
