@@ -25,15 +25,17 @@ use crate::timeline::RequestFault;
 use crate::workbench::Asker;
 
 const ANSWER_BYTES_PER_TOKEN: usize = 320;
-/// Context in addition to prompt and answer, because a prompt may get more tokens than planned. CONTEXT_TOKENS_MIN is enough for the probes.
+/// Context in addition to prompt and answer, because a prompt may get more tokens than planned: these tokens, and one for
+/// each [`SPARE_DIVISOR`] tokens of the prompt.
 const SPARE_TOKENS: u32 = 64;
 const SPARE_DIVISOR: u32 = 64;
+/// Enough for the probes.
 const CONTEXT_TOKENS_MIN: u32 = 1024;
 
-/// The context length that a prompt of `length` tokens and its answer need.
-pub fn context_needed(length: u32, answer: u32) -> u32 {
-    let spare = SPARE_TOKENS + length / SPARE_DIVISOR;
-    length.saturating_add(answer).saturating_add(spare).max(CONTEXT_TOKENS_MIN)
+/// The context length that a prompt and its answer need.
+pub fn context_needed(prompt_tokens: u32, answer_tokens: u32) -> u32 {
+    let spare = SPARE_TOKENS + prompt_tokens / SPARE_DIVISOR;
+    prompt_tokens.saturating_add(answer_tokens).saturating_add(spare).max(CONTEXT_TOKENS_MIN)
 }
 
 /// The requests to a chat model.

@@ -1,5 +1,5 @@
 //! Sends requests when they are due, and records the answers with time stamps. Parsing happens later.
-//! Each connection has a blocking thread, so the thread that the kernel wakes takes the time stamp, unless the kernel has one.
+//! Each connection has a blocking thread. If the kernel gives no time stamp, the thread takes one when the kernel wakes it.
 
 mod arrivals;
 mod endpoint;
@@ -50,7 +50,7 @@ pub struct Patience {
     pub total: Duration,
 }
 
-/// Seconds of a whole answer, where nothing else is said.
+/// Default limit for a whole answer, in seconds.
 pub const ANSWER_SECONDS_MAX: u64 = 1800;
 
 impl Default for Patience {

@@ -37,7 +37,7 @@ pub fn host() -> Host {
 
 /// Other load in the last ten seconds, and throttling since [`host`] was called.
 pub fn noise() -> Noise {
-    let now = hob_machine::noise::noise();
+    let now = hob_machine::noise::SystemLoad::now();
     let mut before = locked(&THROTTLED_BEFORE);
     Noise {
         psi_cpu: now.waiting_percent,

@@ -84,7 +84,7 @@ pub fn import(
     }
     let sha256 = sha256_hex(bytes);
     for (index, one) in imported.iter_mut().enumerate() {
-        seal(one, &sha256, index);
+        mark_imported(one, &sha256, index);
     }
     Ok(imported)
 }
@@ -127,8 +127,8 @@ pub fn store_imported(
     new.iter().map(|one| Ok(store.put(&one.record, &one.samples)?)).collect()
 }
 
-/// Sets what all imports share.
-fn seal(imported: &mut Imported, sha256: &str, index: usize) {
+/// Sets the id of an import, and marks it as imported and unverified.
+fn mark_imported(imported: &mut Imported, sha256: &str, index: usize) {
     let record = &mut imported.record;
     record.id = id_of(sha256, index, record.time.started);
     record.source.r#type = SourceType::Import;

@@ -138,7 +138,8 @@ impl Launch {
                 cold = None;
             }
             let awaited = self.awaited.as_ref().filter(|_| is_ready);
-            let is_behind = awaited.is_some_and(|model| model.loads(&self.endpoint, &mut cold));
+            let is_behind =
+                awaited.is_some_and(|model| model.is_loading(&self.endpoint, &mut cold));
             if is_ready && !is_behind {
                 // The wait for a model that stays cold is not a load.
                 running.load = cold.unwrap_or_else(Instant::now).duration_since(begun);

@@ -280,7 +280,7 @@ mod tests {
         let mut found = MaxContextRun::new(&options);
         let result = AttemptResult::Ok;
         let tried =
-            AttemptResultAt { ctx: 2048, result, takes: None, memory: None, decode_tok_s: None };
+            AttemptResultAt { ctx: 2048, result, ctx_max: None, memory: None, decode_tok_s: None };
         (0..2).for_each(|_| found.search.add(tried));
         for (invalid, expected) in [(0, Label::Verified), (1, Label::Unverified)] {
             let (kind, source) = (RecordKind::MaxContext, RecordSource::default());

@@ -315,7 +315,7 @@ impl Shared {
                 ("404 Not Found", json!({ "error": { "message": format!("unknown path {path}") } }))
             }
         };
-        socket.write_all(&exchange::whole(status, &body.to_string()))?;
+        socket.write_all(&exchange::whole_answer(status, &body.to_string()))?;
         Ok(After::Keep)
     }
 }

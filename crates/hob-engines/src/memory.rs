@@ -31,7 +31,7 @@ static LEFT_BEHIND: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static BUDGET: Cell<Option<Budget>> = const { Cell::new(None) };
-    /// Tells who waits for this thread's task that it is left behind.
+    /// Tells the waiting caller that this thread's task is left behind.
     static GIVE_UP: Cell<Option<Box<dyn Fn()>>> = const { Cell::new(None) };
 }
 
@@ -50,7 +50,7 @@ pub fn limited<T>(name: &'static str, bytes_max: usize, task: impl FnOnce() -> T
 ///
 /// # Errors
 /// No thread can be started.
-pub fn limited_apart<T: Send + 'static>(
+pub fn limited_on_thread<T: Send + 'static>(
     name: &'static str,
     bytes_max: usize,
     task: impl FnOnce() -> T + Send + 'static,
@@ -196,7 +196,8 @@ mod tests {
 
     #[test]
     fn a_task_that_needs_too_much_memory_is_left_behind() {
-        let kept = |bytes: usize| limited_apart("a test", 1 << 20, move || vec![1u8; bytes].len());
+        let kept =
+            |bytes: usize| limited_on_thread("a test", 1 << 20, move || vec![1u8; bytes].len());
         assert_eq!(kept(1 << 10).ok(), Some(Some(1 << 10)));
         assert_eq!(kept(2 << 20).ok(), Some(None));
         assert_eq!(kept(1 << 10).ok(), Some(Some(1 << 10)), "the others go on");

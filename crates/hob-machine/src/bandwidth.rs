@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use hob_core::machine::{Basis, Fact};
 
-use crate::noise::{CpuTime, noise};
+use crate::noise::{CpuTime, SystemLoad};
 use crate::probe::ram;
 
 const PASSES: usize = 12;
@@ -65,7 +65,7 @@ pub fn measure(threads: usize) -> Result<Measured, Unmeasured> {
 }
 
 fn passes(threads: usize, side_bytes: u64) -> Measured {
-    let (earlier, waiting_percent) = (CpuTime::now(), noise().waiting_percent);
+    let (earlier, waiting_percent) = (CpuTime::now(), SystemLoad::now().waiting_percent);
     let seconds = timed(threads, usize::try_from(side_bytes).unwrap_or(usize::MAX));
     let moved = 2.0 * side_bytes as f64 * threads as f64;
     let stolen_share = CpuTime::now().stolen_share_since(earlier);

@@ -8,13 +8,16 @@ use crate::files::read;
 pub struct SystemLoad {
     /// Percent of the last ten seconds in which some task waited for a core.
     pub waiting_percent: Option<f64>,
+    /// Load average of the last minute.
     pub load1: Option<f64>,
 }
 
-pub fn noise() -> SystemLoad {
-    SystemLoad {
-        waiting_percent: waiting(&read("/proc/pressure/cpu")),
-        load1: read("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok()),
+impl SystemLoad {
+    pub fn now() -> SystemLoad {
+        SystemLoad {
+            waiting_percent: waiting(&read("/proc/pressure/cpu")),
+            load1: read("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok()),
+        }
     }
 }
 

@@ -38,7 +38,7 @@ pub trait TeamService: fmt::Debug + Send + Sync {
     /// There is no such run, or it cannot be read.
     fn owner_of(&self, id: &str) -> Result<Option<String>, RunRefusal>;
 
-    /// What was stored of a run behind a place in its file of events. The first place is 0.
+    /// The events of a run that are stored after the first `offset` bytes of its event file.
     ///
     /// # Errors
     /// There is no such run, or it cannot be read.
@@ -76,11 +76,11 @@ pub trait TeamService: fmt::Debug + Send + Sync {
 /// News of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunProgress {
-    /// Events as JSON, one each.
+    /// One event each, as JSON.
     pub lines: Vec<String>,
-    /// The place behind them.
+    /// The `offset` of the next call, which continues after these lines.
     pub offset: u64,
-    /// More events are there already.
+    /// Whether more events are stored already.
     pub has_more: bool,
     pub stage: RunStage,
 }
@@ -106,7 +106,7 @@ pub enum RunRefusal {
     NoRun { id: String },
     #[error("the run has no file '{path}'; GET /v1/runs/{{id}} lists its files")]
     NoFile { path: String },
-    /// The file of the team was never without a mistake, or a text cannot be one.
+    /// The server has never read the team's file without a mistake, or a team or valve from a client is not valid.
     #[error("{0}")]
     BrokenTeam(String),
     #[error("{0}")]

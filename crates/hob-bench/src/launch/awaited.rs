@@ -10,10 +10,10 @@ use super::ASK_WITHIN;
 use crate::ask::ask;
 use crate::drive::Endpoint;
 
-/// Time that a model which loads at the start may still be cold when the server is ready: its load is about to begin.
+/// A model that loads at the start may stay cold for this long after the server is ready: its load is about to begin.
 const COLD_WITHIN: Duration = Duration::from_secs(1);
 
-/// The model that a hob has in memory before it is measured.
+/// The model that must be in a hob's memory before it is measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AwaitedModel {
     /// None: the only model of its kind.
@@ -24,20 +24,19 @@ pub struct AwaitedModel {
 }
 
 impl AwaitedModel {
-    /// Whether it is still loading, on a hob that reports ready because another model is. `cold` is since when it was
-    /// cold. A model that loads with its first request, or failed to load, stays cold.
-    pub(super) fn loads(&self, endpoint: &Endpoint, cold: &mut Option<Instant>) -> bool {
+    /// Whether it is still loading, on a hob that reports ready because another model is. `cold_since` keeps the time since
+    /// which it is cold. A model that loads with its first request, or failed to load, stays cold.
+    pub(super) fn is_loading(&self, endpoint: &Endpoint, cold_since: &mut Option<Instant>) -> bool {
         match self.state(endpoint).as_deref() {
-            Some("cold") => cold.get_or_insert_with(Instant::now).elapsed() < COLD_WITHIN,
+            Some("cold") => cold_since.get_or_insert_with(Instant::now).elapsed() < COLD_WITHIN,
             state => {
-                *cold = None;
+                *cold_since = None;
                 state == Some("loading")
             }
         }
     }
 
-    /// The state of the model; `loading` also while it waits for another model, because a hob loads one after the other. None: the
-    /// server does not say.
+    /// The state of the model, which is also `loading` while it waits for another one to load. None: the server does not say.
     fn state(&self, endpoint: &Endpoint) -> Option<String> {
         let get = |path: &str| {
             let asked = ask(endpoint, path, self.key.as_deref(), None, ASK_WITHIN).ok()?;
@@ -117,13 +116,13 @@ mod tests {
             in_state("down"),
         ]);
         let (model, mut cold) = (awaited(Some("m"), "chat"), None);
-        assert!(model.loads(&endpoint, &mut cold) && cold.is_none(), "another model loads first");
-        assert!(model.loads(&endpoint, &mut cold) && cold.is_some(), "its load is about to begin");
-        assert!(model.loads(&endpoint, &mut cold) && cold.is_none(), "it loads");
-        assert!(!model.loads(&endpoint, &mut cold), "it is warm");
+        assert!(model.is_loading(&endpoint, &mut cold) && cold.is_none(), "another loads first");
+        assert!(model.is_loading(&endpoint, &mut cold) && cold.is_some(), "it is about to load");
+        assert!(model.is_loading(&endpoint, &mut cold) && cold.is_none(), "it loads");
+        assert!(!model.is_loading(&endpoint, &mut cold), "it is warm");
         let mut long = Instant::now().checked_sub(COLD_WITHIN);
-        assert!(long.is_some() && !model.loads(&endpoint, &mut long), "it stays cold");
-        assert!(long.is_some() && !model.loads(&endpoint, &mut None), "it is down");
+        assert!(long.is_some() && !model.is_loading(&endpoint, &mut long), "it stays cold");
+        assert!(long.is_some() && !model.is_loading(&endpoint, &mut None), "it is down");
         end(server, 9);
     }
 
@@ -131,7 +130,7 @@ mod tests {
     fn a_name_with_a_space_is_asked_for() {
         let answer = r#"{"id":"my model","hob":{"state":"loading"}}"#.to_owned();
         let (endpoint, server) = server(vec![("/v1/models/my%20model", answer)]);
-        assert!(awaited(Some("my model"), "chat").loads(&endpoint, &mut None));
+        assert!(awaited(Some("my model"), "chat").is_loading(&endpoint, &mut None));
         end(server, 1);
     }
 
@@ -139,7 +138,7 @@ mod tests {
     fn without_a_name_the_only_model_of_the_kind_is_waited_for() {
         let two = || list(&[CHAT, HEARING]);
         let (endpoint, server) = server(vec![two(), two(), two(), list(&[HEARING, HEARING])]);
-        let loads = |kind| awaited(None, kind).loads(&endpoint, &mut None);
+        let loads = |kind| awaited(None, kind).is_loading(&endpoint, &mut None);
         assert!(!loads("chat"), "it is warm");
         assert!(loads("transcription"));
         assert!(!loads("speech"), "no such model");

@@ -69,14 +69,14 @@ impl Trial<'_, '_> {
         search: &Search,
     ) -> Result<AttemptOutcome, BenchError> {
         let begun = Instant::now();
-        let Conclusion { result, said, takes, reply, proof } = self.run(ctx, search)?;
+        let Conclusion { result, said, ctx_max, reply, proof } = self.run(ctx, search)?;
         let (memory, vram_mb, rss_mb) = self.memory();
         let decode_tok_s = reply
             .as_ref()
             .and_then(|reply| reply.figures.get(&crate::terms::Metric::DecodeTokS).copied());
         let s = Some(begun.elapsed().as_secs_f64());
         Ok(AttemptOutcome {
-            tried: AttemptResultAt { ctx, result, takes, memory, decode_tok_s },
+            tried: AttemptResultAt { ctx, result, ctx_max, memory, decode_tok_s },
             attempt: Attempt { ctx, result, vram_mb, rss_mb, s, said: said.as_deref().map(brief) },
             proof,
             reply,

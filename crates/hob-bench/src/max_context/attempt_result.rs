@@ -15,8 +15,8 @@ pub struct ServerMemory {
 pub struct AttemptResultAt {
     pub ctx: u64,
     pub result: AttemptResult,
-    /// The maximum that the server reported.
-    pub takes: Option<u64>,
+    /// The longest context that the server says it can have.
+    pub ctx_max: Option<u64>,
     pub memory: Option<ServerMemory>,
     pub decode_tok_s: Option<f64>,
 }

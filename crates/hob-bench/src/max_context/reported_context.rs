@@ -50,7 +50,7 @@ pub(super) fn mismatch(ctx: u64, reported: ReportedContext, search: &Search) -> 
         return None;
     }
     let failed =
-        |result, said, takes| Some(Conclusion { takes, ..Conclusion::failed(result, said) });
+        |result, said, ctx_max| Some(Conclusion { ctx_max, ..Conclusion::failed(result, said) });
     if slots > 1 && tokens < ctx && tokens * slots + ROUNDED_MAX >= ctx {
         let said = format!(
             "{slots} slots share the context, {tokens} tokens each: start the server with one slot"
@@ -63,7 +63,7 @@ pub(super) fn mismatch(ctx: u64, reported: ReportedContext, search: &Search) -> 
         .tried()
         .last()
         .is_some_and(|last| last.ctx == ctx && last.result == AttemptResult::Stale);
-    let is_its_most = search.tried().iter().any(|one| one.takes == Some(tokens));
+    let is_its_most = search.tried().iter().any(|one| one.ctx_max == Some(tokens));
     // A server of an earlier start reports its context once; an engine with a maximum reports it each time.
     if tokens > ctx || (was_before && !said_it_again && !is_its_most) {
         return failed(AttemptResult::Stale, said, None);
@@ -110,7 +110,7 @@ mod tests {
         let plain = |ctx, result| AttemptResultAt {
             ctx,
             result,
-            takes: None,
+            ctx_max: None,
             memory: None,
             decode_tok_s: None,
         };
@@ -133,7 +133,7 @@ mod tests {
                 8192,
                 1,
                 vec![
-                    AttemptResultAt { takes: Some(8192), ..plain(65_536, Unsupported) },
+                    AttemptResultAt { ctx_max: Some(8192), ..plain(65_536, Unsupported) },
                     plain(8192, Fine),
                 ],
                 Some(Unsupported),
@@ -141,12 +141,12 @@ mod tests {
             ),
             (8192, 16_384, 1, vec![plain(16_384, Fine)], Some(Stale), None),
         ];
-        for (ctx, tokens, slots, tried, expected, takes) in rows {
+        for (ctx, tokens, slots, tried, expected, ctx_max) in rows {
             let mut search = Search::new(range, None);
             tried.into_iter().for_each(|one| search.add(one));
             let got = mismatch(ctx, ReportedContext { tokens, slots }, &search);
             assert_eq!(got.as_ref().map(|other| other.result), expected, "{ctx} {tokens}");
-            assert_eq!(got.and_then(|other| other.takes), takes, "{ctx} {tokens}");
+            assert_eq!(got.and_then(|other| other.ctx_max), ctx_max, "{ctx} {tokens}");
         }
     }
 }

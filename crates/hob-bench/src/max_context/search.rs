@@ -115,7 +115,7 @@ impl Search {
         halvings + CONFIRMED_TIMES.saturating_sub(self.confirmed().max(1)) as usize
     }
 
-    /// Repeats a context whose last attempt had no clear result, or gives up.
+    /// The context to repeat, because its last attempt had no clear result. `Some(None)`: the search gives up.
     fn repeat_unclear(&self) -> Option<Option<u64>> {
         let last = self.tried.last()?;
         let in_a_row = self.tried.iter().rev().take_while(|one| one.result == last.result).count();
@@ -151,7 +151,7 @@ impl Search {
         if ok >= hi || top - ok <= granule {
             return None;
         }
-        let reported = self.takes().map(|takes| if takes > ok { takes } else { ok + granule });
+        let reported = self.reported_max().map(|most| if most > ok { most } else { ok + granule });
         if let Some(next) = reported.filter(|next| *next < top) {
             return Some(next);
         }
@@ -172,8 +172,8 @@ impl Search {
         lo + middle.saturating_sub(lo) / granule * granule
     }
 
-    fn takes(&self) -> Option<u64> {
-        self.tried.iter().filter_map(|one| one.takes).min()
+    fn reported_max(&self) -> Option<u64> {
+        self.tried.iter().filter_map(|one| one.ctx_max).min()
     }
 
     /// Whether the end of the range may fit: memory is unknown or certainly sufficient.

@@ -21,7 +21,7 @@ pub(super) struct Conclusion {
     /// What the server or its log said about a failure.
     pub(super) said: Option<String>,
     /// The longest context that the server reported, in tokens.
-    pub(super) takes: Option<u64>,
+    pub(super) ctx_max: Option<u64>,
     /// The answer to the last request.
     pub(super) reply: Option<Reply>,
     pub(super) proof: Option<ContextProof>,
@@ -30,11 +30,11 @@ pub(super) struct Conclusion {
 impl Conclusion {
     pub(super) fn worked(reply: Reply, proof: Option<ContextProof>) -> Conclusion {
         let (result, reply) = (AttemptResult::Ok, Some(reply));
-        Conclusion { result, said: None, takes: None, reply, proof }
+        Conclusion { result, said: None, ctx_max: None, reply, proof }
     }
 
     pub(super) fn failed(result: AttemptResult, said: String) -> Conclusion {
-        Conclusion { result, said: Some(said), takes: None, reply: None, proof: None }
+        Conclusion { result, said: Some(said), ctx_max: None, reply: None, proof: None }
     }
 }
 

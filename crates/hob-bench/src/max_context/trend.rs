@@ -111,7 +111,7 @@ mod tests {
         let tried = |ctx, speed, result| AttemptResultAt {
             ctx,
             result,
-            takes: None,
+            ctx_max: None,
             memory: None,
             decode_tok_s: Some(speed),
         };

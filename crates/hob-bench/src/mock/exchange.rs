@@ -22,7 +22,7 @@ use super::sound::{self, Format};
 use super::truth::{MockWrite, Truth};
 use crate::socket::{Socket, is_pause};
 
-/// Between the two halves of a character that is cut.
+/// Pause between two writes of which the first one ends within a character.
 const CUT_PAUSE: Duration = Duration::from_millis(1);
 /// A token takes this many times longer with a context that does not fit into memory.
 const SPILLED_TIMES: f64 = 4.0;
@@ -201,7 +201,7 @@ impl MockExchange<'_> {
             _ => 0,
         });
         let due = scheduled.last().map_or(Duration::ZERO, |part| part.at);
-        let bytes = whole("200 OK", &protocol.whole(&parts));
+        let bytes = whole_answer("200 OK", &protocol.whole(&parts));
         self.write(due, &bytes, tokens.sum())?;
         Ok(After::Keep)
     }
@@ -256,7 +256,7 @@ impl MockExchange<'_> {
         let last = due(words.len().saturating_sub(1));
         if !request.streams() {
             let body = json!({ "text": text }).to_string();
-            self.write(last, &whole("200 OK", &body), 1)?;
+            self.write(last, &whole_answer("200 OK", &body), 1)?;
             return Ok(After::Keep);
         }
         let events = words.iter().enumerate().map(|(at, word)| (due(at), transcript_delta(word)));
@@ -280,9 +280,9 @@ impl MockExchange<'_> {
         let played = match fault.answer(&request.body, request.streams()) {
             FaultyAnswer::Silence => return self.hang(),
             FaultyAnswer::Whole { status, header, body } => {
-                // A client that does not follow redirects needs no reason phrase.
+                // The fault's header follows the status line, whose reason phrase no client reads.
                 let status = format!("{status} Mock\r\n{}", header.trim_end());
-                self.write(Duration::ZERO, &whole(status.trim_end(), &body), 0)
+                self.write(Duration::ZERO, &whole_answer(status.trim_end(), &body), 0)
                     .map(|()| After::Keep)
             }
             FaultyAnswer::Stream(steps) => self.play(&steps),
@@ -339,7 +339,7 @@ impl MockExchange<'_> {
         let kind = if status < 500 { "invalid_request_error" } else { "server_error" };
         let body =
             format!(r#"{{"error":{{"message":"{message}","type":"{kind}","code":{status}}}}}"#);
-        let bytes = whole(&format!("{status} Refused\r\nretry-after: 1"), &body);
+        let bytes = whole_answer(&format!("{status} Refused\r\nretry-after: 1"), &body);
         self.write(Duration::ZERO, &bytes, 0)?;
         Ok(After::Keep)
     }
@@ -392,8 +392,8 @@ impl MockExchange<'_> {
     }
 
     fn cut_inside<'b>(&self, bytes: &'b [u8]) -> Option<(&'b [u8], &'b [u8])> {
-        let follows = bytes.iter().position(|byte| byte & 0b1100_0000 == 0b1000_0000);
-        follows.filter(|_| self.script.split_utf8).map(|at| bytes.split_at(at))
+        let continuation = bytes.iter().position(|byte| byte & 0b1100_0000 == 0b1000_0000);
+        continuation.filter(|_| self.script.split_utf8).map(|at| bytes.split_at(at))
     }
 }
 
@@ -418,7 +418,7 @@ fn push_chunk(answer: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// An answer in one piece.
-pub(super) fn whole(status: &str, body: &str) -> Vec<u8> {
+pub(super) fn whole_answer(status: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     let kind =
         if status.contains("content-type:") { "" } else { "content-type: application/json\r\n" };

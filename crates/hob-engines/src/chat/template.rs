@@ -18,7 +18,7 @@ use minijinja::{Environment, Error, ErrorKind};
 use serde_json::{Map, Value};
 
 use super::dialect::{DescribedBy, ModelDialect};
-use crate::memory::{limited, limited_apart};
+use crate::memory::{limited, limited_on_thread};
 
 /// Maximum length of a template. The longest known ones have under 30 KiB.
 const SOURCE_BYTES_MAX: usize = 1 << 20;
@@ -190,7 +190,7 @@ impl ChatTemplate {
     ) -> Result<String, TemplateError> {
         let environment = Arc::clone(&self.environment);
         let render = move || TemplateOutput::of(&environment, variables, now);
-        match limited_apart(TASK, RENDERING_BYTES_MAX, render) {
+        match limited_on_thread(TASK, RENDERING_BYTES_MAX, render) {
             Ok(Some(output)) => self.text(output),
             Ok(None) => Err(TemplateError::TooMuchMemory { mib: RENDERING_BYTES_MAX >> 20 }),
             // There is no thread for it.

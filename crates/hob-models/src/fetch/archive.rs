@@ -11,7 +11,7 @@ use crate::disk::{DiskError, clear, make_folder};
 use crate::progress::Watch;
 
 const CHUNK_BYTES: usize = 256 * 1024;
-/// An archive with more members is refused.
+/// A zip with more members is refused, and a tarball is read no further.
 const MEMBERS_MAX: usize = 100_000;
 
 /// A member to extract, to the same path below the folder.

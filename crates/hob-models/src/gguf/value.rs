@@ -13,7 +13,7 @@ const ELEMENTS_MAX: u64 = 1 << 24;
 /// Twice the engine's limit of layers.
 const KEPT_ELEMENTS_MAX: u64 = 1_024;
 
-/// Texts of the tokens before the prefix, the suffix and the gap of a text to be filled in: those that llama.cpp b11434 finds.
+/// Tokens that llama.cpp b11434 knows for filling in the middle: those before the prefix, the suffix and the gap.
 const INFILL_MARKS: [&str; 3] = [
     "<|fim_prefix|> <fim-prefix> <fim_prefix> <｜fim▁begin｜> <PRE> ▁<PRE> <|code_prefix|> \
      <|prefix|>",
@@ -90,7 +90,7 @@ fn array(source: &mut Source<impl Read + Seek>, key: &str) -> Result<Value, Gguf
     if id == TEXT {
         return texts(source, elements);
     }
-    // Arrays of arrays exist in no file and are rejected.
+    // No known file has arrays of arrays, so they are rejected.
     let width = width(id).ok_or_else(|| unknown(key, id))?;
     if elements > KEPT_ELEMENTS_MAX {
         source.skip(elements * width)?;
@@ -105,7 +105,7 @@ fn texts(source: &mut Source<impl Read + Seek>, elements: u64) -> Result<Value, 
     let (mut infill_marks, mut short) = ([false; 3], [0; MARK_BYTES_MAX]);
     for _ in 0..elements {
         let text = source.short_text("a text of an array", TEXT_BYTES_MAX, &mut short)?;
-        // Only a few tokens end so, and are compared.
+        // All marks end so, and few other tokens do.
         if text.ends_with(b">") {
             for (is_found, marks) in infill_marks.iter_mut().zip(INFILL_MARKS) {
                 *is_found |= marks.split(' ').any(|mark| mark.as_bytes() == text);

@@ -216,8 +216,8 @@ pub(super) fn transpose_weights(graph: &mut Graph) {
     }
 }
 
-/// `None`, and no change: it does not read a weight that is stored as bytes, or in another way. Between them may be a
-/// `DequantizeLinear` with one scale for each matrix.
+/// Returns `None` and changes nothing if the node reads no weight that is stored as bytes, or exchanges other dimensions.
+/// A `DequantizeLinear` with one scale for each matrix may be between weight and node.
 fn transpose_weight(graph: &mut Graph, at: usize) -> Option<()> {
     let transpose = graph.nodes()[at].clone();
     let order = transpose.attribute("perm").map(|order| &order.ints[..]);
@@ -227,8 +227,8 @@ fn transpose_weight(graph: &mut Graph, at: usize) -> Option<()> {
         None => input,
         Some(maker) => {
             let axis = maker.attribute("axis").and_then(|axis| axis.i);
-            let is_alone = maker.op_type == "DequantizeLinear" && axis == Some(0);
-            maker.input.first().filter(|_| is_alone && graph.consumers(input) == [at])?
+            let is_per_matrix = maker.op_type == "DequantizeLinear" && axis == Some(0);
+            maker.input.first().filter(|_| is_per_matrix && graph.consumers(input) == [at])?
         }
     };
     let weight = graph.weight(name).filter(|weight| !weight.raw_data.is_empty())?;
@@ -254,7 +254,7 @@ fn transpose_weight(graph: &mut Graph, at: usize) -> Option<()> {
     Some(())
 }
 
-/// Matrices of elements of `N` bytes. `None`: they are not whole.
+/// Transposes matrices whose elements have `N` bytes. `None`: the last matrix is not complete.
 fn transposed<const N: usize>(matrices: &[u8], (rows, columns): (usize, usize)) -> Option<Vec<u8>> {
     let (from, rest) = matrices.as_chunks::<N>();
     let size = rows.checked_mul(columns)?;

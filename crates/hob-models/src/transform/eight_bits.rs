@@ -10,15 +10,15 @@ use crate::gguf::{Gguf, GgufFile, GgufTensor, TensorType, rewrite};
 use crate::progress::{PullStep, Watch};
 
 const Q4_1: u32 = 3;
-const BLOCK: usize = 32;
+const BLOCK_WEIGHTS: usize = 32;
 /// Bytes of a block: the scale, the least value, and two weights in a byte.
-const FOUR_BYTES: usize = 20;
+const Q4_1_BLOCK_BYTES: usize = 20;
 /// Bytes of a block: the scale, and one weight in a byte.
-const EIGHT_BYTES: usize = 34;
-const KIND_KEY: &str = "general.file_type";
+const Q8_0_BLOCK_BYTES: usize = 34;
+const FILE_TYPE_KEY: &str = "general.file_type";
 /// `general.file_type` of a file that is mostly Q8_0.
 const MOSTLY_Q8_0: u32 = 7;
-const U32: u32 = 4;
+const U32_VALUE: u32 = 4;
 
 /// Writes the file `from`, whose header is `gguf`, to `to`, with Q8_0 instead of Q4_1. Each weight changes by at most 1/254 of the largest one of its
 /// block, plus the rounding of the block's scale to 16 bits. Other tensors and all keys but the file type stay as they are.
@@ -39,21 +39,21 @@ pub(super) fn with_eight_bits(
         Q4_1 => TensorType::Q8_0,
         _ => tensor.kind,
     };
-    rewrite(GgufFile { header: gguf, path: from }, to, set_kind, kind, |tensor, data| {
+    rewrite(GgufFile { header: gguf, path: from }, to, set_file_type, kind, |tensor, data| {
         watch.check()?;
         watch.item_done(tensor.bytes);
         Ok(match tensor.kind.id {
-            Q4_1 => data.chunks_exact(FOUR_BYTES).flat_map(eight_bits).collect(),
+            Q4_1 => data.chunks_exact(Q4_1_BLOCK_BYTES).flat_map(eight_bits).collect(),
             _ => data,
         })
     })
 }
 
 /// Changes the file type, if the header has one.
-fn set_kind(header: &mut [u8]) {
-    let mut key = (KIND_KEY.len() as u64).to_le_bytes().to_vec();
-    key.extend(KIND_KEY.as_bytes());
-    key.extend(U32.to_le_bytes());
+fn set_file_type(header: &mut [u8]) {
+    let mut key = (FILE_TYPE_KEY.len() as u64).to_le_bytes().to_vec();
+    key.extend(FILE_TYPE_KEY.as_bytes());
+    key.extend(U32_VALUE.to_le_bytes());
     let found = header.windows(key.len()).position(|bytes| bytes == key);
     let value = found.and_then(|at| header.get_mut(at + key.len()..)?.get_mut(..4));
     if let Some(value) = value {
@@ -62,19 +62,19 @@ fn set_kind(header: &mut [u8]) {
 }
 
 /// One block. In Q4_1 a weight is `scale * number + least`, and the first half of the weights is in the low bits.
-fn eight_bits(block: &[u8]) -> [u8; EIGHT_BYTES] {
+fn eight_bits(block: &[u8]) -> [u8; Q8_0_BLOCK_BYTES] {
     let float = |at: usize| f16::from_le_bytes([block[at], block[at + 1]]).to_f32();
     let (scale, least) = (float(0), float(2));
     let packed = &block[4..];
-    let mut weights = [0.0; BLOCK];
+    let mut weights = [0.0; BLOCK_WEIGHTS];
     for (index, byte) in packed.iter().enumerate() {
         weights[index] = f32::from(byte & 15).mul_add(scale, least);
-        weights[index + BLOCK / 2] = f32::from(byte >> 4).mul_add(scale, least);
+        weights[index + BLOCK_WEIGHTS / 2] = f32::from(byte >> 4).mul_add(scale, least);
     }
     let largest = weights.iter().fold(0.0_f32, |largest, weight| largest.max(weight.abs()));
     let scale = largest / 127.0;
     let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
-    let mut stored = [0; EIGHT_BYTES];
+    let mut stored = [0; Q8_0_BLOCK_BYTES];
     stored[..2].copy_from_slice(&f16::from_f32(scale).to_le_bytes());
     for (byte, weight) in stored[2..].iter_mut().zip(weights) {
         *byte = ((weight * inverse).round() as i8) as u8;
@@ -111,7 +111,7 @@ mod tests {
     fn sample(random: &mut fastrand::Rng) -> Vec<u8> {
         let mut file = SampleGguf::empty()
             .text("general.architecture", "llama")
-            .u32(KIND_KEY, Q4_1)
+            .u32(FILE_TYPE_KEY, Q4_1)
             .u32("after", 3)
             .raw_tensor("norm", &[5], 0, (0, 20))
             .raw_tensor("matrix", &[64, 3], Q4_1, (32, 120))
@@ -121,7 +121,7 @@ mod tests {
         for block in file[data_start..].iter_mut() {
             *block = random.u8(..);
         }
-        for block in file[data_start + 32..data_start + 152].chunks_exact_mut(FOUR_BYTES) {
+        for block in file[data_start + 32..data_start + 152].chunks_exact_mut(Q4_1_BLOCK_BYTES) {
             for float in block[..4].chunks_exact_mut(2) {
                 let bytes = f16::from_f32(random.f32() - 0.5).to_le_bytes();
                 float.copy_from_slice(&bytes);
@@ -139,7 +139,7 @@ mod tests {
             assert_eq!(data(&before, name), data(&after, name), "{name}");
         }
         let gguf = Gguf::read(std::io::Cursor::new(&after)).expect("a header");
-        assert_eq!(gguf.number(KIND_KEY), Some(MOSTLY_Q8_0.into()));
+        assert_eq!(gguf.number(FILE_TYPE_KEY), Some(MOSTLY_Q8_0.into()));
         assert_eq!(
             (gguf.number("after"), gguf.text("general.architecture")),
             (Some(3), Some("llama"))
@@ -153,16 +153,16 @@ mod tests {
         let before = sample(&mut random);
         let after = rewritten(&before);
         let ((_, four), (kind, eight)) = (data(&before, "matrix"), data(&after, "matrix"));
-        assert_eq!((kind, eight.len()), (TensorType::Q8_0, 6 * EIGHT_BYTES));
+        assert_eq!((kind, eight.len()), (TensorType::Q8_0, 6 * Q8_0_BLOCK_BYTES));
         let float = |bytes: &[u8]| f16::from_le_bytes([bytes[0], bytes[1]]).to_f32();
-        for (four, eight) in four.chunks(FOUR_BYTES).zip(eight.chunks(EIGHT_BYTES)) {
+        for (four, eight) in four.chunks(Q4_1_BLOCK_BYTES).zip(eight.chunks(Q8_0_BLOCK_BYTES)) {
             let (scale, least) = (float(four), float(&four[2..]));
             let number = |index: usize| match index < 16 {
                 true => four[4 + index] & 15,
                 false => four[4 + index - 16] >> 4,
             };
             let expected: Vec<f32> =
-                (0..BLOCK).map(|index| f32::from(number(index)) * scale + least).collect();
+                (0..BLOCK_WEIGHTS).map(|index| f32::from(number(index)) * scale + least).collect();
             let largest =
                 expected.iter().fold(0.0_f32, |largest, weight| largest.max(weight.abs()));
             for (expected, byte) in expected.iter().zip(&eight[2..]) {
@@ -174,6 +174,6 @@ mod tests {
 
     #[test]
     fn zeros_stay_zeros() {
-        assert_eq!(eight_bits(&[0; FOUR_BYTES]), [0; EIGHT_BYTES]);
+        assert_eq!(eight_bits(&[0; Q4_1_BLOCK_BYTES]), [0; Q8_0_BLOCK_BYTES]);
     }
 }

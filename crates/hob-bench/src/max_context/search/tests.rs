@@ -20,7 +20,7 @@ fn searched(search: Search, attempt: impl Fn(u64, usize) -> AttemptResultAt) -> 
 }
 
 fn plain(ctx: u64, result: AttemptResult) -> AttemptResultAt {
-    AttemptResultAt { ctx, result, takes: None, memory: None, decode_tok_s: None }
+    AttemptResultAt { ctx, result, ctx_max: None, memory: None, decode_tok_s: None }
 }
 
 fn until(truth: u64, ctx: u64) -> AttemptResultAt {
@@ -110,8 +110,8 @@ fn a_failure_of_an_unknown_kind_is_tried_again() {
 fn the_reported_maximum_of_an_engine_is_tried_next() {
     let range = ContextRange { lo: 1024, hi: 65_536, granule: 256 };
     let search = searched(Search::new(range, None), |ctx, _| {
-        let takes = Some(8192).filter(|takes| ctx > *takes);
-        AttemptResultAt { takes, ..plain(ctx, if takes.is_some() { Unsupported } else { Ok }) }
+        let ctx_max = Some(8192).filter(|ctx_max| ctx > *ctx_max);
+        AttemptResultAt { ctx_max, ..plain(ctx, if ctx_max.is_some() { Unsupported } else { Ok }) }
     });
     let order: Vec<u64> = search.tried().iter().map(|one| one.ctx).collect();
     assert_eq!(order, [1024, 65_536, 8192, 8448, 8192]);

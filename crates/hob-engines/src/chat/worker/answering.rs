@@ -160,7 +160,7 @@ impl Answering {
         token: u32,
         logits: &[f32],
     ) -> Result<TokenLogprob, AnswerError> {
-        let logprobs = self.plan.sampler.score(logits, token).map_err(engine)?;
+        let logprobs = self.plan.sampler.score(logits, token).map_err(engine_error)?;
         Ok(self.logprob(token, logprobs))
     }
 
@@ -174,13 +174,13 @@ impl Answering {
         let is_thinking = self.is_thinking();
         let AnswerPlan { sampler, constraint, history, .. } = &mut self.plan;
         let chosen = match constraint.as_mut().filter(|_| !is_thinking) {
-            None => sampler.choose(logits, None, history).map_err(engine)?,
+            None => sampler.choose(logits, None, history).map_err(engine_error)?,
             Some(constraint) => {
                 let (began, field) = (Instant::now(), constraint.field());
                 let failed = failure_of(field);
                 let chosen = loop {
                     let mask = constraint.mask(left).map_err(&failed)?;
-                    let chosen = sampler.choose(logits, mask, history).map_err(engine)?;
+                    let chosen = sampler.choose(logits, mask, history).map_err(engine_error)?;
                     // A token after which the form could no longer be closed in time is refused, and masked from then on.
                     if constraint.accept(chosen.token, left).map_err(&failed)? == Accepted::Taken {
                         break chosen;
@@ -239,7 +239,7 @@ impl Answering {
         }
         if step.end.is_none() {
             step.tokens.push(token);
-            let choice = match self.held() {
+            let choice = match self.active_constraint() {
                 Some(_) => TokenChoice::Enforced,
                 None => TokenChoice::Free,
             };
@@ -256,15 +256,15 @@ impl Answering {
 
     /// Limits an answer that repeats itself to the tokens that close its format or call. If neither is open, it ends at once.
     fn end_soon(&mut self) {
-        let rest = self.held().and_then(Constraint::tokens_to_end).unwrap_or(0);
+        let rest = self.active_constraint().and_then(Constraint::tokens_to_end).unwrap_or(0);
         self.plan.tokens_max = self.generated_tokens + rest;
         self.plan.repetition = None;
     }
 
-    /// The grammar that applies now.
-    fn held(&self) -> Option<&Constraint> {
+    /// The constraint that applies now.
+    fn active_constraint(&self) -> Option<&Constraint> {
         let is_thinking = self.is_thinking();
-        self.plan.constraint.as_ref().filter(|form| form.holds() && !is_thinking)
+        self.plan.constraint.as_ref().filter(|constraint| constraint.holds() && !is_thinking)
     }
 
     /// Turns text of the answer into events.
@@ -274,10 +274,10 @@ impl Answering {
             None if text.is_empty() => Vec::new(),
             None => vec![AnswerPart::Text(text.to_owned())],
         };
-        self.tell(pieces, step);
+        self.emit(pieces, step);
     }
 
-    fn tell(&mut self, pieces: Vec<AnswerPart>, step: &mut Step) {
+    fn emit(&mut self, pieces: Vec<AnswerPart>, step: &mut Step) {
         for piece in pieces {
             match piece {
                 AnswerPart::Reasoning(text) => step.events.push(ChatEvent::Reasoning(text)),
@@ -291,7 +291,7 @@ impl Answering {
                 }
                 AnswerPart::Text(text) => {
                     let scanned = self.plan.stop.push(&text);
-                    self.tell_text(scanned.text, step);
+                    self.emit_text(scanned.text, step);
                     if scanned.has_stopped {
                         self.finish(FinishReason::Stop, step);
                         return;
@@ -301,7 +301,7 @@ impl Answering {
         }
     }
 
-    fn tell_text(&mut self, text: String, step: &mut Step) {
+    fn emit_text(&mut self, text: String, step: &mut Step) {
         if text.is_empty() {
             return;
         }
@@ -315,11 +315,11 @@ impl Answering {
     fn end(&mut self, reason: FinishReason, step: &mut Step) {
         if let Some(parser) = self.plan.parser.take() {
             let pieces = parser.finish();
-            self.tell(pieces, step);
+            self.emit(pieces, step);
         }
         if step.end.is_none() {
             let held = self.plan.stop.finish();
-            self.tell_text(held, step);
+            self.emit_text(held, step);
             self.finish(reason, step);
         }
     }
@@ -398,7 +398,7 @@ impl fmt::Debug for Answering {
     }
 }
 
-fn engine(error: impl fmt::Display) -> AnswerError {
+fn engine_error(error: impl fmt::Display) -> AnswerError {
     AnswerError::Engine(error.to_string())
 }
 
@@ -408,7 +408,7 @@ fn failure_of(field: &'static str) -> impl Fn(ConstraintError) -> AnswerError {
         ConstraintError::Matcher { .. } => {
             grammar_error(field, format!("cannot be enforced: {error}"))
         }
-        error => engine(error),
+        error => engine_error(error),
     }
 }
 

@@ -3,7 +3,7 @@
 
 /// Samples of a frame: 20 ms.
 const FRAME: usize = 320;
-/// Shares of the frames that are quieter than the noise and than the speech.
+/// The 10th percentile of the frames' power stands for the noise, and the 90th for the speech.
 const QUIET: f64 = 0.1;
 const LOUD: f64 = 0.9;
 /// Speech that is less than this above the quiet frames, in decibels, is noisy. With white noise of 10 dB it is about 15 dB above them.
