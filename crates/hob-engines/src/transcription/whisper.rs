@@ -2,6 +2,7 @@
 //! The encoder computes only the window that the sound needs. If a result is doubtful, it computes the sound again with
 //! 30 s, the window of the model's training.
 
+mod convert;
 mod decoder;
 mod drafts;
 mod encoder;
@@ -158,7 +159,8 @@ impl Whisper {
     ) -> Result<Whisper, WhisperLoadError> {
         let (mut file, head) = WhisperFile::open(path)?;
         let backends = Backends::new(threads, card_use)?;
-        let weights = Weights::load(&mut file, &head.sizes, &backends)?;
+        let threads = threads.max(1) as usize;
+        let weights = Weights::load(&mut file, &head.sizes, &backends, threads)?;
         Ok(Whisper {
             weights,
             backends,

@@ -2,12 +2,14 @@
 //! A file may be damaged or malicious, so every size is checked before memory is allocated for it.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use super::ggml::Type;
 
 const MAGIC: u32 = 0x6767_6d6c;
+/// Small, because the values of a tensor are skipped, and the buffer is filled again after them.
+const BUFFER_BYTES: usize = 1 << 16;
 
 /// The sizes of a model, from the file's head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,7 +49,8 @@ pub(super) struct FileTensor {
     pub(super) name: String,
     pub(super) kind: Type,
     pub(super) dims: [usize; 3],
-    pub(super) bytes: Vec<u8>,
+    /// Where its bytes begin in the file.
+    pub(super) at: u64,
 }
 
 /// Why a file cannot be read.
@@ -82,7 +85,8 @@ impl WhisperFile {
     pub(super) fn open(path: &Path) -> Result<(WhisperFile, Head), WhisperFileError> {
         let file = File::open(path)?;
         let bytes_left = file.metadata()?.len();
-        let mut file = WhisperFile { reader: BufReader::with_capacity(1 << 20, file), bytes_left };
+        let reader = BufReader::with_capacity(BUFFER_BYTES, file);
+        let mut file = WhisperFile { reader, bytes_left };
         let found = file.int().map(|magic| magic as u32).unwrap_or_default();
         if found != MAGIC {
             return Err(WhisperFileError::NotWhisper { found });
@@ -123,7 +127,7 @@ impl WhisperFile {
         Ok(sizes)
     }
 
-    /// The next tensor, or `None` at the end.
+    /// The next tensor, or `None` at the end. Its bytes are skipped.
     pub(super) fn next_tensor(&mut self) -> Result<Option<FileTensor>, WhisperFileError> {
         if self.bytes_left == 0 {
             return Ok(None);
@@ -141,13 +145,22 @@ impl WhisperFile {
             Type::of_file(kind).ok_or_else(|| refused(format!("has the unknown type {kind}")))?;
         let row = kind.row_bytes(dims[0]);
         let row = row.ok_or_else(|| refused(format!("has rows of {} values", dims[0])))?;
-        let bytes = self.take(row * dims[1] * dims[2]).map_err(|error| match error {
-            WhisperFileError::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                refused("is cut off: the file ends early".to_owned())
-            }
-            other => other,
-        })?;
-        Ok(Some(FileTensor { name, kind, dims, bytes }))
+        let bytes = (row * dims[1] * dims[2]) as u64;
+        if bytes > self.bytes_left {
+            return Err(refused("is cut off: the file ends early".to_owned()));
+        }
+        let at = self.reader.stream_position()?;
+        self.reader.seek_relative(bytes as i64)?;
+        self.bytes_left -= bytes;
+        Ok(Some(FileTensor { name, kind, dims, at }))
+    }
+
+    /// `count` bytes of a tensor, from this byte of the file on. The next tensor cannot be found afterwards.
+    pub(super) fn bytes_at(&mut self, at: u64, count: usize) -> Result<Vec<u8>, WhisperFileError> {
+        self.reader.seek(SeekFrom::Start(at))?;
+        let mut bytes = vec![0; count];
+        self.reader.read_exact(&mut bytes)?;
+        Ok(bytes)
     }
 
     fn int(&mut self) -> Result<i32, WhisperFileError> {

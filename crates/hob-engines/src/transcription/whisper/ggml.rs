@@ -388,9 +388,11 @@ impl Store {
         unsafe { sys::ggml_backend_buffer_get_size(self.buffer) as u64 }
     }
 
-    /// Fills a tensor. The bytes must be exactly its size.
-    pub(super) fn fill(&self, tensor: Tensor<'_>, bytes: &[u8]) {
-        set(tensor, bytes.as_ptr().cast(), bytes.len());
+    /// Writes into a tensor, from its byte `at` on.
+    pub(super) fn fill(&self, tensor: Tensor<'_>, at: usize, bytes: &[u8]) {
+        let (from, size) = (bytes.as_ptr().cast(), bytes.len());
+        // SAFETY: the tensor is allocated, and ggml aborts if the bytes reach beyond it.
+        unsafe { sys::ggml_backend_tensor_set(tensor.raw(), from, at, size) }
     }
 }
 

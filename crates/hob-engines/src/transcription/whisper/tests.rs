@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
+use super::convert::{Conversion, convert};
+use super::file::FileTensor;
 use super::tokens::tests::small_vocabulary;
 use super::words::PlacedWord;
 use super::*;
@@ -191,6 +193,49 @@ fn matrices_of_every_published_quant_are_computed() {
     let texts = [0, 8, 1, 6, 7].map(heard);
     assert_eq!(texts[0], texts[1], "floats become Q8_0 when they are loaded");
     assert!(texts.iter().all(|text| text.language == "en"), "{texts:?}");
+}
+
+#[test]
+fn parts_that_threads_convert_have_the_bytes_of_a_whole_tensor() {
+    // F32, F16 and Q5_0, which stays as it is.
+    for matrix_type in [0, 1, 6] {
+        let mut tiny = TinyFile { matrix_type, ..TinyFile::new() };
+        tiny.tensors.push(("odd.conv.weight".to_owned(), vec![3, 5, 7]));
+        tiny.tensors.push(("long.bias".to_owned(), vec![200_001]));
+        let (_folder, path) = tiny.written();
+        let (mut file, _) = WhisperFile::open(&path).expect("a Whisper file");
+        let tensors: Vec<FileTensor> =
+            std::iter::from_fn(|| file.next_tensor().expect("a tensor")).collect();
+        let mut whole = Vec::new();
+        let mut conversions = Vec::new();
+        for tensor in tensors {
+            let (kind, dims) = (tensor.kind, tensor.dims);
+            let row_bytes = kind.row_bytes(dims[0]).expect("whole blocks");
+            let bytes = file.bytes_at(tensor.at, row_bytes * dims[1] * dims[2]).expect("bytes");
+            let floats = kind.to_floats(&bytes, dims.iter().product()).expect("floats");
+            let conversion = Conversion::new(tensor, dims).expect("a size that fits");
+            let is_same = conversion.to == kind;
+            let quantized = || conversion.to.quantized(&floats, dims[0]).expect("whole blocks");
+            whole.push(if is_same { bytes } else { quantized() });
+            conversions.push(conversion);
+        }
+        for threads in [1, 2, 5] {
+            let mut parts = 0;
+            let mut filled: Vec<Vec<u8>> =
+                whole.iter().map(|bytes| vec![0xaa; bytes.len()]).collect();
+            let write = |index: usize, at: usize, bytes: &[u8]| {
+                parts += 1;
+                filled[index][at..at + bytes.len()].copy_from_slice(bytes);
+            };
+            convert(&mut file, &conversions, threads, write).expect("converted");
+            assert!(parts > conversions.len(), "large tensors have several parts");
+            assert!(filled == whole, "type {matrix_type}, {threads} threads");
+        }
+        let file_now = fs::OpenOptions::new().write(true).open(&path).expect("the file");
+        file_now.set_len(100_000).expect("shorter");
+        let cut = convert(&mut file, &conversions, 3, |_, _, _| {});
+        assert!(matches!(cut, Err(WhisperFileError::Io(_))), "{cut:?}");
+    }
 }
 
 #[test]

@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::file::{FileTensor, Sizes, WhisperFile, WhisperFileError};
+use super::convert::{Conversion, convert};
+use super::file::{Sizes, WhisperFile, WhisperFileError};
 use super::ggml::{Backends, NoBackend, Store, Tensor, Type};
 use crate::worker::LoadError;
 use crate::worker::protocol::DeviceShortage;
@@ -72,29 +73,32 @@ impl Weights {
         file: &mut WhisperFile,
         sizes: &Sizes,
         backends: &Backends,
+        threads: usize,
     ) -> Result<Weights, WhisperLoadError> {
         let names = names(sizes);
-        let mut store = Store::new(names.len());
-        let mut found: HashMap<String, (Tensor<'static>, Vec<u8>)> = HashMap::new();
+        let mut found = HashMap::new();
         while let Some(tensor) = file.next_tensor()? {
             let Some(dims) = names.get(&tensor.name) else { continue };
-            let name = tensor.name.clone();
-            let (kind, bytes) = prepared(tensor, *dims)?;
-            found.insert(name, (store.tensor(kind, *dims), bytes));
+            found.insert(tensor.name.clone(), Conversion::new(tensor, *dims)?);
         }
         if found.len() < names.len() {
             return Err(WhisperFileError::Incomplete(names.len() - found.len()).into());
         }
+        // A disk is fastest if it is read from the beginning to the end.
+        let mut conversions: Vec<Conversion> = found.into_values().collect();
+        conversions.sort_unstable_by_key(|conversion| conversion.at);
+        let mut store = Store::new(conversions.len());
+        let tensors: Vec<Tensor<'static>> =
+            conversions.iter().map(|tensor| store.tensor(tensor.to, tensor.dims)).collect();
         if !store.allocate(backends) {
             return Err(no_room(&store, backends));
         }
-        let mut tensors = HashMap::new();
-        for (name, (tensor, bytes)) in found {
-            store.fill(tensor, &bytes);
-            tensors.insert(name, tensor);
-        }
+        let write = |index: usize, at, bytes: &[u8]| store.fill(tensors[index], at, bytes);
+        convert(file, &conversions, threads, write)?;
+        let names = conversions.into_iter().map(|conversion| conversion.name);
+        let named = Named(names.zip(tensors).collect());
         let (caches, self_caches, cross_caches) = caches(sizes, backends)?;
-        Weights::from(&Named(tensors), sizes, self_caches, cross_caches, [store, caches])
+        Weights::from(&named, sizes, self_caches, cross_caches, [store, caches])
             // Unreachable: all names were checked above.
             .ok_or_else(|| WhisperFileError::Incomplete(1).into())
     }
@@ -241,39 +245,6 @@ fn names(sizes: &Sizes) -> HashMap<String, [usize; 3]> {
         }
     }
     names
-}
-
-/// The type in which a tensor is computed, and its bytes in that type.
-fn prepared(tensor: FileTensor, expected: [usize; 3]) -> Result<(Type, Vec<u8>), WhisperFileError> {
-    let FileTensor { name, kind, dims, bytes } = tensor;
-    let refused = |reason: String| WhisperFileError::Tensor { name: name.clone(), reason };
-    let count = expected.iter().product();
-    if dims.iter().product::<usize>() != count || dims[0] != expected[0] && expected[1] > 1 {
-        return Err(refused(format!("has the size {dims:?}, and must have {expected:?}")));
-    }
-    let wanted = if name.contains("conv") && name.ends_with("weight") {
-        Type::F16
-    } else if name.ends_with("positional_embedding") || expected[1] == 1 || expected[0] == 1 {
-        Type::F32
-    } else if [Type::F32, Type::F16].contains(&kind) && Type::Q8_0.row_bytes(expected[0]).is_some()
-    {
-        Type::Q8_0
-    } else {
-        kind
-    };
-    if wanted == kind {
-        return Ok((kind, bytes));
-    }
-    let floats = kind
-        .to_floats(&bytes, count)
-        .ok_or_else(|| refused("has values that ggml cannot turn into floats".to_owned()))?;
-    if wanted == Type::F32 {
-        return Ok((wanted, floats.iter().flat_map(|value| value.to_le_bytes()).collect()));
-    }
-    let bytes = wanted.quantized(&floats, expected[0]);
-    let row = expected[0];
-    let refusal = || refused(format!("cannot be stored with 8 bits: its rows have {row} values"));
-    Ok((wanted, bytes.ok_or_else(refusal)?))
 }
 
 type Caches = (Store, Vec<KeyValues<'static>>, Vec<KeyValues<'static>>);
