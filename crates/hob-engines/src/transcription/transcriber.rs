@@ -13,6 +13,12 @@ pub trait Transcriber {
         0
     }
 
+    /// Computes once, so that a fault shows at the load and the first sound does not wait for memory.
+    ///
+    /// # Errors
+    /// The engine's own error text.
+    fn warm_up(&mut self) -> Result<(), String>;
+
     /// `samples` are at most 30 s at 16 kHz. Returns early when `cancelled` says so.
     ///
     /// # Errors
@@ -32,6 +38,10 @@ impl Transcriber for Whisper {
 
     fn card_bytes(&self) -> u64 {
         Whisper::card_bytes(self)
+    }
+
+    fn warm_up(&mut self) -> Result<(), String> {
+        Whisper::warm_up(self).map_err(|error| error.to_string())
     }
 
     fn transcribe(

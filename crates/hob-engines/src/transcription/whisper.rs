@@ -181,6 +181,24 @@ impl Whisper {
         if self.backends.has_card() { self.weights.bytes() } else { 0 }
     }
 
+    /// Computes one pass over silence. It is not transcribed: such a text is doubtful, so more passes would follow.
+    ///
+    /// # Errors
+    /// The memory does not suffice.
+    pub fn warm_up(&mut self) -> Result<(), TranscribeError> {
+        let never = || false;
+        let silence = vec![0.0; RATE_HZ];
+        let mut window = Window::trimmed(silence.len(), self.sizes.audio_ctx);
+        if self.backends.has_card() {
+            // What the largest window takes of a card's memory shows after the load.
+            window = window.full(self.sizes.audio_ctx);
+        }
+        self.encode(&silence, window, &never)?;
+        let mut plan = self.plan(&WhisperOptions::default(), "en", 1.0, &never);
+        plan.positions = window.positions;
+        self.pass(&plan).map(drop)
+    }
+
     /// Transcribes at most 30 s of mono sound at 16 kHz. Silence has no text.
     ///
     /// # Errors

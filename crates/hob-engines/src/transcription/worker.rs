@@ -52,8 +52,7 @@ impl LoadError for TranscriptionWorkerError {
     }
 }
 
-/// Loads the model, hears a second of silence, reports that it is ready, and serves until the supervisor closes the
-/// socket.
+/// Loads the model, warms up, reports that it is ready, and serves until the supervisor closes the socket.
 ///
 /// # Errors
 /// See [`TranscriptionWorkerError`]. The supervisor also gets the reason of a failed load.
@@ -77,10 +76,7 @@ fn get_ready<T: Transcriber, V>(
     load: impl FnOnce() -> Result<(T, V), TranscriptionWorkerError>,
 ) -> Result<(T, V), TranscriptionWorkerError> {
     let (mut transcriber, vad) = load()?;
-    let silence = vec![0.0; 16_000];
-    let options = WhisperOptions { language: Some("en".to_owned()), ..WhisperOptions::default() };
-    let heard = transcriber.transcribe(&silence, &options, &|| false);
-    heard.map_err(TranscriptionWorkerError::WarmUp)?;
+    transcriber.warm_up().map_err(TranscriptionWorkerError::WarmUp)?;
     crate::memory::give_back();
     Ok((transcriber, vad))
 }

@@ -267,6 +267,14 @@ fn a_doubtful_text_is_decoded_again_with_the_full_window_and_at_higher_temperatu
 }
 
 #[test]
+fn a_warm_up_is_one_pass() {
+    let mut whisper = tiny();
+    whisper.warm_up().expect("computed");
+    // The text is doubtful, but no further pass has drawn random numbers.
+    assert_eq!(whisper.random, fastrand::Rng::with_seed(SEED));
+}
+
+#[test]
 fn the_end_of_the_prompt_comes_before_the_text() {
     let whisper = tiny();
     let never = || false;

@@ -38,6 +38,10 @@ impl Transcriber for Counter {
         vec!["en".to_owned()]
     }
 
+    fn warm_up(&mut self) -> Result<(), String> {
+        self.transcribe(&[], &WhisperOptions::default(), &|| false).map(drop)
+    }
+
     fn transcribe(
         &mut self,
         samples: &[f32],
