@@ -1,7 +1,7 @@
 //! Expands the matrix of a plan into cells, in the order of measurement.
 //! An axis that a kind does not have adds no cells.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use hob_core::count_text;
 use serde::Serialize;
@@ -171,20 +171,27 @@ impl Exclude {
     }
 }
 
-/// All cells that are not excluded.
+/// All cells that are not excluded. A plan with more than `CELLS_MAX` is cut after one more.
 pub fn cells(plan: &BenchPlan) -> Vec<PlanCell> {
-    let of_target = |name: &String| {
-        let cells = matrix(&plan.matrix, name);
-        cells.into_iter().filter(|cell| !plan.exclude.iter().any(|exclude| exclude.matches(cell)))
-    };
-    let mut columns: Vec<std::collections::VecDeque<PlanCell>> =
-        plan.targets.iter().map(|target| of_target(&target.name).collect()).collect();
+    let is_excluded = |cell: &PlanCell| plan.exclude.iter().any(|exclude| exclude.matches(cell));
+    let mut columns: Vec<VecDeque<PlanCell>> = Vec::new();
+    let mut left = CELLS_MAX + 1;
+    for target in &plan.targets {
+        let cells = matrix(&plan.matrix, &target.name).into_iter();
+        let column: VecDeque<PlanCell> =
+            cells.filter(|cell| !is_excluded(cell)).take(left).collect();
+        left -= column.len();
+        columns.push(column);
+        if left == 0 {
+            break;
+        }
+    }
     let mut cells = Vec::new();
     match plan.order {
         Order::Listed => columns.into_iter().for_each(|column| cells.extend(column)),
         Order::Interleave => {
             while columns.iter().any(|column| !column.is_empty()) {
-                cells.extend(columns.iter_mut().filter_map(std::collections::VecDeque::pop_front));
+                cells.extend(columns.iter_mut().filter_map(VecDeque::pop_front));
             }
         }
     }

@@ -65,7 +65,7 @@ impl BenchPlan {
         match cells.len() {
             0 => Some(("matrix", "the plan has no cells".to_owned())),
             count if count > CELLS_MAX => {
-                Some(("matrix", format!("{count} cells (at most {CELLS_MAX})")))
+                Some(("matrix", format!("the plan has more than {CELLS_MAX} cells")))
             }
             _ => None,
         }

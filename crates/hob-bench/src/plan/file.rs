@@ -97,7 +97,7 @@ pub enum PlanApi {
 pub struct Matrix {
     pub kind: Vec<PlanKind>,
     /// Empty: the server's only model. With several, a target that sets `model` needs `{model}` in `model`, `launch`, `url`
-    /// or `model_file`
+    /// or `model_file`, unless `exclude` leaves it one model
     pub model: Vec<String>,
     /// Each target needs `{quant}` in `model`, `launch`, `url` or `model_file`; the name of a hob's model has it anyway
     pub quant: Vec<String>,
@@ -353,6 +353,14 @@ exclude: [{target: other, concurrency: 4}]
     }
 
     #[test]
+    fn a_target_with_one_model_is_taken_if_the_plan_excludes_the_others() {
+        let fixed = PLAN.replacen("11434\"}", "11434\", model: a}", 1);
+        let plan = fixed.replacen("concurrency: 4}", "model: b}", 1);
+        let plan = BenchPlan::parse("p.yaml", &plan).expect("a plan");
+        assert_eq!(cells(&plan).len(), 8 + 4);
+    }
+
+    #[test]
     fn errors_name_their_line() {
         let rows = [
             ("bench-plan/1", "bench-plan/2", "p.yaml:1: the schema is bench-plan/2"),
@@ -394,13 +402,18 @@ exclude: [{target: other, concurrency: 4}]
     }
 
     #[test]
-    fn a_matrix_with_too_many_cells_is_refused_before_it_fills_the_memory() {
+    fn too_many_cells_are_refused_before_they_fill_the_memory() {
         let values = vec!["x"; 1_000].join(",");
-        let axes = format!("backend: [{values}], creator: [{values}], driver: [{values}], shape:");
-        let error = BenchPlan::parse("p.yaml", &PLAN.replacen("shape:", &axes, 1));
-        let error = error.expect_err("too many").to_string();
-        let expected = "p.yaml:6: the matrix has more than 10000 cells for each target";
-        assert_eq!(error, expected);
+        let three = format!("backend: [{values}], creator: [{values}], driver: [{values}], shape:");
+        let one = format!("backend: [{values}], shape:");
+        let rows = [
+            (three, "p.yaml:6: the matrix has more than 10000 cells for each target"),
+            (one, "p.yaml:6: the plan has more than 10000 cells"),
+        ];
+        for (axes, expected) in rows {
+            let error = BenchPlan::parse("p.yaml", &PLAN.replacen("shape:", &axes, 1));
+            assert_eq!(error.expect_err(expected).to_string(), expected);
+        }
     }
 
     #[test]
