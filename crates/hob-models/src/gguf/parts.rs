@@ -1,5 +1,6 @@
-//! Models in several files, named by `llama-gguf-split`: `NAME-00001-of-00003.gguf`.
-//! The first part has the metadata, all parts have tensors. The data of each part is checked separately.
+//! Models in several files, named by `llama-gguf-split`: `NAME-00001-of-00003.gguf`. Parts in
+//! safetensors have such names too. The first part in GGUF has the metadata, all parts have tensors. The data of each part
+//! is checked separately.
 
 use std::collections::HashSet;
 
@@ -23,7 +24,7 @@ impl PartName {
         PartName::without_extension(file_name.strip_suffix(".gguf")?)
     }
 
-    /// Parses a name that has lost its extension.
+    /// Parses a file name without its extension.
     pub(crate) fn without_extension(name: &str) -> Option<PartName> {
         let (rest, count) = name.rsplit_once("-of-")?;
         let (stem, number) = rest.rsplit_once('-')?;
