@@ -399,6 +399,8 @@ mod tests {
         assert_eq!(in_floats(&bytes).expect("a graph"), bytes, "floats stay as they are");
     }
 
+    type Damage<'a> = &'a dyn Fn(&mut Vec<NodeProto>);
+
     #[test]
     fn a_malformed_graph_is_refused() {
         let biased = |nodes: &mut Vec<NodeProto>, bias: Vec<NodeProto>| {
@@ -406,7 +408,7 @@ mod tests {
             nodes.push(node("Add", &["sums", "rounded"], &["biased"]));
             nodes.extend(bias);
         };
-        let damages: [(&str, &dyn Fn(&mut Vec<NodeProto>)); 9] = [
+        let damages: [(&str, Damage<'_>); 9] = [
             ("nothing is quantised", &|nodes| nodes[0].input.clear()),
             ("no scale", &|nodes| nodes[0].output.truncate(1)),
             ("no product", &|nodes| nodes[2].output.clear()),
