@@ -86,6 +86,8 @@ fn quantisation<'a>(
 /// `DynamicQuantizeLSTM` has each direction's weights with the gates last, `LSTM` with the gates first.
 fn lstm(graph: &mut Graph, at: usize, weights: &mut Vec<NodeProto>) -> Result<(), GraphError> {
     let quantised = graph.nodes()[at].clone();
+    // `node` takes its name from its first output.
+    output(&quantised, 0)?;
     let [x, w, r, b, lengths, hidden, cell, _, w_scale, w_zero, r_scale, r_zero] =
         inputs(&quantised)?;
     let [w, r] = [[w, w_scale, w_zero], [r, r_scale, r_zero]].map(|weight| {
@@ -399,19 +401,22 @@ mod tests {
         assert_eq!(in_floats(&bytes).expect("a graph"), bytes, "floats stay as they are");
     }
 
-    type Damage<'a> = &'a dyn Fn(&mut Vec<NodeProto>);
-
     #[test]
     fn a_malformed_graph_is_refused() {
+        type Damage<'a> = &'a dyn Fn(&mut Vec<NodeProto>);
         let biased = |nodes: &mut Vec<NodeProto>, bias: Vec<NodeProto>| {
             nodes[4].input = vec!["biased".to_owned()];
             nodes.push(node("Add", &["sums", "rounded"], &["biased"]));
             nodes.extend(bias);
         };
-        let damages: [(&str, Damage<'_>); 9] = [
+        let damages: [(&str, Damage<'_>); 10] = [
             ("nothing is quantised", &|nodes| nodes[0].input.clear()),
             ("no scale", &|nodes| nodes[0].output.truncate(1)),
             ("no product", &|nodes| nodes[2].output.clear()),
+            ("no states", &|nodes| {
+                nodes[2] = node("DynamicQuantizeLSTM", &["x"; 12], &["sums"]);
+                nodes[2].output.clear();
+            }),
             ("no floats", &|nodes| nodes[4].output.clear()),
             ("no result", &|nodes| nodes[5].output.clear()),
             ("no table", &|nodes| nodes[6].input.clear()),
