@@ -323,7 +323,7 @@ impl Scan<'_> {
         ahead.skip_word();
         let word = self.chars[start..ahead.at].iter().collect::<String>().to_lowercase();
         let factor = match word.strip_suffix('s').unwrap_or(&word) {
-            "thousand" | "tausend" => 1e3,
+            "thousand" | "tausend" | "tusen" | "tusind" => 1e3,
             "million" | "millionen" | "millioner" | "miljon" | "miljoner" => 1e6,
             "billion" | "milliard" | "milliarde" | "milliarden" | "milliarder" => 1e9,
             "miljard" | "miljarder" => 1e9,

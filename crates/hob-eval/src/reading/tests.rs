@@ -75,6 +75,8 @@ const NUMBERS: &[(&str, f64)] = &[
     ("Answer: 2,5 Milliarden Euro", 2.5e9),
     ("Answer: 2 milliards d'euros", 2e9),
     ("Answer: 40 Tausend", 40_000.0),
+    ("Answer: 8 tusen kronor", 8_000.0),
+    ("Answer: 9 tusind", 9_000.0),
     ("Answer: 1 miljon kronor", 1e6),
     ("Answer: 3,5 miljoner", 3_500_000.0),
     ("Answer: 1 miljard", 1e9),
