@@ -72,18 +72,19 @@ fn a_base_model_is_evaluated_by_its_completions_and_by_log_probabilities() {
     let serve = ["serve", "--listen", "127.0.0.1:0", "--chat-model", "gemma-3-270m-base"];
     let mut served = Served::running(&user, &home, &serve);
     served.note("gemma-3-270m-base is ready");
-    let evaluate = |file: &str, flag: &str| {
-        let words = ["eval", "--target", &served.url, "--api", "hob", "--file", file, flag];
-        let few = ["--model", "gemma-3-270m-base", "--budget-tokens", "8", "--json"];
-        let words = [&words[..], &few].concat();
+    let evaluate = |file: &str, how: &[&str]| {
+        let words = ["eval", "--target", &served.url, "--api", "hob", "--file", file];
+        let model = ["--model", "gemma-3-270m-base", "--json"];
+        let words = [&words[..], &model, how].concat();
         let ran = user.hob(&words).envs(home.clone()).assert().success();
         let record: Value = serde_json::from_str(stdout(&ran).trim()).expect("a record");
         let overall = &record["eval"]["overall"];
         (overall["n"].clone(), overall["accuracy"].clone(), overall["verdicts"].clone())
     };
-    let continued = [(); 2].map(|()| evaluate("questions.jsonl", "--completion"));
+    let few = ["--completion", "--budget-tokens", "8"];
+    let continued = [(); 2].map(|()| evaluate("questions.jsonl", &few));
     assert_eq!(continued[0], continued[1]);
-    let chosen = evaluate("choices.jsonl", "--choices-by-logprob");
+    let chosen = evaluate("choices.jsonl", &["--choices-by-logprob"]);
     for found in [&continued[0], &chosen] {
         assert!(found.0 == 2 && found.1.as_f64() >= Some(0.5), "{found:?}");
     }
