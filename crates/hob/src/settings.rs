@@ -85,7 +85,8 @@ pub(crate) struct Overrides {
     /// The chat model: a name that `hob models` lists, or a GGUF file
     #[arg(long, value_name = "MODEL")]
     pub(crate) chat_model: Option<String>,
-    /// Load chat models with their first request, not at the start
+    /// Load chat models with their first request, not at the start; also the transcription model, unless hob.toml sets its
+    /// `load`
     #[arg(long)]
     pub(crate) chat_on_demand: bool,
     /// The transcription model: a name that `hob models` lists, or a Whisper file
