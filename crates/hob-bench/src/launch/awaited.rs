@@ -36,7 +36,8 @@ impl AwaitedModel {
         }
     }
 
-    /// The state of the model, which is also `loading` while it waits for another one to load. None: the server does not say.
+    /// The state of the model, and `loading` while another one loads: that load may come first, and takes cores and memory from
+    /// requests. None: the server does not say.
     fn state(&self, endpoint: &Endpoint) -> Option<String> {
         let get = |path: &str| {
             let asked = ask(endpoint, path, self.key.as_deref(), None, ASK_WITHIN).ok()?;
@@ -59,9 +60,9 @@ impl AwaitedModel {
             }
         };
         let state = model["hob"]["state"].as_str()?;
-        let is_next =
-            state == "cold" && listed().iter().any(|other| other["hob"]["state"] == "loading");
-        Some(if is_next { "loading" } else { state }.to_owned())
+        let loads = |model: &Value| model["hob"]["state"] == "loading";
+        let is_disturbed = state != "loading" && listed().iter().any(loads);
+        Some(if is_disturbed { "loading" } else { state }.to_owned())
     }
 }
 
@@ -111,19 +112,24 @@ mod tests {
             list(&[CHAT]),
             in_state("loading"),
             in_state("warm"),
+            list(&[CHAT, HEARING]),
+            in_state("warm"),
+            list(&[CHAT]),
             in_state("cold"),
             list(&[CHAT]),
             in_state("down"),
+            list(&[CHAT]),
         ]);
         let (model, mut cold) = (awaited(Some("m"), "chat"), None);
         assert!(model.is_loading(&endpoint, &mut cold) && cold.is_none(), "another loads first");
         assert!(model.is_loading(&endpoint, &mut cold) && cold.is_some(), "it is about to load");
         assert!(model.is_loading(&endpoint, &mut cold) && cold.is_none(), "it loads");
+        assert!(model.is_loading(&endpoint, &mut cold), "another takes cores and memory");
         assert!(!model.is_loading(&endpoint, &mut cold), "it is warm");
         let mut long = Instant::now().checked_sub(COLD_WITHIN);
         assert!(long.is_some() && !model.is_loading(&endpoint, &mut long), "it stays cold");
         assert!(long.is_some() && !model.is_loading(&endpoint, &mut None), "it is down");
-        end(server, 9);
+        end(server, 13);
     }
 
     #[test]
@@ -137,12 +143,15 @@ mod tests {
     #[test]
     fn without_a_name_the_only_model_of_the_kind_is_waited_for() {
         let two = || list(&[CHAT, HEARING]);
-        let (endpoint, server) = server(vec![two(), two(), two(), list(&[HEARING, HEARING])]);
+        let chat_alone = || list(&[CHAT]);
+        let hearing_twice = || list(&[HEARING, HEARING]);
+        let answers = vec![chat_alone(), chat_alone(), two(), two(), hearing_twice()];
+        let (endpoint, server) = server(answers);
         let loads = |kind| awaited(None, kind).is_loading(&endpoint, &mut None);
         assert!(!loads("chat"), "it is warm");
         assert!(loads("transcription"));
         assert!(!loads("speech"), "no such model");
         assert!(!loads("transcription"), "it is not known which of the two");
-        end(server, 4);
+        end(server, 5);
     }
 }
