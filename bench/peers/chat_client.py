@@ -8,13 +8,15 @@ import contextlib
 import http.client
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests/clients"))
+from free_port import free_port
 
 MODEL = "smollm2"
 READY_SECONDS_MAX = 180
@@ -164,12 +166,3 @@ def request(messages, tokens_max):
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-
-
-def free_port():
-    """A port below those that Linux and macOS give to clients. Other programs run meanwhile, and could be given any of those."""
-    for port in random.sample(range(20_000, 32_000), 1_000):
-        with contextlib.suppress(OSError), socket.socket() as probe:
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise RuntimeError("no port of a thousand between 20000 and 32000 is free")

@@ -8,8 +8,8 @@ use hob_core::{MemoryUse, ModelLifecycle as _, ModelState};
 use hob_server::{KeyOptions, ServerOptions};
 use serde_json::{Value, json};
 
-use super::{Stage, options, stage_with, types};
-use crate::chat_model::{chat_lost, done, text};
+use super::{Stage, Talker, options, stage_with, types};
+use crate::chat_model::{EventSender, chat_lost, done, text};
 use crate::client::{no_hang, until};
 use crate::keys::{get_as, named};
 use crate::ledger::{rows, with_ledger};
@@ -138,6 +138,19 @@ async fn stage_with_key() -> Stage {
     stage_with(ServerOptions { keys: vec![key], ..options() }).await
 }
 
+/// A person with the key who pauses in a sentence, and the early answer that the staged model was asked for then.
+async fn person_who_pauses(stage: &Stage) -> (Talker, EventSender) {
+    let bearer = [("authorization", "Bearer secret")];
+    let opening = stage.try_open("/v1/realtime?model=staged", &bearer);
+    let mut talker = opening.await.expect("a session");
+    talker.until("session.created").await;
+    let early = stage.staged.stage();
+    talker.say(12_000, 1.0).await;
+    talker.say(0, 0.4).await;
+    stage.staged.asked(1).await;
+    (talker, early)
+}
+
 /// An answer begins in a pause, perhaps at its second target. It is dropped when the person speaks on, also if it is
 /// complete, or it fails.
 #[tokio::test]
@@ -146,13 +159,7 @@ async fn an_answer_that_came_too_early_counts_as_no_request() {
     let (begun, failed) = (vec![text("Yes")], vec![Err(chat_lost())]);
     for (what, events) in [("begun", begun), ("complete", complete), ("failed", failed)] {
         let stage = stage_with_key().await;
-        let bearer = [("authorization", "Bearer secret")];
-        let opening = stage.try_open("/v1/realtime?model=staged", &bearer);
-        let mut talker = opening.await.expect("a session");
-        talker.until("session.created").await;
-        let early = stage.staged.stage();
-        talker.say(12_000, 1.0).await;
-        talker.say(0, 0.4).await;
+        let (mut talker, early) = person_who_pauses(&stage).await;
         let asked = stage.staged.asked(1).await;
         asked[0].trace.failed("gone/m", &chat_lost(), Duration::ZERO);
         for event in events {
@@ -186,14 +193,7 @@ async fn an_answer_that_came_too_early_counts_as_no_request() {
 #[tokio::test]
 async fn an_answer_that_is_complete_early_counts_when_it_is_given() {
     let stage = stage_with_key().await;
-    let bearer = [("authorization", "Bearer secret")];
-    let opening = stage.try_open("/v1/realtime?model=staged", &bearer);
-    let mut talker = opening.await.expect("a session");
-    talker.until("session.created").await;
-    let early = stage.staged.stage();
-    talker.say(12_000, 1.0).await;
-    talker.say(0, 0.4).await;
-    stage.staged.asked(1).await;
+    let (mut talker, early) = person_who_pauses(&stage).await;
     for event in [text("Yes"), done(2)] {
         no_hang(early.send(event)).await.expect("a reader");
     }
