@@ -136,14 +136,17 @@ async fn report(stream: &mut OpenStream) -> Result<StreamReport<ChatReport>, Mod
     }
 }
 
-/// The events of an answer. Each event that is read is returned to the worker as credit.
+/// The events of an answer. An event is returned to the worker as credit when the next one is asked for, not when it is read:
+/// for a reader that stops after an event, the worker computes one step less.
 fn events(stream: OpenStream, loading: Duration) -> ChatStream {
-    stream::unfold(Some(stream), move |open| async move {
-        let mut open = open?;
+    stream::unfold(Some((stream, 0)), move |open| async move {
+        let (mut open, read) = open?;
+        if read > 0 {
+            open.credit(read);
+        }
         match report(&mut open).await {
             Ok(StreamReport::Model(ChatReport::Event(event))) => {
-                open.credit(1);
-                Some((Ok(with_loading(event, loading)), Some(open)))
+                Some((Ok(with_loading(event, loading)), Some((open, 1))))
             }
             Ok(StreamReport::Done) => None,
             Ok(other) => Some((Err(open.unexpected(&other)), None)),

@@ -135,7 +135,7 @@ impl WorkerSession {
     }
 
     /// Gives a frame to its stream. A frame of a closed stream is dropped: it crossed the cancel on its way.
-    pub(super) fn route(&self, frame: Frame) {
+    pub(crate) fn route(&self, frame: Frame) {
         let stream = frame.stream;
         let is_last = Report::from_frame(&frame).is_ok_and(|report| report.is_last());
         let mut streams = locked(&self.streams);
@@ -219,7 +219,7 @@ impl WorkerSession {
         }
     }
 
-    fn take_urgent(&self) -> Vec<(u32, CommonOrder)> {
+    pub(crate) fn take_urgent(&self) -> Vec<(u32, CommonOrder)> {
         let urgent = std::mem::take(&mut *locked(&self.urgent));
         let cancelled = urgent.cancelled.into_iter().map(|stream| (stream, CommonOrder::Cancel));
         let credits = urgent

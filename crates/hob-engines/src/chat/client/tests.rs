@@ -14,12 +14,13 @@ use hob_core::{
     ModelState, PoolUse, ReservedMemory,
 };
 
-use super::{ChatReport, ChatWorker, ChatWorkerOptions};
+use super::{ChatReport, ChatWorker, ChatWorkerOptions, events};
 use crate::frame::{Frame, FrameKind};
 use crate::speech::SpeechWorkerOptions;
+use crate::supervisor::session::{LoadedModel, WorkerSession};
 use crate::supervisor::{Backoff, PlacedWorker, Placer, SupervisorOptions, WorkerCommand};
 use crate::transcription::TranscriptionWorker;
-use crate::worker::protocol::{DeviceShortage, Report, hello};
+use crate::worker::protocol::{CommonOrder, DeviceShortage, Report, hello};
 
 /// `bytes` in printf's notation.
 fn printf(frames: &[Frame]) -> String {
@@ -81,6 +82,21 @@ async fn a_grammar_that_ended_a_worker_ends_no_other() {
     assert_eq!(refused(&worker, held_to("a+")).await, killer);
     assert_eq!(worker.pid(), None, "the same grammar starts no worker");
     worker.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_reader_that_stops_after_an_event_returns_no_credit_for_it() {
+    let (session, _to_write) = WorkerSession::new(super::ENGINE, LoadedModel::default(), None, 1);
+    let stream = session.open().expect("room");
+    for piece in ["a", "b"] {
+        let report = ChatReport::Event(text(piece));
+        session.route(Frame::new(FrameKind::Model, 1, &report).expect("small"));
+    }
+    let mut read = events(stream, Duration::ZERO);
+    assert_eq!(read.next().await, Some(Ok(text("a"))));
+    assert!(session.take_urgent().is_empty(), "the next event may not be wanted");
+    assert_eq!(read.next().await, Some(Ok(text("b"))));
+    assert_eq!(session.take_urgent(), [(1, CommonOrder::Credit(1))]);
 }
 
 /// As documented: only the engine of a chat worker has longer, because one of its steps may take minutes.
