@@ -9,6 +9,8 @@ use crate::interface::TurnStages;
 const AUDIBLE_RMS: f32 = 0.01;
 /// Frames of 10 ms that must be loud in a row.
 const AUDIBLE_FRAMES: u64 = 5;
+/// Sound before the first word that is quieter than this can be left out: -50 dB. The soft beginning of a word is louder.
+const FAINT_RMS: f32 = 0.003;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TurnMarks {
@@ -43,6 +45,22 @@ impl TurnMarks {
     }
 }
 
+/// How many of the first `samples_max` samples can be left out because they are too faint, in whole frames of 10 ms.
+pub(crate) fn faint_beginning(samples: &[f32], samples_max: usize, sample_rate_hz: u32) -> usize {
+    let frame_samples = frame_samples(sample_rate_hz);
+    let frames = samples[..samples.len().min(samples_max)].chunks_exact(frame_samples);
+    frames.take_while(|frame| rms(frame) < FAINT_RMS).count() * frame_samples
+}
+
+fn frame_samples(sample_rate_hz: u32) -> usize {
+    (sample_rate_hz / 100).max(1) as usize
+}
+
+fn rms(samples: &[f32]) -> f32 {
+    let energy: f32 = samples.iter().map(|sample| sample * sample).sum();
+    (energy / samples.len() as f32).sqrt()
+}
+
 /// Finds the first audible sample of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Audible {
@@ -54,14 +72,14 @@ pub(crate) struct Audible {
 impl Audible {
     /// The position of the first audible sample, once.
     pub(crate) fn hear(&mut self, samples: &[f32], sample_rate_hz: u32) -> Option<u64> {
-        let frame_samples = (sample_rate_hz / 100).max(1) as usize;
+        let frame_samples = frame_samples(sample_rate_hz);
         for sample in samples {
             self.frame.push(*sample);
             if self.frame.len() < frame_samples {
                 continue;
             }
-            let energy: f32 = self.frame.drain(..).map(|sample| sample * sample).sum();
-            let is_loud = (energy / frame_samples as f32).sqrt() > AUDIBLE_RMS;
+            let is_loud = rms(&self.frame) > AUDIBLE_RMS;
+            self.frame.clear();
             self.loud = if is_loud { self.loud + 1 } else { 0 };
             self.frames += 1;
             if self.loud == AUDIBLE_FRAMES {
@@ -106,6 +124,21 @@ mod tests {
             let mut audible = Audible::default();
             let found = sound.chunks(size).find_map(|piece| audible.hear(piece, 24_000));
             assert_eq!(found, Some(2_400), "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn a_faint_beginning_ends_before_the_first_frame_that_is_loud_enough() {
+        let sound = |level: f32| [vec![0.001; 720], vec![level; 2_400]].concat();
+        for (sound, samples_max, expected) in [
+            (sound(0.5), 9_999, 720),
+            (sound(0.004), 9_999, 720),
+            (sound(0.002), 9_999, 3_120),
+            (sound(0.5), 500, 480),
+            (sound(0.5), 0, 0),
+            (vec![0.0; 239], 9_999, 0),
+        ] {
+            assert_eq!(faint_beginning(&sound, samples_max, 24_000), expected, "{samples_max}");
         }
     }
 }

@@ -9,9 +9,12 @@ use hob_core::WordTiming;
 pub(crate) struct SpokenText {
     /// All text that went to the voice.
     pub(crate) text: String,
+    /// With times from the beginning of the voice's sound.
     pub(crate) words: Vec<WordTiming>,
     /// Samples that were sent.
     pub(crate) samples: u64,
+    /// Samples of the voice before them.
+    pub(crate) left_out: usize,
     pub(crate) sample_rate_hz: u32,
     /// The samples say all of the text.
     pub(crate) is_complete: bool,
@@ -25,7 +28,7 @@ impl SpokenText {
         let (text, words) = (String::new(), Vec::new());
         // The rate of most voices, until the stream's own is known.
         let sample_rate_hz = 24_000;
-        SpokenText { text, words, samples: 0, sample_rate_hz, is_complete: false }
+        SpokenText { text, words, samples: 0, left_out: 0, sample_rate_hz, is_complete: false }
     }
 
     pub(crate) fn length(&self) -> Duration {
@@ -51,8 +54,9 @@ impl SpokenText {
     }
 
     fn last_word(&self, heard: Duration) -> usize {
+        let left_out_s = self.left_out as f32 / self.sample_rate_hz as f32;
         // Times are 32-bit floats: a millisecond of tolerance.
-        let heard_s = heard.as_secs_f32() + 0.001;
+        let heard_s = left_out_s + heard.as_secs_f32() + 0.001;
         let words = self.words.iter().filter(|word| word.end_s <= heard_s);
         words.map(|word| word.span.end).max().unwrap_or(0)
     }

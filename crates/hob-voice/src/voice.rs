@@ -8,12 +8,15 @@ use hob_core::realtime::{ContentRef, RealtimeEvent};
 
 use crate::clause::{ClauseCutter, SpokenPiece};
 use crate::interface::SessionEffect;
-use crate::marks::Audible;
+use crate::marks::{Audible, faint_beginning};
 use crate::spoken::SpokenText;
 
 /// Sound of one event, at least and at most.
 const DELTA_MS_MIN: usize = 20;
 const DELTA_MS_MAX: usize = 100;
+/// Faint sound before the first word that is left out, at most. The speech engine counts with all of it: while the first
+/// 200 ms play, it computes the next piece in about 154.
+const LEFT_OUT_MS_MAX: usize = 40;
 
 #[derive(Debug)]
 pub(crate) struct Voice {
@@ -99,6 +102,9 @@ impl Voice {
         effects: &mut Vec<SessionEffect>,
     ) {
         self.unsent.extend_from_slice(samples);
+        if self.spoken.samples == 0 {
+            self.leave_out_faint_beginning();
+        }
         let min = self.samples_of(DELTA_MS_MIN);
         while self.unsent.len() >= min {
             let count = self.unsent.len().min(self.samples_of(DELTA_MS_MAX));
@@ -114,6 +120,14 @@ impl Voice {
         }
         self.spoken.is_complete = true;
         self.show(self.spoken.text.len(), effects);
+    }
+
+    /// Drops sound before the first word that is too faint to be heard: a listener would only wait for it to pass.
+    fn leave_out_faint_beginning(&mut self) {
+        let left = self.samples_of(LEFT_OUT_MS_MAX).saturating_sub(self.spoken.left_out);
+        let faint = faint_beginning(&self.unsent, left, self.spoken.sample_rate_hz);
+        self.unsent.drain(..faint);
+        self.spoken.left_out += faint;
     }
 
     fn say(&mut self, piece: SpokenPiece, effects: &mut Vec<SessionEffect>) {

@@ -8,7 +8,7 @@ use hob_core::realtime::{
     Eagerness, ItemBody, ItemContent, ItemPlace, ItemStatus, RealtimeCommand, RealtimeItem,
     RealtimeSettings, ResponseOptions, SessionKind, SilenceDetection, TurnDetection,
 };
-use hob_core::{ChatEvent, ModelError, TranscriptEvent, VOICE_FRAME_SAMPLES};
+use hob_core::{ChatEvent, ModelError, SpeechEvent, TranscriptEvent, VOICE_FRAME_SAMPLES};
 
 use super::{LoudIsSpeech, Script, done, effect_line};
 use crate::session::{SessionInput, SessionOptions, VoiceSession};
@@ -295,6 +295,22 @@ fn speech_of_the_user_ends_the_answer_and_keeps_what_was_heard() {
     script.wait(1_999).check(&[]);
     script.wait(1);
     assert_eq!(script.log.last().map(String::as_str), Some("truncated item_3 688"));
+}
+
+#[test]
+fn the_faint_beginning_of_a_voice_is_left_out_and_moves_no_word() {
+    let mut script = Script::new(|_| {});
+    script.ask().write(2, "Good morning, dear Ann.").words(3, [(0..4, 0.2), (5..12, 0.71)]);
+    let faint = Some(Ok(SpeechEvent::Audio(vec![0.001; 24 * 30])));
+    script.forget().feed(SessionInput::Speech { stream: 3, event: faint }).check(&["go on 2"]);
+    script.sound(3, 1_000);
+    assert!(script.log.iter().any(|line| line.starts_with("measured")), "{:?}", script.log);
+    let samples = |line: &String| line.strip_prefix("audio ")?.parse::<usize>().ok();
+    assert_eq!(script.log.iter().filter_map(samples).sum::<usize>(), 24_000);
+    // 688 ms are heard, and 30 ms came before them.
+    script.wait(400).speak(9);
+    let warm = "warm [user: Hello | assistant: Good morning,]";
+    assert_eq!(script.log.last().map(String::as_str), Some(warm));
 }
 
 #[test]
