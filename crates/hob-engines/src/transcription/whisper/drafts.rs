@@ -85,6 +85,19 @@ mod tests {
     }
 
     #[test]
+    fn the_step_of_the_prompt_computes_guesses_too() {
+        let mut draft = Draft::new(&[5, 6], 9);
+        // The prompt ends with the token 4.
+        let tokens = [&[4][..], draft.after(&[])].concat();
+        let logits = tokens.into_iter().flat_map(row).collect();
+        assert_eq!(draft.keep(logits, 1, 2), row(4));
+        assert!(draft.is_used());
+        assert_eq!(draft.take(&[5]), Some(row(5)));
+        assert_eq!(draft.take(&[5, 6]), Some(row(6)));
+        assert_eq!(draft.take(&[5, 6, 8]), None);
+    }
+
+    #[test]
     fn a_guess_that_is_wrong_ends_the_draft() {
         for said in [&[5, 9][..], &[9, 6]] {
             let mut draft = Draft::new(&[5, 6, 7], 9);

@@ -33,8 +33,8 @@ const BEAMS: usize = 5;
 /// If the logits of the two likeliest tokens differ by less, rounding may decide between them. Such a choice is not made
 /// with guesses. Steps over one token and over several add in another order, which moves a logit by far less than this.
 const CLOSE: f32 = 0.05;
-/// If a mean log-probability is closer than this to a threshold, rounding may decide. Less than `CLOSE`, because errors of
-/// single tokens cancel out.
+/// If a mean log-probability or the probability of no speech is closer than this to a threshold, rounding may decide. Less
+/// than `CLOSE`, because errors of single tokens cancel out, and a probability moves by a quarter of its logit at most.
 const CLOSE_MEAN: f32 = 0.005;
 /// Times that a sequence of tokens must follow itself to be a loop.
 const LOOP_REPEATS: usize = 4;
@@ -139,9 +139,11 @@ impl Pass {
             (self.text_logprob, UNSURE_LOGPROB),
             (self.avg_logprob, LOGPROB_MIN),
             (self.avg_logprob, LOGPROB_OF_SILENCE),
+            (self.no_speech, NO_SPEECH_MAX),
+            (self.no_speech, NO_SPEECH_SURE),
         ]
         .into_iter()
-        .any(|(mean, threshold)| (mean - threshold).abs() < CLOSE_MEAN)
+        .any(|(value, threshold)| (value - threshold).abs() < CLOSE_MEAN)
     }
 
     /// Another text may be likelier.
@@ -213,14 +215,18 @@ impl Whisper {
         // A long prompt leaves less than half of the context.
         let room = (self.sizes.text_ctx / 2).min(self.sizes.text_ctx - prompt_len).min(cached_each);
         let limit = (plan.sound_s * TOKENS_PER_S_MAX * 2.0 + 2.0 * TOKENS_FREE) as usize;
-        let rows = [plan.start as i32, prompt_len as i32 - 1];
-        let mut both = self.logits(plan.step(&plan.prompt, 0, None), &rows)?;
-        let mut logits = both.split_off(self.sizes.vocab);
-        let no_speech = both[self.tokens.no_speech() as usize] - log_sum(&both);
+        let mut draft = Draft::new(draft, room);
+        // The first guesses come with the prompt, because each step reads all weights.
+        let tokens = [plan.prompt.as_slice(), draft.after(&[])].concat();
+        let after = (prompt_len - 1..tokens.len()).map(|row| row as i32);
+        let rows: Vec<i32> = std::iter::once(plan.start as i32).chain(after).collect();
+        let mut start = self.logits(plan.step(&tokens, 0, None), &rows)?;
+        let rest = start.split_off(self.sizes.vocab);
+        let no_speech = start[self.tokens.no_speech() as usize] - log_sum(&start);
+        let mut logits = draft.keep(rest, 1, self.sizes.vocab);
         let mut past = prompt_len;
         let mut live = vec![Beam::default()];
         let mut ended: Vec<Beam> = Vec::new();
-        let mut draft = Draft::new(draft, room);
         let best = loop {
             let distance = self.forbid(&live, &mut logits, plan);
             if draft.is_used() && (distance < CLOSE || is_close(&logits)) {
@@ -436,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_at_a_threshold_may_be_decided_by_rounding() {
+    fn a_value_at_a_threshold_may_be_decided_by_rounding() {
         for (text_logprob, avg_logprob, expected) in [
             (-0.2, -0.25, false),
             (-0.301, -0.35, true),
@@ -447,6 +453,9 @@ mod tests {
         ] {
             let pass = Pass { text_logprob, avg_logprob, ..Pass::default() };
             assert_eq!(pass.is_at_threshold(), expected, "{pass:?}");
+        }
+        for (no_speech, expected) in [(0.59, false), (0.602, true), (0.7, false), (0.798, true)] {
+            assert_eq!(Pass { no_speech, ..Pass::default() }.is_at_threshold(), expected);
         }
     }
 
