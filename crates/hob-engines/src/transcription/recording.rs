@@ -50,8 +50,9 @@ pub(super) struct Recording<V> {
     understood_until: u64,
     /// A pass over the unfinished part in a pause, and its text.
     guess: Option<(SoundPart, WhisperText)>,
-    /// The tokens of the last pass over the unfinished part.
+    /// The tokens of the last pass over the unfinished part, and its language.
     draft: Vec<u32>,
+    likely_language: Option<String>,
 }
 
 /// Where the samples come from.
@@ -112,6 +113,7 @@ impl<V: VoiceDetector> Recording<V> {
             understood_until: 0,
             guess: None,
             draft: Vec::new(),
+            likely_language: None,
         }
     }
 
@@ -282,6 +284,7 @@ impl<V: VoiceDetector> Recording<V> {
             words: self.begin.words,
             segments: self.begin.segments,
             draft: self.draft.clone(),
+            likely_language: self.likely_language.clone(),
         }
     }
 
@@ -305,6 +308,7 @@ impl<V: VoiceDetector> Recording<V> {
             self.language.get_or_insert(text.language);
         }
         self.draft.clear();
+        self.likely_language = None;
         let delta = self.agreement.finish(&whole);
         let mut events = Vec::new();
         self.add_delta(delta, &mut events);
@@ -338,6 +342,7 @@ impl<V: VoiceDetector> Recording<V> {
         events.push(TranscriptEvent::Interim(agreed.interim));
         self.understood_until = part.end_sample();
         self.draft.clone_from(&text.tokens);
+        self.likely_language = Some(text.language.clone());
         self.guess = (reason == PeekReason::Pause).then_some((part, text));
         events
     }

@@ -81,6 +81,8 @@ pub struct WhisperOptions {
     pub segments: bool,
     /// [`WhisperText::tokens`] of the beginning of the same sound, if it was transcribed before. It only saves time.
     pub draft: Vec<u32>,
+    /// [`WhisperText::language`] of that beginning. It only saves time, too.
+    pub likely_language: Option<String>,
 }
 
 /// The text of one part of the sound, with times from its beginning.
@@ -236,13 +238,22 @@ impl Whisper {
     ) -> Result<(WhisperText, Option<f64>), TranscribeError> {
         let mut window = Window::trimmed(samples.len(), self.sizes.audio_ctx);
         self.encode(samples, window, cancelled)?;
-        let language = self.language(options, window, cancelled)?;
+        let likely = self.likely_language(options);
+        let mut language = match likely {
+            Some(likely) => likely.to_owned(),
+            None => self.language(options, window, cancelled)?,
+        };
         let sound_s = samples.len() as f64 / RATE_HZ as f64;
         let temperature = options.temperature.unwrap_or(0.0);
         let mut plan = self.plan(options, &language, sound_s, cancelled);
         (plan.positions, plan.temperature) = (window.positions, temperature);
         plan.has_beams = noise::is_noisy(samples);
         let mut pass = self.pass(&plan)?;
+        if likely.is_some() && pass.language != likely {
+            language = self.language(options, window, cancelled)?;
+            plan.prompt = self.plan(options, &language, sound_s, cancelled).prompt;
+            pass = self.pass(&plan)?;
+        }
         if pass.is_unsure() && !pass.is_silence() && !plan.has_beams && temperature <= 0.0 {
             plan.has_beams = true;
             pass = self.pass(&plan)?;
@@ -318,6 +329,16 @@ impl Whisper {
         }
         let mel = self.mel.spectrogram(samples, window.positions * 2);
         encoder::encode(&self.weights, &self.sizes, &mut self.backends, &mel, cancelled)
+    }
+
+    /// The language with which the first pass begins. The pass itself says whether that is right. `None` if tokens are chosen
+    /// at random: a pass in vain would change those of the next one.
+    fn likely_language<'a>(&self, options: &'a WhisperOptions) -> Option<&'a str> {
+        let is_open = options.language.is_none() && options.prompt.is_none();
+        let is_certain = options.temperature.is_none_or(|temperature| temperature <= 0.0);
+        let likely = options.likely_language.as_deref();
+        let likely = likely.filter(|likely| self.tokens.language(likely).is_some());
+        likely.filter(|_| is_open && is_certain && self.tokens.is_multilingual())
     }
 
     /// The named language, or the likeliest.

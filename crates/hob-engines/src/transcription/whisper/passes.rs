@@ -42,6 +42,8 @@ const LOOP_REPEATS: usize = 4;
 /// What the decoder made of a window.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pass {
+    /// The language of the sound, if no other one is about as likely. Only if the prompt begins with "start of transcript".
+    pub(super) language: Option<&'static str>,
     /// Text tokens and times, without the opening and the end.
     pub(super) tokens: Vec<u32>,
     pub(super) avg_logprob: f32,
@@ -223,6 +225,7 @@ impl Whisper {
         let mut start = self.logits(plan.step(&tokens, 0, None), &rows)?;
         let rest = start.split_off(self.sizes.vocab);
         let no_speech = start[self.tokens.no_speech() as usize] - log_sum(&start);
+        let language = self.clear_language(&start);
         let mut logits = draft.keep(rest, 1, self.sizes.vocab);
         let mut past = prompt_len;
         let mut live = vec![Beam::default()];
@@ -253,6 +256,7 @@ impl Whisper {
         let best = best.unwrap_or_default();
         let text = self.tokens.text(&best.said);
         let mut pass = Pass {
+            language,
             avg_logprob: best.mean(),
             text_logprob: best.text_mean(self.tokens.first_timestamp()),
             no_speech: no_speech.exp(),
@@ -266,6 +270,13 @@ impl Whisper {
         };
         pass.is_close = draft.is_used() && pass.is_at_threshold();
         Ok(pass)
+    }
+
+    /// The language by the logits after "start of transcript".
+    fn clear_language(&self, logits: &[f32]) -> Option<&'static str> {
+        let languages = &logits[self.tokens.language_range()];
+        let place = likeliest(languages, 1).first().copied().filter(|_| !is_close(languages))?;
+        Some(self.tokens.language_at(place as usize))
     }
 
     /// The logits after each of these texts. The cache has `past` tokens, without the last ones of the texts.

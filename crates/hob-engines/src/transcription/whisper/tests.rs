@@ -171,6 +171,7 @@ fn every_option_leads_to_an_answer() {
             words,
             segments: words,
             draft: vec![7, 9],
+            likely_language: None,
         };
         let text = whisper.transcribe(&tone(seconds), &options, &never).expect("an answer");
         assert!(language.is_none_or(|language| text.language == language), "{text:?}");
@@ -456,6 +457,38 @@ fn a_draft_changes_no_text() {
         for draft in drafts(&plain) {
             assert_eq!(tokens(draft.clone()), plain, "{seconds} s, {draft:?}");
         }
+    }
+}
+
+#[test]
+fn a_likely_language_changes_no_text() {
+    let mut whisper = tiny();
+    let mut heard = |likely: Option<&str>| {
+        let likely_language = likely.map(str::to_owned);
+        let options = WhisperOptions { likely_language, ..WhisperOptions::default() };
+        whisper.transcribe(&tone(1.0), &options, &|| false).expect("an answer")
+    };
+    let plain = heard(None);
+    for likely in ["en", "de", "xx", plain.language.as_str()] {
+        assert_eq!(heard(Some(likely)), plain, "{likely}");
+    }
+}
+
+#[test]
+fn a_pass_knows_the_language_of_its_sound() {
+    let mut whisper = tiny();
+    let never = || false;
+    let sound = tone(1.0);
+    let window = Window::trimmed(sound.len(), 1500);
+    whisper.encode(&sound, window, &never).expect("encoded");
+    let options = WhisperOptions::default();
+    let language = whisper.language(&options, window, &never).expect("a language");
+    for named in ["en", "de"] {
+        let mut plan = whisper.plan(&options, named, 1.0, &never);
+        plan.positions = window.positions;
+        // It is not certain if two are about as likely.
+        let known = whisper.pass(&plan).expect("a text").language;
+        assert!(known.is_none_or(|known| known == language), "{known:?}, {language}");
     }
 }
 
