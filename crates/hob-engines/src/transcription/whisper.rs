@@ -248,7 +248,9 @@ impl Whisper {
         let mut plan = self.plan(options, &language, sound_s, cancelled);
         (plan.positions, plan.temperature) = (window.positions, temperature);
         plan.has_beams = noise::is_noisy(samples);
+        plan.likely_language = likely;
         let mut pass = self.pass(&plan)?;
+        plan.likely_language = None;
         if likely.is_some() && pass.language != likely {
             language = self.language(options, window, cancelled)?;
             plan.prompt = self.plan(options, &language, sound_s, cancelled).prompt;
@@ -331,14 +333,13 @@ impl Whisper {
         encoder::encode(&self.weights, &self.sizes, &mut self.backends, &mel, cancelled)
     }
 
-    /// The language with which the first pass begins. The pass itself says whether that is right. `None` if tokens are chosen
-    /// at random: a pass in vain would change those of the next one.
+    /// The language with which the first pass begins. The pass itself says whether that is right. `None` if a prompt is before
+    /// "start of transcript": the language is detected without it.
     fn likely_language<'a>(&self, options: &'a WhisperOptions) -> Option<&'a str> {
         let is_open = options.language.is_none() && options.prompt.is_none();
-        let is_certain = options.temperature.is_none_or(|temperature| temperature <= 0.0);
         let likely = options.likely_language.as_deref();
         let likely = likely.filter(|likely| self.tokens.language(likely).is_some());
-        likely.filter(|_| is_open && is_certain && self.tokens.is_multilingual())
+        likely.filter(|_| is_open && self.tokens.is_multilingual())
     }
 
     /// The named language, or the likeliest.
@@ -395,6 +396,7 @@ impl Whisper {
             has_beams: false,
             positions: 0,
             draft: options.draft.clone(),
+            likely_language: None,
             sound_s,
             cancelled,
         }

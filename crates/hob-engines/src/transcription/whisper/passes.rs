@@ -74,6 +74,8 @@ pub(super) struct PassPlan<'a> {
     pub(super) positions: usize,
     /// What the text probably is. It has no influence on the text.
     pub(super) draft: Vec<u32>,
+    /// Unless the sound is clearly in this language, the pass ends with its first step.
+    pub(super) likely_language: Option<&'a str>,
     /// Seconds of sound.
     pub(super) sound_s: f64,
     pub(super) cancelled: &'a dyn Fn() -> bool,
@@ -226,6 +228,9 @@ impl Whisper {
         let rest = start.split_off(self.sizes.vocab);
         let no_speech = start[self.tokens.no_speech() as usize] - log_sum(&start);
         let language = self.clear_language(&start);
+        if plan.likely_language.is_some() && language != plan.likely_language {
+            return Ok(Pass { language, ..Pass::default() });
+        }
         let mut logits = draft.keep(rest, 1, self.sizes.vocab);
         let mut past = prompt_len;
         let mut live = vec![Beam::default()];

@@ -462,7 +462,6 @@ fn each_pass_over_a_part_guesses_the_text_and_the_language_of_the_one_before() {
         let (language, tokens) = ("nl".to_owned(), tokens.to_vec());
         WhisperText { language, tokens, ..WhisperText::default() }
     };
-    let likely_language = |options: WhisperOptions| options.likely_language;
     assert!(recording.options().draft.is_empty());
     recording.push_samples(&vec![1.0; 2 * RATE_HZ]).expect("room");
     let Task::Peek(part, reason) = recording.next_task() else { panic!("no pass") };
@@ -472,12 +471,12 @@ fn each_pass_over_a_part_guesses_the_text_and_the_language_of_the_one_before() {
     let Task::Peek(part, reason) = recording.next_task() else { panic!("no pass") };
     recording.peeked(part, reason, text(&[5, 6, 7]));
     assert_eq!(recording.options().draft, [5, 6, 7]);
-    assert_eq!(likely_language(recording.options()).as_deref(), Some("nl"));
+    assert_eq!(recording.options().likely_language.as_deref(), Some("nl"));
     recording.end().expect("no file");
     let Task::Keep(part, text) = recording.next_task() else { panic!("no part") };
     recording.add_part(&part, text);
     assert!(recording.options().draft.is_empty(), "the next part says something else");
-    assert_eq!(likely_language(recording.options()), None);
+    assert_eq!(recording.options().likely_language, None);
 }
 
 #[test]
