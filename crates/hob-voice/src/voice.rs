@@ -14,8 +14,8 @@ use crate::spoken::SpokenText;
 /// Sound of one event, at least and at most.
 const DELTA_MS_MIN: usize = 20;
 const DELTA_MS_MAX: usize = 100;
-/// Faint sound before the first word that is left out, at most. The speech engine counts with all of it: while the first
-/// 200 ms play, it computes the next piece in about 154.
+/// Faint sound before the first word that is left out, at most. On a machine that is fast enough, the first window of hob's
+/// voices lasts at least 34 ms longer than the next one takes, and hob's players begin at least 15 ms late.
 const LEFT_OUT_MS_MAX: usize = 40;
 
 #[derive(Debug)]
