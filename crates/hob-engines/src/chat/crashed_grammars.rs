@@ -84,14 +84,15 @@ impl Lists {
         }
     }
 
-    /// Blocks the pending grammars of workers that ended, and drops expired entries.
+    /// Blocks the pending grammars of workers that were lost, and drops those of workers that were unloaded. Also drops expired
+    /// entries.
     fn update(&mut self) {
         self.blocked.retain(|(_, at)| at.elapsed() < BLOCK_TIME);
         let pending = std::mem::take(&mut self.pending);
         for (fingerprint, session) in pending {
             if session.is_lost() {
                 self.block(fingerprint);
-            } else {
+            } else if session.is_open() {
                 self.pending.push_back((fingerprint, session));
             }
         }
@@ -162,6 +163,17 @@ mod tests {
         drop(compiling(other, false));
         assert_eq!(grammars.check(other), Ok(()), "it was not being compiled");
         assert_eq!(Fingerprint::of(&ChatRequest::default()), None);
+    }
+
+    #[test]
+    fn a_pending_grammar_is_not_blocked_when_its_worker_is_unloaded() {
+        let fingerprint = Fingerprint { hash: 1, field: "tools" };
+        let (session, _to_write) = WorkerSession::new("chat", LoadedModel::default(), None, 1);
+        let grammars = CrashedGrammars::default();
+        grammars.watch(fingerprint, Arc::clone(&session));
+        session.leave();
+        session.lose("it was unloaded");
+        assert_eq!(grammars.check(fingerprint), Ok(()));
     }
 
     #[test]

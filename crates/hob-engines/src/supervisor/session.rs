@@ -153,14 +153,15 @@ impl WorkerSession {
     }
 
     /// Whether new streams may open.
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         let streams = locked(&self.streams);
         !streams.is_leaving && streams.lost.is_none()
     }
 
-    /// Whether the worker has ended, or is about to.
+    /// Whether the worker has ended, or is about to, and was not unloaded.
     pub(crate) fn is_lost(&self) -> bool {
-        locked(&self.streams).lost.is_some()
+        let streams = locked(&self.streams);
+        streams.lost.is_some() && !streams.is_leaving
     }
 
     /// Opens no more streams if none is open, under the lock that opens them.
@@ -172,7 +173,7 @@ impl WorkerSession {
     }
 
     /// Opens no more streams. Open streams end with the worker.
-    pub(super) fn leave(&self) {
+    pub(crate) fn leave(&self) {
         locked(&self.streams).is_leaving = true;
     }
 
