@@ -2,9 +2,7 @@
 //! Reading never waits for a slow stream: credit limits what a worker sends to a stream that does not read.
 
 use std::collections::{BTreeMap, HashMap};
-use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 
 use hob_core::{ModelError, locked};
 use serde::Serialize;
@@ -334,17 +332,10 @@ impl OpenStream {
     pub(crate) async fn report<R: DeserializeOwned>(
         &mut self,
     ) -> Result<StreamReport<R>, ModelError> {
-        poll_fn(|cx| self.poll_report(cx)).await
-    }
-
-    pub(crate) fn poll_report<R: DeserializeOwned>(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<StreamReport<R>, ModelError>> {
-        self.frames.poll_recv(cx).map(|frame| match frame {
+        match self.frames.recv().await {
             Some(frame) => self.read(&frame),
             None => Err(self.end_reason()),
-        })
+        }
     }
 
     fn read<R: DeserializeOwned>(&self, frame: &Frame) -> Result<StreamReport<R>, ModelError> {
