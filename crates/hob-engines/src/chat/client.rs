@@ -139,18 +139,16 @@ async fn report(stream: &mut OpenStream) -> Result<StreamReport<ChatReport>, Mod
 /// The events of an answer. An event is returned to the worker as credit when the next one is asked for, not when it is read:
 /// for a reader that stops after an event, the worker computes one step less.
 fn events(stream: OpenStream, loading: Duration) -> ChatStream {
-    stream::unfold(Some((stream, 0)), move |open| async move {
-        let (mut open, read) = open?;
+    stream::try_unfold((stream, 0), move |(mut open, read)| async move {
         if read > 0 {
             open.credit(read);
         }
-        match report(&mut open).await {
-            Ok(StreamReport::Model(ChatReport::Event(event))) => {
-                Some((Ok(with_loading(event, loading)), Some((open, 1))))
+        match report(&mut open).await? {
+            StreamReport::Model(ChatReport::Event(event)) => {
+                Ok(Some((with_loading(event, loading), (open, 1))))
             }
-            Ok(StreamReport::Done) => None,
-            Ok(other) => Some((Err(open.unexpected(&other)), None)),
-            Err(error) => Some((Err(error), None)),
+            StreamReport::Done => Ok(None),
+            other => Err(open.unexpected(&other)),
         }
     })
     .boxed()

@@ -35,29 +35,25 @@ impl Exchange {
     }
 
     pub(super) fn events(self) -> impl Stream<Item = Result<SpeechEvent, ModelError>> {
-        stream::unfold(Some(self), async |exchange| {
-            let mut exchange = exchange?;
-            match exchange.next_event().await? {
-                Ok(event) => Some((Ok(event), Some(exchange))),
-                Err(error) => Some((Err(error), None)),
-            }
+        stream::try_unfold(self, async |mut exchange| {
+            let event = exchange.next_event().await;
+            event.map(|event| event.map(|event| (event, exchange)))
         })
     }
 
-    async fn next_event(&mut self) -> Option<Result<SpeechEvent, ModelError>> {
+    async fn next_event(&mut self) -> Result<Option<SpeechEvent>, ModelError> {
         loop {
-            return match self.report().await {
-                Ok(StreamReport::Model(SpeechReport::Started)) => continue,
-                Ok(StreamReport::Model(SpeechReport::Audio(samples))) => {
+            return match self.report().await? {
+                StreamReport::Model(SpeechReport::Started) => continue,
+                StreamReport::Model(SpeechReport::Audio(samples)) => {
                     self.stream.credit(samples.len() as u32);
-                    Some(Ok(SpeechEvent::Audio(samples)))
+                    Ok(Some(SpeechEvent::Audio(samples)))
                 }
-                Ok(StreamReport::Model(SpeechReport::Words(words))) => {
-                    Some(Ok(SpeechEvent::Words(words)))
+                StreamReport::Model(SpeechReport::Words(words)) => {
+                    Ok(Some(SpeechEvent::Words(words)))
                 }
-                Ok(StreamReport::Done) => None,
-                Ok(other) => Some(Err(self.stream.unexpected(&other))),
-                Err(error) => Some(Err(error)),
+                StreamReport::Done => Ok(None),
+                other => Err(self.stream.unexpected(&other)),
             };
         }
     }

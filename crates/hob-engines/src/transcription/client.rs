@@ -140,34 +140,30 @@ impl Transcript {
     }
 
     fn events(self) -> impl Stream<Item = Result<TranscriptEvent, ModelError>> {
-        stream::unfold(Some(self), async |transcript| {
-            let mut transcript = transcript?;
-            match transcript.next_event().await? {
-                Ok(event) => Some((Ok(event), Some(transcript))),
-                Err(error) => Some((Err(error), None)),
-            }
+        stream::try_unfold(self, async |mut transcript| {
+            let event = transcript.next_event().await;
+            event.map(|event| event.map(|event| (event, transcript)))
         })
     }
 
-    async fn next_event(&mut self) -> Option<Result<TranscriptEvent, ModelError>> {
+    async fn next_event(&mut self) -> Result<Option<TranscriptEvent>, ModelError> {
         loop {
             if let Some(event) = self.events.next() {
-                return Some(Ok(event));
+                return Ok(Some(event));
             }
-            match self.report().await {
-                Ok(StreamReport::Model(TranscriptReport::Started)) => {}
-                Ok(StreamReport::Model(TranscriptReport::Read(samples))) => {
+            match self.report().await? {
+                StreamReport::Model(TranscriptReport::Started) => {}
+                StreamReport::Model(TranscriptReport::Read(samples)) => {
                     self.room.add_permits(samples as usize);
                 }
-                Ok(StreamReport::Model(TranscriptReport::Events(events))) => {
+                StreamReport::Model(TranscriptReport::Events(events)) => {
                     self.events = events.into_iter();
                 }
-                Ok(StreamReport::Model(TranscriptReport::Refused(reason))) => {
-                    return Some(Err(undecodable(reason)));
+                StreamReport::Model(TranscriptReport::Refused(reason)) => {
+                    return Err(undecodable(reason));
                 }
-                Ok(StreamReport::Done) => return None,
-                Ok(other) => return Some(Err(self.stream.unexpected(&other))),
-                Err(error) => return Some(Err(error)),
+                StreamReport::Done => return Ok(None),
+                other => return Err(self.stream.unexpected(&other)),
             }
         }
     }
