@@ -33,11 +33,7 @@ pub(crate) struct OnnxGraph {
     halves: Vec<RunOptions>,
 }
 
-impl std::fmt::Debug for OnnxGraph {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("OnnxGraph")
-    }
-}
+hob_core::debug_fields!(OnnxGraph: halves.len());
 
 impl OnnxGraph {
     pub(crate) fn load(path: &Path, threads: usize) -> Result<OnnxGraph, GraphFailure> {

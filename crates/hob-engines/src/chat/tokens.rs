@@ -2,7 +2,6 @@
 //! Read once from the vocabulary when the model is loaded, and shared by all threads.
 
 use std::collections::HashMap;
-use std::fmt;
 
 /// Turns texts into tokens of one vocabulary.
 pub trait Tokenizer: Send + Sync {
@@ -43,11 +42,7 @@ pub struct TokenTable {
     eos: u32,
 }
 
-impl fmt::Debug for TokenTable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TokenTable({})", self.tokens.len())
-    }
-}
+hob_core::debug_fields!(TokenTable: tokens.len());
 
 impl TokenTable {
     /// `eos` is the one that ends an answer where one has to be named.

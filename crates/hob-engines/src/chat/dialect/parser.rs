@@ -237,11 +237,7 @@ impl AnswerParser {
     }
 }
 
-impl std::fmt::Debug for AnswerParser {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "AnswerParser({} bytes held, {} calls)", self.held.len(), self.calls)
-    }
-}
+hob_core::debug_fields!(AnswerParser: held.len(), calls);
 
 fn anywhere(tools: &ToolDialect) -> impl Iterator<Item = &'static Trigger> {
     tools.triggers.iter().filter(|trigger| trigger.position == TriggerPosition::Anywhere)

@@ -391,12 +391,8 @@ impl DraftRules for Answering {
     }
 }
 
-/// Neither prompts nor answers are logged.
-impl fmt::Debug for Answering {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Answering({} of {} tokens)", self.generated_tokens, self.plan.tokens_max)
-    }
-}
+// Neither prompts nor answers are logged.
+hob_core::debug_fields!(Answering: generated_tokens, reasoning_tokens);
 
 fn engine_error(error: impl fmt::Display) -> AnswerError {
     AnswerError::Engine(error.to_string())

@@ -25,11 +25,7 @@ pub(super) struct Front {
     outputs: [NodeId; 4],
 }
 
-impl std::fmt::Debug for Front {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Front")
-    }
-}
+hob_core::debug_fields!(Front: graph);
 
 impl Front {
     pub(super) fn load(folder: &Path, threads: usize) -> Result<Front, KokoroLoadError> {
