@@ -129,7 +129,7 @@ pub(crate) fn set_abort_callback(
 }
 
 /// A function of the library that a backend comes from. The program must not link to it, because it may not be loaded yet.
-fn function(backend: sys::ggml_backend_t, name: &CStr) -> Option<NonNull<c_void>> {
+pub(crate) fn function(backend: sys::ggml_backend_t, name: &CStr) -> Option<NonNull<c_void>> {
     // SAFETY: the callers pass a backend that lives. Its device and its registry are static.
     let found = unsafe {
         let registry = sys::ggml_backend_dev_backend_reg(sys::ggml_backend_get_device(backend));

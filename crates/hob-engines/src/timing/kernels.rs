@@ -2,9 +2,10 @@
 //! Weights are stored as llama.cpp stores them: in the layout of the vector units, if the type has one.
 #![expect(unsafe_code, reason = "ggml's C functions have no safe wrapper for single operations")]
 
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
+use std::mem::transmute;
 use std::ops::ControlFlow;
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::time::{Duration, Instant};
 
 use llama_cpp_sys_2 as sys;
@@ -160,17 +161,14 @@ impl Processor {
     fn places(&self) -> Vec<sys::ggml_backend_buffer_type_t> {
         type Extra =
             unsafe extern "C" fn(sys::ggml_backend_dev_t) -> *mut sys::ggml_backend_buffer_type_t;
-        let name: &CStr = c"ggml_backend_dev_get_extra_bufts";
+        let extra = backends::function(self.backend, c"ggml_backend_dev_get_extra_bufts");
         let mut places = Vec::new();
-        // SAFETY: the device and its registry are static. ggml documents the function behind this name as `Extra`,
-        // and its answer as a list that ends with null.
+        // SAFETY: the device is static. ggml documents the function behind this name as `Extra`, and its answer as a list
+        // that ends with null.
         unsafe {
             let device = sys::ggml_backend_get_device(self.backend);
-            let registry = sys::ggml_backend_dev_backend_reg(device);
-            let found = sys::ggml_backend_reg_get_proc_address(registry, name.as_ptr());
-            if !found.is_null() {
-                let extra = std::mem::transmute::<*mut c_void, Extra>(found);
-                let mut next = extra(device);
+            if let Some(extra) = extra {
+                let mut next = transmute::<NonNull<c_void>, Extra>(extra)(device);
                 while !next.is_null() && !(*next).is_null() {
                     places.push(*next);
                     next = next.add(1);
