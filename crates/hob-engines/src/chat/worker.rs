@@ -47,8 +47,11 @@ pub use reading::ReadingError;
 use running::Prepared;
 pub use trial_process::try_grammars;
 
-/// Maximum requests that wait for the preparer. Further requests are refused with a retry time.
+/// Maximum requests that wait for the preparer, the compiler or the embedder. Further requests are refused with a retry time.
 const JOBS_MAX: usize = 64;
+
+/// The refusal of a request that finds a queue full.
+const BUSY: Refusal = Refusal::Busy { retry_after_ms: 2000 };
 
 #[derive(Clone, Debug)]
 pub struct ServeChatOptions {

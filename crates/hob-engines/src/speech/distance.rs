@@ -84,7 +84,7 @@ impl SpokenSound {
             return None;
         }
         let difference: usize = pairs().map(|(a, b)| a.abs_diff(*b)).sum();
-        let times = TokenTimes::new(&self.durations, &other.durations);
+        let times = TokenTimes { one: &self.durations, other: &other.durations };
         let (pitch_cents, voicing_error) = pitch_difference(self, other, &times);
         Some(SpeechDistance {
             log_mel_db: log_mel_matched_db(&self.whole, &other.whole, |at| {
@@ -105,10 +105,6 @@ struct TokenTimes<'a> {
 }
 
 impl TokenTimes<'_> {
-    fn new<'a>(one: &'a [usize], other: &'a [usize]) -> TokenTimes<'a> {
-        TokenTimes { one, other }
-    }
-
     /// The time in the other sound, in frames: at the same share of the same token.
     fn matched(&self, frame: f64) -> f64 {
         let (mut start, mut matched) = (0.0, 0.0);

@@ -98,13 +98,6 @@ impl SileroVad {
         }
     }
 
-    /// Forgets the recording. The next frame is the first one of another.
-    pub fn reset(&mut self) {
-        self.context = [0.0; CONTEXT];
-        self.hidden = [0.0; STATE];
-        self.cell = [0.0; STATE];
-    }
-
     /// How likely this frame, which follows the one before, is speech: 0 to 1.
     pub fn probability(&mut self, frame: &[f32; FRAME_SAMPLES]) -> f32 {
         let mut sound = [0.0; CONTEXT + FRAME_SAMPLES + PAD];
@@ -158,7 +151,9 @@ impl VoiceDetector for SileroVad {
     }
 
     fn reset(&mut self) {
-        SileroVad::reset(self);
+        self.context = [0.0; CONTEXT];
+        self.hidden = [0.0; STATE];
+        self.cell = [0.0; STATE];
     }
 }
 

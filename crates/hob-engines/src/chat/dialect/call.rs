@@ -210,7 +210,7 @@ impl CallReader {
         let streams = self.offered.delivery == ArgumentDelivery::Streamed
             && self.progress == Progress::Unannounced
             && self.name.is_some()
-            && self.is_arguments_key()
+            && is_arguments(&self.key)
             && c == '{';
         if !streams {
             return Ok(CallFeedResult::More);
@@ -306,10 +306,6 @@ impl CallReader {
         }
         self.name = Some(name);
         Ok(())
-    }
-
-    fn is_arguments_key(&self) -> bool {
-        is_arguments(&self.key)
     }
 
     fn check_envelope(&self) -> Result<(), NotACall> {

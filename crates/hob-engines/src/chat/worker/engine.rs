@@ -12,16 +12,13 @@ use super::answering::AnswerError;
 use super::draft_model::DraftModel;
 use super::off_engine::OffEngineStreams;
 use super::running::{Prepared, Running, Spoken};
-use super::{EmbedEnd, Incoming, Job, Outputs, ServeChatError};
+use super::{BUSY, EmbedEnd, Incoming, Job, Outputs, ServeChatError};
 use crate::chat::decoder::{BatchToken, DecodeFailed, Decoder};
 use crate::chat::protocol::{AnyChatOrder, ChatOrder, ChatReport, Refusal};
 use crate::chat::scheduler::{Demand, DraftOffer, StepPlan, TokenScheduler};
 use crate::chat::slots::{SlotAssignment, Slots};
 use crate::worker::protocol::{CommonOrder, Report, WorkerMessage, WorkerStats};
 use crate::worker::{Inbox, Outlet, Polled};
-
-/// Retry time of requests that find the queue full.
-const RETRY_AFTER_MS: u64 = 2000;
 
 pub(super) struct Engine<D: Decoder> {
     decoder: D,
@@ -142,7 +139,7 @@ impl<D: Decoder> Engine<D> {
             Ok(()) => Ok(()),
             Err(_) => {
                 self.off_engine.remove(stream);
-                self.refuse(stream, Refusal::Busy { retry_after_ms: RETRY_AFTER_MS })
+                self.refuse(stream, BUSY)
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use hob_core::chat::{Conversation, Thinking};
 use hob_core::locked;
@@ -24,7 +24,7 @@ impl HeavyConversations {
         conversation: &Conversation,
         thinking: &Thinking,
     ) -> Option<TemplateError> {
-        let known = self.list();
+        let known = locked(&self.0);
         if known.is_empty() {
             return None;
         }
@@ -42,16 +42,11 @@ impl HeavyConversations {
             return;
         }
         let Some(hash) = hash(conversation, thinking) else { return };
-        let mut known = self.list();
+        let mut known = locked(&self.0);
         known.push_back((hash, error.clone()));
         if known.len() > CONVERSATIONS_MAX {
             known.pop_front();
         }
-    }
-
-    /// A panic cannot leave the list half-changed.
-    fn list(&self) -> MutexGuard<'_, VecDeque<(u64, TemplateError)>> {
-        locked(&self.0)
     }
 }
 

@@ -2,7 +2,7 @@
 //! the set before each step, so that a request whose client has left takes no more time.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use hob_core::locked;
 
@@ -12,24 +12,19 @@ pub(super) struct OffEngineStreams(Arc<Mutex<HashSet<u32>>>);
 
 impl OffEngineStreams {
     pub(super) fn insert(&self, stream: u32) {
-        self.streams().insert(stream);
+        locked(&self.0).insert(stream);
     }
 
     /// Whether the stream was there.
     pub(super) fn remove(&self, stream: u32) -> bool {
-        self.streams().remove(&stream)
+        locked(&self.0).remove(&stream)
     }
 
     pub(super) fn contains(&self, stream: u32) -> bool {
-        self.streams().contains(&stream)
+        locked(&self.0).contains(&stream)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.streams().len()
-    }
-
-    /// A panic cannot leave the set half-changed.
-    fn streams(&self) -> MutexGuard<'_, HashSet<u32>> {
-        locked(&self.0)
+        locked(&self.0).len()
     }
 }

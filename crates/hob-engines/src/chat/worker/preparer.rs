@@ -6,12 +6,9 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use super::compiler::CompileJob;
 use super::off_engine::OffEngineStreams;
 use super::reading::Reading;
-use super::{EmbedEnd, EmbedJob, Incoming, Job};
-use crate::chat::protocol::{ChatOrder, Refusal};
+use super::{BUSY, EmbedEnd, EmbedJob, Incoming, Job};
+use crate::chat::protocol::ChatOrder;
 use crate::worker::{EngineEnded, InboxSender};
-
-/// Retry time of requests that find the queue of the embedder or of the compiler full.
-const RETRY_AFTER_MS: u64 = 2000;
 
 pub(super) struct Preparer<'a> {
     pub(super) reading: &'a Reading,
@@ -32,7 +29,6 @@ impl Preparer<'_> {
 
     fn read_in(&self, job: Job) -> Result<(), EngineEnded> {
         let Job { stream, order, received } = job;
-        let busy = Refusal::Busy { retry_after_ms: RETRY_AFTER_MS };
         let prepared = match order {
             ChatOrder::Chat { request, credit } => {
                 match self.reading.prepare_at_once(&request, credit, received) {
@@ -41,7 +37,7 @@ impl Preparer<'_> {
                         let job = CompileJob { stream, request, credit, received };
                         match self.compile_jobs.try_send(job) {
                             Ok(()) => return Ok(()),
-                            Err(_) => Err(busy),
+                            Err(_) => Err(BUSY),
                         }
                     }
                     Err(refusal) => Err(refusal),
@@ -51,7 +47,7 @@ impl Preparer<'_> {
                 return match self.embed_jobs.try_send(EmbedJob { stream, request }) {
                     Ok(()) => Ok(()),
                     Err(_) => {
-                        let ended = Err(EmbedEnd::Refused(busy));
+                        let ended = Err(EmbedEnd::Refused(BUSY));
                         self.to_engine.send(Incoming::EmbeddedAll { stream, ended })
                     }
                 };

@@ -300,5 +300,5 @@ pub(super) struct Spoken {
 }
 
 fn ms(from: Instant, to: Instant) -> f64 {
-    to.saturating_duration_since(from).as_secs_f64() * 1e3
+    milliseconds(to.saturating_duration_since(from))
 }

@@ -2,6 +2,7 @@
 //! Only the row for one length is read, because a voice is half a megabyte.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -42,12 +43,15 @@ impl Voices {
     fn own(&self, voice: &str, tokens: usize) -> Result<Vec<f32>, SynthesisError> {
         let row = tokens.clamp(1, TOKENS_MAX) - 1;
         let path = self.path(voice)?;
-        let bytes = read_row(&path, row).map_err(|error| unreadable(&path, &error))?;
+        let bytes = read_row(&path, row).map_err(|error| unusable(&path, error))?;
         let style: Vec<f32> =
             bytes.as_chunks::<4>().0.iter().map(|word| f32::from_le_bytes(*word)).collect();
         match style.iter().find(|value| !value.is_finite() || value.abs() > STYLE_MAX) {
             None => Ok(style),
-            Some(value) => Err(damaged(&path, *value)),
+            Some(value) => {
+                let why = "so it is damaged; pull the model again with `hob pull`";
+                Err(unusable(&path, format_args!("it has the value {value}, {why}")))
+            }
         }
     }
 
@@ -70,14 +74,8 @@ fn read_row(path: &Path, row: usize) -> io::Result<[u8; STYLE_BYTES]> {
     Ok(bytes)
 }
 
-fn damaged(path: &Path, value: f32) -> SynthesisError {
-    let reason =
-        format!("it has the value {value}, so it is damaged; pull the model again with `hob pull`");
+fn unusable(path: &Path, reason: impl fmt::Display) -> SynthesisError {
     SynthesisError::Graph(format!("{} cannot be used: {reason}", path.display()))
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> SynthesisError {
-    SynthesisError::Graph(format!("{} cannot be used: {error}", path.display()))
 }
 
 /// The voices of a stored model, by name. Kokoro's first letter is the language, the second the gender: `bf_emma`.
@@ -113,9 +111,8 @@ fn voice_named(id: &str) -> Option<Voice> {
 pub(super) fn read_vocabulary(path: &Path) -> Result<HashMap<char, i32>, KokoroLoadError> {
     let text = fs::read_to_string(path)
         .map_err(|source| KokoroLoadError::Read { path: path.to_owned(), source })?;
-    let damaged = |reason: String| KokoroLoadError::Damaged { path: path.to_owned(), reason };
     let file: Vocabulary =
-        serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+        serde_json::from_str(&text).map_err(|error| KokoroLoadError::damaged(path, error))?;
     Ok(file.vocab)
 }
 
