@@ -77,14 +77,17 @@ impl<Order: Send + 'static> WorkerConnection<Order> {
         decode: fn(&Frame) -> Result<Order, FrameError>,
         orphan_limit: Duration,
     ) -> io::Result<WorkerConnection<Order>> {
-        let inbox = Inbox::start(socket, decode, orphan_limit)?;
+        let (inbox, engine_ended) = Inbox::start(socket, decode)?;
         let mut outlet = Outlet::new(socket)?;
         outlet.write(&hello())?;
         let mut beats = outlet.shared();
         thread::Builder::new().name("heartbeat".to_owned()).spawn(move || {
-            // Ends with the socket.
+            // Ends with the socket. The thread that reads orders may not see that end: it waits while the inbox is full.
             while beats.report(0, &Report::Alive).is_ok() {
                 thread::sleep(HEARTBEAT_EVERY);
+            }
+            if engine_ended.recv_timeout(orphan_limit) == Err(RecvTimeoutError::Timeout) {
+                std::process::abort();
             }
         })?;
         Ok(WorkerConnection { inbox, outlet })
@@ -97,7 +100,7 @@ pub struct Inbox<Order> {
     orders: Receiver<Incoming<Order>>,
     sender: SyncSender<Incoming<Order>>,
     socket: UnixStream,
-    /// Dropped with the inbox, which tells the reader that the engine has ended.
+    /// Dropped with the inbox, which shows that the engine has ended.
     _engine_lives: SyncSender<()>,
 }
 
@@ -137,12 +140,11 @@ pub enum InboxError {
 }
 
 impl<Order: Send + 'static> Inbox<Order> {
-    /// See [`WorkerConnection::start`].
+    /// See [`WorkerConnection::start`]. The receiver is disconnected when the engine has ended.
     fn start(
         socket: &UnixStream,
         decode: fn(&Frame) -> Result<Order, FrameError>,
-        orphan_limit: Duration,
-    ) -> io::Result<Inbox<Order>> {
+    ) -> io::Result<(Inbox<Order>, Receiver<()>)> {
         let (sender, orders) = sync_channel(ORDERS_MAX);
         let (engine_lives, engine_ended) = sync_channel(0);
         let mut reading = socket.try_clone()?;
@@ -151,11 +153,9 @@ impl<Order: Send + 'static> Inbox<Order> {
             let end = read_orders(&mut reading, decode, &orders_in).map(|()| None);
             // An engine that has ended needs no end of its orders.
             drop(orders_in.send(end));
-            if engine_ended.recv_timeout(orphan_limit) == Err(RecvTimeoutError::Timeout) {
-                std::process::abort();
-            }
         })?;
-        Ok(Inbox { orders, sender, socket: socket.try_clone()?, _engine_lives: engine_lives })
+        let socket = socket.try_clone()?;
+        Ok((Inbox { orders, sender, socket, _engine_lives: engine_lives }, engine_ended))
     }
 
     /// The next order, if one has arrived.
@@ -326,7 +326,7 @@ mod tests {
 
     fn inbox() -> (UnixStream, Inbox<Numbered>) {
         let (server, worker) = UnixStream::pair().expect("a socket pair");
-        let inbox = Inbox::start(&worker, decode, Duration::from_secs(60)).expect("a thread");
+        let (inbox, _) = Inbox::start(&worker, decode).expect("a thread");
         (server, inbox)
     }
 
@@ -370,7 +370,7 @@ mod tests {
     fn a_socket_that_cannot_be_read_is_an_error_for_the_engine() {
         let (_server, worker) = UnixStream::pair().expect("a socket pair");
         worker.set_nonblocking(true).expect("a socket");
-        let inbox = Inbox::start(&worker, decode, Duration::from_secs(60)).expect("a thread");
+        let (inbox, _) = Inbox::start(&worker, decode).expect("a thread");
         assert!(matches!(inbox.wait(), Err(InboxError::Io(_))));
     }
 

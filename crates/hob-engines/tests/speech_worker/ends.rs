@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use hob_core::{ModelState, SpeechModel, SpeechPace};
 use hob_engines::frame::{Frame, FrameDecoder, FrameKind};
 use hob_engines::speech::protocol::{Begin, SpeechOrder, SpeechReport};
-use hob_engines::worker::protocol::Report;
+use hob_engines::worker::protocol::{CommonOrder, Report};
 
 use super::*;
 
@@ -150,6 +150,11 @@ fn a_worker_that_hangs_ends_with_its_server_too() {
     let stderr = hanging.child.stderr.take().expect("piped");
     let mut lines = BufReader::new(stderr).lines();
     assert_eq!(lines.next().expect("a line").expect("readable"), "hanging");
+    // More orders than its inbox holds do not hide the end of the server from it.
+    let ping = CommonOrder::Ping.to_frame(2).expect("small");
+    let mut bytes = Vec::new();
+    (0..1_000).for_each(|_| ping.encode(&mut bytes).expect("small"));
+    std::io::Write::write_all(&mut hanging.socket, &bytes).expect("sent");
     assert_eq!(hanging.abandon().signal(), Some(6), "aborted when its time was over");
 }
 
