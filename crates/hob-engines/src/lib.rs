@@ -1,5 +1,5 @@
-//! The only room with native engines: each runs in a worker process of its own, behind a
-//! supervisor that offers it as one of the model traits. No HTTP, no configuration files.
+//! The only crate with native engines. Each model runs in a worker process of its own, behind a supervisor and a client
+//! that implements one of the model traits. No HTTP, no configuration files.
 //!
 //! The server's side:
 //!
@@ -16,7 +16,7 @@
 //! # }
 //! ```
 //!
-//! The worker's side, the whole of `hob worker speech` but for its engine:
+//! The worker's side, which is all of `hob worker speech` except its engine:
 //!
 //! ```no_run
 //! # fn work() -> Result<(), hob_engines::speech::ServeError> {

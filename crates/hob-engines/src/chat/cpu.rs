@@ -31,7 +31,7 @@ fn units() -> Vec<(&'static str, bool)> {
         "GGML_AVX512_BF16": "avx512bf16",
         "GGML_AVX_VNNI": "avxvnni",
     ];
-    let wanted = wanted.into_iter().filter(|(told, _)| *told == Some("ON")).map(|(_, unit)| unit);
+    let wanted = wanted.into_iter().filter(|(set, _)| *set == Some("ON")).map(|(_, unit)| unit);
     // ggml's defaults.
     let always = [
         ("avx2", is_x86_feature_detected!("avx2")),

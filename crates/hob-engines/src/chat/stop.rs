@@ -1,5 +1,5 @@
 //! Stop texts: an answer ends before the first of them, wherever its tokens were cut.
-//! Text leaves as soon as it can be part of none; bytes wait until they are whole characters.
+//! Text that may begin a stop text is held back, and so are the bytes of an incomplete character.
 
 /// Looks for stop texts in a text that comes in pieces.
 #[derive(Clone, Debug)]
@@ -9,7 +9,7 @@ pub(super) struct StopScanner {
     held: String,
 }
 
-/// What a piece of text has let out.
+/// Text that is no part of a stop text, and whether a stop text follows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Scanned {
     pub(super) text: String,
@@ -36,12 +36,12 @@ impl StopScanner {
         Scanned { text: std::mem::replace(&mut self.held, rest), has_stopped: false }
     }
 
-    /// What was held back, when nothing more comes.
+    /// The text that was held back. No more will come.
     pub(super) fn finish(&mut self) -> String {
         std::mem::take(&mut self.held)
     }
 
-    /// Where the stop text begins that is complete first, as it would be if letters came singly.
+    /// The beginning of the stop text that ends first. So the result does not depend on how the text is cut into pieces.
     fn first_stop(&self) -> Option<usize> {
         let found = self.stops.iter().filter_map(|stop| {
             let at = self.held.find(stop)?;
@@ -51,7 +51,7 @@ impl StopScanner {
     }
 }
 
-/// Bytes at the end of `text` that `stop` begins with.
+/// Number of bytes at the end of `text` with which `stop` begins.
 fn overlap(text: &str, stop: &str) -> usize {
     let longest = stop.len().saturating_sub(1).min(text.len());
     let begins = |&length: &usize| {
@@ -63,18 +63,18 @@ fn overlap(text: &str, stop: &str) -> usize {
 /// Joins the bytes of tokens to characters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Characters {
-    /// Up to three bytes of a character that is not whole.
+    /// Up to three bytes of an incomplete character.
     begun: Vec<u8>,
 }
 
 impl Characters {
-    /// The characters that are whole now; bytes that are none become U+FFFD.
+    /// The characters that are complete now. Invalid bytes become U+FFFD.
     pub(super) fn push(&mut self, bytes: &[u8]) -> String {
         self.begun.extend(bytes);
         let mut text = String::new();
         for chunk in self.begun.utf8_chunks() {
             text.push_str(chunk.valid());
-            // Only at the end can more bytes still make a character of it.
+            // At the end, it may be an incomplete character. Then this sign is removed below.
             if !chunk.invalid().is_empty() {
                 text.push(char::REPLACEMENT_CHARACTER);
             }

@@ -35,7 +35,7 @@ const LOADING_BYTES_MAX: usize = 1 << 30;
 /// Maximum memory of one rendering for a request.
 const RENDERING_BYTES_MAX: usize = 512 << 20;
 
-/// Named where it needs too much memory.
+/// Names the task in the message about too much memory.
 const TASK: &str = "the model's chat template";
 
 /// Name of the only template in its environment.

@@ -13,7 +13,7 @@ pub trait Tokenizer: Send + Sync {
 pub enum Beginning {
     /// The token that begins every text of this model, if it has one.
     Marked,
-    /// Nothing: the text goes on, or brings its own.
+    /// Nothing: the text continues another one, or contains that token itself.
     Bare,
 }
 
@@ -31,7 +31,7 @@ pub enum Special {
 pub struct Token {
     /// The text of the token in an answer; empty for a token that is never shown.
     pub bytes: Vec<u8>,
-    /// The token's name, where it controls rather than spells.
+    /// The name of a control token.
     pub control: Option<String>,
     pub ends: bool,
 }
@@ -45,7 +45,7 @@ pub struct TokenTable {
 hob_core::debug_fields!(TokenTable: tokens.len());
 
 impl TokenTable {
-    /// `eos` is the one that ends an answer where one has to be named.
+    /// `eos` is the usual one of the tokens that end an answer.
     pub fn new(tokens: Vec<Token>, eos: u32) -> TokenTable {
         let named = tokens.iter().zip(0..);
         let controls = named
@@ -89,7 +89,7 @@ impl TokenTable {
         self.controls.get(name).copied()
     }
 
-    /// Lets the control tokens of these names be seen in answers: a dialect's marks.
+    /// Makes the control tokens of these names part of the text of answers. They are a dialect's marks.
     pub fn show<'m>(&mut self, marks: impl IntoIterator<Item = &'m str>) {
         for mark in marks {
             if let Some(id) = self.control(mark) {

@@ -46,7 +46,7 @@ impl WatchTensors for Nothing {
 }
 
 impl TextPair<'_> {
-    /// Calls `see` with each scored token, and `progress` after each piece. The same file twice is loaded once.
+    /// Calls `see` with each scored token, and `progress` after each piece.
     ///
     /// # Errors
     /// A model cannot be loaded, the vocabularies differ, or the text is shorter than two pieces.

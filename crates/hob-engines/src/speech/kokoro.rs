@@ -1,5 +1,5 @@
 //! Kokoro-82M on `rten`: the front runs on the whole unit, the vocoder in windows of frames.
-//! Everything is relative to a stored model; how it was transformed stands in `hob-models`.
+//! It loads a stored model, which `hob-models` has transformed.
 
 mod contours;
 mod crop;
@@ -97,7 +97,7 @@ pub struct Utterance {
     plan: WindowPlan,
     statistics: RunningStatistics,
     seam: Seam,
-    /// None at rates that the model reaches itself.
+    /// `None` at rates that the model reaches itself.
     hasten: Option<Hasten>,
     words: Vec<WordTiming>,
 }

@@ -30,7 +30,8 @@ pub struct ServeOptions {
     pub orphan_limit: Duration,
 }
 
-/// The first request's surprises (page faults, lazy tables, the phonemiser) are met with this.
+/// Speech that the worker computes before it is ready, so that the first request does not wait for page faults, lazy tables and
+/// the phonemiser.
 #[derive(Clone, Debug)]
 pub struct WarmUp {
     pub language: Language,

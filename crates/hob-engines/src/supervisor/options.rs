@@ -1,5 +1,5 @@
 //! The supervisor's settings: limits, waits, and the memory that the worker shares with others.
-//! The defaults are a speech worker's. Chat workers have longer limits.
+//! The defaults are a speech worker's. Chat and transcription workers have longer limits.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -289,8 +289,8 @@ fn row_bytes(kind: sys::ggml_type) -> usize {
     unsafe { sys::ggml_row_size(kind, WIDTH) }.max(1)
 }
 
-/// Rows of a type, as from a model: what numbers they are does not change how long it takes, unless they were all
-/// zero or no numbers at all.
+/// Rows of a type, as in a model. Their numbers do not change how long a multiplication takes, unless all are zero or some are
+/// not finite.
 fn made_rows(kind: sys::ggml_type, rows: i64) -> Option<Vec<u8>> {
     let count = (MADE_ROWS * WIDTH) as usize;
     let number = |index: usize| ((index * 7919 + 13) % 2003) as f32 / 1001.5 - 1.0;
@@ -311,7 +311,7 @@ fn made_rows(kind: sys::ggml_type, rows: i64) -> Option<Vec<u8>> {
         )
     };
     let bytes = usize::try_from(rows).ok()? * row_bytes(kind);
-    // Piece by piece: byte by byte it would take longer than what is timed.
+    // Copied in large pieces, because single bytes would take longer than what is timed.
     let mut all = Vec::with_capacity(bytes);
     while all.len() < bytes {
         all.extend_from_slice(&some[..some.len().min(bytes - all.len())]);

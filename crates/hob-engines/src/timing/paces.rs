@@ -16,10 +16,11 @@ const RUN_TOKENS: u32 = 16;
 const RUNS: usize = 5;
 /// Prompts that a card reads. The first ones also compile or load its kernels.
 const PROMPTS: usize = 5;
-/// Beyond it the context is as long as it has become.
+/// Time to fill a context. After it, a shorter context is measured.
 const FILL_TIME: Duration = Duration::from_secs(3);
-/// So few at first that a slow machine is stopped in time, and twice as many after each step that took no longer than this.
+/// Tokens of the first step that fills a context: so few that a slow machine is stopped in time.
 const FILL_STEP_TOKENS: u32 = 64;
+/// After a step that took no longer than this, the next one has twice as many tokens.
 const FILL_STEP_TIME: Duration = Duration::from_millis(500);
 /// A token that every vocabulary has.
 const TOKEN: u32 = 100;
@@ -32,8 +33,8 @@ pub enum PaceError {
     Decode(#[from] DecodeFailed),
 }
 
-/// Behind [`SHORT_TOKENS`] and behind as many as there is time for, up to `long_tokens`. A model on a card also
-/// reads prompts; how fast the CPU reads them is known from its kernels.
+/// Measures decoding after a context of [`SHORT_TOKENS`], and after one of up to `long_tokens`, as far as there is time to fill
+/// it. A model on a card also reads prompts; how fast the CPU reads them is known from its kernels.
 ///
 /// # Errors
 /// The model does not load or does not compute.
@@ -95,7 +96,7 @@ fn token(position: u32, slot: usize, wants_logits: bool) -> BatchToken {
     BatchToken { id: TOKEN + position % TOKEN, position, slot, wants_logits }
 }
 
-/// How many tokens there are.
+/// Fills a sequence with up to `wished` tokens. Returns how many it has.
 fn filled(decoder: &mut impl Decoder, slot: usize, wished: u32) -> Result<u32, DecodeFailed> {
     let started = Instant::now();
     let step_max = u32::try_from(decoder.batch_tokens()).unwrap_or(u32::MAX).max(1);
@@ -114,7 +115,7 @@ fn filled(decoder: &mut impl Decoder, slot: usize, wished: u32) -> Result<u32, D
     Ok(tokens)
 }
 
-/// Adds each token's seconds. Afterwards the context is what it was.
+/// Decodes tokens after the context, and adds the time of each to `seconds`. Removes them from the context afterwards.
 fn run(
     decoder: &mut impl Decoder,
     slot: usize,

@@ -91,7 +91,7 @@ impl Convolver {
     }
 }
 
-/// In 32 sums, so that the compiler uses four registers, which are added with 64 bits.
+/// Adds `of` each value. It keeps 32 sums, so that the compiler uses four registers, and adds these sums with 64 bits.
 #[target_feature(enable = "avx2,fma")]
 fn added(row: &[f32], of: impl Fn(f32) -> f32) -> f32 {
     let (blocks, rest) = row.as_chunks::<{ 4 * LANES }>();

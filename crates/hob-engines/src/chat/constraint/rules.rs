@@ -1,5 +1,5 @@
 //! What a request wants of its answer: a format, and which tools it may call.
-//! Readers of schemas and the writer of grammars both start from it.
+//! `source.rs` reads its schemas, and `grammar.rs` writes its grammar.
 
 use hob_core::chat::{OutputFormat, Tool, ToolChoice};
 

@@ -9,7 +9,7 @@ use crate::chat::constraint::Mask;
 /// Logits compared at a time; a mask's word covers as many.
 const CHUNK: usize = 32;
 
-/// Candidates that are sorted at first: more than are ever likely, where many are left.
+/// Candidates that are sorted at first. Usually no more of them are likely, however many there are.
 pub(super) const SORTED_MIN: usize = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -16,7 +16,7 @@ pub(super) struct DraftModel<D> {
     decoder: D,
     /// The tokens in the cache of each slot.
     cached: Vec<Vec<u32>>,
-    /// Tokens that the large model knows, too.
+    /// Number of tokens that the large model has. The small one may have more.
     vocabulary: usize,
     token_ms: Option<f64>,
 }

@@ -20,7 +20,7 @@ use crate::supervisor::WorkerCommand;
 
 /// How long the process may take to read the vocabulary.
 const START_TIME_MAX: Duration = Duration::from_secs(30);
-/// A process that does not even say that its time is over is ended after this.
+/// A process that has reported nothing after this time is ended.
 const REPORT_TIME_MAX: Duration = Duration::from_secs(15);
 /// Grammars that failed are remembered, so that a client that retries does not take the time of others again.
 const FAILED_MAX: usize = 64;

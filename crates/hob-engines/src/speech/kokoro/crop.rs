@@ -1,5 +1,5 @@
 //! How much each stage of the vocoder computes around the frames that are played.
-//! The last stage is the dearest and sees the least, so a short window costs little for its context.
+//! The last stage costs most and reads the fewest frames around them, so the context of a short window costs little.
 
 use std::ops::Range;
 

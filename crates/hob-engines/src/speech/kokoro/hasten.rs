@@ -19,7 +19,7 @@ pub(super) struct Hasten {
     /// What came and may still be read, from sample `forgotten` on.
     input: Vec<f32>,
     forgotten: usize,
-    /// How the piece before would go on.
+    /// The samples that followed the last piece in the input.
     goes_on: Vec<f32>,
 }
 
@@ -44,7 +44,7 @@ impl Hasten {
         self.samples_out - self.given
     }
 
-    /// What can be said of the sound so far; of the last window, all the rest.
+    /// The shortened sound that no later window changes. After the last window, all the rest.
     pub(super) fn push(&mut self, samples: &[f32], is_last: bool) -> Vec<f32> {
         self.input.extend(samples);
         if is_last {
@@ -83,7 +83,7 @@ impl Hasten {
         self.forget(nominal);
     }
 
-    /// Where in `input` the sound near its nominal place continues the piece before best.
+    /// The place in `input`, near the nominal one, whose sound continues the last piece best.
     fn best_start(&self, nominal: usize) -> usize {
         let last = self.input.len() - 2 * STEP;
         let nominal = (nominal - self.forgotten).min(last);

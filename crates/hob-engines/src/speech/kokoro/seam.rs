@@ -1,4 +1,4 @@
-//! Joins windows without a click: each is faded into the next over samples both have computed.
+//! Joins windows without a click: each is faded into the next one over the samples that both have computed.
 //! The first sample of a unit rises from silence and the last falls back to it.
 
 use std::ops::Range;
