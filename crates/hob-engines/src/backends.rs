@@ -18,8 +18,8 @@ use dynamic::folder;
 /// A device of ggml's, as its library names it.
 #[derive(Debug)]
 pub(crate) struct BackendDevice {
-    /// Place of the device in ggml's order.
-    pub(crate) number: usize,
+    /// Static, like its texts.
+    device: sys::ggml_backend_dev_t,
     pub(crate) name: String,
     /// The driver's name for it.
     pub(crate) description: String,
@@ -30,15 +30,19 @@ pub(crate) struct BackendDevice {
 /// this process.
 pub(crate) fn devices() -> Vec<BackendDevice> {
     load();
-    // SAFETY: ggml says how many devices there are.
-    (0..unsafe { sys::ggml_backend_dev_count() }).map(BackendDevice::numbered).collect()
+    // SAFETY: ggml has a device for each number below their count.
+    unsafe {
+        let numbers = 0..sys::ggml_backend_dev_count();
+        numbers.map(|number| BackendDevice::of(sys::ggml_backend_dev_get(number))).collect()
+    }
 }
 
 impl BackendDevice {
-    fn numbered(number: usize) -> BackendDevice {
-        // SAFETY: `devices` passes the numbers of devices, which are static like their texts.
+    /// # Safety
+    /// `device` is one of ggml's, and not null.
+    pub(crate) unsafe fn of(device: sys::ggml_backend_dev_t) -> BackendDevice {
+        // SAFETY: the device and its texts are static.
         let (name, description, kind) = unsafe {
-            let device = sys::ggml_backend_dev_get(number);
             (
                 CStr::from_ptr(sys::ggml_backend_dev_name(device)),
                 CStr::from_ptr(sys::ggml_backend_dev_description(device)),
@@ -46,7 +50,7 @@ impl BackendDevice {
             )
         };
         BackendDevice {
-            number,
+            device,
             name: name.to_string_lossy().into_owned(),
             description: description.to_string_lossy().into_owned(),
             is_card: [sys::GGML_BACKEND_DEVICE_TYPE_GPU, sys::GGML_BACKEND_DEVICE_TYPE_IGPU]
@@ -57,10 +61,9 @@ impl BackendDevice {
     /// Free and total bytes of memory of the device.
     pub(crate) fn memory(&self) -> (u64, u64) {
         let (mut free_bytes, mut total_bytes) = (0, 0);
-        // SAFETY: the number is that of a device, which is static. The pointers are valid for a write.
+        // SAFETY: the device is static. The pointers are valid for a write.
         unsafe {
-            let device = sys::ggml_backend_dev_get(self.number);
-            sys::ggml_backend_dev_memory(device, &raw mut free_bytes, &raw mut total_bytes);
+            sys::ggml_backend_dev_memory(self.device, &raw mut free_bytes, &raw mut total_bytes);
         }
         (free_bytes as u64, total_bytes as u64)
     }
@@ -206,11 +209,10 @@ mod tests {
     }
 
     #[test]
-    fn devices_are_listed_with_their_names_and_numbers() {
+    fn devices_are_listed_with_their_names_and_memory() {
         let devices = devices();
         let is_processor = |device: &&BackendDevice| device.name == "CPU" && !device.is_card;
         let processor = devices.iter().find(is_processor).expect("a processor");
-        assert_eq!(devices[processor.number].name, "CPU");
         assert!(processor.to_string().starts_with("CPU ("), "{processor}");
         assert!(processor.memory().1 > 0);
     }

@@ -5,7 +5,7 @@
 
 mod custom;
 
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
@@ -13,7 +13,7 @@ use hob_kernels::Activation;
 use llama_cpp_sys_2 as sys;
 
 use super::TranscribeError;
-use crate::backends;
+use crate::backends::{self, BackendDevice};
 use crate::chat::{CardUse, UnknownDevice};
 use crate::worker::protocol::DeviceShortage;
 
@@ -197,7 +197,7 @@ impl Backends {
             if !card.is_null() {
                 let backend = sys::ggml_backend_dev_init(card, ptr::null());
                 if backend.is_null() {
-                    return Err(NoBackend::Card(shown(card)));
+                    return Err(NoBackend::Card(BackendDevice::of(card).to_string()));
                 }
                 all.push(backend);
             }
@@ -231,21 +231,15 @@ impl Backends {
     /// What the card has free, and what the store needs of it. `None` without a card.
     pub(super) fn card_shortage(&self, store: &Store) -> Option<DeviceShortage> {
         let card = *self.all.first().filter(|_| self.has_card())?;
-        let (mut free_bytes, mut total_bytes) = (0, 0);
-        // SAFETY: the backend lives, and its device is static. The pointers are valid for a write, and the size is computed
-        // without an allocation.
+        // SAFETY: the backend lives, and its device is static. The size is computed without an allocation.
         let (device, needed_bytes) = unsafe {
-            let device = sys::ggml_backend_get_device(card);
-            sys::ggml_backend_dev_memory(device, &raw mut free_bytes, &raw mut total_bytes);
+            let device = BackendDevice::of(sys::ggml_backend_get_device(card));
             let kind = sys::ggml_backend_get_default_buffer_type(card);
             let context = store.context.raw();
-            (shown(device), sys::ggml_backend_alloc_ctx_tensors_from_buft_size(context, kind))
+            (device, sys::ggml_backend_alloc_ctx_tensors_from_buft_size(context, kind))
         };
-        Some(DeviceShortage {
-            device,
-            needed_bytes: needed_bytes as u64,
-            free_bytes: free_bytes as u64,
-        })
+        let ((free_bytes, _), needed_bytes) = (device.memory(), needed_bytes as u64);
+        Some(DeviceShortage { device: device.to_string(), needed_bytes, free_bytes })
     }
 
     /// Computes the graph after `set_inputs` has filled its inputs. A CPU stops after the operation during which
@@ -283,19 +277,6 @@ impl Backends {
         let Some(cpu) = self.all.last() else { return };
         backends::set_abort_callback(*cpu, callback, data);
     }
-}
-
-/// ggml's name of a device, and the driver's.
-///
-/// # Safety
-/// `device` is one of ggml's, and not null.
-unsafe fn shown(device: sys::ggml_backend_dev_t) -> String {
-    // SAFETY: the device is static like both texts.
-    let [name, description] = unsafe {
-        [sys::ggml_backend_dev_name(device), sys::ggml_backend_dev_description(device)]
-            .map(|text| CStr::from_ptr(text))
-    };
-    format!("{} ({})", name.to_string_lossy(), description.to_string_lossy())
 }
 
 /// Calls the closure to which `data` points.
