@@ -4,7 +4,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use hob_core::{MemoryDecision, MemoryRequest, MemoryReservation, ModelError};
+use hob_core::{MemoryDecision, MemoryReservation, ModelError};
 use tokio::time::{Instant, sleep};
 
 use super::{Actor, Command, EndRequest, end_request, reply};
@@ -30,7 +30,7 @@ impl Actor {
         let mut queued = room.queue();
         let mut wanted_at = Instant::now();
         loop {
-            match self.try_reserve(&mut *queued, &mut wanted_at).await? {
+            match self.while_obeying(queued.try_reserve(), &mut wanted_at).await? {
                 MemoryDecision::Granted(place) => return Ok(Some(place)),
                 MemoryDecision::Never(error) => return Err(NotStarted::Refused(error)),
                 MemoryDecision::Later(shortage) if wanted_at.elapsed() >= WANTED_FOR => {
@@ -42,14 +42,6 @@ impl Actor {
             }
             self.while_obeying(sleep(ROOM_LOOK), &mut wanted_at).await?;
         }
-    }
-
-    async fn try_reserve(
-        &mut self,
-        queued: &mut dyn MemoryRequest,
-        wanted_at: &mut Instant,
-    ) -> Result<MemoryDecision, NotStarted> {
-        self.while_obeying(queued.try_reserve(), wanted_at).await
     }
 
     /// Awaits `future`, unless a command ends the wait.
