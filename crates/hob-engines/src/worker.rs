@@ -68,7 +68,7 @@ pub struct WorkerConnection<Order> {
 
 impl<Order: Send + 'static> WorkerConnection<Order> {
     /// Sends the handshake, and starts the threads that read orders and send heartbeats. The process is aborted if the
-    /// engine has not ended `orphan_limit` after the socket was closed, because its work has no reader any more.
+    /// engine has not ended `orphan_limit` after a heartbeat found the socket closed, because its work has no reader any more.
     ///
     /// # Errors
     /// The socket cannot be shared or written to, or a thread cannot be started.

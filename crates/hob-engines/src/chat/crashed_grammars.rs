@@ -114,7 +114,9 @@ impl Compiling<'_> {
         let fingerprint = self.fingerprint.filter(|_| self.is_compiling);
         self.is_compiling = false;
         match (fingerprint, error) {
-            (Some(fingerprint), ModelError::WorkerLost { .. }) => self.grammars.block(fingerprint),
+            (Some(fingerprint), ModelError::WorkerLost { .. }) if self.session.is_lost() => {
+                self.grammars.block(fingerprint)
+            }
             (_, error) => error,
         }
     }
@@ -166,14 +168,19 @@ mod tests {
     }
 
     #[test]
-    fn a_pending_grammar_is_not_blocked_when_its_worker_is_unloaded() {
+    fn a_grammar_is_not_blocked_when_its_worker_is_unloaded() {
         let fingerprint = Fingerprint { hash: 1, field: "tools" };
         let (session, _to_write) = WorkerSession::new("chat", LoadedModel::default(), None, 1);
         let grammars = CrashedGrammars::default();
         grammars.watch(fingerprint, Arc::clone(&session));
         session.leave();
         session.lose("it was unloaded");
-        assert_eq!(grammars.check(fingerprint), Ok(()));
+        assert_eq!(grammars.check(fingerprint), Ok(()), "its client left");
+
+        let (grammars, fingerprint) = (&grammars, Some(fingerprint));
+        let mut compiling = Compiling { grammars, fingerprint, session, is_compiling: true };
+        let lost = ModelError::WorkerLost { engine: "chat", detail: "it was unloaded".to_owned() };
+        assert_eq!(compiling.error_for(lost.clone()), lost, "its client waited");
     }
 
     #[test]
