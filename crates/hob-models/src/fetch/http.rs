@@ -164,8 +164,8 @@ fn read_connection(agent: &Agent, ask: &Ask, news: &SyncSender<News>) -> Result<
     }
 }
 
-/// The byte at which the response begins, if it is one. A server may ignore the range and send the whole file, or
-/// report that nothing is left to send.
+/// The byte of the file at which the response begins: 0 if the server ignores the range. `None`: the server refuses, or
+/// sends another range.
 fn starts_at(response: &Response<Body>, from: u64) -> Option<u64> {
     match response.status().as_u16() {
         200 => Some(0),
@@ -204,8 +204,11 @@ impl Transfer<'_> {
                 News::End => return Ok(Outcome::Complete),
                 News::Broke(detail) => return Ok(Outcome::Broke(detail)),
                 News::Failed(error) => {
-                    // The next attempt must not request the same impossible range.
-                    clear(self.partial)?;
+                    // The next attempt must not request the same impossible range. After any other status it goes on
+                    // where this one stopped.
+                    if matches!(error, FetchError::Refused { status: 206 | 416, .. }) {
+                        clear(self.partial)?;
+                    }
                     return Err(error);
                 }
             }

@@ -68,6 +68,18 @@ fn a_server_that_knows_no_ranges_begins_again() {
 }
 
 #[test]
+fn a_server_that_refuses_to_go_on_costs_no_byte_unless_the_range_is_impossible() {
+    for (status, next_from) in [(503, Some(100_000)), (416, None)] {
+        let stage = Stage::new().hub_only();
+        stage.server.plan(&hub_path("a"), &[Manner::CutAfter(100_000), Manner::Status(status)]);
+        assert!(stage.pull().is_err(), "{status}");
+        stage.forget();
+        stage.pull().expect("pulled");
+        assert_eq!(stage.server.requests(), [asked("a", next_from), asked("b", None)], "{status}");
+    }
+}
+
+#[test]
 fn the_next_pull_goes_on_in_the_middle_of_the_file() {
     let stage = Stage::new().hub_only();
     let is_under_way = |progress: &Progress| {
