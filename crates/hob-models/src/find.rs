@@ -255,7 +255,7 @@ impl Search<'_> {
     }
 
     fn address(&self, asked: &str) -> Result<Described, FindError> {
-        let bare = asked.split(['?', '#']).next().unwrap_or(asked).trim_end_matches('/');
+        let bare = bare_address(asked);
         if let Some(repo) = hub::Repo::of_address(bare, &self.finder.hub) {
             return hub::find(self, &repo);
         }
@@ -331,6 +331,11 @@ fn looks_like_a_path(asked: &str) -> bool {
     let is_file = asked.ends_with(".gguf") || asked.ends_with(".safetensors");
     let folders = asked.matches('/').count();
     begins || asked.contains('\\') || (is_file && folders < 2) || asked.is_empty()
+}
+
+/// An address without its query, its fragment, and slashes at its end.
+fn bare_address(address: &str) -> &str {
+    address.split(['?', '#']).next().unwrap_or(address).trim_end_matches('/')
 }
 
 fn name_of(path: &Path) -> String {

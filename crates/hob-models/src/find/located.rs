@@ -7,7 +7,8 @@ use hob_core::fit::{Format, Model};
 
 use super::remote::Remote;
 use super::{
-    Aim, Described, FilePlace, FindError, Finder, FoundFile, Search, hub, looks_like_a_path,
+    Aim, Described, FilePlace, FindError, Finder, FoundFile, Search, bare_address, hub,
+    looks_like_a_path,
 };
 use crate::Sha256;
 use crate::catalog::{
@@ -181,10 +182,7 @@ fn stored_name(asked: &str, found: &Described, remote: &Remote) -> String {
             _ => None,
         };
         let of_file = first.and_then(OfRepo::parse);
-        return match (
-            hub::Repo::of_address(asked.trim_end_matches('/'), remote.hub_address()),
-            of_file,
-        ) {
+        return match (hub::Repo::of_address(bare_address(asked), remote.hub_address()), of_file) {
             (Some(repo), _) => repo.stored_name(&plain(&found.model.quant)),
             (None, Some(OfRepo { repo, path, .. })) => {
                 names::canonical(&format!("hf:{repo}/{path}"))

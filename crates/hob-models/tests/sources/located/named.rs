@@ -80,6 +80,7 @@ fn repositories_files_and_pages_of_the_hub_have_names_of_their_own() {
         ("hf:o/m/sub/m-Q8_0.gguf".to_owned(), "o/m/sub/m-Q8_0", "sub/m-Q8_0.gguf"),
         ("o/m/m-Q4_K_M.gguf".to_owned(), "o/m/m-Q4_K_M", "m-Q4_K_M.gguf"),
         (format!("{hub}/o/m"), "o/m:Q4_K_M", "m-Q4_K_M.gguf"),
+        (format!("{hub}/o/m?library=gguf"), "o/m:Q4_K_M", "m-Q4_K_M.gguf"),
         (format!("{hub}/o/m/blob/main/sub/m-Q8_0.gguf"), "o/m/sub/m-Q8_0", "sub/m-Q8_0.gguf"),
         (format!("{hub}/o/m/resolve/main/m-Q4_K_M.gguf"), "o/m/m-Q4_K_M", "m-Q4_K_M.gguf"),
         ("o/m:F32".to_owned(), "o/m:F32", "big/m-F32-00001-of-00002.gguf"),
