@@ -1,21 +1,23 @@
 //! Counts the energy of the CPU packages and of NVIDIA cards, of the whole machine and not of one program.
 //! Packages have counters (RAPL). Cards tell their power, which is summed up while it is read.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
 use hob_core::locked;
 
-use crate::files::{number, read};
+use crate::files::{OUTPUT_TIME_MAX, number, read};
 
 const ZONES: &str = "/sys/class/powercap";
-/// Prints the power of each card in watts, one line a card, five times a second.
+/// Prints the number of each card and its power in watts, one line a card, five times a second.
 const CARDS: [&str; 4] =
-    ["nvidia-smi", "--query-gpu=power.draw", "--format=csv,noheader,nounits", "-lms=200"];
+    ["nvidia-smi", "--query-gpu=index,power.draw", "--format=csv,noheader,nounits", "-lms=200"];
 const J_PER_UJ: f64 = 1e-6;
 
 /// Energy since it was started.
@@ -36,7 +38,8 @@ struct Package {
 /// A program that prints the power of cards. It ends with the meter.
 #[derive(Debug)]
 struct Cards {
-    child: Child,
+    /// `None` after it was dropped.
+    child: Option<Child>,
     joules: Arc<Mutex<f64>>,
 }
 
@@ -88,24 +91,22 @@ impl Cards {
     fn start(command: &mut Command) -> Option<Cards> {
         let quiet = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = quiet.spawn().ok()?;
-        let mut lines = BufReader::new(child.stdout.take()?).lines().map_while(Result::ok);
-        // A machine without cards gets a sentence instead of a number.
-        let Some(first) = lines.next().and_then(|line| watts(&line)) else {
-            end(&mut child);
-            return None;
-        };
+        let lines = BufReader::new(child.stdout.take()?).lines().map_while(Result::ok);
         let joules = Arc::new(Mutex::new(0.0));
         let sum = Arc::clone(&joules);
+        let (sender, first) = sync_channel(1);
         thread::spawn(move || {
-            let (mut before, mut power_w) = (Instant::now(), first);
+            let mut last = LastPower::default();
             for line in lines {
-                let now = Instant::now();
-                let used = power_w * now.duration_since(before).as_secs_f64();
-                *locked(&sum) += used;
-                (before, power_w) = (now, watts(&line).unwrap_or(0.0));
+                let used = last.joules(&line, Instant::now());
+                // Only the first message is read.
+                let _unread = sender.try_send(used.is_some());
+                *locked(&sum) += used.unwrap_or(0.0);
             }
         });
-        Some(Cards { child, joules })
+        let cards = Cards { child: Some(child), joules };
+        // A machine without cards gets a sentence instead of numbers. With a broken driver, the program never answers.
+        first.recv_timeout(OUTPUT_TIME_MAX).unwrap_or(false).then_some(cards)
     }
 
     fn joules(&self) -> f64 {
@@ -113,24 +114,36 @@ impl Cards {
     }
 }
 
-fn watts(line: &str) -> Option<f64> {
-    line.trim().parse().ok().filter(|watts: &f64| watts.is_finite() && *watts >= 0.0)
+/// What each card drew at its last line, by its number.
+#[derive(Default)]
+struct LastPower(BTreeMap<u32, (Instant, f64)>);
+
+impl LastPower {
+    /// Joules of a card since its line before; 0 for its first line. `None`: the line does not state the power of a card.
+    fn joules(&mut self, line: &str, now: Instant) -> Option<f64> {
+        let (card, power_w) = line.split_once(',')?;
+        let is_power = |watts: &f64| watts.is_finite() && *watts >= 0.0;
+        let power_w = power_w.trim().parse().ok().filter(is_power)?;
+        let before = self.0.insert(card.trim().parse().ok()?, (now, power_w));
+        let joules = |(then, power_w): (Instant, f64)| power_w * (now - then).as_secs_f64();
+        Some(before.map_or(0.0, joules))
+    }
 }
 
 impl Drop for Cards {
     fn drop(&mut self) {
-        end(&mut self.child);
+        let Some(mut child) = self.child.take() else { return };
+        // An error means that it has ended.
+        let _gone = child.kill();
+        // A program that waits inside a broken driver cannot be killed, so this does not wait for its end.
+        thread::spawn(move || drop(child.wait()));
     }
-}
-
-fn end(child: &mut Child) {
-    // An error means that it has ended.
-    let _gone = child.kill();
-    let _reaped = child.wait();
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::files::folder_with;
 
@@ -166,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_power_of_cards_is_summed_up() {
-        let script = "while echo 100.0; do echo 50.5; sleep 0.02; done";
+        let script = "while echo 0, 100.0; do echo 1, 50.5; sleep 0.02; done";
         let cards = ["/bin/sh", "-c", script, ""];
         let mut meter = EnergyMeter::of(Path::new("/nowhere"), cards).expect("cards");
         let started = Instant::now();
@@ -174,7 +187,16 @@ mod tests {
             assert!(started.elapsed().as_secs() < 60, "{}", meter.joules());
             thread::yield_now();
         }
-        // At most 100 W since the program began.
-        assert!(meter.joules() <= 100.0 * (started.elapsed().as_secs_f64() + 1.0));
+        // Both cards draw 150.5 W together since the program began.
+        assert!(meter.joules() <= 150.5 * (started.elapsed().as_secs_f64() + 1.0));
+    }
+
+    #[test]
+    fn each_card_draws_its_power_until_its_own_next_line() {
+        let (mut last, begun) = (LastPower::default(), Instant::now());
+        let mut joules = |line: &str, ms: u64| last.joules(line, begun + Duration::from_millis(ms));
+        assert_eq!((joules("0, 100.0", 0), joules("1, 50.0", 1)), (Some(0.0), Some(0.0)));
+        assert_eq!((joules("0, 80.0", 200), joules("1, 50.0", 201)), (Some(20.0), Some(10.0)));
+        assert_eq!((joules("0, [N/A]", 400), joules("No devices were found", 401)), (None, None));
     }
 }

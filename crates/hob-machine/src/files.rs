@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Longer than `nvidia-smi` takes on a server whose driver has to start first. With a broken driver it never ends.
-const OUTPUT_TIME_MAX: Duration = Duration::from_secs(10);
+pub(crate) const OUTPUT_TIME_MAX: Duration = Duration::from_secs(10);
 /// Between two looks at a program that has closed its output.
 const END_LOOK: Duration = Duration::from_millis(5);
 
