@@ -25,7 +25,7 @@ use crate::tool::{AgentTool, ToolClass, ToolOutput, ToolSpec};
 
 /// Largest file in bytes that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// Lines of one reading, unless the model asks for fewer.
+/// Lines of one reading, unless the model asks for fewer; names of one list.
 const LINES_MAX: usize = 400;
 /// Files that decide what agents may do.
 pub(super) const PROTECTED: [&str; 2] = ["teams", "hob.toml"];
@@ -131,13 +131,17 @@ impl ReadFile {
     }
 
     fn list(&self, path: &Path) -> io::Result<String> {
-        let mut names = Vec::new();
-        for entry in self.workspace.read_dir(path)?.take(LINES_MAX) {
+        let (mut entries, mut names) = (self.workspace.read_dir(path)?, Vec::new());
+        for entry in entries.by_ref().take(LINES_MAX) {
             let entry = entry?;
             let slash = if entry.file_type()?.is_dir() { "/" } else { "" };
             names.push(format!("{}{slash}", entry.file_name().to_string_lossy()));
         }
         names.sort();
+        let left = entries.count();
+        if left > 0 {
+            names.push(format!("[{} left]", count_text(left, "name")));
+        }
         Ok(names.join("\n"))
     }
 }
@@ -412,6 +416,11 @@ mod tests {
         let output = read(&reader, json!({ "path": "a/b.txt", "offset": 499, "limit": 1 })).await;
         assert_eq!(output.text, "499\n[1 line left]");
         assert_eq!(read(&reader, json!({ "path": "." })).await.text, "a/");
+        (0..=LINES_MAX).for_each(|file| {
+            fs::write(folder.path().join(format!("a/{file}")), "").expect("written");
+        });
+        let listed = read(&reader, json!({ "path": "a" })).await.text;
+        assert!(listed.ends_with("\n[2 names left]"), "{listed}");
         assert!(
             writer
                 .call(json!({ "path": "a/b.txt", "content": "", "mode": "create" }))
