@@ -84,30 +84,26 @@ async fn until_end(
     excess: impl Future<Output = String>,
 ) -> Result<Ended, String> {
     let (stdout, stderr) = (group.leader().stdout.take(), group.leader().stderr.take());
-    let reading = timeout(limit, async { futures::join!(kept(stdout), kept(stderr)) });
-    let read = tokio::select! {
-        read = reading => {
-            read.map_err(|_| format!("the command was ended after {} s", limit.as_secs()))
-        }
-        reason = excess => Err(reason),
-    };
-    let (out, err) = match read {
-        Ok((out, err)) if !out.is_excessive && !err.is_excessive => (out, err),
-        Ok(_) => {
-            group.end().await;
+    // A command may close its output and go on, so its end is waited for within the same limit.
+    let ending = timeout(limit, async {
+        let (out, err) = futures::join!(kept(stdout), kept(stderr));
+        if out.is_excessive || err.is_excessive {
             return Err(format!(
                 "the command printed more than {PRINTED_BYTES_MAX} bytes, and was ended"
             ));
         }
-        Err(reason) => {
-            group.end().await;
-            return Err(reason);
-        }
+        let status = group.leader().wait().await.map_err(|error| error.to_string())?;
+        Ok(Ended { code: status.code(), out: out.text(), err: err.text() })
+    });
+    let late = |_| Err(format!("the command was ended after {} s", limit.as_secs()));
+    let ended = tokio::select! {
+        ended = ending => ended.unwrap_or_else(late),
+        reason = excess => Err(reason),
     };
-    let waited = timeout(limit, group.leader().wait()).await;
-    let status = waited.map_err(|_| "the command did not end".to_owned())?;
-    let code = status.map_err(|error| error.to_string())?.code();
-    Ok(Ended { code, out: out.text(), err: err.text() })
+    if ended.is_err() {
+        group.end().await;
+    }
+    ended
 }
 
 /// `reason`: why a limit ended the command.
@@ -184,6 +180,14 @@ mod tests {
         let text = kept.text();
         assert!(text.starts_with("aaa") && text.ends_with("end"));
         assert!(text.contains("[91811 bytes left out]"), "{}", &text[4000..4200]);
+    }
+
+    #[tokio::test]
+    async fn a_command_that_closes_its_output_has_no_more_time_than_others() {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "exec >&- 2>&-; sleep 1000"]);
+        let ended = run(&mut command, Duration::from_secs(1)).await;
+        assert_eq!(ended, Err("the command was ended after 1 s".to_owned()));
     }
 
     #[test]
