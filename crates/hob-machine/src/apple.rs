@@ -1,7 +1,7 @@
 //! Reads Apple machines, where CPU and graphics share one memory.
 //! Follows Apple's manuals of `sysctl` and `vm_stat`; not tested on a real machine.
 
-use hob_core::machine::{Basis, Device, Fact, Gpu, GpuApi, GpuMemory, Vendor};
+use hob_core::machine::{Device, Gpu, GpuApi, GpuMemory, Vendor};
 
 use crate::cards;
 use crate::cpu::CpuInfo;
@@ -74,11 +74,7 @@ impl Sysctl {
 
     fn gpu(&self) -> Option<Gpu> {
         let chip = self.chip.as_deref().filter(|_| self.is_silicon())?;
-        let bandwidth = cards::apple(chip).map(|bytes_s| Fact {
-            value: bytes_s,
-            basis: Basis::Prior,
-            source: "data sheet".to_owned(),
-        });
+        let bandwidth = cards::apple(chip).map(cards::data_sheet);
         let limit_bytes = (self.memory_bytes? as f64 * GRAPHICS_SHARE) as u64;
         let memory = GpuMemory::Unified { limit_bytes };
         Some(Gpu {

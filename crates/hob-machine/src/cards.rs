@@ -1,6 +1,8 @@
 //! Lists the memory bandwidth of common cards and chips in GB/s, from their makers' data sheets.
 //! A laptop card is a different chip from the desktop card of the same name. Unlisted cards have no default.
 
+use hob_core::machine::{Basis, Fact};
+
 /// The driver's name without the maker's prefix, a maximum of GiB, and GB/s. The maximum distinguishes cards that share a
 /// name and differ in memory size.
 type Row = (&'static str, u64, f64);
@@ -182,6 +184,11 @@ pub(crate) fn nvidia(name: &str, memory_bytes: u64) -> Option<f64> {
     let mut rows = NVIDIA.iter();
     let row = rows.find(|(known, most, _)| *known == short && gib(memory_bytes) <= *most);
     row.map(|(_, _, gb_s)| gb_s * GB)
+}
+
+/// A bandwidth in bytes per second as a fact.
+pub(crate) fn data_sheet(bytes_s: f64) -> Fact<f64> {
+    Fact { value: bytes_s, basis: Basis::Prior, source: "data sheet".to_owned() }
 }
 
 /// The facts that belong to a device number.

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hob_core::machine::{Basis, Device, Fact, Gpu, GpuApi, GpuMemory, Vendor};
+use hob_core::machine::{Device, Gpu, GpuApi, GpuMemory, Vendor};
 
 use crate::cards::{self, Card};
 use crate::files::{non_empty, number, read};
@@ -120,11 +120,7 @@ impl System {
         let known = card.map(|card| card.name).or(name).map(str::to_owned);
         let unnamed = || format!("{} graphics {device:#06x}", vendor.name());
         let name = non_empty(&read(folder.join("product_name"))).or(known);
-        let bandwidth = card.map(|card| Fact {
-            value: card.bytes_s,
-            basis: Basis::Prior,
-            source: "data sheet".to_owned(),
-        });
+        let bandwidth = card.map(|card| cards::data_sheet(card.bytes_s));
         let is_own = matches!(memory, GpuMemory::Own { .. });
         let name = name.or_else(|| named(&self.names, id, device)).unwrap_or_else(unnamed);
         Gpu {

@@ -1,7 +1,7 @@
 //! Reads NVIDIA cards from `nvidia-smi`. The driver's library would be a dependency of every hob binary.
 //! Follows the documentation and published outputs of `nvidia-smi`.
 
-use hob_core::machine::{Basis, Device, Fact, Gpu, GpuApi, GpuMemory, Link, Vendor};
+use hob_core::machine::{Basis, Device, Gpu, GpuApi, GpuMemory, Link, Vendor};
 
 use crate::cards;
 use crate::files::output_of;
@@ -48,11 +48,7 @@ fn parsed(line: &str, ram_bytes: u64) -> Option<Gpu> {
         (None, _) => GpuMemory::Unified { limit_bytes: ram_bytes },
     };
     let total_bytes = mib(total).unwrap_or(ram_bytes);
-    let bandwidth = cards::nvidia(name, total_bytes).map(|bytes_s| Fact {
-        value: bytes_s,
-        basis: Basis::Prior,
-        source: "data sheet".to_owned(),
-    });
+    let bandwidth = cards::nvidia(name, total_bytes).map(cards::data_sheet);
     let is_own = matches!(memory, GpuMemory::Own { .. });
     Some(Gpu {
         driver: Some(driver).filter(|text| is_reported(text)).map(str::to_owned),
