@@ -27,6 +27,7 @@ pub(crate) use error::printable_name;
 pub use parts::PartName;
 pub(crate) use rewrite::rewrite;
 pub use rewrite::{GgufFile, MixError, mix};
+pub(crate) use shape::{LAYERS_MAX, LENGTH_MAX, VOCABULARY_MAX};
 pub use tensor::{GgufTensor, TensorType};
 pub use value::{Scalar, Value};
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::catalog::{Entry, Purpose};
-use crate::disk::{DiskError, link_or_copy, room_for};
+use crate::disk::{DiskError, link_or_copy, make_folder, room_for};
 use crate::kokoro::{FRONT, PACKED, TRANSFORM_VERSION, VOCODER, in_floats, packed_name};
 use crate::onnx::GraphError;
 use crate::onnx::outline::GraphOutline;
@@ -267,8 +267,7 @@ fn is_kept(path: &str) -> bool {
 }
 
 fn place(from: &Path, to: &Path) -> Result<(), DiskError> {
-    let folder = to.parent().unwrap_or(to);
-    std::fs::create_dir_all(folder).map_err(DiskError::at(folder))?;
+    make_folder(to.parent().unwrap_or(to))?;
     link_or_copy(from, to)
 }
 

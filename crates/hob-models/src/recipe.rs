@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use hob_core::ModelShape;
 use hob_core::fit::{Location, Model};
 use hob_core::machine::Basis;
-use hob_core::weights::Weights;
 
 use crate::gguf::{Gguf, GgufError, GgufTensor, Scalar, TensorType, Value};
 
@@ -78,14 +77,6 @@ impl Dimensions {
 
     pub(crate) fn has(&self, key: &str) -> bool {
         self.keys.iter().any(|(known, _)| known == key)
-    }
-
-    /// The weights alone.
-    ///
-    /// # Errors
-    /// See [`Dimensions::header`].
-    pub fn weights(&self, mix: QuantMix) -> Result<Weights, GgufError> {
-        Ok(self.header(mix)?.shape()?.weights)
     }
 }
 

@@ -215,6 +215,6 @@ fn check_length(path: &Path, name: &str, bytes: u64) -> Result<(), FetchError> {
     Err(FetchError::Length { file: name.to_owned(), bytes })
 }
 
-fn has_length(path: &Path, bytes: u64) -> bool {
+pub(super) fn has_length(path: &Path, bytes: u64) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == bytes)
 }

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::download_folder::has_length;
 use super::packages::Arrived;
 use super::{DownloadFolder, FetchError, npm, packages};
 use crate::catalog::{DownloadSource, Origin, Package, SourceFile};
@@ -65,11 +66,9 @@ pub(super) fn copied(
 
 /// Finds a file by hob's name, by the source's name, or by its bare name. A single file is recognised by its length.
 fn whole(from: &Path, file: &SourceFile) -> Option<PathBuf> {
-    let has_length = |path: &PathBuf| {
-        std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == file.pin.bytes)
-    };
+    let is_it = |path: &PathBuf| has_length(path, file.pin.bytes);
     if from.is_file() {
-        return Some(from.to_path_buf()).filter(has_length);
+        return Some(from.to_path_buf()).filter(is_it);
     }
     let at = match &file.pieces[..] {
         [piece] => piece.at.as_str(),
@@ -78,7 +77,7 @@ fn whole(from: &Path, file: &SourceFile) -> Option<PathBuf> {
     let bare = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let names = [file.path.clone(), at.to_owned(), bare(&file.path), bare(at)];
     let mut paths = names.iter().filter(|name| !name.is_empty()).map(|name| from.join(name));
-    paths.find(has_length)
+    paths.find(is_it)
 }
 
 /// The wheel or tarball, under the name that its index gives it.

@@ -13,12 +13,12 @@ use super::{Gguf, GgufError, architecture};
 use crate::weights::{Stored, gguf_task, grouped};
 
 /// The engine's limits; beyond them it ends its process.
-const LAYERS_MAX: u32 = 512;
+pub(crate) const LAYERS_MAX: u32 = 512;
 const EXPERTS_MAX: u32 = 1_024;
 /// Far above all models, and far below the point where products overflow.
 const HEADS_MAX: u32 = 1 << 14;
-const LENGTH_MAX: u32 = 1 << 20;
-const VOCABULARY_MAX: u32 = 1 << 24;
+pub(crate) const LENGTH_MAX: u32 = 1 << 20;
+pub(crate) const VOCABULARY_MAX: u32 = 1 << 24;
 const CONTEXT_MAX: u32 = 1 << 30;
 
 impl Gguf {

@@ -2,12 +2,9 @@
 //! Follows the loaders in llama.cpp b11434; checked against published numbers of parameters.
 
 use crate::gguf::keys::Keys;
-use crate::gguf::{Gguf, GgufError};
+use crate::gguf::{Gguf, GgufError, LAYERS_MAX, LENGTH_MAX, VOCABULARY_MAX};
 
-const LAYERS_MAX: u32 = 512;
-const LENGTH_MAX: u32 = 1 << 20;
 const COUNT_MAX: u32 = 1 << 14;
-const VOCABULARY_MAX: u32 = 1 << 24;
 
 /// One matrix, or one for each expert.
 #[derive(Clone, Debug, PartialEq, Eq)]
