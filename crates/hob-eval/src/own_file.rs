@@ -6,13 +6,12 @@ use std::collections::BTreeSet;
 use hob_core::nearest;
 use serde_json::{Map, Value};
 
-use crate::checkers::{ChoiceExpected, Exact, JsonFields, Number};
+use crate::checkers::{CHOICE_OPTIONS_MAX, ChoiceExpected, Exact, JsonFields, Number};
 use crate::judge::OpenQuestion;
 use crate::{Checker, CheckerError, Item};
 
 const ITEMS_MAX: usize = 100_000;
 const PROMPT_BYTES_MAX: usize = 1 << 20;
-const OPTIONS_MAX: usize = 26;
 const NAME_BYTES_MAX: usize = 200;
 const TOKENS_DEFAULT: u32 = 1_024;
 const TOKENS_MAX: u64 = 1 << 20;
@@ -276,7 +275,7 @@ impl Line {
             }
             list => (texts(list), None),
         };
-        let options = options.filter(|options| (2..=OPTIONS_MAX).contains(&options.len()));
+        let options = options.filter(|options| (2..=CHOICE_OPTIONS_MAX).contains(&options.len()));
         let options =
             options.ok_or_else(|| self.invalid("'choices' is not a list of 2 to 26 texts"))?;
         let answer =

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Grade;
+use crate::reading::mention::shortened;
 use crate::reading::{answer_text, folded, yes_no};
 
 /// Maximum words of a last line that counts as an answer without a marker.
@@ -21,11 +22,9 @@ impl Exact {
         let answer = answer_text(content);
         let expected: Vec<String> = self.expected.iter().map(|text| folded(text)).collect();
         let wanted = self.expected.join("' or '");
-        let right = |read: &str| {
-            Grade::correct(format!("expected '{wanted}', read {}", quoted_start(read)))
-        };
-        let wrong =
-            |read: &str| Grade::wrong(format!("expected '{wanted}', read {}", quoted_start(read)));
+        let why = |read: &str| format!("expected '{wanted}', read '{}'", shortened(read));
+        let right = |read: &str| Grade::correct(why(read));
+        let wrong = |read: &str| Grade::wrong(why(read));
         if expected.iter().all(|text| matches!(text.as_str(), "yes" | "no")) {
             return match yes_no(&answer) {
                 Some(read) if expected.iter().any(|text| (text == "yes") == read) => {
@@ -78,13 +77,6 @@ fn opens_or_ends(line: &str, text: &str) -> bool {
         .strip_prefix(text)
         .is_some_and(|after| verbs.iter().any(|verb| after.starts_with(verb)));
     !text.is_empty() && !turned && (ends || opens)
-}
-
-/// The beginning of what was read, for a reason that stays short.
-fn quoted_start(text: &str) -> String {
-    const CHARS_MAX: usize = 80;
-    let start: String = text.trim().chars().take(CHARS_MAX).collect();
-    format!("'{start}'")
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::tool_call::same_number;
 use crate::Grade;
+use crate::reading::mention::shortened;
 use crate::reading::{json_values, tail, without_thoughts};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -76,8 +77,7 @@ impl Leaves {
             }
             (leaf, got) => {
                 let is_right = got.is_some_and(|got| is_same(leaf, got));
-                let said = got.map_or("nothing".to_owned(), ToString::to_string);
-                let said: String = said.chars().take(80).collect();
+                let said = got.map_or("nothing".to_owned(), |got| shortened(&got.to_string()));
                 self.leaf(is_right, || format!("{path}: {leaf} was expected, {said} was read"));
             }
         }

@@ -85,13 +85,13 @@ impl ToolCallExpected {
             let spelling = if self.exact.contains(name) { Spelling::Exact } else { Spelling::Free };
             given.get(name).is_some_and(|given| equal(given, value, spelling))
         };
-        let wrong = expected.iter().filter(|(name, value)| !is_right(name, value)).map(first);
+        let wrong = expected.iter().filter(|(name, value)| !is_right(name, value));
         let extra = given.iter().filter(|(name, value)| {
             let is_default =
                 self.defaults.get(*name).is_some_and(|it| equal(it, value, Spelling::Free));
             !expected.contains_key(*name) && !value.is_null() && !is_default
         });
-        let faults: Vec<&String> = wrong.chain(extra.map(first)).collect();
+        let faults: Vec<&String> = wrong.chain(extra).map(|(name, _)| name).collect();
         if faults.is_empty() {
             return Grade::correct(format!(
                 "'{}' was called with the right arguments",
@@ -116,10 +116,6 @@ impl ToolCallExpected {
             ),
         )
     }
-}
-
-fn first<'a>(entry: (&'a String, &'a Value)) -> &'a String {
-    entry.0
 }
 
 /// Whether a text is compared letter for letter.
