@@ -122,7 +122,7 @@ impl RunStore {
     /// # Errors
     /// There is no such run, or its events cannot be read.
     pub fn events(&self, run_id: &str) -> io::Result<Vec<RunEvent>> {
-        self.read(run_id)?;
+        self.state_path(run_id)?;
         let bytes = fs::read(self.folder.join(run_id).join(EVENTS))?;
         let lines = bytes.split(|byte| *byte == b'\n');
         let events = lines.filter_map(|line| serde_json::from_slice::<RunEvent>(line).ok());

@@ -33,7 +33,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(100);
 /// POSIX counts the blocks of `ulimit -f` so, whatever a file system does.
 const BLOCK_BYTES: u64 = 512;
 /// What shells add to the number of the signal that ended a command.
-const SIGNAL_CODE: i32 = 128;
+pub(super) const SIGNAL_CODE: i32 = 128;
 
 /// Gives this process the limits of one process. Its children inherit them.
 #[cfg(target_os = "linux")]

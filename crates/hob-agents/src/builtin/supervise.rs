@@ -17,10 +17,10 @@ use rustix::process::{
     test_kill_process, wait,
 };
 
+use super::limits::SIGNAL_CODE;
+
 /// Pause between two signals. They are repeated until the supervisor itself ends, which is when it has seen the command's end.
 const SIGNAL_PAUSE: Duration = Duration::from_millis(10);
-/// What shells add to the number of the signal that ended a command.
-const SIGNAL_CODE: i32 = 128;
 
 /// Runs a command, ends the processes that it leaves, and gives its exit code as a shell would. If standard input is a
 /// socket, the command is ended when hob closes its side.
