@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::catalog::{CatalogPart, DownloadSource, Entry, SourceKind};
-use crate::disk::{self, DiskError, make_folder, room_for};
+use crate::disk::DiskError;
 use crate::fetch::{DownloadFolder, FetchError, Fetcher};
 use crate::progress::{Cancelled, PullStep, Watch};
 use crate::store::{Lock, NewModel, Parcel, PartSource, Store, StoreError, StoredModel};
@@ -143,7 +143,8 @@ impl Puller<'_> {
         if let Some(model) = self.current(entry, transform, watch)? {
             return Ok(Pulled { model, outcome: PullOutcome::AlreadyStored });
         }
-        let folder = self.folder(entry)?;
+        self.store.check_room(entry)?;
+        let folder = DownloadFolder::open(self.store.downloads(&entry.name))?;
         // Raw files without a checksum may be as damaged, or as old, as the stored form, also if one of its files is cut short.
         if !matches!(self.store.find(&entry.name), Err(StoreError::Missing { .. })) {
             let mut sources = entry.parts.iter().flat_map(|part| &part.sources);
@@ -180,14 +181,6 @@ impl Puller<'_> {
             Err(StoreError::Damaged { .. }) => Ok(None),
             Err(error) => Err(error),
         }
-    }
-
-    fn folder(&self, entry: &Entry) -> Result<DownloadFolder, DiskError> {
-        let folder = self.store.downloads(&entry.name);
-        make_folder(&folder)?;
-        let here_bytes = disk::used_bytes([&*folder]);
-        room_for(&folder, entry.pull_bytes_max().saturating_sub(here_bytes))?;
-        DownloadFolder::open(folder)
     }
 
     fn gather<'e>(
