@@ -72,7 +72,7 @@ pub(crate) fn clear(path: &Path) -> Result<(), DiskError> {
 }
 
 /// Waits until a file or folder is on the disk, so that a later rename cannot overtake it.
-pub(crate) fn settle(path: &Path) -> Result<(), DiskError> {
+pub(crate) fn sync(path: &Path) -> Result<(), DiskError> {
     std::fs::File::open(path).and_then(|file| file.sync_all()).map_err(DiskError::at(path))
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::FetchError;
 use crate::Sha256;
 use crate::catalog::{DownloadSource, Package, Pin, SourceFile};
-use crate::disk::{DiskError, clear, make_folder, settle};
+use crate::disk::{DiskError, clear, make_folder, sync};
 use crate::progress::{PullStep, Watch};
 
 /// The download folder of one model. The caller holds the model's lock.
@@ -131,7 +131,7 @@ impl DownloadFolder {
         for file in files {
             let partial = self.partial(&file.path)?;
             check(&partial, &file.path, file.pin, watch)?;
-            settle(&partial)?;
+            sync(&partial)?;
             let raw = self.raw().join(&file.path);
             raw.parent().map_or(Ok(()), make_folder)?;
             std::fs::rename(&partial, &raw).map_err(DiskError::at(&raw))?;

@@ -74,7 +74,7 @@ fn packed(tensor: &SafetensorsTensor, stored: &Quantization) -> Option<(Format, 
         ("qweight" | "q_weight" | "weight_packed", _) => by_bits(),
         ("weight", "I32" | "U32" | "U8") => by_bits(),
         (_, "U8") if word.ends_with("_blocks") => by_bits(),
-        _ if is_beside(word) => Some(0),
+        _ if is_for_unpacking(word) => Some(0),
         (_, "F8_E4M3" | "F8_E5M2") => tensor.numbers(),
         _ => return None,
     };
@@ -82,7 +82,7 @@ fn packed(tensor: &SafetensorsTensor, stored: &Quantization) -> Option<(Format, 
 }
 
 /// Tensors with which weights are unpacked.
-fn is_beside(word: &str) -> bool {
+fn is_for_unpacking(word: &str) -> bool {
     const WORDS: [&str; 11] =
         ["qzeros", "scales", "biases", "g_idx", "suh", "svh", "su", "sv", "mcg", "mul1", "absmax"];
     const PARTS: [&str; 6] = ["_scale", "quant_map", "quant_state", "zero_point", "q_", "_shape"];

@@ -9,7 +9,7 @@ use super::manifest::{Manifest, PartSource, StoredFile};
 use super::{Store, StoreError};
 use crate::Sha256;
 use crate::catalog::Entry;
-use crate::disk::{self, DiskError, clear, make_folder, settle};
+use crate::disk::{self, DiskError, clear, make_folder, sync};
 use crate::progress::{PullStep, Watch};
 
 /// First character of names that are not complete models.
@@ -58,12 +58,12 @@ impl Parcel {
         let manifest = Manifest::new(entry, transform_version, sources, files, asked);
         manifest.write(self.folder.path())?;
         integrity::record(self.folder.path(), &manifest)?;
-        settle_all(self.folder.path())?;
+        sync_all(self.folder.path())?;
         let target = self.parent.join(&form);
         self.set_aside(&target)?;
         let built = self.folder.keep();
         std::fs::rename(&built, &target).map_err(DiskError::at(&target))?;
-        settle(&self.parent)?;
+        sync(&self.parent)?;
         clear_others(&self.parent, &form)?;
         Ok(())
     }
@@ -143,11 +143,11 @@ fn sum_files(folder: &Path, watch: &mut Watch<'_>) -> Result<Vec<StoredFile>, St
 }
 
 /// Flushes the files, then each folder once.
-fn settle_all(folder: &Path) -> Result<(), DiskError> {
+fn sync_all(folder: &Path) -> Result<(), DiskError> {
     let mut folders = BTreeSet::from([folder.to_path_buf()]);
     for (_, file) in files_below(folder)? {
-        settle(&file)?;
+        sync(&file)?;
         folders.extend(file.parent().map(Path::to_path_buf));
     }
-    folders.iter().try_for_each(|folder| settle(folder))
+    folders.iter().try_for_each(|folder| sync(folder))
 }
