@@ -123,7 +123,7 @@ impl Catalog {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Name to type: letters, digits, dashes, dots and underscores.
+    /// Name to type, such as `qwen3:8b` or `owner/name:Q4_K_M`.
     pub name: String,
     pub title: String,
     pub purpose: Purpose,

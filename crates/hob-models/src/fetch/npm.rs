@@ -11,7 +11,7 @@ use crate::catalog::Package;
 use crate::disk::DiskError;
 use crate::progress::Watch;
 
-/// Uses `npm pack`, which downloads and runs nothing.
+/// Uses `npm pack`: it downloads the package, and runs none of its scripts.
 pub(super) fn bring(
     npm: &Path,
     package: &Package,

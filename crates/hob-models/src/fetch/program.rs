@@ -34,8 +34,7 @@ impl Run<'_> {
     /// Waits for the program.
     ///
     /// # Errors
-    /// It is not installed, it failed, it stalled, or the watch was cancelled. In the last two cases it and its
-    /// children
+    /// It is not installed, it failed, it stalled, or the watch was cancelled. In the last two cases it and its children
     /// have ended when this returns.
     pub(super) fn wait(mut self, watch: &mut Watch<'_>) -> Result<(), FetchError> {
         // A process group of its own: Ctrl-C then reaches only hob, which ends the group in order.

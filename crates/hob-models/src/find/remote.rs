@@ -1,5 +1,4 @@
-//! Reads the beginning of a file over HTTP: one request for a first range, and one for the rest if the header is
-//! longer.
+//! Reads the beginning of a file over HTTP: one request for a first range, and one for the rest if the header is longer.
 //! The second response is dropped after the header. A server that ignores ranges is read from the start.
 
 use std::cell::Cell;

@@ -1,4 +1,4 @@
-//! Writes a GGUF file again with other data for some tensors. All keys stay as they are.
+//! Writes a GGUF file again with other data for some tensors. Keys stay as they are, unless the caller changes them.
 //! Also mixes two files of one model, to measure which layers lose most.
 
 use std::fs::File;

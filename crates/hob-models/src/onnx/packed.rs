@@ -163,7 +163,7 @@ fn decode(bytes: &[u8]) -> Result<ModelProto, GraphError> {
     ModelProto::decode(bytes).map_err(|error| GraphError::NotOnnx(error.to_string()))
 }
 
-/// Whether a tensor is one that gets packed. The answer is the same before and after packing: only shape and type count.
+/// Whether a tensor is one that gets packed. The answer is the same before and after packing.
 pub(super) fn is_packed(tensor: &TensorProto, bits: WeightBits) -> bool {
     let is_coarser = match tensor.data_type {
         DATA_FLOAT => true,

@@ -1,6 +1,5 @@
 //! The type of each tensor in a quantized model: the mixtures of llama.cpp's quantizer, and formats with one type for
-//! all
-//! matrices. Sizes are within 1 % of most published files, and within 4 % of all.
+//! all matrices. Sizes are within 1 % of most published files, and within 4 % of all.
 
 use hob_core::fit::Format;
 use hob_core::nearest;

@@ -81,7 +81,7 @@ fn packed(tensor: &SafetensorsTensor, stored: &Quantization) -> Option<(Format, 
     Some((stored.format, elements))
 }
 
-/// Tensors with which weights are unpacked.
+/// Whether a tensor is only needed to unpack another one, such as scales.
 fn is_for_unpacking(word: &str) -> bool {
     const WORDS: [&str; 11] =
         ["qzeros", "scales", "biases", "g_idx", "suh", "svh", "su", "sv", "mcg", "mul1", "absmax"];

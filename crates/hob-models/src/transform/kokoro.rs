@@ -1,5 +1,4 @@
-//! Kokoro's stored form: `front.onnx` and `vocoder.onnx` split from the published graph, `vocab.json` with the
-//! symbols
+//! Kokoro's stored form: `front.onnx` and `vocoder.onnx` split from the published graph, `vocab.json` with the symbols
 //! only, and unchanged `voices/NAME.bin` and `published/model.onnx`.
 
 use std::collections::BTreeMap;
