@@ -9,7 +9,7 @@ use crate::tool::ToolSpec;
 const BYTES_MAX: usize = 256 * 1024;
 /// Longest schema of another server's tool in bytes.
 const SCHEMA_BYTES_MAX: usize = 64 * 1024;
-/// Longest part of a schema that an error shows, in characters.
+/// Longest part of a schema, and longest statement about a value, that an error shows, in characters.
 const EXCERPT_MAX: usize = 300;
 
 /// Arguments that match the schema, and what had to be repaired.
@@ -37,15 +37,23 @@ pub(crate) fn check(tool: &ToolSpec, text: &str) -> Result<CheckedArguments, Str
     drop_absent(&mut value, &tool.schema);
     coerce(&mut value, &tool.schema, &mut repairs);
     let validator = tool.forms.validator(&tool.schema)?;
-    let wrong = validator
-        .iter_errors(&value)
-        .next()
-        .map(|error| (error.instance_path().to_string(), error.to_string()));
+    let wrong = validator.iter_errors(&value).next().map(|error| {
+        let whole = error.to_string();
+        // A long value would fill the model's context, and hide what is wrong with it.
+        let said = match whole.len() > EXCERPT_MAX {
+            true => excerpt(&error.masked().to_string()),
+            false => whole,
+        };
+        (error.instance_path().to_string(), said)
+    });
     let Some((place, error)) = wrong else { return Ok(CheckedArguments { value, repairs }) };
     let place = if place.is_empty() { "/" } else { &place };
-    let wanted = schema_at(&tool.schema, place).to_string();
-    let wanted: String = wanted.chars().take(EXCERPT_MAX).collect();
+    let wanted = excerpt(&schema_at(&tool.schema, place).to_string());
     Err(format!("at {place}: {error}. The schema there is {wanted}"))
+}
+
+fn excerpt(text: &str) -> String {
+    text.chars().take(EXCERPT_MAX).collect()
 }
 
 /// Why calls cannot be checked against this schema of another server's tool. `None`: they can.
@@ -254,6 +262,13 @@ mod tests {
             let error = check(&tool(), text).expect_err(text);
             assert!(error.contains(part), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_long_value_is_not_repeated() {
+        let text = json!({ "path": "a", "tags": "x".repeat(1_000) }).to_string();
+        let error = check(&tool(), &text).expect_err("no list");
+        assert!(error.starts_with("at /tags: value is not of type \"array\""), "{error}");
     }
 
     #[test]
