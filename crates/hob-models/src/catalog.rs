@@ -19,8 +19,6 @@ pub const MANDARIN_NAME: &str = "mandarin";
 /// Name of the default chat model, the only chat model that gets other weights when it is stored.
 pub(crate) const SMOLLM2: &str = "smollm2";
 
-/// Number of names that an error suggests.
-const SUGGESTIONS_MAX: usize = 3;
 /// Maximum copies of a part on the disk during a pull: its packages, its raw files and its stored form. There is one
 /// copy if the part is in no package and its raw files are stored unchanged.
 const PULL_COPIES_MAX: u64 = 3;
@@ -106,14 +104,11 @@ impl Catalog {
     }
 
     fn unknown(&self, name: &str) -> UnknownEntry {
-        let known = || self.all().map(|entry| entry.name.as_str());
+        let known = self.all().map(|entry| entry.name.as_str());
+        let known = known.chain(names::NAMED.iter().map(|named| named.name));
         UnknownEntry {
             name: name.to_owned(),
-            near: nearest(
-                name,
-                known().chain(names::NAMED.iter().map(|named| named.name)),
-                SUGGESTIONS_MAX,
-            ),
+            near: nearest(name, known, 3),
             known: self.entries.iter().map(|entry| entry.name.clone()).collect(),
         }
     }

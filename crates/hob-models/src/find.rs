@@ -40,7 +40,6 @@ pub use crate::catalog::names::USUAL_QUANT;
 
 /// Registry of Ollama's tags.
 pub const OLLAMA_REGISTRY: &str = "https://registry.ollama.ai";
-const SUGGESTIONS_MAX: usize = 3;
 
 /// Where models are searched.
 #[derive(Clone)]
@@ -314,7 +313,7 @@ impl Search<'_> {
         let names: BTreeSet<&str> = here.chain(known::tags()).chain(named).collect();
         // A stored model that does not chat is not a suggestion.
         let names = names.into_iter().filter(|name| *name != asked);
-        let near = nearest(asked, names, SUGGESTIONS_MAX);
+        let near = nearest(asked, names, 3);
         match registry.filter(|error| !matches!(error, FindError::Missing { .. })) {
             Some(error) if near.is_empty() => error,
             registry => {

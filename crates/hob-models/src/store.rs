@@ -42,8 +42,6 @@ pub(crate) use lock::Lock;
 pub use manifest::{Manifest, PartSource, StoredFile};
 pub(crate) use place::{NewModel, Parcel};
 
-const SUGGESTIONS_MAX: usize = 3;
-
 /// The folder with all models. Opening it changes nothing; folders are created when needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
@@ -318,7 +316,7 @@ impl Store {
 
     fn missing(&self, name: &str) -> StoreError {
         let stored = self.names().unwrap_or_default();
-        let near = nearest(name, stored.iter().map(String::as_str), SUGGESTIONS_MAX);
+        let near = nearest(name, stored.iter().map(String::as_str), 3);
         StoreError::Missing { name: name.to_owned(), near }
     }
 

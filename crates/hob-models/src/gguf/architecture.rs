@@ -6,8 +6,6 @@ use hob_core::nearest;
 use super::GgufError;
 use super::error::printable_name;
 
-const SUGGESTIONS_MAX: usize = 3;
-
 /// Finds an architecture.
 ///
 /// # Errors
@@ -16,7 +14,7 @@ pub(super) fn known(name: &str) -> Result<&'static str, GgufError> {
     let found = NAMES.lines().find(|known| *known == name);
     found.ok_or_else(|| GgufError::UnknownArchitecture {
         name: printable_name(name),
-        near: nearest(name, NAMES.lines(), SUGGESTIONS_MAX),
+        near: nearest(name, NAMES.lines(), 3),
     })
 }
 
