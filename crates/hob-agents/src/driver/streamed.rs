@@ -10,7 +10,7 @@ use crate::event::DeltaKind;
 use crate::machine::{CALL_BEGIN, count_stopped};
 use crate::state::{StoppedAnswer, Used};
 
-/// Longest text and arguments of one answer in bytes.
+/// Longest text and calls of one answer in bytes.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// Calls of one answer.
 const CALLS_MAX: usize = 64;
@@ -115,6 +115,7 @@ impl<'w, 'd> StreamedAnswer<'w, 'd> {
                 (!shown.is_empty()).then_some((DeltaKind::Text, shown))
             }
             ChatEvent::ToolCall { index, id, name } => {
+                self.bytes += id.len() + name.len();
                 self.calls.push(StreamedCall { index, id, name, arguments: String::new() });
                 None
             }

@@ -263,6 +263,18 @@ async fn an_answer_that_breaks_off_is_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_whose_call_is_too_long_is_asked_for_again() {
+    let name = "x".repeat(5 << 20);
+    let script = format!(
+        "{{\"reply\": {{\"tool_calls\": [{{\"name\": \"{name}\"}}]}}}}\n\
+         {{\"reply\": {{\"content\": \"Done.\"}}}}"
+    );
+    let Driven { ended, shown, .. } = driven(&script, u64::MAX).await;
+    assert_eq!(ended.expect("stored"), TeamRunStatus::Completed);
+    assert!(shown.iter().any(|event| matches!(event, EventKind::ModelFailed { .. })));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_model_that_refuses_is_not_asked_again() {
     let script = r#"{"reply": {"refused": "no such parameter"}}
 {"reply": {"content": "Too late."}}"#;
