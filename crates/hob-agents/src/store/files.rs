@@ -95,12 +95,16 @@ fn list(folder: &Dir, inside: &Path, files: &mut Vec<RunFile>) -> io::Result<()>
         if files.len() == RUN_FILES_MAX {
             return Ok(());
         }
-        if kind.is_dir() && inside.components().count() < DEPTH_MAX {
-            list(&entry.open_dir()?, &path, files)?;
-        } else if kind.is_file()
-            && let Some(path) = path.to_str()
+        // A command of the run may have removed an entry since, or may have closed a folder.
+        if kind.is_dir()
+            && inside.components().count() < DEPTH_MAX
+            && let Ok(folder) = entry.open_dir()
         {
-            files.push(RunFile { path: path.to_owned(), bytes: entry.metadata()?.len() });
+            list(&folder, &path, files)?;
+        } else if kind.is_file()
+            && let (Some(path), Ok(found)) = (path.to_str(), entry.metadata())
+        {
+            files.push(RunFile { path: path.to_owned(), bytes: found.len() });
         }
     }
     Ok(())
@@ -124,6 +128,27 @@ mod tests {
         assert_eq!(listed, [("a.txt", 1), ("src/main.rs", 12)]);
         let read = store.file("run-1", "src/main.rs").expect("read");
         assert_eq!(read.as_deref(), Some(&b"fn main() {}"[..]));
+    }
+
+    /// Shows nothing where root runs it, because root can open every folder.
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_cannot_be_opened_hides_no_other_file() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let (_folder, store) = stored_run();
+        let files = store.folder_of("run-1").join(FILES);
+        let closed = files.join("closed");
+        std::fs::create_dir_all(&closed).expect("made");
+        std::fs::write(files.join("a.txt"), "a").expect("written");
+        let allow = |mode: u32| {
+            std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(mode))
+                .expect("changed");
+        };
+        allow(0);
+        let listed = store.files("run-1");
+        allow(0o700);
+        assert_eq!(listed.expect("files"), [RunFile { path: "a.txt".to_owned(), bytes: 1 }]);
     }
 
     #[cfg(unix)]
