@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hob_core::locked;
 
@@ -53,7 +53,7 @@ impl EnergyMeter {
     fn of(zones: &Path, [program, rest @ ..]: [&str; 4]) -> Option<EnergyMeter> {
         let zones = fs_err::read_dir(zones).into_iter().flatten().flatten();
         let packages: Vec<Package> = zones.filter_map(|zone| Package::start(zone.path())).collect();
-        let cards = Cards::start(Command::new(program).args(rest));
+        let cards = Cards::start(Command::new(program).args(rest), OUTPUT_TIME_MAX);
         (!packages.is_empty() || cards.is_some()).then_some(EnergyMeter { packages, cards })
     }
 
@@ -88,7 +88,7 @@ impl Package {
 }
 
 impl Cards {
-    fn start(command: &mut Command) -> Option<Cards> {
+    fn start(command: &mut Command, first_line_max: Duration) -> Option<Cards> {
         let quiet = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = quiet.spawn().ok()?;
         let lines = BufReader::new(child.stdout.take()?).lines().map_while(Result::ok);
@@ -106,7 +106,7 @@ impl Cards {
         });
         let cards = Cards { child: Some(child), joules };
         // A machine without cards gets a sentence instead of numbers. With a broken driver, the program never answers.
-        first.recv_timeout(OUTPUT_TIME_MAX).unwrap_or(false).then_some(cards)
+        first.recv_timeout(first_line_max).unwrap_or(false).then_some(cards)
     }
 
     fn joules(&self) -> f64 {
@@ -142,8 +142,6 @@ impl Drop for Cards {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::files::folder_with;
 
@@ -175,6 +173,9 @@ mod tests {
         assert!(EnergyMeter::of(zones.path(), NO_CARDS).is_none());
         let refusal = ["/bin/echo", "NVIDIA-SMI has failed", "", ""];
         assert!(EnergyMeter::of(Path::new("/nowhere"), refusal).is_none());
+        let mut hangs = Command::new("/bin/sh");
+        hangs.args(["-c", "exec sleep 600"]);
+        assert!(Cards::start(&mut hangs, Duration::from_millis(100)).is_none());
     }
 
     #[test]
