@@ -40,7 +40,7 @@ pub(crate) fn check(tool: &ToolSpec, text: &str) -> Result<CheckedArguments, Str
     let wrong = validator.iter_errors(&value).next().map(|error| {
         let whole = error.to_string();
         // A long value would fill the model's context, and hide what is wrong with it.
-        let said = match whole.len() > EXCERPT_MAX {
+        let said = match whole.chars().count() > EXCERPT_MAX {
             true => excerpt(&error.masked().to_string()),
             false => whole,
         };
