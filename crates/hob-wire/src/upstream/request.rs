@@ -66,7 +66,7 @@ pub fn upstream_request(
     body.insert("stream_options".to_owned(), json!({ "include_usage": true }));
     limits(request, dialect, &mut body);
     sampling(&request.sampling, dialect, &mut body);
-    output(&request.output, dialect, &mut body)?;
+    output(request, dialect, &mut body)?;
     let mut put = |name: &str, value: Value| drop(body.insert(name.to_owned(), value));
     match &request.prompt {
         Prompt::Chat(conversation) => {
@@ -199,28 +199,34 @@ pub(super) fn number(value: f32) -> Value {
 }
 
 fn output(
-    output: &OutputFormat,
+    request: &ChatRequest,
     dialect: UpstreamDialect,
     body: &mut Map<String, Value>,
 ) -> Result<(), UnsupportedField> {
-    let format = match output {
-        OutputFormat::Text => return Ok(()),
-        OutputFormat::JsonObject => json!({ "type": "json_object" }),
-        OutputFormat::JsonSchema(schema) => {
-            let schema = json!({ "name": "answer", "strict": true, "schema": parsed(schema) });
+    let field = request.output.field();
+    let format = match (&request.output, dialect) {
+        (OutputFormat::Text, _) => return Ok(()),
+        (OutputFormat::JsonObject, _) => json!({ "type": "json_object" }),
+        (OutputFormat::JsonSchema(schema), _) => {
+            // Some servers only follow a strict schema. Another hob follows any schema, and refuses a strict one that it
+            // cannot enforce completely.
+            let strict = request.strict || dialect != UpstreamDialect::Hob;
+            let schema = json!({ "name": "answer", "strict": strict, "schema": parsed(schema) });
             json!({ "type": "json_schema", "json_schema": schema })
         }
-        OutputFormat::Regex(pattern) => match dialect {
-            UpstreamDialect::Hob => json!({ "type": "regex", "pattern": pattern }),
-            UpstreamDialect::Vllm => {
-                body.insert("structured_outputs".to_owned(), json!({ "regex": pattern }));
-                // SGLang's word for it, which vLLM passes over.
-                body.insert("regex".to_owned(), json!(pattern));
-                return Ok(());
-            }
-            _ => return Err(UnsupportedField { field: output.field() }),
-        },
-        OutputFormat::Lark(_) => return Err(UnsupportedField { field: output.field() }),
+        (OutputFormat::Regex(rule) | OutputFormat::Lark(rule), UpstreamDialect::Hob) => {
+            body.insert(field.to_owned(), json!(rule));
+            return Ok(());
+        }
+        (OutputFormat::Regex(pattern), UpstreamDialect::Vllm) => {
+            body.insert("structured_outputs".to_owned(), json!({ "regex": pattern }));
+            // SGLang's word for it, which vLLM passes over.
+            body.insert("regex".to_owned(), json!(pattern));
+            return Ok(());
+        }
+        (OutputFormat::Regex(_) | OutputFormat::Lark(_), _) => {
+            return Err(UnsupportedField { field });
+        }
     };
     body.insert("response_format".to_owned(), format);
     Ok(())

@@ -8,7 +8,7 @@ use hob_core::chat::{
     ToolCall, ToolChoice,
 };
 use hob_core::{ChatRequest, JsonText, KeepAlive};
-use hob_wire::{UnsupportedField, UpstreamDialect, upstream_path, upstream_request};
+use hob_wire::{UnsupportedField, UpstreamDialect, parse_chat, upstream_path, upstream_request};
 use serde_json::{Value, json};
 
 use UpstreamDialect::{Hob, LlamaServer, OpenAi, OpenRouter, Tabby, Vllm};
@@ -129,7 +129,7 @@ fn every_other_dialect_says_some_of_it_in_its_own_words() {
         format!("{dialect:?} without {left_out:?}: {}", Value::Object(own))
     });
     insta::assert_snapshot!(differences.collect::<Vec<_>>().join("\n"), @r#"
-            Hob without ["prompt_cache_key", "max_completion_tokens", "repetition_penalty"]: {"max_tokens":100,"keep_alive":300,"repeat_penalty":1.1,"thinking_budget_tokens":2000}
+            Hob without ["prompt_cache_key", "max_completion_tokens", "repetition_penalty"]: {"max_tokens":100,"keep_alive":300,"repeat_penalty":1.1,"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":false,"schema":{"type":"object","z":1,"a":2}}},"thinking_budget_tokens":2000}
             LlamaServer without ["max_completion_tokens", "repetition_penalty"]: {"max_tokens":100,"repeat_penalty":1.1,"thinking_budget_tokens":2000,"chat_template_kwargs":{"today":"Sunday","enable_thinking":true}}
             Vllm without ["max_completion_tokens", "reasoning_effort"]: {"max_tokens":100,"chat_template_kwargs":{"today":"Sunday","enable_thinking":true,"thinking":true}}
             Tabby without ["max_completion_tokens", "reasoning_effort", "chat_template_kwargs"]: {"max_tokens":100,"template_vars":{"today":"Sunday","enable_thinking":true}}
@@ -295,7 +295,7 @@ fn what_an_answer_must_look_like_is_said_or_refused() {
     let regex = || OutputFormat::Regex("[a-z]+".to_owned());
     for (output, dialect, field, expected) in [
         (OutputFormat::JsonObject, OpenAi, "response_format", json!({"type": "json_object"})),
-        (regex(), Hob, "response_format", json!({"type": "regex", "pattern": "[a-z]+"})),
+        (regex(), Hob, "regex", json!("[a-z]+")),
         (regex(), Vllm, "structured_outputs", json!({"regex": "[a-z]+"})),
         (regex(), Vllm, "regex", json!("[a-z]+")),
     ] {
@@ -310,13 +310,30 @@ fn what_an_answer_must_look_like_is_said_or_refused() {
             "{dialect:?}"
         );
     }
-    for dialect in ALL {
+    for dialect in [OpenAi, LlamaServer, Vllm, Tabby, OpenRouter] {
         let request = ChatRequest { output: OutputFormat::Lark("a".to_owned()), ..hi() };
         assert_eq!(
             upstream_request(&request, "m", dialect, &[]),
             Err(UnsupportedField { field: "grammar" }),
             "{dialect:?}"
         );
+    }
+}
+
+#[test]
+fn another_hob_reads_the_form_of_an_answer_that_was_requested() {
+    let schema = || OutputFormat::JsonSchema(JsonText::parsed(r#"{"type":"object"}"#));
+    for (output, strict) in [
+        (OutputFormat::JsonObject, false),
+        (schema(), false),
+        (schema(), true),
+        (OutputFormat::Regex("[a-z]+".to_owned()), false),
+        (OutputFormat::Lark("start: /[a-z]+/".to_owned()), false),
+    ] {
+        let request = ChatRequest { output, strict, ..hi() };
+        let body = upstream_request(&request, "m", Hob, &[]).expect("there are words for it");
+        let read = parse_chat(body.as_bytes()).expect("a request").request;
+        assert_eq!((read.output, read.strict), (request.output, strict));
     }
 }
 
