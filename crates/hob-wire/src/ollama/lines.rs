@@ -1,5 +1,6 @@
 //! Events of a chat model as Ollama's lines, or gathered into its one object.
-//! Tool calls leave whole, once their arguments are complete: Ollama's clients read objects.
+//! Tool calls leave whole, at the end of the answer: Ollama's clients read objects, and a server may say more of an
+//! earlier call while it says a later one.
 
 use std::time::{Duration, SystemTime};
 
@@ -30,8 +31,8 @@ pub struct OllamaAnswer {
     model: String,
     delivery: OllamaDelivery,
     content: AnswerContent,
-    /// The call whose arguments are still coming.
-    open: Option<Call>,
+    /// The calls so far.
+    calls: Vec<Call>,
     /// For [`OllamaShape::Generate`] of a conversation: its turns, the last of which is this answer.
     turns: Option<Vec<(Role, String)>>,
 }
@@ -140,7 +141,7 @@ pub fn ollama_unloaded(shape: OllamaShape, model: &str, at: SystemTime) -> Strin
 impl OllamaAnswer {
     pub fn new(shape: OllamaShape, model: &str, delivery: OllamaDelivery) -> OllamaAnswer {
         let (model, content) = (model.to_owned(), AnswerContent::default());
-        OllamaAnswer { shape, model, delivery, content, open: None, turns: None }
+        OllamaAnswer { shape, model, delivery, content, calls: Vec::new(), turns: None }
     }
 
     /// Ends an answer of `/api/generate` with the `context` by which the next request continues it.
@@ -182,24 +183,19 @@ impl OllamaAnswer {
             ChatEvent::Status { .. } | ChatEvent::Extra(_) => {}
             ChatEvent::Logprobs(tokens) => self.content.logprobs.extend(tokens),
             ChatEvent::ToolCall { index, id, name } => {
-                self.close_call();
-                self.open = Some(Call { id, index, name, arguments: String::new() });
+                self.calls.push(Call { id, index, name, arguments: String::new() });
             }
-            ChatEvent::ToolArguments { piece, .. } => {
-                if let Some(call) = &mut self.open {
+            ChatEvent::ToolArguments { index, piece } => {
+                if let Some(call) = self.calls.iter_mut().find(|call| call.index == index) {
                     call.arguments += &piece;
                 }
             }
             ChatEvent::Done(completion) => {
-                self.close_call();
+                self.content.calls = std::mem::take(&mut self.calls);
                 return Some(completion);
             }
         }
         None
-    }
-
-    fn close_call(&mut self) {
-        self.content.calls.extend(self.open.take());
     }
 
     fn line(&self, at: SystemTime, end: Option<(&'static str, Option<OllamaTimes>)>) -> String {
