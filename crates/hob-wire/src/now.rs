@@ -9,18 +9,23 @@ use hob_core::statistics::Sample;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub(crate) use self::json::{NowAnswer, ShownRequest};
-use self::json::{everything, shown_request};
+pub(crate) use self::json::ShownRequest;
+use self::json::shown_request;
 use crate::error::json;
 use crate::lifecycle::ResidentModel;
 use crate::routes::UpstreamState;
 
-/// The content of `GET /api/hob/now`.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// The answer of `GET /api/hob/now`.
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
+#[schemars(rename = "NowAnswer")]
 pub struct NowView {
     /// Requests that run, the oldest first.
+    #[serde(serialize_with = "json::shown_requests")]
+    #[schemars(with = "Vec<ShownRequest>")]
     pub requests: Vec<RequestView>,
     /// Requests that ended, the latest first.
+    #[serde(serialize_with = "json::shown_requests")]
+    #[schemars(with = "Vec<ShownRequest>")]
     pub recent: Vec<RequestView>,
     pub aliases: Vec<AliasView>,
     pub models: Vec<ResidentModel>,
@@ -33,7 +38,7 @@ pub struct NowView {
 pub struct RequestView {
     pub id: u64,
     pub started_unix_ms: u64,
-    /// `chat`, `speech` or `embeddings`.
+    /// `chat`, `speech`, `transcription` or `embeddings`.
     pub route: &'static str,
     pub alias: String,
     /// The target that is tried or answers. None between two attempts.
@@ -82,11 +87,15 @@ pub enum Made {
     Nothing,
 }
 
-/// A target that did not answer: the reason in one word, and after how long.
-#[derive(Clone, Debug, PartialEq)]
+/// A target that did not answer.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[schemars(rename = "FailedAttempt")]
 pub struct FailedView {
     pub target: String,
+    /// In one word.
     pub reason: &'static str,
+    #[serde(rename = "ms", serialize_with = "json::in_ms")]
+    #[schemars(with = "f64")]
     pub took: Duration,
 }
 
@@ -110,19 +119,29 @@ pub struct RequestEnd {
     pub reasoning_tokens: u32,
 }
 
-/// Figures of the last hour's requests to one name.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Figures of the last hour for one name.
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
+#[schemars(rename = "AliasFigures")]
 pub struct AliasView {
     pub name: String,
     pub requests: usize,
     /// The hour had more requests, and these are the latest.
+    #[serde(rename = "more")]
     pub had_more: bool,
     pub failed: usize,
-    /// Time to first content with the model in memory, milliseconds.
+    /// Time to first content with the model in memory.
+    #[serde(rename = "ttft_warm", serialize_with = "json::percentiles")]
+    #[schemars(with = "json::Percentiles")]
     pub warm: Sample,
+    #[serde(rename = "ttft_cold", serialize_with = "json::percentiles")]
+    #[schemars(with = "json::Percentiles")]
     pub cold: Sample,
-    /// Time of complete answers, milliseconds.
+    /// Time of complete answers.
+    #[serde(serialize_with = "json::percentiles")]
+    #[schemars(with = "json::Percentiles")]
     pub total: Sample,
+    #[serde(serialize_with = "json::median")]
+    #[schemars(with = "json::Median")]
     pub tokens_per_s: Sample,
 }
 
@@ -147,7 +166,7 @@ pub struct TargetQueue {
 
 /// `GET /api/hob/now`.
 pub fn now(view: &NowView) -> String {
-    json(&everything(view))
+    json(view)
 }
 
 /// `GET /api/hob/requests/{id}`.

@@ -7,20 +7,7 @@ use hob_core::statistics::Sample;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use super::{AliasView, FailedView, Made, NowView, QueueFigures, RequestEnd, RequestView, Stage};
-use crate::lifecycle::ResidentModel;
-use crate::routes::UpstreamState;
-
-/// The answer of `GET /api/hob/now`.
-#[derive(JsonSchema, Serialize)]
-pub(crate) struct NowAnswer<'a> {
-    requests: Vec<ShownRequest<'a>>,
-    recent: Vec<ShownRequest<'a>>,
-    aliases: Vec<AliasFigures<'a>>,
-    models: &'a [ResidentModel],
-    upstreams: &'a [UpstreamState],
-    queue: &'a QueueFigures,
-}
+use super::{FailedView, Made, RequestEnd, RequestView, Stage};
 
 /// A request that runs or ended.
 #[derive(JsonSchema, Serialize)]
@@ -41,7 +28,7 @@ pub(crate) struct ShownRequest<'a> {
     tokens: Option<u64>,
     audio_ms: Option<u64>,
     attempts: usize,
-    failed: Vec<FailedAttempt<'a>>,
+    failed: &'a [FailedView],
     ignored: &'a [String],
     thought_anyway: bool,
     counted_here: bool,
@@ -49,30 +36,9 @@ pub(crate) struct ShownRequest<'a> {
     end: Option<&'a RequestEnd>,
 }
 
-/// A target that did not answer.
-#[derive(JsonSchema, Serialize)]
-struct FailedAttempt<'a> {
-    target: &'a str,
-    reason: &'static str,
-    ms: f64,
-}
-
-/// Figures of the last hour for one name.
-#[derive(JsonSchema, Serialize)]
-struct AliasFigures<'a> {
-    name: &'a str,
-    requests: usize,
-    more: bool,
-    failed: usize,
-    ttft_warm: Percentiles,
-    ttft_cold: Percentiles,
-    total: Percentiles,
-    tokens_per_s: Median,
-}
-
 /// In milliseconds.
 #[derive(JsonSchema, Serialize)]
-struct Percentiles {
+pub(super) struct Percentiles {
     p50: Option<f64>,
     p95: Option<f64>,
     n: usize,
@@ -80,20 +46,16 @@ struct Percentiles {
 
 /// A median and the number of measurements.
 #[derive(JsonSchema, Serialize)]
-struct Median {
+pub(super) struct Median {
     p50: Option<f64>,
     n: usize,
 }
 
-pub(super) fn everything(view: &NowView) -> NowAnswer<'_> {
-    NowAnswer {
-        requests: view.requests.iter().map(shown_request).collect(),
-        recent: view.recent.iter().map(shown_request).collect(),
-        aliases: view.aliases.iter().map(alias).collect(),
-        models: &view.models,
-        upstreams: &view.upstreams,
-        queue: &view.queue,
-    }
+pub(super) fn shown_requests<S: Serializer>(
+    views: &[RequestView],
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    to.collect_seq(views.iter().map(shown_request))
 }
 
 pub(super) fn shown_request(view: &RequestView) -> ShownRequest<'_> {
@@ -125,7 +87,7 @@ pub(super) fn shown_request(view: &RequestView) -> ShownRequest<'_> {
         tokens,
         audio_ms,
         attempts: view.failed.len() + usize::from(view.target.is_some()),
-        failed: view.failed.iter().map(failed).collect(),
+        failed: &view.failed,
         ignored: &view.dropped,
         thought_anyway: view.thought_anyway,
         counted_here: view.counted_here,
@@ -133,29 +95,17 @@ pub(super) fn shown_request(view: &RequestView) -> ShownRequest<'_> {
     }
 }
 
-fn failed(view: &FailedView) -> FailedAttempt<'_> {
-    FailedAttempt { target: &view.target, reason: view.reason, ms: milliseconds(view.took) }
-}
-
-fn alias(view: &AliasView) -> AliasFigures<'_> {
-    AliasFigures {
-        name: &view.name,
-        requests: view.requests,
-        more: view.had_more,
-        failed: view.failed,
-        ttft_warm: percentiles(&view.warm),
-        ttft_cold: percentiles(&view.cold),
-        total: percentiles(&view.total),
-        tokens_per_s: Median {
-            p50: view.tokens_per_s.p50().map(tenths),
-            n: view.tokens_per_s.count(),
-        },
-    }
-}
-
-fn percentiles(sample: &Sample) -> Percentiles {
+pub(super) fn percentiles<S: Serializer>(sample: &Sample, to: S) -> Result<S::Ok, S::Error> {
     let (p50, p95) = (sample.p50().map(tenths), sample.p95().map(tenths));
-    Percentiles { p50, p95, n: sample.count() }
+    Percentiles { p50, p95, n: sample.count() }.serialize(to)
+}
+
+pub(super) fn median<S: Serializer>(sample: &Sample, to: S) -> Result<S::Ok, S::Error> {
+    Median { p50: sample.p50().map(tenths), n: sample.count() }.serialize(to)
+}
+
+pub(super) fn in_ms<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    milliseconds(*time).serialize(to)
 }
 
 fn milliseconds(time: Duration) -> f64 {

@@ -23,7 +23,7 @@ use crate::error::ErrorEnvelope;
 use crate::fit::{FitAnswer, FitFields, FitMachines, FitModels};
 use crate::lifecycle::{LoadingLine, ResidenceFields, ResidentModel, ResidentModels};
 use crate::lists::{AudioModels, DeletedModel, ListedModel, ModelList, Readiness, VoiceList};
-use crate::now::{NowAnswer, ShownRequest};
+use crate::now::{NowView, ShownRequest};
 use crate::ollama::{
     OllamaCard, OllamaChatFields, OllamaEmbedFields, OllamaEmbedding, OllamaEmbeddings,
     OllamaFailure, OllamaFields, OllamaGenerateFields, OllamaLine, OllamaNamedFields, OllamaPs,
@@ -328,7 +328,7 @@ operations! {
         Body("ResidenceRequest", schemas![ResidenceFields]) => [Json(schema!(ResidentModel))];
     NOW: Get "/api/hob/now" "getNow", Requests, Keyed,
         "Shows the requests that run, the latest that ended, and figures of the last hour.",
-        Nothing => [Json(schema!(NowAnswer))];
+        Nothing => [Json(schema!(NowView))];
     REQUEST: Get "/api/hob/requests/{id}" "getRequest", Requests, Keyed,
         "Shows one request, by the value of `x-hob-request-id`.",
         Nothing => [Json(schema!(ShownRequest))];
