@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, Stream, StreamExt};
 
-use crate::{Language, ModelError, ModelState, Trace};
+use crate::{Language, ModelError, ModelState, Trace, enum_table};
 
 /// Sample rates that hob can write; opus takes some of them only.
 pub const SAMPLE_RATES_HZ: &[u32] =
@@ -146,10 +146,13 @@ pub struct Voice {
     pub gender: Gender,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gender {
-    Female,
-    Male,
+enum_table! {
+    /// The gender of a voice. The names are those in lists.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Gender: name {
+        Female = "female",
+        Male = "male",
+    }
 }
 
 /// Whether a model takes instructions on how to speak.

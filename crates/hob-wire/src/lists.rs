@@ -1,7 +1,7 @@
 //! The lists from which clients fill their menus: models, audio models, voices.
 //! `name` is always there: Open WebUI falls back to six voices of its own when one lacks it.
 
-use hob_core::{ChatCard, Gender, ModelState, Voice};
+use hob_core::{ChatCard, ModelState, Voice};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -293,10 +293,7 @@ fn wire_voice(voice: &Voice) -> ListedVoice<'_> {
         id: &voice.id,
         name: &voice.name,
         language: voice.language.tag(),
-        gender: match voice.gender {
-            Gender::Female => "female",
-            Gender::Male => "male",
-        },
+        gender: voice.gender.name(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `POST /v1/audio/voices/combine`, which Kokoro-FastAPI has too, and `DELETE /v1/audio/voices/{name}`.
 //! Kokoro-FastAPI takes a string or a list, without an object around it, so this does too.
 
-use hob_core::{Gender, Voice};
+use hob_core::Voice;
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -79,11 +79,7 @@ pub fn parse_combine(body: &[u8]) -> Result<WireCombine, WireError> {
 
 /// The answer to a request for a blend. `voice` has its name and language, and `voices` is the blend.
 pub fn combined_voice(voice: &Voice, voices: &str, is_kept: bool) -> String {
-    let gender = match voice.gender {
-        Gender::Female => "female",
-        Gender::Male => "male",
-    };
-    let language = voice.language.tag();
+    let (language, gender) = (voice.language.tag(), voice.gender.name());
     json(&CombinedVoice { id: &voice.id, voices, language, gender, kept: is_kept })
 }
 

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use hob_core::ChatEvent;
-use hob_core::{Gender, Voice};
+use hob_core::Voice;
 use hob_upstream::{HttpClient, HttpError, HttpResponse, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -92,15 +92,11 @@ pub(crate) struct RemoteVoice {
 
 impl From<Voice> for RemoteVoice {
     fn from(voice: Voice) -> RemoteVoice {
-        let gender = match voice.gender {
-            Gender::Female => "female",
-            Gender::Male => "male",
-        };
         RemoteVoice {
             id: voice.id,
             name: voice.name,
             language: voice.language.tag().to_owned(),
-            gender: gender.to_owned(),
+            gender: voice.gender.name().to_owned(),
         }
     }
 }

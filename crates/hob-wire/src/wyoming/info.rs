@@ -1,7 +1,7 @@
 //! The answer to `describe`: programs, and the voices and languages of each.
 //! Home Assistant uses the first program of a list, and only entries that are installed.
 
-use hob_core::{Gender, Voice};
+use hob_core::Voice;
 use serde::Serialize;
 
 use crate::transcript::language_codes;
@@ -92,11 +92,7 @@ fn tts_program(SpeechProgram { name, voices }: SpeechProgram<'_>) -> Entry<TtsPa
 }
 
 fn voice_entry(voice: &Voice) -> Entry<Languages> {
-    let gender = match voice.gender {
-        Gender::Female => "female",
-        Gender::Male => "male",
-    };
-    let description = format!("{} ({}, {gender})", voice.name, voice.language);
+    let description = format!("{} ({}, {})", voice.name, voice.language, voice.gender);
     entry(&voice.id, description, Languages { languages: vec![voice.language.tag().to_owned()] })
 }
 
