@@ -6,11 +6,9 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::load_times::RETRY_AFTER;
 use crate::locked;
 use crate::task::Work;
-
-/// Bounds of the delay that clients are given (openai-python gives up above 120 s).
-const RETRY_AFTER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(120));
 
 /// The pace is measured over about this many seconds of work; the first guess weighs as much as `GUESS_S`.
 const PACE_S: f64 = 30.0;

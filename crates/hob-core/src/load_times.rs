@@ -13,7 +13,8 @@ const START_GUESS: Duration = Duration::from_secs(2);
 /// Added to a delay, because a client that retries too early has to wait again.
 const MARGIN: Duration = Duration::from_secs(1);
 /// Bounds of the delay that clients are given (openai-python gives up above 120 s).
-const RETRY_AFTER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(120));
+pub(crate) const RETRY_AFTER: (Duration, Duration) =
+    (Duration::from_secs(1), Duration::from_secs(120));
 
 /// The last loads of one model.
 #[derive(Clone, Debug, PartialEq, Eq)]
