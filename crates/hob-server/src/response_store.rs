@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use hob_core::locked;
-use hob_wire::{ConversationView, ResponseAnswer, ResponseItem, ResponseSource};
+use hob_wire::{ResponseAnswer, ResponseItem, ResponseSource};
 
 use crate::api_error::ApiError;
 
@@ -124,8 +124,7 @@ impl ResponseStore {
     pub(crate) fn conversation(&self, owner: Option<&str>, id: &str) -> Result<String, ApiError> {
         match &locked(&self.0).find(owner, "conversation", id)?.kind {
             StoredKind::Conversation { created_unix_s, metadata } => {
-                let created_unix_s = *created_unix_s;
-                Ok(hob_wire::conversation(&ConversationView { id, created_unix_s, metadata }))
+                Ok(hob_wire::conversation(id, *created_unix_s, metadata))
             }
             StoredKind::Response { .. } => Err(not_stored("conversation", id)),
         }

@@ -78,8 +78,8 @@ pub use realtime::{
     turn_stages_event,
 };
 pub use responses::{
-    ConversationView, InputEntry, ItemOrder, ItemPage, ResponseAnswer, ResponseItem,
-    ResponseSettings, ResponseSource, ResponseView, WireConversation, WireResponse, conversation,
+    InputEntry, ItemOrder, ItemPage, ResponseAnswer, ResponseItem, ResponseSettings,
+    ResponseSource, ResponseView, WireConversation, WireResponse, conversation,
     conversation_deleted, estimated_input_tokens, input_tokens, parse_conversation,
     parse_conversation_items, parse_item_page, parse_response, parse_response_view,
     response_deleted, response_items, run_deleted,

@@ -29,9 +29,8 @@ pub(crate) use conversation::{
     ShownConversation,
 };
 pub use conversation::{
-    ConversationView, ItemOrder, ItemPage, WireConversation, conversation, conversation_deleted,
-    parse_conversation, parse_conversation_items, parse_item_page, response_deleted,
-    response_items, run_deleted,
+    ItemOrder, ItemPage, WireConversation, conversation, conversation_deleted, parse_conversation,
+    parse_conversation_items, parse_item_page, response_deleted, response_items, run_deleted,
 };
 pub use item::{InputEntry, ResponseItem};
 pub(crate) use lookup::{InputTokenCount, ResponseViewFields};

@@ -25,14 +25,6 @@ pub struct WireConversation {
     pub metadata: BTreeMap<String, String>,
 }
 
-/// A conversation without its items.
-#[derive(Clone, Debug)]
-pub struct ConversationView<'a> {
-    pub id: &'a str,
-    pub created_unix_s: u64,
-    pub metadata: &'a BTreeMap<String, String>,
-}
-
 /// A part of a list of items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemPage {
@@ -175,13 +167,9 @@ pub fn response_items(items: &[&ResponseItem], has_more: bool) -> String {
     })
 }
 
-pub fn conversation(view: &ConversationView<'_>) -> String {
-    json(&ShownConversation {
-        id: view.id,
-        object: "conversation",
-        created_at: view.created_unix_s,
-        metadata: view.metadata,
-    })
+/// A conversation without its items.
+pub fn conversation(id: &str, created_at: u64, metadata: &BTreeMap<String, String>) -> String {
+    json(&ShownConversation { id, object: "conversation", created_at, metadata })
 }
 
 pub fn response_deleted(id: &str) -> String {
