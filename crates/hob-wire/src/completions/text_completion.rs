@@ -157,7 +157,10 @@ impl AnswerChunks for CompletionChunks {
         self.open -= usize::from(choice.finish.is_some());
         let said = std::mem::take(choice);
         choice.offset = said.offset + said.chars_of_tokens();
-        self.chunk(said.shape(index), (said.finish.is_some() && self.open == 0).then_some(()))
+        let is_last = said.finish.is_some() && self.open == 0;
+        let usage = (self.usage == UsageChunk::Wanted).then_some(None);
+        let timings = self.answer.ended.timings().filter(|_| is_last);
+        crate::sse::event(&self.answer.shape(vec![said.shape(index)], usage, timings))
     }
 
     fn end(&mut self) -> String {
@@ -167,14 +170,6 @@ impl AnswerChunks for CompletionChunks {
             out = event(&self.answer.shape(Vec::new(), usage, None));
         }
         out + DONE
-    }
-}
-
-impl CompletionChunks {
-    fn chunk(&self, choice: TextChoice<'_>, last: Option<()>) -> String {
-        let usage = (self.usage == UsageChunk::Wanted).then_some(None);
-        let timings = last.and_then(|()| self.answer.ended.timings());
-        event(&self.answer.shape(vec![choice], usage, timings))
     }
 }
 

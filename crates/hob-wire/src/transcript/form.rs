@@ -6,14 +6,12 @@ use serde_json::{Map, Number, Value};
 /// One field that is not a file: its name and its text.
 pub type FormField = (String, String);
 
-const NUMBERS: [&str; 1] = ["temperature"];
-/// Members of objects that are numbers.
+/// It may be an object, which some clients write as JSON.
+const OBJECT: &str = "chunking_strategy";
+/// Its members that are numbers.
 const MEMBER_NUMBERS: [&str; 3] = ["threshold", "prefix_padding_ms", "silence_duration_ms"];
-const FLAGS: [&str; 1] = ["stream"];
-/// These may be objects, which some clients write as JSON.
-const OBJECTS: [&str; 1] = ["chunking_strategy"];
-/// These are lists, however they are written.
-const LISTS: [&str; 1] = ["timestamp_granularities"];
+/// It is a list, however it is written.
+const LIST: &str = "timestamp_granularities";
 
 /// Browsers send what was left empty, as nothing.
 pub(super) fn to_json(form: Vec<FormField>) -> Map<String, Value> {
@@ -24,7 +22,7 @@ pub(super) fn to_json(form: Vec<FormField>) -> Map<String, Value> {
             Some((object, member)) if member.ends_with(']') => {
                 put_inside(&mut fields, object, member.trim_end_matches(']'), text);
             }
-            _ if LISTS.contains(&name.as_str()) => {
+            _ if name == LIST => {
                 text.split(',').for_each(|item| push(&mut fields, &name, item.trim().to_owned()));
             }
             _ => put(&mut fields, name, text),
@@ -58,29 +56,23 @@ fn push(fields: &mut Map<String, Value>, list: &str, text: String) {
 fn put_inside(fields: &mut Map<String, Value>, object: &str, member: &str, text: String) {
     let members = fields.entry(object).or_insert_with(|| Value::Object(Map::new()));
     if let Value::Object(members) = members {
-        let is_number = OBJECTS.contains(&object) && MEMBER_NUMBERS.contains(&member);
+        let is_number = object == OBJECT && MEMBER_NUMBERS.contains(&member);
         let value = if is_number { number(text) } else { Value::String(text) };
         members.insert(member.to_owned(), value);
     }
 }
 
 fn typed(name: &str, text: String) -> Value {
-    if FLAGS.contains(&name) {
-        return match text.to_ascii_lowercase().as_str() {
+    match name {
+        "stream" => match text.to_ascii_lowercase().as_str() {
             "true" | "1" => Value::Bool(true),
             "false" | "0" => Value::Bool(false),
             _ => Value::String(text),
-        };
+        },
+        "temperature" => number(text),
+        OBJECT => serde_json::from_str(&text).map_or(Value::String(text), Value::Object),
+        _ => Value::String(text),
     }
-    if NUMBERS.contains(&name) {
-        return number(text);
-    }
-    if OBJECTS.contains(&name)
-        && let Ok(object) = serde_json::from_str::<Map<String, Value>>(&text)
-    {
-        return Value::Object(object);
-    }
-    Value::String(text)
 }
 
 fn number(text: String) -> Value {
