@@ -56,9 +56,10 @@ pub struct KvShape {
 }
 
 impl KvShape {
-    /// Numbers kept for one token.
+    /// Numbers kept for one token. Saturates: a header may contain any number.
     pub fn elements(self) -> u64 {
-        u64::from(self.heads) * (u64::from(self.key_length) + u64::from(self.value_length))
+        let length = u64::from(self.key_length) + u64::from(self.value_length);
+        u64::from(self.heads).saturating_mul(length)
     }
 }
 

@@ -150,7 +150,7 @@ fn gpu_overhead_bytes(gpu: &Gpu, profile: &EngineProfile) -> u64 {
 fn staged_bytes(part: &ModelShape, plan: &ContextPlan) -> u64 {
     let is_quantized = plan.kv != crate::KvTypes::default();
     let widest = part.layers.iter().filter_map(|layer| layer.kv).map(|kv| kv.elements()).max();
-    let row = widest.filter(|_| is_quantized).unwrap_or(0) * F16_BYTES;
+    let row = widest.filter(|_| is_quantized).unwrap_or(0).saturating_mul(F16_BYTES);
     row.saturating_mul(u64::from(plan.context_tokens))
 }
 

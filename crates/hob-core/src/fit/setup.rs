@@ -134,6 +134,7 @@ impl Setup {
         }
     }
 
+    /// Memory and speed of the configuration.
     ///
     /// # Errors
     /// The engine does not accept these KV types for this model.

@@ -267,5 +267,7 @@ proptest! {
             attention: Attention::Plain, ..ContextPlan::single(0)
         };
         prop_assert!(footprint(&shape, &huge).needed_bytes() >= state_bytes);
+        let kv = KvShape { heads: length, key_length: length, value_length: length };
+        prop_assert!(kv.elements() >= u64::from(length));
     }
 }
