@@ -1,6 +1,8 @@
 //! Formats figures for people: three significant digits, and seconds instead of many milliseconds.
 //! The page and the terminal write the same figure in the same way.
 
+use hob_core::grouped_digits;
+
 use crate::record::{Record, Spread};
 use crate::terms::{Metric, MetricDefinition};
 
@@ -20,20 +22,7 @@ pub fn number(value: f64) -> String {
         if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     let (whole, rest) =
         text.split_once('.').map_or((text, ""), |(whole, _)| (whole, &text[whole.len()..]));
-    format!("{}{rest}", grouped(whole))
-}
-
-/// Separates thousands: `195,072`.
-fn grouped(digits: &str) -> String {
-    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
-    let mut text = sign.to_owned();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    format!("{}{rest}", grouped_digits(whole))
 }
 
 /// A value with its unit.

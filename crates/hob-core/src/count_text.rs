@@ -1,4 +1,4 @@
-//! A count with its noun, for sentences that people read: "1 model", "2 models".
+//! Counts as people read them: "1 model", "2 models", "195,072".
 //! Only nouns with a regular plural are used so.
 
 use std::fmt::Display;
@@ -8,6 +8,19 @@ pub fn count_text(count: impl Display, noun: &str) -> String {
     let count = count.to_string();
     let ending = if count == "1" { "" } else { "s" };
     format!("{count} {noun}{ending}")
+}
+
+/// Separates thousands: `195,072`.
+pub fn grouped_digits(digits: &str) -> String {
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
+    let mut text = sign.to_owned();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 #[cfg(test)]

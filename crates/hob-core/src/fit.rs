@@ -31,7 +31,7 @@ pub use memory::{DriverBytes, MemoryTerm, terms};
 pub use priors::{constants, of_gpu};
 pub use setup::{OffloadFlags, Setup, SetupEstimate};
 pub use speed::{Rate, SpeedEstimate};
-pub use validate::{error_pct, from_one, left_out, mean, predicted_by};
+pub use validate::{error_pct, from_one, left_out, predicted_by};
 pub use warnings::{UNMEASURED_PROCESSOR, Warning, few_bits, warnings};
 
 use crate::ModelShape;

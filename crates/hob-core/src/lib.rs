@@ -41,7 +41,7 @@ pub use chat::{
     ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, JsonText,
     KeepAlive, UnknownFields,
 };
-pub use count_text::count_text;
+pub use count_text::{count_text, grouped_digits};
 pub use error::{ModelError, whole_seconds};
 pub use fault::{Clock, Fault, one_line};
 pub use footprint::{ContextPlan, Footprint, KvType, KvTypes};

@@ -90,6 +90,14 @@ impl Weights {
         bytes.fold(0, u64::saturating_add)
     }
 
+    /// Bits per weight of the text model. A vision tower has 16 bits in every quant, so it does not count. `None`: not known.
+    pub fn text_bits(&self) -> Option<f64> {
+        let of_text = || self.0.iter().filter(|group| group.part != Part::Tower);
+        let elements: u64 = of_text().map(|group| group.elements).sum();
+        let bytes: u64 = of_text().map(|group| group.bytes).sum();
+        (elements > 0).then(|| 8.0 * bytes as f64 / elements as f64)
+    }
+
     /// Bytes that a CPU keeps a second time, repacked for its kernels. Tables that are looked up are not repacked.
     pub fn repacked_bytes(&self, repack: Repack) -> u64 {
         let is_table = |part| matches!(part, Part::TokenEmbedding | Part::LayerEmbedding);

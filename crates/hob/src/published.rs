@@ -7,8 +7,9 @@ mod runs;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use hob_core::fit::{ComputeSite, TimedRun, error_pct, fit_constants, mean, predicted_by};
+use hob_core::fit::{ComputeSite, TimedRun, error_pct, fit_constants, predicted_by};
 use hob_core::machine::{Basis, Constants, Gpu, GpuMemory, Machine};
+use hob_core::statistics::Sample;
 
 use decode::rows_of;
 pub(crate) use decode::{Row, rows, sources};
@@ -59,7 +60,7 @@ pub(crate) fn apply(machine: &mut Machine) -> Vec<Used> {
         let off = timed.iter().filter_map(|one| {
             Some(error_pct(predicted_by(one, &constants)?.tok_s, one.tok_s).abs())
         });
-        let off_pct = mean(off).unwrap_or_default();
+        let off_pct = Sample::new(off).mean().unwrap_or_default();
         let sources = sources.into_iter().collect::<Vec<_>>().join(", ");
         let text = format!(
             "speeds of {} are fitted to {} published runs of it ({sources}), which they tell within {off_pct:.1} % in \

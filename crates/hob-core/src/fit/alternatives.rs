@@ -7,7 +7,6 @@ use super::{Assessment, FitOptions, KV_PAIRS, Model, Plan, assess};
 use crate::enum_table;
 use crate::footprint::KvTypes;
 use crate::machine::Machine;
-use crate::weights::Part;
 
 /// A variant counts as faster if its speed is more than this many times that of the assessed plan.
 const FASTER: f64 = 1.1;
@@ -100,12 +99,8 @@ pub fn alternatives(
     chosen.into_iter().filter_map(said).collect()
 }
 
-/// Whether the weights of the text model have enough bits. A vision tower has 16 bits in every quant, so it does not count.
 fn is_good(model: &Model) -> bool {
-    let of_text = || model.shape.weights.0.iter().filter(|group| group.part != Part::Tower);
-    let elements: u64 = of_text().map(|group| group.elements).sum();
-    let bytes: u64 = of_text().map(|group| group.bytes).sum();
-    8.0 * bytes as f64 >= GOOD_BITS * elements as f64
+    model.shape.weights.text_bits().is_none_or(|bits| bits >= GOOD_BITS)
 }
 
 /// The most exact candidate among those about as fast as the fastest.

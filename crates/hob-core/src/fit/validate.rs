@@ -5,6 +5,7 @@ use super::calibrate::{TimedRun, fit_constants};
 use super::layout::ComputeSite;
 use super::speed::{Rate, SpeedEstimate};
 use crate::machine::{Constants, Machine};
+use crate::statistics::Sample;
 
 /// Predicts each run from all the others.
 pub fn left_out(rows: &[TimedRun<'_>]) -> Vec<Option<Rate>> {
@@ -24,7 +25,7 @@ pub fn from_one(rows: &[TimedRun<'_>]) -> Vec<Option<f64>> {
         let errors = others.filter_map(|(_, row)| {
             Some(error_pct(predicted_by(row, &constants)?.tok_s, row.tok_s).abs())
         });
-        mean(errors)
+        Sample::new(errors).mean()
     };
     (0..rows.len()).map(error).collect()
 }
@@ -50,10 +51,4 @@ fn with_constants(machine: &Machine, site: ComputeSite, constants: &Constants) -
 /// Prediction error in percent; above 0 is too fast.
 pub fn error_pct(predicted: f64, measured: f64) -> f64 {
     (predicted / measured - 1.0) * 100.0
-}
-
-/// `None` without values.
-pub fn mean(errors: impl Iterator<Item = f64>) -> Option<f64> {
-    let errors: Vec<f64> = errors.collect();
-    (!errors.is_empty()).then(|| errors.iter().sum::<f64>() / errors.len() as f64)
 }

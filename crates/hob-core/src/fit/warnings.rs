@@ -148,13 +148,10 @@ pub(super) fn unmeasured_processor(machine: &Machine, plans: &[Plan]) -> Option<
 
 /// The warning about weights of so few bits that answers suffer.
 pub fn few_bits(model: &Model) -> Option<Warning> {
-    let groups = || model.shape.weights.0.iter().filter(|group| group.part != Part::Tower);
-    let elements: u64 = groups().map(|group| group.elements).sum();
-    let bits = groups().map(|group| group.bytes as f64 * 8.0).sum::<f64>() / elements.max(1) as f64;
+    let bits = model.shape.weights.text_bits().filter(|bits| *bits < BITS_MIN)?;
     let text =
         format!("{bits:.1} bits per weight: answers are noticeably worse than with 4 bits or more");
-    (elements > 0 && bits < BITS_MIN)
-        .then(|| warning("few_bits", text, "use a smaller model with more bits per weight"))?
+    warning("few_bits", text, "use a smaller model with more bits per weight")
 }
 
 fn coarse_keys(plan: &Plan) -> Option<Warning> {

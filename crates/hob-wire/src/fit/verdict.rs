@@ -1,11 +1,11 @@
 //! The answer in a sentence or two: placement, context, speed, and the longest context.
 //! If the model does not fit: which pool lacks how much, and which context would fit.
 
-use hob_core::KvTypes;
 use hob_core::fit::{
     Assessment, ContextLimit, Longest, Model, Placement, Plan, Rate, UNMEASURED_PROCESSOR, Use,
 };
 use hob_core::machine::Machine;
+use hob_core::{KvTypes, grouped_digits};
 
 use super::plan::pool_name;
 use super::rate::shortly;
@@ -106,12 +106,5 @@ fn gigabytes(bytes: u64) -> String {
 }
 
 fn thousands(count: u32) -> String {
-    let digits = count.to_string();
-    let groups: Vec<&str> = digits
-        .as_bytes()
-        .rchunks(3)
-        .rev()
-        .map(|group| str::from_utf8(group).unwrap_or_default())
-        .collect();
-    groups.join(",")
+    grouped_digits(&count.to_string())
 }

@@ -5,10 +5,9 @@ mod ceilings;
 mod classes;
 
 use clap::Args;
-use hob_core::fit::{
-    Rate, TimedRun, error_pct, fit_constants, from_one, left_out, mean, predicted_by,
-};
+use hob_core::fit::{Rate, TimedRun, error_pct, fit_constants, from_one, left_out, predicted_by};
 use hob_core::machine::Basis;
+use hob_core::statistics::Sample;
 use serde::Serialize;
 
 use self::ceilings::Ceiling;
@@ -116,7 +115,7 @@ fn of_machine(here: &[&PublishedRun], report: &mut Report) {
     lines.extend(others.iter().map(|row| line(row, by_all(row).as_ref())));
     lines.sort_by_key(|line| RunGroup::ALL.iter().position(|part| part.name() == line.part));
     for part in RunGroup::ALL {
-        let one_row = mean(from_one(&timed).into_iter().flatten());
+        let one_row = Sample::new(from_one(&timed).into_iter().flatten()).mean();
         let of_part: Vec<&Prediction> =
             lines.iter().filter(|line| line.part == part.name()).collect();
         report.summaries.extend(summary(&of_part, one_row.filter(|_| part == RunGroup::Decode)));
@@ -154,7 +153,7 @@ fn summary(lines: &[&Prediction], one_row_pct: Option<f64>) -> Option<Summary> {
         machine: first.machine.clone(),
         part: first.part,
         rows: lines.len(),
-        left_out_pct: mean(errors()),
+        left_out_pct: Sample::new(errors()).mean(),
         worst_pct: errors().reduce(f64::max),
         one_row_pct,
     })

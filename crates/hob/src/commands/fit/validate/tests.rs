@@ -21,10 +21,10 @@ fn published_speeds_are_predicted_from_each_other() {
     let decode: Vec<&Prediction> =
         report.lines.iter().filter(|line| line.part == "decode").collect();
     let errors = decode.iter().filter_map(|line| line.error_pct.map(f64::abs));
-    let mean_pct = mean(errors).expect("rows");
+    let mean_pct = Sample::new(errors).mean().expect("rows");
     assert!(mean_pct <= 7.0, "each from the others: {mean_pct}");
     let one: Vec<f64> = report.summaries.iter().filter_map(|summary| summary.one_row_pct).collect();
-    let one = mean(one.into_iter()).expect("two machines");
+    let one = Sample::new(one).mean().expect("two machines");
     assert!(one <= 10.0, "from one row: {one}");
     for machine in ["5800U", "4070"] {
         let left_out = summary(&report, machine, "decode").left_out_pct;
