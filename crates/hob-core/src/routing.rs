@@ -93,11 +93,9 @@ impl RetryDecision {
             | ModelError::NoneCapable { .. }
             | ModelError::Incapable { .. }
             | ModelError::NotBuilt { .. }
-            | ModelError::SpeechPartMissing { .. } => {
-                decision(Retry::No, FallBack::Any, CoolDown::No)
-            }
+            | ModelError::SpeechPartMissing { .. }
             // The models that hold the memory become idle soon.
-            ModelError::NoRoom { retry_after: Some(_), .. } => {
+            | ModelError::NoRoom { retry_after: Some(_), .. } => {
                 decision(Retry::No, FallBack::Any, CoolDown::No)
             }
             ModelError::OutOfMemory { .. } | ModelError::NoRoom { retry_after: None, .. } => {

@@ -19,6 +19,11 @@ const MODES_COUNT_MIN: usize = 16;
 const MODES_RATIO_MIN: f64 = 1.3;
 const MODES_GAP_MIN: f64 = 0.75;
 
+/// Probability in each tail of a 95 % interval.
+const TAIL: f64 = 0.025;
+/// The normal distribution has [`TAIL`] above this many standard deviations.
+const Z: f64 = 1.959_963_984_540_054;
+
 /// Measurements of one quantity, in any unit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {

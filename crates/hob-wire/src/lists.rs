@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::json;
+use crate::responses::DeletedObject;
 use crate::{ErrorBody, ErrorKind};
 
 /// Clients want a date that never changes, and no file carries a truer one: the day of hob's first
@@ -74,15 +75,7 @@ impl ModelKind {
 
 /// The answer to a model's deletion.
 pub fn deleted_model(id: &str) -> String {
-    json(&DeletedModel { id, object: "model", deleted: true })
-}
-
-/// The answer of `DELETE /v1/models/{id}`.
-#[derive(JsonSchema, Serialize)]
-pub(crate) struct DeletedModel<'a> {
-    id: &'a str,
-    object: &'static str,
-    deleted: bool,
+    json(&DeletedObject { id, object: "model", deleted: true })
 }
 
 /// The answer of `GET /v1/models`.

@@ -5,23 +5,10 @@ use std::fmt::{Debug, Formatter, Result};
 
 use super::{ChatRequest, EmbedInput, Image, Message, OutputFormat, Prompt, Tool};
 
-impl Debug for ChatRequest {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("ChatRequest")
-            .field("prompt", &self.prompt)
-            .field("sampling", &self.sampling)
-            .field("tokens_max", &self.tokens_max)
-            .field("stops", &self.stop.len())
-            .field("output", &self.output)
-            .field("thinking", &self.thinking)
-            .field("logprobs", &self.logprobs)
-            .field("keep_alive", &self.keep_alive)
-            .field("reading", &self.reading)
-            .field("partial_bytes", &self.partial.as_ref().map(String::len))
-            .field("extra", &self.extra)
-            .finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(
+    ChatRequest: prompt, sampling, tokens_max, stop.len(), output, thinking, logprobs, keep_alive, reading,
+    partial.is_some(), extra
+);
 
 impl Debug for Prompt {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
@@ -44,15 +31,7 @@ impl Debug for Image {
     }
 }
 
-impl Debug for Tool {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("Tool")
-            .field("name", &self.name)
-            .field("description_bytes", &self.description.as_ref().map(String::len))
-            .field("parameters", &self.parameters)
-            .finish()
-    }
-}
+crate::debug_fields!(Tool: name, description.is_some(), parameters);
 
 impl Debug for OutputFormat {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {

@@ -1,10 +1,7 @@
 //! Intervals from ranks for medians and percentiles. They hold for any distribution.
 //! With too few values for an upper end there is no interval.
 
-use super::{Sample, binomial};
-
-/// Probability in each tail of a 95 % interval.
-const TAIL: f64 = 0.025;
+use super::{Sample, TAIL, binomial};
 
 /// A percentile and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! The ratio of two quantities that were measured separately: each value of one against each of the other.
 //! The interval comes from ranks (Mann and Whitney, Hodges and Lehmann), so it holds for any distribution.
 
-use super::Ratio;
+use super::{Ratio, TAIL, Z};
 
 /// With fewer values on a side there is no interval.
 pub const RUNS_MIN: usize = 6;
@@ -9,10 +9,6 @@ pub const RUNS_MIN: usize = 6;
 const RUNS_MAX: usize = 200;
 /// Up to this many pairs the probabilities are exact; above, the normal distribution is used.
 const EXACT_PAIRS_MAX: usize = 2_500;
-/// Probability in each tail of a 95 % interval.
-const TAIL: f64 = 0.025;
-/// The normal distribution has [`TAIL`] above this many standard deviations.
-const Z: f64 = 1.959_963_984_540_054;
 
 impl Ratio {
     /// The second divided by the first. `None` with fewer than [`RUNS_MIN`] values on a side, or with values of 0 or

@@ -1,8 +1,7 @@
 //! How much wider an interval of few values must be: Student's quantile, and the bias of a bootstrap.
 //! Only for two-sided 95 %.
 
-/// Quantile of the normal distribution.
-const Z: f64 = 1.959_963_984_540_054;
+use super::Z;
 
 /// Series of Cornish and Fisher: within 1 in 1,000 from seven degrees of freedom on.
 fn quantile(degrees: usize) -> f64 {

@@ -22,7 +22,7 @@ use crate::embeddings::{EmbeddingFields, EmbeddingList};
 use crate::error::ErrorEnvelope;
 use crate::fit::{FitAnswer, FitFields, FitMachines, FitModels};
 use crate::lifecycle::{LoadingLine, ResidenceFields, ResidentModel, ResidentModels};
-use crate::lists::{AudioModels, DeletedModel, ListedModel, ModelList, Readiness, VoiceList};
+use crate::lists::{AudioModels, ListedModel, ModelList, Readiness, VoiceList};
 use crate::now::{NowView, ShownRequest};
 use crate::ollama::{
     OllamaCard, OllamaChatFields, OllamaEmbedFields, OllamaEmbedding, OllamaEmbeddings,
@@ -212,7 +212,7 @@ operations! {
         Nothing => [Json(schema!(ListedModel))];
     DELETE_MODEL: Delete "/v1/models/{*id}" "deleteModel", Chat, Keyed,
         "Pretends to delete a model. hob answers it only with `dev.mock_unknown_models`.",
-        Nothing => [Json(schema!(DeletedModel))];
+        Nothing => [Json(schema!(DeletedObject))];
     TEAMS: Get "/v1/teams" "listTeams", Teams, Keyed,
         "Lists the teams, also those whose file has a mistake.",
         Nothing => [Json(schema!(TeamList))];

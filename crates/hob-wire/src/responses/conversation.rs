@@ -93,12 +93,12 @@ pub(crate) struct ResponseItemList<'a> {
     has_more: bool,
 }
 
-/// A response, a conversation or a run that is stored no longer.
+/// A response, a conversation, a run or a model that was deleted.
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct DeletedObject<'a> {
-    id: &'a str,
-    object: &'static str,
-    deleted: bool,
+    pub(crate) id: &'a str,
+    pub(crate) object: &'static str,
+    pub(crate) deleted: bool,
 }
 
 /// # Errors
