@@ -319,11 +319,11 @@ impl Planner<'_> {
         let longest = self.longest(&layout, kv)?;
         let estimate = self.estimate(&layout, kv);
         let reached = longest.context_tokens.unwrap_or(0).max(context_tokens);
-        let told = CONTEXTS.into_iter().filter(|context| *context <= reached);
+        let reported = CONTEXTS.into_iter().filter(|context| *context <= reached);
         Ok(Plan {
             engine: self.engine,
             placement: layout.placement(self.machine),
-            decode: told.filter_map(|context| estimate.decode(context)).collect(),
+            decode: reported.filter_map(|context| estimate.decode(context)).collect(),
             decode_requested: estimate.decode(context_tokens),
             prefill: estimate.prefill(context_tokens),
             uses: self.uses(&memory),

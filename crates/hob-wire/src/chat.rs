@@ -78,7 +78,7 @@ impl ChatDelivery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UsageChunk {
     Wanted,
-    /// Many readers index `choices[0]` of every chunk, and that one has none.
+    /// The chunk with the tokens has no choices, and many readers index `choices[0]` of every chunk.
     Unwanted,
 }
 

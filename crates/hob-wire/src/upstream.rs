@@ -1,5 +1,5 @@
 //! Other servers' protocols from the asking side: what hob sends there, and what it reads.
-//! Lenient in, strict out, as towards clients: servers differ more than they say.
+//! hob reads leniently and writes strictly, because servers differ more than their documentation says.
 
 mod anthropic;
 mod calls;
@@ -62,16 +62,15 @@ pub trait UpstreamReader: Send {
     /// The answer was not complete.
     fn end(&mut self, said: &mut Vec<ChatEvent>) -> Result<(), Fault>;
 
-    /// What was wrong with the answer and mended, one word each; and whether tokens were counted here,
-    /// because the server did not say how many they were.
+    /// What hob has put right in the answer so far.
     fn mended(&self) -> Mended;
 }
 
-/// What hob put right in a server's answer.
+/// What hob put right in a server's answer, in one word for each repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mended {
     pub repairs: Vec<&'static str>,
-    /// The usage is counted here; its prompt is 0 then.
+    /// Who counted the tokens of the answer. The prompt's are 0 if the server does not report them.
     pub usage: UsageSource,
 }
 

@@ -27,23 +27,24 @@ pub enum Implausible {
         "{:.0} % of the bandwidth would be reached, and 20 to 105 % can be: the bandwidth is wrong, or the machine was \
          busy", .bandwidth_efficiency * 100.0
     )]
-    Reach { bandwidth_efficiency: f64 },
+    BandwidthEfficiency { bandwidth_efficiency: f64 },
 }
 
-const REACH: RangeInclusive<f64> = 0.2..=1.05;
+const PLAUSIBLE: RangeInclusive<f64> = 0.2..=1.05;
 /// Expected relative deviation of each constant from its prior: weights, cache, layer, recurrent layer.
 /// Recurrent layers deviate most: builds without a fused kernel take five times as long.
-const STRAYS: [f64; PARTS] = [0.5, 0.2, 0.5, 5.0];
+const DEVIATIONS: [f64; PARTS] = [0.5, 0.2, 0.5, 5.0];
 /// CPU cores differ more than cards in attention and in synchronisation.
-const STRAYS_CPU: [f64; PARTS] = [0.5, 0.5, 0.8, 1.0];
-/// Expected relative deviation of a constant if kernels were timed alone. Minutes of a shared machine lie between them and a model.
-const KERNELS_STRAY: f64 = 0.15;
+const DEVIATIONS_CPU: [f64; PARTS] = [0.5, 0.5, 0.8, 1.0];
+/// Expected relative deviation of a constant if kernels were timed alone. On a shared machine, minutes pass between the
+/// timing of kernels and that of a model.
+const KERNELS_DEVIATION: f64 = 0.15;
 const PARTS: usize = 4;
 /// Expected relative error of one run.
-const ROW_STRAYS: f64 = 0.05;
+const RUN_ERROR: f64 = 0.05;
 /// Residuals up to this size do not lower a run's weight. Larger ones may come from a busy machine.
-const TRUSTED: f64 = 0.03;
-const JUDGES_MIN: usize = 3;
+const RESIDUAL_TRUSTED: f64 = 0.03;
+const OUTLIER_RUNS_MIN: usize = 3;
 const ROUNDS: usize = 20;
 const SWEEPS: usize = 200;
 
@@ -57,9 +58,9 @@ pub fn fit_constants(rows: &[TimedRun<'_>]) -> Result<Constants, Implausible> {
     let site = first.estimate.layout.sites().first().copied();
     let site = site.filter(|_| !parts.is_empty()).ok_or(Implausible::Nothing)?;
     let usual = usual(first, site);
-    let mut strays = if site == ComputeSite::Cpu { STRAYS_CPU } else { STRAYS };
+    let mut deviations = if site == ComputeSite::Cpu { DEVIATIONS_CPU } else { DEVIATIONS };
     if !usual.kernels.is_empty() {
-        strays[0] = KERNELS_STRAY;
+        deviations[0] = KERNELS_DEVIATION;
     }
     let scale = [
         1.0 / usual.bandwidth_efficiency,
@@ -67,13 +68,13 @@ pub fn fit_constants(rows: &[TimedRun<'_>]) -> Result<Constants, Implausible> {
         usual.layer_us,
         usual.recurrent_us,
     ];
-    let times = robust(&parts, &scale, &strays);
+    let times = robust(&parts, &scale, &deviations);
     let bandwidth_efficiency = usual.bandwidth_efficiency / times[0];
     // Kernel rates were measured, and one of them has read at the full bandwidth.
     let bandwidth_efficiency =
         if usual.kernels.is_empty() { bandwidth_efficiency } else { bandwidth_efficiency.min(1.0) };
-    if !REACH.contains(&bandwidth_efficiency) {
-        return Err(Implausible::Reach { bandwidth_efficiency });
+    if !PLAUSIBLE.contains(&bandwidth_efficiency) {
+        return Err(Implausible::BandwidthEfficiency { bandwidth_efficiency });
     }
     let mut kernels = usual.kernels.clone();
     kernels.iter_mut().for_each(|kernel| kernel.bytes_s /= times[0]);
@@ -139,16 +140,16 @@ impl Parts {
 }
 
 /// Fits the factor by which each constant differs from its prior, with less weight for outliers.
-fn robust(rows: &[Parts], scale: &[f64; PARTS], strays: &[f64; PARTS]) -> [f64; PARTS] {
+fn robust(rows: &[Parts], scale: &[f64; PARTS], deviations: &[f64; PARTS]) -> [f64; PARTS] {
     let mut times = [1.0; PARTS];
     let mut trust = vec![1.0; rows.len()];
     // With fewer runs an outlier cannot be recognised.
-    let rounds = if rows.len() < JUDGES_MIN { 1 } else { ROUNDS };
+    let rounds = if rows.len() < OUTLIER_RUNS_MIN { 1 } else { ROUNDS };
     for _ in 0..rounds {
-        times = least_squares(rows, scale, strays, &trust);
+        times = least_squares(rows, scale, deviations, &trust);
         let off = |row: &Parts| ((row.predicted_us(scale, &times) - row.us) / row.all_us).abs();
         // If all residuals are large, no single run is the outlier.
-        let usual = Sample::new(rows.iter().map(off)).median().unwrap_or(0.0).max(TRUSTED);
+        let usual = Sample::new(rows.iter().map(off)).median().unwrap_or(0.0).max(RESIDUAL_TRUSTED);
         trust = rows.iter().map(|row| 1.0 / (off(row) / usual).max(1.0)).collect();
     }
     times
@@ -158,18 +159,18 @@ fn robust(rows: &[Parts], scale: &[f64; PARTS], strays: &[f64; PARTS]) -> [f64; 
 fn least_squares(
     rows: &[Parts],
     scale: &[f64; PARTS],
-    strays: &[f64; PARTS],
+    deviations: &[f64; PARTS],
     trust: &[f64],
 ) -> [f64; PARTS] {
     let mut times = [1.0; PARTS];
     for _ in 0..SWEEPS {
         for part in 0..PARTS {
-            let pull = strays[part].powi(-2);
+            let pull = deviations[part].powi(-2);
             let (mut above, mut below) = (pull, pull);
             for (row, trust) in rows.iter().zip(trust) {
                 let share = row.of[part] * scale[part] / row.all_us;
                 let others = row.predicted_us(scale, &times) / row.all_us - share * times[part];
-                let weight = trust / ROW_STRAYS.powi(2);
+                let weight = trust / RUN_ERROR.powi(2);
                 above += weight * share * (row.us / row.all_us - others);
                 below += weight * share * share;
             }

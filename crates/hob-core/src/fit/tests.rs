@@ -394,7 +394,7 @@ fn constants_are_found_again_and_one_row_moves_the_bandwidth() {
         assert!(near(predicted, row.tok_s, 0.2), "{predicted} and {}", row.tok_s);
     }
     let slow = TimedRun { tok_s: 2.0, ..rows[0] };
-    assert!(matches!(fit_constants(&[slow]), Err(Implausible::Reach { .. })));
+    assert!(matches!(fit_constants(&[slow]), Err(Implausible::BandwidthEfficiency { .. })));
     assert_eq!(fit_constants(&[]), Err(Implausible::Nothing));
 }
 

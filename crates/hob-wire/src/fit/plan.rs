@@ -110,7 +110,7 @@ impl FitPlan {
         options: &FitOptions,
     ) -> FitPlan {
         let (requested, max) = (plan.context_tokens, plan.longest.context_tokens);
-        let told = flags(machine, model, plan, options.sequences);
+        let texts = flags(machine, model, plan, options.sequences);
         let warned = warnings(machine, model, options, plan);
         FitPlan {
             quant: model.quant.clone(),
@@ -119,7 +119,7 @@ impl FitPlan {
             kv_k: plan.kv.keys.name(),
             kv_v: plan.kv.values.name(),
             placement: placement(plan.placement),
-            flags: told.into_iter().map(flags_of).collect(),
+            flags: texts.into_iter().map(flags_of).collect(),
             fits: plan.fits(),
             memory: memory(machine, plan),
             context: FitContext { requested, max, limited_by: limited_by(plan.longest.limit) },

@@ -112,7 +112,7 @@ impl CallReader {
         }
     }
 
-    /// A number that none of them has is another call's.
+    /// Whether each call has a number of its server. Then a number that no call has belongs to a new one.
     fn are_numbered(&self) -> bool {
         self.calls.iter().all(|call| call.index.is_some())
     }
@@ -122,7 +122,7 @@ impl CallReader {
         if self.calls.len() >= CALLS_MAX {
             return None;
         }
-        self.tell_last(said);
+        self.send_last(said);
         let is_taken = self.calls.iter().any(|call| call.id == piece.id);
         let id = if is_taken { "" } else { piece.id };
         self.calls.push(Call::new(CallPiece { id, ..piece }));
@@ -140,7 +140,7 @@ impl CallReader {
         }
     }
 
-    fn tell_last(&mut self, said: &mut Vec<ChatEvent>) {
+    fn send_last(&mut self, said: &mut Vec<ChatEvent>) {
         if let Some(place) = self.calls.len().checked_sub(1) {
             self.calls[place].send(place, said);
         }

@@ -30,10 +30,10 @@ impl Ending {
         }
     }
 
-    /// The body is over; whether the answer is to be completed now, because nothing has said that it is.
+    /// The body has ended. Returns whether the caller must complete the answer, because the server marked no end.
     ///
     /// # Errors
-    /// Nor has anything said why.
+    /// [`Fault::CutOff`]: the server has not said why the answer ended, either.
     pub(super) fn closed(&mut self) -> Result<bool, Fault> {
         if self.is_complete {
             return Ok(false);

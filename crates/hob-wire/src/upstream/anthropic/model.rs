@@ -34,7 +34,7 @@ pub(super) enum ThinkingOff {
     Disabled,
     /// Short notes between calls remain.
     BetweenTools,
-    /// It cannot be; the lowest effort is what comes nearest.
+    /// It cannot be switched off. The lowest effort comes nearest.
     Never,
 }
 

@@ -38,7 +38,7 @@ impl UpstreamReader for OllamaReader {
         let none = WireMessage::default();
         let message = line.message.0.as_ref().unwrap_or(&none);
         self.think([message.thinking.as_str(), line.thinking.as_str()], said);
-        self.tell_likelihoods(&line, message, said);
+        self.push_logprobs(&line, message, said);
         self.speak(message.content.as_str(), line.response.as_str(), said);
         for call in message.tool_calls.0.iter().chain(&line.tool_calls.0) {
             self.call(call, said);
@@ -65,12 +65,7 @@ impl OllamaReader {
     }
 
     /// Reports log probabilities of the text. Those of thinking are left out: clients match them with the text.
-    fn tell_likelihoods(
-        &self,
-        line: &Line<'_>,
-        message: &WireMessage<'_>,
-        said: &mut Vec<ChatEvent>,
-    ) {
+    fn push_logprobs(&self, line: &Line<'_>, message: &WireMessage<'_>, said: &mut Vec<ChatEvent>) {
         let is_thought =
             !message.thinking.as_str().is_empty() || !line.thinking.as_str().is_empty();
         let is_said = !message.content.as_str().is_empty() || !line.response.as_str().is_empty();

@@ -85,8 +85,8 @@ fn reasoning(thinking: Thinking) -> Option<Value> {
     }
 }
 
-/// Qwen3 as it first came listens to words in the text, and servers of an unknown kind to nothing
-/// else: these are said at the end of what the user said last.
+/// The first Qwen3 models obey words in the text, and a server of an unknown kind may obey nothing else. So hob appends the
+/// words to the user's last message.
 pub(super) fn say_no_thinking(messages: &mut Value, asked: &[Message]) {
     let last = asked.iter().rposition(|message| message.role == Role::User);
     let Some(last) = last.filter(|last| !asked[*last].text.trim_end().ends_with(NO_THINKING))
@@ -100,8 +100,8 @@ pub(super) fn say_no_thinking(messages: &mut Value, asked: &[Message]) {
     }
 }
 
-/// The hybrids of April 2025 by their sizes. Their successors either think or do not, and would take
-/// the words for text.
+/// Whether the name is that of a model of April 2025, which thinks or not as it is asked. Its successors always
+/// think or never do, and would take the words for text.
 pub(super) fn is_first_qwen3(model: &str) -> bool {
     const LATER: [&str; 12] = [
         "2507", "coder", "instruct", "thinking", "next", "vl", "omni", "embed", "rerank", "guard",
