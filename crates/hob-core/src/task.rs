@@ -250,7 +250,10 @@ impl Task for Speech {
         EVENT_BYTES
             + match event {
                 SpeechEvent::Audio(samples) => size_of_val(&samples[..]),
-                SpeechEvent::Words(words) => size_of_val(&words[..]),
+                SpeechEvent::Words(words) => {
+                    let phonemes = words.iter().map(|word| size_of_val(&word.phonemes[..]));
+                    size_of_val(&words[..]) + phonemes.sum::<usize>()
+                }
             }
     }
 }
@@ -310,6 +313,7 @@ impl Task for Transcription {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{PhonemeTiming, WordTiming};
 
     #[test]
     fn an_event_without_content_counts_too() {
@@ -323,6 +327,10 @@ mod tests {
         for event in [SpeechEvent::Audio(Vec::new()), SpeechEvent::Words(Vec::new())] {
             assert!(Speech::bytes(&event) >= EVENT_BYTES, "{event:?}");
         }
+        let phoneme = PhonemeTiming { phoneme: none(), start_s: 0.0, end_s: 0.0 };
+        let word = |phonemes| WordTiming { span: 0..1, start_s: 0.0, end_s: 0.0, phonemes };
+        let bytes = |phonemes| Speech::bytes(&SpeechEvent::Words(vec![word(phonemes)]));
+        assert!(bytes(vec![phoneme]) > bytes(Vec::new()), "phonemes take memory too");
         for event in [TranscriptEvent::Delta(none()), TranscriptEvent::Interim(none())] {
             assert!(Transcription::bytes(&event) >= EVENT_BYTES, "{event:?}");
         }
