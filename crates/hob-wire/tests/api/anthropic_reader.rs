@@ -223,6 +223,11 @@ fn tokens_are_counted_here_when_the_server_does_not_say() {
     let usage = Usage { reasoning_tokens: 1, ..counted(2665, 2000, 3) };
     assert_eq!(events.last(), Some(&done(FinishReason::Stop, usage)));
     assert_eq!(outcome, mended(&[], UsageSource::Counted));
+    let few = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}"#;
+    let (events, _) = read(&[START, thought, thought, few, STOP]);
+    let usage = Usage { reasoning_tokens: 1, ..counted(2665, 2000, 1) };
+    let expected = done(FinishReason::Stop, usage);
+    assert_eq!(events.last(), Some(&expected), "thinking is part of the answer");
 }
 
 #[test]

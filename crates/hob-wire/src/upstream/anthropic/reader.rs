@@ -172,13 +172,10 @@ impl AnthropicReader {
             .saturating_add(cached_tokens)
             .saturating_add(of(usage.cache_creation_input_tokens));
         let counted = usage.output_tokens.0.filter(|_| self.is_counted);
+        let completion_tokens = counted.unwrap_or(self.texts + self.thoughts);
         let thought = usage.output_tokens_details.0.and_then(|details| details.thinking_tokens.0);
-        Usage {
-            prompt_tokens,
-            cached_tokens,
-            completion_tokens: counted.unwrap_or(self.texts + self.thoughts),
-            reasoning_tokens: thought.unwrap_or(self.thoughts),
-        }
+        let reasoning_tokens = thought.unwrap_or(self.thoughts).min(completion_tokens);
+        Usage { prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens }
     }
 }
 
