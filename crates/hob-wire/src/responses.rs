@@ -22,7 +22,9 @@ use crate::chat::{
 };
 use crate::fields::Fields;
 use crate::keep_alive::{KeepAliveField, keep_alive};
-use crate::request_value::{Either, JsonKind, Name, RequestValue, count_within, each, tokens};
+use crate::request_value::{
+    Either, JsonKind, Name, RequestValue, check_count, count_within, each, tokens,
+};
 
 pub(crate) use conversation::{
     ConversationFields, ConversationItemFields, DeletedObject, ItemListFields, ResponseItemList,
@@ -416,9 +418,8 @@ fn checked_metadata(
 ) -> Result<BTreeMap<String, String>, WireError> {
     let sent = sent.unwrap_or_default();
     let chars = |text: &str| text.chars().count();
-    let reason = if sent.len() > METADATA_MAX {
-        format!("has {} names and the limit is {METADATA_MAX}", sent.len())
-    } else if sent.keys().any(|name| chars(name) > METADATA_NAME_CHARS_MAX) {
+    check_count("metadata", sent.len(), ("names", METADATA_MAX))?;
+    let reason = if sent.keys().any(|name| chars(name) > METADATA_NAME_CHARS_MAX) {
         format!("has a name of more than {METADATA_NAME_CHARS_MAX} characters")
     } else if sent.values().any(|text| chars(text) > METADATA_CHARS_MAX) {
         format!("has a text of more than {METADATA_CHARS_MAX} characters")

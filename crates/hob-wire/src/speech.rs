@@ -3,7 +3,7 @@
 
 use hob_core::Speed;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::WireError;
 use crate::fields::Fields;
@@ -80,7 +80,7 @@ pub(crate) struct SpeechFields {
     model: Option<Name>,
     /// A voice of `/v1/audio/voices`, kept ones too, one of OpenAI's names, `{"id": …}`, or a blend of up to 8 voices
     /// of one language: `af_heart(2)+af_bella(1)`. Default: the model's first voice.
-    voice: Option<Either<Name, VoiceId>>,
+    voice: Option<VoiceField>,
     /// The audio format: `mp3`, `opus`, `aac`, `flac`, `wav` or `pcm`, see [formats.md](formats.md). Default: `mp3`.
     response_format: Option<Name>,
     /// From 0.25 to 4, default 1. Above 1.5, hob's own model shortens its sound at the same pitch.
@@ -112,14 +112,23 @@ pub(crate) struct CaptionFields {
     return_timestamps: Option<bool>,
 }
 
+/// A voice by its id, as a text or as an object.
+pub(crate) type VoiceField = Either<Name, VoiceId>;
+
 /// A voice as an object.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[schemars(inline)]
-struct VoiceId {
+pub(crate) struct VoiceId {
     id: Name,
 }
 
 impl JsonKind for VoiceId {}
+
+pub(crate) fn voice_id(sent: VoiceField) -> String {
+    match sent {
+        Either::First(Name(id)) | Either::Second(VoiceId { id: Name(id) }) => id,
+    }
+}
 
 #[derive(Clone, Copy, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
@@ -160,13 +169,10 @@ pub fn parse_captioned_speech(
 fn speech(mut fields: Fields<'_>, formats: &[&'static str]) -> Result<WireSpeech, WireError> {
     let sent: SpeechFields = fields.read()?;
     let delivery = delivery(&sent)?;
-    let voice = sent.voice.map(|voice| match voice {
-        Either::First(Name(id)) | Either::Second(VoiceId { id: Name(id) }) => id,
-    });
     Ok(WireSpeech {
         model: sent.model.map(|name| name.0),
         input: sent.input,
-        voice,
+        voice: sent.voice.map(voice_id),
         format: format(sent.response_format, formats)?,
         speed: speed(sent.speed)?,
         delivery,

@@ -106,15 +106,11 @@ impl Layout {
             Part::TokenEmbedding | Part::LayerEmbedding => ComputeSite::Cpu,
             Part::Output | Part::Tower | Part::Predictor => self.output,
             Part::Dense => home(group.layer),
-            Part::Experts if group.layer.is_some_and(|layer| self.keeps_in_ram(layer)) => {
+            Part::Experts if group.layer.is_some_and(|layer| layer < self.experts_in_ram) => {
                 ComputeSite::Cpu
             }
             Part::Experts => home(group.layer),
         }
-    }
-
-    fn keeps_in_ram(&self, layer: u32) -> bool {
-        layer < self.experts_in_ram
     }
 
     /// Every site that has a layer or the output.

@@ -13,7 +13,7 @@ use crate::WireError;
 use crate::error::json;
 use crate::fields::Fields;
 use crate::keep_alive::{KeepAliveField, keep_alive};
-use crate::request_value::{Either, Name};
+use crate::request_value::{Either, Name, check_count};
 
 /// Texts in one request: as many as OpenAI takes.
 const INPUTS_MAX: usize = 2048;
@@ -82,10 +82,7 @@ fn parse(
     let mut sent: OllamaEmbedFields = fields.read()?;
     let mut ignored = Vec::new();
     let inputs = inputs(&mut sent, &mut ignored);
-    if inputs.len() > INPUTS_MAX {
-        let reason = format!("takes {INPUTS_MAX} texts, and has {}", inputs.len());
-        return Err(WireError::invalid("input", reason));
-    }
+    check_count("input", inputs.len(), ("texts", INPUTS_MAX))?;
     let dimensions = sent.dimensions.map(dimensions).transpose()?.flatten();
     ignored.extend((sent.truncate == Some(true)).then(|| "truncate".to_owned()));
     let options = Fields::of(sent.options.unwrap_or_default()).into_unknown();

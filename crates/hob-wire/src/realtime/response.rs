@@ -13,11 +13,12 @@ use super::RealtimeDialect;
 use super::item::{SentItem, ShownItem};
 use super::session::{
     FormatField, Modality, OutputAudioSettings, RealtimeReasoning, encoding, format_of, modality,
-    modality_of, thinking, voice,
+    modality_of, thinking,
 };
 use super::tools::{RealtimeChoice, RealtimeTool, TokenLimit, offer, tools_of};
 use crate::WireError;
 use crate::request_value::{Either, JsonKind, Name, RequestValue, check_count, each};
+use crate::speech::voice_id;
 
 /// Items of a response's own input.
 const INPUT_MAX: usize = 1_000;
@@ -80,7 +81,7 @@ impl SentResponse {
             input: self.input.map(input).transpose()?,
             instructions: self.instructions,
             output: self.output_modalities.map(modality).transpose()?,
-            voice: output.voice.map(voice),
+            voice: output.voice.map(voice_id),
             output_encoding,
             tools,
             tool_choice,

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::tools::{RealtimeChoice, RealtimeTool, TokenLimit, choice_of, offer, tools_of};
 use crate::chat::EffortLevel;
 use crate::request_value::{Either, JsonKind, Name, count_within, number_within};
+use crate::speech::{VoiceField, voice_id};
 use crate::{WireError, is_default_realtime_model, spoken_language};
 
 /// The bounds of the times of a turn detection, in milliseconds.
@@ -211,17 +212,6 @@ enum EagernessName {
     Auto,
 }
 
-pub(super) type VoiceField = Either<Name, VoiceObject>;
-
-/// A voice as an object.
-#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
-#[schemars(inline)]
-pub(super) struct VoiceObject {
-    id: Name,
-}
-
-impl JsonKind for VoiceObject {}
-
 /// How much a model thinks.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
 #[schemars(inline)]
@@ -359,7 +349,7 @@ impl OutputAudioSettings {
         Ok(CheckedOutput {
             encoding: encoding(self.format)?.unwrap_or_default(),
             model: self.model.map(|name| name.0),
-            voice: self.voice.map(voice),
+            voice: self.voice.map(voice_id),
             speed,
         })
     }
@@ -403,12 +393,6 @@ pub(super) fn format_of(encoding: SoundEncoding) -> FormatField {
         SoundEncoding::Alaw => (FormatType::Pcma, None),
     };
     Either::Second(AudioFormatField { r#type, rate })
-}
-
-pub(super) fn voice(sent: VoiceField) -> String {
-    match sent {
-        Either::First(Name(id)) | Either::Second(VoiceObject { id: Name(id) }) => id,
-    }
 }
 
 /// One of both: the sound has its text with it.

@@ -413,7 +413,7 @@ fn what_is_wrong_elsewhere_is_said() {
         (generate(r#"{"template":"{{ .Prompt }}"}"#), template),
         (generate(r#"{"prompt":["p"]}"#), "'prompt' must be a string, and is a list"),
         (embed(r#"{"input":[[1]]}"#), { "'input[0]' must be a string, and is a list" }),
-        (embed(&many), "'input' takes 2048 texts, and has 2049"),
+        (embed(&many), "'input' has 2049 texts and the limit is 2048"),
         (embed(r#"{"dimensions":-1}"#), {
             "'dimensions' must be a number of dimensions, and is -1"
         }),
