@@ -249,10 +249,12 @@ impl Upstream {
         }
     }
 
+    /// The models for conversations.
     pub(crate) fn listed(&self) -> Vec<ListedModel> {
         let ids: Vec<(String, Option<u32>)> = {
             let served = locked(&self.served);
-            served.models.iter().map(|model| (model.id.clone(), model.context_tokens)).collect()
+            let models = served.models.iter().filter(|model| !model.hears);
+            models.map(|model| (model.id.clone(), model.context_tokens)).collect()
         };
         let entry = |(id, context_tokens): (String, Option<u32>)| ListedModel {
             state: self.state_of(&id),

@@ -107,16 +107,15 @@ async fn a_server_that_cannot_speak_may_still_chat() {
 }
 
 #[tokio::test]
-async fn another_hob_says_which_voices_it_has() {
+async fn another_hob_says_which_voices_and_chat_models_it_has() {
     let voices =
         r#"{"voices":[{"id":"af_sky","name":"Sky","language":"en-US","gender":"female"}]}"#;
     let voices = whole("application/json", voices);
-    let models = whole("application/json", r#"{"object":"list","data":[]}"#);
-    let server = Stage::of([models, voices]).await;
-    let options = GatewayOptions {
-        upstreams: vec![upstream("hob", UpstreamKind::Hob, &server.url)],
-        ..GatewayOptions::default()
-    };
+    let models = r#"{"data":[{"id":"smol","hob":{"kind":"chat"}},{"id":"ears","hob":{"kind":"transcription"}}]}"#;
+    let server = Stage::of([whole("application/json", models), voices]).await;
+    let hob =
+        UpstreamOptions { is_listed: true, ..upstream("hob", UpstreamKind::Hob, &server.url) };
+    let options = GatewayOptions { upstreams: vec![hob], ..GatewayOptions::default() };
     let gateway = Gateway::new(options, &Registry::default(), None).expect("a gateway");
     let target = Resolve::<Speech>::resolve(&gateway, "hob/kokoro").expect("a name");
     assert_eq!(target.model.voices().len(), 13, "OpenAI's, until it has been asked");
@@ -125,6 +124,8 @@ async fn another_hob_says_which_voices_it_has() {
     assert_eq!(asked, ["/v1/models", "/v1/audio/voices"]);
     let voices: Vec<_> = target.model.voices().iter().map(|voice| voice.id.as_str()).collect();
     assert_eq!(voices, ["af_sky"]);
+    let listed: Vec<_> = gateway.listed().into_iter().map(|model| model.name).collect();
+    assert_eq!(listed, ["hob/smol"], "the other one holds no conversation");
 }
 
 /// hob requests the details of 64 models. This server gives none.

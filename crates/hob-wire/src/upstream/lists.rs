@@ -27,6 +27,8 @@ pub struct ServedModel {
     pub calls_tools: Option<bool>,
     /// It takes pictures.
     pub sees: Option<bool>,
+    /// It is a transcription model of another hob, and holds no conversation.
+    pub hears: bool,
 }
 
 /// Why an answer is not a list of models.

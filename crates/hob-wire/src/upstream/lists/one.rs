@@ -23,9 +23,9 @@ pub fn parse_llama_props(body: &[u8]) -> Result<ServedModel, ListError> {
             .unwrap_or_default(),
         context_tokens: tokens(&settings["n_ctx"]),
         is_loaded: body["is_sleeping"].as_bool().map(|sleeps| !sleeps),
-        thinks: None,
         calls_tools: calls_tools.filter(|does| *does),
         sees: body["modalities"]["vision"].as_bool(),
+        ..ServedModel::default()
     })
 }
 

@@ -46,11 +46,11 @@ pub fn parse_anthropic_models(body: &[u8]) -> Result<Vec<ServedModel>, ListError
         Some(ServedModel {
             id: name(model, &["id"])?,
             context_tokens: tokens(&model["max_input_tokens"]),
-            is_loaded: None,
             thinks: supports("thinking"),
             // There is no field for it, because all of them do.
             calls_tools: Some(true),
             sees: supports("image_input"),
+            ..ServedModel::default()
         })
     })
 }
@@ -68,6 +68,7 @@ fn model(model: &Value) -> Option<ServedModel> {
         thinks: thinks(model),
         calls_tools: calls_tools(model),
         sees: sees(model),
+        hears: model["hob"]["kind"] == "transcription",
     })
 }
 

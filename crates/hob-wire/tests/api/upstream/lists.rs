@@ -126,6 +126,7 @@ fn what_a_hob_lists_another_hob_reads() {
         entry("smol", ModelState::Ready, ModelKind::of_chat(&card)),
         entry("cold", ModelState::Cold, ModelKind::of_chat(&ChatCard { sees: true, ..card })),
         entry("kokoro", ModelState::Ready, ModelKind::Speech),
+        entry("ears", ModelState::Cold, ModelKind::Transcription { languages: Vec::new() }),
     ]);
     let smol = ServedModel {
         context_tokens: Some(2048),
@@ -141,7 +142,15 @@ fn what_a_hob_lists_another_hob_reads() {
         sees: Some(true),
         ..smol.clone()
     };
-    assert_eq!(parse_openai_models(body.as_bytes()), Ok(vec![smol, cold]));
+    let ears = ServedModel {
+        id: "ears".to_owned(),
+        context_tokens: None,
+        calls_tools: Some(false),
+        sees: Some(false),
+        hears: true,
+        ..cold.clone()
+    };
+    assert_eq!(parse_openai_models(body.as_bytes()), Ok(vec![smol, cold, ears]));
 }
 
 #[test]
