@@ -1,6 +1,6 @@
 //! Events of a chat model as Ollama's lines, or gathered into its one object.
-//! Tool calls leave whole, at the end of the answer: Ollama's clients read objects, and a server may say more of an
-//! earlier call while it says a later one.
+//! Tool calls leave whole, because Ollama's clients read objects. A server may send more arguments of an earlier call
+//! after a later one has begun, so a call whose arguments are no complete object waits for the end of the answer.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,7 +8,7 @@ use hob_core::ChatEvent;
 use hob_core::chat::{Completion, FinishReason, Prompt, Role, TokenLogprob};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::context;
 use super::request::OllamaDelivery;
@@ -31,7 +31,7 @@ pub struct OllamaAnswer {
     model: String,
     delivery: OllamaDelivery,
     content: AnswerContent,
-    /// The calls so far.
+    /// Calls that have not left, in their order.
     calls: Vec<Call>,
     /// For [`OllamaShape::Generate`] of a conversation: its turns, the last of which is this answer.
     turns: Option<Vec<(Role, String)>>,
@@ -183,6 +183,8 @@ impl OllamaAnswer {
             ChatEvent::Status { .. } | ChatEvent::Extra(_) => {}
             ChatEvent::Logprobs(tokens) => self.content.logprobs.extend(tokens),
             ChatEvent::ToolCall { index, id, name } => {
+                let complete = self.calls.iter().take_while(|call| call.is_complete()).count();
+                self.content.calls.extend(self.calls.drain(..complete));
                 self.calls.push(Call { id, index, name, arguments: String::new() });
             }
             ChatEvent::ToolArguments { index, piece } => {
@@ -191,7 +193,7 @@ impl OllamaAnswer {
                 }
             }
             ChatEvent::Done(completion) => {
-                self.content.calls = std::mem::take(&mut self.calls);
+                self.content.calls.append(&mut self.calls);
                 return Some(completion);
             }
         }
@@ -210,6 +212,13 @@ impl AnswerContent {
     fn is_empty(&self) -> bool {
         let is_wordless = self.text.is_empty() && self.thinking.is_empty();
         is_wordless && self.calls.is_empty() && self.logprobs.is_empty()
+    }
+}
+
+impl Call {
+    /// Whether the arguments are a whole object, so that none can follow.
+    fn is_complete(&self) -> bool {
+        serde_json::from_str::<Map<String, Value>>(&self.arguments).is_ok()
     }
 }
 
