@@ -90,11 +90,12 @@ impl Weights {
         bytes.fold(0, u64::saturating_add)
     }
 
-    /// Bits per weight of the text model. A vision tower has 16 bits in every quant, so it does not count. `None`: not known.
+    /// Bits per weight of the text model. A vision tower has 16 bits in every quant, so it does not count.
+    /// `None`: not known.
     pub fn text_bits(&self) -> Option<f64> {
-        let of_text = || self.0.iter().filter(|group| group.part != Part::Tower);
-        let elements: u64 = of_text().map(|group| group.elements).sum();
-        let bytes: u64 = of_text().map(|group| group.bytes).sum();
+        let of_text = self.0.iter().filter(|group| group.part != Part::Tower);
+        let elements = of_text.fold(0_u64, |sum, group| sum.saturating_add(group.elements));
+        let bytes = self.sum(|group| group.part != Part::Tower);
         (elements > 0).then(|| 8.0 * bytes as f64 / elements as f64)
     }
 

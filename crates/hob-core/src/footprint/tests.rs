@@ -269,5 +269,10 @@ proptest! {
         prop_assert!(footprint(&shape, &huge).needed_bytes() >= state_bytes);
         let kv = KvShape { heads: length, key_length: length, value_length: length };
         prop_assert!(kv.elements() >= u64::from(length));
+        let group = WeightGroup {
+            elements: state_bytes, bytes: state_bytes,
+            ..WeightGroup::empty(None, Part::Dense, Quant("unknown"))
+        };
+        prop_assert!(Weights(vec![group; 3]).text_bits().is_none_or(|bits| bits == 8.0));
     }
 }
