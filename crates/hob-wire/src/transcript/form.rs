@@ -6,11 +6,11 @@ use serde_json::{Map, Number, Value};
 /// One field that is not a file: its name and its text.
 pub type FormField = (String, String);
 
-/// It may be an object, which some clients write as JSON.
+/// The field that may be an object, which some clients write as JSON.
 const OBJECT: &str = "chunking_strategy";
-/// Its members that are numbers.
+/// Members of [`OBJECT`] that are numbers.
 const MEMBER_NUMBERS: [&str; 3] = ["threshold", "prefix_padding_ms", "silence_duration_ms"];
-/// It is a list, however it is written.
+/// The field that is a list, however it is written.
 const LIST: &str = "timestamp_granularities";
 
 /// Browsers send what was left empty, as nothing.
