@@ -178,11 +178,12 @@ fn newest(store: &RecordStore) -> CliResult<Vec<Record>> {
     records.sort_by_key(|record| std::cmp::Reverse((record.time.started, record.id)));
     let set = |record: &Record| record.eval.as_ref().and_then(|eval| eval.set_sha256.clone());
     let latest = records.first().and_then(set);
+    records.retain(|record| set(record) == latest);
     let mut seen = Vec::new();
     records.retain(|record| {
         let context = record.engine.params.ctx;
         let arm = (record.eval_name(), record.typed_target().map(str::to_owned), context);
-        let is_new = set(record) == latest && !seen.contains(&arm);
+        let is_new = !seen.contains(&arm);
         seen.push(arm);
         is_new
     });
@@ -233,6 +234,8 @@ fn score(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use hob_bench::eval::TaskName;
+    use hob_bench::record::{EvalFigures, RecordSource};
+    use uuid::Uuid;
 
     use super::*;
 
@@ -245,5 +248,22 @@ mod tests {
                 assert!(TaskName::parse(&name).is_ok(), "{name}");
             }
         }
+    }
+
+    #[test]
+    fn a_newer_evaluation_of_other_items_hides_no_model() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = RecordStore::new(folder.path());
+        for (number, model, items) in [(1, "a", "x"), (2, "b", "x"), (3, "a", "y"), (4, "b", "x")] {
+            let (id, source) = (Uuid::from_u128(number), RecordSource::default());
+            let mut record = Record::new(id, RecordKind::Eval, source);
+            record.model.name = model.to_owned();
+            let set_sha256 = Some(items.to_owned());
+            record.eval = Some(EvalFigures { set_sha256, ..EvalFigures::default() });
+            store.put(&record, &[]).expect("kept");
+        }
+        let found = newest(&store).expect("records");
+        let ids: Vec<Uuid> = found.iter().map(|record| record.id).collect();
+        assert_eq!(ids, [1, 4].map(Uuid::from_u128));
     }
 }
