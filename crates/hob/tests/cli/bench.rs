@@ -344,6 +344,11 @@ fn two_runs_are_compared_and_a_gate_says_so_by_its_code() {
         2,
         "a server can only be compared with a server",
     );
+    user.fails(
+        &["bench", "compare", "http://a", "http://b", "--against", "http://c"],
+        2,
+        "only two servers can be compared at a time",
+    );
 
     let gate = |new: &str, code| {
         let args = ["bench", "gate", new, "--against", &base, "--figure", "decode_tok_s"];

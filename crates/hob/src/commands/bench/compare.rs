@@ -93,7 +93,12 @@ pub(crate) fn run(args: &CompareArgs, globals: &Globals, printer: &Printer) -> C
         side.iter().any(|one| one.contains("://") || app.written.config.upstream.contains_key(one))
     };
     match (is_server(base), is_server(new)) {
-        (true, true) => return args.compare_servers([&base[0], &new[0]], (globals, printer)),
+        (true, true) => {
+            let ([base], [new]) = (base, new) else {
+                return Err(Failure::usage("only two servers can be compared at a time"));
+            };
+            return args.compare_servers([base, new], (globals, printer));
+        }
         (false, false) => {}
         _ => return Err(Failure::usage("a server can only be compared with a server")),
     }
