@@ -8,9 +8,6 @@ use tempfile::NamedTempFile;
 
 use crate::failure::{CliResult, Failure};
 
-/// Readable as the user's umask allows, like files of other programs.
-const FILE_MODE: u32 = 0o666;
-
 #[derive(Debug)]
 pub(crate) enum Sink {
     /// Written under a temporary name in the same folder, and renamed when complete; deleted if dropped before.
@@ -114,15 +111,23 @@ fn device(place: &Path) -> CliResult<Sink> {
 }
 
 fn file(place: PathBuf) -> CliResult<Sink> {
-    let folder = match place.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
-        _ => PathBuf::from("."),
-    };
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(FILE_MODE);
-    let temporary = tempfile::Builder::new().prefix(".hob-").permissions(mode).tempfile_in(&folder);
-    let temporary = temporary
+    let temporary = draft_of(&place)
         .map_err(|error| Failure::io(format!("cannot create {}", place.display()), &error))?;
     Ok(Sink::File { temporary, place })
+}
+
+/// A hidden file in the folder of `place`, which takes that place when it is complete. Readable as the user's umask
+/// allows, like files of other programs.
+pub(crate) fn draft_of(place: &Path) -> io::Result<NamedTempFile> {
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    let mut draft = tempfile::Builder::new();
+    draft.prefix(".hob-").suffix(".part").permissions(mode).tempfile_in(folder_of(place))
+}
+
+/// The folder in which a file has its place.
+pub(crate) fn folder_of(place: &Path) -> &Path {
+    let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use hob_models::quantized_speech::SpeechForm;
 use hob_models::{Gguf, Sha256};
 use indicatif::ProgressBar;
 use serde::Serialize;
-use tempfile::{NamedTempFile, TempPath};
+use tempfile::NamedTempFile;
 
 use expected::{ExpectedModel, check_room, files_bytes, prediction};
 use fit_after::{FitAfter, speed};
@@ -37,6 +37,7 @@ use crate::machine_args::MachineArgs;
 use crate::model_store::ModelStore;
 use crate::printer::{Printer, count_text, table};
 use crate::settings::Overrides;
+use crate::sink::draft_of;
 use crate::wire_up::{QUANTIZE_TEXT_BYTES_MAX, QuantizeStep, run_quantize_worker};
 
 /// Texts of this project: one shows which weights matter, and another one measures the distance.
@@ -344,12 +345,9 @@ async fn write(
     kind: QuantType,
     printer: &Printer,
 ) -> CliResult<Option<DistanceReport>> {
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
     let failed = |error: std::io::Error| Failure::io("cannot write next to the target", &error);
     // Removed when this function ends early, whatever the reason.
-    let draft = tempfile::Builder::new().prefix(".quantize-").suffix(".part").tempfile_in(folder);
-    let draft: TempPath = draft.map_err(failed)?.into_temp_path();
+    let draft = draft_of(target).map_err(failed)?.into_temp_path();
     let text = importance_text(args, kind)?;
     let hash = Sha256::of_path(source).map_err(Failure::internal)?;
     let mut words: Vec<OsString> = vec!["quantize".into()];

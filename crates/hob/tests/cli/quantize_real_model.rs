@@ -1,6 +1,7 @@
 //! `hob quantize` with the stored models: a smaller model that works, its distance, and refusals.
 
 use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
@@ -170,6 +171,8 @@ fn a_split_model_is_quantized_into_one_file() {
     user.hob(&[&words[..], &more].concat()).envs(home).assert().success();
     let written = user.path("work/one.gguf");
     assert_eq!(shapes(&written), shapes(&whole));
+    let mode = |path: &Path| std::fs::metadata(path).expect("a file").permissions().mode();
+    assert_eq!(mode(&written), mode(&whole), "the same users may read it");
     let header = Gguf::open(&written).expect("a model");
     assert_eq!(header.number("split.count"), None, "it is one file");
     assert!(header.text("hob.quantize.source_sha256").is_some());

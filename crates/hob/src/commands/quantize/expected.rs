@@ -12,6 +12,7 @@ use hob_models::{Gguf, retyped};
 use super::MB;
 use crate::failure::{CliResult, Failure};
 use crate::printer::{Printer, count_text};
+use crate::sink::folder_of;
 use crate::wire_up::{QuantizeStep, run_quantize_worker};
 
 /// The model that would be written.
@@ -137,9 +138,7 @@ pub(super) fn files_bytes(source: &Path) -> u64 {
 /// # Errors
 /// The disk has no room for so many bytes.
 pub(super) fn check_room(target: &Path, needed_bytes: u64) -> CliResult<()> {
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    hob_models::room_for(folder, needed_bytes).map_err(Failure::internal)
+    hob_models::room_for(folder_of(target), needed_bytes).map_err(Failure::internal)
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! Quantizes the stored speech model, or restores floats: a model of its own name, a report, and a page to listen.
 //! A model that does not speak any more is not stored.
 
-use std::fs::Permissions;
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +30,7 @@ use crate::failure::{CliResult, Exit, Failure};
 use crate::model_store::ModelStore;
 use crate::printer::table;
 use crate::signals::{StopSignals, interrupted};
+use crate::sink::draft_of;
 use crate::wire_up::{SpeechCost, SpeechStudy, Transcription, run_speech_study};
 
 /// A text of one's own has at most so many sentences.
@@ -428,13 +427,7 @@ fn page_draft(
     });
     let sentences = sentences.collect::<Result<_, _>>()?;
     let html = ListeningPage { source, target, voice, sentences }.html();
-    let folder = page.parent().filter(|folder| !folder.as_os_str().is_empty());
-    // As any other file that the user writes, and not for the owner only.
-    let permissions = Permissions::from_mode(0o666);
-    let mut draft = tempfile::Builder::new();
-    draft.prefix(".listen-").suffix(".part").permissions(permissions);
-    let draft = draft.tempfile_in(folder.unwrap_or(Path::new(".")));
-    let mut draft = draft.map_err(|error| page_failure(&error))?;
+    let mut draft = draft_of(page).map_err(|error| page_failure(&error))?;
     draft.write_all(html.as_bytes()).map_err(|error| page_failure(&error))?;
     Ok(draft.into_temp_path())
 }
