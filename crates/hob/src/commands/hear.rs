@@ -115,7 +115,10 @@ async fn transcribe_file(args: &HearArgs, app: &App<'_>) -> CliResult<Exit> {
         let sentence = format!("the text would take the place of {}", file.display());
         return Err(Failure::usage(sentence).hint("write another file with -o"));
     }
-    let bytes = read_recording(file)?;
+    let recording = file.to_owned();
+    // Ctrl-C must end hob also while a pipe has no sound yet.
+    let reading = tokio::task::spawn_blocking(move || read_recording(&recording));
+    let bytes = reading.await.map_err(Failure::internal)??;
     let sink = output(args)?;
     let Some(address) = &args.server else {
         let sound = Sound::File(SoundFile { bytes, name: None });

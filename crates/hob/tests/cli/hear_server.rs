@@ -1,11 +1,14 @@
 //! `hob hear --server`: text and subtitles are made of the events that the server sends, and JSON comes whole.
 //! The server is a mock, which hears the same words in every recording.
 
+use std::io::Write as _;
+use std::process::Stdio;
+
 use hob_bench::mock::{MockServer, Script};
 
 use crate::hear_real_model::wav;
 use crate::terminal::Terminal;
-use crate::{User, stderr, stdout};
+use crate::{User, kill, stderr, stdout};
 
 #[test]
 fn a_server_transcribes_into_every_format() {
@@ -53,4 +56,16 @@ fn a_terminal_shows_the_text_or_how_much_of_it_there_is() {
     assert!(status.success(), "{all}");
     let text = std::fs::read_to_string(user.path("work/a.txt"));
     assert_eq!(text.expect("a file"), "hello world\n");
+}
+
+#[test]
+fn ctrl_c_ends_hob_while_it_waits_for_sound() {
+    let user = User::new();
+    let mut hob = user.process(&["hear", "-"]);
+    let mut hob = hob.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().expect("hob starts");
+    let mut sound = hob.stdin.take().expect("a pipe");
+    // A pipe does not hold this much, so hob reads it.
+    sound.write_all(&[0; 1 << 20]).expect("hob reads");
+    kill("-INT", hob.id());
+    assert_eq!(hob.wait().expect("it ends").code(), Some(130));
 }
