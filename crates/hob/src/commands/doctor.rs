@@ -75,7 +75,7 @@ async fn examine<'a>(app: &App<'_>, findings: Findings<'a>) -> CliResult<Finding
         .with(machine::checks(&app.settings))?
         .with([tools::config(app)])?
         .with(tools::default_key(app))?
-        .with(models::checks(app))?
+        .with(models::checks(app).await)?
         .with([speech::phonemizer(app)])?;
     let missing = missing_parts(app);
     let findings = findings

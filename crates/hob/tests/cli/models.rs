@@ -1,6 +1,11 @@
 //! `hob pull`, `hob models` and `hob doctor` on a machine without models and without a network.
 
-use crate::{User, names, stderr, stdout};
+use std::fs::OpenOptions;
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+
+use crate::{User, kill, names, stderr, stdout};
 
 #[test]
 fn the_list_says_what_can_be_had() {
@@ -132,6 +137,28 @@ fn the_doctor_runs_every_part_and_says_which_one_is_missing() {
     assert_eq!(verdict("model.big"), "fail");
     let text = stdout(&user.hob(&["doctor"]).assert().code(7));
     assert!(text.contains("→ hob pull kokoro"), "{text}");
+}
+
+#[test]
+fn ctrl_c_ends_the_doctor_while_it_reads_a_model() {
+    let user = User::new();
+    let (home, form) = (user.path("hob"), user.path("hob/models/slow/1-t1"));
+    std::fs::create_dir_all(&form).expect("a folder");
+    let weights = form.join("weights");
+    let made = Command::new("mkfifo").arg(&weights).status().expect("mkfifo");
+    assert!(made.success());
+    let manifest = json!({
+        "format": 1, "name": "slow", "title": "Slow", "version": "1", "licences": [],
+        "sources": [], "transform_version": 1,
+        "files": [{ "path": "weights", "bytes": 0, "sha256": "0".repeat(64) }],
+    });
+    std::fs::write(form.join("model.json"), manifest.to_string()).expect("written");
+    let mut doctor = user.process(&["doctor", "--home", home.to_str().expect("UTF-8")]);
+    let mut doctor = doctor.stdout(Stdio::null()).spawn().expect("hob starts");
+    // Opening a FIFO waits until hob reads it.
+    let _open = OpenOptions::new().write(true).open(&weights).expect("a reader");
+    kill("-INT", doctor.id());
+    assert_eq!(doctor.wait().expect("it ends").code(), Some(130));
 }
 
 #[test]

@@ -3,16 +3,21 @@
 
 use std::time::Instant;
 
+use tokio::task::spawn_blocking;
+
 use super::Check;
 use crate::app::App;
+use crate::failure::{CliResult, Failure};
 use crate::model_store::{ModelStore, StoreRow, StoreState};
 
-pub(super) fn checks(app: &App<'_>) -> Vec<Check> {
+/// On a thread of its own, so that Ctrl-C ends hob also while a large file is read.
+pub(super) async fn checks(app: &App<'_>) -> Vec<Check> {
     let store = ModelStore::open(app);
-    match store.entries() {
-        Ok(entries) => entries.iter().map(|entry| check(entry, &store)).collect(),
-        Err(failure) => vec![Check::failed("models", failure)],
-    }
+    let checking = spawn_blocking(move || -> CliResult<Vec<Check>> {
+        Ok(store.entries()?.iter().map(|entry| check(entry, &store)).collect())
+    });
+    let checked = checking.await.unwrap_or_else(|error| Err(Failure::internal(error)));
+    checked.unwrap_or_else(|failure| vec![Check::failed("models", failure)])
 }
 
 fn check(entry: &StoreRow, store: &ModelStore) -> Check {
