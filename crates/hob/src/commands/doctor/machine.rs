@@ -4,7 +4,8 @@
 use std::path::Path;
 use std::thread;
 
-use sysinfo::{Disks, MemoryRefreshKind, RefreshKind, System};
+use hob_core::machine::Memory;
+use hob_machine::{Ram, ram};
 
 use super::Check;
 use crate::settings::Settings;
@@ -17,7 +18,7 @@ const MEMORY_FREE_MIN: u64 = 768 * MIB;
 
 pub(super) fn checks(settings: &Settings) -> Vec<Check> {
     let home = home(&settings.home);
-    vec![version(), processor(), memory(), home]
+    vec![version(), processor(), memory(ram()), home]
 }
 
 fn version() -> Check {
@@ -61,12 +62,11 @@ fn has_avx2() -> bool {
     false
 }
 
-fn memory() -> Check {
-    let refresh = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
-    let system = System::new_with_specifics(refresh);
-    let (total, free) = (system.total_memory(), system.available_memory());
-    let found = format!("{} MB, {} MB of it free", total / MIB, free / MIB);
-    if free >= MEMORY_FREE_MIN {
+fn memory(ram: Option<Ram>) -> Check {
+    let Some(ram) = ram else { return Check::ok("memory", "this system does not report it") };
+    let Memory { total_bytes, available_bytes } = Memory::from(ram);
+    let found = format!("{} MB, {} MB of it free", total_bytes / MIB, available_bytes / MIB);
+    if available_bytes >= MEMORY_FREE_MIN {
         return Check::ok("memory", found);
     }
     Check::warn("memory", found, "close other programs; hob needs about 400 MB for speech")
@@ -98,13 +98,9 @@ fn writable(home: &Path) -> std::io::Result<()> {
     tempfile::tempfile_in(home).map(drop)
 }
 
-/// Free bytes of the disk whose mount point is the longest prefix of the path.
 fn free_bytes(home: &Path) -> Option<u64> {
-    let home = fs_err::canonicalize(home).ok()?;
-    let disks = Disks::new_with_refreshed_list();
-    let holding = disks.iter().filter(|disk| home.starts_with(disk.mount_point()));
-    let nearest = holding.max_by_key(|disk| disk.mount_point().as_os_str().len())?;
-    Some(nearest.available_space())
+    let found = rustix::fs::statvfs(home).ok()?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
 #[cfg(test)]
@@ -125,7 +121,15 @@ mod tests {
 
     #[test]
     fn the_machine_has_cores_and_memory() {
-        let text = format!("{} {}", processor(), memory());
+        let text = format!("{} {}", processor(), memory(ram()));
         assert!(!text.contains(" 0 cores") && !text.contains(" 0 MB, "), "{text}");
+        let limited = Ram {
+            total_bytes: 64_000 * MIB,
+            available_bytes: 500 * MIB,
+            limit_bytes: Some(512 * MIB),
+        };
+        let check = memory(Some(limited));
+        let found = "512 MB, 500 MB of it free";
+        assert_eq!((check.verdict, check.found.as_str()), (Verdict::Warn, found));
     }
 }
