@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::http::HeaderName;
 use bytes::Bytes;
 use hob_core::{ModelError, SoundSeconds, Speech, SpeechEvent, Task};
-use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length};
+use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length, encode_whole};
 use hob_wire::CaptionWord;
 use tokio::task::spawn_blocking;
 
@@ -141,13 +141,6 @@ impl Sound {
         })?;
         Ok(encoded?)
     }
-}
-
-fn encode_whole(format: AudioFormat, rate: u32, samples: &[f32]) -> Result<Vec<u8>, EncodeError> {
-    let mut encoder = Encoder::new(format, rate, Length::Samples(samples.len() as u64))?;
-    let mut bytes = encoder.encode(samples)?;
-    bytes.extend(encoder.finish()?);
-    Ok(bytes)
 }
 
 /// The bytes of one file while it is encoded.

@@ -69,6 +69,22 @@ pub struct Encoder {
 
 hob_core::debug_fields!(Encoder: length, samples_taken);
 
+/// Encodes a whole sound as one file with exact headers.
+///
+/// # Errors
+/// The format cannot hold this sound, or a sample is not a finite number.
+pub fn encode_whole(
+    format: AudioFormat,
+    sample_rate_hz: u32,
+    samples: &[f32],
+) -> Result<Vec<u8>, EncodeError> {
+    let length = Length::Samples(samples.len() as u64);
+    let mut encoder = Encoder::new(format, sample_rate_hz, length)?;
+    let mut bytes = encoder.encode(samples)?;
+    bytes.extend(encoder.finish()?);
+    Ok(bytes)
+}
+
 impl Encoder {
     /// Rejects what the format cannot do, before any byte is sent.
     pub fn new(

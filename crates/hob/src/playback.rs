@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 
-use hob_speech::encode::{AudioFormat, Encoder, Length};
+use hob_speech::encode::{AudioFormat, Encoder, Length, encode_whole};
 use tempfile::TempPath;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, Command};
@@ -206,9 +206,7 @@ impl Pipe {
 }
 
 fn wav_file(sample_rate_hz: u32, samples: &[f32]) -> CliResult<TempPath> {
-    let length = Length::Samples(samples.len() as u64);
-    let mut encoder = Encoder::new(AudioFormat::Wav, sample_rate_hz, length)?;
-    let bytes = [encoder.encode(samples)?, encoder.finish()?].concat();
+    let bytes = encode_whole(AudioFormat::Wav, sample_rate_hz, samples)?;
     let write = || -> io::Result<TempPath> {
         let mut file = tempfile::Builder::new().suffix(".wav").tempfile()?;
         file.write_all(&bytes)?;

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use hob_speech::encode::{AudioFormat, Encoder, Length};
+use hob_speech::encode::{AudioFormat, encode_whole};
 
 use crate::failure::{CliResult, Failure};
 use crate::playback::{Player, Playing};
@@ -131,10 +131,7 @@ impl Loudspeaker {
         match self.output {
             Output::Player(playing) => playing.finish().await,
             Output::File { mut sink, samples } => {
-                let length = Length::Samples(samples.len() as u64);
-                let mut encoder = Encoder::new(AudioFormat::Wav, RATE_HZ, length)?;
-                sink.write(&encoder.encode(&samples)?)?;
-                sink.write(&encoder.finish()?)?;
+                sink.write(&encode_whole(AudioFormat::Wav, RATE_HZ, &samples)?)?;
                 sink.finish()
             }
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use hob_core::{Language, SpeechEvent, SpeechModel, SpeechRequest, SpeechText};
-use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length};
+use hob_speech::encode::{AudioFormat, EncodeError, encode_whole};
 use hob_speech::{Phonemizer, PhonemizerOptions, Reader};
 use tokio::time::timeout;
 
@@ -45,10 +45,12 @@ pub(super) fn encoders() -> Vec<Check> {
 }
 
 fn encoder(format: AudioFormat) -> Check {
+    let tone = |sample: u32| 0.5 * (TAU * 440.0 * sample as f32 / RATE_HZ as f32).sin();
+    let samples: Vec<f32> = (0..RATE_HZ).map(tone).collect();
     let started = Instant::now();
-    match encode_a_second(format) {
+    match encode_whole(format, RATE_HZ, &samples) {
         Ok(bytes) => {
-            let took_ms = started.elapsed().as_secs_f64() * 1000.0;
+            let (bytes, took_ms) = (bytes.len(), started.elapsed().as_secs_f64() * 1000.0);
             Check::ok(format, format!("a second of sound is {bytes} bytes, in {took_ms:.1} ms"))
         }
         Err(error @ EncodeError::NotBuilt { .. }) => {
@@ -56,13 +58,6 @@ fn encoder(format: AudioFormat) -> Check {
         }
         Err(error) => Check::fail(format, &error, REPORT),
     }
-}
-
-fn encode_a_second(format: AudioFormat) -> Result<usize, EncodeError> {
-    let tone = |sample: u32| 0.5 * (TAU * 440.0 * sample as f32 / RATE_HZ as f32).sin();
-    let samples: Vec<f32> = (0..RATE_HZ).map(tone).collect();
-    let mut encoder = Encoder::new(format, RATE_HZ, Length::Unknown)?;
-    Ok(encoder.encode(&samples)?.len() + encoder.finish()?.len())
 }
 
 /// Loads the model in a worker of its own and lets it speak. Returns the sound as a WAV file, too.
@@ -115,9 +110,7 @@ async fn speak(app: &App<'_>, speech: &Speech) -> CliResult<SpeechResult> {
     }
     let took = asked.elapsed();
     let first_audio = first_audio.unwrap_or(took);
-    let mut encoder = Encoder::new(AudioFormat::Wav, rate_hz, Length::Unknown)?;
-    let mut wav = encoder.encode(&samples)?;
-    wav.extend(encoder.finish()?);
+    let wav = encode_whole(AudioFormat::Wav, rate_hz, &samples)?;
     let sound_s = samples.len() as f64 / f64::from(rate_hz);
     Ok(SpeechResult { load, first_audio, took, sound_s, wav })
 }

@@ -2,7 +2,7 @@
 //! Otherwise a listener would prefer the louder one, not the better one.
 
 use hob_bench::listening::HeardSentence;
-use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length};
+use hob_speech::encode::{AudioFormat, EncodeError, encode_whole};
 
 /// Steps in which silence is found: 20 ms.
 const STEP: usize = 480;
@@ -19,13 +19,7 @@ pub(super) fn heard_sentence(
     rate_hz: u32,
 ) -> Result<HeardSentence, EncodeError> {
     let [source, target] = equally_loud(source, target);
-    let file = |samples: &[f32]| -> Result<Vec<u8>, EncodeError> {
-        let length = Length::Samples(samples.len() as u64);
-        let mut encoder = Encoder::new(AudioFormat::Flac, rate_hz, length)?;
-        let mut bytes = encoder.encode(samples)?;
-        bytes.extend(encoder.finish()?);
-        Ok(bytes)
-    };
+    let file = |samples: &[f32]| encode_whole(AudioFormat::Flac, rate_hz, samples);
     Ok(HeardSentence::new(text, [&file(&source)?, &file(&target)?], "audio/flac"))
 }
 

@@ -17,7 +17,7 @@ use hob_models::quantized_speech::{
     QuantizeSpeechError, QuantizedSpeech, SpeechForm, SpeechSizes, graph_bytes, speech_sizes,
 };
 use hob_models::{SpeechWeights, StoredModel, TransformError, Watch};
-use hob_speech::encode::{AudioFormat, Encoder, Length};
+use hob_speech::encode::{AudioFormat, encode_whole};
 use serde::Serialize;
 use tempfile::TempPath;
 
@@ -318,9 +318,8 @@ async fn hear_all(
     for (one, other) in before.sentences.iter().zip(&after.sentences) {
         let mut pair = [String::new(), String::new()];
         for (text, sentence) in pair.iter_mut().zip([one, other]) {
-            let mut encoder = Encoder::new(AudioFormat::Wav, SAMPLE_RATE_HZ, Length::Unknown)?;
-            let mut bytes = encoder.encode(&sentence.audible_samples())?;
-            bytes.extend(encoder.finish()?);
+            let samples = sentence.audible_samples();
+            let bytes = encode_whole(AudioFormat::Wav, SAMPLE_RATE_HZ, &samples)?;
             let file = SoundFile { bytes: bytes.into(), name: None };
             let language = Some(language.clone());
             let request =
