@@ -9,14 +9,13 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 use hob_bench::mock::{MockServer, Script};
 use hob_bench::selftest::{self, CaseResult};
-use hob_core::{Registry, nearest, one_line};
-use hob_core::{Resolve, UpstreamResolver, task};
+use hob_core::{Registry, Resolve, UpstreamResolver, nearest, one_line, task};
 use hob_server::{ReloadableState, ServerOptions};
 use hob_upstream::{
     AliasOptions, AttemptTimeouts, Gateway, GatewayOptions, OnInterruption, TargetOptions,
     UpstreamKind, UpstreamOptions, WhileLoading,
 };
-use serde::Serialize;
+use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::app::{App, run_until_stopped};
@@ -71,7 +70,7 @@ pub(crate) fn run(args: &SelftestArgs, app: &App<'_>) -> CliResult<Exit> {
     let What::Gateway { alias, json } = &args.what;
     let results = run_until_stopped(test(app, alias.as_deref()))?;
     let failed = results.iter().filter(|result| !result.passed).count();
-    let rows: Vec<CaseJson<'_>> = results.iter().map(CaseJson::of).collect();
+    let rows: Vec<Value> = results.iter().map(case_json).collect();
     app.printer.report(*json, &rows, || result_table(&results))?;
     if failed > 0 {
         let all = results.len();
@@ -96,10 +95,9 @@ async fn test_with(
     alias: Option<&str>,
     models: Option<&Models<'_>>,
 ) -> CliResult<Vec<CaseResult>> {
-    let mock = MockServer::start_local(Script::default())
-        .map_err(|error| Failure::io("cannot open a port", &error))?;
-    let (_closed, unreachable) =
-        closed_port().map_err(|error| Failure::io("cannot open a port", &error))?;
+    let no_port = |error: io::Error| Failure::io("cannot open a port", &error);
+    let mock = MockServer::start_local(Script::default()).map_err(no_port)?;
+    let (_closed, unreachable) = closed_port().map_err(no_port)?;
     let options = options(app, alias, &mock.url(), &format!("http://{unreachable}"))?;
     let locals = models.map(|models| models.locals(&app.written)).unwrap_or_default();
     let gateway = Gateway::new(options, &locals, None);
@@ -107,8 +105,8 @@ async fn test_with(
     if let (Some(alias), Some(models)) = (alias, models) {
         models.make_ready(&targets(&gateway, alias)?, app).await;
     }
-    let listener = listener().await?;
-    let here = listener.local_addr().map_err(|error| Failure::io("cannot open a port", &error))?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(no_port)?;
+    let here = listener.local_addr().map_err(no_port)?;
     let mut registry = Registry::default();
     gateway.add_aliases(&mut registry);
     registry.set_upstreams(Arc::clone(&gateway) as Arc<dyn UpstreamResolver>);
@@ -156,11 +154,6 @@ fn closed_port() -> io::Result<(TcpSocket, SocketAddr)> {
     socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
     let address = socket.local_addr()?;
     Ok((socket, address))
-}
-
-async fn listener() -> CliResult<TcpListener> {
-    let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
-    bound.map_err(|error| Failure::io("cannot open a port", &error))
 }
 
 /// The mock server's aliases. If the user named an alias, its targets are the fallbacks.
@@ -223,31 +216,12 @@ fn upstream(name: &str, kind: UpstreamKind, url: &str) -> UpstreamOptions {
     UpstreamOptions { timeouts: TIMEOUTS, ..UpstreamOptions::plain(name, kind, url) }
 }
 
-#[derive(Serialize)]
-struct CaseJson<'a> {
-    fault: &'a str,
-    case: &'a str,
-    expected: &'a str,
-    received: &'a str,
-    passed: bool,
-    /// Requests that reached the faulty target.
-    requests: usize,
-    took_ms: u128,
-}
-
-impl CaseJson<'_> {
-    fn of(result: &CaseResult) -> CaseJson<'_> {
-        let CaseResult { fault, case, expected, received, passed, requests, took } = result;
-        CaseJson {
-            fault,
-            case,
-            expected,
-            received,
-            passed: *passed,
-            requests: *requests,
-            took_ms: took.as_millis(),
-        }
-    }
+fn case_json(result: &CaseResult) -> Value {
+    let CaseResult { fault, case, expected, received, passed, requests, took } = result;
+    json!({
+        "fault": fault, "case": case, "expected": expected, "received": received,
+        "passed": passed, "requests": requests, "took_ms": took.as_millis() as u64,
+    })
 }
 
 fn result_table(results: &[CaseResult]) -> String {
