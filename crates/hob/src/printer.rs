@@ -187,8 +187,20 @@ pub(crate) fn worker_line(report: &impl Serialize) -> ControlFlow<()> {
     }
 }
 
+/// Asks on stderr, also with `--quiet`, and reads the answer of a person from stdin. Without an answer it is no.
+pub(crate) fn confirmed(question: &str) -> io::Result<bool> {
+    let mut answer = String::new();
+    write!(anstream::stderr(), "{} [y/N] ", harmless(question))?;
+    io::stdin().read_line(&mut answer)?;
+    Ok(is_yes(&answer))
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+}
+
 /// Prints one line on stderr, also with `--quiet`. Errors use this.
-pub(crate) fn stderr_line(text: impl Display) {
+fn stderr_line(text: impl Display) {
     // A closed stderr cannot report its own error.
     let _nobody_reads = writeln!(anstream::stderr(), "{text}");
 }
@@ -202,6 +214,12 @@ mod tests {
         for template in crate::commands::TEMPLATES {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }
+    }
+
+    #[test]
+    fn only_yes_is_yes() {
+        assert!(["y\n", "Y", " yes", "Yes\r\n", "YES"].into_iter().all(is_yes));
+        assert!(!["", "\n", "n", "yess", "no, yes"].into_iter().any(is_yes));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `hob models`: lists the models that exist, are stored and are loaded, and deletes stored ones.
-//! Only a running server knows which models are loaded. The column is empty without one.
+//! Only a running server knows which models are loaded. Without one, no model counts as loaded.
 
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, IsTerminal};
 
 use clap::{Args, Subcommand};
 use comfy_table::Table;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::app::{App, block_on};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::model_store::{ModelStore, StoreRow, StoreState};
-use crate::printer::{Printer, stderr_line, table};
+use crate::printer::{Printer, confirmed, table};
 use crate::remote::{Remote, RemoteModel, RemoteVoice};
 
 const MB: u64 = 1_000_000;
@@ -134,9 +134,5 @@ fn agreed(question: &str) -> CliResult<bool> {
         return Err(Failure::usage(format!("{question} There is no terminal to ask"))
             .hint("add --yes to delete it without a question"));
     }
-    stderr_line(format_args!("{question} [y/N]"));
-    let mut answer = String::new();
-    let read = io::stdin().lock().read_line(&mut answer);
-    read.map_err(|error| Failure::io("cannot read the answer", &error))?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    confirmed(question).map_err(|error| Failure::io("cannot read the answer", &error))
 }

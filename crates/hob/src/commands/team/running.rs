@@ -1,7 +1,7 @@
 //! A run in this process: stored step by step, shown as a tree, stopped by Ctrl-C.
 //! Another process can follow it by its files, and end it by a signal.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::models::RemoteModels;
 use super::{can_ask, exit_of};
 use crate::app::App;
 use crate::failure::{CliResult, Exit, Failure};
-use crate::printer::{Printer, harmless};
+use crate::printer::{Printer, confirmed, harmless};
 use crate::remote::Remote;
 use crate::signals::StopSignals;
 use crate::teams::stored_run::{DecidedOnce, Decision, PID};
@@ -155,17 +155,10 @@ impl RunHost for Host {
         if self.is_json || !can_ask() {
             return async { None }.boxed();
         }
-        let question =
-            format!("Allow {} {}? ({reason}) [y/N] ", call.name, call.arguments.as_str());
-        async move { tokio::task::spawn_blocking(move || confirm(&question)).await.ok() }.boxed()
+        let question = format!("Allow {} {}? ({reason})", call.name, call.arguments.as_str());
+        let asking = move || confirmed(&question).unwrap_or(false);
+        async move { tokio::task::spawn_blocking(asking).await.ok() }.boxed()
     }
-}
-
-fn confirm(question: &str) -> bool {
-    let mut answer = String::new();
-    let asked = write!(anstream::stderr(), "{}", harmless(question))
-        .and_then(|()| io::stdin().read_line(&mut answer));
-    asked.is_ok() && matches!(answer.trim(), "y" | "yes" | "Y")
 }
 
 /// Starts a process of its own that goes on with the run, and does not wait for it. Its errors are in the run's folder.
