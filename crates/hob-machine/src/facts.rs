@@ -2,6 +2,7 @@
 //! An unknown fact has no row, or a row that says so. It is never zero.
 
 use hob_core::machine::{Basis, Constants, Device, Fact, Gpu, GpuMemory, Machine};
+use serde::Serialize;
 
 const GB: f64 = 1e9;
 
@@ -38,7 +39,7 @@ pub struct MachineFacts {
 }
 
 /// A fact for display.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FactRow {
     pub name: String,
     /// `None` means unknown.

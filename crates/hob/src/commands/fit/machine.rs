@@ -48,19 +48,10 @@ Examples:
 /// Maximum width of the columns VALUE and SOURCE.
 const COLUMN_CHARS_MAX: u16 = 36;
 
-/// A fact for programs.
-#[derive(Debug, Serialize)]
-struct FactJson {
-    name: String,
-    value: Option<String>,
-    basis: Option<&'static str>,
-    source: String,
-}
-
 #[derive(Debug, Serialize)]
 struct MachineJson<'a> {
     machine: MachineFile,
-    facts: Vec<FactJson>,
+    facts: Vec<FactRow>,
     notes: &'a [String],
 }
 
@@ -118,14 +109,7 @@ pub(super) fn facts(rows: impl IntoIterator<Item = FactRow>) -> String {
 }
 
 fn machine_json(known: &MachineFacts) -> MachineJson<'_> {
-    let facts = known.rows().into_iter().map(|FactRow { name, value, basis, source }| FactJson {
-        name,
-        value,
-        basis: basis.map(|basis| basis.name()),
-        source,
-    });
-    let (machine, facts) = (MachineFile::of(known), facts.collect());
-    MachineJson { machine, facts, notes: &known.notes }
+    MachineJson { machine: MachineFile::of(known), facts: known.rows(), notes: &known.notes }
 }
 
 /// Never overwrites a file, which the user may have edited.
