@@ -1,4 +1,4 @@
-//! The destination of encoded sound: stdout, or a file that appears complete or not at all.
+//! Files that hob writes for the user. Encoded sound goes to stdout, or to a file that appears complete or not at all.
 //! So a full disk cannot leave half a sound file that looks complete.
 
 use std::io::{self, IsTerminal, Write};
@@ -122,6 +122,21 @@ pub(crate) fn draft_of(place: &Path) -> io::Result<NamedTempFile> {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
     let mut draft = tempfile::Builder::new();
     draft.prefix(".hob-").suffix(".part").permissions(mode).tempfile_in(folder_of(place))
+}
+
+/// Writes a text as a new file.
+///
+/// # Errors
+/// The file exists already, with the hint `if_taken`, or it cannot be written.
+pub(crate) fn write_new(place: &Path, text: &str, if_taken: &str) -> CliResult<()> {
+    let file = fs_err::OpenOptions::new().write(true).create_new(true).open(place);
+    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            Failure::usage(format!("{} already exists", place.display())).hint(if_taken)
+        }
+        _ => Failure::io("cannot write the file", &error),
+    })
 }
 
 /// The folder in which a file has its place.

@@ -3,7 +3,7 @@
 
 mod check;
 
-use std::io::{self, Read, Write as _};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -16,6 +16,7 @@ use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::settings::{KeySource, Overrides};
+use crate::sink::write_new;
 
 /// Check or print the configuration, or convert another gateway's
 #[derive(Debug, Args)]
@@ -136,18 +137,9 @@ fn source(path: &Path) -> CliResult<String> {
 }
 
 fn write(path: &Path, toml: &str, args: &ImportArgs) -> CliResult<()> {
-    let mut options = fs_err::OpenOptions::new();
-    options.write(true);
-    match args.force {
-        true => options.create(true).truncate(true),
-        false => options.create_new(true),
-    };
-    let written = options.open(path).and_then(|mut file| file.write_all(toml.as_bytes()));
-    written.map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => {
-            Failure::usage(format!("{} already exists", path.display()))
-                .hint("choose another file with --output, or overwrite it with --force")
-        }
-        _ => Failure::io("cannot write the output", &error),
-    })
+    if !args.force {
+        let if_taken = "choose another file with --output, or overwrite it with --force";
+        return write_new(path, toml, if_taken);
+    }
+    fs_err::write(path, toml).map_err(|error| Failure::io("cannot write the file", &error))
 }

@@ -14,6 +14,7 @@ use crate::chatting::{ChatHistory, Reply, Show, Source, TextShown, figures};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::count_text;
 use crate::signals::{Stop, StopSignals, interrupted};
+use crate::sink::write_new;
 
 const PROMPT: &str = "> ";
 const MORE_PROMPT: &str = "… ";
@@ -196,17 +197,7 @@ impl<'a> Session<'a> {
         }
         let json = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
         let text = if json { self.history.json() } else { self.history.markdown() };
-        let mut options = fs_err::OpenOptions::new();
-        let file = options.write(true).create_new(true).open(path);
-        let written =
-            file.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));
-        written.map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => {
-                Failure::usage(format!("{} already exists", path.display()))
-                    .hint("choose another name")
-            }
-            _ => Failure::io("cannot save the conversation", &error),
-        })?;
+        write_new(path, &text, "choose another name")?;
         self.note(format_args!("saved as {}", path.display()));
         Ok(())
     }

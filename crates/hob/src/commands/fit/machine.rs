@@ -1,7 +1,6 @@
 //! `hob fit machine`: shows this machine, or one of a profile, with the source of each fact.
 //! Facts go to stdout, notes to stderr.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -15,6 +14,7 @@ use crate::globals::Globals;
 use crate::machine_args::MachineArgs;
 use crate::printer::{Printer, narrow, table};
 use crate::settings::Overrides;
+use crate::sink::write_new;
 
 /// Show what hob knows about this machine, with the source of each fact
 #[derive(Debug, Args)]
@@ -115,16 +115,7 @@ fn machine_json(known: &MachineFacts) -> MachineJson<'_> {
 /// Never overwrites a file, which the user may have edited.
 fn save(known: &MachineFacts, path: &Path) -> CliResult<()> {
     let toml = MachineFile::of(known).to_toml();
-    let toml = toml.map_err(Failure::internal)?;
-    let file = fs_err::OpenOptions::new().write(true).create_new(true).open(path);
-    let written = file.and_then(|mut file| file.write_all(toml.as_bytes()));
-    written.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => {
-            Failure::usage(format!("{} already exists", path.display()))
-                .hint("name another file, or delete it first")
-        }
-        _ => Failure::io("the profile cannot be written", &error),
-    })
+    write_new(path, &toml.map_err(Failure::internal)?, "name another file, or delete it first")
 }
 
 #[cfg(test)]
