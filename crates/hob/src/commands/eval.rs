@@ -12,6 +12,7 @@ use serde_json::json;
 use super::bench::{
     self, AnsweredRecord, BenchArgs, BoundsArgs, EvalArgs, ItemArgs, JudgeArgs, RECORDS,
 };
+use crate::arguments::number;
 use crate::eval_setup;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
@@ -105,23 +106,20 @@ pub(crate) fn run(args: EvalCommand, globals: &Globals, printer: &Printer) -> Cl
 }
 
 fn tasks(args: &TasksArgs, printer: &Printer) -> CliResult<Exit> {
-    if args.json {
-        let families = TaskFamily::ALL.map(|family| {
-            json!({
-                "name": family.name(), "sizes": family.sizes(), "usual": family.usual_size(),
-                "about": family.about(),
-            })
-        });
-        printer.data(json!(families))?;
-        return Ok(Exit::Done);
-    }
-    let mut table = table(["task", "sizes", "usual", "what is asked"]);
-    for family in TaskFamily::ALL {
-        let sizes = family.sizes().join(", ");
-        table.add_row([family.name(), &sizes, family.usual_size(), family.about()]);
-    }
-    printer.data(table.trim_fmt())?;
-    Ok(Exit::Done)
+    let families = TaskFamily::ALL.map(|family| {
+        json!({
+            "name": family.name(), "sizes": family.sizes(), "usual": family.usual_size(),
+            "about": family.about(),
+        })
+    });
+    printer.report(args.json, &families, || {
+        let mut table = table(["task", "sizes", "usual", "what is asked"]);
+        for family in TaskFamily::ALL {
+            let sizes = family.sizes().join(", ");
+            table.add_row([family.name(), &sizes, family.usual_size(), family.about()]);
+        }
+        table.trim_fmt()
+    })
 }
 
 fn items(args: &ItemsArgs, printer: &Printer) -> CliResult<Exit> {
@@ -154,11 +152,7 @@ fn stored_report(args: &ReportArgs, printer: &Printer) -> CliResult<Exit> {
             bench::EvalReport::new(answered?, args.bounds)
         }
     };
-    match args.json {
-        true => printer.data(report.json())?,
-        false => printer.data(report.report_text())?,
-    }
-    Ok(Exit::Done)
+    printer.report(args.json, &report.json(), || report.report_text())
 }
 
 /// The newest evaluations that asked the same items as the newest of all: one of each model, arm,
@@ -227,8 +221,7 @@ fn verdict(text: &str) -> Result<Verdict, String> {
 }
 
 fn score(text: &str) -> Result<f64, String> {
-    let score: Option<f64> = text.trim().parse().ok();
-    score.filter(|score| (0.0..=1.0).contains(score)).ok_or_else(|| "expected 0 to 1".to_owned())
+    number(text, |score| (0.0..=1.0).contains(score), "0 to 1")
 }
 
 #[cfg(test)]

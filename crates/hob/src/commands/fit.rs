@@ -11,7 +11,7 @@ mod transcription;
 mod validate;
 
 use clap::{Args, Subcommand};
-use hob_core::fit::{Assessment, Engine, FitError, FitOptions, Model, alternatives, assess};
+use hob_core::fit::{Assessment, Engine, FitOptions, Model, alternatives, assess};
 use hob_core::footprint::{KvType, KvTypes};
 use hob_core::machine::Machine;
 use hob_models::QuantMix;
@@ -184,7 +184,7 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> CliRe
     let (machine, used) = published_machine(args, &app)?;
     let (model, variants) = model(args, &app, printer)?;
     let options = args.options.options();
-    let mut assessed = assess(&machine, &model, &options).map_err(failure)?;
+    let mut assessed = assess(&machine, &model, &options).map_err(Failure::usage)?;
     assessed.alternatives = alternatives(&machine, &model, &variants, &options, &assessed);
     suggest_smaller_model(&machine, &variants, &options, &mut assessed);
     let answer = sourced(FitAnswer::of(&machine, &model, &assessed, &options), &used);
@@ -282,10 +282,6 @@ fn recommended(args: &FitArgs, globals: &Globals, printer: &Printer) -> CliResul
         }
     })?;
     Ok(Exit::Done)
-}
-
-fn failure(error: FitError) -> Failure {
-    Failure::usage(error)
 }
 
 /// The model by name or typed dimensions, and the same in other quants.

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::app::App;
 use crate::failure::{CliResult, Exit};
-use crate::printer::{or_dash, table};
+use crate::printer::{duration_text, or_dash, table};
 use crate::running_server::ServerOption;
 
 const MB: u64 = 1_000_000;
@@ -90,12 +90,9 @@ fn expires(resident: &ResidentModel, now: Timestamp) -> String {
 }
 
 fn left(time: Duration) -> String {
-    let seconds = time.as_secs();
-    match seconds {
+    match time.as_secs() {
         0 => "now".to_owned(),
-        1..=119 => format!("in {seconds} s"),
-        120..=7199 => format!("in {} min", seconds / 60),
-        _ => format!("in {} h", seconds / 3600),
+        _ => format!("in {}", duration_text(time)),
     }
 }
 

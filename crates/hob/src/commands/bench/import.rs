@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::RECORDS;
 use crate::bounded_file::{read_bytes, read_bytes_once};
 use crate::failure::{CliResult, Exit, Failure};
-use crate::printer::Printer;
+use crate::printer::{Printer, count_text};
 
 /// Import results of other programs, always as unverified
 #[derive(Clone, Debug, Args)]
@@ -116,7 +116,6 @@ fn summary_beside(file: &Path, imported: &[Imported]) -> Option<Vec<u8>> {
 fn import_failure(error: &ImportError) -> Failure {
     match error {
         ImportError::Record(error) => Failure::internal(error),
-        ImportError::Unknown { .. } => Failure::usage(error),
         ImportError::AlreadyImported { .. } => {
             Failure::usage(error).hint("delete those records to import the file again")
         }
@@ -127,10 +126,7 @@ fn import_failure(error: &ImportError) -> Failure {
 fn say(args: &ImportArgs, file: &Path, imported: &[Imported], printer: &Printer) -> CliResult<()> {
     let verb = if args.dry_run { "would be kept" } else { "kept" };
     let tool = imported.first().map_or("", |one| one.record.source.tool.as_str());
-    let count = match imported.len() {
-        1 => "1 record".to_owned(),
-        count => format!("{count} records"),
-    };
+    let count = count_text(imported.len(), "record");
     printer.data(format_args!(
         "{}: {count} of {tool} {verb} in {}",
         file.display(),

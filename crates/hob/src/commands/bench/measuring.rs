@@ -32,7 +32,7 @@ use crate::build;
 use crate::eval_setup;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
-use crate::printer::Printer;
+use crate::printer::{Printer, duration_text};
 use crate::signals::{StopSignals, interrupted};
 
 /// The most runs of a cell that is measured until it is verified.
@@ -462,7 +462,7 @@ pub(crate) fn progress(name: &str, step: Step<'_>, stop_rule: StopRule) -> Strin
             )
         }
         Step::Answered { id, verdict, total_ms, done, all, left } => {
-            let (s, left) = (total_ms / 1e3, duration(left));
+            let (s, left) = (total_ms / 1e3, duration_text(left));
             let name = if name.is_empty() { "eval" } else { name };
             format!("{name}: {done} of {all}, {id}: {verdict} after {s:.1} s, about {left} left")
         }
@@ -475,15 +475,6 @@ pub(crate) fn progress(name: &str, step: Step<'_>, stop_rule: StopRule) -> Strin
                 stop_rule.runs_min, stop_rule.runs_max
             )
         }
-    }
-}
-
-/// A duration in the unit that reads best.
-pub(super) fn duration(time: Duration) -> String {
-    match time.as_secs() {
-        seconds @ 0..120 => format!("{seconds} s"),
-        seconds @ 120..7200 => format!("{} min", seconds / 60),
-        seconds => format!("{} h", seconds / 3600),
     }
 }
 

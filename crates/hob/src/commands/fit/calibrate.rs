@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use hob_core::fit::{ComputeSite, Implausible, Model};
+use hob_core::fit::{ComputeSite, Model};
 use hob_core::machine::{Basis, Gpu, GpuMemory};
 use hob_engines::timing::{EngineTiming, engine_version};
 use hob_machine::profile::MachineFile;
@@ -62,7 +62,7 @@ const CONTEXT_TOKENS: u32 = 1_536;
 /// Larger models take too long to read.
 const MODEL_BYTES_MAX: u64 = 6_000_000_000;
 
-/// A stored model, and its timings.
+/// A stored model, and the bytes of its weights.
 struct Installed {
     path: PathBuf,
     model: Model,
@@ -81,10 +81,9 @@ struct Calibrated<'a> {
 pub(crate) fn run(args: &CalibrateArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
     let (known, figures) = run_until_stopped(timed(args, &app))?;
-    let (known, checked) = match figures.fitted(&known) {
-        Ok(fitted) => fitted,
-        Err(error) => return noise_failure(&error),
-    };
+    let (known, checked) = figures
+        .fitted(&known)
+        .map_err(|error| Failure::engine(error).hint("run it again when the machine is quiet"))?;
     let doubts = figures.doubts(&checked);
     for doubt in &doubts {
         printer.note(doubt);
@@ -103,10 +102,6 @@ pub(crate) fn run(args: &CalibrateArgs, globals: &Globals, printer: &Printer) ->
     let calibrated =
         Calibrated { kept: is_kept, doubts, machine: MachineFile::of(&known), checked };
     printer.report(args.json, &calibrated, || calibration_text(&known, checked))
-}
-
-fn noise_failure(error: &Implausible) -> CliResult<Exit> {
-    Err(Failure::engine(error).hint("run it again when the machine is quiet"))
 }
 
 async fn timed(

@@ -15,16 +15,17 @@ use hob_bench::plan::{
 };
 use hob_bench::record::{Record, RecordKind, RecordStore};
 use hob_bench::runs::{BenchError, RecordContext, StopRule};
+use hob_bench::server::ServerFacts;
 use hob_bench::workbench::Workbench;
 use hob_core::Kind;
 
-use super::super::measuring::{context, duration, keep, progress, purpose};
+use super::super::measuring::{context, keep, progress, purpose};
 use super::super::server::{READY, READY_S, Reached, ServerArgs, failure};
 use super::visits::Visit;
 use crate::eval_setup;
-use crate::failure::CliResult;
+use crate::failure::{CliResult, Failure};
 use crate::globals::Globals;
-use crate::printer::Printer;
+use crate::printer::{Printer, duration_text};
 use crate::settings::ModelChoice;
 
 /// A plan that is being measured.
@@ -151,7 +152,7 @@ impl<'a> PlanRun<'a> {
     fn left(&self, visits: usize) -> Option<String> {
         let count = u32::try_from(self.visit_times.len()).ok().filter(|count| *count > 0)?;
         let mean = self.visit_times.iter().sum::<Duration>() / count;
-        Some(duration(mean * u32::try_from(visits).ok().filter(|visits| *visits > 0)?))
+        Some(duration_text(mean * u32::try_from(visits).ok().filter(|visits| *visits > 0)?))
     }
 
     fn cell(
@@ -199,7 +200,7 @@ impl<'a> PlanRun<'a> {
         let Reached { target, started, facts } = match self.reach(&server, cell)? {
             Ok(reached) => reached,
             Err(error) => {
-                let context = self.context(cell, hob_bench::server::ServerFacts::default(), argv);
+                let context = self.context(cell, ServerFacts::default(), argv);
                 return self.failed(cell, name, (&context, &error), Vec::new());
             }
         };
@@ -285,7 +286,7 @@ impl<'a> PlanRun<'a> {
         mut records: Vec<Record>,
     ) -> CliResult<CellOutcome> {
         if let BenchError::Record(error) = error {
-            return Err(crate::failure::Failure::new(crate::failure::Exit::Internal, error));
+            return Err(Failure::internal(error));
         }
         // After a failure, the server is not trusted: the next cell starts or reaches it again.
         self.reached = None;
@@ -300,12 +301,7 @@ impl<'a> PlanRun<'a> {
         Ok(CellOutcome::Measured(records))
     }
 
-    fn context(
-        &self,
-        cell: &PlanCell,
-        facts: hob_bench::server::ServerFacts,
-        argv: Vec<String>,
-    ) -> RecordContext {
+    fn context(&self, cell: &PlanCell, facts: ServerFacts, argv: Vec<String>) -> RecordContext {
         // The same seed at each start gives the same items, so an interrupted cell continues.
         let is_eval = cell.record_kind() == RecordKind::Eval;
         let seed = self.plan.seed.or(is_eval.then_some(EVAL_SEED));
