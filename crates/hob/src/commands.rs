@@ -29,4 +29,5 @@ pub(crate) mod worker;
 
 /// The templates of all progress bars, so that a test can check that each parses.
 #[cfg(test)]
-pub(crate) const TEMPLATES: [&str; 3] = [crate::speaking::BAR, crate::audiobook::BAR, pull::BAR];
+pub(crate) const TEMPLATES: [&str; 4] =
+    [crate::speaking::BAR, crate::audiobook::BAR, pull::BAR, quantize::BAR];

@@ -51,7 +51,7 @@ const IMPORTANCE_PIECES: usize = 48;
 const DISTANCE_PIECES: usize = 32;
 const CONTEXT_TOKENS: usize = 512;
 const MB: f64 = 1e6;
-const BAR: &str = "{msg} {bar:30} {pos}/{len} {eta}";
+pub(crate) const BAR: &str = "{msg} {bar:30} {pos}/{len} {eta}";
 /// Eight tasks of two items show a model that has become much worse; `hob eval` shows smaller differences.
 const EVAL_ITEMS: u32 = 2;
 const EVAL_ITEMS_MAX: i64 = 1_000;
