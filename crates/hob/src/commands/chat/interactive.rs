@@ -155,14 +155,20 @@ impl<'a> Session<'a> {
         taken
     }
 
+    /// Without a new answer, the old one stays.
     async fn regenerate(&mut self, signals: &mut StopSignals) -> CliResult<()> {
+        let before = self.history.clone();
         let Some(question) = self.history.take_back() else {
             return Err(Failure::usage("there is no question to answer again"));
         };
         // The same seed would give the same answer.
         self.options.sampling.seed = self.options.sampling.seed.map(|seed| seed.wrapping_add(1));
         self.history.ask(question);
-        self.answer(signals).await
+        let answered = self.answer(signals).await;
+        if self.last.text.is_empty() {
+            self.history = before;
+        }
+        answered
     }
 
     fn system(&mut self, text: Option<String>) {

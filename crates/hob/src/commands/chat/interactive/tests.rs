@@ -154,6 +154,15 @@ async fn an_answer_again_comes_from_another_seed() {
 }
 
 #[tokio::test]
+async fn an_answer_stays_if_there_is_no_new_one() {
+    let too_long = ModelError::TooLong { needed: 9000, available: 8192 };
+    let lines = ["one?", "/regenerate", "two?"];
+    let scripts = vec![says("1"), Err(too_long), says("2")];
+    let held = converse(&[], scripts, ScriptedInput::typing(&lines)).await;
+    assert_eq!(held.asked[2], ["user: one?", "assistant: 1", "user: two?"]);
+}
+
+#[tokio::test]
 async fn a_question_that_failed_is_taken_back_and_the_conversation_goes_on() {
     let too_long = ModelError::TooLong { needed: 9000, available: 8192 };
     let lost = ModelError::WorkerLost { engine: "chat", detail: "killed".to_owned() };
