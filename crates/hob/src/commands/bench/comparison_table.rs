@@ -4,9 +4,8 @@
 use hob_bench::compare::{ComparedMetric, Comparison, MetricVerdict};
 use hob_bench::display;
 
+use super::tables::NOTHING;
 use crate::printer::table;
-
-const NOTHING: &str = "–";
 
 /// Both sides, how they were measured, and every figure.
 pub(crate) fn comparison_text(comparison: &Comparison) -> String {
@@ -45,7 +44,7 @@ fn figures_table(figures: &[ComparedMetric]) -> String {
     table.trim_fmt()
 }
 
-pub(crate) fn percent(value: f64) -> String {
+fn percent(value: f64) -> String {
     format!("{value:+.1} %")
 }
 

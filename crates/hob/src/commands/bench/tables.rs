@@ -15,7 +15,7 @@ use crate::printer::table;
 
 pub(super) use speech::timeline;
 
-const NOTHING: &str = "–";
+pub(super) const NOTHING: &str = "–";
 
 /// A column: its title, and what stands there for a record.
 type Column = (&'static str, fn(&Record) -> String);
@@ -36,7 +36,7 @@ pub(super) fn record_table(kind: RecordKind, records: &[Record]) -> String {
         RecordKind::Llm => rows(&LLM, records),
         RecordKind::CtxSweep => rows(&SWEEP, records),
         RecordKind::Cold => rows(&COLD, records),
-        RecordKind::Batch | RecordKind::Concurrency => at_once(kind, records),
+        RecordKind::Batch | RecordKind::Concurrency => concurrent(kind, records),
         RecordKind::MaxContext => max_context(records),
         RecordKind::Tts => speech::tts(records),
         RecordKind::Stream => speech::stream(records),
@@ -94,7 +94,7 @@ const SWEEP: [Column; 10] = [
 ];
 
 const COLD: [Column; 10] = [
-    ("state", |r| r.workload.shape.clone().unwrap_or_default()),
+    ("state", SHAPE.1),
     ("load", |r| ms(r, Metric::LoadMs, 0)),
     ("first request", |r| ms(r, Metric::ColdFirstMs, 0)),
     ("first token", |r| ms(r, Metric::TtftMs, 0)),
@@ -109,20 +109,20 @@ const COLD: [Column; 10] = [
 ];
 
 /// Concurrent users. Those who listen have a table of their own.
-fn at_once(kind: RecordKind, records: &[Record]) -> String {
+fn concurrent(kind: RecordKind, records: &[Record]) -> String {
     let (listening, reading): (Vec<&Record>, Vec<&Record>) =
         records.iter().partition(|record| record.tts.is_some());
     if listening.is_empty() {
-        return at_once_reading(kind, &reading);
+        return concurrent_readers(kind, &reading);
     }
     let listeners = speech::listeners(&listening);
     match reading.is_empty() {
         true => listeners,
-        false => format!("{listeners}\n\n{}", at_once_reading(kind, &reading)),
+        false => format!("{listeners}\n\n{}", concurrent_readers(kind, &reading)),
     }
 }
 
-fn at_once_reading(kind: RecordKind, records: &[&Record]) -> String {
+fn concurrent_readers(kind: RecordKind, records: &[&Record]) -> String {
     if kind == RecordKind::Batch { batch(records) } else { concurrency(records) }
 }
 
@@ -282,6 +282,10 @@ fn ms(record: &Record, metric: Metric, digits: usize) -> String {
 
 fn written_ms(ms: Option<f64>, digits: usize) -> String {
     ms.map_or(NOTHING.to_owned(), |ms| format!("{ms:.digits$} ms"))
+}
+
+fn p95(record: &Record, metric: Metric) -> String {
+    written_ms(record.metrics.get(metric).and_then(|spread| spread.p95), 0)
 }
 
 fn number(record: &Record, metric: Metric, digits: usize) -> String {

@@ -11,8 +11,8 @@ use hob_bench::timeline::{ArrivalPoint, SoundFormat};
 use hob_core::statistics::Sample;
 
 use super::{
-    BADGE, CLIENT, Column, ERRORS, NOTHING, TOGETHER, USERS, megabytes, ms, number, rows, scaling,
-    written_ms,
+    BADGE, CLIENT, Column, ERRORS, NOTHING, SHAPE, TOGETHER, USERS, megabytes, ms, number, p95,
+    rows, scaling, written_ms,
 };
 use crate::printer::{count_text, table};
 
@@ -21,10 +21,14 @@ const WIDTH: usize = 60;
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const EMPTY: char = '·';
 
+const TEXT: Column = ("text", SHAPE.1);
+const FORMAT: Column = ("format", |r| tts_of(r).format.unwrap_or_default());
+const VOICE: Column = ("voice", |r| tts_of(r).voice.unwrap_or_default());
+
 const TTS: [Column; 17] = [
-    ("text", |r| r.workload.shape.clone().unwrap_or_default()),
-    ("format", |r| tts_of(r).format.unwrap_or_default()),
-    ("voice", |r| tts_of(r).voice.unwrap_or_default()),
+    TEXT,
+    FORMAT,
+    VOICE,
     USERS,
     ("first byte", |r| ms(r, Metric::TtfbMs, 0)),
     ("first sound", |r| ms(r, Metric::TtfaMs, 0)),
@@ -44,8 +48,8 @@ const TTS: [Column; 17] = [
 ];
 
 const STREAM: [Column; 12] = [
-    ("text", |r| r.workload.shape.clone().unwrap_or_default()),
-    ("format", |r| tts_of(r).format.unwrap_or_default()),
+    TEXT,
+    FORMAT,
     ("streaming", |r| stream_request_text(&tts_of(r)).to_owned()),
     ("first sound", |r| written_ms(tts_of(r).ttfa_ms, 0)),
     ("last", |r| written_ms(tts_of(r).last_ms, 0)),
@@ -60,15 +64,15 @@ const STREAM: [Column; 12] = [
 
 /// The gain and the verdict come after them.
 const LISTENERS: [Column; 11] = [
-    ("text", |r| r.workload.shape.clone().unwrap_or_default()),
-    ("format", |r| tts_of(r).format.unwrap_or_default()),
-    ("voice", |r| tts_of(r).voice.unwrap_or_default()),
+    TEXT,
+    FORMAT,
+    VOICE,
     USERS,
     TOGETHER,
     ("first sound", |r| ms(r, Metric::TtfaMs, 0)),
-    ("p95", |r| written_ms(r.metrics.get(Metric::TtfaMs).and_then(|times| times.p95), 0)),
+    ("p95", |r| p95(r, Metric::TtfaMs)),
     ("longest", |r| written_ms(r.metrics.get(Metric::TtfaMs).and_then(|times| times.max), 0)),
-    ("memory", |r| megabytes(memory_mb_at_once(r))),
+    ("memory", |r| megabytes(listeners_memory_mb(r))),
     ERRORS,
     CLIENT,
 ];
@@ -125,7 +129,7 @@ fn gain_over_one(record: &Record, records: &[&Record]) -> Option<f64> {
 }
 
 /// Memory only grows, and runs of one listener and of several alternate. So the memory of one listener is not known there.
-fn memory_mb_at_once(record: &Record) -> Option<f64> {
+fn listeners_memory_mb(record: &Record) -> Option<f64> {
     let is_mixed = record.kind == RecordKind::Concurrency && record.workload.concurrency == Some(1);
     engine_mb(record).filter(|_| !is_mixed)
 }
@@ -203,7 +207,7 @@ fn verdict(verdict: StreamVerdict) -> &'static str {
 }
 
 fn called(record: &Record) -> String {
-    let tts = record.tts.clone().unwrap_or_default();
+    let tts = tts_of(record);
     let parts = [
         record.workload.shape.clone(),
         tts.format.clone(),

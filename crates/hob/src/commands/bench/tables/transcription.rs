@@ -9,7 +9,7 @@ use super::{BADGE, CLIENT, Column, ERRORS, MEMORY, NOTHING, SHAPE, USERS, ms, nu
 const STT: [Column; 17] = [
     ("server", |r| r.engine.name.clone().unwrap_or_default()),
     ("model", |r| r.model.name.clone()),
-    ("clips", |r| SHAPE.1(r)),
+    ("clips", SHAPE.1),
     USERS,
     ("streamed", |r| if stt_of(r).stream == Some(true) { "yes".to_owned() } else { String::new() }),
     ("WER", |r| percent(stt_of(r).wer)),

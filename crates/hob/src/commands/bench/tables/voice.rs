@@ -4,12 +4,12 @@
 use hob_bench::record::{Record, VoiceVerdict};
 use hob_bench::terms::Metric;
 
-use super::{BADGE, CLIENT, Column, ERRORS, MEMORY, NOTHING, SHAPE, USERS, ms, rows};
+use super::{BADGE, CLIENT, Column, ERRORS, MEMORY, NOTHING, SHAPE, USERS, ms, p95, rows};
 
 const VOICE: [Column; 21] = [
     ("server", |r| r.engine.name.clone().unwrap_or_default()),
     ("model", |r| r.model.name.clone()),
-    ("questions", |r| SHAPE.1(r)),
+    ("questions", SHAPE.1),
     USERS,
     ("turns", |r| {
         r.voice.as_ref().and_then(|v| v.turns).map_or(NOTHING.to_owned(), |n| n.to_string())
@@ -34,11 +34,6 @@ const VOICE: [Column; 21] = [
     CLIENT,
     BADGE,
 ];
-
-fn p95(record: &Record, metric: Metric) -> String {
-    let ms = record.metrics.get(metric).and_then(|spread| spread.p95);
-    ms.map_or(NOTHING.to_owned(), |ms| format!("{ms:.0} ms"))
-}
 
 pub(super) fn voice(records: &[Record]) -> String {
     let verdicts = records.iter().filter_map(|record| record.voice.as_ref()?.verdict);
