@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::arguments::one_of;
-use crate::failure::{CliResult as Result, Exit, Failure};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::{or_dash, table};
 
 const LAST: u32 = 20;
@@ -57,7 +57,7 @@ const GROUPINGS: [(&str, &str, GroupBy); 5] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Since(u64);
 
-fn since(text: &str) -> std::result::Result<Since, String> {
+fn since(text: &str) -> Result<Since, String> {
     since_at(text, Timestamp::now(), &TimeZone::system())
         .ok_or_else(|| "expected 30m, 24h, 7d, 4w, or a date such as 2026-11-01".to_owned())
 }
@@ -80,7 +80,7 @@ fn since_at(text: &str, now: Timestamp, zone: &TimeZone) -> Option<Since> {
     Some(Since(u64::try_from(now.as_millisecond()).ok()?.saturating_sub(ago_ms)))
 }
 
-pub(crate) fn run(args: &LedgerArgs, app: &App<'_>) -> Result<Exit> {
+pub(crate) fn run(args: &LedgerArgs, app: &App<'_>) -> CliResult<Exit> {
     let everything = args.by.is_some() || args.since.is_some();
     let period = Period {
         since_unix_ms: args.since.map(|since| since.0),

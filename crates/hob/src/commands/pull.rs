@@ -11,7 +11,7 @@ use clap::Args;
 use hob_core::fit::{FitOptions, Model, Plan, Use, assess};
 use hob_core::machine::Machine;
 use hob_models::known;
-use hob_models::{Progress, PullStep, Pulled, QuantMix, SourceKind};
+use hob_models::{Progress, PullOutcome, PullStep, Pulled, QuantMix, SourceKind};
 use indicatif::ProgressBar;
 
 use crate::app::{App, block_on};
@@ -200,10 +200,10 @@ impl Work<'_> {
 }
 
 fn summary(name: &str, pulled: &Pulled) -> String {
-    let how = match arrived(pulled.outcome) {
-        "was_here" => "is here already",
-        "transformed" => "was converted again from its files",
-        _ => "is here",
+    let how = match pulled.outcome {
+        PullOutcome::AlreadyStored => "is here already",
+        PullOutcome::Transformed => "was converted again from its files",
+        PullOutcome::Fetched => "is here",
     };
     format!("{name} {how}: {}", pulled.model.folder.display())
 }

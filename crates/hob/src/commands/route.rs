@@ -7,7 +7,7 @@ use hob_wire::{AliasRoute, RouteTarget};
 
 use crate::app::App;
 use crate::failure::{CliResult, Exit, Failure};
-use crate::printer::{harmless, table};
+use crate::printer::{harmless, or_dash, table};
 use crate::remote::Remote;
 use crate::running_server::ServerOption;
 use crate::wire_up;
@@ -68,9 +68,9 @@ fn route_text(route: &AliasRoute) -> String {
             target.name.clone(),
             status(target),
             target.state.clone(),
-            target.context_length.map_or_else(|| "-".to_owned(), |tokens| tokens.to_string()),
+            or_dash(target.context_length.map(|tokens| tokens.to_string())),
             target.in_flight.to_string(),
-            why(target),
+            reasons(target, &mut Vec::new()).join("; "),
         ]);
     }
     let strategy = match route.strategy.as_str() {
@@ -103,10 +103,6 @@ pub(super) fn status(target: &RouteTarget) -> String {
         ("half_open", _) => "would be tried".to_owned(),
         _ => "standby".to_owned(),
     }
-}
-
-fn why(target: &RouteTarget) -> String {
-    reasons(target, &mut Vec::new()).join("; ")
 }
 
 /// What is wrong with a target, apart from the faults in `said`. Adds its own to them.

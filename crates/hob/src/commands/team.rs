@@ -13,6 +13,7 @@ use clap::{Args, Subcommand};
 use hob_agents::{Prices, RunState, RunStore, Team, TeamRunStatus};
 
 use crate::app::{App, block_on, run_until_stopped};
+use crate::bounded_file::read_text;
 use crate::config::TargetEntry;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
@@ -210,8 +211,7 @@ fn start(args: &RunArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
 }
 
 fn read_brief(path: &Path) -> CliResult<String> {
-    let failed = |error| Failure::io(format!("cannot read {}", path.display()), &error);
-    crate::bounded_file::read_text(path, TASK_BYTES_MAX).map_err(failed)
+    read_text(path, TASK_BYTES_MAX).map_err(|error| Failure::io("cannot read the task", &error))
 }
 
 fn go_on(

@@ -21,7 +21,7 @@ use super::queue::Turn;
 use super::server::{Reached, ServerArgs, failure};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
-use crate::printer::{Printer, count_text, table};
+use crate::printer::{Printer, count_text, or_dash, table};
 use crate::signals::interrupted;
 
 const OPINION: &str = "A model's judgement is an opinion, not a measurement.";
@@ -130,7 +130,7 @@ impl Judgement {
             wins_b.to_string(),
             ties.to_string(),
             unread.to_string(),
-            win_share_a.as_ref().map_or_else(|| "-".to_owned(), percent),
+            or_dash(win_share_a.as_ref().map(percent)),
         ]);
         let mut lines = vec![
             format!("A: {}", name(&self.a)),

@@ -62,7 +62,8 @@ pub(crate) fn run(args: &RerunArgs, globals: &Globals, printer: &Printer) -> Cli
             return Err(given_up(&unverified, &hopeless));
         }
         wait_for_quiet(args.wait_s, printer)?;
-        printer.note(format_args!("attempt {number} of {}: {}", args.attempts, typed(&unverified)));
+        let command = command_line(&unverified);
+        printer.note(format_args!("attempt {number} of {}: {command}", args.attempts));
         let again = again(&unverified, args, globals, printer)?;
         if !again.is_valid() {
             invalid = again.invalid_reasons;
@@ -86,7 +87,7 @@ fn given_up(unverified: &Record, reasons: &[&str]) -> Failure {
     Failure::server(sentence)
 }
 
-fn typed(record: &Record) -> String {
+fn command_line(record: &Record) -> String {
     record.harness.as_ref().map_or(String::new(), |harness| harness.argv.join(" "))
 }
 
@@ -157,7 +158,7 @@ fn again(
     let ended = match verb.measuring() {
         Some((verb, _)) => measuring::run(verb, Some(&rerun), (globals, printer)),
         None => {
-            let typed = typed(unverified);
+            let typed = command_line(unverified);
             Err(Failure::usage(format!("the record's command is not a measurement: {typed}")))
         }
     };

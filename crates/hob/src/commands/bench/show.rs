@@ -9,7 +9,7 @@ use hob_bench::record::{Label, Record, RecordStore, RecordedClientCheck};
 
 use super::RECORDS;
 use crate::failure::{CliResult, Exit, Failure};
-use crate::printer::{Printer, table};
+use crate::printer::{Printer, or_dash, table};
 
 /// Show one run: what ran where, its figures, and why to doubt them
 #[derive(Clone, Debug, Args)]
@@ -38,10 +38,9 @@ fn record_text(record: &Record) -> String {
     let mut table = table(["figure", "median", "min", "max", "n"]);
     for (metric, spread) in &record.metrics.spreads {
         let end = |value: Option<f64>| {
-            value
-                .map_or_else(|| "-".to_owned(), |value| display::figure(value, metric.definition()))
+            or_dash(value.map(|value| display::figure(value, metric.definition())))
         };
-        let n = spread.n.map_or_else(|| "-".to_owned(), |n| n.to_string());
+        let n = or_dash(spread.n.map(|n| n.to_string()));
         table.add_row([
             metric.definition().title.to_owned(),
             display::spread(spread, *metric),

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use hob_core::{Language, SpeechEvent, SpeechModel, SpeechRequest, SpeechText};
+use hob_engines::speech::kokoro::SAMPLE_RATE_HZ;
 use hob_speech::encode::{AudioFormat, EncodeError, encode_whole};
 use hob_speech::{Phonemizer, PhonemizerOptions, Reader};
 use tokio::time::timeout;
@@ -17,7 +18,6 @@ use crate::failure::CliResult;
 use crate::wire_up::{Speech, meant_voice};
 
 pub(super) const SENTENCE: &str = "Hello, this is hob.";
-const RATE_HZ: u32 = 24_000;
 /// Longer than a cold disk and a slow processor take together.
 const SPEAK_TIME_MAX: Duration = Duration::from_secs(60);
 
@@ -45,10 +45,10 @@ pub(super) fn encoders() -> Vec<Check> {
 }
 
 fn encoder(format: AudioFormat) -> Check {
-    let tone = |sample: u32| 0.5 * (TAU * 440.0 * sample as f32 / RATE_HZ as f32).sin();
-    let samples: Vec<f32> = (0..RATE_HZ).map(tone).collect();
+    let tone = |sample: u32| 0.5 * (TAU * 440.0 * sample as f32 / SAMPLE_RATE_HZ as f32).sin();
+    let samples: Vec<f32> = (0..SAMPLE_RATE_HZ).map(tone).collect();
     let started = Instant::now();
-    match encode_whole(format, RATE_HZ, &samples) {
+    match encode_whole(format, SAMPLE_RATE_HZ, &samples) {
         Ok(bytes) => {
             let (bytes, took_ms) = (bytes.len(), started.elapsed().as_secs_f64() * 1000.0);
             Check::ok(format, format!("a second of sound is {bytes} bytes, in {took_ms:.1} ms"))

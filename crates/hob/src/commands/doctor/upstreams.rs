@@ -1,9 +1,8 @@
 //! Checks the other servers: whether they answer, list the models of aliases, and obey thinking switches.
 //! A running hob knows their latest answers, so it is asked if there is one.
 
-use hob_core::UpstreamResolver;
-use hob_core::nearest;
 use hob_core::routing::{Reachable, UpstreamView};
+use hob_core::{UpstreamResolver, nearest};
 
 use super::Check;
 use crate::app::App;

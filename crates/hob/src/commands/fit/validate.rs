@@ -83,7 +83,7 @@ pub(super) fn run(args: &ValidateArgs, printer: &Printer) -> CliResult<Exit> {
 fn report() -> CliResult<Report> {
     let records = published_records()?;
     let (published, left_out) = predictable_runs(&records);
-    let (ceilings, untold) = ceilings::ceilings(&records);
+    let (ceilings, unpredicted) = ceilings::ceilings(&records);
     let mut machines: Vec<&str> = published.iter().map(|row| row.machine.name.as_str()).collect();
     machines.sort_unstable();
     machines.dedup();
@@ -92,7 +92,7 @@ fn report() -> CliResult<Report> {
         ceilings,
         summaries: Vec::new(),
         classes: classes::classes().map_err(Failure::internal)?,
-        left_out: left_out.into_iter().chain(untold).collect(),
+        left_out: left_out.into_iter().chain(unpredicted).collect(),
     };
     for machine in machines {
         let here: Vec<&PublishedRun> =

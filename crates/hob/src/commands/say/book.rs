@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use hob_core::{SpeechModel, SpeechPace, SpeechRequest, SpeechText, Trace};
+use hob_engines::speech::kokoro::SAMPLE_RATE_HZ;
 use hob_speech::audiobook::BookFormat;
 use hob_speech::encode::{Encoder, Length};
 
@@ -18,9 +19,6 @@ use crate::wire_up::{Speech, meant_voice};
 
 /// Endings of text files.
 const TEXT_ENDINGS: [&str; 4] = ["txt", "text", "md", "markdown"];
-
-/// The rate of the engine, to ask whether this build has the encoder.
-const RATE_HZ: u32 = 24_000;
 
 /// A text file to speak, and the file to make.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +71,7 @@ impl<'a> BookJob<'a> {
     pub(super) async fn speak(&self, args: &SayArgs, app: &App<'_>) -> CliResult<Exit> {
         let book = Book::read(self.file, self.format)?;
         // A missing encoder, and a file that cannot be written, must be found now and not after hours.
-        drop(Encoder::new(self.format.sound(), RATE_HZ, Length::Unknown)?);
+        drop(Encoder::new(self.format.sound(), SAMPLE_RATE_HZ, Length::Unknown)?);
         drop(Sink::open(self.output)?);
         let voice = args.voice.clone().unwrap_or_else(|| app.settings.speech.default_voice.clone());
         let spoken = match remote(args, app)? {

@@ -21,7 +21,7 @@ pub(super) struct Ceiling {
 
 /// Also returns what cannot be predicted, and why.
 pub(super) fn ceilings(records: &[Record]) -> (Vec<Ceiling>, Vec<String>) {
-    let (mut told, mut untold) = (Vec::new(), Vec::new());
+    let (mut predicted, mut unpredicted) = (Vec::new(), Vec::new());
     for record in records.iter().filter(|record| record.kind == RecordKind::MaxContext) {
         // Only a search that ended with a failure found the maximum.
         let found = record.max_context.as_ref();
@@ -31,11 +31,11 @@ pub(super) fn ceilings(records: &[Record]) -> (Vec<Ceiling>, Vec<String>) {
             continue;
         };
         match ceiling(record, measured) {
-            Ok(ceiling) => told.push(ceiling),
-            Err(why) => untold.push(format!("{}, longest context: {why}", record.model.name)),
+            Ok(ceiling) => predicted.push(ceiling),
+            Err(why) => unpredicted.push(format!("{}, longest context: {why}", record.model.name)),
         }
     }
-    (told, untold)
+    (predicted, unpredicted)
 }
 
 fn ceiling(record: &Record, measured: u64) -> Result<Ceiling, String> {
