@@ -7,11 +7,11 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use serde::Serialize;
+use serde_json::json;
 
 use crate::app::App;
 use crate::config::{self, ConfigFile};
-use crate::convert::{self, Imported, Note};
+use crate::convert::{self, Imported};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::Printer;
@@ -60,13 +60,6 @@ struct ImportArgs {
     json: bool,
 }
 
-/// What `--json` prints.
-#[derive(Serialize)]
-struct ImportedJson<'a> {
-    toml: &'a str,
-    notes: &'a [Note],
-}
-
 pub(crate) fn run(args: &ConfigArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     match &args.action {
         Action::Check => check::run(globals, printer)?,
@@ -109,7 +102,7 @@ fn import(args: &ImportArgs, printer: &Printer) -> CliResult<()> {
     let name = name.replace(char::is_control, "\u{fffd}");
     let toml = &format!("# Made by `hob config import` from {kind}'s {name}.\n\n{text}");
     if args.json {
-        return printer.json(&ImportedJson { toml, notes });
+        return printer.json(&json!({ "toml": toml, "notes": notes }));
     }
     match &args.output {
         Some(path) => write(path, toml, args)?,

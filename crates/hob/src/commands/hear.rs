@@ -9,10 +9,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use clap::Args;
 use futures::StreamExt;
-use hob_core::chat::Reading;
 use hob_core::{
-    LiveSound, Sound, SoundFile, Timestamps, Trace, TranscriptEvent, TranscriptModel,
-    TranscriptRequest, TranscriptStream, TranscriptTask, count_text,
+    LiveSound, Sound, SoundFile, Timestamps, TranscriptEvent, TranscriptModel, TranscriptRequest,
+    TranscriptStream, TranscriptTask, count_text,
 };
 use hob_wire::{TranscriptAnswer, TranscriptFormat, spoken_language};
 use indicatif::ProgressBar;
@@ -119,7 +118,7 @@ async fn transcribe_file(args: &HearArgs, app: &App<'_>) -> CliResult<Exit> {
     // Ctrl-C must end hob also while a pipe has no sound yet.
     let reading = tokio::task::spawn_blocking(move || read_recording(&recording));
     let bytes = reading.await.map_err(Failure::internal)??;
-    let sink = output(args)?;
+    let mut sink = output(args)?;
     let Some(address) = &args.server else {
         let sound = Sound::File(SoundFile { bytes, name: None });
         return transcribe_locally(args, app, args.request(sound, language), sink).await;
@@ -134,11 +133,7 @@ async fn transcribe_file(args: &HearArgs, app: &App<'_>) -> CliResult<Exit> {
     let progress = app.printer.spinner("transcribing");
     let body = remote.transcribe_whole(args.task(), input, &bytes).await;
     progress.finish_and_clear();
-    write_whole(body?.as_bytes(), sink)
-}
-
-fn write_whole(body: &[u8], mut sink: Sink) -> CliResult<Exit> {
-    sink.write(body)?;
+    sink.write(body?.as_bytes())?;
     sink.finish()?;
     Ok(Exit::Done)
 }
@@ -205,11 +200,8 @@ impl HearArgs {
             task: self.task(),
             language,
             prompt: self.prompt.clone(),
-            temperature: None,
             timestamps: self.timestamps(),
-            chunking: None,
-            reading: Reading::Streamed,
-            trace: Trace::default(),
+            ..TranscriptRequest::default()
         }
     }
 }

@@ -12,9 +12,7 @@ use clap::Args;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use hob_core::voice_blend::spoken_voices;
-use hob_core::{
-    Language, ModelError, SpeechModel, SpeechPace, SpeechRequest, SpeechText, Speed, Trace,
-};
+use hob_core::{Language, ModelError, SpeechModel, SpeechPace, SpeechRequest, SpeechText, Speed};
 use hob_speech::encode::AudioFormat;
 use hob_speech::is_speakable;
 
@@ -188,9 +186,9 @@ async fn speak(
         None => {
             let speech = Speech::start(app)?;
             let voice = meant_voice(&app.settings, speech.worker.voices(), &voice)?;
-            let (speed, instructions, trace) = (args.speed, None, Trace::default());
-            let (text, pace) = (subtitles.read(text), pace(&to));
-            let request = SpeechRequest { text, voice, speed, instructions, pace, trace };
+            let (speed, pace) = (args.speed, pace(&to));
+            let request = SpeechRequest::new(subtitles.read(text), voice);
+            let request = SpeechRequest { speed, pace, ..request };
             let figures = speak_here(&speech, app, to, request, &subtitles).await;
             speech.worker.shutdown().await;
             let figures = figures?;

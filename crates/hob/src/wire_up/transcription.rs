@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
+use futures::StreamExt;
 use hob_core::budget::Bytes;
 use hob_core::fit::Pool;
 use hob_core::{
-    Admission, LoadTimes, MemoryBroker, ModelLifecycle, RegisteredModel, TranscriptModel, task,
+    Admission, LoadTimes, MemoryBroker, ModelLifecycle, RegisteredModel, Sound, SoundFile,
+    TranscriptEvent, TranscriptModel, TranscriptRequest, task,
 };
 use hob_engines::chat::{CardUse, has_card_kernels};
 use hob_engines::supervisor::WorkerCommand;
@@ -79,6 +81,24 @@ impl Transcription {
         model_memory.taken_by(&(Arc::clone(&worker) as Arc<dyn ModelLifecycle>));
         ModelLifecycle::keep_alive(&*worker, settings.keep_alive);
         Ok(Transcription { name: stored.name, worker })
+    }
+
+    /// What the model hears in a WAV file. `language`: `None` lets the model detect it.
+    pub(crate) async fn text_of(
+        &self,
+        wav: Vec<u8>,
+        language: Option<String>,
+    ) -> CliResult<String> {
+        let sound = Sound::File(SoundFile { bytes: wav.into(), name: None });
+        let request = TranscriptRequest { sound, language, ..TranscriptRequest::default() };
+        let mut events = self.worker.transcribe(request).await?;
+        let mut text = String::new();
+        while let Some(event) = events.next().await {
+            if let TranscriptEvent::Delta(delta) = event? {
+                text.push_str(&delta);
+            }
+        }
+        Ok(text)
     }
 
     /// The model as the registry has it.

@@ -8,7 +8,7 @@ use hob_bench::import::{
     ImportError, ImportFormat, Imported, ORIGINAL_BYTES_MAX, complete, import, store_imported,
 };
 use hob_bench::record::{RecordStore, relative_path};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::RECORDS;
 use crate::bounded_file::{read_bytes, read_bytes_once};
@@ -55,17 +55,6 @@ fn format(text: &str) -> Result<AnyFormat, String> {
     let known = ImportFormat::ALL.into_iter().find(|format| format.name() == text);
     let names = ImportFormat::ALL.map(ImportFormat::name).join(", ");
     known.map(|format| AnyFormat(Some(format))).ok_or_else(|| format!("one of auto, {names}"))
-}
-
-/// What `--json` prints of each record.
-#[derive(Serialize)]
-struct ImportedJson {
-    original: String,
-    record: String,
-    id: String,
-    kind: &'static str,
-    model: String,
-    lossy: Vec<String>,
 }
 
 pub(crate) fn run(args: &ImportArgs, printer: &Printer) -> CliResult<Exit> {
@@ -142,14 +131,13 @@ fn say(args: &ImportArgs, file: &Path, imported: &[Imported], printer: &Printer)
     Ok(())
 }
 
-fn import_json(file: &Path, store: &RecordStore, imported: &Imported) -> ImportedJson {
+/// What `--json` prints of each record.
+fn import_json(file: &Path, store: &RecordStore, imported: &Imported) -> Value {
     let record = &imported.record;
-    ImportedJson {
-        original: file.display().to_string(),
-        record: store.folder().join(relative_path(record)).display().to_string(),
-        id: record.id.to_string(),
-        kind: record.kind.name(),
-        model: record.model.name.clone(),
-        lossy: record.source.lossy.clone(),
-    }
+    json!({
+        "original": file.display().to_string(),
+        "record": store.folder().join(relative_path(record)).display().to_string(),
+        "id": record.id, "kind": record.kind.name(), "model": record.model.name,
+        "lossy": record.source.lossy,
+    })
 }

@@ -3,10 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use futures::StreamExt;
-use hob_core::{
-    ModelLifecycle, Sound, SoundFile, TranscriptEvent, TranscriptModel, TranscriptRequest,
-};
+use hob_core::ModelLifecycle;
 use tokio::time::timeout;
 
 use super::check::{Check, too_slow};
@@ -49,15 +46,7 @@ async fn hear(hearing: &Transcription, wav: Vec<u8>) -> CliResult<HearingResult>
     ModelLifecycle::load(&*hearing.worker).await?;
     let load = started.elapsed();
     let asked = Instant::now();
-    let sound = Sound::File(SoundFile { bytes: wav.into(), name: None });
-    let request = TranscriptRequest { sound, ..TranscriptRequest::default() };
-    let mut events = hearing.worker.transcribe(request).await?;
-    let mut text = String::new();
-    while let Some(event) = events.next().await {
-        if let TranscriptEvent::Delta(delta) = event? {
-            text.push_str(&delta);
-        }
-    }
+    let text = hearing.text_of(wav, None).await?;
     Ok(HearingResult { text, load, took: asked.elapsed() })
 }
 

@@ -15,7 +15,7 @@ use hob_engines::timing::{EngineTiming, engine_version};
 use hob_machine::profile::MachineFile;
 use hob_machine::{FactRow, MachineFacts, Stamp};
 use hob_models::Gguf;
-use serde::Serialize;
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::machine::facts;
@@ -69,15 +69,6 @@ struct Installed {
     bytes: u64,
 }
 
-/// What `--json` prints.
-#[derive(Serialize)]
-struct Calibrated<'a> {
-    kept: bool,
-    doubts: &'a [String],
-    machine: MachineFile,
-    checked: &'a [Checked],
-}
-
 pub(crate) fn run(args: &CalibrateArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
     let (known, figures) = run_until_stopped(timed(args, &app))?;
@@ -98,10 +89,9 @@ pub(crate) fn run(args: &CalibrateArgs, globals: &Globals, printer: &Printer) ->
             "the result is not stored: run it again when the machine is quiet, or with --force",
         );
     }
-    let (doubts, checked) = (&doubts[..], &checked[..]);
-    let calibrated =
-        Calibrated { kept: is_kept, doubts, machine: MachineFile::of(&known), checked };
-    printer.report(args.json, &calibrated, || calibration_text(&known, checked))
+    let machine = MachineFile::of(&known);
+    let json = json!({ "kept": is_kept, "doubts": doubts, "machine": machine, "checked": checked });
+    printer.report(args.json, &json, || calibration_text(&known, &checked))
 }
 
 async fn timed(

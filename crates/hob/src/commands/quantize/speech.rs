@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures::StreamExt as _;
 use hob_bench::listening::ListeningPage;
 use hob_bench::transcription::{SENTENCES, WordErrors, normalised_words};
-use hob_core::{Sound, SoundFile, TranscriptEvent, TranscriptModel as _, TranscriptRequest};
 use hob_engines::speech::distance::SpeechDistance;
 use hob_engines::speech::kokoro::SAMPLE_RATE_HZ;
 use hob_eval::report::Estimate;
@@ -319,17 +317,8 @@ async fn hear_all(
         let mut pair = [String::new(), String::new()];
         for (text, sentence) in pair.iter_mut().zip([one, other]) {
             let samples = sentence.audible_samples();
-            let bytes = encode_whole(AudioFormat::Wav, SAMPLE_RATE_HZ, &samples)?;
-            let file = SoundFile { bytes: bytes.into(), name: None };
-            let language = Some(language.clone());
-            let request =
-                TranscriptRequest { sound: Sound::File(file), language, ..Default::default() };
-            let mut events = hearing.worker.transcribe(request).await?;
-            while let Some(event) = events.next().await {
-                if let TranscriptEvent::Delta(delta) = event? {
-                    text.push_str(&delta);
-                }
-            }
+            let wav = encode_whole(AudioFormat::Wav, SAMPLE_RATE_HZ, &samples)?;
+            *text = hearing.text_of(wav, Some(language.clone())).await?;
         }
         heard.push(pair);
         bar.inc(1);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use hob_core::{SpeechModel, SpeechPace, SpeechRequest, SpeechText, Trace};
+use hob_core::{SpeechModel, SpeechPace, SpeechRequest, SpeechText};
 use hob_engines::speech::kokoro::SAMPLE_RATE_HZ;
 use hob_speech::audiobook::BookFormat;
 use hob_speech::encode::{Encoder, Length};
@@ -125,9 +125,8 @@ impl<'a> BookJob<'a> {
         app.load(&speech.name, &*speech.worker).await?;
         let worker = &speech.worker;
         let speak = |input: String| {
-            let (text, voice) = (SpeechText::Whole(input), voice.to_owned());
-            let (instructions, trace, pace) = (None, Trace::default(), SpeechPace::Steady);
-            let request = SpeechRequest { text, voice, speed, instructions, trace, pace };
+            let request = SpeechRequest::new(SpeechText::Whole(input), voice);
+            let request = SpeechRequest { speed, pace: SpeechPace::Steady, ..request };
             async move { worker.speak(request).await.map_err(Failure::from) }
         };
         book.speak(self.output, folder, (speed.rate(), app.printer), speak).await
