@@ -109,7 +109,7 @@ fn failed(error: JudgeFailure) -> Failure {
     Failure::new(cause.exit, sentence).hint("its verdicts are kept: the same command goes on")
 }
 
-/// What a judge made of two records.
+/// The verdicts of a judge model on two records.
 struct Judgement {
     a: AnsweredRecord,
     b: AnsweredRecord,
@@ -194,38 +194,22 @@ fn share(counted: &JudgedShare, noun: &str) -> String {
     format!("{hits} of {of} {noun}{share}")
 }
 
-/// What is not in the verdicts, or not as it was answered; one sentence for each.
+/// The items that the judge did not read, or not whole: one sentence for each reason.
 fn left_out(arms: &ComparedArms) -> Vec<String> {
     let [silent_a, silent_b] = arms.without_answer;
     let items = |count: usize| count_text(count, "item");
+    let (same, unpaired, beyond) = (arms.identical.len(), arms.unpaired, arms.beyond_limit);
+    let silent = format!("A {}, B {}", items(silent_a), items(silent_b));
+    let without_pair = "Left out without the same question in the other record";
+    let shortened = count_text(arms.shortened, "answer");
+    let cut =
+        format!("The judge read only the first {JUDGED_CHARS_MAX} characters of {shortened}.");
     let rows = [
-        (
-            arms.identical.len(),
-            format!("Equal answers, ties without a judge: {}.", items(arms.identical.len())),
-        ),
-        (
-            silent_a + silent_b,
-            format!(
-                "Left out without a visible answer: A {}, B {}.",
-                items(silent_a),
-                items(silent_b)
-            ),
-        ),
-        (
-            arms.unpaired,
-            format!(
-                "Left out without the same question in the other record: {}.",
-                items(arms.unpaired)
-            ),
-        ),
-        (arms.beyond_limit, format!("Left out by --items: {}.", items(arms.beyond_limit))),
-        (
-            arms.shortened,
-            format!(
-                "The judge read only the first {JUDGED_CHARS_MAX} characters of {}.",
-                count_text(arms.shortened, "answer")
-            ),
-        ),
+        (same, format!("Equal answers, ties without a judge: {}.", items(same))),
+        (silent_a + silent_b, format!("Left out without a visible answer: {silent}.")),
+        (unpaired, format!("{without_pair}: {}.", items(unpaired))),
+        (beyond, format!("Left out by --items: {}.", items(beyond))),
+        (arms.shortened, cut),
     ];
     rows.into_iter().filter(|(count, _)| *count > 0).map(|(_, sentence)| sentence).collect()
 }

@@ -28,38 +28,26 @@ fn version() -> Check {
 
 fn processor() -> Check {
     let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let found = format!("{cores} cores, {}", features());
-    if !cfg!(target_arch = "x86_64") || has_avx2() {
+    let features = features();
+    let found = format!("{cores} cores, {}", features.join(" "));
+    if !cfg!(target_arch = "x86_64") || features.contains(&"avx2") {
         return Check::ok("processor", found);
     }
     Check::warn("processor", found, "speech is several times slower without AVX2")
 }
 
-#[cfg(target_arch = "x86_64")]
-fn features() -> String {
+/// The instruction sets that matter to the engines; of other processors than x86, the architecture.
+fn features() -> Vec<&'static str> {
+    #[cfg(target_arch = "x86_64")]
     let known = [
-        ("avx2", has_avx2()),
+        ("avx2", is_x86_feature_detected!("avx2")),
         ("fma", is_x86_feature_detected!("fma")),
         ("avx512f", is_x86_feature_detected!("avx512f")),
         ("avx512vnni", is_x86_feature_detected!("avx512vnni")),
     ];
-    let has = known.into_iter().filter(|(_, has)| *has).map(|(name, _)| name);
-    has.collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(target_arch = "x86_64")]
-fn has_avx2() -> bool {
-    is_x86_feature_detected!("avx2")
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn features() -> String {
-    std::env::consts::ARCH.to_owned()
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn has_avx2() -> bool {
-    false
+    #[cfg(not(target_arch = "x86_64"))]
+    let known = [(std::env::consts::ARCH, true)];
+    known.into_iter().filter(|(_, has)| *has).map(|(name, _)| name).collect()
 }
 
 fn memory(ram: Option<Ram>) -> Check {

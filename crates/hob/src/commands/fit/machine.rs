@@ -7,6 +7,7 @@ use clap::Args;
 use hob_machine::profile::{self, MachineFile};
 use hob_machine::{FactRow, MachineFacts};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::failure::{CliResult, Exit, Failure};
@@ -48,13 +49,7 @@ Examples:
 /// Maximum width of the columns VALUE and SOURCE.
 const COLUMN_CHARS_MAX: u16 = 36;
 
-#[derive(Debug, Serialize)]
-struct MachineJson<'a> {
-    machine: MachineFile,
-    facts: Vec<FactRow>,
-    notes: &'a [String],
-}
-
+/// A built-in profile.
 #[derive(Debug, Serialize)]
 struct ListedJson {
     name: &'static str,
@@ -108,8 +103,8 @@ pub(super) fn facts(rows: impl IntoIterator<Item = FactRow>) -> String {
     table.trim_fmt()
 }
 
-fn machine_json(known: &MachineFacts) -> MachineJson<'_> {
-    MachineJson { machine: MachineFile::of(known), facts: known.rows(), notes: &known.notes }
+fn machine_json(known: &MachineFacts) -> Value {
+    json!({ "machine": MachineFile::of(known), "facts": known.rows(), "notes": known.notes })
 }
 
 /// Never overwrites a file, which the user may have edited.
@@ -129,8 +124,7 @@ mod tests {
         for part in ["256.0 GB/s", "PCIe 4.0 x8", "8.6 GB, 8.2 GB free", "profile", "stated"] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        let value = serde_json::to_value(machine_json(&known)).expect("JSON");
-        assert_eq!(value["machine"]["gpu"][0]["bandwidth"]["gb_s"], 256.0);
+        assert_eq!(machine_json(&known)["machine"]["gpu"][0]["bandwidth"]["gb_s"], 256.0);
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("box.toml");
         save(&known, &path).expect("written");
