@@ -69,7 +69,7 @@ impl MeasuringVerb for ColdArgs {
     fn experiment(&self) -> CliResult<Experiment> {
         let server = &self.measuring.server;
         let is_own = server.target.is_none();
-        // The file that is known of a hob's weights is its chat model's.
+        // hob knows the file of its chat model's weights only, and speech has other weights.
         let is_blind = self.speech && is_own && server.model_file.is_none();
         let states = match (&self.state[..], &self.swap_with) {
             ([], Some(_)) => &[StateName::ModelSwap][..],

@@ -72,7 +72,7 @@ pub(crate) struct MeasuringArgs {
     /// Print the records as JSON, one per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// The record that a record of the same cell corrects.
+    /// A record that the new record of the same cell corrects.
     #[arg(skip)]
     corrects: Option<Box<Record>>,
     /// The command line that records keep, where it is not what was typed.
@@ -156,7 +156,7 @@ pub(crate) fn run(
     })
 }
 
-/// What a campaign came to.
+/// The records of a measurement.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) records: Vec<Record>,
@@ -236,7 +236,7 @@ pub(super) fn measured(
     Ok((done, timelines))
 }
 
-/// What is said of a server that failed to start, which `keep` stores as in a plan.
+/// The error of a server that failed to start. `keep` stores a record of it, as a plan does.
 fn failed_start(
     error: BenchError,
     (context, kind): (&RecordContext, RecordKind),
@@ -281,7 +281,7 @@ impl Done {
         Ok(())
     }
 
-    /// Whether a record is not a measurement, and not the end that a campaign came to by itself.
+    /// Whether a record makes the command fail: it is invalid, and not the expected end of a context sweep.
     pub(crate) fn is_spoilt_by(&self, record: &Record) -> bool {
         !record.invalid_reasons.is_empty() && !is_an_end(record, &self.records)
     }
@@ -370,7 +370,7 @@ impl MeasuringArgs {
     }
 }
 
-/// With this value, whether or not they had another.
+/// Gives an option this value, whether or not the words had another one.
 fn with_option(words: Vec<String>, option: &str, value: &str) -> Vec<String> {
     let assigned = format!("{option}=");
     let mut is_value = false;
@@ -397,7 +397,7 @@ pub(crate) fn context(facts: ServerFacts, argv: Vec<String>, seed: Option<u64>) 
     }
 }
 
-/// What was typed; where the binary lies is this machine's affair.
+/// The command line as typed, with `hob` instead of the program's path, which means nothing on other machines.
 pub(crate) fn typed() -> Vec<String> {
     ["hob".to_owned()].into_iter().chain(std::env::args().skip(1)).collect()
 }
@@ -478,7 +478,7 @@ pub(crate) fn progress(name: &str, step: Step<'_>, stop_rule: StopRule) -> Strin
     }
 }
 
-/// The end of the context is a finding, if anything was measured before it.
+/// The first length of a sweep that a server refuses is a finding, if a shorter one was measured.
 fn is_an_end(record: &Record, all: &[Record]) -> bool {
     let is_measured = |record: &Record| record.status == RunStatus::Ok;
     record.kind == RecordKind::CtxSweep && !is_measured(record) && all.iter().any(is_measured)
@@ -493,7 +493,7 @@ fn refusal(record: &Record, all: usize) -> String {
     }
 }
 
-/// Why each is unverified, or nothing at all; what is said of all is said once.
+/// Notes why records are invalid or unverified, each reason once.
 fn doubts(records: &[Record], printer: &Printer) {
     let mut said: Vec<String> = Vec::new();
     for record in records {

@@ -1,4 +1,4 @@
-//! Two measurements on one machine would measure each other: who comes later waits for a turn.
+//! Two measurements on one machine would disturb each other, so the later one waits for its turn.
 //! All measurements that write to one folder of records share one queue, whatever they measure.
 
 use std::path::Path;
@@ -47,7 +47,7 @@ impl Turn {
     }
 }
 
-/// Who measures, and who waits for it.
+/// Prints the measurement that runs, and those that wait for it.
 pub(super) fn line_up(records: &Path, printer: &Printer) -> CliResult<Exit> {
     let waiting = waiting(&records.join(QUEUE)).map_err(unqueued)?;
     for (place, who) in waiting.iter().enumerate() {

@@ -94,7 +94,7 @@ pub(crate) struct ServerPlan {
     model_file: Option<PathBuf>,
     /// The command that starts the server, as a record says it.
     argv: Vec<String>,
-    /// What computes, where that is known.
+    /// The backend that computes, if it is known before the server answers.
     backend: Option<&'static str>,
 }
 
@@ -110,7 +110,7 @@ struct Own {
     is_loaded_at_start: bool,
 }
 
-/// Who is there.
+/// A server that answers, and what it reports about itself.
 #[derive(Debug)]
 pub(crate) struct Reached {
     pub(crate) target: Target,
@@ -264,7 +264,7 @@ impl ServerArgs {
         Own { model: chat.name(), flags, weights: weights(app), ready: None, is_loaded_at_start }
     }
 
-    /// No request is for a chat model, and its load would disturb the first runs.
+    /// Chat models load on demand: no request needs one, and its load would disturb the first runs.
     fn own_speech(&self, app: &App<'_>) -> CliResult<Own> {
         let store = ModelStore::open(app);
         let stored = match &self.model {
@@ -333,7 +333,7 @@ impl ServerPlan {
         facts
     }
 
-    /// Starts it where that is wanted, and asks who is there.
+    /// Starts the server if it has a start command, and asks which models it has.
     pub(crate) fn reach(self, stop: &AtomicBool) -> Result<Reached, BenchError> {
         drop(self.port);
         let started = self.launch.map(|launch| StartedServer::begin(launch, self.places, stop));
@@ -362,7 +362,7 @@ impl ServerPlan {
     }
 }
 
-/// What `hob serve` will load; none where nothing is there, which it says itself.
+/// The file that `hob serve` will load. `None` if the model is not stored, which `hob serve` then reports.
 fn weights(app: &App<'_>) -> Option<PathBuf> {
     match &app.settings.chat.model {
         ModelChoice::File(file) => Some(file.clone()),

@@ -17,7 +17,7 @@ use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::signals::interrupted;
 
-/// What two models made of the same items.
+/// The answers of two models to the same items.
 #[derive(Debug, Serialize)]
 pub(crate) struct ShortEval {
     pub(crate) source: Option<EvalFigures>,
@@ -37,7 +37,7 @@ pub(crate) fn short_eval(
 ) -> CliResult<ShortEval> {
     let folder = TempDir::new().map_err(|error| Failure::io("no folder for answers", &error))?;
     let mut records = Vec::new();
-    // A base model goes on with a text; it knows no turns.
+    // A base model has no chat template: it only continues a text.
     let is_base = Gguf::open(models[0]).map_err(Failure::usage)?.chat_template().is_none();
     for model in models {
         let mut args = eval_args(model, asked, is_base, folder.path())?;

@@ -3,7 +3,7 @@
 
 use hob_bench::plan::{BenchPlan, Order, PlanCell, PlanKind, cells};
 
-/// Parts of the items of an evaluation. Each part more loads each model once more.
+/// Maximum parts of an evaluation. Each further part loads each model once more.
 const PARTS_MAX: usize = 4;
 
 /// One visit to a cell.
@@ -25,7 +25,7 @@ pub(super) struct Part {
 impl Part {
     const WHOLE: Part = Part { number: 1, of: 1 };
 
-    /// How many of so many items are asked up to the end of this part. None: all of them.
+    /// How many of `items` are asked up to the end of this part. `None`: all of them.
     pub(super) fn until(self, items: usize) -> Option<usize> {
         (!self.is_last()).then(|| (items * self.number).div_ceil(self.of))
     }
@@ -42,8 +42,8 @@ impl Part {
     }
 }
 
-/// All visits of a plan of which each evaluation has so many items. Each round of parts goes the other way round, so that
-/// the model that is loaded stays for two parts.
+/// All visits of a plan; `items` is the number of items of each evaluation. Rounds of parts alternate their direction, so
+/// that the model that is loaded stays for two parts.
 pub(super) fn visits(plan: &BenchPlan, items: usize) -> Vec<Visit> {
     let cells: Vec<(usize, PlanCell)> = (1..).zip(cells(plan)).collect();
     let (evals, others): (Vec<_>, Vec<_>) =

@@ -30,7 +30,7 @@ const EVAL: [Column; 17] = [
     BADGE,
 ];
 
-/// Families below the arms, because a total hides them.
+/// The table of tasks, below that of arms: a total hides differences between tasks.
 const FAMILY: [&str; 7] = ["arm", "task", "items", "correct", "score", "first visible", "whole"];
 
 pub(super) fn eval(records: &[Record]) -> String {
@@ -38,7 +38,7 @@ pub(super) fn eval(records: &[Record]) -> String {
     let mut table = crate::printer::table(EVAL.map(|(title, _)| title));
     let mut families = crate::printer::table(FAMILY);
     for (record, arm) in records.iter().zip(&arms) {
-        // Other records decide how long the name of an arm is.
+        // The name of an arm is as long as the other records of the table require.
         table.add_row(EVAL.map(|(title, cell)| match title {
             ARM => arm.clone(),
             _ => cell(record),

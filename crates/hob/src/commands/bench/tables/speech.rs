@@ -134,7 +134,7 @@ fn listeners_memory_mb(record: &Record) -> Option<f64> {
     engine_mb(record).filter(|_| !is_mixed)
 }
 
-/// The timelines of the cells follow it.
+/// The table of `stream`. The caller prints the timelines below it.
 pub(super) fn stream(records: &[Record]) -> String {
     format!("{}\n\n{}", rows(&STREAM, records), found(records).join("\n"))
 }
@@ -176,7 +176,7 @@ fn means(records: &[Record], name: fn(&Tts) -> Option<&String>) -> Vec<String> {
     groups.into_iter().map(line).collect()
 }
 
-/// Said once for each set of three texts.
+/// The tier that three texts have together; one of their records holds it.
 fn tier(record: &Record) -> Option<String> {
     let tts = record.tts.as_ref()?;
     let (tier, format, voice) = (tts.tier?, tts.format.as_ref()?, tts.voice.as_ref()?);
@@ -217,7 +217,7 @@ fn called(record: &Record) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Each column is as high as bytes came in its time.
+/// One bar for each slice of time. Its height shows how many bytes arrived then.
 fn arrival_bars(arrivals: &[ArrivalPoint]) -> String {
     let last_ms = arrivals.last().map_or(0.0, |arrived| arrived.at_ms);
     let (mut columns, mut before) = ([0; WIDTH], 0);
@@ -263,7 +263,7 @@ fn found(records: &[Record]) -> Vec<String> {
     findings.iter().map(sentence).chain(encoder.map(str::to_owned)).collect()
 }
 
-/// Nothing where one of them could not be judged.
+/// Whether the encoder holds sound back. `None` if one of the formats could not be judged.
 fn on_encoder(raw: StreamingFinding, packed: StreamingFinding) -> Option<&'static str> {
     match (raw.streams()?, packed.streams()?) {
         (true, true) => Some("mp3 comes as pcm does: no encoder holds sound back"),
