@@ -152,7 +152,11 @@ fn stored_report(args: &ReportArgs, printer: &Printer) -> CliResult<Exit> {
             bench::EvalReport::new(answered?, args.bounds)
         }
     };
-    printer.report(args.json, &report.json(), || report.report_text())
+    match args.json {
+        true => printer.data(report.json())?,
+        false => printer.data(report.report_text())?,
+    }
+    Ok(Exit::Done)
 }
 
 /// The newest evaluations that asked the same items as the newest of all: one of each model, arm,
