@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -13,9 +14,9 @@ use crate::chat::{
     FinishReason, Timings, TokenLogprob, TokenText, Usage,
 };
 use crate::{
-    Gender, Language, ModelError, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream,
-    TranscriptEvent, TranscriptModel, TranscriptRequest, TranscriptStream, TranscriptSummary,
-    Voice, locked,
+    Gender, KeepAlive, Language, MemoryUse, ModelError, ModelLifecycle, ModelState, SpeechEvent,
+    SpeechModel, SpeechRequest, SpeechStream, TranscriptEvent, TranscriptModel, TranscriptRequest,
+    TranscriptStream, TranscriptSummary, Voice, locked,
 };
 
 /// The result of one call: a refusal, or these items in order.
@@ -47,6 +48,43 @@ pub fn american_voice(id: &str) -> Voice {
     let name = name[..1].to_ascii_uppercase() + &name[1..];
     let (language, gender) = (Language::AmericanEnglish, Gender::Female);
     Voice { id: id.to_owned(), name, language, gender }
+}
+
+/// The lifecycle of a model that takes 190.4 MB. It is in memory after it was loaded.
+#[derive(Debug, Default)]
+pub struct ScriptedLifecycle {
+    is_loaded: AtomicBool,
+    failure: Option<ModelError>,
+}
+
+impl ScriptedLifecycle {
+    /// A model that cannot be loaded.
+    pub fn failing(error: ModelError) -> ScriptedLifecycle {
+        ScriptedLifecycle { failure: Some(error), ..ScriptedLifecycle::default() }
+    }
+}
+
+impl ModelLifecycle for ScriptedLifecycle {
+    fn state(&self) -> ModelState {
+        if self.is_loaded.load(Ordering::SeqCst) { ModelState::Ready } else { ModelState::Cold }
+    }
+
+    fn load(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+        let loaded = self.failure.clone().map_or(Ok(()), Err);
+        self.is_loaded.store(loaded.is_ok(), Ordering::SeqCst);
+        async { loaded }.boxed()
+    }
+
+    fn unload(&self) -> BoxFuture<'_, ()> {
+        self.is_loaded.store(false, Ordering::SeqCst);
+        async {}.boxed()
+    }
+
+    fn keep_alive(&self, _time: KeepAlive) {}
+
+    fn memory_use(&self) -> MemoryUse {
+        MemoryUse { resident_bytes: Some(190_400_000), ..MemoryUse::default() }
+    }
 }
 
 /// A speech model that plays scripts and speaks at 24 kHz.

@@ -3,7 +3,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -13,43 +12,14 @@ use hob_core::chat::{
     ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, Completion, Effort, EmbedRequest,
     Embeddings, FinishReason, OutputFormat, Prompt, Timings, Usage,
 };
-use hob_core::scripted::{ScriptedCall, ScriptedChat};
-use hob_core::{
-    Admission, KeepAlive, MemoryUse, ModelError, ModelLifecycle, ModelState, RegisteredModel,
-    Registry, task,
-};
+use hob_core::scripted::{ScriptedCall, ScriptedChat, ScriptedLifecycle};
+use hob_core::{Admission, ModelError, ModelLifecycle, RegisteredModel, Registry, task};
 use hob_server::{KeyDigest, KeyOptions, ServerOptions, serve};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 use crate::terminal::Terminal;
 use crate::{User, names, stderr, stdout};
-
-/// Is in memory after it was loaded.
-#[derive(Default)]
-struct Memory(AtomicBool);
-
-impl ModelLifecycle for Memory {
-    fn state(&self) -> ModelState {
-        if self.0.load(Ordering::SeqCst) { ModelState::Ready } else { ModelState::Cold }
-    }
-
-    fn load(&self) -> BoxFuture<'_, Result<(), ModelError>> {
-        self.0.store(true, Ordering::SeqCst);
-        async { Ok(()) }.boxed()
-    }
-
-    fn unload(&self) -> BoxFuture<'_, ()> {
-        self.0.store(false, Ordering::SeqCst);
-        async {}.boxed()
-    }
-
-    fn keep_alive(&self, _wish: KeepAlive) {}
-
-    fn memory_use(&self) -> MemoryUse {
-        MemoryUse { resident_bytes: Some(190_400_000), ..MemoryUse::default() }
-    }
-}
 
 /// A server with one chat model; it ends with the runtime.
 fn server(model: Arc<dyn ChatModel>, key: Option<&str>) -> (Runtime, SocketAddr) {
@@ -58,7 +28,7 @@ fn server(model: Arc<dyn ChatModel>, key: Option<&str>) -> (Runtime, SocketAddr)
     let address = listener.local_addr().expect("an address");
     let mut registry = Registry::default();
     let model = RegisteredModel::<task::Chat>::new("scripted", model, Admission::new(4, 0.5));
-    let lifecycle = Some(Arc::new(Memory::default()) as Arc<dyn ModelLifecycle>);
+    let lifecycle = Some(Arc::new(ScriptedLifecycle::default()) as Arc<dyn ModelLifecycle>);
     registry.add(Arc::new(RegisteredModel { lifecycle, ..model }));
     let key = key.map(|key| KeyOptions::new("default", KeyDigest::of(key).expect("a key")));
     let options = ServerOptions { keys: key.into_iter().collect(), ..ServerOptions::default() };

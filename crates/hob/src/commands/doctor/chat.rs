@@ -182,40 +182,15 @@ impl Answered {
 
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt;
-    use futures::future::BoxFuture;
-    use hob_core::chat::{FinishReason, KeepAlive, Timings, Usage};
+    use hob_core::ModelError;
+    use hob_core::chat::{FinishReason, Timings, Usage};
     use hob_core::fit::{ComputeSite, MemoryTerm};
     use hob_core::machine::Basis;
-    use hob_core::scripted::ScriptedChat;
-    use hob_core::{MemoryUse, ModelError, ModelState};
+    use hob_core::scripted::{ScriptedChat, ScriptedLifecycle};
 
     use super::super::check::Verdict;
     use super::*;
     use crate::failure::Exit;
-
-    /// The result of loading the model.
-    struct Memory(Result<(), ModelError>);
-
-    impl ModelLifecycle for Memory {
-        fn state(&self) -> ModelState {
-            ModelState::Cold
-        }
-
-        fn load(&self) -> BoxFuture<'_, Result<(), ModelError>> {
-            async { self.0.clone() }.boxed()
-        }
-
-        fn unload(&self) -> BoxFuture<'_, ()> {
-            async {}.boxed()
-        }
-
-        fn keep_alive(&self, _wish: KeepAlive) {}
-
-        fn memory_use(&self) -> MemoryUse {
-            MemoryUse { resident_bytes: Some(190_400_000), ..MemoryUse::default() }
-        }
-    }
 
     fn done(completion_tokens: u32) -> Result<ChatEvent, ModelError> {
         Ok(ChatEvent::Done(Completion {
@@ -236,8 +211,8 @@ mod tests {
         ];
         for (events, expected) in rows {
             let model = ScriptedChat::new([Ok(events.clone())]);
-            let check =
-                answer(&model, &Memory(Ok(()))).await.map(|answered| answered.check("chat engine"));
+            let answered = answer(&model, &ScriptedLifecycle::default()).await;
+            let check = answered.map(|answered| answered.check("chat engine"));
             let found = check.as_ref().ok().map(|check| check.verdict);
             assert_eq!(found, expected.map(|(verdict, _)| verdict), "{events:?}");
             if let (Ok(check), Some((_, part))) = (check, expected) {
@@ -246,7 +221,8 @@ mod tests {
             assert_eq!(model.requests()[0].tokens_max, Some(TOKENS_MAX));
         }
         let full = ModelError::OutOfMemory { needed_bytes: 2, available_bytes: 1, what_fits: None };
-        let failure = answer(&ScriptedChat::new([]), &Memory(Err(full))).await.map(drop);
+        let failure =
+            answer(&ScriptedChat::new([]), &ScriptedLifecycle::failing(full)).await.map(drop);
         assert_eq!(failure.expect_err("no memory").exit, Exit::Engine);
     }
 

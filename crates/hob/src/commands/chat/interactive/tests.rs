@@ -4,13 +4,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use clap::Parser;
-use futures::FutureExt;
-use futures::future::BoxFuture;
+use hob_core::ModelError;
 use hob_core::chat::{
     ChatEvent, ChatModel, Completion, Effort, FinishReason, Message, Prompt, Timings, Usage,
 };
-use hob_core::scripted::{ScriptedCall, ScriptedChat};
-use hob_core::{KeepAlive, MemoryUse, ModelError, ModelLifecycle, ModelState};
+use hob_core::scripted::{ScriptedCall, ScriptedChat, ScriptedLifecycle};
 
 use super::*;
 use crate::folders::Folders;
@@ -35,29 +33,6 @@ impl ScriptedInput {
 impl Lines for ScriptedInput {
     async fn next(&mut self, _prompt: &'static str) -> CliResult<Input> {
         Ok(self.0.pop_front().unwrap_or(Input::End))
-    }
-}
-
-/// A model that is always loaded.
-struct Resident;
-
-impl ModelLifecycle for Resident {
-    fn state(&self) -> ModelState {
-        ModelState::Ready
-    }
-
-    fn load(&self) -> BoxFuture<'_, Result<(), ModelError>> {
-        async { Ok(()) }.boxed()
-    }
-
-    fn unload(&self) -> BoxFuture<'_, ()> {
-        async {}.boxed()
-    }
-
-    fn keep_alive(&self, _time: KeepAlive) {}
-
-    fn memory_use(&self) -> MemoryUse {
-        MemoryUse::default()
     }
 }
 
@@ -98,7 +73,7 @@ async fn converse(
     let source = Source::Here {
         name: "scripted".to_owned(),
         model: Arc::clone(&model) as Arc<dyn ChatModel>,
-        lifecycle: Arc::new(Resident),
+        lifecycle: Arc::new(ScriptedLifecycle::default()),
     };
     let options = super::super::options(&args).expect("options");
     let mut session = Session::new(&args, &app, source, options);
