@@ -36,7 +36,8 @@ pub(crate) fn run(args: &LoadArgs, app: &App<'_>) -> CliResult<Exit> {
     let keep_alive = args.keep_alive.map(|written| written.0);
     let options = LoadOptions { model: args.model.clone(), keep_alive };
     let resident = args.server.ask(app, async |remote| load(remote, options, app.printer).await)?;
-    app.printer.note(sentence(&resident));
+    let took = resident.load_ms.map(|ms| format!(", it took {ms} ms to load"));
+    app.printer.note(format_args!("{} is loaded{}", resident.name, took.unwrap_or_default()));
     Ok(Exit::Done)
 }
 
@@ -66,11 +67,6 @@ fn progress(name: &str, ready_in: Option<Duration>) -> String {
         Some(time) => format!("loading {name}, about {} s left", time.as_secs_f64().ceil()),
         None => format!("loading {name}"),
     }
-}
-
-fn sentence(resident: &ResidentModel) -> String {
-    let took = resident.load_ms.map(|ms| format!(", it took {ms} ms to load"));
-    format!("{} is loaded{}", resident.name, took.unwrap_or_default())
 }
 
 #[cfg(test)]

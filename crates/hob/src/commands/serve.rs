@@ -281,12 +281,8 @@ impl<'a> Models<'a> {
 
     /// Loads the chat models of these names, one after the other.
     pub(super) async fn make_ready(&self, names: &[String], app: &App<'_>) {
-        for ServedChat { chat: Chat { name, worker, .. }, .. } in &self.chats {
-            if names.contains(name) {
-                load(name, ModelLifecycle::load(&**worker), app).await;
-            }
-        }
-        for Chat { name, worker, .. } in self.pulled.chats() {
+        let held = self.chats.iter().map(|held| held.chat.clone());
+        for Chat { name, worker, .. } in held.chain(self.pulled.chats()) {
             if names.contains(&name) {
                 load(&name, ModelLifecycle::load(&*worker), app).await;
             }

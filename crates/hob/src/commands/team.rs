@@ -169,7 +169,7 @@ pub(crate) fn run(args: &TeamArgs, globals: &Globals, printer: &Printer) -> CliR
         TeamVerb::Schema => printer.json(&schemars::schema_for!(Team)).map(|()| Exit::Done),
         TeamVerb::Runs(args) => runs(args, &store, &app),
         TeamVerb::Show(args) => show(args, &store, &app),
-        TeamVerb::Tail(args) => tail(&args.run, &store, &app),
+        TeamVerb::Tail(args) => block_on(running::tail(&found(&args.run, &store)?, &store, &app)),
         TeamVerb::Resume(args) => go_on(args, Decision::None, &store, &app),
         TeamVerb::Approve(args) => go_on(args, Decision::Approve, &store, &app),
         TeamVerb::Deny(args) => go_on(args, Decision::Deny, &store, &app),
@@ -377,11 +377,6 @@ fn show(args: &ShowArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
     }
     let state = store.read(&id).map_err(|error| Failure::io("cannot read the run", &error))?;
     app.printer.data(tree::summary(&state)).map(|()| Exit::Done)
-}
-
-fn tail(run: &str, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
-    let id = found(run, store)?;
-    block_on(running::tail(&id, store, app))
 }
 
 fn cancel(run: &str, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
