@@ -8,7 +8,7 @@ use hob_bench::mock::{MockServer, Script};
 
 use crate::hear_real_model::wav;
 use crate::terminal::Terminal;
-use crate::{User, kill, stderr, stdout};
+use crate::{User, exit_code, kill, stderr, stdout};
 
 #[test]
 fn a_server_transcribes_into_every_format() {
@@ -67,5 +67,5 @@ fn ctrl_c_ends_hob_while_it_waits_for_sound() {
     // A pipe does not hold this much, so hob reads it.
     sound.write_all(&[0; 1 << 20]).expect("hob reads");
     kill("-INT", hob.id());
-    assert_eq!(hob.wait().expect("it ends").code(), Some(130));
+    assert_eq!(exit_code(&mut hob), Some(130));
 }

@@ -69,7 +69,7 @@ use tempfile::TempDir;
 
 /// Waits for what another process does without a word. After `seconds_max`, `what` says what did not happen.
 #[track_caller]
-pub(crate) fn until(seconds_max: u64, what: &str, is_so: impl Fn() -> bool) {
+pub(crate) fn until(seconds_max: u64, what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(seconds_max);
     while !is_so() {
         assert!(Instant::now() < end, "{what}");
@@ -84,6 +84,17 @@ pub(crate) fn until_begun(hob: &mut Child, has_begun: impl Fn() -> bool) {
         assert_eq!(hob.try_wait().expect("a process"), None, "hob ended before it began");
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Waits until hob has ended, and returns its exit code.
+#[track_caller]
+pub(crate) fn exit_code(hob: &mut Child) -> Option<i32> {
+    let mut ended = None;
+    until(60, "hob did not end", || {
+        ended = hob.try_wait().expect("a process");
+        ended.is_some()
+    });
+    ended?.code()
 }
 
 /// Sends a signal, such as `-INT`, to a process.

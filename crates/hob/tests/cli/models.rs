@@ -1,11 +1,12 @@
 //! `hob pull`, `hob models` and `hob doctor` on a machine without models and without a network.
 
-use std::fs::OpenOptions;
+use std::cell::OnceCell;
 use std::process::{Command, Stdio};
 
+use rustix::fs::{Mode, OFlags, open};
 use serde_json::json;
 
-use crate::{User, kill, names, stderr, stdout};
+use crate::{User, exit_code, kill, names, stderr, stdout, until_begun};
 
 #[test]
 fn the_list_says_what_can_be_had() {
@@ -155,10 +156,15 @@ fn ctrl_c_ends_the_doctor_while_it_reads_a_model() {
     std::fs::write(form.join("model.json"), manifest.to_string()).expect("written");
     let mut doctor = user.process(&["doctor", "--home", home.to_str().expect("UTF-8")]);
     let mut doctor = doctor.stdout(Stdio::null()).spawn().expect("hob starts");
-    // Opening a FIFO waits until hob reads it.
-    let _open = OpenOptions::new().write(true).open(&weights).expect("a reader");
+    // With these flags, a FIFO opens only if it has a reader. While it is open, hob waits for bytes.
+    let (writer, flags) = (OnceCell::new(), OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC);
+    let is_reading = || {
+        let opened = open(&weights, flags, Mode::empty());
+        opened.is_ok_and(|opened| writer.set(opened).is_ok())
+    };
+    until_begun(&mut doctor, is_reading);
     kill("-INT", doctor.id());
-    assert_eq!(doctor.wait().expect("it ends").code(), Some(130));
+    assert_eq!(exit_code(&mut doctor), Some(130));
 }
 
 #[test]
