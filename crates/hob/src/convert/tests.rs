@@ -246,6 +246,8 @@ fn an_invalid_file_is_rejected_with_its_line() {
     let macros = "macros: {a: \"${b}${b}${b}${b}\", b: \"${c}${c}${c}${c}\", c: \"${d}${d}${d}${d}\", \
                   d: \"${e}${e}${e}${e}\", e: \"${f}${f}${f}${f}\", f: \"${a}x\"}\n";
     let bomb = format!("{macros}models: {{m: {{cmd: \"${{a}}\"}}}}\n");
+    let (list, uses) = ("x".repeat(1_000), ["\"${a}\""; 1_100].join(", "));
+    let lists = format!("macros: {{a: [{list}]}}\nmodels: {{m: {{cmd: x, aliases: [{uses}]}}}}\n");
     let mut aliases = "model_list: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..9 {
         let inner = vec![format!("*a{}", level - 1); 10].join(", ");
@@ -259,6 +261,7 @@ fn an_invalid_file_is_rejected_with_its_line() {
         ("a: 1\n---\nb: 2\n", "c.yaml:3:1: multiple YAML documents detected"),
         (&aliases, "c.yaml:5:45: the file is too large for a configuration"),
         (&bomb, "c.yaml: the macros of models.m expand to more than 1048576 bytes"),
+        (&lists, "c.yaml: the macros of models.m expand to more than 1048576 bytes"),
         ("a: 1\nb: 2\n", "(expected models with a cmd, or peers); it has a, b"),
         ("", "it has no keys"),
         ("models: [gpt-4o]\n", "it has models"),

@@ -61,6 +61,7 @@ fn expand_text(mut text: String, macros: &Map<String, Value>, budget: &mut usize
     let whole = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
     if let Some(value) = whole.and_then(|name| macros.get(name)).filter(|value| !value.is_string())
     {
+        *budget = budget.checked_sub(value.to_string().len())?;
         return Some(value.clone());
     }
     for _ in 0..ROUNDS_MAX {
