@@ -25,7 +25,7 @@ enum Chore {
         #[arg(long, default_value_t = 2)]
         jobs: usize,
     },
-    /// Write docs/reference/{cli,config}.md from the types that they describe.
+    /// Write the pages of docs/reference that hob prints about itself.
     Docs {
         /// Write nothing; fail when a page is not what would be written.
         #[arg(long)]

@@ -15,8 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use hob_core::ChatEvent;
-use hob_core::Voice;
+use hob_core::{ChatEvent, Voice};
 use hob_upstream::{HttpClient, HttpError, HttpResponse, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -73,7 +72,7 @@ pub(crate) struct RemoteModel {
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct RemoteState {
-    /// `chat` or `speech`.
+    /// `chat`, `speech` or `transcription`.
     #[serde(default)]
     pub(crate) kind: String,
     /// `warm`, `cold`, `loading` or `down`.

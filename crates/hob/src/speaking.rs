@@ -39,7 +39,7 @@ pub(crate) struct SoundFigures {
 }
 
 impl SoundFigures {
-    /// For people: "3.2 s of sound, the first after 112 ms, made 4.1 times as fast as it plays".
+    /// For people: "3.2 s of sound, the first after 112 ms, RTF 0.25".
     pub(crate) fn sentence(&self) -> String {
         let first_ms = self.first_audio.as_millis();
         let base = format!("{:.1} s of sound, the first after {first_ms} ms", self.sound_s);

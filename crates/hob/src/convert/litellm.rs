@@ -23,7 +23,7 @@ pub(super) const REASONS: Reasons = &[
     ),
     (
         &["max_parallel_requests", "global_max_parallel_requests", "default_max_parallel_requests"],
-        "set slots and queue of the [upstream.NAME] instead",
+        "set slots and queue_size of the [upstream.NAME] instead",
     ),
     (
         &["success_callback", "failure_callback", "callbacks", "alerting"],
@@ -46,9 +46,10 @@ pub(super) const REASONS: Reasons = &[
     ),
     (&["default_litellm_params"], "write them as `default` of each alias"),
     (
-        &["input_cost_per_token", "output_cost_per_token", "max_budget"],
-        "hob counts tokens, not money",
+        &["input_cost_per_token", "output_cost_per_token"],
+        "write it as [price.NAME], in US dollars per million tokens",
     ),
+    (&["max_budget"], "hob limits tokens: see tokens_per_day of [keys.NAME]"),
     (
         &["mode", "supports_vision", "supports_function_calling"],
         "hob asks the server for its abilities",
