@@ -175,14 +175,19 @@ impl Remote {
         self.send(path, Some(json), SILENCE_TIME_MAX, Key::Sent).await
     }
 
-    /// Gets a JSON document that only a hob has.
+    /// Gets a JSON document that only a hob has. The time limit is for all of it.
     async fn get<T: DeserializeOwned>(
         &self,
         path: &str,
         time_max: Duration,
         key: Key,
     ) -> CliResult<T> {
-        let body = text(self.send(path, None, time_max, key).await?).await;
+        let whole = async {
+            let response = self.send(path, None, SILENCE_TIME_MAX, key).await?;
+            Ok::<String, Failure>(text(response).await)
+        };
+        let late = format!("no complete answer came within {} s", time_max.as_secs());
+        let body = timeout(time_max, whole).await.unwrap_or_else(|_| Err(self.silent(late)))?;
         serde_json::from_str(&body).map_err(|_| self.not_hob())
     }
 
@@ -294,6 +299,12 @@ async fn text(response: HttpResponse) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::future::pending;
+
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpListener;
+
     use super::*;
     use crate::failure::Exit;
 
@@ -310,6 +321,25 @@ mod tests {
         ] {
             assert_eq!(Remote::here(listen.parse().expect("an address"), None).base, base);
         }
+    }
+
+    #[tokio::test]
+    async fn a_list_that_does_not_end_is_given_up_in_time() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let remote = Remote::here(listener.local_addr().expect("an address"), None);
+        let beginning = async {
+            let (mut socket, _) = listener.accept().await.expect("a client");
+            let head = b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"data\":";
+            socket.write_all(head).await.expect("sent");
+            pending::<Infallible>().await
+        };
+        let get = remote.get::<Models>("/v1/models", Duration::from_millis(500), Key::Kept);
+        let asked = tokio::select! {
+            never = beginning => match never {},
+            asked = get => asked,
+        };
+        let failure = asked.err().expect("no list");
+        assert!(failure.sentence.contains("no complete answer came within"), "{failure}");
     }
 
     #[test]
