@@ -11,7 +11,7 @@ use hob_engines::quantize::{
 use hob_engines::supervisor::worker_environment;
 use hob_eval::distance::{DistanceReport, Distances};
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::process::Command;
 
 use super::chat::{LARGE_PAGES, SPIN_COUNT, threads};
@@ -69,7 +69,7 @@ pub(crate) async fn run_quantize_worker(
     command.arg("worker").args(words);
     let failed = |error| Failure::io("the worker does not start", &error);
     let mut child = command.spawn().map_err(failed)?;
-    let (Some(stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
+    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(Failure::internal("the worker has no output"));
     };
     let (mut lines, mut is_done, mut failure) = (BufReader::new(stdout).lines(), false, None);
@@ -84,9 +84,8 @@ pub(crate) async fn run_quantize_worker(
             }
         }
     };
-    let mut said = Vec::new();
     // llama.cpp writes much to stderr. Unread, it would stop the worker.
-    let (_, _unreadable) = futures::join!(steps, stderr.read_to_end(&mut said));
+    let (_, said) = futures::join!(steps, last_bytes(stderr));
     if let Some(reason) = failure {
         return Err(Failure::engine(reason));
     }
@@ -94,9 +93,19 @@ pub(crate) async fn run_quantize_worker(
     if status.success() && is_done {
         return Ok(());
     }
-    let tail = String::from_utf8_lossy(&said[said.len().saturating_sub(SAID_BYTES_MAX)..]);
-    let last = tail.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     Err(Failure::engine(format!("the worker ended ({status}): {last}")))
+}
+
+/// Reads to the end, and keeps the last [`SAID_BYTES_MAX`] bytes.
+async fn last_bytes(mut input: impl AsyncRead + Unpin) -> Vec<u8> {
+    let (mut last, mut piece) = (Vec::new(), vec![0; 4096]);
+    while let Ok(count @ 1..) = input.read(&mut piece).await {
+        last.extend_from_slice(&piece[..count]);
+        last.drain(..last.len().saturating_sub(SAID_BYTES_MAX));
+    }
+    last
 }
 
 /// With the environment of a worker: it runs native code on foreign files.
@@ -218,6 +227,13 @@ pub(super) fn say(step: &QuantizeStep) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn the_last_words_of_a_worker_are_kept() {
+        let said = ["a".repeat(1 << 20), "b".repeat(SAID_BYTES_MAX)].concat();
+        assert_eq!(last_bytes(said.as_bytes()).await, "b".repeat(SAID_BYTES_MAX).as_bytes());
+        assert_eq!(last_bytes(&b"few"[..]).await, b"few");
+    }
 
     /// cargo sets CARGO_PKG_NAME for every test.
     #[tokio::test]
