@@ -24,6 +24,7 @@ mod tls;
 mod transcription;
 mod turn_taking;
 mod visible_cards;
+mod worker_process;
 mod wyoming;
 
 use std::collections::BTreeMap;

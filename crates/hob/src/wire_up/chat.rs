@@ -29,6 +29,7 @@ use super::memory::{Memory, Need, usable};
 use super::named_cards::{NamedCards, uncounted};
 use super::places::{ChatPlacer, RequestedPlace};
 use super::placing::{NO_CARDS, Places};
+use super::worker_process::{LARGE_PAGES, SPIN_COUNT};
 use super::{own_program, worker_command, worker_socket};
 use crate::app::App;
 use crate::config::Speculation;
@@ -229,15 +230,6 @@ fn stored_file(choice: &ModelChoice, app: &App<'_>) -> CliResult<(PathBuf, Optio
 fn unusable(path: &Path, error: GgufError) -> Failure {
     Failure::model_missing(format!("{} cannot be used: {error}", path.display()))
 }
-
-/// How many turns a thread of the engine waits before it sleeps. By default, GNU OpenMP waits
-/// for a millisecond and more, and takes the core from the thread that it waits for. Without any waiting,
-/// sleeping takes longer than the work (`docs/reference/performance.md`).
-pub(super) const SPIN_COUNT: &str = "500";
-
-/// Makes GNU's allocator use large pages. Mapped files have none, and a processor that looks up fewer
-/// pages decodes 6 % faster.
-pub(super) const LARGE_PAGES: &str = "glibc.malloc.hugetlb=1";
 
 /// Without the flags of a place, which [`ChatPlacer`] adds.
 fn command(settings: &ChatSettings, file: &ChatFile) -> CliResult<WorkerCommand> {

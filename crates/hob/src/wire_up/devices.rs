@@ -2,20 +2,18 @@
 //! Drivers of graphics cards run in that process alone, so a broken one ends no other.
 
 use std::path::Path;
-use std::process::Stdio;
 use std::sync::{Mutex, Once};
 use std::thread;
 use std::time::Duration;
 
 use hob_core::locked;
 use hob_engines::chat::{DeviceReport, EngineDevice, has_card_kernels};
-use hob_engines::supervisor::worker_environment;
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::Command;
 use tokio::time::{Instant, timeout_at};
 
 use super::memory::aside;
 use super::own_program;
+use super::worker_process::{next_report, reporting_process};
 use crate::app::App;
 use crate::failure::{CliResult, Failure};
 
@@ -49,15 +47,8 @@ pub(crate) async fn run_devices_worker(model: Option<&Path>) -> CliResult<TriedD
 }
 
 async fn run_within(time_max: Duration, model: Option<&Path>) -> CliResult<TriedDevices> {
-    let mut command = Command::new(own_program()?);
-    command
-        .env_clear()
-        .envs(worker_environment())
-        .args(["worker", "devices"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true);
+    let mut command = reporting_process(&own_program()?);
+    command.args(["worker", "devices"]);
     if let Some(model) = model {
         command.arg("--model").arg(model);
     }
@@ -67,9 +58,8 @@ async fn run_within(time_max: Duration, model: Option<&Path>) -> CliResult<Tried
     let until = Instant::now() + time_max;
     if let Some(stdout) = child.stdout.take() {
         let mut lines = BufReader::new(stdout).split(b'\n');
-        while let Ok(Ok(Some(line))) = timeout_at(until, lines.next_segment()).await {
-            // Lines that a driver prints are ignored. They may not be UTF-8.
-            tried.reports.extend(serde_json::from_slice::<DeviceReport>(&line).ok());
+        while let Ok(Some(report)) = timeout_at(until, next_report(&mut lines)).await {
+            tried.reports.push(report);
         }
     }
     tried.failed = match timeout_at(until, child.wait()).await {

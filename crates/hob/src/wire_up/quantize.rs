@@ -8,15 +8,14 @@ use hob_engines::quantize::{
     Importance, QuantType, QuantizeError, QuantizeJob, QuantizePlan, TextPair, TokenCount, planned,
     quantize,
 };
-use hob_engines::supervisor::worker_environment;
 use hob_eval::distance::{DistanceReport, Distances};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
-use tokio::process::Command;
 
-use super::chat::{LARGE_PAGES, SPIN_COUNT, threads};
+use super::chat::threads;
 use super::own_program;
 use super::spoken_sentence::{SpeechCost, SpokenSentence};
+use super::worker_process::{next_report, reporting_process};
 use crate::bounded_file::read_text;
 use crate::failure::{CliResult, Failure};
 use crate::printer::worker_line;
@@ -66,21 +65,19 @@ pub(crate) async fn run_quantize_worker(
     mut see: impl FnMut(QuantizeStep),
 ) -> CliResult<()> {
     let mut command = reporting_process(&own_program()?);
-    command.arg("worker").args(words);
+    command.arg("worker").args(words).stderr(Stdio::piped());
     let failed = |error| Failure::io("the worker does not start", &error);
     let mut child = command.spawn().map_err(failed)?;
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(Failure::internal("the worker has no output"));
     };
-    let (mut lines, mut is_done, mut failure) = (BufReader::new(stdout).lines(), false, None);
+    let (mut lines, mut is_done, mut failure) = (BufReader::new(stdout).split(b'\n'), false, None);
     let steps = async {
-        while let Ok(Some(line)) = lines.next_line().await {
-            match serde_json::from_str::<QuantizeStep>(&line) {
-                Ok(QuantizeStep::Failed { reason }) => failure = Some(reason),
-                Ok(QuantizeStep::Done) => is_done = true,
-                Ok(step) => see(step),
-                // A line that llama.cpp itself prints.
-                Err(_) => {}
+        while let Some(step) = next_report(&mut lines).await {
+            match step {
+                QuantizeStep::Failed { reason } => failure = Some(reason),
+                QuantizeStep::Done => is_done = true,
+                step => see(step),
             }
         }
     };
@@ -106,21 +103,6 @@ async fn last_bytes(mut input: impl AsyncRead + Unpin) -> Vec<u8> {
         last.drain(..last.len().saturating_sub(SAID_BYTES_MAX));
     }
     last
-}
-
-/// With the environment of a worker: it runs native code on foreign files.
-fn reporting_process(program: &Path) -> Command {
-    let mut command = Command::new(program);
-    command
-        .env_clear()
-        .envs(worker_environment())
-        .env("GOMP_SPINCOUNT", SPIN_COUNT)
-        .env("GLIBC_TUNABLES", LARGE_PAGES)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
-    command
 }
 
 /// Entry point of `hob worker quantize`.
@@ -233,15 +215,5 @@ mod tests {
         let said = ["a".repeat(1 << 20), "b".repeat(SAID_BYTES_MAX)].concat();
         assert_eq!(last_bytes(said.as_bytes()).await, "b".repeat(SAID_BYTES_MAX).as_bytes());
         assert_eq!(last_bytes(&b"few"[..]).await, b"few");
-    }
-
-    /// cargo sets CARGO_PKG_NAME for every test.
-    #[tokio::test]
-    async fn a_worker_that_quantizes_inherits_no_other_variables() {
-        assert!(std::env::vars_os().any(|(name, _)| name == "CARGO_PKG_NAME"));
-        let output = reporting_process(Path::new("/usr/bin/env")).output().await.expect("env");
-        let variables = String::from_utf8_lossy(&output.stdout);
-        assert!(variables.contains("GOMP_SPINCOUNT="), "{variables}");
-        assert!(!variables.contains("CARGO_PKG_NAME="), "{variables}");
     }
 }

@@ -2,20 +2,18 @@
 //! Native code runs in it alone, with the same threads as a chat worker.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 use hob_core::KvType;
 use hob_core::fit::ComputeSite;
 use hob_engines::chat::{CardUse, LlamaOptions};
-use hob_engines::supervisor::worker_environment;
 use hob_engines::timing::{EngineTiming, Threads, time_kernels, time_model};
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::Command;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
-use super::chat::{LARGE_PAGES, SPIN_COUNT, threads, weights};
+use super::chat::{threads, weights};
 use super::own_program;
+use super::worker_process::{next_report, reporting_process};
 use crate::failure::{CliResult, Failure};
 use crate::printer::worker_line;
 use crate::worker_args::TimingWorkerArgs;
@@ -51,17 +49,8 @@ pub(crate) async fn run_timing_worker(
     job: &TimingJob<'_>,
     until: Instant,
 ) -> CliResult<Vec<EngineTiming>> {
-    let mut command = Command::new(own_program()?);
-    command
-        .env_clear()
-        .envs(worker_environment())
-        .env("GOMP_SPINCOUNT", SPIN_COUNT)
-        .env("GLIBC_TUNABLES", LARGE_PAGES)
-        .args(["worker", "timing"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true);
+    let mut command = reporting_process(&own_program()?);
+    command.args(["worker", "timing"]);
     match job {
         TimingJob::Kernels { quant_count } => command.arg("--types").arg(quant_count.to_string()),
         TimingJob::Model { path, context_tokens, site } => {
@@ -73,10 +62,9 @@ pub(crate) async fn run_timing_worker(
     let mut child = command.spawn().map_err(failed)?;
     let mut timed = Vec::new();
     let Some(stdout) = child.stdout.take() else { return Ok(timed) };
-    let mut lines = BufReader::new(stdout).lines();
-    while let Ok(Ok(Some(line))) = tokio::time::timeout_at(until, lines.next_line()).await {
-        // Lines that the engine itself prints are ignored.
-        timed.extend(serde_json::from_str::<EngineTiming>(&line).ok());
+    let mut lines = BufReader::new(stdout).split(b'\n');
+    while let Ok(Some(report)) = timeout_at(until, next_report(&mut lines)).await {
+        timed.push(report);
     }
     Ok(timed)
 }

@@ -18,12 +18,13 @@ use hob_engines::transcription::{
     TranscriptionWorker, TranscriptionWorkerError, serve_transcription,
 };
 
-use super::chat::{SPIN_COUNT, with_cards};
+use super::chat::with_cards;
 use super::devices::{listed_cards, warn_of_spills};
 use super::hear_places::{HearPlacer, HearPlaces};
 use super::hidden_cards::HiddenCards;
 use super::memory::{Memory, Need, usable};
 use super::named_cards::{NamedCards, uncounted};
+use super::worker_process::SPIN_COUNT;
 use super::{worker_command, worker_socket};
 use crate::app::App;
 use crate::failure::{CliResult, Failure};
