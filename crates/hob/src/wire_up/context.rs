@@ -109,14 +109,26 @@ pub(super) fn set_up_both(
     let available = &mut left.memory.available_bytes;
     *available = available.saturating_sub(draft.shape.weights.bytes());
     let (setup, _) = set_up(settings, model, &left)?;
+    let expected = estimate_both(&setup, (model, draft), machine)?;
+    Ok((setup, expected))
+}
+
+/// The memory of a model with this setup, and of the one that guesses for it.
+///
+/// # Errors
+/// As [`set_up`], for one of them.
+pub(super) fn estimate_both(
+    setup: &Setup,
+    (model, draft): (&Model, &Model),
+    machine: &Machine,
+) -> Result<SetupEstimate, FitError> {
     // Its context is as long, for as many answers.
     let plan = ContextPlan { outputs_max: setup.plan.sequences, ..setup.plan };
     // The engine gives both models the same number of layers on cards.
     let gpu_layers = Some(setup.offload_flags().gpu_layers.unwrap_or(u32::MAX));
     let flags = OffloadFlags { gpu_layers, cpu_moe_layers: None };
     let drafted = Setup::new(machine, draft, plan, flags)?.estimate(machine, draft)?;
-    let expected = setup.estimate(machine, model)?.with(drafted);
-    Ok((setup, expected))
+    Ok(setup.estimate(machine, model)?.with(drafted))
 }
 
 /// Takes the first number of slots that leaves each enough context, or else the last.

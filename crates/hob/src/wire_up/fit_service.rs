@@ -3,6 +3,7 @@
 //! Names from HTTP requests are never used as paths.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,6 @@ use hob_core::fit::{ComputeSite, Location, Model, Warning, alternatives, assess}
 use hob_core::{locked, nearest};
 use hob_engines::timing::engine_version;
 use hob_machine::{MachineFacts, MachineStore, Stamp, probe, profile};
-use hob_models::gguf::GgufError;
 use hob_models::known::{self, KNOWN, KnownModel};
 use hob_models::recipe::variants;
 use hob_models::{Gguf, QuantMix};
@@ -79,16 +79,13 @@ impl FitData {
     }
 
     fn header(&self, name: &str, choice: &ModelChoice) -> Result<Gguf, Unanswerable> {
-        let unreadable =
-            |reason: String| Unanswerable::Unreadable { model: name.to_owned(), reason };
         let path = match choice {
             ModelChoice::File(path) => path.clone(),
-            ModelChoice::Named(name) => {
-                let found = self.store.chat_file(name);
-                found.map_err(|failure| unreadable(failure.sentence))?.0
+            ModelChoice::Named(stored) => {
+                self.store.chat_file(stored).map_err(|failure| unreadable(name, &failure))?.0
             }
         };
-        Gguf::open(&path).map_err(|error| unreadable(error.to_string()))
+        Gguf::open(&path).map_err(|error| unreadable(name, &error))
     }
 
     fn listed(&self, name: &str, choice: &ModelChoice) -> Option<FitModel> {
@@ -126,10 +123,8 @@ impl FitData {
         model.location = match choice {
             ModelChoice::File(path) => Location::File(path.display().to_string()),
             ModelChoice::Named(name) => {
-                let (path, _) = self.store.chat_file(name).map_err(|failure| {
-                    let (model, reason) = (name.clone(), failure.sentence);
-                    Unanswerable::Unreadable { model, reason }
-                })?;
+                let found = self.store.chat_file(name);
+                let (path, _) = found.map_err(|failure| unreadable(name, &failure))?;
                 model.name.clone_from(name);
                 Location::Installed(path.display().to_string())
             }
@@ -243,7 +238,7 @@ fn unknown(field: &'static str, name: &str, near: Vec<String>) -> Unanswerable {
     Unanswerable::Unknown { field, name: name.to_owned(), near }
 }
 
-fn unreadable(model: &str, error: &GgufError) -> Unanswerable {
+fn unreadable(model: &str, error: &impl Display) -> Unanswerable {
     Unanswerable::Unreadable { model: model.to_owned(), reason: error.to_string() }
 }
 

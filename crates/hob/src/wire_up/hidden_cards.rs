@@ -78,7 +78,7 @@ impl HiddenCards {
 }
 
 /// The number in the engine's name of a card.
-fn place_in_list(device: &str) -> Option<usize> {
+pub(super) fn place_in_list(device: &str) -> Option<usize> {
     device.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().ok()
 }
 

@@ -5,7 +5,7 @@ use hob_core::fit::Pool;
 use hob_core::machine::{GpuMemory, Machine};
 use hob_engines::chat::{CardUse, EngineDevice};
 
-use super::hidden_cards::HiddenCards;
+use super::hidden_cards::{HiddenCards, place_in_list};
 
 /// Drivers and system programs report slightly different sizes of one card: by less than a sixteenth.
 const SIZE_PARTS: u64 = 16;
@@ -149,10 +149,7 @@ pub(super) fn card_named(device: &str, machine: &Machine) -> Option<usize> {
     match alike[..] {
         [only] => Some(only),
         // Equal cards have the same order here and there: that of their slots.
-        _ if alike.len() == machine.gpus.len() => {
-            let number = engine_name.trim_start_matches(|c: char| !c.is_ascii_digit());
-            alike.get(number.parse::<usize>().ok()?).copied()
-        }
+        _ if alike.len() == machine.gpus.len() => alike.get(place_in_list(engine_name)?).copied(),
         _ => None,
     }
 }

@@ -8,6 +8,7 @@ use hob_core::fit::{
 };
 use hob_core::machine::{GpuMemory, Machine};
 
+use super::context::estimate_both;
 use super::named_cards::NamedCards;
 use super::placing::{
     AvoidedCards, CardBytes, CardPlacer, CardRefusals, ChosenPlace, NO_CARDS, Places, lack_text,
@@ -216,15 +217,11 @@ impl RequestedPlace {
     }
 
     fn estimate(&self, setup: &Setup, machine: &Machine) -> Option<SetupEstimate> {
-        let expected = setup.estimate(machine, &self.model).ok()?;
-        let Some(draft) = &self.draft else { return Some(expected) };
-        // The engine gives both models the same number of layers on cards.
-        let gpu_layers = Some(setup.offload_flags().gpu_layers.unwrap_or(u32::MAX));
-        let flags = OffloadFlags { gpu_layers, cpu_moe_layers: None };
-        let plan = ContextPlan { outputs_max: setup.plan.sequences, ..setup.plan };
-        let drafted =
-            Setup::new(machine, draft, plan, flags).ok()?.estimate(machine, draft).ok()?;
-        Some(expected.with(drafted))
+        let expected = match &self.draft {
+            Some(draft) => estimate_both(setup, (&self.model, draft), machine),
+            None => setup.estimate(machine, &self.model),
+        };
+        expected.ok()
     }
 
     /// What the requested place lacks on this machine, with both numbers.
