@@ -12,7 +12,7 @@ use futures::StreamExt;
 use hob_core::ChatEvent;
 use hob_core::chat::Completion;
 
-pub(crate) use figures::{Record, figures, warning};
+pub(crate) use figures::{figures, record, warning};
 pub(crate) use history::ChatHistory;
 pub(crate) use show::{Show, TextShown, ThinkingShown};
 pub(crate) use source::{Source, SourceOptions};

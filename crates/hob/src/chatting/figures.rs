@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use hob_core::chat::{Completion, FinishReason};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::Reply;
 use crate::printer::count_text;
@@ -60,69 +60,38 @@ fn tokens_per_second(completion: &Completion) -> Option<f64> {
     (seconds > 0.0).then(|| f64::from(intervals) / seconds)
 }
 
-/// An answer for programs: `hob chat --json`.
-#[derive(Debug, Serialize)]
-pub(crate) struct Record<'a> {
-    model: &'a str,
-    text: &'a str,
-    reasoning: &'a str,
-    finish_reason: &'static str,
-    usage: UsageRecord,
-    timings: TimingsRecord,
-}
-
-#[derive(Debug, Serialize)]
-struct UsageRecord {
-    prompt_tokens: u32,
-    cached_tokens: u32,
-    completion_tokens: u32,
-    reasoning_tokens: u32,
-    total_tokens: u32,
-}
-
-#[derive(Debug, Serialize)]
-struct TimingsRecord {
-    load_ms: f64,
-    queue_ms: f64,
-    prompt_ms: f64,
-    predicted_ms: f64,
-    /// Measured here, so the way to the server and back is included.
-    first_token_ms: Option<f64>,
-    tokens_per_second: Option<f64>,
-}
-
-impl<'a> Record<'a> {
-    /// `None` if the answer is incomplete.
-    pub(crate) fn of(model: &'a str, reply: &'a Reply) -> Option<Record<'a>> {
-        let completion = reply.completion?;
-        let Completion { finish, usage, timings } = completion;
-        Some(Record {
-            model,
-            text: &reply.text,
-            reasoning: &reply.reasoning,
-            finish_reason: match finish {
-                FinishReason::Stop | FinishReason::BudgetSpent(_) => "stop",
-                FinishReason::Length => "length",
-                FinishReason::ToolCalls => "tool_calls",
-                FinishReason::ContentFilter => "content_filter",
-            },
-            usage: UsageRecord {
-                prompt_tokens: usage.prompt_tokens,
-                cached_tokens: usage.cached_tokens,
-                completion_tokens: usage.completion_tokens,
-                reasoning_tokens: usage.reasoning_tokens,
-                total_tokens: usage.total_tokens(),
-            },
-            timings: TimingsRecord {
-                load_ms: timings.load_ms,
-                queue_ms: timings.queue_ms,
-                prompt_ms: timings.prompt_ms,
-                predicted_ms: timings.predicted_ms,
-                first_token_ms: reply.first_token.map(|time| time.as_secs_f64() * 1000.0),
-                tokens_per_second: tokens_per_second(&completion),
-            },
-        })
-    }
+/// An answer for programs: `hob chat --json`. `None` if the answer is incomplete.
+pub(crate) fn record(model: &str, reply: &Reply) -> Option<Value> {
+    let completion = reply.completion?;
+    let Completion { finish, usage, timings } = completion;
+    let finish_reason = match finish {
+        FinishReason::Stop | FinishReason::BudgetSpent(_) => "stop",
+        FinishReason::Length => "length",
+        FinishReason::ToolCalls => "tool_calls",
+        FinishReason::ContentFilter => "content_filter",
+    };
+    Some(json!({
+        "model": model,
+        "text": reply.text,
+        "reasoning": reply.reasoning,
+        "finish_reason": finish_reason,
+        "usage": {
+            "prompt_tokens": usage.prompt_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "reasoning_tokens": usage.reasoning_tokens,
+            "total_tokens": usage.total_tokens(),
+        },
+        "timings": {
+            "load_ms": timings.load_ms,
+            "queue_ms": timings.queue_ms,
+            "prompt_ms": timings.prompt_ms,
+            "predicted_ms": timings.predicted_ms,
+            // Measured here, so the way to the server and back is included.
+            "first_token_ms": reply.first_token.map(|time| time.as_secs_f64() * 1000.0),
+            "tokens_per_second": tokens_per_second(&completion),
+        },
+    }))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::app::{App, block_on};
 use crate::arguments::{number, one_of};
 use crate::bounded_file::read_text_once;
 use crate::chatting::{
-    ChatHistory, Record, Reply, Show, Source, SourceOptions, TextShown, ThinkingShown, figures,
+    ChatHistory, Reply, Show, Source, SourceOptions, TextShown, ThinkingShown, figures, record,
     warning,
 };
 use crate::failure::{CliResult, Exit, Failure};
@@ -146,7 +146,7 @@ async fn answer_once(
     show.end()?;
     taken?;
     if args.json {
-        app.printer.json(&Record::of(source.name(), &reply))?;
+        app.printer.json(&record(source.name(), &reply))?;
     }
     print_stats(args, app.printer, &reply);
     Ok(())
