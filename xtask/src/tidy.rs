@@ -28,7 +28,7 @@ pub(crate) fn complaints(tree: &Tree) -> Vec<String> {
         lints::lifted(&tree.files),
         places::names(&tree.files),
         plain::complaints(&tree.files),
-        sizes::too_long(&tree.files, &sizes::LONG_FILES),
+        sizes::too_long(&tree.files),
         unique::shared_types(&tree.files),
         unique::empty_names(&tree.files),
     ]

@@ -35,9 +35,7 @@ impl<'a> App<'a> {
         let settings = Settings::resolve(&flags, &environment, &written)?;
         Ok(App { environment, written, settings, printer })
     }
-}
 
-impl<'a> App<'a> {
     /// This app with another chat model: one of the configuration or of the catalog, or a file.
     pub(crate) fn with_chat_model(&self, model: &str) -> App<'a> {
         let folders = &self.environment.folders;
@@ -51,9 +49,7 @@ impl<'a> App<'a> {
         let (environment, written) = (self.environment.clone(), self.written.clone());
         App { environment, written, settings, printer: self.printer }
     }
-}
 
-impl App<'_> {
     /// Whether other machines can reach this server, so that only keys protect it.
     pub(crate) fn reach(&self) -> Reach {
         let server = &self.settings.server;

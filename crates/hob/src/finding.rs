@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hob_models::find::OLLAMA_REGISTRY;
-use hob_models::{FetchLimits, QuantMix, Store};
-use hob_models::{FindError, Finder, FoundModel};
+use hob_models::{FetchLimits, FindError, Finder, FoundModel, QuantMix, Store};
 
 use crate::app::App;
 use crate::failure::{CliResult, Exit, Failure};

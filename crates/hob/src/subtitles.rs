@@ -194,12 +194,7 @@ fn segment(text: &str, line: Line) -> Segment {
         text: written.split_whitespace().collect::<Vec<_>>().join(" "),
         start_s: f64::from(line.start_s),
         end_s: f64::from(line.end_s),
-        seek: 0,
-        tokens: Vec::new(),
-        temperature: 0.0,
-        avg_logprob: 0.0,
-        compression_ratio: 0.0,
-        no_speech_prob: 0.0,
+        ..Segment::default()
     }
 }
 

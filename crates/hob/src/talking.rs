@@ -66,7 +66,6 @@ pub(crate) struct Conversation<'a> {
     loudspeaker: Loudspeaker,
     captions: Captions<'a>,
     printer: &'a Printer,
-    is_half_duplex: bool,
     /// The file has been said, and silence follows. Microphones do not end.
     has_said_all: bool,
     turn: Turn,
@@ -134,15 +133,15 @@ impl<'a> Conversation<'a> {
     pub(crate) async fn begin(
         socket: TextSocket,
         remote: &'a Remote,
-        options: TalkOptions,
+        mut options: TalkOptions,
         devices: SoundDevices,
         printer: &'a Printer,
     ) -> CliResult<Conversation<'a>> {
         let SoundDevices { microphone, loudspeaker, names } = devices;
+        options.is_half_duplex &= !microphone.is_file;
         let mut conversation = Conversation {
             socket,
             remote,
-            is_half_duplex: options.is_half_duplex && !microphone.is_file,
             options,
             microphone,
             loudspeaker,
@@ -168,7 +167,7 @@ impl<'a> Conversation<'a> {
 
     async fn until_ready(&mut self) -> CliResult<()> {
         loop {
-            match self.next_event().await? {
+            match next_event(&mut self.socket, self.remote).await? {
                 TalkEvent::SessionUpdated => return Ok(()),
                 TalkEvent::SessionCreated { session } if session.is_recorded => {
                     self.printer.note("the server records this conversation");
@@ -232,7 +231,7 @@ impl<'a> Conversation<'a> {
         };
         let now = Instant::now();
         let echoes = self.loudspeaker.plays(now.checked_sub(ECHO_TIME).unwrap_or(now));
-        if self.is_half_duplex && echoes {
+        if self.options.is_half_duplex && echoes {
             sound.fill(0);
         }
         self.append(&sound).await
@@ -383,10 +382,6 @@ impl<'a> Conversation<'a> {
             }
             _ => Ok(false),
         }
-    }
-
-    async fn next_event(&mut self) -> CliResult<TalkEvent> {
-        next_event(&mut self.socket, self.remote).await
     }
 
     async fn send(&mut self, event: &Value) -> CliResult<()> {

@@ -98,16 +98,10 @@ impl Source {
 
 async fn there(remote: Remote, wanted: Option<&str>) -> CliResult<Source> {
     let models = remote.models().await?;
-    match chosen(&models, wanted) {
+    // The server may serve names that it does not list. It reports an unknown name itself.
+    match chosen(&models, wanted).or_else(|| wanted.map(str::to_owned)) {
         Some(model) => Ok(Source::There { model, remote }),
-        // The server may serve names that it does not list. It reports an unknown name itself.
-        None => match wanted {
-            Some(model) => Ok(Source::There { model: model.to_owned(), remote }),
-            None => {
-                let sentence = format!("{} has no chat model", remote.base());
-                Err(Failure::model_missing(sentence))
-            }
-        },
+        None => Err(Failure::model_missing(format!("{} has no chat model", remote.base()))),
     }
 }
 

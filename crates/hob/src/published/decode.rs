@@ -4,8 +4,7 @@
 use hob_core::fit::{ComputeSite, Engine, EngineProfile, Layout, Model, SpeedEstimate, TimedRun};
 use hob_core::footprint::KvTypes;
 use hob_core::machine::{Basis, Device, Fact, Gpu, GpuApi, GpuMemory, Machine, Memory, Vendor};
-use hob_models::QuantMix;
-use hob_models::known;
+use hob_models::{QuantMix, known};
 
 const DEVICES: &str = include_str!("../../../../bench/published/devices.csv");
 const ROWS: &str = include_str!("../../../../bench/published/decode.csv");

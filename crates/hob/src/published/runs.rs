@@ -11,8 +11,7 @@ use hob_core::fit::{
 use hob_core::footprint::{KvType, KvTypes};
 use hob_core::machine::Machine;
 use hob_core::statistics::Sample;
-use hob_models::QuantMix;
-use hob_models::known;
+use hob_models::{QuantMix, known};
 
 use crate::failure::{CliResult, Failure};
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use hob_upstream::{TextSocket, TextSocketError};
-use url::form_urlencoded::byte_serialize;
+use hob_wire::percent_encoded;
 
 use super::Remote;
 use crate::failure::{CliResult, Failure};
@@ -20,10 +20,7 @@ impl Remote {
     /// The server cannot be reached, or refuses the session.
     pub(crate) async fn realtime(&self, model: Option<&str>) -> CliResult<TextSocket> {
         let url = url::Url::parse(&self.base).map_err(|error| self.silent(error))?;
-        let query = model.map(|model| {
-            let escaped: String = byte_serialize(model.as_bytes()).collect();
-            format!("?model={escaped}")
-        });
+        let query = model.map(|model| format!("?model={}", percent_encoded(model)));
         let prefix = url.path().trim_end_matches('/');
         let path = format!("{prefix}/v1/realtime{}", query.unwrap_or_default());
         let key = self.key.as_ref().map(Secret::expose);

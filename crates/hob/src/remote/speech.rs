@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::events::{events, invalid};
 use super::{Chunks, Remote, chunks};
-use crate::failure::REMOTE_ENGINE;
-use crate::failure::{CliResult, Failure};
+use crate::failure::{CliResult, Failure, REMOTE_ENGINE};
 use crate::recording::samples_of;
 
 /// The sample rate of `pcm` in OpenAI's API.

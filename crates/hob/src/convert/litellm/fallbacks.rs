@@ -125,10 +125,7 @@ fn leads_to(groups: &[Group], from: usize, wanted: usize) -> bool {
 }
 
 fn find(groups: &[Group], target: &TargetEntry) -> Option<usize> {
-    match target {
-        TargetEntry::Name(name) => find_name(groups, name),
-        TargetEntry::Detailed(detailed) => find_name(groups, &detailed.target),
-    }
+    find_name(groups, target.name())
 }
 
 fn find_name(groups: &[Group], name: &str) -> Option<usize> {
