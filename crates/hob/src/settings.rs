@@ -41,12 +41,12 @@ pub(crate) const DEFAULT_CHAT: &str = "smollm2";
 /// The transcription model of a request that names none.
 pub(crate) const DEFAULT_TRANSCRIPTION: &str = "whisper-base";
 const DEFAULT_VOICE: &str = "af_heart";
-const DEFAULT_TEXT_CHARS_MAX: u32 = 100_000;
-const DEFAULT_REQUESTS_MAX: u16 = 16;
-const DEFAULT_LEDGER_DAYS: u16 = 90;
+const DEFAULT_TEXT_CHARS_MAX: NonZeroU32 = NonZeroU32::new(100_000).expect("not zero");
+const DEFAULT_REQUESTS_MAX: NonZeroU16 = NonZeroU16::new(16).expect("not zero");
+const DEFAULT_LEDGER_DAYS: NonZeroU16 = NonZeroU16::new(90).expect("not zero");
 const DEFAULT_ESPEAK: &str = "espeak-ng";
-/// An API key is a line, not a file that was named by mistake.
-const KEY_BYTES_MAX: usize = 4096;
+/// A key is a line, not a file that was named by mistake.
+const KEY_BYTES_MAX: u64 = 4096;
 
 /// Settings from the command line: the flags of `hob serve`. Other commands set a few of them. `None` and empty values
 /// leave the choice to the other sources.
@@ -233,7 +233,7 @@ impl KeySource {
             KeySource::File(path) => (read_key(path)?, path.display().to_string()),
         };
         let key = text.lines().next().unwrap_or_default().trim();
-        if key.is_empty() || key.len() > KEY_BYTES_MAX {
+        if key.is_empty() || key.len() as u64 > KEY_BYTES_MAX {
             return Err(Failure::usage(format!("{from} holds no API key"))
                 .hint("put the key on its first line, or remove the setting"));
         }
@@ -242,7 +242,7 @@ impl KeySource {
 }
 
 fn read_key(path: &Path) -> CliResult<String> {
-    read_text(path, KEY_BYTES_MAX as u64).map_err(|error| {
+    read_text(path, KEY_BYTES_MAX).map_err(|error| {
         Failure::usage(format!("cannot read the API key: {error}"))
             .hint("check server.api_key_file")
     })
@@ -365,7 +365,7 @@ fn ledger(written: &LoadedConfig) -> LedgerSettings {
     let file = &written.config.ledger;
     LedgerSettings {
         enabled: file.enabled.unwrap_or(true),
-        days: file.days.unwrap_or(NonZeroU16::MIN.saturating_add(DEFAULT_LEDGER_DAYS - 1)),
+        days: file.days.unwrap_or(DEFAULT_LEDGER_DAYS),
     }
 }
 
@@ -405,10 +405,8 @@ fn server(
         api_key: key_source(environment, written),
         allowed_hosts: hosts,
         tls: TlsSettings::resolve(flags, environment, written)?,
-        text_chars_max: file.text_chars_max.unwrap_or(at_least_one(DEFAULT_TEXT_CHARS_MAX)),
-        requests_max: file
-            .requests_max
-            .unwrap_or(NonZeroU16::MIN.saturating_add(DEFAULT_REQUESTS_MAX - 1)),
+        text_chars_max: file.text_chars_max.unwrap_or(DEFAULT_TEXT_CHARS_MAX),
+        requests_max: file.requests_max.unwrap_or(DEFAULT_REQUESTS_MAX),
         records: typed.or_else(in_file),
         pipelines: PipelinesSettings::resolve(written),
     })
@@ -420,10 +418,6 @@ fn listen(flags: &Overrides, environment: &Environment, file: Option<Listen>) ->
         Some(listen) => listen.map_err(|error| Failure::usage(format!("HOB_LISTEN: {error}"))),
         None => Ok(file.unwrap_or_default()),
     }
-}
-
-fn at_least_one(number: u32) -> NonZeroU32 {
-    NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
 }
 
 fn key_source(environment: &Environment, written: &LoadedConfig) -> KeySource {

@@ -9,17 +9,16 @@ use hob_core::KeepAlive;
 use hob_engines::chat::CardUse;
 use hob_models::catalog::names::canonical;
 
-use super::{Environment, Overrides, Threads};
+use super::{DEFAULT_CHAT, Environment, Overrides, Threads};
 use crate::config::{
     ChatSection, DevSection, DeviceText, KeepAliveText, KvTypeName, LoadAt, LoadedConfig,
     Speculation,
 };
 use crate::folders::Folders;
 
-const DEFAULT_MODEL: &str = "smollm2";
 /// The same as llama.cpp's. Larger steps read a prompt hardly faster, and delay running answers.
-const DEFAULT_BATCH_TOKENS: u32 = 512;
-const DEFAULT_CHAT_REQUESTS_MAX: u16 = 32;
+const DEFAULT_BATCH_TOKENS: NonZeroU32 = NonZeroU32::new(512).expect("not zero");
+const DEFAULT_CHAT_REQUESTS_MAX: NonZeroU16 = NonZeroU16::new(32).expect("not zero");
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ChatSettings {
@@ -118,7 +117,7 @@ impl ChatSettings {
             kv_type: file.kv_type.unwrap_or_default(),
             threads: Threads::new(file.threads.unwrap_or(0)),
             parallel: file.parallel,
-            batch_tokens: file.batch_tokens.unwrap_or(super::at_least_one(DEFAULT_BATCH_TOKENS)),
+            batch_tokens: file.batch_tokens.unwrap_or(DEFAULT_BATCH_TOKENS),
             device: device.map(|written| written.0).unwrap_or_default(),
             gpu_layers: flags.place.gpu_layers.or(file.gpu_layers),
             cpu_moe_layers: flags.place.cpu_moe_layers.or(file.cpu_moe_layers),
@@ -132,9 +131,7 @@ impl ChatSettings {
             answer_tokens_max: file.answer_tokens_max,
             speculation: file.speculation.unwrap_or_default(),
             draft_model: draft_model(file, &environment.folders, written),
-            requests_max: file
-                .requests_max
-                .unwrap_or(NonZeroU16::MIN.saturating_add(DEFAULT_CHAT_REQUESTS_MAX - 1)),
+            requests_max: file.requests_max.unwrap_or(DEFAULT_CHAT_REQUESTS_MAX),
         }
     }
 
@@ -223,6 +220,6 @@ fn model(flags: &Overrides, environment: &Environment, written: &LoadedConfig) -
     if let Some(typed) = &flags.chat_model {
         return ModelChoice::new(typed, |path| folders.working.join(path));
     }
-    let in_file = written.config.chat.model.as_deref().unwrap_or(DEFAULT_MODEL);
+    let in_file = written.config.chat.model.as_deref().unwrap_or(DEFAULT_CHAT);
     ModelChoice::new(in_file, |path| written.resolve(path, folders))
 }

@@ -11,7 +11,7 @@ use hob_upstream::{
 };
 use hob_wire::Parameters;
 
-use super::{Environment, Secret};
+use super::{Environment, KEY_BYTES_MAX, Secret};
 use crate::bounded_file::read_text;
 use crate::config::{
     AliasSection, DefaultsSection, DetailedTarget, FallbackUntilName, LoadedConfig,
@@ -20,8 +20,6 @@ use crate::config::{
 use crate::failure::{CliResult, Failure};
 
 const QUEUE_DEFAULT: usize = 8;
-/// A key is one line, not a file that was named by mistake.
-const KEY_BYTES_MAX: u64 = 4096;
 
 /// # Errors
 /// An invalid name, value or key, with its position in the file.

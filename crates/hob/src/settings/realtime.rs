@@ -6,7 +6,7 @@ use std::num::NonZeroU16;
 use crate::config::{LoadedConfig, RealtimeSection};
 
 /// Two cores answer about two people in time. More wait for each other, but are not refused at once.
-const DEFAULT_SESSIONS_MAX: NonZeroU16 = NonZeroU16::MIN.saturating_add(3);
+const DEFAULT_SESSIONS_MAX: NonZeroU16 = NonZeroU16::new(4).expect("not zero");
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RealtimeSettings {

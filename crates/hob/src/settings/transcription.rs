@@ -9,7 +9,7 @@ use hob_engines::chat::CardUse;
 use super::{DEFAULT_TRANSCRIPTION, Environment, ModelChoice, Overrides, Threads};
 use crate::config::{DeviceText, KeepAliveText, LoadAt, LoadedConfig, TranscriptionSection};
 
-const DEFAULT_REQUESTS_MAX: u16 = 16;
+const DEFAULT_REQUESTS_MAX: NonZeroU16 = NonZeroU16::new(16).expect("not zero");
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TranscriptionSettings {
@@ -44,9 +44,7 @@ impl TranscriptionSettings {
             device: file.device.clone().map(|written| written.0).unwrap_or_default(),
             keep_alive: file.keep_alive.map_or(KeepAlive::Forever, |written| written.0),
             load: file.load.unwrap_or(default_load),
-            requests_max: file
-                .requests_max
-                .unwrap_or(NonZeroU16::MIN.saturating_add(DEFAULT_REQUESTS_MAX - 1)),
+            requests_max: file.requests_max.unwrap_or(DEFAULT_REQUESTS_MAX),
         }
     }
 
