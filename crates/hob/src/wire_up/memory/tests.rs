@@ -1,7 +1,7 @@
 //! The memory of several scripted models, on a machine whose size the test chooses.
 //! There are no processes: a model is a number of bytes that may be in use.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use hob_core::{KeepAlive, MemoryUse};
 
@@ -19,21 +19,39 @@ fn ram(bytes: u64) -> Bytes {
     Bytes::from([(Pool::Ram, bytes)])
 }
 
+/// What is free on the machine of a test.
+#[derive(Default)]
+struct FreeBytes(Mutex<Bytes>);
+
+impl FreeBytes {
+    fn now(&self) -> Bytes {
+        locked(&self.0).clone()
+    }
+
+    fn change(&self, model: &Bytes, change: fn(u64, u64) -> u64) {
+        let mut free = locked(&self.0);
+        for (pool, bytes) in model {
+            let left = free.get_mut(pool).expect("a pool");
+            *left = change(*left, *bytes);
+        }
+    }
+}
+
 /// Loaded or not, with a number of requests.
 #[derive(Default)]
 struct Model {
     is_loaded: AtomicBool,
     in_flight: AtomicUsize,
-    bytes: u64,
+    bytes: Bytes,
     /// A request arrives just when the model is asked to unload.
     is_contended: AtomicBool,
-    machine: Arc<AtomicU64>,
+    free: Arc<FreeBytes>,
 }
 
 impl Model {
     fn load(&self) {
         self.is_loaded.store(true, Ordering::SeqCst);
-        self.machine.fetch_sub(self.bytes, Ordering::SeqCst);
+        self.free.change(&self.bytes, |free, bytes| free - bytes);
     }
 
     fn is_loaded(&self) -> bool {
@@ -60,7 +78,7 @@ impl ModelLifecycle for Model {
                 return false;
             }
             if self.is_loaded.swap(false, Ordering::SeqCst) {
-                self.machine.fetch_add(self.bytes, Ordering::SeqCst);
+                self.free.change(&self.bytes, |free, bytes| free + bytes);
             }
             true
         }
@@ -76,7 +94,7 @@ impl ModelLifecycle for Model {
 
     fn memory_use(&self) -> MemoryUse {
         MemoryUse {
-            resident_bytes: Some(self.bytes),
+            resident_bytes: self.bytes.get(&Pool::Ram).copied(),
             in_flight: self.in_flight.load(Ordering::SeqCst),
             ..MemoryUse::default()
         }
@@ -99,22 +117,29 @@ fn the_engine_s_margin_of_a_card_stays_free() {
 
 struct Planner {
     memory: Arc<Memory>,
-    machine: Arc<AtomicU64>,
+    free: Arc<FreeBytes>,
 }
 
 impl Planner {
     fn new(megabytes: u64, max: Option<u64>) -> Planner {
-        let machine = Arc::new(AtomicU64::new(megabytes * MB));
-        let seen = Arc::clone(&machine);
-        let available = Box::new(move |_: Reading| ram(seen.load(Ordering::SeqCst)));
-        Planner { memory: Memory::with(max.map(|max| max * MB), available), machine }
+        Planner::with(ram(megabytes * MB), max)
+    }
+
+    fn with(free: Bytes, max: Option<u64>) -> Planner {
+        let free = Arc::new(FreeBytes(Mutex::new(free)));
+        let seen = Arc::clone(&free);
+        let available = Box::new(move |_: Reading| seen.now());
+        Planner { memory: Memory::with(max.map(|max| max * MB), available), free }
     }
 
     /// The estimate is 10 MB above the real size.
     fn model(&self, name: &str, megabytes: u64) -> (ModelMemory, Arc<Model>) {
-        let machine = Arc::clone(&self.machine);
-        let model = Arc::new(Model { bytes: megabytes * MB, machine, ..Model::default() });
         let need = Need { estimated: ram((megabytes + 10) * MB), is_pinned: false };
+        self.model_of(name, ram(megabytes * MB), need)
+    }
+
+    fn model_of(&self, name: &str, bytes: Bytes, need: Need) -> (ModelMemory, Arc<Model>) {
+        let model = Arc::new(Model { bytes, free: Arc::clone(&self.free), ..Model::default() });
         let model_memory = self.memory.of_model(name, need);
         model_memory.taken_by(&(Arc::clone(&model) as Arc<dyn ModelLifecycle>));
         (model_memory, model)
@@ -135,7 +160,7 @@ async fn another_model_takes_the_place_of_one_that_is_idle() {
     assert_eq!(b.check_room(), Ok(()));
     loaded(&b, &in_b).await;
     assert!(!in_a.is_loaded() && in_b.is_loaded());
-    assert_eq!(planner.machine.load(Ordering::SeqCst), 150 * MB);
+    assert_eq!(planner.free.now(), ram(150 * MB));
 }
 
 #[tokio::test]
@@ -242,13 +267,8 @@ async fn a_busy_model_has_its_turn_and_then_makes_room() {
 async fn a_pinned_model_stays_and_waiting_does_not_help() {
     let planner = Planner::new(300, None);
     let (b, _) = planner.model("b", 150);
-    let model = Arc::new(Model {
-        bytes: 200 * MB,
-        machine: Arc::clone(&planner.machine),
-        ..Model::default()
-    });
-    let pinned = planner.memory.of_model("a", Need { estimated: ram(200 * MB), is_pinned: true });
-    pinned.taken_by(&(Arc::clone(&model) as Arc<dyn ModelLifecycle>));
+    let need = Need { estimated: ram(200 * MB), is_pinned: true };
+    let (pinned, model) = planner.model_of("a", ram(200 * MB), need);
     loaded(&pinned, &model).await;
     let MemoryDecision::Never(ModelError::NoRoom { shortage, retry_after: None }) =
         b.queue().try_reserve().await

@@ -5,97 +5,20 @@ use std::sync::OnceLock;
 
 use super::*;
 
-/// Free megabytes of the system and of each card.
-#[derive(Default)]
-struct Cards(Mutex<Bytes>);
-
-impl Cards {
-    fn change(&self, model: &Bytes, change: fn(u64, u64) -> u64) {
-        let mut free = self.0.lock().expect("not poisoned");
-        for (pool, bytes) in model {
-            let left = free.get_mut(pool).expect("a pool");
-            *left = change(*left, *bytes);
-        }
-    }
+fn two_cards() -> Planner {
+    let free = [(Pool::Ram, 1000 * MB), (Pool::Vram(0), 300 * MB), (Pool::Vram(1), 300 * MB)];
+    Planner::with(Bytes::from(free), None)
 }
 
-struct OnCard {
-    is_loaded: AtomicBool,
-    bytes: Bytes,
-    cards: Arc<Cards>,
-}
-
-impl OnCard {
-    fn load(&self) {
-        self.is_loaded.store(true, Ordering::SeqCst);
-        self.cards.change(&self.bytes, |free, bytes| free - bytes);
-    }
-
-    fn is_loaded(&self) -> bool {
-        self.is_loaded.load(Ordering::SeqCst)
-    }
-}
-
-impl ModelLifecycle for OnCard {
-    fn state(&self) -> ModelState {
-        if self.is_loaded() { ModelState::Ready } else { ModelState::Cold }
-    }
-
-    fn load(&self) -> BoxFuture<'_, Result<(), ModelError>> {
-        async { Ok(()) }.boxed()
-    }
-
-    fn unload(&self) -> BoxFuture<'_, ()> {
-        async {}.boxed()
-    }
-
-    fn unload_if_idle(&self) -> BoxFuture<'_, bool> {
-        if self.is_loaded.swap(false, Ordering::SeqCst) {
-            self.cards.change(&self.bytes, |free, bytes| free + bytes);
-        }
-        async { true }.boxed()
-    }
-
-    fn idle_for(&self) -> Option<Duration> {
-        self.is_loaded().then_some(Duration::from_secs(9))
-    }
-
-    fn keep_alive(&self, _wish: KeepAlive) {}
-
-    fn memory_use(&self) -> MemoryUse {
-        MemoryUse::default()
-    }
-}
-
-struct Machines {
-    memory: Arc<Memory>,
-    cards: Arc<Cards>,
-}
-
-impl Machines {
-    fn new() -> Machines {
-        let free = [(Pool::Ram, 1000), (Pool::Vram(0), 300), (Pool::Vram(1), 300)];
-        let cards =
-            Arc::new(Cards(Mutex::new(Bytes::from(free.map(|(pool, mb)| (pool, mb * MB))))));
-        let seen = Arc::clone(&cards);
-        let available = Box::new(move |_: Reading| seen.0.lock().expect("not poisoned").clone());
-        Machines { memory: Memory::with(None, available), cards }
-    }
-
-    /// 100 MB in the system's memory and 200 MB on a card.
-    fn model(&self, name: &str, card: usize) -> (ModelMemory, Arc<OnCard>) {
-        let bytes = Bytes::from([(Pool::Ram, 100 * MB), (Pool::Vram(card), 200 * MB)]);
-        let need = Need { estimated: bytes.clone(), is_pinned: false };
-        let model_memory = self.memory.of_model(name, need);
-        let cards = Arc::clone(&self.cards);
-        let model = Arc::new(OnCard { is_loaded: AtomicBool::new(false), bytes, cards });
-        model_memory.taken_by(&(Arc::clone(&model) as Arc<dyn ModelLifecycle>));
-        (model_memory, model)
-    }
+/// 100 MB in the system's memory and 200 MB on a card.
+fn on_card(planner: &Planner, name: &str, card: usize) -> (ModelMemory, Arc<Model>) {
+    let bytes = Bytes::from([(Pool::Ram, 100 * MB), (Pool::Vram(card), 200 * MB)]);
+    let need = Need { estimated: bytes.clone(), is_pinned: false };
+    planner.model_of(name, bytes, need)
 }
 
 /// Loads the model, and returns what was measured on cards.
-async fn taken(model_memory: &ModelMemory, model: &OnCard) -> Bytes {
+async fn taken(model_memory: &ModelMemory, model: &Model) -> Bytes {
     let asked = model_memory.queue().try_reserve().await;
     let MemoryDecision::Granted(reservation) = asked else { panic!("{asked:?}") };
     model.load();
@@ -104,10 +27,9 @@ async fn taken(model_memory: &ModelMemory, model: &OnCard) -> Bytes {
 
 #[tokio::test]
 async fn models_of_one_card_take_turns_and_another_card_is_left_alone() {
-    let machines = Machines::new();
-    let (a, in_a) = machines.model("a", 0);
-    let (b, in_b) = machines.model("b", 0);
-    let (c, in_c) = machines.model("c", 1);
+    let planner = two_cards();
+    let [(a, in_a), (b, in_b), (c, in_c)] =
+        [("a", 0), ("b", 0), ("c", 1)].map(|(name, card)| on_card(&planner, name, card));
     let on = |card| Bytes::from([(Pool::Vram(card), 200 * MB), (Pool::Vram(1 - card), 0)]);
     assert_eq!(taken(&a, &in_a).await, on(0));
     assert_eq!(taken(&c, &in_c).await, on(1));
@@ -123,10 +45,10 @@ async fn models_of_one_card_take_turns_and_another_card_is_left_alone() {
 
 #[tokio::test]
 async fn a_load_on_a_card_is_alone() {
-    let machines = Machines::new();
-    let (on_card, _) = machines.model("a", 0);
+    let planner = two_cards();
+    let (on_card, _) = on_card(&planner, "a", 0);
     let need = Need { estimated: ram(100 * MB), is_pinned: false };
-    let in_ram = machines.memory.of_model("b", need);
+    let in_ram = planner.memory.of_model("b", need);
     for (first, second) in [(&on_card, &in_ram), (&in_ram, &on_card)] {
         let begun = first.queue().try_reserve().await;
         assert!(matches!(begun, MemoryDecision::Granted(_)), "{begun:?}");
@@ -164,7 +86,7 @@ async fn what_a_model_gave_back_a_moment_ago_counts_before_another_one_leaves() 
         |mb: u64| Need { estimated: Bytes::from([(Pool::Vram(0), mb * MB)]), is_pinned: false };
     let (a, b) = (memory.of_model("a", need(200)), memory.of_model("b", need(150)));
     let (is_loaded, bytes) = (AtomicBool::new(true), need(150).estimated);
-    let in_b = Arc::new(OnCard { is_loaded, bytes, cards: Arc::default() });
+    let in_b = Arc::new(Model { is_loaded, bytes, ..Model::default() });
     b.taken_by(&(Arc::clone(&in_b) as Arc<dyn ModelLifecycle>));
     let asked = a.queue().try_reserve().await;
     assert!(matches!(asked, MemoryDecision::Granted(_)), "{asked:?}");
