@@ -220,7 +220,11 @@ mod tests {
     }
 
     fn check(text: &str, pauses: &[&str], expect: &[&str]) {
-        let lines = lines(text, &timed(text, pauses));
+        check_timed(text, &timed(text, pauses), expect);
+    }
+
+    fn check_timed(text: &str, words: &[WordTiming], expect: &[&str]) {
+        let lines = lines(text, words);
         let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
         assert_eq!(texts, expect, "{text}");
     }
@@ -255,9 +259,8 @@ mod tests {
             end_s: start_s + 6.0,
             phonemes: Vec::new(),
         };
-        let lines = lines("GPT-3.5 now", &[word(0..3, 0.0), word(4..7, 6.0), word(8..11, 12.0)]);
-        let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
-        assert_eq!(texts, ["GPT-3.5", "now"]);
+        let words = [word(0..3, 0.0), word(4..7, 6.0), word(8..11, 12.0)];
+        check_timed("GPT-3.5 now", &words, &["GPT-3.5", "now"]);
     }
 
     /// The lines of a text with these words, which begin at these times and last 0.4 s.
@@ -271,9 +274,7 @@ mod tests {
                 WordTiming { span: start..at, start_s, end_s: start_s + 0.4, phonemes: Vec::new() }
             })
             .collect();
-        let lines = lines(text, &timed);
-        let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
-        assert_eq!(texts, expect, "{text}");
+        check_timed(text, &timed, expect);
     }
 
     #[test]
@@ -310,18 +311,11 @@ mod tests {
 
     #[test]
     fn words_without_spaces_make_several_lines() {
-        let text = "今日は良い。「公園へ」GPTと行く。";
-        let (mut at, mut now_s) = (0, 0.0);
-        let words = ["今日", "は", "良い", "公園", "へ", "GPT", "と", "行く"].map(|word| {
-            let start = at + text[at..].find(word).expect("a word of the text");
-            at = start + word.len();
-            let start_s = now_s;
-            now_s += if word == "良い" { 0.7 } else { 0.4 };
-            WordTiming { span: start..at, start_s, end_s: start_s + 0.4, phonemes: Vec::new() }
-        });
-        let lines = lines(text, &words);
-        let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
-        assert_eq!(texts, ["今日は良い。", "「公園へ」GPTと行く。"]);
+        let words = ["今日", "は", "良い", "公園", "へ", "GPT", "と", "行く"];
+        let starts_s: [f32; 8] = [0.0, 0.4, 0.8, 1.5, 1.9, 2.3, 2.7, 3.1];
+        let words: Vec<(&str, f32)> = words.into_iter().zip(starts_s).collect();
+        let expect = ["今日は良い。", "「公園へ」GPTと行く。"];
+        check_words("今日は良い。「公園へ」GPTと行く。", &words, &expect);
     }
 
     #[test]

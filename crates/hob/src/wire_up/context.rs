@@ -199,14 +199,21 @@ mod tests {
 
     const GB: u64 = 1_000_000_000;
 
+    fn model(name: &str) -> Model {
+        let (known, context) = known::find(name).expect("a known model");
+        known.model(QuantMix::named("q4_k_m").expect("a quant"), context).expect("a model")
+    }
+
+    fn machine(free_bytes: u64) -> Machine {
+        let memory = Memory { total_bytes: free_bytes, available_bytes: free_bytes };
+        Machine { memory, ..Machine::default() }
+    }
+
     /// Slots, and tokens for each of them, on a machine with this much free memory.
     fn set_up_with(config: &str, name: &str, free_bytes: u64) -> (u32, u32) {
-        let memory = Memory { total_bytes: free_bytes, available_bytes: free_bytes };
-        let machine = Machine { memory, ..Machine::default() };
-        let (known, context) = known::find(name).expect("a known model");
-        let model = known.model(QuantMix::named("q4_k_m").expect("a quant"), context);
+        let settings = chat_settings(config);
         let (setup, expected) =
-            set_up(&chat_settings(config), &model.expect("a model"), &machine).expect("a setup");
+            set_up(&settings, &model(name), &machine(free_bytes)).expect("a setup");
         if free_bytes > GB {
             assert!(expected.kept_bytes(Pool::Ram) <= free_bytes, "{expected:?}");
         }
@@ -267,13 +274,7 @@ mod tests {
 
     #[test]
     fn a_draft_model_takes_memory_of_its_own() {
-        let memory = Memory { total_bytes: 16 * GB, available_bytes: 16 * GB };
-        let machine = Machine { memory, ..Machine::default() };
-        let model = |name| {
-            let (known, context) = known::find(name).expect("a known model");
-            known.model(QuantMix::named("q4_k_m").expect("a quant"), context).expect("a model")
-        };
-        let (large, small) = (model("qwen3:4b"), model("qwen3:0.6b"));
+        let (machine, large, small) = (machine(16 * GB), model("qwen3:4b"), model("qwen3:0.6b"));
         let settings = chat_settings("parallel = 1\ncontext_tokens = 4096");
         let (_, alone) = set_up(&settings, &large, &machine).expect("a setup");
         let (setup, both) = set_up_both(&settings, (&large, &small), &machine).expect("a setup");
@@ -286,10 +287,6 @@ mod tests {
     #[test]
     fn a_draft_model_has_no_more_layers_on_a_card_than_its_model() {
         let machine = profile::builtin("rtx-4090").expect("a profile").machine;
-        let model = |name| {
-            let (known, context) = known::find(name).expect("a known model");
-            known.model(QuantMix::named("q4_k_m").expect("a quant"), context).expect("a model")
-        };
         let (large, small) = (model("qwen3:4b"), model("qwen3:0.6b"));
         let on_card = |table: &str| {
             let settings = chat_settings(&format!("parallel = 1\ncontext_tokens = 4096\n{table}"));
@@ -305,11 +302,7 @@ mod tests {
     #[test]
     fn a_default_context_leaves_half_of_the_rest_free() {
         let free = 40 * GB;
-        let memory = Memory { total_bytes: free, available_bytes: free };
-        let machine = Machine { memory, ..Machine::default() };
-        let (known, context) = known::find("llama3.1:8b").expect("a known model");
-        let model = known.model(QuantMix::named("q4_k_m").expect("a quant"), context);
-        let model = model.expect("a model");
+        let (machine, model) = (machine(free), model("llama3.1:8b"));
         let taken = |config: &str| {
             let setup = set_up(&chat_settings(config), &model, &machine);
             setup.expect("a setup").1.kept_bytes(Pool::Ram)
