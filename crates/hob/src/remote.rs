@@ -182,12 +182,13 @@ impl Remote {
         time_max: Duration,
         key: Key,
     ) -> CliResult<T> {
-        let whole = async {
+        let asked = async {
             let response = self.send(path, None, SILENCE_TIME_MAX, key).await?;
-            Ok::<String, Failure>(text(response).await)
+            let body = whole(chunks(response), TEXT_BYTES_MAX).await;
+            body.map_err(|reason| self.silent(reason))
         };
         let late = format!("no complete answer came within {} s", time_max.as_secs());
-        let body = timeout(time_max, whole).await.unwrap_or_else(|_| Err(self.silent(late)))?;
+        let body = timeout(time_max, asked).await.unwrap_or_else(|_| Err(self.silent(late)))?;
         serde_json::from_str(&body).map_err(|_| self.not_hob())
     }
 
@@ -218,7 +219,10 @@ impl Remote {
         let response = answered.map_err(|error: HttpError| self.unreached(&error))?;
         match response.status() {
             status if status.is_success() => Ok(response),
-            status => Err(self.refusal(status, &text(response).await)),
+            status => {
+                let body = whole(chunks(response), TEXT_BYTES_MAX).await;
+                Err(self.refusal(status, &body.unwrap_or_default()))
+            }
         }
     }
 
@@ -285,16 +289,17 @@ fn chunks(response: HttpResponse) -> Chunks {
     .boxed()
 }
 
-/// Reads at most as much as a list or an error can contain. Truncated text does not parse, which is reported.
-async fn text(response: HttpResponse) -> String {
-    let (mut chunks, mut bytes) = (chunks(response), Vec::new());
-    while let Some(Ok(chunk)) = chunks.next().await {
+/// Reads a body to its end. A part of it is never returned as if it were all.
+async fn whole(mut chunks: Chunks, bytes_max: usize) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|reason| format!("the answer ended early: {reason}"))?;
         bytes.extend_from_slice(&chunk);
-        if bytes.len() > TEXT_BYTES_MAX {
-            break;
+        if bytes.len() > bytes_max {
+            return Err(format!("the answer is larger than {bytes_max} bytes"));
         }
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use hob_wire::TranscriptReader;
 use serde::Serialize;
 
 use super::events::{events, misread};
-use super::{Chunks, Key, Remote, chunks};
+use super::{Chunks, Key, Remote, chunks, whole};
 use crate::failure::{CliResult, Failure, REMOTE_ENGINE};
 
 /// Maximum bytes of one event. The last event repeats the whole text.
@@ -72,7 +72,7 @@ impl Remote {
         let request = Request { input_audio, stream: false, input };
         let json = serde_json::to_string(&request).map_err(Failure::internal)?;
         let response = self.send(path(task), Some(json), WHOLE_TIME_MAX, Key::Sent).await?;
-        Ok(whole(chunks(response)).await?)
+        Ok(whole(chunks(response), WHOLE_BYTES_MAX).await.map_err(failed)?)
     }
 }
 
@@ -85,19 +85,6 @@ fn path(task: TranscriptTask) -> &'static str {
 
 fn failed(detail: impl std::fmt::Display) -> ModelError {
     ModelError::EngineFailed { engine: REMOTE_ENGINE, detail: detail.to_string() }
-}
-
-/// Reads a body to its end. A part of it is never returned as if it were all.
-async fn whole(mut chunks: Chunks) -> Result<String, ModelError> {
-    let mut bytes = Vec::new();
-    while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|reason| failed(format!("the answer ended early: {reason}")))?;
-        bytes.extend_from_slice(&chunk);
-        if bytes.len() > WHOLE_BYTES_MAX {
-            return Err(failed(format!("the transcript is larger than {WHOLE_BYTES_MAX} bytes")));
-        }
-    }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn answer(chunks: Chunks) -> TranscriptStream {
@@ -184,8 +171,11 @@ mod tests {
     #[test]
     fn a_whole_transcript_is_read_to_its_end_or_fails() {
         let long = "word ".repeat(500_000);
-        assert_eq!(block_on(whole(cut(&long, 65_536, None))), Ok(long.clone()));
-        let broken = block_on(whole(cut(&long, 65_536, Some("reset"))));
-        assert_eq!(broken, Err(failed("the answer ended early: reset")));
+        let read = |bytes_max, broken| block_on(whole(cut(&long, 65_536, broken), bytes_max));
+        assert_eq!(read(WHOLE_BYTES_MAX, None), Ok(long.clone()));
+        let broken = read(WHOLE_BYTES_MAX, Some("reset"));
+        assert_eq!(broken, Err("the answer ended early: reset".to_owned()));
+        let large = read(1_000_000, None);
+        assert_eq!(large, Err("the answer is larger than 1000000 bytes".to_owned()));
     }
 }
