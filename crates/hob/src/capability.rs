@@ -6,7 +6,7 @@ use hob_core::machine::Machine;
 use hob_models::QuantMix;
 use hob_models::known::{KNOWN, KnownModel, UseCase};
 
-/// Since then, models of a given size have become as good as models of twice their size each year (a rough rule).
+/// From this year on, a model is as good as one of twice its size that is a year older (a rough rule).
 const FIRST_YEAR: f64 = 2023.0;
 /// Factor for models that are tuned for code, when code is the purpose.
 const TUNED_FOR_CODE: f64 = 1.5;

@@ -63,8 +63,8 @@ pub(crate) fn apply(machine: &mut Machine) -> Vec<Used> {
         let off_pct = Sample::new(off).mean().unwrap_or_default();
         let sources = sources.into_iter().collect::<Vec<_>>().join(", ");
         let text = format!(
-            "speeds of {} are fitted to {} published runs of it ({sources}), which they tell within {off_pct:.1} % in \
-             the mean",
+            "speeds of {} are fitted to {} published runs of it ({sources}), and differ from them by {off_pct:.1} % on \
+             average",
             gpu.name,
             timed.len()
         );

@@ -46,7 +46,7 @@ impl SandboxedPython {
 
     async fn run_in(&self, folder: &Path) -> Result<CodeOutcome, String> {
         let shell = Shell::new(self.programs.clone(), folder);
-        // The tool ends the command where its own limit fails, and then the output is lost.
+        // If `timeout` fails, the tool ends the command at this later limit, and its output is lost.
         let (command, limit_s) = (command(CODE_SECONDS_MAX), CODE_SECONDS_MAX + SPARE_SECONDS);
         let output = shell.call(json!({ "command": command, "timeout_s": limit_s })).await;
         Ok(match output.is_error {
