@@ -20,10 +20,10 @@ use hob_engines::transcription::{
 
 use super::chat::with_cards;
 use super::devices::{listed_cards, warn_of_spills};
-use super::hear_places::{HearPlacer, HearPlaces};
 use super::hidden_cards::HiddenCards;
 use super::memory::{Memory, Need, usable};
 use super::named_cards::{NamedCards, uncounted};
+use super::transcription_places::{TranscriptionPlacer, TranscriptionPlaces};
 use super::worker_process::SPIN_COUNT;
 use super::{worker_command, worker_socket};
 use crate::app::App;
@@ -73,7 +73,7 @@ impl Transcription {
         options.room = Some(Arc::new(model_memory.clone()));
         let command = command(settings, &stored)?;
         if let Some(places) = places {
-            let placer = HearPlacer::new(places, command.clone(), model_memory.clone());
+            let placer = TranscriptionPlacer::new(places, command.clone(), model_memory.clone());
             let placer = Arc::new(placer);
             options.room = Some(Arc::clone(&placer) as Arc<dyn MemoryBroker>);
             options.placer = Some(placer);
@@ -117,7 +117,7 @@ impl Transcription {
 }
 
 /// Where the model may be loaded in a build with kernels for graphics cards.
-fn places(stored: &StoredTranscription, app: &App<'_>) -> HearPlaces {
+fn places(stored: &StoredTranscription, app: &App<'_>) -> TranscriptionPlaces {
     warn_of_spills(app);
     let machine = usable(here(app).machine, app.settings.memory.max_bytes());
     let device = &app.settings.transcription.device;
@@ -125,7 +125,11 @@ fn places(stored: &StoredTranscription, app: &App<'_>) -> HearPlaces {
     if let Some(note) = uncounted(device, &chosen.0, has_card_kernels()) {
         tracing::warn!(model = stored.name, "{note}");
     }
-    HearPlaces::new(&chosen, stored.memory_bytes.saturating_sub(WORKER_BYTES), WORKER_BYTES)
+    TranscriptionPlaces::new(
+        &chosen,
+        stored.memory_bytes.saturating_sub(WORKER_BYTES),
+        WORKER_BYTES,
+    )
 }
 
 fn command(

@@ -11,22 +11,22 @@ use super::placing::{
 };
 
 /// The model's broker of memory and chooser of places.
-pub(super) type HearPlacer = CardPlacer<HearPlaces>;
+pub(super) type TranscriptionPlacer = CardPlacer<TranscriptionPlaces>;
 
 /// Predicted bytes at both places.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct HearPlaces {
+pub(super) struct TranscriptionPlaces {
     pub(super) on_card: Bytes,
     pub(super) on_processor: Bytes,
 }
 
-impl HearPlaces {
+impl TranscriptionPlaces {
     /// `model_bytes` are those of weights, caches and buffers; `process_bytes` is what the worker takes besides.
     pub(super) fn new(
         (machine, cards): &(Machine, NamedCards),
         model_bytes: u64,
         process_bytes: u64,
-    ) -> HearPlaces {
+    ) -> TranscriptionPlaces {
         let ram = |bytes: u64| Bytes::from([(Pool::Ram, bytes)]);
         let on_processor = ram(model_bytes + process_bytes);
         let is_own = |memory: GpuMemory| matches!(memory, GpuMemory::Own { .. });
@@ -41,7 +41,7 @@ impl HearPlaces {
                 bytes
             },
         );
-        HearPlaces { on_card, on_processor }
+        TranscriptionPlaces { on_card, on_processor }
     }
 
     /// What the card lacks, with both numbers.
@@ -53,7 +53,7 @@ impl HearPlaces {
     }
 }
 
-impl Places for HearPlaces {
+impl Places for TranscriptionPlaces {
     fn first(&self) -> ChosenPlace {
         ChosenPlace {
             needed: self.on_card.clone(),
@@ -118,21 +118,24 @@ mod tests {
     }
 
     struct Desk {
-        placer: HearPlacer,
+        placer: TranscriptionPlacer,
         free: Arc<Mutex<Bytes>>,
     }
 
     impl Desk {
         /// A model of 250 MB on a machine with one card of 24 GB.
         fn new() -> Desk {
-            let places = HearPlaces::new(&machine(), 250 * MB, 30 * MB);
+            let places = TranscriptionPlaces::new(&machine(), 250 * MB, 30 * MB);
             let free = Bytes::from([(Pool::Ram, 8 * GB), (Pool::Vram(0), 20 * GB)]);
             let free = Arc::new(Mutex::new(free));
             let seen = Arc::clone(&free);
             let memory = Memory::with(None, Box::new(move |_| locked(&seen).clone()));
             let need = Need { estimated: places.on_card.clone(), is_pinned: false };
             let memory = memory.of_model("w", need);
-            Desk { placer: HearPlacer::new(places, WorkerCommand::new("hob"), memory), free }
+            Desk {
+                placer: TranscriptionPlacer::new(places, WorkerCommand::new("hob"), memory),
+                free,
+            }
         }
 
         /// The flags of the next load, its pools and its note.
@@ -158,14 +161,15 @@ mod tests {
     #[test]
     fn a_card_takes_the_model_and_its_driver_and_the_process_takes_the_rest() {
         let mut machine = machine();
-        let HearPlaces { on_card, on_processor } = HearPlaces::new(&machine, 250 * MB, 30 * MB);
+        let TranscriptionPlaces { on_card, on_processor } =
+            TranscriptionPlaces::new(&machine, 250 * MB, 30 * MB);
         assert_eq!(on_processor, Bytes::from([(Pool::Ram, 280 * MB)]));
         assert!((30 * MB..500 * MB).contains(&on_card[&Pool::Ram]), "{on_card:?}");
         assert!((600 * MB..1_000 * MB).contains(&on_card[&Pool::Vram(0)]), "{on_card:?}");
         machine.0.gpus[0].memory = GpuMemory::Unified { limit_bytes: GB };
-        assert_eq!(HearPlaces::new(&machine, 250 * MB, 30 * MB).on_card, on_processor);
+        assert_eq!(TranscriptionPlaces::new(&machine, 250 * MB, 30 * MB).on_card, on_processor);
         machine.0.gpus.clear();
-        assert_eq!(HearPlaces::new(&machine, 250 * MB, 30 * MB).on_card, on_processor);
+        assert_eq!(TranscriptionPlaces::new(&machine, 250 * MB, 30 * MB).on_card, on_processor);
     }
 
     #[test]
