@@ -307,7 +307,7 @@ mod tests {
     use std::convert::Infallible;
     use std::future::pending;
 
-    use tokio::io::AsyncWriteExt as _;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
     use super::*;
@@ -334,6 +334,8 @@ mod tests {
         let remote = Remote::here(listener.local_addr().expect("an address"), None);
         let beginning = async {
             let (mut socket, _) = listener.accept().await.expect("a client");
+            // The client refuses an answer that comes before it has sent its request.
+            assert!(socket.read(&mut [0; 1024]).await.expect("a request") > 0);
             let head = b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"data\":";
             socket.write_all(head).await.expect("sent");
             pending::<Infallible>().await
