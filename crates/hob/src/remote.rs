@@ -185,7 +185,7 @@ impl Remote {
         let asked = async {
             let response = self.send(path, None, SILENCE_TIME_MAX, key).await?;
             let body = whole(chunks(response), TEXT_BYTES_MAX).await;
-            body.map_err(|reason| self.silent(reason))
+            body.map_err(|reason| Failure::server(format!("{}: {reason}", self.base)))
         };
         let late = format!("no complete answer came within {} s", time_max.as_secs());
         let body = timeout(time_max, asked).await.unwrap_or_else(|_| Err(self.silent(late)))?;
