@@ -81,7 +81,7 @@ impl<'a> App<'a> {
 pub(crate) enum Reach {
     /// Other machines can reach this server, and only a key protects it.
     Network,
-    /// No other machine can, or only those of a network that the user trusts (`allow_remote`).
+    /// No other machine can reach it, or only those of a network that the user trusts (`allow_remote`).
     Loopback,
 }
 
