@@ -2,10 +2,9 @@
 //! A run that was cut off reads it and goes on. At the end the file moves to the record.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead as _, BufReader, Read};
+use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
 
-use flate2::read::GzDecoder;
 use fs_err as fs;
 use hob_eval::{Answer, Checker, GRADING_VERSION, Verdict};
 use jiff::Timestamp;
@@ -13,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::line_file::LineFile;
 use super::{EvalArm, EvalWorkload};
-use crate::record::{RecordError, SampleFile, sha256_hex};
+use crate::record::{RecordError, SampleFile, pack_lines, sha256_hex, unpack_lines};
 use crate::terms::Metric;
 use crate::workbench::Workbench;
 
@@ -190,12 +189,16 @@ impl AnswerFile {
         Ok(())
     }
 
-    /// The whole file, packed, with its entry for the record. The unpacked file is removed with [`AnswerFile::remove`]
-    /// once the record is stored.
+    /// The answers of the file, packed, with their entry for the record. The unpacked file is removed with
+    /// [`AnswerFile::remove`] once the record is stored.
     pub(super) fn packed(&self, name: &str) -> Result<(Vec<u8>, SampleFile), RecordError> {
-        let failed = |error| self.failed("read", error);
-        let text = fs::File::open(self.lines.path()).map_err(failed)?;
-        pack(name, text, self.answered.len() as u64).map_err(failed)
+        let file = fs::File::open(self.lines.path()).map_err(|error| self.failed("read", error))?;
+        // The items of all other lines were asked again, for example of those that another version wrote.
+        let is_answer = |line: &io::Result<String>| match line {
+            Ok(line) => serde_json::from_str::<AnsweredItem>(line).is_ok(),
+            Err(error) => error.kind() != io::ErrorKind::InvalidData,
+        };
+        pack_lines(name, BufReader::new(file).lines().filter(is_answer))
     }
 
     pub(super) fn remove(self) -> Result<(), RecordError> {
@@ -221,38 +224,19 @@ fn server_identity(bench: &Workbench<'_>) -> String {
     }
 }
 
-/// Packs lines piece by piece, because the text of many answers is long.
-pub(super) fn pack(
-    name: &str,
-    mut lines: impl Read,
-    n: u64,
-) -> std::io::Result<(Vec<u8>, SampleFile)> {
-    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    std::io::copy(&mut lines, &mut packer)?;
-    let bytes = packer.finish()?;
-    let sha256 = sha256_hex(&bytes);
-    Ok((bytes, SampleFile { file: name.to_owned(), sha256, n }))
-}
-
 /// Reads the answers of a stored record. `folder` is the folder of the record's own file.
 ///
 /// # Errors
-/// The file cannot be read, its hash is another one, or a line is not an answer.
+/// The file cannot be read or is not in the folder, its hash is another one, or a line is not an answer.
 pub fn read_answers(folder: &Path, file: &SampleFile) -> Result<Vec<AnsweredItem>, RecordError> {
-    let path = folder.join(&file.file);
+    let path = file.path_in(folder).ok_or_else(|| RecordError::Damaged {
+        file: file.file.clone(),
+        line: 1,
+        reason: "it is not in the folder of its record".to_owned(),
+    })?;
     let shown = path.display().to_string();
     let bytes = fs::read(&path).map_err(|error| RecordError::io("read", &shown, error))?;
-    let damaged = |line, reason: String| RecordError::Damaged { file: shown.clone(), line, reason };
-    if sha256_hex(&bytes) != file.sha256 {
-        return Err(damaged(1, "its hash is not the one that the record names".to_owned()));
-    }
-    let lines = BufReader::new(GzDecoder::new(&bytes[..]).take(BYTES_MAX)).lines();
-    let line =
-        |(number, line): (usize, std::io::Result<String>)| -> Result<AnsweredItem, RecordError> {
-            let line = line.map_err(|error| damaged(number + 1, error.to_string()))?;
-            serde_json::from_str(&line).map_err(|error| damaged(number + 1, error.to_string()))
-        };
-    lines.enumerate().map(line).collect()
+    unpack_lines::<AnsweredItem>(file, &shown, &bytes, BYTES_MAX)?.collect()
 }
 
 #[cfg(test)]
@@ -316,5 +300,25 @@ mod tests {
         let read = read_answers(folder.path(), &packed).expect("read");
         assert_eq!(read.len(), ITEMS);
         assert_eq!(read[ITEMS - 1], answer(ITEMS - 1, &text), "whole, with its texts");
+    }
+
+    #[test]
+    fn only_answers_reach_the_record_and_only_from_its_folder() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("answers.jsonl");
+        let kept = serde_json::to_string(&answer(0, "text")).expect("JSON");
+        let lines = [&b"{\"id\":\"of another version\"}\n\xFF\n"[..], kept.as_bytes(), b"\n"];
+        fs::write(&path, lines.concat()).expect("written");
+        let mut answered = Vec::new();
+        let lines = LineFile::open(path, |line: AnsweredItem| answered.push(line)).expect("a file");
+        let file = AnswerFile { lines, ids: BTreeSet::new(), answered };
+        let (bytes, packed) = file.packed("answers.jsonl.gz").expect("packed");
+        let stored = folder.path().join(&packed.file);
+        fs::write(&stored, bytes).expect("written");
+        assert_eq!(packed.n, 1);
+        assert_eq!(read_answers(folder.path(), &packed).expect("read"), [answer(0, "text")]);
+        let elsewhere = SampleFile { file: stored.display().to_string(), ..packed };
+        let refused = read_answers(Path::new("records"), &elsewhere).expect_err("another folder");
+        assert!(refused.to_string().contains("not in the folder of its record"), "{refused}");
     }
 }

@@ -9,13 +9,13 @@ use hob_eval::report::{Breakdown, Estimate, ItemOutcome, Summary};
 use hob_eval::{GRADING_VERSION, Verdict};
 use jiff::Timestamp;
 
-use super::answer_file::{AnswerFile, AnsweredItem, GradedBy, pack};
+use super::answer_file::{AnswerFile, AnsweredItem, GradedBy};
 use super::{EvalArm, EvalWorkload, PromptForm};
 use crate::chat::TriedSwitch;
 use crate::client_check::{CheckLoad, ClientCheck};
 use crate::record::{
     Cache, Connection, EvalFigures, EvalScore, Record, RecordError, RecordKind, RecordStore,
-    RecordedWorkload, relative_path, store_beside,
+    RecordedWorkload, pack_lines, relative_path, store_beside,
 };
 use crate::runs::{BenchError, CellSummary, Reply, Run, Runs};
 use crate::terms::Metric;
@@ -260,13 +260,8 @@ pub fn regraded(
         corrected_by_hand: fresh.corrected_by_hand,
         ..before
     });
-    // Serialising texts and numbers cannot fail.
-    let lines = answered.iter().filter_map(|answered| serde_json::to_string(answered).ok());
-    let text: String = lines.map(|line| line + "\n").collect();
-    store_answers(store.folder(), &mut record, |name| {
-        pack(name, text.as_bytes(), answered.len() as u64)
-            .map_err(|error| RecordError::io("pack", name, error))
-    })?;
+    let line = |one: &AnsweredItem| serde_json::to_string(one).map_err(std::io::Error::from);
+    store_answers(store.folder(), &mut record, |name| pack_lines(name, answered.iter().map(line)))?;
     store.put(&record, &[])?;
     Ok(record)
 }

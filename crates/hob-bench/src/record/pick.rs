@@ -48,7 +48,7 @@ impl RecordStore {
         }
     }
 
-    /// Like [`RecordStore::pick`], and all valid records of a folder.
+    /// Like [`RecordStore::pick`], and all records of a folder that no other one of it corrects.
     ///
     /// # Errors
     /// See [`RecordStore::pick`]. Other files in a folder are ignored.
@@ -65,16 +65,15 @@ impl RecordStore {
     }
 }
 
-/// Reads the samples file of a record; None if the record has no samples or the file is missing.
+/// Reads the samples file of a record. None if the record has no samples, or if its folder lacks the file.
 ///
 /// # Errors
 /// The file does not match the record's hash.
 pub fn samples_beside(file: &Path, record: &Record) -> Result<Option<Vec<RawSample>>, RecordError> {
     let Some(kept) = &record.samples else { return Ok(None) };
-    // A name only: a record must not lead out of its folder.
-    let is_name = Path::new(&kept.file).file_name().is_some_and(|name| name == kept.file.as_str());
-    match fs::read(file.with_file_name(&kept.file)) {
-        Ok(bytes) if is_name => unpack_samples(kept, &bytes).map(Some),
-        _ => Ok(None),
+    let path = kept.path_in(file.parent().unwrap_or(Path::new("")));
+    match path.map(fs::read) {
+        Some(Ok(bytes)) => unpack_samples(kept, &bytes).map(Some),
+        Some(Err(_)) | None => Ok(None),
     }
 }

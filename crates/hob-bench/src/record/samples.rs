@@ -1,12 +1,14 @@
 //! The raw samples of a record: one line of JSON per request in a compressed file, which the record names and hashes.
 //! Gzip and not zstd: it is in the tree already, and every language reads it (docs/decisions/0011).
 
-use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::RecordError;
@@ -60,6 +62,14 @@ pub struct RecordedTokens {
     pub content: Option<u64>,
 }
 
+impl SampleFile {
+    /// Its path in the folder of the record's own file. None if the name leads out of that folder.
+    pub(crate) fn path_in(&self, folder: &Path) -> Option<PathBuf> {
+        let name = Path::new(&self.file).file_name()?;
+        (name == self.file.as_str()).then(|| folder.join(name))
+    }
+}
+
 /// Packs samples into the bytes of a file. Also returns the file's entry for the record.
 ///
 /// # Errors
@@ -68,15 +78,23 @@ pub fn pack_samples(
     name: &str,
     samples: &[RawSample],
 ) -> Result<(Vec<u8>, SampleFile), RecordError> {
+    let line = |sample: &RawSample| serde_json::to_string(sample).map_err(io::Error::from);
+    pack_lines(name, samples.iter().map(line))
+}
+
+/// Packs lines one by one, because the text of many answers is long. See [`pack_samples`].
+pub(crate) fn pack_lines(
+    name: &str,
+    lines: impl IntoIterator<Item = io::Result<String>>,
+) -> Result<(Vec<u8>, SampleFile), RecordError> {
     let failed = |error| RecordError::io("pack", name, error);
-    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
-    for sample in samples {
-        let line = serde_json::to_string(sample).map_err(|error| failed(error.into()))?;
-        packer.write_all(line.as_bytes()).and_then(|()| packer.write_all(b"\n")).map_err(failed)?;
+    let (mut packer, mut n) = (GzEncoder::new(Vec::new(), Compression::default()), 0);
+    for line in lines {
+        line.and_then(|line| writeln!(packer, "{line}")).map_err(failed)?;
+        n += 1;
     }
     let bytes = packer.finish().map_err(failed)?;
     let sha256 = sha256_hex(&bytes);
-    let n = samples.len() as u64;
     Ok((bytes, SampleFile { file: name.to_owned(), sha256, n }))
 }
 
@@ -85,27 +103,33 @@ pub fn pack_samples(
 /// # Errors
 /// The hash differs, the bytes are not gzip, a line is not a sample, or a limit is exceeded.
 pub fn unpack_samples(file: &SampleFile, bytes: &[u8]) -> Result<Vec<RawSample>, RecordError> {
-    let damaged =
-        |line, reason: String| RecordError::Damaged { file: file.file.clone(), line, reason };
+    let lines = unpack_lines::<RawSample>(file, &file.file, bytes, BYTES_MAX)?;
+    let samples: Vec<RawSample> = lines.take(SAMPLES_MAX + 1).collect::<Result<_, _>>()?;
+    let reason = match samples.len() {
+        n if n > SAMPLES_MAX => format!("it holds more than {SAMPLES_MAX} requests"),
+        n if n as u64 != file.n => format!("it holds {n} requests and not {}", file.n),
+        _ => return Ok(samples),
+    };
+    Err(RecordError::Damaged { file: file.file.clone(), line: samples.len(), reason })
+}
+
+/// Unpacks lines of JSON one by one, after it has compared the hash. `shown` names the file in errors.
+///
+/// # Errors
+/// The hash differs. An item is an error if the bytes are not gzip, or if its line is of another type.
+pub(crate) fn unpack_lines<T: DeserializeOwned>(
+    file: &SampleFile,
+    shown: &str,
+    bytes: &[u8],
+    bytes_max: u64,
+) -> Result<impl Iterator<Item = Result<T, RecordError>>, RecordError> {
+    let damaged = move |line, reason| RecordError::Damaged { file: shown.to_owned(), line, reason };
     if sha256_hex(bytes) != file.sha256 {
         return Err(damaged(1, "its hash is not the one that the record names".to_owned()));
     }
-    let mut samples = Vec::new();
-    for (number, line) in BufReader::new(GzDecoder::new(bytes).take(BYTES_MAX)).lines().enumerate()
-    {
-        let line = line.map_err(|error| damaged(number + 1, error.to_string()))?;
-        let sample =
-            serde_json::from_str(&line).map_err(|error| damaged(number + 1, error.to_string()))?;
-        samples.push(sample);
-        if samples.len() > SAMPLES_MAX {
-            return Err(damaged(number + 1, format!("it holds more than {SAMPLES_MAX} requests")));
-        }
-    }
-    match samples.len() as u64 == file.n {
-        true => Ok(samples),
-        false => Err(damaged(
-            samples.len(),
-            format!("it holds {} requests and not {}", samples.len(), file.n),
-        )),
-    }
+    let lines = BufReader::new(GzDecoder::new(bytes).take(bytes_max)).lines();
+    Ok((1..).zip(lines).map(move |(number, line)| {
+        let line = line.map_err(|error| damaged(number, error.to_string()))?;
+        serde_json::from_str(&line).map_err(|error| damaged(number, error.to_string()))
+    }))
 }
