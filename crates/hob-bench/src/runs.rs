@@ -195,8 +195,9 @@ impl Run {
         self.replies.iter().all(Reply::has_failed)
     }
 
+    /// Whether the user stopped the measurement during this run, or before its first request.
     pub fn was_stopped(&self) -> bool {
-        self.replies.iter().any(|reply| reply.was_stopped)
+        self.replies.is_empty() || self.replies.iter().any(|reply| reply.was_stopped)
     }
 }
 

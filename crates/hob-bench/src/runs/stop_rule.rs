@@ -285,13 +285,19 @@ mod tests {
     use super::*;
     use crate::runs::Reply;
 
-    /// Each reply takes longer, so the interval stays wide until the last run.
-    struct Slower(f64);
+    /// Each reply takes longer, so the interval stays wide until the last run. After a stop it sends no request.
+    struct Slower<'a> {
+        ms: f64,
+        stop: &'a AtomicBool,
+    }
 
-    impl Benchmark for Slower {
+    impl Benchmark for Slower<'_> {
         fn measure_run(&mut self, _: Option<&ClientCheck>) -> Result<Run, BenchError> {
-            self.0 *= 1.5;
-            let figures = [(Metric::TtftMs, self.0)].into();
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(Run::default());
+            }
+            self.ms *= 1.5;
+            let figures = [(Metric::TtftMs, self.ms)].into();
             Ok(Run { replies: vec![Reply { figures, ..Reply::default() }], ..Run::default() })
         }
 
@@ -304,18 +310,33 @@ mod tests {
         }
     }
 
-    fn run(restart: &mut dyn FnMut() -> Result<bool, BenchError>) -> Result<Runs, BenchError> {
+    fn run(
+        stop: &AtomicBool,
+        restart: &mut dyn FnMut() -> Result<bool, BenchError>,
+    ) -> Result<Runs, BenchError> {
         let stop_rule = StopRule { runs_min: 6, runs_max: 6, ..StopRule::default() };
-        stop_rule.run(&mut Slower(1.0), &AtomicBool::new(false), restart, &mut |_| ())
+        stop_rule.run(&mut Slower { ms: 1.0, stop }, stop, restart, &mut |_| ())
     }
 
     #[test]
     fn runs_before_a_failed_restart_are_kept() {
-        let whole = run(&mut || Ok(true)).expect("runs");
+        let goes_on = AtomicBool::new(false);
+        let whole = run(&goes_on, &mut || Ok(true)).expect("runs");
         assert_eq!((whole.runs.len(), whole.starts(), whole.broken), (6, 2, None));
-        let broken = run(&mut || Err(BenchError::NoWeights)).expect("half of the runs");
+        let broken = run(&goes_on, &mut || Err(BenchError::NoWeights)).expect("half of the runs");
         assert_eq!((broken.runs.len(), broken.starts()), (3, 1));
         let why = broken.broken.expect("a reason");
         assert!(why.contains("the server did not restart"), "{why}");
+    }
+
+    #[test]
+    fn a_stop_during_a_restart_leaves_no_run_without_requests() {
+        let stop = AtomicBool::new(false);
+        let stopped = run(&stop, &mut || {
+            stop.store(true, Ordering::Relaxed);
+            Ok(true)
+        });
+        let stopped = stopped.expect("half of the runs");
+        assert_eq!((stopped.runs.len(), stopped.was_stopped), (3, true));
     }
 }
