@@ -22,6 +22,8 @@ use crate::target::Target;
 
 /// A session loads its models before its first event.
 const OPEN_WITHIN: Duration = Duration::from_secs(120);
+/// How soon a stop is noticed while a session opens.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// Silence before the first question.
 const LEAD: Duration = Duration::from_millis(300);
@@ -222,7 +224,10 @@ impl<'a> Conversation<'a> {
     fn read_until(&mut self, kind: &str) -> Result<(), VoiceFault> {
         let deadline = Instant::now() + OPEN_WITHIN;
         while Instant::now() < deadline {
-            if self.read(OPEN_WITHIN)?.is_some_and(|event| event.kind == kind) {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(VoiceFault::Stopped);
+            }
+            if self.read(LOOK_EVERY)?.is_some_and(|event| event.kind == kind) {
                 return Ok(());
             }
         }
@@ -381,7 +386,30 @@ fn event(at: Instant, text: &str) -> Result<Event, VoiceFault> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
     use super::*;
+    use crate::drive::Endpoint;
+    use crate::target::Api;
+
+    #[test]
+    fn a_stop_ends_the_wait_for_a_session() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        // The server accepts the connection, and sends no event until the client leaves.
+        let server = thread::spawn(move || {
+            let socket = listener.accept().expect("a client").0;
+            tungstenite::accept(socket).expect("a WebSocket").read().is_err()
+        });
+        let (endpoint, model) = (Endpoint::parse(&url).expect("an address"), "m".to_owned());
+        let target =
+            Target { endpoint, api: Api::Hob, model, key: None, engine: None, version: None };
+        let stop = AtomicBool::new(true);
+        let opened = Conversation::open(&target, TurnEnd::Semantic, None, &stop);
+        assert!(matches!(opened, Err(VoiceFault::Stopped)));
+        assert!(server.join().expect("a server"), "the client has left");
+    }
 
     #[test]
     fn a_question_that_is_cut_off_is_a_fault_and_missing_marks_have_no_length() {
