@@ -324,7 +324,11 @@ impl Shared {
 mod tests {
     use std::net::Shutdown;
 
+    use serde_json::Value;
+
     use super::*;
+    use crate::ask::ask;
+    use crate::drive::Endpoint;
 
     #[test]
     fn a_client_that_leaves_a_silent_server_is_counted() {
@@ -343,5 +347,18 @@ mod tests {
             socket.read_to_end(&mut Vec::new()).expect("closed");
             assert_eq!(mock.disconnects(), 1, "{model}");
         }
+    }
+
+    #[test]
+    fn a_wrong_script_is_rejected_with_its_text_as_json() {
+        let mock = MockServer::start_local(Script::default()).expect("a free port");
+        let endpoint = Endpoint::parse(&mock.url()).expect("an address");
+        let body = json!({ "model": "mock~\"" }).to_string();
+        let limit = Duration::from_secs(10);
+        let asked = ask(&endpoint, "/v1/chat/completions", None, Some(&body), limit);
+        let asked = asked.expect("an answer");
+        let said: Value = serde_json::from_slice(&asked.body).expect("JSON");
+        let expected = "'\"' is not a script setting (expected NAME=VALUE)";
+        assert_eq!((asked.status, &said["error"]["message"]), (400, &json!(expected)));
     }
 }

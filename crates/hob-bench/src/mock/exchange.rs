@@ -337,8 +337,8 @@ impl MockExchange<'_> {
     /// Answers with an error status.
     pub(super) fn reject(&mut self, status: u16, message: &str) -> io::Result<After> {
         let kind = if status < 500 { "invalid_request_error" } else { "server_error" };
-        let body =
-            format!(r#"{{"error":{{"message":"{message}","type":"{kind}","code":{status}}}}}"#);
+        let error = json!({ "message": message, "type": kind, "code": status });
+        let body = json!({ "error": error }).to_string();
         let bytes = whole_answer(&format!("{status} Refused\r\nretry-after: 1"), &body);
         self.write(Duration::ZERO, &bytes, 0)?;
         Ok(After::Keep)
