@@ -41,4 +41,5 @@ mod thinking_switch;
 pub mod timeline;
 pub mod transcription;
 pub mod voice;
+mod wav;
 pub mod workbench;

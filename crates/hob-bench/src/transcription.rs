@@ -7,7 +7,6 @@ mod normalise;
 mod request;
 mod section;
 mod spoken;
-mod wav;
 mod word_errors;
 
 use std::sync::Arc;
@@ -17,7 +16,6 @@ use jiff::Timestamp;
 pub use clips::{Clip, ClipError, ClipSet};
 pub use normalise::{NORMALISER, normalised_words};
 pub use spoken::{SENTENCES, SpokenClips};
-pub(crate) use wav::Wav;
 pub use word_errors::WordErrors;
 
 use cell::{TranscriptionCell, TranscriptionSession};

@@ -13,10 +13,10 @@ use super::{Protocol, RequestFault, millis, timeline};
 use crate::drive::{End, Exchange};
 use crate::http_response::HttpResponse;
 use crate::terms::Metric;
+use crate::wav::WavSamples;
 
 /// Samples above this are audible: −50 dBFS of 16 bits.
 const AUDIBLE: i16 = 104;
-const WAV_HEADER_BYTES: usize = 44;
 /// Sample rate of raw PCM, as in OpenAI's speech API.
 pub const PCM_RATE_HZ: u32 = 24_000;
 
@@ -223,25 +223,16 @@ impl AudibleRange {
             i16::from_le_bytes([pair[0], pair[1]]).unsigned_abs() > AUDIBLE.unsigned_abs()
         };
         let place = pairs.position(loud).ok_or(SoundFault::Silence)?;
-        let bytes_per_s = f64::from(rate_hz) * 2.0 * f64::from(channels.max(1));
+        let bytes_per_s = f64::from(rate_hz) * 2.0 * f64::from(channels);
         Ok(AudibleRange { begin, audible: begin + place * 2 + 2, rate_hz, bytes_per_s })
     }
 
     fn in_wav(body: &[u8]) -> Result<AudibleRange, SoundFault> {
-        let not_this = SoundFault::NotThis { expected: "WAV" };
         if body.is_empty() {
             return Err(SoundFault::Empty);
         }
-        let data = memchr::memmem::find(body, b"data").map(|at| at + 8);
-        let is_wav =
-            body.len() >= WAV_HEADER_BYTES && body.starts_with(b"RIFF") && &body[8..12] == b"WAVE";
-        let (Some(data), true) = (data, is_wav) else { return Err(not_this) };
-        let number = |at: usize| u16::from_le_bytes([body[at], body[at + 1]]);
-        let rate_hz = u32::from(number(24)) | u32::from(number(26)) << 16;
-        if number(34) != 16 || rate_hz == 0 {
-            return Err(not_this);
-        }
-        AudibleRange::in_samples(body, data, rate_hz, number(22))
+        let found = WavSamples::find(body).ok_or(SoundFault::NotThis { expected: "WAV" })?;
+        AudibleRange::in_samples(body, found.begin, found.rate_hz, found.channels)
     }
 
     fn in_mp3(body: &[u8]) -> Result<AudibleRange, SoundFault> {
@@ -262,6 +253,8 @@ impl AudibleRange {
 
 #[cfg(test)]
 mod tests {
+    use hob_core::wav_header;
+
     use super::*;
     use crate::drive::Recording;
 
@@ -308,6 +301,16 @@ mod tests {
         let arrivals: Vec<_> = got.arrivals.iter().map(|a| (a.at_ms, a.bytes)).collect();
         assert_eq!(arrivals, [(200.0, 24_000), (300.0, 48_000), (400.0, 72_000), (500.0, 96_000)]);
         assert!(got.underrun_ms < 1e-9);
+    }
+
+    #[test]
+    fn a_wav_may_have_other_chunks_before_its_samples() {
+        let header = wav_header(PCM_RATE_HZ, u32::MAX);
+        let sound = half_second(9000);
+        let wav = [&header[..12], b"JUNK\x04\0\0\0data", &header[12..], &sound[..]].concat();
+        let got = heard(&[wav], SoundFormat::Wav, 100).expect("sound");
+        assert_eq!((got.rate_hz, got.ttfa_ms), (PCM_RATE_HZ, 200.0));
+        assert!((got.audio_s - 0.5).abs() < 1e-9, "{}", got.audio_s);
     }
 
     #[test]

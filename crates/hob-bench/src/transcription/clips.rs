@@ -11,8 +11,8 @@ use serde_saphyr::{budget, options};
 use sha2::{Digest as _, Sha256};
 
 use super::normalise::{normalised_chars, normalised_words};
-use super::wav::Wav;
 use crate::record::{hex, sha256_hex};
+use crate::wav::Wav;
 
 /// Most clips of a set, so that its record stays readable.
 const CLIPS_MAX: usize = 5_000;

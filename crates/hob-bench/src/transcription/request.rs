@@ -55,7 +55,7 @@ mod tests {
     use super::*;
     use crate::drive::Endpoint;
     use crate::target::Api;
-    use crate::transcription::wav::Wav;
+    use crate::wav::Wav;
 
     #[test]
     fn the_file_is_the_last_field() {

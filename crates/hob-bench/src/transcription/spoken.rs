@@ -8,11 +8,11 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::clips::{Clip, ClipSet};
-use super::wav::Wav;
 use crate::ask::ask;
 use crate::runs::BenchError;
 use crate::speech::listed_voices;
 use crate::target::{Target, TargetError};
+use crate::wav::Wav;
 
 /// Version of the sentences: the name of their set. A changed sentence needs a new one.
 const NAME: &str = "spoken-1";

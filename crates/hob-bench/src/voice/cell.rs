@@ -18,7 +18,8 @@ use crate::record::{Connection, Record, RecordKind, RecordedWorkload};
 use crate::runs::{BenchError, CellSummary, Reply, Run, Runs};
 use crate::session::MeasuringSession;
 use crate::terms::Metric;
-use crate::transcription::{ClipSet, Wav};
+use crate::transcription::ClipSet;
+use crate::wav::Wav;
 use crate::workbench::Asker;
 
 /// Sound arrives in pieces of 100 ms or less.

@@ -9,7 +9,8 @@ use super::microphone::Question;
 use super::{TurnEnd, VoiceFault, VoiceWorkload};
 use crate::runs::BenchError;
 use crate::target::Target;
-use crate::transcription::{ClipSource, SENTENCES, SpokenClips, Wav};
+use crate::transcription::{ClipSource, SENTENCES, SpokenClips};
+use crate::wav::Wav;
 use crate::workbench::Asker;
 
 /// A question that is asked again and again, each time in a new session.

@@ -1,4 +1,4 @@
-//! WAV files of 16-bit samples: read for their length and for added noise, and written for noisy and for spoken clips.
+//! WAV files of 16-bit samples: finds their samples, reads them, and writes files with one channel.
 //! Streams have no length in their header, so the length is that of the bytes.
 
 use bytes::Bytes;
@@ -16,40 +16,53 @@ pub(crate) struct Wav {
     pub(crate) samples: Vec<i16>,
 }
 
-impl Wav {
-    /// None if the bytes are not a WAV of 16-bit samples, or have no sample.
-    pub(crate) fn read(bytes: &[u8]) -> Option<Wav> {
+/// Where the samples of a WAV file are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WavSamples {
+    pub(crate) begin: usize,
+    end: usize,
+    pub(crate) channels: u16,
+    pub(crate) rate_hz: u32,
+}
+
+impl WavSamples {
+    /// None if the bytes are not a WAV of 16-bit samples.
+    pub(crate) fn find(bytes: &[u8]) -> Option<WavSamples> {
         if bytes.get(..4)? != b"RIFF" || bytes.get(8..12)? != b"WAVE" {
             return None;
         }
         let (mut at, mut format) = (12, None);
         loop {
             let (name, length) = (bytes.get(at..at + 4)?, number(bytes, at + 4)? as usize);
-            let from = at + 8;
+            let begin = at + 8;
             if name == b"fmt " {
-                format =
-                    Some((half(bytes, from)?, half(bytes, from + 2)?, number(bytes, from + 4)?));
-                let bits = half(bytes, from + 14)?;
-                format = format.filter(|(kind, ..)| [PCM, EXTENSIBLE].contains(kind) && bits == 16);
+                let (kind, bits) = (half(bytes, begin)?, half(bytes, begin + 14)?);
+                let is_read = [PCM, EXTENSIBLE].contains(&kind) && bits == 16;
+                format = Some((half(bytes, begin + 2)?, number(bytes, begin + 4)?));
+                format = format.filter(|(channels, rate_hz)| {
+                    is_read && (1..=CHANNELS_MAX).contains(channels) && *rate_hz > 0
+                });
             } else if name == b"data" {
-                let (_, channels, rate_hz) = format?;
-                let end = from.saturating_add(length).min(bytes.len());
-                return Wav::of_samples(&bytes[from..end], channels, rate_hz);
+                let (channels, rate_hz) = format?;
+                let end = begin.saturating_add(length).min(bytes.len());
+                return Some(WavSamples { begin, end, channels, rate_hz });
             }
-            at = from.checked_add(length)?.checked_add(length % 2)?;
+            at = begin.checked_add(length)?.checked_add(length % 2)?;
         }
     }
+}
 
-    fn of_samples(bytes: &[u8], channels: u16, rate_hz: u32) -> Option<Wav> {
-        if !(1..=CHANNELS_MAX).contains(&channels) || rate_hz == 0 {
-            return None;
-        }
+impl Wav {
+    /// None if the bytes are not a WAV of 16-bit samples, or have no sample.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Wav> {
+        let WavSamples { begin, end, channels, rate_hz } = WavSamples::find(bytes)?;
         let mixed = |frame: &[u8]| {
             let all =
                 frame.chunks_exact(2).map(|pair| i32::from(i16::from_le_bytes([pair[0], pair[1]])));
             (all.sum::<i32>() / i32::from(channels)) as i16
         };
-        let samples: Vec<i16> = bytes.chunks_exact(2 * usize::from(channels)).map(mixed).collect();
+        let frames = bytes[begin..end].chunks_exact(2 * usize::from(channels));
+        let samples: Vec<i16> = frames.map(mixed).collect();
         (!samples.is_empty()).then_some(Wav { rate_hz, samples })
     }
 
