@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 use crate::drive::{Arrivals, Drive, End, Endpoint, Patience};
 use crate::http_response::HttpResponse;
@@ -64,9 +64,6 @@ pub fn ask(
         End::Unreachable { cause } => return Err(AskError::Unreachable { server: host, cause }),
         _ => return Err(unanswered()),
     }
-    let (mut answer, mut unread) = (HttpResponse::expected(), BytesMut::new());
-    unread.extend_from_slice(&exchange.recording.bytes);
-    let mut body = Vec::new();
-    answer.push(&mut unread, |bytes| body.extend_from_slice(bytes)).map_err(|_| unanswered())?;
-    Ok(WholeResponse { status: answer.status, body })
+    let (answer, body, taken) = HttpResponse::recorded(&exchange.recording.bytes);
+    taken.map(|()| WholeResponse { status: answer.status, body }).map_err(|_| unanswered())
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 pub use crate::thinking_switch::{SwitchEffect, ThinkingSwitch, TriedSwitch};
 use probe::thoughts;
-pub(crate) use prompt::{Prompt, TokenRate};
+pub(crate) use prompt::{Prompt, TokenRate, nonce};
 pub(crate) use request::RequestTemplate;
 pub use shape::{SHAPES, SHAPES_VERSION, Shape};
 
@@ -24,7 +24,8 @@ use crate::target::Api;
 use crate::timeline::RequestFault;
 use crate::workbench::Asker;
 
-const ANSWER_BYTES_PER_TOKEN: usize = 320;
+/// Memory that is allocated for each token of an answer before the request is sent. A token is an event of about this size.
+pub(crate) const ANSWER_BYTES_PER_TOKEN: usize = 320;
 /// Context in addition to prompt and answer, because a prompt may get more tokens than planned: these tokens, and one for
 /// each [`SPARE_DIVISOR`] tokens of the prompt.
 const SPARE_TOKENS: u32 = 64;

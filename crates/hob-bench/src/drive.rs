@@ -76,6 +76,14 @@ pub struct Exchange {
     pub end: End,
 }
 
+impl Exchange {
+    /// From the request's last byte to the answer's last byte. Zero without an answer.
+    pub(crate) fn total(&self) -> Duration {
+        let last = self.recording.reads.last();
+        last.map_or(Duration::ZERO, |read| read.at.saturating_sub(self.sent))
+    }
+}
+
 /// How an answer ended, as far as its HTTP framing shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {

@@ -45,6 +45,16 @@ impl HttpResponse {
         self.stage == Stage::Rest
     }
 
+    /// Parses a recorded response, as far as its bytes go. Returns it with its body.
+    ///
+    /// # Errors
+    /// The bytes are not an HTTP response. The body has what comes before the error.
+    pub(crate) fn recorded(bytes: &[u8]) -> (HttpResponse, Vec<u8>, io::Result<()>) {
+        let (mut response, mut body) = (HttpResponse::expected(), Vec::new());
+        let taken = response.push(&mut bytes.into(), |bytes| body.extend_from_slice(bytes));
+        (response, body, taken)
+    }
+
     /// Parses the bytes that have arrived, and passes the body's bytes to `body`.
     ///
     /// # Errors

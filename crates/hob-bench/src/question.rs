@@ -1,11 +1,10 @@
 //! Sends single chat requests with prompts of a given number of tokens, for cold starts and the longest context.
 //! Each prompt starts with a new word, so no cache can contain it.
 
-use bytes::Bytes;
 use hob_core::statistics::SeededRandom;
 
-use crate::chat::{Prompt, RequestTemplate, TokenRate};
-use crate::drive::{Arrivals, Exchange};
+use crate::chat::{ANSWER_BYTES_PER_TOKEN, Prompt, RequestTemplate, TokenRate, nonce};
+use crate::drive::Exchange;
 use crate::runs::{BenchError, Reply};
 use crate::target::Api;
 use crate::timeline::{RequestFault, RequestFigures, Timeline, figures, timeline};
@@ -14,7 +13,6 @@ use crate::workbench::Asker;
 /// Words of the two prompts that measure the tokens per word.
 const FEW_WORDS: u32 = Prompt::ROUND;
 const MANY_WORDS: u32 = 4 * Prompt::ROUND;
-const ANSWER_BYTES_PER_TOKEN: usize = 320;
 
 /// A client of one server, with the request fields that the server accepts.
 #[derive(Debug)]
@@ -84,16 +82,10 @@ impl<'a> Questions<'a> {
 
     pub(crate) fn ask(&self, prompt: &Prompt, tokens: u32) -> Result<ParsedReply, BenchError> {
         let request = self.request_template(tokens).bytes(prompt, 0);
-        let exchange = self.send(request, tokens)?;
+        let exchange = self.asker.send(request, tokens as usize * ANSWER_BYTES_PER_TOKEN)?;
         let timeline = timeline(&exchange, self.asker.target.api.protocol());
         let figures = figures(&timeline, Some(tokens));
         Ok(ParsedReply { exchange, timeline, figures })
-    }
-
-    fn send(&self, request: Bytes, tokens: u32) -> Result<Exchange, BenchError> {
-        let room = tokens as usize * ANSWER_BYTES_PER_TOKEN;
-        let driven = self.asker.drive(vec![request], Arrivals::Closed { users: 1 }, room)?;
-        driven.exchanges.into_iter().next().ok_or(BenchError::Fault(RequestFault::Stopped))
     }
 
     fn count_words(&mut self) -> Result<TokenRate, BenchError> {
@@ -108,7 +100,7 @@ impl<'a> Questions<'a> {
         self.made += 1;
         let mut random =
             SeededRandom::new(self.asker.seed ^ self.made.wrapping_mul(0xA076_1D64_78BD_642F));
-        Prompt::of_rounds(words, &format!("{:06x}", random.bits() & 0xFF_FFFF))
+        Prompt::of_rounds(words, &nonce(&mut random))
     }
 
     fn request_template(&self, max_tokens: u32) -> RequestTemplate<'_> {

@@ -1,7 +1,6 @@
 //! Reads the texts of a recorded chat answer: what is visible, what was thought, and which tools were called.
 //! It runs after the answer has ended, so it takes no measured time.
 
-use bytes::BytesMut;
 use hob_core::ChatEvent;
 use hob_core::chat::FinishReason;
 use hob_eval::{Answer, AnswerEnd, CalledTool};
@@ -29,11 +28,8 @@ impl ReadAnswer {
             Protocol::OpenAi => (PieceKind::Event, Box::new(OpenAiReader::default())),
             Protocol::Ollama => (PieceKind::Line, Box::new(OllamaReader::default())),
         };
-        let (mut response, mut unread) = (HttpResponse::expected(), BytesMut::new());
-        unread.extend_from_slice(&exchange.recording.bytes);
-        let mut body = Vec::new();
         // The timeline reports whether the answer is whole. Here, hob reads what arrived.
-        let _is_whole = response.push(&mut unread, |bytes| body.extend_from_slice(bytes));
+        let (_, body, _is_whole) = HttpResponse::recorded(&exchange.recording.bytes);
         let mut pieces = Pieces::new(kind, PIECE_BYTES_MAX);
         let _is_in_limits = pieces.push(&body);
         let (mut events, mut read_any) = (Vec::new(), false);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
-use crate::drive::{Arrivals, Drive, DriveResult, Patience};
+use crate::drive::{Arrivals, Drive, DriveResult, Exchange, Patience};
 use crate::host::noise;
 use crate::record::{Host, RawSample, Record, RecordError, RecordKind, RecordedWorkload};
 use crate::runs::{
@@ -13,6 +13,7 @@ use crate::runs::{
 };
 use crate::server::StartedServer;
 use crate::target::Target;
+use crate::timeline::RequestFault;
 
 /// Everything that a measurement needs besides its workload.
 #[expect(missing_debug_implementations, reason = "two of its parts are closures")]
@@ -65,6 +66,15 @@ impl Asker<'_> {
         let drive =
             Drive { endpoint, jobs, arrivals, seed: *seed, patience: *patience, answer_bytes };
         Ok(drive.run(stop)?)
+    }
+
+    /// Sends one request, and waits for its answer.
+    ///
+    /// # Errors
+    /// The connection or its thread cannot be created, or the user stopped the measurement.
+    pub(crate) fn send(&self, request: Bytes, answer_bytes: usize) -> Result<Exchange, BenchError> {
+        let driven = self.drive(vec![request], Arrivals::Closed { users: 1 }, answer_bytes)?;
+        driven.exchanges.into_iter().next().ok_or(BenchError::Fault(RequestFault::Stopped))
     }
 }
 

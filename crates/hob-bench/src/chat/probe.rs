@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use hob_core::statistics::SeededRandom;
 
-use super::prompt::{Prompt, TokenRate};
+use super::prompt::{Prompt, TokenRate, nonce};
 use super::request::RequestTemplate;
 use super::shape::{SHAPES, Shape};
 use super::{ChatSession, SwitchEffect, ThinkingSwitch, TriedSwitch};
@@ -60,7 +60,7 @@ impl ChatSession<'_> {
     /// Requests one token after a prompt of this many words.
     fn ask_with_words(&self, words: u32, tools: u32, seed: u64) -> Result<Timeline, BenchError> {
         let mut random = SeededRandom::new(self.asker.seed ^ seed);
-        let nonce = format!("{:06x}", random.bits() & 0xFF_FFFF);
+        let nonce = nonce(&mut random);
         let prompt = Prompt::of_words(words, &nonce, &mut random);
         let shape = Shape { max_tokens: 1, tools, ..SHAPES[0] };
         self.ask_once(self.request_template(shape).bytes(&prompt, 0))

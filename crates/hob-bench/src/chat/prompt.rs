@@ -66,6 +66,11 @@ impl TokenRate {
     }
 }
 
+/// A random first word, which keeps a prompt apart from all others in a server's cache.
+pub(crate) fn nonce(random: &mut SeededRandom) -> String {
+    format!("{:06x}", random.bits() & 0xFF_FFFF)
+}
+
 /// A system message that starts with a new random word, and the user's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Prompt {
@@ -77,7 +82,7 @@ impl Prompt {
     /// Equal seed and number give the same prompt. Other prompts differ from the first word on.
     pub(crate) fn new(shape: Shape, measure: TokenRate, seed: u64, number: u64) -> Prompt {
         let mut random = SeededRandom::new(seed ^ number.wrapping_mul(0xA076_1D64_78BD_642F));
-        let nonce = format!("{:06x}", random.bits() & 0xFF_FFFF);
+        let nonce = nonce(&mut random);
         if let Some(question) = shape.question {
             return Prompt { system: nonce, user: question.to_owned() };
         }

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::{ColdRequest, ColdSpeech};
-use crate::drive::Arrivals;
 use crate::question::Questions;
 use crate::runs::{BenchError, Reply};
 use crate::speech::{RequestParts, StreamField};
@@ -90,12 +89,9 @@ impl<'a> ColdClient<'a> {
             ColdRequest::Speech(spoken) => {
                 let asker = self.questions.asker();
                 let request = request(&asker.target, spoken);
-                let one = Arrivals::Closed { users: 1 };
-                let driven = asker.drive(vec![request], one, SOUND_BYTES)?;
-                let exchange =
-                    driven.exchanges.first().ok_or(BenchError::Fault(RequestFault::Stopped))?;
-                let reply = Reply::from_exchange(exchange);
-                Ok(match sound(exchange, SoundFormat::Wav, PCM_RATE_HZ) {
+                let exchange = asker.send(request, SOUND_BYTES)?;
+                let reply = Reply::from_exchange(&exchange);
+                Ok(match sound(&exchange, SoundFormat::Wav, PCM_RATE_HZ) {
                     Ok(sound) => {
                         let figures = [
                             (Metric::TtfbMs, sound.ttfb_ms),

@@ -16,7 +16,7 @@ use super::choices::{self, ScoredChoice};
 use super::request::ItemRequest;
 use super::{EvalArm, EvalWorkload, PromptForm};
 use crate::ask::ask;
-use crate::drive::{Arrivals, Exchange};
+use crate::chat::ANSWER_BYTES_PER_TOKEN;
 use crate::read_answer::ReadAnswer;
 use crate::runs::BenchError;
 use crate::target::Api;
@@ -24,7 +24,6 @@ use crate::terms::Metric;
 use crate::timeline::{RequestFault, figures, timeline};
 use crate::workbench::Asker;
 
-const ANSWER_BYTES_PER_TOKEN: usize = 320;
 /// Room for an answer that is allocated before the request; a longer one takes more.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// Longer answers are kept without their middle.
@@ -80,10 +79,7 @@ impl<'w, 'b> Examiner<'w, 'b> {
             return Err(BenchError::ToolsNeedChat { item: item.id.clone() });
         }
         let room = (tokens as usize * ANSWER_BYTES_PER_TOKEN).min(ANSWER_BYTES_MAX);
-        let job = request.bytes(item, arm);
-        let driven = self.asker.drive(vec![job], Arrivals::Closed { users: 1 }, room)?;
-        let exchange = driven.exchanges.into_iter().next();
-        let exchange = exchange.ok_or(BenchError::Fault(RequestFault::Stopped))?;
+        let exchange = self.asker.send(request.bytes(item, arm), room)?;
         let timeline = timeline(&exchange, target.api.protocol());
         let unanswered = self.unanswered(timeline.fault.clone())?;
         let read = ReadAnswer::of(&exchange, target);
@@ -97,7 +93,7 @@ impl<'w, 'b> Examiner<'w, 'b> {
         let answered = AnsweredItem {
             finish: timeline.finish.clone(),
             figures: figures.unwrap_or_default(),
-            total_ms: total(&exchange).as_secs_f64() * 1e3,
+            total_ms: exchange.total().as_secs_f64() * 1e3,
             is_shortened: [content, &read.thought].iter().any(|text| text.len() > KEPT_BYTES_MAX),
             leaked_thought: hob_eval::shows_a_thought(content),
             said_words: u32::try_from(words).unwrap_or(u32::MAX),
@@ -211,12 +207,6 @@ fn answered_item(item: &Item, prompt: String, answer: Answer, grade: Grade) -> A
 fn ungraded(item: &Item, why: String) -> Grade {
     let verdict = if item.checker.is_open() { Verdict::Open } else { Verdict::NoAnswer };
     Grade { score: 0.0, verdict, why }
-}
-
-/// From the request's last byte to the answer's last byte.
-fn total(exchange: &Exchange) -> Duration {
-    let last = exchange.recording.pieces().map(|(at, _)| at).last();
-    last.map_or(Duration::ZERO, |at| at.saturating_sub(exchange.sent))
 }
 
 /// Long answers lose their middle: what is asked for stands at an end.

@@ -67,8 +67,7 @@ pub(super) fn score(
             log_probability: sum,
             characters: text.chars().count() - context.chars().count() - 1,
         });
-        let last = exchange.recording.pieces().map(|(at, _)| at).last().unwrap_or_default();
-        total += last.saturating_sub(exchange.sent);
+        total += exchange.total();
     }
     if options.len() < choice.options.len() {
         return Err(BenchError::Fault(RequestFault::Stopped));
@@ -99,10 +98,7 @@ pub(super) fn score(
 /// The sum of the log-probabilities of the tokens that begin within these characters.
 fn sum_after(exchange: &Exchange, (from, to): (usize, usize)) -> Result<f64, BenchError> {
     let missing = |reason: &str| BenchError::NoLogprobs { reason: reason.to_owned() };
-    let (mut response, mut unread) = (HttpResponse::expected(), bytes::BytesMut::new());
-    unread.extend_from_slice(&exchange.recording.bytes);
-    let mut body = Vec::new();
-    let read = response.push(&mut unread, |bytes| body.extend_from_slice(bytes));
+    let (response, body, read) = HttpResponse::recorded(&exchange.recording.bytes);
     if exchange.end != End::Whole || response.status != 200 || read.is_err() {
         let fault = timeline(exchange, Protocol::OpenAi).fault;
         return Err(match fault.unwrap_or(RequestFault::Garbage) {

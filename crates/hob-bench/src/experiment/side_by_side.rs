@@ -4,7 +4,7 @@
 use hob_core::statistics::SeededRandom;
 use jiff::Timestamp;
 
-use crate::chat::{ChatCell, ChatSession, ChatWorkload, Prompt};
+use crate::chat::{ChatCell, ChatSession, ChatWorkload, Prompt, nonce};
 use crate::client_check::{CheckLoad, ClientCheck};
 use crate::drive::Arrivals;
 use crate::record::{Record, sha256_hex};
@@ -95,7 +95,6 @@ impl MeasuringSession for TwoServers<'_> {
         let prompts = self.sessions[0].next_prompts(*cell);
         self.asked.extend(prompts.iter().map(|prompt| prompt.user.clone()));
         // Both addresses may belong to one server, so another first word keeps the prompt out of its cache.
-        let nonce = |random: &mut SeededRandom| format!("{:06x}", random.bits() & 0xFF_FFFF);
         let others: Vec<Prompt> = prompts
             .iter()
             .map(|prompt| Prompt { system: nonce(&mut self.random), user: prompt.user.clone() })
