@@ -29,7 +29,6 @@ pub use pick::*;
 pub use samples::*;
 use schemars::JsonSchema;
 pub use seal::*;
-pub(crate) use seal::{hex, sha256_hex, with_former_names};
 use serde::{Deserialize, Serialize};
 pub use setup::*;
 pub use store::*;

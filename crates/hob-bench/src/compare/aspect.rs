@@ -156,7 +156,7 @@ pub(super) fn differences(
         return found;
     };
     for (a, b) in aspects(&base.record).into_iter().zip(aspects(&new.record)) {
-        found.add(&a, &b, pairing);
+        found.add(&a, &b);
     }
     found.refusals.extend(same_prompts(&base.record, &new.record, pairing));
     found.refusals.dedup();
@@ -184,7 +184,7 @@ pub fn is_cache_unknown(record: &Record) -> bool {
 }
 
 impl Differences {
-    fn add(&mut self, base: &Aspect, new: &Aspect, pairing: Pairing) {
+    fn add(&mut self, base: &Aspect, new: &Aspect) {
         let what = base.what;
         let sentence = match (&base.value, &new.value) {
             (a, b) if a == b => return,
@@ -197,7 +197,7 @@ impl Differences {
         match base.if_different {
             IfDifferent::RefuseAll => self.refusals.push(sentence),
             IfDifferent::RefuseTokens => self.counts_differ = Some(sentence),
-            IfDifferent::RefusePairs if pairing == Pairing::Paired => self.refusals.push(sentence),
+            // Only records with the same set of prompts are paired: see `pairing`.
             IfDifferent::RefusePairs => {}
             IfDifferent::Note => self.marks.push(sentence),
         }

@@ -15,7 +15,7 @@ use crate::chat::TriedSwitch;
 use crate::client_check::{CheckLoad, ClientCheck};
 use crate::record::{
     Cache, Connection, EvalFigures, EvalScore, Record, RecordError, RecordKind, RecordStore,
-    RecordedWorkload, pack_lines, relative_path, store_beside,
+    RecordedWorkload, name_of, pack_lines, relative_path, write_whole,
 };
 use crate::runs::{BenchError, CellSummary, Reply, Run, Runs};
 use crate::terms::Metric;
@@ -115,9 +115,8 @@ fn store_answers(
     packed: impl FnOnce(&str) -> Result<(Vec<u8>, crate::record::SampleFile), RecordError>,
 ) -> Result<(), RecordError> {
     let target = folder.join(relative_path(record)).with_extension("answers.jsonl.gz");
-    let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let (bytes, file) = packed(&name)?;
-    store_beside(&target, &bytes)?;
+    let (bytes, file) = packed(&name_of(&target))?;
+    write_whole(&target, &bytes)?;
     if let Some(eval) = &mut record.eval {
         eval.answers = Some(file);
     }

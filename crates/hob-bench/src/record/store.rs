@@ -41,25 +41,18 @@ impl RecordStore {
     /// # Errors
     /// The record exists already, or writing fails.
     pub fn put(&self, record: &Record, samples: &[RawSample]) -> Result<PathBuf, RecordError> {
-        let path = relative_path(record);
-        let target = self.folder.join(&path);
-        let folder = target.parent().unwrap_or(&self.folder);
-        let shown = target.display().to_string();
+        let target = self.folder.join(relative_path(record));
         if target.exists() {
-            return Err(RecordError::Exists { file: shown });
+            return Err(RecordError::Exists { file: target.display().to_string() });
         }
-        fs::create_dir_all(folder)
-            .map_err(|error| RecordError::io("make the folder of", &shown, error))?;
         let mut record = record.clone();
         if !samples.is_empty() {
-            let name = target.with_extension("jsonl.gz");
-            let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let (bytes, file) = pack_samples(&name, samples)?;
-            write_whole(folder, &name, &bytes)?;
+            let beside = target.with_extension("jsonl.gz");
+            let (bytes, file) = pack_samples(&name_of(&beside), samples)?;
+            write_whole(&beside, &bytes)?;
             record.samples = Some(file);
         }
-        let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        write_whole(folder, &name, to_yaml(&record)?.as_bytes())?;
+        write_whole(&target, to_yaml(&record)?.as_bytes())?;
         Ok(target)
     }
 
@@ -83,9 +76,7 @@ impl RecordStore {
         let target = self.folder.join(relative_path(record));
         let shown = target.display().to_string();
         let kept = Record { cell_key: Some(key.to_owned()), ..read_file(&target)? };
-        let folder = target.parent().unwrap_or(&self.folder);
-        let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let draft = draft(folder, &name, to_yaml(&kept)?.as_bytes())
+        let draft = draft(&target, to_yaml(&kept)?.as_bytes())
             .map_err(|(what, error)| RecordError::io(what, &shown, error))?;
         fs::rename(&draft, &target).map_err(|error| RecordError::io("name", &shown, error))?;
         Ok(kept)
@@ -178,45 +169,39 @@ pub fn slug(text: &str, chars_max: usize) -> String {
     if slug.is_empty() { "unnamed".to_owned() } else { slug.to_owned() }
 }
 
-/// Writes a file that belongs to a record, whole or not at all.
+/// The name of a file without its folder.
+pub(crate) fn name_of(file: &Path) -> String {
+    file.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Writes a draft to the disk, then links it to its final name, so that a crash leaves no partial file. Makes the folder.
 ///
 /// # Errors
 /// The file exists already, or writing fails.
-pub(crate) fn store_beside(target: &Path, bytes: &[u8]) -> Result<(), RecordError> {
+pub(crate) fn write_whole(target: &Path, bytes: &[u8]) -> Result<(), RecordError> {
     let folder = target.parent().unwrap_or(Path::new(""));
-    let shown = target.display().to_string();
+    let file = target.display().to_string();
     fs::create_dir_all(folder)
-        .map_err(|error| RecordError::io("make the folder of", &shown, error))?;
-    write_whole(folder, &target.file_name().unwrap_or_default().to_string_lossy(), bytes)
-}
-
-/// Writes a draft to the disk, then links it to its final name, so that a crash leaves no partial file.
-fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), RecordError> {
-    let target = folder.join(name);
-    let shown = target.display().to_string();
+        .map_err(|error| RecordError::io("make the folder of", &file, error))?;
     let failed = |what| move |error| (what, error);
     let written = (|| {
-        let draft = draft(folder, name, bytes)?;
-        let linked = fs::hard_link(&draft, &target).map_err(failed("name"));
+        let draft = draft(target, bytes)?;
+        let linked = fs::hard_link(&draft, target).map_err(failed("name"));
         fs::remove_file(&draft).map_err(failed("tidy up after"))?;
         linked?;
         fs::File::open(folder)
             .and_then(|folder| folder.sync_all())
             .map_err(failed("flush the folder of"))
     })();
-    written.map_err(|(what, error): (_, std::io::Error)| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => RecordError::Exists { file: shown.clone() },
-        _ => RecordError::io(what, &shown, error),
+    written.map_err(|(what, source): (_, io::Error)| match source.kind() {
+        io::ErrorKind::AlreadyExists => RecordError::Exists { file },
+        _ => RecordError::Io { what, file, source },
     })
 }
 
 /// Writes a draft under a name that readers ignore. An error names the failed step.
-fn draft(
-    folder: &Path,
-    name: &str,
-    bytes: &[u8],
-) -> Result<PathBuf, (&'static str, std::io::Error)> {
-    let draft = folder.join(format!(".{name}.part"));
+fn draft(target: &Path, bytes: &[u8]) -> Result<PathBuf, (&'static str, io::Error)> {
+    let draft = target.with_file_name(format!(".{}.part", name_of(target)));
     let failed = |what| move |error| (what, error);
     let written = (|| {
         let mut file = fs::File::create(&draft).map_err(failed("write"))?;
