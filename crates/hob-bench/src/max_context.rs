@@ -144,14 +144,12 @@ impl<'w> MaxContextRun<'w> {
     }
 
     fn summarise(&self, started: Timestamp) -> CellSummary<'_> {
-        let replies = || self.runs.answered();
-        let counted = replies().all(|reply| reply.count_source == Some(CountSource::Usage));
-        let prompt = replies().filter_map(|reply| reply.tokens?.prompt).max().map(u64::from);
-        let filled = (self.options.criterion == ContextCriterion::Usable)
-            .then_some(())
-            .and(self.search.longest_ok());
+        let count_source = self.runs.count_source();
+        let prompts = self.runs.answered().filter_map(|reply| reply.tokens?.prompt);
+        let prompt = prompts.max().map(u64::from);
+        let filled = self.longest_filled();
         let doubts = [
-            (replies().next().is_some() && !counted, Doubt::CountsNotUsage),
+            (count_source == Some(CountSource::Chunks), Doubt::CountsNotUsage),
             (self.proof().is_none(), Doubt::NoProvenance),
         ];
         let target = filled.map(|ctx| ctx.saturating_sub(FREE_TOKENS));
@@ -166,15 +164,18 @@ impl<'w> MaxContextRun<'w> {
                 ..RecordedWorkload::closed_loop(1, Connection::Fresh)
             },
             stopping_metrics: &[],
-            count_source: replies()
-                .next()
-                .map(|_| if counted { CountSource::Usage } else { CountSource::Chunks }),
+            count_source,
             more_invalid_reasons: self.invalid(),
             doubts: doubts
                 .into_iter()
                 .filter_map(|(is_so, doubt)| is_so.then_some(doubt))
                 .collect(),
         }
+    }
+
+    /// The longest context that was filled. None if the server was only started.
+    fn longest_filled(&self) -> Option<u64> {
+        self.search.longest_ok().filter(|_| self.options.criterion == ContextCriterion::Usable)
     }
 
     /// The proof of the context, if every successful attempt has one.
@@ -186,14 +187,10 @@ impl<'w> MaxContextRun<'w> {
 
     fn invalid(&self) -> Vec<String> {
         let is_stale = |tested: &AttemptOutcome| tested.tried.result == AttemptResult::Stale;
-        let mut reasons = Vec::new();
-        if self.tested.last().is_some_and(is_stale) {
-            reasons.push(
-                "a server of an earlier start answers repeatedly: stop the program that restarts it"
-                    .to_owned(),
-            );
-        }
-        reasons
+        let reason =
+            "a server of an earlier start answers repeatedly: stop the program that restarts it";
+        let stale = self.tested.last().filter(|tested| is_stale(tested));
+        stale.map(|_| reason.to_owned()).into_iter().collect()
     }
 
     /// Fills in the fields of this kind of record.
@@ -207,7 +204,7 @@ impl<'w> MaxContextRun<'w> {
             hi_fail: fail,
             granule: Some(options.range.granule),
             load: started.map(|tried| tried.ctx).max(),
-            usable: longest.filter(|_| options.criterion == ContextCriterion::Usable),
+            usable: self.longest_filled(),
             confirmed: Some(search.confirmed()),
             limited_by: search.limited_by(),
             proven_by: self.proof().filter(|_| longest.is_some()),

@@ -5,6 +5,7 @@ mod cell_summary;
 mod stop_rule;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::time::Duration;
 
 use hob_core::statistics::Sample;
@@ -108,6 +109,11 @@ impl Reply {
     pub(crate) fn from_exchange(exchange: &Exchange) -> Reply {
         let Exchange { sched, sent, connect, .. } = *exchange;
         Reply { sched, sent, connect, ..Reply::default() }
+    }
+
+    /// With the reason why there are no figures.
+    pub(crate) fn failed(self, fault: &dyn fmt::Display, was_stopped: bool) -> Reply {
+        Reply { fault: Some(fault.to_string()), was_stopped, ..self }
     }
 
     /// The figures of a text answer.
@@ -241,6 +247,14 @@ impl Runs {
     /// Replies with figures.
     pub fn answered(&self) -> impl Iterator<Item = &Reply> {
         self.replies().filter(|reply| !reply.figures.is_empty())
+    }
+
+    /// Who counted the tokens. None without answers.
+    pub(crate) fn count_source(&self) -> Option<CountSource> {
+        self.answered().next()?;
+        let is_counted = |reply: &Reply| reply.count_source == Some(CountSource::Usage);
+        let by_server = self.answered().all(is_counted);
+        Some(if by_server { CountSource::Usage } else { CountSource::Chunks })
     }
 
     /// The widest half interval of the leading figures in percent; None until each of them has an interval.

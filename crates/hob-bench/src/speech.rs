@@ -199,7 +199,7 @@ impl<'a> SpeechSession<'a, '_> {
         let (target, voice) = (&self.asker.target, self.voices[0].as_str());
         let request = RequestParts { target, voice, format, stream }.bytes(text.words, 0);
         let driven = self.drive(vec![request], 1, text)?;
-        let stopped = Err(SoundFault::Answer(RequestFault::Stopped));
+        let stopped = Err(SoundFault::STOPPED);
         let exchange = driven.exchanges.first();
         Ok(exchange.map_or(stopped, |exchange| sound(exchange, format, self.pcm_rate_hz)))
     }

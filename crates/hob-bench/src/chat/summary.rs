@@ -30,7 +30,7 @@ impl ChatSession<'_> {
         prompts_sha256: String,
     ) -> CellSummary<'r> {
         let (cache, cache_verified) = self.cache(cell, runs);
-        let count_source = count_source(runs);
+        let count_source = runs.count_source();
         let has_thought = runs.pooled(Metric::ReasoningTokens).median().unwrap_or_default() > 0.0;
         let must_not_think =
             matches!(cell.thinking, ThinkingMode::Off(_) | ThinkingMode::CannotDisable);
@@ -175,12 +175,6 @@ pub(crate) fn load(arrivals: Arrivals) -> RecordedWorkload {
         arrival,
         ..RecordedWorkload::default()
     }
-}
-
-fn count_source(runs: &Runs) -> Option<CountSource> {
-    runs.answered().next()?;
-    let is_counted = |reply: &Reply| reply.count_source == Some(CountSource::Usage);
-    Some(if runs.answered().all(is_counted) { CountSource::Usage } else { CountSource::Chunks })
 }
 
 #[cfg(test)]

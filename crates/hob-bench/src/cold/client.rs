@@ -102,10 +102,9 @@ impl<'a> ColdClient<'a> {
                         (Reply { figures: figures.into(), ..reply }, false)
                     }
                     Err(fault) => {
-                        let was_stopped = fault == SoundFault::Answer(RequestFault::Stopped);
                         let loads =
                             matches!(&fault, SoundFault::Answer(fault) if loads(Some(fault)));
-                        (Reply { fault: Some(fault.to_string()), was_stopped, ..reply }, loads)
+                        (reply.failed(&fault, fault == SoundFault::STOPPED), loads)
                     }
                 })
             }
@@ -141,10 +140,7 @@ fn spoken_reply(answered: Result<FirstAnswer, VoiceFault>) -> (Reply, bool) {
             let figures = [(Metric::TtfaMs, ms(answer)), (Metric::WallMs, ms(ready + answer))];
             Reply { connect: Some(ready), figures: figures.into(), ..Reply::default() }
         }
-        Err(fault) => {
-            let was_stopped = matches!(fault, VoiceFault::Stopped);
-            Reply { fault: Some(fault.to_string()), was_stopped, ..Reply::default() }
-        }
+        Err(fault) => Reply::default().failed(&fault, matches!(fault, VoiceFault::Stopped)),
     };
     (reply, loads)
 }

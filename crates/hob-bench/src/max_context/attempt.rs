@@ -126,8 +126,10 @@ impl Trial<'_, '_> {
         self.waited = Duration::ZERO;
         loop {
             let answered = self.questions.ask_short(1)?;
-            let loads = matches!(answered.fault(), Some(RequestFault::Refused { status: 503, .. }))
-                && of_answer(&answered, Stage::Load) == AttemptResult::Failed;
+            let loads = answered.fault().is_some_and(|fault| {
+                matches!(fault, RequestFault::Refused { status: 503, .. })
+                    && of_fault(fault, Stage::Load, None, false) == AttemptResult::Failed
+            });
             let is_over = begun.elapsed() > patience || self.is_stopped();
             if !loads || is_over || self.end_error().is_some() {
                 return Ok(answered);
@@ -227,10 +229,6 @@ fn brief(said: &str) -> String {
     let cause = lines.clone().rev().find(|line| speaks_of_memory(line)).or(lines.next_back());
     let both = cause.map_or(first.to_owned(), |line| format!("{first} {}", line.trim()));
     both.chars().take(SAID_CHARS_MAX).collect()
-}
-
-fn of_answer(answered: &ParsedReply, stage: Stage) -> AttemptResult {
-    answered.fault().map_or(AttemptResult::Ok, |fault| of_fault(fault, stage, None, false))
 }
 
 /// Whether it is slower than shorter contexts predict.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_saphyr::{budget, options};
 
 use crate::drive::ANSWER_SECONDS_MAX;
+use crate::record::{yaml_line, yaml_message};
 
 /// What `schema` says in a file that this program reads.
 pub const PLAN_SCHEMA: &str = "bench-plan/1";
@@ -308,14 +309,8 @@ impl BenchPlan {
     pub fn parse(file: &str, text: &str) -> Result<BenchPlan, PlanError> {
         let wrong = |line, reason| PlanError::Wrong { file: file.to_owned(), line, reason };
         let options = options! { budget: budget! { max_nodes: NODES_MAX }, with_snippet: false };
-        let plan: BenchPlan =
-            serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-                let text = error.to_string();
-                let end =
-                    [" at line ", ", set ", "; use "].iter().filter_map(|end| text.find(end)).min();
-                let line = error.location().map_or(1, |place| place.line());
-                wrong(line, text[..end.unwrap_or(text.len())].replace(char::is_control, "\u{fffd}"))
-            })?;
+        let plan: BenchPlan = serde_saphyr::from_str_with_options(text, options)
+            .map_err(|error| wrong(yaml_line(&error), yaml_message(&error)))?;
         match plan.flaw() {
             None => Ok(plan),
             Some((word, reason)) => Err(wrong(line_of(text, word), reason)),

@@ -107,7 +107,7 @@ pub fn from_yaml(file: &str, text: &str) -> Result<Record, RecordError> {
     }
     let record: Record = parse(text).map_err(|error| match schema_of(file, text) {
         Err(other) => other,
-        Ok(()) => damaged(line_of(&error), message(&error)),
+        Ok(()) => damaged(yaml_line(&error) as usize, yaml_message(&error)),
     })?;
     schema_of(file, text)?;
     if content_hash(&record)? != record.content_hash {
@@ -141,12 +141,13 @@ fn schema_of(file: &str, text: &str) -> Result<(), RecordError> {
     }
 }
 
-fn line_of(error: &serde_saphyr::Error) -> usize {
-    error.location().map_or(1, |place| place.line() as usize)
+/// The line of an error in YAML.
+pub(crate) fn yaml_line(error: &serde_saphyr::Error) -> u64 {
+    error.location().map_or(1, |place| place.line())
 }
 
-/// The message without its position, which hob reports first, and without advice for programmers.
-fn message(error: &serde_saphyr::Error) -> String {
+/// The message of an error in YAML, without its position, which hob reports first, and without advice for programmers.
+pub(crate) fn yaml_message(error: &serde_saphyr::Error) -> String {
     let said = error.to_string();
     let ends = [" at line ", ", set ", "; use "];
     let end = ends.into_iter().filter_map(|end| said.find(end)).min();

@@ -13,9 +13,7 @@ use crate::record::{Connection, Record, RecordKind, RecordedWorkload, sha256_hex
 use crate::runs::{BenchError, CellSummary, Reply, Run, Runs};
 use crate::session::MeasuringSession;
 use crate::terms::Metric;
-use crate::timeline::{
-    ArrivalPoint, RequestFault, SoundFault, SoundFormat, SoundTimeline, sound, stalls,
-};
+use crate::timeline::{ArrivalPoint, SoundFault, SoundFormat, SoundTimeline, sound, stalls};
 use jiff::Timestamp;
 
 /// One combination of text, format, voice and users.
@@ -146,10 +144,7 @@ fn reply(exchange: &Exchange, heard: Result<SoundTimeline, SoundFault>, chars: u
     let reply = Reply::from_exchange(exchange);
     let sound = match heard {
         Ok(sound) => sound,
-        Err(fault) => {
-            let was_stopped = fault == SoundFault::Answer(RequestFault::Stopped);
-            return Reply { fault: Some(fault.to_string()), was_stopped, ..reply };
-        }
+        Err(fault) => return reply.failed(&fault, fault == SoundFault::STOPPED),
     };
     let late_ms = exchange.sent.saturating_sub(exchange.sched).as_secs_f64() * 1e3;
     let mut figures = sound.by_name();

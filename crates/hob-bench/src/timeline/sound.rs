@@ -48,6 +48,10 @@ pub enum SoundFault {
     NotThis { expected: &'static str },
 }
 
+impl SoundFault {
+    pub(crate) const STOPPED: SoundFault = SoundFault::Answer(RequestFault::Stopped);
+}
+
 /// One spoken answer. Times are milliseconds since the request was sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SoundTimeline {

@@ -194,10 +194,7 @@ fn decoded(driven: &DriveResult, cell: &TranscriptionCell) -> Run {
                 let heard = TranscriptTimeline { first_text_ms: first_ms, ..heard };
                 Reply { figures: figures(exchange, clip, &heard, errors), ..reply }
             }
-            Err(fault) => {
-                let was_stopped = fault == RequestFault::Stopped;
-                Reply { fault: Some(fault.to_string()), was_stopped, ..reply }
-            }
+            Err(fault) => reply.failed(&fault, fault == RequestFault::Stopped),
         });
     }
     let begun = driven.exchanges.iter().map(|exchange| exchange.sent).min();

@@ -11,7 +11,7 @@ use serde_saphyr::{budget, options};
 use sha2::{Digest as _, Sha256};
 
 use super::normalise::{normalised_chars, normalised_words};
-use crate::record::{hex, sha256_hex};
+use crate::record::{hex, sha256_hex, yaml_line, yaml_message};
 use crate::wav::Wav;
 
 /// Most clips of a set, so that its record stays readable.
@@ -195,8 +195,7 @@ fn parse(file: &str, text: &str) -> Result<Vec<ListedClip>, ClipError> {
     let options = options! { budget: budget! { max_nodes: NODES_MAX }, with_snippet: false };
     let set: Result<SetFile, _> = serde_saphyr::from_str_with_options(text, options);
     set.map(|set| set.clips).map_err(|error| {
-        let line = error.location().map_or(1, |place| place.line());
-        let reason = error.to_string().replace(char::is_control, "\u{fffd}");
+        let (line, reason) = (yaml_line(&error), yaml_message(&error));
         ClipError::Invalid { file: file.to_owned(), line, reason }
     })
 }

@@ -214,10 +214,7 @@ impl Turn {
         match &self.outcome {
             Ok((marks, silent)) => Reply { figures: figures(marks, *silent), ..reply },
             Err(VoiceFault::CutIn) if has_pauses => reply,
-            Err(fault) => {
-                let was_stopped = matches!(fault, VoiceFault::Stopped);
-                Reply { fault: Some(fault.to_string()), was_stopped, ..reply }
-            }
+            Err(fault) => reply.failed(fault, matches!(fault, VoiceFault::Stopped)),
         }
     }
 }
