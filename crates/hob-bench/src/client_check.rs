@@ -206,6 +206,7 @@ pub fn compare(
             truth.first_us().map(|us| (figures.ttft_ms - us / 1e3).abs()).into_iter().collect()
         }),
         tpot_err_ms: errors(|figures, truth| {
+            let mean = |gaps_ms: &[f64]| Sample::new(gaps_ms.iter().copied()).mean();
             mean(&figures.gaps_ms)
                 .zip(mean(&gaps_ms(truth)))
                 .map(|(seen, true_)| seen - true_)
@@ -300,10 +301,6 @@ fn last_us(truth: &Truth) -> f64 {
 fn gaps_ms(truth: &Truth) -> Vec<f64> {
     let at: Vec<f64> = truth.with_content().map(|write| write.at_us / 1e3).collect();
     at.windows(2).map(|pair| pair[1] - pair[0]).collect()
-}
-
-fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 #[cfg(test)]

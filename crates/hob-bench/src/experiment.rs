@@ -102,6 +102,7 @@ impl Experiment {
         bench: &mut Workbench<'_>,
         seen: &mut OnRecord<'_>,
     ) -> Result<Vec<Record>, BenchError> {
+        let arrivals = if let Axis::Load(arrivals) = &self.axis { &arrivals[..] } else { &[] };
         match (&self.axis, &self.workload) {
             (_, Workload::Eval(workload)) => workload.measure(bench),
             (Axis::MaxContext(options), _) => crate::max_context::measure(bench, options),
@@ -119,12 +120,10 @@ impl Experiment {
                 session.seen = Some(seen);
                 cells::speech(bench, &mut session, &self.axis, self.run_size.rounds)
             }
-            (axis, Workload::Transcription(workload)) => {
-                let arrivals = if let Axis::Load(arrivals) = axis { &arrivals[..] } else { &[] };
+            (_, Workload::Transcription(workload)) => {
                 workload.measure(bench, arrivals, self.run_size.rounds)
             }
-            (axis, Workload::Voice(workload)) => {
-                let arrivals = if let Axis::Load(arrivals) = axis { &arrivals[..] } else { &[] };
+            (_, Workload::Voice(workload)) => {
                 workload.measure(bench, arrivals, self.run_size.rounds)
             }
         }

@@ -17,7 +17,7 @@ pub use request::StreamField;
 pub use summary::OnRecord;
 pub use text::{Sentences, TEXTS, Text, VERSION};
 pub use verdict::StreamingFinding;
-pub(crate) use voice::listed_voices;
+pub(crate) use voice::chosen_voices;
 
 use crate::drive::{Arrivals, DriveResult};
 use crate::record::RecordKind;
@@ -89,13 +89,7 @@ impl<'a> SpeechSession<'a, '_> {
     /// # Errors
     /// The server has no speech, not a required format, or no known voice.
     pub(crate) fn prepare(asker: Asker<'a>, speech: &SpeechWorkload) -> Result<Self, BenchError> {
-        let mut voices = speech.voices.clone();
-        if voices.is_empty() {
-            voices.extend(listed_voices(&asker.target).into_iter().next());
-        }
-        if voices.is_empty() {
-            return Err(BenchError::NoVoice { server: asker.target.endpoint.authority() });
-        }
+        let voices = chosen_voices(&speech.voices, &asker.target, 1)?;
         let mut session = SpeechSession {
             asker,
             offers: Vec::new(),

@@ -25,6 +25,7 @@ use crate::record::Record;
 use crate::runs::BenchError;
 use crate::session::{MeasuringSession as _, run_in_turns, store_record};
 use crate::speech::Streaming;
+use crate::target::Target;
 use crate::workbench::{OtherServer, Workbench};
 
 /// Clips to transcribe, and how to ask for their text.
@@ -46,6 +47,17 @@ pub enum ClipSource {
     Spoken(SpokenClips),
 }
 
+impl ClipSource {
+    /// # Errors
+    /// The server cannot speak the sentences.
+    pub(crate) fn clips(&self, target: &Target) -> Result<Arc<ClipSet>, BenchError> {
+        match self {
+            ClipSource::Set(set) => Ok(Arc::clone(set)),
+            ClipSource::Spoken(spoken) => spoken.speak(target).map(Arc::new),
+        }
+    }
+}
+
 impl TranscriptionWorkload {
     /// These clips as they are, for one server that sends each text as a whole.
     pub fn new(clips: ClipSource) -> TranscriptionWorkload {
@@ -64,10 +76,7 @@ impl TranscriptionWorkload {
         arrivals: &[Arrivals],
         rounds: usize,
     ) -> Result<Vec<Record>, BenchError> {
-        let clean = match &self.clips {
-            ClipSource::Set(set) => Arc::clone(set),
-            ClipSource::Spoken(spoken) => Arc::new(spoken.speak(&bench.target)?),
-        };
+        let clean = self.clips.clips(&bench.target)?;
         let mut session = TranscriptionSession::new(bench.asker(), self.other.as_deref());
         let mut records = Vec::new();
         for noise in &self.noise {

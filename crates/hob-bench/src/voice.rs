@@ -9,7 +9,6 @@ mod microphone;
 mod section;
 
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -100,10 +99,7 @@ impl VoiceWorkload {
         arrivals: &[Arrivals],
         rounds: usize,
     ) -> Result<Vec<Record>, BenchError> {
-        let set = match &self.questions {
-            ClipSource::Set(set) => Arc::clone(set),
-            ClipSource::Spoken(spoken) => Arc::new(spoken.speak(&bench.target)?),
-        };
+        let set = self.questions.clips(&bench.target)?;
         let mut session = VoiceRuns::new(bench.asker(), self.clone(), &set);
         let mut records = Vec::new();
         for users in arrivals.iter().map(Arrivals::connections) {

@@ -21,27 +21,8 @@ pub(super) const P99_VALUES_MIN: usize = 368;
 
 /// The spread of values. It has no confidence interval: an interval needs runs, and these values are single requests.
 pub(super) fn spread(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
-    let values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
-    let n = values.len();
-    let sample = Sample::new(values.iter().copied());
-    let p50 = sample.median()?;
-    let extreme = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick);
-    Some(Spread {
-        n: Some(n as u64),
-        min: extreme(f64::min),
-        p50: Some(p50),
-        p95: sample.p95().filter(|_| n >= P95_VALUES_MIN),
-        p99: nearest_rank(&values, 99).filter(|_| n >= P99_VALUES_MIN),
-        max: extreme(f64::max),
-        mean: Some(values.iter().sum::<f64>() / n as f64),
-        ..Spread::default()
-    })
-}
-
-fn nearest_rank(values: &[f64], percent: usize) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
+    let sample = Sample::new(values.into_iter().filter(|value| value.is_finite()));
+    (sample.count() > 0).then(|| Spread { ci95: None, ..crate::runs::spread(&sample, &sample) })
 }
 
 /// An average of `n` values.

@@ -18,9 +18,10 @@ use super::request::MockRequest;
 use super::schedule::{AnswerShape, Part, ScheduledPart, schedule, with_counts_last};
 use super::script::{AudioDelivery, Script};
 use super::slots::MockSlot;
-use super::sound::{self, Format};
+use super::sound;
 use super::truth::{MockWrite, Truth};
 use crate::socket::{Socket, is_pause};
+use crate::timeline::SoundFormat;
 
 /// Pause between two writes of which the first one ends within a character.
 const CUT_PAUSE: Duration = Duration::from_millis(1);
@@ -217,14 +218,14 @@ impl MockExchange<'_> {
             "" => "mp3",
             name => name,
         };
-        let Some(format) = Format::by_name(name) else {
+        let Some(format) = SoundFormat::by_name(name) else {
             return self.reject(400, "response_format must be pcm, wav or mp3");
         };
         let text = request.text("input");
         let whole = Script { audio: AudioDelivery::HoldAll, ..self.script.clone() };
         let script = if request.wants_whole() { &whole } else { self.script };
         let pieces = sound::pieces(script, text, slot.is_first);
-        let mut bytes = chunked_head(format.content_type());
+        let mut bytes = chunked_head(sound::content_type(format));
         let last = pieces.len().saturating_sub(1);
         for (number, piece) in pieces.iter().enumerate() {
             push_chunk(&mut bytes, &sound::bytes(format, piece, self.script));

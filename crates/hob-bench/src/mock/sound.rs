@@ -8,6 +8,7 @@ use hob_core::wav_header;
 use rusty_mp3::{Mp3Encode, encoder_header};
 
 use super::script::{AudioDelivery, Script};
+use crate::timeline::SoundFormat;
 
 /// Samples per second; every piece is 16-bit mono.
 pub(super) const RATE_HZ: u32 = 24_000;
@@ -22,29 +23,11 @@ const AMPLITUDE: i16 = 10_000;
 /// Half a period of the tone, in samples: 400 Hz.
 const HALF_PERIOD: usize = 30;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
-    Pcm,
-    Wav,
-    Mp3,
-}
-
-impl Format {
-    pub(super) fn by_name(name: &str) -> Option<Format> {
-        match name {
-            "pcm" => Some(Format::Pcm),
-            "wav" => Some(Format::Wav),
-            "mp3" => Some(Format::Mp3),
-            _ => None,
-        }
-    }
-
-    pub(super) fn content_type(self) -> &'static str {
-        match self {
-            Format::Pcm => "audio/pcm",
-            Format::Wav => "audio/wav",
-            Format::Mp3 => "audio/mpeg",
-        }
+pub(super) fn content_type(format: SoundFormat) -> &'static str {
+    match format {
+        SoundFormat::Pcm => "audio/pcm",
+        SoundFormat::Wav => "audio/wav",
+        SoundFormat::Mp3 => "audio/mpeg",
     }
 }
 
@@ -96,13 +79,13 @@ fn sentence_ends(script: &Script, text: &str) -> Vec<f64> {
 }
 
 /// The bytes of a piece; the first one starts with the header.
-pub(super) fn bytes(format: Format, piece: &Piece, script: &Script) -> Vec<u8> {
+pub(super) fn bytes(format: SoundFormat, piece: &Piece, script: &Script) -> Vec<u8> {
     match format {
-        Format::Pcm => samples(piece, script),
-        Format::Wav if piece.from_ms > 0.0 => samples(piece, script),
+        SoundFormat::Pcm => samples(piece, script),
+        SoundFormat::Wav if piece.from_ms > 0.0 => samples(piece, script),
         // The length is not known when a stream starts.
-        Format::Wav => [wav_header(RATE_HZ, u32::MAX), samples(piece, script)].concat(),
-        Format::Mp3 => {
+        SoundFormat::Wav => [wav_header(RATE_HZ, u32::MAX), samples(piece, script)].concat(),
+        SoundFormat::Mp3 => {
             let frames = |ms: f64| (ms / MP3_FRAME_MS).round() as usize;
             let [silence, tone] = &*MP3_FRAMES;
             let silent = frames(script.audio_silence_ms);
@@ -164,13 +147,13 @@ mod tests {
         let script = Script::default().with("audio_silence_ms=100").unwrap();
         let text = "One sentence. And another one.";
         let length_ms = audio_ms(&script, text);
-        let joined = |format: Format| -> Vec<u8> {
+        let joined = |format: SoundFormat| -> Vec<u8> {
             pieces(&script, text, false).iter().flat_map(|p| bytes(format, p, &script)).collect()
         };
-        let pcm = joined(Format::Pcm);
+        let pcm = joined(SoundFormat::Pcm);
         assert_eq!(pcm.len(), (length_ms * 48.0) as usize);
-        assert_eq!(joined(Format::Wav).len(), pcm.len() + 44);
+        assert_eq!(joined(SoundFormat::Wav).len(), pcm.len() + 44);
         assert!(pcm[..4800].iter().all(|byte| *byte == 0) && pcm[4800] != 0);
-        assert_eq!(joined(Format::Mp3).len() / 192, (length_ms / 24.0).round() as usize);
+        assert_eq!(joined(SoundFormat::Mp3).len() / 192, (length_ms / 24.0).round() as usize);
     }
 }

@@ -142,8 +142,7 @@ impl Record {
 
     /// The model, and its arm.
     pub fn eval_name(&self) -> String {
-        let (model, arm) = (&self.model.name, self.eval_arm());
-        if arm.is_empty() { model.clone() } else { format!("{model}, {arm}") }
+        joined(&self.model.name, &self.eval_arm())
     }
 }
 
@@ -172,8 +171,7 @@ pub fn eval_arms(records: &[&Record]) -> Vec<String> {
             .collect::<Vec<_>>();
         for at in clashes {
             if let Some(more) = more(records[at]) {
-                let arm = std::mem::take(&mut arms[at]);
-                arms[at] = if arm.is_empty() { more } else { format!("{arm}, {more}") };
+                arms[at] = joined(&arms[at], &more);
             }
         }
     }
@@ -182,11 +180,14 @@ pub fn eval_arms(records: &[&Record]) -> Vec<String> {
 
 /// The model and the arm of each record, all different.
 pub fn eval_names(records: &[&Record]) -> Vec<String> {
-    let named = |(record, arm): (&&Record, String)| match arm.is_empty() {
-        true => record.model.name.clone(),
-        false => format!("{}, {arm}", record.model.name),
-    };
-    records.iter().zip(eval_arms(records)).map(named).collect()
+    let arms = eval_arms(records);
+    records.iter().zip(&arms).map(|(record, arm)| joined(&record.model.name, arm)).collect()
+}
+
+/// Two parts of a name, of which one may be empty.
+fn joined(one: &str, other: &str) -> String {
+    let separator = if one.is_empty() || other.is_empty() { "" } else { ", " };
+    format!("{one}{separator}{other}")
 }
 
 #[cfg(test)]

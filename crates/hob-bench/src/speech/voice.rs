@@ -3,12 +3,27 @@
 
 use serde_json::Value;
 
+use crate::runs::BenchError;
 use crate::target::Target;
 
-/// Empty if the server lists no voices.
-pub(crate) fn listed_voices(target: &Target) -> Vec<String> {
-    let listed = target.body_of("/v1/audio/voices", None);
-    listed.map(|body| voices_in(&body)).unwrap_or_default()
+/// The named voices. If none is named, the first few that the server lists.
+///
+/// # Errors
+/// No voice is named, and the server lists none.
+pub(crate) fn chosen_voices(
+    named: &[String],
+    target: &Target,
+    listed_max: usize,
+) -> Result<Vec<String>, BenchError> {
+    let mut voices = named.to_vec();
+    if voices.is_empty() {
+        let listed = target.body_of("/v1/audio/voices", None).unwrap_or_default();
+        voices.extend(voices_in(&listed).into_iter().take(listed_max));
+    }
+    match voices.is_empty() {
+        true => Err(BenchError::NoVoice { server: target.endpoint.authority() }),
+        false => Ok(voices),
+    }
 }
 
 fn voices_in(body: &[u8]) -> Vec<String> {

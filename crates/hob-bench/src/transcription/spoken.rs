@@ -10,7 +10,7 @@ use serde_json::json;
 use super::clips::{Clip, ClipSet};
 use crate::ask::ask;
 use crate::runs::BenchError;
-use crate::speech::listed_voices;
+use crate::speech::chosen_voices;
 use crate::target::{Target, TargetError};
 use crate::wav::Wav;
 
@@ -59,14 +59,7 @@ impl SpokenClips {
     /// # Errors
     /// The server lists no voices, or has no speech as WAV.
     pub(crate) fn speak(&self, target: &Target) -> Result<ClipSet, BenchError> {
-        let mut voices = self.voices.clone();
-        if voices.is_empty() {
-            voices = listed_voices(target);
-            voices.truncate(VOICES_MAX);
-        }
-        if voices.is_empty() {
-            return Err(BenchError::NoVoice { server: target.endpoint.authority() });
-        }
+        let voices = chosen_voices(&self.voices, target, VOICES_MAX)?;
         let model = self.model.clone().or_else(|| target.speech_model());
         let model = model.unwrap_or_else(|| target.model.clone());
         let name = if self.sentences.is_empty() { NAME } else { OWN };

@@ -1,7 +1,6 @@
 //! One spoken question in a session of its own, for starts of a server.
 //! Measures two waits: for the session, and from the end of the question to the first sound of the answer.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::conversation::Conversation;
@@ -40,14 +39,14 @@ impl RepeatedQuestion {
         workload: &VoiceWorkload,
         target: &Target,
     ) -> Result<RepeatedQuestion, BenchError> {
-        let set = match &workload.questions {
-            ClipSource::Set(set) => Arc::clone(set),
-            ClipSource::Spoken(spoken) => {
-                let first = spoken.sentences.first().map_or(SENTENCES[0], String::as_str);
-                let only = SpokenClips { sentences: vec![first.to_owned()], ..spoken.clone() };
-                Arc::new(only.speak(target)?)
+        let mut source = workload.questions.clone();
+        if let ClipSource::Spoken(SpokenClips { sentences, .. }) = &mut source {
+            sentences.truncate(1);
+            if sentences.is_empty() {
+                sentences.push(SENTENCES[0].to_owned());
             }
-        };
+        }
+        let set = source.clips(target)?;
         let wav = set.clips.first().and_then(|clip| Wav::read(&clip.wav));
         let question = wav.and_then(|wav| Question::new(&wav.samples, wav.rate_hz));
         let (turn_end, voice) = (workload.turn_end, workload.voice.clone());
