@@ -45,13 +45,13 @@ use crate::workbench::Workbench;
 pub const EVAL_SEED: u64 = 1;
 /// The highest temperature.
 pub const TEMPERATURE_MAX: f64 = 2.0;
-/// Items of each task where nothing else is said.
+/// Default number of items of each task.
 pub const EVAL_ITEMS: usize = 10;
 /// Tokens for thinking, on top of what an item needs, where no budget is given.
 pub const THINKING_TOKENS: u32 = 8_192;
 /// A server that fails an item this many times in a row has failed.
 const ATTEMPTS_MAX: usize = 3;
-/// Items in a row on which a server may fail. More of them, and the server is what fails.
+/// A run ends with this many failed items in a row.
 const FAILED_ITEMS_MAX: usize = 3;
 const PAUSE: Duration = Duration::from_secs(1);
 /// Assumed characters of a token, to request enough context from servers that need it with each request.

@@ -61,7 +61,7 @@ pub enum BenchError {
     )]
     NotAChoice { item: String },
     #[error(
-        "the server does not tell log-probabilities of a prompt ({reason}); ask for the letter instead, without --choices-by-logprob"
+        "the server does not report log-probabilities of a prompt ({reason}); ask for the letter instead, without --choices-by-logprob"
     )]
     NoLogprobs { reason: String },
     #[error("cannot hash {file}: {source}")]

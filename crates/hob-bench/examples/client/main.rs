@@ -15,6 +15,7 @@ use hob_bench::ask::ask;
 use hob_bench::client_check::{CheckLoad, ClientCheck, check_drive, compare};
 use hob_bench::drive::Endpoint;
 use hob_bench::mock::{MockServer, Script, Truth};
+use hob_bench::process::ProcessUsage;
 use serde_json::json;
 
 /// For the mock to say what it did.
@@ -97,6 +98,7 @@ fn measured(measure: &Measure) -> Result<()> {
 
 fn errors_json(client_check: &ClientCheck) -> serde_json::Value {
     let part = |sample: &hob_core::statistics::Sample| sample.percentile(0.99).map(|at| at.value);
+    let usage = ProcessUsage::read(std::process::id());
     json!({
         "requests": client_check.requests,
         "ttft_err_mean_ms": client_check.ttft_err_ms.mean(),
@@ -111,7 +113,7 @@ fn errors_json(client_check: &ClientCheck) -> serde_json::Value {
         "cpu_s": client_check.cpu.as_secs_f64(),
         "cpu_share": client_check.cpu_share,
         "dispatch_p95_ms": client_check.dispatch_p95_ms,
-        "peak_rss_mib": process::peak_rss_mib(),
+        "peak_rss_mib": usage.ok().map(|usage| usage.peak_bytes as f64 / 1_048_576.0),
         "limits": client_check.exceeded_limits().iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
 }

@@ -75,11 +75,3 @@ fn hold_back(client: &mut Child) -> Result<()> {
     }
     Ok(())
 }
-
-/// The largest memory of this process so far, in MiB. `None`: the system does not say.
-pub(crate) fn peak_rss_mib() -> Option<f64> {
-    let status = fs_err::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: f64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
-    Some(kib / 1024.0)
-}

@@ -67,10 +67,7 @@ impl ChatSession<'_> {
     }
 
     pub(super) fn measure_token_rate(&mut self) -> Result<TokenRate, BenchError> {
-        let measure = TokenRate::measure([FEW_WORDS, MANY_WORDS], |words| {
-            Ok(self.ask_with_words(words, 0, words.into())?.counts.prompt)
-        })?;
-        Ok(measure.unwrap_or_else(TokenRate::estimate))
+        Ok(self.rate_of([FEW_WORDS, MANY_WORDS], 0)?.unwrap_or_else(TokenRate::estimate))
     }
 
     /// Measures again for a prompt that is much longer than the counted ones, because the error grows with the number of words.
@@ -83,15 +80,15 @@ impl ChatSession<'_> {
             return Ok(());
         }
         let words = wanted / LONGER_FACTOR_MAX;
-        let (few, many) = (
-            self.ask_with_words(FEW_WORDS, 0, u64::MAX / 2)?.counts.prompt,
-            self.ask_with_words(words, 0, words.into())?.counts.prompt,
-        );
-        let both = few.zip(many);
-        let measure = both
-            .and_then(|(few, many)| TokenRate::from_two_prompts((FEW_WORDS, few), (words, many)));
-        self.token_rate = measure.unwrap_or(self.token_rate);
+        self.token_rate =
+            self.rate_of([FEW_WORDS, words], u64::MAX / 2)?.unwrap_or(self.token_rate);
         Ok(())
+    }
+
+    fn rate_of(&self, words: [u32; 2], seed: u64) -> Result<Option<TokenRate>, BenchError> {
+        TokenRate::measure(words, |words| {
+            Ok(self.ask_with_words(words, 0, seed ^ u64::from(words))?.counts.prompt)
+        })
     }
 
     /// The template's tokens for each number of tools. If a server reports more cached tokens than this for a new prompt, its

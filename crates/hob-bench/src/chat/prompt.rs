@@ -39,7 +39,7 @@ impl TokenRate {
     }
 
     /// Computes the rate from two prompts, each as (words, tokens).
-    pub(crate) fn from_two_prompts(few: (u32, u32), many: (u32, u32)) -> Option<TokenRate> {
+    fn from_two_prompts(few: (u32, u32), many: (u32, u32)) -> Option<TokenRate> {
         let words = f64::from(many.0.checked_sub(few.0)?);
         let tokens = f64::from(many.1.checked_sub(few.1)?);
         let tokens_per_word = tokens / words;

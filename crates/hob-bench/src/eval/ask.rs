@@ -145,7 +145,7 @@ impl<'w, 'b> Examiner<'w, 'b> {
         }
     }
 
-    /// Whether it still answers anything.
+    /// Whether the server still answers requests.
     pub(super) fn server_lives(&self) -> bool {
         let target = &self.asker.target;
         let path = if target.api == Api::Ollama { "/api/tags" } else { "/v1/models" };

@@ -45,7 +45,7 @@ struct Logprobs {
 }
 
 /// # Errors
-/// The item is not a choice, the server fails, or it tells no log-probabilities.
+/// The item is not a choice, the server fails, or it reports no log-probabilities.
 pub(super) fn score(
     item: &Item,
     request: &ItemRequest<'_>,

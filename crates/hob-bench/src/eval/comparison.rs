@@ -46,7 +46,7 @@ impl ArmFindings {
     pub fn of(arms: &[ArmRecord<'_>], bounds: &UseBounds) -> ArmFindings {
         let names = eval_names(&arms.iter().map(|arm| arm.record).collect::<Vec<_>>());
         let named = || names.iter().zip(arms);
-        let all = arm_outcomes(&names, arms);
+        let all = arm_outcomes(named().map(|(name, arm)| (name, arm.answered)));
         let mut sentences: Vec<String> =
             named().filter_map(|(name, arm)| open_questions(name, arm.answered)).collect();
         sentences.extend(switches(arms));
@@ -68,10 +68,11 @@ impl ArmFindings {
     }
 }
 
-fn arm_outcomes(names: &[String], arms: &[ArmRecord<'_>]) -> Vec<ArmOutcomes> {
-    let named = names.iter().zip(arms);
+fn arm_outcomes<'a>(
+    named: impl Iterator<Item = (&'a String, &'a [AnsweredItem])>,
+) -> Vec<ArmOutcomes> {
     named
-        .map(|(name, arm)| ArmOutcomes { name: name.clone(), outcomes: outcomes(arm.answered) })
+        .map(|(name, answered)| ArmOutcomes { name: name.clone(), outcomes: outcomes(answered) })
         .collect()
 }
 
@@ -211,11 +212,7 @@ fn best(arms: &[ArmOutcomes]) -> String {
 
 /// Each arm against the first, by name, with answers to the same items.
 pub fn differences(arms: &[(String, &[AnsweredItem])]) -> Vec<String> {
-    let arm = |(name, answered): &(String, &[AnsweredItem])| ArmOutcomes {
-        name: name.clone(),
-        outcomes: outcomes(answered),
-    };
-    let all: Vec<ArmOutcomes> = arms.iter().map(arm).collect();
+    let all = arm_outcomes(arms.iter().map(|(name, answered)| (name, *answered)));
     all.iter().skip(1).filter_map(|other| difference(&all[0], other)).collect()
 }
 

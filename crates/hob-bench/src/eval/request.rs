@@ -65,13 +65,13 @@ impl ItemRequest<'_> {
     }
 
     fn body(&self, item: &Item, arm: EvalArm) -> Value {
+        if self.form != PromptForm::Chat {
+            return self.completion(item, arm);
+        }
         let switch = arm.thinking.switch();
         let mut user = self.prompt(item, arm);
         if switch == Some(ThinkingSwitch::NoThink) {
             user.push_str(" /no_think");
-        }
-        if self.form != PromptForm::Chat {
-            return self.completion(item, arm);
         }
         let system = item.system.iter().map(|text| json!({ "role": "system", "content": text }));
         let messages: Vec<Value> =

@@ -169,12 +169,10 @@ impl Expected {
             (Expected::Empty, Received::Answer { text, finish }) => {
                 text.is_empty() && finish == "stop"
             }
-            (Expected::Refused { status, retry_after }, Received::Refused { .. }) => {
-                let Received::Refused { status: got, retry_after: wait, code } = received else {
-                    return false;
-                };
-                status == *got && !code.is_empty() && retry_after.is_none_or(|r| Some(r) == *wait)
-            }
+            (
+                Expected::Refused { status, retry_after },
+                Received::Refused { status: got, retry_after: wait, code },
+            ) => status == *got && !code.is_empty() && retry_after.is_none_or(|r| Some(r) == *wait),
             (Expected::GivenUp, Received::Refused { status: 502 | 504, .. }) => true,
             (Expected::Broken, Received::Broken { text, code }) => {
                 WORDS.concat().starts_with(text) && !text.is_empty() && !code.is_empty()

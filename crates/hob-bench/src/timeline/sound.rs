@@ -4,7 +4,6 @@
 mod mp3;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use bytes::BytesMut;
 use hob_core::enum_table;
@@ -115,17 +114,17 @@ pub fn sound(
 ) -> Result<SoundTimeline, SoundFault> {
     let (mut answer, mut unread) = (HttpResponse::expected(), BytesMut::new());
     let (mut body, mut arrivals) = (Vec::new(), Vec::new());
-    let mut head = None;
+    let mut ttfb_ms = None;
     for (at, bytes) in exchange.recording.pieces() {
         unread.extend_from_slice(bytes);
-        let at = at.saturating_sub(exchange.sent);
+        let at_ms = millis(at.saturating_sub(exchange.sent));
         let before = body.len();
         let taken = answer.push(&mut unread, |bytes| body.extend_from_slice(bytes));
         if answer.status != 0 {
-            head = head.or(Some(at));
+            ttfb_ms = ttfb_ms.or(Some(at_ms));
         }
         if body.len() > before {
-            arrivals.push(Arrival { at, end: body.len() });
+            arrivals.push(ArrivalPoint { at_ms, bytes: body.len() });
         }
         if taken.is_err() {
             break;
@@ -136,56 +135,43 @@ pub fn sound(
         return Err(SoundFault::Answer(fault.unwrap_or(RequestFault::Garbage)));
     }
     let heard = AudibleRange::in_body(&body, format, pcm_rate_hz)?;
-    let ttfb_ms = head.map_or(0.0, millis);
-    timed(body, &arrivals, heard, ttfb_ms)
+    timed(body, arrivals, heard, ttfb_ms.unwrap_or(0.0))
 }
 
 fn timed(
     body: Vec<u8>,
-    arrivals: &[Arrival],
+    arrivals: Vec<ArrivalPoint>,
     heard: AudibleRange,
     ttfb_ms: f64,
 ) -> Result<SoundTimeline, SoundFault> {
-    let when = |bytes: usize| arrivals.iter().find(|arrival| arrival.end >= bytes);
-    let first = when(heard.begin + 1).ok_or(SoundFault::Empty)?;
-    let audible = when(heard.audible).ok_or(SoundFault::Empty)?;
-    let last = arrivals.last().ok_or(SoundFault::Empty)?;
-    let gaps = arrivals.windows(2).map(|pair| millis(pair[1].at - pair[0].at));
+    let when = |bytes: usize| {
+        let arrival = arrivals.iter().find(|arrival| arrival.bytes >= bytes);
+        arrival.map(|arrival| arrival.at_ms).ok_or(SoundFault::Empty)
+    };
+    let ttfa_ms = when(heard.audible)?;
+    let gaps = arrivals.windows(2).map(|pair| pair[1].at_ms - pair[0].at_ms);
     Ok(SoundTimeline {
         ttfb_ms,
-        first_ms: millis(first.at),
-        ttfa_ms: millis(audible.at),
-        last_ms: millis(last.at),
+        first_ms: when(heard.begin + 1)?,
+        ttfa_ms,
+        last_ms: when(body.len())?,
         audio_s: heard.played_s(body.len()),
         rate_hz: heard.rate_hz,
-        arrivals: arrivals.iter().map(Arrival::in_ms).collect(),
         gaps_ms: gaps.collect(),
-        underrun_ms: underrun_ms(arrivals, heard, audible.at),
+        underrun_ms: underrun_ms(&arrivals, heard, ttfa_ms),
+        arrivals,
         body,
     })
 }
 
 /// The greatest difference between what a player that starts with the first sound has to play and what it has received.
-fn underrun_ms(arrivals: &[Arrival], heard: AudibleRange, started: Duration) -> f64 {
-    let after = arrivals.windows(2).filter(|pair| pair[1].at > started);
+fn underrun_ms(arrivals: &[ArrivalPoint], heard: AudibleRange, started_ms: f64) -> f64 {
+    let after = arrivals.windows(2).filter(|pair| pair[1].at_ms > started_ms);
     let starved = after.map(|pair| {
-        let had_ms = (heard.played_s(pair[0].end) - heard.played_s(heard.audible)).max(0.0) * 1e3;
-        millis(pair[1].at - started) - had_ms
+        let had_ms = (heard.played_s(pair[0].bytes) - heard.played_s(heard.audible)).max(0.0) * 1e3;
+        pair[1].at_ms - started_ms - had_ms
     });
     starved.fold(0.0, f64::max)
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Arrival {
-    at: Duration,
-    /// Bytes of the body that have arrived by then.
-    end: usize,
-}
-
-impl Arrival {
-    fn in_ms(&self) -> ArrivalPoint {
-        ArrivalPoint { at_ms: millis(self.at), bytes: self.end }
-    }
 }
 
 /// Positions in the body, and the rate of the sound.
@@ -257,6 +243,8 @@ impl AudibleRange {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use hob_core::wav_header;
 
     use super::*;

@@ -26,7 +26,7 @@ use crate::workbench::Asker;
 const GAP_MS_ASSUMED: f64 = 50.0;
 /// When a person interrupts, counted from the first audible sample; turns take turns.
 const INTERRUPT_AFTER_MS: [u64; 4] = [150, 400, 700, 1_100];
-/// Questions of a run, which are many requests in a usual cell.
+/// One run of a cell has many requests.
 const WARMUP_RUNS: usize = 1;
 
 /// Users who speak at the same time.
