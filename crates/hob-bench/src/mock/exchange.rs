@@ -247,10 +247,11 @@ impl MockExchange<'_> {
         request: &MockRequest,
         slot: &MockSlot<'_>,
     ) -> io::Result<After> {
-        let text = self.script.heard.replace('_', " ");
-        let cold_ms = if slot.is_first { self.script.cold_ms } else { 0.0 };
+        let script = self.script;
+        let text = script.heard.replace('_', " ");
+        let cold_ms = if slot.is_first { script.cold_ms } else { 0.0 };
         let due = |word: usize| {
-            let ms = self.script.ttft_ms + cold_ms + self.script.itl_ms * word as f64;
+            let ms = script.ttft_ms + cold_ms + script.itl_ms * word as f64;
             Duration::from_secs_f64(ms / 1e3)
         };
         let words: Vec<&str> = text.split_inclusive(' ').collect();
@@ -260,12 +261,10 @@ impl MockExchange<'_> {
             self.write(last, &whole_answer("200 OK", &body), 1)?;
             return Ok(After::Keep);
         }
-        let events = words.iter().enumerate().map(|(at, word)| (due(at), transcript_delta(word)));
-        let events: Vec<(Duration, String)> = events.collect();
         let mut bytes = chunked_head("text/event-stream");
-        for (due, event) in events {
-            push_chunk(&mut bytes, event.as_bytes());
-            self.write(due, &std::mem::take(&mut bytes), 1)?;
+        for (at, word) in words.iter().enumerate() {
+            push_chunk(&mut bytes, transcript_delta(word).as_bytes());
+            self.write(due(at), &std::mem::take(&mut bytes), 1)?;
         }
         push_chunk(&mut bytes, transcript_done(&text, &TranscriptSummary::default()).as_bytes());
         bytes.extend_from_slice(LAST_CHUNK.as_bytes());
