@@ -127,10 +127,14 @@ fn measure_start(
             started.as_mut().ok_or(BenchError::NotStarted { what: "a cold start" })?,
         ),
     };
-    let mut cold = Cold::new(client, cold_by, state, options.warm, stop);
+    let leading = match state {
+        State::ModelSwap { .. } => [Metric::SwapMs, Metric::ColdFirstMs],
+        _ => [Metric::ColdFirstMs, Metric::LoadMs],
+    };
+    let (warm, resident) = (options.warm, Vec::new());
+    let mut cold = Cold { client, cold_by, state, warm, stop, start: 0, leading, resident };
     let runs = stop_rule.run_unwarmed(&mut cold, stop, &mut |step| tell(state.name(), step))?;
-    let (proof, leading) = (cold.proof(), cold.leading().to_vec());
-    let summary = summarise(state, &runs, begun, proof, &leading);
+    let summary = summarise(state, &runs, begun, cold.proof(), &leading);
     bench.close(summary, |record| {
         record.resources.cold_first_ms = record.metrics.figure(Metric::ColdFirstMs);
         let load_ms = record.metrics.figure(Metric::LoadMs);
@@ -160,21 +164,7 @@ struct Cold<'s, 'a> {
     resident: Vec<Option<f64>>,
 }
 
-impl<'s, 'a> Cold<'s, 'a> {
-    fn new(
-        client: ColdClient<'a>,
-        cold_by: ColdBy<'s, 'a>,
-        state: &'s State,
-        warm: usize,
-        stop: &'a AtomicBool,
-    ) -> Cold<'s, 'a> {
-        let leading = match state {
-            State::ModelSwap { .. } => [Metric::SwapMs, Metric::ColdFirstMs],
-            _ => [Metric::ColdFirstMs, Metric::LoadMs],
-        };
-        Cold { client, cold_by, state, warm, stop, start: 0, leading, resident: Vec::new() }
-    }
-
+impl Cold<'_, '_> {
     /// Ends the old server, prepares the file, and starts a new server.
     fn begin(&mut self) -> Result<Run, BenchError> {
         let mut run = Run::default();

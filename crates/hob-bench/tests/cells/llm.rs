@@ -153,9 +153,7 @@ fn stalls_are_counted_in_the_record() {
 
 #[test]
 fn nobody_there_is_said_at_once() {
-    let url = {
-        let gone = mock("");
-        gone.url()
-    };
+    // The server ends with this statement.
+    let url = mock("").url();
     assert!(matches!(Target::find(&url, None, None, None), Err(TargetError::Ask(_))));
 }
