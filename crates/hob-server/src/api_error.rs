@@ -30,6 +30,9 @@ const BODY_ENDS: Duration = Duration::from_secs(5);
 /// Runs take minutes, and a retry costs little.
 const RUN_ENDS: Duration = Duration::from_secs(15);
 
+/// The field with the prompt of a chat.
+const CHAT_PROMPT: &str = "messages";
+
 /// Marks a response that rejects a valid key, with the code of the reason.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RefusedKey(pub(crate) &'static str);
@@ -74,9 +77,9 @@ pub(crate) enum ApiError {
     NotOffered { path: String, instead: &'static str },
     #[error("this model cannot do what '{field}' asks for: {why}")]
     Unsupported { field: &'static str, why: &'static str },
-    /// Too long, on a route that has another name for its prompt than chat.
+    /// An error about the prompt, on a route that has another name for it than chat.
     #[error("{error}")]
-    TooLong { field: &'static str, error: ModelError },
+    Prompt { field: &'static str, error: ModelError },
     #[error(
         "'stream' is false, the whole answer would be about {sound_s} s of sound, and the limit is \
          {sound_s_max} s; leave 'stream' out or send less text"
@@ -181,7 +184,6 @@ enum Retry {
     After(Duration),
     /// Longer than clients wait by default, so they get the time.
     NotBefore(Duration),
-    /// Unknown.
     Unknown,
 }
 
@@ -220,7 +222,7 @@ impl ApiError {
     /// The error for the log, without the words of other servers, which may repeat a user's prompt.
     pub(crate) fn summary(&self) -> String {
         match self {
-            ApiError::Model(error) | ApiError::TooLong { error, .. } => error.summary(),
+            ApiError::Model(error) | ApiError::Prompt { error, .. } => error.summary(),
             other => other.to_string(),
         }
     }
@@ -239,11 +241,17 @@ impl ApiError {
         }
     }
 
-    /// This error on a route whose prompt is in `field`.
+    /// This error on a route whose prompt is in `field`, and not in `messages`.
     pub(crate) fn about(self, field: &'static str) -> ApiError {
         match self {
-            ApiError::Model(error @ ModelError::TooLong { .. }) => {
-                ApiError::TooLong { field, error }
+            ApiError::Unsupported { field: CHAT_PROMPT, why } => {
+                ApiError::Unsupported { field, why }
+            }
+            ApiError::Model(ModelError::InvalidField { field: CHAT_PROMPT, reason }) => {
+                ModelError::InvalidField { field, reason }.into()
+            }
+            ApiError::Model(error) if model_row(&error).param == Some(CHAT_PROMPT) => {
+                ApiError::Prompt { field, error }
             }
             other => other,
         }
@@ -289,7 +297,7 @@ impl ApiError {
         match self {
             E::Wire(error) => ErrorRow { param: error.field(), ..row(S::BAD_REQUEST) },
             E::Model(error) => model_row(error),
-            E::TooLong { field, error } => model_row(error).param(field),
+            E::Prompt { field, error } => model_row(error).param(field),
             E::Encode(error) => encode_row(error),
             E::Fit(error) => fit_row(error),
             E::Run(refusal) => run_row(refusal),
@@ -440,10 +448,10 @@ fn model_row(error: &ModelError) -> ErrorRow<'_> {
             row(S::BAD_REQUEST).code("unsupported_parameter")
         }
         ModelError::NoTemplate => {
-            row(S::BAD_REQUEST).code("unsupported_parameter").param("messages")
+            row(S::BAD_REQUEST).code("unsupported_parameter").param(CHAT_PROMPT)
         }
         ModelError::TooLong { .. } => {
-            row(S::BAD_REQUEST).code("context_length_exceeded").param("messages")
+            row(S::BAD_REQUEST).code("context_length_exceeded").param(CHAT_PROMPT)
         }
         ModelError::EmptyText | ModelError::TextTooLong { .. } => {
             row(S::BAD_REQUEST).param("input")
@@ -487,7 +495,7 @@ fn fault_row(fault: &Fault) -> ErrorRow<'_> {
         Fault::Circular { .. } => row(S::LOOP_DETECTED).code(fault.kind()),
         Fault::NoSuchModel { .. } => row(S::NOT_FOUND).code("model_not_found"),
         Fault::TooLong { .. } => {
-            row(S::BAD_REQUEST).code("context_length_exceeded").param("messages")
+            row(S::BAD_REQUEST).code("context_length_exceeded").param(CHAT_PROMPT)
         }
         Fault::UnknownParameter { .. } => row(S::BAD_REQUEST).code("unsupported_parameter"),
         Fault::Refused { .. } => row(S::BAD_REQUEST),
@@ -508,32 +516,24 @@ impl IntoResponse for ApiError {
         let json = (CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let mut response = (status, [json], body.to_json()).into_response();
         response.extensions_mut().insert(body);
-        let headers = response.headers_mut();
-        match retry {
-            Retry::Useless => {
-                headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
-            }
-            Retry::After(wait) => {
-                headers.insert(SHOULD_RETRY, HeaderValue::from_static("true"));
-                headers.insert(RETRY_AFTER, retry_seconds(wait).into());
-            }
-            Retry::NotBefore(wait) => {
-                headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
-                headers.insert(RETRY_AFTER, retry_seconds(wait).into());
-            }
-            Retry::Unknown => {}
-        }
         if let ApiError::Key(refusal) = &self {
             response.extensions_mut().insert(RefusedKey(refusal.code()));
+        }
+        let headers = response.headers_mut();
+        if retry != Retry::Unknown {
+            let may_help = if matches!(retry, Retry::After(_)) { "true" } else { "false" };
+            headers.insert(SHOULD_RETRY, HeaderValue::from_static(may_help));
+        }
+        if let Retry::After(wait) | Retry::NotBefore(wait) = retry {
+            headers.insert(RETRY_AFTER, retry_seconds(wait).into());
         }
         // With unread bytes the connection ends. A client must know, or its next request has no answer.
         if matches!(status.as_u16(), 408 | 413 | 415) || matches!(self, ApiError::BodiesFull { .. })
         {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if status == StatusCode::UNAUTHORIZED {
-            let bearer = HeaderValue::from_static("Bearer");
-            response.headers_mut().insert(WWW_AUTHENTICATE, bearer);
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
     }

@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::response::Response;
-use futures::FutureExt;
+use futures::{FutureExt, TryFutureExt};
 use hob_core::chat::Prompt;
 use hob_core::{Chat, ChatEvent, ChatRequest, ModelError, RegisteredModel};
 use hob_wire::{
@@ -55,7 +55,7 @@ pub(crate) async fn complete(request: Request) -> Result<Response, ApiError> {
         ChatDelivery::Events(usage) => {
             let chunks = ChatChunks::new(head, body.choices, body.calls, usage);
             let loading = body.tells_loading.then(|| Arc::clone(&start.model));
-            streamed(&limits, start, loading, (OpenAi(chunks), ignored)).await
+            streamed(&limits, (start, "messages"), loading, (OpenAi(chunks), ignored)).await
         }
     }
 }
@@ -90,16 +90,17 @@ pub(crate) async fn whole(
     Ok(answer_with(headers, Body::from(collected.to_json())))
 }
 
-/// The status waits for the first event, so that it is correct, but not so long that a proxy gives up.
+/// The status waits for the first event, so that it is correct, but not so long that a proxy gives up. `prompt_field` is
+/// the route's field with the prompt, for errors.
 pub(crate) async fn streamed(
     limits: &Limits,
-    start: ChatStart,
+    (start, prompt_field): (ChatStart, &'static str),
     loading: Option<Arc<RegisteredModel<Chat>>>,
     (format, ignored): (impl ChatFormat, &[String]),
 ) -> Result<Response, ApiError> {
     let early = if loading.is_some() { LOADING_AFTER } else { limits.early_headers_after };
     let alias = start.start.name.clone().unwrap_or_else(|| start.model.name.clone());
-    let mut opening = start.start().boxed();
+    let mut opening = start.start().map_err(move |error| error.about(prompt_field)).boxed();
     let (mut headers, answer) = match timeout(early, &mut opening).await {
         Ok(answer) => {
             let answer = answer?;

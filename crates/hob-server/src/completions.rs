@@ -11,6 +11,9 @@ use crate::chat::{OpenAi, check, head, start, streamed, whole, without_effect};
 use crate::chat_answer::seeded;
 use crate::request_body::{Intake, read_request};
 
+/// The field with the prompt.
+const PROMPT: &str = "prompt";
+
 pub(crate) async fn complete(request: Request) -> Result<Response, ApiError> {
     let Intake { context, guards, body } = read_request(request, parse_completion).await?;
     let prefixes = body.prefixes();
@@ -23,17 +26,17 @@ pub(crate) async fn complete(request: Request) -> Result<Response, ApiError> {
     let each = body.choices;
     let requests = body.requests.into_iter().flat_map(|request| seeded(request, each)).collect();
     let (start, limits) = start(&context, guards, resolved, (requests, body.delivery));
-    let about = |error: ApiError| error.about("prompt");
     match body.delivery {
         ChatDelivery::Whole => {
             let answer = CompletionAnswer::new(head, &prefixes, each);
             let mut answer = if tells_prompts { answer.with_prompt_tokens() } else { answer };
-            whole(start.start().await.map_err(about)?, &mut answer, ignored).await
+            let begun = start.start().await.map_err(|error| error.about(PROMPT))?;
+            whole(begun, &mut answer, ignored).await
         }
         ChatDelivery::Events(usage) => {
             let chunks = CompletionChunks::new(head, &prefixes, each, usage);
             let chunks = if tells_prompts { chunks.with_prompt_tokens() } else { chunks };
-            streamed(&limits, start, None, (OpenAi(chunks), ignored)).await.map_err(about)
+            streamed(&limits, (start, PROMPT), None, (OpenAi(chunks), ignored)).await
         }
     }
 }

@@ -19,7 +19,7 @@ use hob_wire::{
 use uuid::Uuid;
 
 use crate::api_error::ApiError;
-use crate::chat::{KEEP_ALIVE, check, head, start, streamed, whole, without_effect};
+use crate::chat::{KEEP_ALIVE, check, head, start, streamed, whole};
 use crate::chat_body::ChatFormat;
 use crate::context::{RequestContext, Services};
 use crate::documented_routes::DocumentedRoutes as _;
@@ -28,6 +28,9 @@ use crate::headers::{EVENTS, answer_headers, json};
 use crate::observe::{NamePath, QueryPairs};
 use crate::request_body::{Intake, read_command, read_request};
 use crate::response_store::{Items, StoredKind};
+
+/// The field with the prompt.
+const INPUT: &str = "input";
 
 /// Bytes of a prompt for each token, where only another server could count them.
 const BYTES_PER_TOKEN: usize = 4;
@@ -59,12 +62,11 @@ async fn create(request: Request) -> Result<Response, ApiError> {
     let head = AnswerHead { id: new_id(), ..head(&resolved, &context) };
     let ending = Ending::new(&context, &mut sent, &head.id)?;
     let request = sent.chat_request(ending.items.iter().map(|item| &**item))?;
-    check(&resolved.model, &request).map_err(|error| error.about("input"))?;
-    let ignored = &without_effect(&resolved.model, sent.ignored, Vec::new());
-    let ignored = &[ignored.as_slice(), &sent.unknown].concat();
+    let about = |error: ApiError| error.about(INPUT);
+    check(&resolved.model, &request).map_err(about)?;
+    let ignored = &[sent.ignored, sent.unknown].concat();
     let (start, limits) = start(&context, guards, resolved, (vec![request], sent.delivery));
     let mut answer = ResponseAnswer::new(head, sent.settings);
-    let about = |error: ApiError| error.about("input");
     match sent.delivery {
         ChatDelivery::Whole => {
             let made = start.start().await.map_err(about)?;
@@ -75,7 +77,7 @@ async fn create(request: Request) -> Result<Response, ApiError> {
         ChatDelivery::Events(_) => {
             let loading = sent.tells_loading.then(|| Arc::clone(&start.model));
             let format = ResponseFormat { answer, ending: Some(ending) };
-            streamed(&limits, start, loading, (format, ignored)).await.map_err(about)
+            streamed(&limits, (start, INPUT), loading, (format, ignored)).await
         }
     }
 }
@@ -185,7 +187,7 @@ async fn input_tokens(request: Request) -> Result<Response, ApiError> {
     let resolved = context.resolve::<Chat>(sent.model.take())?;
     let items = Ending::new(&context, &mut sent, &new_id())?.items;
     let request = sent.chat_request(items.iter().map(|item| &**item))?;
-    let about = |error: ApiError| error.about("input");
+    let about = |error: ApiError| error.about(INPUT);
     check(&resolved.model, &request).map_err(about)?;
     if resolved.model.lifecycle.is_none() {
         let tokens = prompt_bytes(&request.prompt).div_ceil(BYTES_PER_TOKEN);

@@ -12,7 +12,8 @@ use hob_server::ServerOptions;
 use serde_json::Value;
 
 use crate::chat_model::{
-    Event, StagedChat, card, chat_lost, done, scripted, serve_chat, serve_chat_with, text,
+    Event, StagedChat, card, chat_lost, done, scripted, serve_chat, serve_chat_with, talkative,
+    text,
 };
 use crate::client::{post, post_with};
 use crate::keys::with_key;
@@ -115,16 +116,36 @@ async fn the_error_for_a_long_prompt_names_the_field_of_the_route() {
 }
 
 #[tokio::test]
+async fn an_error_after_the_status_names_the_field_of_the_route_too() {
+    let options = ServerOptions { early_headers_after: Duration::from_millis(30), ..talkative() };
+    let model = Arc::new(StagedChat::new());
+    let server = serve_chat_with(Arc::clone(&model), options).await;
+    let sender = model.stage();
+    let request = post("/v1/completions", r#"{"prompt":"Hi","stream":true}"#);
+    let mut client = server.send(request).await;
+    assert_eq!(client.head().await.status, 200, "no answer yet");
+    let too_long = ModelError::TooLong { needed: 9000, available: 8192 };
+    sender.send(Err(too_long)).await.expect("a reader");
+    let rest = String::from_utf8(client.chunks().await).expect("text");
+    assert!(rest.contains(r#""param":"prompt""#), "{rest}");
+}
+
+#[tokio::test]
 async fn requests_that_the_model_cannot_serve_never_reach_it() {
     let bare = ChatCard { template: None, infills: false, ..card() };
     let script: Result<Vec<Event>, ModelError> = Ok(vec![text("Hello"), done(1)]);
     let model = Arc::new(ScriptedChat::new([script]).with_card(bare));
     let server = serve_chat(Arc::clone(&model)).await;
-    check_refusal(
-        &server.ask(chat(HI)).await,
-        (400, Some("messages"), Some("unsupported_parameter"), Some("false"), None),
-        "this model has no chat template; it continues texts at /v1/completions",
-    );
+    for (path, body, field) in [
+        ("/v1/chat/completions", HI, "messages"),
+        ("/v1/responses", r#"{"input":"Hi"}"#, "input"),
+    ] {
+        check_refusal(
+            &server.ask(post(path, body)).await,
+            (400, Some(field), Some("unsupported_parameter"), Some("false"), None),
+            "this model has no chat template; it continues texts at /v1/completions",
+        );
+    }
     check_refusal(
         &server.ask(post("/v1/completions", r#"{"prompt":"a","suffix":"c"}"#)).await,
         (400, Some("suffix"), Some("unsupported_parameter"), Some("false"), None),

@@ -41,6 +41,10 @@ async fn a_model_that_reads_text_only_is_not_asked() {
             let is_said = error.contains("it accepts text only, and a message contains an image");
             assert!(refused.status() == 400 && is_said, "{path}: {error}");
         }
+        let body = r#"{"input":[{"role":"user","content":[
+            {"type":"input_image","image_url":"data:image/gif;base64,R0lG"}]}]}"#;
+        let refused = server.ask(post("/v1/responses", body)).await;
+        assert_eq!(refused.json()["error"]["param"], "input");
         assert!(model.requests().is_empty());
     }
 }
