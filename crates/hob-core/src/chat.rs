@@ -541,6 +541,16 @@ pub enum EmbedInput {
     Tokens(Vec<u32>),
 }
 
+impl EmbedInput {
+    /// Four bytes are about one token in most languages.
+    pub fn tokens_guess(&self) -> usize {
+        match self {
+            EmbedInput::Text(text) => text.len().div_ceil(4),
+            EmbedInput::Tokens(tokens) => tokens.len(),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Embeddings {
     /// Each has Euclidean length 1.

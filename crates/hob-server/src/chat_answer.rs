@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::http::HeaderName;
 use hob_core::chat::{EmbedInput, Prompt, Usage};
+use hob_core::routing::prompt_bytes;
 use hob_core::trace::TraceData;
 use hob_core::{
     Chat, ChatEvent, ChatRequest, EmbedRequest, Embeddings, RegisteredModel, Task, Tokens,
@@ -119,7 +120,7 @@ pub(crate) async fn embed(
     mut request: EmbedRequest,
 ) -> Result<(Embeddings, TraceData), ApiError> {
     let context = start.context.clone();
-    let tokens = request.inputs.iter().map(tokens_guess).sum::<usize>();
+    let tokens = request.inputs.iter().map(EmbedInput::tokens_guess).sum::<usize>();
     start.guards.reserve_tokens(tokens as u64)?;
     let mut tracker = RequestTracker::new(start, model);
     tracker.admit(model, Tokens(tokens as f64))?;
@@ -195,22 +196,12 @@ fn shorten(requests: &mut [ChatRequest], tokens_max: u64) {
     }
 }
 
+/// Tools included. Four bytes are about one token in most languages.
 fn prompt_tokens_guess(prompt: &Prompt) -> u64 {
-    let bytes = match prompt {
-        Prompt::Chat(conversation) => {
-            conversation.messages.iter().map(|message| message.text.len()).sum()
+    match prompt {
+        Prompt::Tokens(tokens) => tokens.len() as u64,
+        Prompt::Chat(_) | Prompt::Text(_) | Prompt::Infill { .. } => {
+            prompt_bytes(prompt).div_ceil(4) as u64
         }
-        Prompt::Text(text) => text.len(),
-        Prompt::Infill { prefix, suffix } => prefix.len() + suffix.len(),
-        Prompt::Tokens(tokens) => return tokens.len() as u64,
-    };
-    bytes.div_ceil(4) as u64
-}
-
-/// Four bytes are about one token in most languages.
-fn tokens_guess(input: &EmbedInput) -> usize {
-    match input {
-        EmbedInput::Text(text) => text.len().div_ceil(4),
-        EmbedInput::Tokens(tokens) => tokens.len(),
     }
 }

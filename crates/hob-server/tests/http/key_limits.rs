@@ -227,6 +227,19 @@ async fn answers_at_once_do_not_spend_the_same_tokens() {
     }
 }
 
+#[tokio::test]
+async fn tools_count_among_the_reserved_tokens_of_a_prompt() {
+    let model = Arc::new(StagedChat::new());
+    let server = serve_chat_with(Arc::clone(&model), options(budget(200))).await;
+    // With the name and the message they are 400 bytes, which count as 100 tokens.
+    let description = "x".repeat(396);
+    let tool = json!({"type": "function", "function": {"name": "f1", "description": description}});
+    let messages = json!([{"role": "user", "content": "Hi"}]);
+    let body = json!({"messages": messages, "tools": [tool], "stream": true}).to_string();
+    let (_sender, _client) = begun(&server, &model, post_as(PHONE, CHAT, &body)).await;
+    assert_eq!(model.asked(1).await[0].tokens_max, Some(100));
+}
+
 async fn remembering(folder: &Path) -> Server {
     let options = ServerOptions { ledger: with_ledger(folder).ledger, ..options(budget(15)) };
     let server = serve_chat_with(scripted([hello(), hello()]), options).await;

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hob_core::chat::{Effort, FinishReason, OutputFormat, Prompt, Reading};
+use hob_core::chat::{Effort, EmbedInput, FinishReason, OutputFormat, Prompt, Reading};
 use hob_core::routing::{FallBack, Fit, RetryDecision, more_informative, tokens_of};
 use hob_core::{
     Chat, ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, Fault,
@@ -201,6 +201,7 @@ impl Route<Chat> {
         let deadline = self.deadline();
         let candidates = self.ordered(self.with_abilities(&["embeddings"])?, 0);
         self.wait_for_cool_down(&candidates, deadline).await?;
+        let work = request.inputs.iter().map(EmbedInput::tokens_guess).sum::<usize>();
         let mut last = None;
         for candidate in candidates {
             let target = &candidate.target;
@@ -211,6 +212,7 @@ impl Route<Chat> {
             request.trace.asking(&target.name, candidate.is_warm());
             let limits = self.limits(&Attempt::alone(&candidate), Duration::ZERO, deadline);
             let embed = async {
+                let _permit = candidate.admit(Tokens(work as f64))?;
                 let _slot = target.slot().await?;
                 candidate.model.embed(request.clone()).await
             };

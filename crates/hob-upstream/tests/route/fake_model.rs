@@ -14,6 +14,9 @@ use hob_core::{
 };
 use tokio::time::sleep;
 
+/// Concurrent requests of each model.
+pub(crate) const REQUESTS_MAX: usize = 8;
+
 /// The local models of a gateway.
 pub(crate) fn locals(fakes: &[Arc<FakeModel>]) -> Registry {
     let mut registry = Registry::default();
@@ -67,7 +70,7 @@ impl FakeModel {
 
     pub(crate) fn local(self: &Arc<FakeModel>) -> Arc<RegisteredModel<Chat>> {
         let model = Arc::clone(self) as Arc<dyn ChatModel>;
-        Arc::new(RegisteredModel::new(&self.name, model, Admission::new(8, 0.0)))
+        Arc::new(RegisteredModel::new(&self.name, model, Admission::new(REQUESTS_MAX, 0.0)))
     }
 
     /// Number of requests so far.
@@ -168,6 +171,7 @@ impl ChatModel for FakeModel {
         async move {
             match answer {
                 FakeAnswer::Refuse(error) => Err(error),
+                FakeAnswer::Hang => std::future::pending().await,
                 _ => {
                     let vectors = vec![vec![1.0]; request.inputs.len()];
                     Ok(Embeddings { vectors, prompt_tokens: 1 })

@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use hob_core::chat::{Effort, FinishReason, Prompt, Thinking};
 use hob_core::{ChatRequest, Clock, EmbedRequest, Fault, ModelError, ModelState};
 use hob_upstream::{AttemptTimeouts, FallbackUntil, WhileLoading};
 use tokio::time::Instant;
 
-use super::fake_model::FakeAnswer;
+use super::fake_model::{FakeAnswer, REQUESTS_MAX};
 use super::{Stage, seconds, streamed, whole};
 
 const HELLO: &[&str] = &["Hel", "lo."];
@@ -158,7 +160,7 @@ async fn a_dropped_attempt_counts_no_failure() {
     let stage = Stage::new(&[("a", vec![FakeAnswer::Stall(&["Hel"])])]);
     for round in 1..=5 {
         let mut events = stage.model().chat(streamed()).await.expect("a beginning");
-        assert!(futures::StreamExt::next(&mut events).await.is_some());
+        assert!(events.next().await.is_some());
         drop(events);
         assert_eq!(stage.fakes[0].dropped(), round, "the work behind it stops");
     }
@@ -313,4 +315,14 @@ async fn vectors_fall_back_too() {
     let trace = request.trace.clone();
     let made = stage.model().embed(request).await.expect("vectors");
     assert_eq!((made.vectors.len(), trace.snapshot().target.as_deref()), (1, Some("b")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn vectors_of_an_alias_count_against_the_limit_of_their_model() {
+    let stage = Stage::new(&[("a", vec![FakeAnswer::Hang])]);
+    let embed = || stage.model().embed(EmbedRequest::default());
+    let mut hanging: FuturesUnordered<_> = (0..REQUESTS_MAX).map(|_| embed()).collect();
+    assert!(futures::poll!(hanging.next()).is_pending());
+    let error = embed().await.expect_err("one more than the model takes");
+    assert!(matches!(error, ModelError::Busy { .. }), "{error}");
 }
