@@ -104,9 +104,7 @@ struct Form {
 
 struct FormReader {
     parts: Multipart<'static>,
-    file_bytes_max: usize,
-    /// Time limit for the next piece.
-    piece_time_max: Duration,
+    limits: Limits,
     /// When the whole form must have arrived.
     deadline: Instant,
     incoming: Option<IncomingBody>,
@@ -119,14 +117,12 @@ impl FormReader {
         incoming: Option<IncomingBody>,
         limits: &Limits,
     ) -> FormReader {
-        let bytes_max = form_bytes_max(limits);
-        let limit = SizeLimit::new().whole_stream(bytes_max as u64);
+        let limit = SizeLimit::new().whole_stream(form_bytes_max(limits) as u64);
         let constraints = Constraints::new().size_limit(limit);
         let body = body.into_data_stream();
         FormReader {
             parts: Multipart::with_constraints(body, boundary, constraints),
-            file_bytes_max: limits.file_bytes_max,
-            piece_time_max: limits.read_time_max,
+            limits: *limits,
             deadline: Instant::now() + UPLOAD_TIME_MAX,
             incoming,
         }
@@ -170,7 +166,7 @@ impl FormReader {
             return Err(WireError::invalid(FILE, reason).into());
         }
         let called = field.file_name().map(str::to_owned);
-        let bytes_max = self.file_bytes_max;
+        let bytes_max = self.limits.file_bytes_max;
         let too_large = || ApiError::FieldTooLarge { name: FILE.to_owned(), bytes_max };
         let bytes = self.bytes(field, bytes_max, too_large).await?;
         form.file = Some(SoundFile { bytes, name: called });
@@ -200,9 +196,10 @@ impl FormReader {
 
     /// When the next piece must have arrived, and the length of that limit.
     fn by(&self) -> (Instant, Duration) {
-        let piece = Instant::now() + self.piece_time_max;
+        let piece_time_max = self.limits.read_time_max;
+        let piece = Instant::now() + piece_time_max;
         if piece < self.deadline {
-            (piece, self.piece_time_max)
+            (piece, piece_time_max)
         } else {
             (self.deadline, UPLOAD_TIME_MAX)
         }
@@ -211,7 +208,7 @@ impl FormReader {
     fn form_error(&self, error: &multer::Error) -> ApiError {
         match error {
             multer::Error::StreamSizeExceeded { .. } => {
-                ApiError::BodyTooLarge { bytes_max: self.file_bytes_max }
+                ApiError::BodyTooLarge { bytes_max: form_bytes_max(&self.limits) }
             }
             multer::Error::StreamReadFailed(_)
             | multer::Error::IncompleteStream

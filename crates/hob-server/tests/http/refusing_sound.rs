@@ -81,6 +81,18 @@ async fn a_body_that_is_neither_form_nor_json_is_refused() {
 }
 
 #[tokio::test]
+async fn a_form_without_a_length_is_read_up_to_the_limit_of_the_whole() {
+    let server = small().await;
+    let longest = vec![b'x'; 64 << 10];
+    let whole = body(&[("x", None, &longest[..]); 64]);
+    let head = format!("POST {PATH} HTTP/1.1\r\nHost: localhost\r\n{}", form_headers());
+    let chunk = format!("Transfer-Encoding: chunked\r\n\r\n{:x}\r\n", whole.len());
+    let request = [head.as_bytes(), chunk.as_bytes(), &whole[..], &b"\r\n0\r\n\r\n"[..]].concat();
+    let message = format!("the body is larger than the limit of {} bytes", 100 + 64 * (64 << 10));
+    assert_eq!(error(&server.ask(request).await), (413, message));
+}
+
+#[tokio::test]
 async fn a_form_that_ends_too_early_is_refused() {
     let server = serve(no_model()).await;
     let whole = body(&[FILE]);
