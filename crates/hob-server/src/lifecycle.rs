@@ -2,15 +2,14 @@
 //! Models of other servers are rejected, because hob does not load them.
 
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use futures::future::BoxFuture;
 use futures::stream;
 use hob_core::{
     AnyModel, Chat, KeepAlive, Kind, ModelLifecycle, RegisteredModel, Registry, Speech,
@@ -25,7 +24,7 @@ use crate::api_error::ApiError;
 use crate::context::{Limits, RequestContext};
 use crate::documented_routes::DocumentedRoutes as _;
 use crate::guard::KeyRule;
-use crate::headers::{JSON, LINES, answer_headers, insert_ignored};
+use crate::headers::{JSON, LINES, answer_headers, insert_ignored, json};
 use crate::keys::Caller;
 use crate::request_body::read_command;
 
@@ -84,7 +83,6 @@ async fn unload(lifecycle: &Lifecycle, limits: &Limits) -> Result<(), ApiError> 
 }
 
 /// A model that this hob loads and unloads.
-#[derive(Clone)]
 struct Resident {
     name: String,
     kind: Kind,
@@ -111,8 +109,7 @@ impl Resident {
 
 /// `GET /api/hob/ps`.
 async fn list(context: RequestContext) -> Response {
-    let entries = entries(context.registry(), &context.caller);
-    ([(CONTENT_TYPE, JSON)], residents(entries)).into_response()
+    json(residents(entries(context.registry(), &context.caller)))
 }
 
 /// The models that this caller may use, under the names that it may use.
@@ -127,13 +124,15 @@ pub(crate) fn entries(registry: &Registry, caller: &Caller) -> Vec<ResidentModel
 /// `POST /api/hob/load`.
 async fn load(request: Request) -> Result<Response, ApiError> {
     let (context, command, held) = read(request).await?;
-    let loading = loading(held.clone(), command.keep_alive, *context.limits());
+    let (lifecycle, keep_alive, limits) =
+        (Arc::clone(&held.lifecycle), command.keep_alive, *context.limits());
+    let mut loading =
+        Box::pin(async move { load_if_ours(Some(&lifecycle), keep_alive, &limits).await });
     if !command.reports_progress {
         loading.await?;
         return Ok(loaded(&held, &command));
     }
     // A load that fails at once keeps its own status.
-    let mut loading = Box::pin(loading);
     match timeout(Duration::ZERO, &mut loading).await {
         Ok(done) => done?,
         Err(_) => return Ok(with_progress(LoadProgress { held, loading }, &command)),
@@ -176,20 +175,10 @@ fn loaded(held: &Resident, request: &ResidenceRequest) -> Response {
     (headers, resident(&held.entry())).into_response()
 }
 
-async fn loading(
-    held: Resident,
-    keep_alive: Option<KeepAlive>,
-    limits: Limits,
-) -> Result<(), ApiError> {
-    load_if_ours(Some(&held.lifecycle), keep_alive, &limits).await
-}
-
-type LoadFuture = Pin<Box<dyn Future<Output = Result<(), ApiError>> + Send>>;
-
 /// A load that runs while its client reads progress lines.
 struct LoadProgress {
     held: Resident,
-    loading: LoadFuture,
+    loading: BoxFuture<'static, Result<(), ApiError>>,
 }
 
 fn with_progress(progress: LoadProgress, request: &ResidenceRequest) -> Response {

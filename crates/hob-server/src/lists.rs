@@ -1,27 +1,27 @@
 //! Lists of models and voices, health, readiness and metrics.
 //! No handler here waits for a model.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery};
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
-use axum::http::{HeaderName, StatusCode};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use hob_core::{
-    AnyModel, Chat, ModelState, Registered, RegisteredModel, Speech, Transcription, UnknownModel,
+    AnyModel, Chat, ModelState, Registered, RegisteredModel, Registry, Speech, Transcription,
+    UnknownModel,
 };
 use hob_wire::{ModelEntry, ModelKind};
 
 use crate::api_error::{ApiError, retry_seconds};
 use crate::context::RequestContext;
+use crate::headers::json;
 use crate::observe::NamePath;
-
-type Json = ([(HeaderName, &'static str); 1], String);
 
 /// `GET /models`: the models, and every alias. Clients such as Open WebUI chat with the first one, so chat
 /// models stand before the others, and the default before all.
-pub(crate) async fn models(context: RequestContext) -> Json {
+pub(crate) async fn models(context: RequestContext) -> Response {
     let entries = shown_to(&context, entries(&context));
     json(match context.services.has_pipelines {
         true => hob_wire::models_of_pipelines(&entries),
@@ -33,7 +33,7 @@ pub(crate) async fn models(context: RequestContext) -> Json {
 pub(crate) async fn model(
     context: RequestContext,
     id: Result<Path<String>, PathRejection>,
-) -> Result<Json, ApiError> {
+) -> Result<Response, ApiError> {
     let Ok(Path(id)) = id else {
         return Err(ApiError::UnknownModel(UnknownModel { name: String::new(), near: Vec::new() }));
     };
@@ -56,12 +56,12 @@ fn entry(context: &RequestContext, id: &str) -> Result<ModelEntry, ApiError> {
 }
 
 /// `DELETE /models/{id}`, only for test suites of clients. Users delete models with `hob models rm`.
-pub(crate) async fn delete_model(NamePath(id): NamePath) -> Json {
+pub(crate) async fn delete_model(NamePath(id): NamePath) -> Response {
     json(hob_wire::deleted_model(&id))
 }
 
 /// `GET /audio/models`.
-pub(crate) async fn audio_models(context: RequestContext) -> Json {
+pub(crate) async fn audio_models(context: RequestContext) -> Response {
     let entries = entries_of::<Speech>(&context, |_| ModelKind::Speech);
     json(hob_wire::audio_models(&shown_to(&context, entries)))
 }
@@ -71,7 +71,7 @@ pub(crate) async fn audio_models(context: RequestContext) -> Json {
 pub(crate) async fn voices(
     context: RequestContext,
     RawQuery(query): RawQuery,
-) -> Result<Json, ApiError> {
+) -> Result<Response, ApiError> {
     let model = context.resolve::<Speech>(None)?.model;
     let own = model.model.voices();
     let kept = context.services.kept_voices.among(own);
@@ -81,12 +81,12 @@ pub(crate) async fn voices(
 }
 
 /// `GET /health`: whether the server answers. `/ready` says whether a model does.
-pub(crate) async fn health() -> Json {
+pub(crate) async fn health() -> Response {
     json(format!(r#"{{"status":"ok","version":"{}"}}"#, env!("CARGO_PKG_VERSION")))
 }
 
 /// `GET /openapi.json`. The document never changes while the server runs.
-pub(crate) async fn openapi() -> Json {
+pub(crate) async fn openapi() -> Response {
     static DOCUMENT: LazyLock<String> = LazyLock::new(|| hob_wire::openapi().to_string());
     json(DOCUMENT.clone())
 }
@@ -105,7 +105,7 @@ pub(crate) async fn ready(context: RequestContext) -> Response {
     };
     let body = json(hob_wire::readiness(&name, &state));
     match state {
-        ModelState::Ready => body.into_response(),
+        ModelState::Ready => body,
         ModelState::Loading { ready_in } => {
             let wait = [(RETRY_AFTER, retry_seconds(ready_in).to_string())];
             (StatusCode::SERVICE_UNAVAILABLE, wait, body).into_response()
@@ -117,13 +117,11 @@ pub(crate) async fn ready(context: RequestContext) -> Response {
 }
 
 /// `GET /metrics`.
-pub(crate) async fn metrics(context: RequestContext) -> Result<Json, ApiError> {
+pub(crate) async fn metrics(context: RequestContext) -> Result<Response, ApiError> {
     context.caller.check_sees_all("metrics, which are about all models and keys")?;
     let services = &context.services;
-    Ok((
-        [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
-        services.metrics.render(context.registry(), services.ledger.as_deref()),
-    ))
+    let text = services.metrics.render(context.registry(), services.ledger.as_deref());
+    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }
 
 /// The models that this caller may use.
@@ -132,21 +130,29 @@ fn shown_to(context: &RequestContext, mut entries: Vec<ModelEntry>) -> Vec<Model
     entries
 }
 
+/// The chat models, and every alias that leads to one.
+pub(crate) fn chat_models(
+    registry: &Registry,
+) -> impl Iterator<Item = (&str, Arc<RegisteredModel<Chat>>)> {
+    let models = registry.models::<Chat>().map(|model| (model.name.as_str(), Arc::clone(model)));
+    let aliases = registry.aliases().filter_map(move |(alias, _)| {
+        let model = registry.find::<Chat>(alias).ok()?;
+        Some((alias, model))
+    });
+    models.chain(aliases)
+}
+
 /// Chat, then speech, then transcription models: each kind by name, then its aliases.
 fn entries(context: &RequestContext) -> Vec<ModelEntry> {
     let registry = context.registry();
-    let models = registry.models::<Chat>().map(|model| chat_entry(&model.name, model));
-    let aliases = registry.aliases().filter_map(|(alias, _)| {
-        let model = registry.find::<Chat>(alias).ok()?;
-        Some(chat_entry(alias, &model))
-    });
+    let models = chat_models(registry).map(|(name, model)| chat_entry(name, &model));
     let listed = registry.upstreams().map(|upstreams| upstreams.listed()).unwrap_or_default();
     let listed = listed.into_iter().map(|model| {
         let kind = ModelKind::elsewhere(model.context_tokens);
         ModelEntry { id: model.name, state: model.state, kind }
     });
     let default = context.default_name::<Chat>();
-    let mut chat: Vec<ModelEntry> = models.chain(aliases).chain(listed).collect();
+    let mut chat: Vec<ModelEntry> = models.chain(listed).collect();
     chat.sort_by_key(|entry| Some(entry.id.as_str()) != default);
     let speech = entries_of::<Speech>(context, |_| ModelKind::Speech);
     let transcription = entries_of::<Transcription>(context, transcription);
@@ -178,8 +184,4 @@ fn transcription(model: &RegisteredModel<Transcription>) -> ModelKind {
 
 fn chat_entry(id: &str, model: &RegisteredModel<Chat>) -> ModelEntry {
     plain_entry(id, model, ModelKind::of_chat(model.model.card()))
-}
-
-fn json(body: String) -> Json {
-    ([(CONTENT_TYPE, "application/json")], body)
 }

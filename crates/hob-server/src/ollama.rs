@@ -17,7 +17,7 @@ use hob_wire::{OllamaDelivery, ollama_error, ollama_success, operations, parse_o
 use crate::api_error::{ApiError, with_error_as};
 use crate::documented_routes::DocumentedRoutes as _;
 use crate::guard::KeyRule;
-use crate::headers::{JSON, LINES, answer_headers};
+use crate::headers::{JSON, LINES, answer_headers, json};
 use crate::page;
 use crate::request_body::read_command;
 
@@ -80,10 +80,6 @@ async fn pull(request: Request) -> Result<Response, ApiError> {
 async fn not_offered(request: Request) -> ApiError {
     let path = request.uri().path().to_owned();
     ApiError::NotOffered { path, instead: "manage models with `hob pull` and `hob models`" }
-}
-
-fn json(body: String) -> Response {
-    json_with(HeaderMap::new(), body)
 }
 
 fn json_with(mut headers: HeaderMap, body: String) -> Response {

@@ -12,13 +12,13 @@ use hob_wire::{
     ollama_unloaded, parse_ollama_chat, parse_ollama_generate,
 };
 
-use super::{json, json_with};
+use super::json_with;
 use crate::api_error::ApiError;
 use crate::chat::check;
 use crate::chat_answer::ChatStart;
 use crate::chat_body::{ChatFormat, PendingAnswer, stream_body};
 use crate::generic_answer::Answer;
-use crate::headers::{JSON, LINES, insert_ignored};
+use crate::headers::{JSON, LINES, insert_ignored, json};
 use crate::in_flight::Endpoint;
 use crate::lifecycle::{load_if_ours, unload_when_idle};
 use crate::request_body::{Intake, read_request};

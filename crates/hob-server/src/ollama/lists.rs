@@ -1,8 +1,6 @@
 //! Lists of models, of loaded models, and the abilities of one model. Nothing here waits for a model.
 //! Speech models are not listed, because Ollama has none.
 
-use std::sync::Arc;
-
 use axum::extract::Request;
 use axum::response::Response;
 use hob_core::{Chat, ModelState, RegisteredModel};
@@ -11,9 +9,10 @@ use hob_wire::{
     parse_ollama_named,
 };
 
-use super::json;
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
+use crate::headers::json;
+use crate::lists::chat_models;
 use crate::request_body::read_command;
 
 /// `GET /api/version`: the release of Ollama that hob answers as; clients check that it is new enough.
@@ -23,14 +22,8 @@ pub(super) async fn version() -> Response {
 
 /// `GET /api/tags`: the chat models, and every alias that leads to one; the default one first.
 pub(super) async fn tags(context: RequestContext) -> Response {
-    let registry = context.registry();
-    let aliases = registry.aliases().filter_map(|(alias, _)| {
-        let model = registry.find::<Chat>(alias).ok()?;
-        Some((alias, model))
-    });
-    let models = registry.models::<Chat>().map(|model| (model.name.as_str(), model.clone()));
-    let named = models.chain(aliases).filter(|(name, _)| context.caller.allows(name));
-    let mut named: Vec<(&str, Arc<RegisteredModel<Chat>>)> = named.collect();
+    let models = chat_models(context.registry());
+    let mut named: Vec<_> = models.filter(|(name, _)| context.caller.allows(name)).collect();
     let default = context.default_name::<Chat>();
     named.sort_by_key(|(name, _)| Some(*name) != default);
     json(ollama_tags(named.iter().map(|(name, model)| entry(name, model))))
