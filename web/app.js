@@ -12,6 +12,9 @@ import { showTeam } from "./team-tab.js";
 
 const TITLES = { speak: "speech", hear: "transcription", chat: "chat", talk: "conversation", team: "team", fit: "fit", now: "activity" };
 
+// Called when a tab is shown and when it is hidden. The Speak tab needs no call.
+const SHOW = { hear: showHear, chat: showChat, talk: showTalk, team: showTeam, fit: showFit, now: showNow };
+
 // What the page shows, for browser tests and the console.
 window.hob = {
   get speech() { return currentSpeech(); },
@@ -24,16 +27,8 @@ startTabs((name) => {
   document.title = `hob ${TITLES[name]}`;
   document.getElementById("does").textContent = TITLES[name];
   document.getElementById("model").hidden = name !== "speak";
-  document.getElementById("hear-state").hidden = name !== "hear";
-  document.getElementById("chat-state").hidden = name !== "chat";
-  document.getElementById("talk-state").hidden = name !== "talk";
-  document.getElementById("team-state").hidden = name !== "team";
-  document.getElementById("fit-state").hidden = name !== "fit";
-  document.getElementById("now-state").hidden = name !== "now";
-  showHear(name === "hear");
-  showChat(name === "chat");
-  showTalk(name === "talk");
-  showTeam(name === "team");
-  showFit(name === "fit");
-  showNow(name === "now");
+  for (const [tab, show] of Object.entries(SHOW)) {
+    document.getElementById(`${tab}-state`).hidden = name !== tab;
+    show(name === tab);
+  }
 });

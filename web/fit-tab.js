@@ -50,7 +50,7 @@ async function begin() {
   try {
     const [known, machines] = await Promise.all([fitModels(), fitMachines()]);
     fill(page.machine, machines.map(({ name }) => new Option(name, name)));
-    const group = (label, of) => Object.assign(make("optgroup", { label }, of.map(({ name }) => new Option(name, name))));
+    const group = (label, of) => make("optgroup", { label }, of.map(({ name }) => new Option(name, name)));
     const [here, elsewhere] = [known.filter(({ installed }) => installed), known.filter(({ installed }) => !installed)];
     fill(page.model, [...(here.length > 0 ? [group("Installed", here)] : []), group("Not installed", elsewhere)]);
     models = known;

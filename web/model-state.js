@@ -2,6 +2,7 @@
 // Does not poll while the page is hidden.
 
 import { readiness } from "./api.js";
+import { setText } from "./dom.js";
 
 const LOADING_MS = 1_000;
 const AWAY_MS = 4_000;
@@ -14,7 +15,7 @@ export function watchModel(element, textElement, onReady) {
   const show = (state, text, nextMs) => {
     if (state === "ready" && element.dataset.state !== "ready") onReady();
     element.dataset.state = state;
-    if (textElement.textContent !== text) textElement.textContent = text;
+    setText(textElement, text);
     clearTimeout(timer);
     timer = setTimeout(poll, nextMs);
   };

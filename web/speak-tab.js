@@ -3,6 +3,7 @@
 
 import { clockText } from "./clock.js";
 import { listVoices } from "./api.js";
+import { setText } from "./dom.js";
 import { download } from "./download.js";
 import { ErrorLine } from "./error-line.js";
 import { watchModel } from "./model-state.js";
@@ -124,7 +125,7 @@ function renderFigures() {
 
 /** Screen readers announce changes only, so this may be called every frame. */
 function setStatus(text) {
-  if (page.status.textContent !== text) page.status.textContent = text;
+  setText(page.status, text);
 }
 
 async function loadVoices() {

@@ -1,6 +1,8 @@
 // Timings of an answer in one line. This page measures the first token, network included. The server measures the rest.
 // Unknown values are left out.
 
+import { tokensText } from "./now-text.js";
+
 // Shorter waits are not shown.
 const WORTH_SAYING_MS = 50;
 
@@ -8,7 +10,7 @@ export function timingText({ askedAt, firstTokenAt, usage, timings }) {
   const tokens = usage?.completion_tokens ?? timings?.predicted_n;
   return [
     firstTokenAt !== null && `first token ${secondsText(firstTokenAt - askedAt)}`,
-    tokens !== undefined && countText(tokens),
+    tokens !== undefined && tokensText(tokens),
     timings?.predicted_per_second > 0 && `${rateText(timings.predicted_per_second)} tokens/s`,
     promptText(usage, timings),
     timings?.load_ms >= WORTH_SAYING_MS && `loading ${secondsText(timings.load_ms)}`,
@@ -22,7 +24,7 @@ export function thinkingText({ state, thinkingFrom, thinkingUntil, usage }, now)
   return [
     state === "thinking" ? "Thinking…" : "Thinking",
     `${(((thinkingUntil ?? now) - thinkingFrom) / 1000).toFixed(1)} s`,
-    tokens > 0 && countText(tokens),
+    tokens > 0 && tokensText(tokens),
   ].filter(Boolean).join(" · ");
 }
 
@@ -32,10 +34,6 @@ function promptText(usage, timings) {
   const all = usage?.prompt_tokens ?? (timings && timings.prompt_n + (timings.cache_n ?? 0));
   if (all === undefined || all === null) return null;
   return `prompt ${all.toLocaleString("en")}${cached > 0 ? ` (${cached.toLocaleString("en")} cached)` : ""}`;
-}
-
-function countText(tokens) {
-  return `${tokens.toLocaleString("en")} ${tokens === 1 ? "token" : "tokens"}`;
 }
 
 function rateText(perSecond) {

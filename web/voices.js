@@ -1,6 +1,7 @@
 // The voice list as a menu, grouped by language.
 // Languages come as BCP 47 tags; the browser knows their names.
 
+import { make } from "./dom.js";
 import { languageName } from "./languages.js";
 
 export function fillVoices(select, voices, wanted) {
@@ -15,10 +16,7 @@ export function fillVoices(select, voices, wanted) {
 }
 
 function group(language, voices) {
-  const element = document.createElement("optgroup");
-  element.label = languageName(language);
-  element.append(...voices.map((voice) => new Option(label(voice), voice.id)));
-  return element;
+  return make("optgroup", { label: languageName(language) }, voices.map((voice) => new Option(label(voice), voice.id)));
 }
 
 function label({ name, gender }) {
