@@ -80,7 +80,7 @@ pub(crate) fn insert_ignored(headers: &mut HeaderMap, ignored: &[String]) {
     }
     let more = hob_wire::ignored_header(ignored);
     let known = headers.get(IGNORED).and_then(|known| known.to_str().ok());
-    let all = known.map_or_else(|| more.clone(), |known| format!("{known},{more}"));
+    let all = known.map(|known| format!("{known},{more}")).unwrap_or(more);
     insert_text(headers, IGNORED, &all);
 }
 

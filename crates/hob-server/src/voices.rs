@@ -16,7 +16,7 @@ use tokio::task::spawn_blocking;
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
 use crate::headers::json;
-use crate::kept_voices::{KeptVoices, NotKept};
+use crate::kept_voices::NotKept;
 use crate::observe::NamePath;
 use crate::request_body::read_command;
 
@@ -55,7 +55,7 @@ pub(crate) async fn forget(
     NamePath(name): NamePath,
 ) -> Result<Response, ApiError> {
     context.caller.check_sees_all(SHARED)?;
-    let kept: Arc<KeptVoices> = Arc::clone(&context.services.kept_voices);
+    let kept = Arc::clone(&context.services.kept_voices);
     let asked = name.clone();
     let was_kept =
         off_thread(move || kept.remove(&asked)).await?.map_err(|error| failed(&error))?;

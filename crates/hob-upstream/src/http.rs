@@ -96,10 +96,7 @@ impl HttpClient {
         let uri: Uri = address.parse().map_err(|error| HttpError::failed(&error))?;
         let mut headers = HeaderMap::new();
         if let Some(key) = key {
-            let bearer = HeaderValue::from_str(&format!("Bearer {key}"));
-            let mut bearer = bearer.map_err(|error| HttpError::failed(&error))?;
-            bearer.set_sensitive(true);
-            headers.insert(AUTHORIZATION, bearer);
+            headers.insert(AUTHORIZATION, bearer(key)?);
         }
         HttpClient::new(&uri, headers, Some(connect_time_max))
     }
@@ -177,6 +174,14 @@ impl HttpClient {
     }
 }
 
+/// The value of `Authorization` for this key. Debug output does not show it.
+fn bearer(key: &str) -> Result<HeaderValue, HttpError> {
+    let bearer = HeaderValue::from_str(&format!("Bearer {key}"));
+    let mut bearer = bearer.map_err(|error| HttpError::failed(&error))?;
+    bearer.set_sensitive(true);
+    Ok(bearer)
+}
+
 /// A response whose body is read on demand.
 #[derive(Debug)]
 pub struct HttpResponse {
@@ -225,11 +230,11 @@ impl HttpResponse {
                     self.connection = None;
                     return Err(HttpError::failed(&error));
                 }
-                None => self
-                    .connection
-                    .take()
-                    .into_iter()
-                    .for_each(|connection| self.pool.keep(connection)),
+                None => {
+                    if let Some(connection) = self.connection.take() {
+                        self.pool.keep(connection);
+                    }
+                }
             }
         }
         Ok(None)

@@ -16,6 +16,7 @@ const SERVICE_WEIGHT: f64 = 0.2;
 #[derive(Debug)]
 pub(crate) struct Slots {
     free: Option<Arc<Semaphore>>,
+    /// Concurrent requests, at least one. Estimates count an unlimited server as one.
     slots: usize,
     queue_max: usize,
     waiting: AtomicUsize,
@@ -36,7 +37,7 @@ impl Slots {
     pub(crate) fn new(slots: Option<usize>, queue_max: usize) -> Slots {
         Slots {
             free: slots.map(|slots| Arc::new(Semaphore::new(slots))),
-            slots: slots.unwrap_or(usize::MAX),
+            slots: slots.unwrap_or(1).max(1),
             queue_max,
             waiting: AtomicUsize::new(0),
             in_flight: Arc::new(AtomicUsize::new(0)),
@@ -64,8 +65,7 @@ impl Slots {
 
     /// Requests in flight and waiting, for each slot.
     pub(crate) fn load(&self) -> f64 {
-        let slots = if self.free.is_some() { self.slots.max(1) as f64 } else { 1.0 };
-        (self.in_flight() + self.waiting()) as f64 / slots
+        (self.in_flight() + self.waiting()) as f64 / self.slots as f64
     }
 
     async fn wait(&self, free: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ModelError> {
@@ -84,7 +84,7 @@ impl Slots {
     /// Time until the requests in flight and so many waiting ones are done.
     fn retry_after(&self, ahead: usize) -> Duration {
         let service = *locked(&self.service);
-        let ahead = (self.in_flight() + ahead) as f64 / self.slots.max(1) as f64;
+        let ahead = (self.in_flight() + ahead) as f64 / self.slots as f64;
         service.mul_f64(ahead.clamp(0.0, 100.0))
     }
 }

@@ -22,7 +22,7 @@ const VERSION_WITH_KEY: u32 = 2;
 const STEPS: [&str; 4] = [
     TABLE,
     "ALTER TABLE requests ADD COLUMN key TEXT;",
-    WAY,
+    ATTEMPTS,
     "ALTER TABLE requests ADD COLUMN turn_stages TEXT;",
 ];
 
@@ -34,7 +34,7 @@ const BUSY_NAP: Duration = Duration::from_millis(5);
 const ROWS_MAX: u32 = 1_000_000;
 
 /// Adds columns for the other targets that were tried, and for their results.
-const WAY: &str = "
+const ATTEMPTS: &str = "
     ALTER TABLE requests ADD COLUMN attempts TEXT;
     ALTER TABLE requests ADD COLUMN overhead_ms REAL;
     ALTER TABLE requests ADD COLUMN thought_anyway INTEGER NOT NULL DEFAULT 0;

@@ -123,7 +123,7 @@ impl Writing {
         while let Ok(entry) = to_write.recv() {
             batch.push(entry);
             // A transaction for each row would cost more than the request itself.
-            std::thread::sleep(GATHER);
+            thread::sleep(GATHER);
             batch.extend(to_write.try_iter().take(BATCH_MAX - 1));
             if let Err(error) = self.store.write(&batch) {
                 self.lost.fetch_add(batch.len() as u64, Ordering::Relaxed);

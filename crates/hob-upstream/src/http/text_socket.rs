@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::{SinkExt as _, StreamExt as _};
 use hyper::StatusCode;
-use hyper::header::{AUTHORIZATION, HeaderValue, RETRY_AFTER};
+use hyper::header::{AUTHORIZATION, RETRY_AFTER};
 use hyper::http::uri::{Scheme, Uri};
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
@@ -14,8 +14,8 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-use super::HttpError;
 use super::connector::{Connector, Stream};
+use super::{HttpError, bearer};
 
 /// An event of a realtime session is far smaller.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
@@ -66,10 +66,7 @@ impl TextSocket {
         let mut request =
             format!("{scheme}://{authority}{path}").into_client_request().map_err(broken)?;
         if let Some(key) = key {
-            let bearer = HeaderValue::from_str(&format!("Bearer {key}"));
-            let mut bearer = bearer.map_err(|error| HttpError::failed(&error))?;
-            bearer.set_sensitive(true);
-            request.headers_mut().insert(AUTHORIZATION, bearer);
+            request.headers_mut().insert(AUTHORIZATION, bearer(key)?);
         }
         let opening = async {
             let stream = Connector::new(&uri, Some(open_time_max))?.open().await?;
