@@ -230,11 +230,8 @@ impl<R: AsyncRead + Unpin> Conversation<R> {
                 WyomingEvent::Describe | WyomingEvent::Ping { .. } | WyomingEvent::Unknown => {
                     self.answer_without_model(&event).await;
                 }
-                event => {
-                    if let Some(next) = input.take(event).await? {
-                        return Ok(InputEnd::NextRequest(next));
-                    }
-                }
+                event if input.silence_max().is_none() => return Ok(InputEnd::NextRequest(event)),
+                event => input.take(event).await?,
             }
         }
     }

@@ -27,12 +27,12 @@ impl Answers {
 
 /// The text or sound of the running request.
 pub(super) trait RequestInput {
-    /// Takes an event of this request. Returns an event that belongs to the next one.
+    /// Takes an event, while the input is not complete.
     ///
     /// # Errors
-    /// The event breaks a limit.
-    async fn take(&mut self, event: WyomingEvent) -> Result<Option<WyomingEvent>, ApiError>;
+    /// The event breaks a limit, or is no part of the input.
+    async fn take(&mut self, event: WyomingEvent) -> Result<(), ApiError>;
 
-    /// How long the client may send nothing. `None`: the input is complete.
+    /// How long the client may send nothing. `None`: the input is complete, and other events belong to the next request.
     fn silence_max(&self) -> Option<Duration>;
 }

@@ -96,10 +96,7 @@ impl TextInput {
 }
 
 impl RequestInput for TextInput {
-    async fn take(&mut self, event: WyomingEvent) -> Result<Option<WyomingEvent>, ApiError> {
-        if self.complete.is_cancelled() {
-            return Ok(Some(event));
-        }
+    async fn take(&mut self, event: WyomingEvent) -> Result<(), ApiError> {
         match event {
             WyomingEvent::SynthesizeChunk { text } => self.add(text).await?,
             // For servers that do not stream, clients repeat the whole text at the end of a stream.
@@ -113,7 +110,7 @@ impl RequestInput for TextInput {
                 return Err(ApiError::UnexpectedEvent { event: other.kind(), why });
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     fn silence_max(&self) -> Option<Duration> {

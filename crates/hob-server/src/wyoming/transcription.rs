@@ -114,10 +114,7 @@ impl SoundInput {
 }
 
 impl RequestInput for SoundInput {
-    async fn take(&mut self, event: WyomingEvent) -> Result<Option<WyomingEvent>, ApiError> {
-        if self.complete.is_cancelled() {
-            return Ok(Some(event));
-        }
+    async fn take(&mut self, event: WyomingEvent) -> Result<(), ApiError> {
         match event {
             WyomingEvent::AudioStart(layout) => self.expect(layout).await?,
             WyomingEvent::AudioChunk { layout, sound } => {
@@ -134,7 +131,7 @@ impl RequestInput for SoundInput {
                 return Err(ApiError::UnexpectedEvent { event: other.kind(), why });
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     fn silence_max(&self) -> Option<Duration> {
@@ -217,9 +214,9 @@ mod tests {
         let client = async {
             for _ in 0..seconds {
                 let sound = vec![0; 32_000].into();
-                assert_eq!(input.take(WyomingEvent::AudioChunk { layout, sound }).await?, None);
+                input.take(WyomingEvent::AudioChunk { layout, sound }).await?;
             }
-            assert_eq!(input.take(WyomingEvent::AudioStop).await?, None);
+            input.take(WyomingEvent::AudioStop).await?;
             assert!(complete.is_cancelled());
             Ok(begun.elapsed())
         };
