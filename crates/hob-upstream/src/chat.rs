@@ -66,7 +66,7 @@ impl UpstreamChat {
         let call = call.map_err(|UnsupportedField { field }| self.served.incapable(field))?;
         let trace = request.trace.clone();
         let hops = trace.hops();
-        trace.note(|way| way.dropped.clone_from(&call.dropped));
+        trace.note(|data| data.dropped.clone_from(&call.dropped));
         let failed = |fault| self.served.failed(fault);
         let partial_bytes = request.partial.as_ref().map_or(0, String::len);
         let prompt_bytes = prompt_bytes(&request.prompt) + partial_bytes;

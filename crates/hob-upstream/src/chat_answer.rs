@@ -147,7 +147,7 @@ impl Answer {
                 let upstream = self.asked.served.upstream.name();
                 if self.malformed == 1 {
                     tracing::warn!(upstream, "skipped a malformed line of an answer");
-                    self.asked.trace.note(|way| way.repaired.push("line"));
+                    self.asked.trace.note(|data| data.repaired.push("line"));
                 }
                 if self.malformed > MALFORMED_MAX {
                     let detail = format!("{} lines are not JSON of an answer", self.malformed);
@@ -168,9 +168,9 @@ impl Answer {
                 if counted_here && completion.usage.prompt_tokens == 0 {
                     completion.usage.prompt_tokens = self.asked.prompt_tokens;
                 }
-                self.asked.trace.note(|way| {
-                    way.counted_here = counted_here;
-                    way.repaired.extend(mended.repairs);
+                self.asked.trace.note(|data| {
+                    data.counted_here = counted_here;
+                    data.repaired.extend(mended.repairs);
                 });
                 self.finish_body();
             }

@@ -38,7 +38,7 @@ impl UpstreamSpeech {
         let (text, without) = (SpeechText::Whole(String::new()), served.fields_left_out());
         let request = SpeechRequest { text, voice, speed, instructions, pace, trace };
         let body = upstream_speech_request(&request, &input, &served.model, &without);
-        request.trace.note(|way| way.dropped = without);
+        request.trace.note(|data| data.dropped = without);
         let response = served.upstream.post("audio/speech", body, hops).await;
         let response = response.map_err(|fault| served.failed(fault))?;
         spoken(Arc::clone(served), response).await

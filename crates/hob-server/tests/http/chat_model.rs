@@ -82,7 +82,7 @@ impl ChatModel for StagedChat {
 
     /// Computes a text of seven tokens, and then never ends.
     fn embed(&self, request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {
-        request.trace.note(|way| way.embedded_tokens += 7);
+        request.trace.note(|data| data.embedded_tokens += 7);
         std::future::pending().boxed()
     }
 }

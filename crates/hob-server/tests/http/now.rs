@@ -65,7 +65,7 @@ async fn a_request_is_seen_at_each_stage_and_afterwards() {
     trace.failed("gpu/q", &error, Duration::from_millis(20));
     assert_eq!(now(&server).await["requests"][0]["target"], Value::Null);
     trace.asking("spare/q", false);
-    trace.note(|way| way.queued = Duration::from_millis(40));
+    trace.note(|data| data.queued = Duration::from_millis(40));
     let seen = now(&server).await;
     let one = &seen["requests"][0];
     let failed = json!([{"target": "gpu/q", "reason": "cut_off", "ms": 20.0}]);
@@ -74,7 +74,7 @@ async fn a_request_is_seen_at_each_stage_and_afterwards() {
 
     trace.answers("spare/q", std::time::Instant::now(), Duration::from_millis(5));
     let note = "Vulkan0 (Card®) had no room: the model runs on the processor";
-    trace.note(|way| way.placement_note = Some(note.to_owned()));
+    trace.note(|data| data.placement_note = Some(note.to_owned()));
     sender.send(text("Hel")).await.expect("a reader");
     let head = client.head().await;
     for (name, said) in [("warm", "false"), ("queue-ms", "40"), ("attempts", "2")] {

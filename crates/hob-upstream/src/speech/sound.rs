@@ -22,7 +22,7 @@ const HEADER_BYTES_MAX: usize = 64 << 10;
 
 /// The format of a body, from its content type.
 #[derive(Debug, PartialEq, Eq)]
-enum Calls {
+enum BodyFormat {
     /// Raw samples, at this rate.
     Pcm(u32),
     Wav,
@@ -66,7 +66,7 @@ async fn open(
     mut response: HttpResponse,
 ) -> Result<(Samples, Bytes, HttpResponse), Fault> {
     let invalid_answer = |detail: String| Fault::InvalidAnswer { detail };
-    let calls = calls(&response);
+    let format = body_format(&response);
     let mut bytes: Vec<u8> = Vec::new();
     loop {
         let chunk = response.chunk().await.map_err(|error| served.upstream.broken(&error))?;
@@ -76,23 +76,23 @@ async fn open(
             continue;
         }
         let is_wav = bytes.starts_with(b"RIFF");
-        match &calls {
-            Calls::Json if !is_whole && bytes.len() < HEADER_BYTES_MAX => continue,
-            Calls::Json => return Err(fault_within(&bytes)),
-            Calls::Other(called) if !is_wav => {
-                return Err(invalid_answer(format!("'{called}', and 'pcm' was asked for")));
+        match &format {
+            BodyFormat::Json if !is_whole && bytes.len() < HEADER_BYTES_MAX => continue,
+            BodyFormat::Json => return Err(fault_within(&bytes)),
+            BodyFormat::Other(content_type) if !is_wav => {
+                return Err(invalid_answer(format!("'{content_type}', and 'pcm' was asked for")));
             }
-            Calls::Pcm(_) | Calls::Wav if packed(&bytes).is_some() => {
-                let called = packed(&bytes).unwrap_or_default();
-                return Err(invalid_answer(format!("{called}, and 'pcm' was asked for")));
+            BodyFormat::Pcm(_) | BodyFormat::Wav if compressed(&bytes).is_some() => {
+                let format = compressed(&bytes).unwrap_or_default();
+                return Err(invalid_answer(format!("{format}, and 'pcm' was asked for")));
             }
-            Calls::Pcm(rate_hz) if !is_wav => {
+            BodyFormat::Pcm(rate_hz) if !is_wav => {
                 return Ok((Samples::new(*rate_hz, 1, Coding::S16), bytes.into(), response));
             }
-            Calls::Wav if !is_wav => {
+            BodyFormat::Wav if !is_wav => {
                 return Err(invalid_answer("a wav without its header".to_owned()));
             }
-            Calls::Pcm(_) | Calls::Wav | Calls::Other(_) => {}
+            BodyFormat::Pcm(_) | BodyFormat::Wav | BodyFormat::Other(_) => {}
         }
         if let Some((samples, start)) = header(&bytes).map_err(invalid_answer)? {
             return Ok((samples, Bytes::from(bytes).slice(start..), response));
@@ -103,23 +103,24 @@ async fn open(
     }
 }
 
-fn calls(response: &HttpResponse) -> Calls {
-    let called = response.header("content-type").unwrap_or_default();
-    let mut parts = called.split(';').map(str::trim);
+fn body_format(response: &HttpResponse) -> BodyFormat {
+    let content_type = response.header("content-type").unwrap_or_default();
+    let mut parts = content_type.split(';').map(str::trim);
     let essence = parts.next().unwrap_or_default().to_ascii_lowercase();
     let rate_hz = parts.find_map(|part| part.strip_prefix("rate=")?.parse().ok());
     match essence.as_str() {
         "" | "application/octet-stream" | "audio/pcm" | "audio/x-pcm" | "audio/raw" => {
-            Calls::Pcm(rate_hz.filter(|rate| SAMPLE_RATES_HZ.contains(rate)).unwrap_or(RATE_HZ))
+            let rate_hz = rate_hz.filter(|rate| SAMPLE_RATES_HZ.contains(rate));
+            BodyFormat::Pcm(rate_hz.unwrap_or(RATE_HZ))
         }
-        "audio/wav" | "audio/wave" | "audio/x-wav" | "audio/vnd.wave" => Calls::Wav,
-        "application/json" => Calls::Json,
-        _ => Calls::Other(essence),
+        "audio/wav" | "audio/wave" | "audio/x-wav" | "audio/vnd.wave" => BodyFormat::Wav,
+        "application/json" => BodyFormat::Json,
+        _ => BodyFormat::Other(essence),
     }
 }
 
 /// A compressed format. Servers may send it as `application/octet-stream`.
-fn packed(bytes: &[u8]) -> Option<&'static str> {
+fn compressed(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [b'I', b'D', b'3', ..] => Some("an mp3"),
         [b'O', b'g', b'g', b'S', ..] => Some("an ogg"),

@@ -42,7 +42,7 @@ async fn samples_are_handed_on_as_they_come() {
     let mut asked = request("Hello there");
     asked.speed = Speed::new(1.5).expect("a speed");
     asked.instructions = Some("softly".to_owned());
-    asked.trace.note(|way| way.hops = 2);
+    asked.trace.note(|data| data.hops = 2);
     let trace = asked.trace.clone();
     let (rate_hz, events) = speak(&gateway, "a/m", asked).await.expect("speech");
     assert_eq!(rate_hz, 24_000);
@@ -58,8 +58,8 @@ async fn samples_are_handed_on_as_they_come() {
     assert_eq!((asked.path.as_str(), asked.hops.as_deref()), ("/v1/audio/speech", Some("3")));
     let expected = r#"{"model":"m","input":"Hello there","voice":"nova","response_format":"pcm","speed":1.5,"instructions":"softly"}"#;
     assert_eq!(asked.text(), expected);
-    let way = trace.snapshot();
-    assert_eq!((way.target.as_deref(), way.has_begun), (Some("a/m"), true));
+    let data = trace.snapshot();
+    assert_eq!((data.target.as_deref(), data.has_begun), (Some("a/m"), true));
 }
 
 #[tokio::test]
@@ -93,9 +93,9 @@ async fn a_body_without_sound_is_a_fault_and_the_next_target_is_tried() {
         let trace = asked.trace.clone();
         let spoken = speak(&two(&bad, &next), "any", asked).await.expect(kind);
         assert_eq!(spoken.1, [audio(&[0.5])], "{kind}");
-        let way = trace.snapshot();
-        assert_eq!(way.failed.iter().map(|f| f.kind).collect::<Vec<_>>(), [kind]);
-        assert_eq!((way.target.as_deref(), next.hits()), (Some("b/m"), 1), "{kind}");
+        let data = trace.snapshot();
+        assert_eq!(data.failed.iter().map(|f| f.kind).collect::<Vec<_>>(), [kind]);
+        assert_eq!((data.target.as_deref(), next.hits()), (Some("b/m"), 1), "{kind}");
     }
 }
 

@@ -264,9 +264,9 @@ async fn a_body_without_a_transcript_is_a_fault_and_the_next_target_is_tried() {
         let trace = request.trace.clone();
         let heard = hear(&two(&bad, &next), "any", request).await;
         assert_eq!(heard, Ok(vec![delta("Hi"), done(1.5)]), "{kind}");
-        let way = trace.snapshot();
-        assert_eq!(way.failed.first().map(|attempt| attempt.kind), Some(kind));
-        assert_eq!(way.target.as_deref(), Some("b/m"), "{kind}");
+        let data = trace.snapshot();
+        assert_eq!(data.failed.first().map(|attempt| attempt.kind), Some(kind));
+        assert_eq!(data.target.as_deref(), Some("b/m"), "{kind}");
     }
 }
 

@@ -36,7 +36,7 @@ async fn the_same_target_says_the_rest() {
         assert_eq!((heard.text.as_str(), heard.error), ("Hello.", None), "{kind}");
         assert_eq!((heard.finish, heard.target.as_deref()), (Some(FinishReason::Stop), Some("a")));
         assert_eq!((heard.broken, heard.repaired), (vec![kind], vec!["continued"]));
-        assert_eq!((stage.asked(), heard.way.len()), (vec![2, 0], 0));
+        assert_eq!((stage.asked(), heard.failed.len()), (vec![2, 0], 0));
         assert_eq!(stage.fakes[0].last().partial.as_deref(), Some("Hel"));
         let usage = Usage { prompt_tokens: 2, completion_tokens: 3, ..Usage::default() };
         assert_eq!(heard.usage, Some(usage), "one token was said before the break");

@@ -32,7 +32,7 @@ async fn a_failure_before_the_first_content_stays_hidden() {
             let heard = stage.ask(request).await;
             assert_eq!((heard.text.as_str(), heard.error), ("Hello.", None), "{answer:?}");
             assert_eq!(heard.target.as_deref(), Some("b"));
-            assert_eq!(heard.way.len(), 1);
+            assert_eq!(heard.failed.len(), 1);
         }
     }
 }
@@ -47,7 +47,7 @@ async fn a_retry_leaves_each_candidate_its_first_attempt() {
     let heard = stage.ask(streamed()).await;
     assert_eq!((heard.text.as_str(), heard.error), ("Hello.", None));
     assert_eq!(heard.target.as_deref(), Some("c"));
-    assert_eq!(heard.way.len(), 3, "one second try was left over: {:?}", heard.way);
+    assert_eq!(heard.failed.len(), 3, "one second try was left over: {:?}", heard.failed);
 }
 
 #[tokio::test(start_paused = true)]
@@ -302,7 +302,7 @@ async fn a_local_model_that_ends_without_content_has_answered() {
         let heard = stage.ask(request).await;
         assert_eq!((heard.error, heard.finish), (None, Some(FinishReason::Stop)));
         assert_eq!((heard.text.as_str(), heard.target.as_deref()), ("", Some("a")));
-        assert!(heard.way.is_empty(), "it is not a failure: {:?}", heard.way);
+        assert!(heard.failed.is_empty(), "it is not a failure: {:?}", heard.failed);
     }
     assert_eq!(stage.asked(), [5, 0], "it does not rest");
 }

@@ -58,7 +58,7 @@ impl Stage {
 
     pub(crate) async fn ask(&self, request: ChatRequest) -> Heard {
         let trace = request.trace.clone();
-        let mut heard = Heard { way: Vec::new(), ..Heard::default() };
+        let mut heard = Heard::default();
         match self.alias.model.chat(request).await {
             Err(error) => heard.error = Some(error),
             Ok(mut events) => {
@@ -76,13 +76,13 @@ impl Stage {
                 }
             }
         }
-        let way = trace.snapshot();
-        heard.target = way.target;
-        heard.asked = way.asked;
-        heard.paused = way.paused;
-        heard.way = way.failed.into_iter().map(|failed| (failed.target, failed.kind)).collect();
-        heard.broken = way.broken.into_iter().map(|broken| broken.kind).collect();
-        heard.repaired = way.repaired;
+        let data = trace.snapshot();
+        heard.target = data.target;
+        heard.asked = data.asked;
+        heard.paused = data.paused;
+        heard.failed = data.failed.into_iter().map(|failed| (failed.target, failed.kind)).collect();
+        heard.broken = data.broken.into_iter().map(|broken| broken.kind).collect();
+        heard.repaired = data.repaired;
         heard
     }
 
@@ -103,7 +103,7 @@ pub(crate) struct Heard {
     pub(crate) finish: Option<FinishReason>,
     pub(crate) error: Option<ModelError>,
     pub(crate) target: Option<String>,
-    pub(crate) way: Vec<(String, &'static str)>,
+    pub(crate) failed: Vec<(String, &'static str)>,
     pub(crate) asked: u32,
     pub(crate) paused: Duration,
     pub(crate) usage: Option<Usage>,
