@@ -123,7 +123,7 @@ impl Keys {
     pub(crate) fn holder(&self, presented: &KeyDigest) -> Option<&Arc<KeyHolder>> {
         let mut place = u32::MAX;
         for (known, holder) in (0..).zip(&self.0) {
-            let is_same: Choice = holder.digest.is(presented);
+            let is_same: Choice = holder.key.digest.is(presented);
             place.conditional_assign(&known, is_same);
         }
         self.0.get(place as usize)
@@ -131,7 +131,7 @@ impl Keys {
 
     /// The holder with this name, which is not a secret.
     pub(crate) fn named(&self, name: &str) -> Option<&Arc<KeyHolder>> {
-        self.0.iter().find(|holder| holder.name == name)
+        self.0.iter().find(|holder| holder.key.name == name)
     }
 }
 
@@ -175,7 +175,7 @@ mod tests {
         ];
         for (presented, name) in rows {
             let digest = KeyDigest::of_bytes(presented.as_bytes());
-            let holder = keys.holder(&digest).map(|holder| holder.name.as_str());
+            let holder = keys.holder(&digest).map(|holder| holder.key.name.as_str());
             assert_eq!(holder, name, "{presented:?}");
         }
         assert!(keys.are_required() && !made(&[]).are_required());
@@ -205,8 +205,9 @@ mod tests {
     fn debug_output_contains_no_key() {
         let options = key("laptop", "first");
         let keys = made(std::slice::from_ref(&options));
-        assert_eq!(format!("{options:?}"), "KeyOptions { name: \"laptop\", .. }");
+        let shown = "KeyOptions { name: \"laptop\", .. }";
+        assert_eq!(format!("{options:?}"), shown);
         assert_eq!(format!("{:?}", options.digest), "KeyDigest(…)");
-        assert_eq!(format!("{keys:?}"), "Keys([KeyHolder { name: \"laptop\", .. }])");
+        assert_eq!(format!("{keys:?}"), format!("Keys([KeyHolder {{ key: {shown}, .. }}])"));
     }
 }

@@ -21,7 +21,7 @@ use crate::guard::KeyRule;
 use crate::headers::{JSON, uncached_json};
 use crate::observe::NamePath;
 use crate::pipeline_service::PipelineService;
-use crate::request_body::{read_body, read_command};
+use crate::request_body::{read_command, read_command_up_to};
 use crate::teams::blocking;
 use crate::upload::read_file;
 
@@ -145,14 +145,14 @@ async fn valves_answer(service: &Service, id: String) -> Answer {
 
 /// `POST /v1/{id}/filter/inlet`.
 async fn inlet(NamePath(id): NamePath, request: Request) -> Answer {
-    let (context, body) = read_body(request, hob_wire::inlet).await?;
+    let (context, body) = read_command_up_to(usize::MAX, request, hob_wire::inlet).await?;
     context.caller.check(&id)?;
     Ok(uncached_json(body))
 }
 
 /// `POST /v1/{id}/filter/outlet`.
 async fn outlet(NamePath(id): NamePath, request: Request) -> Answer {
-    let (context, body) = read_body(request, hob_wire::outlet).await?;
+    let (context, body) = read_command_up_to(usize::MAX, request, hob_wire::outlet).await?;
     context.caller.check(&id)?;
     Ok(uncached_json(body))
 }

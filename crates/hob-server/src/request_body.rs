@@ -141,23 +141,13 @@ pub(crate) async fn read_command<T: Send + 'static>(
     request: Request,
     parse: impl FnOnce(&[u8]) -> Result<T, WireError> + Send + 'static,
 ) -> Result<(RequestContext, T), ApiError> {
-    read_without_model(request, COMMAND_BYTES_MAX, parse).await
+    read_command_up_to(COMMAND_BYTES_MAX, request, parse).await
 }
 
-/// Reads a JSON request that needs no model and may be as long as a chat.
-///
-/// # Errors
-/// The body breaks a limit or cannot be parsed.
-pub(crate) async fn read_body<T: Send + 'static>(
-    request: Request,
-    parse: impl FnOnce(&[u8]) -> Result<T, WireError> + Send + 'static,
-) -> Result<(RequestContext, T), ApiError> {
-    read_without_model(request, usize::MAX, parse).await
-}
-
-async fn read_without_model<T: Send + 'static>(
-    request: Request,
+/// Like [`read_command`], with another limit of bytes. A body is never longer than that of a chat.
+pub(crate) async fn read_command_up_to<T: Send + 'static>(
     bytes_max: usize,
+    request: Request,
     parse: impl FnOnce(&[u8]) -> Result<T, WireError> + Send + 'static,
 ) -> Result<(RequestContext, T), ApiError> {
     let (parts, body) = request.into_parts();

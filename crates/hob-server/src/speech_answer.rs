@@ -24,17 +24,12 @@ use crate::speech_plan::WHOLE_SOUND_S_MAX;
 /// pieces the runtime can run other tasks.
 pub(crate) const ENCODED_AT_ONCE: usize = 12_000;
 
-/// What an answer has so far.
-#[derive(Default)]
-pub(crate) struct SpeechTotals {
-    sound_s: f64,
-}
-
 impl AnswerTask for Speech {
     const NAME: &'static str = "speech";
     const FIRST_MS: HeaderName = TTFA_MS;
 
-    type Totals = SpeechTotals;
+    /// Seconds of sound so far.
+    type Totals = f64;
 
     fn event_time_max(limits: &Limits) -> Duration {
         limits.sound_time_max
@@ -45,13 +40,13 @@ impl AnswerTask for Speech {
     }
 
     fn add(
-        totals: &mut SpeechTotals,
+        sound_s: &mut f64,
         _record: &mut RequestRecord,
         sample_rate_hz: u32,
         event: &SpeechEvent,
     ) -> SoundSeconds {
         let work = Speech::work_of(sample_rate_hz, event);
-        totals.sound_s += work.0;
+        *sound_s += work.0;
         work
     }
 
@@ -59,16 +54,16 @@ impl AnswerTask for Speech {
         metrics.first_audio(model, first);
     }
 
-    fn complete_record(totals: &SpeechTotals, record: &mut RequestRecord, has_begun: bool) {
-        record.audio_ms = totals.sound_s * 1e3;
+    fn complete_record(sound_s: &f64, record: &mut RequestRecord, has_begun: bool) {
+        record.audio_ms = sound_s * 1e3;
         if !has_begun {
             // A text without any spoken sound costs no tokens.
             record.prompt_tokens = 0;
         }
     }
 
-    fn count(metrics: &Metrics, model: &str, outcome: Outcome, totals: &SpeechTotals) {
-        metrics.speech_answer(model, outcome, totals.sound_s);
+    fn count(metrics: &Metrics, model: &str, outcome: Outcome, sound_s: &f64) {
+        metrics.speech_answer(model, outcome, *sound_s);
     }
 }
 
@@ -97,7 +92,7 @@ impl Sound {
                 Some((_, SpeechEvent::Audio(_))) => {}
                 Some((_, SpeechEvent::Words(words))) => self.captions.add(&words),
                 // The text contains nothing that can be spoken.
-                None if self.answer.totals.sound_s == 0.0 => {
+                None if self.answer.totals == 0.0 => {
                     return Err(ModelError::EmptyText.into());
                 }
                 None => return Ok(None),
@@ -127,7 +122,7 @@ impl Sound {
         while let Some(samples) = self.next().await? {
             self.answer.content_started();
             all.extend(samples);
-            let sound_s = self.answer.totals.sound_s;
+            let sound_s = self.answer.totals;
             if sound_s > WHOLE_SOUND_S_MAX as f64 {
                 let (sound_s, sound_s_max) = (sound_s as u64, WHOLE_SOUND_S_MAX);
                 return Err(ApiError::WholeTooLong { sound_s, sound_s_max });
@@ -181,7 +176,7 @@ impl EncodedSound {
 
     /// Twentieths of a second of sound so far.
     pub(crate) fn twentieths(&self) -> u64 {
-        (self.sound.answer.totals.sound_s * 20.0).round() as u64
+        (self.sound.answer.totals * 20.0).round() as u64
     }
 
     async fn encode_next(&mut self) -> Result<Option<Bytes>, ApiError> {

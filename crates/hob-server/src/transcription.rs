@@ -32,26 +32,21 @@ use crate::request_body::RequestGuards;
 use crate::tracker::RequestStart;
 use crate::upload::read_transcript;
 
-/// What an answer has so far.
-#[derive(Default)]
-pub(crate) struct TranscriptTotals {
-    heard_s: f64,
-}
-
 impl AnswerTask for Transcription {
     const NAME: &'static str = "transcription";
     const FIRST_MS: HeaderName = TTFT_MS;
 
-    type Totals = TranscriptTotals;
+    /// Seconds of sound so far.
+    type Totals = f64;
 
     fn add(
-        totals: &mut TranscriptTotals,
+        heard_s: &mut f64,
         record: &mut RequestRecord,
         (): (),
         event: &TranscriptEvent,
     ) -> SoundSeconds {
         let work = Transcription::work_of((), event);
-        totals.heard_s += work.0;
+        *heard_s += work.0;
         if let TranscriptEvent::Done(done) = event
             && let Some(usage) = done.usage
         {
@@ -63,12 +58,12 @@ impl AnswerTask for Transcription {
 
     fn count_first(_metrics: &Metrics, _model: &str, _first: Duration) {}
 
-    fn complete_record(totals: &TranscriptTotals, record: &mut RequestRecord, _has_begun: bool) {
-        record.audio_ms = totals.heard_s * 1e3;
+    fn complete_record(heard_s: &f64, record: &mut RequestRecord, _has_begun: bool) {
+        record.audio_ms = heard_s * 1e3;
     }
 
-    fn count(metrics: &Metrics, model: &str, outcome: Outcome, totals: &TranscriptTotals) {
-        metrics.transcript(model, outcome, totals.heard_s);
+    fn count(metrics: &Metrics, model: &str, outcome: Outcome, heard_s: &f64) {
+        metrics.transcript(model, outcome, *heard_s);
     }
 }
 

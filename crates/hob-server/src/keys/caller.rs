@@ -42,7 +42,7 @@ impl Caller {
 
     /// The key's name in the request log.
     pub(crate) fn key(&self) -> Option<&str> {
-        self.holder.as_deref().map(|holder| holder.name.as_str())
+        self.holder.as_deref().map(|holder| holder.key.name.as_str())
     }
 
     /// Whether the caller may use this name, which may be any name of a model, with or without a tag such as
@@ -151,6 +151,6 @@ impl Caller {
 
     /// The names that the caller may use; `None`: all.
     pub(crate) fn aliases(&self) -> Option<&[String]> {
-        self.holder.as_deref()?.aliases.as_deref()
+        self.holder.as_deref()?.key.aliases.as_deref()
     }
 }

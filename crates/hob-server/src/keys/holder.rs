@@ -1,14 +1,12 @@
 //! The holder of a key, and the rest of its limits: requests, concurrent answers and tokens. One lock
 //! protects all of them, so that two simultaneous requests cannot both take the last of a limit.
 
-use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hob_core::locked;
 
 use super::budget::Budget;
-use super::digest::KeyDigest;
 use super::refusal::KeyRefusal;
 use super::window::Window;
 use super::{KeyOptions, since_1970};
@@ -16,12 +14,7 @@ use crate::ledger::RequestRecord;
 
 /// The holder of one key. Requests with the key carry it among their extensions.
 pub(crate) struct KeyHolder {
-    pub(crate) name: String,
-    pub(super) digest: KeyDigest,
-    pub(super) aliases: Option<Vec<String>>,
-    per_minute: Option<NonZeroU32>,
-    at_once: Option<NonZeroU32>,
-    per_day: Option<NonZeroU64>,
+    pub(super) key: KeyOptions,
     left: Mutex<RemainingLimits>,
 }
 
@@ -42,24 +35,17 @@ impl KeyHolder {
             in_flight: 0,
             tokens: key.tokens_per_day.map(|per_day| Budget::new(per_day, spent, today)),
         };
-        KeyHolder {
-            name: key.name.clone(),
-            digest: key.digest,
-            aliases: key.aliases.clone(),
-            per_minute: key.requests_per_minute,
-            at_once: key.concurrency,
-            per_day: key.tokens_per_day,
-            left: Mutex::new(left),
-        }
+        KeyHolder { key: key.clone(), left: Mutex::new(left) }
     }
 
     /// Whether this is the same key with the same limits.
     pub(super) fn is_of(&self, key: &KeyOptions) -> bool {
-        bool::from(self.digest.is(&key.digest))
-            && (&self.name, &self.aliases) == (&key.name, &key.aliases)
-            && self.per_minute == key.requests_per_minute
-            && self.at_once == key.concurrency
-            && self.per_day == key.tokens_per_day
+        let own = &self.key;
+        bool::from(own.digest.is(&key.digest))
+            && (&own.name, &own.aliases) == (&key.name, &key.aliases)
+            && own.requests_per_minute == key.requests_per_minute
+            && own.concurrency == key.concurrency
+            && own.tokens_per_day == key.tokens_per_day
     }
 
     /// Admits a request to a model. The request counts only if no other limit rejects it, so that
@@ -103,7 +89,9 @@ impl KeyHolder {
     }
 
     fn check_tokens(&self, left: &mut RemainingLimits) -> Result<(), KeyRefusal> {
-        let (Some(per_day), Some(tokens)) = (self.per_day, &mut left.tokens) else { return Ok(()) };
+        let (Some(per_day), Some(tokens)) = (self.key.tokens_per_day, &mut left.tokens) else {
+            return Ok(());
+        };
         let now = since_1970();
         let checked = tokens.check(now);
         checked.map_err(|midnight_in| KeyRefusal::Spent { per_day, midnight_in })?;
@@ -111,7 +99,7 @@ impl KeyHolder {
     }
 
     fn check_place(&self, left: &RemainingLimits) -> Result<(), KeyRefusal> {
-        match self.at_once {
+        match self.key.concurrency {
             Some(at_once) if left.in_flight >= at_once.get() => {
                 Err(KeyRefusal::TooMany { at_once })
             }
@@ -120,7 +108,9 @@ impl KeyHolder {
     }
 
     fn count_request(&self, left: &mut RemainingLimits, now: Instant) -> Result<(), KeyRefusal> {
-        let (Some(per_minute), Some(requests)) = (self.per_minute, &mut left.requests) else {
+        let (Some(per_minute), Some(requests)) =
+            (self.key.requests_per_minute, &mut left.requests)
+        else {
             return Ok(());
         };
         let taken = requests.take(now);
@@ -128,7 +118,7 @@ impl KeyHolder {
     }
 }
 
-hob_core::debug_fields!(KeyHolder: name);
+hob_core::debug_fields!(KeyHolder: key);
 
 /// One of the holder's concurrent answers, from before the request's body is read until the answer has ended or
 /// its client has left. Dropping it frees the answer, and also the request if no model was used or it does not count.
@@ -193,6 +183,9 @@ impl Drop for RateLimitGuard {
 
 #[cfg(test)]
 mod tests {
+    use std::num::{NonZeroU32, NonZeroU64};
+
+    use super::super::KeyDigest;
     use super::*;
 
     fn holder(limit: impl FnOnce(&mut KeyOptions)) -> Arc<KeyHolder> {
