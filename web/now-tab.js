@@ -1,7 +1,6 @@
 // The Now tab: running requests, times of the last hour, models in memory, and other servers.
 // All of it comes from one response of the server. Rows of the same entry stay the same elements.
 
-import { askForKey } from "./api-key.js";
 import { setText } from "./dom.js";
 import { HourRow } from "./now-hour-row.js";
 import { JobRow } from "./now-job.js";
@@ -24,7 +23,6 @@ const lists = {
 
 const watch = new NowWatch({ onNews: show, onTrouble: showTrouble });
 let receivedAt = null;
-let wantsKey = false;
 
 /** Called when this tab is shown or hidden. */
 export function showNow(shown) {
@@ -33,7 +31,6 @@ export function showNow(shown) {
 
 function show(now) {
   receivedAt = new Date();
-  wantsKey = false;
   trouble.hidden = true;
   delete board.dataset.stale;
   for (const [name, entries] of Object.entries(parts(now))) {
@@ -69,9 +66,6 @@ function showTrouble(error) {
   setText(trouble, `${error.message}${age}`);
   trouble.hidden = false;
   board.dataset.stale = "";
-  // Only once, so that the page does not take the focus every few seconds.
-  if (isKey && !wantsKey) askForKey();
-  wantsKey = isKey;
 }
 
 function setState(dot, text) {

@@ -1,5 +1,6 @@
 // Polls the server while a tab is shown: the activity every second, or something else. After failures it polls less often, and while hidden never.
 
+import { askForKey } from "./api-key.js";
 import { listActivity } from "./api.js";
 
 const EVERY_MS = 1_000;
@@ -11,6 +12,7 @@ export class NowWatch {
   #isShown = false;
   #isPolling = false;
   #failures = 0;
+  #wantsKey = false;
   #timer = 0;
 
   /** @param {{onNews: (now: object) => void, onTrouble: (error: Error) => void, load?: (timeoutMs: number) => Promise<object>, everyMs?: number}} callbacks */
@@ -39,10 +41,15 @@ export class NowWatch {
     try {
       const now = await this.#callbacks.load(TIMEOUT_MS);
       this.#failures = 0;
+      this.#wantsKey = false;
       this.#callbacks.onNews(now);
     } catch (error) {
       this.#failures += 1;
       this.#callbacks.onTrouble(error);
+      // Only once, so that the page does not take the focus every few seconds.
+      const isKey = error.status === 401;
+      if (isKey && !this.#wantsKey) askForKey();
+      this.#wantsKey = isKey;
     }
   }
 

@@ -53,7 +53,6 @@ const watch = new NowWatch({ onNews: show, onTrouble: showTrouble, load: listTea
 let teams = [];
 let rows = [];
 let shown = false;
-let wantsKey = false;
 
 /** Called when this tab is shown or hidden. */
 export function showTeam(isShown) {
@@ -73,7 +72,6 @@ function takeChoice() {
 }
 
 function show(news) {
-  wantsKey = false;
   page.trouble.hidden = true;
   showTeams(news.teams);
   rows = news.runs;
@@ -113,9 +111,6 @@ function showTrouble(error) {
   setState(isKey ? "unknown" : "away", isKey ? "API key needed" : "hob does not answer");
   setText(page.trouble, error.status === 404 ? "This hob has no API for teams." : error.message);
   page.trouble.hidden = false;
-  // Only once, so that the page does not take the focus every few seconds.
-  if (isKey && !wantsKey) askForKey();
-  wantsKey = isKey;
 }
 
 function setState(dot, text) {

@@ -15,16 +15,11 @@ use crate::chat_model::{
     Event, StagedChat, card, chat_lost, done, scripted, serve_chat, serve_chat_with, talkative,
     text,
 };
+use crate::chatting::chat;
 use crate::client::{post, post_with};
-use crate::keys::with_key;
+use crate::keys::{HI, with_key};
 use crate::refusals::{Row, check_refusal};
 use crate::server::Server;
-
-const HI: &str = r#"{"messages":[{"role":"user","content":"Hi"}]}"#;
-
-fn chat(json: &str) -> Vec<u8> {
-    post("/v1/chat/completions", json)
-}
 
 fn no_room(retry_after: Option<Duration>) -> ModelError {
     let (name, kept_by) = ("other".to_owned(), KeptBy::Answering);

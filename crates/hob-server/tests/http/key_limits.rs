@@ -13,14 +13,13 @@ use crate::chat_model::{
     Event, StagedChat, begun, chat_lost, done, scripted, serve_chat, serve_chat_with, text,
 };
 use crate::client::{Answer, get, no_hang};
-use crate::keys::{LAPTOP, PHONE, get_as, named, post_as, with_keys};
+use crate::keys::{HI, LAPTOP, PHONE, get_as, named, post_as, with_keys};
 use crate::ledger::{rows, with_ledger};
 use crate::lifecycle::{StagedLifecycle, server_with};
 use crate::model::{sound, worker_lost};
 use crate::server::Server;
 
 const CHAT: &str = "/v1/chat/completions";
-const HI: &str = r#"{"messages":[{"role":"user","content":"Hi"}]}"#;
 const STREAM: &str = r#"{"messages":[{"role":"user","content":"Hi"}],"stream":true}"#;
 
 fn hello() -> Result<Vec<Event>, hob_core::ModelError> {

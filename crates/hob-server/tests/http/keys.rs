@@ -20,7 +20,7 @@ pub(crate) const LAPTOP: &str = "hob-laptop-7d1f5a";
 /// The key called `phone`.
 pub(crate) const PHONE: &str = "hob-phone-91c3e0";
 
-const HI: &str = r#"{"messages":[{"role":"user","content":"Hi"}]}"#;
+pub(crate) const HI: &str = r#"{"messages":[{"role":"user","content":"Hi"}]}"#;
 
 /// This is the only key, and it may do everything.
 pub(crate) fn with_key(key: &str) -> ServerOptions {
