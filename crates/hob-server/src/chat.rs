@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use crate::api_error::ApiError;
 use crate::chat_answer::{ChatStart, seeded};
 use crate::chat_body::{ChatFormat, PendingAnswer, stream_body};
-use crate::context::{Limits, RequestContext};
+use crate::context::RequestContext;
 use crate::generic_answer::Answer;
 use crate::headers::{
     ALIAS, EVENTS, JSON, QUEUE_MS, answer_headers, answer_with, insert_ignored, insert_text,
@@ -46,7 +46,7 @@ pub(crate) async fn complete(request: Request) -> Result<Response, ApiError> {
     let head = head(&resolved, &context);
     let ignored = &without_effect(&resolved.model, body.ignored, body.unknown);
     let requests = seeded(body.request, body.choices);
-    let (start, limits) = start(&context, guards, resolved, (requests, body.delivery));
+    let start = start(context, guards, resolved, (requests, body.delivery));
     match body.delivery {
         ChatDelivery::Whole => {
             let mut answer = ChatAnswer::new(head, body.choices, body.calls);
@@ -55,26 +55,26 @@ pub(crate) async fn complete(request: Request) -> Result<Response, ApiError> {
         ChatDelivery::Events(usage) => {
             let chunks = ChatChunks::new(head, body.choices, body.calls, usage);
             let loading = body.tells_loading.then(|| Arc::clone(&start.model));
-            streamed(&limits, (start, "messages"), loading, (OpenAi(chunks), ignored)).await
+            streamed(start, "messages", loading, (OpenAi(chunks), ignored)).await
         }
     }
 }
 
 /// A request on one of OpenAI's routes, ready to be sent.
 pub(crate) fn start(
-    context: &RequestContext,
+    context: RequestContext,
     guards: RequestGuards,
     resolved: Resolved<Chat>,
     (requests, delivery): (Vec<ChatRequest>, ChatDelivery),
-) -> (ChatStart, Limits) {
+) -> ChatStart {
     let start = RequestStart {
-        context: context.clone(),
+        context,
         guards,
         endpoint: Endpoint::CHAT,
         name: resolved.name,
         is_streamed: matches!(delivery, ChatDelivery::Events(_)),
     };
-    (ChatStart { start, model: resolved.model, requests }, *context.limits())
+    ChatStart { start, model: resolved.model, requests }
 }
 
 pub(crate) async fn whole(
@@ -93,11 +93,12 @@ pub(crate) async fn whole(
 /// The status waits for the first event, so that it is correct, but not so long that a proxy gives up. `prompt_field` is
 /// the route's field with the prompt, for errors.
 pub(crate) async fn streamed(
-    limits: &Limits,
-    (start, prompt_field): (ChatStart, &'static str),
+    start: ChatStart,
+    prompt_field: &'static str,
     loading: Option<Arc<RegisteredModel<Chat>>>,
     (format, ignored): (impl ChatFormat, &[String]),
 ) -> Result<Response, ApiError> {
+    let limits = *start.start.context.limits();
     let early = if loading.is_some() { LOADING_AFTER } else { limits.early_headers_after };
     let alias = start.start.name.clone().unwrap_or_else(|| start.model.name.clone());
     let mut opening = start.start().map_err(move |error| error.about(prompt_field)).boxed();

@@ -25,7 +25,7 @@ pub(crate) async fn complete(request: Request) -> Result<Response, ApiError> {
     let ignored = &without_effect(&resolved.model, body.ignored, body.unknown);
     let each = body.choices;
     let requests = body.requests.into_iter().flat_map(|request| seeded(request, each)).collect();
-    let (start, limits) = start(&context, guards, resolved, (requests, body.delivery));
+    let start = start(context, guards, resolved, (requests, body.delivery));
     match body.delivery {
         ChatDelivery::Whole => {
             let answer = CompletionAnswer::new(head, &prefixes, each);
@@ -36,7 +36,7 @@ pub(crate) async fn complete(request: Request) -> Result<Response, ApiError> {
         ChatDelivery::Events(usage) => {
             let chunks = CompletionChunks::new(head, &prefixes, each, usage);
             let chunks = if tells_prompts { chunks.with_prompt_tokens() } else { chunks };
-            streamed(&limits, (start, PROMPT), None, (OpenAi(chunks), ignored)).await
+            streamed(start, PROMPT, None, (OpenAi(chunks), ignored)).await
         }
     }
 }

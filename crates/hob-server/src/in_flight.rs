@@ -11,13 +11,13 @@ use std::time::Instant;
 
 use hob_core::locked;
 use hob_core::trace::TraceData;
+use hob_wire::AliasView;
 
 use self::last_hour::LastHour;
 pub(crate) use self::request::{Endpoint, InFlightRequest};
 pub(crate) use self::views::queue;
 use crate::keys::Caller;
 use crate::ledger::RequestRecord;
-use hob_wire::AliasView;
 
 /// Twice the connection limit. Further requests run, but are not shown.
 const IN_FLIGHT_MAX: usize = 1024;
@@ -105,6 +105,7 @@ impl InFlight {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     fn running(id: u64) -> Arc<InFlightRequest> {
         Arc::new(InFlightRequest::for_test(id, Endpoint::CHAT))
     }

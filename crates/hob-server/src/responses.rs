@@ -65,7 +65,7 @@ async fn create(request: Request) -> Result<Response, ApiError> {
     let about = |error: ApiError| error.about(INPUT);
     check(&resolved.model, &request).map_err(about)?;
     let ignored = &[sent.ignored, sent.unknown].concat();
-    let (start, limits) = start(&context, guards, resolved, (vec![request], sent.delivery));
+    let start = start(context, guards, resolved, (vec![request], sent.delivery));
     let mut answer = ResponseAnswer::new(head, sent.settings);
     match sent.delivery {
         ChatDelivery::Whole => {
@@ -77,7 +77,7 @@ async fn create(request: Request) -> Result<Response, ApiError> {
         ChatDelivery::Events(_) => {
             let loading = sent.tells_loading.then(|| Arc::clone(&start.model));
             let format = ResponseFormat { answer, ending: Some(ending) };
-            streamed(&limits, (start, INPUT), loading, (format, ignored)).await
+            streamed(start, INPUT, loading, (format, ignored)).await
         }
     }
 }
@@ -194,7 +194,7 @@ async fn input_tokens(request: Request) -> Result<Response, ApiError> {
         return Ok(json(estimated_input_tokens(u32::try_from(tokens).unwrap_or(u32::MAX))));
     }
     let asked = (vec![without_answer(request)], ChatDelivery::Whole);
-    let (start, _) = start(&context, guards, resolved, asked);
+    let start = start(context, guards, resolved, asked);
     let (mut answer, mut tokens) = (start.start().await.map_err(about)?, 0);
     let count = |_, event| {
         if let ChatEvent::Done(completion) = event {

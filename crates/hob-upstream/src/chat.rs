@@ -189,7 +189,7 @@ mod tests {
     use hob_core::chat::{Conversation, Message, Prompt, Role};
 
     use super::*;
-    use crate::Upstream;
+    use crate::client::Upstream;
     use crate::options::UpstreamOptions;
 
     fn chat(kind: UpstreamKind, model: &str) -> UpstreamChat {

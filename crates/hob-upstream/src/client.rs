@@ -16,8 +16,7 @@ use tokio::sync::Notify;
 use crate::http::{Body, Form, HttpClient, HttpError, HttpResponse};
 use crate::options::{AttemptTimeouts, UpstreamKind, UpstreamOptions};
 use crate::slots::Slots;
-
-pub use lists::ServedList;
+use lists::ServedList;
 
 /// Bytes of an error's body that are read: enough for any message.
 const ERROR_BYTES_MAX: usize = 64 << 10;
@@ -33,7 +32,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Another server.
 #[derive(Debug)]
-pub struct Upstream {
+pub(crate) struct Upstream {
     pub(crate) options: UpstreamOptions,
     pub(crate) slots: Slots,
     pub(crate) budget: Mutex<RetryBudget>,
@@ -65,7 +64,7 @@ pub enum UpstreamError {
 impl Upstream {
     /// # Errors
     /// The address or the key is invalid.
-    pub fn new(options: UpstreamOptions) -> Result<Upstream, UpstreamError> {
+    pub(crate) fn new(options: UpstreamOptions) -> Result<Upstream, UpstreamError> {
         let name = options.name.clone();
         let written = if options.url.is_empty() { options.kind.url() } else { Some(&*options.url) };
         let written = written.ok_or_else(|| UpstreamError::NoUrl { name: name.clone() })?;
@@ -88,12 +87,12 @@ impl Upstream {
         })
     }
 
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.options.name
     }
 
     /// The kind of the server. If the configuration does not state it, hob detects it with requests.
-    pub async fn kind(&self) -> UpstreamKind {
+    pub(crate) async fn kind(&self) -> UpstreamKind {
         if self.options.kind != UpstreamKind::Auto {
             return self.options.kind;
         }
@@ -108,7 +107,7 @@ impl Upstream {
     }
 
     /// The kind, as far as it is known without a request.
-    pub fn known_kind(&self) -> UpstreamKind {
+    pub(crate) fn known_kind(&self) -> UpstreamKind {
         self.found.get().copied().unwrap_or(self.options.kind)
     }
 
@@ -178,7 +177,7 @@ impl Upstream {
     }
 
     /// The address as the user wrote it, without a key.
-    pub fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.root
     }
 

@@ -176,10 +176,6 @@ impl Gateway {
         refreshed.for_each(|()| async {}).await;
     }
 
-    pub fn upstream(&self, name: &str) -> Option<&Arc<Upstream>> {
-        self.upstreams.get(name)
-    }
-
     /// `upstream/model` as an alias of one target.
     fn direct_route<T: RouteTask>(&self, name: &str) -> Option<Arc<Route<T>>> {
         let (upstream, model) = split(name, &self.upstreams)?;

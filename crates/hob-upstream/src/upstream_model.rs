@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use hob_core::{Fault, ModelError, locked, one_line};
 
-use crate::Upstream;
+use crate::client::Upstream;
 
 /// One model of one server.
 #[derive(Debug)]

@@ -30,7 +30,7 @@ const DETAILED_MAX: usize = 64;
 
 /// The last list, and the result of the last list request.
 #[derive(Debug, Default)]
-pub struct ServedList {
+pub(crate) struct ServedList {
     models: Vec<ServedModel>,
     /// Places in `models` by name. Some servers list hundreds of models, and each request looks up its model several times.
     places: BTreeMap<String, usize>,
