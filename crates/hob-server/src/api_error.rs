@@ -147,8 +147,6 @@ pub(crate) enum ApiError {
     Fit(#[from] Unanswerable),
     #[error(transparent)]
     Run(#[from] RunRefusal),
-    #[error("the prediction failed; see hob's log")]
-    FitFailed,
     #[error("{path} does not take {method}")]
     WrongMethod { method: String, path: String },
     #[error(
@@ -327,7 +325,6 @@ impl ApiError {
             E::ModelStalled { .. } | E::NoToken { .. } | E::ResidenceStalled { .. } => {
                 row(S::GATEWAY_TIMEOUT).code("timeout")
             }
-            E::FitFailed => row(S::INTERNAL_SERVER_ERROR),
             E::Stopping => row(S::SERVICE_UNAVAILABLE).code("server_stopping"),
             E::BodiesFull { .. } => row(S::SERVICE_UNAVAILABLE).retry(Retry::After(BODY_ENDS)),
             E::SessionsFull { retry_after, .. } => {

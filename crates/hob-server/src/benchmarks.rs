@@ -4,10 +4,6 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-    X_FRAME_OPTIONS,
-};
 use axum::response::{IntoResponse, Redirect, Response};
 use hob_wire::operations;
 
@@ -15,7 +11,7 @@ use crate::api_error::ApiError;
 use crate::benchmark_files::BenchmarkFiles;
 use crate::documented_routes::DocumentedRoutes as _;
 use crate::observe::NamePath;
-use crate::page::content_type;
+use crate::page::page_headers;
 
 const INDEX: &str = "index.html";
 
@@ -47,13 +43,5 @@ async fn page(
     let Ok(Some(bytes)) = found else {
         return Err(ApiError::NoSuchPath { path: format!("/benchmarks/{path}") });
     };
-    let headers = [
-        (CONTENT_TYPE, content_type(&path)),
-        (CACHE_CONTROL, "no-cache"),
-        (CONTENT_SECURITY_POLICY, POLICY),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (X_FRAME_OPTIONS, "DENY"),
-        (REFERRER_POLICY, "no-referrer"),
-    ];
-    Ok((headers, bytes).into_response())
+    Ok((page_headers(&path, POLICY), bytes).into_response())
 }

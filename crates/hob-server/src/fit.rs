@@ -16,6 +16,7 @@ use crate::guard::KeyRule;
 use crate::headers::{JSON, answer_headers, insert_ignored, uncached_json};
 use crate::observe::QueryPairs;
 use crate::request_body::read_command;
+use crate::teams::blocking;
 
 type Service = Extension<Arc<dyn FitService>>;
 
@@ -48,7 +49,7 @@ async fn by_body(service: Service, request: Request) -> Result<Response, ApiErro
 
 async fn answer(
     context: &RequestContext,
-    Extension(service): Service,
+    service: Service,
     request: FitRequest,
 ) -> Result<Response, ApiError> {
     // A caller learns only about names that its key may use.
@@ -57,30 +58,19 @@ async fn answer(
     }
     let mut headers = answer_headers(JSON);
     insert_ignored(&mut headers, &request.ignored);
-    let answered = blocking(move || service.assess(&request)).await??;
+    let answered = blocking(&service, move |service| Ok(service.assess(&request))).await??;
     Ok((headers, answered.to_json()).into_response())
 }
 
 /// `GET /api/fit/machines`.
-async fn machines(Extension(service): Service) -> Result<Response, ApiError> {
-    let names = blocking(move || service.machines()).await?;
+async fn machines(service: Service) -> Result<Response, ApiError> {
+    let names = blocking(&service, |service| Ok(service.machines())).await?;
     Ok(uncached_json(fit_machines(&names)))
 }
 
 /// `GET /api/fit/models`: the installed models that this caller may use.
-async fn models(
-    Extension(service): Service,
-    context: RequestContext,
-) -> Result<Response, ApiError> {
-    let mut models = blocking(move || service.models()).await?;
+async fn models(service: Service, context: RequestContext) -> Result<Response, ApiError> {
+    let mut models = blocking(&service, |service| Ok(service.models())).await?;
     models.retain(|model| !model.installed || context.caller.allows(&model.name));
     Ok(uncached_json(fit_models(&models)))
-}
-
-/// # Errors
-/// The call panicked; the log has the message.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, ApiError> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| ApiError::FitFailed)
 }

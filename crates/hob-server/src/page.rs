@@ -6,7 +6,7 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use rust_embed::{EmbeddedFile, RustEmbed};
 
@@ -39,19 +39,23 @@ pub(crate) fn file(name: &str, request: &Request) -> Result<Response, ApiError> 
     let file = Web::get(name)
         .ok_or_else(|| ApiError::NoSuchPath { path: request.uri().path().to_owned() })?;
     let etag = etag(&file);
-    let headers = [
+    let (headers, tag) = (page_headers(name, POLICY), [(ETAG, etag.as_str())]);
+    if has_it_already(request.headers(), &etag) {
+        return Ok((StatusCode::NOT_MODIFIED, headers, tag).into_response());
+    }
+    Ok((headers, tag, file.data.into_owned()).into_response())
+}
+
+/// Headers of a file that a browser shows.
+pub(crate) fn page_headers(name: &str, policy: &'static str) -> [(HeaderName, &'static str); 6] {
+    [
         (CONTENT_TYPE, content_type(name)),
         (CACHE_CONTROL, "no-cache"),
-        (CONTENT_SECURITY_POLICY, POLICY),
+        (CONTENT_SECURITY_POLICY, policy),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (X_FRAME_OPTIONS, "DENY"),
         (REFERRER_POLICY, "no-referrer"),
-        (ETAG, &etag),
-    ];
-    if has_it_already(request.headers(), &etag) {
-        return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
-    }
-    Ok((headers, file.data.into_owned()).into_response())
+    ]
 }
 
 fn etag(file: &EmbeddedFile) -> String {
@@ -64,7 +68,7 @@ fn has_it_already(headers: &HeaderMap, etag: &str) -> bool {
 }
 
 /// Content types of the page's files. Any other file is offered as a download.
-pub(crate) fn content_type(name: &str) -> &'static str {
+fn content_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map(|(_, extension)| extension) {
         Some("html") => "text/html; charset=utf-8",
         Some("js" | "mjs") => "text/javascript; charset=utf-8",

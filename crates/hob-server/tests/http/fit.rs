@@ -169,7 +169,7 @@ async fn refusals_say_what_is_wrong() {
             400,
             json!({"message": "empty: the model has no layers that decode", "param": "model"}),
         ),
-        ("model=panic", 500, json!({"message": "the prediction failed; see hob's log"})),
+        ("model=panic", 500, json!({"message": "the request failed; see hob's log"})),
     ];
     for (query, status, expected) in rows {
         let answer = server.get(&format!("/api/fit?{query}")).await;
