@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock};
 
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery};
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::StatusCode;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
 use hob_core::{
     AnyModel, Chat, ModelState, Registered, RegisteredModel, Registry, Speech, Transcription,

@@ -108,8 +108,7 @@ impl KeyHolder {
     }
 
     fn count_request(&self, left: &mut RemainingLimits, now: Instant) -> Result<(), KeyRefusal> {
-        let (Some(per_minute), Some(requests)) =
-            (self.key.requests_per_minute, &mut left.requests)
+        let (Some(per_minute), Some(requests)) = (self.key.requests_per_minute, &mut left.requests)
         else {
             return Ok(());
         };

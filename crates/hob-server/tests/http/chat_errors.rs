@@ -131,10 +131,9 @@ async fn requests_that_the_model_cannot_serve_never_reach_it() {
     let script: Result<Vec<Event>, ModelError> = Ok(vec![text("Hello"), done(1)]);
     let model = Arc::new(ScriptedChat::new([script]).with_card(bare));
     let server = serve_chat(Arc::clone(&model)).await;
-    for (path, body, field) in [
-        ("/v1/chat/completions", HI, "messages"),
-        ("/v1/responses", r#"{"input":"Hi"}"#, "input"),
-    ] {
+    for (path, body, field) in
+        [("/v1/chat/completions", HI, "messages"), ("/v1/responses", r#"{"input":"Hi"}"#, "input")]
+    {
         check_refusal(
             &server.ask(post(path, body)).await,
             (400, Some(field), Some("unsupported_parameter"), Some("false"), None),
