@@ -542,7 +542,7 @@ pub enum EmbedInput {
 }
 
 impl EmbedInput {
-    /// Four bytes are about one token in most languages.
+    /// Estimates the tokens: four bytes are about one token in most languages.
     pub fn tokens_guess(&self) -> usize {
         match self {
             EmbedInput::Text(text) => text.len().div_ceil(4),

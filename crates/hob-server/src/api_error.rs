@@ -31,7 +31,7 @@ const BODY_ENDS: Duration = Duration::from_secs(5);
 const RUN_ENDS: Duration = Duration::from_secs(15);
 
 /// The field with the prompt of a chat.
-const CHAT_PROMPT: &str = "messages";
+pub(crate) const CHAT_PROMPT: &str = "messages";
 
 /// Marks a response that rejects a valid key, with the code of the reason.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +77,7 @@ pub(crate) enum ApiError {
     NotOffered { path: String, instead: &'static str },
     #[error("this model cannot do what '{field}' asks for: {why}")]
     Unsupported { field: &'static str, why: &'static str },
-    /// An error about the prompt, on a route that has another name for it than chat.
+    /// An error about the prompt, which is in this field of the request.
     #[error("{error}")]
     Prompt { field: &'static str, error: ModelError },
     #[error(
@@ -239,7 +239,7 @@ impl ApiError {
         }
     }
 
-    /// This error on a route whose prompt is in `field`, and not in `messages`.
+    /// This error on a route whose prompt is in `field`.
     pub(crate) fn about(self, field: &'static str) -> ApiError {
         match self {
             ApiError::Unsupported { field: CHAT_PROMPT, why } => {

@@ -17,7 +17,7 @@ use hob_wire::{
 };
 use tokio::time::timeout;
 
-use crate::api_error::ApiError;
+use crate::api_error::{ApiError, CHAT_PROMPT};
 use crate::chat_answer::{ChatStart, seeded};
 use crate::chat_body::{ChatFormat, PendingAnswer, stream_body};
 use crate::context::RequestContext;
@@ -55,7 +55,7 @@ pub(crate) async fn complete(request: Request) -> Result<Response, ApiError> {
         ChatDelivery::Events(usage) => {
             let chunks = ChatChunks::new(head, body.choices, body.calls, usage);
             let loading = body.tells_loading.then(|| Arc::clone(&start.model));
-            streamed(start, "messages", loading, (OpenAi(chunks), ignored)).await
+            streamed(start, CHAT_PROMPT, loading, (OpenAi(chunks), ignored)).await
         }
     }
 }
@@ -146,7 +146,7 @@ pub(crate) fn check(model: &RegisteredModel<Chat>, request: &ChatRequest) -> Res
     let card = model.model.card();
     if !card.sees && has_pictures(&request.prompt) {
         let why = "it accepts text only, and a message contains an image";
-        return Err(ApiError::Unsupported { field: "messages", why });
+        return Err(ApiError::Unsupported { field: CHAT_PROMPT, why });
     }
     match &request.prompt {
         Prompt::Chat(_) if card.template.is_none() => Err(ModelError::NoTemplate.into()),

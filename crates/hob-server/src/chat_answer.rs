@@ -196,7 +196,7 @@ fn shorten(requests: &mut [ChatRequest], tokens_max: u64) {
     }
 }
 
-/// Tools included. Four bytes are about one token in most languages.
+/// Estimates the tokens of a prompt with its tools: four bytes are about one token in most languages.
 fn prompt_tokens_guess(prompt: &Prompt) -> u64 {
     match prompt {
         Prompt::Tokens(tokens) => tokens.len() as u64,

@@ -25,7 +25,7 @@ pub struct ServerOptions {
     /// The voice for speech requests that name none: a blend, or the name of a kept one. `None`, or voices that the
     /// model does not have: the model's first.
     pub default_voice: Option<String>,
-    /// The chat model for requests that name none; `None`: the registry's only one, if it has one.
+    /// The chat model for requests that name none; `None`: the registry's, if it has exactly one.
     pub default_chat: Option<String>,
     /// The transcription model for requests that name none, or one of OpenAI's; `None`: the registry's first.
     pub default_transcript: Option<String>,
