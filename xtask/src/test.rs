@@ -98,13 +98,15 @@ pub(crate) fn run(jobs: usize) -> Result<()> {
     Ok(())
 }
 
-/// Whether a doc comment has an example.
+/// Whether a doc comment has an example. Every second fence ends a block; blocks of `text` are not compiled.
 fn has_doc_tests(files: &[File]) -> bool {
-    let is_example = |line: &str| {
-        let comment = line.trim_start();
-        (comment.starts_with("///") || comment.starts_with("//!")) && comment.contains("```")
+    let has_example = |file: &File| {
+        let comments = file.text.lines().map(str::trim_start);
+        let comments = comments.filter_map(|line| line.strip_prefix("//")?.strip_prefix(['/', '!']));
+        let fences = comments.filter_map(|comment| comment.trim().strip_prefix("```"));
+        fences.step_by(2).any(|language| language != "text")
     };
-    files.iter().any(|file| file.is_rust() && file.text.lines().any(is_example))
+    files.iter().any(|file| file.is_rust() && has_example(file))
 }
 
 /// Runs programs until none is left.
@@ -316,6 +318,8 @@ mod tests {
         let found =
             |text: &str| has_doc_tests(&[File::new("a.rs", text), File::new("b.md", "```")]);
         assert!(found("    /// ```\n    /// f();\n    /// ```\nfn f() {}\n"));
+        assert!(found("//! ```text\n//! a\n//! ```\n//! ```no_run\n//! f();\n//! ```\n"));
+        assert!(!found("//! ```text\n//! a -> b\n//! ```\n"));
         assert!(found("//! ```rust"));
         assert!(!found("// ```\nfn f() {}\n"));
     }
