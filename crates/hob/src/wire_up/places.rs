@@ -217,11 +217,10 @@ impl RequestedPlace {
     }
 
     fn estimate(&self, setup: &Setup, machine: &Machine) -> Option<SetupEstimate> {
-        let expected = match &self.draft {
-            Some(draft) => estimate_both(setup, (&self.model, draft), machine),
-            None => setup.estimate(machine, &self.model),
-        };
-        expected.ok()
+        match &self.draft {
+            Some(draft) => estimate_both(setup, (&self.model, draft), machine).ok(),
+            None => setup.estimate(machine, &self.model).ok(),
+        }
     }
 
     /// What the requested place lacks on this machine, with both numbers.
