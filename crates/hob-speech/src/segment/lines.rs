@@ -52,24 +52,24 @@ fn is_table_row(line: &str) -> bool {
 /// Whether the line that begins with `first` at byte `at` is a list item, heading, quotation, table row, rule or code
 /// fence.
 fn starts_block(ahead: Ahead<'_>, at: usize, first: char) -> Known<bool> {
-    let behind = |at: usize| ahead.char_at(at);
     Ok(match first {
         '>' | '|' | '•' | '◦' | '▪' | '‣' | '·' => true,
         '#' => {
             let text = ahead.skip(at, 7, |c| c == '#')?;
-            behind(text)?.is_none_or(char::is_whitespace)
+            ahead.char_at(text)?.is_none_or(char::is_whitespace)
         }
         '-' | '*' | '+' | '_' | '=' | '–' => {
-            let text = ahead.skip(at, 3, |c| c == first)?;
-            let item = text == at + first.len_utf8() && first != '_' && first != '=';
-            let rule = text >= at + 3;
-            rule || (item && behind(text)?.is_none_or(char::is_whitespace))
+            let width = first.len_utf8();
+            let text = ahead.skip(at, 3 * width, |c| c == first)?;
+            let item = text == at + width && first != '_' && first != '=';
+            let rule = text == at + 3 * width;
+            rule || (item && ahead.char_at(text)?.is_none_or(char::is_whitespace))
         }
         '`' | '~' => ahead.skip(at, 3, |c| c == first)? == at + 3,
         '0'..='9' => {
             let text = ahead.skip(at, 4, |c| c.is_ascii_digit())?;
-            matches!(behind(text)?, Some('.' | ')'))
-                && behind(text + 1)?.is_none_or(char::is_whitespace)
+            matches!(ahead.char_at(text)?, Some('.' | ')'))
+                && ahead.char_at(text + 1)?.is_none_or(char::is_whitespace)
         }
         _ => false,
     })

@@ -115,6 +115,10 @@ fn lines_and_paragraphs() {
         &[("a long line that was wrapped at a column\nand goes on here.", Sentence)],
     );
     check(
+        "The temperature in the room fell to about\n–5 degrees.",
+        &[("The temperature in the room fell to about\n–5 degrees.", Sentence)],
+    );
+    check(
         "Roses are red\nViolets are blue",
         &[("Roses are red", Line), ("Violets are blue", Paragraph)],
     );
