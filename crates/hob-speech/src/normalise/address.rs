@@ -5,6 +5,7 @@ use super::View;
 use super::cardinal::{by_digit, cardinal};
 use super::item::Word;
 use super::number::dotted;
+use super::numeral::is_digits;
 use super::symbol::name;
 use super::word::say_letters_and_digits;
 use crate::reading::Reading;
@@ -66,9 +67,8 @@ fn ip(word: &Word, out: &mut Reading) -> bool {
         word.text.split_once('/').map_or((&*word.text, None), |(a, n)| (a, Some(n)));
     let (host, port) = address.split_once(':').map_or((address, None), |(h, p)| (h, Some(p)));
     let parts: Vec<&str> = host.split('.').collect();
-    let number =
-        |part: &&str| (1..=3).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
-    let is_network = network.is_none_or(|bits| number(&bits) && bits.len() < 3);
+    let number = |part: &&str| is_digits(part, 1..=3);
+    let is_network = network.is_none_or(|bits| is_digits(bits, 1..=2));
     if parts.len() != 4 || !parts.iter().all(number) || !is_network {
         return false;
     }

@@ -5,7 +5,7 @@ use hob_core::language::ENGLISH_MONTHS;
 
 use super::View;
 use super::cardinal::{ordinal, year};
-use super::numeral::Numeral;
+use super::numeral::{Numeral, is_digits};
 use crate::reading::Reading;
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
@@ -95,8 +95,7 @@ fn digits_only(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let separator = word.text.chars().find(|c| !c.is_ascii_digit())?;
     let parts: Vec<&str> = word.text.split(separator).collect();
     let [first, second, third] = parts[..] else { return None };
-    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit()) && !text.is_empty();
-    if ![first, second, third].into_iter().all(digits) {
+    if !parts.iter().all(|part| is_digits(part, 1..)) {
         return None;
     }
     let (year, month, day) = match (first.len(), second.len(), third.len(), separator) {

@@ -4,7 +4,7 @@
 use super::cardinal::cardinal;
 use super::item::{Item, Word};
 use super::number::{article, fraction, power, raised, superscript};
-use super::numeral::Numeral;
+use super::numeral::{Numeral, is_digits};
 use super::unit::{stands_apart, unit_name};
 use super::{View, read_one};
 use crate::reading::Reading;
@@ -85,7 +85,7 @@ fn scientific(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let (base, exponent) = word.text.split_once('e')?;
     let base = Numeral::parse(base)?;
     let digits = exponent.trim_start_matches(['-', '+', '−']);
-    if digits.is_empty() || digits.len() > 3 || !digits.bytes().all(|b| b.is_ascii_digit()) {
+    if !is_digits(digits, 1..=3) {
         return None;
     }
     let ten = raised("ten", exponent, view.british)?;
@@ -115,8 +115,8 @@ fn coefficient(view: View<'_>, out: &mut Reading) -> Option<usize> {
 
 fn times(word: &Word) -> Option<(&str, &str)> {
     let (number, letter) = word.text.split_at_checked(word.text.len().checked_sub(1)?)?;
-    let is_digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-    (is_digits && matches!(letter, "x" | "y" | "n")).then_some((number, letter))
+    let is_term = is_digits(number, 1..) && matches!(letter, "x" | "y" | "n");
+    is_term.then_some((number, letter))
 }
 
 fn say_coefficient(

@@ -6,6 +6,7 @@ use super::acronym::is_emphasised;
 use super::cardinal::in_words;
 use super::item::{Item, Word};
 use super::number::is_plural;
+use super::numeral::is_digits;
 use crate::reading::Reading;
 use crate::word_table::has;
 
@@ -58,9 +59,7 @@ fn is_paragraph(view: View<'_>) -> bool {
 
 /// "747" → "seven forty seven", "800" → "eight hundred". Years and thousands are left to the other readers.
 pub(super) fn in_pairs(text: &str) -> Option<String> {
-    let is_name = (3..=4).contains(&text.len())
-        && text.bytes().all(|b| b.is_ascii_digit())
-        && !text.starts_with('0');
+    let is_name = is_digits(text, 3..=4) && !text.starts_with('0');
     let number: u64 = text.parse().ok().filter(|_| is_name)?;
     if (1900..2100).contains(&number) || number % 1000 < 10 {
         return None;

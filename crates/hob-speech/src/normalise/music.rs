@@ -3,6 +3,7 @@
 
 use super::View;
 use super::cardinal::cardinal;
+use super::numeral::is_digits;
 use crate::reading::Reading;
 use crate::word_table::find;
 
@@ -38,8 +39,8 @@ fn chord(view: View<'_>, out: &mut Reading) -> Option<usize> {
 fn signature(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
     let (beats, value) = word.text.split_once('/')?;
-    let is_count = (1..=2).contains(&beats.len()) && beats.bytes().all(|b| b.is_ascii_digit());
-    let is_signature = is_count && beats != "1" && matches!(value, "2" | "4" | "8" | "16");
+    let is_count = is_digits(beats, 1..=2) && beats != "1";
+    let is_signature = is_count && matches!(value, "2" | "4" | "8" | "16");
     if !is_signature || view.text_ahead(1) != Some("time") {
         return None;
     }

@@ -5,7 +5,7 @@ use super::View;
 use super::cardinal::{by_digit, cardinal, decade, in_words, ordinal, year};
 use super::date::month;
 use super::item::{Item, Word};
-use super::numeral::Numeral;
+use super::numeral::{Numeral, is_digits};
 use crate::reading::Reading;
 use crate::word_table::find;
 
@@ -291,9 +291,7 @@ pub(super) fn is_plural(word: &str) -> bool {
 /// "2.10" in a version: the parts are numbers, not decimals.
 pub(super) fn dotted(text: &str, british: bool) -> Option<String> {
     let parts: Vec<&str> = text.split('.').collect();
-    let number = |part: &&str| {
-        !part.is_empty() && part.len() <= 6 && part.bytes().all(|b| b.is_ascii_digit())
-    };
+    let number = |part: &&str| is_digits(part, 1..=6);
     if parts.len() < 2 || !parts.iter().all(number) {
         return None;
     }

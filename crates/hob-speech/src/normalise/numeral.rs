@@ -1,6 +1,8 @@
 //! Splits a number as it is written: sign, grouped digits, decimals.
 //! Never converts it to a float, so no written digit is lost.
 
+use std::ops::RangeBounds;
+
 use super::cardinal::{by_digit, cardinal};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +73,11 @@ impl Numeral {
     pub(super) fn small(&self) -> Option<u64> {
         if self.is_plain() && self.whole.len() <= 6 { self.whole.parse().ok() } else { None }
     }
+}
+
+/// Whether a text is this many ASCII digits, and nothing else.
+pub(super) fn is_digits(text: &str, count: impl RangeBounds<usize>) -> bool {
+    count.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// The digits, whether commas grouped them in threes, and the length as written.

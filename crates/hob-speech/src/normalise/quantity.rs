@@ -5,7 +5,7 @@ use super::View;
 use super::cardinal::cardinal;
 use super::item::{Item, Word};
 use super::number::{fraction, is_decade};
-use super::numeral::Numeral;
+use super::numeral::{Numeral, is_digits};
 use super::street::{is_compass, is_current};
 use super::unit::{stands_apart, unit_name};
 use crate::reading::Reading;
@@ -181,8 +181,7 @@ fn is_inches(view: View<'_>, unit: &Word) -> bool {
 fn feet(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
     let (feet, inches) = word.text.split_once(['\'', '’', '′'])?;
-    let is_small =
-        |text: &str| (1..=2).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+    let is_small = |text: &str| is_digits(text, 1..=2);
     let follows = view.text_ahead(1).unwrap_or_default();
     let is_length = matches!(follows, "tall" | "long" | "wide" | "deep" | "high" | "by");
     if !is_small(feet) || !(is_small(inches) || (inches.is_empty() && is_length)) {

@@ -5,6 +5,7 @@ use super::View;
 use super::cardinal::by_digit;
 use super::item::{Item, Word};
 use super::number::is_plural;
+use super::numeral::is_digits;
 use super::unit::{stands_apart, unit_name};
 use crate::reading::Reading;
 
@@ -40,7 +41,7 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
 fn star(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
     let digits = word.text.strip_prefix('*')?;
-    if !(2..=3).contains(&digits.len()) || !all_digits(digits) {
+    if !is_digits(digits, 2..=3) {
         return None;
     }
     out.say(word.span(), &format!("star {}", by_digit(digits)));
@@ -98,11 +99,11 @@ fn digits(text: &str) -> usize {
 
 /// "020 7946 0958", "(0161) 496 0742", "415 555 0110", "555 0142".
 fn national<'a>(view: View<'a>, first: &'a Word) -> Option<(Vec<&'a Word>, usize)> {
-    let is_digits = |word: &&Word| word.text.len() <= 6 && all_digits(&word.text);
-    let mut words = vec![Some(first).filter(is_digits)?];
+    let is_short = |word: &&Word| is_digits(&word.text, 1..=6);
+    let mut words = vec![Some(first).filter(is_short)?];
     let mut used = 1 + usize::from(view.mark_ahead(1) == Some(')'));
     while words.len() < 3 {
-        let Some(word) = view.ahead(used).filter(is_digits) else { break };
+        let Some(word) = view.ahead(used).filter(is_short) else { break };
         words.push(word);
         used += 1;
     }
@@ -121,7 +122,7 @@ fn national<'a>(view: View<'a>, first: &'a Word) -> Option<(Vec<&'a Word>, usize
 /// "the values 220 340 5600", "415 555 1234 780": three numbers. No area code or exchange begins with 0 or 1.
 fn are_values(view: View<'_>, words: &[&Word], used: usize) -> bool {
     let is_counted = view.before().is_some_and(|before| is_plural(&before.text));
-    let goes_on = view.text_ahead(used).is_some_and(all_digits);
+    let goes_on = view.text_ahead(used).is_some_and(|next| is_digits(next, 1..));
     is_counted || goes_on || words[..2].iter().any(|word| word.text.starts_with(['0', '1']))
 }
 
@@ -129,15 +130,14 @@ fn are_values(view: View<'_>, words: &[&Word], used: usize) -> bool {
 fn is_area_code(view: View<'_>) -> bool {
     let is_called = view.text_ahead(1) == Some("area") && view.text_ahead(2) == Some("code");
     let is_before = view.mark_ahead(1) == Some(')') && view.text_ahead(2).is_some_and(is_grouped);
-    view.text_ahead(0).is_some_and(|text| text.len() == 3 && all_digits(text))
-        && (is_called || is_before)
+    view.text_ahead(0).is_some_and(|text| is_digits(text, 3..=3)) && (is_called || is_before)
 }
 
 /// "555-0199", "1-800-555-0199", "202.555.0143", "028-9649-6123", and the five groups of an ISBN.
 fn is_grouped(text: &str) -> bool {
     let separator = if text.contains('.') { '.' } else { '-' };
     let groups: Vec<&str> = text.split(separator).collect();
-    let are_digits = groups.iter().all(|group| !group.is_empty() && all_digits(group));
+    let are_digits = groups.iter().all(|group| is_digits(group, 1..));
     let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
     let known = match lengths[..] {
         [3, 3, 4] => true,
@@ -154,7 +154,7 @@ fn is_called(view: View<'_>) -> bool {
     let is_dialled = text.len() == 3 && follows(view, &["dial"]);
     let is_number = is_dialled || SERVICES.contains(&text) || (5..=15).contains(&text.len());
     let is_called = follows(view, CALLED) || (text.len() > 4 && is_texted(view));
-    is_number && all_digits(text) && is_called && !counts(view)
+    is_number && is_digits(text, 1..) && is_called && !counts(view)
 }
 
 /// "Text STOP to 27753".
@@ -172,7 +172,7 @@ fn is_code(view: View<'_>) -> bool {
     let Some(text) = view.text_ahead(0) else { return false };
     let is_code = (4..=12).contains(&text.len()) && (follows(view, CODES) || is_end(view));
     let is_extension = (3..=6).contains(&text.len()) && follows(view, EXTENSIONS);
-    (is_code || is_extension) && all_digits(text) && !counts(view)
+    (is_code || is_extension) && is_digits(text, 1..) && !counts(view)
 }
 
 /// "ends in 4471", "ending in 0029".
@@ -183,10 +183,6 @@ fn is_end(view: View<'_>) -> bool {
         }
         _ => false,
     }
-}
-
-fn all_digits(text: &str) -> bool {
-    text.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// Whether one of `words` precedes, with nothing but a colon, a full stop or "is" between.

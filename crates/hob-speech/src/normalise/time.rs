@@ -1,10 +1,12 @@
 //! Times of day: "9:15", "17:45", "7 pm", "10:00–11:30", "9:05:30"; and ratios such as "16:9".
 //! Only the digits and the words around them show which of the two it is.
 
+use std::ops::RangeInclusive;
+
 use super::View;
 use super::cardinal::{cardinal, in_words};
 use super::item::Word;
-use super::numeral::Numeral;
+use super::numeral::{Numeral, is_digits};
 use crate::reading::Reading;
 
 /// Words next to a ratio. "16:10" is a time elsewhere.
@@ -86,10 +88,6 @@ fn one_time(text: &str, has_half: bool) -> Option<String> {
         true => text.split([':', '.']).collect(),
         false => text.split(':').collect(),
     };
-    let number = |text: &str, digits: std::ops::RangeInclusive<usize>, below: u64| {
-        let fits = digits.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
-        text.parse::<u64>().ok().filter(|value| fits && *value < below)
-    };
     match parts[..] {
         [hour] if has_half => number(hour, 1..=2, 13).map(|hour| in_words(hour, false)),
         [hour, minute] => {
@@ -107,6 +105,11 @@ fn one_time(text: &str, has_half: bool) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// A number of this many digits that is less than `below`.
+fn number(text: &str, digits: RangeInclusive<usize>, below: u64) -> Option<u64> {
+    text.parse::<u64>().ok().filter(|value| is_digits(text, digits) && *value < below)
 }
 
 fn hour_and_minute(hour: u64, minute: u64, has_half: bool) -> String {
@@ -130,11 +133,7 @@ fn duration(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let unit = &written[digits.len()..];
     let is_marked = matches!(unit, "m" | "min" | "mins");
     let is_whole = unit.is_empty() && apart.is_none() && digits.len() == 2;
-    let number = |text: &str, below: u64| {
-        let fits = (1..=2).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
-        text.parse::<u64>().ok().filter(|value| fits && *value < below)
-    };
-    let (hour, minute) = (number(hours, 100)?, number(digits, 60)?);
+    let (hour, minute) = (number(hours, 1..=2, 100)?, number(digits, 1..=2, 60)?);
     if !(is_marked || is_whole) {
         return None;
     }

@@ -3,6 +3,7 @@
 
 use super::View;
 use super::cardinal::cardinal;
+use super::numeral::is_digits;
 use crate::reading::Reading;
 use crate::word_table::has;
 
@@ -33,7 +34,5 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
 
 /// Times have a leading zero, verses do not: "Meet John 8:00".
 fn is_number(text: &str) -> bool {
-    (1..=3).contains(&text.len())
-        && text.bytes().all(|b| b.is_ascii_digit())
-        && !text.starts_with('0')
+    is_digits(text, 1..=3) && !text.starts_with('0')
 }

@@ -10,6 +10,7 @@ use super::cardinal::{by_digit, cardinal, plural, year};
 use super::item::{Item, Word};
 use super::model_number::in_pairs;
 use super::number::{decade_form, ordinal_form, superscript};
+use super::numeral::is_digits;
 use super::roman;
 use super::symbol::{greek_letter, name};
 use super::unit::unit_name;
@@ -53,8 +54,7 @@ fn dated(view: View<'_>, word: &Word, out: &mut Reading) -> Option<usize> {
         _ => return None,
     };
     let year = view.text_ahead(2).filter(|_| view.mark_ahead(1) == Some('.'))?;
-    let is_year = year.len() == 4 && year.bytes().all(|b| b.is_ascii_digit());
-    if !is_year {
+    if !is_digits(year, 4..=4) {
         return None;
     }
     out.say(word.span(), said);

@@ -5,6 +5,7 @@ use super::Scene;
 use super::amount::by_digit;
 use super::table::Form;
 use crate::normalise::item::Word;
+use crate::normalise::numeral::is_digits;
 use crate::reading::Reading;
 
 /// The most groups of one number.
@@ -14,7 +15,7 @@ pub(super) fn read(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let words: Vec<&Word> = (0..GROUPS_MAX)
         .map_while(|distance| scene.view.ahead(distance))
         .enumerate()
-        .take_while(|(at, word)| is_digits(&word.text, *at == 0) && (*at == 0 || word.spaced))
+        .take_while(|(at, word)| is_group(&word.text, *at == 0) && (*at == 0 || word.spaced))
         .map(|(_, word)| word)
         .collect();
     if !is_number(scene, &words) {
@@ -36,9 +37,9 @@ pub(super) fn read(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     Some(words.len())
 }
 
-fn is_digits(text: &str, is_first: bool) -> bool {
+fn is_group(text: &str, is_first: bool) -> bool {
     let bare = if is_first { text.strip_prefix('+').unwrap_or(text) } else { text };
-    bare.split('-').all(|group| !group.is_empty() && group.bytes().all(|b| b.is_ascii_digit()))
+    bare.split('-').all(|group| is_digits(group, 1..))
 }
 
 fn is_number(scene: Scene<'_>, words: &[&Word]) -> bool {

@@ -7,6 +7,7 @@ use super::Scene;
 use super::amount::{Amount, number};
 use super::table::{Form, LanguageTable, Noun, NounGender, noun};
 use super::text::pieces;
+use crate::normalise::numeral::is_digits;
 use crate::reading::Reading;
 use crate::word_table::{find, has};
 
@@ -28,8 +29,7 @@ fn version(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let word = scene.view.word()?;
     let bare = word.text.strip_prefix('v').unwrap_or(&word.text);
     let parts: Vec<&str> = bare.split('.').collect();
-    let is_number =
-        |part: &&str| (1..=6).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+    let is_number = |part: &&str| is_digits(part, 1..=6);
     let is_grouped = parts[1..].iter().all(|part| part.len() == 3);
     let is_marked = bare.len() < word.text.len();
     if !parts.iter().all(is_number) || !(is_marked || (parts.len() > 2 && !is_grouped)) {
@@ -50,8 +50,7 @@ fn fraction(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
         false => (scene.table.signs.score, ':'),
     };
     let parts: Vec<&str> = word.text.split(sign).collect();
-    let is_number =
-        |part: &&str| (1..=9).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+    let is_number = |part: &&str| is_digits(part, 1..=9);
     if parts.len() < 2 || !parts.iter().all(is_number) {
         return None;
     }

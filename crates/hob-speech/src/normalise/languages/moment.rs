@@ -4,6 +4,7 @@
 use super::Scene;
 use super::counted::elided_one;
 use super::table::{Form, Noun, NounGender};
+use crate::normalise::numeral::is_digits;
 use crate::reading::Reading;
 use crate::word_table::{find, nth};
 
@@ -66,8 +67,7 @@ fn hour_and_minute((hours, minutes): (&str, &str)) -> Option<(u64, u64)> {
 
 /// Digits, and nothing else.
 fn digits(text: &str) -> Option<u64> {
-    let is_number = (1..=4).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
-    text.parse().ok().filter(|_| is_number)
+    text.parse().ok().filter(|_| is_digits(text, 1..=4))
 }
 
 fn time(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
