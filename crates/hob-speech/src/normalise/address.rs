@@ -69,7 +69,8 @@ fn ip(word: &Word, out: &mut Reading) -> bool {
     let parts: Vec<&str> = host.split('.').collect();
     let number = |part: &&str| is_digits(part, 1..=3);
     let is_network = network.is_none_or(|bits| is_digits(bits, 1..=2));
-    if parts.len() != 4 || !parts.iter().all(number) || !is_network {
+    let is_port = port.is_none_or(|port| is_digits(port, 1..));
+    if parts.len() != 4 || !parts.iter().all(number) || !is_network || !is_port {
         return false;
     }
     let groups: Vec<String> = parts.iter().map(|part| by_digit(part)).collect();

@@ -199,6 +199,7 @@ const AMERICAN: &[(&str, &str)] = &[
     ("747 people", "seven hundred forty seven people"),
     ("John 3:16", "John three sixteen"),
     ("Genesis 1:1", "Genesis one one"),
+    ("Exodus 20:3", "Exodus twenty verse three"),
     ("Psalm 119:105", "Psalm one hundred nineteen verse one hundred five"),
     ("1 Corinthians 13:4-7", "one Corinthians thirteen four to seven"),
     ("Meet John 8:00", "Meet John eight o'clock"),
@@ -340,6 +341,12 @@ fn six_digits_behind_a_plus_are_no_telephone_number_with_hyphens_either() {
         let reading = read(text, 0, Language::AmericanEnglish);
         assert!(reading.text.contains("thirty four"), "{}", reading.text);
     }
+}
+
+#[test]
+fn letters_behind_an_ip_address_are_said() {
+    let reading = read("10.0.0.1:80udp", 0, Language::AmericanEnglish);
+    assert!(reading.text.ends_with("udp"), "{}", reading.text);
 }
 
 /// The text is the same in both cases.

@@ -15,8 +15,8 @@ const BOOKS: &str = "
     Nahum Nehemiah Numbers Peter Philippians Proverbs Psalm Psalms Revelation Romans Ruth Samuel
     Solomon Songs Thessalonians Timothy Titus Zechariah Zephaniah";
 
-/// From this chapter on, "twenty three four" could be one number.
-const CHAPTER_SAID_ALONE_MAX: u64 = 20;
+/// Behind a higher chapter, the verse could be a part of its number: 20:4 would be "twenty four".
+const CHAPTER_SAID_ALONE_MAX: u64 = 19;
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
