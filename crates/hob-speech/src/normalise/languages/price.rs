@@ -115,17 +115,9 @@ fn price_in_words(
         return format!("{number} {large} {money}");
     }
     let plural = |count: u64, noun: Noun| if count == 1 { noun.one } else { noun.many };
-    let (Some(whole), 2) = (amount.value(), amount.decimals.len()) else {
+    let (Some(whole), 0 | 2) = (amount.value(), amount.decimals.len()) else {
         let number = amount.in_words(table, Form::Before(unit.gender));
-        let is_round = amount.decimals.is_empty()
-            && amount.value().is_some_and(|value| value > 0 && value.is_multiple_of(ROUND));
-        let money = if is_round {
-            (table.of)(unit.many)
-        } else if amount.is_one(table) {
-            unit.one.to_owned()
-        } else {
-            unit.many.to_owned()
-        };
+        let money = if amount.is_one(table) { unit.one } else { unit.many };
         return format!("{number} {money}");
     };
     let cents: u64 = amount.decimals.parse().unwrap_or_default();
@@ -136,7 +128,11 @@ fn price_in_words(
         return format!("{minus}{} {cent}", of_cents(currency.cent));
     }
     let number = (table.cardinal)(whole, Form::Before(unit.gender));
-    let money = if table.counts_as_one(whole) { unit.one } else { unit.many };
+    let money = match table.counts_as_one(whole) {
+        true => unit.one.to_owned(),
+        false if whole > 0 && whole.is_multiple_of(ROUND) => (table.of)(unit.many),
+        false => unit.many.to_owned(),
+    };
     match (cents, table.signs.cents) {
         (0, _) => format!("{minus}{number} {money}"),
         (_, None) => {
