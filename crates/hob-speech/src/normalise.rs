@@ -82,10 +82,11 @@ pub(crate) fn read_with(
     language: Language,
     lexicon: &Lexicon,
 ) -> Reading {
-    if let Some(table) = languages::table_of(language) {
-        return languages::read((text, offset), table, language, lexicon);
-    }
     let visible = visible(text, offset);
+    let visible = match languages::table_of(language) {
+        Some(_) => languages::with_plain_characters(visible),
+        None => visible,
+    };
     let items = items(&visible);
     let british = language == Language::BritishEnglish;
     let shouted = is_shouted(&items);
@@ -124,8 +125,9 @@ pub(crate) fn read(text: &str, offset: usize, language: Language) -> Reading {
 }
 
 fn read_one(view: View<'_>, out: &mut Reading) -> usize {
+    let table = languages::table_of(view.language);
     match &view.items[view.at] {
-        Item::Mark('—') => match maths::minus(view) {
+        Item::Mark('—') if table.is_none() => match maths::minus(view) {
             Some(span) => out.say(span, "minus"),
             None => out.mark('—'),
         },
@@ -133,7 +135,11 @@ fn read_one(view: View<'_>, out: &mut Reading) -> usize {
         Item::Open(mark) => out.open(*mark),
         Item::Pronounced { word, span, phonemes } => out.pronounce(span.clone(), word, phonemes),
         Item::Word(_) => {
-            return READERS.iter().find_map(|reader| reader(view, out)).unwrap_or(1);
+            let used = match table {
+                Some(table) => languages::read(view, table, out),
+                None => READERS.iter().find_map(|reader| reader(view, out)),
+            };
+            return used.unwrap_or(1);
         }
     }
     1

@@ -19,11 +19,9 @@ use hob_core::Language;
 use unicode_normalization::UnicodeNormalization;
 
 use self::table::{Form, LanguageTable, NounGender};
-use super::item::{Item, items};
-use super::{View, is_shouted, own_word};
+use super::{View, own_word};
 use crate::abbreviations::Abbreviation;
-use crate::lexicon::Lexicon;
-use crate::markdown::{Seen, Visible, visible};
+use crate::markdown::{Seen, Visible};
 use crate::reading::Reading;
 use crate::word_table::has;
 
@@ -65,41 +63,19 @@ pub(super) fn table_of(language: Language) -> Option<&'static LanguageTable> {
     }
 }
 
-/// Reads a segment. Its first byte is byte `offset` of the user's text.
+/// Reads the word at this position, with the words of its language.
 pub(super) fn read(
-    (text, offset): (&str, usize),
+    view: View<'_>,
     table: &'static LanguageTable,
-    language: Language,
-    lexicon: &Lexicon,
-) -> Reading {
-    let items = items(&with_plain_characters(visible(text, offset)));
-    let shouted = is_shouted(&items);
-    let mut reading = Reading::default();
-    let mut at = 0;
-    while at < items.len() {
-        let view = View { items: &items, at, language, british: false, shouted, lexicon };
-        at += read_one(Scene { view, table }, &mut reading);
-    }
-    reading
-}
-
-fn read_one(scene: Scene<'_>, out: &mut Reading) -> usize {
-    match &scene.view.items[scene.view.at] {
-        Item::Mark(mark) => out.mark(*mark),
-        Item::Open(mark) => out.open(*mark),
-        Item::Pronounced { word, span, phonemes } => out.pronounce(span.clone(), word, phonemes),
-        Item::Word(_) => {
-            return own_word::read(scene.view, out)
-                .or_else(|| READERS.iter().find_map(|reader| reader(scene, out)))
-                .unwrap_or(1);
-        }
-    }
-    1
+    out: &mut Reading,
+) -> Option<usize> {
+    let scene = Scene { view, table };
+    own_word::read(view, out).or_else(|| READERS.iter().find_map(|reader| reader(scene, out)))
 }
 
 /// The text with one character for what has several: digits, the minus, apostrophes, and letters of Devanagari with
 /// a dot below.
-fn with_plain_characters(visible: Visible) -> Visible {
+pub(super) fn with_plain_characters(visible: Visible) -> Visible {
     let mut chars = Vec::with_capacity(visible.chars.len());
     for seen in visible.chars {
         let c = match seen.c {
@@ -108,10 +84,9 @@ fn with_plain_characters(visible: Visible) -> Visible {
             '’' => '\'',
             other => other,
         };
-        let is_dotted = matches!(c, '\u{958}'..='\u{95f}');
-        let parts = std::iter::once(c).nfd().filter(|_| is_dotted);
-        chars.extend(parts.map(|c| Seen { c, start: seen.start, end: seen.end }));
-        if !is_dotted {
+        if matches!(c, '\u{958}'..='\u{95f}') {
+            chars.extend(std::iter::once(c).nfd().map(|c| Seen { c, ..seen }));
+        } else {
             chars.push(Seen { c, ..seen });
         }
     }
