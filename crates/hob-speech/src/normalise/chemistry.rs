@@ -8,6 +8,7 @@ use super::cardinal::cardinal;
 use super::item::Word;
 use super::number::superscript;
 use crate::reading::Reading;
+use crate::word_table::has;
 
 /// Words that look like a formula.
 const NO_FORMULAS: &[&str] = &["NaN", "InC", "CoS"];
@@ -112,12 +113,13 @@ fn next_part(text: &str) -> Option<(usize, Part)> {
 }
 
 pub(super) fn is_element(symbol: &str) -> bool {
-    ELEMENTS.split(' ').any(|known| known == symbol)
+    has(ELEMENTS, symbol)
 }
 
-const ELEMENTS: &str = "H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge \
-    As Se Br Kr Rb Sr Y Zr Nb Mo Tc Ru Rh Pd Ag Cd In Sn Sb Te I Xe Cs Ba La Ce Pr Nd Sm Eu Gd Tb Dy Ho Er Tm Yb \
-    Lu Hf Ta W Re Os Ir Pt Au Hg Tl Pb Bi Po At Rn Fr Ra Ac Th Pa U Np Pu Am";
+const ELEMENTS: &str = "
+    H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br
+    Kr Rb Sr Y Zr Nb Mo Tc Ru Rh Pd Ag Cd In Sn Sb Te I Xe Cs Ba La Ce Pr Nd Sm Eu Gd Tb Dy Ho Er
+    Tm Yb Lu Hf Ta W Re Os Ir Pt Au Hg Tl Pb Bi Po At Rn Fr Ra Ac Th Pa U Np Pu Am";
 
 #[cfg(test)]
 mod tests {

@@ -171,7 +171,7 @@ fn flush(word: &mut Word, items: &mut Vec<Item>) {
     word.spaced = false;
 }
 
-fn is_mail(text: &str) -> bool {
+pub(super) fn is_mail(text: &str) -> bool {
     text.split_once('@').is_some_and(|(user, host)| !user.is_empty() && host.contains('.'))
 }
 

@@ -283,9 +283,9 @@ pub(super) fn is_plural(word: &str) -> bool {
     let plural = word.ends_with('s') && word.len() > 3 && !word.ends_with("ss");
     let verbs =
         ["this", "does", "sees", "says", "was", "has", "is", "saw", "gets", "brings", "marks"];
-    let irregular = ["people", "men", "women", "children", "of", "euro", "yen"];
+    let irregular = ["people", "men", "women", "children", "euro", "yen"];
     word.starts_with(char::is_lowercase)
-        && ((plural && !verbs.contains(&word)) || irregular.contains(&word) && word != "of")
+        && ((plural && !verbs.contains(&word)) || irregular.contains(&word))
 }
 
 /// "2.10" in a version: the parts are numbers, not decimals.

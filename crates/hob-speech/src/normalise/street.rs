@@ -22,20 +22,25 @@ fn compass(view: View<'_>, out: &mut Reading) -> Option<usize> {
         "W" => "West",
         _ => return None,
     };
-    let starts_with_digit = |word: &Word| word.text.starts_with(|c: char| c.is_ascii_digit());
-    let is_street = |word: &Word| {
-        word.text.starts_with(char::is_uppercase) || ordinal_form(&word.text, false).is_some()
-    };
     let is_numbered =
         |word: &Word| word.text.len() > 2 && ordinal_form(&word.text, false).is_some();
     let is_direction = view.mark_ahead(1) == Some('.')
-        && (view.before().is_some_and(starts_with_digit) && view.ahead(2).is_some_and(is_street)
+        && (view.before().is_some_and(is_house) && view.ahead(2).is_some_and(is_street)
             || view.ahead(2).is_some_and(is_numbered));
     if !is_direction {
         return None;
     }
     out.say(word.span(), said);
     Some(2)
+}
+
+fn is_house(word: &Word) -> bool {
+    word.text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// A word of a street's name: "Downing", "4th".
+fn is_street(word: &Word) -> bool {
+    word.text.starts_with(char::is_uppercase) || ordinal_form(&word.text, false).is_some()
 }
 
 /// "10 Downing St, London", "10880 Wilshire Blvd": a short form without a full stop, up to three words behind a house
@@ -46,10 +51,6 @@ fn street(view: View<'_>, out: &mut Reading) -> Option<usize> {
         Hwy Highway, Pkwy Parkway";
     let word = view.word()?;
     let name = find(NAMES, &word.text)?;
-    let is_name = |word: &Word| {
-        word.text.starts_with(char::is_uppercase) || ordinal_form(&word.text, false).is_some()
-    };
-    let is_house = |word: &Word| word.text.starts_with(|c: char| c.is_ascii_digit());
     let house = (2..=3).any(|back| {
         let at = view
             .at
@@ -59,7 +60,7 @@ fn street(view: View<'_>, out: &mut Reading) -> Option<usize> {
     });
     let goes_on = view.ahead(1).is_some_and(|next| next.text.starts_with(char::is_uppercase));
     let stop = view.mark_ahead(1) == Some('.');
-    if !house || goes_on || stop || !view.before().is_some_and(is_name) {
+    if !house || goes_on || stop || !view.before().is_some_and(is_street) {
         return None;
     }
     out.say(word.span(), name);

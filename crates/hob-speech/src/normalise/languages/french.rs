@@ -1,7 +1,6 @@
 //! French: its number words, and what it says for signs, units, money, dates and abbreviations.
 //! Its tens count by twenty from 70 on, and money of a million needs "de": "un million d'euros".
 
-use super::moment::feminine;
 use super::table::*;
 use crate::abbreviations::ShortForms;
 
@@ -90,7 +89,7 @@ fn ordinal(number: u64, gender: NounGender, is_short: bool) -> String {
 
 fn time(hour: u64, minute: u64) -> String {
     let name = if hour < 2 { "heure" } else { "heures" };
-    let hour = feminine(cardinal, hour);
+    let hour = cardinal(hour, Form::Before(NounGender::Feminine));
     match minute {
         0 => format!("{hour} {name}"),
         _ => format!("{hour} {name} {}", cardinal(minute, Form::Alone)),

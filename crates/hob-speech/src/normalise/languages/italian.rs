@@ -1,7 +1,6 @@
 //! Italian: its number words, and what it says for signs, units, money, dates and abbreviations.
 //! A number below a million is one word, and drops a vowel before "uno" and "otto": "ventuno".
 
-use super::moment::feminine;
 use super::table::*;
 use crate::abbreviations::ShortForms;
 use crate::word_table::nth;
@@ -95,7 +94,7 @@ fn ordinal(number: u64, gender: NounGender, _is_short: bool) -> String {
 }
 
 fn time(hour: u64, minute: u64) -> String {
-    let hour = feminine(cardinal, hour);
+    let hour = cardinal(hour, Form::Before(NounGender::Feminine));
     match minute {
         0 => hour,
         _ => format!("{hour} e {}", cardinal(minute, Form::Alone)),

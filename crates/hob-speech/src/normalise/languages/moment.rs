@@ -3,7 +3,7 @@
 
 use super::Scene;
 use super::counted::elided_one;
-use super::table::{Form, Noun, NounGender};
+use super::table::{Form, Noun};
 use crate::normalise::numeral::is_digits;
 use crate::reading::Reading;
 use crate::word_table::{find, nth};
@@ -170,9 +170,4 @@ fn date_in_words(
         words.push_str(&format!(" {}{}", dates.link, (dates.year)(year)));
     }
     Some(words)
-}
-
-/// The hour as it is counted: feminine in Spanish, Portuguese, French and Italian.
-pub(super) fn feminine(cardinal: fn(u64, Form) -> String, number: u64) -> String {
-    cardinal(number, Form::Before(NounGender::Feminine))
 }

@@ -1,7 +1,6 @@
 //! Brazilian Portuguese: its number words, and what it says for signs, units, money, dates and abbreviations.
 //! "E" stands between the parts of a number, and one, two and the hundreds follow the gender of what they count.
 
-use super::moment::feminine;
 use super::table::*;
 use crate::abbreviations::ShortForms;
 use crate::word_table::nth;
@@ -78,7 +77,7 @@ fn ordinal(number: u64, gender: NounGender, _is_short: bool) -> String {
 
 fn time(hour: u64, minute: u64) -> String {
     let name = if hour < 2 { "hora" } else { "horas" };
-    let hour = feminine(cardinal, hour);
+    let hour = cardinal(hour, Form::Before(NounGender::Feminine));
     match minute {
         0 => format!("{hour} {name}"),
         _ => format!("{hour} e {}", cardinal(minute, Form::Alone)),

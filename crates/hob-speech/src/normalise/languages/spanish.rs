@@ -1,7 +1,6 @@
 //! Spanish: its number words, and what it says for signs, units, money, dates and abbreviations.
 //! One and the hundreds follow the gender of what they count, and are short before it: "veintiún libros".
 
-use super::moment::feminine;
 use super::table::*;
 use crate::abbreviations::ShortForms;
 use crate::word_table::nth;
@@ -75,7 +74,7 @@ fn ordinal(number: u64, gender: NounGender, is_short: bool) -> String {
 }
 
 fn time(hour: u64, minute: u64) -> String {
-    let hour = feminine(cardinal, hour);
+    let hour = cardinal(hour, Form::Before(NounGender::Feminine));
     match minute {
         0 => hour,
         1..10 => format!("{hour} y {}", cardinal(minute, Form::Alone)),

@@ -7,7 +7,7 @@ use super::amount::number;
 use super::table::LanguageTable;
 use super::{Scene, short_form as look_up};
 use crate::abbreviations::{Abbreviation, Ending};
-use crate::normalise::item::Word;
+use crate::normalise::item::{Word, is_mail};
 use crate::reading::Reading;
 use crate::scripts::{UnspokenWord, is_vowel_sign, same_script, unspoken};
 use crate::word_table::{find, has};
@@ -60,11 +60,10 @@ fn is_address(text: &str) -> bool {
             && parts[0].starts_with(|c: char| c.is_ascii_alphabetic())
             && parts.last().is_some_and(|last| has(ENDINGS, last))
     };
-    let is_mail = || {
-        let parts = text.split_once('@');
-        parts.is_some_and(|(user, host)| !user.is_empty() && host.contains('.'))
-    };
-    text.contains("://") || (text.starts_with("www.") && text.len() > 4) || is_mail() || is_host()
+    text.contains("://")
+        || (text.starts_with("www.") && text.len() > 4)
+        || is_mail(text)
+        || is_host()
 }
 
 fn address_part(scene: Scene<'_>, part: &str) -> Option<String> {
