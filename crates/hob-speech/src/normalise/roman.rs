@@ -85,31 +85,10 @@ fn behind_short_form(view: View<'_>, number: u64, out: &mut Reading) -> Option<u
     Some(1)
 }
 
-/// The value of a numeral in its standard form.
+/// The value of a numeral in its standard form, up to 399. D and M are no signs here, because "MIX" is a word.
 pub(super) fn value(text: &str) -> Option<u64> {
-    if text.is_empty() || text.len() > 8 {
-        return None;
-    }
-    let digits: Vec<u64> = text.chars().map(digit).collect::<Option<_>>()?;
-    let mut total = 0;
-    for (index, &digit) in digits.iter().enumerate() {
-        let is_subtracted = digits.get(index + 1).is_some_and(|next| *next > digit);
-        total = if is_subtracted { total + 2_000 - digit } else { total + digit };
-    }
-    // Each subtraction added 2,000, so that the sum was never negative.
-    let total = total % 2_000;
-    (roman_numeral(total) == text).then_some(total)
-}
-
-fn digit(c: char) -> Option<u64> {
-    Some(match c {
-        'I' => 1,
-        'V' => 5,
-        'X' => 10,
-        'L' => 50,
-        'C' => 100,
-        _ => return None,
-    })
+    let is_numeral = (1..=8).contains(&text.len()) && text.bytes().all(|b| b"IVXLC".contains(&b));
+    if is_numeral { (1..400).find(|number| roman_numeral(*number) == text) } else { None }
 }
 
 fn roman_numeral(mut number: u64) -> String {
@@ -126,7 +105,7 @@ fn roman_numeral(mut number: u64) -> String {
     ];
     let mut out = String::new();
     for (value, sign) in SIGNS {
-        while number >= value && out.len() <= 8 {
+        while number >= value {
             out.push_str(sign);
             number -= value;
         }
@@ -148,6 +127,8 @@ mod tests {
             ("XLIX", Some(49)),
             ("XCIX", Some(99)),
             ("IIII", None),
+            ("CCCC", None),
+            ("CCCXCIX", Some(399)),
             ("VX", None),
             ("MIX", None),
             ("hi", None),
