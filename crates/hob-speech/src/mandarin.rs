@@ -33,13 +33,6 @@ pub(crate) struct Mandarin {
 
 hob_core::debug_fields!(Mandarin: readings.len());
 
-/// A word, and the sounds of each of its characters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PinyinWord {
-    /// One for each character.
-    pub(crate) syllables: Vec<Syllable>,
-}
-
 impl Mandarin {
     pub(crate) fn load(folder: &Path) -> Result<Mandarin, DictionaryError> {
         let path = folder.join(WORDS);
@@ -60,9 +53,9 @@ impl Mandarin {
         Ok(Mandarin { jieba, readings })
     }
 
-    /// The words of a text of Chinese characters without marks, with the tones that they have in this sentence. A
-    /// character without a reading has an empty place.
-    pub(crate) fn words(&self, text: &str) -> Vec<PinyinWord> {
+    /// The words of a text of Chinese characters without marks: a syllable for each character, with the tone that it has
+    /// in this sentence.
+    pub(crate) fn words(&self, text: &str) -> Vec<Vec<Syllable>> {
         // Without jieba's model for unknown words, which joins known ones too: "很漂亮" would be one word.
         let tags = self.jieba.tag(text, false);
         let mut words = Vec::with_capacity(tags.len());
@@ -80,7 +73,7 @@ impl Mandarin {
             });
         }
         change_tones(&mut words);
-        words.into_iter().map(|word| PinyinWord { syllables: word.syllables }).collect()
+        words.into_iter().map(|word| word.syllables).collect()
     }
 
     /// The reading of a single character, if it depends on the words next to it.

@@ -2,6 +2,7 @@
 //! Works on the words between two pauses.
 
 use super::pinyin::{NEUTRAL, Syllable};
+use crate::word_table::has;
 
 /// A word of the sentence with its syllables, one for each character.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,15 +53,14 @@ pub(super) fn change_tones(words: &mut [TonedWord]) {
 fn make_neutral(word: &mut TonedWord) {
     let text: String = word.text.iter().collect();
     let Some(last) = word.text.len().checked_sub(1) else { return };
-    let is_listed = |list: &str| list.split_whitespace().any(|listed| listed == text);
     let is_neutral = match word.text[last] {
         c if PARTICLES.contains(c) => {
             PARTICLE_SOUNDS.contains(&word.syllables[last].letters.as_str())
         }
-        '儿' => last > 0 && !is_listed(CHILD_WORDS),
+        '儿' => last > 0 && !has(CHILD_WORDS, &text),
         c => {
             let is_doubled = last == 1 && word.text[0] == c && word.is_verb;
-            is_doubled || (last == 1 && is_listed(NEUTRAL_SECOND))
+            is_doubled || (last == 1 && has(NEUTRAL_SECOND, &text))
         }
     };
     if is_neutral {
@@ -128,13 +128,8 @@ fn is_decimal(next: char, second: Option<char>, third: Option<char>) -> bool {
 /// 展览馆 is 2-2-3, because its first two characters belong together; 小老虎 is 3-2-3.
 fn third_tones_inside(word: &mut TonedWord) {
     let tones: Vec<u8> = word.syllables.iter().map(|syllable| syllable.tone).collect();
-    if tones[..] == [3, 3, 3] {
-        let is_one_and_two = "小老总纸好很有我你".contains(word.text[0]);
-        word.syllables[usize::from(is_one_and_two)].tone = 2;
-        if !is_one_and_two {
-            word.syllables[1].tone = 2;
-        }
-        return;
+    if tones[..] == [3, 3, 3] && !"小老总纸好很有我你".contains(word.text[0]) {
+        word.syllables[0].tone = 2;
     }
     for at in (0..tones.len().saturating_sub(1)).rev() {
         if word.syllables[at].tone == 3 && word.syllables[at + 1].tone == 3 {

@@ -35,6 +35,7 @@ struct Heard {
 }
 
 /// Words of the reading that are read together.
+#[derive(PartialEq)]
 enum Run {
     Native,
     Foreign,
@@ -68,11 +69,10 @@ impl DictionaryLanguage {
         while at < reading.words.len() {
             let word = &reading.words[at];
             let between = &reading.text[end..word.said.start];
-            let is_marked = !between.trim().is_empty();
-            if is_marked {
-                speaking.sounds.push(between);
-            } else {
+            if between.trim().is_empty() {
                 speaking.sounds.space();
+            } else {
+                speaking.sounds.push(between);
             }
             let length = run_length(reading, at);
             match run(reading, word) {
@@ -133,10 +133,10 @@ impl DictionaryLanguage {
                 let mut at = 0;
                 let words = mandarin.words(text).into_iter();
                 words
-                    .map(|word| {
-                        let chars = at..at + word.syllables.len();
+                    .map(|syllables| {
+                        let chars = at..at + syllables.len();
                         at = chars.end;
-                        let symbols = word.syllables.iter().map(Syllable::symbols).collect();
+                        let symbols = syllables.iter().map(Syllable::symbols).collect();
                         Heard { chars, symbols, joins: false }
                     })
                     .collect()
@@ -239,11 +239,7 @@ fn run_length(reading: &Reading, at: usize) -> usize {
     let goes_on = |index: &usize| {
         let (before, word) = (&reading.words[*index - 1], &reading.words[*index]);
         let between = &reading.text[before.said.end..word.said.start];
-        let is_same = match (&kind, run(reading, word)) {
-            (Run::Native, Run::Native) | (Run::Foreign, Run::Foreign) => true,
-            (Run::Native | Run::Foreign | Run::Alone, _) => false,
-        };
-        is_same && between.trim().is_empty()
+        kind != Run::Alone && kind == run(reading, word) && between.trim().is_empty()
     };
     1 + (at + 1..reading.words.len()).take_while(goes_on).count()
 }
