@@ -42,6 +42,14 @@ enum AsianLanguage {
     Mandarin,
 }
 
+impl AsianLanguage {
+    /// Chooses between a Japanese and a Mandarin name with a slash between.
+    fn name(self, names: &'static str) -> &'static str {
+        let (japanese, mandarin) = forms(names);
+        if self == AsianLanguage::Japanese { japanese } else { mandarin }
+    }
+}
+
 /// The characters of a sentence in their compatible form.
 struct Text {
     chars: Vec<char>,
@@ -60,21 +68,16 @@ struct Scanner<'a> {
 
 /// Whether a language is read by this module.
 pub(crate) fn is_asian(language: Language) -> bool {
-    asian_language(language).is_some()
-}
-
-fn asian_language(language: Language) -> Option<AsianLanguage> {
-    match language {
-        Language::Japanese => Some(AsianLanguage::Japanese),
-        Language::Mandarin => Some(AsianLanguage::Mandarin),
-        _ => None,
-    }
+    matches!(language, Language::Japanese | Language::Mandarin)
 }
 
 /// Reads a segment with these pronunciations of the user. Its first byte is byte `offset` of the user's text. Each
 /// character of the language is a word of the reading, because only a dictionary knows the words.
 pub(crate) fn read(text: &str, offset: usize, language: Language, lexicon: &Lexicon) -> Reading {
-    let asian = asian_language(language).unwrap_or(AsianLanguage::Mandarin);
+    let asian = match language {
+        Language::Japanese => AsianLanguage::Japanese,
+        _ => AsianLanguage::Mandarin,
+    };
     let Visible { chars, pronounced } = visible(text, offset);
     let text = Text::new(chars.into_iter().map(|seen| (seen.c, seen.start..seen.end)));
     let out = Reading::default();
@@ -290,8 +293,7 @@ impl Scanner<'_> {
         let is_inside = is_ascii(self.before()) && is_ascii(self.ahead(1));
         if c == ':' && self.ahead(1) == Some('/') && self.ahead(2) == Some('/') {
             let span = self.span(3);
-            let said = ["コロンスラッシュスラッシュ", "冒号双斜杠"][self.asian as usize];
-            self.out.say(span, said);
+            self.out.say(span, self.asian.name("コロンスラッシュスラッシュ/冒号双斜杠"));
             return Some(3);
         }
         if matches!(c, '-' | '–') && is_inside {
@@ -300,15 +302,14 @@ impl Scanner<'_> {
         let is_range = |c: Option<char>| c.is_some_and(|c| is_native(self.asian, c));
         if matches!(c, '〜' | '～' | '~') && is_range(self.before()) && is_range(self.ahead(1)) {
             let span = self.span(1);
-            self.out.say(span, ["から", "到"][self.asian as usize]);
+            self.out.say(span, self.asian.name("から/到"));
             return Some(1);
         }
         let of_table = || {
             let mut bytes = [0; 4];
             let sign: &str = c.encode_utf8(&mut bytes);
             let inner = find(INNER_SIGNS, sign).filter(|_| is_inside);
-            let (japanese, mandarin) = forms(inner.or_else(|| find(SIGNS, sign))?);
-            Some([japanese, mandarin][self.asian as usize])
+            Some(self.asian.name(inner.or_else(|| find(SIGNS, sign))?))
         };
         let said = currency_name(c, self.asian).or_else(of_table)?;
         let span = self.span(1);

@@ -2,7 +2,7 @@
 //! Says what they are and not how they are read.
 
 use super::AsianLanguage;
-use crate::word_table::{find, forms, rows};
+use crate::word_table::{find, rows};
 
 /// Longer numbers are read digit by digit.
 const NUMBER_DIGITS_MAX: usize = 16;
@@ -60,11 +60,7 @@ pub(super) struct Unit(&'static str);
 
 impl Unit {
     pub(super) fn name(self, asian: AsianLanguage) -> &'static str {
-        let (japanese, mandarin) = forms(self.0);
-        match asian {
-            AsianLanguage::Japanese => japanese,
-            AsianLanguage::Mandarin => mandarin,
-        }
+        asian.name(self.0)
     }
 }
 
@@ -106,18 +102,12 @@ pub(super) fn figures(chars: &[char], at: usize) -> Option<(usize, Amount)> {
     }
     let is_alone = before.is_none_or(|before| !before.is_ascii_alphanumeric());
     let sign = usize::from(matches!(c, '-' | '−') && is_alone);
-    let (length, amount) =
-        money(&rest[sign..], sign > 0).or_else(|| number_with_unit(rest, sign))?;
-    Some((length, amount))
+    money(&rest[sign..], sign > 0).or_else(|| number_with_unit(rest, sign))
 }
 
 /// The name of money by its sign. `None`: the character is not a sign of money.
 pub(super) fn currency_name(sign: char, asian: AsianLanguage) -> Option<&'static str> {
-    let (japanese, mandarin) = forms(find(CURRENCIES, sign.encode_utf8(&mut [0; 4]))?);
-    Some(match asian {
-        AsianLanguage::Japanese => japanese,
-        AsianLanguage::Mandarin => mandarin,
-    })
+    find(CURRENCIES, sign.encode_utf8(&mut [0; 4])).map(|names| asian.name(names))
 }
 
 fn is_currency(c: char) -> bool {
