@@ -4,7 +4,7 @@
 use hob_core::Language;
 
 /// An accent of English.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Accent {
     American,
     British,

@@ -20,6 +20,11 @@ pub(crate) fn is_silent(symbol: char) -> bool {
     matches!(symbol, ' ' | 'ˈ' | 'ˌ' | 'ː' | '↓' | '→' | '↗' | '↘') || is_punctuation(symbol)
 }
 
+/// Whether anything of these symbols is heard.
+pub(crate) fn is_heard(symbols: &str) -> bool {
+    symbols.chars().any(|symbol| is_phoneme(symbol) && !is_silent(symbol))
+}
+
 pub(crate) fn is_punctuation(symbol: char) -> bool {
     matches!(symbol, ';' | ':' | ',' | '.' | '!' | '?' | '—' | '…' | '"' | '(' | ')' | '“' | '”')
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::accent::Accent;
-use crate::alphabet::is_silent;
+use crate::alphabet::is_heard;
 use crate::ipa::{is_ipa, to_misaki};
 
 /// Maximum number of words.
@@ -116,7 +116,7 @@ fn check(word: &str, said: &str) -> Result<(), LexiconError> {
             if let Some(symbol) = ipa.chars().find(|symbol| !is_ipa(*symbol)) {
                 return Err(LexiconError::NotIpa { word: owned(), symbol });
             }
-            to_misaki(ipa, Accent::American).chars().any(|symbol| !is_silent(symbol))
+            is_heard(&to_misaki(ipa, Accent::American))
         }
         None => !said.trim().is_empty() && said.split_whitespace().all(is_plain_word),
     };

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use unicode_normalization::char::{compose, is_combining_mark};
 
-use crate::alphabet::{is_phoneme, is_silent};
+use crate::alphabet::is_heard;
 use crate::scripts::is_vowel_sign;
 
 /// One character to be read, and its byte range in the user's text.
@@ -255,17 +255,13 @@ pub(crate) fn pronunciation_mark(rest: &str) -> Option<(Range<usize>, usize)> {
 
 /// The phonemes that stand where a link has its target.
 fn phonemes_in(target: &str) -> Option<&str> {
-    target.strip_prefix('/').and_then(|t| t.strip_suffix('/')).filter(|p| is_phonetic(p))
+    target.strip_prefix('/').and_then(|t| t.strip_suffix('/')).filter(|p| is_heard(p))
 }
 
 /// Number of bytes before the next `end`, on this line or a wrapped one, within the limit.
 fn within(text: &str, end: char) -> Option<usize> {
     let mut near = text.char_indices().take_while(|(at, _)| *at <= CONSTRUCT_BYTES_MAX);
     near.find(|(_, c)| *c == end).map(|(at, _)| at)
-}
-
-fn is_phonetic(target: &str) -> bool {
-    target.chars().any(|c| is_phoneme(c) && !is_silent(c))
 }
 
 fn is_rule(line: &str) -> bool {

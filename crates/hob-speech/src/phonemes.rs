@@ -37,8 +37,7 @@ pub struct PhonemizerOptions {
 #[derive(Debug)]
 pub struct Phonemizer {
     options: PhonemizerOptions,
-    american: Option<Box<Dialect>>,
-    british: Option<Box<Dialect>>,
+    dialects: BTreeMap<Accent, Dialect>,
     espeak_languages: BTreeMap<Language, EspeakLanguage>,
     dictionaries: BTreeMap<Language, DictionaryLanguage>,
     failure: Option<String>,
@@ -56,8 +55,7 @@ impl Phonemizer {
     pub fn new(options: PhonemizerOptions) -> Phonemizer {
         Phonemizer {
             options,
-            american: None,
-            british: None,
+            dialects: BTreeMap::new(),
             espeak_languages: BTreeMap::new(),
             dictionaries: BTreeMap::new(),
             failure: None,
@@ -152,9 +150,8 @@ impl Phonemizer {
     }
 
     fn dialect(&mut self, accent: Accent) -> &mut Dialect {
-        let Phonemizer { options, american, british, .. } = self;
-        let slot = if accent == Accent::American { american } else { british };
-        slot.get_or_insert_with(|| Box::new(Dialect::load(accent, options.espeak.as_deref())))
+        let espeak = self.options.espeak.as_deref();
+        self.dialects.entry(accent).or_insert_with(|| Dialect::load(accent, espeak))
     }
 }
 

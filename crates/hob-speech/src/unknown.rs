@@ -8,7 +8,7 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
 use crate::accent::Accent;
-use crate::alphabet::is_silent;
+use crate::alphabet::is_heard;
 use crate::espeak::{Espeak, EspeakError};
 use crate::ipa::to_misaki;
 use crate::letters;
@@ -87,7 +87,7 @@ impl UnknownWords {
         match espeak.ipa(word) {
             Ok(ipa) => {
                 let sounds = to_misaki(&ipa, self.accent);
-                sounds.chars().any(|c| !is_silent(c)).then_some(sounds)
+                is_heard(&sounds).then_some(sounds)
             }
             // The failure was logged when espeak-ng was given up, and is not logged again for every word.
             Err(EspeakError::GivenUp) => None,

@@ -10,7 +10,7 @@ use misaki_g2p::{G2P, Language, MToken};
 use super::Sounds;
 use super::align::token_ranges;
 use crate::accent::Accent;
-use crate::alphabet::{is_phoneme, is_silent};
+use crate::alphabet::{is_heard, is_phoneme};
 use crate::letters;
 use crate::reading::{ReadWord, Reading, Voicing};
 use crate::spelling::spell;
@@ -90,8 +90,7 @@ impl Dialect {
     fn token_phonemes(&mut self, token: &MToken) -> String {
         let phonemes = token.phonemes.as_deref().unwrap_or("");
         let is_word = token.text.chars().any(char::is_alphanumeric);
-        let is_heard = phonemes.chars().any(|c| is_phoneme(c) && !is_silent(c));
-        if is_word && (!is_heard || phonemes.contains(UNKNOWN)) {
+        if is_word && (!is_heard(phonemes) || phonemes.contains(UNKNOWN)) {
             self.word_unknown(&token.text)
         } else {
             phonemes.trim_end().to_owned()
@@ -100,15 +99,13 @@ impl Dialect {
 
     /// Reads a word alone, known or unknown.
     fn word(&mut self, word: &str) -> String {
-        let known = self.known(word);
-        known.unwrap_or_else(|| self.word_unknown(word))
+        self.known(word).unwrap_or_else(|| self.word_unknown(word))
     }
 
     fn known(&self, word: &str) -> Option<String> {
         let tokens = self.tokens(word)?;
         let phonemes: String = tokens.iter().filter_map(|t| t.phonemes.as_deref()).collect();
-        let is_heard = phonemes.chars().any(|c| is_phoneme(c) && !is_silent(c));
-        (is_heard && !phonemes.contains(UNKNOWN)).then_some(phonemes)
+        (is_heard(&phonemes) && !phonemes.contains(UNKNOWN)).then_some(phonemes)
     }
 
     /// Splits a compound first: its parts may be known when the whole is not.

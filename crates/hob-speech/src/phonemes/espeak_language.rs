@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::Sounds;
-use crate::alphabet::is_silent;
+use crate::alphabet::is_heard;
 use crate::espeak::{CLAUSE_BYTES_MAX, Espeak, EspeakError};
 use crate::ipa::foreign_to_misaki;
 use crate::reading::{Reading, Voicing};
@@ -116,8 +116,7 @@ impl EspeakLanguage {
     fn words(&mut self, line: &str) -> Result<Vec<String>, EspeakError> {
         let ipa = self.ask(&one_line(line))?;
         let words = foreign_to_misaki(&ipa);
-        let is_heard = |word: &&str| word.chars().any(|symbol| !is_silent(symbol));
-        Ok(words.split_whitespace().filter(is_heard).map(str::to_owned).collect())
+        Ok(words.split_whitespace().filter(|word| is_heard(word)).map(str::to_owned).collect())
     }
 
     /// Asks a second time after a failure. The next sentence may try again, because nothing else reads this language.
