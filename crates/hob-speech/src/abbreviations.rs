@@ -43,7 +43,7 @@ impl ShortForms {
 
 /// Looks up a word with its inner full stops but without the last one, in any case.
 pub(crate) fn abbreviation(word: &str) -> Option<Abbreviation> {
-    // The longest entry has 7 letters, so longer words are not copied.
+    // No entry is longer, so longer words are not copied.
     if word.len() > 8 {
         return None;
     }

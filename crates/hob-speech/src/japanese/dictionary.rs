@@ -228,7 +228,7 @@ fn token(bytes: &[u8]) -> Token {
 fn characters(path: &Path) -> Result<(Vec<String>, Vec<CharClass>), DictionaryError> {
     let bytes = small_file(path)?;
     let malformed = |what| DictionaryError::malformed(path, what);
-    let count = bytes.first_chunk::<4>().map_or(0, |four| u32::from_le_bytes(*four)) as usize;
+    let count = u32_at(&bytes, 0) as usize;
     if count == 0 || count > CLASSES_MAX {
         return Err(malformed("it has no classes, or too many"));
     }

@@ -78,7 +78,7 @@ fn before(text: &str) -> Option<Sum<'_>> {
     sum.with_suffix(&rest[length..])
 }
 
-/// "5€", "5 €" is a number and a symbol.
+/// "5€". Other readers say "5 €": a number and a symbol.
 fn behind(text: &str) -> Option<Sum<'_>> {
     let (number, length) = Numeral::leading(text)?;
     let (currency, symbol) = leading_symbol(&text[length..])?;

@@ -86,7 +86,7 @@ fn a_format_that_is_not_built_says_how_to_get_it() {
 }
 
 #[test]
-fn a_format_nobody_knows() {
+fn a_format_that_hob_does_not_know() {
     for given in ["ogg", "MP3", "", " mp3"] {
         assert_eq!(AudioFormat::parse(given), Err(UnknownFormat { given: given.to_owned() }));
     }
