@@ -45,23 +45,10 @@ impl LiveSoundReader {
     }
 
     fn pcm(&mut self, bytes: &[u8]) -> Vec<f32> {
-        let mut samples = Vec::with_capacity(bytes.len() / 2 + 1);
-        let rest = match (self.half.take(), bytes) {
-            (Some(low), [high, rest @ ..]) => {
-                samples.push(scaled(i16::from_le_bytes([low, *high])));
-                rest
-            }
-            (half, rest) => {
-                self.half = half;
-                rest
-            }
-        };
-        let pairs = rest.chunks_exact(2);
-        if let [low] = pairs.remainder() {
-            self.half = Some(*low);
-        }
-        samples.extend(pairs.map(|pair| scaled(i16::from_le_bytes([pair[0], pair[1]]))));
-        samples
+        let bytes: Vec<u8> = self.half.take().into_iter().chain(bytes.iter().copied()).collect();
+        let pairs = bytes.chunks_exact(2);
+        self.half = pairs.remainder().first().copied();
+        pairs.map(|pair| scaled(i16::from_le_bytes([pair[0], pair[1]]))).collect()
     }
 }
 

@@ -54,10 +54,7 @@ impl EspeakLanguage {
             }
             let said = &reading.text[word.said.clone()];
             match &word.voicing {
-                Voicing::Phonemes(phonemes) => {
-                    let symbols: Vec<char> = phonemes.chars().collect();
-                    speaking.say(&symbols, index);
-                }
+                Voicing::Phonemes(phonemes) => speaking.say(phonemes, index),
                 Voicing::Words => {
                     clause.extend(said.split(' ').map(|said| Token { said, word: index }));
                 }
@@ -92,7 +89,7 @@ impl EspeakLanguage {
                     if at > 0 {
                         speaking.sounds.space();
                     }
-                    speaking.say(&word.chars().collect::<Vec<char>>(), token.word);
+                    speaking.say(word, token.word);
                 }
                 continue;
             }
@@ -106,7 +103,7 @@ impl EspeakLanguage {
                 if symbols[..share.start].ends_with(&[' ']) {
                     speaking.sounds.space();
                 }
-                speaking.say(&symbols[share], token.word);
+                speaking.say(&symbols[share].iter().collect::<String>(), token.word);
             }
         }
         Ok(())
@@ -131,9 +128,9 @@ impl EspeakLanguage {
 
 impl Speaking<'_> {
     /// Appends symbols that belong to this word of the reading.
-    fn say(&mut self, symbols: &[char], word: usize) {
+    fn say(&mut self, symbols: &str, word: usize) {
         let start = self.sounds.symbols.len();
-        self.sounds.push(&symbols.iter().collect::<String>());
+        self.sounds.push(symbols);
         let end = self.sounds.symbols.len();
         if start == end {
             return;
