@@ -31,26 +31,33 @@ pub(super) fn heard_range(file: &[u8], track_id: u32) -> Option<HeardRange> {
 
 /// Whether the file has its index, but ends within its sound: an upload or a download that was stopped.
 pub(super) fn is_cut(file: &[u8]) -> bool {
-    let whole: usize = boxes(file).map(|(_, body)| body.len() + 8).sum();
-    let rest = file.get(whole..).unwrap_or_default();
+    let mut rest = file;
+    while let Some((_, _, next)) = first_box(rest) {
+        rest = next;
+    }
     child(file, b"moov").is_some() && rest.get(4..8) == Some(b"mdat")
 }
 
 /// Walks the boxes of one level. Stops at a size that does not fit.
 fn boxes(mut bytes: &[u8]) -> impl Iterator<Item = (&[u8; 4], &[u8])> {
     std::iter::from_fn(move || {
-        let (size, rest) = bytes.split_first_chunk::<4>()?;
-        let (kind, rest) = rest.split_first_chunk::<4>()?;
-        let (header, size) = match u32::from_be_bytes(*size) {
-            // To the end of the file.
-            0 => (8, bytes.len()),
-            1 => (16, u64::from_be_bytes(*rest.first_chunk()?).try_into().ok()?),
-            size => (8, size as usize),
-        };
-        let body = bytes.get(header..size)?;
-        bytes = bytes.get(size..)?;
+        let (kind, body, rest) = first_box(bytes)?;
+        bytes = rest;
         Some((kind, body))
     })
+}
+
+/// Kind and body of the first box, and what follows it.
+fn first_box(bytes: &[u8]) -> Option<(&[u8; 4], &[u8], &[u8])> {
+    let (size, rest) = bytes.split_first_chunk::<4>()?;
+    let (kind, rest) = rest.split_first_chunk::<4>()?;
+    let (header, size) = match u32::from_be_bytes(*size) {
+        // To the end of the file.
+        0 => (8, bytes.len()),
+        1 => (16, u64::from_be_bytes(*rest.first_chunk()?).try_into().ok()?),
+        size => (8, size as usize),
+    };
+    Some((kind, bytes.get(header..size)?, bytes.get(size..)?))
 }
 
 fn child<'a>(bytes: &'a [u8], kind: &[u8; 4]) -> Option<&'a [u8]> {
@@ -84,4 +91,17 @@ fn edit_entries(list: &[u8]) -> Option<Vec<(u64, i64)>> {
         })
     };
     list.get(8..)?.chunks_exact(entry).take(ENTRIES_MAX).map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_cut_inside_of_its_sound_behind_a_box_with_a_long_size() {
+        let long = b"\0\0\0\x01mdat\0\0\0\0\0\0\0\x14abcd";
+        let whole = [&b"\0\0\0\x08moov"[..], long, b"\0\0\0\x0Cmdatefgh"].concat();
+        assert!(!is_cut(&whole));
+        assert!(is_cut(&whole[..whole.len() - 1]));
+    }
 }
