@@ -107,7 +107,7 @@ pub(crate) fn short_form(language: Language, word: &str) -> Option<Abbreviation>
 
 /// Words with which a sentence often begins, where the language has its own.
 pub(crate) fn starters(language: Language) -> Option<&'static str> {
-    languages::table_of(language).map(languages::starters)
+    languages::table_of(language).map(|table| table.starters)
 }
 
 /// What is said for a block of code.
@@ -115,7 +115,7 @@ pub(crate) fn code_block(language: Language) -> &'static str {
     match language {
         Language::Japanese => "コードブロック",
         Language::Mandarin => "代码块",
-        _ => languages::table_of(language).map_or("code block", languages::code_block),
+        _ => languages::table_of(language).map_or("code block", |table| table.signs.code_block),
     }
 }
 

@@ -132,13 +132,5 @@ pub(super) fn short_form(table: &LanguageTable, word: &str) -> Option<Abbreviati
     if word.len() > 24 { None } else { table.short_forms.find(&word.to_lowercase()) }
 }
 
-pub(super) fn starters(table: &'static LanguageTable) -> &'static str {
-    table.starters
-}
-
-pub(super) fn code_block(table: &'static LanguageTable) -> &'static str {
-    table.signs.code_block
-}
-
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,9 @@
 //! Every format comes back at its level, its length and its time.
 //! The files were written by ffmpeg, or by hob's own encoders.
 
-use hob_speech::encode::{AudioFormat, Encoder, Length};
+use hob_speech::encode::{AudioFormat, Length};
 
-use crate::cut::live_webm;
+use crate::cut::{live_webm, spoken};
 use crate::sample::{RATE_HZ, WavKind, chirp, lag, snr_db, wav};
 use crate::{decode, decode_with_damage};
 
@@ -131,9 +131,7 @@ fn what_hob_speaks_hob_hears() {
             continue;
         }
         for length in [Length::Unknown, Length::Samples(24_000)] {
-            let mut encoder = Encoder::new(format, 24_000, length).unwrap();
-            let mut file = encoder.encode(&chirp(24_000, 1.0)).unwrap();
-            file.extend(encoder.finish().unwrap());
+            let file = spoken(format, length);
             let heard = decode(file).unwrap_or_else(|error| panic!("{format}: {error}"));
             let expected = chirp(RATE_HZ, 1.0);
             assert_eq!(lag(&expected, &heard), 0, "{format}");

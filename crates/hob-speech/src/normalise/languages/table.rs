@@ -79,7 +79,7 @@ pub(super) struct NounTable {
 
 /// The words of addresses and of signs between numbers.
 #[derive(Debug)]
-pub(super) struct SignWords {
+pub(in crate::normalise) struct SignWords {
     pub(super) minus: &'static str,
     pub(super) plus: &'static str,
     /// Between whole and decimals, as this language writes them.
@@ -97,7 +97,7 @@ pub(super) struct SignWords {
     /// Between money and its cents. `None`: the number of cents follows without a name.
     pub(super) cents: Option<&'static str>,
     pub(super) foreign_word: &'static str,
-    pub(super) code_block: &'static str,
+    pub(in crate::normalise) code_block: &'static str,
 }
 
 #[derive(Debug)]
@@ -155,7 +155,7 @@ pub(in crate::normalise) struct LanguageTable {
     pub(super) has_single_decimals: bool,
     /// 0 and 1.5 count as one: "1,5 million".
     pub(super) has_singular_below_two: bool,
-    pub(super) signs: SignWords,
+    pub(in crate::normalise) signs: SignWords,
     pub(super) dates: Dates,
     /// Nouns by their signs.
     pub(super) units: &'static str,
@@ -168,7 +168,7 @@ pub(in crate::normalise) struct LanguageTable {
     pub(super) of: fn(&str) -> String,
     pub(super) short_forms: ShortForms,
     /// Words with which a sentence often begins.
-    pub(super) starters: &'static str,
+    pub(in crate::normalise) starters: &'static str,
     pub(super) symbols: &'static str,
     /// Letters that espeak-ng says as words.
     pub(super) letters: &'static [(char, &'static str)],
