@@ -16,7 +16,7 @@ pub fn is_phoneme(symbol: char) -> bool {
 }
 
 /// Symbols without a sound of their own. The symbols that remain without them are heard.
-pub(crate) fn is_silent(symbol: char) -> bool {
+fn is_silent(symbol: char) -> bool {
     matches!(symbol, ' ' | 'ˈ' | 'ˌ' | 'ː' | '↓' | '→' | '↗' | '↘') || is_punctuation(symbol)
 }
 
