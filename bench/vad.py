@@ -15,19 +15,17 @@ import random
 import subprocess
 import sys
 import tempfile
-import urllib.request
 
 import numpy
 import websockets
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "peers"))
+import hear
 from chat_client import Server, servers_of_a_run
 
 RATE_HZ = 24_000
 PIECE_S = 0.1
 SILENCE = numpy.zeros(int(0.8 * RATE_HZ), numpy.float32)
-VOICES = ("af_heart", "am_michael", "bf_emma", "bm_george", "af_bella", "am_fenrir", "af_nicole", "bm_fable")
-SENTENCES = pathlib.Path(__file__).parent / "peers/utterances.txt"
 CLIP_S = 20
 MINUTES_MAX = 3
 
@@ -84,17 +82,6 @@ def noises(folder, chance):
     yield "white noise, -20 dB", "computed", cut([at_level(hiss, 0.1)])
 
 
-def spoken(url, folder):
-    """Each sentence by one voice: (text, samples)."""
-    for number, text in enumerate(SENTENCES.read_text().splitlines()):
-        body = {"model": "kokoro", "input": text, "voice": VOICES[number % len(VOICES)], "response_format": "wav"}
-        request = urllib.request.Request(f"{url}/v1/audio/speech", json.dumps(body).encode(), {"content-type": "application/json"})
-        file = pathlib.Path(folder) / f"{number}.wav"
-        with urllib.request.urlopen(request) as answer:
-            file.write_bytes(answer.read())
-        yield decoded(file)
-
-
 def recorded(folder):
     for pattern in ("cards/*.wav", "librivox/*.wav"):
         yield from (decoded(file) for file in sorted(folder.glob(pattern)))
@@ -102,7 +89,7 @@ def recorded(folder):
 
 async def heard(url, samples):
     """How often speech began, and the words."""
-    started, words, stopped = 0, [], 0
+    started, words = 0, []
     async with websockets.connect(f"{url.replace('http', 'ws')}/v1/realtime?intent=transcription", max_size=None) as socket_:
         session = {"type": "transcription", "audio": {"input": {
             "format": {"type": "audio/pcm", "rate": RATE_HZ}, "transcription": {"model": "whisper-1", "language": "en"},
@@ -149,8 +136,8 @@ def with_noise(samples, noise, decibels, chance):
     return samples + at_level(part, level)
 
 
-async def measure(url, args, folder):
-    chance = random.Random(1)
+async def measure(hob, args, folder):
+    url, chance = f"http://127.0.0.1:{hob.port}", random.Random(1)
     kinds = list(noises(args.noises, chance))
     print("\n| sound without speech | from | seconds | turns begun | a minute | words invented |\n|---|---|---|---|---|---|")
     for name, origin, clips in kinds:
@@ -158,7 +145,8 @@ async def measure(url, args, folder):
         seconds = sum(len(clip) for clip in clips) / RATE_HZ
         turns, words = sum(started for started, _ in results), sum(len(words) for _, words in results)
         print(f"| {name} | {origin} | {seconds:.0f} | {turns} | {turns * 60 / seconds:.1f} | {words} |", flush=True)
-    speech = {"hob's voices, 48 sentences": list(spoken(url, folder)), "people, 10 recordings": list(recorded(args.recordings))}
+    sentences = [decoded(file) for file, *_ in hear.spoken(hob, folder)]
+    speech = {"hob's voices, 48 sentences": sentences, "people, 10 recordings": list(recorded(args.recordings))}
     print("\n| speech | noise | clips | without a turn |\n|---|---|---|---|")
     for name, clips in speech.items():
         for noise, decibels in (("none", None), ("keyboard", 10), ("music", 10), ("white noise, -20 dB", 10), ("white noise, -20 dB", 0)):
@@ -182,7 +170,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder, servers_of_a_run() as servers:
         servers.append(Server("hob", [os.environ["HOB"], "serve", "--listen", "127.0.0.1:{port}"], sys.stderr))
         servers[0].wait_until("/ready")
-        asyncio.run(measure(f"http://127.0.0.1:{servers[0].port}", args, folder))
+        asyncio.run(measure(servers[0], args, folder))
 
 
 main()

@@ -103,10 +103,13 @@ def cpu_ticks(pid):
     return ticks
 
 
-def memory_mb(pid, field):
+def memory_mb(pid, field, word=""):
+    """Megabytes of a process and its descendants; with a word, only of those that have it in their command line."""
     total = 0
     for member in family(pid):
         with contextlib.suppress(OSError):
+            if word and word not in pathlib.Path(f"/proc/{member}/cmdline").read_text().split("\0"):
+                continue
             lines = pathlib.Path(f"/proc/{member}/status").read_text().splitlines()
             total += sum(int(line.split()[1]) for line in lines if line.startswith(field)) / 1024
     return total

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 
+from chat import weights_of
 from chat_client import MODEL
 
 CONTEXT_TOKENS = 512
@@ -58,13 +59,6 @@ def by_peer(model, given, base, words):
     return ran.stdout
 
 
-def weights(home):
-    files = list(pathlib.Path(home).glob(f"models/{MODEL}/*/model.gguf"))
-    if len(files) != 1:
-        sys.exit(f"{home} has {len(files)} files of {MODEL} (expected 1)")
-    return files[0]
-
-
 def pair(report, said, row):
     """hob's figure and the peer's."""
     _, path, factor, line = row
@@ -79,7 +73,7 @@ def pair(report, said, row):
 def main():
     given = arguments()
     subprocess.run([os.environ["HOB"], "pull", MODEL], check=True, stdout=sys.stderr)
-    reference = weights(os.environ["HOB_HOME"])
+    reference = weights_of(os.environ["HOB_HOME"])
     with tempfile.TemporaryDirectory() as name:
         quant, base = pathlib.Path(name) / "quant.gguf", pathlib.Path(name) / "logits"
         by_hob(["quantize", reference, "--to", given.to, "--no-importance", "--no-report", "--out", quant])

@@ -19,6 +19,7 @@ import urllib.request
 import wave
 
 from chat_client import Server, servers_of_a_run
+from chat_report import memory_mb
 
 ARTICLE = pathlib.Path(__file__).parents[2] / "crates/hob-bench/src/speech/article.txt"
 SENTENCES = pathlib.Path(__file__).parent / "utterances.txt"
@@ -36,18 +37,6 @@ def weights(folder):
     for name in ("config.json", "tokenizer.json", "vocabulary.txt"):
         shutil.copy(halves[0] / name, folder / name)
     return folder
-
-
-def memory_mb(pid, field, word=""):
-    """Of a process and its children together; with a word, only of those that have it in their command line."""
-    process = pathlib.Path(f"/proc/{pid}")
-    is_meant = word in process.joinpath("cmdline").read_bytes().decode().split("\0") if word else True
-    lines = process.joinpath("status").read_text().splitlines() if is_meant else []
-    total = sum(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
-    # A child belongs to the thread that started it.
-    for children in process.glob("task/*/children"):
-        total += sum(memory_mb(child, field, word) for child in children.read_text().split())
-    return total
 
 
 def bench(servers, folder, *options):

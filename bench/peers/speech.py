@@ -20,6 +20,7 @@ import time
 import numpy
 
 from chat_client import READY_SECONDS_MAX, Server, servers_of_a_run
+from chat_report import memory_mb
 
 AUDIBLE = 32768 * 10 ** (-50 / 20)
 SENTENCES = (
@@ -36,10 +37,10 @@ TEXTS = {
 }
 
 
-def ask(port, text, voice="af_heart"):
-    """Seconds to the first audible sample and to the end, and seconds of sound."""
+def ask(port, text, is_whole=True):
+    """Seconds to the first audible sample, and to the end of the answer, or until the client leaves at that sample."""
     body = json.dumps(
-        {"model": "kokoro", "input": text, "voice": voice, "response_format": "pcm", "stream": True}
+        {"model": "kokoro", "input": text, "voice": "af_heart", "response_format": "pcm", "stream": True}
     )
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
     started = time.perf_counter()
@@ -48,42 +49,26 @@ def ask(port, text, voice="af_heart"):
     if response.status != 200:
         raise RuntimeError(f"{response.status}: {response.read()[:300]!r}")
     first, received = None, b""
-    while piece := response.read1(65536):
+    while (is_whole or first is None) and (piece := response.read1(65536)):
         now = time.perf_counter()
         if first is None:
             received += piece
             samples = numpy.frombuffer(received[: len(received) // 2 * 2], "<i2")
             if (numpy.abs(samples.astype(int)) > AUDIBLE).any():
                 first = now - started
-                received = len(received)
-        else:
-            received += len(piece)
-    return first, time.perf_counter() - started, received / 48000
-
-
-def first_of(port, text):
-    """Only the first audible sample; then the client leaves."""
-    body = json.dumps({"model": "kokoro", "input": text, "voice": "af_heart", "response_format": "pcm"})
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
-    started = time.perf_counter()
-    connection.request("POST", "/v1/audio/speech", body, {"content-type": "application/json"})
-    response, received = connection.getresponse(), b""
-    if response.status != 200:
-        raise RuntimeError(f"{response.status}: {response.read()[:300]!r}")
-    while piece := response.read1(65536):
-        now, received = time.perf_counter(), received + piece
-        samples = numpy.frombuffer(received[: len(received) // 2 * 2], "<i2")
-        if (numpy.abs(samples.astype(int)) > AUDIBLE).any():
-            connection.close()
-            return now - started
-    raise RuntimeError("no audible sample")
+    ended = time.perf_counter()
+    response.close()
+    connection.close()
+    if first is None:
+        raise RuntimeError("no audible sample")
+    return first, ended - started
 
 
 def start_hob(log):
     return Server("hob", [os.environ["HOB"], "serve", "--listen", "127.0.0.1:{port}"], log)
 
 
-def start_peer(model, voices, folder, log):
+def start_peer(program, model, voices, folder, log):
     settings = {
         "FASTKOKORO_MODEL_PATH": model,
         "FASTKOKORO_VOICES_PATH": voices,
@@ -91,18 +76,7 @@ def start_peer(model, voices, folder, log):
         "FASTKOKORO_HOST": "127.0.0.1",
     }
     # It reads its port from the environment only.
-    command = ["env", "FASTKOKORO_PORT={port}", str(pathlib.Path(sys.executable).parent / "fastkokoro")]
-    return Server("fastkokoro", command, log, settings)
-
-
-def memory_mb(pid, field):
-    """Of a process and its children together."""
-    lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
-    total = sum(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
-    # A child belongs to the thread that started it.
-    for children in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
-        total += sum(memory_mb(child, field) for child in children.read_text().split())
-    return total
+    return Server("fastkokoro", ["env", "FASTKOKORO_PORT={port}", str(program)], log, settings)
 
 
 def prepare(home, folder):
@@ -147,7 +121,7 @@ def measure(hob, peer, n):
     short, long = [], []
     for _ in range(n):
         for times, text in zip((short, long), texts):
-            times.append(first_of(hob, text))
+            times.append(ask(hob, text, is_whole=False)[0])
             # The window that was running when the client left is rendered to its end.
             time.sleep(1)
     print(row("100,000 characters compared with 100 (both hob)", long, short, "≤ 1.2"), flush=True)
@@ -161,7 +135,7 @@ def cold_start(log):
         servers.append(hob)
         while True:
             try:
-                first_of(hob.port, "Hello there.")
+                ask(hob.port, "Hello there.", is_whole=False)
                 return time.perf_counter() - started
             except (OSError, RuntimeError, http.client.HTTPException):
                 if hob.process.poll() is not None:
@@ -183,7 +157,7 @@ def main():
         model, voices = prepare(home, folder)
         with servers_of_a_run() as servers:
             servers.append(start_hob(log))
-            servers.append(start_peer(model, voices, folder, log))
+            servers.append(start_peer(pathlib.Path(sys.executable).with_name("fastkokoro"), model, voices, folder, log))
             hob, peer = servers
             hob.wait_until("/ready")
             peer.wait_until("/health")

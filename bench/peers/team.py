@@ -1,4 +1,4 @@
-"""A turn of a team: hob's own share, and openai-agents' on the same scripted model.
+"""The cost of a turn of a team: hob's own share, and that of openai-agents with the same scripted model.
 
 Environment: HOB (the binary). The scripted model answers at once, so what is measured is everything else: prompts, calls,
 checks, tools and the storing of the run. hob runs its team in the server; openai-agents asks the same server over HTTP, and
@@ -22,6 +22,7 @@ import agents
 import openai
 
 from chat_client import Server, servers_of_a_run
+from chat_report import memory_mb
 
 # The peer's client belongs to one event loop.
 LOOP = asyncio.Runner()
@@ -97,18 +98,13 @@ def read_file(path: str) -> str:
     return f"there is no file {path}"
 
 
-def memory_mb(pid):
-    status = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmRSS"))
-
-
 def hundred(server):
     """Megabytes of the server before, and while a hundred runs wait."""
-    before = memory_mb(server.process.pid)
+    before = memory_mb(server.process.pid, "VmRSS")
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         answers = [pool.submit(ask, server.port, "waiters") for _ in range(AT_ONCE)]
         time.sleep(4)
-        during = memory_mb(server.process.pid)
+        during = memory_mb(server.process.pid, "VmRSS")
         done = sum(answer.result() == "Done." for answer in answers)
     return before, during, done
 

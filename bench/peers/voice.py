@@ -23,7 +23,7 @@ from chat import cpu_model, weights_of
 from chat_client import Server, servers_of_a_run
 from chat_report import Load, cpu_ticks
 from hear import weights
-from speech import prepare
+from speech import prepare, start_hob, start_peer
 from voice_hob import Hob
 from voice_peer import Pipeline
 from voice_sound import STAGES, Question, say
@@ -150,13 +150,9 @@ def start(given, folder, log):
     chat = [os.environ["LLAMA_SERVER"], "--model", str(weights_of(home)), "--host", "127.0.0.1", "--port", "{port}",
             "--ctx-size", str(CONTEXT), "--parallel", "1", "--threads", threads, "--threads-batch", threads, "--jinja",
             "--no-webui", "--offline"]
-    # fastkokoro reads its port from the environment only.
-    speech = ["env", "FASTKOKORO_PORT={port}", os.environ["FASTKOKORO"]]
-    settings = {"FASTKOKORO_MODEL_PATH": model, "FASTKOKORO_VOICES_PATH": voices, "FASTKOKORO_CACHE_DIR": folder,
-                "FASTKOKORO_HOST": "127.0.0.1"}
-    yield Server("hob", [os.environ["HOB"], "serve", "--listen", "127.0.0.1:{port}"], log), "/ready"
+    yield start_hob(log), "/ready"
     yield Server("llama-server", chat, log), "/health"
-    yield Server("fastkokoro", speech, log, settings), "/health"
+    yield start_peer(os.environ["FASTKOKORO"], model, voices, folder, log), "/health"
 
 
 def main():
