@@ -84,7 +84,6 @@ class Packed(unittest.TestCase):
             expected, name = line.split("  ")
             self.assertEqual(hashlib.sha256((self.sums.parent / name).read_bytes()).hexdigest(), expected)
 
-
     def test_the_readme_names_the_processors(self):
         arm = bytearray(self.contents.program)
         arm[18:20] = (183).to_bytes(2, "little")

@@ -3,6 +3,8 @@
 
 import { once } from "node:events";
 
+import { json, refuse } from "./mock.mjs";
+
 export const TEAMS = [
   { id: "agent_team", description: "Built in", entry: "orchestrator", agents: [agent("orchestrator", "reliable")], file: null, error: null },
   { id: "builders", description: null, entry: "lead", agents: [agent("lead", "fast"), agent("coder", "coder")], file: "builders.toml", error: null },
@@ -89,13 +91,4 @@ async function stream(mock, { request, run }, response) {
     if (run.status !== "running") return response.end();
     await Promise.race([once(mock.events, "run news"), once(response, "close")]);
   }
-}
-
-function refuse(response, status, message) {
-  return json(response, status, { error: { message, type: "invalid_request_error", param: null, code: null } });
-}
-
-function json(response, status, body) {
-  response.writeHead(status, { "Content-Type": "application/json" });
-  response.end(JSON.stringify(body));
 }

@@ -12,8 +12,8 @@ import { MODELS, chat } from "./mock-chat.mjs";
 import { FIT_MACHINES, FIT_MODELS, fitFor } from "./mock-fit.mjs";
 import { hear } from "./mock-hear.mjs";
 import { EMPTY, nowFor } from "./mock-now.mjs";
-import { answerTeam, teamState } from "./mock-team.mjs";
 import { takeConversations, withoutWebSocket } from "./mock-talk.mjs";
+import { answerTeam, teamState } from "./mock-team.mjs";
 import { bytesOf, mp3Of, tone } from "./tone.mjs";
 
 const WEB = fileURLToPath(new URL("../../web/", import.meta.url));
@@ -54,6 +54,7 @@ export async function startMock() {
     talkKey: null, // the key that a conversation takes
     talkWaits: false, // whether the test says when the models are loaded
     talkJudges: true, // whether it has a model for the end of a turn
+    talkRecords: false, // whether a conversation says that it is recorded
     states: [], // what `/ready` says, until a test takes it away; then ready
     events: new EventEmitter(),
   };
@@ -190,7 +191,7 @@ export function refuse(response, status, message) {
   return json(response, status, { error: { message, type: "invalid_request_error", param: null, code: null } });
 }
 
-function json(response, status, body) {
+export function json(response, status, body) {
   response.writeHead(status, { "Content-Type": "application/json" });
   response.end(JSON.stringify(body));
 }
