@@ -1,4 +1,4 @@
-"""hob's chat beside llama.cpp's llama-server: the same weights, flags and prompts, in one run.
+"""hob's chat compared with llama.cpp's llama-server: the same weights, flags and prompts, in one run.
 
 Environment: HOB and LLAMA_SERVER (the binaries), HOB_HOME (where hob's models are). Both servers run all
 the time and only one is asked at a time, in the order A B B A, so that a machine whose speed drifts slows
@@ -23,10 +23,10 @@ from chat_report import Load, Report, memory_mb
 
 PARALLEL = 4
 BATCH, MICRO_BATCH = 2048, 512
-# Of one conversation; llama-server counts the context of all together.
+# Context of one conversation. llama-server takes the sum of all conversations.
 CONTEXT = 2048
 ANSWER_TOKENS = 128
-# A running stream must outlast the prefill beside it, also where that is spread thin.
+# A running stream must outlast the prefill of another request, also where a server reads only few of its tokens in each step.
 LONG_ANSWER_TOKENS = 1000
 # Tokens that every prompt shares: what the template writes before the first message.
 SHARED_TOKENS_MAX = 8
@@ -36,7 +36,7 @@ PROSE = (
     "the sum on his sleeve. Above the warehouse a lamp was lit, then another, and the long street began to look like "
     "a row of small stages. The baker closed his shutters early and walked to the bridge to hear what was said there. "
 )
-# A small model ends most answers soon; this it goes on with.
+# A small model ends most answers soon, but not this one.
 LENGTHY = "Write the numbers from 1 to 1000, each on its own line, and nothing else."
 REDRAWS_MAX = 10
 # Events of one step of an engine are read this soon after each other.
@@ -118,7 +118,7 @@ class Bench:
         return figures
 
     def both(self, servers, once):
-        """Figures of one round. Where either's answer ends early, both are asked something else."""
+        """Figures of one round. If the answer of a server ends early, both servers get another prompt."""
         for _ in range(REDRAWS_MAX):
             shared = {}
             with contextlib.suppress(EndedEarly):
@@ -143,7 +143,7 @@ class Bench:
         self.report.add(f"decode, {ANSWER_TOKENS} tokens", "tokens/s", self.rounds(once), "at least", 1.0)
 
     def ask_the_same(self, server, shared, tokens, tokens_max):
-        """The prompt of this round, new to the server; as many tokens to it as to the other."""
+        """Sends the prompt of this round, which is new to the server. Both servers must count the same tokens in it."""
         if "messages" not in shared:
             shared["messages"] = self.prompts.messages(tokens)
         answer = cold(server.ask(shared["messages"], tokens_max))
@@ -227,17 +227,18 @@ def talk(server, number):
 
 
 def gap_share(stream, other):
-    """Gaps count as beside the prefill from when it was asked for to its first token, however little they overlap.
+    """The longest gap of the stream during the other prompt's prefill, divided by the median of its gaps at other times.
 
-    Tokens that came at once have no gap between them.
+    A gap that overlaps the time from the request to its first token is one during the prefill. Tokens that came together
+    have no gap.
     """
     begun, over = other.sent, other.stamps[0]
     if stream.stamps[-1] < over:
         raise RuntimeError(f"{stream.server.name}: the stream ended before the other prompt was read")
     gaps = [(a, b) for a, b in zip(stream.stamps, stream.stamps[1:]) if b - a > AT_ONCE_S]
-    beside = [b - a for a, b in gaps if b > begun and a < over]
+    during = [b - a for a, b in gaps if b > begun and a < over]
     apart = [b - a for a, b in gaps if b <= begun or a >= over]
-    return max(beside) / statistics.median(apart)
+    return max(during) / statistics.median(apart)
 
 
 def whole(answer, tokens):

@@ -23,7 +23,7 @@ READY_SECONDS_MAX = 180
 
 
 class EndedEarly(RuntimeError):
-    """The model found its answer long enough before it was as long as wanted."""
+    """The model ended its answer before it had the wanted length."""
 
 
 class Answer:
@@ -47,7 +47,7 @@ class Answer:
                 raise RuntimeError(f"{self.server.name}: {response.status}: {response.read()[:300]!r}")
             while piece := response.read1(65536):
                 self.reads.append((time.perf_counter(), piece))
-                # Enough to know that it speaks; only who waits for it looks.
+                # The answer is certainly being generated now. Only `Bench.gap` waits for this.
                 if len(self.reads) > 20:
                     self.begun.set()
         except Exception as failure:
@@ -90,7 +90,7 @@ class Answer:
                 self.stamps.append(stamp)
 
     def whole_per_s(self):
-        """All tokens, from the request on. What is guessed or forced comes at once, so the first event is not a beginning."""
+        """Tokens per second from the request on. Guessed and forced tokens arrive together, so the first event may have many."""
         return self.tokens / (self.stamps[-1] - self.sent)
 
     def guesses(self):

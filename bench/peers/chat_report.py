@@ -1,6 +1,6 @@
-"""The table of figures, their record, and what else the machine did meanwhile.
+"""The table of figures, their record, and what other processes did on the machine meanwhile.
 
-Each figure is printed and written as soon as there is one: a run that is broken off keeps what it has.
+Each figure is printed and written as soon as it is known, so a run that is broken off keeps its figures.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import statistics
 
 
 class Report:
-    """Prints a row as soon as there is one, and writes all so far."""
+    """Prints each row as soon as it is known, and writes all rows so far."""
 
     def __init__(self, path, facts):
         self.path, self.facts, self.figures, self.notes = path, facts, [], []
@@ -62,7 +62,7 @@ def digits(value):
 
 
 class Load:
-    """How much of the machine others had meanwhile."""
+    """How much of the machine's time other processes took meanwhile."""
 
     def __init__(self):
         self.started = os.getloadavg()
@@ -94,7 +94,7 @@ def family(pid):
 
 
 def cpu_ticks(pid):
-    """Of a process and its descendants, those included that ended and were waited for."""
+    """Processor time of a process and its descendants, also of those that have ended and were waited for."""
     ticks = 0
     for member in set(family(pid)):
         with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 """hob bench's client against a mock whose times are known, and AIPerf for the same load, taking turns.
 
-Environment: CLIENT (the example of hob-bench: mock and client) and AIPERF (the peer's program; left out where
-it is not set). The mock runs in a process of its own and keeps its own stamps, which are the truth. Prints a
+Environment: CLIENT (the example of hob-bench: mock and client) and AIPERF (the peer's program; without it, the peer is
+left out). The mock runs in a process of its own and keeps its own stamps, which are the truth. Prints a
 table in Markdown with medians of all repetitions, and fails where a bound is missed.
 """
 
@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 USERS = 64
-# What the mock is told, and how the client is told to ask.
+# The script of the mock, and the client's arguments.
 RUNS = {
     "pace": ("ttft_ms=100,itl_ms=20", ["--tokens", "64", "--requests", "4"]),
     "fast": ("ttft_ms=100,itl_ms=2,tokens=256", ["--tokens", "256", "--requests", "4", "--itl-ms", "2"]),

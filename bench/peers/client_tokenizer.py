@@ -1,6 +1,6 @@
-"""Writes a tokenizer of single characters into a folder: AIPerf wants one, and its own would be downloaded.
+"""Writes a tokenizer of single characters into a folder: AIPerf needs one, and would otherwise download its own.
 
-Runs in AIPerf's environment. What a prompt's tokens are does not matter to a mock.
+Runs in AIPerf's environment. The mock answers in the same way whatever the tokens of a prompt are.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""hob as a gateway beside LiteLLM's proxy and beside the least that a gateway can be, in one run.
+"""hob as a gateway, compared with LiteLLM's proxy and with a minimal relay (the floor), in one run.
 
-Environment: GATEWAY (the example of hob-bench: mock, floor, load), HOB and LITELLM (the programs; who has none
-is left out). All run all the time and only one is asked at a time, in an order that rotates, so that a machine
+Environment: GATEWAY (the example of hob-bench: mock, floor, load), HOB and LITELLM (the programs; one that is not
+set is left out). All run all the time and only one is asked at a time, in an order that rotates, so that a machine
 whose speed drifts slows all. hob checks a key, writes its ledger and counts its metrics meanwhile. Prints a
 table in Markdown.
 """
@@ -22,7 +22,7 @@ from chat_report import Load, memory_mb
 from gateway_report import NAMES, Bound, Report, p99
 from gateway_servers import Servers
 
-# Beside a block of load, for what it does before and after.
+# Added to the time of a block of load, for what its process does before and after.
 BLOCK_SECONDS_MAX = 90
 STARTS = {"floor": 5, "hob": 5, "litellm": 1}
 
@@ -153,7 +153,7 @@ def cpu(blocks):
 
 
 def start_all(servers, names, running):
-    """Several times where that is quick; the last start stays. {name: [seconds to the first answer]}"""
+    """Starts each server, the fast ones several times; the last start stays. {name: [seconds to the first answer]}"""
     running.append(servers.start_mock())
     running[0].wait()
     ready = {}
@@ -188,7 +188,7 @@ def arguments():
     parser.add_argument("--log", help="keep the servers' output in this file")
     given = parser.parse_args()
     if given.n < 1:
-        parser.error("no block, no figure")
+        parser.error("-n must be at least 1")
     return given
 
 
@@ -202,7 +202,7 @@ def record(given):
 
 
 def pin(cores):
-    """This process and all that it starts, to as many cores; None where the system cannot."""
+    """Limits this process, and all that it starts, to so many cores. None if the system cannot do this."""
     with contextlib.suppress(AttributeError, OSError):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
         return len(os.sched_getaffinity(0))

@@ -1,4 +1,4 @@
-"""The table beside its bounds, and the record: each row is printed and written as soon as there is one."""
+"""The table with its bounds, and the record: each row is printed and written as soon as it is known."""
 
 import json
 import pathlib
@@ -12,13 +12,13 @@ P99_NEEDS = 368
 
 
 class Bound:
-    """Of hob's figure, or of its ratio to another's."""
+    """A bound of hob's figure, or of its ratio to the figure of another server."""
 
     def __init__(self, sense, value, to=None):
         self.sense, self.value, self.to = sense, value, to
 
     def judge(self, medians):
-        """What was measured, and whether it holds; neither, where somebody is missing."""
+        """What was measured, and whether the bound is held. Both are None if a server has no figure."""
         ours, theirs = medians.get("hob"), medians.get(self.to) if self.to else 1
         measured = ours / theirs if ours is not None and theirs else None
         held = None if measured is None else (
@@ -43,7 +43,7 @@ class Report:
         print("|---|---|---|---|---|---|---|---|---|", flush=True)
 
     def add(self, name, unit, runs, bounds=()):
-        """`runs`: the figures of each, by name; somebody who has none is left out."""
+        """`runs`: the figures of each server, by its name. A server without figures is left out."""
         runs = {who: figures for who, figures in runs.items() if figures}
         medians = {who: statistics.median(figures) for who, figures in runs.items()}
         verdicts = [bound.judge(medians) for bound in bounds]

@@ -39,7 +39,7 @@ class Asked(Server):
         return self.process.pid
 
     def wait(self):
-        """Until it has answered; what it weighs then is what it weighs idle."""
+        """Waits for the first answer. The memory after it counts as that of the idle server."""
         while not self.answers():
             if self.process.poll() is not None:
                 raise RuntimeError(f"{self.name} ended with {self.process.returncode}; --log FILE shows why")
@@ -64,7 +64,7 @@ class Asked(Server):
 
 
 class Servers:
-    """Who can be started; each finds the mock where it is."""
+    """Starts the servers. Each gets the address of the mock."""
 
     def __init__(self, folder, log, hob):
         self.folder, self.log, self.hob = pathlib.Path(folder), log, hob
