@@ -147,6 +147,8 @@ fn dispatch(cli: Cli, printer: &Printer) -> CliResult<Exit> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -161,5 +163,50 @@ mod tests {
             let words = AFTER_HELP.split_whitespace().filter(|word| *word == code).count();
             assert_eq!(words, 1, "{exit:?}");
         }
+    }
+
+    #[test]
+    fn the_guides_name_only_commands_that_exist() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        let guides = fs_err::read_dir(docs.join("guides")).unwrap();
+        let guides = guides.map(|file| file.unwrap().path());
+        let others = [docs.join("../README.md"), docs.join("reference/performance.md")];
+        let mut root = command();
+        root.build();
+        for file in guides.chain(others) {
+            let text = fs_err::read_to_string(&file).unwrap();
+            for code in code_in(&text) {
+                for words in code.split("hob ").skip(1) {
+                    assert!(names_a_command(&root, words), "{}: hob {words}", file.display());
+                }
+            }
+        }
+    }
+
+    /// The code spans, and the lines of code blocks without their comments.
+    fn code_in(markdown: &str) -> Vec<&str> {
+        let mut code = Vec::new();
+        for (part, is_block) in markdown.split("```").zip([false, true].into_iter().cycle()) {
+            if is_block {
+                code.extend(part.lines().filter_map(|line| line.split('#').next()));
+            } else {
+                code.extend(part.split('`').skip(1).step_by(2));
+            }
+        }
+        code
+    }
+
+    fn names_a_command(root: &clap::Command, words: &str) -> bool {
+        let mut command = root;
+        for word in words.split_whitespace() {
+            match command.find_subcommand(word) {
+                Some(inner) => command = inner,
+                None => {
+                    let is_name = word.starts_with(|c: char| c.is_ascii_lowercase());
+                    return !(is_name && command.is_subcommand_required_set());
+                }
+            }
+        }
+        true
     }
 }
