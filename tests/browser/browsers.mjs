@@ -84,11 +84,13 @@ export async function launch(name, scheme = "light") {
   return { name, scheme, browser, downloads, close };
 }
 
-/** The text of a download. A browser renames it when it is complete. */
-export async function saved({ downloads }, name) {
+/** The contents of a download. A browser renames it when it is complete, or fills it last. */
+export async function saved({ downloads }, name, encoding = "utf8") {
   for (const from = performance.now(); performance.now() - from < LIMIT.timeout / 4;) {
-    const text = (await readdir(downloads)).includes(name) ? await readFile(path.join(downloads, name), "utf8") : "";
-    if (text !== "") return text;
+    const names = await readdir(downloads);
+    const isComplete = names.includes(name) && !names.some((other) => /\.(part|crdownload)$/.test(other));
+    const contents = isComplete ? await readFile(path.join(downloads, name), encoding) : "";
+    if (contents.length > 0) return contents;
   }
   throw new Error(`${name} was not saved`);
 }

@@ -54,7 +54,12 @@ export function untilText(page, selector, pattern) {
   return page.waitForFunction(matches, {}, selector, pattern.source);
 }
 
-/** Of a countdown on the screen; no number where there is none. */
+/** What a reader sees of each row of a list. The texts of closed `details` are not in it. */
+export function rowsOf(page, list) {
+  return page.$$eval(`#${list} > *`, (rows) => rows.map((row) => row.innerText.replace(/\s+/g, " ").trim()));
+}
+
+/** The seconds of a countdown on the screen, or NaN if the screen shows no countdown. */
 export async function secondsLeft(page, selector) {
   const text = await textOf(page, selector);
   return text === "Try again now." ? 0 : Number(/^Try again in (\d+) s\.$/.exec(text)?.[1]);

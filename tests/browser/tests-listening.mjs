@@ -5,9 +5,9 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
-import axe from "axe-core";
 
 import { DEADLINE_MS, LIMIT, saved } from "./browsers.mjs";
+import { checkAccessibility } from "./looks.mjs";
 
 const KINDS = ["source", "target"];
 
@@ -86,9 +86,7 @@ async function isBlind(setting, at) {
     return revealing.filter((word) => html.includes(word));
   };
   assert.deepEqual(await revealed(), [], "before the test");
-  await page.evaluate(axe.source);
-  const found = await page.evaluate(async () => (await window.axe.run(document)).violations.map(({ id }) => id));
-  assert.deepEqual(found, [], "in the way of people");
+  await checkAccessibility(page);
   await begin(page, "abx");
   const counted = () => page.$eval("#count", (count) => count.textContent);
   assert.equal(await counted(), `1 of ${2 * data.sentences.length}`);

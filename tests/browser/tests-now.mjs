@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { LIMIT, WIDTHS_PX, inTheDark, openPage } from "./browsers.mjs";
 import { checkLayout, shoot } from "./looks.mjs";
 import { BUSY, EMPTY, job } from "./mock-now.mjs";
-import { textOf, untilText } from "./pilot.mjs";
+import { rowsOf, textOf, untilText } from "./pilot.mjs";
 
 // How long the page waits after an answer, and after each failure in a row; a browser's timer may be a little early.
 const EVERY_MS = 1_000;
@@ -32,11 +32,6 @@ async function openNow(setting, now, size) {
   const opened = await openPage(setting, `${setting.url}#now`, size);
   await opened.page.waitForFunction(() => document.getElementById("now-state").dataset.state !== "unknown");
   return opened;
-}
-
-/** What a reader sees of each row of a list. */
-function rowsOf(page, list) {
-  return page.$$eval(`#${list} > *`, (rows) => rows.map((row) => row.innerText.replace(/\s+/g, " ").trim()));
 }
 
 /** Records when the page polls, and whether it got an answer. */

@@ -1,4 +1,4 @@
-// The page of benchmarks, opened from disk, with a thousand runs: tables, filters, comparison, on a desk and on a phone.
+// The results page, opened from disk, with a thousand runs: tables, filters, comparison, on a desk and on a phone.
 // The example `page_of_many` makes the folder. Its figures are invented; only their number matters.
 
 import assert from "node:assert/strict";

@@ -2,12 +2,9 @@
 // The main player only; the others are in tests-fallbacks.
 
 import assert from "node:assert/strict";
-import { watch } from "node:fs";
-import { readFile, readdir, stat } from "node:fs/promises";
-import path from "node:path";
 import { test } from "node:test";
 
-import { DEADLINE_MS, LIMIT, openPage } from "./browsers.mjs";
+import { LIMIT, openPage, saved } from "./browsers.mjs";
 import { clickSpeak, metrics, painted, speakHeldBack, textOf, untilSounding, untilState } from "./pilot.mjs";
 import { bytesOf } from "./tone.mjs";
 
@@ -118,9 +115,8 @@ async function downloadsWav(setting) {
   await clickSpeak(page, TEXT);
   await untilState(page, "finished");
   await page.waitForSelector("#download:not(:disabled)");
-  const saved = savedFile(setting.downloads, "hob.wav");
   await page.click("#download");
-  const wav = await readFile(await saved);
+  const wav = await saved(setting, "hob.wav", null);
   const { receivedSeconds } = await metrics(page);
   assert.equal(wav.toString("latin1", 0, 4), "RIFF");
   assert.equal(wav.readUInt32LE(4), wav.length - 8);
@@ -130,24 +126,4 @@ async function downloadsWav(setting) {
   assert.equal((wav.length - 44) / 48_000, receivedSeconds);
   if (setting.mock) assert.ok(wav.subarray(44).equals(bytesOf(setting.mock.samples)));
   await page.close();
-}
-
-/** Resolves with the path of the finished file; browsers write under other names, or fill it last. */
-async function savedFile(folder, name) {
-  const found = deferred();
-  const file = path.join(folder, name);
-  const look = async () => {
-    const busy = (await readdir(folder)).some((other) => other !== name);
-    const size = await stat(file).then((about) => about.size, () => 0);
-    if (size > 0 && !busy) found.resolve(file);
-  };
-  const watcher = watch(folder, look);
-  const deadline = setTimeout(() => found.reject(new Error(`no ${name} in ${folder}`)), DEADLINE_MS);
-  return found.promise.finally(() => { watcher.close(); clearTimeout(deadline); });
-}
-
-function deferred() {
-  const parts = {};
-  parts.promise = new Promise((resolve, reject) => Object.assign(parts, { resolve, reject }));
-  return parts;
 }

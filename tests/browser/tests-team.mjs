@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { LIMIT, WIDTHS_PX, inTheDark, openPage, saved } from "./browsers.mjs";
 import { checkAccessibility, checkLayout, shoot } from "./looks.mjs";
 import { BROKEN, TEAMS, push, runEvents, runRow, teamState } from "./mock-team.mjs";
-import { textOf, untilText } from "./pilot.mjs";
+import { rowsOf, textOf, untilText } from "./pilot.mjs";
 
 const BAD = "<img src=x onerror=alert(1)><script>alert(2)</script>";
 const BEGIN = [
@@ -52,11 +52,6 @@ async function openTeam(setting, state, { hash = "#team", size } = {}) {
   const opened = await openPage(setting, `${setting.url}${hash}`, size);
   await opened.page.waitForFunction(() => document.getElementById("team-state").dataset.state !== "unknown");
   return opened;
-}
-
-/** What a reader sees of each row of a list, with folded texts closed. */
-function rowsOf(page, list) {
-  return page.$$eval(`#${list} > *`, (rows) => rows.map((row) => row.innerText.replace(/\s+/g, " ").trim()));
 }
 
 async function lists(setting) {
