@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tests/clients"))
@@ -20,6 +21,7 @@ from free_port import free_port
 
 MODEL = "smollm2"
 READY_SECONDS_MAX = 180
+ANSWER_SECONDS_MAX = 600
 
 
 class EndedEarly(RuntimeError):
@@ -36,7 +38,7 @@ class Answer:
 
     def read(self):
         """Reads to the end. Nothing is parsed here: that would be measured too."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=600)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=ANSWER_SECONDS_MAX)
         try:
             connection.connect()
             text = json.dumps(self.body)
@@ -155,6 +157,14 @@ def servers_of_a_run():
     finally:
         for server in servers:
             server.stop()
+
+
+def fetch(port, path, body=None):
+    """The whole answer to a GET, or to a POST of a body as JSON."""
+    asked = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body and json.dumps(body).encode(),
+                                   {"content-type": "application/json"})
+    with urllib.request.urlopen(asked, timeout=ANSWER_SECONDS_MAX) as answer:
+        return answer.read()
 
 
 def request(messages, tokens_max):

@@ -15,10 +15,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import urllib.request
 import wave
 
-from chat_client import Server, servers_of_a_run
+from chat_client import Server, fetch, servers_of_a_run
 from chat_report import memory_mb
 
 ARTICLE = pathlib.Path(__file__).parents[2] / "crates/hob-bench/src/speech/article.txt"
@@ -81,10 +80,7 @@ def spoken(hob, folder):
     for number, text in enumerate(SENTENCES.read_text().splitlines()):
         voice = VOICES[number % len(VOICES)]
         body = {"model": "kokoro", "input": text, "voice": voice, "response_format": "wav"}
-        asked = urllib.request.Request(f"http://127.0.0.1:{hob.port}/v1/audio/speech", json.dumps(body).encode(),
-                                       {"content-type": "application/json"})
-        with urllib.request.urlopen(asked) as answer:
-            sound = answer.read()
+        sound = fetch(hob.port, "/v1/audio/speech", body)
         # A streamed header does not say how long the file is.
         samples = sound[sound.index(b"data") + 8:]
         yield write_wav(f"{folder}/spoken-{number}.wav", samples, 24_000), text, voice

@@ -16,12 +16,11 @@ import resource
 import statistics
 import tempfile
 import time
-import urllib.request
 
 import agents
 import openai
 
-from chat_client import Server, servers_of_a_run
+from chat_client import Server, fetch, servers_of_a_run
 from chat_report import memory_mb
 
 # The peer's client belongs to one event loop.
@@ -59,11 +58,9 @@ def write(folder, runs):
     (folder / "hob.toml").write_text('[dev.scripts]\nquick = "quick.jsonl"\nslow = "slow.jsonl"\n')
 
 
-def ask(port, model, seconds=300):
-    body = json.dumps({"model": model, "messages": [{"role": "user", "content": "Read the notes."}]}).encode()
-    asked = urllib.request.Request(f"http://127.0.0.1:{port}/v1/chat/completions", body, {"content-type": "application/json"})
-    with urllib.request.urlopen(asked, timeout=seconds) as answer:
-        return json.load(answer)["choices"][0]["message"]["content"]
+def ask(port, model):
+    body = {"model": model, "messages": [{"role": "user", "content": "Read the notes."}]}
+    return json.loads(fetch(port, "/v1/chat/completions", body))["choices"][0]["message"]["content"]
 
 
 def hobs_run(server, stored):

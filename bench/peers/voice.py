@@ -15,12 +15,11 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 
 import numpy
 
 from chat import cpu_model, weights_of
-from chat_client import Server, servers_of_a_run
+from chat_client import Server, fetch, servers_of_a_run
 from chat_report import Load, cpu_ticks
 from hear import weights
 from speech import prepare, start_hob, start_peer
@@ -38,22 +37,15 @@ RATIO_MAX = 0.5
 PAUSE_S, PAUSES_MAX, IDLE_TICKS = 0.3, 100, 2
 
 
-def get(port, path, body=None):
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body and json.dumps(body).encode(),
-                                     {"content-type": "application/json"})
-    with urllib.request.urlopen(request) as answer:
-        return answer.read()
-
-
 def questions(port):
     """The sentences of `hob bench voice`, spoken by the same voices."""
     listed = re.search(r"pub const SENTENCES: .*? = \[\n(.*?)\n\];", SENTENCES.read_text(), re.DOTALL)
     sentences = [json.loads(line.strip().rstrip(",")) for line in listed[1].splitlines()]
-    voices = json.loads(get(port, "/v1/audio/voices"))["voices"][:VOICES]
+    voices = json.loads(fetch(port, "/v1/audio/voices"))["voices"][:VOICES]
     names = [voice if isinstance(voice, str) else voice["id"] for voice in voices]
     for number, text in enumerate(sentences):
-        sound = get(port, "/v1/audio/speech", {"model": "kokoro", "input": text, "voice": names[number % len(names)],
-                                               "response_format": "pcm"})
+        sound = fetch(port, "/v1/audio/speech", {"model": "kokoro", "input": text, "voice": names[number % len(names)],
+                                                 "response_format": "pcm"})
         yield Question(numpy.frombuffer(sound, "<i2"))
 
 
