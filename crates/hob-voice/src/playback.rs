@@ -7,11 +7,11 @@ use crate::limits::{ECHO_TAIL, TRUNCATE_WAIT};
 
 #[derive(Debug, Default)]
 pub(crate) struct Playback {
+    /// When all sound that was sent has been played. `None`: the session has sent none.
     ends_at: Option<Instant>,
-    /// The item of the conversation that was spoken last.
-    item_id: Option<String>,
+    /// The item of the conversation that was spoken last, and when its sound ends.
+    item: Option<(String, Instant)>,
     truncation: Option<Truncation>,
-    has_begun: bool,
 }
 
 /// An item that was cut by an estimate. The client may still say better.
@@ -25,16 +25,16 @@ pub(crate) struct Truncation {
 impl Playback {
     /// `item_id`: the item, if it belongs to the conversation.
     pub(crate) fn add(&mut self, item_id: Option<&str>, length: Duration, now: Instant) {
-        self.has_begun = true;
-        self.ends_at = Some(self.ends_at.map_or(now, |end| end.max(now)) + length);
-        if item_id.is_some() && self.item_id.as_deref() != item_id {
-            self.item_id = item_id.map(str::to_owned);
+        let end = self.end(now) + length;
+        self.ends_at = Some(end);
+        if let Some(item_id) = item_id {
+            self.item = Some((item_id.to_owned(), end));
         }
     }
 
     /// Whether the session has sent any sound.
     pub(crate) fn has_begun(&self) -> bool {
-        self.has_begun
+        self.ends_at.is_some()
     }
 
     pub(crate) fn is_playing(&self, now: Instant) -> bool {
@@ -46,13 +46,13 @@ impl Playback {
         self.ends_at.is_some_and(|end| end + ECHO_TAIL > now)
     }
 
-    /// Sound that the client has not played.
+    /// Sound up to the end of the item that the client has not played.
     pub(crate) fn remaining(&self, now: Instant) -> Duration {
-        self.ends_at.map_or(Duration::ZERO, |end| end.saturating_duration_since(now))
+        self.item.as_ref().map_or(Duration::ZERO, |(_, end)| end.saturating_duration_since(now))
     }
 
     pub(crate) fn item_id(&self) -> Option<&str> {
-        self.item_id.as_deref()
+        self.item.as_ref().map(|(item_id, _)| item_id.as_str())
     }
 
     pub(crate) fn end(&self, now: Instant) -> Instant {
@@ -62,7 +62,7 @@ impl Playback {
     /// The client stops playing.
     pub(crate) fn stop(&mut self, now: Instant) {
         self.ends_at = self.ends_at.map(|end| end.min(now));
-        self.item_id = None;
+        self.item = None;
     }
 
     pub(crate) fn expect_truncation(&mut self, item_id: String, heard: Duration, now: Instant) {

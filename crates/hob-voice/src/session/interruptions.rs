@@ -34,7 +34,8 @@ impl VoiceSession {
             self.interrupted = Some(interrupted);
         }
         let item_id = self.playback.item_id().map(str::to_owned);
-        let mut is_cut = self.playback.is_playing(self.now);
+        let remaining = self.playback.remaining(self.now);
+        let mut is_cut = !remaining.is_zero();
         if let Some(at) = self.active() {
             let answers_turns = self.answers_turns();
             let response = &mut self.responses[at];
@@ -46,7 +47,6 @@ impl VoiceSession {
             response.stop(ResponseStatus::Cancelled(by));
             self.publish(at);
         }
-        let remaining = self.playback.remaining(self.now);
         self.playback.stop(self.now);
         if let Some(item_id) = item_id.filter(|_| is_cut) {
             self.cut(item_id, remaining);
@@ -105,7 +105,7 @@ impl VoiceSession {
                 let item = response.spoken_item()?;
                 (item.id.clone(), response.chat == ChatState::Ended, response.plan.clone())
             }
-            None if self.playback.is_playing(self.now) => {
+            None if !self.playback.remaining(self.now).is_zero() => {
                 (self.playback.item_id()?.to_owned(), true, self.plan())
             }
             None => return None,

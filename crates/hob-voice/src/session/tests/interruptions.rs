@@ -1,7 +1,7 @@
 //! What follows when an interruption was not speech: a cough, a door, music.
 //! The answer is `speaking`'s: its model still writes, and "Good morning," was heard of it.
 
-use hob_core::realtime::RealtimeCommand;
+use hob_core::realtime::{RealtimeCommand, ResponseOptions};
 
 use super::Script;
 use super::scenarios::speaking_with;
@@ -96,4 +96,16 @@ fn the_rest_begins_where_the_client_stopped() {
     script.command(RealtimeCommand::TruncateItem { id, content_index: 0, audio_end_ms });
     script.heard_text(4, " [noise]").finish(5);
     assert_eq!(script.said(6), "morning, dear Ann.");
+}
+
+/// The client plays it after the item, which was heard to its end.
+#[test]
+fn sound_outside_the_conversation_does_not_cut_the_item_before_it() {
+    let mut script = speaking_with(|_| {});
+    script.finish(2).end_speech(3).wait(600);
+    let options = ResponseOptions { is_out_of_band: true, ..ResponseOptions::default() };
+    script.command(RealtimeCommand::CreateResponse(Box::new(options)));
+    script.write(4, "Good evening, Bob.").sound(5, 1_000).speak(9);
+    let warm = "warm [user: Hello | assistant: Good morning, dear Ann.]";
+    assert_eq!(script.log.last().map(String::as_str), Some(warm));
 }
