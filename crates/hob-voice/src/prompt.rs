@@ -53,13 +53,15 @@ fn messages(instructions: &str, items: &[&RealtimeItem]) -> Vec<Message> {
         }
     }
     messages.append(&mut results);
-    if items.last().is_some_and(|item| is_silence(item)) {
+    // A question that a noise interrupted has no answer yet: the noise does not replace it.
+    let is_answered = messages.last().is_none_or(|last| last.role != Role::User);
+    if is_answered && items.last().is_some_and(|item| is_silence(item)) {
         messages.push(Message::new(Role::User, SILENCE));
     }
     messages
 }
 
-/// A turn without words is the last item only when the session answers a long silence.
+/// Whether an item is a turn without words: a long silence, or a noise.
 fn is_silence(item: &RealtimeItem) -> bool {
     let is_user = matches!(&item.body, ItemBody::Message { role: Role::User, content }
         if content.iter().all(|part| matches!(part, ItemContent::InputAudio { .. })));
@@ -207,6 +209,10 @@ mod tests {
         );
         let silence = ItemContent::InputAudio { transcript: Some(String::new()) };
         let idle = item(ItemBody::Message { role: Role::User, content: vec![silence] });
-        check(&[said(Role::Assistant, "one"), idle], &["assistant: one", "user: (silence)"]);
+        check(
+            &[said(Role::Assistant, "one"), idle.clone()],
+            &["assistant: one", "user: (silence)"],
+        );
+        check(&[said(Role::User, "one"), idle], &["user: one"]);
     }
 }

@@ -109,3 +109,11 @@ fn sound_outside_the_conversation_does_not_cut_the_item_before_it() {
     let warm = "warm [user: Hello | assistant: Good morning, dear Ann.]";
     assert_eq!(script.log.last().map(String::as_str), Some(warm));
 }
+
+#[test]
+fn a_question_whose_answer_a_noise_prevented_is_asked_again() {
+    let mut script = Script::new(|_| {});
+    script.ask().speak(9).silence(16).forget();
+    let again = ["transcript ''", "created resp_4", "start chat 4 [user: Hello]"];
+    script.heard_text(3, " [noise]").check(&again);
+}
