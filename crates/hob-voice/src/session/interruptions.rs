@@ -53,7 +53,7 @@ impl VoiceSession {
         }
     }
 
-    /// The client did not say what was heard, so the estimate stays.
+    /// The client did not say what was heard in time, or before the next cut, so the estimate stays.
     pub(super) fn report_truncation(&mut self) {
         let Some(truncation) = self.playback.take_truncation() else { return };
         let (item_id, content_index) = (truncation.item_id, 0);
@@ -132,6 +132,7 @@ impl VoiceSession {
         let Some(spoken) = self.conversation.spoken(&item_id) else { return };
         let heard = spoken.length().saturating_sub(remaining);
         if self.conversation.truncate(&item_id, heard).is_ok() {
+            self.report_truncation();
             self.playback.expect_truncation(item_id, heard, self.now);
         }
     }

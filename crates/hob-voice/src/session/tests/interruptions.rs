@@ -117,3 +117,14 @@ fn a_question_whose_answer_a_noise_prevented_is_asked_again() {
     let again = ["transcript ''", "created resp_4", "start chat 4 [user: Hello]"];
     script.heard_text(3, " [noise]").check(&again);
 }
+
+#[test]
+fn each_of_two_cuts_is_reported() {
+    let mut script = interrupted(|_| {});
+    script.heard_text(4, " Stop.").write(5, "Good evening, dear Ann.").sound(6, 1_000).forget();
+    script.speak(9);
+    let reported = |line: &&String| line.starts_with("truncated");
+    assert_eq!(script.log.iter().filter(reported).collect::<Vec<_>>(), ["truncated item_3 688"]);
+    script.forget().wait(2_000);
+    assert_eq!(script.log.iter().filter(reported).count(), 1);
+}
