@@ -397,12 +397,16 @@ impl VoiceSession {
 
     /// Sends what is new of committed turns, and concludes those that are complete.
     fn show_transcripts(&mut self) {
-        for mut transcript in std::mem::take(&mut self.transcripts) {
-            show_delta(&mut transcript, &mut self.outbox);
+        for transcript in &mut self.transcripts {
+            show_delta(transcript, &mut self.outbox);
+        }
+        // What follows depends on the transcripts that are still to come.
+        let has_ended = |transcript: &mut TurnTranscript| transcript.outcome().is_some();
+        let ended: Vec<TurnTranscript> = self.transcripts.extract_if(.., has_ended).collect();
+        for transcript in ended {
             match transcript.outcome().cloned() {
-                None => self.transcripts.push(transcript),
-                Some(Ok(())) => self.complete_transcript(transcript),
                 Some(Err(error)) => self.fail_transcript(transcript, &error),
+                Some(Ok(())) | None => self.complete_transcript(transcript),
             }
         }
     }

@@ -465,6 +465,19 @@ fn the_session_speaks_after_noise_and_after_an_interruption_too() {
     assert!(script.log.iter().any(|line| line.starts_with("idle")), "{:?}", script.log);
 }
 
+#[test]
+fn the_session_does_not_speak_while_a_later_turn_waits_for_its_text() {
+    let mut script = Script::new(idle_after_5_s);
+    script.speak(20).silence(16).speak(20).silence(16).heard_text(1, " [BLANK_AUDIO]").forget();
+    script.wait(6_000).check(&[]);
+    script.heard_text(2, " Hello").check(&[
+        "heard 'Hello'",
+        "transcript 'Hello'",
+        "created resp_3",
+        "start chat 3 [user: Hello]",
+    ]);
+}
+
 /// The person would hear nothing, and not know why.
 #[test]
 fn an_empty_answer_is_a_failed_response() {
