@@ -38,16 +38,18 @@ impl Outbox {
         format!("{kind}_{}", self.ids)
     }
 
-    /// Keeps an id of the client's apart from the session's own. `false`: the session has used it.
-    pub(crate) fn claim(&mut self, id: &str) -> bool {
-        let number = id.rsplit_once('_').and_then(|(_, number)| number.parse::<u32>().ok());
-        let number = number.map_or(u64::MAX, u64::from);
-        if number <= self.ids {
-            return false;
-        }
-        if number < u64::MAX {
-            self.ids = number;
-        }
-        true
+    /// Whether the session has used the number of a client's id for an item.
+    pub(crate) fn has_used(&self, id: &str) -> bool {
+        number(id).is_some_and(|number| (1..=self.ids).contains(&number))
     }
+
+    /// Keeps later ids of the session apart from a client's id.
+    pub(crate) fn claim(&mut self, id: &str) {
+        self.ids = self.ids.max(number(id).unwrap_or_default());
+    }
+}
+
+/// The number of an item's id, if it has the form of the session's own.
+fn number(id: &str) -> Option<u64> {
+    id.strip_prefix("item_")?.parse::<u32>().ok().map(u64::from)
 }

@@ -1,5 +1,5 @@
 //! What a client may ask for, and the errors it gets.
-//! A request that fails changes nothing.
+//! A request that fails changes neither settings nor items.
 
 use std::time::Duration;
 
@@ -104,13 +104,14 @@ impl VoiceSession {
     ) -> Result<(), RealtimeFault> {
         if item.id.is_empty() {
             item.id = self.outbox.new_id("item");
-        } else if !self.outbox.claim(&item.id) {
+        } else if self.outbox.has_used(&item.id) {
             let message = format!("the session has used the id '{}'", item.id);
             return Err(invalid("item_already_exists", message, Some("item.id")));
         }
         item.status = ItemStatus::Completed;
         self.conversation.check_text(item.text().len() + self.settings().instructions.len())?;
         self.conversation.insert(item.clone(), place)?;
+        self.outbox.claim(&item.id);
         self.drop_early_answer();
         let previous_item_id = self.conversation.id_before(&item.id);
         let previous = previous_item_id.clone();

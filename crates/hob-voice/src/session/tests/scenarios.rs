@@ -11,6 +11,7 @@ use hob_core::realtime::{
 use hob_core::{ChatEvent, ModelError, SpeechEvent, TranscriptEvent, VOICE_FRAME_SAMPLES};
 
 use super::{LoudIsSpeech, Script, done, effect_line};
+use crate::limits::TEXT_BYTES_MAX;
 use crate::session::{SessionInput, SessionOptions, VoiceSession};
 
 fn manual(options: &mut SessionOptions) {
@@ -404,6 +405,18 @@ fn items_have_an_order_and_ids_of_their_own() {
     script.command(delete()).check(&["deleted one"]);
     script.command(delete()).check(&["error item_not_found"]);
     script.command(respond()).check(&["created resp_2", "start chat 1 [user: b]"]);
+}
+
+#[test]
+fn an_id_is_used_only_by_an_item_that_was_added() {
+    let mut script = Script::new(manual);
+    script.command(text_item("", "a")).check(&["added item_1", "done item_1"]);
+    // Not one of the session's own, although it has the number of one.
+    script.command(text_item("msg_1", "b")).check(&["added msg_1", "done msg_1"]);
+    let too_long = "c".repeat(TEXT_BYTES_MAX);
+    script.command(text_item("item_9", &too_long)).check(&["error conversation_full"]);
+    script.command(text_item("item_9", "c")).check(&["added item_9", "done item_9"]);
+    script.command(text_item("", "d")).check(&["added item_10", "done item_10"]);
 }
 
 #[test]
