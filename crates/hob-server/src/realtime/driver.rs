@@ -77,7 +77,7 @@ pub(super) async fn converse(socket: WebSocket, opening: Opening, slot: SessionS
     let (sink, mut source) = socket.split();
     let (outbound, writer) = outgoing();
     let id = opening.context.id;
-    let turns = TurnLog::new(&opening.context, opening.settings.model.clone());
+    let turns = TurnLog { context: opening.context.clone() };
     tracing::info!(id, session = opening.id.as_str(), "a realtime session began");
     let driving = async {
         let ending = drive(&mut source, &outbound, opening, &slot).await;
@@ -317,8 +317,10 @@ impl Driver<'_> {
                 SessionEffect::Say { stream, text } => self.stages.say(stream, text),
                 SessionEffect::Close { code, reason } => return Err(Ending::Closed(code, reason)),
                 SessionEffect::TurnMeasured { response_id, stages, audible_at } => {
-                    let is_reported = self.session.settings().reports_turn_stages;
-                    let turn = MeasuredTurn { response_id, stages, audible_at, is_reported };
+                    let settings = self.session.settings();
+                    let (model, is_reported) =
+                        (settings.model.clone(), settings.reports_turn_stages);
+                    let turn = MeasuredTurn { response_id, model, stages, audible_at, is_reported };
                     self.outbound.send(Outgoing::Measured(turn)).await?;
                     None
                 }

@@ -16,16 +16,15 @@ const ROUTE: &str = "realtime";
 
 /// Writes down the turns of one session.
 pub(super) struct TurnLog {
-    context: RequestContext,
-    /// The chat model's name in the request, and its own.
-    alias: String,
-    target: String,
+    pub(super) context: RequestContext,
 }
 
 /// A turn whose first audible sample is on its way to the client.
 #[derive(Debug)]
 pub(super) struct MeasuredTurn {
     pub(super) response_id: String,
+    /// The chat model of the session. A command may change it during the session.
+    pub(super) model: Option<String>,
     pub(super) stages: TurnStages,
     /// The time of the first audible sample, if it is played as soon as it is known.
     pub(super) audible_at: Instant,
@@ -34,14 +33,6 @@ pub(super) struct MeasuredTurn {
 }
 
 impl TurnLog {
-    pub(super) fn new(context: &RequestContext, model: Option<String>) -> TurnLog {
-        let resolved = context.resolve::<Chat>(chat_name(context, model)).ok();
-        let target = resolved.as_ref().map(|resolved| resolved.model.name.clone());
-        let target = target.unwrap_or_default();
-        let alias = resolved.and_then(|resolved| resolved.name).unwrap_or_else(|| target.clone());
-        TurnLog { context: context.clone(), alias, target }
-    }
-
     /// `sent_at`: when the first audible sample was handed to the socket. Returns the event for the client, if it
     /// wants one.
     pub(super) fn write(&self, turn: &MeasuredTurn, sent_at: Instant) -> Option<String> {
@@ -50,15 +41,24 @@ impl TurnLog {
         stages.iter().for_each(|(stage, time)| metrics.turn_stage(stage, *time));
         let whole: Duration = stages.iter().map(|(_, time)| *time).sum();
         let shown = summary(&stages);
-        let (id, alias, whole_ms) =
-            (self.context.id, self.alias.as_str(), whole.as_millis() as u64);
-        tracing::info!(id, alias, first_ms = whole_ms, stages = shown.as_str(), "{ROUTE}");
+        let (alias, target) = self.names(turn.model.as_deref());
+        let (id, name, whole_ms) = (self.context.id, alias.as_str(), whole.as_millis() as u64);
+        tracing::info!(id, alias = name, first_ms = whole_ms, stages = shown.as_str(), "{ROUTE}");
         if let Some(ledger) =
             self.context.services.ledger.as_ref().filter(|_| !self.context.is_bench)
         {
-            ledger.write(self.record(whole, shown));
+            ledger.write(RequestRecord { alias, target, ..self.record(whole, shown) });
         }
         turn.is_reported.then(|| turn_stages_event(&turn.response_id, in_ms(&stages)))
+    }
+
+    /// The chat model's name in the request, and its own.
+    fn names(&self, model: Option<&str>) -> (String, String) {
+        let asked = chat_name(&self.context, model.map(str::to_owned));
+        match self.context.resolve::<Chat>(asked) {
+            Ok(resolved) => (resolved.shown_name().to_owned(), resolved.model.name.clone()),
+            Err(_) => (model.unwrap_or_default().to_owned(), String::new()),
+        }
     }
 
     fn record(&self, whole: Duration, stages: String) -> RequestRecord {
@@ -68,8 +68,6 @@ impl TurnLog {
         RequestRecord {
             started_unix_ms: since_1970.as_millis() as u64,
             route: ROUTE.to_owned(),
-            alias: self.alias.clone(),
-            target: self.target.clone(),
             key: self.context.caller.key().map(str::to_owned),
             is_streamed: true,
             is_warm: true,
