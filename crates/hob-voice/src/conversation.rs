@@ -29,10 +29,6 @@ impl Conversation {
         self.items().find(|item| item.id == id).ok_or_else(|| item_not_found(id))
     }
 
-    pub(crate) fn contains(&self, id: &str) -> bool {
-        self.get(id).is_ok()
-    }
-
     pub(crate) fn last_id(&self) -> Option<String> {
         self.entries.last().map(|entry| entry.item.id.clone())
     }
@@ -48,7 +44,7 @@ impl Conversation {
         item: RealtimeItem,
         place: &ItemPlace,
     ) -> Result<(), RealtimeFault> {
-        if self.contains(&item.id) {
+        if self.place(&item.id).is_ok() {
             let message = format!("the conversation already has an item '{}'", item.id);
             return Err(invalid("item_already_exists", message, Some("item.id")));
         }

@@ -57,7 +57,7 @@ pub(crate) fn open_end(text: &str, language: Option<&str>) -> Option<OpenEnd> {
     }
     let sentence = Sentence::last_of(bare);
     let known = open_words(language?)?;
-    if sentence.ends_completely(known) {
+    if sentence.ends_with(known.complete) {
         return None;
     }
     let rules = [
@@ -80,7 +80,6 @@ pub(crate) fn may_go_on(text: &str, language: Option<&str>) -> bool {
     let Some(known) = language.and_then(open_words) else { return false };
     let text = text.replace('’', "'").to_lowercase();
     let text = text.trim();
-    let is_mark = |c: char| !c.is_alphanumeric() && c != '\'';
     !text.ends_with(COMPLETE_MARKS)
         && !text.split(is_mark).any(|word| has(known.last_links, word))
         && (begins_list(text, known) || Sentence::last_of(text).begins_steps(known))
@@ -102,7 +101,6 @@ impl Sentence<'_> {
         let body = text.trim_end_matches(['.', '。']);
         let starts = [". ", "? ", "! "].map(|mark| body.rfind(mark).map(|at| at + mark.len()));
         let start = starts.into_iter().flatten().max().unwrap_or_default();
-        let is_mark = |c: char| !c.is_alphanumeric() && c != '\'';
         let words = body[start..].split_whitespace().map(|word| word.trim_matches(is_mark));
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
         Sentence {
@@ -111,10 +109,6 @@ impl Sentence<'_> {
             lower: words.iter().map(|word| word.to_lowercase()).collect(),
             words,
         }
-    }
-
-    fn ends_completely(&self, known: &OpenWords) -> bool {
-        self.ends_with(known.complete)
     }
 
     fn ends_with(&self, endings: &[&str]) -> bool {
@@ -210,6 +204,11 @@ impl Sentence<'_> {
             // After the verb of the clause: "If it rains call me", which may lack its comma.
             && !rest.iter().skip(1).any(is_of_main)
     }
+}
+
+/// Whether a character belongs to no word.
+fn is_mark(c: char) -> bool {
+    !c.is_alphanumeric() && c != '\''
 }
 
 /// Whether a text in lower case ends with a verb that takes several things, and with one or more of them. Transcribers

@@ -6,7 +6,7 @@ use hob_core::{ModelError, TranscriptEvent};
 use crate::marks::TurnMarks;
 use crate::open_sentence::{may_go_on, open_end};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct TurnTranscript {
     pub(crate) stream: u64,
     pub(crate) item_id: String,
@@ -30,20 +30,7 @@ pub(crate) struct TurnTranscript {
 
 impl TurnTranscript {
     pub(crate) fn new(stream: u64, item_id: String, is_shown: bool) -> TurnTranscript {
-        TurnTranscript {
-            stream,
-            item_id,
-            sound_ended: false,
-            is_shown,
-            answer: None,
-            sound_s: 0.0,
-            outcome: None,
-            language: None,
-            text: String::new(),
-            shown: String::new(),
-            has_interim: false,
-            interim: None,
-        }
+        TurnTranscript { stream, item_id, is_shown, ..TurnTranscript::default() }
     }
 
     /// Starts over with another stream.

@@ -20,7 +20,7 @@ use crate::prompt::chat_request;
 use crate::response::{ChatState, Response, ResponsePlan};
 
 /// An answer to a turn that may not be over.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct EarlyAnswer {
     pub(super) stream: u64,
     events: Vec<ChatEvent>,
@@ -127,9 +127,7 @@ impl VoiceSession {
         let (stream, model) = (self.outbox.new_stream(), self.settings().model.clone());
         let start = ChatStart { stream, model, request, is_early: true };
         self.outbox.push(SessionEffect::StartChat(Box::new(start)));
-        let (events, bytes, clause) = (Vec::new(), 0, EarlyClause::default());
-        let (voice, is_ready) = (None, false);
-        self.early_answer = Some(EarlyAnswer { stream, events, bytes, clause, voice, is_ready });
+        self.early_answer = Some(EarlyAnswer { stream, ..EarlyAnswer::default() });
     }
 
     /// The answer was to something that has changed.

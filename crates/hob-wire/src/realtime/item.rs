@@ -152,7 +152,7 @@ impl SentPart {
 }
 
 /// An item as the server writes it.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub(crate) struct ShownItem {
     id: String,
     object: &'static str,
@@ -201,12 +201,7 @@ impl ShownItem {
             object: "realtime.item",
             r#type: "message",
             status,
-            role: None,
-            content: None,
-            call_id: None,
-            name: None,
-            arguments: None,
-            output: None,
+            ..ShownItem::default()
         };
         match item.body {
             ItemBody::Message { role, content } => {
