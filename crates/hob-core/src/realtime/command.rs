@@ -2,6 +2,7 @@
 //! A command that fails changes nothing.
 
 use super::{OutputModality, RealtimeItem, RealtimeSettings, SoundEncoding};
+use crate::Speed;
 use crate::chat::{Thinking, Tool, ToolChoice};
 
 /// One request of the client.
@@ -57,6 +58,8 @@ pub struct ResponseOptions {
     pub instructions: Option<String>,
     pub output: Option<OutputModality>,
     pub voice: Option<String>,
+    pub speech_model: Option<String>,
+    pub speed: Option<Speed>,
     pub output_encoding: Option<SoundEncoding>,
     pub tools: Option<Vec<Tool>>,
     pub tool_choice: Option<ToolChoice>,

@@ -193,6 +193,8 @@ impl VoiceSession {
         settings.instructions = options.instructions.unwrap_or(settings.instructions.clone());
         settings.output = options.output.unwrap_or(settings.output);
         settings.voice = options.voice.or(settings.voice.take());
+        settings.speech_model = options.speech_model.or(settings.speech_model.take());
+        settings.speed = options.speed.unwrap_or(settings.speed);
         settings.output_encoding = options.output_encoding.unwrap_or(settings.output_encoding);
         settings.tools = options.tools.unwrap_or(std::mem::take(&mut settings.tools));
         settings.tool_choice = options.tool_choice.unwrap_or(settings.tool_choice.clone());

@@ -12,13 +12,12 @@ use serde_json::{Map, Value};
 use super::RealtimeDialect;
 use super::item::{SentItem, ShownItem};
 use super::session::{
-    FormatField, Modality, OutputAudioSettings, RealtimeReasoning, encoding, format_of, modality,
-    modality_of, thinking,
+    FormatField, Modality, OutputAudioSettings, RealtimeReasoning, format_of, modality, modality_of,
+    thinking,
 };
 use super::tools::{RealtimeChoice, RealtimeTool, TokenLimit, offer, tools_of};
 use crate::WireError;
 use crate::request_value::{Either, JsonKind, Name, RequestValue, check_count, each};
-use crate::speech::voice_id;
 
 /// Items of a response's own input.
 const INPUT_MAX: usize = 1_000;
@@ -65,8 +64,7 @@ impl SentResponse {
     /// A value is not possible. The error names its field within the response.
     pub(super) fn options(self, settings: &RealtimeSettings) -> Result<ResponseOptions, WireError> {
         let output = self.audio.unwrap_or_default().output.unwrap_or_default();
-        let output_encoding =
-            encoding(output.format).map_err(|error| error.within("audio.output"))?;
+        let sound = output.checked().map_err(|error| error.within("audio.output"))?;
         let (tools, tool_choice) = match (self.tools, self.tool_choice) {
             (None, None) => (None, None),
             (tools, choice) => {
@@ -81,8 +79,10 @@ impl SentResponse {
             input: self.input.map(input).transpose()?,
             instructions: self.instructions,
             output: self.output_modalities.map(modality).transpose()?,
-            voice: output.voice.map(voice_id),
-            output_encoding,
+            voice: sound.voice,
+            speech_model: sound.model,
+            speed: sound.speed,
+            output_encoding: sound.encoding,
             tools,
             tool_choice,
             tokens_max: self.max_output_tokens.map(|limit| limit.0),

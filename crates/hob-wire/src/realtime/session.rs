@@ -83,9 +83,9 @@ struct InputAudioSettings {
 /// The sound that the server sends.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
 pub(super) struct OutputAudioSettings {
-    pub(super) format: Option<FormatField>,
+    format: Option<FormatField>,
     /// A voice of the speech model, or one of OpenAI's names.
-    pub(super) voice: Option<VoiceField>,
+    voice: Option<VoiceField>,
     /// The speech model. An addition of hob; default: the server's default.
     #[serde(default)]
     model: Option<Name>,
@@ -288,10 +288,10 @@ impl RealtimeSession {
             turn_detection: input.turn_detection,
             listens_while_speaking: input.listens_while_speaking,
             is_recorded: before.is_recorded,
-            output_encoding: output.encoding,
+            output_encoding: output.encoding.unwrap_or_default(),
             speech_model: output.model,
             voice: output.voice,
-            speed: output.speed,
+            speed: output.speed.unwrap_or(Speed::NORMAL),
             tools,
             tool_choice,
             tokens_max: self.max_output_tokens.and_then(|limit| limit.0),
@@ -332,31 +332,31 @@ impl InputAudioSettings {
     }
 }
 
-struct CheckedOutput {
-    encoding: SoundEncoding,
-    model: Option<String>,
-    voice: Option<String>,
-    speed: Speed,
+pub(super) struct CheckedOutput {
+    pub(super) encoding: Option<SoundEncoding>,
+    pub(super) model: Option<String>,
+    pub(super) voice: Option<String>,
+    pub(super) speed: Option<Speed>,
 }
 
 impl OutputAudioSettings {
-    fn checked(self) -> Result<CheckedOutput, WireError> {
-        let speed = self.speed.map_or(Ok(Speed::NORMAL), |rate| {
+    pub(super) fn checked(self) -> Result<CheckedOutput, WireError> {
+        let speed = self.speed.map(|rate| {
             let invalid =
                 |_| WireError::invalid("speed", format!("must be from 0.25 to 4, and is {rate}"));
             Speed::new(rate as f32).map_err(invalid)
-        })?;
+        });
         Ok(CheckedOutput {
-            encoding: encoding(self.format)?.unwrap_or_default(),
+            speed: speed.transpose()?,
+            encoding: encoding(self.format)?,
             model: self.model.map(|name| name.0),
             voice: self.voice.map(voice_id),
-            speed,
         })
     }
 }
 
 /// The word of older clients, or an object.
-pub(super) fn encoding(format: Option<FormatField>) -> Result<Option<SoundEncoding>, WireError> {
+fn encoding(format: Option<FormatField>) -> Result<Option<SoundEncoding>, WireError> {
     let format = match format {
         None => return Ok(None),
         Some(Either::First(word)) => {

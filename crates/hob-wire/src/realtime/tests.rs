@@ -327,7 +327,8 @@ fn a_response_is_what_the_client_asks_for() {
     let text = r#"{"type":"response.create","response":{"conversation":"none","instructions":"Sum up.",
         "input":[{"type":"item_reference","id":"i"},
             {"type":"message","role":"system","content":[{"type":"input_text","text":"Hi"}]}],
-        "output_modalities":["text"],"audio":{"output":{"voice":"ash","format":{"type":"audio/pcma"}}},
+        "output_modalities":["text"],
+        "audio":{"output":{"voice":"ash","format":{"type":"audio/pcma"},"model":"tts","speed":1.5}},
         "tools":[],"tool_choice":"none","max_output_tokens":"inf","metadata":{"a":"b"}}}"#;
     let message = RealtimeItem {
         id: String::new(),
@@ -343,6 +344,8 @@ fn a_response_is_what_the_client_asks_for() {
         instructions: Some("Sum up.".to_owned()),
         output: Some(OutputModality::Text),
         voice: Some("ash".to_owned()),
+        speech_model: Some("tts".to_owned()),
+        speed: Speed::new(1.5).ok(),
         output_encoding: Some(SoundEncoding::Alaw),
         tools: Some(Vec::new()),
         tool_choice: Some(ToolChoice::None),

@@ -8,11 +8,11 @@ use hob_core::realtime::{
     Eagerness, ItemBody, ItemContent, ItemPlace, ItemStatus, RealtimeCommand, RealtimeItem,
     RealtimeSettings, ResponseOptions, SessionKind, SilenceDetection, TurnDetection,
 };
-use hob_core::{ChatEvent, ModelError, SpeechEvent, TranscriptEvent, VOICE_FRAME_SAMPLES};
+use hob_core::{ChatEvent, ModelError, SpeechEvent, Speed, TranscriptEvent, VOICE_FRAME_SAMPLES};
 
 use super::{LoudIsSpeech, Script, done, effect_line};
 use crate::limits::TEXT_BYTES_MAX;
-use crate::session::{SessionInput, SessionOptions, VoiceSession};
+use crate::session::{SessionEffect, SessionInput, SessionOptions, VoiceSession};
 
 fn manual(options: &mut SessionOptions) {
     options.settings.turn_detection = None;
@@ -430,6 +430,23 @@ fn four_responses_may_run_outside_the_conversation() {
     script.command(RealtimeCommand::CreateResponse(Box::new(options)));
     script.check(&["error too_many_responses"]);
     script.write(1, "aside").check(&["start speech 5"]);
+}
+
+#[test]
+fn a_response_may_have_a_speech_model_and_a_speed_of_its_own() {
+    let mut script = Script::new(manual);
+    let (speech_model, speed) = (Some("tts".to_owned()), Speed::new(2.0).ok());
+    let options =
+        ResponseOptions { speech_model: speech_model.clone(), speed, ..ResponseOptions::default() };
+    script.command(RealtimeCommand::CreateResponse(Box::new(options)));
+    let event = Some(Ok(ChatEvent::Text("Hello".to_owned())));
+    script.session.handle(SessionInput::Chat { stream: 1, event }, script.now);
+    let mut effects = std::iter::from_fn(|| script.session.next_effect());
+    let start = effects.find_map(|effect| match effect {
+        SessionEffect::StartSpeech(start) => Some((start.model, Some(start.speed))),
+        _ => None,
+    });
+    assert_eq!(start, Some((speech_model, speed)));
 }
 
 #[test]
