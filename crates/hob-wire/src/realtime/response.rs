@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use super::RealtimeDialect;
 use super::item::{SentItem, ShownItem};
 use super::session::{
-    FormatField, Modality, OutputAudioSettings, RealtimeReasoning, format_of, modality, modality_of,
-    thinking,
+    FormatField, Modality, OutputAudioSettings, RealtimeReasoning, format_of, modality,
+    modality_of, thinking,
 };
 use super::tools::{RealtimeChoice, RealtimeTool, TokenLimit, offer, tools_of};
 use crate::WireError;
