@@ -99,6 +99,8 @@ pub enum SessionEffect {
     /// The answer to a turn becomes audible: the turn's times, for the request log.
     TurnMeasured {
         response_id: String,
+        /// The chat model that answered. `None`: the server's default.
+        model: Option<String>,
         stages: TurnStages,
         /// When the client can play the first audible sample.
         audible_at: Instant,

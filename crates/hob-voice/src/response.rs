@@ -267,12 +267,12 @@ impl Response {
 
     /// Reports the times of the turn when its answer becomes audible.
     fn measure(&mut self) {
-        if let Some(audible) = self.voice.as_ref().and_then(|voice| voice.audible_at)
+        if let Some(audible_at) = self.voice.as_ref().and_then(|voice| voice.audible_at)
             && let Some(marks) = self.marks.take()
         {
-            let stages = marks.stages(audible);
-            let response_id = self.id.clone();
-            let measured = SessionEffect::TurnMeasured { response_id, stages, audible_at: audible };
+            let stages = marks.stages(audible_at);
+            let (response_id, model) = (self.id.clone(), self.plan.settings.model.clone());
+            let measured = SessionEffect::TurnMeasured { response_id, model, stages, audible_at };
             self.effects.push(measured);
         }
     }

@@ -316,10 +316,8 @@ impl Driver<'_> {
                 SessionEffect::Hear { stream, samples } => self.stages.hear(stream, samples),
                 SessionEffect::Say { stream, text } => self.stages.say(stream, text),
                 SessionEffect::Close { code, reason } => return Err(Ending::Closed(code, reason)),
-                SessionEffect::TurnMeasured { response_id, stages, audible_at } => {
-                    let settings = self.session.settings();
-                    let (model, is_reported) =
-                        (settings.model.clone(), settings.reports_turn_stages);
+                SessionEffect::TurnMeasured { response_id, model, stages, audible_at } => {
+                    let is_reported = self.session.settings().reports_turn_stages;
                     let turn = MeasuredTurn { response_id, model, stages, audible_at, is_reported };
                     self.outbound.send(Outgoing::Measured(turn)).await?;
                     None

@@ -23,7 +23,7 @@ pub(super) struct TurnLog {
 #[derive(Debug)]
 pub(super) struct MeasuredTurn {
     pub(super) response_id: String,
-    /// The chat model of the session. A command may change it during the session.
+    /// The chat model that answered. `None`: the server's default.
     pub(super) model: Option<String>,
     pub(super) stages: TurnStages,
     /// The time of the first audible sample, if it is played as soon as it is known.

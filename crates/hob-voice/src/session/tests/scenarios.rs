@@ -450,6 +450,23 @@ fn a_response_may_have_a_speech_model_and_a_speed_of_its_own() {
 }
 
 #[test]
+fn a_measured_turn_names_the_model_that_answered() {
+    let mut script = Script::new(|_| {});
+    script.ask().write(2, "Good morning, Ann.");
+    let mut changed = Box::new(script.session.settings().clone());
+    changed.model = Some("other".to_owned());
+    script.command(RealtimeCommand::Update(changed));
+    let event = Some(Ok(SpeechEvent::Audio(vec![0.5; 24 * 210])));
+    script.session.handle(SessionInput::Speech { stream: 3, event }, script.now);
+    let mut effects = std::iter::from_fn(|| script.session.next_effect());
+    let model = effects.find_map(|effect| match effect {
+        SessionEffect::TurnMeasured { model, .. } => Some(model),
+        _ => None,
+    });
+    assert_eq!(model, Some(None));
+}
+
+#[test]
 fn a_failed_model_fails_its_response_and_the_session_goes_on() {
     let mut script = Script::new(|_| {});
     script.ask().write(2, "Good morning, Ann.").forget();
