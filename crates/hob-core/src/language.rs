@@ -82,6 +82,11 @@ impl fmt::Display for Language {
     }
 }
 
+/// Whether this is a full stop of another script than Latin, which needs no space after it.
+pub fn is_full_stop(c: char) -> bool {
+    matches!(c, '。' | '！' | '？' | '．' | '।' | '॥' | '؟' | '۔' | '։' | '።')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

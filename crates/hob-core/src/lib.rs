@@ -45,7 +45,7 @@ pub use count_text::{count_text, grouped_digits};
 pub use error::{ModelError, whole_seconds};
 pub use fault::{Clock, Fault, one_line};
 pub use footprint::{ContextPlan, Footprint, KvType, KvTypes};
-pub use language::Language;
+pub use language::{Language, is_full_stop};
 pub use lifecycle::{MemoryUse, ModelLifecycle, ModelState, PoolUse};
 pub use load_times::LoadTimes;
 pub use locking::locked;

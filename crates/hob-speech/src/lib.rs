@@ -38,6 +38,6 @@ pub use espeak::{espeak_languages, needs_espeak};
 pub use lexicon::{LEXICON_WORDS_MAX, Lexicon, LexiconError};
 pub use phonemes::{Phonemizer, PhonemizerOptions};
 pub use reader::{Reader, is_speakable};
-pub use segment::{is_full_stop, is_sentence_end};
+pub use segment::is_sentence_end;
 pub use shown_text::ShownText;
 pub use spoken::{SpokenUnit, SpokenWord};

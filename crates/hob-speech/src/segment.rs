@@ -10,12 +10,11 @@ mod stops;
 
 use std::ops::Range;
 
-use hob_core::Language;
+use hob_core::{Language, is_full_stop};
 
 pub(crate) use self::ahead::NeedMore;
 use self::ahead::{Ahead, Known};
 pub(crate) use self::pauses::{PAUSE_MS_MAX, PauseMark};
-pub use self::stops::is_full_stop;
 
 /// A sentence without any boundary is cut at this many bytes, about half a minute of speech. This limits the work for
 /// one unit of any text (the part-of-speech tagger takes 0.4 ms per word).
@@ -66,7 +65,7 @@ pub(crate) fn next_segment(
             '\n' | '\u{2028}' | '\u{2029}' => lines::line_ends(ahead, start, i)?,
             '.' | '!' | '?' | '…' => stops::stop_ends((ahead, language), start, i)?,
             '[' if i > start && pauses::mark_at(ahead, i)?.is_some() => Some((i, End::Sentence)),
-            _ if stops::is_full_stop(c) => Some((stops::behind_closers(ahead, i)?, End::Sentence)),
+            _ if is_full_stop(c) => Some((stops::behind_closers(ahead, i)?, End::Sentence)),
             _ => None,
         };
         if let Some((stop, end)) = found {

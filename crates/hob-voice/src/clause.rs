@@ -1,6 +1,8 @@
 //! Cuts the first clause off an answer that a model is still writing, so that it is heard early.
 //! All later text passes through: the speech model joins it to sentences, and strips Markdown.
 
+use hob_core::is_full_stop;
+
 /// Characters of a first clause, at least. Voices sound bad if they say less alone.
 const CHARS_MIN: usize = 12;
 /// Letters and digits of a first clause, at least: about ten tokens of a voice. A CJK character counts twice.
@@ -79,10 +81,10 @@ fn ends_clause(text: &str, at: usize, c: char) -> bool {
     let before_space = text[at + c.len_utf8()..].starts_with(char::is_whitespace);
     let after_digit = text[..at].ends_with(|before: char| before.is_ascii_digit());
     match c {
-        '，' | '、' | '；' | '：' | '。' | '！' | '？' | '．' => true,
+        '，' | '、' | '；' | '：' => true,
         ',' | ';' | '!' | '?' => before_space || !after_digit,
         '.' | ':' => before_space,
-        _ => false,
+        _ => is_full_stop(c),
     }
 }
 
@@ -104,6 +106,8 @@ mod tests {
         check("It is half past nine.", None);
         check("今日はいい天気。", None);
         check("今日はとてもいい天気です。", Some("今日はとてもいい天気です。"));
+        check("आज मौसम बहुत अच्छा है। कल", Some("आज मौसम बहुत अच्छा है।"));
+        check("هل كل شيء على ما يرام؟ نعم", Some("هل كل شيء على ما يرام؟"));
     }
 
     #[test]

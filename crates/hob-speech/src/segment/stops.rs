@@ -2,7 +2,7 @@
 //! Not in "Dr. Smith", "3.5", "J. R.", "e.g.", "wait... what", "“Really?” she asked", "1. First"; but in "etc. But",
 //! "U.S. The".
 
-use hob_core::Language;
+use hob_core::{Language, is_full_stop};
 
 use super::End;
 use super::ahead::{Ahead, Known};
@@ -19,11 +19,6 @@ const BLANKS_MAX: usize = 64;
 
 /// Longest second half of an abbreviation.
 const HALF_BYTES_MAX: usize = 12;
-
-/// Whether this is a full stop of another script than Latin, which needs no space after it.
-pub fn is_full_stop(c: char) -> bool {
-    matches!(c, '。' | '！' | '？' | '．' | '।' | '॥' | '؟' | '۔' | '։' | '።')
-}
 
 /// The position after further stops and after the quotes and brackets that close there.
 pub(super) fn behind_closers(ahead: Ahead<'_>, at: usize) -> Known<usize> {

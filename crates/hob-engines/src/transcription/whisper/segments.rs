@@ -1,8 +1,8 @@
 //! Cuts the text of a pass into segments: at its own times, or at the ends of its sentences.
 //! A text without times gets those of its words, so asking for times does not change how it is decoded.
 
-use hob_core::{Language, Segment};
-use hob_speech::{is_full_stop, is_sentence_end};
+use hob_core::{Language, Segment, is_full_stop};
+use hob_speech::is_sentence_end;
 
 use super::Whisper;
 use super::passes::Pass;
