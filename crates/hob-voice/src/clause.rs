@@ -9,6 +9,8 @@ const CHARS_MIN: usize = 12;
 const LETTERS_MIN: usize = 10;
 /// Without punctuation, the first clause is cut at a space before this many characters.
 const CHARS_MAX: usize = 60;
+/// Letters and digits of an abbreviation or of a list's number, at most: "Dr.", "p.m.", "12.".
+const ABBREVIATION_MAX: usize = 3;
 
 /// Text for the voice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +61,7 @@ fn first_clause(text: &str) -> Option<usize> {
         if is_long && ends_clause(text, at, c) {
             return Some(at + c.len_utf8());
         }
-        if is_long && c.is_whitespace() {
+        if is_long && c.is_whitespace() && !text[..at].ends_with('.') {
             last_space = Some(at);
         }
         if number + 1 >= CHARS_MAX && last_space.is_some() {
@@ -76,16 +78,29 @@ fn weight(c: char) -> usize {
     }
 }
 
-/// A point or colon counts only before a space, because addresses, abbreviations and times contain them.
+/// A point or colon counts only before a space, because addresses, abbreviations and times contain them. A point after
+/// what may be an abbreviation does not count.
 fn ends_clause(text: &str, at: usize, c: char) -> bool {
     let before_space = text[at + c.len_utf8()..].starts_with(char::is_whitespace);
     let after_digit = text[..at].ends_with(|before: char| before.is_ascii_digit());
     match c {
         '，' | '、' | '；' | '：' => true,
         ',' | ';' | '!' | '?' => before_space || !after_digit,
-        '.' | ':' => before_space,
+        '.' => before_space && !may_be_abbreviation(&text[..at]),
+        ':' => before_space,
         _ => is_full_stop(c),
     }
+}
+
+/// Whether a text ends with what may be an abbreviation without its last point. In case of doubt it is one: a first clause
+/// that ends later costs less than "Drive Smith".
+fn may_be_abbreviation(text: &str) -> bool {
+    let word = text.rsplit(char::is_whitespace).next().unwrap_or(text);
+    // "it", "you"
+    let is_word = word.len() > 1
+        && word.chars().all(char::is_lowercase)
+        && word.contains(['a', 'e', 'i', 'o', 'u', 'y']);
+    !is_word && word.chars().map(weight).sum::<usize>() <= ABBREVIATION_MAX
 }
 
 #[cfg(test)]
@@ -108,6 +123,22 @@ mod tests {
         check("今日はとてもいい天気です。", Some("今日はとてもいい天気です。"));
         check("आज मौसम बहुत अच्छा है। कल", Some("आज मौसम बहुत अच्छा है।"));
         check("هل كل شيء على ما يرام؟ نعم", Some("هل كل شيء على ما يرام؟"));
+    }
+
+    #[test]
+    fn an_abbreviation_an_initial_and_a_number_of_a_list_end_no_clause() {
+        check("I spoke to Dr. Smith about it. He", Some("I spoke to Dr. Smith about it."));
+        check("I spoke to Dr. Smith, who", Some("I spoke to Dr. Smith,"));
+        check("It opens at 5 p.m. on Monday. We", Some("It opens at 5 p.m. on Monday."));
+        check("Some fruit, e.g. apples. They", Some("Some fruit, e.g. apples."));
+        check("It was written by J. R. Tolkien. He", Some("It was written by J. R. Tolkien."));
+        check("Here are three:\n1. Apples. They", Some("Here are three:"));
+        check("Two ways to do it\n1. Walk there. 2.", Some("Two ways to do it\n1. Walk there."));
+        check("안녕하세요. 오늘은 좋아요. 네", Some("안녕하세요. 오늘은 좋아요."));
+        check(
+            "the quick brown fox jumps over the lazy dog of the dear Dr. Smith",
+            Some("the quick brown fox jumps over the lazy dog of the dear"),
+        );
     }
 
     #[test]
