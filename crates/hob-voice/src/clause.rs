@@ -9,6 +9,8 @@ const CHARS_MIN: usize = 12;
 const LETTERS_MIN: usize = 10;
 /// Without punctuation, the first clause is cut at a space before this many characters.
 const CHARS_MAX: usize = 60;
+/// Without punctuation and spaces, the first clause is cut after this many letters and digits: 60 CJK characters.
+const LETTERS_MAX: usize = 120;
 /// Letters and digits of an abbreviation or of a list's number, at most: "Dr.", "p.m.", "12.".
 const ABBREVIATION_MAX: usize = 3;
 
@@ -25,7 +27,17 @@ pub(crate) enum SpokenPiece {
 #[derive(Debug, Default)]
 pub(crate) struct ClauseCutter {
     held: String,
+    scan: Scan,
     has_begun: bool,
+}
+
+/// What is known of the characters before the byte `at`.
+#[derive(Debug, Default)]
+struct Scan {
+    at: usize,
+    chars: usize,
+    letters: usize,
+    last_space: Option<usize>,
 }
 
 impl ClauseCutter {
@@ -34,7 +46,7 @@ impl ClauseCutter {
             return vec![SpokenPiece::More(text.to_owned())];
         }
         self.held.push_str(text);
-        let Some(end) = first_clause(&self.held) else {
+        let Some(end) = self.scan.first_clause(&self.held) else {
             return Vec::new();
         };
         self.has_begun = true;
@@ -51,24 +63,32 @@ impl ClauseCutter {
     }
 }
 
-/// The byte after the first clause.
-fn first_clause(text: &str) -> Option<usize> {
-    let mut letters = 0;
-    let mut last_space = None;
-    for (number, (at, c)) in text.char_indices().enumerate() {
-        letters += weight(c);
-        let is_long = number + 1 >= CHARS_MIN && letters >= LETTERS_MIN;
-        if is_long && ends_clause(text, at, c) {
-            return Some(at + c.len_utf8());
+impl Scan {
+    /// The byte after the first clause of `text`, which may have grown since the last call.
+    fn first_clause(&mut self, text: &str) -> Option<usize> {
+        while let Some(c) = text[self.at..].chars().next() {
+            let (at, end) = (self.at, self.at + c.len_utf8());
+            let (chars, letters) = (self.chars + 1, self.letters + weight(c));
+            let is_long = chars >= CHARS_MIN && letters >= LETTERS_MIN;
+            if is_long && ends_clause(text, at, c) {
+                return Some(end);
+            }
+            let is_place = is_long && c.is_whitespace() && !text[..at].ends_with('.');
+            let last_space = if is_place { Some(at) } else { self.last_space };
+            if chars >= CHARS_MAX && last_space.is_some() {
+                return last_space;
+            }
+            if letters >= LETTERS_MAX {
+                return Some(end);
+            }
+            // The character after the last one may make it the end of a clause.
+            if end == text.len() {
+                return None;
+            }
+            *self = Scan { at: end, chars, letters, last_space };
         }
-        if is_long && c.is_whitespace() && !text[..at].ends_with('.') {
-            last_space = Some(at);
-        }
-        if number + 1 >= CHARS_MAX && last_space.is_some() {
-            return last_space;
-        }
+        None
     }
-    None
 }
 
 fn weight(c: char) -> usize {
@@ -92,8 +112,8 @@ fn ends_clause(text: &str, at: usize, c: char) -> bool {
     }
 }
 
-/// Whether a text ends with what may be an abbreviation without its last point. In case of doubt it is one: a first clause
-/// that ends later costs less than "Drive Smith".
+/// Whether a text ends with what may be an abbreviation without its last point. In case of doubt it is one: a first
+/// clause that ends later costs less than "Drive Smith".
 fn may_be_abbreviation(text: &str) -> bool {
     let word = text.rsplit(char::is_whitespace).next().unwrap_or(text);
     // "it", "you"
@@ -108,7 +128,12 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: Option<&str>) {
-        assert_eq!(first_clause(text).map(|end| &text[..end]), expected, "{text}");
+        let cut = |end: Option<usize>| end.map(|end| &text[..end]);
+        assert_eq!(cut(Scan::default().first_clause(text)), expected, "{text}");
+        let mut scan = Scan::default();
+        let mut ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
+        let found = ends.find_map(|end| scan.first_clause(&text[..end]));
+        assert_eq!(cut(found), expected, "{text}, a character at a time");
     }
 
     #[test]
@@ -147,7 +172,15 @@ mod tests {
             "the quick brown fox jumps over the lazy dog and runs far away into the woods",
             Some("the quick brown fox jumps over the lazy dog and runs far"),
         );
-        check(&"a".repeat(200), None);
+    }
+
+    #[test]
+    fn a_long_text_without_spaces_is_cut_after_120_letters() {
+        check(&"a".repeat(119), None);
+        for (letter, count) in [("a", 120), ("ก", 120), ("天", 60)] {
+            check(&letter.repeat(200), Some(&letter.repeat(count)));
+        }
+        check(&"—".repeat(200), None);
     }
 
     #[test]
