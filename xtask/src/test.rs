@@ -102,7 +102,8 @@ pub(crate) fn run(jobs: usize) -> Result<()> {
 fn has_doc_tests(files: &[File]) -> bool {
     let has_example = |file: &File| {
         let comments = file.text.lines().map(str::trim_start);
-        let comments = comments.filter_map(|line| line.strip_prefix("//")?.strip_prefix(['/', '!']));
+        let comments =
+            comments.filter_map(|line| line.strip_prefix("//")?.strip_prefix(['/', '!']));
         let fences = comments.filter_map(|comment| comment.trim().strip_prefix("```"));
         fences.step_by(2).any(|language| language != "text")
     };
