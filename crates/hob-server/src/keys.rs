@@ -1,8 +1,8 @@
 //! API keys: which models a key may use, and how much. hob stores only a key's SHA-256, so that
 //! neither memory nor a log contains a usable key.
 
-mod budget;
 mod caller;
+mod daily_tokens;
 mod digest;
 mod holder;
 mod refusal;
@@ -137,7 +137,7 @@ impl Keys {
 
 /// Spent tokens by key name.
 fn spent_on_day_of(now: Duration, ledger: &Ledger) -> BTreeMap<String, u64> {
-    let midnight = budget::midnight_before(now);
+    let midnight = daily_tokens::midnight_before(now);
     ledger.tokens_since(midnight.as_millis() as u64).unwrap_or_else(|error| {
         tracing::warn!(%error, "cannot read the tokens that keys spent today; their budgets start at zero");
         BTreeMap::new()

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hob_core::locked;
 
-use super::budget::Budget;
+use super::daily_tokens::DailyTokens;
 use super::refusal::KeyRefusal;
 use super::window::Window;
 use super::{KeyOptions, since_1970};
@@ -23,7 +23,7 @@ pub(crate) struct KeyHolder {
 struct RemainingLimits {
     requests: Option<Window>,
     in_flight: u32,
-    tokens: Option<Budget>,
+    tokens: Option<DailyTokens>,
 }
 
 impl KeyHolder {
@@ -33,7 +33,7 @@ impl KeyHolder {
         let left = RemainingLimits {
             requests: key.requests_per_minute.map(|per_minute| Window::new(per_minute, now)),
             in_flight: 0,
-            tokens: key.tokens_per_day.map(|per_day| Budget::new(per_day, spent, today)),
+            tokens: key.tokens_per_day.map(|per_day| DailyTokens::new(per_day, spent, today)),
         };
         KeyHolder { key: key.clone(), left: Mutex::new(left) }
     }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// The tokens spent on a day.
+/// The tokens that a key may still use today.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct DailyTokens {
     per_day: NonZeroU64,
     spent: u64,
     /// Reserved for running answers.
@@ -17,10 +17,10 @@ pub(super) struct Budget {
     midnight: Duration,
 }
 
-impl Budget {
+impl DailyTokens {
     /// `spent` tokens were spent on the day of `now`.
-    pub(super) fn new(per_day: NonZeroU64, spent: u64, now: Duration) -> Budget {
-        Budget { per_day, spent, reserved: 0, midnight: midnight_before(now) }
+    pub(super) fn new(per_day: NonZeroU64, spent: u64, now: Duration) -> DailyTokens {
+        DailyTokens { per_day, spent, reserved: 0, midnight: midnight_before(now) }
     }
 
     /// Whether tokens are left.
@@ -59,8 +59,9 @@ impl Budget {
         self.spent = self.spent.saturating_add(tokens);
     }
 
-    /// Setting the clock back by a day does not reopen that day. A clock that was years ahead and was corrected
-    /// keeps the spent tokens but changes the day; otherwise the budget would be closed for years.
+    /// Begins a new day, if `now` is in one. Setting the clock back by a day does not reopen that day. A clock that was
+    /// years ahead and was corrected keeps the spent tokens but changes the day; otherwise the key would have no tokens
+    /// for years.
     fn turn_to(&mut self, now: Duration) {
         let midnight = midnight_before(now);
         if midnight > self.midnight {
@@ -83,52 +84,52 @@ mod tests {
     const NOON: Duration = Duration::from_secs(20_000 * 86_400 + 43_200);
     const HALF_DAY: Duration = Duration::from_secs(43_200);
 
-    fn budget(spent: u64) -> Budget {
-        Budget::new(NonZeroU64::new(100).expect("some"), spent, NOON)
+    fn tokens(spent: u64) -> DailyTokens {
+        DailyTokens::new(NonZeroU64::new(100).expect("some"), spent, NOON)
     }
 
     #[test]
     fn the_last_token_is_the_end_until_midnight() {
-        let mut budget = budget(0);
-        budget.spend(99, NOON);
-        assert_eq!(budget.check(NOON), Ok(()), "who has one may ask for more");
-        budget.spend(50, NOON);
-        assert_eq!(budget.check(NOON), Err(HALF_DAY));
+        let mut tokens = tokens(0);
+        tokens.spend(99, NOON);
+        assert_eq!(tokens.check(NOON), Ok(()), "who has one may ask for more");
+        tokens.spend(50, NOON);
+        assert_eq!(tokens.check(NOON), Err(HALF_DAY));
         let midnight = NOON + HALF_DAY;
         let just_before = midnight - Duration::from_millis(1);
-        assert_eq!(budget.check(just_before), Err(Duration::from_millis(1)));
-        assert_eq!(budget.check(midnight), Ok(()));
-        budget.spend(100, midnight);
-        assert_eq!(budget.check(midnight), Err(DAY));
+        assert_eq!(tokens.check(just_before), Err(Duration::from_millis(1)));
+        assert_eq!(tokens.check(midnight), Ok(()));
+        tokens.spend(100, midnight);
+        assert_eq!(tokens.check(midnight), Err(DAY));
     }
 
     #[test]
     fn reserved_tokens_are_not_given_to_another_answer() {
-        let mut budget = budget(30);
-        assert_eq!((budget.reserve(50, NOON), budget.left(NOON)), (50, 20));
-        assert_eq!((budget.reserve(50, NOON), budget.left(NOON)), (20, 0));
-        budget.spend(60, NOON);
-        budget.release(50);
-        assert_eq!((budget.left(NOON), budget.check(NOON)), (0, Ok(())));
-        budget.release(20);
-        assert_eq!(budget.left(NOON), 10);
+        let mut tokens = tokens(30);
+        assert_eq!((tokens.reserve(50, NOON), tokens.left(NOON)), (50, 20));
+        assert_eq!((tokens.reserve(50, NOON), tokens.left(NOON)), (20, 0));
+        tokens.spend(60, NOON);
+        tokens.release(50);
+        assert_eq!((tokens.left(NOON), tokens.check(NOON)), (0, Ok(())));
+        tokens.release(20);
+        assert_eq!(tokens.left(NOON), 10);
     }
 
     #[test]
     fn a_clock_that_was_years_ahead_closes_the_budget_until_midnight_and_no_longer() {
-        let mut budget = budget(0);
+        let mut tokens = tokens(0);
         let years_ahead = NOON + 4_000 * DAY;
-        budget.spend(100, years_ahead);
-        assert_eq!(budget.check(NOON), Err(HALF_DAY));
-        assert_eq!(budget.check(NOON + HALF_DAY), Ok(()));
+        tokens.spend(100, years_ahead);
+        assert_eq!(tokens.check(NOON), Err(HALF_DAY));
+        assert_eq!(tokens.check(NOON + HALF_DAY), Ok(()));
     }
 
     #[test]
     fn a_clock_that_goes_back_gives_nothing_back() {
-        let mut budget = budget(100);
-        assert_eq!(budget.check(NOON - DAY), Err(HALF_DAY + DAY));
-        assert_eq!(budget.check(NOON), Err(HALF_DAY));
-        budget.spend(u64::MAX, NOON);
-        assert_eq!(budget.check(NOON), Err(HALF_DAY));
+        let mut tokens = tokens(100);
+        assert_eq!(tokens.check(NOON - DAY), Err(HALF_DAY + DAY));
+        assert_eq!(tokens.check(NOON), Err(HALF_DAY));
+        tokens.spend(u64::MAX, NOON);
+        assert_eq!(tokens.check(NOON), Err(HALF_DAY));
     }
 }
