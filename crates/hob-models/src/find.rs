@@ -308,7 +308,7 @@ impl Search<'_> {
         let stored = stored.unwrap_or_default();
         let named = names::NAMED.iter().map(|named| named.name);
         let catalog = Catalog::builtin();
-        let pinned = catalog.entries().iter().filter(|_| self.aim == Aim::Files);
+        let pinned = catalog.defaults().iter().filter(|_| self.aim == Aim::Files);
         let here = stored.iter().map(String::as_str).chain(pinned.map(|entry| &*entry.name));
         let names: BTreeSet<&str> = here.chain(known::tags()).chain(named).collect();
         // A stored model that does not chat is not a suggestion.

@@ -126,8 +126,9 @@ impl ModelStore {
     pub(crate) fn entries(&self) -> CliResult<Vec<StoreRow>> {
         // A store that cannot be read is an error, not an empty list.
         let stored = self.store.names()?;
-        let own = self.catalog.entries().iter().map(|entry| self.row_of_catalog(entry));
-        let is_default = |name: &str| self.catalog.entries().iter().any(|entry| entry.name == name);
+        let own = self.catalog.defaults().iter().map(|entry| self.row_of_catalog(entry));
+        let is_default =
+            |name: &str| self.catalog.defaults().iter().any(|entry| entry.name == name);
         let others = stored.iter().filter(|name| !is_default(name));
         Ok(own.chain(others.map(|name| self.row_of_stored(name))).collect())
     }
