@@ -31,7 +31,7 @@ const HOPS: HeaderName = HeaderName::from_static("x-hob-hops");
 const AGENT: HeaderName = HeaderName::from_static("x-hob-agent");
 /// Longest name of an agent in bytes.
 const AGENT_BYTES_MAX: usize = 128;
-/// Before the key in a subprotocol.
+/// Stands before the key in a subprotocol of a WebSocket.
 const INSECURE_KEY: &[u8] = b"openai-insecure-api-key.";
 /// The user agent of `hob bench`.
 const BENCH: &[u8] = b"hob-bench/";
@@ -42,7 +42,7 @@ pub(crate) struct RequestContext {
     pub(crate) id: u64,
     /// When its headers were read.
     pub(crate) received_at: Instant,
-    /// Set by benchmarks, which the request log leaves out.
+    /// Whether `hob bench` sent the request. The request log leaves such requests out.
     pub(crate) is_bench: bool,
     pub(crate) caller: Caller,
     credential: Credential,
@@ -51,7 +51,7 @@ pub(crate) struct RequestContext {
     pub(crate) services: Arc<Services>,
 }
 
-/// The key of a request.
+/// What hob knows of the key of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Credential {
     None,
@@ -76,6 +76,7 @@ pub(crate) struct Services {
     pub(crate) realtime: RealtimeShared,
     pub(crate) responses: ResponseStore,
     pub(crate) kept_voices: Arc<KeptVoices>,
+    /// Lists and chats accept the default key of Pipelines.
     pub(crate) accepts_default_key: bool,
     /// Open WebUI may use this server as Pipelines.
     pub(crate) has_pipelines: bool,
@@ -169,7 +170,10 @@ impl RequestContext {
     ///
     /// # Errors
     /// The caller's key is gone.
-    pub(crate) fn again(&self, config: Arc<Configuration>) -> Result<RequestContext, ApiError> {
+    pub(crate) fn for_next_request(
+        &self,
+        config: Arc<Configuration>,
+    ) -> Result<RequestContext, ApiError> {
         let named = |name| config.keys.named(name).ok_or(ApiError::WrongKey);
         let holder = self.caller.key().map(named).transpose()?;
         let caller = Caller::new(holder, &config.registry);
@@ -203,8 +207,8 @@ impl RequestContext {
         &self.config.registry
     }
 
-    /// The voice behind a name: a kept blend, or the name itself. Without a name, the default voice, if it is a blend of
-    /// these voices. If it is one of them, the model lists it first.
+    /// The voice behind a name: a kept blend, or the name itself. Without a name, the default voice if it is a
+    /// blend of these voices, else `None`: the model then takes its first voice, which is the default voice if it has it.
     pub(crate) fn voice(&self, voices: &[Voice], asked: Option<String>) -> Option<String> {
         let kept = &self.services.kept_voices;
         match asked {

@@ -35,7 +35,7 @@ First steps:
   hob say \"Good evening.\"      read text aloud
   hob hear talk.mp3            transcribe a recording
   hob serve                    serve the web page and the OpenAI API
-  hob talk                     speak with the model that it serves
+  hob talk                     speak with a model of the running server
   hob team run \"TASK\"          let a team of agents work on a task
   hob fit --recommend          recommend models for this machine
   hob doctor                   check the installation
@@ -110,9 +110,9 @@ fn print_refusal(refusal: &clap::Error) -> ExitCode {
 
 fn dispatch(cli: Cli, printer: &Printer) -> CliResult<Exit> {
     // The self-test causes failures on purpose, so their warnings are left out.
-    let rehearses = matches!(cli.verb, Verb::Selftest(_));
+    let is_selftest = matches!(cli.verb, Verb::Selftest(_));
     // The SDK for MCP servers logs what hob reports itself, in the words of the server.
-    let default = if rehearses { "error" } else { "warn,rmcp=off" };
+    let default = if is_selftest { "error" } else { "warn,rmcp=off" };
     logging::start(cli.globals.log.as_deref(), default)?;
     let globals = &cli.globals;
     let open = || App::open(globals, Overrides::default(), printer);

@@ -37,7 +37,7 @@ impl Step<'_> {
         });
         // A silent model has used its time already, and one that refused would refuse again.
         let can_help = matches!(how, ModelFailure::Broke | ModelFailure::Stalled);
-        if can_help && self.has_try_left() {
+        if can_help && self.take_retry() {
             return self.call_model_after(RETRY_PAUSE);
         }
         if self.fall_back("it failed") {
@@ -51,7 +51,8 @@ impl Step<'_> {
         self.agent_failed(error);
     }
 
-    fn has_try_left(&mut self) -> bool {
+    /// Counts the failure, and returns whether the model may be asked again.
+    fn take_retry(&mut self) -> bool {
         let Some(frame) = self.state.stack.last_mut() else { return false };
         frame.failed_tries += 1;
         frame.failed_tries <= RETRIES_MAX
@@ -91,7 +92,8 @@ impl Step<'_> {
         true
     }
 
-    /// The model has read what was wrong with its calls. If that does not help, the fallback model continues.
+    /// Counts answers in sequence with an invalid call. The model has read what was wrong; if that does not help, the
+    /// fallback model continues.
     pub(super) fn count_invalid_answers(&mut self) {
         let Some(frame) = self.state.stack.last_mut() else { return };
         let has_invalid_call = std::mem::take(&mut frame.has_invalid_call);

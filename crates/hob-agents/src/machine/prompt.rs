@@ -149,13 +149,13 @@ pub(super) fn nudge(turns_left: u32) -> Message {
     )
 }
 
-/// An answer with a call that cannot be read.
+/// Says that a call of the answer cannot be read.
 pub(super) fn unread_call(reason: &str) -> Message {
     let text = format!("Error: your call cannot be read, and was not made: {reason}");
     Message::new(Role::User, text)
 }
 
-/// An answer of prose where a call is needed.
+/// Asks for the call that the answer only described, or left out.
 pub(super) fn call_needed() -> Message {
     let text = "You wrote about a call, or answered without one. Nothing was called. \
                 Call the tool now, with its arguments, and do not describe it.";
@@ -166,8 +166,8 @@ pub(super) fn empty_answer() -> Message {
     Message::new(Role::User, "Your answer was empty. Answer the task, or call a tool.")
 }
 
-/// The tools of an agent: those of its file that exist, its handoffs and delegates, and for the entry agent those of the
-/// client that have other names.
+/// The tools of an agent: those of its `tools` that exist, its handoffs and delegates, and for the entry agent those of the
+/// client that have other names. Tools that are switched off for the agent are left out.
 pub(super) fn specs<'t>(
     state: &RunState,
     frame: &AgentFrame,
@@ -176,13 +176,13 @@ pub(super) fn specs<'t>(
     let team = &state.team;
     let Some(agent) = team.agent(&frame.agent) else { return Vec::new() };
     let own = tools.iter().filter(|tool| agent.has_tool(&tool.name));
-    let others = agent
+    let handoffs = agent
         .handoffs
         .iter()
         .filter_map(|name| team.agent(name))
         .map(|to| handoff_spec(to, agent.handoff));
-    let workers = agent.delegates.iter().filter_map(|name| team.agent(name)).map(delegate_spec);
-    let made = others.chain(workers).map(Cow::Owned);
+    let delegates = agent.delegates.iter().filter_map(|name| team.agent(name)).map(delegate_spec);
+    let made = handoffs.chain(delegates).map(Cow::Owned);
     let mut specs: Vec<Cow<'t, ToolSpec>> = own.map(Cow::Borrowed).chain(made).collect();
     if frame.role == AgentRole::Root && frame.agent == team.entry {
         let is_new = |tool: &&Tool| specs.iter().all(|spec| spec.name != tool.name);

@@ -12,7 +12,7 @@ const CONTAINER_NAME_MAX: usize = 128;
 const PROBE_HOSTS_MAX: usize = 64;
 /// A name of 253 characters, a colon and a port.
 const PROBE_HOST_MAX: usize = 259;
-/// First parts of hob's paths. Such a team could not be addressed.
+/// First parts of hob's paths. A team with such an id could not be addressed.
 const RESERVED: [&str; 10] = [
     "v1",
     "models",
@@ -92,8 +92,8 @@ pub(super) fn check(team: &Team, text: &str) -> Result<(), TeamError> {
 
 /// What is wrong about the limits of a run or of an agent.
 fn wrong_limit(limits: &WorkLimits) -> Option<(&'static str, String)> {
-    let is_free = limits.cost.is_some_and(|cost| !cost.is_finite() || cost <= 0.0);
-    if is_free || limits.turns == 0 || limits.time_s == Some(0) {
+    let is_wrong_cost = limits.cost.is_some_and(|cost| !cost.is_finite() || cost <= 0.0);
+    if is_wrong_cost || limits.turns == 0 || limits.time_s == Some(0) {
         return Some(("budget", "each limit of the budget must be above 0".to_owned()));
     }
     let kept = LAST_ANSWER_TOKENS;

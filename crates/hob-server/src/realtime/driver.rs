@@ -288,7 +288,7 @@ impl Driver<'_> {
     /// Allows early answers, except of a team. A command may have chosen another model.
     fn allow_early_answers(&mut self) {
         let model = self.session.settings().model.clone();
-        let context = self.context.again(self.state.config());
+        let context = self.context.for_next_request(self.state.config());
         let is_team = context.is_ok_and(|context| {
             let resolved = context.resolve::<Chat>(chat_name(&context, model));
             resolved.is_ok_and(|resolved| resolved.model.model.card().is_team)
@@ -335,7 +335,7 @@ impl Driver<'_> {
     }
 
     fn start_or_end(&mut self, effect: SessionEffect) {
-        let context = || self.context.again(self.state.config());
+        let context = || self.context.for_next_request(self.state.config());
         match effect {
             SessionEffect::StartTranscript(start) => self.stages.transcribe(context(), start),
             SessionEffect::StartChat(start) => self.stages.chat(context(), *start),

@@ -23,7 +23,9 @@ pub(super) struct Block {
     tools: ToolDialect,
     offered: ToolsOffered,
     stage: Stage,
+    /// What was read and belongs to no call so far.
     raw: String,
+    /// The number of the present call, or else of the next.
     index: u32,
 }
 
@@ -67,8 +69,8 @@ impl Block {
         self.index
     }
 
-    /// Whether a call was returned and only marks followed.
-    pub(super) fn has_ended_a_call(&self) -> bool {
+    /// Whether a call was returned, at least its beginning, and no other text followed.
+    pub(super) fn ends_with_a_call(&self) -> bool {
         match &self.stage {
             Stage::Begin(_) => false,
             Stage::Call(reader) => reader.is_announced(),
@@ -155,6 +157,7 @@ impl Block {
             return BlockFeedResult::Over;
         }
         if between.as_ref() == Some(seen) {
+            // `feed` adds the last character.
             self.raw = mem::take(seen);
             self.raw.pop();
             self.enter_call();

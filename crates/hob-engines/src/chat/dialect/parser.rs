@@ -91,7 +91,7 @@ impl AnswerParser {
         let held = mem::take(&mut self.held);
         match self.state {
             State::Thinking { .. } => pieces.reasoning(&held),
-            State::Block(block) if block.has_ended_a_call() => {}
+            State::Block(block) if block.ends_with_a_call() => {}
             State::Block(block) => pieces.text(&block.into_text()),
             State::BeforeAnswer { .. } => pieces.text(held.trim()),
             State::Start | State::Answer if self.after_call && held.trim().is_empty() => {}
@@ -225,7 +225,7 @@ impl AnswerParser {
         let State::Block(block) = mem::replace(&mut self.state, State::Answer) else {
             return Step::Waits;
         };
-        self.after_call = block.has_ended_a_call();
+        self.after_call = block.ends_with_a_call();
         self.at_start = false;
         self.calls = block.next_index();
         let text = block.into_text();
