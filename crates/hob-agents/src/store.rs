@@ -1,4 +1,4 @@
-//! Runs on disk: a folder for each, with its state and its events.
+//! Stores team runs: a folder for each run, with its state and its events.
 //! A reader never sees a part of a state. Events are written before the state that counts them.
 
 mod files;
@@ -232,8 +232,8 @@ impl StoredRun {
     }
 }
 
-/// The events in the order of their numbers. Events after the last state were written again when the run went on: of those
-/// with the same number, the last one counts.
+/// The events in the order of their numbers. A run that continues after a crash writes the events after its last state a
+/// second time. So if two events have one number, the later one counts.
 fn last_written<E>(written: impl Iterator<Item = E>, seq: impl Fn(&E) -> u64) -> Vec<E> {
     let mut events: Vec<E> = Vec::new();
     for event in written {

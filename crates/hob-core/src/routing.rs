@@ -68,9 +68,11 @@ pub enum CoolDown {
 const RECONNECT: Duration = Duration::from_millis(50);
 /// Before an overloaded server that named no time is asked again.
 const OVERLOAD: Duration = Duration::from_millis(100);
-const RATE_LIMIT: Duration = Duration::from_secs(5);
 /// A cool-down that ends this soon is waited for, not reported.
 const SHORT: Duration = Duration::from_secs(1);
+
+// Cool-downs after these failures. That of a rate limit applies if the server named no time.
+const RATE_LIMIT: Duration = Duration::from_secs(5);
 const UNREACHABLE: Duration = Duration::from_secs(2);
 const WRONG_KEY: Duration = Duration::from_secs(60);
 const NO_CREDIT: Duration = Duration::from_secs(600);

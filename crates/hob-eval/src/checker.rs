@@ -1,5 +1,5 @@
-//! The checkers by kind. A checker is a program, never a model.
-//! Checkers can be written in a file of the user's, so each one is a serde type.
+//! The checkers by kind. A checker is a program, never a model; the kind `judged` marks items that no program checks.
+//! Users can write checkers in their files of items, so each one is a serde type.
 
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +53,7 @@ pub enum CheckerError {
 }
 
 impl Checker {
-    /// The name of the checker, as in a file of one's own.
+    /// The name of the checker, as in a user's file of items.
     pub fn kind(&self) -> &'static str {
         match self {
             Checker::Exact(_) => "exact",
@@ -82,6 +82,8 @@ impl Checker {
         matches!(self, Checker::Judged(_))
     }
 
+    /// Checks that the checker can grade.
+    ///
     /// # Errors
     /// A pattern is wrong or too large, the expected option or grid is not one, or nothing is expected.
     pub fn validate(&self) -> Result<(), CheckerError> {

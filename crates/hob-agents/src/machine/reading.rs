@@ -1,5 +1,5 @@
 //! Reads the answer of a model: its calls, also those that it has written as text, and its text.
-//! Where a call cannot be read, or is needed and missing, the model reads that.
+//! If a call cannot be read, or is needed and missing, the model gets a message that says so.
 
 use hob_core::chat::{Message, Role};
 
@@ -110,7 +110,7 @@ impl Step<'_> {
         self.advance();
     }
 
-    /// Whether the text names the call of another agent: the model describes what it should do.
+    /// Whether the text names the call of another agent. Then the model describes the call instead of making it.
     fn names_a_call(&self, text: &str) -> bool {
         let agent = self.state.stack.last().and_then(|frame| self.state.team.agent(&frame.agent));
         agent.is_some_and(|agent| {

@@ -1,5 +1,5 @@
 //! Calls that a model has written as text, in the form that it was trained with, because its server did not read them.
-//! Only names of offered tools count outside the tags, so that an answer about JSON stays an answer.
+//! Outside the tags, and in quoted ones, only calls of offered tools count, so that an answer about JSON stays an answer.
 
 use hob_core::chat::{JsonText, ToolCall};
 use serde::Deserialize;

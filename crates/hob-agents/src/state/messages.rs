@@ -15,7 +15,7 @@ use serde_json::value::{RawValue, to_raw_value};
 #[derive(Default)]
 pub struct FrameMessages {
     list: Vec<Message>,
-    /// The messages of the list that were stored, as JSON.
+    /// The first messages of the list, as JSON: those that were already stored.
     stored: Mutex<Vec<Box<RawValue>>>,
 }
 

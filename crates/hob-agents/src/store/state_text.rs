@@ -23,7 +23,7 @@ pub(super) struct WrittenState {
     changes_bytes: usize,
 }
 
-/// How a text follows from the one before: some bytes of its beginning and of its end stay.
+/// How a text follows from the one before: its first `begin` and its last `end` bytes stay.
 #[derive(Serialize, Deserialize)]
 struct TextChange<'c> {
     begin: usize,
@@ -119,7 +119,7 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = lines.next().unwrap_or_default().to_vec();
     text.pop_if(|last| *last == b'\n');
     for line in lines {
-        // A line that was cut off was not stored, and is the last one.
+        // A line that was cut off was not stored, and lines after it do not count.
         let change = line.strip_suffix(b"\n").map(serde_json::from_slice::<TextChange<'_>>);
         let Some(Ok(change)) = change else { break };
         let Some(next) = change.applied(&text) else { break };

@@ -34,8 +34,8 @@ pub enum RuleDecision {
 }
 
 impl CommandRule {
-    /// Whether it decides about the command. One that allows must name it as it is written: another folder may have another
-    /// program of the name, and `sudo` gives it other rights.
+    /// Whether the rule decides about the command. The words of a rule that allows must be exactly the first words of the
+    /// command: the same name in another folder may be another program, and `sudo` gives a program other rights.
     fn covers(&self, command: &JudgedCommand) -> bool {
         match self.decision {
             RuleDecision::Allow => command.words.starts_with(&self.argv),
@@ -55,7 +55,7 @@ impl CommandRule {
         base_name(own) == base_name(program) && words.starts_with(others)
     }
 
-    /// Why the rule cannot be meant so.
+    /// Why the rule cannot be what its author meant.
     pub(super) fn problem(&self) -> Option<String> {
         if self.argv.is_empty() {
             return Some("a rule needs at least the name of a program".to_owned());

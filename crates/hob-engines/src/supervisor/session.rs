@@ -56,7 +56,7 @@ struct Streams {
     idle_since: Option<Instant>,
     /// The worker is being unloaded. New requests get another worker, not an error.
     is_leaving: bool,
-    /// How the worker ended. No stream opens after that.
+    /// How the worker ended, or that it is ending. No stream opens after that.
     lost: Option<String>,
 }
 

@@ -34,7 +34,7 @@ pub enum SmartTurnError {
 }
 
 impl SmartTurn {
-    /// Reads `smart_turn.onnx`, to compute with `threads` threads, and judges once.
+    /// Reads `smart_turn.onnx`, to compute with `threads` threads, and runs it once as a check.
     ///
     /// # Errors
     /// The file cannot be read, or is not Smart Turn.

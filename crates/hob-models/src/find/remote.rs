@@ -1,5 +1,5 @@
-//! Reads the beginning of a file over HTTP: one request for a first range, and one for the rest if the header is longer.
-//! The second response is dropped after the header. A server that ignores ranges is read from the start.
+//! Reads the beginning of a file over HTTP: one request for a first range, and more for the rest if the header is longer.
+//! The last response is dropped after the header. A server that ignores ranges is read from the start.
 
 use std::cell::Cell;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -11,7 +11,7 @@ use ureq::{Agent, Body, BodyReader};
 
 use super::{FindError, Finder};
 
-/// Upper bound of a header.
+/// Maximum bytes of a header: in safetensors, 8 bytes with its length, and up to 100 MB.
 const HEADER_BYTES_MAX: u64 = 100_000_008;
 const CHUNK_BYTES: usize = 64 << 10;
 /// Maximum number of requests per file, in case a server sends very short ranges.
@@ -194,7 +194,7 @@ pub(super) struct RemoteFile<'r> {
 }
 
 impl RemoteFile<'_> {
-    /// `None` if the server did not state the length.
+    /// Length of the file; `None` if the server did not state it.
     pub(super) fn file_bytes(&self) -> Option<u64> {
         self.file_bytes
     }

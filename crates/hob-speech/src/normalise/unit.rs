@@ -14,7 +14,7 @@ pub(super) fn unit_name(symbol: &str, one: bool, british: bool) -> Option<String
     Some(in_spelling(&format!("{over} per {under}"), british).trim_start().to_owned())
 }
 
-/// A unit that can safely be recognised after a space. "in" and "a" cannot: they are also words.
+/// Whether a symbol may be read as a unit after a space. "in" and "bar" may not: they are also words.
 pub(super) fn stands_apart(symbol: &str) -> bool {
     !matches!(
         symbol,

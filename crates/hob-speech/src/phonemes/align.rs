@@ -1,4 +1,4 @@
-//! Finds misaki's tokens in the text that it received.
+//! Finds the tokens of misaki, the library that turns English into phonemes, in the text that it received.
 //! misaki joins and splits words freely, but its tokens and their whitespace together spell the text.
 
 use std::ops::Range;

@@ -30,7 +30,8 @@ const CACHED_GRAMMARS_MAX: usize = 32;
 /// Memory of all cached grammars. Usual ones have less than a megabyte.
 const CACHED_BYTES_MAX: usize = 256 << 20;
 
-/// Open lists and objects of an answer. Readers of JSON allow 128 or more, with those around the arguments of a call.
+/// Maximum lists and objects that are open in an answer at the same time. JSON parsers allow 128 or more, which includes
+/// the few objects around the arguments of a call.
 const DEPTH_MAX: u32 = 100;
 
 /// Stack of the compiling thread. Only the used part takes memory, until the thread ends.
@@ -50,6 +51,7 @@ struct CachedGrammar {
     plan: Plan,
     matcher: Matcher,
     closer: Closer,
+    /// The tokens of the shortest answer, if the search found one.
     end: Option<Vec<u32>>,
     /// Keywords that the grammar does not enforce.
     ignored: Vec<String>,
@@ -88,8 +90,8 @@ impl Constrainer {
         Ok(Constrainer { vocabulary, factory, limits, kept: Mutex::default() })
     }
 
-    /// The constraint of an answer of at most `tokens_max` tokens, or `None` for a free answer. Takes
-    /// milliseconds for a grammar that is not cached, so the decoding thread must not call it.
+    /// The constraint of an answer of at most `tokens_max` tokens, or `None` for a free answer. Compiling a grammar that is
+    /// not cached takes from milliseconds to seconds, so the decoding thread must not call it.
     pub fn compile(
         &self,
         wanted: &AnswerRules<'_>,
@@ -171,7 +173,7 @@ impl Constrainer {
         })
     }
 
-    /// A copy of the compiled plan, which is now the one used last.
+    /// A copy of the compiled plan, which becomes the most recently used.
     fn find(&self, plan: &Plan) -> Option<CachedGrammar> {
         let mut all = locked(&self.kept);
         let at = all.iter().position(|kept| kept.plan == *plan)?;
@@ -210,6 +212,8 @@ impl Constrainer {
         })
     }
 
+    /// Compiles the plan. If a schema is the cause of a failure, compiles it with schemas that are relaxed as little as
+    /// possible.
     fn compiled(
         &self,
         plan: Plan,
@@ -243,7 +247,8 @@ impl Constrainer {
         Ok((!relaxed.is_nothing()).then_some(relaxed))
     }
 
-    /// The smallest relaxation with which this schema compiles.
+    /// The smallest relaxation with which this schema compiles. In a strict schema, one that removes another keyword is an
+    /// error.
     fn least(
         &self,
         source: &Source<'_>,
@@ -279,6 +284,7 @@ impl Constrainer {
         })
     }
 
+    /// Compiles exactly this plan, and searches for its shortest answer.
     fn built(&self, plan: &Plan, wanted: &AnswerRules<'_>, field: &'static str) -> Built {
         let refuse = |error: &dyn fmt::Display| ConstraintError::Grammar {
             field,
@@ -337,7 +343,7 @@ impl CachedGrammar {
 
 hob_core::debug_fields!(Constrainer: vocabulary);
 
-/// How many grammars of these sizes are kept, the one used last first. It is kept whatever its size.
+/// How many grammars of these sizes are kept, the most recently used first. That one is kept whatever its size.
 fn fitting(sizes: impl Iterator<Item = usize>) -> usize {
     let sums = sizes.scan(0usize, |sum, bytes| {
         *sum = sum.saturating_add(bytes);
@@ -346,7 +352,7 @@ fn fitting(sizes: impl Iterator<Item = usize>) -> usize {
     sums.take_while(|sum| *sum <= CACHED_BYTES_MAX).count().max(1)
 }
 
-/// The compiler's message, as a reader understands it who wrote the grammar.
+/// The compiler's message, in words for the author of the grammar.
 fn in_own_words(detail: String, output: &OutputFormat) -> String {
     if detail.contains("NoExtensionBias") {
         return "no text can begin with it; a rule that only leads to itself never ends".to_owned();

@@ -1,4 +1,4 @@
-//! xoshiro256++ by Blackman and Vigna: the same seed gives the same answers on every machine.
+//! xoshiro256++ by Blackman and Vigna: the same seed gives the same numbers on every machine.
 //! Not for secrets.
 
 #[derive(Clone, Debug)]

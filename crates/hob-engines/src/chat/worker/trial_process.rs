@@ -93,7 +93,7 @@ impl TrialSocket {
 /// long: the end of the process ends its compilation.
 ///
 /// # Errors
-/// The socket fails, or the compiler panics outside of its own checks.
+/// The socket fails, or the compiler panics.
 pub fn try_grammars(socket: UnixStream) -> io::Result<()> {
     let mut socket = TrialSocket::new(socket);
     let model: TrialModel = socket.receive()?;
