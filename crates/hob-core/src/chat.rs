@@ -121,14 +121,14 @@ pub enum Reading {
     #[default]
     Streamed,
     /// As a stream that a reader lets wait, to have the cores for other work: hob's own models are then at most
-    /// [`Reading::EVENTS_AHEAD_MAX`] events ahead of the reader.
+    /// [`Reading::EVENTS_AHEAD_MAX`] events ahead of the reader. An answer that is computed alone is not ahead.
     Paced,
     /// As one body: an answer that breaks off can be made again by another target.
     Whole,
 }
 
 impl Reading {
-    /// With two, a model never waits for a reader that reads at once.
+    /// With two, an answer that is computed with others misses no step while its reader asks for more.
     pub const EVENTS_AHEAD_MAX: u32 = 2;
 
     pub fn is_streamed(self) -> bool {

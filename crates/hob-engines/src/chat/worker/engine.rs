@@ -211,7 +211,12 @@ impl<D: Decoder> Engine<D> {
     /// The streams that need a step, with their index among the running.
     fn demands(&self) -> Vec<(usize, Demand)> {
         let running = self.running.iter().enumerate();
-        running.filter_map(|(index, running)| Some((index, running.demand()?))).collect()
+        let demands = running.filter_map(|(index, running)| Some((index, running.demand()?)));
+        let mut demands: Vec<(usize, Demand)> = demands.collect();
+        // The reader may want the cores now. A step for others takes them anyway, so it has the next token of this answer, too.
+        let is_alone = demands.len() == 1;
+        demands.retain(|(index, _)| !(is_alone && self.running[*index].is_ahead()));
+        demands
     }
 
     fn step(&mut self, demands: &[(usize, Demand)]) -> io::Result<()> {

@@ -178,8 +178,9 @@ impl Reading {
         let ignored = constraint.as_ref().map_or(Vec::new(), |form| form.ignored().to_vec());
         let answering = self.answering(request, &read, (tokens_max, constraint));
         let echo = self.echo(request, &read.tokens);
-        let credit = i64::from(credit);
-        Ok(Some(Prepared { prompt: read.tokens, answering, echo, ignored, credit, received }))
+        let is_paced = request.reading == hob_core::chat::Reading::Paced;
+        let (prompt, credit) = (read.tokens, i64::from(credit));
+        Ok(Some(Prepared { prompt, answering, echo, ignored, credit, is_paced, received }))
     }
 
     fn echo(&self, request: &ChatRequest, tokens: &[u32]) -> Echo {

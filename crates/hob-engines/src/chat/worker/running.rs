@@ -4,7 +4,7 @@
 use std::mem;
 use std::time::{Duration, Instant};
 
-use hob_core::chat::{ChatEvent, Completion, FinishReason, Timings, Usage};
+use hob_core::chat::{ChatEvent, Completion, FinishReason, Reading, Timings, Usage};
 
 use super::answering::{AnswerError, Answering, Step};
 use super::drafting::Drafting;
@@ -22,6 +22,8 @@ pub(super) struct Prepared {
     pub(super) ignored: Vec<String>,
     /// Events that may be sent before more credit comes.
     pub(super) credit: i64,
+    /// The reader may let the answer wait.
+    pub(super) is_paced: bool,
     pub(super) received: Instant,
 }
 
@@ -56,6 +58,7 @@ pub(super) struct Running {
     cached_tokens: usize,
     /// Below zero after a step that had more events. The reader pays these back before the next step.
     pub(super) credit: i64,
+    is_paced: bool,
     answering: Answering,
     drafting: Drafting,
     /// The guessed tokens that the next batch checks.
@@ -75,7 +78,7 @@ impl Running {
         assignment: SlotAssignment,
         kept: usize,
     ) -> Running {
-        let Prepared { prompt, answering, echo, credit, received, ignored: _ } = prepared;
+        let Prepared { prompt, answering, echo, credit, is_paced, received, ignored: _ } = prepared;
         Running {
             stream,
             slot: assignment.slot,
@@ -84,6 +87,7 @@ impl Running {
             cached_tokens: kept,
             tokens: prompt,
             credit,
+            is_paced,
             answering,
             drafting: Drafting::default(),
             draft: Vec::new(),
@@ -102,6 +106,11 @@ impl Running {
         let step = if self.is_scoring() { SCORED_STEP_TOKENS } else { pending };
         let pending = pending.min(step);
         (self.credit > 0).then_some(Demand { pending, said: self.answering.generated_tokens() })
+    }
+
+    /// Whether the reader of a paced answer has not asked for the next event.
+    pub(super) fn is_ahead(&self) -> bool {
+        self.is_paced && self.credit < i64::from(Reading::EVENTS_AHEAD_MAX)
     }
 
     /// Guesses what comes after the tokens that are computed next.

@@ -2,6 +2,7 @@
 //! after `z` the end. It also checks that every token is computed once, in its place.
 
 mod drafts;
+mod pacing;
 mod random_calls;
 
 use std::collections::BTreeMap;
@@ -415,19 +416,6 @@ fn a_cancelled_embedding_frees_its_place() {
     rig.order(1, &CommonOrder::Cancel);
     rig.ask(3, continued("y"));
     assert_eq!(rig.until_done(1)[&3].text, "z");
-}
-
-#[test]
-fn an_answer_waits_for_its_reader_and_goes_on() {
-    let mut rig = Rig::start(2, 8, None);
-    rig.ask_with_credit(1, continued("a"), 3);
-    rig.ask(2, continued("y"));
-    let heard = rig.until_done(1);
-    assert_eq!(heard[&2].text, "z");
-    rig.order(1, &CommonOrder::Credit(100));
-    let mut text = heard.get(&1).map_or(String::new(), |heard| heard.text.clone());
-    text += &rig.until_done(1)[&1].text;
-    assert_eq!(text, "bcdefghijklmnopqrstuvwxyz");
 }
 
 #[test]
