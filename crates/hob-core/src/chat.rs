@@ -65,6 +65,8 @@ pub struct ChatCard {
     pub sees: bool,
     /// A team of agents answers.
     pub is_team: bool,
+    /// Has recurrent layers, whose state cannot be cut back to an earlier token.
+    pub is_recurrent: bool,
     /// Accepts parameters that hob does not know, or rejects them itself ([`ChatRequest::extra`]).
     pub takes_unknown: bool,
 }

@@ -64,6 +64,8 @@ pub enum SessionEffect {
     },
     /// Computes the beginning of a prompt that will come, so that its answer begins sooner. Without an answer.
     WarmPrompt(Box<ChatRequest>),
+    /// The same with words of a turn that goes on. They may change: then a part of the prompt is computed in vain.
+    WarmWords(Box<ChatRequest>),
     StartChat(Box<ChatStart>),
     /// Reads no more of an answer until [`SessionEffect::GoOnWithChat`]: its first clause is about to be heard, and the
     /// voice needs the cores.

@@ -74,6 +74,12 @@ impl TurnTranscript {
         if is_words(&self.text) { self.text.trim() } else { "" }
     }
 
+    /// What was said so far, if text that may still change has not been taken.
+    pub(crate) fn words_so_far(&self) -> Option<String> {
+        let text = format!("{}{}", self.text, self.interim.as_ref()?);
+        is_words(&text).then(|| text.trim().to_owned())
+    }
+
     pub(crate) fn outcome(&self) -> Option<&Result<(), ModelError>> {
         self.outcome.as_ref()
     }

@@ -112,6 +112,7 @@ fn hybrid_models_keep_tokens_in_some_layers_and_a_state_in_the_others() {
     let lfm2 = header("lfm2moe", &lfm2).i32s("lfm2moe.attention.head_count_kv", &kv_heads);
     takes(&shape(&lfm2), 20_480, 10_880, 5_760);
     assert_eq!(shape(&lfm2).state_bytes(), 491_520);
+    assert!(read(&lfm2).card(None).expect("a card").is_recurrent);
 }
 
 #[test]

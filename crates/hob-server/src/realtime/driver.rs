@@ -342,7 +342,8 @@ impl Driver<'_> {
             SessionEffect::HoldChat { stream } => self.stages.read_chat(stream, false),
             SessionEffect::GoOnWithChat { stream } => self.stages.read_chat(stream, true),
             SessionEffect::StartSpeech(start) => self.stages.speak(context(), start),
-            SessionEffect::WarmPrompt(request) => {
+            SessionEffect::WarmWords(_) if !self.stages.can_warm_words() => {}
+            SessionEffect::WarmPrompt(request) | SessionEffect::WarmWords(request) => {
                 if let Ok(context) = context() {
                     let model = self.session.settings().model.clone();
                     self.stages.warm(&context, model, *request);

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -11,8 +11,9 @@ use futures::stream::{AbortHandle, BoxStream, SelectAll, abortable};
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::chat::Reading;
 use hob_core::{
-    Chat, ChatRequest, LiveSound, ModelError, ModelState, Sound, SoundSeconds, Speech,
-    SpeechRequest, SpeechText, Task, Trace, TranscriptRequest, Transcription, TurnModel,
+    Chat, ChatEvent, ChatRequest, ChatStream, LiveSound, ModelError, ModelState, Sound,
+    SoundSeconds, Speech, SpeechRequest, SpeechText, Task, Trace, TranscriptRequest, Transcription,
+    TurnModel,
 };
 use hob_voice::{ChatStart, SessionInput, SpeechStart, TranscriptStart};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -44,10 +45,17 @@ const SPEECH_GUESS: SoundSeconds = SoundSeconds(5.0);
 pub(super) struct Stages {
     inputs: SelectAll<BoxStream<'static, SessionInput>>,
     running: HashMap<u64, RunningStage>,
-    warming: Option<AbortHandle>,
+    warming: Option<Warming>,
     unread: Arc<Unread>,
     /// While the client is behind, neither answers nor voices are read.
     is_behind: watch::Sender<bool>,
+}
+
+/// A prompt that is computed before its request comes.
+struct Warming {
+    abort: AbortHandle,
+    /// It is computed, and began with tokens of the cache, which the model can cut.
+    words_may_follow: Arc<AtomicBool>,
 }
 
 struct RunningStage {
@@ -188,15 +196,25 @@ impl Stages {
             return;
         }
         let request = ChatRequest { tokens_max: Some(0), ..request };
+        let cuts_cache = !model.model.card().is_recurrent;
+        let words_may_follow = Arc::new(AtomicBool::new(false));
+        let outcome = Arc::clone(&words_may_follow);
         let computed = async move {
-            if let Ok(mut events) = model.model.chat(request).await {
-                while events.next().await.is_some() {}
+            if let Ok(events) = model.model.chat(request).await {
+                let may_follow = began_in_cache(events).await && cuts_cache;
+                outcome.store(may_follow, Ordering::Relaxed);
             }
         };
         let warming = computed.into_stream().filter_map(async |()| None);
         let (warming, abort) = abortable(warming);
         self.inputs.push(warming.boxed());
-        self.warming = Some(abort);
+        self.warming = Some(Warming { abort, words_may_follow });
+    }
+
+    /// Whether a prompt is computed to which words can be added, so that only they are computed.
+    pub(super) fn can_warm_words(&self) -> bool {
+        let may_follow = |warming: &Warming| warming.words_may_follow.load(Ordering::Relaxed);
+        self.warming.as_ref().is_some_and(may_follow)
     }
 
     pub(super) fn judge(&mut self, model: Arc<dyn TurnModel>, turn: u64, samples: Vec<f32>) {
@@ -297,13 +315,22 @@ impl Stages {
 
     fn stop_warming(&mut self) {
         if let Some(warming) = self.warming.take() {
-            warming.abort();
+            warming.abort.abort();
         }
     }
 }
 
 fn trace_of(context: &Result<RequestContext, ApiError>) -> Option<Trace> {
     context.as_ref().ok().map(|context| context.trace.clone())
+}
+
+/// Reads an answer to its end. Returns whether its prompt began with tokens of the model's cache.
+async fn began_in_cache(mut events: ChatStream) -> bool {
+    let mut began = false;
+    while let Some(event) = events.next().await {
+        began |= matches!(event, Ok(ChatEvent::Done(done)) if done.usage.cached_tokens > 0);
+    }
+    began
 }
 
 /// The stream that has ended with this event.
@@ -513,9 +540,20 @@ impl Unread {
 
 #[cfg(test)]
 mod tests {
+    use hob_core::chat::{Completion, FinishReason, Timings, Usage};
     use tokio::time::Instant;
 
     use super::*;
+
+    #[tokio::test]
+    async fn words_follow_only_a_prompt_that_began_in_the_cache() {
+        for (cached_tokens, expected) in [(0, false), (3, true)] {
+            let usage = Usage { cached_tokens, ..Usage::default() };
+            let (finish, timings) = (FinishReason::Length, Timings::default());
+            let done = ChatEvent::Done(Completion { finish, usage, timings });
+            assert_eq!(began_in_cache(stream::iter([Ok(done)]).boxed()).await, expected);
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_waits_for_its_voice_once_and_not_for_each_word() {

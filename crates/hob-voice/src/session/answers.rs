@@ -7,7 +7,7 @@ use hob_core::realtime::{
     OutputModality, RealtimeEvent, RealtimeItem, ResponseStatus, SessionKind, SilenceDetection,
     StoppedBy,
 };
-use hob_core::{Chat, ChatEvent, ModelError, Task};
+use hob_core::{Chat, ChatEvent, ChatRequest, ModelError, Task};
 
 use super::VoiceSession;
 use super::early_voice::{EarlyClause, EarlyVoice};
@@ -18,6 +18,7 @@ use crate::marks::TurnMarks;
 use crate::outbox::Outbox;
 use crate::prompt::chat_request;
 use crate::response::{ChatState, Response, ResponsePlan};
+use crate::turn_transcript::TurnTranscript;
 
 /// An answer to a turn that may not be over.
 #[derive(Debug, Default)]
@@ -112,6 +113,28 @@ impl VoiceSession {
         }
     }
 
+    /// Computes the words that were understood so far, if the user speaks on. In a pause, the transcriber needs the cores.
+    pub(super) fn warm_words(&mut self) {
+        let Some(turn) = self.turn.as_ref().filter(|turn| turn.is_announced) else { return };
+        let goes_on = !turn.transcript.sound_ended && self.listener.endpoint.silence().is_zero();
+        let is_free = self.active().is_none() && self.transcripts.is_empty();
+        if goes_on
+            && is_free
+            && self.answers_turns()
+            && let Some(text) = turn.transcript.words_so_far()
+        {
+            let request = self.request_for(&turn.transcript, text);
+            self.outbox.push(SessionEffect::WarmWords(Box::new(request)));
+        }
+    }
+
+    /// The request for an answer to the open turn, if this is its text.
+    fn request_for(&self, transcript: &TurnTranscript, text: String) -> ChatRequest {
+        let item = user_item(&transcript.item_id, Some(text));
+        let items: Vec<&RealtimeItem> = self.conversation.items().chain([&item]).collect();
+        chat_request(self.settings(), &items)
+    }
+
     /// Answers a turn that is probably over.
     pub(super) fn speculate(&mut self) {
         let Some(turn) = self.turn.as_ref().filter(|turn| turn.is_announced) else { return };
@@ -121,9 +144,7 @@ impl VoiceSession {
         if !is_due || !is_free || !may_start {
             return;
         }
-        let item = user_item(&turn.transcript.item_id, Some(turn.transcript.text().to_owned()));
-        let items: Vec<&RealtimeItem> = self.conversation.items().chain([&item]).collect();
-        let request = chat_request(self.settings(), &items);
+        let request = self.request_for(&turn.transcript, turn.transcript.text().to_owned());
         let (stream, model) = (self.outbox.new_stream(), self.settings().model.clone());
         let start = ChatStart { stream, model, request, is_early: true };
         self.outbox.push(SessionEffect::StartChat(Box::new(start)));

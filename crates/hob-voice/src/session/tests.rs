@@ -171,6 +171,7 @@ fn effect_line(effect: SessionEffect) -> Option<String> {
         SessionEffect::EndSound { stream } => format!("end sound {stream}"),
         SessionEffect::JudgeTurn { turn, samples } => format!("judge {turn}: {}", samples.len()),
         SessionEffect::WarmPrompt(request) => format!("warm {}", dialogue(&request)),
+        SessionEffect::WarmWords(request) => format!("warm words {}", dialogue(&request)),
         SessionEffect::StartChat(start) => {
             format!("start chat {} {}", start.stream, dialogue(&start.request))
         }

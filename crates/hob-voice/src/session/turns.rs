@@ -362,6 +362,7 @@ impl VoiceSession {
             self.listener.endpoint.confirm();
             self.announce();
         }
+        self.warm_words();
         if let Some(turn) = self.turn.as_mut().filter(|turn| turn.is_announced)
             && !turn.transcript.sound_ended
         {

@@ -107,7 +107,9 @@ impl Seen {
             SessionEffect::JudgeTurn { turn, .. } => self.question = turn,
             SessionEffect::Close { .. } => self.is_closed = true,
             SessionEffect::Send(event) => self.take_event(event),
-            SessionEffect::WarmPrompt(_) | SessionEffect::TurnMeasured { .. } => {}
+            SessionEffect::WarmPrompt(_)
+            | SessionEffect::WarmWords(_)
+            | SessionEffect::TurnMeasured { .. } => {}
         }
     }
 

@@ -168,8 +168,9 @@ fn live_text_is_shown_once_although_the_transcript_starts_over() {
 
 #[test]
 fn what_may_still_change_of_the_text_is_marked_for_clients_that_ask() {
+    let warm = "warm words [user: Well do]";
     for (is_asked, expected) in
-        [(true, &["heard 'Well'", "perhaps ' do'"][..]), (false, &["heard 'Well'"])]
+        [(true, &["heard 'Well'", warm, "perhaps ' do'"][..]), (false, &["heard 'Well'", warm])]
     {
         let mut script = Script::new(|options| options.settings.reports_interim_text = is_asked);
         script.speak(20).forget();
@@ -180,6 +181,16 @@ fn what_may_still_change_of_the_text_is_marked_for_clients_that_ask() {
         }
         script.check(expected);
     }
+}
+
+#[test]
+fn words_are_computed_before_the_turn_is_over_but_not_in_a_pause() {
+    let mut script = Script::new(|_| {});
+    let understood = |text: &str| TranscriptEvent::Interim(text.to_owned());
+    script.speak(20).forget();
+    script.transcript(1, understood(" Good")).check(&["warm words [user: Good]"]);
+    script.silence(1).transcript(1, understood(" Good morning")).check(&[]);
+    script.speak(1).transcript(1, understood(" [BLANK_AUDIO]")).check(&[]);
 }
 
 #[test]
