@@ -54,7 +54,7 @@ pub(super) struct Stages {
 /// A prompt that is computed before its request comes.
 struct Warming {
     abort: AbortHandle,
-    /// It is computed, and began with tokens of the cache, which the model can cut.
+    /// It is computed, and most of it was in the cache, which the model can cut.
     words_may_follow: Arc<AtomicBool>,
 }
 
@@ -201,7 +201,7 @@ impl Stages {
         let outcome = Arc::clone(&words_may_follow);
         let computed = async move {
             if let Ok(events) = model.model.chat(request).await {
-                let may_follow = began_in_cache(events).await && cuts_cache;
+                let may_follow = was_mostly_cached(events).await && cuts_cache;
                 outcome.store(may_follow, Ordering::Relaxed);
             }
         };
@@ -324,13 +324,16 @@ fn trace_of(context: &Result<RequestContext, ApiError>) -> Option<Trace> {
     context.as_ref().ok().map(|context| context.trace.clone())
 }
 
-/// Reads an answer to its end. Returns whether its prompt began with tokens of the model's cache.
-async fn began_in_cache(mut events: ChatStream) -> bool {
-    let mut began = false;
+/// Reads an answer to its end. Returns whether most of its prompt was in the model's cache. If other conversations need the
+/// slot, each further word could compute the whole prompt again, and they would wait for it.
+async fn was_mostly_cached(mut events: ChatStream) -> bool {
+    let mut is_most = false;
     while let Some(event) = events.next().await {
-        began |= matches!(event, Ok(ChatEvent::Done(done)) if done.usage.cached_tokens > 0);
+        if let Ok(ChatEvent::Done(done)) = event {
+            is_most = done.usage.cached_tokens * 2 > done.usage.prompt_tokens;
+        }
     }
-    began
+    is_most
 }
 
 /// The stream that has ended with this event.
@@ -546,12 +549,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn words_follow_only_a_prompt_that_began_in_the_cache() {
-        for (cached_tokens, expected) in [(0, false), (3, true)] {
-            let usage = Usage { cached_tokens, ..Usage::default() };
+    async fn words_follow_only_a_prompt_that_was_mostly_in_the_cache() {
+        for (cached_tokens, expected) in [(0, false), (3, false), (9, true)] {
+            let usage = Usage { prompt_tokens: 10, cached_tokens, ..Usage::default() };
             let (finish, timings) = (FinishReason::Length, Timings::default());
             let done = ChatEvent::Done(Completion { finish, usage, timings });
-            assert_eq!(began_in_cache(stream::iter([Ok(done)]).boxed()).await, expected);
+            assert_eq!(was_mostly_cached(stream::iter([Ok(done)]).boxed()).await, expected);
         }
     }
 
