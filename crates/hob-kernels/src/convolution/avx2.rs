@@ -1,5 +1,6 @@
 //! The kernels in instructions of AVX2 and FMA. One instruction multiplies 32 bytes and adds pairs of products in 16 bits,
-//! so the kernel adds four products before it widens them.
+//! so the kernel adds four products before it widens them. With the dot-product unit of AVX-512 (VNNI), one instruction
+//! multiplies 64 bytes and adds four products to each sum. Both give the same sums.
 
 #![expect(unsafe_code, reason = "vector instructions load from pointers")]
 
@@ -20,13 +21,11 @@ const SINE: [f32; 6] =
     [-2.505_210_8e-8, 2.755_731_9e-6, -1.984_127e-4, 8.333_334e-3, -0.166_666_67, 1.0];
 
 impl Convolver {
-    /// `None`: the processor lacks the instructions, or has a dot-product unit (VNNI), which other kernels use.
+    /// `None`: the processor lacks the instructions.
     #[must_use]
     pub fn detect() -> Option<Convolver> {
-        let has_dot_products =
-            is_x86_feature_detected!("avx512vnni") || is_x86_feature_detected!("avxvnni");
         let has = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-        (has && !has_dot_products).then_some(Convolver(()))
+        has.then(|| Convolver { has_dot_products: is_x86_feature_detected!("avx512vnni") })
     }
 
     /// The sum of a row.
@@ -87,7 +86,56 @@ impl Convolver {
             "the panel exists, and the rows and values hold all positions and what they read"
         );
         // SAFETY: `detect` found the instructions; the sizes are asserted above.
-        unsafe { panel_sums(convolution, panel, values, positions, (rows, adds)) };
+        unsafe { self.panel_sums((convolution, panel), values, positions, (rows, adds)) };
+    }
+
+    /// # Safety
+    /// The processor has the instructions. Positions are whole tiles within the values, which hold [`Convolution::reach`] more
+    /// at both ends and all input channels.
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn panel_sums(
+        self,
+        (convolution, panel): (&Convolution, usize),
+        values: &Values,
+        positions: Range<usize>,
+        (rows, adds): (&mut [f32], bool),
+    ) {
+        let steps = rows.len() / PANEL;
+        let unit = convolution.scale * values.shape.scale;
+        let scale = _mm256_set1_ps(unit);
+        let outputs = panel * PANEL..(panel + 1) * PANEL;
+        let (bias, weight_sums) = (&convolution.bias[outputs.clone()], &convolution.sums[outputs]);
+        // All values have the zero point added to them.
+        let too_much = unit * f32::from(values.shape.zero_point);
+        let mut shifts = [0.0; PANEL];
+        for ((shift, bias), sum) in shifts.iter_mut().zip(bias).zip(weight_sums) {
+            *shift = bias - too_much * *sum as f32;
+        }
+        let first = values.shape.lead - convolution.reach();
+        for position in positions.step_by(TILE) {
+            // SAFETY: the caller's promise.
+            let sums = unsafe {
+                let from = values.integers.as_ptr().add((first + position - values.start) * QUAD);
+                match self.has_dot_products {
+                    true => dot_products(convolution, panel, from, values.stride),
+                    false => pair_products(convolution, panel, from, values.stride),
+                }
+            };
+            for ((row, sums), shift) in rows.chunks_exact_mut(steps).zip(sums).zip(shifts) {
+                let (tile, _) = row[position..position + TILE].as_chunks_mut::<LANES>();
+                for (to, sum) in tile.iter_mut().zip(sums) {
+                    // SAFETY: a chunk has the size of one register.
+                    unsafe {
+                        let sum = _mm256_cvtepi32_ps(sum);
+                        let mut result = _mm256_fmadd_ps(sum, scale, _mm256_set1_ps(shift));
+                        if adds {
+                            result = _mm256_add_ps(result, _mm256_loadu_ps(to.as_ptr()));
+                        }
+                        _mm256_storeu_ps(to.as_mut_ptr(), result);
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -172,69 +220,69 @@ fn rounded(channels: [&[f32]; QUAD], shape: QuadShape, integers: &mut [u8]) {
     }
 }
 
-/// # Safety
-/// The processor has the instructions. Positions are whole tiles within the values, which hold [`Convolution::reach`] more at
-/// both ends and all input channels.
-#[target_feature(enable = "avx2,fma")]
-unsafe fn panel_sums(
-    convolution: &Convolution,
-    panel: usize,
-    values: &Values,
-    positions: Range<usize>,
-    (rows, adds): (&mut [f32], bool),
-) {
-    let steps = rows.len() / PANEL;
-    let unit = convolution.scale * values.shape.scale;
-    let scale = _mm256_set1_ps(unit);
-    let outputs = panel * PANEL..(panel + 1) * PANEL;
-    let (bias, weight_sums) = (&convolution.bias[outputs.clone()], &convolution.sums[outputs]);
-    // All values have the zero point added to them.
-    let too_much = unit * f32::from(values.shape.zero_point);
-    let mut shifts = [0.0; PANEL];
-    for ((shift, bias), sum) in shifts.iter_mut().zip(bias).zip(weight_sums) {
-        *shift = bias - too_much * *sum as f32;
-    }
-    let first = values.shape.lead - convolution.reach();
-    for position in positions.step_by(TILE) {
-        // SAFETY: the caller's promise.
-        let sums = unsafe {
-            let from = values.integers.as_ptr().add((first + position - values.start) * QUAD);
-            tile_sums(convolution, panel, from, values.stride)
-        };
-        for ((row, sums), shift) in rows.chunks_exact_mut(steps).zip(sums).zip(shifts) {
-            let (tile, _) = row[position..position + TILE].as_chunks_mut::<LANES>();
-            for (to, sum) in tile.iter_mut().zip(sums) {
-                // SAFETY: a chunk has the size of one register.
-                unsafe {
-                    let sum = _mm256_cvtepi32_ps(sum);
-                    let mut result = _mm256_fmadd_ps(sum, scale, _mm256_set1_ps(shift));
-                    if adds {
-                        result = _mm256_add_ps(result, _mm256_loadu_ps(to.as_ptr()));
-                    }
-                    _mm256_storeu_ps(to.as_mut_ptr(), result);
-                }
-            }
-        }
-    }
-}
+/// The sums of one tile, of each output of a panel.
+type TileSums = [[__m256i; REGISTERS]; PANEL];
 
-/// The sums of one tile.
-///
 /// # Safety
-/// `from` is the first position that the tile reads in the first four channels, and all others are `stride` positions apart.
-#[inline]
+/// As for [`add_taps`].
 #[target_feature(enable = "avx2,fma")]
-unsafe fn tile_sums(
+unsafe fn pair_products(
     convolution: &Convolution,
     panel: usize,
     from: *const u8,
     stride: usize,
-) -> [[__m256i; REGISTERS]; PANEL] {
+) -> TileSums {
+    let mut sums = [[_mm256_setzero_si256(); REGISTERS]; PANEL];
+    // SAFETY: the caller's promise.
+    unsafe { add_taps(&mut sums, (convolution, panel), from, stride) };
+    sums
+}
+
+/// # Safety
+/// As for [`add_taps`], and the processor has a dot-product unit.
+#[target_feature(enable = "avx512f,avx512vnni")]
+unsafe fn dot_products(
+    convolution: &Convolution,
+    panel: usize,
+    from: *const u8,
+    stride: usize,
+) -> TileSums {
+    let mut sums = [[_mm512_setzero_si512(); 2]; PANEL];
+    // SAFETY: the caller's promise.
+    unsafe { add_taps(&mut sums, (convolution, panel), from, stride) };
+    sums.map(|[of_a, of_b]| {
+        let sum = _mm512_add_epi32(of_a, of_b);
+        [_mm512_castsi512_si256(sum), _mm512_extracti64x4_epi64::<1>(sum)]
+    })
+}
+
+/// The sums of a tile while it is computed.
+trait Sums {
+    /// Adds the products of two taps.
+    ///
+    /// # Safety
+    /// The processor has the instructions. `weights` points to both taps' weights of each output, and `from` to the values of a
+    /// tile for each tap.
+    unsafe fn add_two(&mut self, weights: *const i32, from: [*const u8; 2]);
+}
+
+/// Adds the products of all taps to the sums of one tile.
+///
+/// # Safety
+/// The processor has the instructions. `from` is the first position that the tile reads in the first four channels, and all others
+/// are `stride` positions apart.
+// Within the caller, the compiler may use the caller's instructions.
+#[inline(always)]
+unsafe fn add_taps(
+    sums: &mut impl Sums,
+    (convolution, panel): (&Convolution, usize),
+    from: *const u8,
+    stride: usize,
+) {
     let taps = convolution.taps;
     let step = convolution.dilation * QUAD;
     let size = PANEL * convolution.channels * taps;
     let weights = &convolution.weights[panel * size..][..size];
-    let mut sums = [[_mm256_setzero_si256(); REGISTERS]; PANEL];
     for (both, weights) in weights.chunks_exact(2 * taps * PANEL * QUAD).enumerate() {
         let mut weights = weights.as_ptr().cast::<i32>();
         // SAFETY: the caller's promise; a chunk holds four weights of each output for each tap of both quads.
@@ -243,47 +291,61 @@ unsafe fn tile_sums(
             let second = first.add(stride * QUAD);
             let mut at = first;
             for _ in 0..taps / 2 {
-                add_two(&mut sums, &mut weights, [at, at.add(step)]);
+                sums.add_two(weights, [at, at.add(step)]);
+                weights = weights.add(2 * PANEL);
                 at = at.add(2 * step);
             }
-            add_two(&mut sums, &mut weights, [at, second]);
+            sums.add_two(weights, [at, second]);
+            weights = weights.add(2 * PANEL);
             let mut at = second.add(step);
             for _ in 0..taps / 2 {
-                add_two(&mut sums, &mut weights, [at, at.add(step)]);
+                sums.add_two(weights, [at, at.add(step)]);
+                weights = weights.add(2 * PANEL);
                 at = at.add(2 * step);
             }
         }
     }
-    sums
 }
 
-/// Adds the products of two taps.
-///
-/// # Safety
-/// `weights` points to both taps' weights of each output, and `from` to the values of a tile for each tap.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn add_two(
-    sums: &mut [[__m256i; REGISTERS]; PANEL],
-    weights: &mut *const i32,
-    [a, b]: [*const u8; 2],
-) {
-    let ones = _mm256_set1_epi16(1);
-    // SAFETY: the caller's promise.
-    unsafe {
-        let (a, b) = (a.cast::<__m256i>(), b.cast::<__m256i>());
-        let a = [_mm256_loadu_si256(a), _mm256_loadu_si256(a.add(1))];
-        let b = [_mm256_loadu_si256(b), _mm256_loadu_si256(b.add(1))];
-        for (output, sums) in sums.iter_mut().enumerate() {
-            let of_a = _mm256_set1_epi32(weights.add(2 * output).read_unaligned());
-            let of_b = _mm256_set1_epi32(weights.add(2 * output + 1).read_unaligned());
-            for (sum, (a, b)) in sums.iter_mut().zip(a.into_iter().zip(b)) {
-                // Four products fit into 16 bits: `Convolution::new` limits the values.
-                let twos = _mm256_maddubs_epi16(a, of_a);
-                let fours = _mm256_add_epi16(twos, _mm256_maddubs_epi16(b, of_b));
-                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(fours, ones));
+impl Sums for TileSums {
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn add_two(&mut self, weights: *const i32, [a, b]: [*const u8; 2]) {
+        let ones = _mm256_set1_epi16(1);
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (a, b) = (a.cast::<__m256i>(), b.cast::<__m256i>());
+            let a = [_mm256_loadu_si256(a), _mm256_loadu_si256(a.add(1))];
+            let b = [_mm256_loadu_si256(b), _mm256_loadu_si256(b.add(1))];
+            for (output, sums) in self.iter_mut().enumerate() {
+                let of_a = _mm256_set1_epi32(weights.add(2 * output).read_unaligned());
+                let of_b = _mm256_set1_epi32(weights.add(2 * output + 1).read_unaligned());
+                for (sum, (a, b)) in sums.iter_mut().zip(a.into_iter().zip(b)) {
+                    // Four products fit into 16 bits: `Convolution::new` limits the values.
+                    let twos = _mm256_maddubs_epi16(a, of_a);
+                    let fours = _mm256_add_epi16(twos, _mm256_maddubs_epi16(b, of_b));
+                    *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(fours, ones));
+                }
             }
         }
-        *weights = weights.add(2 * PANEL);
+    }
+}
+
+/// Each output has a sum for the first and one for the second of two taps. The unit takes several steps for an addition, so
+/// fewer sums would wait for each other.
+impl Sums for [[__m512i; 2]; PANEL] {
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    unsafe fn add_two(&mut self, weights: *const i32, from: [*const u8; 2]) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let values = from.map(|from| _mm512_loadu_si512(from.cast()));
+            for (output, sums) in self.iter_mut().enumerate() {
+                for (tap, (sum, values)) in sums.iter_mut().zip(values).enumerate() {
+                    let weights = weights.add(2 * output + tap).read_unaligned();
+                    *sum = _mm512_dpbusd_epi32(*sum, values, _mm512_set1_epi32(weights));
+                }
+            }
+        }
     }
 }
