@@ -257,10 +257,16 @@ mod tests {
 
     #[test]
     fn results_are_those_of_floats() {
-        each_kind().for_each(check_results);
+        let results: Vec<Vec<u32>> = each_kind().map(check_results).collect();
+        assert!(
+            results.windows(2).all(|kinds| kinds[0] == kinds[1]),
+            "each kind has the same bits"
+        );
     }
 
-    fn check_results(kernels: Convolver) {
+    /// Returns the bits of all results.
+    fn check_results(kernels: Convolver) -> Vec<u32> {
+        let mut bits = Vec::new();
         let mut random = fastrand::Rng::with_seed(1);
         for (channels, taps, dilation, steps) in
             [(16, 3, 1, 50), (24, 7, 3, 16), (8, 11, 5, 33), (8, 1, 1, 5), (16, 5, 2, 48)]
@@ -292,6 +298,7 @@ mod tests {
                         kernels.convolve((&convolution, panel), &values, positions, to);
                     }
                 }
+                bits.extend(result.iter().map(|value| value.to_bits()));
                 for (output, row) in result.chunks(stride).take(channels).enumerate() {
                     for (step, value) in row[..steps].iter().enumerate() {
                         let mut exact = f64::from(bias[output]) + f64::from(u8::from(adds));
@@ -310,6 +317,7 @@ mod tests {
                 }
             }
         }
+        bits
     }
 
     #[test]
