@@ -182,6 +182,10 @@ test-vulkan: models ## test chat and transcription on Mesa's software driver for
 test-calls: models ## check 10,000 tool calls of models with random weights; takes minutes
 	HOB_TEST_CALLS=10000 cargo test --locked --workspace --lib random_calls -- --nocapture
 
+.PHONY: test-turns
+test-turns: models ## count how often a turn ends in a pause of 40 held-out sentences; takes minutes
+	HOB_TEST_TURNS=yes cargo test --locked --workspace --lib smart_turn_waits -- --nocapture
+
 .PHONY: test-open-webui
 test-open-webui: test-build ## test hob with a real Open WebUI in Chromium; not part of `make test`, because it installs 2 GB
 	HOB="$(abspath $(TARGET))/debug/hob" tests/clients/open-webui/run

@@ -3,11 +3,13 @@
 
 mod agreement;
 mod clips;
+mod held_out;
 mod sessions;
 mod speaker;
 mod turn_ends;
 
 use std::env;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -28,10 +30,14 @@ static SMART_TURN: LazyLock<SmartTurn> = LazyLock::new(|| {
         .expect("the stored model loads")
 });
 
-#[expect(clippy::disallowed_methods, reason = "tests have no settings to read it for them")]
 fn setting(name: &str) -> PathBuf {
-    let set = env::var_os(name).map(PathBuf::from);
+    let set = optional_setting(name).map(PathBuf::from);
     set.unwrap_or_else(|| panic!("{name} is not set: `make test` sets it"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests have no settings to read it for them")]
+fn optional_setting(name: &str) -> Option<OsString> {
+    env::var_os(name)
 }
 
 #[test]

@@ -4,9 +4,10 @@
 use std::time::Instant;
 
 use super::clips::{CLIPS, Kind, PAUSES_S, VOICES};
+use super::held_out::HELD_OUT;
 use super::sessions::Sessions;
 use super::speaker::{Recording, record};
-use super::{SMART_TURN, stored};
+use super::{SMART_TURN, optional_setting, stored};
 use crate::transcription::vad::{FRAME_SAMPLES, SileroVad};
 
 const FRAME_S: f32 = FRAME_SAMPLES as f32 / 16_000.0;
@@ -88,13 +89,13 @@ fn median(values: &mut [f32]) -> f32 {
     values.get(values.len() / 2).copied().unwrap_or(f32::NAN)
 }
 
-#[test]
-fn smart_turn_waits_in_pauses_and_ends_complete_sentences_soon() {
+/// For each rule, the share of the clips with pauses that are cut in, and the median time to the end of a turn. Prints a table.
+fn measured(clips: &[(Kind, &str)]) -> [(f32, f32); RULES.len()] {
     let vad = SileroVad::load(&stored("smart-turn").join("silero_vad.onnx")).expect("loads");
     let mut sessions = Sessions::new(vad.clone());
     let (mut took_s, mut frames_us) = (Vec::new(), Vec::new());
     let mut outcomes = [(); RULES.len()].map(|()| Kind::ALL.map(|_| Outcome::default()));
-    for (number, (kind, text)) in CLIPS.into_iter().enumerate() {
+    for (number, (kind, text)) in clips.iter().copied().enumerate() {
         let pause_s = PAUSES_S[number % PAUSES_S.len()];
         let recording = record(text, VOICES[number % VOICES.len()], pause_s);
         let mut vad = vad.clone();
@@ -117,8 +118,8 @@ fn smart_turn_waits_in_pauses_and_ends_complete_sentences_soon() {
             println!("{kind:?}, {rule_name}: {delay_s:.2} s, {text}");
         }
     }
-    let mut summary = Vec::new();
-    for ((rule_name, _), outcomes) in RULES.into_iter().zip(outcomes) {
+    let mut summary = [(0.0, 0.0); RULES.len()];
+    for (((rule_name, _), outcomes), summary) in RULES.into_iter().zip(outcomes).zip(&mut summary) {
         let mut all = Vec::new();
         let (mut cut_ins, mut with_pauses) = (0, 0);
         for (kind, outcome) in Kind::ALL.into_iter().zip(outcomes) {
@@ -133,21 +134,27 @@ fn smart_turn_waits_in_pauses_and_ends_complete_sentences_soon() {
         println!(
             "{rule_name}: {cut_ins} of {with_pauses}, median {median_s:.3} s, {late} over 1 s"
         );
-        summary.push((cut_ins as f32 / with_pauses as f32, median_s));
+        *summary = (cut_ins as f32 / with_pauses as f32, median_s);
     }
     let (judgement_ms, frame_us) = (median(&mut took_s) * 1000.0, median(&mut frames_us));
     println!("a judgement: median {judgement_ms:.1} ms; a frame of the detector: {frame_us:.0} µs");
+    summary
+}
+
+#[test]
+fn smart_turn_waits_in_pauses_and_ends_complete_sentences_soon() {
     let [(_, quick_s), (patient_cut_ins, _), (cut_ins, median_s), (with_words, with_words_s)] =
-        summary[..]
-    else {
-        panic!("four")
-    };
+        measured(&CLIPS);
     assert!(cut_ins <= CUT_INS_MAX && cut_ins < patient_cut_ins, "{cut_ins} cut in");
     assert!(median_s <= 0.32 && median_s <= quick_s + FRAME_S, "median {median_s} s");
     let is_better = with_words <= CUT_INS_WITH_WORDS_MAX && with_words <= cut_ins;
     assert!(is_better, "{with_words} cut in with words, and {cut_ins} without");
     // Two frames for the transcript, which the answer waits for in any case, and one as above.
     assert!(with_words_s <= quick_s + 3.0 * FRAME_S, "median {with_words_s} s with words");
+    if optional_setting("HOB_TEST_TURNS").is_some() {
+        let [.., (held_out, _)] = measured(&HELD_OUT);
+        assert!(held_out <= HELD_OUT_CUT_INS_MAX, "{held_out} of the held-out clips cut in");
+    }
 }
 
 /// Share of clips with pauses whose speaker is interrupted. On 28 such clips it was 29 %, and with 500 ms of silence 75 %.
@@ -157,3 +164,5 @@ const CUT_INS_MAX: f32 = 0.4;
 /// to be open. "I need eggs" and "I play tennis" are in doubt until 1 s of silence, because no answer comes in these tests.
 /// On one processor it was 1: "The reason why I am calling".
 const CUT_INS_WITH_WORDS_MAX: f32 = 0.15;
+/// With words, on the clips of `make test-turns`. Not measured yet: the first measurement will correct it.
+const HELD_OUT_CUT_INS_MAX: f32 = 0.20;
