@@ -9,6 +9,8 @@ use words::{NEVER_ENOUGH, OpenWords, open_words};
 const TELEPHONE: [&str; 2] = ["phon", "fon"];
 /// Words of a clause that may have no comma. A longer one is likely to contain its main clause.
 const CLAUSE_WORDS_MAX: usize = 7;
+/// Words of a subject without its verb. A longer one is likely to have a verb that no list names.
+const SUBJECT_WORDS_MAX: usize = 10;
 /// Marks after which a question or an exclamation is complete.
 const COMPLETE_MARKS: [char; 4] = ['?', '!', '？', '！'];
 /// Marks after which more must follow. Without the semicolon, which ends a question in Greek.
@@ -37,6 +39,8 @@ pub(crate) enum OpenEnd {
     FirstStep,
     /// It is a clause without its main clause: "If it rains tomorrow".
     Clause,
+    /// It is a subject without its verb: "The reason why I am calling".
+    Subject,
 }
 
 /// Why the last sentence of a transcript is not complete. `None`: it may be complete.
@@ -69,6 +73,7 @@ pub(crate) fn open_end(text: &str, language: Option<&str>) -> Option<OpenEnd> {
         (OpenEnd::LastWord, sentence.ends_openly(known)),
         (OpenEnd::FirstStep, sentence.is_first_step(known)),
         (OpenEnd::Clause, sentence.lacks_main_clause(known)),
+        (OpenEnd::Subject, sentence.lacks_verb(known)),
     ];
     rules.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason)
 }
@@ -118,9 +123,12 @@ impl Sentence<'_> {
 
     /// Whether it is one of these phrases, perhaps after words such as "well".
     fn is_one_of(&self, phrases: &[&str], known: &OpenWords) -> bool {
+        phrases.contains(&self.without_leads(known).join(" ").as_str())
+    }
+
+    fn without_leads(&self, known: &OpenWords) -> &[String] {
         let from = self.lower.iter().position(|word| !has(known.leads, word));
-        let phrase = self.lower[from.unwrap_or_default()..].join(" ");
-        phrases.contains(&phrase.as_str())
+        &self.lower[from.unwrap_or_default()..]
     }
 
     fn lacks_others(&self, known: &OpenWords) -> bool {
@@ -203,6 +211,26 @@ impl Sentence<'_> {
             && !rest.iter().any(|word| has(known.subjects, word))
             // After the verb of the clause: "If it rains call me", which may lack its comma.
             && !rest.iter().skip(1).any(is_of_main)
+    }
+
+    fn lacks_verb(&self, known: &OpenWords) -> bool {
+        let words = self.without_leads(known);
+        let text = words.join(" ");
+        let is_alone = |(opening, first_words): &(&str, &str)| {
+            let rest = text.strip_prefix(*opening).and_then(|rest| rest.strip_prefix(' '));
+            let mut rest = rest.unwrap_or_default().split(' ');
+            let first = rest.next().unwrap_or_default();
+            // A verb that ends the sentence needs more, too: "What I want is".
+            rest.next_back();
+            !first.is_empty()
+                && (first_words.is_empty() || has(first_words, first))
+                && !rest.any(|word| word.ends_with("'s") || has(known.verbs, word))
+        };
+        // What follows a mark may be the rest of the sentence: "What we need: eggs".
+        let mut pieces = self.text.split_whitespace().rev().take(words.len());
+        words.len() <= SUBJECT_WORDS_MAX
+            && !pieces.any(|piece| piece.ends_with(OPEN_MARKS))
+            && known.long_subjects.iter().any(is_alone)
     }
 }
 

@@ -2,10 +2,11 @@
 
 use super::OpenEnd::{
     Announcement, Bracket, Clause, Digits, FirstStep, Hold, LastWord, Pair, Punctuation, Several,
+    Subject,
 };
 use super::{OpenEnd, may_go_on, open_end};
 
-const OPEN: [(&str, &str, OpenEnd); 118] = [
+const OPEN: [(&str, &str, OpenEnd); 136] = [
     ("en", "I need eggs,", Punctuation),
     ("en", "Can you tell me...", Punctuation),
     ("en", "The name of the film was…", Punctuation),
@@ -126,10 +127,28 @@ const OPEN: [(&str, &str, OpenEnd); 118] = [
     ("en", "The colours are red, green.", Several),
     ("en", "The colours are red, green, yellow.", Several),
     ("de", "Die Farben sind rot, grün.", Several),
+    ("en", "The reason why I am calling.", Subject),
+    ("en", "The reason why I am calling is", Subject),
+    ("en", "The reason I’m calling you today", Subject),
+    ("en", "The reason why I was late.", Subject),
+    ("en", "Well, what I want to know.", Subject),
+    ("en", "What I want is.", Subject),
+    ("en", "What I'd like", Subject),
+    ("en", "What I really need", Subject),
+    ("en", "Hello. What we need.", Subject),
+    ("en", "All I need.", Subject),
+    ("en", "The only thing I want", Subject),
+    ("en", "The thing about my order.", Subject),
+    ("de", "Der Grund, warum ich anrufe.", Announcement),
+    ("de", "Was ich wissen will.", Announcement),
+    ("es", "La razón por la que llamo.", Announcement),
+    ("fr", "Ce que je veux savoir.", Announcement),
+    ("it", "Quello che voglio sapere.", Announcement),
+    ("pt", "O que eu quero saber.", Announcement),
 ];
 
 /// In any language.
-const COMPLETE: [(&str, &str); 215] = [
+const COMPLETE: [(&str, &str); 246] = [
     ("en", ""),
     ("en", "Yes."),
     ("en", "Yes"),
@@ -351,6 +370,38 @@ const COMPLETE: [(&str, &str); 215] = [
     ("de", "Du weißt, wie ich heiße."),
     ("en", "No, not until."),
     ("en", "Not as such."),
+    // Subjects that are answers, or have their verb.
+    ("en", "What a day."),
+    ("en", "What I said."),
+    ("en", "What I like."),
+    ("en", "What you know."),
+    ("en", "All I know."),
+    ("en", "What I want to eat tonight?"),
+    ("en", "What I want doesn't matter."),
+    ("en", "What I'd give for a coffee."),
+    ("en", "What we need: eggs."),
+    ("en", "What we need, eggs."),
+    ("en", "The reason why."),
+    ("en", "The reason he left."),
+    ("en", "The reason I called was the bill."),
+    ("en", "The reason I was late was the traffic."),
+    ("en", "All I need is love."),
+    ("en", "All I need right now please turn on the lamp in the kitchen."),
+    ("en", "That's all I need."),
+    ("en", "The thing that I bought."),
+    ("en", "The thing about it is that it never works."),
+    ("en", "The thing about Berlin's the weather."),
+    ("en", "The only thing is the price."),
+    ("en", "You know what I mean."),
+    ("en", "Tell me what I want to know."),
+    ("de", "Was ich weiß."),
+    ("de", "Weißt du, was ich wissen will."),
+    ("de", "Der Grund, warum ich anrufe, ist die Rechnung."),
+    ("es", "Lo que quiero."),
+    ("fr", "Ce que je veux."),
+    ("fr", "Tu sais ce que je veux savoir."),
+    ("it", "Quello che voglio."),
+    ("pt", "O que eu quero."),
 ];
 
 #[test]

@@ -23,6 +23,10 @@ pub(super) struct OpenWords {
     pub(super) subjects: &'static str,
     /// Words of a main clause that follows a clause without a comma, in addition to `commands` and `questions`.
     pub(super) main_clause: &'static str,
+    /// How a long subject begins, and the words of which one must follow. An empty list allows every word.
+    pub(super) long_subjects: &'static [(&'static str, &'static str)],
+    /// Verbs that may follow such a subject.
+    pub(super) verbs: &'static str,
     /// Ends of sentences that are complete, although the other lists say otherwise.
     pub(super) complete: &'static [&'static str],
     /// Words before a sentence that change nothing of it.
@@ -77,6 +81,8 @@ const EMPTY: OpenWords = OpenWords {
     clauses: "",
     subjects: "",
     main_clause: "",
+    long_subjects: &[],
+    verbs: "",
     complete: &[],
     leads: "",
     holds: &[],
@@ -121,6 +127,23 @@ static LANGUAGES: [OpenWords; 6] = [
         clauses: "if when before after while unless although whenever",
         subjects: "i he she it we they there i'm i've it's he's she's we're they're there's",
         main_clause: "please don't remind wake stop start let's",
+        // Without "What I said" and "All I know", which are answers.
+        long_subjects: &[
+            ("the reason i", ""),
+            ("the reason i'm", ""),
+            ("the reason why i", ""),
+            ("the reason why i'm", ""),
+            ("the thing", "about"),
+            ("the only thing i", "want wanted need needed"),
+            ("all i", "want wanted need needed"),
+            ("what i", "want wanted need needed mean meant"),
+            ("what i really", "want wanted need needed mean meant"),
+            ("what i'd", "like"),
+            ("what i would", "like"),
+            ("what we", "want need"),
+        ],
+        verbs: "is was are were isn't wasn't aren't weren't will would won't can can't cannot could \
+                may might must should has had does doesn't did didn't makes made means depends",
         complete: &[
             "anything but",
             "just because",
@@ -272,6 +295,8 @@ static LANGUAGES: [OpenWords; 6] = [
             "mi pregunta es",
             "la pregunta es",
             "el problema es",
+            "lo que quiero saber",
+            "la razón por la que llamo",
         ],
         several: &[
             ("colores son", "rojo verde azul amarillo"),
@@ -339,6 +364,8 @@ static LANGUAGES: [OpenWords; 6] = [
             "la question est",
             "le problème est",
             "le problème c'est",
+            "ce que je veux savoir",
+            "la raison pour laquelle j'appelle",
             "je voudrais",
         ],
         several: &[
@@ -394,6 +421,8 @@ static LANGUAGES: [OpenWords; 6] = [
             "la mia domanda è",
             "la domanda è",
             "il problema è",
+            "quello che voglio sapere",
+            "il motivo per cui chiamo",
         ],
         several: &[
             ("colori sono", "rosso giallo verde"),
@@ -438,6 +467,7 @@ static LANGUAGES: [OpenWords; 6] = [
             "a minha pergunta é",
             "a pergunta é",
             "o problema é",
+            "o que eu quero saber",
         ],
         several: &[
             ("cores são", "vermelho verde azul amarelo"),
@@ -519,6 +549,8 @@ static LANGUAGES: [OpenWords; 6] = [
             "meine frage ist",
             "die frage ist",
             "das problem ist",
+            "was ich wissen will",
+            "der grund warum ich anrufe",
             "ich hätte gern",
             "ich hätte gerne",
         ],
