@@ -13,6 +13,11 @@ const CHARS_MAX: usize = 60;
 const LETTERS_MAX: usize = 120;
 /// Letters and digits of an abbreviation or of a list's number, at most: "Dr.", "p.m.", "12.".
 const ABBREVIATION_MAX: usize = 3;
+/// Abbreviations that are longer or look like a word, and that text always follows. In small letters.
+const WORDLIKE_ABBREVIATIONS: [&str; 15] = [
+    "approx", "ca", "capt", "cllr", "cmdr", "dott", "eg", "ie", "messrs", "mlle", "pres", "prof",
+    "profa", "supt", "viz",
+];
 
 /// Text for the voice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,6 +121,10 @@ fn ends_clause(text: &str, at: usize, c: char) -> bool {
 /// clause that ends later costs less than "Drive Smith".
 fn may_be_abbreviation(text: &str) -> bool {
     let word = text.rsplit(char::is_whitespace).next().unwrap_or(text);
+    let lower = word.trim_start_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+    if WORDLIKE_ABBREVIATIONS.contains(&lower.as_str()) {
+        return true;
+    }
     // "it", "you"
     let is_word = word.len() > 1
         && word.chars().all(char::is_lowercase)
@@ -154,6 +163,9 @@ mod tests {
     fn an_abbreviation_an_initial_and_a_number_of_a_list_end_no_clause() {
         check("I spoke to Dr. Smith about it. He", Some("I spoke to Dr. Smith about it."));
         check("I spoke to Dr. Smith, who", Some("I spoke to Dr. Smith,"));
+        check("I spoke to Prof. Smith about it. He", Some("I spoke to Prof. Smith about it."));
+        check("It weighs (approx. 5 kg) more. It", Some("It weighs (approx. 5 kg) more."));
+        check("They met Mark. He", Some("They met Mark."));
         check("It opens at 5 p.m. on Monday. We", Some("It opens at 5 p.m. on Monday."));
         check("Some fruit, e.g. apples. They", Some("Some fruit, e.g. apples."));
         check("It was written by J. R. Tolkien. He", Some("It was written by J. R. Tolkien."));
