@@ -4,7 +4,10 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use hob_core::Language;
+
 use crate::normalise::is_number_word;
+use crate::segment::{End, next_segment};
 use crate::word_table::has;
 
 /// Longer lines are not headings.
@@ -103,12 +106,24 @@ fn part_end(rest: &str) -> (usize, PartEnd) {
         ends.max()
     };
     let paragraph = after(&["\n\n", "\n\r\n"]).map(|at| (at, PartEnd::Paragraph));
-    let sentence = || after(&[". ", "! ", "? ", "… ", ".\n", "!\n", "?\n", ".\" ", ".” "]);
     let word = || after(&[" ", "\n"]);
-    paragraph
-        .or_else(|| sentence().map(|at| (at, PartEnd::Sentence)))
-        .or_else(|| word().map(|at| (at, PartEnd::Sentence)))
-        .unwrap_or((window.len(), PartEnd::Sentence))
+    paragraph.unwrap_or_else(|| {
+        let end = last_sentence_end(window).or_else(word).unwrap_or(window.len());
+        (end, PartEnd::Sentence)
+    })
+}
+
+/// Bytes up to the end of the last whole sentence of `window`, after which the text goes on. The language of the text is
+/// not known, so its abbreviations are those of English.
+fn last_sentence_end(window: &str) -> Option<usize> {
+    let (mut at, mut last) = (0, None);
+    while let Ok(Some(segment)) = next_segment((window, Language::AmericanEnglish), at, false) {
+        at = segment.range.end;
+        if segment.end >= End::Sentence {
+            last = Some(at);
+        }
+    }
+    last
 }
 
 struct Heading {

@@ -82,6 +82,19 @@ fn every_word_is_in_one_part() {
 }
 
 #[test]
+fn a_long_paragraph_is_divided_between_sentences() {
+    for sentence in ["Mr. Fox met Prof. Hare in the town. ", "वह आज घर गया। ", "彼は帰った。"] {
+        let text = sentence.repeat(2 * PART_BYTES_MAX / sentence.len());
+        let parts = book_parts(&text, &book_chapters(&text, "The Book"));
+        assert!(parts.len() > 1, "{sentence}");
+        for part in parts {
+            let spoken = text[part.range].trim_end();
+            assert!(spoken.ends_with(sentence.trim_end()), "{spoken}");
+        }
+    }
+}
+
+#[test]
 fn a_book_of_ten_megabytes_is_divided_whatever_it_is_made_of() {
     let prose = "A sentence of a book. It goes on, and on!\n\n";
     for (piece, megabytes) in [(prose, 10), ("word ", 1), ("é", 1), ("字。", 1)] {
