@@ -77,7 +77,7 @@ impl PartFolder {
         if before != now {
             if !before.is_empty() {
                 printer.note(
-                    "the text, voice, lexicon or engine has changed: hob starts from the beginning",
+                    "the text, voice, speed, lexicon or engine has changed: hob starts from the beginning",
                 );
             }
             folder.start_again(&now).map_err(broken)?;
@@ -103,9 +103,13 @@ impl PartFolder {
         self.folder.join(format!("{number:05}.{}", self.ending))
     }
 
-    /// The numbers of the parts that are not finished.
+    /// The numbers of the parts that are not finished. After a crash of the whole machine, a file may be there without its
+    /// bytes.
     pub(super) fn missing(&self, parts: usize) -> Vec<usize> {
-        (0..parts).filter(|number| !self.part(*number).exists()).collect()
+        let is_finished = |number: &usize| {
+            fs_err::metadata(self.part(*number)).is_ok_and(|file| file.len() > 0)
+        };
+        (0..parts).filter(|number| !is_finished(number)).collect()
     }
 
     pub(super) fn sink(&self, number: usize) -> CliResult<Sink> {
@@ -148,6 +152,9 @@ fn fingerprint(book: &Book, recipe: Recipe<'_>) -> String {
     let sound = [env!("CARGO_PKG_VERSION"), engine, voice, &speed, format, &book.text];
     let words = lexicon.iter().flat_map(|(word, said)| [word.as_str(), said.as_str()]);
     let mut hash = Sha256::new();
+    for part in &book.parts {
+        hash.update((part.range.end as u64).to_be_bytes());
+    }
     for value in sound.into_iter().chain(words) {
         // With its length, so that no two lists of values are written alike.
         hash.update((value.len() as u64).to_be_bytes());

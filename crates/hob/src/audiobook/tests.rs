@@ -132,6 +132,32 @@ fn another_lexicon_starts_from_the_beginning() {
     assert_eq!(missing("primary"), [0, 1, 2]);
 }
 
+#[test]
+fn another_division_starts_from_the_beginning() {
+    let stage = Stage::new();
+    let printer = Printer::new(Volume::ErrorsOnly);
+    let missing = |book: &Book| {
+        let folder = PartFolder::open(&stage.output(), book, recipe("ada"), &printer);
+        folder.expect("a folder").missing(PARTS.len())
+    };
+    let mut book = book(TEXT);
+    assert_eq!(missing(&book), [0, 1, 2]);
+    fs_err::write(stage.parts().join("00000.mp3"), "sound").expect("written");
+    assert_eq!(missing(&book), [1, 2]);
+    book.parts[0].range.end -= 1;
+    assert_eq!(missing(&book), [0, 1, 2]);
+}
+
+#[tokio::test]
+async fn a_part_without_its_bytes_is_spoken_again() {
+    let stage = Stage::new();
+    stage.speak(&book(TEXT), "ada", 2).await.expect_err("it broke");
+    fs_err::write(stage.parts().join("00000.mp3"), "").expect("written");
+    stage.speak(&book(TEXT), "ada", 9).await.expect("whole");
+    let [one, two, three] = PARTS;
+    assert_eq!(stage.asked(), [one, two, one, three]);
+}
+
 #[tokio::test]
 async fn a_damaged_part_is_named() {
     let stage = Stage::new();
