@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use futures::StreamExt;
 use hob_core::{
     Segment, SpeechEvent, SpeechStream, SpeechText, TranscriptEvent, TranscriptTask, WordTiming,
-    locked,
+    is_full_stop, locked,
 };
 use hob_speech::ShownText;
 use hob_wire::{TranscriptAnswer, TranscriptFormat};
@@ -180,7 +180,7 @@ fn begins_line(text: &str, line: Line, word: &WordTiming) -> bool {
     let written = text.get(line.from..line.to).unwrap_or_default();
     let is_stop = written
         .trim_end_matches(['"', '\'', '”', '’', ')', ']', '*', '_', '」', '』', '）'])
-        .ends_with(['.', '!', '?', '…', '。', '！', '？', '।']);
+        .ends_with(|c: char| matches!(c, '.' | '!' | '?' | '…') || is_full_stop(c));
     let with_word = text.get(line.from..written_end(text, word.span.end)).unwrap_or_default();
     gap.contains('\n')
         || (is_stop && word.start_s - line.end_s >= STOP_S_MIN)
@@ -233,6 +233,7 @@ mod tests {
     fn lines_end_with_sentences_and_line_breaks() {
         check("Dr. Watson left. He ran.", &["left."], &["Dr. Watson left.", "He ran."]);
         check("यह घर है। वह आया।", &["है।"], &["यह घर है।", "वह आया।"]);
+        check("यह घर है॥ वह आया॥", &["है॥"], &["यह घर है॥", "वह आया॥"]);
         check("\"Go!\" he said.", &[], &["\"Go!\" he said."]);
         check("# A title\nand  text", &[], &["# A title", "and text"]);
         check("", &[], &[]);

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use hob_core::{
     ModelError, PcmLayout, RegisteredModel, SoundSeconds, Speech, SpeechEvent, SpeechRequest,
-    SpeechText, Speed,
+    SpeechText, Speed, is_full_stop,
 };
 use hob_speech::encode::{AudioFormat, Encoder, Length};
 use hob_wire::{
@@ -260,7 +260,8 @@ fn pause_after(piece: &str, before: Option<Duration>) -> Option<Duration> {
         (None, _) => before.or(Some(TEXT_PAUSE)),
         // It may be the first part of a number.
         (Some('.'), Some(digit)) if digit.is_ascii_digit() => Some(TEXT_PAUSE),
-        (Some('.' | '!' | '?' | '…' | ':' | '。' | '！' | '？'), _) => Some(SENTENCE_PAUSE),
+        (Some('.' | '!' | '?' | '…' | ':'), _) => Some(SENTENCE_PAUSE),
+        (Some(stop), _) if is_full_stop(stop) => Some(SENTENCE_PAUSE),
         _ if piece.ends_with('\n') => Some(SENTENCE_PAUSE),
         _ => Some(TEXT_PAUSE),
     }
@@ -386,6 +387,7 @@ mod tests {
             ("\"Really?\" ", Some(SENTENCE_PAUSE)),
             ("one line\n", Some(SENTENCE_PAUSE)),
             ("好。", Some(SENTENCE_PAUSE)),
+            ("नमस्ते।", Some(SENTENCE_PAUSE)),
             ("It costs 3.", Some(TEXT_PAUSE)),
             ("and then", Some(TEXT_PAUSE)),
             ("", None),
