@@ -40,6 +40,9 @@ pub trait SpeechModel: Send + Sync {
     fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>>;
 }
 
+/// English at the voice's own rate.
+const CHARS_PER_SECOND: f64 = 15.0;
+
 /// The text to speak, and how to speak it.
 #[derive(Debug)]
 pub struct SpeechRequest {
@@ -119,6 +122,11 @@ impl Speed {
 
     pub fn rate(self) -> f32 {
         self.0
+    }
+
+    /// Estimates the seconds of sound of a text with this many characters.
+    pub fn expected_sound_s(self, chars: usize) -> f64 {
+        chars as f64 / CHARS_PER_SECOND / f64::from(self.0)
     }
 }
 

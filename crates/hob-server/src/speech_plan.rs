@@ -12,9 +12,6 @@ use crate::api_error::ApiError;
 use crate::captions::Captions;
 use crate::context::Limits;
 
-/// English at the voice's own speed, to estimate the length of an answer.
-const CHARS_PER_SECOND: f64 = 15.0;
-
 /// An answer that is not streamed is held in memory completely: ten minutes are 58 MB of samples.
 pub(crate) const WHOLE_SOUND_S_MAX: u64 = 600;
 
@@ -51,7 +48,7 @@ pub(crate) fn plan(
     let chars = check_text(&wire.input, limits.text_chars_max)?;
     let voice = voice(model, wire.voice)?;
     check_language(model, &voice, wire.language.as_deref())?;
-    let sound_s = chars as f64 / CHARS_PER_SECOND / f64::from(wire.speed.rate());
+    let sound_s = wire.speed.expected_sound_s(chars);
     if wire.delivery.is_whole() {
         check_whole(sound_s)?;
     }

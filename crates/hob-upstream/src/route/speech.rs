@@ -19,8 +19,6 @@ use crate::speech::{UpstreamSpeech, whole_text};
 use crate::target::Target;
 use crate::upstream_model::UpstreamModel;
 
-/// English at the voice's own speed, to estimate the length of an answer.
-const CHARS_PER_SECOND: f64 = 15.0;
 /// Seconds of work for a second of sound, for servers that send nothing before the text is spoken whole.
 const WORK: f64 = 0.5;
 
@@ -41,10 +39,10 @@ impl RouteTask for Speech {
 
     fn expected_work(request: &SpeechRequest) -> SoundSeconds {
         let chars = match &request.text {
-            SpeechText::Whole(text) => text.chars().count() as f64,
-            SpeechText::Arriving(_) => 0.0,
+            SpeechText::Whole(text) => text.chars().count(),
+            SpeechText::Arriving(_) => 0,
         };
-        SoundSeconds(chars / CHARS_PER_SECOND / f64::from(request.speed.rate()))
+        SoundSeconds(request.speed.expected_sound_s(chars))
     }
 
     fn silent_work(request: &SpeechRequest, _target: &Target) -> Duration {
