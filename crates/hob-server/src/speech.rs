@@ -50,7 +50,7 @@ async fn answer(request: Request, parse: Parse) -> Result<Response, ApiError> {
     let work = SoundSeconds(sound_s);
     let mut answer = Answer::start(start, &resolved.model, work, vec![request]).await?;
     answer.tracker.record.prompt_tokens = u32::try_from(shape.input_chars).unwrap_or(u32::MAX);
-    respond(Sound { answer, volume: shape.volume, captions }, &shape).await
+    respond(Sound::new(answer, captions, &shape)?, &shape).await
 }
 
 async fn respond(sound: Sound, shape: &AnswerShape) -> Result<Response, ApiError> {

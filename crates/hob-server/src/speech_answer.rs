@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::http::HeaderName;
 use bytes::Bytes;
 use hob_core::{ModelError, SoundSeconds, Speech, SpeechEvent, Task};
+use hob_speech::decode::Resampler;
 use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length, encode_whole};
 use hob_wire::CaptionWord;
 use tokio::task::spawn_blocking;
@@ -17,12 +18,15 @@ use crate::generic_answer::{Answer, AnswerTask};
 use crate::headers::TTFA_MS;
 use crate::ledger::{Outcome, RequestRecord};
 use crate::metrics::Metrics;
-use crate::speech_plan::WHOLE_SOUND_S_MAX;
+use crate::speech_plan::{AnswerShape, WHOLE_SOUND_S_MAX};
 
 /// Samples that are encoded in one step on an async thread: half a second at 24 kHz, which costs a few
 /// milliseconds in the slowest format. Moving every piece to another thread would cost more. Between
 /// pieces the runtime can run other tasks.
 pub(crate) const ENCODED_AT_ONCE: usize = 12_000;
+
+/// The rate of `pcm`, whose bytes do not say it, as in OpenAI's API.
+const RAW_RATE_HZ: u32 = 24_000;
 
 impl AnswerTask for Speech {
     const NAME: &'static str = "speech";
@@ -67,11 +71,14 @@ impl AnswerTask for Speech {
     }
 }
 
-/// Samples from the model, at the requested volume.
+/// Samples from the model, at the requested volume and at the rate of the file.
 pub(crate) struct Sound {
-    pub(crate) answer: Answer<Speech>,
-    pub(crate) volume: f32,
-    pub(crate) captions: Captions,
+    answer: Answer<Speech>,
+    volume: f32,
+    captions: Captions,
+    rate_hz: u32,
+    /// `None` after the last sample.
+    resampler: Option<Resampler>,
 }
 
 /// A complete file, and the words in it.
@@ -82,22 +89,36 @@ pub(crate) struct WholeFile {
 }
 
 impl Sound {
+    pub(crate) fn new(
+        answer: Answer<Speech>,
+        captions: Captions,
+        shape: &AnswerShape,
+    ) -> Result<Sound, ApiError> {
+        let rate_hz = file_rate_hz(shape.format, answer.head);
+        let resampler = Some(Resampler::live(answer.head, rate_hz)?);
+        Ok(Sound { answer, volume: shape.volume, captions, rate_hz, resampler })
+    }
+
     /// The next samples, at least one; `None` at the end.
     async fn next(&mut self) -> Result<Option<Vec<f32>>, ApiError> {
-        loop {
+        while let Some(resampler) = &mut self.resampler {
+            let mut samples = Vec::new();
             match self.answer.next().await? {
-                Some((_, SpeechEvent::Audio(samples))) if !samples.is_empty() => {
-                    return Ok(Some(self.at_volume(samples)));
-                }
-                Some((_, SpeechEvent::Audio(_))) => {}
+                Some((_, SpeechEvent::Audio(heard))) => resampler.push(&heard, &mut samples)?,
                 Some((_, SpeechEvent::Words(words))) => self.captions.add(&words),
                 // The text contains nothing that can be spoken.
-                None if self.answer.totals == 0.0 => {
-                    return Err(ModelError::EmptyText.into());
+                None if self.answer.totals == 0.0 => return Err(ModelError::EmptyText.into()),
+                None => {
+                    if let Some(resampler) = self.resampler.take() {
+                        resampler.finish(&mut samples)?;
+                    }
                 }
-                None => return Ok(None),
+            }
+            if !samples.is_empty() {
+                return Ok(Some(self.at_volume(samples)));
             }
         }
+        Ok(None)
     }
 
     fn at_volume(&self, mut samples: Vec<f32>) -> Vec<f32> {
@@ -128,7 +149,7 @@ impl Sound {
                 return Err(ApiError::WholeTooLong { sound_s, sound_s_max });
             }
         }
-        let rate = self.answer.head;
+        let rate = self.rate_hz;
         let encoded = spawn_blocking(move || encode_whole(format, rate, &all)).await;
         let encoded = encoded.map_err(|error| ModelError::EngineFailed {
             engine: "encoder",
@@ -136,6 +157,12 @@ impl Sound {
         })?;
         Ok(encoded?)
     }
+}
+
+/// The model's rate, if the format has it and its bytes say it.
+fn file_rate_hz(format: AudioFormat, model_hz: u32) -> u32 {
+    let keeps = format != AudioFormat::Pcm && format.sample_rates_hz().contains(&model_hz);
+    if keeps { model_hz } else { RAW_RATE_HZ }
 }
 
 /// The bytes of one file while it is encoded.
@@ -149,7 +176,7 @@ pub(crate) struct EncodedSound {
 
 impl EncodedSound {
     pub(crate) fn new(sound: Sound, format: AudioFormat) -> Result<EncodedSound, ApiError> {
-        let encoder = Encoder::new(format, sound.answer.head, Length::Unknown)?;
+        let encoder = Encoder::new(format, sound.rate_hz, Length::Unknown)?;
         Ok(EncodedSound { sound, encoder: Some(encoder), samples: Vec::new(), taken: 0 })
     }
 

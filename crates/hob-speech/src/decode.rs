@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use bytes::Bytes;
 
 pub use pcm::PcmDecoder;
-pub(crate) use resample::Resampler;
+pub use resample::Resampler;
 
 use track::SoundTrack;
 

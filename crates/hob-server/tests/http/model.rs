@@ -33,6 +33,7 @@ pub(crate) struct Asked {
 pub(crate) struct StagedSpeech {
     voices: Vec<Voice>,
     support: InstructionSupport,
+    rate_hz: u32,
     state: Mutex<ModelState>,
     staged: Mutex<VecDeque<Result<mpsc::Receiver<Event>, ModelError>>>,
     asked: Mutex<Vec<Asked>>,
@@ -52,6 +53,7 @@ impl StagedSpeech {
                 voice("jf_alpha", Language::Japanese, Gender::Female),
             ],
             support: InstructionSupport::Ignored,
+            rate_hz: RATE_HZ,
             state: Mutex::new(ModelState::Ready),
             staged: Mutex::default(),
             asked: Mutex::default(),
@@ -60,6 +62,10 @@ impl StagedSpeech {
 
     pub(crate) fn with_support(self, support: InstructionSupport) -> StagedSpeech {
         StagedSpeech { support, ..self }
+    }
+
+    pub(crate) fn with_rate(self, rate_hz: u32) -> StagedSpeech {
+        StagedSpeech { rate_hz, ..self }
     }
 
     pub(crate) fn set_state(&self, state: ModelState) {
@@ -125,7 +131,7 @@ impl StagedSpeech {
         });
         let mut receiver = locked(&self.staged).pop_front().expect("a staged answer")?;
         let events = stream::poll_fn(move |context| receiver.poll_recv(context));
-        Ok(SpeechStream::new(RATE_HZ, events))
+        Ok(SpeechStream::new(self.rate_hz, events))
     }
 }
 

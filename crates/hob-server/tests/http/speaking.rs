@@ -99,6 +99,28 @@ async fn every_format_has_its_type_and_its_first_bytes() {
     }
 }
 
+/// OpenAI's clients play `pcm` at 24 kHz, and Opus has no 22,050 Hz.
+#[tokio::test]
+async fn a_voice_of_another_rate_is_heard_at_its_own_pitch() {
+    let model = StagedSpeech::new().with_rate(22_050);
+    let server = Server::start_voice(model, ServerOptions::default()).await;
+    let ask = async |format: &str, is_streamed: bool| {
+        server.model.stage_all([sound(0.5, 11_025), sound(0.5, 11_025)]);
+        let body = json!({"input": "Hi.", "response_format": format, "stream": is_streamed});
+        let answer = server.post_speech(body.to_string()).await;
+        assert_eq!(answer.status(), 200, "{format}");
+        answer.body
+    };
+    for is_streamed in [true, false] {
+        let raw = ask("pcm", is_streamed).await;
+        assert_eq!(raw.len(), 2 * 24_000, "a second");
+        let middle = i16::from_le_bytes([raw[24_000], raw[24_001]]);
+        assert!((16_300..16_470).contains(&middle), "{middle}");
+    }
+    assert!(ask("opus", true).await.starts_with(b"OggS"));
+    assert_eq!(ask("wav", true).await[24..28], 22_050u32.to_le_bytes());
+}
+
 #[tokio::test]
 async fn a_whole_file_has_its_length_and_exact_sizes() {
     let server = Server::start().await;

@@ -12,7 +12,7 @@ const BLOCKS_PER_SECOND: u32 = 25;
 const LIVE_BLOCKS_PER_SECOND: u32 = 100;
 
 /// Resamples one run of sound with one rate.
-pub(crate) struct Resampler {
+pub struct Resampler {
     rate_hz: u32,
     to_hz: u32,
     /// `None` if there is nothing to convert.
@@ -26,13 +26,15 @@ pub(crate) struct Resampler {
     output_samples: u64,
 }
 
+hob_core::debug_fields!(Resampler: rate_hz, to_hz);
+
 impl Resampler {
     pub(crate) fn new(rate_hz: u32, to_hz: u32) -> Result<Self, DecodeError> {
         Resampler::with_blocks(rate_hz, to_hz, BLOCKS_PER_SECOND)
     }
 
     /// For sound that is used as it arrives.
-    pub(crate) fn live(rate_hz: u32, to_hz: u32) -> Result<Self, DecodeError> {
+    pub fn live(rate_hz: u32, to_hz: u32) -> Result<Self, DecodeError> {
         Resampler::with_blocks(rate_hz, to_hz, LIVE_BLOCKS_PER_SECOND)
     }
 
@@ -57,7 +59,7 @@ impl Resampler {
     }
 
     /// Appends the output that is complete to `out`.
-    pub(crate) fn push(&mut self, samples: &[f32], out: &mut Vec<f32>) -> Result<(), DecodeError> {
+    pub fn push(&mut self, samples: &[f32], out: &mut Vec<f32>) -> Result<(), DecodeError> {
         self.input_samples += samples.len() as u64;
         let Some(fft) = &self.fft else {
             out.extend_from_slice(samples);
@@ -75,7 +77,7 @@ impl Resampler {
     }
 
     /// Appends the rest. The sound has then as many seconds as it had before, to the nearest sample.
-    pub(crate) fn finish(mut self, out: &mut Vec<f32>) -> Result<(), DecodeError> {
+    pub fn finish(mut self, out: &mut Vec<f32>) -> Result<(), DecodeError> {
         let Some(fft) = &self.fft else { return Ok(()) };
         let block_len = fft.input_frames_next();
         let rate = u64::from(self.rate_hz);
