@@ -187,7 +187,7 @@ impl From<ModelError> for Failure {
             }
             ModelError::TextTooLong { .. } => (
                 Exit::Usage,
-                Some("raise server.text_chars_max there, or run `hob say` without --server"),
+                Some("speak it in parts, or as an audiobook: hob say book.txt -o book.m4b"),
             ),
             ModelError::TooLong { .. } => {
                 (Exit::Usage, Some("shorten the prompt, or raise --context or chat.context_tokens"))
@@ -286,6 +286,13 @@ mod tests {
         for (error, exit) in rows {
             assert_eq!(Failure::from(error.clone()).exit, exit, "{error}");
         }
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_for_the_own_engine_says_what_to_do() {
+        let failure = Failure::from(ModelError::TextTooLong { chars: 2, chars_max: 1 });
+        let hint = "speak it in parts, or as an audiobook: hob say book.txt -o book.m4b";
+        assert_eq!((failure.exit, failure.hint.as_deref()), (Exit::Usage, Some(hint)));
     }
 
     #[test]
