@@ -83,7 +83,8 @@ fn every_word_is_in_one_part() {
 
 #[test]
 fn a_long_paragraph_is_divided_between_sentences() {
-    for sentence in ["Mr. Fox met Prof. Hare in the town. ", "वह आज घर गया। ", "彼は帰った。"] {
+    for sentence in ["Mr. Fox met Prof. Hare in the town. ", "वह आज घर गया। ", "彼は帰った。"]
+    {
         let text = sentence.repeat(2 * PART_BYTES_MAX / sentence.len());
         let parts = book_parts(&text, &book_chapters(&text, "The Book"));
         assert!(parts.len() > 1, "{sentence}");

@@ -106,9 +106,8 @@ impl PartFolder {
     /// The numbers of the parts that are not finished. After a crash of the whole machine, a file may be there without its
     /// bytes.
     pub(super) fn missing(&self, parts: usize) -> Vec<usize> {
-        let is_finished = |number: &usize| {
-            fs_err::metadata(self.part(*number)).is_ok_and(|file| file.len() > 0)
-        };
+        let is_finished =
+            |number: &usize| fs_err::metadata(self.part(*number)).is_ok_and(|file| file.len() > 0);
         (0..parts).filter(|number| !is_finished(number)).collect()
     }
 
