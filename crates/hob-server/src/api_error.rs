@@ -48,7 +48,7 @@ pub(crate) enum ApiError {
     Encode(#[from] EncodeError),
     #[error(transparent)]
     Wyoming(#[from] WyomingError),
-    /// Raw sound of a Wyoming client.
+    /// Sound of a client or of a voice that hob cannot convert.
     #[error(transparent)]
     Decode(#[from] DecodeError),
     #[error("'{event}' does not belong here: {why}")]
@@ -562,7 +562,6 @@ mod tests {
         for (error, status, param, code) in [
             (EncodeError::NotBuilt { format, feature: "aac" }, 501, field, Some("not_built")),
             (EncodeError::TooLongForWav { samples: 2, samples_max: 1 }, 400, field, None),
-            // A voice of another server, at a rate that opus does not support.
             (
                 EncodeError::UnsupportedRate {
                     format,
