@@ -100,7 +100,7 @@ async fn server(model: Paced) -> Server {
 
 fn body(chars: usize) -> String {
     let input = "a".repeat(chars);
-    format!(r#"{{"model":"kokoro","input":"{input}","response_format":"pcm","stream":false}}"#)
+    format!(r#"{{"model":"kokoro","input":"{input}","response_format":"wav","stream":false}}"#)
 }
 
 /// The head of an answer that is sent whole, after all of it was spoken.
