@@ -11,6 +11,9 @@ use futures::stream::BoxStream;
 pub use crate::lifecycle::KeepAlive;
 use crate::{ModelError, ModelState, Trace, enum_table};
 
+/// Bytes of text for each token in most languages, for estimates.
+pub const BYTES_PER_TOKEN: usize = 4;
+
 /// A model that answers. The rules of [`crate::SpeechModel`] hold: the future rejects, failures are
 /// items of the stream, and dropping stops the work.
 pub trait ChatModel: Send + Sync {
@@ -544,10 +547,10 @@ pub enum EmbedInput {
 }
 
 impl EmbedInput {
-    /// Estimates the tokens: four bytes are about one token in most languages.
+    /// Estimates the tokens.
     pub fn tokens_guess(&self) -> usize {
         match self {
-            EmbedInput::Text(text) => text.len().div_ceil(4),
+            EmbedInput::Text(text) => text.len().div_ceil(BYTES_PER_TOKEN),
             EmbedInput::Tokens(tokens) => tokens.len(),
         }
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::{Clock, Fault, ModelError};
 
 pub use circuit_breaker::{BreakerFailure, BreakerState, CircuitBreaker, FIRST_COOL_DOWN, Probe};
-pub use context::{BYTES_PER_TOKEN, Fit, prompt_bytes, tokens_of};
+pub use context::{Fit, prompt_bytes, prompt_tokens_guess, tokens_of};
 pub use continuation::{AnswerSoFar, PiecesSoFar, RestartCheck, RestartDecision, is_break};
 pub use retries::RetryBudget;
 pub use strategy::{Strategy, TargetFacts, UnknownStrategy, order};

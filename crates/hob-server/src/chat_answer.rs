@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use axum::http::HeaderName;
-use hob_core::chat::{EmbedInput, Prompt, Usage};
-use hob_core::routing::prompt_bytes;
+use hob_core::chat::{EmbedInput, Usage};
+use hob_core::routing::prompt_tokens_guess;
 use hob_core::trace::TraceData;
 use hob_core::{
     Chat, ChatEvent, ChatRequest, EmbedRequest, Embeddings, RegisteredModel, Task, Tokens,
@@ -178,7 +178,7 @@ fn expected_work(model: &RegisteredModel<Chat>, requests: &[ChatRequest]) -> Tok
 fn budget_tokens(requests: &[ChatRequest]) -> u64 {
     let one = |request: &ChatRequest| {
         u64::from(request.tokens_max.unwrap_or(TOKENS_RESERVED))
-            + prompt_tokens_guess(&request.prompt)
+            + prompt_tokens_guess(&request.prompt) as u64
     };
     requests.iter().map(one).sum()
 }
@@ -188,20 +188,10 @@ fn budget_tokens(requests: &[ChatRequest]) -> u64 {
 fn shorten(requests: &mut [ChatRequest], tokens_max: u64) {
     let each = tokens_max / (requests.len() as u64).max(1);
     for request in requests {
-        let left = each.saturating_sub(prompt_tokens_guess(&request.prompt)).max(1);
+        let left = each.saturating_sub(prompt_tokens_guess(&request.prompt) as u64).max(1);
         let left = u32::try_from(left).unwrap_or(u32::MAX);
         if request.tokens_max.is_none_or(|wanted| wanted > left) && left < u32::MAX {
             request.tokens_max = Some(left);
-        }
-    }
-}
-
-/// Estimates the tokens of a prompt with its tools: four bytes are about one token in most languages.
-fn prompt_tokens_guess(prompt: &Prompt) -> u64 {
-    match prompt {
-        Prompt::Tokens(tokens) => tokens.len() as u64,
-        Prompt::Chat(_) | Prompt::Text(_) | Prompt::Infill { .. } => {
-            prompt_bytes(prompt).div_ceil(4) as u64
         }
     }
 }

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use hob_core::chat::{OutputFormat, Prompt, ToolChoice};
-use hob_core::routing::prompt_bytes;
+use hob_core::routing::prompt_tokens_guess;
 use hob_core::{Chat, ChatEvent, ChatRequest};
 use hob_wire::{
     AnswerChunks as _, AnswerHead, ChatDelivery, CollectedAnswer as _, InputEntry, ResponseAnswer,
@@ -31,9 +31,6 @@ use crate::response_store::{Items, StoredKind};
 
 /// The field with the prompt.
 const INPUT: &str = "input";
-
-/// Bytes of a prompt for each token, where only another server could count them.
-const BYTES_PER_TOKEN: usize = 4;
 
 pub(crate) fn routes() -> Router {
     Router::new()
@@ -190,7 +187,7 @@ async fn input_tokens(request: Request) -> Result<Response, ApiError> {
     let about = |error: ApiError| error.about(INPUT);
     check(&resolved.model, &request).map_err(about)?;
     if resolved.model.lifecycle.is_none() {
-        let tokens = prompt_bytes(&request.prompt).div_ceil(BYTES_PER_TOKEN);
+        let tokens = prompt_tokens_guess(&request.prompt);
         return Ok(json(estimated_input_tokens(u32::try_from(tokens).unwrap_or(u32::MAX))));
     }
     let asked = (vec![without_answer(request)], ChatDelivery::Whole);

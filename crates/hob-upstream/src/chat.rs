@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hob_core::chat::{Effort, Thinking};
+use hob_core::chat::{BYTES_PER_TOKEN, Effort, Thinking};
 use hob_core::routing::prompt_bytes;
 use hob_core::{
     ChatCard, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, ModelError, ModelState,
@@ -21,8 +21,6 @@ use crate::UpstreamKind;
 use crate::chat_answer::{Expected, events};
 use crate::upstream_model::UpstreamModel;
 
-/// Bytes per token in most languages, for servers that do not count tokens.
-const BYTES_PER_TOKEN: usize = 4;
 /// Bytes of an answer with vectors.
 const VECTORS_BYTES_MAX: usize = 16 << 20;
 

@@ -2,7 +2,7 @@
 //! A call that is written as text is held back, so that it is not shown as part of the answer.
 
 use hob_core::chat::{ChatEvent, ChatRequest, JsonText, ToolCall};
-use hob_core::routing::prompt_bytes;
+use hob_core::routing::prompt_tokens_guess;
 use hob_core::{Chat, Task as _, Trace};
 
 use super::{ModelCall, Work};
@@ -14,8 +14,6 @@ use crate::state::{StoppedAnswer, Used};
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// Calls of one answer.
 const CALLS_MAX: usize = 64;
-/// Bytes of a prompt for each token, where no server has counted them.
-const BYTES_PER_TOKEN: usize = 4;
 
 /// An answer on its way.
 pub(super) struct StreamedAnswer<'w, 'd> {
@@ -59,7 +57,7 @@ impl<'w, 'd> StreamedAnswer<'w, 'd> {
             id: call.id,
             model: call.model.clone(),
             trace: request.trace.clone(),
-            prompt_tokens: prompt_bytes(&request.prompt).div_ceil(BYTES_PER_TOKEN) as u64,
+            prompt_tokens: prompt_tokens_guess(&request.prompt) as u64,
             text: String::new(),
             shown: 0,
             calls: Vec::new(),

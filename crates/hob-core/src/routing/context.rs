@@ -2,10 +2,10 @@
 //! Between the two bounds of the estimate it is sent, and the target's own count decides.
 
 use crate::ChatRequest;
-use crate::chat::{Conversation, Prompt};
+use crate::chat::{BYTES_PER_TOKEN, Conversation, Prompt};
 
 /// Tokens per byte of text: the 5th and the 95th percentile over prompts, from long words to code.
-pub const BYTES_PER_TOKEN: (f64, f64) = (0.15, 0.5);
+const TOKENS_PER_BYTE: (f64, f64) = (0.15, 0.5);
 
 /// Tokens of a picture of any size: servers differ, and most are near this.
 const IMAGE_TOKENS: u64 = 1000;
@@ -47,16 +47,21 @@ pub fn tokens_of(request: &ChatRequest) -> (u64, u64) {
     }
     let images = images(&request.prompt) * IMAGE_TOKENS;
     let bytes = prompt_bytes(&request.prompt) as f64;
-    let (least, most) = BYTES_PER_TOKEN;
+    let (least, most) = TOKENS_PER_BYTE;
     ((bytes * least) as u64 + images, (bytes * most).ceil() as u64 + images)
 }
 
-/// Bytes of text that the model reads.
+/// Estimates the tokens of a prompt with its tools, for users that need one number.
+pub fn prompt_tokens_guess(prompt: &Prompt) -> usize {
+    prompt_bytes(prompt).div_ceil(BYTES_PER_TOKEN)
+}
+
+/// Bytes of text that the model reads. The text of token ids is estimated.
 pub fn prompt_bytes(prompt: &Prompt) -> usize {
     match prompt {
         Prompt::Chat(conversation) => conversation_bytes(conversation),
         Prompt::Text(text) => text.len(),
-        Prompt::Tokens(tokens) => tokens.len(),
+        Prompt::Tokens(tokens) => tokens.len() * BYTES_PER_TOKEN,
         Prompt::Infill { prefix, suffix } => prefix.len() + suffix.len(),
     }
 }
@@ -119,6 +124,7 @@ mod tests {
         let prompt = Prompt::Tokens(vec![1; 500]);
         let request = ChatRequest { prompt, ..ChatRequest::default() };
         assert_eq!(tokens_of(&request), (500, 500));
+        assert_eq!(prompt_tokens_guess(&request.prompt), 500);
         assert_eq!(Fit::check(&request, None, Some(501)), Fit::Yes);
         assert_eq!(
             Fit::check(&request, None, Some(500)),

@@ -1,13 +1,11 @@
 //! Continues an answer that broke off: what came so far, whether the rest may be requested, and whether
 //! the target continues or starts over.
 
-use crate::chat::{OutputFormat, Prompt, Role, ToolChoice, Usage};
+use crate::chat::{BYTES_PER_TOKEN, OutputFormat, Prompt, Role, ToolChoice, Usage};
 use crate::{ChatEvent, ChatRequest, Clock, Fault, ModelError};
 
 /// Bytes of an answer that are remembered; a longer answer is not continued.
 const SAID_BYTES_MAX: usize = 256 << 10;
-/// Bytes of most languages for each token, where a server puts several tokens into one piece.
-const BYTES_PER_TOKEN: usize = 4;
 /// If this many bytes equal the answer's beginning, the target has started over.
 const ALIKE_BYTES: usize = 16;
 /// Fewer bytes may repeat by chance: after `1`, the rest of 110 is `10`, and a new answer may also be `10`. So a repetition
@@ -87,7 +85,8 @@ impl AnswerSoFar {
         Some(ChatRequest { partial, tokens_max, ..request.clone() })
     }
 
-    /// Estimates too many tokens rather than too few, because the limit is the client's.
+    /// Estimates too many tokens rather than too few, because the limit is the client's. A server may put several tokens
+    /// into one piece.
     fn tokens(&self) -> u32 {
         let by_bytes = u32::try_from(self.text.len().div_ceil(BYTES_PER_TOKEN)).unwrap_or(u32::MAX);
         self.pieces.texts.max(by_bytes).saturating_add(self.pieces.thoughts)
