@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hob_core::chat::{Conversation, Message, Prompt, Role, Thinking};
+use hob_core::chat::{Conversation, Message, Prompt, Reading, Role, Thinking};
 use hob_core::{ChatRequest, KeepAlive};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -53,6 +53,13 @@ impl OllamaDelivery {
     /// By the field `stream`.
     pub(super) fn of(stream: Option<bool>) -> OllamaDelivery {
         if stream == Some(false) { OllamaDelivery::Whole } else { OllamaDelivery::Lines }
+    }
+
+    fn reading(self) -> Reading {
+        match self {
+            OllamaDelivery::Lines => Reading::Streamed,
+            OllamaDelivery::Whole => Reading::Whole,
+        }
     }
 }
 
@@ -193,6 +200,7 @@ fn finish(
     ignored.extend((sent.shift == Some(true)).then(|| "shift".to_owned()));
     let logprobs = logprobs_wanted(&fields.read()?, &mut ignored);
     let context_tokens = options.context_tokens;
+    let delivery = OllamaDelivery::of(sent.stream);
     let action = match (prompt, sent.keep_alive) {
         (Some(prompt), keep_alive) => OllamaAction::Answer(Box::new(ChatRequest {
             prompt,
@@ -203,6 +211,7 @@ fn finish(
             thinking: Thinking { effort: sent.think.map(effort_of), tokens_max: None },
             logprobs,
             keep_alive,
+            reading: delivery.reading(),
             ..ChatRequest::default()
         })),
         (None, Some(KeepAlive::For(Duration::ZERO))) => OllamaAction::Unload,
@@ -212,7 +221,7 @@ fn finish(
     Ok(OllamaRequest {
         model: super::model_of(sent.model, sent.name),
         action,
-        delivery: OllamaDelivery::of(sent.stream),
+        delivery,
         context_tokens,
         ignored,
     })

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use hob_core::chat::{
     Completion, Conversation, Effort, EmbedInput, FinishReason, Message, OutputFormat, Prompt,
-    Role, Sampling, Thinking, Timings, Tool, ToolCall, Usage,
+    Reading, Role, Sampling, Thinking, Timings, Tool, ToolCall, Usage,
 };
 use hob_core::{ChatEvent, ChatRequest, EmbedRequest, JsonText, KeepAlive};
 use hob_wire::{
@@ -65,7 +65,9 @@ fn what_is_left_out_or_null_has_its_default() {
     for fields in ["", r#","tools":[],"options":{},"format":"","stream":true"#, nulls] {
         assert_eq!(chat(fields), Ok(expected.clone()), "{fields}");
     }
-    let whole = OllamaRequest { delivery: OllamaDelivery::Whole, ..expected };
+    let read_whole = ChatRequest { reading: Reading::Whole, ..asked(user("Hi")) };
+    let action = OllamaAction::Answer(Box::new(read_whole));
+    let whole = OllamaRequest { action, delivery: OllamaDelivery::Whole, ..expected };
     assert_eq!(chat(r#","stream":false"#), Ok(whole));
 }
 
