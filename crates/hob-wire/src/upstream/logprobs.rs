@@ -30,12 +30,12 @@ fn likelihood(value: &Value) -> Option<(TokenText, f32)> {
     Some((TokenText(bytes), value["logprob"].as_f64()? as f32))
 }
 
-/// `{"tokens": […], "token_logprobs": […], "top_logprobs": [{"token": …}]}`, as completions have it. The
-/// first token of an echoed prompt has no probability.
+/// `{"tokens": […], "token_logprobs": […], "top_logprobs": [{"token": …}]}`, as completions have it. The first token of an
+/// echoed prompt has no probability, and keeps its place: programs find the answer by the number of the prompt's tokens.
 fn older(tokens: &[Value], logprobs: &Value) -> Vec<TokenLogprob> {
     let text = |text: &str| TokenText(text.as_bytes().to_vec());
     let of = |(place, token): (usize, &Value)| {
-        let logprob = logprobs["token_logprobs"][place].as_f64()? as f32;
+        let logprob = logprobs["token_logprobs"][place].as_f64().map_or(f32::NAN, |p| p as f32);
         let top = logprobs["top_logprobs"][place].as_object().into_iter().flatten();
         let top = top.filter_map(|(token, value)| Some((text(token), value.as_f64()? as f32)));
         let mut top: Vec<_> = top.collect();
@@ -77,11 +77,20 @@ mod tests {
     }
 
     #[test]
+    fn the_first_token_of_a_prompt_keeps_its_place() {
+        let json = r#"{"tokens":["Hi","!"],"token_logprobs":[null,-0.25],"text_offset":[0,2],
+            "top_logprobs":[null,{"!":-0.25}]}"#;
+        let tokens = tokens_of(&serde_json::from_str(json).expect("JSON"));
+        assert!(tokens[0].logprob.is_nan() && tokens[0].top.is_empty(), "{tokens:?}");
+        assert_eq!(tokens[0].token, TokenText(b"Hi".to_vec()));
+        assert_eq!(tokens[1..], [plain("!", -0.25, &[("!", -0.25)])]);
+    }
+
+    #[test]
     fn what_has_no_number_is_left_out() {
         for json in [
             r#"{"content":null}"#,
             r#"{"content":[{"token":"a"},{"logprob":1},7]}"#,
-            r#"{"tokens":["a"],"token_logprobs":[null],"top_logprobs":null}"#,
             r#""x""#,
             "null",
         ] {
