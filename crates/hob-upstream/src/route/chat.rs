@@ -282,6 +282,8 @@ fn is_able(candidate: &Candidate<Chat>, needs: &[&str]) -> bool {
         let can = match *need {
             "tools" => card.calls_tools && served.calls_tools != Some(false),
             "images" => card.sees && served.sees != Some(false),
+            // No `capabilities` name it.
+            "suffix" => return card.infills,
             _ => true,
         };
         can && candidate.has_capability(need)
@@ -290,13 +292,17 @@ fn is_able(candidate: &Candidate<Chat>, needs: &[&str]) -> bool {
 
 fn needs(request: &ChatRequest) -> Vec<&'static str> {
     let mut needs = Vec::new();
-    if let Prompt::Chat(conversation) = &request.prompt {
-        if !conversation.tools.is_empty() {
-            needs.push("tools");
+    match &request.prompt {
+        Prompt::Chat(conversation) => {
+            if !conversation.tools.is_empty() {
+                needs.push("tools");
+            }
+            if conversation.messages.iter().any(|message| !message.images.is_empty()) {
+                needs.push("images");
+            }
         }
-        if conversation.messages.iter().any(|message| !message.images.is_empty()) {
-            needs.push("images");
-        }
+        Prompt::Infill { .. } => needs.push("suffix"),
+        Prompt::Text(_) | Prompt::Tokens(_) => {}
     }
     match request.output {
         OutputFormat::Text => {}

@@ -79,9 +79,13 @@ async fn an_incapable_target_is_not_tried() {
     let stage = Stage::new(&[("plain", says()), ("able", says())]);
     assert_eq!(stage.ask(request()).await.target.as_deref(), Some("able"));
     assert_eq!(stage.ask(streamed()).await.target.as_deref(), Some("plain"));
+    let prompt = Prompt::Infill { prefix: "1+".to_owned(), suffix: "=2".to_owned() };
+    let infill = || ChatRequest { prompt: prompt.clone(), ..streamed() };
+    assert_eq!(stage.ask(infill()).await.target.as_deref(), Some("able"));
     let stage = Stage::with(&[("able", says())], |options| {
         options.targets[0].capabilities = Some(vec!["images".to_owned()]);
     });
+    assert_eq!(stage.ask(infill()).await.target.as_deref(), Some("able"));
     let heard = stage.ask(request()).await;
     assert_eq!(
         heard.error.expect("an error").to_string(),

@@ -58,13 +58,14 @@ pub(crate) struct FakeModel {
 impl FakeModel {
     pub(crate) fn new(name: &str, mut answers: Vec<FakeAnswer>) -> Arc<FakeModel> {
         answers.reverse();
+        let is_able = !name.starts_with("plain");
         Arc::new(FakeModel {
             name: name.to_owned(),
             answers: Mutex::new(answers),
             requests: Mutex::default(),
             dropped: Arc::default(),
             state: Mutex::new(ModelState::Ready),
-            card: ChatCard { calls_tools: !name.starts_with("plain"), ..ChatCard::default() },
+            card: ChatCard { calls_tools: is_able, infills: is_able, ..ChatCard::default() },
         })
     }
 
