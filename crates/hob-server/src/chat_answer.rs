@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use axum::http::HeaderName;
+use axum::http::{HeaderMap, HeaderName};
 use hob_core::chat::{EmbedInput, Usage};
 use hob_core::routing::prompt_tokens_guess;
-use hob_core::trace::TraceData;
 use hob_core::{
     Chat, ChatEvent, ChatRequest, EmbedRequest, Embeddings, RegisteredModel, Task, Tokens,
 };
@@ -14,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::api_error::ApiError;
 use crate::generic_answer::{Answer, AnswerTask, bounded, time_max};
-use crate::headers::TTFT_MS;
+use crate::headers::{JSON, TTFT_MS};
 use crate::ledger::{Outcome, RequestRecord};
 use crate::metrics::{GuessedTokens, Metrics};
 use crate::tracker::{RequestStart, RequestTracker};
@@ -110,7 +109,7 @@ impl ChatStart {
     }
 }
 
-/// Turns texts into vectors.
+/// Turns texts into vectors. Returns them and the headers of the answer.
 ///
 /// # Errors
 /// The model rejects the request, or the time limit is exceeded.
@@ -118,7 +117,7 @@ pub(crate) async fn embed(
     mut start: RequestStart,
     model: &RegisteredModel<Chat>,
     mut request: EmbedRequest,
-) -> Result<(Embeddings, TraceData), ApiError> {
+) -> Result<(Embeddings, HeaderMap), ApiError> {
     let context = start.context.clone();
     let tokens = request.inputs.iter().map(EmbedInput::tokens_guess).sum::<usize>();
     start.guards.reserve_tokens(tokens as u64)?;
@@ -140,7 +139,7 @@ pub(crate) async fn embed(
         }
         Err(error) => tracker.failed(error),
     }
-    made.map(|made| (made, context.trace.snapshot()))
+    made.map(|made| (made, tracker.headers(JSON)))
 }
 
 /// Records the texts that were embedded before the client left.

@@ -8,7 +8,7 @@ use hob_wire::parse_embeddings;
 
 use crate::api_error::ApiError;
 use crate::chat_answer::embed;
-use crate::headers::{JSON, TARGET, answer_headers, insert_ignored, insert_text, insert_trace};
+use crate::headers::insert_ignored;
 use crate::in_flight::Endpoint;
 use crate::request_body::{Intake, read_request};
 use crate::tracker::RequestStart;
@@ -19,10 +19,7 @@ pub(crate) async fn embeddings(request: Request) -> Result<Response, ApiError> {
     let (endpoint, name) = (Endpoint::EMBEDDINGS, resolved.name.clone());
     let start = RequestStart { context, guards, endpoint, name, is_streamed: false };
     let made = embed(start, &resolved.model, body.request).await;
-    let (made, trace) = made.map_err(|error| error.about("input"))?;
-    let mut headers = answer_headers(JSON);
-    insert_text(&mut headers, TARGET, trace.target.as_ref().unwrap_or(&resolved.model.name));
-    insert_trace(&mut headers, &trace);
+    let (made, mut headers) = made.map_err(|error| error.about("input"))?;
     insert_ignored(&mut headers, &body.ignored);
     let vectors = hob_wire::embeddings(resolved.shown_name(), &made, body.encoding);
     Ok((headers, vectors).into_response())

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName};
 use futures::stream::{self, BoxStream, SelectAll};
 use futures::{FutureExt, StreamExt, TryFutureExt};
 use hob_core::{ModelError, Registered, RegisteredModel, Started, Timeouts};
@@ -16,9 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api_error::ApiError;
 use crate::context::{Limits, RequestContext};
-use crate::headers::{
-    ALIAS, OVERHEAD_MS, TARGET, WARM, answer_headers, insert_text, insert_trace, whole_ms,
-};
+use crate::headers::{OVERHEAD_MS, insert_text, whole_ms};
 use crate::ledger::{Outcome, RequestRecord};
 use crate::metrics::Metrics;
 use crate::tracker::{RequestStart, RequestTracker};
@@ -131,7 +129,6 @@ pub(crate) struct Answer<T: AnswerTask> {
     is_timed: bool,
     event_time_max: Option<Duration>,
     input: Input,
-    was_warm: bool,
 }
 
 /// The text or sound of a request.
@@ -176,7 +173,7 @@ impl<T: AnswerTask> Answer<T> {
             *T::trace_mut(request) = trace.clone();
         }
         tracker.admit(model, work)?;
-        let (open, was_warm) = (requests.len() as u32, tracker.record.is_warm);
+        let open = requests.len() as u32;
         let mut requests = requests.into_iter();
         let Some(first) = requests.next() else { return Err(cut_off::<T>().into()) };
         let started = start_one(&tracker.context, model, first).await;
@@ -197,7 +194,6 @@ impl<T: AnswerTask> Answer<T> {
             is_timed: false,
             event_time_max,
             input,
-            was_warm,
         };
         answer.events.push(0, events);
         let begun = answer.begin(model, requests).await;
@@ -293,23 +289,15 @@ impl<T: AnswerTask> Answer<T> {
         }
     }
 
-    /// The headers of every answer.
+    /// The headers of an answer that begins with its first content.
     pub(crate) fn headers(&self, content_type: &'static str) -> HeaderMap {
-        let mut headers = answer_headers(content_type);
         let tracker = &self.tracker;
-        tracker.context.trace.read(|trace| {
-            let target = trace.target.as_ref().unwrap_or(&tracker.record.target);
-            insert_text(&mut headers, ALIAS, &tracker.record.alias);
-            insert_text(&mut headers, TARGET, target);
-            headers.insert(T::FIRST_MS, whole_ms(tracker.first().unwrap_or_default()));
-            let is_warm = if trace.is_warm.unwrap_or(self.was_warm) { "true" } else { "false" };
-            headers.insert(WARM, HeaderValue::from_static(is_warm));
-            insert_trace(&mut headers, trace);
-            if let Some(overhead) = tracker.overhead(trace) {
-                let overhead_ms = format!("{:.3}", overhead.as_secs_f64() * 1e3);
-                insert_text(&mut headers, OVERHEAD_MS, &overhead_ms);
-            }
-        });
+        let mut headers = tracker.headers(content_type);
+        headers.insert(T::FIRST_MS, whole_ms(tracker.first().unwrap_or_default()));
+        if let Some(overhead) = tracker.context.trace.read(|trace| tracker.overhead(trace)) {
+            let overhead_ms = format!("{:.3}", overhead.as_secs_f64() * 1e3);
+            insert_text(&mut headers, OVERHEAD_MS, &overhead_ms);
+        }
         headers
     }
 

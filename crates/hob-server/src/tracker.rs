@@ -4,12 +4,14 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use axum::http::{HeaderMap, HeaderValue};
 use hob_core::trace::{FailedAttempt, TraceData};
 use hob_core::{ModelError, ModelState, Permit, RegisteredModel, Task, Work};
 use tokio::time::Instant;
 
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
+use crate::headers::{ALIAS, TARGET, WARM, answer_headers, insert_text, insert_trace};
 use crate::in_flight::{Endpoint, InFlightRequest};
 use crate::ledger::{Outcome, RequestRecord};
 use crate::request_body::RequestGuards;
@@ -153,6 +155,20 @@ impl<T: Task> RequestTracker<T> {
         let waits = Duration::try_from_secs_f64(waits / 1e3).unwrap_or_default();
         let others = trace.target_first? + trace.lost_time() + trace.queued + waits;
         self.first.map(|first| first.saturating_sub(others))
+    }
+
+    /// The headers of every answer of a model.
+    pub(crate) fn headers(&self, content_type: &'static str) -> HeaderMap {
+        let mut headers = answer_headers(content_type);
+        let record = &self.record;
+        self.context.trace.read(|trace| {
+            insert_text(&mut headers, ALIAS, &record.alias);
+            insert_text(&mut headers, TARGET, trace.target.as_ref().unwrap_or(&record.target));
+            let is_warm = if trace.is_warm.unwrap_or(record.is_warm) { "true" } else { "false" };
+            headers.insert(WARM, HeaderValue::from_static(is_warm));
+            insert_trace(&mut headers, trace);
+        });
+        headers
     }
 
     /// Adds what the trace knows to the record.

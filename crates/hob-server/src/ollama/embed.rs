@@ -49,18 +49,17 @@ async fn make(
     let received_at = context.received_at;
     let resolved = context.resolve::<Chat>(body.model)?;
     let model = resolved.shown_name().to_owned();
-    let embeddings = if body.request.inputs.is_empty() {
+    let (embeddings, mut headers) = if body.request.inputs.is_empty() {
         drop(guards);
         context.caller.count_request()?;
         let (lifecycle, keep_alive) = (resolved.model.lifecycle.as_ref(), body.request.keep_alive);
         load_if_ours(lifecycle, keep_alive, context.limits()).await?;
-        Embeddings { vectors: Vec::new(), prompt_tokens: 0 }
+        (Embeddings { vectors: Vec::new(), prompt_tokens: 0 }, HeaderMap::new())
     } else {
         let (endpoint, name) = (Endpoint::EMBEDDINGS, Some(model.clone()));
         let start = RequestStart { context, guards, endpoint, name, is_streamed: false };
-        chat_answer::embed(start, &resolved.model, body.request).await?.0
+        chat_answer::embed(start, &resolved.model, body.request).await?
     };
-    let mut headers = HeaderMap::new();
     insert_ignored(&mut headers, &body.ignored);
     Ok(EmbedResult { model, embeddings, headers, received_at })
 }

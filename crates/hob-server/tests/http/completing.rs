@@ -93,10 +93,11 @@ async fn vectors_come_in_the_order_of_their_texts() {
         "usage": {"prompt_tokens": 2, "total_tokens": 2},
     });
     assert_eq!(answer.json(), expected);
-    assert_eq!(
-        (answer.header("x-hob-target"), answer.header("x-hob-ignored")),
-        (Some("smol"), Some("user"))
-    );
+    for (name, value) in
+        [("alias", "assistant"), ("target", "smol"), ("warm", "true"), ("ignored", "user")]
+    {
+        assert_eq!(answer.header(&format!("x-hob-{name}")), Some(value), "{name}");
+    }
     let body = r#"{"input":[1,2],"encoding_format":"base64"}"#;
     let answer = server.ask(post("/v1/embeddings", body)).await;
     assert_eq!(answer.json()["data"][0]["embedding"], "AAAAPwAAgL8=");

@@ -415,6 +415,7 @@ async fn texts_become_vectors_in_two_ways() {
     let embed = r#"{"model":"smol","input":["a","b"],"truncate":true}"#;
     let answer = server.ask(post("/api/embed", embed)).await;
     assert_eq!(answer.header("x-hob-ignored"), Some("truncate"));
+    assert_eq!(answer.header("x-hob-target"), Some("smol"));
     let expected = json!({
         "model": "smol", "embeddings": [[0.5, -0.5], [1.0, 0.0]], "load_duration": 0,
         "prompt_eval_count": 2,
