@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use hob_core::routing::{
     BreakerFailure, BreakerState, CircuitBreaker, CoolDown, Probe, RetryDecision, TargetStatus,
-    TargetView, tokens_of,
+    TargetView,
 };
-use hob_core::{AnyModel, ChatRequest, ModelError, ModelState, locked};
+use hob_core::{AnyModel, ModelError, ModelState, locked};
 use hob_wire::ServedModel;
 
 use crate::slots::Slot;
@@ -63,14 +63,12 @@ impl Target {
         }
     }
 
-    /// The expected time to read a prompt. `None`: no answer of this server was measured. A local model always has an
+    /// The expected time to read so many tokens. `None`: no answer of this server was measured. A local model always has an
     /// estimate, because its supervisor notices when it hangs.
-    pub(crate) fn reading_time(&self, request: &ChatRequest) -> Option<Duration> {
+    pub(crate) fn reading_time(&self, tokens: f64) -> Option<Duration> {
         let known = *locked(&self.reads_per_s);
         let assumed = matches!(self.source, Source::Local(_)).then_some(LOCAL_READS_PER_S_ASSUMED);
         let rate = known.or(assumed)?;
-        let (least, most) = tokens_of(request);
-        let tokens = (least + most) as f64 / 2.0;
         Duration::try_from_secs_f64(tokens / rate).ok().map(|time| time.min(READ_MAX))
     }
 

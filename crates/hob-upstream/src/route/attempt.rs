@@ -18,6 +18,7 @@ use super::timed::{Limits, TimedAnswer};
 use crate::client::too_large;
 use crate::options::{FallbackUntil, WhileLoading};
 use crate::slots::Slot;
+use crate::target::Target;
 
 /// Bytes of a streamed answer that are held back at most: about 14,000 tokens.
 const HELD_BYTES_MAX: usize = 512 << 10;
@@ -170,12 +171,7 @@ impl<T: RouteTask> Route<T> {
     ) -> Result<(Started<T>, Option<Slot>), ModelError> {
         let candidate = attempt.candidate;
         let target = &candidate.target;
-        let silent = |limits: &Limits| ModelError::upstream(&target.name, limits.no_content());
-        // Waiting for a slot does not count as silence of the target.
-        let waits = Instant::now();
-        let slot = timeout_at(limits.deadline, target.slot()).await;
-        ask.trace.note(|data| data.queued = waits.elapsed());
-        let slot = slot.unwrap_or_else(|_| Err(silent(limits)))?;
+        let slot = slot_of(target, ask.trace, limits).await?;
         let (began, mut first) = (Instant::now(), Some(first));
         loop {
             let request = first.take().unwrap_or_else(|| (ask.request)(candidate));
@@ -185,7 +181,7 @@ impl<T: RouteTask> Route<T> {
             let has_line = candidate.has_line();
             let by = if has_line { limits.deadline } else { limits.first_by() };
             let started = timeout_at(by, T::start(&candidate.model, request));
-            match started.await.unwrap_or_else(|_| Err(silent(limits))) {
+            match started.await.unwrap_or_else(|_| Err(limits.silence_of(target))) {
                 Err(error) if is_loading(&error) && self.waits_for_loading(attempt, began) => {
                     sleep(LOADING_LOOK).await;
                 }
@@ -250,6 +246,19 @@ impl<T: RouteTask> Route<T> {
         }
         Ok((HeldEvents::Answer(held), rest))
     }
+}
+
+/// Waits for a slot of the target. This wait does not count as silence of the target.
+pub(super) async fn slot_of(
+    target: &Target,
+    trace: &Trace,
+    limits: &mut Limits,
+) -> Result<Option<Slot>, ModelError> {
+    let waits = Instant::now();
+    let slot = timeout_at(limits.deadline, target.slot()).await;
+    trace.note(|data| data.queued = waits.elapsed());
+    limits.asked = Instant::now();
+    slot.unwrap_or_else(|_| Err(limits.silence_of(target)))
 }
 
 /// Whether a model that cannot answer now is on its way into memory.

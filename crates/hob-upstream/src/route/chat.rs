@@ -15,7 +15,7 @@ use hob_core::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use super::attempt::{AskContext, Attempt};
+use super::attempt::{AskContext, Attempt, slot_of};
 use super::continuation::Continuation;
 use super::task::{EventRole, Observer, RouteTask};
 use super::{AliasModel, Candidate, Route};
@@ -62,9 +62,9 @@ impl RouteTask for Chat {
         Tokens(f64::from(request.tokens_max.unwrap_or(TOKENS_GUESS)))
     }
 
-    /// Three times the expected time to read the prompt.
     fn silent_work(request: &ChatRequest, target: &Target) -> Duration {
-        target.reading_time(request).unwrap_or_default() * 3
+        let (least, most) = tokens_of(request);
+        silent_reading(target, (least + most) as f64 / 2.0)
     }
 
     fn outline(request: &ChatRequest) -> ChatOutline {
@@ -201,7 +201,7 @@ impl Route<Chat> {
         let deadline = self.deadline();
         let candidates = self.ordered(self.with_abilities(&["embeddings"])?, 0);
         self.wait_for_cool_down(&candidates, deadline).await?;
-        let work = request.inputs.iter().map(EmbedInput::tokens_guess).sum::<usize>();
+        let tokens = request.inputs.iter().map(EmbedInput::tokens_guess).sum::<usize>() as f64;
         let mut last = None;
         for candidate in candidates {
             let target = &candidate.target;
@@ -210,15 +210,16 @@ impl Route<Chat> {
             }
             let asked = Instant::now();
             request.trace.asking(&target.name, candidate.is_warm());
-            let limits = self.limits(&Attempt::alone(&candidate), Duration::ZERO, deadline);
+            let work = silent_reading(target, tokens);
+            let mut limits = self.limits(&Attempt::alone(&candidate), work, deadline);
             let embed = async {
-                let _permit = candidate.admit(Tokens(work as f64))?;
-                let _slot = target.slot().await?;
-                candidate.model.embed(request.clone()).await
+                let _permit = candidate.admit(Tokens(tokens))?;
+                let _slot = slot_of(target, &request.trace, &mut limits).await?;
+                let embed = candidate.model.embed(request.clone());
+                let made = timeout_at(limits.first_by(), embed).await;
+                made.unwrap_or_else(|_| Err(limits.silence_of(target)))
             };
-            let silent = || Err(ModelError::upstream(&target.name, limits.no_content()));
-            let made = timeout_at(limits.first_by(), embed).await;
-            match made.unwrap_or_else(|_| silent()) {
+            match embed.await {
                 Ok(made) => {
                     let now = Instant::now();
                     let after = now.duration_since(asked);
@@ -255,6 +256,11 @@ impl ChatModel for AliasModel<Chat> {
     fn embed(&self, request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {
         self.0.embed(request).boxed()
     }
+}
+
+/// Three times the expected time to read so many tokens.
+fn silent_reading(target: &Target, tokens: f64) -> Duration {
+    target.reading_time(tokens).unwrap_or_default() * 3
 }
 
 /// The request with the candidate's parameters, and with an answer that its context can hold.

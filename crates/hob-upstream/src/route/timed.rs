@@ -38,13 +38,17 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// The fault of a target that has sent no content in time.
-    pub(super) fn no_content(&self) -> Fault {
+    fn no_content(&self) -> Fault {
         if Instant::now() >= self.deadline {
             Fault::TimedOut { clock: Clock::Total, after: self.total }
         } else {
             Fault::TimedOut { clock: Clock::FirstToken, after: self.first_token }
         }
+    }
+
+    /// The error of a target that has sent no content in time.
+    pub(super) fn silence_of(&self, target: &Target) -> ModelError {
+        ModelError::upstream(&target.name, self.no_content())
     }
 
     /// When the first content has to be there.

@@ -170,6 +170,9 @@ impl ChatModel for FakeModel {
     fn embed(&self, request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {
         let answer = self.next();
         async move {
+            if let FakeAnswer::After(time, _) = answer {
+                sleep(time).await;
+            }
             match answer {
                 FakeAnswer::Refuse(error) => Err(error),
                 FakeAnswer::Hang => std::future::pending().await,

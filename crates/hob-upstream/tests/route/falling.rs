@@ -318,6 +318,19 @@ async fn vectors_fall_back_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_model_here_may_turn_many_texts_into_vectors_for_minutes() {
+    let slow = FakeAnswer::After(seconds(200), Box::new(FakeAnswer::Say(HELLO)));
+    let stage = Stage::new(&[("a", vec![slow])]);
+    let embed = |text: String| {
+        let inputs = vec![hob_core::chat::EmbedInput::Text(text)];
+        stage.model().embed(EmbedRequest { inputs, ..EmbedRequest::default() })
+    };
+    assert_eq!(embed("word ".repeat(5_000)).await.expect("vectors").vectors.len(), 1);
+    let error = embed("word".to_owned()).await.expect_err("too long for one word");
+    assert_eq!(error.kind(), "first_token_timeout");
+}
+
+#[tokio::test(start_paused = true)]
 async fn vectors_of_an_alias_count_against_the_limit_of_their_model() {
     let stage = Stage::new(&[("a", vec![FakeAnswer::Hang])]);
     let embed = || stage.model().embed(EmbedRequest::default());
