@@ -81,7 +81,8 @@ impl ModelWorker<ChatClient> {
         stream.orders().send(&ChatOrder::Chat { request, credit }).await?;
         let ignored = self.accepted(&mut stream, fingerprint).await?;
         trace.note(|way| {
-            way.dropped.extend(ignored);
+            // Not added: each choice of an answer reports the same names.
+            way.dropped = ignored;
             way.placement_note = self.supervisor.placement_note();
         });
         Ok(events(stream, loading))

@@ -85,6 +85,22 @@ async fn a_grammar_that_ended_a_worker_ends_no_other() {
 }
 
 #[tokio::test]
+async fn what_several_choices_ignore_is_named_once() {
+    let request = held_to("a+");
+    let ignored = vec!["tools.add.not".to_owned()];
+    let accepted = ChatReport::Accepted { ignored: ignored.clone() };
+    let accepted = Frame::new(FrameKind::Model, 1, &accepted).expect("small");
+    let (begin, accepts) = (printf(&[hello(), ready()]), printf(&[accepted]));
+    let script = format!("{begin}head -c 9 <&0 >/dev/null\n{accepts}cat <&0 >/dev/null\n");
+    for _ in 0..2 {
+        let worker = start(shell(&script), SupervisorOptions::new(super::ENGINE));
+        drop(worker.chat(request.clone()).await.expect("an answer"));
+        assert_eq!(request.trace.snapshot().dropped, ignored);
+        worker.shutdown().await;
+    }
+}
+
+#[tokio::test]
 async fn a_reader_that_stops_after_an_event_returns_no_credit_for_it() {
     let (session, _to_write) = WorkerSession::new(super::ENGINE, LoadedModel::default(), None, 1);
     let stream = session.open().expect("room");
