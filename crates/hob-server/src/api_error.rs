@@ -33,6 +33,9 @@ const RUN_ENDS: Duration = Duration::from_secs(15);
 /// The field with the prompt of a chat.
 pub(crate) const CHAT_PROMPT: &str = "messages";
 
+/// Pairs of a field as errors of chat models name it, and the route's own name. Other fields have one name.
+pub(crate) type FieldNames = &'static [(&'static str, &'static str)];
+
 /// Marks a response that rejects a valid key, with the code of the reason.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RefusedKey(pub(crate) &'static str);
@@ -239,17 +242,20 @@ impl ApiError {
         }
     }
 
-    /// This error on a route whose prompt is in `field`.
-    pub(crate) fn about(self, field: &'static str) -> ApiError {
+    /// This error on a route with these names.
+    pub(crate) fn about(self, names: FieldNames) -> ApiError {
+        let own = |field: &'static str| {
+            names.iter().find(|(of_chat, _)| *of_chat == field).map_or(field, |(_, own)| *own)
+        };
         match self {
-            ApiError::Unsupported { field: CHAT_PROMPT, why } => {
-                ApiError::Unsupported { field, why }
+            ApiError::Unsupported { field, why } => {
+                ApiError::Unsupported { field: own(field), why }
             }
-            ApiError::Model(ModelError::InvalidField { field: CHAT_PROMPT, reason }) => {
-                ModelError::InvalidField { field, reason }.into()
+            ApiError::Model(ModelError::InvalidField { field, reason }) => {
+                ModelError::InvalidField { field: own(field), reason }.into()
             }
             ApiError::Model(error) if model_row(&error).param == Some(CHAT_PROMPT) => {
-                ApiError::Prompt { field, error }
+                ApiError::Prompt { field: own(CHAT_PROMPT), error }
             }
             other => other,
         }

@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::response::Response;
-use futures::{FutureExt, TryFutureExt};
+use futures::FutureExt;
 use hob_core::chat::Prompt;
 use hob_core::{Chat, ChatEvent, ChatRequest, ModelError, RegisteredModel};
 use hob_wire::{
@@ -17,11 +17,10 @@ use hob_wire::{
 };
 use tokio::time::timeout;
 
-use crate::api_error::{ApiError, CHAT_PROMPT};
+use crate::api_error::{ApiError, CHAT_PROMPT, FieldNames};
 use crate::chat_answer::{ChatStart, seeded};
 use crate::chat_body::{ChatFormat, PendingAnswer, stream_body};
 use crate::context::RequestContext;
-use crate::generic_answer::Answer;
 use crate::headers::{
     ALIAS, EVENTS, JSON, QUEUE_MS, answer_headers, answer_with, insert_ignored, insert_text,
 };
@@ -35,6 +34,9 @@ pub(crate) const KEEP_ALIVE: &str = ": hob\n\n";
 
 /// Changes whenever answers to the same request may change.
 const FINGERPRINT: &str = concat!("hob-", env!("CARGO_PKG_VERSION"));
+
+/// Errors of models name the fields of this route.
+const NAMES: FieldNames = &[];
 
 /// A client that asked for loading progress gets it after this time.
 const LOADING_AFTER: Duration = Duration::from_secs(1);
@@ -50,12 +52,12 @@ pub(crate) async fn complete(request: Request) -> Result<Response, ApiError> {
     match body.delivery {
         ChatDelivery::Whole => {
             let mut answer = ChatAnswer::new(head, body.choices, body.calls);
-            whole(start.start().await?, &mut answer, ignored).await
+            whole(start, NAMES, (&mut answer, ignored)).await
         }
         ChatDelivery::Events(usage) => {
             let chunks = ChatChunks::new(head, body.choices, body.calls, usage);
             let loading = body.tells_loading.then(|| Arc::clone(&start.model));
-            streamed(start, CHAT_PROMPT, loading, (OpenAi(chunks), ignored)).await
+            streamed(start, loading, (OpenAi(chunks, NAMES), ignored)).await
         }
     }
 }
@@ -77,12 +79,15 @@ pub(crate) fn start(
     ChatStart { start, model: resolved.model, requests }
 }
 
+/// `names`: what the route calls the fields that errors name.
 pub(crate) async fn whole(
-    mut answer: Answer<Chat>,
-    collected: &mut impl CollectedAnswer,
-    ignored: &[String],
+    start: ChatStart,
+    names: FieldNames,
+    (collected, ignored): (&mut impl CollectedAnswer, &[String]),
 ) -> Result<Response, ApiError> {
-    answer.collect(|choice, event| collected.add(choice, event)).await?;
+    let about = |error: ApiError| error.about(names);
+    let mut answer = start.start().await.map_err(about)?;
+    answer.collect(|choice, event| collected.add(choice, event)).await.map_err(about)?;
     let mut headers = answer.headers(JSON);
     insert_ignored(&mut headers, ignored);
     let queue_ms = collected.queue_ms() + answer.queued().as_secs_f64() * 1e3;
@@ -90,21 +95,19 @@ pub(crate) async fn whole(
     Ok(answer_with(headers, Body::from(collected.to_json())))
 }
 
-/// The status waits for the first event, so that it is correct, but not so long that a proxy gives up. `prompt_field` is
-/// the route's field with the prompt, for errors.
+/// The status waits for the first event, so that it is correct, but not so long that a proxy gives up.
 pub(crate) async fn streamed(
     start: ChatStart,
-    prompt_field: &'static str,
     loading: Option<Arc<RegisteredModel<Chat>>>,
     (format, ignored): (impl ChatFormat, &[String]),
 ) -> Result<Response, ApiError> {
     let limits = *start.start.context.limits();
     let early = if loading.is_some() { LOADING_AFTER } else { limits.early_headers_after };
     let alias = start.start.name.clone().unwrap_or_else(|| start.model.name.clone());
-    let mut opening = start.start().map_err(move |error| error.about(prompt_field)).boxed();
+    let mut opening = start.start().boxed();
     let (mut headers, answer) = match timeout(early, &mut opening).await {
         Ok(answer) => {
-            let answer = answer?;
+            let answer = answer.map_err(|error| error.about(format.names()))?;
             (answer.headers(EVENTS), PendingAnswer::Begun(Box::new(answer)))
         }
         Err(_) => {
@@ -167,8 +170,8 @@ fn has_pictures(prompt: &Prompt) -> bool {
     }
 }
 
-/// OpenAI's events, for chat and for completions.
-pub(crate) struct OpenAi<C>(pub(crate) C);
+/// OpenAI's events, for chat and for completions, and the route's names of fields.
+pub(crate) struct OpenAi<C>(pub(crate) C, pub(crate) FieldNames);
 
 impl<C: AnswerChunks + Send + 'static> ChatFormat for OpenAi<C> {
     fn event(&mut self, choice: u32, event: ChatEvent) -> String {
@@ -181,6 +184,10 @@ impl<C: AnswerChunks + Send + 'static> ChatFormat for OpenAi<C> {
 
     fn failed(&mut self, error: &ApiError) -> String {
         chat_failed(&error.body())
+    }
+
+    fn names(&self) -> FieldNames {
+        self.1
     }
 
     fn keep_alive(&self) -> Option<&'static str> {

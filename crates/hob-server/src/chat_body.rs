@@ -15,7 +15,7 @@ use hob_core::{Chat, ChatEvent, ModelState, RegisteredModel, whole_seconds};
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::api_error::ApiError;
+use crate::api_error::{ApiError, FieldNames};
 use crate::generic_answer::Answer;
 
 /// Writes events for one kind of client. Empty pieces are not sent.
@@ -27,6 +27,9 @@ pub(crate) trait ChatFormat: Send + 'static {
 
     /// Text after the last event of a failed answer.
     fn failed(&mut self, error: &ApiError) -> String;
+
+    /// What the route calls the fields that errors name.
+    fn names(&self) -> FieldNames;
 
     /// A piece without content to send during silence; `None` if the format has none.
     fn keep_alive(&self) -> Option<&'static str> {
@@ -155,7 +158,7 @@ impl<F: ChatFormat> ChatBody<F> {
             let piece = match next {
                 Ok(Some((choice, event))) => self.format.event(choice, event),
                 Ok(None) => return (self.format.end(), false),
-                Err(error) => return (self.format.failed(&error), false),
+                Err(error) => return (self.failed(error), false),
             };
             if !piece.is_empty() {
                 return self.with_what_is_there(piece);
@@ -170,9 +173,14 @@ impl<F: ChatFormat> ChatBody<F> {
                 None => break,
                 Some(Ok(Some((choice, event)))) => piece += &self.format.event(choice, event),
                 Some(Ok(None)) => return (piece + &self.format.end(), false),
-                Some(Err(error)) => return (piece + &self.format.failed(&error), false),
+                Some(Err(error)) => return (piece + &self.failed(error), false),
             }
         }
         (piece, true)
+    }
+
+    fn failed(&mut self, error: ApiError) -> String {
+        let error = error.about(self.format.names());
+        self.format.failed(&error)
     }
 }

@@ -6,13 +6,12 @@ use axum::response::Response;
 use hob_core::{Chat, Timeouts};
 use hob_wire::{ChatDelivery, CompletionAnswer, CompletionChunks, parse_completion};
 
-use crate::api_error::ApiError;
+use crate::api_error::{ApiError, CHAT_PROMPT, FieldNames};
 use crate::chat::{OpenAi, check, head, start, streamed, whole, without_effect};
 use crate::chat_answer::seeded;
 use crate::request_body::{Intake, read_request};
 
-/// The field with the prompt.
-const PROMPT: &str = "prompt";
+const NAMES: FieldNames = &[(CHAT_PROMPT, "prompt")];
 
 pub(crate) async fn complete(request: Request) -> Result<Response, ApiError> {
     let Intake { context, guards, body } = read_request(request, parse_completion).await?;
@@ -30,13 +29,12 @@ pub(crate) async fn complete(request: Request) -> Result<Response, ApiError> {
         ChatDelivery::Whole => {
             let answer = CompletionAnswer::new(head, &prefixes, each);
             let mut answer = if tells_prompts { answer.with_prompt_tokens() } else { answer };
-            let begun = start.start().await.map_err(|error| error.about(PROMPT))?;
-            whole(begun, &mut answer, ignored).await
+            whole(start, NAMES, (&mut answer, ignored)).await
         }
         ChatDelivery::Events(usage) => {
             let chunks = CompletionChunks::new(head, &prefixes, each, usage);
             let chunks = if tells_prompts { chunks.with_prompt_tokens() } else { chunks };
-            streamed(start, PROMPT, None, (OpenAi(chunks), ignored)).await
+            streamed(start, None, (OpenAi(chunks, NAMES), ignored)).await
         }
     }
 }

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use hob_core::Chat;
 use hob_wire::parse_embeddings;
 
-use crate::api_error::ApiError;
+use crate::api_error::{ApiError, CHAT_PROMPT};
 use crate::chat_answer::embed;
 use crate::headers::insert_ignored;
 use crate::in_flight::Endpoint;
@@ -19,7 +19,7 @@ pub(crate) async fn embeddings(request: Request) -> Result<Response, ApiError> {
     let (endpoint, name) = (Endpoint::EMBEDDINGS, resolved.name.clone());
     let start = RequestStart { context, guards, endpoint, name, is_streamed: false };
     let made = embed(start, &resolved.model, body.request).await;
-    let (made, mut headers) = made.map_err(|error| error.about("input"))?;
+    let (made, mut headers) = made.map_err(|error| error.about(&[(CHAT_PROMPT, "input")]))?;
     insert_ignored(&mut headers, &body.ignored);
     let vectors = hob_wire::embeddings(resolved.shown_name(), &made, body.encoding);
     Ok((headers, vectors).into_response())

@@ -18,7 +18,7 @@ use hob_wire::{
 };
 use uuid::Uuid;
 
-use crate::api_error::ApiError;
+use crate::api_error::{ApiError, CHAT_PROMPT, FieldNames};
 use crate::chat::{KEEP_ALIVE, check, head, start, streamed, whole};
 use crate::chat_body::ChatFormat;
 use crate::context::{RequestContext, Services};
@@ -29,8 +29,11 @@ use crate::observe::{NamePath, QueryPairs};
 use crate::request_body::{Intake, read_command, read_request};
 use crate::response_store::{Items, StoredKind};
 
-/// The field with the prompt.
-const INPUT: &str = "input";
+const NAMES: FieldNames = &[
+    (CHAT_PROMPT, "input"),
+    ("max_tokens", "max_output_tokens"),
+    ("response_format", "text.format"),
+];
 
 pub(crate) fn routes() -> Router {
     Router::new()
@@ -59,22 +62,20 @@ async fn create(request: Request) -> Result<Response, ApiError> {
     let head = AnswerHead { id: new_id(), ..head(&resolved, &context) };
     let ending = Ending::new(&context, &mut sent, &head.id)?;
     let request = sent.chat_request(ending.items.iter().map(|item| &**item))?;
-    let about = |error: ApiError| error.about(INPUT);
-    check(&resolved.model, &request).map_err(about)?;
+    check(&resolved.model, &request).map_err(|error| error.about(NAMES))?;
     let ignored = &[sent.ignored, sent.unknown].concat();
     let start = start(context, guards, resolved, (vec![request], sent.delivery));
     let mut answer = ResponseAnswer::new(head, sent.settings);
     match sent.delivery {
         ChatDelivery::Whole => {
-            let made = start.start().await.map_err(about)?;
-            let response = whole(made, &mut answer, ignored).await?;
+            let response = whole(start, NAMES, (&mut answer, ignored)).await?;
             ending.store(&answer);
             Ok(response)
         }
         ChatDelivery::Events(_) => {
             let loading = sent.tells_loading.then(|| Arc::clone(&start.model));
             let format = ResponseFormat { answer, ending: Some(ending) };
-            streamed(start, INPUT, loading, (format, ignored)).await
+            streamed(start, loading, (format, ignored)).await
         }
     }
 }
@@ -173,6 +174,10 @@ impl ChatFormat for ResponseFormat {
         self.answer.failed(&error.body())
     }
 
+    fn names(&self) -> FieldNames {
+        NAMES
+    }
+
     fn keep_alive(&self) -> Option<&'static str> {
         Some(KEEP_ALIVE)
     }
@@ -184,7 +189,7 @@ async fn input_tokens(request: Request) -> Result<Response, ApiError> {
     let resolved = context.resolve::<Chat>(sent.model.take())?;
     let items = Ending::new(&context, &mut sent, &new_id())?.items;
     let request = sent.chat_request(items.iter().map(|item| &**item))?;
-    let about = |error: ApiError| error.about(INPUT);
+    let about = |error: ApiError| error.about(NAMES);
     check(&resolved.model, &request).map_err(about)?;
     if resolved.model.lifecycle.is_none() {
         let tokens = prompt_tokens_guess(&request.prompt);

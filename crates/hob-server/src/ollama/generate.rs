@@ -13,7 +13,7 @@ use hob_wire::{
 };
 
 use super::json_with;
-use crate::api_error::ApiError;
+use crate::api_error::{ApiError, FieldNames};
 use crate::chat::check;
 use crate::chat_answer::ChatStart;
 use crate::chat_body::{ChatFormat, PendingAnswer, stream_body};
@@ -23,6 +23,8 @@ use crate::in_flight::Endpoint;
 use crate::lifecycle::{load_if_ours, unload_when_idle};
 use crate::request_body::{Intake, read_request};
 use crate::tracker::RequestStart;
+
+const NAMES: FieldNames = &[("max_tokens", "num_predict"), ("response_format", "format")];
 
 /// `POST /api/chat`.
 pub(super) async fn chat(request: Request) -> Result<Response, ApiError> {
@@ -72,7 +74,8 @@ async fn answer(request: Request, shape: OllamaShape) -> Result<Response, ApiErr
     let is_streamed = body.delivery == OllamaDelivery::Lines;
     let (endpoint, name) = (Endpoint::CHAT, Some(name));
     let start = RequestStart { context, guards, endpoint, name, is_streamed };
-    let answer = ChatStart { start, model, requests: vec![request] }.start().await?;
+    let answer = ChatStart { start, model, requests: vec![request] }.start().await;
+    let answer = answer.map_err(|error| error.about(NAMES))?;
     match body.delivery {
         OllamaDelivery::Lines => {
             let mut headers = answer.headers(LINES);
@@ -91,7 +94,8 @@ async fn whole(
     ignored: &[String],
 ) -> Result<Response, ApiError> {
     let mut body = String::new();
-    answer.collect(|choice, event| body += &lines.event(choice, event)).await?;
+    let read = answer.collect(|choice, event| body += &lines.event(choice, event)).await;
+    read.map_err(|error| error.about(NAMES))?;
     // The values of some headers are known only at the end.
     let mut headers = answer.headers(JSON);
     insert_ignored(&mut headers, ignored);
@@ -154,5 +158,9 @@ impl ChatFormat for Lines {
 
     fn failed(&mut self, error: &ApiError) -> String {
         ollama_error(&error.body().message) + "\n"
+    }
+
+    fn names(&self) -> FieldNames {
+        NAMES
     }
 }

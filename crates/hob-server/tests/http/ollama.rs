@@ -219,6 +219,18 @@ async fn an_answer_that_breaks_off_says_so_in_its_last_line() {
 }
 
 #[tokio::test]
+async fn errors_of_the_model_name_ollama_s_fields() {
+    let invalid = |field| ModelError::InvalidField { field, reason: "does not fit".to_owned() };
+    let refusals = [Err(invalid("response_format")), Err(invalid("max_tokens"))];
+    let (server, _model) = server(refusals).await;
+    for field in ["format", "num_predict"] {
+        let error = json!({"error": format!("'{field}' does not fit")});
+        let refused = server.ask(post("/api/chat", CHAT)).await;
+        assert_eq!((refused.status(), refused.json()), (400, error));
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_leaves_stops_the_work() {
     let model = Arc::new(StagedChat::new());
     let server = server_with(Arc::clone(&model) as _, None, ServerOptions::default()).await;

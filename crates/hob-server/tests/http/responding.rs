@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hob_core::chat::{Completion, FinishReason, Message, Prompt, Role, ToolChoice};
 use hob_core::scripted::ScriptedChat;
-use hob_core::{ChatEvent, ChatModel};
+use hob_core::{ChatEvent, ChatModel, ModelError};
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
 
@@ -410,6 +410,23 @@ async fn a_stored_response_is_sent_again_as_events() {
         let param = refused.json()["error"]["param"].clone();
         assert_eq!((refused.status(), param), (400, json!(field)));
     }
+}
+
+#[tokio::test]
+async fn errors_of_the_model_name_the_fields_of_this_route() {
+    let invalid = |field| ModelError::InvalidField { field, reason: "does not fit".to_owned() };
+    let broken = Ok(vec![text("{"), Err(invalid("response_format"))]);
+    let refusals = [Err(invalid("response_format")), Err(invalid("max_tokens"))];
+    let server = serve_chat(scripted(refusals.into_iter().chain([broken]))).await;
+    for param in ["text.format", "max_output_tokens"] {
+        let error = server.ask(respond(&json!({"input": "Hi"}))).await.json()["error"].clone();
+        let message = format!("'{param}' does not fit");
+        assert_eq!((&error["param"], &error["message"]), (&json!(param), &json!(message)));
+    }
+    let answer = server.ask(respond(&json!({"input": "Hi", "stream": true}))).await;
+    let all = events(answer.text());
+    let failed = &all.last().expect("an event")["response"];
+    assert_eq!(failed["error"]["message"], "'text.format' does not fit");
 }
 
 #[tokio::test]
