@@ -184,6 +184,7 @@ impl ChatModel for UpstreamChat {
 
 #[cfg(test)]
 mod tests {
+    use hob_core::JsonText;
     use hob_core::chat::{Conversation, Message, Prompt, Role};
 
     use super::*;
@@ -201,6 +202,16 @@ mod tests {
         let conversation = Conversation { messages, ..Conversation::default() };
         let partial = Some("Hel".to_owned());
         ChatRequest { prompt: Prompt::Chat(conversation), partial, ..ChatRequest::default() }
+    }
+
+    #[test]
+    fn kinds_that_take_unknown_parameters_get_them() {
+        for kind in UpstreamKind::ALL {
+            let extra = Some(JsonText::parsed(r#"{"new_field":1}"#));
+            let request = ChatRequest { extra, partial: None, ..broken() };
+            let body = chat(kind, "m").call(&request, kind).expect("a request").body;
+            assert_eq!(body.contains("new_field"), kind.takes_unknown(), "{kind}");
+        }
     }
 
     #[test]

@@ -262,6 +262,20 @@ impl UpstreamKind {
         }
     }
 
+    /// Whether hob sends parameters that it does not know to a server of this kind.
+    pub(crate) fn takes_unknown(self) -> bool {
+        match self {
+            UpstreamKind::Ollama | UpstreamKind::Anthropic | UpstreamKind::Hob => false,
+            UpstreamKind::Auto
+            | UpstreamKind::OpenAi
+            | UpstreamKind::LlamaServer
+            | UpstreamKind::Vllm
+            | UpstreamKind::Sglang
+            | UpstreamKind::Tabby
+            | UpstreamKind::OpenRouter => true,
+        }
+    }
+
     /// The dialect of OpenAI-style requests. `chat.rs` writes chat requests for Ollama and Anthropic separately.
     pub(crate) fn dialect(self) -> UpstreamDialect {
         match self {

@@ -109,7 +109,7 @@ pub use upstream::{
     parse_anthropic_models, parse_llama_props, parse_ollama_ps, parse_ollama_show,
     parse_ollama_tags, parse_ollama_vectors, parse_openai_models, parse_openai_vectors,
     parse_tabby_model, parse_transcript, parse_voices, sound_name, transcript_fields,
-    transcript_path, upstream_path, upstream_request, upstream_speech_request,
+    transcript_path, unknown_fields, upstream_path, upstream_request, upstream_speech_request,
 };
 pub use url::percent_encoded;
 pub use voice_combining::{WireCombine, combined_voice, deleted_voice, parse_combine};

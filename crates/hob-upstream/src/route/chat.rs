@@ -13,6 +13,7 @@ use hob_core::{
     Chat, ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, Fault,
     ModelError, ModelState, Tokens, Trace,
 };
+use hob_wire::unknown_fields;
 use tokio::time::{Instant, timeout_at};
 
 use super::attempt::{AskContext, Attempt, slot_of};
@@ -142,6 +143,10 @@ impl Route<Chat> {
         let changed = |candidate: &Candidate<Chat>| as_asked(&request, candidate);
         let ask = AskContext::new(&request.trace, deadline, &changed);
         let started = self.ask(candidates, &ask).await?;
+        // The server names them itself if no target takes them.
+        if self.card.takes_unknown && !takes_unknown(&started.candidate) {
+            request.trace.note(|data| data.dropped.extend(unknown_fields(&request)));
+        }
         let continues = self.options.on_interruption == OnInterruption::Continue;
         // An answer that is read whole can be made again instead.
         if !continues || request.reading == Reading::Whole {
@@ -276,6 +281,14 @@ fn as_asked(request: &ChatRequest, candidate: &Candidate<Chat>) -> ChatRequest {
         request.tokens_max = request.tokens_max.map(|wanted| wanted.min(left.max(1)));
     }
     request
+}
+
+/// Whether hob sends the parameters that it does not know to this candidate.
+fn takes_unknown(candidate: &Candidate<Chat>) -> bool {
+    match &candidate.target.source {
+        Source::Upstream(model) => model.upstream.known_kind().takes_unknown(),
+        Source::Local(_) => candidate.model.card().takes_unknown,
+    }
 }
 
 fn is_able(candidate: &Candidate<Chat>, needs: &[&str]) -> bool {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use hob_core::chat::{Conversation, Message, Prompt, Role, Tool};
 use hob_core::routing::Strategy;
-use hob_core::{Chat, ChatRequest, Fault, ModelError, ModelState, Resolve};
+use hob_core::{Chat, ChatRequest, Fault, JsonText, ModelError, ModelState, Resolve};
 use hob_upstream::{AliasOptions, Gateway, GatewayOptions, TargetOptions};
 use hob_wire::Parameters;
 use tokio::time::Instant;
@@ -91,6 +91,23 @@ async fn an_incapable_target_is_not_tried() {
         heard.error.expect("an error").to_string(),
         "no target of 'fast' can do what this request needs: tools"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn parameters_that_the_target_does_not_take_are_named() {
+    for (targets, dropped) in [
+        (["plain", "able"], vec!["new_field"]),
+        (["able", "plain"], vec![]),
+        // Then the server names them.
+        (["plain", "plainer"], vec![]),
+    ] {
+        let extra = Some(JsonText::parsed(r#"{"new_field":1}"#));
+        let request = ChatRequest { extra, ..streamed() };
+        let trace = request.trace.clone();
+        let heard = Stage::new(&targets.map(|name| (name, says()))).ask(request).await;
+        assert_eq!(heard.target.as_deref(), Some(targets[0]));
+        assert_eq!(trace.snapshot().dropped, dropped, "{targets:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

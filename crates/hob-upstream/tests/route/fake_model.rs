@@ -65,7 +65,12 @@ impl FakeModel {
             requests: Mutex::default(),
             dropped: Arc::default(),
             state: Mutex::new(ModelState::Ready),
-            card: ChatCard { calls_tools: is_able, infills: is_able, ..ChatCard::default() },
+            card: ChatCard {
+                calls_tools: is_able,
+                infills: is_able,
+                takes_unknown: is_able,
+                ..ChatCard::default()
+            },
         })
     }
 

@@ -242,6 +242,14 @@ fn extra(request: &ChatRequest, dialect: UpstreamDialect) -> Map<String, Value> 
     }
 }
 
+/// The names of the parameters that hob does not know.
+pub fn unknown_fields(request: &ChatRequest) -> Vec<String> {
+    match request.extra.as_ref().map(parsed) {
+        Some(Value::Object(extra)) => extra.into_iter().map(|(name, _)| name).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// Parses a text that was checked when it was made.
 pub(super) fn parsed(text: &JsonText) -> Value {
     serde_json::from_str(text.as_str()).unwrap_or_default()
