@@ -10,8 +10,8 @@ use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 use futures::{FutureExt, TryStreamExt};
 use hob_core::chat::{
-    ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, Completion, EmbedRequest, Embeddings,
-    FinishReason, Prompt, Timings, Usage,
+    BYTES_PER_TOKEN, ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, Completion,
+    EmbedRequest, Embeddings, FinishReason, Prompt, Timings, Usage,
 };
 use hob_core::{Fault, ModelError, locked};
 use serde::Deserialize;
@@ -20,8 +20,6 @@ use serde_json::Value;
 /// Longest script in bytes.
 pub const SCRIPT_BYTES_MAX: u64 = 4 << 20;
 const CONTEXT_TOKENS: u32 = 131_072;
-/// Tokens are not counted in a vocabulary; English has about four bytes in one.
-const BYTES_PER_TOKEN: usize = 4;
 
 /// One step of a script.
 #[derive(Clone, Debug, Deserialize)]
