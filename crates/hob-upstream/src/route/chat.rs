@@ -145,7 +145,12 @@ impl Route<Chat> {
         let started = self.ask(candidates, &ask).await?;
         // The server names them itself if no target takes them.
         if self.card.takes_unknown && !takes_unknown(&started.candidate) {
-            request.trace.note(|data| data.dropped.extend(unknown_fields(&request)));
+            let mut unknown = unknown_fields(&request);
+            request.trace.note(|data| {
+                // Each choice of an answer reports the same names.
+                unknown.retain(|name| !data.dropped.contains(name));
+                data.dropped.extend(unknown);
+            });
         }
         let continues = self.options.on_interruption == OnInterruption::Continue;
         // An answer that is read whole can be made again instead.

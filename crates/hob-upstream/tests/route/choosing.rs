@@ -104,7 +104,10 @@ async fn parameters_that_the_target_does_not_take_are_named() {
         let extra = Some(JsonText::parsed(r#"{"new_field":1}"#));
         let request = ChatRequest { extra, ..streamed() };
         let trace = request.trace.clone();
-        let heard = Stage::new(&targets.map(|name| (name, says()))).ask(request).await;
+        let late = FakeAnswer::After(seconds(1), Box::new(FakeAnswer::Say(HELLO)));
+        let stage = Stage::new(&targets.map(|name| (name, vec![late.clone()])));
+        // Two choices of one answer.
+        let (heard, _) = tokio::join!(stage.ask(request.clone()), stage.ask(request));
         assert_eq!(heard.target.as_deref(), Some(targets[0]));
         assert_eq!(trace.snapshot().dropped, dropped, "{targets:?}");
     }
