@@ -51,7 +51,7 @@ pub fn tokens_of(request: &ChatRequest) -> (u64, u64) {
     ((bytes * least) as u64 + images, (bytes * most).ceil() as u64 + images)
 }
 
-/// Estimates the tokens of a prompt with its tools, for users that need one number.
+/// Estimates the tokens of a prompt with its tools, for callers that need one number.
 pub fn prompt_tokens_guess(prompt: &Prompt) -> usize {
     prompt_bytes(prompt).div_ceil(BYTES_PER_TOKEN)
 }

@@ -84,6 +84,8 @@ mod tests {
         assert!(tokens[0].logprob.is_nan() && tokens[0].top.is_empty(), "{tokens:?}");
         assert_eq!(tokens[0].token, TokenText(b"Hi".to_vec()));
         assert_eq!(tokens[1..], [plain("!", -0.25, &[("!", -0.25)])]);
+        let alone = r#"{"tokens":["a"],"token_logprobs":[null],"top_logprobs":null}"#;
+        assert_eq!(tokens_of(&serde_json::from_str(alone).expect("JSON")).len(), 1);
     }
 
     #[test]
