@@ -82,6 +82,10 @@ pub struct ChatRequest {
     pub sampling: Sampling,
     /// Limit for the answer, thinking included. `None`: until the model stops or the context is full.
     pub tokens_max: Option<u32>,
+    /// The caller's key allows no more tokens for the answer, whatever an alias sets. `tokens_max` is within it. Not sent
+    /// to other processes.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub key_tokens_max: Option<u32>,
     /// The answer ends before the first of these texts.
     pub stop: Vec<String>,
     pub output: OutputFormat,

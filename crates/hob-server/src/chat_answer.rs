@@ -188,9 +188,7 @@ fn shorten(requests: &mut [ChatRequest], tokens_max: u64) {
     let each = tokens_max / (requests.len() as u64).max(1);
     for request in requests {
         let left = each.saturating_sub(prompt_tokens_guess(&request.prompt) as u64).max(1);
-        let left = u32::try_from(left).unwrap_or(u32::MAX);
-        if request.tokens_max.is_none_or(|wanted| wanted > left) && left < u32::MAX {
-            request.tokens_max = Some(left);
-        }
+        request.key_tokens_max = u32::try_from(left).ok();
+        request.tokens_max = request.tokens_max.into_iter().chain(request.key_tokens_max).min();
     }
 }

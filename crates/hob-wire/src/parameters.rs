@@ -141,7 +141,8 @@ impl ParameterValues {
         let ParameterValues { sampling, tokens_max, stop, thinking, keep_alive, extra } = self;
         let extra = (!extra.is_empty()).then(|| JsonText::parsed(Value::Object(extra).to_string()));
         request.sampling = sampling;
-        request.tokens_max = tokens_max.filter(|tokens| *tokens != NO_LIMIT);
+        let tokens_max = tokens_max.filter(|tokens| *tokens != NO_LIMIT);
+        request.tokens_max = tokens_max.into_iter().chain(request.key_tokens_max).min();
         request.stop = stop;
         request.thinking = thinking;
         request.keep_alive = keep_alive;
@@ -244,6 +245,22 @@ mod tests {
         }
         // A request that only reads its prompt.
         assert_eq!(answered("{}", r#"{"top_p":0.5}"#, Some(0)), Some(0));
+    }
+
+    #[test]
+    fn the_limit_of_a_key_holds_whatever_an_alias_says() {
+        for (set, drop, tokens_max) in [
+            (r#"{"max_tokens":50}"#, vec![], Some(9)),
+            (r#"{"max_tokens":0}"#, vec![], Some(9)),
+            (r#"{"max_tokens":5}"#, vec![], Some(5)),
+            ("{}", vec!["max_tokens".to_owned()], Some(9)),
+        ] {
+            let parameters = Parameters::parse(set, "{}", drop).expect("good parameters");
+            let key_tokens_max = Some(9);
+            let mut changed = ChatRequest { tokens_max: Some(7), key_tokens_max, ..request() };
+            Parameters::apply(&[parameters], &mut changed);
+            assert_eq!(changed.tokens_max, tokens_max, "{set}");
+        }
     }
 
     #[test]

@@ -221,6 +221,8 @@ async fn answers_at_once_do_not_spend_the_same_tokens() {
     let asked = model.asked(2).await;
     // "Hi" counts as one token.
     assert_eq!((asked[0].tokens_max, asked[1].tokens_max), (Some(150), Some(48)));
+    // Aliases keep to it.
+    assert_eq!((asked[0].key_tokens_max, asked[1].key_tokens_max), (Some(199), Some(48)));
     for _ in 0..10 {
         assert_eq!(server.ask(post_as(PHONE, CHAT, HI)).await.status(), 429);
     }
