@@ -54,7 +54,7 @@ impl Target {
         }
     }
 
-    /// Records how long the target took to read this many prompt tokens: the time until its first content.
+    /// Records how long the target took to read this many prompt tokens: the time until its first content or its vectors.
     pub(crate) fn record_prompt_read(&self, tokens: u32, took: Duration) {
         let rate = f64::from(tokens) / took.as_secs_f64().max(1e-3);
         let mut known = locked(&self.reads_per_s);

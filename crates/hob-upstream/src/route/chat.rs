@@ -234,6 +234,7 @@ impl Route<Chat> {
                     let now = Instant::now();
                     let after = now.duration_since(asked);
                     request.trace.answers(&target.name, now.into_std(), after);
+                    target.record_prompt_read(made.prompt_tokens, limits.asked.elapsed());
                     return Ok(made);
                 }
                 Err(error) => {

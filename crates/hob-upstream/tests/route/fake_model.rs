@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
-use hob_core::chat::{Completion, FinishReason, Timings, Usage};
+use hob_core::chat::{Completion, EmbedInput, FinishReason, Timings, Usage};
 use hob_core::{
     Admission, Chat, ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, EmbedRequest,
     Embeddings, Fault, ModelError, ModelState, RegisteredModel, Registry,
@@ -183,7 +183,8 @@ impl ChatModel for FakeModel {
                 FakeAnswer::Hang => std::future::pending().await,
                 _ => {
                     let vectors = vec![vec![1.0]; request.inputs.len()];
-                    Ok(Embeddings { vectors, prompt_tokens: 1 })
+                    let tokens: usize = request.inputs.iter().map(EmbedInput::tokens_guess).sum();
+                    Ok(Embeddings { vectors, prompt_tokens: tokens as u32 })
                 }
             }
         }

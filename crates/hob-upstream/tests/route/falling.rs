@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use hob_core::chat::{Effort, FinishReason, Prompt, Thinking};
+use hob_core::chat::{Effort, EmbedInput, FinishReason, Prompt, Thinking};
 use hob_core::{ChatRequest, Clock, EmbedRequest, Fault, ModelError, ModelState};
 use hob_upstream::{AttemptTimeouts, FallbackUntil, WhileLoading};
 use tokio::time::Instant;
@@ -310,8 +310,7 @@ async fn a_local_model_that_ends_without_content_has_answered() {
 #[tokio::test(start_paused = true)]
 async fn vectors_fall_back_too() {
     let stage = Stage::new(&[("a", vec![fails(broken())]), ("b", vec![FakeAnswer::Say(HELLO)])]);
-    let inputs = vec![hob_core::chat::EmbedInput::Text("a".to_owned())];
-    let request = EmbedRequest { inputs, ..EmbedRequest::default() };
+    let request = words(1);
     let trace = request.trace.clone();
     let made = stage.model().embed(request).await.expect("vectors");
     assert_eq!((made.vectors.len(), trace.snapshot().target.as_deref()), (1, Some("b")));
@@ -319,15 +318,28 @@ async fn vectors_fall_back_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_model_here_may_turn_many_texts_into_vectors_for_minutes() {
-    let slow = FakeAnswer::After(seconds(200), Box::new(FakeAnswer::Say(HELLO)));
-    let stage = Stage::new(&[("a", vec![slow])]);
-    let embed = |text: String| {
-        let inputs = vec![hob_core::chat::EmbedInput::Text(text)];
-        stage.model().embed(EmbedRequest { inputs, ..EmbedRequest::default() })
-    };
-    assert_eq!(embed("word ".repeat(5_000)).await.expect("vectors").vectors.len(), 1);
-    let error = embed("word".to_owned()).await.expect_err("too long for one word");
+    let stage = Stage::new(&[("a", vec![says_after(200)])]);
+    assert_eq!(stage.model().embed(words(5_000)).await.expect("vectors").vectors.len(), 1);
+    let error = stage.model().embed(words(1)).await.expect_err("too long for one word");
     assert_eq!(error.kind(), "first_token_timeout");
+}
+
+#[tokio::test(start_paused = true)]
+async fn vectors_show_how_fast_a_model_reads() {
+    let stage = Stage::new(&[("a", vec![says_after(40), says_after(100)])]);
+    for time in ["within the usual limit", "because the model was as slow before"] {
+        assert_eq!(stage.model().embed(words(80)).await.expect(time).vectors.len(), 1);
+    }
+}
+
+fn says_after(time_s: u64) -> FakeAnswer {
+    FakeAnswer::After(seconds(time_s), Box::new(FakeAnswer::Say(HELLO)))
+}
+
+/// About as many tokens.
+fn words(count: usize) -> EmbedRequest {
+    let inputs = vec![EmbedInput::Text("word ".repeat(count))];
+    EmbedRequest { inputs, ..EmbedRequest::default() }
 }
 
 #[tokio::test(start_paused = true)]
