@@ -19,6 +19,8 @@ use crate::socket::is_pause;
 const READ_BYTES: usize = 64 << 10;
 /// Assumed least number of bytes of a read, to allocate memory for the time stamps.
 const BYTES_PER_READ: usize = 64;
+/// Longest wait of a connection for its next request. A server may close one that waits longer: a hob does after 10 s.
+const IDLE_MAX: Duration = Duration::from_secs(1);
 /// Longest single sleep before a due time, so a stop is noticed.
 const NAP: Duration = Duration::from_millis(100);
 /// Size of a request's last write, small enough to be sent at once.
@@ -83,6 +85,12 @@ impl<'a> User<'a> {
         let room = self.drive.answer_bytes;
         let mut recording = Recording::with_room(room, room / BYTES_PER_READ);
         if let Some(due) = due {
+            let fresh_from = start + due.saturating_sub(IDLE_MAX);
+            if Instant::now() < fresh_from {
+                self.wait(fresh_from);
+                // If it is refused, the request tries again and reports it.
+                let _refused = self.reconnect();
+            }
             self.wait(start + due);
         }
         let reached = if self.connection.is_some() { Ok(()) } else { self.reconnect() };
@@ -195,4 +203,27 @@ fn hangs_up(recording: &Recording) -> bool {
     let is_endless =
         head::content_length(head).is_none() && head::field(head, "transfer-encoding").is_none();
     says(b"close") || is_old || is_endless
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Arrivals, Endpoint, Patience};
+    use super::*;
+    use crate::canned_server::CannedServer;
+
+    #[test]
+    fn a_request_that_is_due_late_gets_a_connection_of_its_own() {
+        // This server closes each connection after its answer, and does not say so.
+        let server = CannedServer::start(|_| (200, String::new()));
+        let endpoint = Endpoint::parse(&server.url()).expect("an address");
+        let job = endpoint.post("/", "", "");
+        let arrivals = Arrivals::Constant { per_second: 0.4, connections: 1 };
+        let jobs = vec![job.clone(), job];
+        let patience = Patience::default();
+        let drive = Drive { endpoint, jobs, arrivals, seed: 7, patience, answer_bytes: 0 };
+        let driven = drive.run(&AtomicBool::new(false)).expect("a drive");
+        let ends: Vec<End> = driven.exchanges.into_iter().map(|exchange| exchange.end).collect();
+        assert_eq!(ends, [End::Whole, End::Whole]);
+        assert_eq!(server.end().len(), 2);
+    }
 }
