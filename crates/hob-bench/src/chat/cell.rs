@@ -84,10 +84,11 @@ impl ChatCell {
         }
     }
 
-    /// A mock server's pace that is like this server's.
+    /// A mock server's pace that is like this server's. A run at a rate never has more users than requests.
     pub(crate) fn pace(&self, warm: &Run) -> Option<CheckLoad> {
         let ttft_ms = warm.figure(Metric::TtftMs)?;
-        Some(CheckLoad::with_medians(self.users(), ttft_ms, warm.figure(Metric::TpotMs)))
+        let users = self.users().min(warm.replies.len());
+        Some(CheckLoad::with_medians(users, ttft_ms, warm.figure(Metric::TpotMs)))
     }
 
     /// The cell's name in progress lines.
@@ -252,4 +253,23 @@ fn rates(answers: &[ParsedAnswer<'_>], cell: ChatCell) -> std::collections::BTre
     let is_over = |answer: &&ParsedAnswer<'_>| answer.figures.is_some() && answer.end() <= *until;
     let requests = answers.iter().filter(is_over).count() as f64;
     [(Metric::ThroughputTokS, tokens / window_s), (Metric::RequestsS, requests / window_s)].into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::SHAPES;
+
+    #[test]
+    fn the_client_is_checked_with_no_more_users_than_requests() {
+        let reply = Reply { figures: [(Metric::TtftMs, 50.0)].into(), ..Reply::default() };
+        let warm = Run { replies: vec![reply; 8], ..Run::default() };
+        let users = |arrivals| {
+            let (shape, thinking) = (SHAPES[0], ThinkingMode::AsIs { thinks: false });
+            let cell = ChatCell { shape, arrivals, thinking, prompts: Prompts::Cold };
+            cell.pace(&warm).expect("a pace").users
+        };
+        let rate = Arrivals::Constant { per_second: 0.5, connections: 128 };
+        assert_eq!((users(rate), users(Arrivals::Closed { users: 4 })), (8, 4));
+    }
 }
