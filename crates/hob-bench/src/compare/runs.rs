@@ -19,7 +19,9 @@ pub fn runs(record: &Record, samples: &[RawSample], metric: Metric) -> Option<BT
     for sample in samples.iter().filter(|sample| sample.error.is_none()) {
         samples_by_run.entry(sample.run).or_default().push(sample);
     }
-    let users = record.workload.concurrency.map_or(1, |users| users as usize);
+    // At a rate, the whole run counts: from its first request to its last answer.
+    let users = record.workload.concurrency.filter(|_| record.workload.rate.is_none());
+    let users = users.map_or(1, |users| users as usize);
     let figure = |run: &[&RawSample]| of_run(metric, run, users);
     let runs: BTreeMap<u32, f64> = samples_by_run
         .iter()
@@ -113,6 +115,27 @@ fn arrivals(sample: &RawSample, sent_us: u64, from: u64, until: u64) -> Option<f
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{RecordKind, RecordSource, RecordedTokens, Spread};
+
+    #[test]
+    fn a_rate_of_requests_is_that_of_the_whole_run() {
+        // Two requests, a second apart, with an answer of 200 ms each.
+        let at = |t_sched_us| RawSample {
+            t_sched_us: Some(t_sched_us),
+            dispatch_us: Some(0),
+            ttft_us: Some(100_000),
+            e2e_us: Some(200_000),
+            gaps_us: vec![100_000],
+            tokens: RecordedTokens { reasoning: Some(0), content: Some(2), ..Default::default() },
+            ..RawSample::default()
+        };
+        let mut record = Record::new(uuid::Uuid::nil(), RecordKind::Llm, RecordSource::default());
+        (record.workload.rate, record.workload.concurrency) = (Some(1.0), Some(128));
+        let spread = Spread { p50: Some(2.0 / 1.2), ..Spread::default() };
+        record.metrics.spreads.insert(Metric::RequestsS, spread);
+        let found = runs(&record, &[at(0), at(1_000_000)], Metric::RequestsS);
+        assert_eq!(found, Some([(0, 2.0 / 1.2)].into()));
+    }
 
     #[test]
     fn rounding_puts_no_chunk_after_the_end() {
