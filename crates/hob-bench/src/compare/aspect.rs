@@ -54,6 +54,7 @@ pub fn aspects(record: &Record) -> Vec<Aspect> {
         ("temperature", text_of(temperature)),
         ("number of users", text_of(workload.concurrency)),
         ("rate of requests", text_of(workload.rate)),
+        ("arrival of requests", word(workload.arrival)),
         ("cache", word(workload.cache)),
         ("reasoning", word(workload.reasoning)),
         ("text", text(tts.and_then(|tts| tts.text_sha256.as_ref()))),

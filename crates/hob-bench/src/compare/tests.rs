@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::record::{
-    Cache, CountSource, Harness, RawSample, Reasoning, Record, RecordKind, RecordSource,
+    Arrival, Cache, CountSource, Harness, RawSample, Reasoning, Record, RecordKind, RecordSource,
     RecordedTokens, RunStatus, Spread,
 };
 
@@ -266,6 +266,19 @@ fn evaluations_at_different_temperatures_are_refused() {
     let comparison = compared(&at(1, Some(0.0)), &at(2, Some(0.7)));
     assert_eq!(comparison.refusals, ["different temperature: 0 and 0.7"]);
     assert!(compared(&at(1, Some(0.0)), &at(2, Some(0.0))).refusals.is_empty());
+}
+
+#[test]
+fn requests_at_even_times_are_not_compared_with_those_at_random_times() {
+    let at_rate = |id: u128, arrival| {
+        let mut one = sampled(id, 8, 20.0);
+        (one.record.workload.rate, one.record.workload.arrival) = (Some(2.0), Some(arrival));
+        one
+    };
+    let (even, random) = (at_rate(1, Arrival::Constant), at_rate(2, Arrival::Poisson));
+    let refused = compared(&even, &random).refusals;
+    assert_eq!(refused, ["different arrival of requests: constant and poisson"]);
+    assert!(compared(&even, &at_rate(2, Arrival::Constant)).refusals.is_empty());
 }
 
 #[test]
