@@ -49,6 +49,8 @@ impl RecordStore {
         if !samples.is_empty() {
             let beside = target.with_extension("jsonl.gz");
             let (bytes, file) = pack_samples(&name_of(&beside), samples)?;
+            // Samples without their record are from an import that was cut off.
+            let _left_over = fs::remove_file(&beside);
             write_whole(&beside, &bytes)?;
             record.samples = Some(file);
         }

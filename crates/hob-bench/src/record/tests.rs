@@ -217,6 +217,10 @@ fn a_store_keeps_records_and_samples_and_overwrites_nothing() {
         .map(|entry| entry.unwrap().file_name())
         .collect();
     assert_eq!(names.len(), 2, "no draft is left: {names:?}");
+
+    std::fs::remove_file(&file).expect("removed");
+    let completed = store.put(&full(), &samples).expect("its samples were there already");
+    assert_eq!(completed, file);
 }
 
 #[test]
