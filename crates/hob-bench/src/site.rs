@@ -16,7 +16,7 @@ mod write;
 
 use std::collections::BTreeMap;
 
-pub use gather::Others;
+pub use gather::{Others, without_folder};
 use jiff::Timestamp;
 pub use production::{GAP_NEEDS, Production, ServedModelFigures};
 pub use queued::Queued;

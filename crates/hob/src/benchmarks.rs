@@ -123,7 +123,10 @@ pub(crate) fn material(
         let since = now_ms.saturating_sub(LEDGER_DAYS * MS_PER_DAY);
         match read(file, Period { since_unix_ms: Some(since), rows_max: None }) {
             Ok(entries) => material.production = production(entries),
-            Err(error) => material.skipped.push(format!("{}: {error}", file.display())),
+            Err(error) => {
+                let folder = file.parent().unwrap_or(Path::new(""));
+                material.skipped.push(site::without_folder(&error, folder));
+            }
         }
     }
     Ok(material)
@@ -195,6 +198,16 @@ mod tests {
         pages.hide_ledger();
         assert_eq!(models(), 0);
         assert!(pages.built.lock().expect("no panic").is_none(), "the page is built again");
+    }
+
+    #[test]
+    fn a_damaged_ledger_is_named_without_its_folder() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let ledger = folder.path().join("ledger.sqlite3");
+        std::fs::write(&ledger, "no ledger".repeat(100)).expect("written");
+        let material = material(folder.path(), Some(&ledger), Others::LeftOut).expect("material");
+        let [reason] = &material.skipped[..] else { panic!("{:?}", material.skipped) };
+        assert!(reason.starts_with("the ledger ledger.sqlite3 cannot be used: "), "{reason}");
     }
 
     #[test]

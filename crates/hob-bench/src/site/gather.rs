@@ -2,6 +2,7 @@
 //! The page names each file that could not be read, and shows all others.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
@@ -29,7 +30,7 @@ impl Material {
         for file in files {
             match BenchPlan::read(&file) {
                 Ok(plan) => self.queued.push(Queued::from_plan(&plan, &self.records)),
-                Err(error) => self.skipped.push(error.to_string()),
+                Err(error) => self.skipped.push(without_folder(&error, folder)),
             }
         }
     }
@@ -40,21 +41,19 @@ impl Material {
     /// The folder exists and cannot be listed.
     pub fn gather(store: &RecordStore, others: Others) -> Result<Material, RecordError> {
         let found = if store.folder().is_dir() { store.read()? } else { Default::default() };
-        // The page may be shown to others, so it must not name the folder.
-        let folder = format!("{}{}", store.folder().display(), std::path::MAIN_SEPARATOR);
-        let without_folder = |error: &RecordError| error.to_string().replacen(&folder, "", 1);
-        let mut skipped: Vec<String> = found.skipped.iter().map(without_folder).collect();
+        let named = |error: &RecordError| without_folder(error, store.folder());
+        let mut skipped: Vec<String> = found.skipped.iter().map(named).collect();
         let (mut samples, mut answers) = (BTreeMap::new(), BTreeMap::new());
         for (place, record) in &found.records {
             match answers_beside(&store.folder().join(place), record) {
                 Ok(Some(found)) => drop(answers.insert(record.id, found)),
                 Ok(None) => {}
-                Err(error) => skipped.push(error.to_string()),
+                Err(error) => skipped.push(named(&error)),
             }
             match samples_beside(&store.folder().join(place), record) {
                 Ok(Some(found)) => drop(samples.insert(record.id, found)),
                 Ok(None) => {}
-                Err(error) => skipped.push(error.to_string()),
+                Err(error) => skipped.push(named(&error)),
             }
         }
         let mut records: Vec<Record> =
@@ -74,6 +73,13 @@ impl Material {
             built: None,
         })
     }
+}
+
+/// The error without the folder that it names. The page may be shown to others, who need not know where it is.
+pub fn without_folder(error: &impl Display, folder: &Path) -> String {
+    // With the separator at its end.
+    let folder = folder.join("").display().to_string();
+    error.to_string().replace(&folder, "")
 }
 
 /// The answers of an evaluation; None if the record has none, or if their file is not there.

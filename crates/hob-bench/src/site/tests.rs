@@ -4,7 +4,8 @@
 use super::*;
 use crate::import::{PUBLISHED, import};
 use crate::record::{
-    Cache, Doubt, Harness, Label, RecordKind, RecordSource, RecordStore, RunStatus, Spread,
+    Cache, Doubt, EvalFigures, Harness, Label, RecordKind, RecordSource, RecordStore, RunStatus,
+    SampleFile, Spread,
 };
 use crate::terms::Metric;
 use uuid::Uuid;
@@ -139,7 +140,7 @@ fn unmeasured_cells_of_a_plan_are_queued() {
     let mut material = of(vec![record]);
     material.queue(folder.path());
     assert_eq!((material.queued[0].all, material.queued[0].left.len()), (2, 1));
-    assert!(material.skipped[0].contains("b.yaml"), "{:?}", material.skipped);
+    assert!(material.skipped[0].starts_with("b.yaml:"), "{:?}", material.skipped);
     let queued = &data(&material)["queued"][0];
     assert_eq!((&queued["all"], &queued["left"][0]["model"]), (&2.into(), &"qwen3-8b".into()));
     assert_eq!(queued["note"], "coming soon");
@@ -218,7 +219,11 @@ fn a_damaged_file_is_named_and_all_others_are_shown() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = RecordStore::new(folder.path());
     let sample = RawSample { ttft_us: Some(5_000), ..RawSample::default() };
-    store.put(&native(7, "kept", "s", 1.0), &[sample]).expect("put");
+    let mut record = native(7, "kept", "s", 1.0);
+    let answers = SampleFile { file: "answers.gz".to_owned(), sha256: String::new(), n: 1 };
+    record.eval = Some(EvalFigures { answers: Some(answers), ..EvalFigures::default() });
+    let kept = store.put(&record, &[sample]).expect("put");
+    std::fs::write(kept.with_file_name("answers.gz"), "damaged").expect("written");
     for (name, text) in [
         ("cut.yaml", "schema: bench-run/1\nid: ["),
         ("later.yaml", "schema: bench-run/2\n"),
@@ -227,9 +232,9 @@ fn a_damaged_file_is_named_and_all_others_are_shown() {
         std::fs::write(folder.path().join(name), text).expect("written");
     }
     let material = Material::gather(&store, Others::LeftOut).expect("gathered");
-    assert_eq!((material.records.len(), material.skipped.len(), material.samples.len()), (1, 3, 1));
+    assert_eq!((material.records.len(), material.skipped.len(), material.samples.len()), (1, 4, 1));
     let skipped = data(&material)["skipped"].to_string();
-    for file in ["cut.yaml", "later.yaml", "other.yaml"] {
+    for file in ["cut.yaml", "later.yaml", "other.yaml", "answers.gz"] {
         assert!(skipped.contains(file) && !skipped.contains("/tmp"), "{skipped}");
     }
     let missing = RecordStore::new(folder.path().join("none"));
