@@ -8,6 +8,7 @@ use hob_eval::report::UseBounds;
 use super::cells::{CELLS_MAX, PlanCell, cells, matrix};
 use super::file::{BenchPlan, Matrix, PLAN_SCHEMA, PlanApi, PlanKind, PlanRuns, PlanTarget};
 use crate::chat::Shape;
+use crate::drive::CONNECTIONS_MAX;
 use crate::eval::{TEMPERATURE_MAX, TaskName};
 use crate::record::{CREATOR, DRIVER, POWER_CAP};
 use crate::speech::Text;
@@ -130,8 +131,11 @@ impl Matrix {
         if !self.temperature.iter().all(|value| (0.0..=TEMPERATURE_MAX).contains(value)) {
             return Some(format!("each temperature must be 0 to {TEMPERATURE_MAX}"));
         }
-        if self.concurrency.contains(&0) {
-            return Some("a concurrency of 0 users is not possible".to_owned());
+        let possible = 1..=CONNECTIONS_MAX;
+        if let Some(users) = self.concurrency.iter().find(|n| !possible.contains(&(**n as usize))) {
+            return Some(format!(
+                "a concurrency of {users} is not possible (expected 1 to {CONNECTIONS_MAX} users)"
+            ));
         }
         let taken = |name: &&String| ["model", "quant", "backend", "ctx"].contains(&name.as_str());
         if let Some(name) = self.labels.keys().find(taken) {

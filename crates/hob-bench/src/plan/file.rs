@@ -112,7 +112,7 @@ pub struct Matrix {
     pub driver: Vec<String>,
     /// Empty: the four shapes
     pub shape: Vec<String>,
-    /// Users at the same time. Empty: 1 and 4
+    /// Users at the same time, at most 1,024. Empty: 1 and 4
     pub concurrency: Vec<u32>,
     /// Tokens of the prompt for `sweep`. Empty: 512, 4096, 16384, 65536 and 131072. For `eval`: the context length to
     /// start the server with, in the place of the target's. Empty: the target's
@@ -366,6 +366,7 @@ exclude: [{target: other, concurrency: 4}]
             ("shape:", "text: [novel], shape:", "p.yaml:6: no text is called novel"),
             ("shape:", "format: [ogg], shape:", "p.yaml:6: no format of sound is called ogg"),
             ("[1, 4]", "[0]", "p.yaml:6: a concurrency of 0"),
+            ("[1, 4]", "[1, 1025]", "p.yaml:6: a concurrency of 1025 is not possible"),
             ("shape:", "temperature: [3], shape:", "p.yaml:6: each temperature must be 0 to 2"),
             ("shape:", "labels: {quant: [a]}, shape:", "p.yaml:6: a label cannot be called quant"),
             ("shape:", "labels: {driver: []}, shape:", "p.yaml:6: the label driver has no value"),
