@@ -470,6 +470,24 @@ fn a_cell_that_fails_is_kept_and_stops_only_a_plan_that_says_so() {
 }
 
 #[test]
+fn a_cell_whose_second_try_succeeds_has_not_failed() {
+    let user = User::new();
+    // The first request takes longer than the plan allows.
+    let mock = Mock::start(&user, "cold_ms=5000,ttft_ms=60,itl_ms=1,tokens=8,cache=true");
+    let plan = format!(
+        "schema: bench-plan/1\nname: again\ntargets: [{{name: here, url: \"{}\"}}]\n\
+         matrix: {{kind: [llm], shape: [quick_word], concurrency: [1]}}\n\
+         runs: {{min: 1, max: 1}}\nbudget: {{answer_s: 2}}\non_fail: retry\n",
+        mock.1
+    );
+    user.write("plan.yaml", &plan);
+    let done = user.hob(&["bench", "plan", "plan.yaml"]).assert().success();
+    let said = stderr(&done);
+    assert!(said.contains("the answer did not end in time"), "{said}");
+    assert!(said.contains("1 cells: 1 measured, 0 done before, 0 failed, 0 left"), "{said}");
+}
+
+#[test]
 fn a_plan_of_voices_and_formats_says_what_each_cell_was_asked_with() {
     let user = User::new();
     let mock = Mock::start(&user, "ttft_ms=60,audio_rtf=0.01");

@@ -156,10 +156,11 @@ fn carry_out(
         Ok((results, stop.load(Ordering::Relaxed)))
     })?;
     printer.note(results.summary());
-    let PlanResults { records, targets, .. } = results;
+    let PlanResults { records, targets, failed, .. } = results;
     let done = Done { records, was_stopped };
     done.show(as_json, printer, |records| plan_table(records, &targets))?;
-    done.exit(|record| !record.invalid_reasons.is_empty())
+    // A cell whose second try succeeded has not failed.
+    done.exit(|record| failed > 0 && !record.invalid_reasons.is_empty())
 }
 
 /// A table with one row for each record, and how to show a whole record. Two targets of a plan may have one address, so

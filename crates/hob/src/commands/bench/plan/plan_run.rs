@@ -55,7 +55,7 @@ pub(super) struct PlanResults {
     cells: usize,
     before: usize,
     now: usize,
-    failed: usize,
+    pub(super) failed: usize,
 }
 
 impl PlanResults {
@@ -79,7 +79,7 @@ enum CellOutcome {
 enum VisitResult {
     /// The cell has a valid record.
     Valid,
-    /// Further visits ask the other items.
+    /// Further visits ask the other items, or the user stopped the plan.
     PartDone,
     Failed,
 }
@@ -182,7 +182,7 @@ impl<'a> PlanRun<'a> {
             results.targets.extend(records.iter().map(|_| visit.cell.target.clone()));
             results.records.extend(records);
             if self.stop.load(Ordering::Relaxed) {
-                return Ok(if is_valid { VisitResult::Valid } else { VisitResult::Failed });
+                return Ok(VisitResult::PartDone);
             }
             if is_valid {
                 results.now += 1;
