@@ -238,7 +238,10 @@ impl Benchmark for Cold<'_, '_> {
         }
         let mut warm_ms = Vec::new();
         for _ in 0..self.warm {
-            warm_ms.extend(self.client.ask_until_ready()?.figures.get(&whole).copied());
+            let warm = self.client.ask_until_ready()?;
+            warm_ms.extend(warm.figures.get(&whole).copied());
+            // The figures of a run are those of its first request, but its errors are those of all.
+            run.replies.extend(Some(warm).filter(Reply::has_failed));
         }
         let warm_ms = Sample::new(warm_ms).median();
         let is_swap = matches!(self.cold_by, ColdBy::Swap(_));
@@ -289,5 +292,44 @@ fn summarise<'r>(
         count_source: counts,
         more_invalid_reasons: proof.wrong.into_iter().collect(),
         doubts: doubts.into_iter().filter_map(|(is_so, doubt)| is_so.then_some(doubt)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::canned_server::CannedServer;
+    use crate::drive::{Endpoint, Patience};
+    use crate::target::{Api, Target};
+    use crate::workbench::Asker;
+
+    #[test]
+    fn a_failed_request_after_the_first_is_counted() {
+        let said = r#"{"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}"#;
+        let mut asked = 0;
+        // The other model answers, then this one, but only once.
+        let server = CannedServer::start(move |_| {
+            asked += 1;
+            if asked > 2 { (500, String::new()) } else { (200, format!("data: {said}\n\n")) }
+        });
+        let endpoint = Endpoint::parse(&server.url()).expect("an address");
+        let (api, model, stop) = (Api::OpenAi, "m".to_owned(), AtomicBool::new(false));
+        let target = Target { endpoint, api, model, key: None, engine: None, version: None };
+        let asker = Asker { target, patience: Patience::default(), seed: 7, stop: &stop };
+        let other = ColdClient::for_model(&asker, "other", &ColdRequest::Chat);
+        let mut cold = Cold {
+            client: ColdClient::new(asker, &ColdRequest::Chat),
+            cold_by: ColdBy::Swap(Box::new(other)),
+            state: &State::ModelSwap { with: "other".to_owned() },
+            warm: 1,
+            stop: &stop,
+            start: 0,
+            leading: [Metric::SwapMs, Metric::ColdFirstMs],
+            resident: Vec::new(),
+        };
+        let run = cold.measure_run(None).expect("a run");
+        let have_failed: Vec<bool> = run.replies.iter().map(Reply::has_failed).collect();
+        assert_eq!(have_failed, [false, true], "{:?}", run.replies);
+        assert_eq!(server.end().len(), 3);
     }
 }
