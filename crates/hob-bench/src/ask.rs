@@ -33,13 +33,13 @@ pub fn client_headers(key: Option<&str>) -> String {
 /// Sends a GET request to a path, or a POST request if there is a body.
 ///
 /// # Errors
-/// The server does not answer. An error status is an answer.
+/// The whole answer does not come in time. An error status is an answer.
 pub fn ask(
     endpoint: &Endpoint,
     path: &str,
     key: Option<&str>,
     body: Option<&str>,
-    silence: Duration,
+    within: Duration,
 ) -> Result<WholeResponse, AskError> {
     let (host, prefix, headers) = (endpoint.authority(), &endpoint.prefix, client_headers(key));
     let request = match body {
@@ -53,7 +53,7 @@ pub fn ask(
         jobs: vec![request],
         arrivals: Arrivals::Closed { users: 1 },
         seed: 0,
-        patience: Patience { silence, ..Patience::default() },
+        patience: Patience { silence: within, total: within, ..Patience::default() },
         answer_bytes: 0,
     };
     let unanswered = || AskError::Unanswered { server: host.clone() };
@@ -66,4 +66,20 @@ pub fn ask(
     }
     let (answer, body, taken) = HttpResponse::recorded(&exchange.recording.bytes);
     taken.map(|()| WholeResponse { status: answer.status, body }).map_err(|_| unanswered())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mock::{MockServer, Script};
+
+    #[test]
+    fn an_answer_without_end_is_no_answer() {
+        let script = Script::default().with("fault=flood").expect("a script");
+        let mock = MockServer::start_local(script).expect("a free port");
+        let endpoint = Endpoint::parse(&mock.url()).expect("an address");
+        let (path, body) = ("/v1/chat/completions", Some(r#"{"stream":true}"#));
+        let asked = ask(&endpoint, path, None, body, Duration::from_millis(200));
+        assert_eq!(asked, Err(AskError::Unanswered { server: endpoint.authority() }));
+    }
 }
