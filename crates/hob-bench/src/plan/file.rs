@@ -232,7 +232,7 @@ impl Default for PlanRuns {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PlanBudget {
-    /// A cell that takes longer ends with its runs so far; an evaluation asks all of its items
+    /// A cell that takes longer after its warm-up ends with its runs so far; an evaluation asks all of its items
     pub cell_s: u64,
     /// No cell starts after this time; null: no limit
     pub total_s: Option<u64>,

@@ -22,7 +22,7 @@ pub struct StopRule {
     pub runs_max: usize,
     /// A cell is done when its half interval is narrower than this.
     pub half_width_pct: f64,
-    /// A cell that takes longer ends with its runs so far.
+    /// A cell that takes longer after its warm-up ends with its runs so far.
     pub budget: Duration,
     /// Number of starts of a server that hob can restart, with the first one.
     pub starts: u32,

@@ -48,7 +48,7 @@ pub(crate) struct MeasuringArgs {
     /// Maximum runs of a cell [default: 10]
     #[arg(long, value_name = "N")]
     pub(super) runs_max: Option<usize>,
-    /// Time limit of a cell; it then ends with the runs that it has [default: 900]
+    /// Time limit of a cell after its warm-up; it ends with the runs that it has [default: 900]
     #[arg(long, value_name = "SECONDS")]
     pub(super) budget_s: Option<u64>,
     /// Seconds without an answer after which the server counts as failed

@@ -228,7 +228,7 @@ fn dry(plan: &BenchPlan, out: &Path, printer: &Printer) -> CliResult<()> {
     let most_s = plan.budget.total_s.map_or(most_s, |total_s| total_s.min(most_s));
     let count = cells.len();
     printer.note(format_args!(
-        "{left} of {count} cells are left, {} min at most",
+        "{left} of {count} cells are left, {} min at most, without starts and warm-up",
         most_s.div_ceil(60)
     ));
     for sentence in items.iter().flat_map(|items| eval_setup::item_notes(items)) {
