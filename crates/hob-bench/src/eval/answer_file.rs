@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::line_file::LineFile;
 use super::{EvalArm, EvalWorkload};
-use crate::record::{RecordError, SampleFile, pack_lines, sha256_hex, unpack_lines};
+use crate::record::{RecordError, SampleFile, pack_lines, read_bytes, sha256_hex, unpack_lines};
 use crate::terms::Metric;
 use crate::workbench::Workbench;
 
@@ -235,7 +235,8 @@ pub fn read_answers(folder: &Path, file: &SampleFile) -> Result<Vec<AnsweredItem
         reason: "it is not in the folder of its record".to_owned(),
     })?;
     let shown = path.display().to_string();
-    let bytes = fs::read(&path).map_err(|error| RecordError::io("read", &shown, error))?;
+    let bytes =
+        read_bytes(&path, BYTES_MAX).map_err(|error| RecordError::io("read", &shown, error))?;
     unpack_lines::<AnsweredItem>(file, &shown, &bytes, BYTES_MAX)?.collect()
 }
 

@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use fs_err as fs;
 use thiserror::Error;
 use uuid::Uuid;
 
-use super::{RawSample, Record, RecordError, RecordStore, read_file, unpack_samples};
+use super::samples::BYTES_MAX;
+use super::{RawSample, Record, RecordError, RecordStore, read_bytes, read_file, unpack_samples};
 
 #[derive(Debug, Error)]
 pub enum PickError {
@@ -72,7 +72,7 @@ impl RecordStore {
 pub fn samples_beside(file: &Path, record: &Record) -> Result<Option<Vec<RawSample>>, RecordError> {
     let Some(kept) = &record.samples else { return Ok(None) };
     let path = kept.path_in(file.parent().unwrap_or(Path::new("")));
-    match path.map(fs::read) {
+    match path.map(|path| read_bytes(&path, BYTES_MAX)) {
         Some(Ok(bytes)) => unpack_samples(kept, &bytes).map(Some),
         Some(Err(_)) | None => Ok(None),
     }

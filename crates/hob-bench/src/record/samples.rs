@@ -16,7 +16,7 @@ use super::seal::sha256_hex;
 
 /// Maximum requests of one record, and maximum bytes of the unpacked file, so that a page stays usable.
 const SAMPLES_MAX: usize = 200_000;
-const BYTES_MAX: u64 = 1 << 30;
+pub(super) const BYTES_MAX: u64 = 1 << 30;
 
 /// Where the samples are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -113,7 +113,8 @@ impl RecordStore {
 /// The file cannot be read or is not a record.
 pub fn read_file(file: &Path) -> Result<Record, RecordError> {
     let shown = file.display().to_string();
-    let bytes = read_bytes(file).map_err(|error| RecordError::io("read", &shown, error))?;
+    let bytes = read_bytes(file, RECORD_BYTES_MAX as u64 + 1)
+        .map_err(|error| RecordError::io("read", &shown, error))?;
     if bytes.len() > RECORD_BYTES_MAX {
         let reason = format!("more than {RECORD_BYTES_MAX} bytes, which no record has");
         return Err(RecordError::Damaged { file: shown, line: 1, reason });
@@ -126,14 +127,14 @@ pub fn read_file(file: &Path) -> Result<Record, RecordError> {
     from_yaml(&shown, &text)
 }
 
-/// Reads at most one byte more than a record may have.
-fn read_bytes(file: &Path) -> io::Result<Vec<u8>> {
+/// Reads a regular file, or its first `bytes_max` bytes if it has more.
+pub(crate) fn read_bytes(file: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     // Before it is opened: opening a FIFO waits for a writer.
     if !fs::metadata(file)?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
     let mut bytes = Vec::new();
-    fs::File::open(file)?.take(RECORD_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    fs::File::open(file)?.take(bytes_max).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -127,6 +127,16 @@ fn a_file_that_is_too_long_is_not_read() {
 }
 
 #[test]
+fn samples_without_end_are_not_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut record = full();
+    record.samples = Some(SampleFile { file: "endless".to_owned(), sha256: String::new(), n: 1 });
+    std::os::unix::fs::symlink("/dev/zero", folder.path().join("endless")).expect("a link");
+    let read = samples_beside(&folder.path().join("a.yaml"), &record);
+    assert!(matches!(read, Ok(None)), "{read:?}");
+}
+
+#[test]
 fn a_figure_that_is_not_a_number_is_not_written() {
     let mut record = full();
     record
