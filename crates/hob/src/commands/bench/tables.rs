@@ -258,7 +258,7 @@ pub(super) fn first_ms(record: &Record) -> Option<f64> {
 
 /// Whether the figures are verified, or a measurement at all.
 pub(super) fn badge(record: &Record) -> &'static str {
-    match (record.invalid_reasons.is_empty(), record.confidence.label) {
+    match (record.is_valid(), record.confidence.label) {
         (false, _) => "no measurement",
         (true, Label::Verified) => "verified",
         (true, Label::Unverified) => "unverified",
@@ -295,4 +295,19 @@ fn number(record: &Record, metric: Metric, digits: usize) -> String {
 
 fn megabytes(mb: Option<f64>) -> String {
     mb.map_or(NOTHING.to_owned(), |mb| format!("{mb:.0} MB"))
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_bench::record::{RecordSource, RunStatus};
+
+    use super::*;
+
+    #[test]
+    fn a_run_that_was_stopped_is_no_measurement() {
+        let mut record = Record::new(uuid::Uuid::nil(), RecordKind::Llm, RecordSource::default());
+        assert_eq!(badge(&record), "unverified");
+        record.status = RunStatus::Aborted;
+        assert_eq!(badge(&record), "no measurement", "as `hob bench show` and the page say");
+    }
 }
