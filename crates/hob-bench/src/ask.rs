@@ -24,7 +24,7 @@ pub enum AskError {
     Unanswered { server: String },
 }
 
-/// Header lines with the client's name and key. A hob server marks requests of this client as benchmarks in its ledger.
+/// Header lines with the client's name and key. A hob server leaves requests of this client out of its ledger.
 pub fn client_headers(key: Option<&str>) -> String {
     let name = concat!("user-agent: hob-bench/", env!("CARGO_PKG_VERSION"), "\r\n");
     key.map_or(name.to_owned(), |key| format!("{name}authorization: Bearer {key}\r\n"))
