@@ -246,7 +246,7 @@ pub fn regraded(
     answered: &[AnsweredItem],
 ) -> Result<Record, RecordError> {
     let mut record = old.clone();
-    record.id = crate::record::new_id();
+    record.id = uuid::Uuid::now_v7();
     record.supersedes = Some(old.id);
     record.samples = None;
     let seed = old.harness.as_ref().map_or(0, |harness| harness.seed);

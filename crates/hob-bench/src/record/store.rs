@@ -5,7 +5,6 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
-use uuid::Uuid;
 
 use super::{RECORD_BYTES_MAX, RawSample, Record, RecordError, from_yaml, pack_samples, to_yaml};
 use crate::parallel::parallel_map;
@@ -147,11 +146,6 @@ pub fn relative_path(record: &Record) -> PathBuf {
     let model = slug(&record.model.name, MODEL_CHARS_MAX);
     let name = format!("{day}-{host}-{model}-{}-{}.yaml", record.kind.name(), record.short_id());
     Path::new(month).join(name)
-}
-
-/// A new id, which starts with the time.
-pub fn new_id() -> Uuid {
-    Uuid::now_v7()
 }
 
 /// Keeps small letters, digits and dots; other characters become a hyphen.

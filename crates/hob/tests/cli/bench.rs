@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 
 use hob_bench::mock::{MockServer, Script};
-use hob_bench::record::{Record, RecordKind, RecordSource, RecordStore, RunStatus, Spread, new_id};
+use hob_bench::record::{Record, RecordKind, RecordSource, RecordStore, RunStatus, Spread};
 use hob_bench::terms::Metric;
 
 use crate::executable::write_executable;
@@ -310,7 +310,7 @@ fn who_fakes_streaming_is_told_so_and_that_is_no_failure() {
 /// A run of so many tokens per second, kept without samples: only intervals that are apart say something.
 fn kept(user: &User, users: u32, tok_s: f64) -> String {
     let source = RecordSource { tool: "hob".to_owned(), ..RecordSource::default() };
-    let mut record = Record::new(new_id(), RecordKind::Llm, source);
+    let mut record = Record::new(uuid::Uuid::now_v7(), RecordKind::Llm, source);
     record.model.name = "m".to_owned();
     record.workload.shape = Some("short_short".to_owned());
     record.workload.concurrency = Some(users);
