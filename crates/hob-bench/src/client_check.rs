@@ -20,7 +20,8 @@ const ALLOWED_ERROR_MS_MIN: f64 = 0.2;
 const ALLOWED_ERROR_SHARE: f64 = 0.01;
 /// Maximum processor time as a share of one core.
 const CPU_SHARE_MAX: f64 = 0.7;
-const DISPATCH_MS_MAX: f64 = 5.0;
+/// Maximum delay between due time and sending, at the 95th percentile.
+pub(crate) const DISPATCH_MS_MAX: f64 = 5.0;
 /// Allowed delay of a chunk at the 95th percentile, as a share of the gap between chunks. A client that reads late sees several chunks together.
 const ALLOWED_LATE_SHARE: f64 = 0.5;
 const ALLOWED_LATE_MS_MIN: f64 = 10.0;
@@ -290,7 +291,7 @@ impl ClientCheck {
 }
 
 /// The percentile, or the maximum if there are too few values.
-fn percentile_or_max(sample: &Sample, part: f64) -> f64 {
+pub(crate) fn percentile_or_max(sample: &Sample, part: f64) -> f64 {
     sample.percentile(part).map(|at| at.value).or(sample.max()).unwrap_or_default()
 }
 

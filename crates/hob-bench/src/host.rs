@@ -12,6 +12,8 @@ use crate::record::{Accelerator, Cgroup, Host, Noise, RecordedCpu, sha256_hex};
 /// Vector units that change how fast a model runs, as the kernel names them.
 const UNITS: [&str; 6] = ["avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "asimddp"];
 const BYTES_PER_GB: f64 = 1e9;
+/// A machine is busy if processes wait for a core in this percentage of the time, or more.
+pub const PSI_PCT_MAX: f64 = 10.0;
 
 /// Number of throttling events before the campaign.
 static THROTTLED_BEFORE: Mutex<Option<u64>> = Mutex::new(None);

@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{BenchError, Reply, Runs};
+use crate::client_check::{ClientCheck, DISPATCH_MS_MAX, percentile_or_max};
+use crate::host::PSI_PCT_MAX;
 use crate::launch::LaunchError;
 use crate::record::{
     Client, ClientImpl, Confidence, CountSource, Dispatch, Doubt, Harness, Host, Label, Metrics,
@@ -18,14 +20,9 @@ use crate::timeline::Flag;
 const RUNS_MIN: usize = 6;
 const STARTS_MIN: u32 = 2;
 const HALF_WIDTH_PCT_MAX: f64 = 5.0;
-/// Maximum delay between due time and sending, at the percentile `LATE_PERCENTILE`.
-const DISPATCH_MS_MAX: f64 = 5.0;
-const PSI_PCT_MAX: f64 = 10.0;
 const EXPIRES_DAYS: i64 = 90;
 /// If a larger share of answers came in one piece, the measurement is invalid: it has no time per token.
 const NOT_STREAMED_SHARE_MAX: f64 = 0.05;
-/// Percentile of the sending delay.
-const LATE_PERCENTILE: f64 = 0.95;
 
 /// Machine, server, model and client of a measurement.
 #[derive(Clone, Debug, Default)]
@@ -166,8 +163,7 @@ fn status(runs: &Runs) -> RunStatus {
 
 /// Why this client's times are wrong.
 fn client_faults(runs: &Runs) -> impl Iterator<Item = String> + '_ {
-    let limits =
-        runs.client_check.iter().flat_map(crate::client_check::ClientCheck::exceeded_limits);
+    let limits = runs.client_check.iter().flat_map(ClientCheck::exceeded_limits);
     let is_unknown = runs.client_check.is_none() && runs.answered().next().is_some();
     let unknown =
         is_unknown.then(|| "the client could not be checked with the mock server".to_owned());
@@ -218,15 +214,15 @@ fn harness(runs: &Runs, context: &RecordContext) -> Harness {
     };
     let wall = seconds(|run| run.wall);
     let dispatch = runs.pooled(Metric::DispatchMs);
-    let late = dispatch.percentile(LATE_PERCENTILE).map(|at| at.value).or(dispatch.max());
+    let p95 = percentile_or_max(&dispatch, 0.95);
     Harness {
         client: Client {
             r#impl: ClientImpl::Threads,
             cpu_s: Some(seconds(|run| run.cpu)),
             max_core_pct: (wall > 0.0).then(|| seconds(|run| run.cpu_busiest) / wall * 100.0),
-            dispatch_ms: dispatch.median().zip(late).map(|(p50, p95)| Dispatch { p50, p95 }),
+            dispatch_ms: dispatch.median().map(|p50| Dispatch { p50, p95 }),
         },
-        selftest: runs.client_check.as_ref().map(crate::client_check::ClientCheck::record),
+        selftest: runs.client_check.as_ref().map(ClientCheck::record),
         ..context.harness()
     }
 }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use hob_bench::host::noise;
+use hob_bench::host::{PSI_PCT_MAX, noise};
 use hob_bench::record::{Doubt, Label, Record, RecordStore, SourceType};
 use uuid::Uuid;
 
@@ -21,8 +21,6 @@ use crate::signals::interrupted;
 
 /// Time between two checks. The kernel reports the share of the last ten seconds.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// A machine with less waiting for the processor, in percent of the time, counts as quiet.
-const PSI_PCT_MAX: f64 = 10.0;
 
 /// Measure an unverified figure again until it is verified, or say why it cannot be
 #[derive(Clone, Debug, Args)]
