@@ -79,7 +79,7 @@ metrics! {
     GenTokS "gen_tok_s", "gen tok/s (as published)", "tok/s", More, "Tokens per second as published, without a definition of how they were counted.", "";
     IcgMs "icg_ms", "chunk gap", "ms", Less, "Time between two chunks, over all requests together.", "a_i − a_(i−1)";
     ItlMs "itl_ms", "token gap", "ms", Less, "Time between two tokens, if the number of tokens in each chunk is known.", "(a_i − a_(i−1)) / n_i, n_i times";
-    ThroughputTokS "throughput_tok_s", "throughput", "tok/s", More, "Tokens per second of all users together, while each of them has a request running.", "tokens / time with a request of every user";
+    ThroughputTokS "throughput_tok_s", "throughput", "tok/s", More, "Tokens per second of all users together, while each of them has a request running; at a rate, in the whole run.", "tokens / time with a request of every user";
     RequestsS "requests_s", "requests/s", "1/s", More, "Answers per second of all users together.", "requests / window";
     PromptTokens "prompt_tokens", "prompt tokens", "tok", Neither, "Tokens of the prompt, including its template.", "";
     CachedTokens "cached_tokens", "cached tokens", "tok", Neither, "Tokens of the prompt that the server had in its cache.", "";
@@ -139,7 +139,7 @@ const OTHERS: &[MetricDefinition] = terms! {
     "concurrency", "conc.", "", Neither, "Users at the same time. Each waits for the answer before the next request.", "";
     "quant", "quant", "", Neither, "How the weights are packed. Fewer bits need less memory and lose more quality.", "";
     "backend", "backend", "", Neither, "What the engine computes with.", "";
-    "cold", "cold", "", Neither, "Nothing of the prompt was in the server's cache, according to the server's own count.", "cached_tokens = 0";
+    "cold", "cold", "", Neither, "Nothing of the prompt but its template was in the server's cache, according to the server's own count.", "cached_tokens ≤ tokens of the template";
     "cached", "cached", "", Neither, "At least nine tenths of the prompt were in the server's cache.", "cached_tokens ≥ 0.9 · prompt";
     "mixed", "mixed", "", Neither, "Partly cached or unknown, so not comparable with other runs.", "";
     "ci95", "95 % interval", "", Neither, "The range that contains the true median, 19 times out of 20. Charts show it as a whisker.", "order statistics, from 6 runs on";
