@@ -10,6 +10,7 @@ use crate::client_check::{CheckLoad, ClientCheck, check_client};
 use crate::launch::LaunchError;
 use crate::record::Attempt;
 use crate::terms::Metric;
+use crate::timeline::RequestFault;
 
 pub(crate) const WARMUP_RUNS_MAX: usize = 5;
 /// Warm-up ends when two runs differ by less than this share.
@@ -254,7 +255,11 @@ impl<'c, 't, S: Benchmark> Measurement<'c, 't, S> {
     /// # Errors
     /// There is no earlier run.
     fn broken(&mut self, error: BenchError) -> Result<(), BenchError> {
-        if matches!(error, BenchError::Launch(LaunchError::Stopped)) && self.is_stopped() {
+        let is_a_stop = matches!(
+            error,
+            BenchError::Launch(LaunchError::Stopped) | BenchError::Fault(RequestFault::Stopped)
+        );
+        if is_a_stop && self.is_stopped() {
             return Ok(());
         }
         if self.runs.runs.is_empty() {
@@ -338,5 +343,16 @@ mod tests {
         });
         let stopped = stopped.expect("half of the runs");
         assert_eq!((stopped.runs.len(), stopped.was_stopped), (3, true));
+    }
+
+    #[test]
+    fn a_request_that_was_stopped_does_not_mean_that_the_server_did_not_restart() {
+        let stop = AtomicBool::new(false);
+        let stopped = run(&stop, &mut || {
+            stop.store(true, Ordering::Relaxed);
+            Err(BenchError::Fault(RequestFault::Stopped))
+        });
+        let stopped = stopped.expect("half of the runs");
+        assert_eq!((stopped.runs.len(), stopped.broken), (3, None));
     }
 }
