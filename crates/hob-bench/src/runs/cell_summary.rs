@@ -15,7 +15,7 @@ use crate::record::{
     RecordedWorkload, RunStatus, RunTime, SourceType, Spread, Stall,
 };
 use crate::terms::Metric;
-use crate::timeline::Flag;
+use crate::timeline::{Flag, RequestFault, SoundFault};
 
 const RUNS_MIN: usize = 6;
 const STARTS_MIN: u32 = 2;
@@ -72,7 +72,11 @@ impl RecordContext {
         record.time = RunTime { started: Some(Timestamp::now()), ended: Some(Timestamp::now()) };
         record.status = match error {
             BenchError::Launch(LaunchError::Ended { is_out_of_memory: true, .. }) => RunStatus::Oom,
-            BenchError::Launch(LaunchError::NotReady { .. }) => RunStatus::Timeout,
+            BenchError::Launch(LaunchError::NotReady { .. })
+            | BenchError::Fault(RequestFault::Silent { .. } | RequestFault::TooSlow { .. })
+            | BenchError::Sound(SoundFault::Answer(
+                RequestFault::Silent { .. } | RequestFault::TooSlow { .. },
+            )) => RunStatus::Timeout,
             _ => RunStatus::Failed,
         };
         record.invalid_reasons = vec![error.to_string()];
@@ -385,6 +389,18 @@ mod tests {
         assert!(!none.confidence.reasons.contains(&Doubt::NotStreamed));
         let counted = record_with_flag(Flag::CountsImpossible, 2, 384);
         assert!(counted.invalid_reasons[0].contains("for 2 of 384 answers"));
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_in_time_has_that_status() {
+        let status = |error: BenchError| {
+            let (kind, workload) = (RecordKind::Llm, RecordedWorkload::default());
+            RecordContext::default().failed(kind, workload, &error).status
+        };
+        assert_eq!(status(RequestFault::Silent { chunks: 0 }.into()), RunStatus::Timeout);
+        let sound = SoundFault::Answer(RequestFault::TooSlow { chunks: 3 });
+        assert_eq!(status(sound.into()), RunStatus::Timeout);
+        assert_eq!(status(RequestFault::Empty.into()), RunStatus::Failed);
     }
 
     #[test]
