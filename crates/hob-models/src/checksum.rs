@@ -4,7 +4,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -30,14 +30,16 @@ impl Sha256 {
         Sha256(sha2::Sha256::digest(bytes).into())
     }
 
-    /// Digest of a file.
+    /// Digest of these files, one after the other.
     ///
     /// # Errors
-    /// The file cannot be read.
-    pub fn of_path(path: &Path) -> Result<Sha256, DiskError> {
-        let mut file = File::open(path).map_err(DiskError::at(path))?;
+    /// A file cannot be read.
+    pub fn of_files(paths: &[PathBuf]) -> Result<Sha256, DiskError> {
         let mut sink = Summed::new(io::sink());
-        io::copy(&mut file, &mut sink).map_err(DiskError::at(path))?;
+        for path in paths {
+            let mut file = File::open(path).map_err(DiskError::at(path))?;
+            io::copy(&mut file, &mut sink).map_err(DiskError::at(path))?;
+        }
         Ok(sink.finish().1)
     }
 

@@ -26,7 +26,7 @@ use tempfile::NamedTempFile;
 
 use expected::{ExpectedModel, check_room, files_bytes, prediction};
 use fit_after::{FitAfter, speed};
-use source::file_of;
+use source::{file_of, hash_of, parts_of};
 
 use super::bench::{ShortEval, short_eval, task};
 use crate::app::{App, run_until_stopped};
@@ -349,7 +349,7 @@ async fn write(
     // Removed when this function ends early, whatever the reason.
     let draft = draft_of(target).map_err(failed)?.into_temp_path();
     let text = importance_text(args, kind)?;
-    let hash = Sha256::of_path(source).map_err(Failure::internal)?;
+    let hash = hash_of(parts_of(source)).await?;
     let mut words: Vec<OsString> = vec!["quantize".into()];
     let mut add = |flag: &str, value: OsString| words.extend([flag.into(), value]);
     add("--source", source.into());
@@ -495,7 +495,6 @@ fn measured(
     (from, kind, distance): (String, QuantType, Option<DistanceReport>),
     (app, globals): (&App<'_>, &Globals),
 ) -> CliResult<QuantizeReport> {
-    let failed = |error: hob_models::DiskError| Failure::internal(error);
     let mut report = QuantizeReport {
         source: source.display().to_string(),
         target: target.display().to_string(),
@@ -503,7 +502,7 @@ fn measured(
         to: kind.name(),
         source_bytes: files_bytes(source),
         target_bytes: files_bytes(target),
-        sha256: Sha256::of_path(target).map_err(failed)?.to_string(),
+        sha256: run_until_stopped(hash_of(vec![target.to_owned()]))?.to_string(),
         importance: !args.no_importance && !kind.is_float(),
         distance,
         eval: None,

@@ -2,12 +2,14 @@
 //! It shows which weights need their precision.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hob_eval::distance::DistanceReport;
 use hob_models::gguf::{GgufFile, MixError, mix};
 use hob_models::{Gguf, room_for};
 use serde::Serialize;
+use tokio::task::spawn_blocking;
 
 use super::{DistanceTextArgs, MB, distance};
 use crate::failure::{CliResult, Failure};
@@ -34,26 +36,38 @@ pub(super) async fn by_layer_type(
 ) -> CliResult<Vec<LayerDistance>> {
     let open = |path: &Path| {
         let wrong = |error| Failure::usage(format!("{}: {error}", path.display()));
-        Gguf::open(path).map_err(wrong)
+        Gguf::open(path).map(|header| (header, path.to_owned())).map_err(wrong)
     };
-    let (base, other) = (open(reference)?, open(model)?);
-    let layers = differing(&base, &other);
+    let models: Arc<Models> = Arc::new([open(reference)?, open(model)?]);
+    let [(base, _), (other, _)] = &*models;
+    let layers = differing(base, other);
     let folder = tempfile::tempdir().map_err(|error| Failure::io("no temporary folder", &error))?;
     let room = room_for(folder.path(), base.file_bytes());
     room.map_err(Failure::internal)?;
-    let mixed = folder.path().join("mixed.gguf");
+    let to = folder.path().join("mixed.gguf");
     let mut found = Vec::new();
     for (layer, (reference_bytes, bytes)) in layers {
         printer.note(format_args!("{layer} alone"));
-        let base = GgufFile { header: &base, path: reference };
-        let other = GgufFile { header: &other, path: model };
-        mix(base, other, &mixed, |name| layer_type(name) == layer)?;
-        let distance = distance(reference, &mixed, text, printer).await?;
+        write_mixed(Arc::clone(&models), layer.to_owned(), to.clone()).await?;
+        let distance = distance(reference, &to, text, printer).await?;
         found.push(LayerDistance { layer: layer.to_owned(), reference_bytes, bytes, distance });
     }
     let divergence = |layer: &LayerDistance| layer.distance.divergence.value;
     found.sort_by(|one, other| divergence(other).total_cmp(&divergence(one)));
     Ok(found)
+}
+
+/// The reference and the other model, each with its file.
+type Models = [(Gguf, PathBuf); 2];
+
+/// Writes the reference with the other model's weights of one type. On a thread of its own, so that Ctrl-C ends hob also
+/// while a large file is written.
+async fn write_mixed(models: Arc<Models>, layer: String, to: PathBuf) -> CliResult<()> {
+    let written = spawn_blocking(move || {
+        let [base, other] = models.each_ref().map(|(header, path)| GgufFile { header, path });
+        mix(base, other, &to, |name| layer_type(name) == layer)
+    });
+    Ok(written.await.map_err(Failure::internal)??)
 }
 
 /// The bytes in both models of each type of layer that they store in different formats.

@@ -1,9 +1,11 @@
-//! The file that a name stands for: a stored chat model, a GGUF file, or a folder with one model.
+//! The file that a name stands for: a stored chat model, a GGUF file, or a folder with one model; and its hash.
 //! A name that stands for none of them gets an error that says what is there.
 
 use std::path::{Path, PathBuf};
 
+use hob_models::Sha256;
 use hob_models::gguf::PartName;
+use tokio::task::spawn_blocking;
 
 use crate::failure::{CliResult, Failure};
 use crate::model_store::ModelStore;
@@ -51,9 +53,46 @@ fn only_model(folder: &Path) -> CliResult<PathBuf> {
     }
 }
 
+/// All files of a model, from its first.
+pub(super) fn parts_of(first: &Path) -> Vec<PathBuf> {
+    let name = first.file_name().and_then(|name| name.to_str());
+    match name.and_then(PartName::parse) {
+        Some(part) => part.all().map(|name| first.with_file_name(name)).collect(),
+        None => vec![first.to_owned()],
+    }
+}
+
+/// The hash of files, one after the other. On a thread of its own, so that Ctrl-C ends hob also while a large file is
+/// read.
+///
+/// # Errors
+/// A file cannot be read.
+pub(super) async fn hash_of(files: Vec<PathBuf>) -> CliResult<Sha256> {
+    let hash = spawn_blocking(move || Sha256::of_files(&files)).await;
+    hash.map_err(Failure::internal)?.map_err(Failure::internal)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::process::Command;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_model_is_hashed_with_all_its_parts_and_ctrl_c_need_not_wait_for_that() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [first, second] =
+            ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"].map(|name| folder.path().join(name));
+        std::fs::write(&first, "one, ").expect("a file");
+        let made = Command::new("mkfifo").arg(&second).status().expect("mkfifo");
+        assert!(made.success());
+        let mut hash = pin!(hash_of(parts_of(&first)));
+        assert!(futures::poll!(&mut hash).is_pending(), "the second part has no bytes yet");
+        std::fs::write(&second, "two").expect("hob reads the FIFO");
+        assert_eq!(hash.await, Ok(Sha256::of(b"one, two")));
+        assert_eq!(parts_of(Path::new("a/m.gguf")), [Path::new("a/m.gguf")]);
+    }
 
     #[test]
     fn a_folder_stands_for_its_only_model() {
