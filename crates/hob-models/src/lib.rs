@@ -31,8 +31,8 @@ pub use progress::{Cancelled, Progress, PullStep, Watch};
 pub use pull::{PullError, PullOptions, PullOutcome, Pulled, Puller, SourceFailure};
 pub use recipe::{Dimensions, QuantMix, UnknownQuant, retyped};
 pub use store::{
-    Manifest, PartSource, Removed, SpeechWeights, Store, StoreError, StoredFile, StoredModel,
-    TurnTakingFiles, WhisperFiles, check_changed,
+    Manifest, PartSource, Removed, SpeechWeights, Store, StoreError, StoredFile, StoredForm,
+    StoredModel, TurnTakingFiles, WhisperFiles, check_changed,
 };
 pub use transform::{
     ChatTransform, DictionaryTransform, KokoroTransform, RawFiles, Transform, TransformError,

@@ -23,6 +23,7 @@ mod place;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use hob_core::{ChatCard, nearest};
 
@@ -133,6 +134,14 @@ impl StoredModel {
             file.path.strip_prefix("voices/").and_then(|path| path.strip_suffix(".bin"))
         })
     }
+}
+
+/// A stored form, to notice when another one has taken its place. A repaired form has the folder of the damaged one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredForm {
+    folder: PathBuf,
+    /// `None` if its manifest is gone.
+    stored_at: Option<SystemTime>,
 }
 
 /// How a speech model's weights are stored.
@@ -248,14 +257,16 @@ impl Store {
         Ok(folder.map_or(Ok(()), |folder| disk::room_for(folder, needed_bytes))?)
     }
 
-    /// The folder of each model's stored form. It changes with every new form.
+    /// The stored form of each model, whether or not its files are whole.
     ///
     /// # Errors
     /// The folder cannot be read.
-    pub fn folders_by_name(&self) -> Result<BTreeMap<String, PathBuf>, StoreError> {
+    pub fn forms_by_name(&self) -> Result<BTreeMap<String, StoredForm>, StoreError> {
         let forms = self.names()?.into_iter().filter_map(|name| {
             let folder = self.form(&name).ok().flatten()?;
-            Some((name, folder))
+            let manifest = std::fs::metadata(Manifest::file(&folder));
+            let stored_at = manifest.and_then(|file| file.modified()).ok();
+            Some((name, StoredForm { folder, stored_at }))
         });
         Ok(forms.collect())
     }

@@ -15,8 +15,8 @@ use hob_models::catalog::{self, Purpose};
 use hob_models::known::find as known;
 use hob_models::{
     Catalog, Finder, JAPANESE_NAME, MANDARIN_NAME, Manifest, PullError, QuantMix, Store,
-    StoreError, StoredModel, TURN_TAKING_NAME, TurnTakingFiles, Watch, WhisperFiles, WhisperHeader,
-    WhisperMemory, check_changed,
+    StoreError, StoredForm, StoredModel, TURN_TAKING_NAME, TurnTakingFiles, Watch, WhisperFiles,
+    WhisperHeader, WhisperMemory, check_changed,
 };
 use serde::Serialize;
 
@@ -376,9 +376,9 @@ impl ModelStore {
         self.store.stored_name(name)
     }
 
-    /// The folder of each stored model, by name. When a model is stored again, its folder changes.
-    pub(crate) fn folders_by_name(&self) -> BTreeMap<String, PathBuf> {
-        self.store.folders_by_name().unwrap_or_default()
+    /// The stored form of each model, by name. When a model is stored again, its form changes.
+    pub(crate) fn forms_by_name(&self) -> BTreeMap<String, StoredForm> {
+        self.store.forms_by_name().unwrap_or_default()
     }
 
     /// A stored chat model: its first file, and the checksum of that file.

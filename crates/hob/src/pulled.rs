@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::future::join_all;
 use hob_core::{RegisteredModel, locked, task};
+use hob_models::StoredForm;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -33,9 +33,9 @@ pub(crate) struct PulledModels<'a> {
     changed: Notify,
 }
 
-/// One stored model. The same name with another folder is another model.
+/// One stored model. The same name with another form is another model.
 struct Pulled {
-    folder: PathBuf,
+    form: StoredForm,
     /// `None`: its file cannot be used; this was reported once.
     chat: Option<(Chat, Arc<RegisteredModel<task::Chat>>)>,
 }
@@ -107,10 +107,10 @@ impl<'a> PulledModels<'a> {
 
     /// The removed models, and whether anything has changed.
     fn look(&self) -> (Vec<Pulled>, bool) {
-        let mut stored = self.store.folders_by_name();
+        let mut stored = self.store.forms_by_name();
         stored.retain(|name, _| !self.configured.contains(name));
         let mut models = self.models();
-        let is_gone = |name: &String, one: &Pulled| stored.get(name) != Some(&one.folder);
+        let is_gone = |name: &String, one: &Pulled| stored.get(name) != Some(&one.form);
         let gone: Vec<String> = models
             .iter()
             .filter(|(name, one)| is_gone(name, one))
@@ -119,10 +119,10 @@ impl<'a> PulledModels<'a> {
         let left: Vec<Pulled> = gone.iter().filter_map(|name| models.remove(name)).collect();
         let mut is_changed = !left.is_empty();
         stored.retain(|name, _| !models.contains_key(name));
-        for (name, folder) in stored {
+        for (name, form) in stored {
             let chat = self.chat(&name);
             is_changed |= chat.is_some() || is_dictionary(&name);
-            models.insert(name, Pulled { folder, chat });
+            models.insert(name, Pulled { form, chat });
         }
         (left, is_changed)
     }

@@ -163,7 +163,7 @@ pub(crate) fn placeholder_models(app: &App<'_>) -> Registry {
         let model: Arc<dyn ChatModel> = Arc::new(FixedChat::default());
         registry.add(Arc::new(unmeasured::<task::Chat>(&name, model, 1)));
     }
-    let stored = store.folders_by_name();
+    let stored = store.forms_by_name();
     // An alias may have the name of a model that is not stored.
     let keeps_name = |name: &String| stored.contains_key(name) || !is_alias(name);
     let speech = store.stored_name(&app.settings.speech.model);

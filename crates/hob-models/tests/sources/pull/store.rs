@@ -1,8 +1,12 @@
 //! Finding, checking and removing what was stored, and distinguishing damaged models from missing ones.
 
+use std::fs::File;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime};
 
-use hob_models::{Cancelled, PullOutcome, Removed, Sha256, Store, StoreError, StoredModel, Watch};
+use hob_models::{
+    Cancelled, Manifest, PullOutcome, Removed, Sha256, Store, StoreError, StoredModel, Watch,
+};
 
 use super::stage::{NAME, Stage, VOICE_BYTES, voice};
 
@@ -48,6 +52,21 @@ fn names_that_are_paths_find_no_model() {
         assert!(stage.store.remove(name).is_err_and(is_missing), "{name}");
     }
     assert!(stage.store.find(NAME).is_ok());
+}
+
+#[test]
+fn a_repaired_form_is_another_one_although_it_has_the_same_folder() {
+    let (stage, model) = pulled();
+    let manifest = File::options().write(true).open(Manifest::file(&model.folder)).expect("open");
+    let an_hour_ago = SystemTime::now() - Duration::from_secs(3600);
+    manifest.set_modified(an_hour_ago).expect("a time");
+    let forms = || stage.store.forms_by_name().expect("a list");
+    let before = forms();
+    assert_eq!(stage.pull().expect("pulled").outcome, PullOutcome::AlreadyStored);
+    assert_eq!(forms(), before);
+    std::fs::remove_file(model.folder.join("voices/a.bin")).expect("removed");
+    assert_eq!(stage.pull().expect("pulled").model.folder, model.folder);
+    assert_ne!(forms(), before);
 }
 
 #[test]
