@@ -1,14 +1,20 @@
 //! Uses files that the user already has: a folder with the model's files or packages, or one such file.
 //! Copies them, never moves them, and checks the same checksums.
 
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::download_folder::has_length;
 use super::packages::Arrived;
 use super::{DownloadFolder, FetchError, npm, packages};
 use crate::catalog::{DownloadSource, Origin, Package, SourceFile};
-use crate::disk::DiskError;
+use crate::disk::{DiskError, clear};
 use crate::progress::{PullStep, Watch};
+
+/// Bytes copied at a time: enough to be fast, and few enough to stop soon.
+const COPIED_BYTES: u64 = 16 << 20;
 
 /// Copies the files of a source from the user's folder or file.
 ///
@@ -25,7 +31,7 @@ pub(super) fn take(
     if let Some(paths) = paths {
         watch.begin(PullStep::Fetching, Some(super::bytes_of(missing)));
         for (file, path) in missing.iter().zip(paths) {
-            copy(&path, &folder.partial(&file.path)?)?;
+            copy(&path, &folder.partial(&file.path)?, watch)?;
             watch.item_done(file.pin.bytes);
         }
         return folder.accept(missing, watch);
@@ -38,7 +44,7 @@ pub(super) fn take(
         let found = archive(from, &source.origin, package);
         let path = found.ok_or_else(|| not_there(from, &package.to_string()))?;
         let copied = folder.fresh_work("local")?.join("package");
-        copy(&path, &copied)?;
+        copy(&path, &copied, watch)?;
         Ok(Arrived::Archive(folder.keep_archive(package, &copied, watch)?))
     })
 }
@@ -51,14 +57,13 @@ pub(super) fn copied(
 ) -> Result<(), FetchError> {
     watch.begin(PullStep::Fetching, Some(super::bytes_of(missing)));
     for file in missing {
-        watch.check()?;
         let from = file.pieces.first().map_or("", |piece| &piece.at);
         let from = Path::new(from);
         if !from.is_file() {
             let name = from.file_name().unwrap_or_default().to_string_lossy();
             return Err(not_there(from.parent().unwrap_or(from), &name));
         }
-        copy(from, &folder.partial(&file.path)?)?;
+        copy(from, &folder.partial(&file.path)?, watch)?;
         watch.item_done(file.pin.bytes);
     }
     folder.accept(missing, watch)
@@ -100,9 +105,35 @@ fn archive(from: &Path, origin: &Origin, package: &Package) -> Option<PathBuf> {
     entries.flatten().map(|entry| entry.path()).find(|path| is_it(path))
 }
 
-fn copy(from: &Path, to: &Path) -> Result<(), FetchError> {
-    std::fs::copy(from, to).map(drop).map_err(DiskError::at(to))?;
-    Ok(())
+/// Only the user can read the copy until it has the permissions of the file.
+fn copy(from: &Path, to: &Path, watch: &mut Watch<'_>) -> Result<(), FetchError> {
+    let unreadable = |error: io::Error| DiskError::Other {
+        path: from.to_path_buf(),
+        kind: error.kind(),
+        detail: error.to_string(),
+    };
+    let file = File::open(from).map_err(unreadable)?;
+    let permissions = file.metadata().map_err(unreadable)?.permissions();
+    // What an earlier pull has left may be as read-only as the file.
+    clear(to)?;
+    // On macOS, a copy of a whole file shares its blocks, and takes no time.
+    if cfg!(target_os = "macos") {
+        return Ok(std::fs::copy(from, to).map(drop).map_err(DiskError::at(to))?);
+    }
+    let mut options = File::options();
+    options.write(true).create_new(true).mode(0o600);
+    let mut copied = options.open(to).map_err(DiskError::at(to))?;
+    let mut done_bytes = 0;
+    loop {
+        watch.check()?;
+        let some = io::copy(&mut (&file).take(COPIED_BYTES), &mut copied);
+        match some.map_err(DiskError::at(to))? {
+            0 => break,
+            bytes => done_bytes += bytes,
+        }
+        watch.at(done_bytes);
+    }
+    Ok(copied.set_permissions(permissions).map_err(DiskError::at(to))?)
 }
 
 fn not_there(folder: &Path, file: &str) -> FetchError {

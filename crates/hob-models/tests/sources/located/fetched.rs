@@ -95,6 +95,25 @@ fn the_next_pull_continues_after_ctrl_c() {
 }
 
 #[test]
+fn ctrl_c_ends_the_copy_of_a_file_of_the_user_in_the_middle() {
+    let stage = Stage::new();
+    let path = stage.write("downloads/mine.gguf", &model());
+    let bytes = 40 << 20;
+    File::options().write(true).open(&path).and_then(|file| file.set_len(bytes)).expect("longer");
+    let located = stage.locate(&path).expect("found");
+    let mut copied_bytes = 0;
+    let stopped = stage.pull_watched(&located, &mut |progress: &Progress| {
+        if let Progress::Bytes { step: PullStep::Fetching, done_bytes, .. } = progress {
+            copied_bytes = *done_bytes;
+        }
+        copied_bytes > 0
+    });
+    assert!(matches!(stopped, Err(PullError::Cancelled(_))), "{stopped:?}");
+    assert!((1..bytes).contains(&copied_bytes), "{copied_bytes}");
+    assert_eq!(stage.fetch(&path).outcome, PullOutcome::Fetched);
+}
+
+#[test]
 fn a_pull_does_not_continue_the_part_of_another_version() {
     let (stage, file) = with_model();
     let located = stage.locate("o/m").expect("found");
