@@ -25,12 +25,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use hob_core::{ChatCard, nearest};
+use hob_core::nearest;
 
 use crate::Sha256;
 use crate::catalog::{Entry, Licence, names};
 use crate::disk::{self, DiskError};
-use crate::gguf::{self, GgufError, PartName};
+use crate::gguf::PartName;
 use crate::kokoro::{FRONT, packed_name};
 use crate::progress::{Cancelled, PullStep, Watch};
 use crate::transform::{MODEL_FILE, WEIGHTS_FILE};
@@ -93,6 +93,11 @@ impl StoredModel {
         self.chat_entry().map(|file| self.folder.join(&file.path))
     }
 
+    /// The checksum of that file.
+    pub fn chat_digest(&self) -> Option<String> {
+        self.chat_entry().map(|file| file.sha256.to_string())
+    }
+
     /// The files of a transcription model; `None` for other models.
     pub fn whisper_files(&self) -> Option<WhisperFiles> {
         Some(WhisperFiles { weights: self.file(WEIGHTS_FILE)?, vad: self.file(VAD)? })
@@ -115,13 +120,6 @@ impl StoredModel {
     fn file(&self, path: &str) -> Option<PathBuf> {
         let is_listed = self.manifest.files.iter().any(|file| file.path == path);
         is_listed.then(|| self.folder.join(path))
-    }
-
-    /// What clients learn about a chat model, for a context of at most `tokens_asked`. `None` for other models.
-    pub fn chat_card(&self, tokens_asked: Option<u32>) -> Option<Result<ChatCard, GgufError>> {
-        let digest = self.chat_entry().map(|file| file.sha256.to_string());
-        let card = gguf::card(&self.chat_file()?, tokens_asked);
-        Some(card.map(|card| ChatCard { digest, ..card }))
     }
 
     fn chat_entry(&self) -> Option<&StoredFile> {

@@ -388,8 +388,7 @@ impl ModelStore {
             let name = stored.name();
             return Err(Failure::usage(format!("{name} is not a chat model")).hint(LISTED));
         };
-        let digest = stored.chat_card(None).and_then(Result::ok).and_then(|card| card.digest);
-        Ok((file, digest))
+        Ok((file, stored.chat_digest()))
     }
 }
 

