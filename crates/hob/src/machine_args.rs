@@ -2,11 +2,13 @@
 //! Cards that models cannot use are left out. The stored file of this machine has them, too.
 
 use clap::Args;
+use hob_core::machine::Machine;
 use hob_machine::{MachineFacts, PoolOverride, apply, profile};
 
 use crate::app::App;
 use crate::failure::{CliResult, Failure};
 use crate::machine::{here, keep, measure};
+use crate::published::{self, Used};
 use crate::wire_up::{HiddenCards, leave_out_hidden_cards};
 
 /// Which machine, and how much of its memory.
@@ -42,6 +44,17 @@ impl MachineArgs {
             }
         }
         self.settled(found, app)
+    }
+
+    /// Like `measured`, with the published runs of the same cards, whose sources it prints.
+    ///
+    /// # Errors
+    /// See [`MachineArgs::known`].
+    pub(crate) fn with_published(&self, app: &App<'_>) -> CliResult<(Machine, Vec<Used>)> {
+        let mut machine = self.measured(app)?.machine;
+        let used = published::apply(&mut machine);
+        used.iter().for_each(|used| app.printer.faint(&used.text));
+        Ok((machine, used))
     }
 
     /// Like `known`, and measures the memory bandwidth of this machine again.

@@ -13,7 +13,6 @@ mod validate;
 use clap::{Args, Subcommand};
 use hob_core::fit::{Assessment, Engine, FitOptions, Model, alternatives, assess};
 use hob_core::footprint::{KvType, KvTypes};
-use hob_core::machine::Machine;
 use hob_models::QuantMix;
 use hob_models::find::typed;
 use hob_models::known::UseCase;
@@ -29,7 +28,7 @@ use crate::globals::Globals;
 use crate::machine_args::MachineArgs;
 use crate::model_store::ModelStore;
 use crate::printer::Printer;
-use crate::published::{self, Used};
+use crate::published::Used;
 use crate::settings::Overrides;
 use speech::SpeechFit;
 use transcription::TranscriptionFit;
@@ -181,7 +180,7 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> CliRe
         check_used(args, &[(args.options.parallel > 1, "--parallel")])?;
         return memory_only(args, printer, &fit, (fit.verdict_text(), fit.fits));
     }
-    let (machine, used) = published_machine(args, &app)?;
+    let (machine, used) = args.machine.with_published(&app)?;
     let (model, variants) = model(args, &app, printer)?;
     let options = args.options.options();
     let mut assessed = assess(&machine, &model, &options).map_err(Failure::usage)?;
@@ -248,14 +247,6 @@ fn speech_fit(args: &FitArgs, app: &App<'_>) -> CliResult<Option<SpeechFit>> {
     Ok(Some(SpeechFit::of(name, needed_bytes, available_bytes)))
 }
 
-/// Uses published runs of the same devices, and names their sources.
-fn published_machine(args: &FitArgs, app: &App<'_>) -> CliResult<(Machine, Vec<Used>)> {
-    let mut machine = args.machine.measured(app)?.machine;
-    let used = published::apply(&mut machine);
-    used.iter().for_each(|used| app.printer.faint(&used.text));
-    Ok((machine, used))
-}
-
 fn sourced(answer: FitAnswer, used: &[Used]) -> FitAnswer {
     used.iter().fold(answer, |answer, used| answer.sourced(used.site, &used.text))
 }
@@ -272,7 +263,7 @@ fn holds(options: &FitOptions, assessed: &Assessment) -> bool {
 
 fn recommended(args: &FitArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
-    let (machine, used) = published_machine(args, &app)?;
+    let (machine, used) = args.machine.with_published(&app)?;
     let options = args.options.options();
     let ranked = recommend::ranked(&machine, &options, args.purpose);
     printer.data(match args.json {

@@ -281,7 +281,7 @@ fn quantized(args: &QuantizeArgs, app: &App<'_>, globals: &Globals) -> CliResult
     }
     let present = header.model(name).map_err(named)?;
     let expected = run_until_stopped(ExpectedModel::of(header, &source, kind))?;
-    let machine = args.machine.measured(app)?.machine;
+    let (machine, _) = args.machine.with_published(app)?;
     printer.note(format_args!("from {}", prediction(&present, &machine)));
     printer.note(format_args!("to {}", prediction(&expected.model, &machine)));
     expected.note_replaced(kind, printer);

@@ -47,10 +47,19 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
     let hob = |words: &[&str]| user.hob(words).envs(home.clone()).assert();
     // Two blocks have every type of layer, and most of this test's time is computed with the source or the result.
     user.shallow_model("few.gguf");
-    let dry = hob(&["quantize", "few.gguf", "--to", "Q3_K_M", "--dry-run"]).success();
+    let machine = ["--machine", "m4-pro-48gb"];
+    let dry = ["quantize", "few.gguf", "--to", "Q3_K_M", "--dry-run"];
+    let dry = hob(&[&dry[..], &machine].concat()).success();
     assert!(stdout(&dry).contains("would write few-Q3_K_M.gguf"), "{}", stdout(&dry));
     let expected_mb = mb_after(&stderr(&dry), "to Q3_K_M: ");
     assert!(stderr(&dry).contains("below 4 bits"), "{}", stderr(&dry));
+    assert!(stderr(&dry).contains(" published runs of it ("), "{}", stderr(&dry));
+    let fit = json_stdout(&hob(&[&["fit", "few.gguf", "--json"][..], &machine].concat()).success());
+    let of_fit = fit["plans"][0]["decode_requested"]["tok_s"].as_f64().expect("a speed");
+    let said = stderr(&dry);
+    let said = said.split_once("about ").and_then(|(_, said)| said.split_once(" tok/s"));
+    let tok_s: f64 = said.and_then(|(tok_s, _)| tok_s.parse().ok()).expect("a speed");
+    assert!((tok_s / of_fit - 1.0).abs() < 0.01, "{}: {fit}", stderr(&dry));
     let text = "The river was high that morning, and the old ferry lay at the pier. ".repeat(72);
     user.write("text.txt", &text);
     let words = "quantize few.gguf --to Q3_K_M --importance text.txt --text text.txt --pieces 1 \
