@@ -313,7 +313,7 @@ impl ModelStore {
                 .hint("give a Whisper file in whisper.cpp's format (ggml-*.bin)")
         })?;
         let file_bytes = fs_err::metadata(&weights).map_or(0, |file| file.len());
-        let memory_bytes = header.memory().total_bytes(1) + WORKER_BYTES;
+        let memory_bytes = transcription_bytes(header.memory(), 1);
         let languages = languages(header.dims.vocab as usize).map(str::to_owned).collect();
         Ok(StoredTranscription { name, weights, vad, file_bytes, memory_bytes, languages })
     }
@@ -390,6 +390,11 @@ impl ModelStore {
         };
         Ok((file, stored.chat_digest()))
     }
+}
+
+/// Predicted memory of a worker with so many transcriptions at the same time.
+pub(crate) fn transcription_bytes(memory: WhisperMemory, parallel: u32) -> u64 {
+    memory.total_bytes(parallel.into()).saturating_add(WORKER_BYTES)
 }
 
 /// A model that is not stored, with the size that its dimensions predict.

@@ -17,7 +17,7 @@ use indicatif::ProgressBar;
 use crate::app::{App, block_on};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::machine;
-use crate::model_store::{Download, DownloadOptions, ModelStore};
+use crate::model_store::{Download, DownloadOptions, ModelStore, transcription_bytes};
 use crate::printer::Printer;
 use crate::signals::{StopSignals, interrupted};
 use crate::wire_up::{HiddenCards, leave_out_hidden_cards};
@@ -147,7 +147,10 @@ impl Work<'_> {
     fn lack(&self, download: &Download) -> Option<String> {
         let name = &download.entry.name;
         let lacking_bytes = match download.entry.whisper_memory() {
-            Some(memory) => memory.total_bytes(1).checked_sub(self.machine.memory.available_bytes),
+            Some(memory) => {
+                let needed_bytes = transcription_bytes(memory, 1);
+                needed_bytes.checked_sub(self.machine.memory.available_bytes)
+            }
             None => lacking_bytes(name, download.model.as_ref(), self.machine),
         };
         lack_of_room(name, lacking_bytes?)

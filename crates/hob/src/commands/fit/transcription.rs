@@ -7,7 +7,7 @@ use hob_models::{WhisperError, WhisperHeader, WhisperMemory};
 use serde::Serialize;
 
 use crate::failure::{CliResult, Failure};
-use crate::model_store::ModelStore;
+use crate::model_store::{ModelStore, WORKER_BYTES, transcription_bytes};
 
 const MB: u64 = 1_000_000;
 
@@ -34,7 +34,7 @@ impl TranscriptionFit {
         available_bytes: u64,
     ) -> TranscriptionFit {
         let WhisperMemory { weights_bytes, stream_bytes } = memory;
-        let needed_bytes = memory.total_bytes(parallel.into());
+        let needed_bytes = transcription_bytes(memory, parallel);
         let (model, fits) = (model.to_owned(), needed_bytes <= available_bytes);
         TranscriptionFit {
             model,
@@ -52,13 +52,15 @@ impl TranscriptionFit {
         let verdict = if self.fits { "fits" } else { "does not fit" };
         format!(
             "{} {verdict}: it needs {} MB, and {} MB are free\n\
-             weights {} MB, with 16-bit matrices in Q8_0; each transcription {} MB, {} at the same time",
+             weights {} MB, with 16-bit matrices in Q8_0; each transcription {} MB, {} at the same time; \
+             worker {} MB",
             self.model,
             megabytes(self.needed_bytes),
             self.available_bytes / MB,
             megabytes(self.weights_bytes),
             megabytes(self.stream_bytes),
             self.parallel,
+            megabytes(WORKER_BYTES),
         )
     }
 }
@@ -92,12 +94,12 @@ mod tests {
         assert!(one.fits);
         assert_eq!(
             one.verdict_text(),
-            "whisper-base fits: it needs 254 MB, and 300 MB are free\nweights 82 MB, with 16-bit \
-             matrices in Q8_0; each transcription 172 MB, 1 at the same time"
+            "whisper-base fits: it needs 284 MB, and 300 MB are free\nweights 82 MB, with 16-bit \
+             matrices in Q8_0; each transcription 172 MB, 1 at the same time; worker 30 MB"
         );
         let two = TranscriptionFit::of("whisper-base", memory, 2, 300 * MB);
         assert!(
-            two.verdict_text().starts_with("whisper-base does not fit: it needs 426 MB"),
+            two.verdict_text().starts_with("whisper-base does not fit: it needs 456 MB"),
             "{two:?}"
         );
     }
