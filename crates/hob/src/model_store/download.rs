@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use hob_core::fit::Model;
-use hob_models::catalog::names::canonical;
+use hob_models::catalog::names::{canonical, named};
 use hob_models::catalog::{self, CatalogPart, Purpose};
 use hob_models::{
     Fetcher, FindError, Located, Manifest, Progress, PullOptions, PullOutcome, Pulled, Puller,
@@ -65,9 +65,16 @@ impl ModelStore {
     /// No source has it, hob cannot use it, its owner has not granted access, or it would replace a model from another place.
     pub(crate) fn find_download(&self, options: &DownloadOptions) -> CliResult<Download> {
         let name = canonical(&options.asked);
-        if let (Ok(entry), None) = (self.catalog.find(&name), &options.name) {
-            let (entry, notes) = (entry.clone(), Vec::new());
-            return Ok(Download::of(entry, None, notes, None));
+        if let Ok(entry) = self.catalog.find(&name) {
+            let is_path = options.from.is_some() || Path::new(&options.asked).exists();
+            match options.name {
+                None => return Ok(Download::of(entry.clone(), None, Vec::new(), None)),
+                Some(_) if is_path || named(&options.asked).is_some() => (),
+                Some(_) => {
+                    let sentence = format!("'{name}' is stored under this name only");
+                    return Err(Failure::usage(sentence).hint("leave out --as"));
+                }
+            }
         }
         if let Some(found) = self.find_stored(options) {
             return found;

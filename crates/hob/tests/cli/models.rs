@@ -46,6 +46,9 @@ fn a_dry_run_names_every_source_and_writes_nothing() {
     ] {
         assert!(plan.contains(part), "{plan}");
     }
+    for name in ["kokoro", "smollm2", "whisper:small"] {
+        user.fails(&["pull", name, "--as", "mine"], 2, "is stored under this name only");
+    }
     assert_eq!(names(&user.path("home")), Vec::<String>::new());
 }
 
