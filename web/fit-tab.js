@@ -44,11 +44,12 @@ export function showFit(isShown) {
   if (shown) begin();
 }
 
-/** Loads the choices once, and again after a failure. */
+/** Shows the known choices, and loads them again, because models may have been pulled since. */
 async function begin() {
-  if (models.length > 0) return takeChoice();
+  takeChoice();
   try {
     const [known, machines] = await Promise.all([fitModels(), fitMachines()]);
+    if (JSON.stringify(known) === JSON.stringify(models)) return;
     fill(page.machine, machines.map(({ name }) => new Option(name, name)));
     const group = (label, of) => make("optgroup", { label }, of.map(({ name }) => new Option(name, name)));
     const [here, elsewhere] = [known.filter(({ installed }) => installed), known.filter(({ installed }) => !installed)];

@@ -48,6 +48,7 @@ export async function startMock() {
     nowKey: false, // whether seeing it takes a key
     team: teamState(), // teams and their runs
     fits: true, // whether it says what fits
+    fitModels: FIT_MODELS, // models that it says that of
     fitKey: false, // whether hearing it takes a key
     fitAsked: [], // questions of that
     talkRefuses: false, // whether no conversation opens
@@ -100,7 +101,7 @@ function now(mock, request, response) {
 
 async function fit(mock, { request, pathname, query }, response) {
   if (mock.fitKey && request.headers.authorization !== "Bearer sesame") return refuse(response, 401, "This hob wants an API key.");
-  if (pathname === "/api/fit/models") return json(response, 200, { models: FIT_MODELS });
+  if (pathname === "/api/fit/models") return json(response, 200, { models: mock.fitModels });
   if (pathname === "/api/fit/machines") return json(response, 200, { machines: FIT_MACHINES });
   mock.fitAsked.push(Object.fromEntries(query));
   if (query.get("model").includes("[slow]")) await stall(mock);

@@ -5,12 +5,14 @@ import { test } from "node:test";
 
 import { LIMIT, WIDTHS_PX, inTheDark, openPage } from "./browsers.mjs";
 import { checkAccessibility, checkLayout, shoot } from "./looks.mjs";
+import { FIT_MODELS } from "./mock-fit.mjs";
 import { textOf, untilText } from "./pilot.mjs";
 
 const QWEN = "#fit?model=Qwen3-8B&quant=Q4_K_M&machine=laptop%2C+RTX+4070";
 
 export function fitTests(setting) {
   test("a model of this hob on this machine is what is shown first", LIMIT, () => first(setting));
+  test("a model that was pulled since is in the menu", LIMIT, () => pulled(setting));
   test("an address is a view", LIMIT, () => shared(setting));
   test("memory fills and speed falls as the context is dragged", LIMIT, () => dragged(setting));
   test("what does not fit is said with what is lacking", LIMIT, () => tooLong(setting));
@@ -27,7 +29,7 @@ export function fitTests(setting) {
 }
 
 async function openFit(setting, hash = QWEN, size) {
-  Object.assign(setting.mock, { fits: true, fitKey: false, fitAsked: [] });
+  Object.assign(setting.mock, { fits: true, fitKey: false, fitModels: FIT_MODELS, fitAsked: [] });
   const opened = await openPage(setting, `${setting.url}${hash}`, size);
   await opened.page.waitForFunction(() => document.getElementById("fit-state").dataset.state !== "unknown");
   return opened;
@@ -52,6 +54,18 @@ async function first(setting) {
   await page.click("#tab-fit");
   await untilText(page, "#fit-verdict", /^mine Q8_0 fits/);
   assert.equal(await hashOf(page), "#fit?model=mine&quant=Q8_0&machine=this+machine&context=8192");
+  assert.deepEqual(complaints, []);
+  await page.close();
+}
+
+async function pulled(setting) {
+  const { page, complaints } = await openFit(setting, "#fit?model=mine&context=4096");
+  setting.mock.fitModels = [{ ...FIT_MODELS[0], name: "another" }, ...FIT_MODELS];
+  await page.click("#tab-now");
+  await page.click("#tab-fit");
+  await page.waitForFunction(() => document.querySelector("#fit-model option").value === "another");
+  assert.deepEqual(await valuesOf(page), ["mine", "Q8_0", "this machine", ""], "the choice stays");
+  assert.equal(await textOf(page, "#fit-context-text"), "4,096 tokens");
   assert.deepEqual(complaints, []);
   await page.close();
 }
