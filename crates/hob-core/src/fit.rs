@@ -78,8 +78,8 @@ pub enum Location {
     File(String),
     /// Path of a model that hob has stored under a name.
     Installed(String),
-    /// `owner/name` on the hub.
-    Hub(String),
+    /// `owner/name` on the hub. The quant in the file's name, such as `UD-Q4_K_XL`, if the header calls it otherwise.
+    Hub { repo: String, quant: Option<String> },
     /// Not stored here. `hob pull NAME` fetches it from `owner/name` on the hub.
     Catalog { name: String, repo: String },
 }

@@ -49,7 +49,7 @@ impl LaunchWriter<'_> {
         let Model { name, quant, location, .. } = self.model;
         match location {
             Location::File(file) | Location::Installed(file) => file.clone(),
-            Location::Unknown | Location::Hub(_) | Location::Catalog { .. } => {
+            Location::Unknown | Location::Hub { .. } | Location::Catalog { .. } => {
                 format!("{name}-{quant}.gguf").replace(' ', "-")
             }
         }
@@ -57,14 +57,18 @@ impl LaunchWriter<'_> {
 
     /// The name that hub tools use for a model in one of several quants.
     fn tagged(&self, repo: &str) -> String {
-        format!("{repo}:{}", self.model.quant)
+        let quant = match &self.model.location {
+            Location::Hub { quant: Some(quant), .. } => quant,
+            _ => &self.model.quant,
+        };
+        format!("{repo}:{quant}")
     }
 
     /// The name that `hob pull` takes, if the model is not stored here.
     fn fetched_name(&self) -> Option<String> {
         let quant = &self.model.quant;
         match &self.model.location {
-            Location::Hub(repo) => Some(self.tagged(repo)),
+            Location::Hub { repo, .. } => Some(self.tagged(repo)),
             Location::Catalog { name, .. } if quant == USUAL_QUANT => Some(name.clone()),
             Location::Catalog { name, .. } => {
                 Some(format!("{name}-{}", quant.to_ascii_lowercase()))
@@ -76,7 +80,7 @@ impl LaunchWriter<'_> {
     /// `owner/name` on the hub.
     fn repo(&self) -> Option<&String> {
         match &self.model.location {
-            Location::Hub(repo) | Location::Catalog { repo, .. } => Some(repo),
+            Location::Hub { repo, .. } | Location::Catalog { repo, .. } => Some(repo),
             Location::Unknown | Location::File(_) | Location::Installed(_) => None,
         }
     }
@@ -143,7 +147,7 @@ impl LaunchWriter<'_> {
     fn vllm(&self) -> String {
         let Plan { context_tokens, kv, .. } = self.plan;
         let model = match &self.model.location {
-            Location::Hub(repo) => repo.clone(),
+            Location::Hub { repo, .. } => repo.clone(),
             Location::File(file) | Location::Installed(file) => quoted(file),
             Location::Unknown | Location::Catalog { .. } => self.model.name.clone(),
         };

@@ -482,7 +482,8 @@ fn each_engine_s_flags_name_the_model() {
         let (name, repo) = (name.to_owned(), "owner/name".to_owned());
         Location::Catalog { name, repo }
     };
-    let rows: [(Location, [&str; 3]); 5] = [
+    let hub = |quant| Location::Hub { repo: "owner/name".to_owned(), quant };
+    let rows: [(Location, [&str; 3]); 6] = [
         (
             Location::File(file.clone()),
             ["model = \"/models/my model.gguf\"\n", quoted, "FROM /models/my model.gguf\n"],
@@ -492,11 +493,19 @@ fn each_engine_s_flags_name_the_model() {
             ["model = \"model\"\n", quoted, "FROM /models/my model.gguf\n"],
         ),
         (
-            Location::Hub("owner/name".to_owned()),
+            hub(None),
             [
                 "# first: hob pull owner/name:Q4_K_M\n[chat]\nmodel = \"owner/name:Q4_K_M\"\n",
                 "llama-server -hf owner/name:Q4_K_M ",
                 "FROM hf.co/owner/name:Q4_K_M\n",
+            ],
+        ),
+        (
+            hub(Some("UD-Q2".to_owned())),
+            [
+                "# first: hob pull owner/name:UD-Q2\n[chat]\nmodel = \"owner/name:UD-Q2\"\n",
+                "llama-server -hf owner/name:UD-Q2 ",
+                "FROM hf.co/owner/name:UD-Q2\n",
             ],
         ),
         (

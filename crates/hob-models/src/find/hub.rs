@@ -94,7 +94,9 @@ fn is_plain(word: &str) -> bool {
 }
 
 pub(super) fn find(search: &Search<'_>, repo: &Repo) -> Result<Described, FindError> {
-    Ok(read(search, repo)?.at(Location::Hub(repo.name.clone())))
+    let found = read(search, repo)?;
+    let quant = repo.quant.clone().filter(|said| !said.eq_ignore_ascii_case(&found.model.quant));
+    Ok(found.at(Location::Hub { repo: repo.name.clone(), quant }))
 }
 
 fn read(search: &Search<'_>, repo: &Repo) -> Result<Described, FindError> {
