@@ -80,6 +80,8 @@ pub enum Location {
     Installed(String),
     /// `owner/name` on the hub. The quant in the file's name, such as `UD-Q4_K_XL`, if the header calls it otherwise.
     Hub { repo: String, quant: Option<String> },
+    /// A tag of Ollama, and its file if Ollama has it on this machine.
+    Ollama { tag: String, file: Option<String> },
     /// Not stored here. `hob pull NAME` fetches it from `owner/name` on the hub.
     Catalog { name: String, repo: String },
 }

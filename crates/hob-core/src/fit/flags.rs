@@ -48,10 +48,13 @@ impl LaunchWriter<'_> {
     fn file(&self) -> String {
         let Model { name, quant, location, .. } = self.model;
         match location {
-            Location::File(file) | Location::Installed(file) => file.clone(),
-            Location::Unknown | Location::Hub { .. } | Location::Catalog { .. } => {
-                format!("{name}-{quant}.gguf").replace(' ', "-")
-            }
+            Location::File(file)
+            | Location::Installed(file)
+            | Location::Ollama { file: Some(file), .. } => file.clone(),
+            Location::Unknown
+            | Location::Hub { .. }
+            | Location::Ollama { file: None, .. }
+            | Location::Catalog { .. } => format!("{name}-{quant}.gguf").replace(' ', "-"),
         }
     }
 
@@ -69,6 +72,7 @@ impl LaunchWriter<'_> {
         let quant = &self.model.quant;
         match &self.model.location {
             Location::Hub { repo, .. } => Some(self.tagged(repo)),
+            Location::Ollama { tag, .. } => Some(tag.clone()),
             Location::Catalog { name, .. } if quant == USUAL_QUANT => Some(name.clone()),
             Location::Catalog { name, .. } => {
                 Some(format!("{name}-{}", quant.to_ascii_lowercase()))
@@ -81,7 +85,10 @@ impl LaunchWriter<'_> {
     fn repo(&self) -> Option<&String> {
         match &self.model.location {
             Location::Hub { repo, .. } | Location::Catalog { repo, .. } => Some(repo),
-            Location::Unknown | Location::File(_) | Location::Installed(_) => None,
+            Location::Unknown
+            | Location::File(_)
+            | Location::Installed(_)
+            | Location::Ollama { .. } => None,
         }
     }
 
@@ -134,9 +141,10 @@ impl LaunchWriter<'_> {
             KvType::F16 => String::new(),
             keys => format!("OLLAMA_FLASH_ATTENTION=1 OLLAMA_KV_CACHE_TYPE={keys} "),
         };
-        let from = match self.repo() {
-            Some(repo) => format!("hf.co/{}", self.tagged(repo)),
-            None => self.file(),
+        let from = match (&self.model.location, self.repo()) {
+            (Location::Ollama { tag, .. }, _) => tag.clone(),
+            (_, Some(repo)) => format!("hf.co/{}", self.tagged(repo)),
+            (_, None) => self.file(),
         };
         format!(
             "# to start it\n{types}OLLAMA_NUM_PARALLEL={sequences} ollama serve\n\
@@ -148,8 +156,12 @@ impl LaunchWriter<'_> {
         let Plan { context_tokens, kv, .. } = self.plan;
         let model = match &self.model.location {
             Location::Hub { repo, .. } => repo.clone(),
-            Location::File(file) | Location::Installed(file) => quoted(file),
-            Location::Unknown | Location::Catalog { .. } => self.model.name.clone(),
+            Location::File(_) | Location::Installed(_) | Location::Ollama { file: Some(_), .. } => {
+                quoted(&self.file())
+            }
+            Location::Unknown | Location::Ollama { file: None, .. } | Location::Catalog { .. } => {
+                self.model.name.clone()
+            }
         };
         let mut words = vec![format!(
             "vllm serve {model} --max-model-len {context_tokens} --max-num-seqs {}",

@@ -478,12 +478,10 @@ fn each_engine_s_flags_name_the_model() {
     };
     let file = "/models/my model.gguf".to_owned();
     let quoted = "llama-server -m '/models/my model.gguf' ";
-    let catalog = |name: &str| {
-        let (name, repo) = (name.to_owned(), "owner/name".to_owned());
-        Location::Catalog { name, repo }
-    };
-    let hub = |quant| Location::Hub { repo: "owner/name".to_owned(), quant };
-    let rows: [(Location, [&str; 3]); 6] = [
+    let repo = || "owner/name".to_owned();
+    let hub = |quant| Location::Hub { repo: repo(), quant };
+    let catalog = |name: &str| Location::Catalog { name: name.to_owned(), repo: repo() };
+    let rows: [(Location, [&str; 3]); 7] = [
         (
             Location::File(file.clone()),
             ["model = \"/models/my model.gguf\"\n", quoted, "FROM /models/my model.gguf\n"],
@@ -506,6 +504,14 @@ fn each_engine_s_flags_name_the_model() {
                 "# first: hob pull owner/name:UD-Q2\n[chat]\nmodel = \"owner/name:UD-Q2\"\n",
                 "llama-server -hf owner/name:UD-Q2 ",
                 "FROM hf.co/owner/name:UD-Q2\n",
+            ],
+        ),
+        (
+            Location::Ollama { tag: "model:8b".to_owned(), file: None },
+            [
+                "# first: hob pull model:8b\n[chat]\nmodel = \"model:8b\"\n",
+                "llama-server -m model-Q4_K_M.gguf ",
+                "FROM model:8b\n",
             ],
         ),
         (

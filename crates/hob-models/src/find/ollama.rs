@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use hob_core::fit::Location;
 use serde::Deserialize;
 
 use super::file_source::FileSource;
@@ -66,10 +67,12 @@ pub(super) fn find(
         described.notes.push(format!("{note}; a file of '{to}' runs in hob too"));
     }
     described.files = vec![file];
-    Ok(Some(match manifest.layer("projector") {
+    let described = match manifest.layer("projector") {
         Some(tower) => described.with_tower(&tower.blob().map_err(wrong)?, tower.size),
         None => described,
-    }))
+    };
+    let (tag, file) = (asked.to_owned(), Some(source_files.at(&blob)));
+    Ok(Some(described.at(Location::Ollama { tag, file })))
 }
 
 pub(super) fn own_name(gguf: &Gguf) -> Option<(&'static str, &'static str)> {

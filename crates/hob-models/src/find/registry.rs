@@ -1,6 +1,8 @@
 //! Ollama's registry: the manifest at `/v2/OWNER/NAME/manifests/TAG` lists layers by SHA-256.
 //! One of the layers, at `/v2/OWNER/NAME/blobs/DIGEST`, is a GGUF file.
 
+use hob_core::fit::Location;
+
 use super::file_source::FileSource;
 use super::ollama::{self, MANIFEST_BYTES_MAX, Tagged, own_name};
 use super::{Described, FindError, FoundFile, Search, gguf};
@@ -39,5 +41,6 @@ fn read(
     }
     let file = FoundFile { sha256: Some(digest), ..source_files.found(&blob, &gguf) };
     let described = gguf::described(search, asked.to_owned(), source_files.at(&blob), gguf)?;
-    Ok(Described { files: vec![file], ..described })
+    let location = Location::Ollama { tag: asked.to_owned(), file: None };
+    Ok(Described { files: vec![file], ..described.at(location) })
 }

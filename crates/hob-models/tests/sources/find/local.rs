@@ -1,6 +1,6 @@
 //! Files, folders and stores on this machine.
 
-use hob_core::fit::Format;
+use hob_core::fit::{Format, Location};
 use hob_core::machine::Basis;
 use hob_core::weights::Part;
 use hob_models::gguf::sample::SampleGguf;
@@ -196,6 +196,9 @@ fn ollamas_models_are_found_by_their_names() {
     let found = find(&finder, "llama3.1:8b");
     assert_eq!((&*found.model.name, found.model.basis), ("llama3.1:8b", Basis::Measured));
     assert_eq!(found.model.shape.weights.sum(|group| group.part == Part::Tower), 70_000);
+    let file = Some(folder.join(format!("blobs/sha256-{model}")).display().to_string());
+    let location = Location::Ollama { tag: "llama3.1:8b".to_owned(), file };
+    assert_eq!(found.model.location, location);
     assert_eq!(find(&finder, "mine").model.shape.architecture, "llama");
     let found = find(&finder, "own");
     assert_eq!((&*found.model.shape.architecture, found.model.shape.layers.len()), ("gpt-oss", 8));
