@@ -29,6 +29,7 @@ use crate::recipe::QuantMix;
 use crate::store::Store;
 use crate::{Catalog, Sha256};
 
+pub use choice::models_in;
 pub use error::FindError;
 use file_source::FileSource;
 pub use located::Located;

@@ -1,6 +1,9 @@
 //! Chooses the model among files of one folder or repository.
 //! Never guesses: if several files could be meant, the error names them.
 
+use std::io;
+use std::path::Path;
+
 use super::file_source::{FileEntry, FileSource, unreadable};
 use super::gguf::TOWER;
 use super::{Described, FindError, Search, gguf, tensors};
@@ -33,12 +36,20 @@ pub(super) fn one(
     }
 }
 
+/// The GGUF models in a folder, sorted, without vision and audio towers. A model in parts counts as its first part.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn models_in(folder: &Path) -> io::Result<Vec<String>> {
+    Ok(models(&entries(folder)?))
+}
+
 pub(super) fn none(at: &str, entries: &[FileEntry]) -> FindError {
     let there = entries.iter().map(|entry| entry.path.clone()).collect();
     FindError::NoModel { at: at.to_owned(), there }
 }
 
-/// GGUF files that are models, sorted. A model in parts counts as its first part.
+/// Files that are models, as `models_in` lists them.
 pub(super) fn models(entries: &[FileEntry]) -> Vec<String> {
     let files = entries.iter().filter(|entry| entry.path.ends_with(".gguf"));
     let models = files.filter(|entry| !is_tower(&entry.path));
@@ -91,7 +102,7 @@ fn heads(entries: &[FileEntry]) -> Vec<String> {
 }
 
 /// Files of a folder, sorted, without subfolders.
-fn entries(folder: &std::path::Path) -> std::io::Result<Vec<FileEntry>> {
+fn entries(folder: &Path) -> io::Result<Vec<FileEntry>> {
     let mut entries = Vec::new();
     for found in std::fs::read_dir(folder)?.take(ENTRIES_MAX) {
         let found = found?;

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use hob_models::Sha256;
+use hob_models::find::models_in;
 use hob_models::gguf::PartName;
 use tokio::task::spawn_blocking;
 
@@ -37,12 +38,8 @@ fn is_file_name(name: &str) -> bool {
 /// The folder cannot be read, or has no GGUF model or several.
 fn only_model(folder: &Path) -> CliResult<PathBuf> {
     let shown = folder.display();
-    let entries = fs_err::read_dir(folder).map_err(Failure::usage)?;
-    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let is_first = |name: &str| PartName::parse(name).is_none_or(|part| part.number == 1);
-    let mut models: Vec<String> =
-        names.filter(|name| name.ends_with(".gguf") && is_first(name)).collect();
-    models.sort();
+    let models = models_in(folder);
+    let models = models.map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
     match &models[..] {
         [only] => Ok(folder.join(only)),
         [] => Err(Failure::usage(format!("the folder {shown} has no GGUF file")).hint(
@@ -106,6 +103,7 @@ mod tests {
         let refused = file_of(&asked, &store).expect_err("no model");
         assert!(refused.sentence.ends_with("weights has no GGUF file"), "{}", refused.sentence);
         assert!(refused.hint.is_some_and(|hint| hint.contains("safetensors")));
+        add("mmproj-F16.gguf");
         add("b-00002-of-00002.gguf");
         add("b-00001-of-00002.gguf");
         let found = file_of(&asked, &store).expect("one model in two files");
