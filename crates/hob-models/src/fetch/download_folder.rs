@@ -95,8 +95,8 @@ impl DownloadFolder {
         unpinned.try_for_each(|file| clear(&self.raw().join(&file.path)))
     }
 
-    /// Path of a partial file to resume. Removes a partial file with other bytes, such as one that was replaced
-    /// on the hub.
+    /// Path of a partial file to resume. Removes a partial file that may have other bytes, such as one that was replaced
+    /// on the hub, or a part of a copy.
     pub(super) fn resumed(&self, file: &SourceFile) -> Result<PathBuf, DiskError> {
         let partial = self.partial(&file.path)?;
         let note = self.partials().join(format!("{}.of", file.path));
@@ -104,8 +104,7 @@ impl DownloadFolder {
             file.pin.sha256.map_or(format!("{} bytes", file.pin.bytes), |sum| sum.to_string());
         match std::fs::read_to_string(&note) {
             Ok(of) if of == pin => {}
-            Ok(_) => clear(&partial)?,
-            Err(_) => {}
+            _ => clear(&partial)?,
         }
         std::fs::write(&note, pin).map_err(DiskError::at(&note))?;
         Ok(partial)

@@ -125,6 +125,16 @@ fn a_pull_does_not_continue_the_part_of_another_version() {
     assert_eq!(read(&stage.fetch("o/m").model.chat_file().expect("a file")), changed);
 }
 
+#[test]
+fn a_download_does_not_continue_an_interrupted_copy() {
+    let (stage, file) = with_model();
+    stage.hub.without_checksums();
+    let own = stage.write("downloads/mine.gguf", &other());
+    let located = stage.finder().locate(&own, Some("o/m:Q4_K_M")).expect("found");
+    stage.pull_watched(&located, &mut after(0)).expect_err("stopped");
+    assert_eq!(read(&stage.fetch("o/m").model.chat_file().expect("a file")), file);
+}
+
 /// Puts a model of two parts on the hub as `o/m`, and returns its parts.
 fn put_parts(stage: &Stage) -> [Vec<u8>; 2] {
     let [first, second] = parts();

@@ -261,6 +261,9 @@ fn a_full_disk_ends_the_pull_at_once_whichever_source_was_writing() {
         let partial = stage.partial(file);
         std::fs::create_dir_all(partial.parent().expect("a parent")).expect("a folder");
         std::os::unix::fs::symlink("/dev/full", &partial).expect("a link");
+        // A download continues a file only if its note says of which.
+        let note = stage.partial(&format!("{file}.of"));
+        std::fs::write(note, Sha256::of(&voice("a")).to_string()).expect("a note");
         assert_eq!(stage.pull(), full(partial.clone()));
         std::fs::remove_file(&partial).expect("mended");
     }
