@@ -99,7 +99,7 @@ impl DownloadFolder {
     /// on the hub, or a part of a copy.
     pub(super) fn resumed(&self, file: &SourceFile) -> Result<PathBuf, DiskError> {
         let partial = self.partial(&file.path)?;
-        let note = self.partials().join(format!("{}.of", file.path));
+        let note = self.note(&file.path);
         let pin =
             file.pin.sha256.map_or(format!("{} bytes", file.pin.bytes), |sum| sum.to_string());
         match std::fs::read_to_string(&note) {
@@ -108,6 +108,20 @@ impl DownloadFolder {
         }
         std::fs::write(&note, pin).map_err(DiskError::at(&note))?;
         Ok(partial)
+    }
+
+    /// Path of a file to copy. Removes what an earlier pull has left there, which may be as read-only as the file, and its
+    /// note, so that no download continues the copy.
+    pub(super) fn emptied(&self, path: &str) -> Result<PathBuf, DiskError> {
+        clear(&self.note(path))?;
+        let partial = self.partial(path)?;
+        clear(&partial)?;
+        Ok(partial)
+    }
+
+    /// Says of which file a partial file is a part.
+    fn note(&self, path: &str) -> PathBuf {
+        self.partials().join(format!("{path}.of"))
     }
 
     /// Path of a file before it is verified. Creates its folder.

@@ -10,7 +10,7 @@ use super::download_folder::has_length;
 use super::packages::Arrived;
 use super::{DownloadFolder, FetchError, npm, packages};
 use crate::catalog::{DownloadSource, Origin, Package, SourceFile};
-use crate::disk::{DiskError, clear};
+use crate::disk::DiskError;
 use crate::progress::{PullStep, Watch};
 
 /// Bytes copied at a time: enough to be fast, and few enough to stop soon.
@@ -31,7 +31,7 @@ pub(super) fn take(
     if let Some(paths) = paths {
         watch.begin(PullStep::Fetching, Some(super::bytes_of(missing)));
         for (file, path) in missing.iter().zip(paths) {
-            copy(&path, &folder.partial(&file.path)?, watch)?;
+            copy(&path, &folder.emptied(&file.path)?, watch)?;
             watch.item_done(file.pin.bytes);
         }
         return folder.accept(missing, watch);
@@ -63,7 +63,7 @@ pub(super) fn copied(
             let name = from.file_name().unwrap_or_default().to_string_lossy();
             return Err(not_there(from.parent().unwrap_or(from), &name));
         }
-        copy(from, &folder.partial(&file.path)?, watch)?;
+        copy(from, &folder.emptied(&file.path)?, watch)?;
         watch.item_done(file.pin.bytes);
     }
     folder.accept(missing, watch)
@@ -105,8 +105,9 @@ fn archive(from: &Path, origin: &Origin, package: &Package) -> Option<PathBuf> {
     entries.flatten().map(|entry| entry.path()).find(|path| is_it(path))
 }
 
-/// Only the user can read the copy until it has the permissions of the file.
+/// Copies to a path without a file. Only the user can read the copy until it has the permissions of the file.
 fn copy(from: &Path, to: &Path, watch: &mut Watch<'_>) -> Result<(), FetchError> {
+    watch.check()?;
     let unreadable = |error: io::Error| DiskError::Other {
         path: from.to_path_buf(),
         kind: error.kind(),
@@ -114,8 +115,6 @@ fn copy(from: &Path, to: &Path, watch: &mut Watch<'_>) -> Result<(), FetchError>
     };
     let file = File::open(from).map_err(unreadable)?;
     let permissions = file.metadata().map_err(unreadable)?.permissions();
-    // What an earlier pull has left may be as read-only as the file.
-    clear(to)?;
     // On macOS, a copy of a whole file shares its blocks, and takes no time.
     if cfg!(target_os = "macos") {
         return Ok(std::fs::copy(from, to).map(drop).map_err(DiskError::at(to))?);
@@ -125,13 +124,13 @@ fn copy(from: &Path, to: &Path, watch: &mut Watch<'_>) -> Result<(), FetchError>
     let mut copied = options.open(to).map_err(DiskError::at(to))?;
     let mut done_bytes = 0;
     loop {
-        watch.check()?;
         let some = io::copy(&mut (&file).take(COPIED_BYTES), &mut copied);
         match some.map_err(DiskError::at(to))? {
             0 => break,
             bytes => done_bytes += bytes,
         }
         watch.at(done_bytes);
+        watch.check()?;
     }
     Ok(copied.set_permissions(permissions).map_err(DiskError::at(to))?)
 }
