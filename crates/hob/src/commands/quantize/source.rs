@@ -42,7 +42,7 @@ fn only_model(folder: &Path) -> CliResult<PathBuf> {
     let models = models.map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
     match &models[..] {
         [only] => Ok(folder.join(only)),
-        [] => Err(Failure::usage(format!("the folder {shown} has no GGUF file")).hint(
+        [] => Err(Failure::usage(format!("the folder {shown} has no GGUF model")).hint(
             "hob quantizes GGUF files; llama.cpp's convert_hf_to_gguf.py makes one from safetensors",
         )),
         all => Err(Failure::usage(format!("the folder {shown} has {} models", all.len()))
@@ -101,7 +101,7 @@ mod tests {
         let add = |name: &str| std::fs::write(folder.join(name), "").expect("a file");
         add("model.safetensors");
         let refused = file_of(&asked, &store).expect_err("no model");
-        assert!(refused.sentence.ends_with("weights has no GGUF file"), "{}", refused.sentence);
+        assert!(refused.sentence.ends_with("weights has no GGUF model"), "{}", refused.sentence);
         assert!(refused.hint.is_some_and(|hint| hint.contains("safetensors")));
         add("mmproj-F16.gguf");
         add("b-00002-of-00002.gguf");
