@@ -76,6 +76,7 @@ fn print(app: &App<'_>) -> CliResult<()> {
         defaults: written.defaults,
         upstream: written.upstream,
         alias: written.alias,
+        price: written.price,
         keys: written.keys,
         ..app.settings.as_written()
     };

@@ -53,9 +53,10 @@ fn the_working_folder_s_file_is_read_before_the_user_s_and_the_named_one_before_
 #[test]
 fn printed_settings_are_an_equivalent_file() {
     let user = User::new();
-    user.write("hob.toml", "home = \"models\"\n[speech]\nthreads = 3\n");
+    let prices = "[price.coder]\ninput = 1.5\noutput = 2.0\n";
+    user.write("hob.toml", &format!("home = \"models\"\n[speech]\nthreads = 3\n{prices}"));
     let first = stdout(&user.hob(&["config", "print"]).assert().success());
-    assert!(first.contains("threads = 3"), "{first}");
+    assert!(first.contains("threads = 3") && first.contains(prices), "{first}");
     assert!(first.contains(&format!("home = \"{}\"", user.path("work/models").display())));
     user.write("hob.toml", &first);
     let second = stdout(&user.hob(&["config", "print"]).assert().success());
