@@ -89,7 +89,7 @@ impl ConfigWatcher<'_> {
             match self.read(&path) {
                 Ok((new, renewed)) => {
                     seen = new.seen;
-                    self.report_changes(&written.config, &new.config);
+                    self.report_changes(&new.config);
                     self.gateway = renewed.gateway;
                     if !renewed.keys.is_empty() && !self.has_keys {
                         self.has_keys = true;
@@ -134,8 +134,9 @@ impl ConfigWatcher<'_> {
         Ok((written, renewed))
     }
 
-    /// Reports what changed, and what needs a restart.
-    fn report_changes(&self, old: &ConfigFile, new: &ConfigFile) {
+    /// Reports what changed, and which tables differ from those that hob was started with.
+    fn report_changes(&self, new: &ConfigFile) {
+        let old = &self.app.written.config;
         let tables = [
             ("home", old.home != new.home),
             ("[server]", old.server != new.server),

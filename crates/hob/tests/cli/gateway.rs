@@ -208,8 +208,16 @@ fn a_configuration_that_changes_is_followed_whole_or_not_at_all() {
     until(60, "the change was not followed", || status(&here, "new") == 200);
     assert_eq!(status(&here, "old"), 404);
     here.note("hob applied the new aliases, upstreams, keys and pronunciations");
+    user.write("hob.toml", &(config("new") + "[ledger]\ndays = 3\n"));
+    here.note("the change in [ledger] needs a restart of hob");
+    user.write("hob.toml", &config("new"));
+    here.note("hob applied the new");
     user.write("hob.toml", &config("new").replace("there/any", "missing/any"));
-    let said = here.note("hob.toml:5:1: alias 'new' leads to 'missing/any'");
+    let is_refusal = |note: &String| {
+        assert!(!note.contains("[ledger]"), "hob was started with this table: {note}");
+        note.contains("hob.toml:5:1: alias 'new' leads to 'missing/any'")
+    };
+    let said = std::iter::from_fn(|| here.next_note()).find(is_refusal).expect("a refusal");
     assert!(said.contains("which does not exist"), "{said}");
     here.note("hob keeps using the previous configuration");
     assert_eq!(status(&here, "new"), 200);
