@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use hob_core::Registry;
 use hob_server::{KeyOptions, ReloadableState};
+use hob_speech::Lexicon;
 use hob_upstream::Gateway;
 use tokio::time::sleep;
 
@@ -16,7 +17,7 @@ use crate::app::App;
 use crate::config::{ConfigFile, Fingerprint, LoadedConfig, Named, SpeechSection, fingerprint};
 use crate::failure::{CliResult, Failure};
 use crate::pulled::PulledModels;
-use crate::teams::Teams;
+use crate::teams::{RegistryModels, Teams};
 
 /// Interval between two checks of the file: a change takes effect within a second.
 const EVERY: Duration = Duration::from_millis(300);
@@ -35,7 +36,9 @@ pub(crate) struct ConfigWatcher<'a> {
     pub(crate) pulled: &'a PulledModels<'a>,
     /// Reports when a team file has changed.
     pub(crate) teams: &'a Teams,
-    /// Turns a configuration into a registry, keys and a gateway.
+    /// Gives the speech model its pronunciations, and teams their models.
+    pub(crate) use_state: &'a (dyn Fn(Lexicon, Arc<RegistryModels>) + Sync),
+    /// Turns a configuration into a new state, and changes nothing.
     pub(crate) renew: &'a (dyn Fn(&LoadedConfig, &Gateway) -> CliResult<NewState> + Sync),
 }
 
@@ -44,6 +47,8 @@ pub(crate) struct NewState {
     pub(crate) registry: Registry,
     pub(crate) keys: Vec<KeyOptions>,
     pub(crate) gateway: Arc<Gateway>,
+    pub(crate) lexicon: Lexicon,
+    pub(crate) team_models: Arc<RegistryModels>,
 }
 
 /// What of `[speech]` needs a restart.
@@ -90,12 +95,11 @@ impl ConfigWatcher<'_> {
                 Ok((new, renewed)) => {
                     seen = new.seen;
                     self.report_changes(&new.config);
-                    self.gateway = renewed.gateway;
                     if !renewed.keys.is_empty() && !self.has_keys {
                         self.has_keys = true;
                         (self.on_first_key)();
                     }
-                    self.live.replace(renewed.registry, &renewed.keys);
+                    self.apply(renewed);
                     written = new;
                 }
                 Err(failure) => {
@@ -116,12 +120,17 @@ impl ConfigWatcher<'_> {
                 );
             }
             Ok(renewed) => {
-                self.gateway = renewed.gateway;
-                self.live.replace(renewed.registry, &renewed.keys);
+                self.apply(renewed);
                 self.app.printer.note(note);
             }
             Err(failure) => self.app.printer.failure(&failure),
         }
+    }
+
+    fn apply(&mut self, new: NewState) {
+        self.gateway = new.gateway;
+        (self.use_state)(new.lexicon, new.team_models);
+        self.live.replace(new.registry, &new.keys);
     }
 
     fn read(&self, path: &Path) -> CliResult<(LoadedConfig, NewState)> {

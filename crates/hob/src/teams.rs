@@ -35,7 +35,7 @@ use crate::failure::{CliResult, Failure};
 pub(crate) use model::TeamModels;
 pub(crate) use other_machines::OtherMachines;
 pub(crate) use pipelines::TeamFiles;
-pub(crate) use registry_models::unknown_models;
+pub(crate) use registry_models::{RegistryModels, unknown_models};
 pub(crate) use runs::TeamRuns;
 pub(crate) use tools::sandbox_programs;
 

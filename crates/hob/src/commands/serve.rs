@@ -12,6 +12,7 @@ use futures::future::join_all;
 use hob_agents::{Prices, ScriptModel};
 use hob_core::{Kind, ModelError, ModelLifecycle, RegisteredModel, Registry, TurnTaking, task};
 use hob_server::{BenchmarkFiles, Listeners, ReloadableState, ServerOptions};
+use hob_speech::Lexicon;
 use hob_upstream::Gateway;
 use tokio::net::TcpListener;
 
@@ -27,7 +28,7 @@ use crate::reload::{ConfigWatcher, NewState};
 use crate::remote::Remote;
 use crate::settings::{ChatSettings, ModelChoice, Overrides, Settings, TlsSettings};
 use crate::signals::{StopSignals, interrupted};
-use crate::teams::{OtherMachines, TeamFiles, TeamModels, TeamRuns};
+use crate::teams::{OtherMachines, RegistryModels, TeamFiles, TeamModels, TeamRuns};
 use crate::wire_up::{self, Chat, FitData, Memory, Speech, StoredTurnTaking, Transcription};
 
 /// Serve the web page and the OpenAI-compatible API until Ctrl-C
@@ -91,6 +92,7 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
     announce(&listener, app)?;
     wire_up::note_default_key(app);
     let announcement = wire_up::announce_wyoming(&wyoming, app)?;
+    models.use_state(begun.lexicon, begun.team_models);
     let live = ReloadableState::from(begun.registry);
     let renew = |written: &LoadedConfig, old: &Gateway| models.renew(app, written, old);
     let following = ConfigWatcher {
@@ -101,6 +103,7 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
         teams: models.teams.teams(),
         has_keys,
         on_first_key: &|| pages.hide_ledger(),
+        use_state: &|lexicon, team_models| models.use_state(lexicon, team_models),
         renew: &renew,
     };
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -249,7 +252,8 @@ impl<'a> Models<'a> {
         let mut registry = wire_up::registry(&app.settings, locals, &gateway);
         let facts = (Prices(written.config.price.clone()), OtherMachines::of(&written.config));
         let default = self.first_chat();
-        for mistake in self.teams.add_to(&mut registry, default.as_deref(), facts) {
+        let (team_models, mistakes) = self.teams.add_to(&mut registry, default.as_deref(), facts);
+        for mistake in mistakes {
             app.printer.failure(&mistake.into());
         }
         let of_server = app.settings.server.api_key.read()?;
@@ -258,11 +262,16 @@ impl<'a> Models<'a> {
         let keys = wire_up::keys(written, environment, (of_server, app.reach()), is_known)?;
         // A file without keys must not open a server that had keys.
         exposure(app, !keys.is_empty())?;
+        Ok(NewState { registry, keys, gateway, lexicon, team_models })
+    }
+
+    /// Also finds the dictionaries that were pulled meanwhile.
+    fn use_state(&self, lexicon: Lexicon, team_models: Arc<RegistryModels>) {
+        self.teams.use_models(team_models);
         if let Some(speech) = &self.speech {
             speech.worker.use_lexicon(lexicon);
             speech.worker.look_for_dictionaries();
         }
-        Ok(NewState { registry, keys, gateway })
     }
 
     /// The local models. An alias hides a pulled model of the same name: the alias was chosen here.

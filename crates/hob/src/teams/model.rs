@@ -90,21 +90,25 @@ impl TeamModels {
         Arc::clone(&locked(&self.models))
     }
 
+    /// Lets runs that start from now on use these models.
+    pub(crate) fn use_models(&self, models: Arc<RegistryModels>) {
+        *locked(&self.models) = models;
+    }
+
     pub(crate) fn teams(&self) -> &Teams {
         &self.teams
     }
 
     /// Adds a model for each team, except where a model or alias has its name. `default` answers for models that agents name
-    /// and the registry does not have. Gives the mistakes in team files.
+    /// and the registry does not have. Gives the models of the agents, and the mistakes in team files.
     pub(crate) fn add_to(
         &self,
         registry: &mut Registry,
         default: Option<&str>,
         (prices, others): (Prices, OtherMachines),
-    ) -> Vec<TeamMistake> {
+    ) -> (Arc<RegistryModels>, Vec<TeamMistake>) {
         let (known, default) = (Arc::new(registry.clone()), default.map(str::to_owned));
         let models = Arc::new(RegistryModels::new(Arc::clone(&known), default, prices, others));
-        *locked(&self.models) = Arc::clone(&models);
         let (teams, mistakes) = self.teams.served();
         self.warn_of_unknown(&teams, &known);
         for team in teams {
@@ -125,7 +129,7 @@ impl TeamModels {
             // The agents' models have time limits of their own.
             registry.add(Arc::new(RegisteredModel { timeouts: Timeouts::ByModel, ..registered }));
         }
-        mistakes
+        (models, mistakes)
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn unknown_models(team: &Team, registry: &Registry) -> Vec<String> {
 
 /// The chat models, aliases and upstreams of a registry.
 #[derive(Debug, Default)]
-pub(super) struct RegistryModels {
+pub(crate) struct RegistryModels {
     registry: Arc<Registry>,
     /// Answers for names that do not exist, so that teams work without aliases.
     default: Option<String>,

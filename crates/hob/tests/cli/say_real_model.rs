@@ -3,8 +3,10 @@
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
+use serde_json::json;
+
 use crate::executable::write_executable;
-use crate::real_server::Served;
+use crate::real_server::{Served, agent};
 use crate::{User, names, stderr, stdout, until_begun};
 
 /// Samples per second of sound.
@@ -80,6 +82,22 @@ fn a_server_speaks_pauses_and_uses_a_changed_lexicon_without_a_restart() {
     let said = length(&served, "Use SQL now.");
     assert_eq!(said, length(&served, "Use sequel now."));
     assert_ne!(said, spelled);
+
+    // Nothing of a file that is refused takes effect.
+    user.write("key", "laptop-key");
+    let key = "[keys.laptop]\nsecret = \"file:key\"\n";
+    let config = |lexicon: &str| format!("[speech]\nthreads = 1\nlexicon = {{ {lexicon} }}\n");
+    user.write("hob.toml", &(config("SQL = \"sequel\"") + key));
+    served.note("hob applied the new");
+    user.write("hob.toml", &config("SQL = \"structured query language\""));
+    served.note("hob keeps using the previous configuration");
+    let body = json!({
+        "model": "kokoro", "input": "Use SQL now.", "voice": "af_heart", "response_format": "pcm",
+    });
+    let asked = agent().post(format!("{}v1/audio/speech", served.url));
+    let asked = asked.header("authorization", "Bearer laptop-key").send_json(body);
+    let bytes = asked.expect("an answer").body_mut().read_to_vec().expect("a whole answer");
+    assert_eq!(bytes.len(), 2 * said);
     served.end("-TERM");
 }
 

@@ -115,6 +115,23 @@ fn types(events: &[(u64, Value)]) -> Vec<&str> {
 }
 
 #[test]
+fn a_configuration_that_is_refused_changes_no_model_of_a_team() {
+    let config = |target: &str| format!("[alias.writer]\nto = [\"{target}\"]\n");
+    let says = |text: &str| format!("{{\"reply\": {{\"content\": \"{text}\"}}, \"repeat\": true}}");
+    let mut team = TeamUser::with(
+        &TEAM.replace("lead-model", "writer"),
+        &(config("lead-model") + KEYS),
+        (&says("First."), &says("Second.")),
+    );
+    let client = Client::with_key(&team.server, "all-of-it");
+    let scripts = "[dev.scripts]\nlead-model = \"lead.jsonl\"\ncoder-model = \"coder.jsonl\"\n";
+    team.user.write("hob.toml", &(config("coder-model") + scripts));
+    team.server.note("hob keeps using the previous configuration");
+    let id = client.start("Write");
+    assert_eq!(client.until(&id, "completed")["answer"], "First.");
+}
+
+#[test]
 fn a_run_streams_and_keeps_its_answer_and_files() {
     let team = TeamUser::with(TEAM, "", (WRITE, ""));
     let client = Client::of(&team.server);
