@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::options::AliasOptions;
 use crate::target::Source;
+use attempt::observed;
 
 pub(crate) use candidate::Candidate;
 pub(crate) use task::RouteTask;
@@ -69,11 +70,14 @@ impl<T: RouteTask> Route<T> {
     ) -> Result<Started<T>, ModelError> {
         let (trace, asked) = (T::trace_mut(&mut request).clone(), Instant::now());
         trace.asking(&candidate.target.name, candidate.is_warm());
-        let started = T::start(&candidate.model, request).await;
-        started.inspect_err(|error| {
+        let failed = |error: &ModelError| {
             candidate.target.failed(error, None, self.options.cool_down);
             trace.failed(&candidate.target.name, error, asked.elapsed());
-        })
+        };
+        let permit = candidate.admit(T::expected_work(&request)).inspect_err(failed)?;
+        let started = T::start(&candidate.model, request).await.inspect_err(failed)?;
+        let Started { head, events } = started;
+        Ok(Started { head, events: observed::<T>(events, head, permit, None) })
     }
 
     fn total(&self) -> Duration {

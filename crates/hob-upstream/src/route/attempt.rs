@@ -267,7 +267,7 @@ pub(super) fn is_loading(error: &ModelError) -> bool {
 }
 
 /// The events, counted for admission and shown to the kind's observer. The permit ends with the answer.
-fn observed<T: RouteTask>(
+pub(super) fn observed<T: RouteTask>(
     events: BoxStream<'static, Result<T::Event, ModelError>>,
     head: T::Head,
     mut permit: Option<Permit<T::Work>>,

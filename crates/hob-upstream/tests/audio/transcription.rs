@@ -11,7 +11,7 @@ use futures::{FutureExt, StreamExt};
 use hob_core::chat::Reading;
 use hob_core::{
     Admission, Fault, LiveSound, ModelError, RegisteredModel, Registry, Resolve, Segment, Sound,
-    SoundFile, Timestamps, Trace, TranscriptEvent, TranscriptModel, TranscriptRequest,
+    SoundFile, SoundSeconds, Timestamps, Trace, TranscriptEvent, TranscriptModel, TranscriptRequest,
     TranscriptStream, TranscriptSummary, TranscriptTask, Transcription,
 };
 use hob_upstream::{Gateway, GatewayOptions, UpstreamKind};
@@ -154,23 +154,27 @@ impl TranscriptModel for FixedTranscript {
 async fn a_single_local_model_hears_live_sound_as_it_comes() {
     let mut registry = Registry::default();
     let model: Arc<dyn TranscriptModel> = Arc::new(FixedTranscript);
-    registry.add(Arc::new(RegisteredModel::<Transcription>::new(
-        "own",
-        model,
-        Admission::new(1, 0.1),
-    )));
+    let admission = Admission::new(1, 0.1);
+    let own = RegisteredModel::<Transcription>::new("own", model, admission.clone());
+    registry.add(Arc::new(own));
     let mut route = alias("ears", &["own"]);
     route.timeouts.first_token = Some(Duration::from_secs(1));
     let options = GatewayOptions { aliases: vec![route], ..Default::default() };
     let gateway = Gateway::new(options, &registry, None).expect("a gateway");
-    let pieces = stream::unfold(1, |n| async move {
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        (n < 3).then(|| (vec![0.0; n], n + 1))
-    });
-    let sound = Sound::Live(LiveSound::new(pieces.boxed()));
-    let request = TranscriptRequest { sound, ..streamed() };
-    let heard = hear(&gateway, "ears", request).await;
+    let live = || {
+        let pieces = stream::unfold(1, |n| async move {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            (n < 3).then(|| (vec![0.0; n], n + 1))
+        });
+        TranscriptRequest { sound: Sound::Live(LiveSound::new(pieces.boxed())), ..streamed() }
+    };
+    let ahead = admission.admit(SoundSeconds(1.0)).expect("admitted");
+    let busy = hear(&gateway, "ears", live()).await.expect_err("one at a time");
+    assert!(matches!(busy, ModelError::Busy { .. }), "{busy:?}");
+    drop(ahead);
+    let heard = hear(&gateway, "ears", live()).await;
     assert_eq!(heard, Ok(vec![delta("1"), delta("2"), done(1.0)]));
+    assert_eq!(admission.in_flight(), 0);
     let target = Resolve::<Transcription>::resolve(&gateway, "ears").expect("a name");
     assert_eq!(target.model.languages(), ["en"]);
 }
