@@ -247,14 +247,19 @@ impl Metrics {
         with_local_recorder(&self.recorder, || counter!(CHAT_TOKENS, &labels))
     }
 
-    /// All metrics so far, and the current state of the models.
+    /// All metrics so far, and the current state of the models. The gauges have a recorder of their own, because a recorder
+    /// keeps the last value for ever, also of a model that has left the configuration.
     pub(crate) fn render(&self, registry: &Registry, ledger: Option<&Ledger>) -> String {
         with_local_recorder(&self.recorder, || {
             counter!(LEDGER_LOST).absolute(ledger.map_or(0, Ledger::lost));
+        });
+        let gauges = PrometheusBuilder::new().build_recorder();
+        with_local_recorder(&gauges, || {
+            table::describe();
             registry.all().for_each(observe_model);
             observe_circuits(registry);
         });
-        self.recorder.handle().render()
+        self.recorder.handle().render() + &gauges.handle().render()
     }
 
     /// Moves raw samples into the buckets. Without this they would take more and more memory.

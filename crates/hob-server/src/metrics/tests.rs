@@ -81,6 +81,17 @@ fn what_is_rendered_is_in_the_table() {
 }
 
 #[test]
+fn a_model_that_has_left_the_configuration_has_no_gauges() {
+    let metrics = Metrics::new();
+    let mut before = Registry::default();
+    let chat = Arc::new(FixedChat::default());
+    before.add(Arc::new(RegisteredModel::<Chat>::new("gone", chat, Admission::new(1, 1.0))));
+    assert!(metrics.render(&before, None).contains("gone"));
+    let text = metrics.render(&Registry::default(), None);
+    assert!(!text.contains("gone"), "{text}");
+}
+
+#[test]
 fn guessed_tokens_are_sums_over_answers() {
     let metrics = Metrics::new();
     let answer = |model: &str, drafted: u32, accepted: u32| {
