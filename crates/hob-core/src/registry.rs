@@ -151,8 +151,8 @@ pub trait UpstreamResolver:
     /// The known models of other servers. Sends no request.
     fn listed(&self) -> Vec<ListedModel>;
 
-    /// The targets of this alias, in the order in which they would be tried now.
-    fn route(&self, alias: &str) -> Option<RouteView>;
+    /// The targets of an alias or of `upstream/model`, in the order in which they would be tried now.
+    fn route(&self, name: &str) -> Option<RouteView>;
 
     fn upstreams(&self) -> Vec<UpstreamView>;
 }

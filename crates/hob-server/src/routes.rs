@@ -4,7 +4,7 @@
 use axum::Router;
 use axum::response::Response;
 use hob_core::routing::{RouteView, TargetStatus, TargetView, UpstreamView};
-use hob_core::{AnyModel, Chat, RegisteredModel, Registry};
+use hob_core::{AnyModel, Chat, Kind, Registry};
 use hob_wire::{AliasRoute, UpstreamList, operations};
 
 use crate::api_error::ApiError;
@@ -29,8 +29,12 @@ async fn one(context: RequestContext, NamePath(name): NamePath) -> Result<Respon
     let view = registry.upstreams().and_then(|upstreams| upstreams.route(&name));
     let view = match (view, registry.find::<Chat>(&name)) {
         (Some(view), _) => view,
-        (None, Ok(model)) => itself(&name, &model),
-        (None, Err(unknown)) => return Err(ApiError::UnknownModel(unknown)),
+        (None, Ok(model)) => itself(&name, &*model),
+        (None, Err(unknown)) => {
+            let kinds = [Kind::Speech, Kind::Transcription];
+            let model = kinds.into_iter().find_map(|kind| registry.find_any(kind, &name));
+            itself(&name, &*model.ok_or(ApiError::UnknownModel(unknown))?)
+        }
     };
     Ok(json(AliasRoute::of(view).to_json()))
 }
@@ -48,9 +52,9 @@ pub(crate) fn upstream_views(registry: &Registry, caller: &Caller) -> Vec<Upstre
     registry.upstreams().map(|upstreams| upstreams.upstreams()).unwrap_or_default()
 }
 
-fn itself(name: &str, model: &RegisteredModel<Chat>) -> RouteView {
+fn itself(name: &str, model: &dyn AnyModel) -> RouteView {
     let view = TargetView {
-        name: model.name.clone(),
+        name: model.name().to_owned(),
         status: TargetStatus::Active,
         state: model.state(),
         context_tokens: model.context_tokens().filter(|tokens| *tokens > 0),

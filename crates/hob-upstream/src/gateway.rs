@@ -43,8 +43,11 @@ pub struct Gateway {
 /// The aliases of one kind, and the models made for their names.
 struct Routes<T: RouteTask> {
     routes: BTreeMap<String, Arc<Route<T>>>,
-    models: Mutex<BTreeMap<String, Arc<RegisteredModel<T>>>>,
+    models: Mutex<BTreeMap<String, FoundRoute<T>>>,
 }
+
+/// A route, and the model of its name.
+type FoundRoute<T> = (Arc<Route<T>>, Arc<RegisteredModel<T>>);
 
 impl<T: RouteTask> Default for Routes<T> {
     fn default() -> Routes<T> {
@@ -176,6 +179,27 @@ impl Gateway {
         refreshed.for_each(|()| async {}).await;
     }
 
+    /// An alias, or `upstream/model`.
+    fn find<T: Routed>(&self, name: &str) -> Option<FoundRoute<T>> {
+        let Routes { routes, models } = T::routes(self);
+        let mut models = locked(models);
+        if let Some((route, model)) = models.get(name) {
+            return Some((Arc::clone(route), Arc::clone(model)));
+        }
+        let route = routes.get(name).cloned().or_else(|| self.direct_route(name))?;
+        let model = registered(name, &route);
+        if models.len() >= DIRECT_NAMES_MAX {
+            models.clear();
+        }
+        models.insert(name.to_owned(), (Arc::clone(&route), Arc::clone(&model)));
+        Some((route, model))
+    }
+
+    fn view<T: Routed>(&self, name: &str) -> Option<RouteView> {
+        let alias = T::routes(self).routes.get(name).cloned();
+        alias.or_else(|| Some(self.find::<T>(name)?.0)).map(|route| route.view(0))
+    }
+
     /// `upstream/model` as an alias of one target.
     fn direct_route<T: RouteTask>(&self, name: &str) -> Option<Arc<Route<T>>> {
         let (upstream, model) = split(name, &self.upstreams)?;
@@ -198,18 +222,7 @@ fn registered<T: RouteTask>(name: &str, route: &Arc<Route<T>>) -> Arc<Registered
 
 impl<T: Routed> Resolve<T> for Gateway {
     fn resolve(&self, name: &str) -> Option<Arc<RegisteredModel<T>>> {
-        let Routes { routes, models } = T::routes(self);
-        let mut models = locked(models);
-        if let Some(model) = models.get(name) {
-            return Some(Arc::clone(model));
-        }
-        let route = routes.get(name).cloned().or_else(|| self.direct_route(name))?;
-        let model = registered(name, &route);
-        if models.len() >= DIRECT_NAMES_MAX {
-            models.clear();
-        }
-        models.insert(name.to_owned(), Arc::clone(&model));
-        Some(model)
+        self.find::<T>(name).map(|(_, model)| model)
     }
 }
 
@@ -219,12 +232,9 @@ impl UpstreamResolver for Gateway {
         listed.flat_map(|upstream| upstream.listed()).collect()
     }
 
-    fn route(&self, alias: &str) -> Option<RouteView> {
-        fn view<T: RouteTask>(routes: &Routes<T>, alias: &str) -> Option<RouteView> {
-            routes.routes.get(alias).map(|route| route.view(0))
-        }
-        let speech = || view(&self.speech, alias);
-        view(&self.chat, alias).or_else(speech).or_else(|| view(&self.transcription, alias))
+    fn route(&self, name: &str) -> Option<RouteView> {
+        let speech = || self.view::<Speech>(name);
+        self.view::<Chat>(name).or_else(speech).or_else(|| self.view::<Transcription>(name))
     }
 
     fn upstreams(&self) -> Vec<UpstreamView> {

@@ -25,6 +25,12 @@ async fn models_are_listed_with_their_aliases_and_found_by_any_name() {
         let message = format!("no model is called '{name}'; GET /v1/models lists all");
         assert_eq!((answer.status(), &answer.json()["error"]["message"]), (404, &json!(message)));
     }
+    for name in ["kokoro", "narrator"] {
+        let route = server.get(&format!("/api/hob/routes/{name}")).await.json();
+        let target = &route["targets"][0];
+        assert_eq!((&target["name"], &target["status"]), (&json!("kokoro"), &json!("active")));
+    }
+    assert_eq!(server.get("/api/hob/routes/other").await.status(), 404);
     let audio = json!({"models": [{"id": "kokoro", "name": "kokoro"}, {"id": "narrator", "name": "narrator"}]});
     assert_eq!(server.get("/v1/audio/models").await.json(), audio);
 }

@@ -155,6 +155,20 @@ fn a_model_is_found_by_its_server_s_name_and_its_own() {
     }
 }
 
+#[tokio::test]
+async fn a_model_of_a_server_shows_the_circuit_of_its_requests_without_an_alias() {
+    let gateway = build(Vec::new()).expect("good");
+    let status = || {
+        let route = UpstreamResolver::route(&gateway, "gpu/qwen3").expect("a route");
+        route.targets[0].status.clone()
+    };
+    assert_eq!(status(), TargetStatus::Active);
+    let found = Resolve::<Chat>::resolve(&gateway, "gpu/qwen3").expect("a name");
+    assert!(found.model.chat(streamed()).await.is_err(), "no server listens there");
+    assert!(matches!(status(), TargetStatus::Open { .. }), "{:?}", status());
+    assert_eq!(UpstreamResolver::route(&gateway, "gpx/qwen3"), None);
+}
+
 #[tokio::test(start_paused = true)]
 async fn unchanged_servers_keep_their_state() {
     let broken = Fault::Limited { message: "no".to_owned(), retry_after: None };
