@@ -97,19 +97,22 @@ pub fn check_keys(keys: &[KeyOptions]) -> Result<(), KeyClash> {
 pub(crate) struct Keys(Vec<Arc<KeyHolder>>);
 
 impl Keys {
-    /// Makes the holders of these keys. The tokens spent today are read from the ledger, if there is one, so that a restart does
-    /// not reset the budget. A key that existed before and has not changed keeps its holder, and so what it has used.
+    /// Makes the holders of these keys. A name that existed before keeps what it has used, whatever its limits are now. The
+    /// tokens that a new name has spent today are read from the ledger, if there is one, so that a restart does not reset the
+    /// budget.
     pub(crate) fn renewed(options: &[KeyOptions], before: &Keys, ledger: Option<&Ledger>) -> Keys {
         let (now, today) = (Instant::now(), since_1970());
-        let has_budget = options.iter().any(|key| key.tokens_per_day.is_some());
-        let spent = ledger.filter(|_| has_budget).map(|ledger| spent_on_day_of(today, ledger));
+        let has_new = options.iter().any(|key| before.named(&key.name).is_none());
+        let spent = ledger.filter(|_| has_new).map(|ledger| spent_on_day_of(today, ledger));
         let spent = spent.unwrap_or_default();
         let holder = |key: &KeyOptions| {
-            if let Some(kept) = before.0.iter().find(|known| known.is_of(key)) {
-                return Arc::clone(kept);
-            }
-            let spent = spent.get(&key.name).copied().unwrap_or(0);
-            Arc::new(KeyHolder::new(key, spent, (now, today)))
+            Arc::new(match before.named(&key.name) {
+                Some(known) => known.with_limits(key),
+                None => {
+                    let spent = spent.get(&key.name).copied().unwrap_or(0);
+                    KeyHolder::new(key, spent, (now, today))
+                }
+            })
         };
         Keys(options.iter().map(holder).collect())
     }
@@ -152,6 +155,7 @@ fn since_1970() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::RequestRecord;
 
     fn key(name: &str, key: &str) -> KeyOptions {
         KeyOptions::new(name, KeyDigest::of(key).expect("a key"))
@@ -180,6 +184,26 @@ mod tests {
         }
         assert!(keys.are_required() && !made(&[]).are_required());
         assert!(made(&[]).holder(&KeyDigest::of_bytes(b"first")).is_none());
+    }
+
+    #[test]
+    fn a_name_keeps_what_it_has_used_when_its_limits_change() {
+        let mut limited = key("a", "first");
+        let before = made(std::slice::from_ref(&limited));
+        let answer = |keys: &Keys| keys.named("a").expect("a holder").acquire();
+        let mut first = answer(&before).expect("no limit");
+        first.begin();
+        limited.concurrency = NonZeroU32::new(1);
+        limited.requests_per_minute = NonZeroU32::new(1);
+        limited.tokens_per_day = NonZeroU64::new(10);
+        let now = Keys::renewed(&[limited], &before, None);
+        let refused = || answer(&now).expect_err("used up").code();
+        assert_eq!(refused(), "concurrency_limit_exceeded");
+        drop(first);
+        assert_eq!(refused(), "rate_limit_exceeded");
+        let spent = RequestRecord { completion_tokens: 10, ..RequestRecord::default() };
+        answer(&before).expect("no limit").spend(&spent);
+        assert_eq!(refused(), "budget_exceeded");
     }
 
     #[test]

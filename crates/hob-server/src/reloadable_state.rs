@@ -35,7 +35,7 @@ impl From<Registry> for ReloadableState {
 }
 
 impl ReloadableState {
-    /// Replaces models and keys for requests that arrive from now on. An unchanged key keeps the rest of its limits.
+    /// Replaces models and keys for requests that arrive from now on. A key that keeps its name keeps what it has used.
     pub fn replace(&self, registry: Registry, keys: &[KeyOptions]) {
         self.set(Arc::new(registry), keys);
     }

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// The tokens that a key may still use today.
+/// The tokens that a key has used today.
 #[derive(Debug)]
 pub(super) struct DailyTokens {
-    per_day: NonZeroU64,
     spent: u64,
     /// Reserved for running answers.
     reserved: u64,
@@ -19,31 +18,31 @@ pub(super) struct DailyTokens {
 
 impl DailyTokens {
     /// `spent` tokens were spent on the day of `now`.
-    pub(super) fn new(per_day: NonZeroU64, spent: u64, now: Duration) -> DailyTokens {
-        DailyTokens { per_day, spent, reserved: 0, midnight: midnight_before(now) }
+    pub(super) fn new(spent: u64, now: Duration) -> DailyTokens {
+        DailyTokens { spent, reserved: 0, midnight: midnight_before(now) }
     }
 
     /// Whether tokens are left.
     ///
     /// # Errors
     /// The time until there are tokens again.
-    pub(super) fn check(&mut self, now: Duration) -> Result<(), Duration> {
+    pub(super) fn check(&mut self, per_day: NonZeroU64, now: Duration) -> Result<(), Duration> {
         self.turn_to(now);
-        if self.spent < self.per_day.get() {
+        if self.spent < per_day.get() {
             return Ok(());
         }
         Err((self.midnight + DAY).saturating_sub(now))
     }
 
     /// Tokens that are neither spent nor reserved.
-    pub(super) fn left(&mut self, now: Duration) -> u64 {
+    pub(super) fn left(&mut self, per_day: NonZeroU64, now: Duration) -> u64 {
         self.turn_to(now);
-        self.per_day.get().saturating_sub(self.spent).saturating_sub(self.reserved)
+        per_day.get().saturating_sub(self.spent).saturating_sub(self.reserved)
     }
 
     /// Reserves up to `wanted` tokens for an answer, and returns how many.
-    pub(super) fn reserve(&mut self, wanted: u64, now: Duration) -> u64 {
-        let reserved = wanted.min(self.left(now));
+    pub(super) fn reserve(&mut self, wanted: u64, per_day: NonZeroU64, now: Duration) -> u64 {
+        let reserved = wanted.min(self.left(per_day, now));
         self.reserved += reserved;
         reserved
     }
@@ -83,36 +82,37 @@ mod tests {
 
     const NOON: Duration = Duration::from_secs(20_000 * 86_400 + 43_200);
     const HALF_DAY: Duration = Duration::from_secs(43_200);
+    const PER_DAY: NonZeroU64 = NonZeroU64::new(100).expect("some");
 
     fn tokens(spent: u64) -> DailyTokens {
-        DailyTokens::new(NonZeroU64::new(100).expect("some"), spent, NOON)
+        DailyTokens::new(spent, NOON)
     }
 
     #[test]
     fn the_last_token_is_the_end_until_midnight() {
         let mut tokens = tokens(0);
         tokens.spend(99, NOON);
-        assert_eq!(tokens.check(NOON), Ok(()), "who has one may ask for more");
+        assert_eq!(tokens.check(PER_DAY, NOON), Ok(()), "who has one may ask for more");
         tokens.spend(50, NOON);
-        assert_eq!(tokens.check(NOON), Err(HALF_DAY));
+        assert_eq!(tokens.check(PER_DAY, NOON), Err(HALF_DAY));
         let midnight = NOON + HALF_DAY;
         let just_before = midnight - Duration::from_millis(1);
-        assert_eq!(tokens.check(just_before), Err(Duration::from_millis(1)));
-        assert_eq!(tokens.check(midnight), Ok(()));
+        assert_eq!(tokens.check(PER_DAY, just_before), Err(Duration::from_millis(1)));
+        assert_eq!(tokens.check(PER_DAY, midnight), Ok(()));
         tokens.spend(100, midnight);
-        assert_eq!(tokens.check(midnight), Err(DAY));
+        assert_eq!(tokens.check(PER_DAY, midnight), Err(DAY));
     }
 
     #[test]
     fn reserved_tokens_are_not_given_to_another_answer() {
         let mut tokens = tokens(30);
-        assert_eq!((tokens.reserve(50, NOON), tokens.left(NOON)), (50, 20));
-        assert_eq!((tokens.reserve(50, NOON), tokens.left(NOON)), (20, 0));
+        assert_eq!((tokens.reserve(50, PER_DAY, NOON), tokens.left(PER_DAY, NOON)), (50, 20));
+        assert_eq!((tokens.reserve(50, PER_DAY, NOON), tokens.left(PER_DAY, NOON)), (20, 0));
         tokens.spend(60, NOON);
         tokens.release(50);
-        assert_eq!((tokens.left(NOON), tokens.check(NOON)), (0, Ok(())));
+        assert_eq!((tokens.left(PER_DAY, NOON), tokens.check(PER_DAY, NOON)), (0, Ok(())));
         tokens.release(20);
-        assert_eq!(tokens.left(NOON), 10);
+        assert_eq!(tokens.left(PER_DAY, NOON), 10);
     }
 
     #[test]
@@ -120,16 +120,16 @@ mod tests {
         let mut tokens = tokens(0);
         let years_ahead = NOON + 4_000 * DAY;
         tokens.spend(100, years_ahead);
-        assert_eq!(tokens.check(NOON), Err(HALF_DAY));
-        assert_eq!(tokens.check(NOON + HALF_DAY), Ok(()));
+        assert_eq!(tokens.check(PER_DAY, NOON), Err(HALF_DAY));
+        assert_eq!(tokens.check(PER_DAY, NOON + HALF_DAY), Ok(()));
     }
 
     #[test]
     fn a_clock_that_goes_back_gives_nothing_back() {
         let mut tokens = tokens(100);
-        assert_eq!(tokens.check(NOON - DAY), Err(HALF_DAY + DAY));
-        assert_eq!(tokens.check(NOON), Err(HALF_DAY));
+        assert_eq!(tokens.check(PER_DAY, NOON - DAY), Err(HALF_DAY + DAY));
+        assert_eq!(tokens.check(PER_DAY, NOON), Err(HALF_DAY));
         tokens.spend(u64::MAX, NOON);
-        assert_eq!(tokens.check(NOON), Err(HALF_DAY));
+        assert_eq!(tokens.check(PER_DAY, NOON), Err(HALF_DAY));
     }
 }

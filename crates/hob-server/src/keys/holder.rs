@@ -1,6 +1,7 @@
-//! The holder of a key, and the rest of its limits: requests, concurrent answers and tokens. One lock
+//! The holder of a key, and what it has used: requests, concurrent answers and tokens. One lock
 //! protects all of them, so that two simultaneous requests cannot both take the last of a limit.
 
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -15,49 +16,45 @@ use crate::ledger::RequestRecord;
 /// The holder of one key. Requests with the key carry it among their extensions.
 pub(crate) struct KeyHolder {
     pub(super) key: KeyOptions,
-    left: Mutex<RemainingLimits>,
+    /// Shared by the holders of this name in all configurations.
+    used: Arc<Mutex<KeyUse>>,
 }
 
-/// `None` without such a limit.
+/// Counted also without a limit, because a limit may be added while answers run.
 #[derive(Debug)]
-struct RemainingLimits {
-    requests: Option<Window>,
+struct KeyUse {
+    requests: Window,
     in_flight: u32,
-    tokens: Option<DailyTokens>,
+    tokens: DailyTokens,
 }
 
 impl KeyHolder {
-    /// `spent` tokens were spent on the day of `now`, which is the time of both clocks.
-    pub(super) fn new(key: &KeyOptions, spent: u64, now: (Instant, Duration)) -> KeyHolder {
-        let (now, today) = now;
-        let left = RemainingLimits {
-            requests: key.requests_per_minute.map(|per_minute| Window::new(per_minute, now)),
-            in_flight: 0,
-            tokens: key.tokens_per_day.map(|per_day| DailyTokens::new(per_day, spent, today)),
-        };
-        KeyHolder { key: key.clone(), left: Mutex::new(left) }
+    /// `spent` tokens were spent on the day of `today`. `now` is the same time by the other clock.
+    pub(super) fn new(
+        key: &KeyOptions,
+        spent: u64,
+        (now, today): (Instant, Duration),
+    ) -> KeyHolder {
+        let (requests, tokens) = (Window::new(now), DailyTokens::new(spent, today));
+        let used = KeyUse { requests, in_flight: 0, tokens };
+        KeyHolder { key: key.clone(), used: Arc::new(Mutex::new(used)) }
     }
 
-    /// Whether this is the same key with the same limits.
-    pub(super) fn is_of(&self, key: &KeyOptions) -> bool {
-        let own = &self.key;
-        bool::from(own.digest.is(&key.digest))
-            && (&own.name, &own.aliases) == (&key.name, &key.aliases)
-            && own.requests_per_minute == key.requests_per_minute
-            && own.concurrency == key.concurrency
-            && own.tokens_per_day == key.tokens_per_day
+    /// The holder of the same name in another configuration.
+    pub(super) fn with_limits(&self, key: &KeyOptions) -> KeyHolder {
+        KeyHolder { key: key.clone(), used: Arc::clone(&self.used) }
     }
 
     /// Admits a request to a model. The request counts only if no other limit rejects it, so that
     /// waiting for a free answer does not use up requests.
     pub(super) fn acquire(self: &Arc<Self>) -> Result<RateLimitGuard, KeyRefusal> {
-        let mut left = locked(&self.left);
-        self.check_tokens(&mut left)?;
-        self.check_place(&left)?;
+        let mut used = locked(&self.used);
+        self.check_tokens(&mut used)?;
+        self.check_place(&used)?;
         let taken = Instant::now();
-        self.count_request(&mut left, taken)?;
-        left.in_flight += 1;
-        drop(left);
+        self.count_request(&mut used, taken)?;
+        used.in_flight += 1;
+        drop(used);
         Ok(RateLimitGuard {
             holder: Arc::clone(self),
             taken: Some(taken),
@@ -72,47 +69,46 @@ impl KeyHolder {
         self: &Arc<Self>,
         is_answer: bool,
     ) -> Result<RateLimitGuard, KeyRefusal> {
-        let mut left = locked(&self.left);
-        self.check_tokens(&mut left)?;
+        let mut used = locked(&self.used);
+        self.check_tokens(&mut used)?;
         let taken = is_answer.then(Instant::now);
         if let Some(now) = taken {
-            self.count_request(&mut left, now)?;
+            self.count_request(&mut used, now)?;
         }
-        drop(left);
+        drop(used);
         let holder = Arc::clone(self);
         Ok(RateLimitGuard { holder, taken, has_begun: false, has_place: false, reserved: 0 })
     }
 
     /// Admits a request that only loads or unloads a model.
     pub(super) fn take_request(&self) -> Result<(), KeyRefusal> {
-        self.count_request(&mut locked(&self.left), Instant::now())
+        self.count_request(&mut locked(&self.used), Instant::now())
     }
 
-    fn check_tokens(&self, left: &mut RemainingLimits) -> Result<(), KeyRefusal> {
-        let (Some(per_day), Some(tokens)) = (self.key.tokens_per_day, &mut left.tokens) else {
-            return Ok(());
-        };
+    fn check_tokens(&self, used: &mut KeyUse) -> Result<(), KeyRefusal> {
+        let Some(per_day) = self.key.tokens_per_day else { return Ok(()) };
         let now = since_1970();
-        let checked = tokens.check(now);
+        let checked = used.tokens.check(per_day, now);
         checked.map_err(|midnight_in| KeyRefusal::Spent { per_day, midnight_in })?;
-        if tokens.left(now) == 0 { Err(KeyRefusal::Reserved { per_day }) } else { Ok(()) }
+        if used.tokens.left(per_day, now) == 0 {
+            return Err(KeyRefusal::Reserved { per_day });
+        }
+        Ok(())
     }
 
-    fn check_place(&self, left: &RemainingLimits) -> Result<(), KeyRefusal> {
+    fn check_place(&self, used: &KeyUse) -> Result<(), KeyRefusal> {
         match self.key.concurrency {
-            Some(at_once) if left.in_flight >= at_once.get() => {
+            Some(at_once) if used.in_flight >= at_once.get() => {
                 Err(KeyRefusal::TooMany { at_once })
             }
             _ => Ok(()),
         }
     }
 
-    fn count_request(&self, left: &mut RemainingLimits, now: Instant) -> Result<(), KeyRefusal> {
-        let (Some(per_minute), Some(requests)) = (self.key.requests_per_minute, &mut left.requests)
-        else {
-            return Ok(());
-        };
-        let taken = requests.take(now);
+    fn count_request(&self, used: &mut KeyUse, now: Instant) -> Result<(), KeyRefusal> {
+        // Without a limit, no request is too fast.
+        let per_minute = self.key.requests_per_minute.unwrap_or(NonZeroU32::MAX);
+        let taken = used.requests.take(per_minute, now);
         taken.map_err(|retry_after| KeyRefusal::TooFast { per_minute, retry_after })
     }
 }
@@ -148,34 +144,28 @@ impl RateLimitGuard {
     /// the most that the answer may use; `None`: no limit.
     pub(crate) fn reserve(&mut self, wanted: u64) -> Result<Option<u64>, KeyRefusal> {
         let holder = Arc::clone(&self.holder);
-        let mut left = locked(&holder.left);
-        holder.check_tokens(&mut left)?;
-        let Some(tokens) = &mut left.tokens else { return Ok(None) };
+        let Some(per_day) = holder.key.tokens_per_day else { return Ok(None) };
+        let mut used = locked(&holder.used);
+        holder.check_tokens(&mut used)?;
         let now = since_1970();
-        let most = tokens.left(now);
-        self.reserved += tokens.reserve(wanted, now);
+        let most = used.tokens.left(per_day, now);
+        self.reserved += used.tokens.reserve(wanted, per_day, now);
         Ok(Some(most))
     }
 
     /// Records the tokens of an answer that has ended.
     pub(crate) fn spend(&self, entry: &RequestRecord) {
-        if let Some(tokens) = &mut locked(&self.holder.left).tokens {
-            tokens.spend(entry.tokens(), since_1970());
-        }
+        locked(&self.holder.used).tokens.spend(entry.tokens(), since_1970());
     }
 }
 
 impl Drop for RateLimitGuard {
     fn drop(&mut self) {
-        let mut left = locked(&self.holder.left);
-        left.in_flight -= u32::from(self.has_place);
-        if let Some(tokens) = &mut left.tokens {
-            tokens.release(self.reserved);
-        }
-        if let (false, Some(taken), Some(requests)) =
-            (self.has_begun, self.taken, &mut left.requests)
-        {
-            requests.give_back(taken);
+        let mut used = locked(&self.holder.used);
+        used.in_flight -= u32::from(self.has_place);
+        used.tokens.release(self.reserved);
+        if let (false, Some(taken)) = (self.has_begun, self.taken) {
+            used.requests.give_back(taken);
         }
     }
 }
@@ -254,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn without_limits_nothing_is_counted() {
+    fn without_limits_nothing_is_refused() {
         let holder = holder(|_| {});
         let guards: Vec<RateLimitGuard> =
             (0..1000).map(|_| holder.acquire().expect("a guard")).collect();

@@ -11,7 +11,6 @@ const SLOTS: usize = 121;
 /// A sliding window.
 #[derive(Debug)]
 pub(super) struct Window {
-    per_minute: u32,
     begun: Instant,
     /// The newest slot so far, counted from `begun`.
     newest: u64,
@@ -20,18 +19,18 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn new(per_minute: NonZeroU32, now: Instant) -> Window {
-        Window { per_minute: per_minute.get(), begun: now, newest: 0, taken: [0; SLOTS] }
+    pub(super) fn new(now: Instant) -> Window {
+        Window { begun: now, newest: 0, taken: [0; SLOTS] }
     }
 
-    /// Admits one request.
+    /// Admits one request, if there were fewer than `per_minute`.
     ///
     /// # Errors
     /// The time until the next request is admitted. A rejected request counts nothing.
-    pub(super) fn take(&mut self, now: Instant) -> Result<(), Duration> {
+    pub(super) fn take(&mut self, per_minute: NonZeroU32, now: Instant) -> Result<(), Duration> {
         self.move_to(self.slot(now));
         let taken: u64 = self.taken.iter().copied().map(u64::from).sum();
-        if taken >= u64::from(self.per_minute) {
+        if taken >= u64::from(per_minute.get()) {
             return Err(self.free_at().saturating_duration_since(now));
         }
         self.taken[place(self.newest)] += 1;
@@ -78,22 +77,23 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_secs(60);
 
-    fn at_once(window: &mut Window, now: Instant) -> usize {
-        (0..1000).take_while(|_| window.take(now).is_ok()).count()
+    fn at_once(window: &mut Window, per_minute: NonZeroU32, now: Instant) -> usize {
+        (0..1000).take_while(|_| window.take(per_minute, now).is_ok()).count()
     }
 
-    fn window(per_minute: u32) -> (Window, Instant) {
+    fn window(per_minute: u32) -> (Window, NonZeroU32, Instant) {
         let start = Instant::now();
-        (Window::new(NonZeroU32::new(per_minute).expect("some"), start), start)
+        (Window::new(start), NonZeroU32::new(per_minute).expect("some"), start)
     }
 
     #[test]
     fn no_minute_holds_more_than_the_limit() {
         for per_minute in [1, 3, 10, 60] {
-            let (mut window, start) = window(per_minute);
+            let (mut window, limit, start) = window(per_minute);
             let step = Duration::from_millis(70);
             let asked = (0..4000).map(|n| start + step * n);
-            let let_in: Vec<Instant> = asked.filter(|now| window.take(*now).is_ok()).collect();
+            let let_in: Vec<Instant> =
+                asked.filter(|now| window.take(limit, *now).is_ok()).collect();
             for (index, first) in let_in.iter().enumerate() {
                 let minute = let_in[index..].iter().take_while(|one| **one < *first + MINUTE);
                 assert!(minute.count() <= per_minute as usize, "{per_minute}");
@@ -104,29 +104,30 @@ mod tests {
 
     #[test]
     fn a_minutes_requests_may_come_at_once_and_the_wait_is_true() {
-        let (mut window, start) = window(10);
+        let (mut window, limit, start) = window(10);
         let start = start + 3 * MINUTE + Duration::from_millis(123);
-        assert_eq!(at_once(&mut window, start), 10);
-        let wait = window.take(start + Duration::from_secs(20)).expect_err("none left");
+        assert_eq!(at_once(&mut window, limit, start), 10);
+        let wait = window.take(limit, start + Duration::from_secs(20)).expect_err("none left");
         assert!(wait > Duration::from_secs(40) && wait <= Duration::from_secs(41), "{wait:?}");
         let just_before = start + Duration::from_secs(20) + wait - Duration::from_millis(1);
-        assert!(window.take(just_before).is_err());
-        assert_eq!(at_once(&mut window, just_before + Duration::from_millis(1)), 10);
+        assert!(window.take(limit, just_before).is_err());
+        assert_eq!(at_once(&mut window, limit, just_before + Duration::from_millis(1)), 10);
     }
 
     #[test]
     fn a_returned_request_no_longer_counts() {
-        let (mut window, start) = window(1);
-        assert_eq!(window.take(start), Ok(()));
+        let (mut window, limit, start) = window(1);
+        assert_eq!(window.take(limit, start), Ok(()));
         window.give_back(start);
-        assert_eq!(window.take(start + MINUTE / 2), Ok(()));
+        assert_eq!(window.take(limit, start + MINUTE / 2), Ok(()));
         window.give_back(start);
-        assert!(window.take(start + MINUTE).is_err(), "that one had been given back already");
+        let taken = window.take(limit, start + MINUTE);
+        assert!(taken.is_err(), "that one had been given back already");
     }
 
     #[test]
     fn any_number_is_a_limit() {
-        let (mut window, start) = window(u32::MAX);
-        assert_eq!(at_once(&mut window, start), 1000);
+        let (mut window, limit, start) = window(u32::MAX);
+        assert_eq!(at_once(&mut window, limit, start), 1000);
     }
 }
