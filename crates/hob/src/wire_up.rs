@@ -62,7 +62,7 @@ use crate::app::App;
 use crate::bounded_file::read_text;
 use crate::descriptors::{connections, raise_limit};
 use crate::failure::{CliResult, Failure};
-use crate::model_store::ModelStore;
+use crate::model_store::{ModelStore, StoredSpeech};
 use crate::settings::{DEFAULT_SPEECH, Settings, speech_threads};
 use crate::worker_args::SpeechWorkerArgs;
 
@@ -145,10 +145,7 @@ impl Speech {
         missing: BTreeMap<Language, String>,
         app: &App<'_>,
     ) -> CliResult<Speech> {
-        let stored = ModelStore::open(app).speech()?;
-        let default = &app.settings.speech.default_voice;
-        let default = meant_voice(&app.settings, &stored.voices, default)?;
-        check_default_voice(&default, &stored.voices, &missing)?;
+        let (stored, default) = chosen_speech(&missing, app)?;
         let estimated = Bytes::from([(Pool::Ram, speech_bytes(&stored.folder, stored.disk_bytes))]);
         let model_memory = memory.of_model(&stored.name, Need { estimated, is_pinned: false });
         let dictionaries: Arc<dyn DictionaryFolders> = Arc::new(StoredDictionaries::open(app));
@@ -175,6 +172,25 @@ impl Speech {
             ..RegisteredModel::new(&self.name, model, admission)
         }
     }
+}
+
+/// Checks the speech model and its default voice.
+///
+/// # Errors
+/// See [`Speech::start_in`].
+pub(crate) fn check_speech(app: &App<'_>) -> CliResult<()> {
+    chosen_speech(&missing_parts(app), app).map(drop)
+}
+
+fn chosen_speech(
+    missing: &BTreeMap<Language, String>,
+    app: &App<'_>,
+) -> CliResult<(StoredSpeech, String)> {
+    let stored = ModelStore::open(app).speech()?;
+    let default = &app.settings.speech.default_voice;
+    let default = meant_voice(&app.settings, &stored.voices, default)?;
+    check_default_voice(&default, &stored.voices, missing)?;
+    Ok((stored, default))
 }
 
 /// Predicted memory of the worker, as `hob fit` tells it. Weights in fewer bits take less of the disk, and not less memory.

@@ -203,6 +203,19 @@ fn pronunciations_that_lead_back_to_themselves_are_reported_with_the_rest() {
     }
 }
 
+#[test]
+fn a_transcription_model_and_a_script_that_are_missing_are_mistakes() {
+    let user = User::new();
+    user.write(
+        "hob.toml",
+        "[transcription]\nmodel = \"whisper-small\"\n[dev.scripts]\nx = \"none.jsonl\"\n",
+    );
+    let said = stderr(&user.hob(&["config", "check"]).assert().code(2));
+    for part in ["2 problems:", "hob.toml:2:1: transcription.model: ", "none.jsonl: "] {
+        assert!(said.contains(part), "{part:?} is not in:\n{said}");
+    }
+}
+
 /// A checked file must not differ from what `hob serve` accepts.
 #[test]
 fn every_kind_of_model_may_be_named_by_any_of_its_names() {

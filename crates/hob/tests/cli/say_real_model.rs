@@ -102,6 +102,14 @@ fn a_server_speaks_pauses_and_uses_a_changed_lexicon_without_a_restart() {
 }
 
 #[test]
+fn a_default_voice_that_the_model_lacks_is_found_before_serving() {
+    let (user, home) = User::with_only(&["kokoro"]);
+    user.write("hob.toml", "[speech]\ndefault_voice = \"af_hart\"\n");
+    let said = stderr(&user.hob(&["config", "check"]).envs(home).assert().code(2));
+    assert!(said.contains(": speech: ") && said.contains("af_hart"), "{said}");
+}
+
+#[test]
 fn a_kept_voice_is_listed_and_speaks_as_its_blend() {
     let (user, home) = User::with_only(&["kokoro"]);
     let blend = "af_heart(2)+af_bella(1)";

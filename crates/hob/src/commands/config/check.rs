@@ -46,6 +46,9 @@ pub(super) fn run(globals: &Globals, printer: &Printer) -> CliResult<()> {
     };
     let app = App { environment, written, settings, printer };
     problems.extend(files(&app));
+    problems.extend(speech(&app));
+    problems.extend(transcription(&app));
+    problems.extend(wire_up::scripts(&app.settings).err());
     problems.extend(devices(&app.written, has_card_kernels()));
     problems.extend(lexicon(&app));
     problems.extend(names(&app, &wrong));
@@ -122,12 +125,40 @@ fn missing(app: &App<'_>, key: &str, model: &ModelChoice) -> Option<Failure> {
         }
         ModelChoice::Named(name) => ModelStore::open(app).chat_file(name).err()?,
     };
+    unless_missing(app, key, failure)
+}
+
+/// The failure, or a note about a model that the server leaves out because it is not installed.
+fn unless_missing(app: &App<'_>, key: &str, failure: Failure) -> Option<Failure> {
+    let is_missing = failure.exit == Exit::ModelMissing;
+    let failure = of_key(app, key, failure);
+    if is_missing {
+        app.printer.note(&failure.sentence);
+    }
+    (!is_missing).then_some(failure)
+}
+
+/// A mistake of the file, with the position of its key.
+fn of_key(app: &App<'_>, key: &str, failure: Failure) -> Failure {
     let sentence = format!("{}: {key}: {}", app.written.place(key), failure.sentence);
-    if failure.exit == Exit::ModelMissing {
-        app.printer.note(&sentence);
+    Failure { exit: Exit::Usage, sentence, ..failure }
+}
+
+/// Checks the speech model and its default voice. If no model is named, it may be missing.
+fn speech(app: &App<'_>) -> Option<Failure> {
+    let failure = wire_up::check_speech(app).err()?;
+    let may_be_missing = app.written.config.speech.model.is_none();
+    if failure.exit == Exit::ModelMissing && may_be_missing {
         return None;
     }
-    Some(Failure { exit: Exit::Usage, sentence, ..failure })
+    unless_missing(app, "speech", failure)
+}
+
+/// Checks the chosen transcription model: if it is missing, `hob serve` does not start.
+fn transcription(app: &App<'_>) -> Option<Failure> {
+    let settings = &app.settings.transcription;
+    let failure = ModelStore::open(app).transcription(&settings.model).err()?;
+    settings.is_chosen.then(|| of_key(app, "transcription.model", failure))
 }
 
 /// Checks that named graphics cards can exist. Whether they do is only known when a model is loaded.
@@ -149,10 +180,8 @@ fn devices(written: &LoadedConfig, has_kernels: bool) -> Vec<Failure> {
 
 /// Checks the user's pronunciations: with a mistake in them, `hob serve` does not start.
 fn lexicon(app: &App<'_>) -> Option<Failure> {
-    const KEY: &str = "speech.lexicon";
     let failure = wire_up::lexicon(&app.settings.speech.lexicon).err()?;
-    let sentence = format!("{}: {KEY}: {}", app.written.place(KEY), failure.sentence);
-    Some(Failure { sentence, ..failure })
+    Some(of_key(app, "speech.lexicon", failure))
 }
 
 /// Checks servers, aliases and keys, first on their own, then what they refer to. `models` are names of wrong tables.
