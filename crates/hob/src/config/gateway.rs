@@ -75,8 +75,8 @@ pub(crate) struct AliasSection {
     /// How long a request waits when the circuits of all targets are open. Default: `2s`.
     pub(crate) queue_timeout: Option<TimeText>,
     /// Maximum attempts after the first, on all targets together. hob tries a target a second time only if enough
-    /// attempts remain for the targets that it has not tried. Default: 3, or the number of further targets if that is
-    /// larger.
+    /// attempts remain for the targets that it has not tried. Default: 3, or the number of entries in `to` after the
+    /// first if that is larger.
     pub(crate) retries: Option<u16>,
     /// How long a target's circuit stays open after three failures in a row. The time doubles with each further failure,
     /// up to two minutes. A time of more than two minutes stays the same. Default: `5s`.
