@@ -108,6 +108,19 @@ impl<P: Places> CardPlacer<P> {
         let state = Mutex::new(PlacingState { chosen, refused: None, started: Instant::now() });
         CardPlacer(Arc::new(Placing { places, command, memory, state }))
     }
+
+    /// The flags of the next load, its pools and its note.
+    #[cfg(test)]
+    pub(super) fn next_load(&self) -> (Vec<String>, Vec<Pool>, String) {
+        assert_eq!(self.check_room(), Ok(()));
+        let queued = self.queue();
+        let placed = self.place();
+        drop(queued);
+        let flags = placed.command.args.iter();
+        let flags = flags.map(|flag| flag.to_string_lossy().into_owned()).collect();
+        let pools = placed.predicted.keys().copied().collect();
+        (flags, pools, placed.note.unwrap_or_default())
+    }
 }
 
 impl<P: Places> Placing<P> {

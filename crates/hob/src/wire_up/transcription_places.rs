@@ -138,20 +138,8 @@ mod tests {
             }
         }
 
-        /// The flags of the next load, its pools and its note.
-        fn next(&self) -> (Vec<String>, Vec<Pool>, String) {
-            assert_eq!(self.placer.check_room(), Ok(()));
-            let queued = self.placer.queue();
-            let placed = self.placer.place();
-            drop(queued);
-            let flags = placed.command.args.iter();
-            let flags = flags.map(|flag| flag.to_string_lossy().into_owned()).collect();
-            let pools = placed.predicted.keys().copied().collect();
-            (flags, pools, placed.note.unwrap_or_default())
-        }
-
         fn is_on_card(&self) -> bool {
-            let (flags, pools, note) = self.next();
+            let (flags, pools, note) = self.placer.next_load();
             let is_on_card = pools == [Pool::Ram, Pool::Vram(0)];
             assert_eq!((flags.is_empty(), note.is_empty()), (is_on_card, is_on_card), "{note}");
             is_on_card
@@ -177,7 +165,7 @@ mod tests {
         let desk = Desk::new();
         assert!(desk.is_on_card());
         locked(&desk.free).insert(Pool::Vram(0), 200 * MB);
-        let (flags, pools, note) = desk.next();
+        let (flags, pools, note) = desk.placer.next_load();
         assert_eq!((flags, pools), (vec!["--no-cards".to_owned()], vec![Pool::Ram]));
         assert!(note.starts_with("the model needs about "), "{note}");
         let rest = " MB of GPU 0, and 200 MB are free there: the model runs on the processor";
@@ -193,7 +181,7 @@ mod tests {
         let device = "CUDA0 (a card)".to_owned();
         let shortage = DeviceShortage { device, needed_bytes: 90 * MB, free_bytes: 7 * MB };
         assert_eq!(desk.placer.move_from(Some(&shortage)), Ok(()));
-        let (_, _, note) = desk.next();
+        let (_, _, note) = desk.placer.next_load();
         let said = "CUDA0 (a card) had no room for 90 MB of the model, with 7 MB free before it";
         assert_eq!(note, format!("{said}: the model runs on the processor"));
         assert_eq!(desk.placer.move_from(None), Err(String::new()), "there is no third place");
@@ -209,7 +197,7 @@ mod tests {
         assert!(desk.is_on_card());
         assert!(desk.placer.device_lost().ends_with("hob loads models on the processor"));
         assert!(!desk.is_on_card());
-        assert!(desk.next().2.starts_with("graphics cards were lost twice"));
+        assert!(desk.placer.next_load().2.starts_with("graphics cards were lost twice"));
     }
 
     #[test]

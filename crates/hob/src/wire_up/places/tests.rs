@@ -85,13 +85,8 @@ impl Desk {
 
     /// The flags of the next load, and its note.
     fn next(&self) -> (Vec<String>, String) {
-        assert_eq!(self.placer.check_room(), Ok(()));
-        let queued = self.placer.queue();
-        let placed = self.placer.place();
-        drop(queued);
-        let flags = placed.command.args.iter();
-        let flags = flags.map(|flag| flag.to_string_lossy().into_owned()).collect();
-        (flags, placed.note.unwrap_or_default())
+        let (flags, _, note) = self.placer.next_load();
+        (flags, note)
     }
 }
 
