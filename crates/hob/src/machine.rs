@@ -1,4 +1,4 @@
-//! This machine with its stored measurements, and how its memory is measured.
+//! This machine with its name and its stored measurements, and how its memory is measured.
 //! Predictions use `machine_args.rs`, which leaves out hidden cards.
 
 use std::time::Instant;
@@ -16,6 +16,11 @@ pub(crate) fn here(app: &App<'_>) -> MachineFacts {
     let mut known = probe();
     machine_store(app).merge_into(&mut known, &engine_version());
     known
+}
+
+/// The name of this machine. `None`: it is no text.
+pub(crate) fn host_name() -> Option<String> {
+    rustix::system::uname().nodename().to_str().ok().map(str::to_owned)
 }
 
 pub(crate) fn machine_store(app: &App<'_>) -> MachineStore {

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use mdns_sd::{IfKind, ServiceDaemon, ServiceInfo};
-use sysinfo::System;
+
+use crate::machine::host_name;
 
 const SERVICE: &str = "_wyoming._tcp.local.";
 /// Bytes of the host's name. A label of DNS has at most 63, and the label has other words, too.
@@ -25,7 +26,7 @@ impl Announcement {
     /// # Errors
     /// The system allows no such socket, or a name is not allowed.
     pub(crate) fn begin(services: &[(&str, SocketAddr)]) -> Result<Announcement, mdns_sd::Error> {
-        let host = host_label(System::host_name().as_deref().unwrap_or_default());
+        let host = host_label(host_name().as_deref().unwrap_or_default());
         let daemon = ServiceDaemon::new()?;
         daemon.disable_interface(vec![IfKind::LoopbackV4, IfKind::LoopbackV6])?;
         let mut announcement = Announcement { daemon, names: Vec::new() };

@@ -10,6 +10,7 @@ use hob_server::Certificates;
 use crate::app::App;
 use crate::certificates::{CertificateFiles, LocalAuthority};
 use crate::failure::{CliResult, Failure};
+use crate::machine::host_name;
 use crate::settings::TlsSettings;
 
 /// The folder of the authority, in hob's home.
@@ -29,8 +30,7 @@ pub(crate) fn certificates(app: &App<'_>) -> CliResult<Option<Arc<dyn Certificat
         }
         TlsSettings::LocalAuthority => {
             let folder = app.settings.home.join(FOLDER);
-            let own = sysinfo::System::host_name();
-            let names = names(own.as_deref(), &app.settings.server.allowed_hosts);
+            let names = names(host_name().as_deref(), &app.settings.server.allowed_hosts);
             let mut authority = LocalAuthority::open(&folder, names).map_err(unusable)?;
             let rejected = authority.rejected_names().map_err(unusable)?;
             for name in &rejected {
