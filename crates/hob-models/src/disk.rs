@@ -76,14 +76,22 @@ pub(crate) fn sync(path: &Path) -> Result<(), DiskError> {
     std::fs::File::open(path).and_then(|file| file.sync_all()).map_err(DiskError::at(path))
 }
 
+/// Bytes that the user may still write where an existing folder is.
+///
+/// # Errors
+/// The system does not report them.
+pub fn free_bytes(folder: &Path) -> Result<u64, DiskError> {
+    let found = rustix::fs::statvfs(folder)
+        .map_err(|error| DiskError::new(folder, &io::Error::from(error)))?;
+    Ok(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
 /// Checks that `needed_bytes` are free where an existing folder is.
 ///
 /// # Errors
 /// [`DiskError::TooSmall`] with both numbers.
 pub fn room_for(folder: &Path, needed_bytes: u64) -> Result<(), DiskError> {
-    let found = rustix::fs::statvfs(folder)
-        .map_err(|error| DiskError::new(folder, &io::Error::from(error)))?;
-    let available_bytes = found.f_bavail.saturating_mul(found.f_frsize);
+    let available_bytes = free_bytes(folder)?;
     if available_bytes < needed_bytes {
         return Err(DiskError::TooSmall { folder: folder.into(), needed_bytes, available_bytes });
     }

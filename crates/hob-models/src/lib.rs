@@ -23,7 +23,7 @@ mod whisper;
 
 pub use catalog::{Catalog, Entry, JAPANESE_NAME, MANDARIN_NAME, SourceKind, UnknownEntry};
 pub use checksum::{NotAChecksum, Sha256};
-pub use disk::{DiskError, room_for};
+pub use disk::{DiskError, free_bytes, room_for};
 pub use fetch::{FetchError, FetchLimits, Fetcher, PythonClient};
 pub use find::{FindError, Finder, FoundModel, Located};
 pub use gguf::{Gguf, GgufError};

@@ -6,6 +6,7 @@ use std::thread;
 
 use hob_core::machine::Memory;
 use hob_machine::{Ram, ram};
+use hob_models::free_bytes;
 
 use super::Check;
 use crate::settings::Settings;
@@ -67,7 +68,7 @@ fn home(home: &Path) -> Check {
         return Check::fail("home", format!("cannot write to {place}: {error}"), to_do);
     }
     match free_bytes(home) {
-        Some(free) if free < DISK_FREE_MIN => {
+        Ok(free) if free < DISK_FREE_MIN => {
             let found = format!("{place}, {} MB free", free / MIB);
             Check::warn(
                 "home",
@@ -75,8 +76,8 @@ fn home(home: &Path) -> Check {
                 "free some space, or set HOB_HOME to a folder on another disk",
             )
         }
-        Some(free) => Check::ok("home", format!("{place}, {} MB free", free / MIB)),
-        None => Check::ok("home", place),
+        Ok(free) => Check::ok("home", format!("{place}, {} MB free", free / MIB)),
+        Err(_) => Check::ok("home", place),
     }
 }
 
@@ -84,11 +85,6 @@ fn home(home: &Path) -> Check {
 fn writable(home: &Path) -> std::io::Result<()> {
     fs_err::create_dir_all(home)?;
     tempfile::tempfile_in(home).map(drop)
-}
-
-fn free_bytes(home: &Path) -> Option<u64> {
-    let found = rustix::fs::statvfs(home).ok()?;
-    Some(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
 #[cfg(test)]
