@@ -60,10 +60,10 @@ pub(crate) fn keys(
         let digest = digest.map_err(|reason| wrong(".secret", reason))?;
         let unknown = section.aliases.iter().flatten().find(|alias| !is_known(alias));
         if let Some(unknown) = unknown {
-            return Err(wrong(
-                ".aliases",
-                format!("'{unknown}' is not the name of a model, an alias or an upstream"),
-            ));
+            let reason = format!(
+                "'{unknown}' is not the name of a model or an alias; a model of another server is called UPSTREAM/MODEL"
+            );
+            return Err(wrong(".aliases", reason));
         }
         keys.push(key(name, digest, section));
     }

@@ -302,6 +302,11 @@ fn mistakes_are_found_before_serving() {
             "hob.toml:1:7: keys.me.secret: the environment variable NO_SUCH is not set",
         ),
         (
+            "[upstream.gpu]\nurl = \"http://127.0.0.1:1\"\n[keys.me]\naliases = [\"gpu\"]\n\
+             secret = \"sha256:9b7b36061a684541007d2c543574a1db801bc8f41f85ac5fdc0155fe72a9ec38\"\n",
+            "hob.toml:3:7: keys.me.aliases: 'gpu' is not the name of a model or an alias",
+        ),
+        (
             "[alias.a]\nto = [\"b\"]\n[alias.b]\nto = [\"a\"]\n",
             "hob.toml:1:8: alias 'a' leads back to itself: a → b → a",
         ),
