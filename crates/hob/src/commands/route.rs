@@ -2,7 +2,7 @@
 //! It asks the running hob. Without one it reads the configuration and asks the servers in it.
 
 use clap::Args;
-use hob_core::UpstreamResolver;
+use hob_core::{Kind, UpstreamResolver};
 use hob_wire::{AliasRoute, RouteTarget};
 
 use crate::app::App;
@@ -48,16 +48,22 @@ async fn find(args: &RouteArgs, remote: &Remote, app: &App<'_>) -> CliResult<Ali
 
 async fn from_configuration(name: &str, app: &App<'_>) -> CliResult<AliasRoute> {
     let gateway = wire_up::looked_up(app).await?;
-    let view = UpstreamResolver::route(&gateway, name).ok_or_else(|| {
-        let near = hob_core::nearest(name, app.written.config.alias.keys().map(String::as_str), 3);
-        let failure =
-            Failure::usage(format!("no alias, model or upstream model is called '{name}'"));
-        match &near[..] {
-            [] => failure.hint("add an [alias.NAME] table to hob.toml"),
-            near => failure.hint(format!("did you mean {}?", near.join(", "))),
-        }
-    })?;
+    let view = UpstreamResolver::route(&gateway, name).ok_or_else(|| no_route(name, app))?;
     Ok(AliasRoute::of(view))
+}
+
+fn no_route(name: &str, app: &App<'_>) -> Failure {
+    let locals = wire_up::placeholder_models(app);
+    if Kind::ALL.into_iter().any(|kind| locals.find_any(kind, name).is_some()) {
+        return Failure::server(format!("'{name}' is a model of this hob, which does not run"))
+            .hint("start a server with `hob serve`");
+    }
+    let near = hob_core::nearest(name, app.written.config.alias.keys().map(String::as_str), 3);
+    let failure = Failure::usage(format!("no alias, model or upstream model is called '{name}'"));
+    match &near[..] {
+        [] => failure.hint("add an [alias.NAME] table to hob.toml"),
+        near => failure.hint(format!("did you mean {}?", near.join(", "))),
+    }
 }
 
 fn route_text(route: &AliasRoute) -> String {

@@ -116,6 +116,8 @@ fn one_address_leads_to_a_server_of_every_openai_or_ollama_kind() {
 fn a_name_without_a_target_is_reported_as_such() {
     let expected = "no alias, model or upstream model is called 'slow'";
     User::new().fails(&["route", "slow"], 2, expected);
+    let expected = "'smollm2' is a model of this hob, which does not run";
+    User::new().fails(&["route", "smollm2"], 5, expected);
 }
 
 #[test]
