@@ -11,8 +11,8 @@ use futures::{FutureExt, StreamExt};
 use hob_core::chat::Reading;
 use hob_core::{
     Admission, Fault, LiveSound, ModelError, RegisteredModel, Registry, Resolve, Segment, Sound,
-    SoundFile, SoundSeconds, Timestamps, Trace, TranscriptEvent, TranscriptModel, TranscriptRequest,
-    TranscriptStream, TranscriptSummary, TranscriptTask, Transcription,
+    SoundFile, SoundSeconds, Timestamps, Trace, TranscriptEvent, TranscriptModel,
+    TranscriptRequest, TranscriptStream, TranscriptSummary, TranscriptTask, Transcription,
 };
 use hob_upstream::{Gateway, GatewayOptions, UpstreamKind};
 
