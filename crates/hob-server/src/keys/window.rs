@@ -31,7 +31,7 @@ impl Window {
         self.move_to(self.slot(now));
         let taken: u64 = self.taken.iter().copied().map(u64::from).sum();
         if taken >= u64::from(per_minute.get()) {
-            return Err(self.free_at().saturating_duration_since(now));
+            return Err(self.free_at(per_minute, taken).saturating_duration_since(now));
         }
         self.taken[place(self.newest)] += 1;
         Ok(())
@@ -58,11 +58,14 @@ impl Window {
         self.newest = self.newest.max(slot);
     }
 
-    /// When the oldest slot with a request in it leaves the window.
-    fn free_at(&self) -> Instant {
+    /// When so many of the `left` requests have left the window that there are fewer than `per_minute`.
+    fn free_at(&self, per_minute: NonZeroU32, mut left: u64) -> Instant {
         let oldest = self.newest.saturating_sub(SLOTS as u64 - 1);
-        let first = (oldest..=self.newest).find(|slot| self.taken[place(*slot)] > 0);
-        let leaves = first.unwrap_or(self.newest) + SLOTS as u64;
+        let last = (oldest..=self.newest).find(|slot| {
+            left -= u64::from(self.taken[place(*slot)]);
+            left < u64::from(per_minute.get())
+        });
+        let leaves = last.unwrap_or(self.newest) + SLOTS as u64;
         self.begun + SLOT * u32::try_from(leaves).unwrap_or(u32::MAX)
     }
 }
@@ -112,6 +115,18 @@ mod tests {
         let just_before = start + Duration::from_secs(20) + wait - Duration::from_millis(1);
         assert!(window.take(limit, just_before).is_err());
         assert_eq!(at_once(&mut window, limit, just_before + Duration::from_millis(1)), 10);
+    }
+
+    #[test]
+    fn the_wait_is_true_for_a_limit_that_became_lower() {
+        let (mut window, limit, start) = window(3);
+        for seconds in [0, 10, 20] {
+            assert_eq!(window.take(limit, start + Duration::from_secs(seconds)), Ok(()));
+        }
+        let asked = start + MINUTE / 2;
+        let wait = window.take(NonZeroU32::MIN, asked).expect_err("three are too many");
+        assert!(window.take(NonZeroU32::MIN, asked + wait - Duration::from_millis(1)).is_err());
+        assert_eq!(window.take(NonZeroU32::MIN, asked + wait), Ok(()));
     }
 
     #[test]
