@@ -204,14 +204,20 @@ fn pronunciations_that_lead_back_to_themselves_are_reported_with_the_rest() {
 }
 
 #[test]
-fn a_transcription_model_and_a_script_that_are_missing_are_mistakes() {
+fn a_speech_or_transcription_model_and_a_script_that_stop_hob_serve_are_mistakes() {
     let user = User::new();
     user.write(
         "hob.toml",
-        "[transcription]\nmodel = \"whisper-small\"\n[dev.scripts]\nx = \"none.jsonl\"\n",
+        "[transcription]\nmodel = \"whisper-small\"\n[speech]\nmodel = \"kokoro-4-bit\"\n\
+         [dev.scripts]\nx = \"none.jsonl\"\n",
     );
     let said = stderr(&user.hob(&["config", "check"]).assert().code(2));
-    for part in ["2 problems:", "hob.toml:2:1: transcription.model: ", "none.jsonl: "] {
+    for part in [
+        "3 problems:",
+        "hob.toml:2:1: transcription.model: ",
+        "hob.toml:3:2: speech: ",
+        "none.jsonl: ",
+    ] {
         assert!(said.contains(part), "{part:?} is not in:\n{said}");
     }
 }
@@ -226,8 +232,8 @@ fn every_kind_of_model_may_be_named_by_any_of_its_names() {
     user.write(
         "hob.toml",
         &format!(
-            "[speech]\nmodel = \"kokoro-4-bit\"\n[alias.ears]\nto = [\"whisper-base\"]\n\
-             [alias.voice]\nto = [\"kokoro\", \"kokoro-4-bit\"]\n[alias.small]\nto = [\"smollm2:135m\"]\n\
+            "[speech]\nmodel = \"me/kokoro-4bit\"\n[alias.ears]\nto = [\"whisper-base\"]\n\
+             [alias.voice]\nto = [\"kokoro\", \"me/kokoro-4bit\"]\n[alias.small]\nto = [\"smollm2:135m\"]\n\
              [keys.k]\nsecret = \"sha256:{digest}\"\n\
              aliases = [\"whisper-base\", \"smollm2:135m\", \"builders\"]\n"
         ),
