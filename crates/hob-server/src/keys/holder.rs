@@ -172,7 +172,7 @@ impl Drop for RateLimitGuard {
 
 #[cfg(test)]
 mod tests {
-    use std::num::{NonZeroU32, NonZeroU64};
+    use std::num::NonZeroU64;
 
     use super::super::KeyDigest;
     use super::*;
