@@ -26,7 +26,11 @@ pub(crate) fn routes() -> Router {
 async fn one(context: RequestContext, NamePath(name): NamePath) -> Result<Response, ApiError> {
     context.caller.check(&name)?;
     let registry = context.registry();
-    let view = registry.upstreams().and_then(|upstreams| upstreams.route(&name));
+    // A request finds a model of this hob before one of another server. No alias has its own name among its targets.
+    let is_found = |view: &RouteView| {
+        !registry.has(&name) || view.targets.iter().all(|target| target.name != name)
+    };
+    let view = registry.upstreams().and_then(|upstreams| upstreams.route(&name)).filter(is_found);
     let view = match (view, registry.find::<Chat>(&name)) {
         (Some(view), _) => view,
         (None, Ok(model)) => itself(&name, &*model),

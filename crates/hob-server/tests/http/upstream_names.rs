@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
-use hob_core::routing::{ListedModel, RouteView, UpstreamView};
+use hob_core::routing::{ListedModel, RouteView, TargetStatus, TargetView, UpstreamView};
 use hob_core::scripted::american_voice;
 use hob_core::{
-    Admission, Chat, Fault, ModelError, RegisteredModel, Registry, Resolve, Speech, SpeechEvent,
-    SpeechModel, SpeechRequest, SpeechStream, Trace, TranscriptModel, TranscriptRequest,
-    TranscriptStream, Transcription, UpstreamResolver, Voice,
+    Admission, Chat, Fault, ModelError, ModelState, RegisteredModel, Registry, Resolve, Speech,
+    SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, Trace, TranscriptModel,
+    TranscriptRequest, TranscriptStream, Transcription, UpstreamResolver, Voice,
 };
 use hob_server::ServerOptions;
 use hob_server::ledger::Outcome;
@@ -104,8 +104,18 @@ impl UpstreamResolver for Gpu {
         Vec::new()
     }
 
-    fn route(&self, _alias: &str) -> Option<RouteView> {
-        None
+    fn route(&self, name: &str) -> Option<RouteView> {
+        let target = TargetView {
+            name: name.to_owned(),
+            status: TargetStatus::HalfOpen,
+            state: ModelState::Ready,
+            context_tokens: None,
+            in_flight: 0,
+            last_failure: None,
+            thinks_anyway: false,
+        };
+        let view = RouteView { alias: name.to_owned(), strategy: "order", targets: vec![target] };
+        name.starts_with("gpu/").then_some(view)
     }
 
     fn upstreams(&self) -> Vec<UpstreamView> {
@@ -169,5 +179,16 @@ async fn local_names_win_over_upstream_names() {
     for fields in [&[][..], &[("model", "whisper-1")]] {
         let answer = server.ask(form_with(fields)).await;
         assert_eq!(answer.header("x-hob-target"), Some("gpu/b"), "{fields:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_route_of_a_local_name_is_its_own() {
+    let own: Arc<dyn SpeechModel> = Arc::new(FallbackModel::new());
+    let own = RegisteredModel::<Speech>::new("gpu/own", own, Admission::new(1, 0.0));
+    let server = serve(ServerOptions::default(), |registry| registry.add(Arc::new(own))).await;
+    for (name, status) in [("gpu/own", "active"), ("gpu/tts", "half_open")] {
+        let route = server.get(&format!("/api/hob/routes/{name}")).await.json();
+        assert_eq!(route["targets"][0]["status"], status, "{route}");
     }
 }
