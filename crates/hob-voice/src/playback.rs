@@ -65,6 +65,15 @@ impl Playback {
         self.item = None;
     }
 
+    /// The client has cut this item, so it plays no more of it.
+    pub(crate) fn stop_item(&mut self, item_id: &str, now: Instant) {
+        if self.item_id() == Some(item_id) {
+            let unplayed = self.remaining(now);
+            self.ends_at = self.ends_at.map(|end| end - unplayed);
+            self.item = None;
+        }
+    }
+
     pub(crate) fn expect_truncation(&mut self, item_id: String, heard: Duration, now: Instant) {
         self.truncation = Some(Truncation { item_id, heard, at: now + TRUNCATE_WAIT });
     }

@@ -133,6 +133,7 @@ impl VoiceSession {
         }
         self.conversation.truncate(&id, Duration::from_millis(audio_end_ms))?;
         self.drop_early_answer();
+        self.playback.stop_item(&id, self.now);
         self.playback.forget(&id);
         self.outbox.send(RealtimeEvent::ItemTruncated { item_id: id, content_index, audio_end_ms });
         Ok(())

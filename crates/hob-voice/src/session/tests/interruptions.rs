@@ -98,6 +98,29 @@ fn the_rest_begins_where_the_client_stopped() {
     assert_eq!(script.said(6), "morning, dear Ann.");
 }
 
+/// A person has stopped an answer whose sound had all been sent.
+#[test]
+fn an_answer_that_the_client_has_cut_is_not_cut_again_and_does_not_go_on() {
+    let mut script = speaking_with(|_| {});
+    script.finish(2).end_speech(3);
+    let (id, audio_end_ms) = ("item_3".to_owned(), 300);
+    script.command(RealtimeCommand::TruncateItem { id, content_index: 0, audio_end_ms }).speak(9);
+    let warm = "warm [user: Hello | assistant: Good]";
+    assert_eq!(script.log.last().map(String::as_str), Some(warm));
+    script.silence(16).forget().heard_text(4, " [noise]").check(&["transcript ''"]);
+}
+
+#[test]
+fn a_session_without_echo_cancellation_hears_the_person_after_the_client_has_cut_its_answer() {
+    let mut script = speaking_with(|options| options.client_cancels_echo = false);
+    script.finish(2).end_speech(3);
+    let (id, audio_end_ms) = ("item_3".to_owned(), 300);
+    script.command(RealtimeCommand::TruncateItem { id, content_index: 0, audio_end_ms });
+    // The room still echoes for 300 ms.
+    script.silence(10).forget().speak(6);
+    assert_eq!(script.log[0], "start transcript 4");
+}
+
 /// The client plays it after the item, which was heard to its end.
 #[test]
 fn sound_outside_the_conversation_does_not_cut_the_item_before_it() {
