@@ -38,6 +38,8 @@ const TURN_TIME_MAX: Duration = Duration::from_secs(3);
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 /// The error code of a server without a turn model.
 const NO_TURN_MODEL: &str = "turn_model_missing";
+/// The error code of a server whose answer had just ended when it was stopped.
+const ALREADY_ENDED: &str = "response_cancel_not_active";
 /// Sound of the room that follows an answer.
 const ECHO_TIME: Duration = Duration::from_millis(200);
 
@@ -81,7 +83,9 @@ enum Turn {
     Nobody,
     Person,
     /// The person has spoken, and the answer has not begun.
-    Awaited,
+    Awaited {
+        item_id: String,
+    },
     Answer {
         response_id: String,
         /// The server has sent all of it.
@@ -265,9 +269,19 @@ impl<'a> Conversation<'a> {
                 self.turn = Turn::Person;
                 return Ok(pipe);
             }
-            TalkEvent::Committed => self.turn = Turn::Awaited,
+            TalkEvent::Committed { item_id } => self.turn = Turn::Awaited { item_id },
             TalkEvent::HeardDelta { delta } => return self.captions.add(Speaker::Person, &delta),
-            TalkEvent::HeardDone => return self.captions.end(),
+            TalkEvent::HeardDone { item_id, transcript } => {
+                // A noise gets no answer.
+                if transcript.is_empty() && self.turn == (Turn::Awaited { item_id }) {
+                    self.turn = Turn::Nobody;
+                }
+                return self.captions.end();
+            }
+            TalkEvent::Failed { error } if error.code.as_deref() == Some(ALREADY_ENDED) => {}
+            TalkEvent::HearingFailed { error } if self.microphone.is_file => {
+                return Err(Failure::server(format!("the transcript failed: {}", error.message)));
+            }
             TalkEvent::HearingFailed { error } | TalkEvent::Failed { error } => {
                 self.captions.end()?;
                 self.printer.note(format_args!("the server reports: {}", error.message));

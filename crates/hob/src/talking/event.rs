@@ -15,11 +15,11 @@ pub(super) enum TalkEvent {
     SpeechStarted,
     /// The person's turn is over.
     #[serde(rename = "input_audio_buffer.committed")]
-    Committed,
+    Committed { item_id: String },
     #[serde(rename = "conversation.item.input_audio_transcription.delta")]
     HeardDelta { delta: String },
     #[serde(rename = "conversation.item.input_audio_transcription.completed")]
-    HeardDone,
+    HeardDone { item_id: String, transcript: String },
     #[serde(rename = "conversation.item.input_audio_transcription.failed")]
     HearingFailed { error: EventError },
     #[serde(rename = "response.created")]

@@ -1,4 +1,5 @@
-//! `hob talk` with a server that follows a script: what it does when the person speaks while an answer plays.
+//! `hob talk` with a server that follows a script: what it does when the person speaks while an answer plays, and after a
+//! noise or a failed transcript.
 
 use std::net::{TcpListener, TcpStream};
 use std::thread;
@@ -33,8 +34,8 @@ impl Server {
     }
 }
 
-/// Answers, and hears the person again meanwhile. Returns what hob says about the answer.
-fn interrupt(listener: &TcpListener) -> Value {
+/// Opens a session, and answers with ten seconds of sound.
+fn answer(listener: &TcpListener) -> Server {
     let (stream, _) = listener.accept().expect("a client");
     let mut server = Server(tungstenite::accept(stream).expect("a WebSocket"));
     server.send(&json!({"type": "session.created", "session": {}}));
@@ -48,6 +49,12 @@ fn interrupt(listener: &TcpListener) -> Value {
         ("response.output_audio.delta", STANDARD.encode(vec![1u8; 10 * SECOND_BYTES]));
     let sound = json!({"type": kind, "response_id": "resp_1", "item_id": "item_2", "delta": delta});
     server.send(&sound);
+    server
+}
+
+/// Hears the person again while it answers. Returns what hob says about the answer.
+fn interrupt(listener: &TcpListener) -> Value {
+    let mut server = answer(listener);
     // Each is 20 or 40 ms of the microphone.
     for _ in 0..25 {
         server.until("input_audio_buffer.append");
@@ -74,4 +81,40 @@ fn speech_stops_an_answer_and_the_server_learns_how_much_was_heard() {
     assert!((1..10_000).contains(&heard_ms), "{heard_ms}");
     assert!(stdout(&talked).contains("A long story."), "{}", stdout(&talked));
     assert!(stderr(&talked).contains("the server ended the conversation"), "{}", stderr(&talked));
+}
+
+/// Hears something while it answers that is no speech, or cannot be transcribed.
+fn hear_again(listener: &TcpListener, heard: &Value) {
+    let mut server = answer(listener);
+    server.send(&json!({"type": "response.done", "response": {"id": "resp_1"}}));
+    server.send(&json!({"type": "input_audio_buffer.speech_started"}));
+    server.send(&json!({"type": "input_audio_buffer.committed", "item_id": "item_3"}));
+    // A person who stops an answer just as it ends causes this error.
+    let error = json!({"code": "response_cancel_not_active", "message": "none is running"});
+    server.send(&json!({"type": "error", "error": error}));
+    server.send(heard);
+    while server.0.read().is_ok() {}
+}
+
+#[test]
+fn a_noise_in_a_file_is_not_waited_for_and_a_failed_transcript_is_an_error() {
+    let transcription = "conversation.item.input_audio_transcription";
+    let (noise, failed) = (format!("{transcription}.completed"), format!("{transcription}.failed"));
+    let lost = json!({"message": "the worker died"});
+    for (heard, code, says) in [
+        (json!({"type": noise, "item_id": "item_3", "transcript": ""}), 0, ""),
+        (json!({"type": failed, "item_id": "item_3", "error": lost}), 5, "the worker died"),
+    ] {
+        let user = User::new();
+        fs_err::write(user.path("work/silence.wav"), silence()).expect("a file");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let served = thread::spawn(move || hear_again(&listener, &heard));
+        let talk = ["talk", "--server", &url, "-i", "silence.wav", "-o", "a.wav"];
+        let talked = user.hob(&talk).assert().code(code);
+        served.join().expect("the script");
+        let said = stderr(&talked);
+        assert!(said.contains(says) && !said.contains("none is running"), "{said}");
+        assert_eq!(user.path("work/a.wav").exists(), code == 0);
+    }
 }
