@@ -137,7 +137,6 @@ async fn drive(
         recording,
         pings: pings(),
     };
-    driver.allow_early_answers();
     let Err(ending) = driver.run(source, slot).await;
     ending
 }
@@ -285,7 +284,8 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Allows early answers, except of a team. A command may have chosen another model.
+    /// Allows early answers, except of a team. A command may have chosen another model, and after a reload the name of the
+    /// model may be that of a team.
     fn allow_early_answers(&mut self) {
         let model = self.session.settings().model.clone();
         let context = self.context.for_next_request(self.state.config());
@@ -337,7 +337,10 @@ impl Driver<'_> {
     fn start_or_end(&mut self, effect: SessionEffect) {
         let context = || self.context.for_next_request(self.state.config());
         match effect {
-            SessionEffect::StartTranscript(start) => self.stages.transcribe(context(), start),
+            SessionEffect::StartTranscript(start) => {
+                self.stages.transcribe(context(), start);
+                self.allow_early_answers();
+            }
             SessionEffect::StartChat(start) => self.stages.chat(context(), *start),
             SessionEffect::HoldChat { stream } => self.stages.read_chat(stream, false),
             SessionEffect::GoOnWithChat { stream } => self.stages.read_chat(stream, true),

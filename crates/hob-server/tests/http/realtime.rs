@@ -179,6 +179,7 @@ async fn stage_with(options: ServerOptions) -> Stage {
     let team = Arc::new(ScriptedChat::new(answers(20)).with_card(card));
     let model: Arc<dyn hob_core::ChatModel> = team.clone();
     registry.add(Arc::new(RegisteredModel::<Chat>::new("team", model, Admission::new(8, 0.1))));
+    registry.add_alias("house", "smol");
     let own = Arc::new(ScriptedChat::new(answers(20)));
     let (loaded, _) = StagedLifecycle::new();
     loaded.occupy(ModelState::Ready, MemoryUse::default());

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hob_core::{Admission, AnyModel, RegisteredModel, Registry, Speech};
-use hob_server::{Listeners, ServerOptions, WyomingPort, serve};
+use hob_server::{Listeners, ReloadableState, ServerOptions, WyomingPort, serve};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -16,6 +16,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) model: Arc<StagedSpeech>,
     registry: Registry,
+    state: ReloadableState,
     stop: Option<oneshot::Sender<()>>,
     running: JoinSet<std::io::Result<()>>,
 }
@@ -72,11 +73,19 @@ impl Server {
         let (stop, stopped) = oneshot::channel::<()>();
         let mut running = JoinSet::new();
         let listeners = Listeners { http: listener, pipelines: None, wyoming };
-        running.spawn(serve(listeners, registry.clone(), options, async move {
+        let state = ReloadableState::from(registry.clone());
+        running.spawn(serve(listeners, state.clone(), options, async move {
             // An error means that the test has ended, so the server stops too.
             stopped.await.unwrap_or_default();
         }));
-        Server { address, model, registry, stop: Some(stop), running }
+        Server { address, model, registry, state, stop: Some(stop), running }
+    }
+
+    /// Changes the models of requests that arrive from now on.
+    pub(crate) fn reload(&self, change: impl FnOnce(&mut Registry)) {
+        let mut registry = self.registry.clone();
+        change(&mut registry);
+        self.state.replace(registry, &[]);
     }
 
     /// The requests of all models.
