@@ -49,6 +49,12 @@ def questions(port):
         yield Question(numpy.frombuffer(sound, "<i2"))
 
 
+def detector_of(home):
+    """Silero VAD as hob stores it. The one in faster-whisper is older, and hears the end of speech sooner."""
+    [found] = pathlib.Path(home).glob("models/smart-turn/*/silero_vad.onnx")
+    return found
+
+
 def settle():
     """Waits until nothing is computed any more of an answer that its listener has left."""
     for _ in range(PAUSES_MAX):
@@ -163,8 +169,8 @@ def main():
         whisper.mkdir()
         hob = Hob(servers[0].port, shared | {"turn_detection": detection})
         peer = Pipeline(servers[1].port, servers[2].port, shared | {
-            "weights": str(weights(whisper)), "threads": given.threads, "beam": given.beam,
-            "silence_ms": given.silence_ms})
+            "weights": str(weights(whisper)), "detector": str(detector_of(os.environ["HOB_HOME"])),
+            "threads": given.threads, "beam": given.beam, "silence_ms": given.silence_ms})
         load = Load()
         turns = measure(hob, peer, list(questions(servers[0].port)), given.runs)
         figures = report(turns)

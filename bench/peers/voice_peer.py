@@ -13,10 +13,11 @@ import time
 
 import faster_whisper
 import numpy
-from faster_whisper.vad import get_vad_model
+import onnxruntime
 
 from voice_sound import STAGES, Audible, Turn
 
+RATE_HZ = 16_000
 FRAME = 512
 FRAME_MS = 32
 CONTEXT = 64
@@ -28,24 +29,28 @@ SENTENCE = re.compile(r"[.!?][\"')]*\s")
 class Ears:
     """Silero VAD for sound that arrives frame by frame."""
 
-    def __init__(self):
-        self.session = get_vad_model().session
-        self.state = [numpy.zeros((1, 1, 128), "float32") for _ in range(2)]
+    def __init__(self, detector):
+        self.detector = detector
+        self.state = numpy.zeros((2, 1, 128), "float32")
         self.context = numpy.zeros(CONTEXT, "float32")
 
     def probability(self, frame):
         heard = numpy.concatenate([self.context, frame])[None]
-        probability, *self.state = self.session.run(None, {"input": heard, "h": self.state[0], "c": self.state[1]})
+        inputs = {"input": heard, "state": self.state, "sr": numpy.array(RATE_HZ, "int64")}
+        probability, self.state = self.detector.run(None, inputs)
         self.context = frame[-CONTEXT:]
         return float(probability.reshape(-1)[0])
 
 
 class Pipeline:
     def __init__(self, chat_port, speech_port, settings):
-        """`settings`: folder of the weights, threads, beam size, silence in ms, instructions and voice."""
+        """`settings`: folder of the weights, file of the detector, threads, beam size, silence in ms, instructions, voice."""
         self.chat_port, self.speech_port, self.settings = chat_port, speech_port, settings
         self.whisper = faster_whisper.WhisperModel(
             settings["weights"], device="cpu", compute_type="int8", cpu_threads=settings["threads"])
+        options = onnxruntime.SessionOptions()
+        options.inter_op_num_threads = options.intra_op_num_threads = 1
+        self.detector = onnxruntime.InferenceSession(settings["detector"], options, providers=["CPUExecutionProvider"])
 
     def begin(self):
         return PeerTurn(self)
@@ -59,7 +64,7 @@ class Pipeline:
 class PeerTurn(Turn):
     def __init__(self, pipeline):
         super().__init__()
-        self.pipeline, self.ears = pipeline, Ears()
+        self.pipeline, self.ears = pipeline, Ears(pipeline.detector)
         self.unheard, self.frames = numpy.zeros(0, "float32"), []
         self.is_speaking, self.silent = False, 0
 
