@@ -71,6 +71,6 @@ pub use transcript::{
     TranscriptEvent, TranscriptModel, TranscriptRequest, TranscriptStream, TranscriptSummary,
     TranscriptTask, TranscriptUsage,
 };
-pub use turn_taking::{TurnModel, TurnTaking, VOICE_FRAME_SAMPLES, VoiceDetector};
+pub use turn_taking::{TurnModel, TurnTaking, VOICE_FRAME_SAMPLES, VoiceDetector, silence_below};
 pub use voice_blend::VoiceBlend;
 pub use wav::{WAV_COUNTED_BYTES, wav_header};

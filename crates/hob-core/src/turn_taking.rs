@@ -19,6 +19,12 @@ pub trait VoiceDetector: Send {
 /// Samples of one frame: 32 ms at 16 kHz.
 pub const VOICE_FRAME_SAMPLES: usize = 512;
 
+/// A frame that is less likely speech than this is silence, if one that is as likely as `speech_min` is speech. Between the
+/// two it is as the frame before it. Both numbers are those of Silero's own program: below 0 there would be no silence.
+pub const fn silence_below(speech_min: f32) -> f32 {
+    (speech_min - 0.15).max(0.01)
+}
+
 /// Says how likely a person who pauses has finished.
 pub trait TurnModel: Send + Sync {
     /// `samples` are the sound of the turn at 16 kHz. Only the last 8 s count. From 0 to 1; above 0.5 the turn is

@@ -3,12 +3,10 @@
 
 use std::time::Duration;
 
-use hob_core::{Sound, VOICE_FRAME_SAMPLES};
+use hob_core::{Sound, VOICE_FRAME_SAMPLES, silence_below};
 
 const FRAME_MS: u64 = VOICE_FRAME_SAMPLES as u64 * 1_000 / Sound::RATE_HZ as u64;
 
-/// Speech below `threshold` minus this is silence.
-const HYSTERESIS: f32 = 0.15;
 const ONSET: Duration = Duration::from_millis(200);
 /// Speech this long interrupts the assistant. A cough is shorter.
 const BARGE_IN: Duration = Duration::from_millis(300);
@@ -74,7 +72,7 @@ enum Phase {
 impl Endpoint {
     pub(crate) fn hear(&mut self, probability: f32, rules: EndpointRules) -> Option<Step> {
         let is_speech = probability >= rules.threshold;
-        let is_silence = probability < rules.threshold - HYSTERESIS;
+        let is_silence = probability < silence_below(rules.threshold);
         match self.phase {
             Phase::Quiet | Phase::Tentative => {
                 let is_sure = probability >= SURE.max(rules.threshold);
@@ -159,4 +157,20 @@ impl Endpoint {
 fn frames(time: Duration) -> u32 {
     let frames = (time.as_millis() + u128::from(FRAME_MS) / 2) / u128::from(FRAME_MS);
     u32::try_from(frames).unwrap_or(u32::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_ends_although_its_threshold_leaves_little_room_for_silence() {
+        let rules = EndpointRules { threshold: 0.1, silence: Duration::from_millis(256) };
+        let mut endpoint = Endpoint::default();
+        let heard = [0.5; 10].into_iter().chain([0.0; 8]);
+        let steps: Vec<Step> =
+            heard.filter_map(|probability| endpoint.hear(probability, rules)).collect();
+        let begins = [Step::Onset { is_sure: false }, Step::Confirmed];
+        assert_eq!(steps, [&begins[..], &[Step::Lull, Step::Pause, Step::End]].concat());
+    }
 }

@@ -1,7 +1,7 @@
 //! Cuts sound into parts for the engine: at pauses, without silence, no longer than the engine's window.
 //! It takes frames while the sound arrives. No sample is in two parts, and every frame that is certainly speech is in one.
 
-use hob_core::Chunking;
+use hob_core::{Chunking, silence_below};
 
 use super::vad::FRAME_SAMPLES;
 
@@ -9,9 +9,7 @@ const FRAMES_PER_SECOND: f64 = 16_000.0 / FRAME_SAMPLES as f64;
 /// A frame above this is speech.
 pub(super) const SPEECH_MIN: f32 = 0.5;
 /// A frame below this is a pause. A frame between the two values counts as the frame before it.
-pub(super) const PAUSE_MAX: f32 = 0.35;
-/// No pause would be found below 0. Silero's own program has this limit, too.
-const PAUSE_MAX_LEAST: f32 = 0.01;
+pub(super) const PAUSE_MAX: f32 = silence_below(SPEECH_MIN);
 /// Frames kept before the first speech of a part: 960 ms. In noise, words are there before they are certainly speech.
 const LEAD: usize = 30;
 /// Frames kept after the last speech of a part: 288 ms. Whisper loses words at hard cuts.
@@ -98,7 +96,7 @@ impl CutOptions {
         CutOptions {
             lead_frames: prefix_padding_ms.map_or(LEAD, frames).min(PART_FRAMES_GOOD),
             speech_min,
-            pause_max: (speech_min - (SPEECH_MIN - PAUSE_MAX)).max(PAUSE_MAX_LEAST),
+            pause_max: silence_below(speech_min),
             ..silence_ms.map_or(own, CutOptions::silence_ms)
         }
     }
