@@ -143,7 +143,7 @@ pub(crate) struct ShownResponse {
 struct ResponseStatusDetails {
     /// The status again.
     r#type: &'static str,
-    /// `turn_detected`, `client_cancelled` or `max_output_tokens`.
+    /// `turn_detected`, `client_cancelled`, `max_output_tokens` or `content_filter`.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
