@@ -4,6 +4,7 @@
 mod driver;
 mod outgoing;
 mod recording;
+mod stage_input;
 mod stages;
 mod turn_log;
 mod warm_up;

@@ -32,6 +32,9 @@ use crate::request_body::RequestGuards;
 use crate::tracker::RequestStart;
 use crate::upload::read_transcript;
 
+/// Expected sound of a person who speaks: a command is shorter, and a dictation longer.
+pub(crate) const LIVE_SOUND: SoundSeconds = SoundSeconds(10.0);
+
 impl AnswerTask for Transcription {
     const NAME: &'static str = "transcription";
     const FIRST_MS: HeaderName = TTFT_MS;

@@ -16,11 +16,11 @@ use hob_core::{
     TurnModel,
 };
 use hob_voice::{ChatStart, SessionInput, SpeechStart, TranscriptStart};
-use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
 use super::chat_name;
+use super::stage_input::{ArrivingInput, InputSender, arriving};
 use crate::api_error::ApiError;
 use crate::chat::check;
 use crate::chat_answer;
@@ -31,9 +31,8 @@ use crate::lifecycle::load_if_ours;
 use crate::request_body::RequestGuards;
 use crate::speech_plan::voice;
 use crate::tracker::RequestStart;
+use crate::transcription::LIVE_SOUND;
 
-/// Pieces of sound or text that wait for one model.
-const PIECES_MAX: usize = 4_096;
 /// Samples that wait for transcription models: 60 s. Beyond this the socket is not read.
 const UNREAD_SAMPLES_MAX: usize = 60 * Sound::RATE_HZ as usize;
 /// How long an answer waits for the first sound of its voice. On two slow cores that took 1.13 s (p95).
@@ -67,9 +66,9 @@ struct RunningStage {
 
 /// What the driver gives to a running stream.
 enum StageFeed {
-    Sound(Option<Sender<UnreadSound>>),
+    Sound(Option<InputSender<UnreadSound>>),
     Text {
-        pieces: Option<Sender<String>>,
+        input: Option<InputSender<String>>,
         chars: Arc<AtomicU32>,
     },
     /// Whether the answer is read, and whether it may end: one that came early is held until it is kept.
@@ -122,7 +121,7 @@ impl Stages {
         context: Result<RequestContext, ApiError>,
         start: TranscriptStart,
     ) {
-        let (sound, heard) = channel(PIECES_MAX);
+        let (sound, heard) = arriving();
         let trace = trace_of(&context);
         let opening = async move { open_transcript(context?, start.options, heard).await };
         let stream = start.stream;
@@ -160,7 +159,7 @@ impl Stages {
 
     pub(super) fn speak(&mut self, context: Result<RequestContext, ApiError>, start: SpeechStart) {
         let (stream, is_early) = (start.stream, start.is_early);
-        let (pieces, text) = channel(PIECES_MAX);
+        let (input, text) = arriving();
         let chars = Arc::new(AtomicU32::new(0));
         let trace = trace_of(&context);
         let opening = async move { open_speech(context?, start, text).await };
@@ -170,7 +169,7 @@ impl Stages {
             }
             StageEvent::Next(event) => Some(SessionInput::Speech { stream, event }),
         };
-        let feed = StageFeed::Text { pieces: Some(pieces), chars: Arc::clone(&chars) };
+        let feed = StageFeed::Text { input: Some(input), chars: Arc::clone(&chars) };
         let said = events(opening, Some(chars), None, wrap);
         self.run((stream, trace), feed, unhurried(said, self.is_behind.subscribe()));
         self.mark(stream, is_early);
@@ -231,7 +230,7 @@ impl Stages {
     /// Gives sound to a transcript.
     pub(super) fn hear(&mut self, stream: u64, samples: Vec<f32>) -> Option<SessionInput> {
         let Some(StageFeed::Sound(Some(sound))) = self.feed(stream) else { return None };
-        let sound = sound.clone();
+        let sound = sound.pieces.clone();
         let sent = sound.try_send(UnreadSound::new(samples, &self.unread));
         sent.err().and_then(|_| {
             let full = ModelError::EngineFailed {
@@ -251,11 +250,11 @@ impl Stages {
 
     /// Gives text to a speech stream.
     pub(super) fn say(&mut self, stream: u64, text: String) -> Option<SessionInput> {
-        let Some(StageFeed::Text { pieces: Some(pieces), chars }) = self.feed(stream) else {
+        let Some(StageFeed::Text { input: Some(input), chars }) = self.feed(stream) else {
             return None;
         };
         chars.fetch_add(text.chars().count() as u32, Ordering::Relaxed);
-        let sent = pieces.try_send(text);
+        let sent = input.pieces.try_send(text);
         sent.err().and_then(|_| {
             let full = ModelError::EngineFailed {
                 engine: "speech",
@@ -266,8 +265,8 @@ impl Stages {
     }
 
     pub(super) fn end_text(&mut self, stream: u64) {
-        if let Some(StageFeed::Text { pieces, .. }) = self.feed(stream) {
-            *pieces = None;
+        if let Some(StageFeed::Text { input, .. }) = self.feed(stream) {
+            *input = None;
         }
     }
 
@@ -349,18 +348,19 @@ fn ended(input: &SessionInput) -> Option<u64> {
 async fn open_transcript(
     context: RequestContext,
     options: hob_core::realtime::InputTranscription,
-    heard: Receiver<UnreadSound>,
+    heard: ArrivingInput<UnreadSound>,
 ) -> Result<Answer<Transcription>, ApiError> {
     let resolved = context.resolve::<Transcription>(options.model)?;
+    let (pieces, input) = heard.split();
     let request = TranscriptRequest {
-        sound: Sound::Live(LiveSound::new(received(heard).map(UnreadSound::take).boxed())),
+        sound: Sound::Live(LiveSound::new(pieces.map(UnreadSound::take).boxed())),
         language: options.language,
         prompt: options.prompt,
         reading: Reading::Streamed,
         ..TranscriptRequest::default()
     };
     let start = request_start(context, Endpoint::TRANSCRIPTION, resolved.name)?;
-    Answer::start(start, &resolved.model, SoundSeconds(0.0), vec![request]).await
+    Answer::start_with(start, &resolved.model, LIVE_SOUND, vec![request], input).await
 }
 
 async fn open_chat(context: RequestContext, start: ChatStart) -> Result<Answer<Chat>, ApiError> {
@@ -374,17 +374,18 @@ async fn open_chat(context: RequestContext, start: ChatStart) -> Result<Answer<C
 async fn open_speech(
     context: RequestContext,
     start: SpeechStart,
-    text: Receiver<String>,
+    text: ArrivingInput<String>,
 ) -> Result<Answer<Speech>, ApiError> {
     let resolved = context.resolve::<Speech>(start.model)?;
     let asked = context.voice(resolved.model.model.voices(), start.voice);
-    let text = SpeechText::Arriving(received(text).boxed());
+    let (pieces, input) = text.split();
+    let text = SpeechText::Arriving(pieces.boxed());
     let request = SpeechRequest::new(text, voice(&resolved.model, asked)?);
     let request = SpeechRequest { speed: start.speed, ..request };
     // A speech model that is not loaded refuses requests, because clients can repeat them. Here, the answer would end.
     load_if_ours(resolved.model.lifecycle.as_ref(), None, context.limits()).await?;
     let start = request_start(context, Endpoint::SPEECH, resolved.name)?;
-    Answer::start(start, &resolved.model, SPEECH_GUESS, vec![request]).await
+    Answer::start_with(start, &resolved.model, SPEECH_GUESS, vec![request], input).await
 }
 
 /// Each answer counts as a request of its caller. Its transcript and its speech are parts of it.
@@ -395,12 +396,6 @@ fn request_start(
 ) -> Result<RequestStart, ApiError> {
     let guards = RequestGuards::acquire_part(&context, endpoint == Endpoint::CHAT)?;
     Ok(RequestStart { context, guards, endpoint, name, is_streamed: true })
-}
-
-fn received<T: Send + 'static>(
-    mut queue: Receiver<T>,
-) -> impl stream::Stream<Item = T> + Send + 'static {
-    stream::poll_fn(move |cx| queue.poll_recv(cx))
 }
 
 /// A stream that is read while the gate is open. After [`HOLD_MAX`] it is read anyway, to its end: a voice that has

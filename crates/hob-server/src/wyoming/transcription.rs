@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::stream::{self, StreamExt};
 use hob_core::chat::Reading;
 use hob_core::{
-    LiveSound, PcmLayout, Sound, SoundSeconds, Timestamps, Trace, TranscriptEvent,
-    TranscriptRequest, TranscriptTask, Transcription,
+    LiveSound, PcmLayout, Sound, Timestamps, Trace, TranscriptEvent, TranscriptRequest,
+    TranscriptTask, Transcription,
 };
 use hob_speech::decode::{DecodeError, PcmDecoder};
 use hob_wire::{WyomingAnswer, WyomingEvent, WyomingTranscribe};
@@ -22,7 +22,7 @@ use crate::generic_answer::{Answer, Input};
 use crate::in_flight::Endpoint;
 use crate::request_body::RequestGuards;
 use crate::tracker::RequestStart;
-use crate::transcription::language;
+use crate::transcription::{LIVE_SOUND, language};
 
 /// Pieces of at most one second that wait for the model.
 const PIECES_MAX: usize = 4;
@@ -31,8 +31,6 @@ const SOUND_S_MAX: f64 = 600.0;
 /// Sound that comes faster than it was spoken reaches the model at most this far ahead of the clock. The
 /// engine rejects live sound when it falls a minute behind.
 const LEAD_S_MAX: f64 = 30.0;
-/// Expected sound of a request: a spoken command is shorter, and a dictation longer.
-const LIVE_SOUND_S: f64 = 10.0;
 
 /// The sound of a request, as the model gets it.
 pub(super) struct LiveInput {
@@ -159,8 +157,9 @@ pub(super) async fn hear(
         name: resolved.name,
         is_streamed: true,
     };
-    let (work, input) = (SoundSeconds(LIVE_SOUND_S), Input::Arriving(complete));
-    let mut answer = Answer::start_with(start, &resolved.model, work, vec![request], input).await?;
+    let (requests, input) = (vec![request], Input::Arriving(complete));
+    let mut answer =
+        Answer::start_with(start, &resolved.model, LIVE_SOUND, requests, input).await?;
     let language = language.as_deref();
     let mut text = String::new();
     while let Some((_, event)) = answer.next().await? {

@@ -53,6 +53,35 @@ async fn the_models_of_a_session_load_at_the_same_time() {
     talker.until("session.created").await;
 }
 
+#[tokio::test]
+async fn a_voice_has_no_time_limit_while_its_text_is_written() {
+    let sound_time_max = Duration::from_millis(50);
+    let stage = stage_with(ServerOptions { sound_time_max, ..options() }).await;
+    let opening = stage.try_open("/v1/realtime?model=staged", &[]);
+    let mut talker = opening.await.expect("a session");
+    talker.until("session.created").await;
+    let answer = stage.staged.stage();
+    talker.say(12_000, 1.0).await;
+    talker.say(0, 1.0).await;
+    no_hang(answer.send(chat_model::text("The light is on now. "))).await.expect("a reader");
+    talker.until("response.output_audio.delta").await;
+    // The chat model writes nothing for longer than the voice may be silent.
+    tokio::time::sleep(2 * sound_time_max).await;
+    for event in [chat_model::text("Is there more?"), chat_model::done(7)] {
+        no_hang(answer.send(event)).await.expect("a reader");
+    }
+    let events = talker.until("response.done").await;
+    let last = events.last().expect("the last");
+    assert_eq!(last["response"]["status"], "completed", "{last}");
+}
+
+#[tokio::test]
+async fn a_turn_that_is_being_spoken_is_expected_to_be_work() {
+    let (stage, mut talker) = session(options()).await;
+    talker.say(12_000, 1.0).await;
+    until(async || (stage.server.backlog() > 0.0).then_some(())).await;
+}
+
 impl Talker {
     async fn update(&mut self, audio: Value) {
         self.send(json!({"type": "session.update", "session": {"audio": audio}})).await;

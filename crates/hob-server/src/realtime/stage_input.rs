@@ -1,0 +1,38 @@
+//! The input of a running stream: pieces of sound or of text, and whether more will come.
+//! As long as more comes, a pause is the speaker's or the writer's, and no time limit of the model counts.
+
+use futures::stream::{self, Stream};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::generic_answer::Input;
+
+/// Pieces that wait for one model.
+const PIECES_MAX: usize = 4_096;
+
+/// The driver's end. Dropping it completes the input.
+pub(super) struct InputSender<T> {
+    pub(super) pieces: Sender<T>,
+    _complete: DropGuard,
+}
+
+/// The model's end.
+pub(super) struct ArrivingInput<T> {
+    pieces: Receiver<T>,
+    complete: CancellationToken,
+}
+
+pub(super) fn arriving<T>() -> (InputSender<T>, ArrivingInput<T>) {
+    let (sender, pieces) = channel(PIECES_MAX);
+    let complete = CancellationToken::new();
+    let sender = InputSender { pieces: sender, _complete: complete.clone().drop_guard() };
+    (sender, ArrivingInput { pieces, complete })
+}
+
+impl<T: Send + 'static> ArrivingInput<T> {
+    /// The pieces, and what their answer knows of them.
+    pub(super) fn split(self) -> (impl Stream<Item = T> + Send + 'static, Input) {
+        let ArrivingInput { mut pieces, complete } = self;
+        (stream::poll_fn(move |cx| pieces.poll_recv(cx)), Input::Arriving(complete))
+    }
+}
