@@ -15,7 +15,7 @@ use hob_core::{
     TranscriptTask, Transcription,
 };
 use hob_wire::{
-    TranscriptAnswer, WireError, WireTranscript, spoken_language, transcript_delta,
+    TranscriptAnswer, WireError, WireTranscript, checked_language, transcript_delta,
     transcript_done, transcript_failed, transcript_segment, transcript_word,
 };
 use tokio::time::{Instant, timeout_at};
@@ -138,12 +138,7 @@ pub(crate) fn language(
     if context.registry().answers_unknown() {
         return Ok(Some(asked.to_owned()));
     }
-    let known = spoken_language(asked).ok_or_else(|| {
-        let asked: String = asked.chars().take(32).collect();
-        let reason = format!("must be a language of ISO 639-1, such as 'en', and is '{asked}'");
-        WireError::invalid("language", reason)
-    })?;
-    Ok(Some(known.to_owned()))
+    checked_language("language", asked).map(Some)
 }
 
 /// A transcript that is sent as events.

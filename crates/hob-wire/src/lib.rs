@@ -95,9 +95,9 @@ pub use teams::{
     team, teams,
 };
 pub use transcript::{
-    FormField, TranscriptAnswer, TranscriptFormat, WireTranscript, parse_transcript_form,
-    parse_transcript_json, spoken_language, transcript_delta, transcript_done, transcript_failed,
-    transcript_segment, transcript_word,
+    FormField, TranscriptAnswer, TranscriptFormat, WireTranscript, checked_language,
+    parse_transcript_form, parse_transcript_json, spoken_language, transcript_delta,
+    transcript_done, transcript_failed, transcript_segment, transcript_word,
 };
 pub use upstream::{
     AnthropicReader, FINISH_REPAIR, HttpFailure, ListError, Mended, Misread, Observed,

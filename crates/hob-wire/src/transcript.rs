@@ -27,7 +27,7 @@ pub use form::FormField;
 pub(crate) use formats::{Transcript, VerboseTranscript};
 pub use formats::{TranscriptAnswer, TranscriptFormat};
 pub(crate) use language::language_codes;
-pub use language::spoken_language;
+pub use language::{checked_language, spoken_language};
 
 const FILE: &str = "file";
 
@@ -38,7 +38,7 @@ pub struct WireTranscript {
     pub model: Option<String>,
     pub task: TranscriptTask,
     pub file: SoundFile,
-    /// As sent: [`spoken_language`] says whether it is one.
+    /// As sent: [`checked_language`] says whether it is one.
     pub language: Option<String>,
     pub prompt: Option<String>,
     pub temperature: Option<f32>,

@@ -16,7 +16,7 @@ use super::tools::{RealtimeChoice, RealtimeTool, TokenLimit, choice_of, offer, t
 use crate::chat::EffortLevel;
 use crate::request_value::{Either, JsonKind, Name, count_within, number_within};
 use crate::speech::{VoiceField, voice_id};
-use crate::{WireError, is_default_realtime_model, spoken_language};
+use crate::{WireError, checked_language, is_default_realtime_model};
 
 /// The bounds of the times of a turn detection, in milliseconds.
 const PADDING_MS_MAX: u32 = 10_000;
@@ -428,13 +428,8 @@ fn noise_of(noise: NoiseReduction) -> NoiseField {
 }
 
 fn transcription(sent: TranscriptionField) -> Result<InputTranscription, WireError> {
-    let language = sent.language.map(|Name(asked)| {
-        spoken_language(&asked).map(str::to_owned).ok_or_else(|| {
-            let asked: String = asked.chars().take(32).collect();
-            let reason = format!("must be a language of ISO 639-1, such as 'en', and is '{asked}'");
-            WireError::invalid("transcription.language", reason)
-        })
-    });
+    let language =
+        sent.language.map(|Name(code)| checked_language("transcription.language", &code));
     Ok(InputTranscription {
         model: sent.model.map(|name| name.0),
         language: language.transpose()?,

@@ -1,6 +1,8 @@
 //! Which codes are languages: ISO 639-1, and the few that Whisper adds.
 //! A region is ignored, because it does not change what a model understands.
 
+use crate::WireError;
+
 /// Two letters each; Whisper's own longer ones stand at the end.
 const CODES: &str = "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu \
      cv cy da de dv dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz \
@@ -14,6 +16,18 @@ pub fn spoken_language(code: &str) -> Option<&'static str> {
     let code = code.trim().to_ascii_lowercase();
     let language = code.split(['-', '_']).next()?;
     language_codes().find(|known| *known == language)
+}
+
+/// The language of the code that a client has sent in `field`.
+///
+/// # Errors
+/// It is not a language.
+pub fn checked_language(field: &str, sent: &str) -> Result<String, WireError> {
+    spoken_language(sent).map(str::to_owned).ok_or_else(|| {
+        let sent: String = sent.chars().take(32).collect();
+        let reason = format!("must be a language of ISO 639-1, such as 'en', and is '{sent}'");
+        WireError::invalid(field, reason)
+    })
 }
 
 /// All codes.
