@@ -55,7 +55,7 @@ pub(crate) struct Endpoint {
     speech_frames: u32,
     /// Frames in a row that are sure to be speech.
     sure_frames: u32,
-    /// Frames since the last speech, once a frame was silent.
+    /// The first silent frame after the last speech, and the frames since then.
     silent_frames: u32,
 }
 

@@ -153,7 +153,7 @@ impl SpeechStart {
 /// The parts of the time from the end of the user's speech to the first audible sample of the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TurnStages {
-    /// From the last voiced sample to the end of the turn.
+    /// From the beginning of the silence, as the voice detector hears it, to the end of the turn.
     pub endpoint: Duration,
     /// To the final transcript.
     pub transcript: Duration,

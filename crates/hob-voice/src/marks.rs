@@ -14,7 +14,7 @@ const FAINT_RMS: f32 = 0.003;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TurnMarks {
-    /// The end of the last voiced sample.
+    /// The end of the last frame before the silence.
     pub(crate) speech_end: Instant,
     pub(crate) turn_end: Instant,
     pub(crate) transcript: Option<Instant>,
