@@ -4,6 +4,8 @@
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -148,16 +150,28 @@ async fn transcribe_microphone(
     let recorder = Recorder::start(&app.environment.path)?;
     let name = recorder.name();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let sound = LiveSound::of_microphone(recorder.samples(async { drop(stopped.await) }));
+    // Sound has come, or the user wants no more of it.
+    let has_worked = Arc::new(AtomicBool::new(false));
+    let works = Arc::clone(&has_worked);
+    let samples = recorder.samples(async { drop(stopped.await) });
+    let samples = samples.inspect(move |_| works.store(true, Ordering::Relaxed));
+    let sound = LiveSound::of_microphone(samples.boxed());
     let request = args.request(Sound::Live(sound), language);
     app.printer.note(format_args!("listening with {name}; press Ctrl-C to stop"));
     let stopping = async {
         signals.next().await;
+        has_worked.store(true, Ordering::Relaxed);
         drop(stop);
         signals.next().await;
     };
     tokio::select! {
-        heard = transcribe_locally(args, app, request, sink) => heard,
+        heard = transcribe_locally(args, app, request, sink) => match heard {
+            Ok(_) if !has_worked.load(Ordering::Relaxed) => {
+                let sentence = format!("{name} ended without any sound");
+                Err(Failure::engine(sentence).hint("check the microphone"))
+            }
+            heard => heard,
+        },
         () = stopping => Err(crate::signals::interrupted()),
     }
 }

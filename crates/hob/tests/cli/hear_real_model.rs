@@ -139,10 +139,14 @@ fn what_a_microphone_hears_is_transcribed_until_its_program_ends(
     let slower = (0..samples.len() * 2 / 3).flat_map(|n| samples[n * 3 / 2]);
     std::fs::write(user.path("work/said.raw"), slower.collect::<Vec<u8>>()).expect("written");
     write_executable(&user.path("programs/parecord"), "#!/bin/sh\nexec /bin/cat said.raw\n");
-    let heard = user.hob(&["hear", "--live", "-l", "en"]).envs(home).assert().success();
+    let live = ["hear", "--live", "-l", "en"];
+    let heard = user.hob(&live).envs(home.clone()).assert().success();
     assert!(stderr(&heard).contains("listening with parecord"), "{}", stderr(&heard));
     let text = in_words(&stdout(&heard));
     assert!(word_error_rate(said, &text) < 0.3, "{text}");
+    write_executable(&user.path("programs/parecord"), "#!/bin/sh\nexit 1\n");
+    let broken = stderr(&user.hob(&live).envs(home).assert().code(6));
+    assert!(broken.contains("parecord ended without any sound"), "{broken}");
 }
 
 /// Whisper may write the numbers of the recording in digits.
