@@ -12,7 +12,7 @@ use futures::stream::{self, BoxStream};
 use hob_core::realtime::SoundEncoding;
 use hob_speech::decode::{DECODED_RATE_HZ, decode_all};
 use hob_speech::live::LiveSoundWriter;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::failure::{CliResult, Failure};
 use crate::recording::Recorder;
@@ -54,13 +54,14 @@ impl Microphone {
         }
         let samples = decode_all(Bytes::from(bytes), FILE_SECONDS_MAX)
             .map_err(|error| Failure::usage(format!("{name}: {error}")))?;
-        let mut clock = tokio::time::interval(PIECE);
-        clock.set_missed_tick_behavior(MissedTickBehavior::Burst);
         let pieces: Vec<Vec<f32>> = samples.chunks(PIECE_SAMPLES).map(<[f32]>::to_vec).collect();
-        let paced = stream::unfold((clock, pieces.into_iter()), async |(mut clock, mut pieces)| {
+        let paced = stream::unfold((None::<Interval>, pieces.into_iter()), async |state| {
+            let (clock, mut pieces) = state;
             let piece = pieces.next()?;
+            // The server may have loaded its models since the file was opened.
+            let mut clock = clock.unwrap_or_else(clock_of_pieces);
             clock.tick().await;
-            Some((piece, (clock, pieces)))
+            Some((piece, (Some(clock), pieces)))
         });
         Microphone::new(name, true, paced.boxed())
     }
@@ -83,5 +84,37 @@ impl Microphone {
         let Some(samples) = self.samples.next().await else { return Ok(None) };
         let bytes = self.writer.write(&samples);
         Ok(Some(bytes.map_err(Failure::internal)?))
+    }
+}
+
+/// Ticks when the next piece has been spoken. Pieces that are late follow at once.
+fn clock_of_pieces() -> Interval {
+    let mut clock = interval(PIECE);
+    clock.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    clock
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use hob_speech::encode::{AudioFormat, encode_whole};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_is_spoken_at_its_own_pace_however_long_the_models_load() {
+        const PIECES: u32 = 5;
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("question.wav");
+        let samples = vec![0.0; PIECE_SAMPLES * PIECES as usize];
+        let wav = encode_whole(AudioFormat::Wav, DECODED_RATE_HZ, &samples).expect("a file");
+        fs_err::write(&file, wav).expect("written");
+        let mut microphone = Microphone::of_file(&file).expect("sound");
+        tokio::time::sleep(PIECE * PIECES).await;
+        let begun = Instant::now();
+        while microphone.next().await.expect("sound").is_some() {}
+        // The first piece is sent immediately.
+        assert!(begun.elapsed() >= PIECE * (PIECES - 1), "{:?}", begun.elapsed());
     }
 }
