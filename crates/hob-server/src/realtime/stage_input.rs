@@ -1,5 +1,6 @@
 //! The input of a running stream: pieces of sound or of text, and whether more will come.
-//! As long as more comes, a pause is the speaker's or the writer's, and no time limit of the model counts.
+//! As long as more comes, a pause is the speaker's or the writer's, and no time limit of the server counts. The supervisor of
+//! a worker still ends one that hangs, and upstreams have time limits of their own.
 
 use futures::stream::{self, Stream};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
