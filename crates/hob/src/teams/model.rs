@@ -14,7 +14,7 @@ use futures::stream::StreamExt;
 use futures::{FutureExt, Stream};
 use hob_agents::{
     DeltaKind, Driver, EventKind, OnDisconnect, Prices, RunEvent, RunHost, RunState, RunStore,
-    StoredRun, Team, TeamRunStatus, WaitingApproval, Watchdog,
+    StoredRun, Team, TeamRunStatus, Used, WaitingApproval, Watchdog,
 };
 use hob_core::chat::{
     ChatCard, ChatEvent, ChatStream, Completion, EmbedRequest, Embeddings, FinishReason, Message,
@@ -188,6 +188,7 @@ impl ChatModel for TeamModel {
                 (None, None) => self.begin(&conversation.messages, key)?,
             };
             run.client_tools = client_tools;
+            let used_before = run.used;
             let decision = decided.zip(run.approval());
             let decision =
                 decision.map(|(decided, asked)| (asked.call.clone(), decided.is_approved));
@@ -223,7 +224,7 @@ impl ChatModel for TeamModel {
                 driven.map(|_| run)
             };
             let (drive, detached) = (Some(drive.boxed()), self.detached.clone());
-            Ok(RunStream { drive, host, detached, asks, error: None }.boxed())
+            Ok(RunStream { drive, host, detached, asks, used_before, error: None }.boxed())
         }
         .boxed()
     }
@@ -486,6 +487,8 @@ struct RunStream {
     detached: DetachedRuns,
     /// The client can show a question to its user.
     asks: bool,
+    /// What earlier answers of the run have used.
+    used_before: Used,
     /// Comes after all events.
     error: Option<ModelError>,
 }
@@ -510,7 +513,7 @@ impl Stream for RunStream {
             self.drive = None;
             let ended = ended.map_err(failed).and_then(|run| {
                 self.host.show_status(tree::summary(&run), StatusProgress::Done);
-                last_events(&run, self.asks)
+                last_events(&run, self.used_before, self.asks)
             });
             match ended {
                 Ok(events) => {
@@ -536,8 +539,8 @@ impl Stream for RunStream {
     }
 }
 
-/// How the answer ends.
-fn last_events(run: &RunState, asks: bool) -> Result<Vec<ChatEvent>, ModelError> {
+/// How the answer ends. Its tokens are those of this answer alone: each answer of a run counts against the key.
+fn last_events(run: &RunState, before: Used, asks: bool) -> Result<Vec<ChatEvent>, ModelError> {
     let (mut events, mut finish) = (Vec::new(), FinishReason::Stop);
     match (run.status, run.approval()) {
         (TeamRunStatus::Failed, _) if run.last_texts.is_empty() => {
@@ -566,10 +569,11 @@ fn last_events(run: &RunState, asks: bool) -> Result<Vec<ChatEvent>, ModelError>
         _ => {}
     }
     let used = &run.used;
-    let tokens = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+    let tokens =
+        |now: u64, before: u64| u32::try_from(now.saturating_sub(before)).unwrap_or(u32::MAX);
     let usage = Usage {
-        prompt_tokens: tokens(used.prompt_tokens),
-        completion_tokens: tokens(used.answer_tokens),
+        prompt_tokens: tokens(used.prompt_tokens, before.prompt_tokens),
+        completion_tokens: tokens(used.answer_tokens, before.answer_tokens),
         ..Usage::default()
     };
     events.push(ChatEvent::Done(Completion { finish, usage, timings: Timings::default() }));

@@ -470,6 +470,13 @@ fn the_entry_agent_calls_tools_of_the_client() {
     assert_eq!(answer["choices"][0]["message"]["content"], "It rains.");
     let run = client.run(&id);
     assert_eq!((&run["status"], &run["turns"]), (&json!("completed"), &json!(2)));
+    for (of_run, of_answer) in
+        [("prompt_tokens", "prompt_tokens"), ("answer_tokens", "completion_tokens")]
+    {
+        let used = [&asked, &answer].map(|answer| answer["usage"][of_answer].as_u64());
+        let [first, second] = used.map(|tokens| tokens.expect("a number"));
+        assert_eq!(run[of_run], first + second, "each answer has its own tokens");
+    }
     assert_eq!(run["files"], json!([{ "path": "a.txt", "bytes": 4 }]), "the run is the same");
     let (status, again) = client.post(path, &body(&messages, false));
     assert_eq!(status, 400, "results count once: {again}");
