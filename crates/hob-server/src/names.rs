@@ -59,9 +59,9 @@ impl Named for Chat {
         defaults.chat.as_deref()
     }
 
-    /// Only if there is exactly one: the first of several may cost money.
+    /// Only if there is exactly one: the first of several may cost money. A team acts, so only its own name means it.
     fn first(registry: &Registry) -> Option<&str> {
-        let mut models = registry.models::<Chat>();
+        let mut models = registry.models::<Chat>().filter(|model| !model.model.card().is_team);
         models.next().filter(|_| models.next().is_none()).map(|model| model.name.as_str())
     }
 

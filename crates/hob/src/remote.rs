@@ -68,6 +68,15 @@ enum Key {
 pub(crate) struct RemoteModel {
     pub(crate) id: String,
     pub(crate) hob: RemoteState,
+    /// Only teams have it.
+    pub(crate) pipeline: Option<serde_json::Value>,
+}
+
+impl RemoteModel {
+    /// A team acts, so only its own name means it.
+    pub(crate) fn is_team(&self) -> bool {
+        self.pipeline.is_some()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use hob_core::{Admission, Chat, ChatEvent, RegisteredModel, Registry};
+use hob_core::chat::ChatCard;
+use hob_core::scripted::ScriptedChat;
+use hob_core::{Admission, Chat, ChatEvent, ChatModel, RegisteredModel, Registry};
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
 
@@ -92,6 +94,25 @@ async fn several_models_have_no_default_unless_one_is_configured() {
     assert_eq!((bare.status(), &bare.json()["error"]["param"]), (400, &json!("model")));
     let named = server.ask(chat(&HI.replace("smol", "near"))).await;
     assert_eq!(named.status(), 200);
+}
+
+#[tokio::test]
+async fn a_team_is_never_the_default() {
+    for (names, target) in [(&["builders", "smol"][..], Some("smol")), (&["builders"], None)] {
+        let mut registry = Registry::default();
+        for name in names {
+            let model = ScriptedChat::new([Ok(vec![text("Hello"), done(1)])]);
+            let card = ChatCard { is_team: *name == "builders", ..model.card().clone() };
+            let model: Arc<dyn ChatModel> = Arc::new(model.with_card(card));
+            let model = RegisteredModel::<Chat>::new(name, model, Admission::new(2, 0.1));
+            registry.add(Arc::new(model));
+        }
+        let server = Server::start_registry(registry, ServerOptions::default()).await;
+        let bare = server.ask(chat(&HI.replace(r#""model":"smol","#, ""))).await;
+        assert_eq!(bare.header("x-hob-target"), target, "{names:?}");
+        let list = server.get("/v1/models").await.json();
+        assert_eq!(list["data"][0]["id"], target.unwrap_or("builders"), "{names:?}");
+    }
 }
 
 #[tokio::test]

@@ -124,11 +124,14 @@ async fn running(options: &SourceOptions, app: &App<'_>) -> Option<Source> {
     Some(Source::There { model: model?, remote })
 }
 
-/// The requested model, or the first chat model.
+/// The requested model, or the first chat model that is no team.
 fn chosen(models: &[RemoteModel], wanted: Option<&str>) -> Option<String> {
     let mut chats = models.iter().filter(|model| model.hob.kind == "chat");
     let is_meant = |id: &str, wanted: &str| id == wanted || id == canonical(wanted);
-    let found = chats.find(|model| wanted.is_none_or(|wanted| is_meant(&model.id, wanted)));
+    let found = chats.find(|model| match wanted {
+        Some(wanted) => is_meant(&model.id, wanted),
+        None => !model.is_team(),
+    });
     found.map(|model| model.id.clone())
 }
 
@@ -149,11 +152,15 @@ mod tests {
         let model = |(id, kind): (&str, &str)| RemoteModel {
             id: id.to_owned(),
             hob: RemoteState { kind: kind.to_owned(), state: "warm".to_owned() },
+            pipeline: (id == "builders").then(|| serde_json::json!({ "type": "pipe" })),
         };
-        let models = [("kokoro", "speech"), ("smollm2", "chat"), ("qwen3", "chat")].map(model);
+        let models =
+            [("kokoro", "speech"), ("builders", "chat"), ("smollm2", "chat"), ("qwen3", "chat")];
+        let models = models.map(model);
         assert_eq!(chosen(&models, None).as_deref(), Some("smollm2"));
         assert_eq!(chosen(&models, Some("qwen3")).as_deref(), Some("qwen3"));
+        assert_eq!(chosen(&models, Some("builders")).as_deref(), Some("builders"));
         assert_eq!(chosen(&models, Some("kokoro")), None, "it only speaks");
-        assert_eq!(chosen(&models[..1], None), None);
+        assert_eq!(chosen(&models[..2], None), None, "a team acts");
     }
 }

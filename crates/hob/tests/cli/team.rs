@@ -187,6 +187,17 @@ fn a_model_that_does_not_exist_is_named() {
     assert!(notes.contains(part) && !notes.contains("'lead-model'"), "{notes}");
 }
 
+/// `builders` is the first chat model of the list, and a team must not be asked in place of a model.
+#[test]
+fn no_team_answers_for_a_model_that_does_not_exist() {
+    let wrong = TEAM.replace("\"lead-model\"", "\"leed-model\"");
+    let team = TeamUser::with(&wrong, "", ("", r#"{"reply": {"content": "Done."}}"#));
+    let done = team.run(&["run", "builders", "Do it"]).success();
+    assert_eq!(stdout(&done), "Done.\n");
+    let notes = stderr(&done);
+    assert!(notes.contains("has no leed-model; coder-model answers for it"), "{notes}");
+}
+
 #[test]
 fn what_needs_approval_waits_on_disk() {
     let lead = r#"{"reply": {"tool_calls": [{"name": "shell", "arguments": {"command": "make all"}}]}}

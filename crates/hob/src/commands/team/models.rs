@@ -23,6 +23,8 @@ const LOOK_AFTER: Duration = Duration::from_millis(500);
 pub(super) struct RemoteModels {
     remote: Remote,
     names: Vec<String>,
+    /// Answers for other names. It is no team.
+    default: Option<String>,
     prices: Prices,
     others: OtherMachines,
 }
@@ -32,13 +34,11 @@ impl RemoteModels {
     /// No hob runs there, or it has no chat model.
     pub(super) async fn of(remote: Remote, config: &ConfigFile) -> CliResult<RemoteModels> {
         let models = remote.models().await?;
-        let names = models
-            .into_iter()
-            .filter(|model| model.hob.kind == "chat")
-            .map(|model| model.id)
-            .collect();
+        let chats = models.iter().filter(|model| model.hob.kind == "chat");
+        let default = chats.clone().find(|model| !model.is_team()).map(|model| model.id.clone());
+        let names = chats.map(|model| model.id.clone()).collect();
         let (prices, others) = (Prices(config.price.clone()), OtherMachines::of(config));
-        Ok(RemoteModels { remote, names, prices, others })
+        Ok(RemoteModels { remote, names, default, prices, others })
     }
 
     /// The names that agents use and the server does not have.
@@ -52,7 +52,7 @@ impl RemoteModels {
     }
 
     pub(super) fn default_name(&self) -> Option<&str> {
-        self.names.first().map(String::as_str)
+        self.default.as_deref()
     }
 
     /// Asks the server once whether a model that is silent is loading, and notes it. Most answers begin earlier, and cost no
