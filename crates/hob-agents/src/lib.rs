@@ -36,8 +36,9 @@ pub use state::{
 };
 pub use store::{NewLines, RUN_FILES_MAX, RunFile, RunStore, RunSummary, RunTeam, StoredRun};
 pub use team::{
-    Agent, Approval, Budget, ClientTools, CommandRule, HandoffHistory, HandoffMode, McpServer,
-    OnDisconnect, Policy, RuleDecision, SandboxMode, SandboxNetwork, Team, TeamError, WorkLimits,
+    Agent, Approval, Budget, ClientTools, CommandRule, HandoffHistory, HandoffMode,
+    LAST_ANSWER_TOKENS, McpServer, OnDisconnect, Policy, RuleDecision, SandboxMode, SandboxNetwork,
+    Team, TeamError, WorkLimits,
 };
 pub use tool::{
     AgentTool, CommandArgument, OpenedTools, SchemaForms, ToolClass, ToolOutput, ToolSource,

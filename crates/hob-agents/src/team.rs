@@ -17,7 +17,7 @@ pub(crate) use rule::decide;
 pub use rule::{CommandRule, RuleDecision};
 
 /// Tokens of the last answer, which follows when a limit has ended the work. A limit of tokens ends the work so much earlier.
-pub(crate) const LAST_ANSWER_TOKENS: u32 = 1024;
+pub const LAST_ANSWER_TOKENS: u32 = 1024;
 
 /// A team of agents, as its file describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

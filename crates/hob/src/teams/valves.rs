@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use hob_agents::{Approval, Team};
+use hob_agents::{Approval, LAST_ANSWER_TOKENS, Team};
 use hob_wire::{Valve, ValveChange, ValveKind};
 use serde::Deserialize;
 use serde_json::Value;
@@ -138,7 +138,9 @@ fn description(name: &str) -> String {
     match (name, name.strip_prefix(MODEL)) {
         (_, Some(agent)) => format!("The model or alias of the agent {agent}."),
         ("turns", _) => "Calls of models in a run.".to_owned(),
-        ("tokens", _) => "Tokens of all prompts and answers of a run.".to_owned(),
+        ("tokens", _) => {
+            format!("Tokens of all prompts and answers of a run, above {LAST_ANSWER_TOKENS}.")
+        }
         ("cost", _) => "US dollars of a run, by the prices of hob.toml.".to_owned(),
         ("time_s", _) => "Seconds of a run.".to_owned(),
         ("fallback", _) => "The model or alias that goes on when one fails.".to_owned(),
@@ -177,7 +179,11 @@ fn put(team: &mut Team, name: &str, value: Option<&str>) -> Result<(), String> {
             budget.turns = turns.ok_or_else(wrong)?;
         }
         ("tokens", _) => {
-            budget.tokens = value.map(|_| number().ok_or_else(wrong)).transpose()?;
+            let kept = LAST_ANSWER_TOKENS;
+            let tokens = || number().filter(|tokens| *tokens > u64::from(kept));
+            let wrong =
+                || format!("must be a whole number above {kept}, which the last answer may have");
+            budget.tokens = value.map(|_| tokens().ok_or_else(wrong)).transpose()?;
         }
         ("cost", _) => {
             let cost = || text.parse::<f64>().ok().filter(|cost| *cost > 0.0 && *cost <= COST_MAX);
@@ -226,7 +232,7 @@ mod tests {
         let file = file_of(&folder.path().join("t.toml"), "t");
         let changes = [
             change("turns", Some("7")),
-            change("tokens", Some("1000")),
+            change("tokens", Some("2000")),
             change("cost", Some("0.50")),
             change("time_s", Some("900")),
             change("approval", Some("never")),
@@ -235,16 +241,17 @@ mod tests {
         store(&base, &file, &changes).expect("stored");
         let stored = std::fs::read_to_string(&file).expect("a file");
         let expected =
-            "turns = 7\ntokens = 1000\ncost = 0.5\napproval = \"never\"\nmodel_lead = \"4\"\n";
+            "turns = 7\ntokens = 2000\ncost = 0.5\napproval = \"never\"\nmodel_lead = \"4\"\n";
         assert_eq!(stored, expected, "900 is the value of the team file");
         let team = applied(base.clone(), &file).expect("a team");
         let budget = &team.budget;
-        assert_eq!((budget.turns, budget.tokens, budget.cost), (7, Some(1000), Some(0.5)));
+        assert_eq!((budget.turns, budget.tokens, budget.cost), (7, Some(2000), Some(0.5)));
         assert_eq!((team.policy.approval, team.agents[0].model.as_str()), (Approval::Never, "4"));
 
         for (name, value, reason) in [
             ("turns", Some("0"), "whole number from 1"),
             ("turns", Some("-1"), "whole number from 1"),
+            ("tokens", Some("1024"), "above 1024"),
             ("time_s", Some("soon"), "whole number from 1"),
             ("cost", Some("inf"), "at most 1000000"),
             ("fallback", Some("a\u{7}"), "name of a model"),
