@@ -166,9 +166,9 @@ impl ChatModel for TeamModel {
         async move {
             if is_small_job(&request) {
                 let lead = self.team.agent(&self.team.entry).map_or("", |agent| &agent.model);
-                let model = self.models.fast_or(lead).map_err(|error| invalid(&error))?;
                 // Fields for Pipelines, such as the object `user`, are mistakes elsewhere.
-                return model.model.chat(ChatRequest { extra: None, ..request }).await;
+                let job = ChatRequest { extra: None, ..request };
+                return self.models.small_job(lead, job).await;
             }
             let key = request.trace.snapshot().key;
             let Prompt::Chat(conversation) = request.prompt else {

@@ -8,7 +8,8 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use hob_agents::{AgentModels, AnswerFailure, AnswerStream, ModelPrice, Prices, Team};
 use hob_core::{
-    AnyModel, ChatRequest, ModelState, RegisteredModel, Registry, Tokens, UnknownModel, task,
+    AnyModel, Busy, ChatRequest, ChatStream, ModelError, ModelState, Permit, RegisteredModel,
+    Registry, Tokens, UnknownModel, task,
 };
 use tokio::time::sleep;
 
@@ -51,12 +52,21 @@ impl RegistryModels {
         RegistryModels { registry, default, prices, others }
     }
 
-    /// The model for small jobs: the alias `fast`, else this one.
+    /// Does a small job, such as a title for a chat, with the alias `fast`, else with this model.
     ///
     /// # Errors
-    /// Neither exists.
-    pub(super) fn fast_or(&self, name: &str) -> Result<Arc<RegisteredModel<task::Chat>>, String> {
-        self.registry.find::<task::Chat>(FAST).or_else(|_| self.find(name))
+    /// Neither exists, or the model is busy or fails.
+    pub(super) async fn small_job(
+        &self,
+        name: &str,
+        request: ChatRequest,
+    ) -> Result<ChatStream, ModelError> {
+        let found = self.registry.find::<task::Chat>(FAST).or_else(|_| self.find(name));
+        let missing = |reason| ModelError::InvalidField { field: "messages", reason };
+        let registered = found.map_err(missing)?;
+        let busy = |Busy { retry_after }| ModelError::Busy { retry_after };
+        let permit = registered.admission.admit(Tokens(EXPECTED_TOKENS)).map_err(busy)?;
+        Ok(with_permit(registered.model.chat(request).await?, permit))
     }
 
     fn find(&self, name: &str) -> Result<Arc<RegisteredModel<task::Chat>>, String> {
@@ -85,13 +95,8 @@ impl AgentModels for RegistryModels {
             // An alias names its targets itself.
             let is_warm = registered.model.state() == ModelState::Ready;
             request.trace.asking(&registered.name, is_warm);
-            let answer = registered.model.chat(request).await?;
-            // The permit ends with the answer.
-            let answer = answer.map(move |event| {
-                let _held = &permit;
-                event.map_err(AnswerFailure::from)
-            });
-            Ok(answer.boxed())
+            let answer = with_permit(registered.model.chat(request).await?, permit);
+            Ok(answer.map(|event| event.map_err(AnswerFailure::from)).boxed())
         }
         .boxed()
     }
@@ -103,6 +108,14 @@ impl AgentModels for RegistryModels {
     fn price(&self, target: &str) -> Option<ModelPrice> {
         self.prices.of(target)
     }
+}
+
+/// An answer whose permit ends with it.
+fn with_permit(answer: ChatStream, permit: Permit<Tokens>) -> ChatStream {
+    let held = answer.inspect(move |_| {
+        let _held = &permit;
+    });
+    held.boxed()
 }
 
 /// Between two tries to ask a busy model: a place is often free earlier or later than expected.
@@ -127,5 +140,34 @@ impl ListModels for RegistryModels {
         };
         let models = self.registry.all().map(entry).collect();
         async move { Ok(models) }.boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_agents::ScriptModel;
+    use hob_core::chat::{Conversation, Prompt};
+    use hob_core::{Admission, ChatModel};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_small_job_takes_a_place_of_its_model() {
+        let script = r#"{"reply": {"content": "A title."}, "repeat": true}"#;
+        let script = ScriptModel::parse("lead", script).expect("a script");
+        let model: Arc<dyn ChatModel> = Arc::new(script);
+        let model = RegisteredModel::<task::Chat>::new("lead", model, Admission::new(1, 0.0));
+        let mut registry = Registry::default();
+        registry.add(Arc::new(model));
+        let models = RegistryModels { registry: Arc::new(registry), ..RegistryModels::default() };
+        let job = || {
+            let prompt = Prompt::Chat(Conversation::default());
+            models.small_job("lead", ChatRequest { prompt, ..ChatRequest::default() })
+        };
+        let first = job().await.expect("a place");
+        let second = job().await.err();
+        assert!(matches!(second, Some(ModelError::Busy { .. })), "{second:?}");
+        drop(first);
+        assert!(job().await.is_ok());
     }
 }
