@@ -196,11 +196,13 @@ fn start(args: &RunArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
     team.budget.turns = args.max_turns.unwrap_or(team.budget.turns);
     let workspace =
         args.workspace.clone().unwrap_or_else(|| app.environment.folders.working.clone());
+    // Before anything is stored: a run without its folder could not go on.
+    let path = stored_run::whole_path(&workspace)?;
     let state = RunState::new(team, uuid::Uuid::now_v7().to_string(), task);
     let stored =
         store.create(&state.run_id).map_err(|error| Failure::io("cannot store the run", &error))?;
     stored.store(&state, &[], true).map_err(|error| Failure::io("cannot store the run", &error))?;
-    stored_run::keep_workspace(stored.folder(), &workspace)?;
+    stored_run::keep_workspace(stored.folder(), &path)?;
     if args.detach {
         let folder = stored.folder().to_owned();
         drop(stored);

@@ -84,16 +84,23 @@ fn has_ended(id: &str, state: &RunState) -> Failure {
         .hint(format!("`hob team show {id}` shows what happened"))
 }
 
-/// Stores the workspace, for a run that goes on in another process.
-pub(crate) fn keep_workspace(folder: &Path, workspace: &Path) -> CliResult<()> {
+/// The whole path of a workspace, for a run that goes on in another process.
+///
+/// # Errors
+/// There is no such folder, or its path is not UTF-8.
+pub(crate) fn whole_path(workspace: &Path) -> CliResult<String> {
     let place = workspace
         .canonicalize()
         .map_err(|error| Failure::io(format!("cannot open {}", workspace.display()), &error))?;
-    let text = place.to_str().ok_or_else(|| {
+    place.into_os_string().into_string().map_err(|_| {
         Failure::usage("the workspace's path must be UTF-8")
             .hint("choose another folder with --workspace")
-    })?;
-    std::fs::write(folder.join(WORKSPACE), text)
+    })
+}
+
+/// Stores the path of the workspace.
+pub(crate) fn keep_workspace(folder: &Path, path: &str) -> CliResult<()> {
+    std::fs::write(folder.join(WORKSPACE), path)
         .map_err(|error| Failure::io("cannot store the run", &error))
 }
 

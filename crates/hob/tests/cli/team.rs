@@ -287,6 +287,14 @@ fn a_run_with_a_failed_model_can_be_resumed() {
 }
 
 #[test]
+fn a_workspace_that_does_not_exist_leaves_no_run() {
+    let team = TeamUser::new("", "");
+    let refused = team.run(&["run", "builders", "Task", "--workspace", "none"]).failure();
+    assert!(stderr(&refused).contains("cannot open none"), "{}", stderr(&refused));
+    assert!(team.last_run().is_null());
+}
+
+#[test]
 fn a_step_of_a_script_that_no_request_used_is_a_failure() {
     let lead = r#"{"when": {"agent": "lead"}, "reply": {"obey": true}}
 {"when": {"agent": "coder"}, "reply": {"content": "Never."}}"#;
