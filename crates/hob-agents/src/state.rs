@@ -211,6 +211,13 @@ pub struct Used {
     pub time_s: f64,
 }
 
+impl Used {
+    /// Tokens of prompts and answers.
+    pub fn tokens(&self) -> u64 {
+        self.prompt_tokens + self.answer_tokens
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TeamRunStatus {

@@ -66,6 +66,6 @@ pub use pipeline_service::PipelineService;
 pub use reloadable_state::ReloadableState;
 pub use router::router;
 pub use serve::{Listeners, serve};
-pub use team_service::{RunProgress, RunRefusal, RunStage, TeamService};
+pub use team_service::{RunProgress, RunRefusal, RunStage, SpendTokens, TeamService};
 pub use tls::Certificates;
 pub use wyoming::{WyomingPort, WyomingService};

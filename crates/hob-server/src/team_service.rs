@@ -5,6 +5,9 @@ use std::fmt;
 
 use hob_wire::{RunAnswer, RunRow, RunVerdict, StartRun, TeamView};
 
+/// Called when the work on a run has stopped, with the tokens that this work has used.
+pub type SpendTokens = Box<dyn FnOnce(u64) + Send>;
+
 /// Teams and runs. Calls read files and may wait for a run to end, so they run on threads for blocking work.
 pub trait TeamService: fmt::Debug + Send + Sync {
     /// The team of runs that name none.
@@ -52,7 +55,12 @@ pub trait TeamService: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// There is no such team, too many runs go on, or the run cannot be stored.
-    fn start(&self, new_run: &StartRun, owner: Option<&str>) -> Result<RunRow, RunRefusal>;
+    fn start(
+        &self,
+        new_run: &StartRun,
+        owner: Option<&str>,
+        spend: SpendTokens,
+    ) -> Result<RunRow, RunRefusal>;
 
     /// Ends a run.
     ///
@@ -70,7 +78,12 @@ pub trait TeamService: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// The run does not wait for that, too many runs go on, or another process has the run.
-    fn go_on(&self, id: &str, decision: Option<(&str, RunVerdict)>) -> Result<(), RunRefusal>;
+    fn go_on(
+        &self,
+        id: &str,
+        decision: Option<(&str, RunVerdict)>,
+        spend: SpendTokens,
+    ) -> Result<(), RunRefusal>;
 }
 
 /// News of a run.

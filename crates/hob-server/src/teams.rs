@@ -91,9 +91,10 @@ async fn runs(
 async fn start(service: Service, request: Request) -> Result<Response, ApiError> {
     let (context, new_run) = read_command(request, parse_start_run).await?;
     context.caller.check(new_run.team.as_deref().unwrap_or(service.default_team()))?;
-    context.caller.count_request()?;
+    let spend = context.caller.count_run()?;
     let owner = context.caller.key().map(str::to_owned);
-    let row = blocking(&service, move |service| service.start(&new_run, owner.as_deref())).await?;
+    let row = blocking(&service, move |service| service.start(&new_run, owner.as_deref(), spend));
+    let row = row.await?;
     let location = [(LOCATION, format!("/v1/runs/{}", row.id))];
     Ok((StatusCode::ACCEPTED, location, uncached_json(row.to_json())).into_response())
 }
@@ -139,9 +140,9 @@ async fn resume(
     NamePath(id): NamePath,
 ) -> Result<Response, ApiError> {
     check_run(&context, &service, &id).await?;
-    context.caller.count_request()?;
+    let spend = context.caller.count_run()?;
     let resumed = id.clone();
-    blocking(&service, move |service| service.go_on(&resumed, None)).await?;
+    blocking(&service, move |service| service.go_on(&resumed, None, spend)).await?;
     run_answer(&service, id).await
 }
 
@@ -156,8 +157,12 @@ async fn decide(
     let asked = id.clone();
     let owner = blocking(&service, move |service| service.owner_of(&asked)).await?;
     context.caller.check_decides(owner.as_deref())?;
+    let spend = context.caller.count_run()?;
     let decided = id.clone();
-    blocking(&service, move |service| service.go_on(&decided, Some((&approval, verdict)))).await?;
+    blocking(&service, move |service| {
+        service.go_on(&decided, Some((&approval, verdict)), spend)
+    })
+    .await?;
     run_answer(&service, id).await
 }
 

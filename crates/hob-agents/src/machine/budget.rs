@@ -66,7 +66,7 @@ fn first_spent(budget: &WorkLimits, used: &Used) -> Option<SpentBudget> {
     let kept = u64::from(LAST_ANSWER_TOKENS);
     let limits = [
         (BudgetUnit::Turns, Some(u64::from(budget.turns)), 0, u64::from(used.turns)),
-        (BudgetUnit::Tokens, budget.tokens, kept, used.prompt_tokens + used.answer_tokens),
+        (BudgetUnit::Tokens, budget.tokens, kept, used.tokens()),
         (BudgetUnit::MicroUsd, budget.cost.map(micro_usd), 0, micro_usd(used.cost)),
         (BudgetUnit::Seconds, budget.time_s, 0, used.time_s as u64),
     ];

@@ -7,6 +7,7 @@ use hob_core::{Chat, RegisteredModel, Registry};
 use hob_wire::is_tag_of;
 
 use super::{KeyHolder, KeyRefusal, RateLimitGuard};
+use crate::team_service::SpendTokens;
 
 /// What Ollama's clients append to a name to mean any version.
 const ANY_VERSION: &str = ":latest";
@@ -147,6 +148,16 @@ impl Caller {
     /// The rate limit is exceeded.
     pub(crate) fn count_request(&self) -> Result<(), KeyRefusal> {
         self.holder.as_ref().map_or(Ok(()), |holder| holder.take_request())
+    }
+
+    /// Counts a request that starts or continues a run of a team. What it returns counts the tokens of the run.
+    ///
+    /// # Errors
+    /// The rate limit is exceeded, or no tokens are left.
+    pub(crate) fn count_run(&self) -> Result<SpendTokens, KeyRefusal> {
+        let Some(holder) = self.holder.clone() else { return Ok(Box::new(|_| ())) };
+        holder.take_run()?;
+        Ok(Box::new(move |tokens| holder.spend(tokens)))
     }
 
     /// The names that the caller may use; `None`: all.

@@ -85,6 +85,18 @@ impl KeyHolder {
         self.count_request(&mut locked(&self.used), Instant::now())
     }
 
+    /// Admits a request that starts or continues a run of a team, which goes on after the request.
+    pub(super) fn take_run(&self) -> Result<(), KeyRefusal> {
+        let mut used = locked(&self.used);
+        self.check_tokens(&mut used)?;
+        self.count_request(&mut used, Instant::now())
+    }
+
+    /// Records tokens that were used.
+    pub(super) fn spend(&self, tokens: u64) {
+        locked(&self.used).tokens.spend(tokens, since_1970());
+    }
+
     fn check_tokens(&self, used: &mut KeyUse) -> Result<(), KeyRefusal> {
         let Some(per_day) = self.key.tokens_per_day else { return Ok(()) };
         let now = since_1970();
@@ -155,7 +167,7 @@ impl RateLimitGuard {
 
     /// Records the tokens of an answer that has ended.
     pub(crate) fn spend(&self, entry: &RequestRecord) {
-        locked(&self.holder.used).tokens.spend(entry.tokens(), since_1970());
+        self.holder.spend(entry.tokens());
     }
 }
 

@@ -2,14 +2,20 @@
 //! What runs do is tested with the real service, in `hob/tests/cli/team_http.rs`.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hob_server::{RunProgress, RunRefusal, RunStage, ServerOptions, TeamService};
+use hob_server::{RunProgress, RunRefusal, RunStage, ServerOptions, SpendTokens, TeamService};
 use hob_wire::{RunAnswer, RunRow, RunVerdict, StartRun, TeamView};
+use serde_json::json;
 
 use crate::client::request;
+use crate::keys::{PHONE, named, post_as, with_keys};
 use crate::server::Server;
+
+/// What each run uses.
+const RUN_TOKENS: u64 = 5;
 
 /// Each reading of the run's events, in order. One that is missing panics.
 #[derive(Debug, Default)]
@@ -41,7 +47,7 @@ impl TeamService for ScriptedTeams {
     }
 
     fn owner_of(&self, _: &str) -> Result<Option<String>, RunRefusal> {
-        refused()
+        Ok(None)
     }
 
     fn progress(&self, _: &str, offset: u64) -> Result<RunProgress, RunRefusal> {
@@ -53,7 +59,14 @@ impl TeamService for ScriptedTeams {
         refused()
     }
 
-    fn start(&self, _: &StartRun, _: Option<&str>) -> Result<RunRow, RunRefusal> {
+    /// The run ends within the call.
+    fn start(
+        &self,
+        _: &StartRun,
+        _: Option<&str>,
+        spend: SpendTokens,
+    ) -> Result<RunRow, RunRefusal> {
+        spend(RUN_TOKENS);
         refused()
     }
 
@@ -65,7 +78,12 @@ impl TeamService for ScriptedTeams {
         refused()
     }
 
-    fn go_on(&self, _: &str, _: Option<(&str, RunVerdict)>) -> Result<(), RunRefusal> {
+    fn go_on(
+        &self,
+        _: &str,
+        _: Option<(&str, RunVerdict)>,
+        _: SpendTokens,
+    ) -> Result<(), RunRefusal> {
         refused()
     }
 }
@@ -147,6 +165,23 @@ async fn a_stream_that_breaks_off_ends_with_an_error() {
         text.ends_with("\n\n") && text.contains(r#"{"error":{"message":"the disk is gone""#),
         "{text}"
     );
+}
+
+#[tokio::test]
+async fn the_tokens_of_runs_count_against_the_key() {
+    let mut phone = named("phone", PHONE);
+    phone.tokens_per_day = NonZeroU64::new(RUN_TOKENS);
+    let teams = Some(Arc::new(ScriptedTeams::default()) as Arc<dyn TeamService>);
+    let server = Server::start_with(ServerOptions { teams, ..with_keys([phone]) }).await;
+    let start = ("/v1/runs", r#"{"task":"Build"}"#);
+    let started = server.ask(post_as(PHONE, start.0, start.1)).await;
+    assert_eq!(started.status(), 500, "{started:?}");
+    let decide = ("/v1/runs/r/approvals/a", r#"{"decision":"approve"}"#);
+    for (path, body) in [start, ("/v1/runs/r/resume", "{}"), decide] {
+        let refused = server.ask(post_as(PHONE, path, body)).await;
+        let code = &refused.json()["error"]["code"];
+        assert_eq!((refused.status(), code), (429, &json!("budget_exceeded")), "{path}");
+    }
 }
 
 #[tokio::test]

@@ -356,7 +356,7 @@ fn runs(args: &JsonArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
             run.team.id.clone(),
             tree::status_text(run.status).to_owned(),
             run.used.turns.to_string(),
-            (run.used.prompt_tokens + run.used.answer_tokens).to_string(),
+            run.used.tokens().to_string(),
             format!("{:.0} s", run.used.time_s),
             task,
         ]);

@@ -15,7 +15,7 @@ use hob_agents::{
 };
 use hob_core::chat::ToolCall;
 use hob_core::locked;
-use hob_server::{RunProgress, RunRefusal, RunStage, TeamService};
+use hob_server::{RunProgress, RunRefusal, RunStage, SpendTokens, TeamService};
 use hob_wire::{
     RunAnswer, RunApproval, RunFileView, RunRow, RunVerdict, StartRun, TeamAgentView,
     TeamFileError, TeamView,
@@ -71,6 +71,7 @@ impl TeamRuns {
         (stored, run): (StoredRun, RunState),
         decision: Decision,
         stopped: mpsc::Receiver<()>,
+        spend: SpendTokens,
     ) -> Result<(), RunRefusal> {
         let models = self.models.models();
         let workspace = stored_run::workspace(&stored).map_err(failed)?;
@@ -82,7 +83,7 @@ impl TeamRuns {
         let host = ServedHost { stored, decision: DecidedOnce::new(decision) };
         let source = setup.mcp(&run.team);
         let redaction = setup.redaction();
-        let work = RunWork { run, host, models, tools, source, redaction, stopped };
+        let work = RunWork { run, host, models, tools, source, redaction, stopped, spend };
         let mut tasks = locked(&self.tasks);
         while tasks.try_join_next().is_some() {}
         tasks.spawn(work.drive().boxed());
@@ -217,7 +218,12 @@ impl TeamService for TeamRuns {
         }
     }
 
-    fn start(&self, new_run: &StartRun, owner: Option<&str>) -> Result<RunRow, RunRefusal> {
+    fn start(
+        &self,
+        new_run: &StartRun,
+        owner: Option<&str>,
+        spend: SpendTokens,
+    ) -> Result<RunRow, RunRefusal> {
         let name = new_run.team.as_deref().unwrap_or(DEFAULT);
         // Names of clients are never paths.
         let listed = self.models.teams().listed().into_iter().find(|listed| listed.id == name);
@@ -239,7 +245,7 @@ impl TeamService for TeamRuns {
         let stored = stored
             .map_err(|error| RunRefusal::Failed(format!("the run cannot be stored: {error}")))?;
         let row = self.row(RunSummary::from(&run));
-        self.work((stored, run), Decision::None, stopped)?;
+        self.work((stored, run), Decision::None, stopped, spend)?;
         Ok(row)
     }
 
@@ -262,7 +268,12 @@ impl TeamService for TeamRuns {
         self.models.store().delete(id).map_err(|error| unread(id, &error))
     }
 
-    fn go_on(&self, id: &str, decision: Option<(&str, RunVerdict)>) -> Result<(), RunRefusal> {
+    fn go_on(
+        &self,
+        id: &str,
+        decision: Option<(&str, RunVerdict)>,
+        spend: SpendTokens,
+    ) -> Result<(), RunRefusal> {
         if let Some((approval, _)) = decision {
             self.check_approval(&self.read(id)?, approval)?;
         }
@@ -298,7 +309,7 @@ impl TeamService for TeamRuns {
             _ => {}
         }
         let stopped = self.place(id)?;
-        self.work((stored, run), verdict, stopped)
+        self.work((stored, run), verdict, stopped, spend)
     }
 }
 
@@ -311,11 +322,13 @@ struct RunWork {
     source: McpTools,
     redaction: Redaction,
     stopped: mpsc::Receiver<()>,
+    spend: SpendTokens,
 }
 
 impl RunWork {
     async fn drive(self) {
-        let RunWork { mut run, host, models, tools, source, redaction, mut stopped } = self;
+        let RunWork { mut run, host, models, tools, source, redaction, mut stopped, spend } = self;
+        let tokens_before = run.used.tokens();
         let driver = Driver {
             models: &*models,
             tools: &tools,
@@ -328,6 +341,7 @@ impl RunWork {
             driven = driver.drive(&mut run) => driven.map(|_| ()),
             Some(()) = stopped.recv() => hob_agents::cancel(&host.stored, &mut run),
         };
+        spend(run.used.tokens().saturating_sub(tokens_before));
         source.close().await;
         if let Err(error) = ended {
             tracing::error!(run = run.run_id, %error, "the run cannot be stored; it can be resumed");

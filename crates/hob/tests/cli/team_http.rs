@@ -11,6 +11,7 @@ use ureq::http::{Response, StatusCode};
 use crate::real_server::Served;
 use crate::team::{SOON, TEAM, TeamUser};
 use crate::team_pipelines::KEYS;
+use crate::until;
 
 const WRITE: &str = r#"{"reply": {"tool_calls": [{"name": "write_file", "arguments": {"path": "notes/log.txt", "content": "<script>alert(1)</script>\n"}}]}}
 {"when": {"last": "bytes written"}, "reply": {"content": "Written."}}
@@ -430,6 +431,18 @@ fn only_the_key_that_started_a_run_decides_about_its_calls() {
     let (status, answer) = chat(&phone, &messages);
     assert_eq!(status, 200, "{answer}");
     assert_eq!(answer["choices"][0]["message"]["content"], "Written.");
+}
+
+#[test]
+fn the_tokens_of_a_run_count_against_its_key() {
+    let keys = KEYS.replace("[keys.phone]\n", "[keys.phone]\ntokens_per_day = 1\n");
+    let answer = r#"{"reply": {"content": "Done."}, "repeat": true}"#;
+    let team = TeamUser::with(TEAM, &keys, (answer, ""));
+    let phone = Client::with_key(&team.server, "phone-only");
+    phone.start("Work");
+    let task = json!({ "team": "builders", "task": "Work" });
+    let is_spent = || phone.post("v1/runs", &task).1["error"]["code"] == "budget_exceeded";
+    until(SOON.as_secs(), "the tokens were never counted", is_spent);
 }
 
 /// The entry agent calls a tool of the client and one of its own, and then answers.
