@@ -81,11 +81,13 @@ impl CodeTests {
         // Texts as JSON cannot fail.
         let [codes, tests, entry, mark] = texts.map(|text| text.unwrap_or_default());
         let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();
-        // The answer's code may print, exit, or close its output. Only a line with the mark counts, written to a copy.
-        // The script leaves at once, because a thread of the answer's would keep it alive.
+        // The answer's code may print, exit, or close its output. Only a line with the mark counts, written to a copy. What
+        // the code prints is dropped: the sandbox keeps only the beginning and the end of a long output. The script leaves
+        // at once, because a thread of the answer's would keep it alive.
         Ok(format!(
             "import json, os\n\
              out, write, dumps = os.dup(1), os.write, json.dumps\n\
+             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)\n\
              tests = json.loads({tests})\n\
              space = {{'__name__': 'answer'}}\n\
              for code in {codes}:\n    try:\n        code = compile(code, 'answer', 'exec')\n    except BaseException:\n        continue\n    try:\n        exec(code, space)\n    except BaseException:\n        pass\n    break\n\
@@ -274,6 +276,7 @@ mod tests {
             ("class A:\n    def __eq__(self, o): return True\ndef add(a, b): return A()", 0.0),
             ("import sys\ndef add(a, b): return sys.modules['__main__'].tests[0]", 0.0),
             ("def add(a, b):\n    raise SystemExit", 0.0),
+            ("def add(a, b):\n    print('x' * 10_000)\n    return a + b", 1.0),
         ];
         for (code, score) in rows {
             let tests = tests();
@@ -281,6 +284,8 @@ mod tests {
             let ran = std::process::Command::new("python3").args(["-I", "-c", &program]).output();
             let stdout = ran.expect("python3, which the tests need elsewhere, too").stdout;
             let stdout = String::from_utf8_lossy(&stdout).into_owned();
+            let mut lines = stdout.lines().filter(|line| !line.is_empty());
+            assert!(lines.all(|line| line.starts_with(&tests.mark())), "{code}: {stdout}");
             let grade = tests.grade_output(&CodeOutcome::Ended { stdout });
             assert_eq!(grade.score, score, "{code}: {}", grade.why);
         }
