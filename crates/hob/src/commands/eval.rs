@@ -80,7 +80,7 @@ struct GradeArgs {
     /// The item, such as logic-grid/3x3/7
     #[arg(value_name = "ITEM")]
     item: String,
-    /// correct, wrong, no_answer, refused or malformed
+    /// correct, wrong, no_answer, budget, refused or malformed
     #[arg(value_name = "VERDICT", value_parser = verdict)]
     verdict: Verdict,
     /// 0 to 1 [default: 1 for a correct answer, else 0]
