@@ -197,8 +197,11 @@ impl<'w> Work<'w> {
             Effect::CallModel { id, model, request, pause } => {
                 let cause = action.cause;
                 let agent = cause.as_ref().and_then(|cause| cause.agent.as_deref());
-                let has_new_tools = self.open_tools(agent.unwrap_or_default(), Some(id)).await?;
-                let renewed = has_new_tools
+                let opening = self.open_tools(agent.unwrap_or_default(), Some(id));
+                let Some(has_new_tools) = self.in_time(id, opening).await else {
+                    return Ok(Some(Input::OutOfTime { id, said: String::new() }));
+                };
+                let renewed = has_new_tools?
                     .then(|| request_of(self.lock_run().state, &self.tools().specs, id))
                     .flatten();
                 let call = ModelCall { id, model, pause, cause };

@@ -3,6 +3,7 @@
 mod crashes;
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::{FutureExt, TryStreamExt};
 use hob_core::{ChatModel as _, Fault};
@@ -93,6 +94,21 @@ impl ToolSource for Late {
     }
 }
 
+/// Opens nothing, and takes 100 s for that the first time.
+#[derive(Default)]
+struct Slow(AtomicBool);
+
+impl ToolSource for Slow {
+    fn open<'s>(&'s self, _: &'s Agent) -> BoxFuture<'s, OpenedTools> {
+        let wait_s = if self.0.swap(true, Ordering::Relaxed) { 0 } else { 100 };
+        async move {
+            sleep(Duration::from_secs(wait_s)).await;
+            OpenedTools::default()
+        }
+        .boxed()
+    }
+}
+
 /// A disk that is full from this number of events on.
 struct Disk {
     events_max: u64,
@@ -129,17 +145,22 @@ async fn driven(script: &str, events_max: u64) -> Driven {
 }
 
 async fn driven_by(models: &dyn AgentModels, events_max: u64) -> Driven {
-    driven_team(TEAM, models, events_max).await
+    driven_team(TEAM, models, &Late, events_max).await
 }
 
-async fn driven_team(team: &str, models: &dyn AgentModels, events_max: u64) -> Driven {
+async fn driven_team(
+    team: &str,
+    models: &dyn AgentModels,
+    source: &dyn ToolSource,
+    events_max: u64,
+) -> Driven {
     let save = save_tool();
     let tools: [Arc<dyn AgentTool>; 1] = [Arc::clone(&save) as _];
     let disk = Disk { events_max, shown: Mutex::default(), synced: Mutex::default() };
     let driver = Driver {
         models,
         tools: &tools,
-        source: &Late,
+        source,
         host: &disk,
         watchdog: Watchdog::default(),
         redaction: Redaction::default(),
@@ -299,12 +320,23 @@ async fn the_time_of_a_run_stops_a_model_and_a_tool() {
         );
         let models = Scripted(ScriptModel::parse("m", &script).expect("a script"));
         let begun = Instant::now();
-        let Driven { ended, shown, .. } = driven_team(&team, &models, u64::MAX).await;
+        let Driven { ended, shown, .. } = driven_team(&team, &models, &Late, u64::MAX).await;
         assert_eq!(ended.expect("stored"), TeamRunStatus::CompletedPartial, "{first}");
         assert_eq!(begun.elapsed().as_secs(), 20, "{first}");
         let output = EventKind::MessageOutput { text: "So far.".to_owned() };
         assert!(shown.contains(&output), "{shown:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_run_stops_tools_that_open() {
+    let team = format!("{TEAM}[budget]\ntime_s = 20\n");
+    let script = r#"{"when": {"last": "20 s"}, "reply": {"content": "So far."}}"#;
+    let models = Scripted(ScriptModel::parse("m", script).expect("a script"));
+    let begun = Instant::now();
+    let Driven { ended, .. } = driven_team(&team, &models, &Slow::default(), u64::MAX).await;
+    assert_eq!(ended.expect("stored"), TeamRunStatus::CompletedPartial);
+    assert_eq!(begun.elapsed().as_secs(), 20);
 }
 
 #[tokio::test]
