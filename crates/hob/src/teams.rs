@@ -4,6 +4,7 @@
 mod ask_user;
 mod client_calls;
 mod detached;
+mod ignored;
 pub(crate) mod local_models;
 pub(crate) mod mcp;
 mod model;

@@ -63,7 +63,7 @@ pub(super) fn passed(
     let tools: Vec<Tool> = tools.cloned().collect();
     if team.policy.client_tools == ClientTools::Ignore {
         if !tools.is_empty() {
-            trace.note(|data| data.dropped = vec!["tools".to_owned()]);
+            trace.note(|data| data.dropped.push("tools".to_owned()));
         }
         return Ok(Vec::new());
     }

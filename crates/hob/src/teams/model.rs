@@ -30,7 +30,7 @@ use super::client_calls::{self, ClientOutputs};
 use super::detached::DetachedRuns;
 use super::registry_models::{RegistryModels, unknown_models};
 use super::tools::ToolSetup;
-use super::{OtherMachines, TeamMistake, Teams, tree};
+use super::{OtherMachines, TeamMistake, Teams, ignored, tree};
 use crate::app::App;
 use crate::printer::harmless;
 
@@ -170,6 +170,7 @@ impl ChatModel for TeamModel {
                 let job = ChatRequest { extra: None, ..request };
                 return self.models.small_job(lead, job).await;
             }
+            ignored::note(&request);
             let key = request.trace.snapshot().key;
             let Prompt::Chat(conversation) = request.prompt else {
                 return Err(invalid("a team answers conversations only"));

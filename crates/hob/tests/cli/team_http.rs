@@ -529,9 +529,12 @@ fn tools_of_the_client_are_called_in_responses_and_ignored_by_default() {
     let team = TeamUser::with(TEAM, "", (r#"{"reply": {"content": "Done."}}"#, ""));
     let messages = json!([{ "role": "user", "content": "Weather?" }]);
     let tools = json!([{ "type": "function", "function": weather() }]);
-    let body = json!({ "model": "builders", "messages": messages, "tools": tools });
+    let body = json!({
+        "model": "builders", "messages": messages, "tools": tools, "stop": ["."],
+        "response_format": { "type": "json_object" },
+    });
     let answer = Client::of(&team.server).send("v1/chat/completions", &body);
-    assert_eq!(answer.headers()["x-hob-ignored"], "tools");
+    assert_eq!(answer.headers()["x-hob-ignored"], "stop,response_format,tools");
     assert_eq!(parts(answer).1["choices"][0]["message"]["content"], "Done.");
 }
 
