@@ -18,7 +18,7 @@ pub use frontier::{ArmPoint, frontier};
 pub use paired::{Paired, ScoreFinding};
 pub(crate) use paired::{half_tail, mcnemar};
 pub use power::{items_needed, smallest_difference};
-pub use prompt_cache::{cache_sentence, cached_share};
+pub use prompt_cache::{cached_share, is_mostly_cached, warm_cache_sentence};
 pub use scenario::{Advice, ArmOutcomes, Scenario, UseBounds, advise};
 pub use summary::{Breakdown, Summary, TimeSpread};
 

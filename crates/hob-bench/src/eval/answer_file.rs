@@ -122,6 +122,12 @@ impl AnsweredItem {
         }
     }
 
+    /// Tokens of the prompt, and how many of them the server had cached. `None`: it does not report both.
+    pub(super) fn prompt_and_cached(&self) -> Option<(u32, u32)> {
+        let of = |metric| self.figures.get(&metric).map(|count| *count as u32);
+        Some((of(Metric::PromptTokens)?, of(Metric::CachedTokens)?))
+    }
+
     /// What the statistics need; texts are dropped, so that memory does not grow with long answers.
     fn without_texts(&self) -> AnsweredItem {
         let (prompt, answer, thought) = (String::new(), String::new(), String::new());

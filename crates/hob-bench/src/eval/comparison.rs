@@ -5,12 +5,11 @@ use hob_core::count_text;
 use hob_eval::Verdict;
 use hob_eval::report::{
     Advice, ArmOutcomes, ArmPoint, Estimate, Paired, ScoreFinding, Summary, UseBounds, advise,
-    cache_sentence, frontier,
+    frontier, warm_cache_sentence,
 };
 
 use super::{AnsweredItem, GradedBy, outcomes};
 use crate::record::{Record, eval_names};
-use crate::terms::Metric;
 use crate::thinking_switch::{SwitchEffect, TriedSwitch};
 
 const SEED: u64 = 1;
@@ -186,13 +185,8 @@ fn apart(names: &[String], arms: &[ArmRecord<'_>]) -> Option<String> {
 
 /// A cold cache needs no sentence.
 fn warm_cache(name: &str, answered: &[AnsweredItem]) -> Option<String> {
-    let counts = |answered: &AnsweredItem| {
-        let of = |metric| answered.figures.get(&metric).map(|count| *count as u32);
-        Some((of(Metric::PromptTokens)?, of(Metric::CachedTokens)?))
-    };
-    let counts: Vec<(u32, u32)> = answered.iter().filter_map(counts).collect();
-    let sentence = cache_sentence(&counts).filter(|sentence| !sentence.contains("was cold"))?;
-    Some(format!("{name}: {sentence}"))
+    let counts: Vec<_> = answered.iter().filter_map(AnsweredItem::prompt_and_cached).collect();
+    Some(format!("{name}: {}", warm_cache_sentence(&counts)?))
 }
 
 fn best(arms: &[ArmOutcomes]) -> String {

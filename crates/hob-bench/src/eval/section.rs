@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hob_core::statistics::Sample;
-use hob_eval::report::{Breakdown, Estimate, ItemOutcome, Summary};
+use hob_eval::report::{Breakdown, Estimate, ItemOutcome, Summary, is_mostly_cached};
 use hob_eval::{GRADING_VERSION, Verdict};
 use jiff::Timestamp;
 
@@ -24,8 +24,6 @@ use crate::workbench::Workbench;
 
 /// The most important times of an evaluation: until the answer begins, and until it ends.
 const LEADING: [Metric; 2] = [Metric::TtfatMs, Metric::E2eMs];
-/// Up to this share of a prompt may be cached before the item counts as known to the server.
-const CACHED_SHARE_MAX: f64 = 0.5;
 const MS_PER_S: f64 = 1_000.0;
 
 /// One arm with its answers.
@@ -94,16 +92,11 @@ impl Measured<'_> {
 
 /// How much of the prompts the server had cached; None if it does not report that.
 fn cache(answered: &[AnsweredItem]) -> Option<Cache> {
-    let share = |answered: &AnsweredItem| {
-        let of = |metric| answered.figures.get(&metric).copied();
-        Some(of(Metric::CachedTokens)? / of(Metric::PromptTokens)?.max(1.0))
-    };
-    let shares: Option<Vec<f64>> = answered.iter().map(share).collect();
-    let shares = shares.filter(|shares| !shares.is_empty())?;
-    let is_known = shares.iter().filter(|share| **share > CACHED_SHARE_MAX).count();
-    Some(match is_known {
+    let counts: Option<Vec<_>> = answered.iter().map(AnsweredItem::prompt_and_cached).collect();
+    let counts = counts.filter(|counts| !counts.is_empty())?;
+    Some(match counts.iter().filter(|counts| is_mostly_cached(**counts)).count() {
         0 => Cache::Cold,
-        known if known == shares.len() => Cache::Cached,
+        warm if warm == counts.len() => Cache::Cached,
         _ => Cache::Mixed,
     })
 }

@@ -10,15 +10,17 @@ pub fn cached_share(items: &[(u32, u32)]) -> Option<f64> {
     (prompt > 0).then(|| cached as f64 / prompt as f64)
 }
 
-/// Says whether items were answered from a warm cache. `None` without prompt tokens.
-pub fn cache_sentence(items: &[(u32, u32)]) -> Option<String> {
+/// Whether a prompt came from the cache: half of it is more than a system prompt that all items share.
+pub fn is_mostly_cached((prompt, cached): (u32, u32)) -> bool {
+    cached > 0 && cached >= prompt.div_ceil(2)
+}
+
+/// Says how many items were answered from a warm cache. `None`: none was.
+pub fn warm_cache_sentence(items: &[(u32, u32)]) -> Option<String> {
     let percent = cached_share(items)? * 100.0;
-    // Half of a prompt is more than a system prompt that all items share.
-    let is_warm = |(prompt, cached): &&(u32, u32)| *cached > 0 && *cached >= prompt.div_ceil(2);
-    let (warm, all) = (items.iter().filter(is_warm).count(), count_text(items.len(), "item"));
-    Some(if warm == 0 {
-        format!("The prompt cache was cold: {percent:.0} % of the prompt tokens came from it.")
-    } else {
+    let warm = items.iter().filter(|counts| is_mostly_cached(**counts)).count();
+    let all = count_text(items.len(), "item");
+    (warm > 0).then(|| {
         format!(
             "The prompt cache was warm for {warm} of {all}: {percent:.0} % of the prompt tokens came from it. \
              Times to the first character are too short."

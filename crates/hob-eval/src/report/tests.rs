@@ -445,10 +445,10 @@ fn choices_by_hand() {
 #[test]
 fn a_warm_cache_is_said() {
     assert_eq!(cached_share(&[(100, 50), (100, 900)]), Some(0.75));
-    assert_eq!((cached_share(&[]), cache_sentence(&[(0, 0)])), (None, None));
-    let cold = cache_sentence(&[(100, 10), (100, 0)]).expect("tokens");
-    assert!(cold.starts_with("The prompt cache was cold: 5 %"), "{cold}");
-    let warm = cache_sentence(&[(100, 99), (100, 0)]).expect("tokens");
+    assert_eq!((cached_share(&[]), warm_cache_sentence(&[(0, 0)])), (None, None));
+    assert_eq!([(100, 49), (100, 50), (0, 0)].map(is_mostly_cached), [false, true, false]);
+    assert_eq!(warm_cache_sentence(&[(100, 10), (100, 0)]), None);
+    let warm = warm_cache_sentence(&[(100, 99), (100, 0)]).expect("tokens");
     assert!(warm.starts_with("The prompt cache was warm for 1 of 2 items: 50 %"), "{warm}");
 }
 
