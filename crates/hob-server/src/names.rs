@@ -32,6 +32,11 @@ pub(crate) trait Named: Registered {
 
     fn default(defaults: &Defaults) -> Option<&str>;
 
+    /// Whether a request that names no model may mean this one.
+    fn may_be_default(_model: &RegisteredModel<Self>) -> bool {
+        true
+    }
+
     /// The default if the configuration sets none.
     fn first(registry: &Registry) -> Option<&str> {
         registry.models::<Self>().next().map(|model| model.name.as_str())
@@ -59,9 +64,14 @@ impl Named for Chat {
         defaults.chat.as_deref()
     }
 
-    /// Only if there is exactly one: the first of several may cost money. A team acts, so only its own name means it.
+    /// A team acts, so only its own name means it.
+    fn may_be_default(model: &RegisteredModel<Chat>) -> bool {
+        !model.model.card().is_team
+    }
+
+    /// Only if there is exactly one: the first of several may cost money.
     fn first(registry: &Registry) -> Option<&str> {
-        let mut models = registry.models::<Chat>().filter(|model| !model.model.card().is_team);
+        let mut models = registry.models::<Chat>().filter(|model| Chat::may_be_default(model));
         models.next().filter(|_| models.next().is_none()).map(|model| model.name.as_str())
     }
 
@@ -168,13 +178,16 @@ impl RequestContext {
         T::is_placeholder(name) && self.registry().find::<T>(name).is_err()
     }
 
-    /// `None` if the server's default can be used; otherwise the first of the caller's names that exists.
+    /// `None` if the server's default can be used; otherwise the first of the caller's names that exists and is no team.
     fn callers_default<T: Named>(&self) -> Result<Option<String>, ApiError> {
         let Some(aliases) = self.caller.aliases() else { return Ok(None) };
         if self.default_name::<T>().is_none_or(|name| self.caller.allows(name)) {
             return Ok(None);
         }
-        if let Some(first) = aliases.iter().find(|name| self.find::<T>(Some(name)).is_ok()) {
+        let may_be_meant = |name: &&String| {
+            self.find::<T>(Some(name)).is_ok_and(|model| T::may_be_default(&model))
+        };
+        if let Some(first) = aliases.iter().find(may_be_meant) {
             return Ok(Some(first.clone()));
         }
         let (kind, allowed) = (T::KIND.name(), aliases.to_vec());

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use hob_core::chat::ChatCard;
 use hob_core::scripted::ScriptedChat;
 use hob_core::{Admission, Chat, ChatEvent, ChatModel, RegisteredModel, Registry};
-use hob_server::ServerOptions;
+use hob_server::{KeyOptions, ServerOptions};
 use serde_json::{Value, json};
 
 use crate::chat_model::{Event, done, scripted, serve_chat, serve_chat_with, text};
 use crate::chatting::{HI, STREAM, chat};
+use crate::keys::{PHONE, named, post_as, with_keys};
 use crate::server::Server;
 
 #[tokio::test]
@@ -96,23 +97,35 @@ async fn several_models_have_no_default_unless_one_is_configured() {
     assert_eq!(named.status(), 200);
 }
 
+/// `builders` is a team.
+fn with_team(names: &[&str]) -> Registry {
+    let mut registry = Registry::default();
+    for name in names {
+        let model = ScriptedChat::new([Ok(vec![text("Hello"), done(1)])]);
+        let card = ChatCard { is_team: *name == "builders", ..model.card().clone() };
+        let model: Arc<dyn ChatModel> = Arc::new(model.with_card(card));
+        let model = RegisteredModel::<Chat>::new(name, model, Admission::new(2, 0.1));
+        registry.add(Arc::new(model));
+    }
+    registry
+}
+
 #[tokio::test]
 async fn a_team_is_never_the_default() {
+    let bare = HI.replace(r#""model":"smol","#, "");
     for (names, target) in [(&["builders", "smol"][..], Some("smol")), (&["builders"], None)] {
-        let mut registry = Registry::default();
-        for name in names {
-            let model = ScriptedChat::new([Ok(vec![text("Hello"), done(1)])]);
-            let card = ChatCard { is_team: *name == "builders", ..model.card().clone() };
-            let model: Arc<dyn ChatModel> = Arc::new(model.with_card(card));
-            let model = RegisteredModel::<Chat>::new(name, model, Admission::new(2, 0.1));
-            registry.add(Arc::new(model));
-        }
-        let server = Server::start_registry(registry, ServerOptions::default()).await;
-        let bare = server.ask(chat(&HI.replace(r#""model":"smol","#, ""))).await;
-        assert_eq!(bare.header("x-hob-target"), target, "{names:?}");
+        let server = Server::start_registry(with_team(names), ServerOptions::default()).await;
+        let answer = server.ask(chat(&bare)).await;
+        assert_eq!(answer.header("x-hob-target"), target, "{names:?}");
         let list = server.get("/v1/models").await.json();
         assert_eq!(list["data"][0]["id"], target.unwrap_or("builders"), "{names:?}");
     }
+    let aliases = Some(vec!["builders".to_owned()]);
+    let options = with_keys([KeyOptions { aliases, ..named("phone", PHONE) }]);
+    let server = Server::start_registry(with_team(&["builders", "smol"]), options).await;
+    let refused = server.ask(post_as(PHONE, "/v1/chat/completions", &bare)).await;
+    let code = &refused.json()["error"]["code"];
+    assert_eq!((refused.status(), code), (403, &json!("model_not_allowed")));
 }
 
 #[tokio::test]
