@@ -159,10 +159,8 @@ async fn decide(
     context.caller.check_decides(owner.as_deref())?;
     let spend = context.caller.count_run()?;
     let decided = id.clone();
-    blocking(&service, move |service| {
-        service.go_on(&decided, Some((&approval, verdict)), spend)
-    })
-    .await?;
+    blocking(&service, move |service| service.go_on(&decided, Some((&approval, verdict)), spend))
+        .await?;
     run_answer(&service, id).await
 }
 

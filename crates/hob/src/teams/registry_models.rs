@@ -146,7 +146,6 @@ impl ListModels for RegistryModels {
 #[cfg(test)]
 mod tests {
     use hob_agents::ScriptModel;
-    use hob_core::chat::{Conversation, Prompt};
     use hob_core::{Admission, ChatModel};
 
     use super::*;
@@ -160,10 +159,7 @@ mod tests {
         let mut registry = Registry::default();
         registry.add(Arc::new(model));
         let models = RegistryModels { registry: Arc::new(registry), ..RegistryModels::default() };
-        let job = || {
-            let prompt = Prompt::Chat(Conversation::default());
-            models.small_job("lead", ChatRequest { prompt, ..ChatRequest::default() })
-        };
+        let job = || models.small_job("lead", ChatRequest::default());
         let first = job().await.expect("a place");
         let second = job().await.err();
         assert!(matches!(second, Some(ModelError::Busy { .. })), "{second:?}");
