@@ -197,6 +197,8 @@ impl<'w> Work<'w> {
             Effect::CallModel { id, model, request, pause } => {
                 let cause = action.cause;
                 let agent = cause.as_ref().and_then(|cause| cause.agent.as_deref());
+                // A last answer has no tools, so it waits for none.
+                let agent = agent.filter(|_| request.tokens_max.is_none());
                 let opening = self.open_tools(agent.unwrap_or_default(), Some(id));
                 let Some(has_new_tools) = self.in_time(id, opening).await else {
                     return Ok(Some(Input::OutOfTime { id, said: String::new() }));

@@ -3,7 +3,6 @@
 mod crashes;
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::{FutureExt, TryStreamExt};
 use hob_core::{ChatModel as _, Fault};
@@ -94,15 +93,13 @@ impl ToolSource for Late {
     }
 }
 
-/// Opens nothing, and takes 100 s for that the first time.
-#[derive(Default)]
-struct Slow(AtomicBool);
+/// Opens nothing, and takes 100 s for that.
+struct Slow;
 
 impl ToolSource for Slow {
     fn open<'s>(&'s self, _: &'s Agent) -> BoxFuture<'s, OpenedTools> {
-        let wait_s = if self.0.swap(true, Ordering::Relaxed) { 0 } else { 100 };
-        async move {
-            sleep(Duration::from_secs(wait_s)).await;
+        async {
+            sleep(Duration::from_secs(100)).await;
             OpenedTools::default()
         }
         .boxed()
@@ -334,7 +331,7 @@ async fn the_time_of_a_run_stops_tools_that_open() {
     let script = r#"{"when": {"last": "20 s"}, "reply": {"content": "So far."}}"#;
     let models = Scripted(ScriptModel::parse("m", script).expect("a script"));
     let begun = Instant::now();
-    let Driven { ended, .. } = driven_team(&team, &models, &Slow::default(), u64::MAX).await;
+    let Driven { ended, .. } = driven_team(&team, &models, &Slow, u64::MAX).await;
     assert_eq!(ended.expect("stored"), TeamRunStatus::CompletedPartial);
     assert_eq!(begun.elapsed().as_secs(), 20);
 }

@@ -63,11 +63,12 @@ struct Opened {
 impl McpTools {
     pub(super) fn new(team: &Team, environment: &ServerEnvironment) -> McpTools {
         let server = |(name, settings): (&String, &McpServer)| {
+            let failure = "it was stopped while it started".to_owned();
             let server = Server {
                 name: name.clone(),
                 settings: settings.clone(),
                 environment: environment.clone(),
-                link: Mutex::new(Link { connection: None, starts: 0, failure: String::new() }),
+                link: Mutex::new(Link { connection: None, starts: 0, failure }),
             };
             (name.clone(), Arc::new(server))
         };
@@ -91,7 +92,7 @@ impl ToolSource for McpTools {
     fn open<'s>(&'s self, agent: &'s Agent) -> BoxFuture<'s, OpenedTools> {
         async move {
             let Opened { agents, names: opened } = &mut *self.opened.lock().await;
-            if !agents.insert(agent.name.clone()) {
+            if agents.contains(&agent.name) {
                 return OpenedTools::default();
             }
             let named = agent.mcp_servers();
@@ -117,6 +118,8 @@ impl ToolSource for McpTools {
             // Servers choose parts of these texts.
             let cut = |note: &mut String| note.truncate(note.floor_char_boundary(NOTE_BYTES_MAX));
             all.notes.iter_mut().for_each(cut);
+            // Not earlier: an agent whose time ends before has no tools yet.
+            agents.insert(agent.name.clone());
             all
         }
         .boxed()
@@ -339,4 +342,26 @@ pub(crate) async fn survey(team: &Team, source: &McpTools) -> (Vec<String>, Vec<
         }
     }
     (problems, advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_agent_that_was_stopped_while_its_server_started_can_have_it_later() {
+        let text = "entry = \"lead\"\n[[agent]]\nname = \"lead\"\nmodel = \"m\"\ntools = [\"docs__*\"]\n\
+                    [mcp.docs]\ncommand = [\"/bin/sh\", \"-c\", \"while read line; do :; done\"]\n";
+        let team = Team::parse(text, "t").expect("a team");
+        let environment = ServerEnvironment {
+            path: OsString::new(),
+            variables: Arc::default(),
+            redaction: Redaction::default(),
+        };
+        let source = McpTools::new(&team, &environment);
+        for time in ["first", "second"] {
+            let opened = source.open(&team.agents[0]).now_or_never();
+            assert!(opened.is_none(), "the {time} start was not waited for");
+        }
+    }
 }
