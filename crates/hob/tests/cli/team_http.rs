@@ -531,7 +531,7 @@ fn tools_of_the_client_are_called_in_responses_and_ignored_by_default() {
     let tools = json!([{ "type": "function", "function": weather() }]);
     let body = json!({
         "model": "builders", "messages": messages, "tools": tools, "stop": ["."],
-        "response_format": { "type": "json_object" },
+        "response_format": { "type": "json_object" }, "presence_penalty": 0,
     });
     let answer = Client::of(&team.server).send("v1/chat/completions", &body);
     assert_eq!(answer.headers()["x-hob-ignored"], "stop,response_format,tools");
