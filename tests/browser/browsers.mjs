@@ -33,8 +33,10 @@ export const BROWSERS = {
     browser: "chrome",
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     // No sandbox: tests run in containers, often as root.
+    // One process for all pages, as below in Firefox.
     // A fake microphone that beeps, and a name that is not a secure context.
     args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",
+      "--renderer-process-limit=1", "--disable-site-isolation-trials", "--disable-features=IsolateOrigins,site-per-process",
       `--host-resolver-rules=MAP ${OTHER_NAME} 127.0.0.1`],
   },
   firefox: {
