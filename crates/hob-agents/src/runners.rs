@@ -52,6 +52,8 @@ const RUNNERS: &[&str] = &[
 const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "sh", "zsh"];
 /// Runners that start a shell when no command follows. It reads its commands from its input.
 const SHELL_STARTERS: &[&str] = &["chroot", "doas", "nsenter", "pkexec", "sudo", "unshare"];
+/// Runners whose first word after the options is a folder, a file, a mask or a priority.
+const VALUE_FIRST: &[&str] = &["chroot", "chrt", "flock", "taskset"];
 /// Words with which `find` begins a command.
 const FIND_COMMANDS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
 /// Options with which a shell or an interpreter only answers a question, and reads no input.
@@ -87,7 +89,11 @@ pub(crate) fn base_name(program: &str) -> &str {
 pub(crate) fn runs_everything(words: &[String]) -> bool {
     let Some((program, words)) = words.split_first() else { return true };
     let name = base_name(program);
-    RUNNERS.contains(&name) && runs_everything(parts(name, words).1)
+    let (_, mut rest) = parts(name, words);
+    if VALUE_FIRST.contains(&name) {
+        rest = parts(name, rest.get(1..).unwrap_or_default()).1;
+    }
+    RUNNERS.contains(&name) && runs_everything(rest)
 }
 
 impl JudgedCommand {
@@ -199,8 +205,7 @@ impl JudgedCommand {
         if name == "env" && options.iter().any(|word| splits_text(word)) {
             return self.note(CODE);
         }
-        // The first word is a folder, a file or a mask.
-        let has_value_first = matches!(name, "chroot" | "chrt" | "flock" | "taskset");
+        let has_value_first = VALUE_FIRST.contains(&name);
         // The value of an option may look like the command.
         if has_value_first || options.last().is_some_and(|word| is_long_option(word)) {
             self.add(parts(name, rest.get(1..).unwrap_or_default()).1, depth);
@@ -248,16 +253,17 @@ impl JudgedCommand {
     }
 }
 
-/// The options of a program, with assignments and numbers where it runs another one, and what follows them.
+/// Divides the words after a program into its options and the rest. For a program that runs another one, assignments and
+/// numbers count as options.
 fn parts<'w>(name: &str, words: &'w [String]) -> (&'w [String], &'w [String]) {
     let is_shell = SHELLS.contains(&name);
     let is_runner = RUNNERS.contains(&name) && !is_shell;
+    let has_value_first = VALUE_FIRST.contains(&name);
     let mut rest = words;
     while let Some((word, more)) = rest.split_first() {
         let is_option = word.starts_with('-') || is_shell && word.starts_with('+');
-        // Such as the time of `timeout`.
-        let is_number = word.starts_with(|c: char| c.is_ascii_digit());
-        if !is_option && !(is_runner && (is_number || is_assignment(word))) {
+        let is_value = is_number(word) && !has_value_first;
+        if !is_option && !(is_runner && (is_value || is_assignment(word))) {
             break;
         }
         rest = if takes_value(name, word) { more.get(1..).unwrap_or_default() } else { more };
@@ -296,6 +302,12 @@ fn takes_value(name: &str, option: &str) -> bool {
         _ => &[],
     };
     options.contains(&option)
+}
+
+/// A number, perhaps with a unit, such as the time of `timeout`. `7z` is a program.
+fn is_number(word: &str) -> bool {
+    let digits = word.strip_suffix(['s', 'm', 'h', 'd']).unwrap_or(word);
+    word.starts_with(|c: char| c.is_ascii_digit()) && digits.parse::<f64>().is_ok()
 }
 
 /// One or more options of a letter each, such as `-lc`.
@@ -355,12 +367,21 @@ mod tests {
             "xargs -0 -n 1",
             "xargs -I {} sh -c",
             "busybox sh",
+            "chroot /mnt",
+            "taskset -c 0-3 bash -c",
         ] {
             assert!(runs_everything(&words(text)), "{text}");
         }
-        for text in
-            ["ls", "git -C", "bash build.sh", "sudo -n systemctl", "timeout 5 make", "env A=b make"]
-        {
+        for text in [
+            "ls",
+            "git -C",
+            "bash build.sh",
+            "sudo -n systemctl",
+            "sudo 7z",
+            "timeout 1.5h make",
+            "taskset 1 make",
+            "env A=b make",
+        ] {
             assert!(!runs_everything(&words(text)), "{text}");
         }
     }
@@ -423,6 +444,7 @@ mod tests {
             let is_found = judged.inner.iter().any(|inner| inner.starts_with(&words("rm x")));
             assert!(is_found, "{text}: {judged:?}");
         }
+        assert_eq!(judged("sudo 7z x").inner, [words("7z x")], "its name is no number");
         let within = judged("/bin/rm x").within("web");
         assert_eq!((within.words, within.inner), (words("web /bin/rm x"), vec![words("web rm x")]));
     }
