@@ -65,7 +65,7 @@ const INPUT: &str = "a shell or an interpreter would read its input as code";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct JudgedCommand {
     pub(crate) words: Vec<String>,
-    /// The program without its folder, and the commands inside.
+    /// This command with the name of its program alone, if a folder is before it, and the commands inside.
     pub(crate) inner: Vec<Vec<String>>,
     /// Why there may be other commands inside.
     pub(crate) unclear: Option<&'static str>,
@@ -99,7 +99,7 @@ pub(crate) fn runs_everything(words: &[String]) -> bool {
 impl JudgedCommand {
     pub(crate) fn of(words: Vec<String>) -> JudgedCommand {
         let mut judged = JudgedCommand::default();
-        judged.look(&words, 0);
+        judged.judge(&words, 0);
         judged.words = words;
         judged
     }
@@ -113,7 +113,7 @@ impl JudgedCommand {
         JudgedCommand { words: within(self.words), inner, unclear: self.unclear }
     }
 
-    fn look(&mut self, words: &[String], depth: usize) {
+    fn judge(&mut self, words: &[String], depth: usize) {
         let Some((program, words)) = words.split_first() else { return };
         let name = base_name(program);
         if depth >= DEPTH_MAX {
@@ -127,6 +127,7 @@ impl JudgedCommand {
             self.inner.push(named.collect());
         }
         match name {
+            // It runs a file of commands, which is a program like any other.
             "." | "source" => {}
             "eval" => self.script(&words.join(" "), depth),
             "busybox" | "toybox" => self.add(words, depth),
@@ -158,7 +159,7 @@ impl JudgedCommand {
     fn add(&mut self, words: &[String], depth: usize) {
         if !words.is_empty() {
             self.inner.push(words.to_vec());
-            self.look(words, depth + 1);
+            self.judge(words, depth + 1);
         }
     }
 

@@ -47,7 +47,7 @@ pub struct RunState {
     /// The limit that was reached, of the run or of the entry agent's own turns, as clients see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<SpentBudget>,
-    /// The turns of the budget that were announced as nearly used up.
+    /// The model has read that the turns of the budget are nearly used up.
     pub is_nudged: bool,
     /// Answers that were stopped since the last step. They are counted, and the trace does not have them yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -239,6 +239,7 @@ impl TeamRunStatus {
             TeamRunStatus::Running | TeamRunStatus::WaitingApproval | TeamRunStatus::WaitingClient
         )
     }
+
     /// Whether `hob team resume` goes on: the run has not ended, or its model failed.
     pub fn can_resume(self) -> bool {
         !self.has_ended() || self == TeamRunStatus::Failed

@@ -24,13 +24,13 @@ const CPU_SECONDS_MAX: u64 = 600;
 const CPU_SECONDS_GRACE: u64 = 5;
 /// Largest file that a process may write.
 const FILE_BYTES_MAX: u64 = 512 * MIB;
-/// A command is ended when it leaves less free on the disk of its workspace. Not where there is less before it begins.
+/// A command is ended when it leaves less free on the disk of its workspace. One that begins with less is not ended.
 const DISK_FREE_BYTES_MIN: u64 = 256 * MIB;
 /// When memory runs out, the kernel ends the processes with the highest score first, before hob and its models.
 const OUT_OF_MEMORY_SCORE: &str = "1000";
 /// Between two looks at the processes of a command and at its disk.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
-/// POSIX counts the blocks of `ulimit -f` so, whatever a file system does.
+/// Bytes of a block of `ulimit -f`, as POSIX has it. File systems have other blocks.
 const BLOCK_BYTES: u64 = 512;
 /// What shells add to the number of the signal that ended a command.
 pub(super) const SIGNAL_CODE: i32 = 128;
@@ -41,7 +41,7 @@ pub(super) fn limit_this_process() -> std::io::Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     // An error means that a container forbids it.
-    let _kept = fs::write("/proc/self/oom_score_adj", OUT_OF_MEMORY_SCORE);
+    let _forbidden = fs::write("/proc/self/oom_score_adj", OUT_OF_MEMORY_SCORE);
     for (resource, soft, hard) in [
         (Resource::Core, 0, 0),
         (Resource::Fsize, FILE_BYTES_MAX, FILE_BYTES_MAX),
@@ -143,8 +143,8 @@ fn excess_of(processes: usize, before: Option<u64>, free: Option<u64>) -> Option
     None
 }
 
-/// This process and all that it has started, those that have ended and wait for their parent included. Counts no further
-/// than the limit.
+/// Number of processes of a command: its first one and all below it, also those that have ended but that their parent has
+/// not waited for. Counts no further than the limit.
 fn processes(first: u32) -> usize {
     let (mut open, mut count) = (vec![first], 0);
     while let Some(id) = open.pop() {

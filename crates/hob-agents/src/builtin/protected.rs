@@ -1,5 +1,5 @@
-//! Watches protected files (those that decide what agents may do) that are missing in the workspace, or are links. A sandbox
-//! keeps a command from changing files that exist, but not from creating files or replacing links.
+//! Undoes what commands do to protected files: those that decide what agents may do. A sandbox keeps commands from changing
+//! protected files that exist. It cannot keep them from making files that are missing, or replacing links: these are watched.
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;
@@ -13,7 +13,7 @@ use hob_core::locked;
 
 use super::files::PROTECTED;
 
-/// Workspaces in which commands run. The map has all of this process, because several runs may have the same workspace.
+/// Workspaces in which commands run. One map for the whole process, because several runs may have the same workspace.
 static WATCHED: Mutex<BTreeMap<PathBuf, WatchedWorkspace>> = Mutex::new(BTreeMap::new());
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Unguarded {
         Some(Unguarded::Link { text: path.read_link().ok()?, target, inner })
     }
 
-    /// Undoes what was made since then, and returns a sentence about it.
+    /// Makes a protected file again what it was. Returns a sentence if a command had changed it.
     fn restore(&mut self, path: &Path) -> Option<String> {
         if Unguarded::of(path).as_ref() == Some(&*self) {
             return None;
@@ -80,11 +80,11 @@ pub(super) fn guarded(workspace: &Path) -> impl Iterator<Item = PathBuf> {
     targets.filter(move |target| target.starts_with(workspace))
 }
 
-/// One command that runs in a workspace. Dropping it looks at the protected files, like [`ProtectedWatch::end`].
+/// One command that runs in a workspace. Dropping it restores the protected files, like [`ProtectedWatch::end`].
 #[derive(Debug)]
 pub(super) struct ProtectedWatch {
     workspace: PathBuf,
-    /// Sentences from before this command.
+    /// Number of sentences that were found before this command.
     earlier: usize,
     is_over: bool,
 }
@@ -107,10 +107,11 @@ impl ProtectedWatch {
     /// Ends after the command and all its processes. Says what commands made since this one began. If several ran at the
     /// same time, it is unknown which one did it.
     pub(super) fn end(mut self) -> Vec<String> {
-        self.look()
+        self.finish()
     }
 
-    fn look(&mut self) -> Vec<String> {
+    /// Restores the files, the first time that it is called.
+    fn finish(&mut self) -> Vec<String> {
         let mut all = watched();
         let is_over = std::mem::replace(&mut self.is_over, true);
         let Some(watched) = all.get_mut(&self.workspace).filter(|_| !is_over) else {
@@ -127,10 +128,10 @@ impl ProtectedWatch {
     }
 }
 
-/// The call was dropped while its command ran.
+/// For a call that was dropped while its command ran.
 impl Drop for ProtectedWatch {
     fn drop(&mut self) {
-        self.look();
+        self.finish();
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::arguments;
 
-/// Begins a call.
+/// The tag before a call.
 pub(crate) const OPEN: &str = "<tool_call>";
 const CLOSE: &str = "</tool_call>";
 const FENCE: &str = "```";
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn only_calls_of_offered_tools_are_calls() {
+    fn calls_are_found_in_tags_and_those_of_offered_tools_without_them() {
         let look = "text_7_0 look {\"command\":\"ls\"}";
         for text in [
             format!("<tool_call>\n{CALL}\n</tool_call>"),

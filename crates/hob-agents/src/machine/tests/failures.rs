@@ -33,7 +33,7 @@ fn a_fallback_goes_on_for_an_agent_until_it_has_answered() {
 }
 
 #[test]
-fn a_fallback_answers_where_a_model_is_silent() {
+fn a_fallback_answers_where_the_answers_of_a_model_are_empty() {
     let mut run = Run::of_team(&format!("fallback = \"safe\"\n{TEAM}"));
     run.answers("", &[]);
     run.answers("", &[]);
