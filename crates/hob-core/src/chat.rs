@@ -99,7 +99,7 @@ pub struct ChatRequest {
     pub echo: bool,
     pub keep_alive: Option<KeepAlive>,
     pub reading: Reading,
-    /// The answer so far, of one that broke off. Only for models that can continue it
+    /// The text so far of an answer that broke off. Only for models that can continue it
     /// ([`ChatModel::continues`]); they send only what follows.
     pub partial: Option<String>,
     /// A JSON object with parameters that hob does not know, for servers that may know them.
@@ -129,8 +129,8 @@ pub enum Reading {
     /// As a stream: text that was sent cannot be withdrawn.
     #[default]
     Streamed,
-    /// As a stream that a reader lets wait, to have the cores for other work: hob's own models are then at most
-    /// [`Reading::EVENTS_AHEAD_MAX`] events ahead of the reader. An answer that is computed alone is not ahead.
+    /// As a stream whose reader pauses it, so that the cores are free for other work. hob's own models compute at most
+    /// [`Reading::EVENTS_AHEAD_MAX`] events before the reader asks for them, and none if they compute only this answer.
     Paced,
     /// As one body: an answer that breaks off can be made again by another target.
     Whole,
@@ -229,7 +229,7 @@ enum_table! {
 pub struct ToolCall {
     pub id: String,
     pub name: String,
-    /// A JSON object.
+    /// A JSON object; in a call that a model has written, any text until it is checked.
     pub arguments: JsonText,
 }
 

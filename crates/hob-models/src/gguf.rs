@@ -39,7 +39,7 @@ const KEY_BYTES_MAX: u64 = 65_535;
 /// Alignment of tensor data, if the header states none.
 const ALIGNMENT_BYTES: u64 = 32;
 
-/// The header of a file. After [`Gguf::open`] or [`Gguf::read`] the file also has all its data.
+/// The header of a file. [`Gguf::open`] and [`Gguf::read`] also check that the file has all its data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gguf {
     version: u32,
@@ -101,8 +101,9 @@ impl Gguf {
         Ok(Gguf { needed_bytes: gguf.data_end()?, ..gguf })
     }
 
-    /// A header that does not come from a file.
-    pub(crate) fn from_parts(metadata: BTreeMap<String, Value>, tensors: Vec<GgufTensor>) -> Gguf {
+    /// A header that does not come from a file, without tensors.
+    pub(crate) fn from_metadata(metadata: BTreeMap<String, Value>) -> Gguf {
+        let tensors = Vec::new();
         Gguf { version: 3, metadata, tensors, header_bytes: 0, file_bytes: 0, needed_bytes: 0 }
     }
 
@@ -213,7 +214,7 @@ fn version(source: &mut Source<impl Read + Seek>) -> Result<u32, GgufError> {
     let version = source.u32()?;
     match version {
         2 | 3 => Ok(version),
-        // Written on a big-endian machine, its two low bytes come first and are zero.
+        // A big-endian file begins with the high bytes, which are zero. Here they are read as the low ones.
         _ if version != 0 && version.trailing_zeros() >= 16 => Err(GgufError::BigEndian),
         _ => Err(GgufError::UnknownVersion { version }),
     }

@@ -72,7 +72,7 @@ impl Dimensions {
         let architecture = Value::Text(prefix.clone());
         let keys = self.keys.iter().map(|(key, value)| (format!("{prefix}.{key}"), value.clone()));
         let named = [("general.architecture".to_owned(), architecture)];
-        Gguf::from_parts(keys.chain(named).collect(), Vec::new())
+        Gguf::from_metadata(keys.chain(named).collect())
     }
 
     pub(crate) fn has(&self, key: &str) -> bool {

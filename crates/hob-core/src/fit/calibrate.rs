@@ -129,7 +129,7 @@ impl Parts {
         let of = [read_s * 1e6, kv_us, layers, estimate.recurrent_layers(*site)];
         let all_us = 1e6 / row.tok_s;
         let experts_us = estimate.expert_layers(*site) * constants.experts_us;
-        let engine_us = estimate.profile.token_us + estimate.unfused_us(*site);
+        let engine_us = estimate.profile.token_us + estimate.unfused_recurrent_us(*site);
         let us = all_us - experts_us - constants.token_us - engine_us;
         (us > 0.0 && us.is_finite()).then_some(Parts { of, us, all_us })
     }

@@ -25,16 +25,16 @@ impl SpeedEstimate<'_> {
         };
         let mut certainty = Certainty::from_basis(Basis::Prior);
         let mut terms = Vec::new();
-        for (step, times) in [(step, tokens / step), (tokens % step, 1)] {
-            let times = f64::from(times);
+        for (step, count) in [(step, tokens / step), (tokens % step, 1)] {
+            let count = f64::from(count);
             for known in known.iter().filter(|known| step > 0 && computes_here(known, step)) {
                 certainty.combine(known);
-                let us = times * self.step_s(known, step)? * 1e6;
+                let us = count * self.step_s(known, step)? * 1e6;
                 add(&mut terms, format!("steps, {}", known.site), us);
             }
             for gpu in gpu.iter().filter(|_| step >= OFFLOADED_TOKENS_MIN) {
                 if let Some((name, seconds)) = self.offload_term(gpu, step) {
-                    add(&mut terms, name, times * seconds * 1e6);
+                    add(&mut terms, name, count * seconds * 1e6);
                 }
             }
         }

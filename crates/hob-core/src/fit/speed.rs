@@ -104,12 +104,13 @@ impl SpeedEstimate<'_> {
             let read_s = self.sum(*site, |layer| self.kv_read_bytes(layer, context_tokens))
                 / (bandwidth
                     * constants.bandwidth_efficiency.max(constants.kv_bandwidth_efficiency));
-            let kv_s = self.kv_bytes(*site, context_tokens)
+            let worked_s = self.kv_bytes(*site, context_tokens)
                 / (bandwidth * constants.kv_bandwidth_efficiency);
-            let kv_s = kv_s.max(read_s);
+            // Attention takes at least as long as reading the cache.
+            let kv_s = worked_s.max(read_s);
             let layers_us = self.sum(*site, |layer| layer_us(layer, constants))
                 + self.expert_layers(*site) * constants.experts_us
-                + self.unfused_us(*site);
+                + self.unfused_recurrent_us(*site);
             terms.push((format!("weights, {site}"), weights_s * 1e6));
             terms.push((format!("state, {site}"), state_s * 1e6));
             terms.push((format!("KV cache, {site}"), kv_s * 1e6));
@@ -130,14 +131,13 @@ impl SpeedEstimate<'_> {
             };
             let fact = device.bandwidth.as_ref().filter(|fact| fact.value > 0.0)?;
             let constants = constants(self.machine, site);
-            let basis = constants.basis.max(fact.basis);
             // Constants that were fitted with a data sheet's bandwidth stay as certain as they are.
-            let sure = match constants.basis {
+            let basis = match constants.basis {
                 Basis::Published | Basis::Calibrated => constants.basis,
-                _ => basis,
+                other => other.max(fact.basis),
             };
-            let spread = spread(self.machine, site, sure);
-            Some(SiteFacts { site, bandwidth: fact.value, constants, basis: sure, spread })
+            let spread = spread(self.machine, site, basis);
+            Some(SiteFacts { site, bandwidth: fact.value, constants, basis, spread })
         };
         self.layout.sites().into_iter().map(known).collect()
     }
@@ -156,8 +156,8 @@ impl SpeedEstimate<'_> {
         layers.len() as f64
     }
 
-    /// Extra time of the engine for recurrent layers, µs.
-    pub(super) fn unfused_us(&self, site: ComputeSite) -> f64 {
+    /// Extra time of the engine for the recurrent layers of a card, µs.
+    pub(super) fn unfused_recurrent_us(&self, site: ComputeSite) -> f64 {
         match site {
             ComputeSite::Cpu => 0.0,
             ComputeSite::Gpu(_) => self.profile.recurrent_us * self.recurrent_layers(site),
@@ -166,7 +166,7 @@ impl SpeedEstimate<'_> {
 
     /// Number of recurrent layers with a matrix state.
     pub(super) fn recurrent_layers(&self, site: ComputeSite) -> f64 {
-        self.sum(site, |layer| f64::from(u8::from(is_costly(layer))))
+        self.sum(site, |layer| f64::from(u8::from(has_matrix_state(layer))))
     }
 
     /// Seconds to read a site's weights for one token.
@@ -249,8 +249,8 @@ impl SpeedEstimate<'_> {
     pub(super) fn short_rows_s(&self, group: &WeightGroup) -> f64 {
         let cpu = &self.machine.cpu;
         let more = group.rows.saturating_sub(group.elements / TIMED_WIDTH) as f64;
-        let at_once = if cpu.repack.takes(group.quant) { ROWS_TOGETHER } else { 1.0 };
-        more / at_once * ROW_S / f64::from(cpu.cores.max(1))
+        let together = if cpu.repack.takes(group.quant) { ROWS_TOGETHER } else { 1.0 };
+        more / together * ROW_S / f64::from(cpu.cores.max(1))
     }
 
     /// Bytes that attention reads of one layer for one token, with unpacked copies.
@@ -279,10 +279,10 @@ fn seen_tokens(layer: &LayerShape, context_tokens: u32) -> f64 {
 }
 
 fn layer_us(layer: &LayerShape, constants: &Constants) -> f64 {
-    constants.layer_us + if is_costly(layer) { constants.recurrent_us } else { 0.0 }
+    constants.layer_us + if has_matrix_state(layer) { constants.recurrent_us } else { 0.0 }
 }
 
-fn is_costly(layer: &LayerShape) -> bool {
+fn has_matrix_state(layer: &LayerShape) -> bool {
     layer.recurrence == Some(Recurrence::Matrix)
 }
 

@@ -1,4 +1,5 @@
-//! Against allocations that llama.cpp b11434 made, published figures, and sums made by hand.
+//! Compares predicted memory with allocations of llama.cpp b11434, with published figures, and with sums made by hand.
+//! Properties hold for any model and any plan.
 
 use proptest::prelude::*;
 
@@ -27,7 +28,7 @@ fn smollm2() -> ModelShape {
     }
 }
 
-/// Weights of which some are of a type that kernels want in another order.
+/// This many bytes of weights, some of them of a type that kernels want in another order.
 fn repacked(bytes: u64, in_eights_bytes: u64) -> Weights {
     let (part, quant) = (Part::Dense, Quant("Q4_K"));
     let all = Weights::of_bytes(bytes - in_eights_bytes).0.into_iter();

@@ -8,8 +8,8 @@ use crate::{ChatEvent, ChatRequest, Clock, Fault, ModelError};
 const SAID_BYTES_MAX: usize = 256 << 10;
 /// If this many bytes equal the answer's beginning, the target has started over.
 const ALIKE_BYTES: usize = 16;
-/// Fewer bytes may repeat by chance: after `1`, the rest of 110 is `10`, and a new answer may also be `10`. So a repetition
-/// of fewer bytes counts as a new start.
+/// A target may repeat the whole text and then go on. A text of fewer bytes may come again by chance: after `1`, the text
+/// `10` may continue 110, or repeat the `1` and continue 10. hob then takes it for a new start.
 const ECHO_BYTES_MIN: usize = 8;
 
 /// The part of an answer that has arrived.
