@@ -1,4 +1,4 @@
-//! The engine's loop: receives orders, computes the step that the scheduler plans, sends the results.
+//! The loop of the chat worker: receives orders, computes the step that the scheduler plans, sends the results.
 //! Orders are followed between two steps, so a cancelled request costs at most one more step.
 
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use hob_core::chat::ChatEvent;
 use super::answering::AnswerError;
 use super::draft_model::DraftModel;
 use super::off_engine::OffEngineStreams;
-use super::running::{Prepared, Running, Spoken};
+use super::running::{Prepared, Running, StepOutput};
 use super::{BUSY, EmbedEnd, Incoming, Job, Outputs, ServeChatError};
 use crate::chat::decoder::{BatchToken, DecodeFailed, Decoder};
 use crate::chat::protocol::{AnyChatOrder, ChatOrder, ChatReport, Refusal};
@@ -307,20 +307,23 @@ impl<D: Decoder> Engine<D> {
         for &(index, count) in &shares {
             self.running[index].count_pass(count, took);
         }
-        for (stream, said) in self.speak(&shares) {
-            self.say(stream, said)?;
+        for (stream, output) in self.advance(&shares) {
+            self.send(stream, output)?;
         }
         Ok(Some(took))
     }
 
     /// Advances the streams of a pass, and returns what they send.
-    fn speak(&mut self, shares: &[(usize, usize)]) -> Vec<(u32, Result<Spoken, AnswerError>)> {
-        let mut spoken = Vec::new();
+    fn advance(
+        &mut self,
+        shares: &[(usize, usize)],
+    ) -> Vec<(u32, Result<StepOutput, AnswerError>)> {
+        let mut outputs = Vec::new();
         let mut begin = 0;
         for &(index, count) in shares {
             let running = &mut self.running[index];
             let (slot, before) = (running.slot, running.computed());
-            let said = running.advance(count, |at| self.decoder.logits(begin + at));
+            let output = running.advance(count, |at| self.decoder.logits(begin + at));
             begin += count;
             let computed = running.computed();
             self.slots.extend(slot, running.computed_since(before));
@@ -329,17 +332,17 @@ impl<D: Decoder> Engine<D> {
                 self.slots.forget(slot);
                 running.compute_again();
             }
-            let is_silent = |said: &Spoken| said.events.is_empty() && said.end.is_none();
-            if !said.as_ref().is_ok_and(is_silent) {
-                spoken.push((running.stream, said));
+            let is_empty = |output: &StepOutput| output.events.is_empty() && output.end.is_none();
+            if !output.as_ref().is_ok_and(is_empty) {
+                outputs.push((running.stream, output));
             }
         }
-        spoken
+        outputs
     }
 
-    fn say(&mut self, stream: u32, said: Result<Spoken, AnswerError>) -> io::Result<()> {
-        let Spoken { events, end } = match said {
-            Ok(spoken) => spoken,
+    fn send(&mut self, stream: u32, output: Result<StepOutput, AnswerError>) -> io::Result<()> {
+        let StepOutput { events, end } = match output {
+            Ok(output) => output,
             Err(AnswerError::Engine(detail)) => {
                 self.leave(stream);
                 return self.fail(stream, &detail);

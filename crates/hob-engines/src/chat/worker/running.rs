@@ -196,16 +196,16 @@ impl Running {
         &mut self,
         count: usize,
         logits: impl Fn(usize) -> &'l [f32],
-    ) -> Result<Spoken, AnswerError> {
+    ) -> Result<StepOutput, AnswerError> {
         let first = self.computed;
-        let mut spoken = Spoken { events: self.echo(count, &logits)?, end: None };
+        let mut output = StepOutput { events: self.echo(count, &logits)?, end: None };
         let mut draft = mem::take(&mut self.draft).into_iter().peekable();
         self.drafting.checked += draft.len() as u32;
         self.computed += count - draft.len();
-        while spoken.end.is_none() && self.computed == self.tokens.len() {
-            let Spoken { events, end } = self.speak(logits(self.computed - 1 - first))?;
-            spoken.events.extend(events);
-            spoken.end = end;
+        while output.end.is_none() && self.computed == self.tokens.len() {
+            let StepOutput { events, end } = self.choose(logits(self.computed - 1 - first))?;
+            output.events.extend(events);
+            output.end = end;
             while let Some(&token) = self.tokens.get(self.computed)
                 && draft.next_if_eq(&token).is_some()
             {
@@ -213,7 +213,7 @@ impl Running {
                 self.drafting.right += 1;
             }
         }
-        Ok(spoken)
+        Ok(output)
     }
 
     /// Log probabilities of the next `count` prompt tokens, which were just computed.
@@ -261,14 +261,14 @@ impl Running {
     }
 
     /// Chooses the next token, and further tokens if they are forced.
-    fn speak(&mut self, logits: &[f32]) -> Result<Spoken, AnswerError> {
+    fn choose(&mut self, logits: &[f32]) -> Result<StepOutput, AnswerError> {
         let Step { tokens, events, end } = self.answering.next(logits)?;
         let now = Instant::now();
         self.first_token.get_or_insert(now);
         self.last_token = Some(now);
         tokens.iter().for_each(|&token| self.drafting.hear(token));
         self.tokens.extend(tokens);
-        Ok(Spoken { events, end: end.map(|finish| self.completion(finish)) })
+        Ok(StepOutput { events, end: end.map(|finish| self.completion(finish)) })
     }
 
     fn completion(&self, finish: FinishReason) -> Completion {
@@ -303,7 +303,7 @@ impl Running {
 }
 
 /// What a stream sends after a step.
-pub(super) struct Spoken {
+pub(super) struct StepOutput {
     pub(super) events: Vec<ChatEvent>,
     pub(super) end: Option<Completion>,
 }

@@ -28,6 +28,8 @@ use crate::worker::protocol::{AnyReport, CommonOrder, StreamFailure, WorkerMessa
 use crate::worker::test_socket::TestSocket;
 
 const END: u32 = 256;
+/// The bytes, and [`END`].
+const VOCABULARY: usize = 257;
 const CONTEXT_TOKENS: u32 = 2000;
 
 /// Bytes are tokens.
@@ -114,7 +116,7 @@ impl Decoder for Counter {
             cached.push(token.id);
             *step.entry(token.slot).or_default() += 1;
             let next = if token.id >= u32::from(b'z') { END } else { token.id + 1 };
-            let mut logits = vec![-10.0; END as usize + 1];
+            let mut logits = vec![-10.0; VOCABULARY];
             logits[next as usize] = 10.0;
             self.logits.push(logits);
         }
@@ -282,7 +284,9 @@ fn run(
         let trials = GrammarTrials::new(reading, trials);
         scope.spawn(move || compiler::run(trials, &to_compile, &theirs, words, &to_engine));
         let outputs = Outputs { outlet, jobs, off_engine };
-        let small = || DraftModel::new(Counter::new(decoder.parallel(), &Steps::default()), 257);
+        let small = || {
+            DraftModel::new(Counter::new(decoder.parallel(), &Steps::default()), VOCABULARY)
+        };
         let small = decoder.has_small_model.then(small);
         Engine::new(decoder, small, scheduler, outputs, queue_max).run(inbox)
     })
@@ -505,6 +509,7 @@ fn trials(said: &[TrialReport], log: &Path) -> WorkerCommand {
     for report in said {
         let octal: String =
             encoded(frame(report)).iter().map(|byte| format!("\\{byte:03o}")).collect();
+        // Reads the header of a frame.
         script += &format!("printf '{octal}' >&0\nhead -c 9 <&0 >/dev/null\n");
     }
     WorkerCommand::new("/bin/sh").arg("-c").arg(script + "kill -ABRT $$\n")
