@@ -12,7 +12,7 @@ use crate::{User, stderr, stdout, until};
 
 fn ready(user: &User, home: &Home) -> Served {
     let mut served = Served::start(user, home);
-    served.note("smollm2 is ready");
+    served.wait_for_note("smollm2 is ready");
     served
 }
 

@@ -22,7 +22,7 @@ fn ready(stored: &[&str], settings: &str) -> (User, Served) {
                 [chat]\nmodel = \"smollm2.gguf\"\nthreads = 1\n";
     user.write("hob.toml", &format!("{chat}{settings}"));
     let mut served = Served::start(&user, &home);
-    served.note("smollm2 is ready");
+    served.wait_for_note("smollm2 is ready");
     (user, served)
 }
 

@@ -28,12 +28,12 @@ fn mistakes_are_reported_with_file_line_and_the_nearest_key() {
 }
 
 #[test]
-fn the_working_folder_s_file_is_read_before_the_user_s_and_the_named_one_before_both() {
+fn the_working_folder_s_file_replaces_the_user_s_and_a_named_one_replaces_both() {
     let user = User::new();
     let port = |extra: &[&str]| {
         let args = [&["config", "print"], extra].concat();
         let mut command = user.hob(&args);
-        // No server listens here: the address is only printed.
+        // `User::process` sets HOB_LISTEN, which counts more than a file. Here the address is only printed.
         command.env("XDG_CONFIG_HOME", user.path("xdg")).env_remove("HOB_LISTEN");
         let text = stdout(&command.assert());
         let line = text.lines().find(|line| line.starts_with("listen")).expect("a line");
@@ -155,7 +155,7 @@ fn wrong_values_and_unknown_names_are_in_one_report_in_file_order() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_said_at_once() {
+fn mistakes_of_all_tables_are_in_one_report() {
     let user = User::new();
     user.write(
         "hob.toml",

@@ -11,13 +11,13 @@ use serde_json::json;
 use crate::real_server::Served;
 use crate::{User, until};
 
-// Each takes several windows of the vocoder, and no more, because most of these tests' time is synthesis.
+// Each takes several windows of the vocoder. Longer texts would only take longer: most of these tests' time is synthesis.
 const SEA: &str = "The salt breeze came across from the sea.";
 const TRAIN: &str = "Trains leave every hour from platform nine.";
 
 /// More than the head of an answer.
 const FIRST_SOUND_BYTES: usize = 2 << 10;
-/// More than the head and the longest first window, which has a second. [`SEA`] has more than two.
+/// More than the head and the longest first window, which has 1 s of sound, on slow machines. [`SEA`] has more than 2 s.
 const SECOND_WINDOW_BYTES: usize = FIRST_SOUND_BYTES + 24_000 * 2;
 
 /// A server with the threads that users have. Engines with several threads also compute two windows at the same time.
@@ -25,7 +25,7 @@ fn served() -> (User, Served) {
     let (user, home) = User::with_only(&["kokoro"]);
     user.write("hob.toml", "[speech]\nthreads = 0\n");
     let mut served = Served::start(&user, &home);
-    served.note("kokoro is ready");
+    served.wait_for_note("kokoro is ready");
     (user, served)
 }
 
@@ -69,11 +69,11 @@ fn a_worker_that_is_killed_is_an_error_for_its_client_and_is_replaced(served: &S
     served.kill_worker("speech");
     let cut = body.read_to_end(&mut Vec::new());
     assert!(cut.is_err(), "the answer ended as if it were whole");
-    let patience = Instant::now() + Duration::from_secs(300);
+    let deadline = Instant::now() + Duration::from_secs(300);
     let again = loop {
         match served.ask("Here I am again.", "af_heart") {
             Ok(mut body) => break body.read_to_vec().expect("a whole answer"),
-            Err(error) => assert!(Instant::now() < patience, "no other worker came: {error}"),
+            Err(error) => assert!(Instant::now() < deadline, "no other worker came: {error}"),
         }
         thread::sleep(Duration::from_millis(50));
     };
@@ -81,7 +81,7 @@ fn a_worker_that_is_killed_is_an_error_for_its_client_and_is_replaced(served: &S
 }
 
 #[test]
-fn three_hundred_clients_who_leave_are_not_worked_for() {
+fn answers_of_three_hundred_clients_that_leave_are_stopped() {
     let (_user, served) = served();
     let leave = |clients: std::ops::Range<u64>| {
         for client in clients {
@@ -121,8 +121,8 @@ fn three_hundred_clients_who_leave_are_not_worked_for() {
 fn another_program_decodes_every_format_to_the_same_length() {
     let (user, home) = User::with_only(&["kokoro"]);
     let mut served = Served::start(&user, &home);
-    served.note("kokoro is ready");
-    // A window and a rest. Each format is synthesised again.
+    served.wait_for_note("kokoro is ready");
+    // One window and a part of another. The text is short because it is synthesised for each format.
     let text = "Trains leave from here.";
     let samples = served.samples(text, "af_heart").len();
     // Padding samples that the container cannot declare; 0 if it can declare them.

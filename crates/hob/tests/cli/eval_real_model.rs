@@ -71,7 +71,7 @@ fn a_base_model_is_evaluated_by_its_completions_and_by_log_probabilities() {
     // One server for all evaluations, because loading the model takes most of the time.
     let serve = ["serve", "--listen", "127.0.0.1:0", "--chat-model", "gemma-3-270m-base"];
     let mut served = Served::running(&user, &home, &serve);
-    served.note("gemma-3-270m-base is ready");
+    served.wait_for_note("gemma-3-270m-base is ready");
     let evaluate = |file: &str, how: &[&str]| {
         let words = ["eval", "--target", &served.url, "--api", "hob", "--file", file];
         let model = ["--model", "gemma-3-270m-base", "--json"];

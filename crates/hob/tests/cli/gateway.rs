@@ -209,11 +209,11 @@ fn a_configuration_that_changes_is_followed_whole_or_not_at_all() {
     user.write("hob.toml", &config("new"));
     until(60, "the change was not followed", || status(&here, "new") == 200);
     assert_eq!(status(&here, "old"), 404);
-    here.note("hob applied the new aliases, upstreams, keys and pronunciations");
+    here.wait_for_note("hob applied the new aliases, upstreams, keys and pronunciations");
     user.write("hob.toml", &(config("new") + "[ledger]\ndays = 3\n"));
-    here.note("the change in [ledger] needs a restart of hob");
+    here.wait_for_note("the change in [ledger] needs a restart of hob");
     user.write("hob.toml", &config("new"));
-    here.note("hob applied the new");
+    here.wait_for_note("hob applied the new");
     user.write("hob.toml", &config("new").replace("there/any", "missing/any"));
     let is_refusal = |note: &String| {
         assert!(!note.contains("[ledger]"), "hob was started with this table: {note}");
@@ -221,7 +221,7 @@ fn a_configuration_that_changes_is_followed_whole_or_not_at_all() {
     };
     let said = std::iter::from_fn(|| here.next_note()).find(is_refusal).expect("a refusal");
     assert!(said.contains("which does not exist"), "{said}");
-    here.note("hob keeps using the previous configuration");
+    here.wait_for_note("hob keeps using the previous configuration");
     assert_eq!(status(&here, "new"), 200);
     fs::remove_file(user.path("work").join("hob.toml")).expect("removed");
     assert_eq!(status(&here, "new"), 200);
@@ -284,7 +284,7 @@ fn a_change_that_takes_the_last_key_does_not_open_the_house() {
         |served: &Served, key| post(served, "v1/chat/completions", key, &hello("any")).status;
     assert_eq!((status(&here, None), status(&here, Some("laptop-key"))), (401, 200));
     user.write("hob.toml", "[dev]\nmock_unknown_models = true\n");
-    here.note("hob keeps using the previous configuration");
+    here.wait_for_note("hob keeps using the previous configuration");
     assert_eq!((status(&here, None), status(&here, Some("laptop-key"))), (401, 200));
 }
 

@@ -123,7 +123,7 @@ fn a_request_has_one_line_that_says_who_answered_and_who_did_not() {
         good.url
     ));
     assert_eq!(ask(&here.url, "fast", true).status, 200);
-    let line = here.note("alias=\"fast\"");
+    let line = here.wait_for_note("alias=\"fast\"");
     for part in [
         " INFO ",
         "target=\"good/y\"",
@@ -136,7 +136,7 @@ fn a_request_has_one_line_that_says_who_answered_and_who_did_not() {
     }
     let refused = ask(&here.url, "nobody", false);
     assert_eq!(refused.status, 404);
-    let next = here.note("");
+    let next = here.wait_for_note("");
     assert!(next.contains("status=404"), "the line after it is the next request's: {next}");
 }
 

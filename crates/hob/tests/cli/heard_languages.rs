@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::hear_real_model::wav;
 use crate::real_server::{ALL_AT_START, Served};
-use crate::timed_words::Apart;
+use crate::timed_words::TimingErrors;
 use crate::{User, stdout};
 
 const RATE_HZ: u32 = 24_000;
@@ -134,16 +134,16 @@ fn every_voice_is_understood_in_its_own_language_and_its_words_are_timed() {
     hob.envs(home).env("PATH", &path);
     let served = Served::run(hob);
     served.until_warm(&["kokoro", "whisper-base"]);
-    let mut apart = Apart::default();
+    let mut timing = TimingErrors::default();
     for language in &LANGUAGES {
         let voices = listed.split_whitespace().filter(|voice| {
             voice.starts_with(language.letter) && voice.as_bytes().get(2) == Some(&b'_')
         });
         let voices: Vec<&str> = voices.collect();
         assert!(voices.contains(&language.timed.0), "{}: {listed}", language.code);
-        language.check(&voices, (&user, &served), &mut apart);
+        language.check(&voices, (&user, &served), &mut timing);
     }
-    apart.check();
+    timing.check();
     check_spanish_passage(&user, &served);
 }
 
@@ -170,14 +170,14 @@ fn check_spanish_passage(user: &User, served: &Served) {
 }
 
 impl Language {
-    fn check(&self, voices: &[&str], (user, served): (&User, &Served), apart: &mut Apart) {
+    fn check(&self, voices: &[&str], (user, served): (&User, &Served), timing: &mut TimingErrors) {
         let (mut words, mut chars) = (WordErrors::default(), WordErrors::default());
         let within = |errors: WordErrors, most: f64| errors.rate().is_some_and(|rate| rate <= most);
         let (timed, phrases) = self.timed;
         let mut sentences = self.sentences.iter().cycle();
         for &voice in voices {
             let (text, samples) = if voice == timed {
-                (phrases.join(". "), apart.add(served, (voice, 1.0), &phrases))
+                (phrases.join(". "), timing.add(served, (voice, 1.0), &phrases))
             } else {
                 let text = (*sentences.next().expect("a sentence")).to_owned();
                 let samples = served.clip(&text, voice);

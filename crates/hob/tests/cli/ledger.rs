@@ -31,7 +31,7 @@ pub(crate) fn rows(user: &User, home: &Home, count: usize) -> Vec<Value> {
 fn rows_outlive_a_server_that_is_killed() {
     let (user, home) = User::with_only(&["kokoro", "smollm2"]);
     let mut served = Served::start(&user, &home);
-    served.note("smollm2 is ready");
+    served.wait_for_note("smollm2 is ready");
     let hi = json!([{"role": "user", "content": "Say hello to Anna."}]);
     let answer = served.chat(&json!({"messages": hi, "max_tokens": 8})).expect("an answer");
     served
@@ -75,7 +75,7 @@ fn rows_outlive_a_server_that_is_killed() {
     // No more speech is requested.
     std::fs::remove_file(user.path("hob/models/kokoro")).expect("a link");
     let mut again = Served::start(&user, &home);
-    again.note("smollm2 is ready");
+    again.wait_for_note("smollm2 is ready");
     again.chat(&json!({"messages": hi, "max_tokens": 2})).expect("an answer");
     assert_eq!(rows(&user, &home, 3).len(), 3);
     again.end("-INT");
@@ -87,13 +87,13 @@ fn a_ledger_that_is_none_is_left_alone_and_can_be_done_without() {
     let file = user.path("hob/ledger.sqlite3");
     std::fs::write(&file, "a diary ".repeat(100)).expect("written");
     let mut served = Served::start(&user, &home);
-    served.note("ledger.sqlite3 cannot be used");
-    served.note("ledger.enabled = false");
+    served.wait_for_note("ledger.sqlite3 cannot be used");
+    served.wait_for_note("ledger.enabled = false");
     drop(served);
     assert!(std::fs::read_to_string(&file).expect("still there").starts_with("a diary"));
     user.write("hob.toml", "[ledger]\nenabled = false\n");
     let mut served = Served::start(&user, &home);
-    served.note("smollm2 is ready");
+    served.wait_for_note("smollm2 is ready");
     served.end("-INT");
 }
 

@@ -115,9 +115,9 @@ fn a_file_that_loses_its_keys_opens_nothing() {
     let (user, mut served) = Served::with(&format!("{FIXED}{keys}"));
     assert_eq!(served.get("v1/models/any").status, 401);
     user.write("hob.toml", FIXED);
-    let said = served.note("has no keys any more");
+    let said = served.wait_for_note("has no keys any more");
     assert!(said.contains("hob.toml"), "{said}");
-    served.note("hob keeps using the previous configuration");
+    served.wait_for_note("hob keeps using the previous configuration");
     assert_eq!(served.get("v1/models/any").status, 401);
 }
 
@@ -155,15 +155,15 @@ fn a_configuration_that_is_no_regular_file_stops_nothing() {
         let made = Command::new("mkfifo").arg(path).stdout(Stdio::null()).status();
         assert!(made.expect("mkfifo").success());
     });
-    served.note("it is not a regular file");
+    served.wait_for_note("it is not a regular file");
     assert_eq!(served.get("health").status, 200);
     replace(&|path| std::os::unix::fs::symlink("/dev/zero", path).expect("linked"));
-    served.note("it is not a regular file");
+    served.wait_for_note("it is not a regular file");
     replace(&|path| fs::write(path, "# much\n".repeat(200_000)).expect("written"));
-    served.note("it has more than 1048576 bytes");
+    served.wait_for_note("it has more than 1048576 bytes");
     let chain = |n: usize| format!("[alias.a{n}]\nto = [\"a{}\"]\n", n + 1);
     let chain: String = (0..5_000).map(chain).collect();
     replace(&|path| fs::write(path, format!("{FIXED}{chain}")).expect("written"));
-    served.note("leads through more than 16 aliases");
+    served.wait_for_note("leads through more than 16 aliases");
     assert_eq!(served.get("health").status, 200);
 }

@@ -67,12 +67,12 @@ use assert_cmd::assert::Assert;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Waits for what another process does without a word. After `seconds_max`, `what` says what did not happen.
+/// Waits for what another process does and does not print. After `seconds_max` the test fails with `failure`.
 #[track_caller]
-pub(crate) fn until(seconds_max: u64, what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(seconds_max: u64, failure: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(seconds_max);
     while !is_so() {
-        assert!(Instant::now() < end, "{what}");
+        assert!(Instant::now() < end, "{failure}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -183,6 +183,7 @@ pub(crate) fn json_stdout(assert: &Assert) -> Value {
     serde_json::from_str(&stdout(assert)).expect("JSON")
 }
 
+/// The names of the files in a folder, sorted.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).expect("a folder");
     let mut names: Vec<String> = entries

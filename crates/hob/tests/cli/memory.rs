@@ -64,7 +64,7 @@ fn models_that_do_not_fit_together_take_turns_and_none_is_cut_off() {
     let (user, home) = User::with_models();
     user.write("hob.toml", CONFIG);
     let mut served = Served::start(&user, &home);
-    served.note("kokoro is ready");
+    served.wait_for_note("kokoro is ready");
     assert_eq!(served.warm(), ["kokoro"]);
     answered(&served, "smollm2");
     assert_eq!(served.warm(), ["smollm2"]);
@@ -121,7 +121,7 @@ fn a_model_that_can_never_fit_is_rejected_with_both_numbers() {
     let (user, home) = User::with_models();
     user.write("hob.toml", &CONFIG.replace("450MB", "100MB"));
     let mut served = Served::start(&user, &home);
-    let note = served.note("hob: loading the model needs about ");
+    let note = served.wait_for_note("hob: loading the model needs about ");
     assert!(note.contains(" and 100 MB are free"), "{note}");
     let refused = served.chat(&question("second"));
     assert!(refused.is_err(), "{refused:?}");

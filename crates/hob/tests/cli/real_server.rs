@@ -133,8 +133,8 @@ impl Served {
         Served { child, url: url.to_owned(), notes }
     }
 
-    /// The next line of stderr that contains `part`.
-    pub(crate) fn note(&mut self, part: &str) -> String {
+    /// Waits for a line of stderr that contains `part`.
+    pub(crate) fn wait_for_note(&mut self, part: &str) -> String {
         let note = self.notes.by_ref().map_while(Result::ok).find(|note| note.contains(part));
         assert!(note.is_some(), "hob never said {part:?}");
         note.unwrap_or_default()

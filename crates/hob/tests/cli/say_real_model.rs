@@ -69,7 +69,7 @@ fn a_server_speaks_pauses_and_uses_a_changed_lexicon_without_a_restart() {
     let (user, home) = User::with_only(&["kokoro"]);
     user.write("hob.toml", "[speech]\nthreads = 1\n");
     let mut served = Served::start(&user, &home);
-    served.note("kokoro is ready");
+    served.wait_for_note("kokoro is ready");
     let plain = served.clip("Good evening.", "af_heart");
     let paused = served.clip("[pause:1s] Good evening. [pause:500ms]", "af_heart");
     let silence = |seconds: f64| vec![0; (seconds * RATE_HZ as f64) as usize];
@@ -78,7 +78,7 @@ fn a_server_speaks_pauses_and_uses_a_changed_lexicon_without_a_restart() {
     let length = |served: &Served, text: &str| served.samples(text, "af_heart").len();
     let spelled = length(&served, "Use SQL now.");
     user.write("hob.toml", "[speech]\nthreads = 1\nlexicon = { SQL = \"sequel\" }\n");
-    served.note("hob applied the new");
+    served.wait_for_note("hob applied the new");
     let said = length(&served, "Use SQL now.");
     assert_eq!(said, length(&served, "Use sequel now."));
     assert_ne!(said, spelled);
@@ -88,9 +88,9 @@ fn a_server_speaks_pauses_and_uses_a_changed_lexicon_without_a_restart() {
     let key = "[keys.laptop]\nsecret = \"file:key\"\n";
     let config = |lexicon: &str| format!("[speech]\nthreads = 1\nlexicon = {{ {lexicon} }}\n");
     user.write("hob.toml", &(config("SQL = \"sequel\"") + key));
-    served.note("hob applied the new");
+    served.wait_for_note("hob applied the new");
     user.write("hob.toml", &config("SQL = \"structured query language\""));
-    served.note("hob keeps using the previous configuration");
+    served.wait_for_note("hob keeps using the previous configuration");
     let body = json!({
         "model": "kokoro", "input": "Use SQL now.", "voice": "af_heart", "response_format": "pcm",
     });
@@ -273,16 +273,16 @@ fn the_doctor_lists_the_voices_of_espeak_once() {
 fn a_server_gets_ready_speaks_and_takes_its_workers_with_it() {
     let (user, home) = User::with_models();
     let mut served = Served::start(&user, &home);
-    served.note("kokoro is ready");
+    served.wait_for_note("kokoro is ready");
     let url = served.url.clone();
     let args = ["say", "--server", &url, "-o", "a.wav", "--srt", "a.srt", "Good evening."];
     user.hob(&args).assert().success();
     let srt = std::fs::read_to_string(user.path("work/a.srt")).expect("a file");
     assert!(srt.starts_with("1\n00:00:00,") && srt.contains("Good evening.\n"), "{srt}");
-    served.note("smollm2 is ready");
+    served.wait_for_note("smollm2 is ready");
     let workers = ["speech", "chat"].map(|engine| served.worker(engine).expect("it runs"));
     served.signal("-INT");
-    served.note("stopping");
+    served.wait_for_note("stopping");
     assert_eq!(served.child.wait().expect("an end").code(), Some(0));
     let left = Command::new("ps").args(["-o", "pid=", "-p", &workers.join(",")]).output();
     assert!(left.expect("ps").stdout.is_empty(), "a worker lives on");
@@ -292,7 +292,7 @@ fn a_server_gets_ready_speaks_and_takes_its_workers_with_it() {
 fn a_second_hob_reports_that_the_first_is_running() {
     let (user, home) = User::with_only(&["kokoro"]);
     let mut served = Served::start(&user, &home);
-    served.note("loading kokoro");
+    served.wait_for_note("loading kokoro");
     let address = served.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
     let args = ["serve", "--listen", &address];
     let said = stderr(&user.hob(&args).envs(home).assert().code(5));
@@ -312,7 +312,7 @@ fn a_model_takes_no_more_memory_than_was_predicted() {
     );
     user.write("hob.toml", &chat);
     let mut served = Served::start(&user, &home);
-    served.note("smollm2 is ready");
+    served.wait_for_note("smollm2 is ready");
     let words = "cat ".repeat(context_tokens / 2);
     let messages = serde_json::json!([{ "role": "user", "content": words }]);
     let body = serde_json::json!({ "model": "smollm2", "max_tokens": 8, "messages": messages });
@@ -334,7 +334,7 @@ fn an_empty_answer_through_an_alias_is_an_answer() {
     let (user, home) = User::with_only(&["smollm2"]);
     user.write("hob.toml", "[chat]\nthreads = 1\n[alias.a]\nto = [\"smollm2\"]\n");
     let mut served = Served::start(&user, &home);
-    served.note("smollm2 is ready");
+    served.wait_for_note("smollm2 is ready");
     let ask = |stop: &str| {
         let messages = serde_json::json!([{ "role": "user", "content": "Say hello." }]);
         let stop = (!stop.is_empty()).then_some(stop);

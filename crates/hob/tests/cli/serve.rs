@@ -97,8 +97,8 @@ fn a_home_that_cannot_be_written_does_not_stop_the_server() {
     let home = user.path("home2");
     std::fs::create_dir_all(home.join("ledger.sqlite3")).expect("a folder");
     let mut served = Served::start(&user, &[("HOB_HOME", home.into_os_string())]);
-    served.note("the ledger");
-    served.note("requests are not logged");
+    served.wait_for_note("the ledger");
+    served.wait_for_note("requests are not logged");
     let messages = serde_json::json!([{"role": "user", "content": "Hello"}]);
     let answer = served.chat(&serde_json::json!({"model": "any", "messages": messages}));
     assert_eq!(answer.expect("an answer")["choices"][0]["finish_reason"], "stop");
@@ -120,7 +120,7 @@ fn the_results_page_does_not_depend_on_the_working_folder() {
     let mut hob = user.process(&["serve", "--listen", "127.0.0.1:0", "--config", file]);
     hob.current_dir(user.path("home")).env("HOB_LOG", "info");
     let mut served = Served::run(hob);
-    let note = served.note("/benchmarks shows the folder that its settings name");
+    let note = served.wait_for_note("/benchmarks shows the folder that its settings name");
     assert!(note.contains("work/runs"), "{note}");
     let page = ureq::get(format!("{}benchmarks/records.js", served.url)).call();
     let page = page.expect("a page").body_mut().read_to_string().expect("text");

@@ -52,10 +52,10 @@ fn answer(listener: &TcpListener) -> Server {
     server
 }
 
-/// Hears the person again while it answers. Returns what hob says about the answer.
+/// A server that hears the person again while it answers. Returns the event with which hob says how much was heard.
 fn interrupt(listener: &TcpListener) -> Value {
     let mut server = answer(listener);
-    // Each is 20 or 40 ms of the microphone.
+    // Each event has 20 or 40 ms of the microphone's sound.
     for _ in 0..25 {
         server.until("input_audio_buffer.append");
     }
@@ -83,7 +83,7 @@ fn speech_stops_an_answer_and_the_server_learns_how_much_was_heard() {
     assert!(stderr(&talked).contains("the server ended the conversation"), "{}", stderr(&talked));
 }
 
-/// Hears something while it answers that is no speech, or cannot be transcribed.
+/// A server that hears something while it answers: a noise, or speech that cannot be transcribed.
 fn hear_again(listener: &TcpListener, heard: &Value) {
     let mut server = answer(listener);
     server.send(&json!({"type": "response.done", "response": {"id": "resp_1"}}));

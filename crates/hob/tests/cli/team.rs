@@ -180,7 +180,7 @@ fn a_model_that_does_not_exist_is_named() {
     let wrong = TEAM.replace("\"coder-model\"", "\"codr-model\"");
     let mut team = TeamUser::with(&wrong, "", ("", ""));
     let part = "there is no chat model or alias 'codr-model' (did you mean coder-model";
-    let note = team.server.note(part);
+    let note = team.server.wait_for_note(part);
     assert!(note.contains("builders"), "{note}");
     let checked = team.hob(&["check", "builders"]).success();
     let notes = stderr(&checked);
@@ -302,7 +302,7 @@ fn a_step_of_a_script_that_no_request_used_is_a_failure() {
     let done = team.run(&["run", "builders", "Reply exactly: done"]).success();
     assert_eq!(stdout(&done), "done\n");
     team.server.signal("-TERM");
-    let note = team.server.note("no request used these steps");
+    let note = team.server.wait_for_note("no request used these steps");
     assert!(note.contains("'lead-model': line 2"), "{note}");
     assert!(!team.server.child.wait().expect("ended").success());
 }
@@ -402,9 +402,9 @@ fn a_team_is_a_model_of_the_server() {
 
     // A file that gets a mistake keeps its last good version; a new one is served at once.
     team.user.write("teams/other.toml", TEAM);
-    team.server.note("the team files changed");
+    team.server.wait_for_note("the team files changed");
     team.user.write("teams/builders.toml", "entry = 5");
-    team.server.note("builders.toml:1:9");
+    team.server.wait_for_note("builders.toml:1:9");
     let models: Value = models_of(&team.server);
     let has = |name: &str| {
         models["data"].as_array().expect("models").iter().any(|model| model["id"] == name)
@@ -467,7 +467,7 @@ fn approval_is_a_question_where_the_client_can_ask() {
     );
     let mut team = TeamUser::new(&lead, "");
     team.user.write("teams/builders.toml", TEAM.replace("on-request", "always").as_str());
-    team.server.note("the team files changed");
+    team.server.wait_for_note("the team files changed");
     let (team, tool) =
         (team, serde_json::json!({ "type": "function", "function": { "name": "ask_user" } }));
     let chat = |messages: &Value| {
@@ -531,7 +531,7 @@ fn a_title_starts_no_run() {
 fn a_team_works_with_a_real_local_model() {
     let (user, home) = User::with_only(&["smollm2"]);
     let mut server = Served::start(&user, &home);
-    server.note("smollm2 is ready");
+    server.wait_for_note("smollm2 is ready");
     let mut command = user.process(&[
         "team",
         "run",

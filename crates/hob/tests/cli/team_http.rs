@@ -127,7 +127,7 @@ fn a_configuration_that_is_refused_changes_no_model_of_a_team() {
     let client = Client::with_key(&team.server, "all-of-it");
     let scripts = "[dev.scripts]\nlead-model = \"lead.jsonl\"\ncoder-model = \"coder.jsonl\"\n";
     team.user.write("hob.toml", &(config("coder-model") + scripts));
-    team.server.note("hob keeps using the previous configuration");
+    team.server.wait_for_note("hob keeps using the previous configuration");
     let id = client.start("Write");
     assert_eq!(client.until(&id, "completed")["answer"], "First.");
 }
@@ -187,7 +187,7 @@ fn the_log_says_who_works_and_what_is_called() {
     let mut server = Served::running(&user, &home, &args);
     let id = Client::of(&server).start("Write the log\nin a file");
     let lines = ["a team begins", "a tool is called", "a team has ended"];
-    let lines = lines.map(|part| server.note(part));
+    let lines = lines.map(|part| server.wait_for_note(part));
     for line in &lines {
         assert!(line.contains(&id) && !line.contains("Write the log"), "{line}");
     }
@@ -553,7 +553,7 @@ fn a_team_file_that_gets_a_mistake_is_named_and_its_last_version_works() {
         &TEAM.replace("name = \"coder\"", "name = \"coder\"\ncolour = 1"),
     );
     team.user.write("teams/never.toml", "entry = 5");
-    team.server.note("never.toml:1:9");
+    team.server.wait_for_note("never.toml:1:9");
     let (_, found) = client.get("v1/teams");
     let named = |name: &str| {
         let teams = found["teams"].as_array().expect("teams");

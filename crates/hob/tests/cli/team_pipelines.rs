@@ -141,17 +141,17 @@ fn valves_change_the_next_run() {
     assert_eq!(fs::read_to_string(&file).expect("a file"), "turns = 1\n");
     let run = all.until(&all.start("I need a function"), "completed_partial");
     assert_eq!(run["turns"], 2, "one, and one for the answer: {run}");
-    team.server.note("the team files changed");
+    team.server.wait_for_note("the team files changed");
     all.stream(json!({}));
     let (_, runs) = all.get("v1/runs?limit=1");
     assert_eq!(runs["runs"][0]["status"], "completed_partial");
 
     let (_, back) = all.post("builders/valves/update", &json!({ "turns": null }));
     assert_eq!((&back["turns"], file.exists()), (&json!(40), false));
-    team.server.note("the team files changed");
+    team.server.wait_for_note("the team files changed");
     // A mistake is named, and the last good version stays in use.
     team.user.write("teams/builders.valves.toml", "turns = 0\n");
-    team.server.note("builders.valves.toml: 'turns' must be");
+    team.server.wait_for_note("builders.valves.toml: 'turns' must be");
     let (_, said) = all.post("pipelines/reload", &json!({}));
     assert!(said["message"].as_str().expect("a sentence").contains("'turns' must be"), "{said}");
     assert_eq!(all.get("builders/valves").1["turns"], 40);
@@ -203,7 +203,7 @@ fn team_files_are_added_and_deleted() {
         all.upload("any name.toml", &TEAM.replace("entry", "id = \"new\"\nentry"));
     assert_eq!((status, &added["status"], &added["id"]), (200, &json!(true), &json!("new")));
     assert!(teams.join("new.toml").exists());
-    team.server.note("the team files changed");
+    team.server.wait_for_note("the team files changed");
     let served = |id: &str| {
         let (_, list) = all.get("models");
         list["data"].as_array().expect("models").iter().any(|model| model["id"] == id)
@@ -293,12 +293,12 @@ fn status_lines_and_jobs_are_for_clients_of_pipelines() {
 fn the_public_key_is_for_lists_and_chats_where_it_is_allowed() {
     let config = "[server.pipelines]\nlisten = \"127.0.0.1:0\"\naccept_default_key = true\n";
     let mut team = with_keys(config);
-    let note = team.server.note("Pipelines: http://");
+    let note = team.server.wait_for_note("Pipelines: http://");
     let url = format!(
         "{}/",
         note.split_whitespace().find(|word| word.starts_with("http")).expect("an address")
     );
-    team.server.note("default key of Pipelines");
+    team.server.wait_for_note("default key of Pipelines");
     let public = Client { url, ..Client::with_key(&team.server, PUBLIC) };
     assert_eq!(public.get(""), (200, json!({ "status": true })));
     for path in ["models", "pipelines"] {

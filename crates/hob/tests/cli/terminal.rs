@@ -16,7 +16,7 @@ pub(crate) struct Terminal {
     screen: File,
     /// All output so far.
     shown: Vec<u8>,
-    /// The number of bytes in `shown` that were matched.
+    /// The end of the last match in `shown`.
     seen: usize,
 }
 
@@ -27,8 +27,9 @@ impl Terminal {
         unlockpt(&screen).expect("an open terminal");
         let name = ptsname(&screen, Vec::new()).expect("a name");
         let name = OsStr::from_bytes(name.as_bytes());
-        let line = || OpenOptions::new().read(true).write(true).open(name).expect("the other end");
-        command.env("TERM", "xterm").stdin(line()).stdout(line()).stderr(line());
+        let other_end =
+            || OpenOptions::new().read(true).write(true).open(name).expect("the other end");
+        command.env("TERM", "xterm").stdin(other_end()).stdout(other_end()).stderr(other_end());
         let child = command.spawn().expect("hob");
         // The command holds the other end open. Without this the test would not see it close.
         drop(command);

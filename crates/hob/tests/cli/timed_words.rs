@@ -1,6 +1,6 @@
 //! The given times of words against the sound itself, with the real model that `make test` fetches.
-//! Pauses part the phrases, so that the beginning and the end of each can be heard in the samples. The servers are those of
-//! tests that hear the same voices.
+//! Pauses separate the phrases, so that the beginning and the end of each can be heard in the samples. Two tests call this
+//! with the servers that they have started for other checks of the voices.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -47,7 +47,7 @@ fn is_loud(samples: &[i16]) -> bool {
     (energy / samples.len() as f32).sqrt() > 10_f32.powf(-50.0 / 20.0)
 }
 
-/// Where something is heard. Shorter silences do not part it.
+/// Where something is heard. Silences shorter than [`PAUSE_S_MIN`] do not divide it.
 fn heard(samples: &[i16]) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for (at, _) in samples.chunks(STEP).enumerate().filter(|(_, step)| is_loud(step)) {
@@ -104,12 +104,13 @@ fn check_phonemes(word: &Value) {
 
 /// How far the given times are from the sound, of all phrases so far.
 #[derive(Default)]
-pub(crate) struct Apart {
+pub(crate) struct TimingErrors {
+    /// A line for each phrase with a wrong time.
     wrong: String,
     late_ends: usize,
 }
 
-impl Apart {
+impl TimingErrors {
     /// Speaks the phrases with pauses between them, and returns the samples.
     pub(crate) fn add(
         &mut self,
@@ -123,9 +124,10 @@ impl Apart {
         let (given, heard) = (given(phrases, &text, &words), heard(&samples));
         assert_eq!(given.len(), heard.len(), "{voice} at {speed}: {heard:?}");
         for (given, heard) in given.iter().zip(&heard) {
-            let (start_s, end_s) = ((given.0 - heard.0).abs(), (given.1 - heard.1).abs());
-            self.late_ends += usize::from(end_s > APART_S_MAX);
-            if start_s > APART_S_MAX || end_s > END_APART_S_MAX {
+            let start_apart_s = (given.0 - heard.0).abs();
+            let end_apart_s = (given.1 - heard.1).abs();
+            self.late_ends += usize::from(end_apart_s > APART_S_MAX);
+            if start_apart_s > APART_S_MAX || end_apart_s > END_APART_S_MAX {
                 self.wrong += &format!("\n{voice} at {speed}: given {given:?}, heard {heard:?}");
             }
         }
@@ -139,9 +141,9 @@ impl Apart {
 }
 
 pub(crate) fn words_are_heard_when_their_times_say(served: &Served) {
-    let mut apart = Apart::default();
+    let mut errors = TimingErrors::default();
     for spoken in SPOKEN {
-        apart.add(served, spoken, &PHRASES);
+        errors.add(served, spoken, &PHRASES);
     }
-    apart.check();
+    errors.check();
 }

@@ -45,7 +45,7 @@ fn hob(user: &User, home: &Home, args: &[&str]) -> Command {
 
 fn serve(command: Command) -> Served {
     let mut served = Served::run(command);
-    served.note("smollm2 is ready");
+    served.wait_for_note("smollm2 is ready");
     served
 }
 
