@@ -26,7 +26,7 @@ pub(crate) fn complaints(tree: &Tree) -> Vec<String> {
         links::dead(&tree.files),
         lints::inherited(&tree.files),
         lints::lifted(&tree.files),
-        places::names(&tree.files),
+        places::complaints(&tree.files),
         plain::complaints(&tree.files),
         sizes::too_long(&tree.files),
         unique::shared_types(&tree.files),

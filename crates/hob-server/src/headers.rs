@@ -1,4 +1,4 @@
-//! The headers of answers: which target answered, how many attempts it took, and how long. The values come from the trackers.
+//! The headers of answers: which target answered, how many attempts it took, and how long. `tracker.rs` has the values.
 //! Also answers that are JSON and nothing else.
 
 use std::time::Duration;
@@ -11,8 +11,9 @@ use hob_core::trace::TraceData;
 
 /// The requested name.
 pub(crate) const ALIAS: HeaderName = HeaderName::from_static("x-hob-alias");
-/// The number of attempts, with the targets that failed and their failures.
+/// The number of attempts.
 pub(crate) const ATTEMPTS: HeaderName = HeaderName::from_static("x-hob-attempts");
+/// The targets that failed, each with its failure.
 pub(crate) const FAILED: HeaderName = HeaderName::from_static("x-hob-failed");
 /// Time that hob itself took.
 pub(crate) const OVERHEAD_MS: HeaderName = HeaderName::from_static("x-hob-overhead-ms");
@@ -66,7 +67,7 @@ pub(crate) fn uncached_json(body: String) -> Response {
     ([(CONTENT_TYPE, JSON), (CACHE_CONTROL, "no-store")], body).into_response()
 }
 
-/// Leaves out a name that cannot stand in a header; the value is for people.
+/// Adds a header that only people read. Leaves it out if a header cannot hold the text.
 pub(crate) fn insert_text(headers: &mut HeaderMap, name: HeaderName, text: &str) {
     if let Ok(value) = HeaderValue::try_from(text) {
         headers.insert(name, value);
@@ -106,9 +107,7 @@ pub(crate) fn insert_trace(headers: &mut HeaderMap, trace: &TraceData) {
     if trace.counted_here {
         headers.insert(USAGE, HeaderValue::from_static("counted"));
     }
-    if !trace.dropped.is_empty() {
-        insert_ignored(headers, &trace.dropped);
-    }
+    insert_ignored(headers, &trace.dropped);
 }
 
 pub(crate) fn whole_ms(time: Duration) -> HeaderValue {

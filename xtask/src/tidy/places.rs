@@ -6,7 +6,7 @@ use crate::tree::File;
 /// Folders of one person's machine.
 const FOLDERS: [&str; 2] = [concat!("/wo", "rk/"), concat!("/ro", "ot/")];
 
-/// A folder for temporary files, when a name of a person's choice follows.
+/// The folder for temporary files. Only a path into a folder in it is a complaint, because a person has made that folder.
 const SCRATCH: &str = concat!("/t", "mp/");
 
 /// Hosts of an index, and the option that names a folder of packages.
@@ -20,7 +20,7 @@ const HOSTS: [&str; 7] = [
     concat!("--find-", "links /"),
 ];
 
-pub(crate) fn names(files: &[File]) -> Vec<String> {
+pub(crate) fn complaints(files: &[File]) -> Vec<String> {
     let mut complaints = Vec::new();
     for file in files {
         for (line, number) in file.text.lines().zip(1..) {
@@ -80,6 +80,6 @@ mod tests {
     #[test]
     fn the_complaint_has_file_and_line() {
         let file = File::new("a.sh", concat!("true\ncd /ro", "ot/x\n"));
-        assert_eq!(names(&[file]), [format!("a.sh:2: names {}", FOLDERS[1])]);
+        assert_eq!(complaints(&[file]), [format!("a.sh:2: names {}", FOLDERS[1])]);
     }
 }

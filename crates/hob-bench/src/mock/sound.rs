@@ -100,11 +100,13 @@ pub(super) fn bytes(format: SoundFormat, piece: &Piece, script: &Script) -> Vec<
 /// The third frame of an encoder: its first frames hold the silence of the encoder's own delay.
 fn mp3_frame(amplitude: i16) -> Vec<u8> {
     let level = f32::from(amplitude) / f32::from(i16::MAX);
-    let sign = |place: usize| if (place / HALF_PERIOD).is_multiple_of(2) { level } else { -level };
+    let sample = |place: usize| {
+        if (place / HALF_PERIOD).is_multiple_of(2) { level } else { -level }
+    };
     let mut encoder = Mp3Encode::new();
     let frames = (0..3).filter_map(|number| {
         let samples: Vec<f32> =
-            (0..MP3_FRAME_SAMPLES).map(|at| sign(number * MP3_FRAME_SAMPLES + at)).collect();
+            (0..MP3_FRAME_SAMPLES).map(|at| sample(number * MP3_FRAME_SAMPLES + at)).collect();
         let header = encoder_header(RATE_HZ, 1, MP3_KBIT_S).ok()?;
         encoder.encode_frame(&header, &[&samples], None).ok()
     });

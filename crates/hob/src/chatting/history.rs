@@ -1,5 +1,5 @@
 //! A conversation: how it is sent to a model, and how it is saved.
-//! A question without an answer is removed, because no model's template accepts two questions in a row.
+//! A question without an answer is removed, because templates of some models refuse two questions in a row.
 
 use std::fmt::Write as _;
 
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_holds_it_all_and_the_wish() {
+    fn a_request_has_all_messages_and_the_options() {
         let options = ChatRequest { tokens_max: Some(3), ..ChatRequest::default() };
         let request = history().request(&options);
         assert_eq!(request.tokens_max, Some(3));

@@ -1,5 +1,5 @@
-//! The worker that quantises a model or compares two. It reports line by line, and can be stopped at any time.
-//! One type for both sides of the pipe, so that they cannot disagree.
+//! The worker that quantizes a chat model, or compares two. It reports line by line, and can be stopped at any time.
+//! Both sides of the pipe use one type, [`QuantizeStep`], so that they cannot disagree. The study of speech models uses it, too.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -23,7 +23,7 @@ use crate::worker_args::{DistanceWorkerArgs, QuantizeWorkerArgs};
 
 /// Maximum bytes of a text for the importance of weights, or for a distance.
 pub(crate) const QUANTIZE_TEXT_BYTES_MAX: u64 = 64 << 20;
-/// The last words of a worker that failed.
+/// Maximum bytes of a dead worker's stderr of which the last line is shown.
 const SAID_BYTES_MAX: usize = 2_000;
 
 /// A line of the worker.
@@ -133,7 +133,7 @@ fn quantized(args: &QuantizeWorkerArgs) -> Result<(), String> {
     quantize(&job, |done, all| say(&QuantizeStep::Tensors { done, all })).map_err(text_of)
 }
 
-/// The importance matrix of a model for a text. It is kept for the next type.
+/// The importance matrix of a model for a text. The file `keep` has it for the next time that the model is quantized.
 fn importance(
     args: &QuantizeWorkerArgs,
     file: &Path,

@@ -345,6 +345,7 @@ fn the_speech_model_gets_a_smaller_copy_that_speaks_and_a_page_to_listen() {
         (&["quantize", "kokoro", "--to", "6-bit", "--out", "x"], "--as names"),
         (&["quantize", "kokoro", "--to", "6-bit", "--no-report"], "are for chat models"),
         (&["quantize", "kokoro", "--to", "6-bit", "--pieces", "2"], "are for chat models"),
+        (&["quantize", "kokoro", "--to", "6-bit", "--no-importance"], "--no-importance, "),
         (
             &["quantize", "kokoro", "--to", "6-bit", "--voice", "af_missing"],
             "no voice 'af_missing'",

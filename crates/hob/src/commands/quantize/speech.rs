@@ -1,5 +1,5 @@
-//! Quantizes the stored speech model, or restores floats: a model of its own name, a report, and a page to listen.
-//! A model that does not speak any more is not stored.
+//! Quantizes the stored speech model, or restores its floats. Stores the result under a new name, reports how far it is from
+//! the source, and writes a page on which a person compares both. A model that does not speak any more is not stored.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -31,14 +31,15 @@ use crate::signals::{StopSignals, interrupted};
 use crate::sink::draft_of;
 use crate::wire_up::{SpeechCost, SpeechStudy, Transcription, run_speech_study};
 
-/// A text of one's own has at most so many sentences.
+/// Maximum sentences of the file of `--sentences`.
 const SENTENCES_MAX: usize = 200;
 /// Longer or shorter than the source by this factor: no speech any more.
 const LENGTH_RATIO_MAX: f64 = 2.0;
 /// Quieter than the source by this factor: no speech any more.
 const LEVEL_RATIO_MIN: f32 = 0.05;
-/// Share of wrong words above which it cannot be understood, where the source can.
+/// Share of wrong words above which a model counts as not understood, if the source has less than half of it.
 const WORD_ERRORS_MAX: f64 = 0.5;
+/// Seed of the resampling that gives the intervals.
 const SEED: u64 = 1;
 
 /// The report of a quantized speech model, also as JSON.
@@ -82,6 +83,7 @@ struct SentenceFigures {
     target_heard: Option<String>,
 }
 
+/// `hob quantize` of a stored speech model.
 pub(super) fn quantized(
     args: &QuantizeArgs,
     source: &StoredModel,
@@ -96,8 +98,8 @@ pub(super) fn quantized(
     })?;
     if args.out.is_some() || args.is_about_chat() {
         return Err(Failure::usage(
-            "--out, --importance, --text, --pieces, --eval-items, --eval-tasks, --no-report, --machine and --pool are \
-             for chat models",
+            "--out, --importance, --no-importance, --text, --pieces, --eval-items, --eval-tasks, --no-report, --machine \
+             and --pool are for chat models",
         )
         .hint("--as names a quantized speech model"));
     }
@@ -158,7 +160,7 @@ fn refuse_second_time(
     match (form, source.speech_weights()) {
         (SpeechForm::Packed(_), Some(SpeechWeights::Packed)) if !args.force => {
             let sentence = format!("{name} is quantized already; a second loss adds up");
-            Err(Failure::usage(sentence).hint("take kokoro, or add --force"))
+            Err(Failure::usage(sentence).hint("quantize kokoro instead, or add --force"))
         }
         (SpeechForm::Float, Some(SpeechWeights::Published)) if sizes.integer_bytes == 0 => {
             let sentence = format!("the weights of {name} are floats already");
@@ -282,7 +284,7 @@ async fn tried(
     Ok(Tried { studies: [before, after], figures, word_errors })
 }
 
-/// A sentence a line of the user's file, or hob's own sentences.
+/// The lines of the user's file, or hob's own sentences.
 fn sentences(args: &QuantizeArgs) -> CliResult<Vec<String>> {
     match &args.sentences {
         Some(file) => arguments::sentences(file, SENTENCES_MAX),
@@ -396,7 +398,9 @@ fn refuse_garbage(
             if target.value > WORD_ERRORS_MAX && source.value < WORD_ERRORS_MAX / 2.0 =>
         {
             let (wrong, before) = (target.value * 100.0, source.value * 100.0);
-            garbage(format!("{wrong:.0} % of its words are not understood, {before:.0} % before"))
+            garbage(format!(
+                "{wrong:.0} % of its words are not understood, and {before:.0} % of the source's"
+            ))
         }
         _ => Ok(()),
     }
