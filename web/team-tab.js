@@ -94,6 +94,7 @@ function showTeams(found) {
     if (usable.includes(wanted)) page.name.value = wanted;
     page.name.disabled = usable.length === 0;
   }
+  // Teams without a file are hob's own.
   page.none.hidden = teams.some(({ file }) => file !== null);
   mistakes.show(teams.filter(({ error }) => error !== null));
   showAgents();

@@ -100,7 +100,7 @@ class Answer:
         return self.tokens, self.timings.get("draft_n") or 0, self.timings.get("draft_n_accepted") or 0
 
     def decode_per_s(self):
-        """Of the tokens after the first."""
+        """Tokens per second after the first token."""
         return (self.tokens - 1) / (self.stamps[-1] - self.stamps[0])
 
 

@@ -1,4 +1,4 @@
-"""The table of figures, their record, and what other processes did on the machine meanwhile.
+"""Reports of hob compared with llama-server: a table, a record as JSON, and what other processes did meanwhile.
 
 Each figure is printed and written as soon as it is known, so a run that is broken off keeps its figures.
 """
@@ -11,8 +11,6 @@ import statistics
 
 
 class Report:
-    """Prints each row as soon as it is known, and writes all rows so far."""
-
     def __init__(self, path, facts):
         self.path, self.facts, self.figures, self.notes = path, facts, [], []
 
@@ -21,6 +19,7 @@ class Report:
         print("|---|---|---|---|---|---|---|", flush=True)
 
     def add(self, name, unit, runs, sense=None, bound=None):
+        """`sense` says what the bound limits: "at least" or "at most" the ratio, "hob at most" hob's own median."""
         ours, theirs = (statistics.median(runs[server]) for server in ("hob", "llama-server"))
         pairs = [a / b for a, b in zip(runs["hob"], runs["llama-server"])]
         judged = ours if (sense or "").startswith("hob") else ours / theirs
@@ -49,7 +48,7 @@ class Report:
         self.write()
 
     def write(self):
-        """Under another name first: a reader never finds half a file."""
+        """Writes another file first and renames it, so that a reader never finds half a file."""
         if self.path:
             record = self.facts | {"figures": self.figures, "notes": self.notes}
             draft = pathlib.Path(f"{self.path}.new")
@@ -71,7 +70,7 @@ class Load:
     def look(self):
         cells = [int(cell) for cell in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
         idle, stolen = cells[3] + cells[4], cells[7]
-        # The servers are among its children.
+        # The servers are children of this process.
         own = cpu_ticks(os.getpid())
         return sum(cells), sum(cells) - idle - stolen, stolen, own
 

@@ -15,8 +15,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import faster_whisper
 
 NAME = "whisper-base"
-# Whisper hears 30 s at a time; in a longer recording the pauses are left out first.
-VAD_BYTES_MIN = 30 * 32_000
+# Bytes of 30 s of 16-bit sound at 16 kHz, which Whisper reads in one go. Pauses of longer sound are left out first.
+ONE_PASS_BYTES = 30 * 32_000
 
 
 class Peer(BaseHTTPRequestHandler):
@@ -38,7 +38,7 @@ class Peer(BaseHTTPRequestHandler):
         with self.lock:
             segments, _ = self.model.transcribe(
                 io.BytesIO(sound), language=fields.get("language", b"").decode() or None, beam_size=self.beam,
-                vad_filter=len(sound) > VAD_BYTES_MIN,
+                vad_filter=len(sound) > ONE_PASS_BYTES,
             )
             if fields.get("stream") == b"true":
                 self.stream(segment.text for segment in segments)

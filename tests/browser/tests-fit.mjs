@@ -13,17 +13,17 @@ const QWEN = "#fit?model=Qwen3-8B&quant=Q4_K_M&machine=laptop%2C+RTX+4070";
 export function fitTests(setting) {
   test("a model of this hob on this machine is what is shown first", LIMIT, () => first(setting));
   test("a model that was pulled since is in the menu", LIMIT, () => pulled(setting));
-  test("an address is a view", LIMIT, () => shared(setting));
+  test("an address leads to a view", LIMIT, () => shared(setting));
   test("memory fills and speed falls as the context is dragged", LIMIT, () => dragged(setting));
-  test("what does not fit is said with what is lacking", LIMIT, () => tooLong(setting));
+  test("a model that does not fit is shown with the memory that is missing", LIMIT, () => tooLong(setting));
   test("an unknown speed is a dash", LIMIT, () => unknown(setting));
   test("the last question wins", LIMIT, () => lastWins(setting));
   test("refusals are said in words, and the view stays", LIMIT, () => refused(setting));
-  test("a hob without an answer says so", LIMIT, () => nothing(setting));
-  test("what would be faster is a view to go to", LIMIT, () => instead(setting));
+  test("a hob without the fit API says so", LIMIT, () => withoutApi(setting));
+  test("a faster choice is a link to its view", LIMIT, () => instead(setting));
   test("the engine's flags can be copied", LIMIT, () => copied(setting));
   test("names of models are text, never markup", LIMIT, () => markup(setting));
-  test("nothing is in the way of people", LIMIT, () => open(setting));
+  test("the Fit tab is accessible", LIMIT, () => accessible(setting));
   for (const width of WIDTHS_PX) test(`the fit looks whole at ${width} px, light`, LIMIT, () => looksWhole(setting, width));
   test("the fit looks whole in the dark", LIMIT, () => inTheDark(setting, looksWhole));
 }
@@ -76,7 +76,7 @@ async function shared(setting) {
   const asked = setting.mock.fitAsked.at(-1);
   assert.deepEqual(asked, { model: "Qwen3-8B", quant: "Q4_K_M", machine: "laptop, RTX 4070", context_tokens: "16384", kv: "q8_0/q4_0" });
   assert.equal(await page.$eval("#tab-fit", (tab) => tab.getAttribute("aria-selected")), "true");
-  // By another of its names, and with nothing else.
+  // By another of its names, without a quant and a machine.
   await page.evaluate(() => { location.hash = "#fit?model=qwen3:8b&quant=&context=4096"; });
   await page.waitForFunction(() => location.hash.includes("model=Qwen3-8B&quant=Q4_K_M"));
   assert.deepEqual((await valuesOf(page)).slice(0, 2), ["Qwen3-8B", "Q4_K_M"]);
@@ -180,7 +180,7 @@ async function refused(setting) {
   await page.close();
 }
 
-async function nothing(setting) {
+async function withoutApi(setting) {
   Object.assign(setting.mock, { fits: false, fitKey: false, fitAsked: [] });
   const { page } = await openPage(setting, `${setting.url}#fit`);
   await untilText(page, "#fit-trouble", /This hob has no fit API/);
@@ -209,7 +209,7 @@ async function markup(setting) {
 }
 
 /** Names, roles, contrast: what axe can see. */
-async function open(setting) {
+async function accessible(setting) {
   for (const hash of [QWEN, "#fit"]) {
     const { page } = await openFit(setting, hash);
     await page.$$eval("#fit-answer details", (all) => all.forEach((one) => { one.open = true; }));

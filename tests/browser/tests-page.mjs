@@ -1,4 +1,4 @@
-// The page around the sound: voices, keyboard, memory, themes, small screens.
+// The Speak tab without its sound: voices, the model's state, keyboard, remembered choices, themes, small screens.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
