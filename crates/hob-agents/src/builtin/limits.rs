@@ -143,8 +143,8 @@ fn excess_of(processes: usize, before: Option<u64>, free: Option<u64>) -> Option
     None
 }
 
-/// Number of processes of a command: its first one and all below it, also those that have ended but that their parent has
-/// not waited for. Counts no further than the limit.
+/// Number of processes of a command: its first one and all below it, also ended ones for which their parent has not waited.
+/// Counts no further than the limit.
 fn processes(first: u32) -> usize {
     let (mut open, mut count) = (vec![first], 0);
     while let Some(id) = open.pop() {

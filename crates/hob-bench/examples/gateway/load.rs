@@ -19,6 +19,7 @@ const REQUESTS_PER_S_MAX: f64 = 100_000.0;
 const TOKENS: usize = 64;
 /// Events of a stream without a token: role, finish reason, usage, and `[DONE]`.
 const OTHER_EVENTS: usize = 4;
+/// Expected size of a stream.
 const ANSWER_BYTES: usize = 16 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]

@@ -107,7 +107,7 @@ impl SpeedEstimate<'_> {
         let tokens = f64::from(tokens);
         self.sum(site, |layer| {
             let Some(kv) = layer.kv else { return 0.0 };
-            let length = f64::from(kv.key_length.max(1)) + f64::from(kv.value_length);
+            let length = f64::from(kv.key_length) + f64::from(kv.value_length);
             let seen =
                 layer.window_tokens.map_or(tokens / 2.0, |seen| f64::from(seen).min(tokens / 2.0));
             2.0 * f64::from(layer.heads) * length * tokens * seen

@@ -59,7 +59,8 @@ fn messages(list: &str) -> Result<Vec<Message>, String> {
     wire.map(|wire| conversation(wire).messages).map_err(|error| error.to_string())
 }
 
-fn names(wire: &WireChat) -> Vec<&str> {
+/// The fields that the header `x-hob-ignored` names.
+fn ignored_names(wire: &WireChat) -> Vec<&str> {
     wire.ignored.iter().chain(&wire.unknown).map(String::as_str).collect()
 }
 
@@ -163,7 +164,7 @@ fn options_of_a_stream_need_no_stream() {
 #[test]
 fn alternatives_without_log_probabilities_are_named() {
     let wire = read(r#""top_logprobs":2"#);
-    assert_eq!((wire.request.logprobs, names(&wire)), (None, vec!["top_logprobs"]));
+    assert_eq!((wire.request.logprobs, ignored_names(&wire)), (None, vec!["top_logprobs"]));
     assert_eq!(read(r#""logprobs":true"#).request.logprobs, Some(0));
 }
 
@@ -260,7 +261,7 @@ fn tools_and_choices_arrive() {
         ),
     ] {
         let wire = read(&format!("{TOOLS}{choice}"));
-        assert_eq!((wire.calls, names(&wire)), (CallShape::ToolCalls, vec![]), "{choice}");
+        assert_eq!((wire.calls, ignored_names(&wire)), (CallShape::ToolCalls, vec![]), "{choice}");
         let talk = conversation(wire);
         assert_eq!((talk.tools, talk.tool_choice), (offered, expected), "{choice}");
         assert!(talk.parallel_tool_calls);
@@ -285,7 +286,7 @@ fn functions_are_tools_that_are_answered_as_functions() {
         assert!(!talk.parallel_tool_calls);
     }
     let both = read(&format!("{TOOLS},{functions},\"function_call\":\"none\""));
-    assert_eq!(names(&both), ["functions", "function_call"]);
+    assert_eq!(ignored_names(&both), ["functions", "function_call"]);
     let (shape, talk) = (both.calls, conversation(both));
     assert_eq!((shape, talk.tools), (CallShape::ToolCalls, tools()));
 }

@@ -5,7 +5,7 @@ use hob_core::chat::{Effort, Thinking};
 use hob_wire::parse_chat;
 use serde_json::json;
 
-use super::{conversation, names, read};
+use super::{conversation, ignored_names, read};
 
 #[test]
 fn every_way_to_speak_of_thinking_leads_to_one_setting() {
@@ -42,10 +42,10 @@ fn every_way_to_speak_of_thinking_leads_to_one_setting() {
         (r#""reasoning_effort":"high","think":false"#, effort(Effort::High)),
     ] {
         let wire = read(fields);
-        assert_eq!((wire.request.thinking, names(&wire)), (expected, vec![]), "{fields}");
+        assert_eq!((wire.request.thinking, ignored_names(&wire)), (expected, vec![]), "{fields}");
         assert_eq!(conversation(wire).template_arguments, None, "{fields}");
     }
-    assert_eq!(names(&read(r#""reasoning":{"exclude":true}"#)), ["reasoning.exclude"]);
+    assert_eq!(ignored_names(&read(r#""reasoning":{"exclude":true}"#)), ["reasoning.exclude"]);
 }
 
 #[test]
