@@ -307,7 +307,7 @@ fn takes_value(name: &str, option: &str) -> bool {
 
 /// A number, perhaps with a unit, such as the time of `timeout`. `7z` is a program.
 fn is_number(word: &str) -> bool {
-    let digits = word.strip_suffix(['s', 'm', 'h', 'd']).unwrap_or(word);
+    let digits = word.strip_suffix(['s', 'm', 'h', 'd', '%', 'k', 'K', 'M', 'G']).unwrap_or(word);
     word.starts_with(|c: char| c.is_ascii_digit()) && digits.parse::<f64>().is_ok()
 }
 
@@ -365,6 +365,7 @@ mod tests {
             "sudo -n",
             "timeout -k 5 10s",
             "nice -n 5",
+            "stdbuf --output 4K",
             "xargs -0 -n 1",
             "xargs -I {} sh -c",
             "busybox sh",
@@ -433,6 +434,7 @@ mod tests {
             "watch -n 5 rm x",
             "watch 'ls; rm x'",
             "parallel rm x",
+            "parallel --jobs 50% rm x",
             "unshare -r rm x",
             "chroot /mnt rm x",
             "flock /tmp/lock rm x",
