@@ -284,9 +284,8 @@ fn run(
         let trials = GrammarTrials::new(reading, trials);
         scope.spawn(move || compiler::run(trials, &to_compile, &theirs, words, &to_engine));
         let outputs = Outputs { outlet, jobs, off_engine };
-        let small = || {
-            DraftModel::new(Counter::new(decoder.parallel(), &Steps::default()), VOCABULARY)
-        };
+        let small =
+            || DraftModel::new(Counter::new(decoder.parallel(), &Steps::default()), VOCABULARY);
         let small = decoder.has_small_model.then(small);
         Engine::new(decoder, small, scheduler, outputs, queue_max).run(inbox)
     })

@@ -215,7 +215,7 @@ impl Decoder for Letters {
         for token in tokens {
             assert_eq!(self.cached.len(), token.position as usize);
             self.cached.push(token.id);
-            let mut logits = vec![-1e9; END as usize + 1];
+            let mut logits = vec![-1e9; VOCABULARY];
             for (letter, probability) in LETTERS.iter().zip(row(token.id)) {
                 logits[*letter as usize] = probability.ln();
             }
@@ -271,9 +271,9 @@ fn said(decoder: &mut impl Decoder, prepared: Prepared, drafts: usize) -> (Said,
         }
         let batch: Vec<BatchToken> = running.batch(count).collect();
         decoder.decode(&batch).expect("computed");
-        let spoken = running.advance(count, |at| decoder.logits(at)).expect("tokens");
+        let output = running.advance(count, |at| decoder.logits(at)).expect("tokens");
         decoder.truncate(0, running.computed());
-        for event in spoken.events {
+        for event in output.events {
             match event {
                 ChatEvent::Text(text) => answer.text += &text,
                 ChatEvent::ToolCall { name, .. } => answer.calls += &name,
@@ -282,7 +282,7 @@ fn said(decoder: &mut impl Decoder, prepared: Prepared, drafts: usize) -> (Said,
                 other => panic!("{other:?}"),
             }
         }
-        if let Some(Completion { finish, usage, timings }) = spoken.end {
+        if let Some(Completion { finish, usage, timings }) = output.end {
             return (Said { finish: Some(finish), usage, ..answer }, timings);
         }
     }
