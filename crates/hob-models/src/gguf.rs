@@ -214,7 +214,7 @@ fn version(source: &mut Source<impl Read + Seek>) -> Result<u32, GgufError> {
     let version = source.u32()?;
     match version {
         2 | 3 => Ok(version),
-        // A big-endian file begins with the high bytes, which are zero. Here they are read as the low ones.
+        // In a big-endian file the high bytes come first. They are zero, and are read as the low ones here.
         _ if version != 0 && version.trailing_zeros() >= 16 => Err(GgufError::BigEndian),
         _ => Err(GgufError::UnknownVersion { version }),
     }

@@ -53,7 +53,7 @@ impl Unguarded {
         Some(Unguarded::Link { text: path.read_link().ok()?, target, inner })
     }
 
-    /// Makes a protected file again what it was. Returns a sentence if a command had changed it.
+    /// Restores a protected file. Returns a sentence if it had changed.
     fn restore(&mut self, path: &Path) -> Option<String> {
         if Unguarded::of(path).as_ref() == Some(&*self) {
             return None;

@@ -17,7 +17,7 @@ const TRAIN: &str = "Trains leave every hour from platform nine.";
 
 /// More than the head of an answer.
 const FIRST_SOUND_BYTES: usize = 2 << 10;
-/// More than the head and the longest first window, which has 1 s of sound, on slow machines. [`SEA`] has more than 2 s.
+/// More than the head and the longest first window: 1 s of sound, on slow machines. [`SEA`] has more than 2 s.
 const SECOND_WINDOW_BYTES: usize = FIRST_SOUND_BYTES + 24_000 * 2;
 
 /// A server with the threads that users have. Engines with several threads also compute two windows at the same time.

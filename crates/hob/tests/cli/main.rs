@@ -67,7 +67,7 @@ use assert_cmd::assert::Assert;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Waits for what another process does and does not print. After `seconds_max` the test fails with `failure`.
+/// Waits until another process has done something that it does not print. After `seconds_max` the test fails with `failure`.
 #[track_caller]
 pub(crate) fn until(seconds_max: u64, failure: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(seconds_max);

@@ -133,7 +133,7 @@ impl Served {
         Served { child, url: url.to_owned(), notes }
     }
 
-    /// Waits for a line of stderr that contains `part`.
+    /// Waits for the next line of stderr that contains `part`, and returns it.
     pub(crate) fn wait_for_note(&mut self, part: &str) -> String {
         let note = self.notes.by_ref().map_while(Result::ok).find(|note| note.contains(part));
         assert!(note.is_some(), "hob never said {part:?}");
