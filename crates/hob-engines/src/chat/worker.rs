@@ -13,8 +13,8 @@ mod heavy_conversations;
 mod off_engine;
 mod passes;
 mod preparer;
-mod reading;
 mod repetition;
+mod request_reader;
 mod running;
 mod trial_process;
 
@@ -42,8 +42,8 @@ use engine::Engine;
 use grammar_trials::GrammarTrials;
 use off_engine::OffEngineStreams;
 use preparer::Preparer;
-use reading::Reading;
-pub use reading::ReadingError;
+use request_reader::RequestReader;
+pub use request_reader::RequestReaderError;
 use running::Prepared;
 pub use trial_process::try_grammars;
 
@@ -95,7 +95,7 @@ pub enum ServeChatError {
     #[error(transparent)]
     Llama(#[from] LlamaError),
     #[error(transparent)]
-    Reading(#[from] ReadingError),
+    RequestReader(#[from] RequestReaderError),
     #[error("the model loads but does not compute: {0}")]
     WarmUp(#[from] DecodeFailed),
     #[error(transparent)]
@@ -158,7 +158,7 @@ pub fn serve_chat(socket: UnixStream, options: &ServeChatOptions) -> Result<(), 
     let outlet = &mut connection.outlet;
     let loaded = load(outlet.shared(), &options.llama);
     let llama = Arc::new(outlet.loaded(loaded)?);
-    let reading = outlet.loaded(Reading::of(&llama, options).map_err(ServeChatError::from))?;
+    let reader = outlet.loaded(RequestReader::of(&llama, options).map_err(ServeChatError::from))?;
     let draft = options.draft_model.as_ref().map(|path| llama.load_draft(path));
     let draft = outlet.loaded(draft.transpose().map_err(ServeChatError::from))?;
     let decoder = outlet.loaded(warm_decoder(&llama))?;
@@ -166,7 +166,7 @@ pub fn serve_chat(socket: UnixStream, options: &ServeChatOptions) -> Result<(), 
     let vocabulary = llama.vocabulary_size();
     let draft_model = draft_decoder.map(|decoder| DraftModel::new(decoder, vocabulary));
     outlet.ready(vram_bytes_taken(&options.llama.card_use), &())?;
-    serve(&llama, &reading, (decoder, draft_model), connection, options)
+    serve(&llama, &reader, (decoder, draft_model), connection, options)
 }
 
 fn load(mut outlet: Outlet, options: &LlamaOptions) -> Result<Llama, ServeChatError> {
@@ -199,7 +199,7 @@ fn warm_decoder(llama: &Llama) -> Result<LlamaDecoder<'_>, ServeChatError> {
 /// Runs the engine on this thread, and next to it the threads that end with it.
 fn serve(
     llama: &Llama,
-    reading: &Reading,
+    reader: &RequestReader,
     (decoder, draft_model): (LlamaDecoder<'_>, Option<DraftModel<LlamaDecoder<'_>>>),
     connection: WorkerConnection<Incoming>,
     options: &ServeChatOptions,
@@ -212,20 +212,20 @@ fn serve(
     let WorkerConnection { inbox, outlet } = connection;
     thread::scope(|scope| {
         let (to_engine, theirs) = (inbox.sender(), off_engine.clone());
-        let preparer = Preparer { reading, embed_jobs, compile_jobs, to_engine: to_engine.clone() };
+        let preparer = Preparer { reader, embed_jobs, compile_jobs, to_engine: to_engine.clone() };
         thread::Builder::new()
             .name("preparer".to_owned())
             .spawn_scoped(scope, move || preparer.run(&to_prepare, &theirs))?;
         let (to_engine_too, theirs, words) =
             (to_engine.clone(), off_engine.clone(), outlet.shared());
-        let trials = GrammarTrials::new(reading, options.grammar_trials.as_ref());
+        let trials = GrammarTrials::new(reader, options.grammar_trials.as_ref());
         thread::Builder::new().name("compiler".to_owned()).spawn_scoped(scope, move || {
             compiler::run(trials, &to_compile, &theirs, words, &to_engine_too);
         })?;
         let theirs = off_engine.clone();
         thread::Builder::new().name("embedder".to_owned()).spawn_scoped(scope, move || {
             let tokens_max = options.embed_tokens_max;
-            embedder::run(llama, reading, tokens_max, &to_embed, (&theirs, &to_engine));
+            embedder::run(llama, reader, tokens_max, &to_embed, (&theirs, &to_engine));
         })?;
         let outputs = Outputs { outlet, jobs, off_engine };
         // Dropped when it ends, which closes the channels of the other threads and so ends them.

@@ -47,7 +47,7 @@ pub(super) fn run(
                 if outlet.send(stream, &ChatReport::Compiling).is_err() {
                     return;
                 }
-                let prepared = trials.reading().prepare(&request, credit, received);
+                let prepared = trials.reader().prepare(&request, credit, received);
                 if outlet.send(stream, &ChatReport::Compiled).is_err() {
                     return;
                 }

@@ -7,7 +7,7 @@ use std::sync::mpsc::Receiver;
 use hob_core::chat::EmbedInput;
 
 use super::off_engine::OffEngineStreams;
-use super::reading::{Reading, refused};
+use super::request_reader::{RequestReader, refused};
 use super::{EmbedEnd, EmbedJob, Incoming};
 use crate::chat::decoder::DecodeFailed;
 use crate::chat::llama::{Llama, LlamaEmbedder};
@@ -18,14 +18,14 @@ use crate::worker::{EngineEnded, InboxSender};
 /// delays other requests by one text at most.
 pub(super) fn run(
     llama: &Llama,
-    reading: &Reading,
+    reader: &RequestReader,
     tokens_max: u32,
     jobs: &Receiver<EmbedJob>,
     (off_engine, to_engine): (&OffEngineStreams, &InboxSender<Incoming>),
 ) {
     let mut embedder = None;
     let embed = |tokens: &[u32]| made_once(llama, tokens_max, &mut embedder)?.embed(tokens);
-    let inputs = |inputs: &[EmbedInput]| inputs_of(reading, inputs, tokens_max);
+    let inputs = |inputs: &[EmbedInput]| inputs_of(reader, inputs, tokens_max);
     let turns = Turns { off_engine, to_engine, open: VecDeque::new() };
     // The engine has ended.
     let _ended = turns.run(jobs, inputs, embed);
@@ -103,11 +103,11 @@ impl Turns<'_> {
 
 /// Every input as tokens, or why not one of them is embedded.
 fn inputs_of(
-    reading: &Reading,
+    reader: &RequestReader,
     inputs: &[EmbedInput],
     tokens_max: u32,
 ) -> Result<Vec<Vec<u32>>, Refusal> {
-    let available = tokens_max.min(reading.context_tokens());
+    let available = tokens_max.min(reader.context_tokens());
     let fits = |tokens: Vec<u32>| {
         let needed = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
         if tokens.is_empty() {
@@ -116,8 +116,8 @@ fn inputs_of(
         if needed > available { Err(Refusal::TooLong { needed, available }) } else { Ok(tokens) }
     };
     let tokens = inputs.iter().map(|input| match input {
-        EmbedInput::Text(text) => fits(reading.tokens_of_text(text)),
-        EmbedInput::Tokens(tokens) => reading.known_tokens("input", tokens).and_then(fits),
+        EmbedInput::Text(text) => fits(reader.tokens_of_text(text)),
+        EmbedInput::Tokens(tokens) => reader.known_tokens("input", tokens).and_then(fits),
     });
     tokens.collect()
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use hob_core::ChatRequest;
 use hob_core::chat::{Conversation, Prompt};
 
-use super::reading::{Reading, refused};
+use super::request_reader::{RequestReader, refused};
 use super::trial_process::{COMPILE_TIME_MAX, TrialModel, TrialReport, TrialSocket};
 use crate::chat::crashed_grammars::Fingerprint;
 use crate::chat::dialect::{TOOL_DIALECTS, ToolDialect};
@@ -29,7 +29,7 @@ const FAILED_TIME: Duration = Duration::from_secs(600);
 pub(super) const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
 
 pub(super) struct GrammarTrials<'a> {
-    reading: &'a Reading,
+    reader: &'a RequestReader,
     /// `None`: grammars are not tried.
     command: Option<&'a WorkerCommand>,
     process: Option<TrialProcess>,
@@ -47,11 +47,11 @@ struct FailedTrial {
 
 impl<'a> GrammarTrials<'a> {
     pub(super) fn new(
-        reading: &'a Reading,
+        reader: &'a RequestReader,
         command: Option<&'a WorkerCommand>,
     ) -> GrammarTrials<'a> {
         GrammarTrials {
-            reading,
+            reader,
             command,
             process: None,
             start_failed_at: None,
@@ -59,8 +59,8 @@ impl<'a> GrammarTrials<'a> {
         }
     }
 
-    pub(super) fn reading(&self) -> &'a Reading {
-        self.reading
+    pub(super) fn reader(&self) -> &'a RequestReader {
+        self.reader
     }
 
     /// Ends the process until it is needed again.
@@ -74,7 +74,7 @@ impl<'a> GrammarTrials<'a> {
     /// The grammar cannot be compiled, or it ended the process that tried.
     pub(super) fn pass(&mut self, request: &ChatRequest) -> Result<(), Refusal> {
         let Some(fingerprint) = Fingerprint::of(request) else { return Ok(()) };
-        if self.command.is_none() || !self.reading.must_compile(request) {
+        if self.command.is_none() || !self.reader.must_compile(request) {
             return Ok(());
         }
         self.failed.retain(|failed| failed.since.elapsed() < FAILED_TIME);
@@ -101,7 +101,7 @@ impl<'a> GrammarTrials<'a> {
             return None;
         }
         if self.process.as_mut().is_none_or(TrialProcess::has_ended) {
-            let started = TrialProcess::start(self.command?, &trial_model(self.reading));
+            let started = TrialProcess::start(self.command?, &trial_model(self.reader));
             if let Err(error) = &started {
                 let message = format!("grammars are not tried before they are compiled: {error}");
                 // Without a reader of standard error, the message is lost.
@@ -175,10 +175,10 @@ impl Drop for TrialProcess {
     }
 }
 
-pub(super) fn trial_model(reading: &Reading) -> TrialModel {
-    let (tokens, ends) = reading.vocabulary();
+pub(super) fn trial_model(reader: &RequestReader) -> TrialModel {
+    let (tokens, ends) = reader.vocabulary();
     let place = |dialect: &ToolDialect| TOOL_DIALECTS.iter().position(|known| known == dialect);
-    let tool_dialect = reading.tool_dialect().and_then(place).and_then(|at| u8::try_from(at).ok());
+    let tool_dialect = reader.tool_dialect().and_then(place).and_then(|at| u8::try_from(at).ok());
     TrialModel { tokens, ends, tool_dialect }
 }
 

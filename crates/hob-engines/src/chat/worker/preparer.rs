@@ -5,13 +5,13 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use super::compiler::CompileJob;
 use super::off_engine::OffEngineStreams;
-use super::reading::Reading;
+use super::request_reader::RequestReader;
 use super::{BUSY, EmbedEnd, EmbedJob, Incoming, Job};
 use crate::chat::protocol::ChatOrder;
 use crate::worker::{EngineEnded, InboxSender};
 
 pub(super) struct Preparer<'a> {
-    pub(super) reading: &'a Reading,
+    pub(super) reader: &'a RequestReader,
     pub(super) embed_jobs: SyncSender<EmbedJob>,
     pub(super) compile_jobs: SyncSender<CompileJob>,
     pub(super) to_engine: InboxSender<Incoming>,
@@ -31,7 +31,7 @@ impl Preparer<'_> {
         let Job { stream, order, received } = job;
         let prepared = match order {
             ChatOrder::Chat { request, credit } => {
-                match self.reading.prepare_at_once(&request, credit, received) {
+                match self.reader.prepare_at_once(&request, credit, received) {
                     Ok(Some(prepared)) => Ok(prepared),
                     Ok(None) => {
                         let job = CompileJob { stream, request, credit, received };

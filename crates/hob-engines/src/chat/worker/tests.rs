@@ -15,7 +15,7 @@ use hob_core::chat::{
     Usage,
 };
 
-use super::reading::ReadingParts;
+use super::request_reader::RequestReaderParts;
 use super::trial_process::TrialReport;
 use super::*;
 use crate::chat::protocol::ChatReport;
@@ -41,7 +41,7 @@ impl Tokenizer for Bytes {
     }
 }
 
-fn reading() -> Reading {
+fn reader() -> RequestReader {
     let letter = |byte: u8| Token { bytes: vec![byte], control: None, ends: false };
     let end = Token { bytes: Vec::new(), control: Some("<end>".to_owned()), ends: true };
     let tokens: Vec<Token> = (0..=255).map(letter).chain([end]).collect();
@@ -53,8 +53,8 @@ fn reading_of(
     tokens: TokenTable,
     template: Option<ChatTemplate>,
     context_tokens: u32,
-) -> Reading {
-    let parts = ReadingParts {
+) -> RequestReader {
+    let parts = RequestReaderParts {
         tokenizer,
         tokens,
         template,
@@ -64,7 +64,7 @@ fn reading_of(
         thinking_tokens_max: None,
         answer_tokens_max: None,
     };
-    Reading::new(parts).expect("a vocabulary")
+    RequestReader::new(parts).expect("a vocabulary")
 }
 
 /// What the decoder was given, step by step: how many tokens of which slot.
@@ -264,7 +264,7 @@ fn run(
     queue_max: usize,
     trials: Option<&WorkerCommand>,
 ) -> Result<(), ServeChatError> {
-    let reading = reading();
+    let reader = reader();
     let WorkerConnection { inbox, outlet } =
         WorkerConnection::start(&socket, decode, Duration::from_secs(60))?;
     // Steps take the smallest piece of a prompt: the measured times of this decoder are noise.
@@ -276,12 +276,12 @@ fn run(
     let (compile_jobs, to_compile) = sync_channel(JOBS_MAX);
     let off_engine = OffEngineStreams::default();
     thread::scope(|scope| {
-        let reading = &reading;
+        let reader = &reader;
         let (to_engine, theirs) = (inbox.sender(), off_engine.clone());
-        let preparer = Preparer { reading, embed_jobs, compile_jobs, to_engine };
+        let preparer = Preparer { reader, embed_jobs, compile_jobs, to_engine };
         scope.spawn(move || preparer.run(&to_prepare, &theirs));
         let (to_engine, theirs, words) = (inbox.sender(), off_engine.clone(), outlet.shared());
-        let trials = GrammarTrials::new(reading, trials);
+        let trials = GrammarTrials::new(reader, trials);
         scope.spawn(move || compiler::run(trials, &to_compile, &theirs, words, &to_engine));
         let outputs = Outputs { outlet, jobs, off_engine };
         let small =
@@ -438,7 +438,7 @@ fn what_cannot_be_done_is_refused_with_the_numbers() {
         field: field.to_owned(),
         reason: reason.to_owned(),
     };
-    let tokens = field("prompt", "has token 900, and the vocabulary has 257");
+    let tokens = field("prompt", "has token 900, and the vocabulary has 257 tokens");
     assert_eq!(refusal(3), Some(tokens));
     assert_eq!(refusal(4), Some(field("suffix", "needs a model that fills text in")));
 }
@@ -501,7 +501,7 @@ fn trials(said: &[TrialReport], log: &Path) -> WorkerCommand {
         frame.encode(&mut bytes).expect("small");
         bytes
     };
-    let model = grammar_trials::trial_model(&reading());
+    let model = grammar_trials::trial_model(&reader());
     let model = encoded(Frame::new(FrameKind::Model, 0, &model).expect("small"));
     let mut script =
         format!("echo started >>'{}'\nhead -c {} <&0 >/dev/null\n", log.display(), model.len());

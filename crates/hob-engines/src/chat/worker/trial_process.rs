@@ -12,7 +12,7 @@ use hob_core::ChatRequest;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::reading::{answer_rules, refusal};
+use super::request_reader::{answer_rules, refusal};
 use crate::chat::constraint::{
     Constrainer, ConstraintError, STACK_BYTES, SchemaLimits, TokenBytes, Vocabulary,
 };

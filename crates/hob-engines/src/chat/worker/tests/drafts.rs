@@ -170,7 +170,7 @@ fn tokens_that_a_grammar_forces_take_no_pass_of_their_own() {
 
 #[test]
 fn a_seed_gives_the_same_answer_with_forced_tokens() {
-    let reading = reading();
+    let reader = reader();
     let mut decoder = Letters { cached: Vec::new(), logits: Vec::new() };
     // The letters in brackets are forced, and each draws a number from the seed if it is chosen.
     let output = OutputFormat::Regex("([ab](cc)){8}".to_owned());
@@ -178,7 +178,7 @@ fn a_seed_gives_the_same_answer_with_forced_tokens() {
         let sampling = Sampling { temperature: Some(1.0), seed: Some(seed), ..Sampling::default() };
         let request = ChatRequest { sampling, output: output.clone(), ..continued("a") };
         let prepare = |request: &ChatRequest| {
-            reading.prepare(request, u32::MAX, Instant::now()).expect("room")
+            reader.prepare(request, u32::MAX, Instant::now()).expect("room")
         };
         let (forced, _) = said(&mut decoder, prepare(&request), 4);
         // With log probabilities, every token is chosen.
@@ -290,7 +290,7 @@ fn said(decoder: &mut impl Decoder, prepared: Prepared, drafts: usize) -> (Said,
 
 #[test]
 fn random_answers_are_the_same_and_have_the_model_s_probabilities() {
-    let reading = reading();
+    let reader = reader();
     let mut decoder = Letters { cached: Vec::new(), logits: Vec::new() };
     let mut pairs = [[0_u32; 3]; 3];
     let (mut checked, mut right) = (0, 0);
@@ -304,7 +304,7 @@ fn random_answers_are_the_same_and_have_the_model_s_probabilities() {
             ..Sampling::default()
         };
         let request = ChatRequest { sampling, tokens_max: Some(100), ..continued("abcab") };
-        let prepared = || reading.prepare(&request, u32::MAX, Instant::now()).expect("it fits");
+        let prepared = || reader.prepare(&request, u32::MAX, Instant::now()).expect("it fits");
         let (plain, none) = said(&mut decoder, prepared(), 0);
         let (drafted, timings) = said(&mut decoder, prepared(), 6);
         assert_eq!((&plain, none.draft_tokens), (&drafted, 0), "seed {seed}");
@@ -366,11 +366,11 @@ fn requests() -> [ChatRequest; 4] {
 
 #[test]
 fn a_real_model_says_the_same_with_guesses() {
-    let reading = random_calls::reading(&HERMES_IN_LETTERS);
+    let reader = random_calls::reader(&HERMES_IN_LETTERS);
     let mut decoder = SMOLLM2.decoder().expect("a context");
     let mut right = 0;
     for request in requests() {
-        let prepared = || reading.prepare(&request, u32::MAX, Instant::now()).expect("it fits");
+        let prepared = || reader.prepare(&request, u32::MAX, Instant::now()).expect("it fits");
         let (plain, _) = said(&mut decoder, prepared(), 0);
         let (drafted, timings) = said(&mut decoder, prepared(), 8);
         // The logits of several tokens may differ from those of one in the last bits. No choice here is as close.

@@ -16,7 +16,7 @@ use hob_core::chat::{
 use jsonschema::Validator;
 use serde_json::Value;
 
-use super::super::reading::Reading;
+use super::super::request_reader::RequestReader;
 use super::super::running::Prepared;
 use super::reading_of;
 use crate::chat::llama::{CardUse, Llama, LlamaOptions, WeightStorage};
@@ -106,7 +106,7 @@ fn tokens(form: &Form) -> TokenTable {
     TokenTable::new(all.collect(), smollm2.eos())
 }
 
-pub(super) fn reading(form: &Form) -> Reading {
+pub(super) fn reader(form: &Form) -> RequestReader {
     let template = ChatTemplate::compile(form.template, SpecialTokens::default());
     let template = Some(template.expect("a template"));
     reading_of(Arc::<Llama>::clone(&SMOLLM2), tokens(form), template, CONTEXT_TOKENS)
@@ -172,14 +172,14 @@ fn conversation(request: &ChatRequest) -> &Conversation {
     conversation
 }
 
-fn prepared(reading: &Reading, request: &ChatRequest) -> Result<Prepared, Refusal> {
-    reading.prepare(request, u32::MAX, Instant::now())
+fn prepared(reader: &RequestReader, request: &ChatRequest) -> Result<Prepared, Refusal> {
+    reader.prepare(request, u32::MAX, Instant::now())
 }
 
 /// The tokens of the shortest answer. `None` if the grammar does not begin with the answer.
-fn shortest(reading: &Reading, request: &ChatRequest) -> Result<Option<u32>, String> {
+fn shortest(reader: &RequestReader, request: &ChatRequest) -> Result<Option<u32>, String> {
     let nothing = ChatRequest { tokens_max: Some(0), ..request.clone() };
-    match prepared(reading, &nothing) {
+    match prepared(reader, &nothing) {
         Ok(_) => Ok(None),
         Err(Refusal::Field { field, reason }) if field == "max_tokens" => {
             let (_, needed) = reason.split_once("takes ").expect("the number");
@@ -250,7 +250,7 @@ fn fault(answer: &Answer, offer: &Offer, conversation: &Conversation) -> Option<
 
 fn check(form: &Form, seed: u64) {
     let wanted = setting("HOB_TEST_CALLS").map_or(CALLS, |calls| calls.parse().expect("a number"));
-    let (reading, mut model) = (reading(form), model(form, seed));
+    let (reader, mut model) = (reader(form), model(form, seed));
     let mut random = Rng::with_seed(seed);
     let (mut calls, mut tokens, mut refusals, mut sets) = (0, 0, Vec::new(), 0);
     let mut faults = Vec::new();
@@ -259,7 +259,7 @@ fn check(form: &Form, seed: u64) {
         sets += 1;
         for _ in 0..ANSWERS {
             let request = offer.request(&mut random);
-            let least = match shortest(&reading, &request) {
+            let least = match shortest(&reader, &request) {
                 Ok(least) => least.unwrap_or(60),
                 Err(refusal) => {
                     refusals.push(format!("{refusal}\n{}", offer.schemas_text()));
@@ -269,7 +269,7 @@ fn check(form: &Form, seed: u64) {
             let limit = least + random.u32(..SPARE_TOKENS_MAX);
             let tokens_max = Some(limit).filter(|_| random.u32(..UNLIMITED) > 0);
             let request = ChatRequest { tokens_max, ..request };
-            let prepared = prepared(&reading, &request).expect("room for the answer");
+            let prepared = prepared(&reader, &request).expect("room for the answer");
             let is_free = conversation(&request).tool_choice == ToolChoice::Auto;
             model.begin(Habit::any(&mut random), is_free);
             let answer = answer(prepared, &mut model);

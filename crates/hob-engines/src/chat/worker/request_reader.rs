@@ -1,12 +1,12 @@
-//! The model's vocabulary, template, dialect and grammars: all that preparing a request needs.
-//! Prompts become tokens, and options become a plan for the answer.
+//! Prepares requests: prompts become tokens, and options become a plan for the answer.
+//! Holds all that this needs: the model's vocabulary, template, dialect and grammars.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Instant;
 
 use hob_core::ModelError;
-use hob_core::chat::{ChatRequest, Conversation, Effort, Prompt, Thinking, ToolChoice};
+use hob_core::chat::{ChatRequest, Conversation, Effort, Prompt, Reading, Thinking, ToolChoice};
 
 use super::ServeChatOptions;
 use super::answering::{AnswerPlan, Answering, ThinkingLimit};
@@ -30,14 +30,14 @@ use crate::chat::tokens::{Beginning, Special, TokenTable, Tokenizer};
 
 /// Why a model cannot be used although its weights load.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadingError {
+pub enum RequestReaderError {
     #[error("the model's chat template cannot be read: {0}")]
     Template(#[from] TemplateError),
     #[error("the model's vocabulary cannot be read: {0}")]
     Vocabulary(ConstraintError),
 }
 
-pub(super) struct Reading {
+pub(super) struct RequestReader {
     tokenizer: Arc<dyn Tokenizer>,
     tokens: Arc<TokenTable>,
     template: Option<ChatTemplate>,
@@ -57,19 +57,19 @@ enum Compile {
     Elsewhere,
 }
 
-impl Reading {
+impl RequestReader {
     /// # Errors
-    /// See [`ReadingError`].
+    /// See [`RequestReaderError`].
     pub(super) fn of(
         llama: &Arc<Llama>,
         options: &ServeChatOptions,
-    ) -> Result<Reading, ReadingError> {
+    ) -> Result<RequestReader, RequestReaderError> {
         let (bos, eos) = llama.begin_and_end();
         let template = llama.header_text("tokenizer.chat_template");
         let template = template
             .map(|source| ChatTemplate::compile(&source, SpecialTokens { bos, eos }))
             .transpose()?;
-        let parts = ReadingParts {
+        let parts = RequestReaderParts {
             tokenizer: Arc::clone(llama) as Arc<dyn Tokenizer>,
             tokens: llama.tokens(),
             template,
@@ -79,13 +79,13 @@ impl Reading {
             thinking_tokens_max: options.thinking_tokens_max,
             answer_tokens_max: options.answer_tokens_max,
         };
-        Reading::new(parts)
+        RequestReader::new(parts)
     }
 
     /// # Errors
     /// The vocabulary cannot be constrained.
-    pub(super) fn new(parts: ReadingParts) -> Result<Reading, ReadingError> {
-        let ReadingParts {
+    pub(super) fn new(parts: RequestReaderParts) -> Result<RequestReader, RequestReaderError> {
+        let RequestReaderParts {
             tokenizer,
             mut tokens,
             template,
@@ -99,12 +99,12 @@ impl Reading {
             tokens.show(template.dialect().marks());
         }
         let constrainer = Constrainer::new(vocabulary(&tokens)?, SchemaLimits::default());
-        Ok(Reading {
+        Ok(RequestReader {
             tokenizer,
             tokens: Arc::new(tokens),
             template,
             heavy: HeavyConversations::default(),
-            constrainer: constrainer.map_err(ReadingError::Vocabulary)?,
+            constrainer: constrainer.map_err(RequestReaderError::Vocabulary)?,
             defaults,
             infill_marks,
             context_tokens,
@@ -121,6 +121,8 @@ impl Reading {
         self.tokenizer.tokenize(text, Beginning::Marked, Special::Letters)
     }
 
+    /// These tokens, if the vocabulary has all of them.
+    ///
     /// # Errors
     /// One of them is not in the vocabulary.
     pub(super) fn known_tokens(&self, field: &str, tokens: &[u32]) -> Result<Vec<u32>, Refusal> {
@@ -128,7 +130,10 @@ impl Reading {
             None => Ok(tokens.to_vec()),
             Some(token) => {
                 let count = self.tokens.count();
-                Err(refused(field, format!("has token {token}, and the vocabulary has {count}")))
+                Err(refused(
+                    field,
+                    format!("has token {token}, and the vocabulary has {count} tokens"),
+                ))
             }
         }
     }
@@ -148,7 +153,7 @@ impl Reading {
     /// `None` if a grammar must be compiled first.
     ///
     /// # Errors
-    /// As [`Reading::prepare`].
+    /// As [`RequestReader::prepare`].
     pub(super) fn prepare_at_once(
         &self,
         request: &ChatRequest,
@@ -173,12 +178,12 @@ impl Reading {
         let room = self.context_tokens - needed;
         let wished = request.tokens_max.or(self.answer_tokens_max);
         let tokens_max = wished.map_or(room, |wished| wished.min(room));
-        let form = self.form(request, tokens_max, compile)?;
-        let Some(constraint) = form else { return Ok(None) };
-        let ignored = constraint.as_ref().map_or(Vec::new(), |form| form.ignored().to_vec());
+        let constraint = self.constraint(request, tokens_max, compile)?;
+        let Some(constraint) = constraint else { return Ok(None) };
+        let ignored = constraint.as_ref().map_or(Vec::new(), |it| it.ignored().to_vec());
         let answering = self.answering(request, &read, (tokens_max, constraint));
         let echo = self.echo(request, &read.tokens);
-        let is_paced = request.reading == hob_core::chat::Reading::Paced;
+        let is_paced = request.reading == Reading::Paced;
         let (prompt, credit) = (read.tokens, i64::from(credit));
         Ok(Some(Prepared { prompt, answering, echo, ignored, credit, is_paced, received }))
     }
@@ -199,8 +204,8 @@ impl Reading {
         Echo { text, scored_from: scored.then_some(usize::from(is_marked)) }
     }
 
-    fn read(&self, request: &ChatRequest) -> Result<Read, Refusal> {
-        let plain = |tokens: Vec<u32>| Read { tokens, ..Read::default() };
+    fn read(&self, request: &ChatRequest) -> Result<ReadPrompt, Refusal> {
+        let plain = |tokens: Vec<u32>| ReadPrompt { tokens, ..ReadPrompt::default() };
         let read = match &request.prompt {
             Prompt::Chat(conversation) => self.read_chat(conversation, &request.thinking)?,
             Prompt::Text(text) => {
@@ -216,7 +221,11 @@ impl Reading {
         Ok(read)
     }
 
-    fn read_chat(&self, conversation: &Conversation, thinking: &Thinking) -> Result<Read, Refusal> {
+    fn read_chat(
+        &self,
+        conversation: &Conversation,
+        thinking: &Thinking,
+    ) -> Result<ReadPrompt, Refusal> {
         let template = self.template.as_ref().ok_or(Refusal::NoTemplate)?;
         let rendered = match self.heavy.known(conversation, thinking) {
             Some(error) => Err(error),
@@ -228,7 +237,7 @@ impl Reading {
             .map_err(|error| refused("messages", format!("do not suit the model: {error}")))?;
         let beginning = if rendered.has_bos { Beginning::Bare } else { Beginning::Marked };
         let tokens = self.tokenizer.tokenize(&rendered.text, beginning, Special::Meant);
-        Ok(Read {
+        Ok(ReadPrompt {
             tokens,
             starts_in_thinking: rendered.starts_in_thinking,
             is_within_answer: rendered.is_within_answer,
@@ -246,7 +255,7 @@ impl Reading {
     fn answering(
         &self,
         request: &ChatRequest,
-        read: &Read,
+        read: &ReadPrompt,
         (tokens_max, constraint): (u32, Option<Constraint>),
     ) -> Answering {
         let (conversation, dialect) = self.spoken(request).unzip();
@@ -287,14 +296,14 @@ impl Reading {
     }
 
     /// The constraint of the answer, if it has one. The outer `None`: it must be compiled first.
-    fn form(
+    fn constraint(
         &self,
         request: &ChatRequest,
         tokens_max: u32,
         compile: Compile,
     ) -> Result<Option<Option<Constraint>>, Refusal> {
         let wanted = answer_rules(request, self.tool_dialect());
-        let form = match compile {
+        let constraint = match compile {
             Compile::Now => self.constrainer.compile(&wanted, tokens_max).map(Some),
             Compile::Elsewhere => {
                 self.constrainer.ready(&wanted, tokens_max).map(|ready| match ready {
@@ -304,7 +313,7 @@ impl Reading {
                 })
             }
         };
-        form.map_err(refusal)
+        constraint.map_err(refusal)
     }
 
     pub(super) fn tool_dialect(&self) -> Option<&ToolDialect> {
@@ -332,8 +341,8 @@ impl Reading {
     }
 }
 
-/// What a [`Reading`] is made of.
-pub(super) struct ReadingParts {
+/// What a [`RequestReader`] is made of.
+pub(super) struct RequestReaderParts {
     pub(super) tokenizer: Arc<dyn Tokenizer>,
     pub(super) tokens: TokenTable,
     pub(super) template: Option<ChatTemplate>,
@@ -348,7 +357,7 @@ pub(super) struct ReadingParts {
 
 /// A prompt as the model reads it.
 #[derive(Default)]
-struct Read {
+struct ReadPrompt {
     tokens: Vec<u32>,
     starts_in_thinking: bool,
     is_within_answer: bool,
@@ -372,7 +381,7 @@ fn offered(conversation: &Conversation) -> Option<ToolsOffered> {
         return None;
     }
     let names = conversation.tools.iter().map(|tool| tool.name.clone()).collect();
-    // The grammar holds from a call's first letter on.
+    // The grammar keeps each call valid from its first letter on, so its arguments can be sent as they are written.
     Some(ToolsOffered { names, delivery: ArgumentDelivery::Streamed })
 }
 
@@ -413,9 +422,9 @@ fn vocabulary_entries(tokens: &TokenTable) -> (Vec<TokenBytes>, Vec<u32>) {
     (bytes.collect(), tokens.ends_all().collect())
 }
 
-fn vocabulary(tokens: &TokenTable) -> Result<Vocabulary, ReadingError> {
+fn vocabulary(tokens: &TokenTable) -> Result<Vocabulary, RequestReaderError> {
     let (bytes, ends) = vocabulary_entries(tokens);
-    Vocabulary::new(&bytes, &ends).map_err(ReadingError::Vocabulary)
+    Vocabulary::new(&bytes, &ends).map_err(RequestReaderError::Vocabulary)
 }
 
 /// The sampling defaults in the model's file, where it has some.
