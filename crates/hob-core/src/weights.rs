@@ -57,14 +57,14 @@ pub enum Repack {
 }
 
 impl Repack {
-    /// Types of llama.cpp b11434.
+    /// Whether these kernels use a repacked copy of weights in this quant, as in llama.cpp b11434.
     pub fn takes(self, quant: Quant) -> bool {
         match self {
             Repack::None => false,
             Repack::Avx2 => matches!(quant.0, "Q4_0" | "Q4_K" | "IQ4_NL" | "MXFP4"),
             Repack::Avx512 => quant.0 == "Q2_K" || Repack::Avx2.takes(quant),
             Repack::Neon => {
-                matches!(quant.0, "Q5_K" | "Q6_K" | "Q8_0") || Repack::Avx512.takes(quant)
+                matches!(quant.0, "Q1_0" | "Q5_K" | "Q6_K" | "Q8_0") || Repack::Avx2.takes(quant)
             }
         }
     }
@@ -124,6 +124,26 @@ impl Weights {
             Part::TokenEmbedding | Part::LayerEmbedding | Part::Tower | Part::Predictor => 0.0,
             Part::Output | Part::Dense => 1.0,
             Part::Experts => experts_share,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cpu_repacks_the_quants_of_its_kernels() {
+        let cpus = [Repack::None, Repack::Avx2, Repack::Avx512, Repack::Neon];
+        let rows = [
+            ("Q4_K", [false, true, true, true]),
+            ("Q2_K", [false, false, true, false]),
+            ("Q1_0", [false, false, false, true]),
+            ("Q8_0", [false, false, false, true]),
+            ("F16", [false; 4]),
+        ];
+        for (quant, expected) in rows {
+            assert_eq!(cpus.map(|cpu| cpu.takes(Quant(quant))), expected, "{quant}");
         }
     }
 }
