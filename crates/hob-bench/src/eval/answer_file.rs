@@ -27,6 +27,7 @@ pub struct AnsweredItem {
     pub id: String,
     pub family: String,
     pub size: String,
+    /// When the item was asked.
     pub started: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,

@@ -24,8 +24,8 @@ use crate::terms::Metric;
 use crate::timeline::{RequestFault, figures, timeline};
 use crate::workbench::Asker;
 
-/// Room for an answer that is allocated before the request; a longer one takes more.
-const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// Maximum memory that is allocated for an answer before the request. A longer answer takes more.
+const ROOM_BYTES_MAX: usize = 1 << 20;
 /// Longer answers are kept without their middle.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 /// How long a server may take to show that it lives.
@@ -37,7 +37,7 @@ pub(super) struct Examiner<'w, 'b> {
     asker: Asker<'b>,
     workload: &'w EvalWorkload,
     context_tokens: u32,
-    /// Counts for a server on this machine only.
+    /// `None` for a server on another machine, which this meter does not see.
     energy: Option<Mutex<EnergyMeter>>,
 }
 
@@ -58,8 +58,10 @@ impl<'w, 'b> Examiner<'w, 'b> {
         self.asker.stop.load(Ordering::Relaxed)
     }
 
+    /// Asks an item, and grades the answer.
+    ///
     /// # Errors
-    /// The server fails. An answer without text, and a refusal of this one request, are results.
+    /// The server fails. An answer without text or without end, and a refusal of this one request, are results.
     pub(super) fn ask(&self, item: &Item, arm: EvalArm) -> Result<AnsweredItem, BenchError> {
         let before = self.joules();
         let mut answered = self.answered(item, arm)?;
@@ -78,7 +80,8 @@ impl<'w, 'b> Examiner<'w, 'b> {
         if self.workload.form == PromptForm::Completion && !item.tools.is_empty() {
             return Err(BenchError::ToolsNeedChat { item: item.id.clone() });
         }
-        let room = (tokens as usize * ANSWER_BYTES_PER_TOKEN).min(ANSWER_BYTES_MAX);
+        let room = (tokens as usize * ANSWER_BYTES_PER_TOKEN).min(ROOM_BYTES_MAX);
+        let started = Timestamp::now();
         let exchange = self.asker.send(request.bytes(item, arm), room)?;
         let timeline = timeline(&exchange, target.api.protocol());
         let unanswered = self.unanswered(timeline.fault.clone())?;
@@ -98,7 +101,7 @@ impl<'w, 'b> Examiner<'w, 'b> {
             leaked_thought: hob_eval::shows_a_thought(content),
             said_words: u32::try_from(words).unwrap_or(u32::MAX),
             thought: shortened(read.thought),
-            ..answered_item(item, request.prompt(item, arm), read.answer, grade)
+            ..answered_item(item, started, request.prompt(item, arm), read.answer, grade)
         };
         Ok(answered.with_hand_grades(&self.workload.hand_grades))
     }
@@ -130,7 +133,7 @@ impl<'w, 'b> Examiner<'w, 'b> {
         }
     }
 
-    /// An item on which the server fails each time, and on no other.
+    /// The result of an item on which the server fails each time, while it answers others.
     pub(super) fn failed(
         &self,
         item: &Item,
@@ -138,10 +141,10 @@ impl<'w, 'b> Examiner<'w, 'b> {
         (fault, took): (&RequestFault, Duration),
     ) -> AnsweredItem {
         let why = format!("the server failed on this item each time: {fault}");
-        let prompt = self.request().prompt(item, arm);
+        let (started, prompt) = (Timestamp::now() - took, self.request().prompt(item, arm));
         AnsweredItem {
             total_ms: took.as_secs_f64() * 1e3,
-            ..answered_item(item, prompt, Answer::default(), ungraded(item, why))
+            ..answered_item(item, started, prompt, Answer::default(), ungraded(item, why))
         }
     }
 
@@ -160,12 +163,11 @@ impl<'w, 'b> Examiner<'w, 'b> {
         let total_ms = total.as_secs_f64() * 1e3;
         let answer = Answer { content: option, ..Answer::default() };
         let scored = AnsweredItem {
-            started,
             system: None,
             is_correct_by_length: Some(is_correct_by_length),
             total_ms,
             figures: [(Metric::E2eMs, total_ms)].into(),
-            ..answered_item(item, item.prompt.clone(), answer, grade)
+            ..answered_item(item, started, item.prompt.clone(), answer, grade)
         };
         Ok(scored.with_hand_grades(&self.workload.hand_grades))
     }
@@ -176,12 +178,18 @@ impl<'w, 'b> Examiner<'w, 'b> {
 }
 
 /// An answer that a program graded, without its times.
-fn answered_item(item: &Item, prompt: String, answer: Answer, grade: Grade) -> AnsweredItem {
+fn answered_item(
+    item: &Item,
+    started: Timestamp,
+    prompt: String,
+    answer: Answer,
+    grade: Grade,
+) -> AnsweredItem {
     AnsweredItem {
         id: item.id.clone(),
         family: item.family.clone(),
         size: item.size.clone(),
-        started: Timestamp::now(),
+        started,
         system: item.system.clone(),
         prompt,
         answer_sha256: answer_sha256(&answer),

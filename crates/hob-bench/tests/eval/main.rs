@@ -24,6 +24,7 @@ use hob_bench::target::Target;
 use hob_bench::workbench::Workbench;
 use hob_eval::report::UseBounds;
 use hob_eval::{Item, Verdict, own_file};
+use jiff::Timestamp;
 
 use scripted_server::{Ability, Server};
 
@@ -133,6 +134,23 @@ fn a_server_comes_out_at_its_ability_and_at_its_time() {
     let again = again[0].eval.as_ref().expect("figures");
     assert_eq!(again.overall.accuracy, overall.accuracy, "the same scores twice");
     assert_eq!(again.set_sha256, eval.set_sha256);
+}
+
+#[test]
+fn an_answer_has_the_time_at_which_its_item_was_asked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ability = Ability { replies: replies(1, 1), wait_ms: 500, ..Ability::default() };
+    let (server, never) = (Server::start(ability), AtomicBool::new(false));
+    let mut shown = None;
+    let mut tell = |_: &str, step: Step<'_>| {
+        if let Step::Answered { .. } = step {
+            shown = Some(Timestamp::now());
+        }
+    };
+    let records = measure(&server, workload(questions(1), folder.path()), &mut tell, &never);
+    let answer = &answers(folder.path(), &records.expect("records")[0])[0];
+    let passed = shown.expect("an answer").duration_since(answer.started);
+    assert!(passed.as_secs_f64() * 1e3 >= answer.total_ms, "{passed:?} {}", answer.total_ms);
 }
 
 #[test]
