@@ -14,7 +14,7 @@ use crate::timeline::Protocol;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Maximum length of a version.
 const VERSION_BYTES_MAX: usize = 100;
-/// Listed models that an error names.
+/// Maximum number of models that an error names.
 const NAMED_MAX: usize = 20;
 
 const SPEECH_MODELS: &str = "/v1/audio/models";
@@ -65,11 +65,11 @@ pub enum TargetError {
     Ask(#[from] AskError),
     #[error("{server} rejects the key (status {status})")]
     Key { server: String, status: u16 },
-    #[error("{server} has no list of models, neither of OpenAI nor of Ollama (status {status})")]
-    NoApi { server: String, status: u16 },
-    #[error("{server} has several models: {}", models.join(", "))]
+    #[error("{server} has no list of models at {paths} (status {status})")]
+    NoApi { server: String, paths: &'static str, status: u16 },
+    #[error("{server} has several models: {}", named(models))]
     WhichModel { server: String, models: Vec<String> },
-    #[error("{server} has no model {model}; it lists {}", models.join(", "))]
+    #[error("{server} has no model {model}; it lists {}", named(models))]
     NotListed { server: String, model: String, models: Vec<String> },
     #[error("{server} has no model")]
     NoModel { server: String },
@@ -77,7 +77,7 @@ pub enum TargetError {
 
 impl Target {
     /// The only speech model of a server that lists speech models separately, as hob does.
-    pub fn spoken(url: &str, key: Option<&str>) -> Option<String> {
+    pub fn only_speech_model(url: &str, key: Option<&str>) -> Option<String> {
         only_listed(&Endpoint::parse(url).ok()?, key, SPEECH_MODELS, models)
     }
 
@@ -87,7 +87,7 @@ impl Target {
         only_listed(&endpoint, key, "/v1/models", |body| models_of_kind(body, kind))
     }
 
-    /// See [`Target::spoken`].
+    /// See [`Target::only_speech_model`].
     pub fn speech_model(&self) -> Option<String> {
         only_listed(&self.endpoint, self.key.as_deref(), SPEECH_MODELS, models)
     }
@@ -112,8 +112,8 @@ impl Target {
         body.and_then(|body| serde_json::from_slice(&body).ok()).unwrap_or_default()
     }
 
-    /// Refuses a model that a server with OpenAI's API does not list, because some answer with another one. A server
-    /// that lists no models may have any, and a hob refuses by itself.
+    /// Refuses a model that a server with OpenAI's API does not list, because some servers answer with another model
+    /// then. A server that lists no models may have any. A hob itself refuses models that it does not have.
     ///
     /// # Errors
     /// The server does not answer, or lists only other models.
@@ -122,11 +122,10 @@ impl Target {
             return Ok(());
         }
         let asked = ask(&self.endpoint, "/v1/models", self.key.as_deref(), None, PATIENCE)?;
-        let mut models = models(&asked.body);
+        let models = models(&asked.body);
         if models.is_empty() || models.contains(&self.model) {
             return Ok(());
         }
-        models.truncate(NAMED_MAX);
         let (server, model) = (self.endpoint.authority(), self.model.clone());
         Err(TargetError::NotListed { server, model, models })
     }
@@ -149,17 +148,23 @@ impl Target {
             _ => get("/v1/models")?,
         };
         let is_hob = says_hob(&get);
+        let asked_for = api;
         let (api, listed) = match (api, listed) {
             (_, WholeResponse { status: status @ (401 | 403), .. }) => {
                 return Err(TargetError::Key { server, status });
             }
             (Some(api), listed) => (api, listed),
             (None, listed) if listed.status == 200 && is_hob => (Api::Hob, listed),
-            (None, listed) if listed.status == 200 => (kind(&get)?, listed),
+            (None, listed) if listed.status == 200 => (api_of(&get)?, listed),
             (None, _) => (Api::Ollama, get("/api/tags")?),
         };
         if listed.status != 200 {
-            return Err(TargetError::NoApi { server, status: listed.status });
+            let paths = match asked_for {
+                None => "/v1/models or /api/tags",
+                Some(Api::Ollama) => "/api/tags",
+                Some(Api::OpenAi | Api::Hob) => "/v1/models",
+            };
+            return Err(TargetError::NoApi { server, paths, status: listed.status });
         }
         let model = match model {
             Some(model) => model.to_owned(),
@@ -170,7 +175,7 @@ impl Target {
             _ if is_hob => (Some("hob"), text_field(&get, "/health", "version")),
             Api::Hob => (None, None),
             Api::Ollama => (Some("ollama"), text_field(&get, "/api/version", "version")),
-            Api::OpenAi => introduced(&get, owner(&listed.body, &model).as_deref()),
+            Api::OpenAi => engine_and_version(&get, owner(&listed.body, &model).as_deref()),
         };
         let engine = engine.map(str::to_owned);
         let key = key.map(str::to_owned);
@@ -191,13 +196,13 @@ fn only_listed(
 }
 
 /// Whether the server is a hob. The check sends no key, because only a hob may get the user's key.
-/// Both signs are needed, because other servers have one of them.
 pub fn is_hob(url: &str) -> bool {
     let Ok(endpoint) = Endpoint::parse(url) else { return false };
     says_hob(&|path| ask(&endpoint, path, None, None, PATIENCE))
 }
 
-/// A server that answers 200 to everything is not a hob, so the bodies are checked too.
+/// Whether `/health` and `/api/hob/now` answer as those of a hob. Other servers have one of these paths. Some answer 200 to
+/// every path, so the bodies are checked too.
 fn says_hob(get: &impl Fn(&str) -> Result<WholeResponse, AskError>) -> bool {
     let json =
         |asked: &WholeResponse| serde_json::from_slice::<Value>(&asked.body).unwrap_or_default();
@@ -214,7 +219,7 @@ fn says_hob(get: &impl Fn(&str) -> Result<WholeResponse, AskError>) -> bool {
 }
 
 /// Ollama also has OpenAI's API, but counts tokens more exactly in its own.
-fn kind(get: &impl Fn(&str) -> Result<WholeResponse, AskError>) -> Result<Api, AskError> {
+fn api_of(get: &impl Fn(&str) -> Result<WholeResponse, AskError>) -> Result<Api, AskError> {
     let root = get("/")?;
     let is_ollama = root.status == 200 && root.body.starts_with(b"Ollama is running");
     Ok(if is_ollama { Api::Ollama } else { Api::OpenAi })
@@ -234,7 +239,7 @@ fn text_field(
 
 /// Name and version of an engine with OpenAI's API. llama-server reports only a version, at `/props`. For other engines, `owned_by`
 /// decides, because several engines and gateways have a `/version`. Without an owner, a version that starts with a digit means vLLM.
-fn introduced(
+fn engine_and_version(
     get: &impl Fn(&str) -> Result<WholeResponse, AskError>,
     owner: Option<&str>,
 ) -> (Option<&'static str>, Option<String>) {
@@ -267,6 +272,13 @@ fn models(body: &[u8]) -> Vec<String> {
     let entries = listed["data"].as_array().or(listed["models"].as_array());
     let name = |entry: &Value| entry["id"].as_str().or(entry["name"].as_str()).map(str::to_owned);
     entries.into_iter().flatten().filter_map(name).collect()
+}
+
+/// The models as an error lists them.
+fn named(models: &[String]) -> String {
+    let more = models.len().saturating_sub(NAMED_MAX);
+    let names = models[..models.len() - more].join(", ");
+    if more == 0 { names } else { format!("{names} and {more} more") }
 }
 
 fn only(server: String, models: Vec<String>) -> Result<String, TargetError> {
@@ -396,11 +408,30 @@ mod tests {
     }
 
     #[test]
+    fn a_missing_list_of_models_is_named_by_its_path() {
+        let rows = [
+            (None, "/v1/models or /api/tags"),
+            (Some(Api::OpenAi), "/v1/models"),
+            (Some(Api::Ollama), "/api/tags"),
+        ];
+        for (api, paths) in rows {
+            let server = CannedServer::start(|_| (404, String::new()));
+            let error = Target::find(&server.url(), api, None, None).expect_err("no list");
+            let expected = format!("has no list of models at {paths} (status 404)");
+            assert!(error.to_string().ends_with(&expected), "{error}");
+            server.end();
+        }
+    }
+
+    #[test]
     fn one_model_need_not_be_named() {
         let only =
             |models: &[&str]| only("s".to_owned(), models.iter().map(|&m| m.to_owned()).collect());
         assert_eq!(only(&["a"]).expect("one"), "a");
         assert!(matches!(only(&[]), Err(TargetError::NoModel { .. })));
-        assert!(matches!(only(&["a", "b"]), Err(TargetError::WhichModel { .. })));
+        let several = |models: &[&str]| only(models).expect_err("several").to_string();
+        assert_eq!(several(&["a", "b"]), "s has several models: a, b");
+        let many = several(&["m"; NAMED_MAX + 2]);
+        assert!(many.ends_with("m, m and 2 more"), "{many}");
     }
 }

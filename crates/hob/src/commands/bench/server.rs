@@ -346,9 +346,10 @@ impl ServerPlan {
             Key::Own => self.own_key.filter(|_| self.api == Some(Api::Hob) || is_hob(&self.url)),
         };
         let key = key.as_ref().map(Secret::expose);
-        let spoken = || (self.purpose == Kind::Speech).then(|| Target::spoken(&self.url, key));
+        let speech =
+            || (self.purpose == Kind::Speech).then(|| Target::only_speech_model(&self.url, key));
         let of_kind = || Target::only_of_kind(&self.url, key, self.purpose.name());
-        let model = self.model.clone().or_else(|| spoken().flatten()).or_else(of_kind);
+        let model = self.model.clone().or_else(|| speech().flatten()).or_else(of_kind);
         let target = Target::find(&self.url, self.api, model.as_deref(), key)?;
         let mut facts = ServerFacts::reported(&target);
         facts.engine.argv = self.argv;
