@@ -9,7 +9,7 @@ use crate::terms::{Metric, MetricDefinition};
 /// From this value on, milliseconds are written as seconds.
 const MS_MAX: f64 = 10_000.0;
 
-/// Three significant digits, and all digits before the decimal point.
+/// Three significant digits, but at most three decimals and all digits before the decimal point.
 pub fn number(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 100.0 || size == 0.0 => 0,
@@ -35,7 +35,7 @@ pub fn figure(value: f64, definition: &MetricDefinition) -> String {
     }
 }
 
-/// The figure of a spread, or its range if there is no figure.
+/// The figure of a spread. Without a figure its range, its 95th percentile, or a dash.
 pub fn spread(spread: &Spread, metric: Metric) -> String {
     let written = |value| figure(value, metric.definition());
     match (spread.figure(), spread.min, spread.max) {

@@ -41,7 +41,7 @@ impl HttpResponse {
     }
 
     /// Whether closing the connection is the normal end of this body.
-    pub(crate) fn ends_here(&self) -> bool {
+    pub(crate) fn ends_with_connection(&self) -> bool {
         self.stage == Stage::Rest
     }
 

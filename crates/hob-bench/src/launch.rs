@@ -125,7 +125,7 @@ impl Launch {
         if self.endpoint.is_open() {
             return Err(LaunchError::Taken { address: self.endpoint.authority() });
         }
-        let (begun, mut cold) = (Instant::now(), None);
+        let (begun, mut cold_since) = (Instant::now(), None);
         let mut running = Running::begin(&command, &self.endpoint).map_err(LaunchError::Start)?;
         loop {
             if let Some(status) = running.child.try_wait().map_err(LaunchError::Start)? {
@@ -135,14 +135,14 @@ impl Launch {
             let answers = asked.is_ok_and(|asked| READY.contains(&asked.status));
             let is_ready = answers && !loads(&self.endpoint);
             if !is_ready {
-                cold = None;
+                cold_since = None;
             }
             let awaited = self.awaited.as_ref().filter(|_| is_ready);
             let is_behind =
-                awaited.is_some_and(|model| model.is_loading(&self.endpoint, &mut cold));
+                awaited.is_some_and(|model| model.is_loading(&self.endpoint, &mut cold_since));
             if is_ready && !is_behind {
                 // The wait for a model that stays cold is not a load.
-                running.load = cold.unwrap_or_else(Instant::now).duration_since(begun);
+                running.load = cold_since.unwrap_or_else(Instant::now).duration_since(begun);
                 return Ok(running);
             }
             if stop.load(Ordering::Relaxed) {

@@ -35,6 +35,7 @@ impl ChatSession<'_> {
         &mut self,
         switch: Option<ThinkingSwitch>,
     ) -> Result<Option<Exchange>, BenchError> {
+        // `quick_word`: the answer is short, unless the model thinks.
         let shape = Shape { max_tokens: PROBE_TOKENS, ..SHAPES[4] };
         let prompt = self.prompt(shape);
         let request = RequestTemplate { switch, ..self.request_template(shape) }.bytes(&prompt, 0);
@@ -57,16 +58,17 @@ impl ChatSession<'_> {
         Ok(self.timeline_of(self.exchange(request)?.as_ref()))
     }
 
-    /// Requests one token after a prompt of this many words.
+    /// Requests one token after a prompt of this many words. `seed` differs for each probe, so that no prompt is cached.
     fn ask_with_words(&self, words: u32, tools: u32, seed: u64) -> Result<Timeline, BenchError> {
         let mut random = SeededRandom::new(self.asker.seed ^ seed);
         let nonce = nonce(&mut random);
         let prompt = Prompt::of_words(words, &nonce, &mut random);
+        // The template takes no more than these two fields of a shape.
         let shape = Shape { max_tokens: 1, tools, ..SHAPES[0] };
         self.ask_once(self.request_template(shape).bytes(&prompt, 0))
     }
 
-    pub(super) fn measure_token_rate(&mut self) -> Result<TokenRate, BenchError> {
+    pub(super) fn measure_token_rate(&self) -> Result<TokenRate, BenchError> {
         Ok(self.rate_of([FEW_WORDS, MANY_WORDS], 0)?.unwrap_or_else(TokenRate::estimate))
     }
 
@@ -91,8 +93,8 @@ impl ChatSession<'_> {
         })
     }
 
-    /// The template's tokens for each number of tools. If a server reports more cached tokens than this for a new prompt, its
-    /// counts prove nothing, and 0 is used.
+    /// The template's tokens for each number of tools. A server can have cached only the template of a new prompt. If it
+    /// reports more cached tokens than that, its counts prove nothing, and the template counts as 0.
     pub(super) fn measure_templates(&self) -> Result<BTreeMap<u32, u32>, BenchError> {
         let tool_counts: BTreeSet<u32> = self.chat.shapes.iter().map(|shape| shape.tools).collect();
         let mut templates = BTreeMap::new();
@@ -100,9 +102,9 @@ impl ChatSession<'_> {
             let answer = self.ask_with_words(FEW_WORDS, tools, u64::MAX - u64::from(tools))?;
             let counts = answer.counts;
             let Some(prompt) = counts.prompt else { continue };
-            let before = self.token_rate.template_tokens(FEW_WORDS, prompt);
-            let is_possible = counts.cached.is_none_or(|cached| cached <= before);
-            templates.insert(tools, if is_possible { before } else { 0 });
+            let template = self.token_rate.template_tokens(FEW_WORDS, prompt);
+            let is_possible = counts.cached.is_none_or(|cached| cached <= template);
+            templates.insert(tools, if is_possible { template } else { 0 });
         }
         Ok(templates)
     }
@@ -117,8 +119,8 @@ impl ChatSession<'_> {
         Ok(None)
     }
 
-    /// Tries the switches that stand behind the one that works, with one probe each, so that a report can say what each
-    /// of them does. A model that does not think, or has to think, has tried none.
+    /// Tries the switches after the one that works, with one probe each, so that a report can say what each of them does.
+    /// Tries none if the model does not think, or if thinking stays on.
     pub(crate) fn try_all_switches(&mut self) -> Result<&[TriedSwitch], BenchError> {
         if !self.tried.is_empty() {
             for switch in ThinkingSwitch::ALL.into_iter().skip(self.tried.len()) {

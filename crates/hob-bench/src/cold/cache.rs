@@ -49,11 +49,11 @@ fn resident_share(file: &fs_err::File) -> Option<f64> {
     let bytes = file.metadata().ok()?.len();
     // Otherwise a miss would make the kernel read ahead.
     fadvise(file, 0, None, Advice::Random).ok()?;
-    let (mut found, mut looked) = (0, 0);
+    let (places, mut found) = (PLACES.min(bytes), 0_u32);
     let mut fetched = fetched_bytes()?;
-    for place in 0..PLACES.min(bytes) {
+    for place in 0..places {
         let mut byte = [0; 1];
-        let at = u128::from(bytes) * u128::from(place) / u128::from(PLACES.min(bytes));
+        let at = u128::from(bytes) * u128::from(place) / u128::from(places);
         let into = &mut [io::IoSliceMut::new(&mut byte)];
         let is_found = match preadv2(file, into, u64::try_from(at).ok()?, ReadWriteFlags::NOWAIT) {
             Ok(_) => true,
@@ -63,9 +63,8 @@ fn resident_share(file: &fs_err::File) -> Option<f64> {
         };
         let before = std::mem::replace(&mut fetched, fetched_bytes()?);
         found += u32::from(is_found && fetched == before);
-        looked += 1;
     }
-    (looked > 0).then(|| f64::from(found) / f64::from(looked))
+    (places > 0).then(|| f64::from(found) / places as f64)
 }
 
 /// Bytes that this thread has read from disks; None if the kernel does not count them.

@@ -157,7 +157,7 @@ impl<'a> User<'a> {
                 returned
             };
             match read {
-                Ok(0) if answer.ends_here() => return End::Whole,
+                Ok(0) if answer.ends_with_connection() => return End::Whole,
                 Ok(0) => return End::CutOff,
                 Ok(bytes) => {
                     last_bytes_at = at;

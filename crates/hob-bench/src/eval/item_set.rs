@@ -145,7 +145,7 @@ impl ItemSet {
         (0..self.len()).any(|number| self.item(number).checker.runs_code())
     }
 
-    /// Hash of all ids, prompts and checkers.
+    /// Hash of all items: their ids, prompts and checkers, and what else a request has of them.
     pub fn sha256(&self) -> &str {
         &self.sha256
     }

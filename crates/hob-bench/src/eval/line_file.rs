@@ -1,5 +1,5 @@
 //! A file with one line of JSON for each result, written while a run goes on.
-//! A run that was cut off reads it and goes on. A line that was cut off is dropped: it is asked again.
+//! A run that was cut off reads it and goes on. A line that was cut off is dropped, so its result is made again.
 
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub(super) struct LineFile {
 }
 
 impl LineFile {
-    /// Opens a file or makes a new one, with its folder. `keep` gets each line that is there; other lines are skipped.
+    /// Opens a file or makes a new one, with its folder. `keep` gets each line that is an `L`; other lines are skipped.
     pub(super) fn open<L: DeserializeOwned>(
         path: PathBuf,
         keep: impl FnMut(L),

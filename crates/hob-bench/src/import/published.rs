@@ -152,10 +152,11 @@ fn engine(record: &mut Record, text: Option<&str>) {
         first.rsplit_once(' ').filter(|(_, last)| last.starts_with(|c: char| c.is_ascii_digit()));
     let (name, version) =
         version.map_or((first, None), |(name, version)| (name, Some(version.to_owned())));
-    let small = text.to_lowercase();
+    let lower = text.to_lowercase();
     let backend = ["vulkan", "cuda", "metal", "rocm", "mlx", "cpu"]
         .into_iter()
-        .find(|word| small.contains(word));
+        .find(|word| lower.contains(word));
+    // What follows the comma stays in the name if it is no known backend.
     record.engine.name =
         Some(if text.contains(',') && backend.is_none() { text } else { name }.to_owned());
     record.engine.version = version;
@@ -176,6 +177,7 @@ fn workload(row: &Row, lossy: &mut Vec<String>) -> RecordedWorkload {
                 workload.prompt_tokens =
                     Some(PromptTokens { target: value.as_u64(), ..PromptTokens::default() });
             }
+            // `places::put` and `record` read these; `pages` only repeats the context.
             (
                 "chars" | "statistic" | "voice" | "format" | "outcome" | "pages" | "vram_used"
                 | "stack" | "flash_attn",

@@ -1,5 +1,5 @@
-//! Reads the context length that a server reports, to prove that it is the server that was started with it.
-//! Each engine reports it in another place, and some do not report it.
+//! Reads the context length that a server reports. If it is the length that a server was just started with, that server
+//! answers, and not an earlier one. Each engine reports it in another place, and some do not report it.
 
 use serde_json::{Value, json};
 

@@ -88,6 +88,7 @@ impl PlanCell {
 /// An axis of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Axis {
+    /// One that every kind has.
     Any,
     Shape,
     Concurrency,
@@ -103,8 +104,7 @@ enum Axis {
 }
 
 impl PlanKind {
-    /// Whether it measures a speech model.
-    pub fn is_spoken(self) -> bool {
+    fn measures_speech(self) -> bool {
         matches!(self, PlanKind::Tts | PlanKind::Stream)
     }
 
@@ -119,7 +119,7 @@ impl PlanKind {
             Axis::ServerContext => self == Eval,
             Axis::Cache => self == Llm,
             Axis::Answer => self == Eval,
-            Axis::Sound => self.is_spoken(),
+            Axis::Sound => self.measures_speech(),
         }
     }
 }
@@ -204,9 +204,9 @@ pub(super) fn matrix(matrix: &Matrix, target: &str) -> Vec<PlanCell> {
     let of_kind = |kind: &PlanKind| PlanCell { kind: *kind, ..blank.clone() };
     let mut cells: Vec<PlanCell> = matrix.kind.iter().map(of_kind).collect();
     let any = Axis::Any;
-    spread(&mut cells, any, &matrix.model, |cell, model| cell.model = Some(model));
-    spread(&mut cells, any, &matrix.quant, |cell, quant| cell.quant = Some(quant));
-    spread(&mut cells, any, &matrix.backend, |cell, backend| cell.backend = Some(backend));
+    expand(&mut cells, any, &matrix.model, |cell, model| cell.model = Some(model));
+    expand(&mut cells, any, &matrix.quant, |cell, quant| cell.quant = Some(quant));
+    expand(&mut cells, any, &matrix.backend, |cell, backend| cell.backend = Some(backend));
     let caps: Vec<String> = matrix.power_cap_w.iter().map(u32::to_string).collect();
     let setup = [(CREATOR, &matrix.creator), (POWER_CAP, &caps), (DRIVER, &matrix.driver)];
     let setup = setup.map(|(name, values)| (name.to_owned(), values.clone()));
@@ -217,52 +217,53 @@ pub(super) fn matrix(matrix: &Matrix, target: &str) -> Vec<PlanCell> {
         .filter(|(_, values)| !values.is_empty())
         .collect();
     for (name, values) in &labels {
-        spread(&mut cells, any, values, |cell, value| {
+        expand(&mut cells, any, values, |cell, value| {
             cell.labels.insert(name.clone(), value);
         });
     }
     let shapes = or(&matrix.shape, &SHAPES.map(str::to_owned));
-    spread(&mut cells, Axis::Shape, &shapes, |cell, shape| cell.shape = Some(shape));
-    spread_context(&mut cells, &matrix.context);
+    expand(&mut cells, Axis::Shape, &shapes, |cell, shape| cell.shape = Some(shape));
+    expand_context(&mut cells, &matrix.context);
     let users = or(&matrix.concurrency, &CONCURRENCY);
-    spread(&mut cells, Axis::Concurrency, &users, |cell, users| cell.concurrency = Some(users));
-    // One user is measured alternately with each other number. A matrix that was cut must stay too large.
+    expand(&mut cells, Axis::Concurrency, &users, |cell, users| cell.concurrency = Some(users));
+    // A cell of the kind `concurrency` measures one user alternately with its own number, so one user needs no cell.
+    // A matrix that was cut keeps all its cells, so that it is refused as too large.
     if cells.len() <= CELLS_MAX {
         cells.retain(|cell| cell.kind != PlanKind::Concurrency || cell.concurrency != Some(1));
     }
     let thinking = or(&matrix.thinking, &[PlanThinking::AsIs]);
-    spread(&mut cells, Axis::Thinking, &thinking, |cell, how| cell.thinking = Some(how));
+    expand(&mut cells, Axis::Thinking, &thinking, |cell, how| cell.thinking = Some(how));
     let cache = or(&matrix.cache, &[PlanCache::Cold]);
-    spread(&mut cells, Axis::Cache, &cache, |cell, cache| cell.cache = Some(cache));
-    for spoken in cells.iter_mut().filter(|cell| cell.kind.is_spoken()) {
+    expand(&mut cells, Axis::Cache, &cache, |cell, cache| cell.cache = Some(cache));
+    for spoken in cells.iter_mut().filter(|cell| cell.kind.measures_speech()) {
         spoken.text.clone_from(&matrix.text);
     }
-    spread_eval(&mut cells, matrix);
-    spread(&mut cells, Axis::Sound, &matrix.format, |cell, format| cell.format = Some(format));
-    spread(&mut cells, Axis::Sound, &matrix.voice, |cell, voice| cell.voice = Some(voice));
+    expand_eval(&mut cells, matrix);
+    expand(&mut cells, Axis::Sound, &matrix.format, |cell, format| cell.format = Some(format));
+    expand(&mut cells, Axis::Sound, &matrix.voice, |cell, voice| cell.voice = Some(voice));
     cells
 }
 
 /// What evaluations ask, and how.
-fn spread_eval(cells: &mut Vec<PlanCell>, matrix: &Matrix) {
+fn expand_eval(cells: &mut Vec<PlanCell>, matrix: &Matrix) {
     for eval in cells.iter_mut().filter(|cell| cell.kind == PlanKind::Eval) {
         eval.task.clone_from(&matrix.task);
         eval.items = matrix.items;
         eval.items_file.clone_from(&matrix.items_file);
     }
-    spread(cells, Axis::Answer, &matrix.budget_tokens, |cell, tokens| {
+    expand(cells, Axis::Answer, &matrix.budget_tokens, |cell, tokens| {
         cell.budget_tokens = Some(tokens);
     });
-    spread(cells, Axis::Answer, &matrix.temperature, |cell, value| {
+    expand(cells, Axis::Answer, &matrix.temperature, |cell, value| {
         cell.temperature = Some(value);
     });
 }
 
 /// Evaluations keep the context of their target where the plan names none.
-fn spread_context(cells: &mut Vec<PlanCell>, named: &[u32]) {
+fn expand_context(cells: &mut Vec<PlanCell>, named: &[u32]) {
     let set = |cell: &mut PlanCell, tokens| cell.context = Some(tokens);
-    spread(cells, Axis::Context, &or(named, &CONTEXT), set);
-    spread(cells, Axis::ServerContext, named, set);
+    expand(cells, Axis::Context, &or(named, &CONTEXT), set);
+    expand(cells, Axis::ServerContext, named, set);
 }
 
 fn or<T: Clone>(said: &[T], usual: &[T]) -> Vec<T> {
@@ -270,7 +271,7 @@ fn or<T: Clone>(said: &[T], usual: &[T]) -> Vec<T> {
 }
 
 /// Repeats each cell for every value, or keeps it if there are no values or its kind does not have the axis.
-fn spread<T: Clone>(
+fn expand<T: Clone>(
     cells: &mut Vec<PlanCell>,
     axis: Axis,
     values: &[T],

@@ -1,4 +1,4 @@
-//! What a plan says of the machine and the weights, checked against what the machine reports.
+//! Checks what a plan says of the machine against what the machine reports.
 //! hob sets neither a power limit nor a driver: a claim that the machine does not confirm makes a record unverified.
 
 use super::{Doubt, Label, Record};
