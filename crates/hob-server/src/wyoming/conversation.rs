@@ -117,13 +117,13 @@ impl<R: AsyncRead + Unpin> Conversation<R> {
                 Transcription,
                 event @ (WyomingEvent::AudioStart(_) | WyomingEvent::AudioChunk { .. }),
             ) => return self.transcribe(event).await,
-            (Speech, WyomingEvent::Transcribe(_) | WyomingEvent::AudioStart(_)) => {
-                return Err(unexpected("transcribe", "this port is for speech"));
+            (Speech, other @ (WyomingEvent::Transcribe(_) | WyomingEvent::AudioStart(_))) => {
+                return Err(unexpected(&other, "this port is for speech"));
             }
             (
                 Transcription,
-                WyomingEvent::Synthesize { .. } | WyomingEvent::SynthesizeStart { .. },
-            ) => return Err(unexpected("synthesize", "this port is for transcription")),
+                other @ (WyomingEvent::Synthesize { .. } | WyomingEvent::SynthesizeStart { .. }),
+            ) => return Err(unexpected(&other, "this port is for transcription")),
             (_, other) => self.answer_without_model(&other).await,
         }
         Ok(Next::Event)
@@ -186,6 +186,7 @@ impl<R: AsyncRead + Unpin> Conversation<R> {
         let done = self.run_with_input(input, work).await;
         let status = done.as_ref().map_or_else(|error| error.status().as_u16(), |_| 200);
         context.services.metrics.request(route, status);
+        // A request that reached a model has its own log line.
         if let Err(error) = &done
             && !context.services.in_flight.has(context.id)
         {
@@ -237,6 +238,6 @@ impl<R: AsyncRead + Unpin> Conversation<R> {
     }
 }
 
-fn unexpected(event: &'static str, why: &'static str) -> ApiError {
-    ApiError::UnexpectedEvent { event, why }
+fn unexpected(event: &WyomingEvent, why: &'static str) -> ApiError {
+    ApiError::UnexpectedEvent { event: event.kind(), why }
 }

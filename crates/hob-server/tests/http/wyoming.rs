@@ -267,12 +267,19 @@ async fn pings_are_answered_and_unknown_events_ignored() {
 #[tokio::test]
 async fn each_port_says_what_it_is_for() {
     let wyoming = Wyoming::start().await;
-    let mut client = wyoming.speaker().await;
-    client.send("transcribe", json!({})).await;
-    let (message, _) = client.refused().await;
-    assert_eq!(message, "'transcribe' does not belong here: this port is for speech");
-    let mut client = wyoming.hearer().await;
-    client.send("synthesize", json!({ "text": "Hi" })).await;
-    let (message, _) = client.refused().await;
-    assert_eq!(message, "'synthesize' does not belong here: this port is for transcription");
+    let layout = json!({ "rate": 16_000, "width": 2, "channels": 1 });
+    for (event, data) in [("transcribe", json!({})), ("audio-start", layout)] {
+        let mut client = wyoming.speaker().await;
+        client.send(event, data).await;
+        let (message, _) = client.refused().await;
+        assert_eq!(message, format!("'{event}' does not belong here: this port is for speech"));
+    }
+    for (event, data) in [("synthesize", json!({ "text": "Hi" })), ("synthesize-start", json!({}))]
+    {
+        let mut client = wyoming.hearer().await;
+        client.send(event, data).await;
+        let (message, _) = client.refused().await;
+        let why = "this port is for transcription";
+        assert_eq!(message, format!("'{event}' does not belong here: {why}"));
+    }
 }
