@@ -157,8 +157,9 @@ impl Load {
         } else {
             self.requests.values().next().map_or(0.0, left)
         };
-        let wait_s = (work * self.pace.unit_s()).clamp(0.0, RETRY_AFTER.1.as_secs_f64());
-        Duration::from_secs_f64(wait_s).clamp(RETRY_AFTER.0, RETRY_AFTER.1)
+        let (shortest, longest) = RETRY_AFTER;
+        let wait_s = (work * self.pace.unit_s()).clamp(0.0, longest.as_secs_f64());
+        Duration::from_secs_f64(wait_s).max(shortest)
     }
 }
 

@@ -8,8 +8,8 @@ use crate::{Language, ModelError, Voice, nearest};
 /// Most voices of one blend.
 pub const BLEND_VOICES_MAX: usize = 8;
 
-/// The sum of the weights is at least this share of their sizes. Otherwise the difference of two voices would be
-/// enlarged until nothing of a voice is left.
+/// The sum of the weights must be at least this share of the sum of their absolute values. The weights are divided by
+/// their sum; with a smaller one, the difference of two voices would be enlarged until nothing of a voice is left.
 const SUM_MIN: f32 = 0.25;
 
 /// Voices and their shares, which add to 1.

@@ -1,5 +1,5 @@
-//! A chat worker process for the file that its argument names, as `hob worker chat` is one: for tests of
-//! whole processes.
+//! Runs a chat worker as a process, as `hob worker chat` does, with the model file that its argument names.
+//! `tests/chat_template.rs` starts it.
 
 use hob_core::KvType;
 use hob_engines::chat::{

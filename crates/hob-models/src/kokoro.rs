@@ -76,7 +76,8 @@ pub fn transform(published: &[u8]) -> Result<Parts, GraphError> {
     Ok(Parts { front: front.encode(), vocoder: vocoder.encode() })
 }
 
-/// A stored graph that computes in floats and has all its weights in floats. They are as exact as the integers were.
+/// A stored graph that computes in floats and has all its weights in floats. The floats have the values
+/// that the integers stood for, and are no more exact.
 ///
 /// # Errors
 /// The bytes are not a stored graph.
@@ -87,8 +88,8 @@ pub fn in_floats(stored: &[u8]) -> Result<Vec<u8>, GraphError> {
     Ok(graph.pruned()?.encode())
 }
 
-/// A stored front as the engine loads it: with all weights in floats and in the order in which it reads them. The engine
-/// would compute the same from the stored form, and keep both.
+/// A stored front as the engine loads it: with all weights in floats and in the order in which it reads them. From the
+/// stored form, the engine would make these weights itself, and keep both forms in memory.
 ///
 /// # Errors
 /// The bytes are not a stored graph.

@@ -124,7 +124,8 @@ impl SoundDecoder {
         match outcome {
             Ok((is_cut, has_ended, track)) => {
                 if is_cut {
-                    self.note_cut(at_s);
+                    let detail = "the file ends before its sound does".to_owned();
+                    self.damage.get_or_insert(DecodeError::Damaged { at_s, detail });
                 }
                 if self.damage.is_none() {
                     self.damage = track.damage().cloned();
@@ -133,17 +134,11 @@ impl SoundDecoder {
                 Ok(())
             }
             Err(damage @ DecodeError::Damaged { .. }) if at_s > 0.0 => {
-                self.damage = Some(damage);
+                self.damage.get_or_insert(damage);
                 catch_panic(at_s, || self.resample(0, &[]))
             }
             Err(error) => Err(error),
         }
-    }
-
-    /// The sound has ended at this time. An earlier damage is the one to report.
-    fn note_cut(&mut self, at_s: f64) {
-        let detail = "the file ends before its sound does".to_owned();
-        self.damage.get_or_insert(DecodeError::Damaged { at_s, detail });
     }
 
     /// Resamples a block. If its rate differs from the one before, the old resampler is emptied first. A rate of 0 means the end of the sound.

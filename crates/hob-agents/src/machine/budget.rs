@@ -14,8 +14,8 @@ use crate::team::{LAST_ANSWER_TOKENS, WorkLimits};
 const NOT_MADE: &str = "not made, because the budget is used up";
 
 impl RunState {
-    /// Seconds that were left at the last step for the model or tool with this number: of the run, and of each agent that
-    /// waits for it.
+    /// Seconds that the model or tool with this number had left at the last step: the least of the run's and of those of
+    /// each agent that waits for it.
     pub(crate) fn time_left_s(&self, id: u64) -> f64 {
         let is_its = |pending: &Pending| matches!(pending, Pending::Model { id: own } | Pending::Tool { id: own, .. } if *own == id);
         let own: &[AgentFrame] = &[];
@@ -26,7 +26,7 @@ impl RunState {
         self.least_time_s(shared.iter().chain(own))
     }
 
-    /// Seconds that are left of the run, and of the limits of these agents.
+    /// The least of the seconds that are left of the run, and of the limits of these agents.
     fn least_time_s<'f>(&self, frames: impl Iterator<Item = &'f AgentFrame>) -> f64 {
         let left = frames.filter(|frame| !frame.is_last_turn).filter_map(|frame| {
             let limit_s = self.team.agent(&frame.agent)?.time_s?;
@@ -114,8 +114,8 @@ impl Step<'_> {
         first_spent(&self.state.team.budget.limits(), &self.state.used)
     }
 
-    /// The limit of its own that an agent has reached, unless its last turn has begun. An agent that waits for others ends
-    /// its turn first, so its turns count later.
+    /// The limit of its own that an agent has reached, unless its last turn has begun. The turns of an agent that waits for
+    /// others are checked only when it continues, because its turn has not ended.
     fn own_limit(&self, at: usize, frame: &AgentFrame) -> Option<SpentBudget> {
         let agent = self.state.team.agent(&frame.agent).filter(|_| !frame.is_last_turn)?;
         let is_acting = at + 1 == self.state.stack.len();

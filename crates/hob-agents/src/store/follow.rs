@@ -9,7 +9,7 @@ use super::{EVENTS, RunStore};
 
 /// Bytes of whole lines after which a reading ends.
 const READ_BYTES: usize = 1 << 20;
-/// Longest line in bytes. An answer of a model has at most 4 MiB.
+/// Maximum bytes of a line. An answer of a model has at most 4 MiB, and is longer as JSON.
 const LINE_BYTES_MAX: u64 = 16 << 20;
 
 /// Lines that a reader has not seen.
@@ -29,6 +29,7 @@ impl RunStore {
     /// # Errors
     /// There is no such run, its events cannot be read, or a line is too long.
     pub fn new_lines(&self, run_id: &str, offset: u64) -> io::Result<NewLines> {
+        // The path is not needed: this refuses what is no id of a run.
         self.state_path(run_id)?;
         let mut file = fs::File::open(self.folder.join(run_id).join(EVENTS))?;
         file.seek(SeekFrom::Start(offset))?;

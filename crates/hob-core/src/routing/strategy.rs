@@ -1,5 +1,5 @@
-//! The order in which an alias tries its targets.
-//! Ties are broken by the order in `hob.toml`, so that users can predict the result.
+//! The order in which an alias tries its targets. Ties are broken by the order in `hob.toml`, so that users can
+//! predict the result; with `least-wait` by the conversation, so that a server finds its prompt in the cache.
 
 use crate::enum_table;
 

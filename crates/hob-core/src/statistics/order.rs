@@ -22,11 +22,13 @@ impl Sample {
         Some([self.values[k - 1], self.values[n - k]])
     }
 
-    /// `None` with too few values for a two-sided interval: 72 for 0.95, 368 for 0.99.
+    /// The percentile for this part of the values, such as 0.95, with its 95 % interval. `None` with too few values for a
+    /// two-sided interval: 0.95 needs 72, and 0.99 needs 368.
     pub fn percentile(&self, part: f64) -> Option<Percentile> {
         let n = self.count();
         let (mut low, mut high) = (0, None);
-        // A rank is above the percentile with the probability that fewer values lie below it.
+        // The value at a rank is above the percentile if fewer values than the rank are below the percentile. `below` is
+        // the probability of that.
         for (rank, below) in (1..=n).zip(binomial::cumulative(n, part)) {
             if below <= TAIL {
                 low = rank;

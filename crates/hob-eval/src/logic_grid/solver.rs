@@ -1,4 +1,4 @@
-//! Solves a grid by propagation and backtracking, and counts solutions to two.
+//! Solves a grid by propagation and backtracking, and counts up to two solutions.
 //! The domain of a value is the set of houses that it can still have, as bits.
 
 use super::clue::{Clue, Placement, Relation, Value};

@@ -14,7 +14,7 @@ static PREAMBLE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         .ok()
 });
 
-/// The line with which a preamble ends.
+/// The beginning of the line after a preamble, with which the answer begins.
 static CONCLUSION: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?im)^[ \t*#_]*(?:final |my )?(?:answer|response|output)[ *_]*:").ok()
 });

@@ -1,10 +1,10 @@
-//! The keys of one architecture, with limits.
-//! Rejects numbers on which the engine would abort its process.
+//! Reads numbers of a GGUF header below the name of an architecture, such as `llama.block_count`.
+//! Each has a limit, because the engine aborts its process on some larger numbers.
 
 use super::value::Value;
 use super::{Gguf, GgufError, Scalar};
 
-/// Keys below `architecture.`.
+/// Keys that begin with `architecture.`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keys<'g> {
     pub(crate) gguf: &'g Gguf,

@@ -275,7 +275,8 @@ impl Closer {
         Ok(None)
     }
 
-    /// All tokens that may come next, in order of preference. Marks and rare bytes only if all others are forbidden.
+    /// Tokens that may come next, in order of preference: marks, usual bytes, and then others up to [`ALTERNATIVES_MAX`].
+    /// Outside strings, others come only if marks and usual bytes are forbidden.
     fn ways(&self, matcher: &mut Matcher, quoting: Quoting) -> Result<Vec<u32>, ConstraintError> {
         let usual = if quoting == Quoting::Outside { OUTSIDE } else { INSIDE };
         let usual: Vec<u32> = usual.iter().filter_map(|&b| self.vocabulary.byte_token(b)).collect();

@@ -16,7 +16,7 @@ const TIME: &str =
     "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])";
 /// A part of a host name. Two hyphens in a row are reserved for names in other alphabets.
 const LABEL: &str = "[A-Za-z0-9]+(-[A-Za-z0-9]+)*";
-/// The limit of one label.
+/// Maximum characters of a host name. It is the limit of one label, because the pattern does not limit each of them.
 const HOST_CHARS_MAX: u32 = 63;
 
 /// Formats that do not limit their length, and the maximum length that hob allows. The parts of a mail
@@ -24,6 +24,7 @@ const HOST_CHARS_MAX: u32 = 63;
 const ENDLESS_FORMATS: [(&str, u32); 4] =
     [("email", 63), ("hostname", HOST_CHARS_MAX), ("uri", 256), ("duration", 24)];
 
+/// Adds a maximum length to the schema of a string, where its format or pattern does not limit it.
 pub(super) fn bound(schema: &mut Map<String, Value>, limits: &SchemaLimits) {
     restate_format(schema);
     let wanted = schema.get("minLength").and_then(Value::as_u64).unwrap_or(0);
