@@ -204,6 +204,7 @@ class Checkout(unittest.TestCase):
             program.chmod(0o755)
             shutil.copy(dist.ROOT / "Makefile", checkout)
             variables = {name: os.environ[name] for name in ["HOME", "PATH"]}
+            # The program above stands in for the one that `test-build` would build.
             command = ["make", "--silent", "--old-file=test-build", "tidy"]
             run = subprocess.run(command, cwd=checkout, env=variables, stdout=subprocess.PIPE, text=True)
         expected = f"{checkout}/xtask tidy\n{checkout}/xtask docs --check --hob {checkout}/target/debug/hob\n"

@@ -2,7 +2,7 @@
 
 export const UNKNOWN = "–";
 
-/** In 10^9 bytes, with two decimals below 10. */
+/** In units of 10^9 bytes, with two decimals below 10; below 0.1 in units of 10^6, and at least 1 of them. */
 export function gigabytes(bytes) {
   return bytes < 1e8 ? `${Math.max(1, Math.round(bytes / 1e6))} MB` : `${(bytes / 1e9).toFixed(bytes < 1e10 ? 2 : 1)} GB`;
 }

@@ -83,7 +83,7 @@ async function follow() {
   if (!signal.aborted) reading = null;
 }
 
-/** Reads events until the stream ends. Whether that was the end of the run, the run says. */
+/** Reads events until the stream ends. Only the status of the run tells whether the run has ended, too. */
 async function read(signal) {
   try {
     for await (const data of eventsOf(await requestRunEvents(run.id, trace.last, signal))) {

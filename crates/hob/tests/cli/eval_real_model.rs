@@ -1,4 +1,5 @@
-//! `hob eval` with the stored chat model: scores that repeat, a report, and a grade by hand.
+//! `hob eval` with the stored models: scores that repeat, a report, a grade by hand, a base model, and a run that was
+//! stopped. The last test needs no model.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -51,7 +52,7 @@ fn a_model_has_the_same_scores_twice_and_a_person_can_correct_them() {
     let report: Value = serde_json::from_str(&report).expect("JSON");
     assert_eq!(report["arms"][0]["eval"]["corrected_by_hand"], 1);
     let site = stdout(&user.hob(&["site", "build", "--without-published"]).assert().success());
-    assert!(site.contains("2 runs"), "the corrected record is not shown: {site}");
+    assert!(site.contains("2 runs"), "a correction replaces its record: {site}");
 }
 
 /// Two texts for a base model to complete.
