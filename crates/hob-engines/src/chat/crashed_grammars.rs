@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hob_core::chat::{ChatRequest, OutputFormat, Prompt};
+use hob_core::chat::{ChatRequest, OutputFormat, Prompt, ToolChoice};
 use hob_core::{ModelError, locked};
 use tokio::time::Instant;
 
@@ -27,8 +27,10 @@ impl Fingerprint {
     /// `None` if the request needs no grammar.
     pub(super) fn of(request: &ChatRequest) -> Option<Fingerprint> {
         let tools = match &request.prompt {
-            Prompt::Chat(conversation) => conversation.tools.as_slice(),
-            Prompt::Text(_) | Prompt::Tokens(_) | Prompt::Infill { .. } => &[],
+            Prompt::Chat(conversation) if conversation.tool_choice != ToolChoice::None => {
+                conversation.tools.as_slice()
+            }
+            Prompt::Chat(_) | Prompt::Text(_) | Prompt::Tokens(_) | Prompt::Infill { .. } => &[],
         };
         let field = match (&request.output, tools) {
             (OutputFormat::Text, []) => return None,
@@ -140,8 +142,21 @@ fn blocked_error(fingerprint: Fingerprint) -> ModelError {
 
 #[cfg(test)]
 mod tests {
+    use hob_core::chat::{Conversation, Tool};
+
     use super::*;
     use crate::supervisor::session::LoadedModel;
+
+    #[test]
+    fn tools_that_may_not_be_called_need_no_grammar() {
+        let needs_grammar = |tool_choice| {
+            let tools = vec![Tool::default()];
+            let prompt =
+                Prompt::Chat(Conversation { tools, tool_choice, ..Conversation::default() });
+            Fingerprint::of(&ChatRequest { prompt, ..ChatRequest::default() }).is_some()
+        };
+        assert!(needs_grammar(ToolChoice::Auto) && !needs_grammar(ToolChoice::None));
+    }
 
     #[test]
     fn a_pending_grammar_is_blocked_when_its_worker_ends() {
