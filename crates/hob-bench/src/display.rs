@@ -9,7 +9,7 @@ use crate::terms::{Metric, MetricDefinition};
 /// From this value on, milliseconds are written as seconds.
 const MS_MAX: f64 = 10_000.0;
 
-/// Three significant digits, but at most three decimals and all digits before the decimal point.
+/// Three significant digits, or two below 1, with at most three decimals. Keeps all digits before the decimal point.
 pub fn number(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 100.0 || size == 0.0 => 0,

@@ -29,7 +29,7 @@ impl RunStore {
     /// # Errors
     /// There is no such run, its events cannot be read, or a line is too long.
     pub fn new_lines(&self, run_id: &str, offset: u64) -> io::Result<NewLines> {
-        // The path is not needed: this refuses what is no id of a run.
+        // The path is not needed: this refuses an id that no run has.
         self.state_path(run_id)?;
         let mut file = fs::File::open(self.folder.join(run_id).join(EVENTS))?;
         file.seek(SeekFrom::Start(offset))?;

@@ -27,8 +27,8 @@ impl Sample {
     pub fn percentile(&self, part: f64) -> Option<Percentile> {
         let n = self.count();
         let (mut low, mut high) = (0, None);
-        // The value at a rank is above the percentile if fewer values than the rank are below the percentile. `below` is
-        // the probability of that.
+        // The value at `rank` is above the percentile if fewer than `rank` values are below the percentile. `below` is the
+        // probability of that.
         for (rank, below) in (1..=n).zip(binomial::cumulative(n, part)) {
             if below <= TAIL {
                 low = rank;

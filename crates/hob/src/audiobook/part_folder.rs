@@ -77,7 +77,7 @@ impl PartFolder {
         if before != now {
             if !before.is_empty() {
                 printer.note(
-                    "the text, voice, speed, lexicon, format, engine or hob's version has changed: hob starts from the beginning",
+                    "the text, voice, speed, lexicon, engine or hob's version has changed: hob starts from the beginning",
                 );
             }
             folder.start_again(&now).map_err(broken)?;

@@ -21,7 +21,7 @@ const find = (selector, within = document) => within.querySelector(selector);
 const findAll = (selector, within = document) => [...within.querySelectorAll(selector)];
 const joined = (parts, by = " · ") => parts.filter((part) => part !== undefined && part !== null && part !== false && part !== "").join(by);
 
-/** Three significant digits, but at most three decimals and all digits before the point: `0.19`, `17.8`, `195,072`. */
+/** Three significant digits, or two below 1, with at most three decimals. Keeps all digits before the point: `0.19`, `17.8`, `195,072`. */
 function number(value) {
   const size = Math.abs(value);
   const decimals = size >= 100 || size === 0 ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : 3;

@@ -45,10 +45,10 @@ fn reader() -> RequestReader {
     let letter = |byte: u8| Token { bytes: vec![byte], control: None, ends: false };
     let end = Token { bytes: Vec::new(), control: Some("<end>".to_owned()), ends: true };
     let tokens: Vec<Token> = (0..=255).map(letter).chain([end]).collect();
-    reading_of(Arc::new(Bytes), TokenTable::new(tokens, END), None, CONTEXT_TOKENS)
+    reader_of(Arc::new(Bytes), TokenTable::new(tokens, END), None, CONTEXT_TOKENS)
 }
 
-fn reading_of(
+fn reader_of(
     tokenizer: Arc<dyn Tokenizer>,
     tokens: TokenTable,
     template: Option<ChatTemplate>,

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::super::request_reader::RequestReader;
 use super::super::running::Prepared;
-use super::reading_of;
+use super::reader_of;
 use crate::chat::llama::{CardUse, Llama, LlamaOptions, WeightStorage};
 use crate::chat::protocol::Refusal;
 use crate::chat::template::{ChatTemplate, SpecialTokens};
@@ -109,7 +109,7 @@ fn tokens(form: &Form) -> TokenTable {
 pub(super) fn reader(form: &Form) -> RequestReader {
     let template = ChatTemplate::compile(form.template, SpecialTokens::default());
     let template = Some(template.expect("a template"));
-    reading_of(Arc::<Llama>::clone(&SMOLLM2), tokens(form), template, CONTEXT_TOKENS)
+    reader_of(Arc::<Llama>::clone(&SMOLLM2), tokens(form), template, CONTEXT_TOKENS)
 }
 
 fn model(form: &Form, seed: u64) -> RandomModel {
