@@ -11,7 +11,7 @@ use crate::checkers::{
 use crate::judge::OpenQuestion;
 
 /// Version of the checkers, and of how an answer is read. Each change that can change a grade adds 1.
-pub const GRADING_VERSION: u32 = 6;
+pub const GRADING_VERSION: u32 = 7;
 
 /// How an answer is checked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

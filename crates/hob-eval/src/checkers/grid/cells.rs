@@ -32,6 +32,7 @@ impl Cells {
         self.cells.iter().flatten().all(Option::is_some)
     }
 
+    /// Puts the cells of `upper` over these. A cell that `upper` does not have stays.
     pub(super) fn lay(&mut self, upper: Cells) {
         for (cell, above) in self.cells.iter_mut().flatten().zip(upper.cells.into_iter().flatten())
         {

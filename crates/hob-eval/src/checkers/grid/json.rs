@@ -1,4 +1,4 @@
-//! Reads a grid from JSON: houses by number or in order, or attributes with their values by house.
+//! Reads the answer to a logic grid from JSON: houses by number or in order, or attributes with their values by house.
 //! Wrappers such as `{"solution": …}` are opened.
 
 use serde_json::{Map, Value};
@@ -49,7 +49,8 @@ fn own_house(words: &Words, fields: &Map<String, Value>) -> Option<usize> {
 fn array(words: &Words, items: &[Value], cells: &mut Cells) {
     let row = |item: &Value| item.as_array().map(|row| row.iter().filter_map(scalar).collect());
     if let Some(rows) = items.iter().map(row).collect::<Option<Vec<Vec<String>>>>() {
-        *cells = table::read(words, &rows);
+        // A list may have no house, such as `"notes": []`, and must not remove those that were read before.
+        cells.lay(table::read(words, &rows));
         return;
     }
     for (place_in_list, item) in items.iter().enumerate() {
@@ -109,6 +110,7 @@ fn column(words: &Words, attribute: usize, value: &Value, cells: &mut Cells) {
     }
 }
 
+/// `place` is a house and, if it is known, an attribute. A value without a known attribute replaces no other value.
 fn put(words: &Words, place: (usize, Option<usize>), value: &Value, cells: &mut Cells) {
     let said = scalar(value).and_then(|text| words.cell(&text, place.1));
     if let Some((attribute, said)) = said {

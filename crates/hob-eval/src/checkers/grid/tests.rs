@@ -40,6 +40,7 @@ fn json_is_read() {
             r#"{"house1":{"name":"Alice","color":"red","drink":"tea"},"house2":{"name":"Bruno","color":"blue","drink":"milk"},"house3":{"name":"Clara","color":"green","drink":"water""#,
             r#"{"grid":{"Alice":{"house":1,"color":"red","drink":"tea"},"Bruno":{"house":2,"color":"blue","drink":"milk"},"Clara":{"house":3,"color":"green","drink":"water"}}}"#,
             r#"["Alice, red, tea","Bruno, blue, milk","Clara, green, water"]"#,
+            &format!(r#"{{"solution":{JSON},"notes":[],"checks":[["clue","holds"]]}}"#),
         ],
     );
 }
