@@ -99,13 +99,15 @@ impl Resident {
 }
 
 impl MemoryBudget {
+    /// Whether `needed` more bytes fit, and if not, which models must be unloaded or waited for.
     pub fn answer(&self, needed: &Bytes, residents: &[Resident]) -> RoomDecision {
-        let without = |leaving: &[&Resident]| self.first_short_pool(needed, residents, leaving);
-        let fits = |leaving: &[&Resident]| without(leaving).is_none();
+        let lacking_without =
+            |leaving: &[&Resident]| self.first_short_pool(needed, residents, leaving);
+        let fits = |leaving: &[&Resident]| lacking_without(leaving).is_none();
         let may_leave = |meant: &dyn Fn(KeptBy) -> bool| {
             residents.iter().filter(|one| meant(one.kept_by())).collect()
         };
-        let Some(lacking) = without(&[]) else { return RoomDecision::Fits };
+        let Some(lacking) = lacking_without(&[]) else { return RoomDecision::Fits };
         if let Some(leaving) = fewest(may_leave(&|kept_by| kept_by == KeptBy::Nothing), fits) {
             return RoomDecision::Evict(names(&leaving));
         }
@@ -114,7 +116,7 @@ impl MemoryBudget {
             return RoomDecision::Wait { until_idle: names(&awaited), shortage };
         }
         let all: Vec<&Resident> = residents.iter().collect();
-        match without(&all) {
+        match lacking_without(&all) {
             None => RoomDecision::Refused(shortage),
             Some(Lacking { needed_bytes, available_bytes, .. }) => {
                 RoomDecision::TooLarge { needed_bytes, available_bytes }
@@ -122,7 +124,7 @@ impl MemoryBudget {
         }
     }
 
-    /// What is lacking with all models loaded. Zero bytes of system memory if every pool has room.
+    /// What is lacking with all models loaded. If every pool has room: the bytes of system memory.
     pub fn shortage(&self, needed: &Bytes, residents: &[Resident]) -> Shortage {
         let lacking = self.first_short_pool(needed, residents, &[]).unwrap_or_else(|| Lacking {
             pool: Pool::Ram,
@@ -221,15 +223,15 @@ impl fmt::Display for Shortage {
         let needed = self.needed_bytes.div_ceil(1_000_000);
         let available = self.available_bytes / 1_000_000;
         let held: Vec<String> = self.held.iter().map(ToString::to_string).collect();
-        let held = held.join(", ");
+        let held = match held.is_empty() {
+            true => String::new(),
+            false => format!("; in memory are {}", held.join(", ")),
+        };
         let place = match self.pool {
             Pool::Ram => String::new(),
             card @ Pool::Vram(_) => format!(" on {card}"),
         };
-        write!(
-            f,
-            "about {needed} MB are needed and {available} MB are free{place}; in memory are {held}"
-        )
+        write!(f, "about {needed} MB are needed and {available} MB are free{place}{held}")
     }
 }
 

@@ -94,6 +94,9 @@ fn a_model_in_use_is_waited_for_and_named() {
         "about 400 MB are needed and 100 MB are free; in memory are a (300 MB, answering), \
          b (50 MB, pinned), c (10 MB)"
     );
+    // Another model is next in the queue for the free memory.
+    let none = with(100, None).shortage(&ram(60), &[]).to_string();
+    assert_eq!(none, "about 60 MB are needed and 100 MB are free");
 }
 
 #[test]
