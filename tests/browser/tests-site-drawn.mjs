@@ -122,15 +122,16 @@ export async function siteDrawnTests(setting, folder) {
       verdicts: { correct: 40 * accuracy, budget: 2 }, ttfv_p50_ms: 200 * seconds, total_p50_ms: 1000 * seconds, score_per_minute: 3 });
     const evaluated = (id, model, accuracy, seconds, reasoning) => run(id, { kind: "eval", model, has_items: true, record: {
       workload: { reasoning }, eval: { tasks: ["logic-grid:3x3"], set_sha256: "s", overall: score(accuracy, seconds), families: {}, sizes: { "logic-grid:3x3": score(accuracy, seconds) } } } });
-    const runs = [evaluated("a", "quick", 0.4, 2, undefined), evaluated("b", "thinker", 0.8, 60, "enabled"), evaluated("c", "worse", 0.3, 30, undefined)];
+    const runs = [evaluated("a", "quick", 0.4, 2, undefined), evaluated("b", "thinker", 0.8, 60, "enabled"), evaluated("c", "worse", 0.3, 30, undefined), evaluated("d", "silent", 0, 1, undefined)];
+    delete runs[3].record.eval.overall.total_p50_ms;
     Object.assign(runs[1].record.eval.overall, { energy_j_per_correct: 120, energy_j_per_correct_ci95: [90, 180] });
-    const evals = [{ set_sha256: "s", names: { a: "quick", b: "thinker, thinking", c: "worse" }, sentences: ["quick is as good as worse."], uses: [{ scenario: "batch_reasoning", arm: "thinker", why: "thinker has the best score." }, { scenario: "voice", why: "No arm keeps the bounds." }] }];
+    const evals = [{ set_sha256: "s", names: { a: "quick", b: "thinker, thinking", c: "worse", d: "silent" }, sentences: ["quick is as good as worse."], uses: [{ scenario: "batch_reasoning", arm: "thinker", why: "thinker has the best score." }, { scenario: "voice", why: "No arm keeps the bounds." }] }];
     await draw(async (page) => {
       const text = await page.$eval("main", (main) => main.innerText);
       for (const expected of ["logic-grid:3x3", "quick is as good as worse.", "batch reasoning", "thinker has the best score.", "No arm keeps the bounds.", "40 items", "80 %", "thinking"]) assert.ok(text.includes(expected), `${expected}: ${text}`);
       assert.equal(await page.$$eval(".chart circle", (all) => all.length), 3);
       assert.equal(await page.$$eval(".evals .aside", (all) => all.filter((one) => one.textContent.includes("on the frontier")).length), 2);
-      assert.deepEqual(await page.$$eval('.evals td[data-label="J/correct"]', (all) => all.map((one) => one.textContent).sort()), ["", "", "120 90–180"]);
+      assert.deepEqual(await page.$$eval('.evals td[data-label="J/correct"]', (all) => all.map((one) => one.textContent).sort()), ["", "", "", "120 90–180"]);
     }, { runs, evals }, "eval.html");
     const items = [{ id: "logic-grid/3x3/0", prompt: "Who?", answer: "<b>me</b>", verdict: "budget", score: 0, why: "nothing was visible", graded_by: "program", total_ms: 9000, tok_s: 12.04, tool_calls: [], thought: "hm" }];
     await draw(async (page) => {

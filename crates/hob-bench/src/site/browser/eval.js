@@ -13,18 +13,23 @@ const armPartsOf = ({ record: { model, workload, engine, eval: { budget_tokens: 
   is_completion && "completion", choices_by_logprob && "log-probability", enforced_schemas && "schemas enforced", engine?.name], ", ");
 const overallOf = (run) => run.record.eval.overall;
 
-/** The runs that no other run beats in both time and score. */
+/** The runs that have a place in the chart: a score, and the time of a whole answer. */
+const placed = (runs) => runs.filter((run) => overallOf(run).score !== undefined && overallOf(run).total_p50_ms > 0);
+
+/** The placed runs that no other run beats in both time and score. */
 function frontierOf(runs) {
+  const points = placed(runs);
   const isBetter = (one, other) => one.total_p50_ms <= other.total_p50_ms && one.score >= other.score && (one.total_p50_ms < other.total_p50_ms || one.score > other.score);
-  return runs.filter((run) => !runs.some((other) => isBetter(overallOf(other), overallOf(run))));
+  return points.filter((run) => !points.some((other) => isBetter(overallOf(other), overallOf(run))));
 }
 
-/** Score from 0 to 1 upwards, seconds of a whole answer to the right, each ten times as far. */
+/** Score from 0 to 1 upwards, and the seconds of a whole answer to the right on a logarithmic scale. */
 function frontierChart(runs) {
-  const points = runs.filter((run) => overallOf(run).score !== undefined && overallOf(run).total_p50_ms > 0);
+  const points = placed(runs);
   if (points.length === 0) return null;
   const place = (run) => Math.log10(overallOf(run).total_p50_ms / 1000);
-  const [first, last] = [Math.floor(Math.min(...points.map(place))), Math.max(Math.floor(Math.min(...points.map(place))) + 1, Math.ceil(Math.max(...points.map(place))))];
+  const first = Math.floor(Math.min(...points.map(place)));
+  const last = Math.max(first + 1, Math.ceil(Math.max(...points.map(place))));
   const x = (value) => at(LEFT + ((value - first) / (last - first)) * (WIDTH - LEFT - RIGHT));
   const y = (score) => at(HEIGHT - BOTTOM - score * (HEIGHT - TOP - BOTTOM));
   const best = frontierOf(points).sort((one, other) => place(one) - place(other));
@@ -54,7 +59,7 @@ const energyColumn = () => numberColumn("J/correct", (run) => overallOf(run).ene
   (run) => withInterval(overallOf(run).energy_j_per_correct, overallOf(run).energy_j_per_correct_ci95));
 
 function scoreTable(runs) {
-  const best = frontierOf(runs.filter((run) => overallOf(run).score !== undefined));
+  const best = frontierOf(runs);
   return sortable("Quality and time", "evals", [
     column("model", (run) => [modelLink(run), best.includes(run) ? h("span.aside", " on the frontier") : null, h("div.aside", armOf(run).split(", ").slice(1).join(", ")), h("div.aside", machineLink(run))]),
     numberColumn("items", (run) => overallOf(run).n, (run) => number(overallOf(run).n)),
@@ -78,7 +83,7 @@ function scoreTable(runs) {
   ], runs);
 }
 
-/** One row for each task, one column for each run. */
+/** One row for each task, one column for each run, up to `SERIES_MAX`. */
 function taskTable(runs) {
   const names = [...new Set(runs.flatMap((run) => Object.keys(run.record.eval.sizes)))].sort();
   const scoreOf = (run, name) => run.record.eval.sizes[name];

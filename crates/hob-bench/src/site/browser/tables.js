@@ -1,12 +1,12 @@
-// Tables: columns are described once, and each table of the page sorts by any of them. Blanks come last.
+// Tables from descriptions of their columns. A `sortable` table sorts by any column, with blanks last; a `plain` one keeps its order.
 
 /**
  * A column: `title` and `show(row)`; optional: `key`, its name in the page's address and in the style sheet, `sort(row)` for the value
  * to sort by, `term` for the definition or `meaning` for its text, `number` for right alignment, `first` for the first direction of
- * sorting, `head` for a row head, `look(row)` for a class.
+ * sorting (without it, `asc`), `head` for a row head, `look(row)` for a class.
  */
 const column = (title, show, more = {}) => ({ title, show, ...more });
-const numberColumn = (title, sort, show, more = {}) => ({ title, sort, show, number: true, first: "asc", ...more });
+const numberColumn = (title, sort, show, more = {}) => ({ title, sort, show, number: true, ...more });
 
 function cell(row, { title, show, sort, look, number: isNumber, head }) {
   const value = sort?.(row);
@@ -56,7 +56,7 @@ const nextWay = (isSorted, way, one) => (isSorted ? (way === "desc" ? "asc" : "d
 /** A table that scrolls sideways where there is no room. */
 const wide = (label, table) => h("div.wide", { role: "region", "aria-label": label, tabindex: 0 }, table);
 
-/** A table that sorts. */
+/** A table that sorts by the column whose head is pressed. */
 function sortable(label, className, columns, rows) {
   const body = h("tbody", rows.map((row) => h(`tr.${row.label ?? row.run?.label ?? "row"}`, columns.map((one) => cell(row, one)))));
   let [sortedBy, way] = [-1, ""];
