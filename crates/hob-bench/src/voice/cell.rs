@@ -222,16 +222,16 @@ impl Turn {
 fn figures(marks: &TurnMarks, silent: Option<Duration>) -> BTreeMap<Metric, f64> {
     let ms = |from: Instant, to: Instant| (to - from).as_secs_f64() * 1e3;
     let whole = ms(marks.said.end, marks.audible);
-    let mut stages = match &marks.told {
-        Some(told) => vec![
-            (Metric::EndpointMs, whole - told.sum()),
-            (Metric::TranscriptMs, told.stt),
-            (Metric::FirstTextMs, told.llm_ttfat),
-            (Metric::FirstClauseMs, told.sentence),
-            (Metric::FirstVoiceMs, told.tts_ttfa),
-            (Metric::TransportMs, told.transport),
+    let mut stages = match &marks.reported {
+        Some(reported) => vec![
+            (Metric::EndpointMs, whole - reported.sum()),
+            (Metric::TranscriptMs, reported.stt),
+            (Metric::FirstTextMs, reported.llm_ttfat),
+            (Metric::FirstClauseMs, reported.sentence),
+            (Metric::FirstVoiceMs, reported.tts_ttfa),
+            (Metric::TransportMs, reported.transport),
             // A turn that waits for its text ends before `speech_stopped`, so its parts are longer than what the client sees.
-            (Metric::UnexplainedMs, (ms(marks.turn_end, marks.audible) - told.sum()).max(0.0)),
+            (Metric::UnexplainedMs, (ms(marks.turn_end, marks.audible) - reported.sum()).max(0.0)),
         ],
         None => vec![
             (Metric::EndpointMs, ms(marks.said.end, marks.turn_end)),
@@ -248,7 +248,7 @@ fn figures(marks: &TurnMarks, silent: Option<Duration>) -> BTreeMap<Metric, f64>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::voice::conversation::ToldStages;
+    use crate::voice::conversation::ReportedStages;
     use crate::voice::microphone::SaidAt;
 
     #[test]
@@ -261,18 +261,18 @@ mod tests {
             transcript: at(1_260),
             first_text: at(1_330),
             audible: at(1_600),
-            told: None,
+            reported: None,
         };
-        let told = ToldStages {
+        let reported = ReportedStages {
             stt: 15.0,
             llm_ttfat: 50.0,
             sentence: 20.0,
             tts_ttfa: 255.0,
             transport: 4.0,
         };
-        let by_hob = |told| figures(&TurnMarks { told: Some(told), ..marks }, None);
-        let waits = by_hob(ToldStages { stt: 30.0, ..told });
-        let by_hob = by_hob(told);
+        let by_hob = |reported| figures(&TurnMarks { reported: Some(reported), ..marks }, None);
+        let waits = by_hob(ReportedStages { stt: 30.0, ..reported });
+        let by_hob = by_hob(reported);
         assert_eq!((by_hob[&Metric::FirstClauseMs], by_hob[&Metric::TransportMs]), (20.0, 4.0));
         assert_eq!((by_hob[&Metric::TtfaMs], by_hob[&Metric::EndpointMs]), (600.0, 256.0));
         assert_eq!(

@@ -22,15 +22,15 @@ use crate::target::Target;
 
 /// A session loads its models before its first event.
 const OPEN_WITHIN: Duration = Duration::from_secs(120);
-/// How soon a stop is noticed while a session opens.
+/// Between two checks for a stop while a session opens.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// Silence before the first question.
 const LEAD: Duration = Duration::from_millis(300);
-/// How long nothing of an interrupted answer may follow.
+/// How long to listen for events of an interrupted answer after its end. There must be none.
 const AFTERMATH: Duration = Duration::from_millis(500);
-/// hob tells the stages of a turn with its first sound.
-const TOLD_WITHIN: Duration = Duration::from_millis(50);
+/// How long to wait for the stages of a turn, which hob sends with its first sound.
+const STAGES_WITHIN: Duration = Duration::from_millis(50);
 /// A read that waits less is not worth a system call.
 const WAIT_MIN: Duration = Duration::from_micros(200);
 const INSTRUCTIONS: &str = "You are a voice assistant. Answer in one or two short sentences.";
@@ -46,7 +46,7 @@ pub(super) struct Conversation<'a> {
     ended: Option<String>,
 }
 
-/// When what happened in a turn.
+/// The times of the events of a turn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TurnMarks {
     pub(super) said: SaidAt,
@@ -56,14 +56,14 @@ pub(super) struct TurnMarks {
     pub(super) first_text: Instant,
     /// When the first audible sample can be played.
     pub(super) audible: Instant,
-    /// The stages by the server's own clock, if it tells them.
-    pub(super) told: Option<ToldStages>,
+    /// The stages by the server's own clock, if it sends them.
+    pub(super) reported: Option<ReportedStages>,
 }
 
 /// What hob says about a turn in `hob.turn_stages`, from the end of the turn on, in milliseconds. The stage before it begins
 /// where hob's voice detector heard the end of speech, which the client knows better.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-pub(super) struct ToldStages {
+pub(super) struct ReportedStages {
     pub(super) stt: f64,
     pub(super) llm_ttfat: f64,
     pub(super) sentence: f64,
@@ -71,7 +71,7 @@ pub(super) struct ToldStages {
     pub(super) transport: f64,
 }
 
-impl ToldStages {
+impl ReportedStages {
     pub(super) fn sum(&self) -> f64 {
         self.stt + self.llm_ttfat + self.sentence + self.tts_ttfa + self.transport
     }
@@ -133,12 +133,12 @@ impl<'a> Conversation<'a> {
         let heard = self.listen(deadline, |event| answer.take(event, said).transpose())?;
         let audible = heard.ok_or(VoiceFault::NoAnswer)??;
         self.answer = answer.response_id.take();
-        let told = |event: &Event| {
-            let is_told = event.kind == "hob.turn_stages";
-            is_told.then(|| ToldStages::deserialize(&event.body["stages_ms"]).ok())
+        let reported = |event: &Event| {
+            let is_report = event.kind == "hob.turn_stages";
+            is_report.then(|| ReportedStages::deserialize(&event.body["stages_ms"]).ok())
         };
-        let told = self.listen(Instant::now() + TOLD_WITHIN, told)?.flatten();
-        Ok(TurnMarks { told, ..answer.marks(said, audible) })
+        let reported = self.listen(Instant::now() + STAGES_WITHIN, reported)?.flatten();
+        Ok(TurnMarks { reported, ..answer.marks(said, audible) })
     }
 
     /// Speaks while the answer plays, and returns the time from the first sound of this speech to the moment at which the
@@ -186,7 +186,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Says goodbye. A server that is gone needs none.
+    /// Closes the session. Errors do not matter: the server may have gone already.
     pub(super) fn close(mut self) {
         let _gone = self.socket.close(None);
         let _gone = self.socket.flush();
@@ -318,7 +318,7 @@ impl AnswerMarks {
             transcript,
             first_text,
             audible: audible.max(first_text),
-            told: None,
+            reported: None,
         }
     }
 }
