@@ -3,8 +3,8 @@
 //! The input is a whole sentence, because "read" and "live" sound different as different parts of speech.
 
 mod align;
-mod dialect;
 mod dictionary_language;
+mod english_accent;
 mod espeak_language;
 
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use hob_core::Language;
 
-use self::dialect::Dialect;
 use self::dictionary_language::DictionaryLanguage;
+use self::english_accent::EnglishAccent;
 use self::espeak_language::EspeakLanguage;
 use crate::accent::Accent;
 use crate::espeak::voice_of;
@@ -37,7 +37,7 @@ pub struct PhonemizerOptions {
 #[derive(Debug)]
 pub struct Phonemizer {
     options: PhonemizerOptions,
-    dialects: BTreeMap<Accent, Dialect>,
+    english_accents: BTreeMap<Accent, EnglishAccent>,
     espeak_languages: BTreeMap<Language, EspeakLanguage>,
     dictionaries: BTreeMap<Language, DictionaryLanguage>,
     failure: Option<String>,
@@ -55,7 +55,7 @@ impl Phonemizer {
     pub fn new(options: PhonemizerOptions) -> Phonemizer {
         Phonemizer {
             options,
-            dialects: BTreeMap::new(),
+            english_accents: BTreeMap::new(),
             espeak_languages: BTreeMap::new(),
             dictionaries: BTreeMap::new(),
             failure: None,
@@ -99,7 +99,7 @@ impl Phonemizer {
                 self.sounds_of_dictionary(language, reading)
             }
             (_, Some(voice)) => self.sounds_of_espeak(language, voice, reading),
-            (_, None) => Ok(self.dialect(Accent::of(language)).sounds(reading)),
+            (_, None) => Ok(self.english(Accent::of(language)).sounds(reading)),
         };
         match said {
             Ok(sounds) => Some(sounds),
@@ -135,7 +135,7 @@ impl Phonemizer {
             Some(dictionary) => dictionary,
             None => DictionaryLanguage::load(language, self.dictionary_folder(language)?)?,
         };
-        let mut english = |words: &Reading| self.dialect(Accent::American).sounds(words);
+        let mut english = |words: &Reading| self.english(Accent::American).sounds(words);
         let sounds = dictionary.sounds(reading, &mut english);
         self.dictionaries.insert(language, dictionary);
         Ok(sounds)
@@ -149,9 +149,9 @@ impl Phonemizer {
         folder.as_deref().ok_or_else(|| "its dictionary is not stored".to_owned())
     }
 
-    fn dialect(&mut self, accent: Accent) -> &mut Dialect {
+    fn english(&mut self, accent: Accent) -> &mut EnglishAccent {
         let espeak = self.options.espeak.as_deref();
-        self.dialects.entry(accent).or_insert_with(|| Dialect::load(accent, espeak))
+        self.english_accents.entry(accent).or_insert_with(|| EnglishAccent::load(accent, espeak))
     }
 }
 

@@ -1,5 +1,5 @@
 //! One loaded accent of English: turns a normalised sentence into symbols, without dropping a word.
-//! misaki takes a tenth of a second to load, so this happens once and not per request.
+//! Its dictionary and tagger (misaki) take a tenth of a second to load, so this happens once and not per request.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,13 +20,13 @@ use crate::unknown::UnknownWords;
 /// What misaki writes for a word that it does not know.
 const UNKNOWN: char = '❓';
 
-pub(super) struct Dialect {
+pub(super) struct EnglishAccent {
     accent: Accent,
     misaki: G2P,
     unknown: UnknownWords,
 }
 
-hob_core::debug_fields!(Dialect: accent);
+hob_core::debug_fields!(EnglishAccent: accent);
 
 /// A part of the sentence with its sounds: a token of misaki, or a word read alone.
 struct Piece {
@@ -35,14 +35,14 @@ struct Piece {
     space_after: bool,
 }
 
-impl Dialect {
-    pub(super) fn load(accent: Accent, espeak: Option<&Path>) -> Dialect {
+impl EnglishAccent {
+    pub(super) fn load(accent: Accent, espeak: Option<&Path>) -> EnglishAccent {
         let language = match accent {
             Accent::American => Language::EnglishUS,
             Accent::British => Language::EnglishGB,
         };
         let misaki = G2P::new(language);
-        Dialect { accent, misaki, unknown: UnknownWords::new(accent, espeak) }
+        EnglishAccent { accent, misaki, unknown: UnknownWords::new(accent, espeak) }
     }
 
     pub(super) fn sounds(&mut self, reading: &Reading) -> Sounds {
@@ -116,7 +116,7 @@ impl Dialect {
             let sounds: Vec<String> = parts.iter().map(|part| self.word(part)).collect();
             return sounds.join(" ");
         }
-        let Dialect { misaki, unknown, .. } = self;
+        let EnglishAccent { misaki, unknown, .. } = self;
         let lookup = |word: &str| {
             let result = catch_unwind(AssertUnwindSafe(|| misaki.g2p(word)));
             let phonemes = result.ok()?.ok()?.0;
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn word_by_word_says_the_same_words_with_their_punctuation() {
-        let mut dialect = Dialect::load(Accent::American, None);
+        let mut accent = EnglishAccent::load(Accent::American, None);
         let mut reading = Reading::default();
         reading.say(0..5, "Hello");
         reading.mark(',');
@@ -229,9 +229,9 @@ mod tests {
         reading.say(8..10, "five dollars");
         reading.spell(11..14, "GPU");
         reading.mark('.');
-        let whole = dialect.sounds(&reading);
-        let pieces = dialect.word_by_word(&reading);
-        let apart = dialect.assemble(&reading, pieces);
+        let whole = accent.sounds(&reading);
+        let pieces = accent.word_by_word(&reading);
+        let apart = accent.assemble(&reading, pieces);
         assert_eq!(apart.symbols.iter().collect::<String>(), "həlˈO, “fˈIv dˈɑləɹz ʤˌipˌijˈu.");
         assert_eq!(apart, whole);
     }
