@@ -94,7 +94,7 @@ pub fn names() -> Vec<&'static str> {
 pub fn builtin(name: &str) -> Result<MachineFacts, ProfileError> {
     let text = BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
     let unknown = || ProfileError::Unknown { name: name.to_owned(), known: names() };
-    parsed(text.ok_or_else(unknown)?, name)?.known(name)
+    parsed(text.ok_or_else(unknown)?, name)?.facts(name)
 }
 
 /// Returns the static name of a quant with known kernels, or `None` for other quants.
@@ -105,17 +105,19 @@ pub fn quant(name: &str) -> Option<&'static str> {
 /// Reads a profile file, or returns the built-in profile of that name.
 ///
 /// # Errors
-/// The name is neither, or a value in the file is impossible.
+/// The name is neither, or the file is not a profile.
 pub fn named(name: &str) -> Result<MachineFacts, ProfileError> {
     let path = Path::new(name);
     if path.is_file() {
-        return read(path)?.known(name);
+        return read(path)?.facts(name);
     }
     builtin(name)
 }
 
+/// Reads a profile file.
+///
 /// # Errors
-/// The file does not exist or is not a profile.
+/// The file cannot be read, is too large, or is not a profile.
 pub fn read(path: &Path) -> Result<MachineFile, ProfileError> {
     let unread = |error: std::io::Error| {
         let reason = error.kind().to_string();
@@ -123,8 +125,13 @@ pub fn read(path: &Path) -> Result<MachineFile, ProfileError> {
     };
     let mut text = String::new();
     let file = fs_err::File::open(path).map_err(unread)?;
-    file.take(BYTES_MAX).read_to_string(&mut text).map_err(unread)?;
-    parsed(&text, &path.display().to_string())
+    file.take(BYTES_MAX + 1).read_to_string(&mut text).map_err(unread)?;
+    let name = path.display().to_string();
+    if text.len() as u64 > BYTES_MAX {
+        let reason = format!("it has more than {BYTES_MAX} bytes");
+        return Err(ProfileError::Unparsed { name, reason });
+    }
+    parsed(&text, &name)
 }
 
 fn parsed(text: &str, name: &str) -> Result<MachineFile, ProfileError> {
@@ -188,7 +195,7 @@ impl MachineFile {
     ///
     /// # Errors
     /// A value is impossible.
-    pub fn known(&self, name: &str) -> Result<MachineFacts, ProfileError> {
+    pub fn facts(&self, name: &str) -> Result<MachineFacts, ProfileError> {
         let source = match &self.source {
             Some(source) => format!("profile {name}: {source}"),
             None => format!("profile {name}"),

@@ -37,7 +37,7 @@ impl MachineStore {
     /// because it only affects the accuracy of predictions.
     pub fn merge_into(&self, known: &mut MachineFacts, engine_version: &str) {
         if self.path.is_file() {
-            match profile::read(&self.path).and_then(|file| file.known(&self.path_text())) {
+            match profile::read(&self.path).and_then(|file| file.facts(&self.path_text())) {
                 Ok(kept) => self.merge(known, &kept, engine_version),
                 Err(error) => known.notes.push(error.to_string()),
             }

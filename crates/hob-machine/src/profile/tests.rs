@@ -9,7 +9,7 @@ const SMALL: &str =
     "schema = \"machine/1\"\nname = \"a box\"\n[cpu]\ncores = 4\n[memory]\nmemory_gb = 16.0\n";
 
 fn error(text: &str) -> String {
-    let known = parsed(text, "box.toml").and_then(|file| file.known("box.toml"));
+    let known = parsed(text, "box.toml").and_then(|file| file.facts("box.toml"));
     known.expect_err("no profile").to_string()
 }
 
@@ -52,7 +52,7 @@ fn what_is_written_is_read_again() {
             source: "a copy".to_owned(),
         });
         let text = MachineFile::of(&known).to_toml().expect("TOML");
-        let again = parsed(&text, name).and_then(|file| file.known(name)).expect(&text);
+        let again = parsed(&text, name).and_then(|file| file.facts(name)).expect(&text);
         assert_eq!(again.machine, known.machine, "{text}");
         assert_eq!(again.cpu_stamp, known.cpu_stamp);
     }
@@ -60,7 +60,7 @@ fn what_is_written_is_read_again() {
 
 #[test]
 fn a_little_is_enough() {
-    let known = parsed(SMALL, "box").and_then(|file| file.known("box")).expect("a profile");
+    let known = parsed(SMALL, "box").and_then(|file| file.facts("box")).expect("a profile");
     let machine = known.machine;
     assert_eq!((machine.cpu.cores, machine.cpu.threads), (4, 4));
     assert_eq!(machine.memory.available_bytes, 16_000_000_000);
@@ -70,7 +70,7 @@ fn a_little_is_enough() {
 #[test]
 fn graphics_of_a_processor_read_the_system_s_memory() {
     let gpu = "bandwidth = { gb_s = 90.0 }\n[[gpu]]\nname = \"Vega\"\nvendor = \"amd\"\napi = \"vulkan\"\nunified_gb = 8.0\n";
-    let known = parsed(&format!("{SMALL}{gpu}"), "box").and_then(|file| file.known("box"));
+    let known = parsed(&format!("{SMALL}{gpu}"), "box").and_then(|file| file.facts("box"));
     let machine = known.expect("a profile").machine;
     assert_eq!(machine.gpus[0].api, GpuApi::Vulkan);
     assert_eq!(machine.gpus[0].device.bandwidth, machine.cpu.device.bandwidth);
@@ -144,4 +144,13 @@ fn a_name_that_nobody_knows_lists_those_that_are() {
     let path = folder.path().join("box.toml");
     fs_err::write(&path, SMALL).expect("a file");
     assert_eq!(named(&path.display().to_string()).expect("a profile").machine.name, "a box");
+}
+
+#[test]
+fn a_file_that_is_too_long_is_refused_and_not_cut() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("long.toml");
+    fs_err::write(&path, format!("{SMALL}#{}", "x".repeat(BYTES_MAX as usize))).expect("a file");
+    let error = read(&path).expect_err("a file that is too long").to_string();
+    assert!(error.ends_with("it has more than 1048576 bytes"), "{error}");
 }
