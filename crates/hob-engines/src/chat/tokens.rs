@@ -33,6 +33,7 @@ pub struct Token {
     pub bytes: Vec<u8>,
     /// The name of a control token.
     pub control: Option<String>,
+    /// Whether it ends an answer.
     pub ends: bool,
 }
 
@@ -80,7 +81,7 @@ impl TokenTable {
     }
 
     /// All tokens that end an answer.
-    pub fn ends_all(&self) -> impl Iterator<Item = u32> + '_ {
+    pub fn end_tokens(&self) -> impl Iterator<Item = u32> + '_ {
         (0..).zip(&self.tokens).filter(|(_, token)| token.ends).map(|(id, _)| id)
     }
 

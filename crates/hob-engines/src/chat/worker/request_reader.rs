@@ -266,7 +266,7 @@ impl RequestReader {
         let marks = dialect.and_then(|dialect| dialect.thinking);
         let mut sampler = Sampler::new(&request.sampling, &self.defaults, random());
         if request.sampling.ignore_eos == Some(true) {
-            sampler.avoid(self.tokens.ends_all());
+            sampler.avoid(self.tokens.end_tokens());
         }
         let is_endless = request.tokens_max.is_none();
         Answering::new(AnswerPlan {
@@ -419,7 +419,7 @@ fn vocabulary_entries(tokens: &TokenTable) -> (Vec<TokenBytes>, Vec<u32>) {
         Some(name) => TokenBytes { bytes: name.as_bytes().to_vec(), is_special: true },
         None => TokenBytes { bytes: token.bytes.clone(), is_special: false },
     });
-    (bytes.collect(), tokens.ends_all().collect())
+    (bytes.collect(), tokens.end_tokens().collect())
 }
 
 fn vocabulary(tokens: &TokenTable) -> Result<Vocabulary, RequestReaderError> {
