@@ -276,7 +276,7 @@ async fn time_to_disconnect(
     alias: &str,
 ) -> Result<Duration, String> {
     let before = mock.disconnects();
-    client.begin(alias).await?;
+    client.read_and_leave(alias).await?;
     let left = Instant::now();
     while mock.disconnects() == before {
         if left.elapsed() > NEVER_GONE {

@@ -1,4 +1,4 @@
-//! Sends the request of a cold start, for text or sound, again while the server reports that it is loading.
+//! The client of a cold start. It repeats its request, for text or sound, while the server reports that it is loading.
 //! Times count from the first attempt.
 
 use std::thread;
@@ -26,7 +26,7 @@ const ASK_EVERY: Duration = Duration::from_millis(20);
 pub(super) struct ColdClient<'a> {
     request: ColdRequest,
     questions: Questions<'a>,
-    /// Made when it is first needed, because the server may have to speak it.
+    /// The question of a conversation. Made when it is first needed, because the server may have to speak it.
     spoken: Option<RepeatedQuestion>,
 }
 
@@ -57,10 +57,10 @@ impl<'a> ColdClient<'a> {
         let begun = Instant::now();
         loop {
             let waited = begun.elapsed();
-            let (reply, loads) = self.ask_once()?;
+            let (reply, is_loading) = self.ask_once()?;
             let asker = self.questions.asker();
             let is_stopped = asker.stop.load(std::sync::atomic::Ordering::Relaxed);
-            if !loads || is_stopped || waited > asker.patience.silence {
+            if !is_loading || is_stopped || waited > asker.patience.silence {
                 return Ok(counted_from_first(reply, waited));
             }
             thread::sleep(ASK_EVERY);
@@ -69,14 +69,14 @@ impl<'a> ColdClient<'a> {
 
     /// The answer, and whether the server reports that it is still loading.
     fn ask_once(&mut self) -> Result<(Reply, bool), BenchError> {
-        let loads = |fault: Option<&RequestFault>| {
+        let is_loading = |fault: Option<&RequestFault>| {
             matches!(fault, Some(RequestFault::Refused { status: 503, .. }))
         };
         match &self.request {
             ColdRequest::Chat => {
                 let answered = self.questions.ask_short(ANSWER_TOKENS)?;
-                let loads = loads(answered.fault());
-                Ok((answered.reply(), loads))
+                let is_loading = is_loading(answered.fault());
+                Ok((answered.reply(), is_loading))
             }
             ColdRequest::Conversation(workload) => {
                 let asker = self.questions.asker();
@@ -102,9 +102,9 @@ impl<'a> ColdClient<'a> {
                         (Reply { figures: figures.into(), ..reply }, false)
                     }
                     Err(fault) => {
-                        let loads =
-                            matches!(&fault, SoundFault::Answer(fault) if loads(Some(fault)));
-                        (reply.failed(&fault, fault == SoundFault::STOPPED), loads)
+                        let is_loading =
+                            matches!(&fault, SoundFault::Answer(fault) if is_loading(Some(fault)));
+                        (reply.failed(&fault, fault == SoundFault::STOPPED), is_loading)
                     }
                 })
             }
@@ -133,7 +133,7 @@ fn request(target: &Target, spoken: &ColdSpeech) -> Bytes {
 /// The reply to a spoken question, and whether the server reports that it is still loading. The time to speak the
 /// question is not a waiting time.
 fn spoken_reply(answered: Result<FirstAnswer, VoiceFault>) -> (Reply, bool) {
-    let loads = matches!(answered, Err(VoiceFault::Refused { status: 503 }));
+    let is_loading = matches!(answered, Err(VoiceFault::Refused { status: 503 }));
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let reply = match answered {
         Ok(FirstAnswer { ready, answer }) => {
@@ -142,7 +142,7 @@ fn spoken_reply(answered: Result<FirstAnswer, VoiceFault>) -> (Reply, bool) {
         }
         Err(fault) => Reply::default().failed(&fault, matches!(fault, VoiceFault::Stopped)),
     };
-    (reply, loads)
+    (reply, is_loading)
 }
 
 /// Adds the time of the earlier attempts to every time of the answer.
@@ -178,10 +178,10 @@ mod tests {
     #[test]
     fn a_person_waits_for_the_session_and_for_the_answer() {
         let ms = Duration::from_millis;
-        let (reply, loads) = spoken_reply(Ok(FirstAnswer { ready: ms(900), answer: ms(600) }));
+        let (reply, is_loading) = spoken_reply(Ok(FirstAnswer { ready: ms(900), answer: ms(600) }));
         assert_eq!(reply.figures, [(Metric::TtfaMs, 600.0), (Metric::WallMs, 1_500.0)].into());
-        assert!(!reply.has_failed() && !loads);
-        let (reply, loads) = spoken_reply(Err(VoiceFault::Refused { status: 503 }));
-        assert!(reply.has_failed() && loads);
+        assert!(!reply.has_failed() && !is_loading);
+        let (reply, is_loading) = spoken_reply(Err(VoiceFault::Refused { status: 503 }));
+        assert!(reply.has_failed() && is_loading);
     }
 }

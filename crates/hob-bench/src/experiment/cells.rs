@@ -1,5 +1,5 @@
-//! The cells of an axis, one after the other: alone, alternately with one user, or each on a server of its own.
-//! One place for both workloads, so that a new axis is written once.
+//! Measures the cells of an axis, one after the other: alone, alternately with one user, or each on a server of its own.
+//! One place for chat and speech, so that a new axis is written once.
 
 use jiff::Timestamp;
 

@@ -1,4 +1,4 @@
-//! The client of the self-test. It reports what it received, as strictly as the strictest SDK.
+//! The client of the self-test. It checks answers as strictly as the strictest SDK, and reports what it received.
 //! A result that is neither an answer nor a proper error is `Invalid`, and the case fails.
 
 use std::time::Duration;
@@ -16,7 +16,9 @@ const TIME_MAX: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Received {
     Answer { text: String, finish: String },
+    /// An error before any part of an answer. `retry_after` is in seconds.
     Refused { status: u16, code: String, retry_after: Option<u64> },
+    /// The beginning of a stream, then an event with an error.
     Broken { text: String, code: String },
     Invalid(String),
 }
@@ -36,6 +38,7 @@ impl Client {
         Ok(Client { http, url: format!("{base}/v1/chat/completions") })
     }
 
+    /// `extra` is added to the request's JSON: empty, or fields after a comma.
     pub(super) async fn ask(&self, model: &str, streams: bool, extra: &str) -> Received {
         let received = async {
             match self.send(model, streams, extra).await {
@@ -50,7 +53,7 @@ impl Client {
     }
 
     /// Reads the first piece and disconnects.
-    pub(super) async fn begin(&self, model: &str) -> Result<(), String> {
+    pub(super) async fn read_and_leave(&self, model: &str) -> Result<(), String> {
         let mut response = self.send(model, true, "").await?;
         let first = timeout(TIME_MAX, response.chunk()).await.map_err(|_| "no answer")?;
         first.map(|_| ()).map_err(|error| error.to_string())

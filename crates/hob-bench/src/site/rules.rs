@@ -1,5 +1,5 @@
-//! The rules of `compare` as the script needs them, so that both compare in the same way.
-//! The latest pair of each cell is compared here, so that paired runs are used where there are any.
+//! The rules of `hob bench compare` for the page's script, so that the script compares runs in the same way.
+//! The script cannot compare paired runs, so the latest pair of each cell is compared here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::parallel::parallel_map;
 use crate::record::Record;
 use crate::terms::Metric;
 
-/// Number of pairs that are compared when the page is built. A reader can choose all others.
+/// Maximum pairs that are compared when the page is built. A reader can choose all others.
 const PAIRS_MAX: usize = 24;
 
 /// The rules of `compare`, for the script.
@@ -34,7 +34,9 @@ pub(super) struct Rules {
     ranks: BTreeMap<String, usize>,
     runs_min: usize,
     threshold_pct: f64,
+    /// What the page says above a comparison, by pairing.
     banner: BTreeMap<&'static str, &'static str>,
+    /// Why runs with the same prompts are not compared if a server does not report what it had cached.
     same_prompts: &'static str,
     /// The latest pair of each cell.
     pairs: Vec<Comparison>,

@@ -23,13 +23,11 @@ fn swept(pairs: &str, lengths: &[u32]) -> Kept {
 }
 
 fn shapes(records: &[Record]) -> Vec<(&str, Option<Cache>, Option<bool>)> {
-    let said = |record: &Record| (record.workload.cache, record.workload.cache_verified);
-    let named = |record| {
-        let record: &Record = record;
-        let (cache, verified) = said(record);
-        (record.workload.shape.as_deref().unwrap_or_default(), cache, verified)
-    };
-    records.iter().map(named).collect()
+    let shapes = records.iter().map(|record| {
+        let workload = &record.workload;
+        (workload.shape.as_deref().unwrap_or_default(), workload.cache, workload.cache_verified)
+    });
+    shapes.collect()
 }
 
 #[test]
@@ -93,7 +91,7 @@ fn a_length_that_the_server_cannot_hold_is_not_asked() {
 }
 
 #[test]
-fn what_nobody_counts_is_proven_neither_way() {
+fn without_counts_of_cached_tokens_no_cache_is_verified() {
     let got = swept("cache=false", &[512]);
     let unproven = [Cache::Cold, Cache::Cached].map(|cache| ("ctx_512", Some(cache), Some(false)));
     assert_eq!(shapes(&got.records), unproven);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// What it counts for each prompt.
+/// The number of tokens that the server counts for each prompt.
 const PROMPT_TOKENS: usize = 40;
 
 /// What the server can do.
@@ -22,7 +22,7 @@ pub(crate) struct Ability {
     pub(crate) thoughts: usize,
     /// With this budget or less, a thinking server says nothing.
     pub(crate) thinks_up_to: u64,
-    /// The number of the question from which on the server breaks off.
+    /// The number of the question at which the server breaks off, once. 0: never.
     pub(crate) dies_at: usize,
     /// Whether it tells log-probabilities of its own tokens only.
     pub(crate) ignores_echo: bool,
