@@ -24,6 +24,7 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
         || ip(word, out)
         || url(word, out)
         || mail_or_name(word, out)
+        || colour_or_tag(word, out)
         || dotted_name(word, out)
         || path(word, out);
     done.then_some(1)
@@ -99,31 +100,37 @@ fn url(word: &Word, out: &mut Reading) -> bool {
 
 /// "ann@example.com" and "@ann".
 fn mail_or_name(word: &Word, out: &mut Reading) -> bool {
-    match word.text.split_once('@') {
-        Some(("", name)) if is_name(name) => {}
-        Some((user, host)) if is_name(user) && host.contains('.') && is_name(host) => {}
-        _ if is_colour(&word.text) => {
-            out.say(word.span_of(0..1), "hash");
-            for (at, digit) in word.text.char_indices().skip(1) {
-                let span = word.span_of(at..at + 1);
-                match digit {
-                    '0'..='9' => out.say(span, &by_digit(&digit.to_string())),
-                    _ => out.spell(span, &digit.to_string()),
-                }
-            }
-            return true;
-        }
-        _ => match word.text.strip_prefix('#') {
-            Some(tag) if tag.starts_with(char::is_alphabetic) && is_name(tag) => {
-                out.say(word.span_of(0..1), "hashtag");
-                parts(word, 1, out);
-                return true;
-            }
-            _ => return false,
-        },
+    let found = match word.text.split_once('@') {
+        Some(("", name)) => is_name(name),
+        Some((user, host)) => is_name(user) && host.contains('.') && is_name(host),
+        None => false,
+    };
+    if found {
+        parts(word, 0, out);
     }
-    parts(word, 0, out);
-    true
+    found
+}
+
+/// "#FF8800" and "#WorldBookDay".
+fn colour_or_tag(word: &Word, out: &mut Reading) -> bool {
+    if is_colour(&word.text) {
+        out.say(word.span_of(0..1), "hash");
+        for (at, digit) in word.text.char_indices().skip(1) {
+            let span = word.span_of(at..at + 1);
+            match digit {
+                '0'..='9' => out.say(span, &by_digit(&digit.to_string())),
+                _ => out.spell(span, &digit.to_string()),
+            }
+        }
+        return true;
+    }
+    let Some(tag) = word.text.strip_prefix('#') else { return false };
+    let is_tag = tag.starts_with(char::is_alphabetic) && is_name(tag);
+    if is_tag {
+        out.say(word.span_of(0..1), "hashtag");
+        parts(word, 1, out);
+    }
+    is_tag
 }
 
 /// "#FF8800": six hexadecimal digits, letters and numbers among them, or numbers that begin with a zero.
