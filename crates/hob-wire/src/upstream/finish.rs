@@ -45,7 +45,7 @@ impl Ending {
         Ok(true)
     }
 
-    /// Nothing follows. Why it ended, for a client.
+    /// Marks the answer as complete. Returns why it ended, for a client: an answer with calls does not just stop.
     pub(super) fn complete(&mut self, calls: &CallReader) -> FinishReason {
         self.is_complete = true;
         match self.finish.unwrap_or(FinishReason::Stop) {
@@ -59,6 +59,8 @@ impl Ending {
     }
 }
 
+/// Reads a server's reason. An unknown one means that the answer is whole.
+///
 /// # Errors
 /// [`Fault::Reported`] for words that mean a failure.
 pub(super) fn finish_of(reason: &str) -> Result<FinishReason, Fault> {
@@ -90,7 +92,8 @@ mod tests {
                 assert_eq!(finish_of(word), Ok(finish), "{word}");
             }
         }
-        for word in ["error", "abort", "cancelled", "network_error"] {
+        let bad = ["error", "abort", "cancelled", "network_error", "insufficient_system_resource"];
+        for word in bad {
             let message = format!("the answer ended with '{word}'");
             assert_eq!(finish_of(word), Err(Fault::Reported { message }));
         }
