@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::Value;
-use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
+use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 
 /// `indent` in spaces. `None` writes one line.
 pub(super) fn json(value: &Value, indent: Option<usize>) -> String {
@@ -82,7 +82,7 @@ impl Formatter for Lines<'_> {
     }
 
     fn write_f64<W: ?Sized + Write>(&mut self, out: &mut W, value: f64) -> io::Result<()> {
-        CompactFormatter.write_raw_fragment(out, &float(value))
+        out.write_all(float(value).as_bytes())
     }
 }
 
