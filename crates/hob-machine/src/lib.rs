@@ -1,7 +1,7 @@
 //! Describes a machine: probed from the system, measured, read from a profile, or given by the user.
 //! The types and the arithmetic are in `hob-core`. This crate fills the types and names the source of each fact.
 //!
-//! Only Linux on x86 was tested on real machines. The parsers for the drivers of NVIDIA, AMD and Intel, for Apple's
+//! Tested on real machines: Linux on x86, and cards of NVIDIA. The parsers for the drivers of AMD and Intel, for Apple's
 //! `sysctl` and for ARM's `/proc/cpuinfo` follow the documentation. Their tests use stored texts.
 
 mod apple;
