@@ -84,7 +84,7 @@ pub enum EventKind {
         cost: Option<f64>,
         ms: u64,
     },
-    /// The answer was stopped before its end. The tokens are those that hob has counted, besides those of whole answers.
+    /// The answer was stopped before its end. hob counted the tokens until then, and no `model.answered` has them.
     #[serde(rename = "model.stopped")]
     ModelStopped {
         target: String,
@@ -128,7 +128,7 @@ pub enum EventKind {
         /// The number of the agent that returns, as in [`RunEvent::number`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         number: Option<u32>,
-        /// With the agents that worked for it.
+        /// What it used, together with the agents that worked for it.
         #[serde(default)]
         used: Used,
     },

@@ -83,6 +83,7 @@ pub enum RequestFault {
 /// One decoded answer. Times count from when the request was sent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
+    /// Arrival of the response's header.
     pub head: Option<Duration>,
     pub status: u16,
     pub chunks: Vec<Chunk>,
@@ -269,20 +270,20 @@ impl Reading {
         if text.is_empty() {
             return (0, content, 0);
         }
-        let beside = content - text.len();
+        let outside = content - text.len();
         match self.text.take(text) {
             TextKind::Said { thought, answer } => {
                 self.has_mark |= thought > 0;
                 if answer > 0 {
                     self.settle();
                 }
-                (thought, answer + beside, 0)
+                (thought, answer + outside, 0)
             }
             TextKind::Mark => {
                 self.has_mark = true;
-                (0, beside, text.len())
+                (0, outside, text.len())
             }
-            TextKind::Undecided => (0, beside, text.len()),
+            TextKind::Undecided => (0, outside, text.len()),
         }
     }
 

@@ -175,7 +175,7 @@ impl Sentence<'_> {
         let ([.., last], [first, .., before, _]) = (&self.words[..], &self.lower[..]) else {
             return false;
         };
-        // In lower case, so that "Vitamin A" ends a sentence. "I'm" is in the list as it is written.
+        // The word is compared as it is written, and the list has "a" and "I'm": "Vitamin A" ends a sentence.
         if has(known.last, last) || self.ends_with(known.last_phrases) {
             return true;
         }

@@ -68,7 +68,7 @@ impl FirstWait {
         }
     }
 
-    /// Counts [`LOOK_EVERY`] more of silence. Gives the model that is loaded, once.
+    /// Counts [`LOOK_EVERY`] more of silence. Returns the model that is being loaded, once for each model.
     ///
     /// # Errors
     /// A limit is reached.
@@ -93,9 +93,9 @@ impl FirstWait {
         if self.loading >= limits.load {
             return Err(self.late(self.loading, "was not ready"));
         }
-        let loaded = seen.target.filter(|target| is_cold && self.noted.as_ref() != Some(target));
-        self.noted = loaded.clone().or(self.noted.take());
-        Ok(loaded)
+        let begun = seen.target.filter(|target| is_cold && self.noted.as_ref() != Some(target));
+        self.noted = begun.clone().or(self.noted.take());
+        Ok(begun)
     }
 
     fn late(&self, after: Duration, what: &str) -> String {

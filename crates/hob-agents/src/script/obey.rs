@@ -31,6 +31,7 @@ pub(super) fn obeyed(request: &ChatRequest) -> Result<(String, Vec<ScriptCall>),
     Ok((String::new(), vec![call]))
 }
 
+/// The result of a tool, which becomes the answer.
 fn repeated(last: &Message) -> Option<&str> {
     (last.role == Role::Tool).then_some(last.text.as_str())
 }

@@ -26,7 +26,7 @@ pub(super) enum Kind {
     Tagged(&'static str),
 }
 
-/// Escaped for JSON.
+/// Tags around thinking, escaped for JSON.
 const OPEN: &str = r"<think>\n";
 const CLOSE: &str = r"\n</think>\n\n";
 

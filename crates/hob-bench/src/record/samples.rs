@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 use super::RecordError;
 use super::seal::sha256_hex;
 
-/// Maximum requests of one record, and maximum bytes of the unpacked file, so that a page stays usable.
+/// Maximum requests of one record, so that a page stays usable.
 const SAMPLES_MAX: usize = 200_000;
+/// Maximum bytes of the unpacked file.
 pub(super) const BYTES_MAX: u64 = 1 << 30;
 
 /// Where the samples are.
@@ -30,7 +31,8 @@ pub struct SampleFile {
     pub n: u64,
 }
 
-/// One request, in microseconds from the run's start or from when it was sent.
+/// One request, in microseconds. `t_sched_us` is its due time from the run's start, `dispatch_us` the delay after it, and
+/// `connect_us` the time to connect. The other times count from when the request was sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RawSample {

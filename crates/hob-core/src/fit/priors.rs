@@ -34,7 +34,7 @@ const CUDA: DevicePrior = DevicePrior {
     layer_us: 43.0,
     recurrent_us: 26.0,
     experts_us: 45.0,
-    // 8B at 512 tokens: 2,400 tokens/s on an RTX 3070, 7,139 on an RTX 4090: 86 and 113.
+    // 8B at 512 tokens: 2,400 tokens/s on an RTX 3070, 7,139 on an RTX 4090: 86 and 113 operations per byte.
     flop_per_byte: 110.0,
     spread: (0.25, 0.25),
 };
@@ -56,7 +56,7 @@ const CUDA_HBM: DevicePrior = DevicePrior {
     spread: (0.30, 0.50),
     ..CUDA
 };
-/// Not fitted to a GB10: the efficiency of AMD's processors with the same kind of memory.
+/// For a GB10, without runs of one: near the efficiency of AMD's processors with the same kind of memory.
 const CUDA_UNIFIED: DevicePrior =
     DevicePrior { bandwidth_efficiency: 0.82, spread: (0.30, 0.30), ..CUDA };
 /// Fitted to two AMD cards.
@@ -101,7 +101,7 @@ const METAL: DevicePrior = DevicePrior {
     layer_us: 100.0,
     recurrent_us: 37.0,
     experts_us: 40.0,
-    // LLaMA-7B at 512 tokens: 118 tokens/s on an M1, 886 on an M4 Max: 23 and 22; 71 on an M5 Pro.
+    // LLaMA-7B at 512 tokens: 118 tokens/s on an M1, 886 on an M4 Max: 23 and 22 operations per byte; 71 on an M5 Pro.
     flop_per_byte: 23.0,
     spread: (0.30, 0.25),
     ..CUDA
@@ -110,7 +110,7 @@ const METAL: DevicePrior = DevicePrior {
 const METAL_LARGE: DevicePrior = DevicePrior { spread: (0.25, 0.40), ..METAL };
 /// Max and Ultra of M1 and M2, whose memory is faster than their cores can use.
 const METAL_LARGE_OLD: DevicePrior = DevicePrior { layer_us: 220.0, spread: (0.45, 0.40), ..METAL };
-/// Classes without published runs: a little below CUDA.
+/// Classes without published runs: a guess below CUDA.
 const OTHER_CARD: DevicePrior = DevicePrior {
     basis: Basis::Assumed,
     bandwidth_efficiency: 0.60,
@@ -121,8 +121,8 @@ const OTHER_CARD: DevicePrior = DevicePrior {
     flop_per_byte: 50.0,
     spread: (0.50, 0.50),
 };
-/// With two channels at 80 GB/s, half of a split model and a 9B in Q8_0 reached about 33 GB/s. Some fifteen operations
-/// per layer wait for all threads: 90 µs on two cores of a shared machine.
+/// With two channels at 80 GB/s, the CPU's half of a split model, and a 9B in Q8_0, were read at about 33 GB/s. Some fifteen
+/// operations per layer wait for all threads: 90 µs on two cores of a shared machine.
 const CPU: DevicePrior = DevicePrior {
     basis: Basis::Prior,
     bandwidth_efficiency: 0.45,
@@ -188,7 +188,7 @@ fn of_cuda(capability: Option<(u32, u32)>) -> DevicePrior {
     match capability {
         Some(has) if has < (7, 0) => CUDA_PASCAL,
         Some((8, 0) | (9, 0) | (10, _)) => CUDA_HBM,
-        // An RTX 3090 reads 4,030 tokens/s of 8B: 69.
+        // An RTX 3090 reads 4,030 tokens/s of 8B: 69 operations per byte.
         Some(has) if has >= TURING && has < (8, 9) => DevicePrior { flop_per_byte: 75.0, ..CUDA },
         _ => CUDA,
     }

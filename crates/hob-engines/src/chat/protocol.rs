@@ -55,7 +55,7 @@ pub struct Vector {
     pub tokens: u32,
 }
 
-/// Fields that a refusal may name; an error names them by static text.
+/// Fields that a refusal may name. [`ModelError`] has its fields as static text, so another name becomes `messages`.
 const FIELDS: &str = "
     messages prompt input dimensions tools tool_choice response_format regex grammar max_tokens
     suffix";

@@ -1,5 +1,5 @@
 //! Derives the model's dimensions from its metadata, layer by layer, as llama.cpp b11434 does.
-//! A missing key that would only reduce memory counts as absent.
+//! A key that only reduces memory may be missing: the estimate is then too high, never too low.
 
 use hob_core::ModelShape;
 use hob_core::fit::{Format, Location, Model};
@@ -134,6 +134,7 @@ impl Gguf {
     }
 }
 
+/// The largest value that a layer has for a key; 0 if the key is absent.
 fn widest(keys: &Keys<'_>, name: &str, blocks: u32, max: u32) -> Result<u32, GgufError> {
     let lengths = keys.per_layer(name, blocks as usize, max)?;
     Ok(lengths.and_then(|lengths| lengths.into_iter().max()).unwrap_or(0))
@@ -154,7 +155,9 @@ fn feed_forward_length(keys: &Keys<'_>, blocks: u32, experts_used: u32) -> Resul
 struct Layers {
     heads: Vec<u32>,
     kv_heads: Vec<u32>,
+    /// Key and value length of a head in layers with full attention.
     full: (u32, u32),
+    /// The same in layers with a sliding window.
     windowed: (u32, u32),
     window_tokens: Vec<Option<u32>>,
     recurrent: Vec<bool>,
@@ -162,6 +165,7 @@ struct Layers {
     both: bool,
     state_bytes: u64,
     recurrence: Recurrence,
+    /// This many layers from the first on have a cache of their own.
     with_kv: usize,
 }
 

@@ -1,5 +1,5 @@
 //! Decoding of uploads: files that other programs wrote, files that hob wrote, and files that are broken.
-//! Each file of `files/` is a chirp that ffmpeg encoded: 0.5·sin(2π(200t + 400t²)), one second.
+//! Each `files/chirp-*` is a chirp that ffmpeg encoded: 0.5·sin(2π(200t + 400t²)), one second.
 
 #![expect(
     clippy::unwrap_used,

@@ -19,7 +19,7 @@ fn messages(action: OllamaAction) -> Vec<Message> {
     }
 }
 
-/// Those of one message that says "Hé" and has these.
+/// What hob reads from a message that says "Hé" and has these `images`.
 fn images(images: &str) -> Vec<Image> {
     let body = format!(r#"{{"messages":[{{"role":"user","content":"Hé","images":{images}}}]}}"#);
     let request = parse_ollama_chat(body.as_bytes()).expect(images);

@@ -146,7 +146,7 @@ async fn say(args: &SayArgs, app: &App<'_>) -> CliResult<Exit> {
     let to = destination(args, app)?;
     let subtitles = Subtitles::open(args.srt.as_deref(), args.vtt.as_deref())?;
     let figures = match given {
-        // A web page gets silence for this. On a command line it is a mistake.
+        // The API answers this with silence. On a command line it is a mistake.
         TextSource::Whole(text) if !is_speakable(&text) => return Err(ModelError::EmptyText.into()),
         TextSource::Whole(text) => speak(args, app, to, SpeechText::Whole(text), subtitles).await?,
         TextSource::Stdin(stdin) => {
@@ -174,10 +174,10 @@ async fn speak(
             let input = whole(subtitles.read(text)).await?;
             let progress = Progress::new(None, app.printer);
             let asked = Instant::now();
-            let words = SpeechInput { input, voice, speed: args.speed.rate() };
+            let input = SpeechInput { input, voice, speed: args.speed.rate() };
             let stream = match subtitles.are_wanted() {
-                true => subtitles.listen(remote.speak_timed(words).await?),
-                false => remote.speak(words).await?,
+                true => subtitles.listen(remote.speak_timed(input).await?),
+                false => remote.speak(input).await?,
             };
             let figures = deliver(stream, to, progress, asked).await?;
             subtitles.write()?;
@@ -198,7 +198,7 @@ async fn speak(
     }
 }
 
-/// A file that nothing reads before it is complete has the same bytes in every run.
+/// Steady for a file that is not played meanwhile, so that it has the same bytes in every run.
 fn pace(to: &Destination) -> SpeechPace {
     match (&to.file, &to.player) {
         (Some((_, Sink::File { .. })), None) => SpeechPace::Steady,

@@ -1,4 +1,4 @@
-//! Whole files in, whole files and notes out; then, in rows, what a whole file has no room for.
+//! Imports of whole LiteLLM and llama-swap files, compared with stored results; then single settings and mistakes, in rows.
 
 use super::*;
 

@@ -1,5 +1,5 @@
 //! The operations on a grammar's automaton, with hob's errors.
-//! An automaton that failed once fails permanently, so it only consumes allowed tokens.
+//! An automaton that failed once fails permanently, so callers ask [`allows`] before they [`consume`].
 
 use llguidance::Matcher;
 
@@ -10,7 +10,7 @@ pub(super) fn is_complete(matcher: &mut Matcher) -> Result<bool, ConstraintError
     Ok(matcher.is_stopped() && !matcher.is_error() || matcher.is_accepting().map_err(failed)?)
 }
 
-/// Whether `tokens` may come next, and the answer may end after them.
+/// Whether `tokens` may come next, and the answer may end after them. `end` is the token that ends an answer.
 pub(super) fn ends_with(
     matcher: &mut Matcher,
     tokens: &[u32],
@@ -32,6 +32,7 @@ pub(super) fn consume(matcher: &mut Matcher, tokens: &[u32]) -> Result<(), Const
     matcher.consume_tokens(tokens).map_err(failed)
 }
 
+/// Takes back the last tokens: `tokens` is their number.
 pub(super) fn undo(matcher: &mut Matcher, tokens: usize) -> Result<(), ConstraintError> {
     matcher.rollback(tokens).map_err(failed)
 }

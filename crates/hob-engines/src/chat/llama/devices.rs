@@ -15,7 +15,7 @@ use crate::chat::decoder::{BatchToken, Decoder};
 
 /// A token that every vocabulary has.
 const TOKEN: u32 = 100;
-/// The output and one more, so that a model that is larger than the card can be tried, too.
+/// Layers on a card: the output and one more, so that a model that is larger than the card can be tried, too.
 const CARD_LAYERS: u32 = 2;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,5 +1,5 @@
-//! xoshiro256++ by Blackman and Vigna: the same seed gives the same numbers on every machine.
-//! Not for secrets.
+//! Random numbers of the sampler: the same seed gives the same ones on every machine. Not for secrets.
+//! The generator is xoshiro256++ by Blackman and Vigna.
 
 #[derive(Clone, Debug)]
 pub(super) struct Random {

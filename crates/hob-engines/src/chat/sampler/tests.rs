@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::select::{Candidate, largest};
 use super::{Chosen, History, Logprobs, Mask, Sampler, SamplerDefaults, SamplerError};
 
-const THROWS: u64 = 20_000;
+const DRAWS: u64 = 20_000;
 
 /// Nothing is cut and nothing is scaled.
 fn plain() -> Sampling {
@@ -30,14 +30,14 @@ fn logits(probabilities: &[f32]) -> Vec<f32> {
 /// The shares of tokens over many seeds are those expected, within five standard deviations.
 fn check(sampling: &Sampling, given: &[f32], said: &History, expected: &[f64]) {
     let mut counts = vec![0u32; given.len()];
-    for seed in 0..THROWS {
+    for seed in 0..DRAWS {
         let sampling = Sampling { seed: Some(seed), ..sampling.clone() };
         let chosen = sampler(&sampling).choose(&logits(given), None, said).unwrap();
         counts[chosen.token as usize] += 1;
     }
     for (count, expected) in counts.iter().zip(expected) {
-        let share = f64::from(*count) / THROWS as f64;
-        let deviation = (expected * (1.0 - expected) / THROWS as f64).sqrt();
+        let share = f64::from(*count) / DRAWS as f64;
+        let deviation = (expected * (1.0 - expected) / DRAWS as f64).sqrt();
         assert!((share - expected).abs() <= 5.0 * deviation, "{counts:?}, expected {expected}");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// Time that a grammar may take for searches of a short end.
+/// Time that a grammar may take once, whatever the length of the answer: searches for a short end can be slow.
 const FREE: Duration = Duration::from_secs(5);
 /// Time that a grammar may take in addition for each token. Usual grammars take a millisecond.
 const PER_TOKEN: Duration = Duration::from_millis(50);

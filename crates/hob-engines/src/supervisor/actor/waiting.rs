@@ -24,7 +24,7 @@ pub(super) enum NotStarted {
 }
 
 impl Actor {
-    /// Waits until there is memory for another process. The returned value reserves it.
+    /// Waits until there is memory for another process. The returned value reserves it; `None`: memory is not managed.
     pub(super) async fn find_room(&mut self) -> Result<Option<MemoryReservation>, NotStarted> {
         let Some(room) = self.options.room.clone() else { return Ok(None) };
         let mut queued = room.queue();

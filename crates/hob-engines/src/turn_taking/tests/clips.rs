@@ -1,4 +1,4 @@
-//! Labelled sentences for turn taking. A pause (`|`) stands where the speaker goes on.
+//! Labelled sentences for turn taking. `|` marks a pause after which the speaker goes on.
 //! Each kind is said by several voices, with pauses of different lengths.
 
 /// What a person does in a clip.

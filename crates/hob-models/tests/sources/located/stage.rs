@@ -65,7 +65,7 @@ impl Stage {
         self.pull_watched(located, &mut |_| false)
     }
 
-    /// Until `enough` says so.
+    /// Pulls until `enough` returns true.
     pub(crate) fn pull_watched(
         &self,
         located: &Located,
@@ -94,7 +94,7 @@ impl Stage {
     }
 }
 
-/// As large as a few chunks, so that it can be cut in the middle.
+/// A model as large as a few chunks, so that its download can be cut off in the middle.
 pub(crate) fn model() -> Vec<u8> {
     SampleGguf::llama()
         .u32("general.file_type", 15)
@@ -108,7 +108,7 @@ pub(crate) fn other() -> Vec<u8> {
     SampleGguf::llama().u32("general.file_type", 7).bytes()
 }
 
-/// In two files.
+/// A model in two files.
 pub(crate) fn parts() -> [Vec<u8>; 2] {
     let first = SampleGguf::llama()
         .u32("general.file_type", 15)

@@ -25,6 +25,7 @@ pub(super) struct Planned {
 
 #[derive(Debug, Serialize)]
 struct PlannedFile {
+    /// Where the source has the file, or its first piece: a path, an address, or a member of a package.
     at: String,
     bytes: u64,
     /// `None` if the server states none.
