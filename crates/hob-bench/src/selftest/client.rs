@@ -12,13 +12,12 @@ use super::NoHttpClient;
 /// Limit for one request, longer than any timeout of the gateway under test.
 const TIME_MAX: Duration = Duration::from_secs(30);
 
-/// What a client received.
+/// What a client received. `Refused` is an error before any part of an answer, with `retry_after` in seconds. `Broken` is
+/// the beginning of a stream, and then an event with an error.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Received {
     Answer { text: String, finish: String },
-    /// An error before any part of an answer. `retry_after` is in seconds.
     Refused { status: u16, code: String, retry_after: Option<u64> },
-    /// The beginning of a stream, then an event with an error.
     Broken { text: String, code: String },
     Invalid(String),
 }
