@@ -1,5 +1,5 @@
 //! The operations on a grammar's automaton, with hob's errors.
-//! An automaton that failed once fails permanently, so callers ask [`allows`] before they [`consume`].
+//! An automaton that failed once fails permanently, so callers [`consume`] only tokens that may come next.
 
 use llguidance::Matcher;
 
