@@ -16,13 +16,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
 use hob_core::routing::{FallBack, RetryDecision, RouteView, TargetStatus, TargetView, order};
 use hob_core::{ModelError, ModelState, Started, Trace};
 use tokio::time::{Instant, sleep};
 
 use crate::options::AliasOptions;
-use crate::target::Source;
+use crate::target::{Source, Target};
 use attempt::observed;
+use task::EventRole;
 
 pub(crate) use candidate::Candidate;
 pub(crate) use task::RouteTask;
@@ -62,7 +64,8 @@ impl<T: RouteTask> Route<T> {
         matches!(candidate.target.source, Source::Local(_)).then(|| &**candidate)
     }
 
-    /// Starts a request whose input is still arriving. No time limit counts, because the writer or speaker may pause.
+    /// Starts a request whose input is still arriving. No time limit counts, because the writer or speaker may pause. The
+    /// model is asked with an open circuit too: the input cannot wait, and no other target could take it.
     async fn start_arriving(
         &self,
         candidate: &Candidate<T>,
@@ -77,7 +80,19 @@ impl<T: RouteTask> Route<T> {
         let permit = candidate.admit(T::expected_work(&request)).inspect_err(failed)?;
         let started = T::start(&candidate.model, request).await.inspect_err(failed)?;
         let Started { head, events } = started;
-        Ok(Started { head, events: observed::<T>(events, head, permit, None) })
+        let events = observed::<T>(events, head, permit, None);
+        let mut outcome = ArrivingOutcome { target: Arc::clone(&candidate.target), is_good: false };
+        let cool_down = self.options.cool_down;
+        let observe = move |event: &Result<T::Event, ModelError>| match event {
+            Ok(event) => {
+                outcome.is_good |= matches!(T::role(event), EventRole::Content | EventRole::Last);
+            }
+            Err(error) => {
+                outcome.is_good = false;
+                outcome.target.failed(error, None, cool_down);
+            }
+        };
+        Ok(Started { head, events: events.inspect(observe).boxed() })
     }
 
     fn total(&self) -> Duration {
@@ -173,6 +188,20 @@ impl<T: RouteTask> Route<T> {
             Some(retry_after) => {
                 Err(ModelError::Resting { alias: self.options.name.clone(), retry_after })
             }
+        }
+    }
+}
+
+/// Records a good answer to arriving input when its stream is dropped: not every kind has a last event.
+struct ArrivingOutcome {
+    target: Arc<Target>,
+    is_good: bool,
+}
+
+impl Drop for ArrivingOutcome {
+    fn drop(&mut self) {
+        if self.is_good {
+            self.target.succeeded();
         }
     }
 }

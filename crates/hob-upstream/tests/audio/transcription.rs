@@ -9,10 +9,12 @@ use futures::future::BoxFuture;
 use futures::stream;
 use futures::{FutureExt, StreamExt};
 use hob_core::chat::Reading;
+use hob_core::routing::TargetStatus;
 use hob_core::{
     Admission, Fault, LiveSound, ModelError, RegisteredModel, Registry, Resolve, Segment, Sound,
     SoundFile, SoundSeconds, Timestamps, Trace, TranscriptEvent, TranscriptModel,
     TranscriptRequest, TranscriptStream, TranscriptSummary, TranscriptTask, Transcription,
+    UpstreamResolver,
 };
 use hob_upstream::{Gateway, GatewayOptions, UpstreamKind};
 
@@ -177,6 +179,50 @@ async fn a_single_local_model_hears_live_sound_as_it_comes() {
     assert_eq!(admission.in_flight(), 0);
     let target = Resolve::<Transcription>::resolve(&gateway, "ears").expect("a name");
     assert_eq!(target.model.languages(), ["en"]);
+}
+
+/// A local model that fails at a piece of more than one sample, and ends at an empty one.
+struct FailingTranscript;
+
+impl TranscriptModel for FailingTranscript {
+    fn transcribe(
+        &self,
+        request: TranscriptRequest,
+    ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
+        let pieces = match request.sound {
+            Sound::Live(live) => live.take(),
+            _ => None,
+        };
+        let pieces = pieces.expect("live sound that was not heard before");
+        let heard = pieces.map(|samples| match samples.len() {
+            0 => done(0.0),
+            1 => delta("1"),
+            _ => Err(ModelError::EngineFailed { engine: "hear", detail: "no".to_owned() }),
+        });
+        async { Ok(heard.boxed()) }.boxed()
+    }
+}
+
+#[tokio::test]
+async fn good_answers_to_live_sound_count_between_its_failures() {
+    let mut registry = Registry::default();
+    let model: Arc<dyn TranscriptModel> = Arc::new(FailingTranscript);
+    let own = RegisteredModel::<Transcription>::new("own", model, Admission::new(1, 0.1));
+    registry.add(Arc::new(own));
+    let options = GatewayOptions { aliases: vec![alias("ears", &["own"])], ..Default::default() };
+    let gateway = Gateway::new(options, &registry, None).expect("a gateway");
+    let status_after = async |pieces: &[usize]| {
+        let pieces: Vec<_> = pieces.iter().map(|length| vec![0.0; *length]).collect();
+        let sound = Sound::Live(LiveSound::new(stream::iter(pieces).boxed()));
+        hear(&gateway, "ears", TranscriptRequest { sound, ..streamed() }).await.expect("events");
+        gateway.route("ears").expect("a route").targets.remove(0).status
+    };
+    for pieces in [&[1, 2][..], &[1, 0], &[2], &[0], &[2]] {
+        assert_eq!(status_after(pieces).await, TargetStatus::Active, "{pieces:?}");
+    }
+    let open = status_after(&[2]).await;
+    assert!(matches!(open, TargetStatus::Open { .. }), "most answers failed: {open:?}");
+    assert_eq!(status_after(&[1, 0]).await, TargetStatus::Active, "live sound is still heard");
 }
 
 #[tokio::test]
