@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName};
-use hob_core::chat::{EmbedInput, Usage};
+use hob_core::chat::{EmbedInput, TOKENS_RESERVED, Usage};
 use hob_core::routing::prompt_tokens_guess;
 use hob_core::{
     Chat, ChatEvent, ChatRequest, EmbedRequest, Embeddings, RegisteredModel, Task, Tokens,
@@ -20,9 +20,6 @@ use crate::tracker::{RequestStart, RequestTracker};
 
 /// Expected tokens of an answer without a limit.
 const TOKENS_GUESS: u32 = 256;
-
-/// Tokens of a key's day that are reserved for an answer without a limit.
-const TOKENS_RESERVED: u32 = 2048;
 
 /// Sums over the choices of an answer.
 #[derive(Default)]
@@ -182,13 +179,13 @@ fn budget_tokens(requests: &[ChatRequest]) -> u64 {
     requests.iter().map(one).sum()
 }
 
-/// Shortens the answers to what is left of the key's day. Each may produce one token, because an answer that has
-/// begun is finished.
+/// Shortens the answers to what is left of the key's day ([`ChatRequest::limit`]). Each may produce one token, because an
+/// answer that has begun is finished.
 fn shorten(requests: &mut [ChatRequest], tokens_max: u64) {
     let each = tokens_max / (requests.len() as u64).max(1);
     for request in requests {
         let left = each.saturating_sub(prompt_tokens_guess(&request.prompt) as u64).max(1);
         request.key_tokens_max = u32::try_from(left).ok();
-        request.tokens_max = request.tokens_max.into_iter().chain(request.key_tokens_max).min();
+        request.tokens_max = request.limit(request.tokens_max);
     }
 }

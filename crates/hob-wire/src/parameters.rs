@@ -102,7 +102,8 @@ impl ParameterValues {
     fn of(request: &ChatRequest) -> ParameterValues {
         ParameterValues {
             sampling: request.sampling.clone(),
-            tokens_max: request.tokens_max,
+            // The limit of the key stands for no wish of the client.
+            tokens_max: request.tokens_max.filter(|most| Some(*most) != request.key_tokens_max),
             stop: request.stop.clone(),
             thinking: request.thinking,
             keep_alive: request.keep_alive,
@@ -142,7 +143,7 @@ impl ParameterValues {
         let extra = (!extra.is_empty()).then(|| JsonText::parsed(Value::Object(extra).to_string()));
         request.sampling = sampling;
         let tokens_max = tokens_max.filter(|tokens| *tokens != NO_LIMIT);
-        request.tokens_max = tokens_max.into_iter().chain(request.key_tokens_max).min();
+        request.tokens_max = request.limit(tokens_max);
         request.stop = stop;
         request.thinking = thinking;
         request.keep_alive = keep_alive;
@@ -260,6 +261,23 @@ mod tests {
             let mut changed = ChatRequest { tokens_max: Some(7), key_tokens_max, ..request() };
             Parameters::apply(&[parameters], &mut changed);
             assert_eq!(changed.tokens_max, tokens_max, "{set}");
+        }
+    }
+
+    #[test]
+    fn defaults_hold_also_for_a_key_with_a_limit() {
+        for (key_tokens_max, default, tokens_max) in [
+            (Some(9), r#"{"max_tokens":5}"#, Some(5)),
+            (Some(9), r#"{"max_tokens":50}"#, Some(9)),
+            (Some(9), r#"{"top_p":0.5}"#, Some(9)),
+            (Some(100_000), r#"{"max_tokens":50}"#, Some(50)),
+            (Some(100_000), r#"{"top_p":0.5}"#, None),
+        ] {
+            let parameters = Parameters::parse("{}", default, Vec::new()).expect("good parameters");
+            let mut changed = ChatRequest { key_tokens_max, ..request() };
+            changed.tokens_max = changed.limit(None);
+            Parameters::apply(&[parameters], &mut changed);
+            assert_eq!(changed.tokens_max, tokens_max, "{default}");
         }
     }
 

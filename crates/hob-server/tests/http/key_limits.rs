@@ -228,6 +228,17 @@ async fn answers_at_once_do_not_spend_the_same_tokens() {
     }
 }
 
+/// Other servers refuse a limit that is longer than their longest answer.
+#[tokio::test]
+async fn an_answer_without_a_limit_gets_none_while_much_is_left() {
+    for (tokens, tokens_max) in [(1_000_000, None), (2049, None), (2048, Some(2047))] {
+        let model = Arc::new(StagedChat::new());
+        let server = serve_chat_with(Arc::clone(&model), options(budget(tokens))).await;
+        let (_sender, _client) = begun(&server, &model, post_as(PHONE, CHAT, STREAM)).await;
+        assert_eq!(model.asked(1).await[0].tokens_max, tokens_max, "{tokens}");
+    }
+}
+
 #[tokio::test]
 async fn tools_count_among_the_reserved_tokens_of_a_prompt() {
     let model = Arc::new(StagedChat::new());
