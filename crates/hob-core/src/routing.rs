@@ -96,6 +96,8 @@ impl RetryDecision {
             | ModelError::Incapable { .. }
             | ModelError::NotBuilt { .. }
             | ModelError::SpeechPartMissing { .. }
+            // Only this model refuses it: its template cannot say the conversation, or it cannot enforce the schema.
+            | ModelError::InvalidField { .. }
             // The models that hold the memory become idle soon.
             | ModelError::NoRoom { retry_after: Some(_), .. } => {
                 decision(Retry::No, FallBack::Any, CoolDown::No)
@@ -109,8 +111,7 @@ impl RetryDecision {
             ModelError::EmptyText
             | ModelError::TextTooLong { .. }
             | ModelError::UnknownVoice { .. }
-            | ModelError::MissingField { .. }
-            | ModelError::InvalidField { .. } => decision(Retry::No, FallBack::No, CoolDown::No),
+            | ModelError::MissingField { .. } => decision(Retry::No, FallBack::No, CoolDown::No),
         }
     }
 }
@@ -124,14 +125,17 @@ pub fn more_informative(earlier: Option<ModelError>, later: ModelError) -> Model
     }
 }
 
-/// How much a failure says: 0, the target lacks an ability; 1, its context is too small; 2, the real fault.
+/// How much a failure says: 0, the target lacks an ability; 1, the request does not suit it, such as a small context; 2, the
+/// real fault.
 fn rank(error: &ModelError) -> u8 {
     match error {
         ModelError::NoneCapable { .. }
         | ModelError::Incapable { .. }
         | ModelError::NoTemplate
         | ModelError::NotBuilt { .. } => 0,
-        ModelError::TooLong { .. } | ModelError::Upstream { fault: Fault::TooLong { .. }, .. } => 1,
+        ModelError::InvalidField { .. }
+        | ModelError::TooLong { .. }
+        | ModelError::Upstream { fault: Fault::TooLong { .. }, .. } => 1,
         _ => 2,
     }
 }
@@ -238,8 +242,11 @@ mod tests {
         let own = ModelError::TooLong { needed: 9, available: 5 };
         let needs = "tools".to_owned();
         let incapable = ModelError::Incapable { target: "a/e".to_owned(), needs };
+        let refused = ModelError::InvalidField { field: "messages", reason: message() };
         for (earlier, later, told) in [
             (None, &incapable, &incapable),
+            (Some(&failed), &refused, &failed),
+            (Some(&incapable), &refused, &refused),
             (Some(&silent), &failed, &failed),
             (Some(&failed), &silent, &silent),
             (Some(&silent), &long, &silent),
@@ -273,6 +280,9 @@ mod tests {
         assert_eq!(RetryDecision::after(&too_long).fall_back, FallBack::LargerContext);
         let lost = ModelError::WorkerLost { engine: "chat", detail: message() };
         assert_eq!(RetryDecision::after(&lost).cool_down, CoolDown::Counts);
+        let (field, reason) = ("messages", message());
+        let refused = RetryDecision::after(&ModelError::InvalidField { field, reason });
+        assert_eq!(refused, decision(Retry::No, FallBack::Any, CoolDown::No));
         assert_eq!(RetryDecision::after(&ModelError::EmptyText).fall_back, FallBack::No);
     }
 }

@@ -150,7 +150,8 @@ impl<T: RouteTask> Route<T> {
             let retry_after = self.shortest_cool_down().unwrap_or_default();
             return ModelError::Resting { alias, retry_after };
         };
-        let is_clients = RetryDecision::after(&last).fall_back == FallBack::No;
+        let is_clients = RetryDecision::after(&last).fall_back == FallBack::No
+            || matches!(last, ModelError::InvalidField { .. });
         let is_later = matches!(
             last,
             ModelError::Loading { .. } | ModelError::NoRoom { .. } | ModelError::Busy { .. }

@@ -37,6 +37,20 @@ async fn a_failure_before_the_first_content_stays_hidden() {
     }
 }
 
+/// A chat template may refuse a conversation that others can say.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_one_model_refuses_goes_to_the_next() {
+    let reason = "do not suit the model".to_owned();
+    let refused = ModelError::InvalidField { field: "messages", reason };
+    let refuses = || vec![FakeAnswer::Refuse(refused.clone())];
+    let stage = Stage::new(&[("a", refuses()), ("b", vec![FakeAnswer::Say(HELLO)])]);
+    let heard = stage.ask(streamed()).await;
+    assert_eq!((heard.text.as_str(), heard.error), ("Hello.", None));
+    assert_eq!(heard.target.as_deref(), Some("b"));
+    let heard = Stage::new(&[("a", refuses()), ("b", refuses())]).ask(streamed()).await;
+    assert_eq!(heard.error, Some(refused), "the client learns what is wrong");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_retry_leaves_each_candidate_its_first_attempt() {
     let gone = || {
