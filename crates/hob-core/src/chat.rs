@@ -72,6 +72,8 @@ pub struct ChatCard {
     pub is_recurrent: bool,
     /// Accepts parameters that hob does not know, or rejects them itself ([`ChatRequest::extra`]).
     pub takes_unknown: bool,
+    /// With [`ChatRequest::echo`] and `logprobs`, reports the tokens of a text prompt, too.
+    pub scores_prompts: bool,
 }
 
 /// A request to a chat model.

@@ -3,7 +3,7 @@
 
 use axum::extract::Request;
 use axum::response::Response;
-use hob_core::{Chat, Timeouts};
+use hob_core::Chat;
 use hob_wire::{ChatDelivery, CompletionAnswer, CompletionChunks, parse_completion};
 
 use crate::api_error::{ApiError, CHAT_PROMPT, FieldNames};
@@ -18,7 +18,7 @@ pub(crate) async fn complete(request: Request) -> Result<Response, ApiError> {
     let prefixes = body.prefixes();
     let resolved = context.resolve::<Chat>(body.model)?;
     body.requests.iter().try_for_each(|request| check(&resolved.model, request))?;
-    let tells_prompts = resolved.model.timeouts == Timeouts::ByServer
+    let tells_prompts = resolved.model.model.card().scores_prompts
         && body.requests.iter().any(|request| request.echo && request.logprobs.is_some());
     let head = head(&resolved, &context);
     let ignored = &without_effect(&resolved.model, body.ignored, body.unknown);

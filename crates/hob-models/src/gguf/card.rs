@@ -45,6 +45,7 @@ impl Gguf {
             thinks: template.is_some_and(mentions_thinking),
             infills: self.infills(),
             is_recurrent,
+            scores_prompts: true,
             ..ChatCard::default()
         })
     }

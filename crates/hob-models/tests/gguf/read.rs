@@ -132,6 +132,7 @@ fn a_card_tells_what_clients_want_to_know() {
         quantization: "F32".to_owned(),
         file_bytes: bytes.len() as u64,
         modified_unix_s: found.modified_unix_s,
+        scores_prompts: true,
         ..ChatCard::default()
     };
     assert_eq!(found, expected);

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_core::EmbedRequest;
-use hob_core::chat::{EmbedInput, Prompt};
+use hob_core::chat::{ChatCard, EmbedInput, Prompt, TokenLogprob, TokenText};
 use hob_core::scripted::ScriptedChat;
+use hob_core::{ChatEvent, EmbedRequest};
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
 
 use crate::chat_model::{
-    Event, StagedChat, begun, chat_lost, done, scripted, serve_chat, serve_chat_with, talkative,
-    text,
+    Event, StagedChat, begun, card, chat_lost, done, scripted, serve_chat, serve_chat_with,
+    talkative, text,
 };
 use crate::client::{post, post_with};
 use crate::log::Log;
@@ -41,6 +41,29 @@ async fn each_prompt_has_its_answers() {
         model.requests().into_iter().map(|asked| (asked.prompt, asked.sampling.seed)).collect();
     let one = |text: &str, seed| (Prompt::Text(text.to_owned()), Some(seed));
     assert_eq!(asked, [one("1", 5), one("1", 6), one("2", 5), one("2", 6)]);
+}
+
+/// An alias of such models does so, too.
+#[tokio::test]
+async fn the_first_token_is_the_prompts_where_the_model_scores_prompts() {
+    let token = |text: &str| TokenLogprob {
+        token: TokenText(text.as_bytes().to_vec()),
+        logprob: -0.5,
+        top: Vec::new(),
+    };
+    for (scores_prompts, prompt, offsets) in
+        [(true, vec![token("Say"), token(":")], json!([0, 3, 4])), (false, vec![], json!([4]))]
+    {
+        let tokens = [prompt, vec![token("Hi")]].concat();
+        let events = vec![Ok(ChatEvent::Logprobs(tokens)), text("Hi"), done(1)];
+        let model = ScriptedChat::new([Ok(events)]);
+        let model = model.with_card(ChatCard { scores_prompts, ..card() });
+        let server = serve_chat(Arc::new(model)).await;
+        let answer = server.ask(complete(r#"{"prompt":"Say:","echo":true,"logprobs":1}"#)).await;
+        let choice = &answer.json()["choices"][0];
+        assert_eq!(choice["text"], "Say:Hi");
+        assert_eq!(choice["logprobs"]["text_offset"], offsets);
+    }
 }
 
 #[tokio::test]

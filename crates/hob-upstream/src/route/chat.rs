@@ -361,9 +361,11 @@ fn beginning(request: &ChatRequest) -> u64 {
     hasher.finish()
 }
 
-/// An alias has every ability that one of its targets has.
+/// An alias has every ability that one of its targets has, except `scores_prompts`.
 fn card(candidates: &[ChatCandidate]) -> ChatCard {
-    let mut card = ChatCard::default();
+    // All must: which of them answers is not known when the answer's offsets are.
+    let scores_prompts = candidates.iter().all(|candidate| candidate.model.card().scores_prompts);
+    let mut card = ChatCard { scores_prompts, ..ChatCard::default() };
     for candidate in candidates {
         let its = candidate.model.card();
         card.context_tokens = card.context_tokens.max(candidate.context_tokens().unwrap_or(0));

@@ -72,6 +72,7 @@ fn an_alias_has_the_size_the_age_and_the_abilities_of_its_model_here() {
         modified_unix_s: 1_793_491_200,
         template: Some(String::new()),
         calls_tools: true,
+        scores_prompts: true,
         ..ChatCard::default()
     };
     let model = Arc::new(ScriptedChat::new([]).with_card(card.clone()));
@@ -93,6 +94,7 @@ fn an_alias_has_the_size_the_age_and_the_abilities_of_its_model_here() {
     let file = |card: &ChatCard| (card.file_bytes, card.modified_unix_s, card.quantization.clone());
     assert_eq!(file(fast), file(&card));
     assert!(fast.calls_tools && fast.sees, "what any of them can");
+    assert!(!fast.scores_prompts, "what only one of them does");
     assert!(far.file_bytes == 0 && far.modified_unix_s > 1_700_000_000, "{far:?}");
 }
 
