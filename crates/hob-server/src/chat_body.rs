@@ -22,6 +22,11 @@ use crate::generic_answer::Answer;
 pub(crate) trait ChatFormat: Send + 'static {
     fn event(&mut self, choice: u32, event: ChatEvent) -> String;
 
+    /// How far the model's loading is, before the first event.
+    fn loading(&mut self, said: String) -> String {
+        self.event(0, ChatEvent::Reasoning(said))
+    }
+
     /// Text after the last event of a complete answer.
     fn end(&mut self) -> String;
 
@@ -79,20 +84,17 @@ impl PendingAnswer {
     }
 
     /// The loading progress, if the client wants it and the model is still loading.
-    fn loading(&self) -> Option<ChatEvent> {
+    fn loading(&self) -> Option<String> {
         let PendingAnswer::Awaited(_, Some(target)) = self else { return None };
-        let said = match target.state() {
-            ModelState::Loading { ready_in } => {
-                format!(
-                    "{} is being loaded, about {} s left.\n",
-                    target.name,
-                    whole_seconds(ready_in)
-                )
-            }
-            ModelState::Cold => format!("{} waits to be loaded.\n", target.name),
-            ModelState::Ready | ModelState::Down { .. } => return None,
-        };
-        Some(ChatEvent::Reasoning(said))
+        match target.state() {
+            ModelState::Loading { ready_in } => Some(format!(
+                "{} is being loaded, about {} s left.\n",
+                target.name,
+                whole_seconds(ready_in)
+            )),
+            ModelState::Cold => Some(format!("{} waits to be loaded.\n", target.name)),
+            ModelState::Ready | ModelState::Down { .. } => None,
+        }
     }
 }
 
@@ -150,7 +152,7 @@ impl<F: ChatFormat> ChatBody<F> {
                     Some(next) => next,
                     None => {
                         let loading = self.answer.loading();
-                        let said = loading.map(|loading| self.format.event(0, loading));
+                        let said = loading.map(|loading| self.format.loading(loading));
                         return (said.unwrap_or_else(|| comment.to_owned()), true);
                     }
                 },

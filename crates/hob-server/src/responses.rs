@@ -119,6 +119,7 @@ impl Ending {
 
     fn store(self, answer: &ResponseAnswer) {
         let responses = &self.services.responses;
+        let answer = answer.without_loading();
         let input = self.items.len();
         let mut items = self.items;
         items.extend(answer.items().iter().cloned().map(Arc::new));
@@ -128,7 +129,7 @@ impl Ending {
             responses.append(self.owner.as_deref(), id, added).ok();
         }
         if self.is_stored {
-            let (bytes, answer) = (answer.to_json().len(), Arc::new(answer.clone()));
+            let (bytes, answer) = (answer.to_json().len(), Arc::new(answer));
             let id = answer.id().to_owned();
             responses.insert(self.owner, &id, items, StoredKind::Response { answer, bytes, input });
         }
@@ -161,6 +162,10 @@ struct ResponseFormat {
 impl ChatFormat for ResponseFormat {
     fn event(&mut self, choice: u32, event: ChatEvent) -> String {
         self.answer.event(choice, event)
+    }
+
+    fn loading(&mut self, said: String) -> String {
+        self.answer.loading(&said)
     }
 
     fn end(&mut self) -> String {

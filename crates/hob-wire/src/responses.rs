@@ -127,7 +127,7 @@ pub(crate) struct ResponseFields {
     #[serde(default, deserialize_with = "keep_alive")]
     #[schemars(with = "Option<KeepAliveField>")]
     keep_alive: Option<KeepAlive>,
-    /// `true`: while the model is loading, the stream says so as thinking. Default: `false`.
+    /// `true`: while the model is loading, the stream says so as thinking that is not stored. Default: `false`.
     loading_status: Option<bool>,
 }
 

@@ -1,14 +1,18 @@
 //! The Responses API: its object, its events, and what later requests continue.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hob_core::chat::{Completion, FinishReason, Message, Prompt, Role, ToolChoice};
 use hob_core::scripted::ScriptedChat;
-use hob_core::{ChatEvent, ChatModel, ModelError};
+use hob_core::{ChatEvent, ChatModel, ModelError, ModelState};
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
 
-use crate::chat_model::{Event, StagedChat, begun, chat_lost, done, scripted, serve_chat, text};
+use crate::chat_model::{
+    Event, StagedChat, begun, chat_lost, done, scripted, serve_chat, serve_chat_with, talkative,
+    text,
+};
 use crate::client::{get, post, request};
 use crate::keys::{LAPTOP, PHONE, get_as, named, post_as, with_keys};
 use crate::lifecycle::{StagedLifecycle, server_with};
@@ -166,6 +170,33 @@ async fn a_stream_builds_the_response_event_by_event() {
     assert_eq!(items.map(|event| event["item"].clone()).collect::<Vec<_>>(), *output);
     let id = last["id"].as_str().expect("an id");
     assert_eq!(&server.get(&format!("/v1/responses/{id}")).await.json(), last);
+}
+
+#[tokio::test]
+async fn the_loading_of_the_model_is_shown_and_not_stored() {
+    let loading = ModelState::Loading { ready_in: Duration::from_secs(7) };
+    let model = Arc::new(StagedChat::new().with_state(loading));
+    let server = serve_chat_with(Arc::clone(&model), talkative()).await;
+    let sender = model.stage();
+    let mut client = server.client().await;
+    let body = json!({"input": "Hi", "stream": true, "loading_status": true});
+    client.send(respond(&body)).await;
+    assert_eq!(client.head().await.status, 200);
+    let mut shown = client.chunk().await.expect("a chunk").expect("no end");
+    for event in [Ok(ChatEvent::Reasoning("Hm.".to_owned())), text("Hello"), done(1)] {
+        sender.send(event).await.expect("a reader");
+    }
+    shown.extend(client.chunks().await);
+    let events = events(&String::from_utf8(shown).expect("text"));
+    let response = &events.last().expect("an event")["response"];
+    let output = response["output"].as_array().expect("items");
+    let said = output[0]["content"][0]["text"].as_str().expect("a text");
+    assert!(said.starts_with("smol is being loaded, about 7 s left.\n"), "{said}");
+    let path = format!("/v1/responses/{}", response["id"].as_str().expect("an id"));
+    assert_eq!(server.get(&path).await.json()["output"], json!(output[1..]));
+    assert_eq!(output[1]["content"][0]["text"], "Hm.");
+    let replayed = server.get(&format!("{path}?stream=true")).await;
+    assert!(replayed.text().contains(output[2]["id"].as_str().expect("an id")));
 }
 
 #[tokio::test]

@@ -25,6 +25,8 @@ pub struct ResponseAnswer {
     /// The number of the next event.
     sequence: u64,
     items: Vec<ResponseItem>,
+    /// How many of the items say how far the model's loading is: none, or the first.
+    loading_items: usize,
     /// The item to which text is being added, and what it is.
     open: Option<(usize, TextKind)>,
     /// For each call, its place among the items.
@@ -173,6 +175,7 @@ impl ResponseAnswer {
             settings,
             sequence: 0,
             items: Vec::new(),
+            loading_items: 0,
             open: None,
             calls: Vec::new(),
             logprobs: Vec::new(),
@@ -188,6 +191,23 @@ impl ResponseAnswer {
     /// The items of the answer so far.
     pub fn items(&self) -> &[ResponseItem] {
         &self.items
+    }
+
+    /// Says how far the model's loading is, as thinking in an item of its own. Only before the first event.
+    pub fn loading(&mut self, said: &str) -> String {
+        self.loading_items = 1;
+        let mut out = self.begin();
+        self.text(&mut out, TextKind::Reasoning, said);
+        out
+    }
+
+    /// The response as it is stored.
+    #[must_use]
+    pub fn without_loading(&self) -> ResponseAnswer {
+        let mut stored = self.clone();
+        stored.items = stored.items.split_off(stored.loading_items);
+        stored.loading_items = 0;
+        stored
     }
 
     /// The events of a complete response, each text in one piece. Without those up to the number `after`.
@@ -281,7 +301,10 @@ impl ResponseAnswer {
     fn add_item(&mut self, out: &mut String, body: ResponseItemBody) -> usize {
         let index = self.items.len();
         let mut item = ResponseItem { id: String::new(), status: "in_progress", body };
-        item.set_default_id(&format!("{}_{index}", self.head.id));
+        // The other items have the same ids with and without the loading.
+        let number = index.checked_sub(self.loading_items);
+        let number = number.map_or_else(|| "loading".to_owned(), |number| number.to_string());
+        item.set_default_id(&format!("{}_{number}", self.head.id));
         self.items.push(item);
         self.about_item(out, index, |item| ResponseEvent {
             item: Some(item),
@@ -411,6 +434,9 @@ impl ResponseAnswer {
 
     fn take(&mut self, event: ChatEvent) -> String {
         let mut out = self.begin();
+        if self.items.len() == self.loading_items {
+            self.close_text(&mut out);
+        }
         match event {
             ChatEvent::Reasoning(piece) => self.text(&mut out, TextKind::Reasoning, &piece),
             ChatEvent::Text(piece) => self.text(&mut out, TextKind::Message, &piece),
