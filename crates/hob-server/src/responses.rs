@@ -113,7 +113,8 @@ impl Ending {
         let mut items = services.responses.before(owner.as_deref(), &source)?;
         let earlier = items.len();
         let input = std::mem::take(&mut sent.input);
-        items.extend(resolved_items(&services, owner.as_deref(), input, id)?);
+        let input = resolved_items(&services, owner.as_deref(), &items, (input, id))?;
+        items.extend(input);
         Ok(Ending { services, owner, items, earlier, source, is_stored: sent.is_stored })
     }
 
@@ -136,15 +137,19 @@ impl Ending {
     }
 }
 
-/// Items of a request: references become the items that they name, and all have an id.
+/// Items of a request: references become the items that they name, and all have an id. `earlier` are those that the request
+/// continues. They may be of responses that are not stored themselves.
 fn resolved_items(
     services: &Services,
     owner: Option<&str>,
-    input: Vec<InputEntry>,
-    id: &str,
+    earlier: &[Arc<ResponseItem>],
+    (input, id): (Vec<InputEntry>, &str),
 ) -> Result<Items, ApiError> {
     let settle = |(number, entry): (usize, InputEntry)| match entry {
-        InputEntry::Reference(id) => services.responses.find_item(owner, &id),
+        InputEntry::Reference(id) => match earlier.iter().find(|item| item.id() == id) {
+            Some(item) => Ok(Arc::clone(item)),
+            None => services.responses.find_item(owner, &id),
+        },
         InputEntry::Item(mut item) => {
             item.set_default_id(&format!("{id}_i{number}"));
             Ok(Arc::new(item))
@@ -267,7 +272,7 @@ async fn create_conversation(request: Request) -> Result<Response, ApiError> {
     let (context, sent) = read_command(request, parse_conversation).await?;
     let (responses, caller) = (&context.services.responses, &context.caller);
     let id = new_id();
-    let items = resolved_items(&context.services, caller.key(), sent.items, &id)?;
+    let items = resolved_items(&context.services, caller.key(), &[], (sent.items, &id))?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let (created_unix_s, metadata) = (now.as_secs(), sent.metadata);
     let id = format!("conv_{id}");
@@ -315,7 +320,7 @@ async fn conversation_items(
 async fn add_items(NamePath(id): NamePath, request: Request) -> Result<Response, ApiError> {
     let (context, sent) = read_command(request, parse_conversation_items).await?;
     let key = context.caller.key();
-    let items = resolved_items(&context.services, key, sent, &new_id())?;
+    let items = resolved_items(&context.services, key, &[], (sent, &new_id()))?;
     context.services.responses.append(key, &id, items.clone())?;
     let shown: Vec<&ResponseItem> = items.iter().map(|item| &**item).collect();
     Ok(json(response_items(&shown, false)))

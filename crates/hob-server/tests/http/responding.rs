@@ -255,7 +255,8 @@ async fn a_request_continues_a_response_with_its_calls_but_not_its_instructions(
 
 #[tokio::test]
 async fn a_conversation_grows_with_each_response() {
-    let model = scripted([Ok(vec![text("One."), done(1)]), Ok(vec![text("Two."), done(1)])]);
+    let answers = ["One.", "Two.", "Three."].map(|said| Ok(vec![text(said), done(1)]));
+    let model = scripted(answers);
     let server = serve_chat(Arc::clone(&model)).await;
     let item = json!({"type": "message", "role": "developer", "content": "Count."});
     let made =
@@ -276,9 +277,13 @@ async fn a_conversation_grows_with_each_response() {
         said(Role::User, "On"),
     ];
     assert_eq!(seen(&model), expected);
+    let reference = json!({"type": "item_reference", "id": first["output"][0]["id"]});
+    let body = json!({"conversation": id, "input": [reference]});
+    assert_eq!(server.ask(respond(&body)).await.status(), 200, "an item of the conversation");
+    assert_eq!(seen(&model).last(), Some(&said(Role::Assistant, "One.")));
     let items = format!("/v1/conversations/{id}/items");
     let listed = server.get(&items).await.json();
-    assert_eq!(listed["data"][0]["content"][0]["text"], "Two.", "the newest is first");
+    assert_eq!(listed["data"][0]["content"][0]["text"], "Three.", "the newest is first");
     let added = json!({"items": [{"role": "user", "content": "More"}]}).to_string();
     let added = server.ask(post(&items, added)).await.json();
     let one = format!("{items}/{}", added["data"][0]["id"].as_str().expect("an id"));
