@@ -200,6 +200,17 @@ impl Gateway {
         alias.or_else(|| Some(self.find::<T>(name)?.0)).map(|route| route.view(0))
     }
 
+    /// The targets of `upstream/model` names that no alias leads to.
+    fn direct_targets<T: Routed>(&self) -> Vec<Arc<Target>> {
+        let Routes { routes, models } = T::routes(self);
+        let is_direct = |name: &String| {
+            !routes.contains_key(name) && !self.targets.contains_key(&(T::KIND, name.clone()))
+        };
+        let models = locked(models);
+        let direct = models.iter().filter(|(name, _)| is_direct(name));
+        direct.flat_map(|(_, (route, _))| route.targets()).collect()
+    }
+
     /// `upstream/model` as an alias of one target.
     fn direct_route<T: RouteTask>(&self, name: &str) -> Option<Arc<Route<T>>> {
         let (upstream, model) = split(name, &self.upstreams)?;
@@ -238,11 +249,18 @@ impl UpstreamResolver for Gateway {
     }
 
     fn upstreams(&self) -> Vec<UpstreamView> {
+        let direct = [
+            self.direct_targets::<Chat>(),
+            self.direct_targets::<Speech>(),
+            self.direct_targets::<Transcription>(),
+        ]
+        .concat();
         let view = |upstream: &Arc<Upstream>| {
-            let of_it = self.targets.values().filter(|target| match &target.source {
-                Source::Upstream(model) => Arc::ptr_eq(&model.upstream, upstream),
-                Source::Local(_) => false,
-            });
+            let of_it =
+                self.targets.values().chain(&direct).filter(|target| match &target.source {
+                    Source::Upstream(model) => Arc::ptr_eq(&model.upstream, upstream),
+                    Source::Local(_) => false,
+                });
             let views = of_it.map(|target| target.view());
             let troubled = views.filter(|view| {
                 view.status != TargetStatus::Standby

@@ -95,6 +95,10 @@ impl<T: RouteTask> Route<T> {
         Ok(Started { head, events: events.inspect(observe).boxed() })
     }
 
+    pub(crate) fn targets(&self) -> impl Iterator<Item = Arc<Target>> {
+        self.candidates.iter().map(|candidate| Arc::clone(&candidate.target))
+    }
+
     fn total(&self) -> Duration {
         self.options.timeouts.total.unwrap_or(TOTAL)
     }

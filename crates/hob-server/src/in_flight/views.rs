@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use hob_core::routing::RouteView;
 use hob_core::trace::{FailedAttempt, TraceData};
 use hob_core::{AnyModel, ModelState, Registry};
 use hob_wire::{FailedView, Made, QueueFigures, RequestEnd, RequestView, Stage, TargetQueue};
@@ -116,7 +117,12 @@ pub(crate) fn queue(requests: &[RequestView], registry: &Registry) -> QueueFigur
     QueueFigures { in_flight: requests.len(), waiting, targets }
 }
 
-/// For local models only; other servers have their own limits.
+/// For local models only; other servers have their own limits, and an alias has those of the target that it will choose.
 fn in_flight_max(registry: &Registry, name: &str) -> Option<usize> {
+    // No alias has its own name among its targets.
+    let is_alias = |view: RouteView| view.targets.iter().all(|target| target.name != name);
+    if registry.upstreams().and_then(|upstreams| upstreams.route(name)).is_some_and(is_alias) {
+        return None;
+    }
     registry.all().find(|model| model.name() == name).map(AnyModel::in_flight_max)
 }

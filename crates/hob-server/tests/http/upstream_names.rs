@@ -10,13 +10,15 @@ use futures::{FutureExt, StreamExt, stream};
 use hob_core::routing::{ListedModel, RouteView, TargetStatus, TargetView, UpstreamView};
 use hob_core::scripted::american_voice;
 use hob_core::{
-    Admission, Chat, Fault, ModelError, ModelState, RegisteredModel, Registry, Resolve, Speech,
-    SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, Trace, TranscriptModel,
+    Admission, Chat, ChatModel, Fault, ModelError, ModelState, RegisteredModel, Registry, Resolve,
+    Speech, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, Trace, TranscriptModel,
     TranscriptRequest, TranscriptStream, Transcription, UpstreamResolver, Voice,
 };
 use hob_server::ServerOptions;
 use hob_server::ledger::Outcome;
+use serde_json::json;
 
+use crate::chat_model::StagedChat;
 use crate::client::post;
 use crate::ledger::{rows, with_ledger};
 use crate::server::Server;
@@ -73,7 +75,7 @@ impl TranscriptModel for FallbackModel {
     }
 }
 
-/// Resolves every name of the server `gpu`.
+/// Resolves every name of the server `gpu`. `gpu/any` is an alias of `gpu/a`.
 #[derive(Debug)]
 struct Gpu;
 
@@ -106,7 +108,7 @@ impl UpstreamResolver for Gpu {
 
     fn route(&self, name: &str) -> Option<RouteView> {
         let target = TargetView {
-            name: name.to_owned(),
+            name: name.replace("gpu/any", "gpu/a"),
             status: TargetStatus::HalfOpen,
             state: ModelState::Ready,
             context_tokens: None,
@@ -191,4 +193,18 @@ async fn the_route_of_a_local_name_is_its_own() {
         let route = server.get(&format!("/api/hob/routes/{name}")).await.json();
         assert_eq!(route["targets"][0]["status"], status, "{route}");
     }
+}
+
+#[tokio::test]
+async fn an_alias_without_a_target_yet_shows_no_limit_of_requests() {
+    let model = Arc::new(StagedChat::new());
+    let waits = Arc::clone(&model) as Arc<dyn ChatModel>;
+    let alias = RegisteredModel::<Chat>::new("gpu/any", waits, Admission::new(2, 0.1));
+    let server = serve(ServerOptions::default(), |registry| registry.add(Arc::new(alias))).await;
+    let body = r#"{"model":"gpu/any","messages":[{"role":"user","content":"Hi"}]}"#;
+    let _client = server.send(post("/v1/chat/completions", body)).await;
+    model.asked(1).await;
+    let seen = server.get("/api/hob/now").await.json();
+    let target = json!({"name": "gpu/any", "in_flight": 1, "waiting": 1, "in_flight_max": null});
+    assert_eq!(seen["queue"]["targets"], json!([target]));
 }

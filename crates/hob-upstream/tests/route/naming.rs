@@ -168,6 +168,10 @@ async fn a_model_of_a_server_shows_the_circuit_of_its_requests_without_an_alias(
     let found = Resolve::<Chat>::resolve(&gateway, "gpu/qwen3").expect("a name");
     assert!(found.model.chat(streamed()).await.is_err(), "no server listens there");
     assert!(matches!(status(), TargetStatus::Open { .. }), "{:?}", status());
+    let servers = UpstreamResolver::upstreams(&gateway);
+    let troubled: Vec<&str> =
+        servers[0].troubled.iter().map(|target| target.name.as_str()).collect();
+    assert_eq!(troubled, ["gpu/qwen3"]);
     assert_eq!(UpstreamResolver::route(&gateway, "gpx/qwen3"), None);
 }
 

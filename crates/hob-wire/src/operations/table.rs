@@ -333,7 +333,7 @@ operations! {
         "Shows one request, by the value of `x-hob-request-id`.",
         Nothing => [Json(schema!(ShownRequest))];
     ROUTE: Get "/api/hob/routes/{*name}" "getRoute", Requests, Keyed,
-        "Shows which targets of an alias would answer now, in the order in which hob would try them.",
+        "Shows which targets would answer for an alias or `UPSTREAM/MODEL` now, in the order in which hob would try them.",
         Nothing => [Json(schema!(AliasRoute))];
     UPSTREAMS: Get "/api/hob/upstreams" "listUpstreams", Requests, Keyed,
         "Lists the other servers and their state.",
