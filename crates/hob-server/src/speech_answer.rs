@@ -90,12 +90,13 @@ pub(crate) struct WholeFile {
 
 impl Sound {
     pub(crate) fn new(
-        answer: Answer<Speech>,
+        mut answer: Answer<Speech>,
         captions: Captions,
         shape: &AnswerShape,
     ) -> Result<Sound, ApiError> {
         let rate_hz = file_rate_hz(shape.format, answer.head);
-        let resampler = Some(Resampler::live(answer.head, rate_hz)?);
+        let resampler = Resampler::live(answer.head, rate_hz).map_err(ApiError::from);
+        let resampler = Some(resampler.inspect_err(|error| answer.tracker.failed(error))?);
         Ok(Sound { answer, volume: shape.volume, captions, rate_hz, resampler })
     }
 
@@ -175,8 +176,9 @@ pub(crate) struct EncodedSound {
 }
 
 impl EncodedSound {
-    pub(crate) fn new(sound: Sound, format: AudioFormat) -> Result<EncodedSound, ApiError> {
-        let encoder = Encoder::new(format, sound.rate_hz, Length::Unknown)?;
+    pub(crate) fn new(mut sound: Sound, format: AudioFormat) -> Result<EncodedSound, ApiError> {
+        let encoder = Encoder::new(format, sound.rate_hz, Length::Unknown).map_err(ApiError::from);
+        let encoder = encoder.inspect_err(|error| sound.answer.tracker.failed(error))?;
         Ok(EncodedSound { sound, encoder: Some(encoder), samples: Vec::new(), taken: 0 })
     }
 

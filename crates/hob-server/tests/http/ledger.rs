@@ -11,6 +11,7 @@ use hob_server::ledger::{Ledger, Outcome, Period, RequestRecord, read};
 use crate::chat_model::{StagedChat, begun, chat_lost, done, serve_chat_with, text};
 use crate::chatting::{HI, STREAM, chat};
 use crate::client::{no_hang, post, post_with};
+use crate::model::{StagedSpeech, sound};
 use crate::server::Server;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -36,6 +37,18 @@ pub(crate) async fn rows(folder: &Path, count: usize) -> Vec<RequestRecord> {
     })
     .await;
     all().into_iter().rev().collect()
+}
+
+#[tokio::test]
+async fn sound_that_cannot_be_encoded_is_no_abandoned_answer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let voice = StagedSpeech::new().with_rate(1);
+    let server = Server::start_voice(voice, with_ledger(folder.path())).await;
+    server.model.stage_all([sound(0.1, 10)]);
+    let refused = server.post_speech(r#"{"input":"Hi."}"#).await;
+    assert_eq!(refused.status(), 400, "no sound has 1 Hz");
+    let row = rows(folder.path(), 1).await.remove(0);
+    assert_eq!((row.outcome, row.error.as_deref()), (Outcome::Failed, Some("invalid_request")));
 }
 
 #[tokio::test]
