@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -20,6 +20,8 @@ pub struct KeptVoices {
     /// `None`: they are gone when the server ends.
     path: Option<PathBuf>,
     blends: Mutex<BTreeMap<String, String>>,
+    /// Held for each change, while the file is written. Requests that only read `blends` do not wait for the disk.
+    changing: Mutex<()>,
 }
 
 /// Why a voice is not kept.
@@ -55,7 +57,7 @@ impl KeptVoices {
             Ok::<_, io::Error>((name.trim().to_owned(), blend.trim().to_owned()))
         });
         let blends = Mutex::new(blends.collect::<io::Result<_>>()?);
-        Ok(KeptVoices { path: Some(path.to_owned()), blends })
+        Ok(KeptVoices { path: Some(path.to_owned()), blends, changing: Mutex::default() })
     }
 
     /// The kept voices that these voices can make.
@@ -77,43 +79,72 @@ impl KeptVoices {
 
     /// Keeps a blend, in the place of one with the same name.
     pub(crate) fn keep(&self, name: &str, blend: &str) -> Result<(), NotKept> {
-        let mut blends = locked(&self.blends);
-        if blends.len() >= KEPT_VOICES_MAX && !blends.contains_key(name) {
+        let _changing = locked(&self.changing);
+        let mut changed = locked(&self.blends).clone();
+        if changed.len() >= KEPT_VOICES_MAX && !changed.contains_key(name) {
             return Err(NotKept::Full);
         }
-        let mut changed = blends.clone();
         changed.insert(name.to_owned(), blend.to_owned());
         self.write(&changed)?;
-        *blends = changed;
+        *locked(&self.blends) = changed;
         Ok(())
     }
 
     /// False if no kept voice has this name.
     pub(crate) fn remove(&self, name: &str) -> io::Result<bool> {
-        let mut blends = locked(&self.blends);
-        let mut changed = blends.clone();
+        let _changing = locked(&self.changing);
+        let mut changed = locked(&self.blends).clone();
         if changed.remove(name).is_none() {
             return Ok(false);
         }
         self.write(&changed)?;
-        *blends = changed;
+        *locked(&self.blends) = changed;
         Ok(true)
     }
 
-    /// The file is never half written, because it is renamed when it is complete.
+    /// The file is never half written, because it is renamed when it is complete and on the disk.
     fn write(&self, blends: &BTreeMap<String, String>) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         let lines: String =
             blends.iter().map(|(name, blend)| format!("{name}={blend}\n")).collect();
         let new = path.with_extension("new");
-        fs::write(&new, lines)?;
+        let mut file = fs::File::create(&new)?;
+        file.write_all(lines.as_bytes())?;
+        file.sync_all()?;
         fs::rename(&new, path)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::sync::Arc;
+    use std::sync::mpsc::sync_channel;
+    use std::thread;
+    use std::time::Duration;
+
     use super::*;
+
+    /// The new file is a pipe, which takes no more than its buffer holds until it is read.
+    #[test]
+    fn a_voice_is_found_while_the_file_is_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("kept_voices.txt");
+        fs::write(&path, "warm=af_heart\n").expect("written");
+        let kept = Arc::new(KeptVoices::open(&path).expect("a file"));
+        let pipe = path.with_extension("new");
+        assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+        let (writes, asks) = (Arc::clone(&kept), kept);
+        let writer = thread::spawn(move || writes.keep("long", &"x".repeat(1 << 20)));
+        // Opens when the writer has opened it.
+        let mut pipe = fs::File::open(pipe).expect("a pipe");
+        let (sender, found) = sync_channel(1);
+        thread::spawn(move || sender.send(asks.resolve(&[], "warm".to_owned())));
+        let found = found.recv_timeout(Duration::from_secs(10));
+        assert_eq!(found.as_deref(), Ok("af_heart"));
+        io::copy(&mut pipe, &mut io::sink()).expect("the rest");
+        drop(writer.join().expect("no panic"));
+    }
 
     #[test]
     fn kept_voices_are_there_after_a_restart() {
