@@ -92,9 +92,16 @@ pub fn check_keys(keys: &[KeyOptions]) -> Result<(), KeyClash> {
     Ok(())
 }
 
+/// Maximum number of removed keys whose use is remembered.
+const REMOVED_MAX: usize = 1000;
+
 /// All keys of this hob. Without any, requests need no key.
 #[derive(Debug, Default)]
-pub(crate) struct Keys(Vec<Arc<KeyHolder>>);
+pub(crate) struct Keys {
+    holders: Vec<Arc<KeyHolder>>,
+    /// The holders of removed keys, the latest first. A name that comes back keeps what it has used.
+    removed: Vec<Arc<KeyHolder>>,
+}
 
 impl Keys {
     /// Makes the holders of these keys. A name that existed before keeps what it has used, whatever its limits are now. The
@@ -102,11 +109,13 @@ impl Keys {
     /// budget.
     pub(crate) fn renewed(options: &[KeyOptions], before: &Keys, ledger: Option<&Ledger>) -> Keys {
         let (now, today) = (Instant::now(), since_1970());
-        let has_new = options.iter().any(|key| before.named(&key.name).is_none());
+        let all_before = || before.holders.iter().chain(&before.removed);
+        let known = |name: &str| all_before().find(|holder| holder.key.name == name);
+        let has_new = options.iter().any(|key| known(&key.name).is_none());
         let spent = ledger.filter(|_| has_new).map(|ledger| spent_on_day_of(today, ledger));
         let spent = spent.unwrap_or_default();
         let holder = |key: &KeyOptions| {
-            Arc::new(match before.named(&key.name) {
+            Arc::new(match known(&key.name) {
                 Some(known) => known.with_limits(key),
                 None => {
                     let spent = spent.get(&key.name).copied().unwrap_or(0);
@@ -114,27 +123,30 @@ impl Keys {
                 }
             })
         };
-        Keys(options.iter().map(holder).collect())
+        let is_removed =
+            |holder: &&Arc<KeyHolder>| options.iter().all(|key| key.name != holder.key.name);
+        let removed = all_before().filter(is_removed).take(REMOVED_MAX).cloned().collect();
+        Keys { holders: options.iter().map(holder).collect(), removed }
     }
 
     pub(crate) fn are_required(&self) -> bool {
-        !self.0.is_empty()
+        !self.holders.is_empty()
     }
 
     /// The holder of this key. The search takes the same time for every input: it compares all digests, and a digest
     /// reveals nothing about its key.
     pub(crate) fn holder(&self, presented: &KeyDigest) -> Option<&Arc<KeyHolder>> {
         let mut place = u32::MAX;
-        for (known, holder) in (0..).zip(&self.0) {
+        for (known, holder) in (0..).zip(&self.holders) {
             let is_same: Choice = holder.key.digest.is(presented);
             place.conditional_assign(&known, is_same);
         }
-        self.0.get(place as usize)
+        self.holders.get(place as usize)
     }
 
     /// The holder with this name, which is not a secret.
     pub(crate) fn named(&self, name: &str) -> Option<&Arc<KeyHolder>> {
-        self.0.iter().find(|holder| holder.key.name == name)
+        self.holders.iter().find(|holder| holder.key.name == name)
     }
 }
 
@@ -207,6 +219,22 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_was_removed_and_comes_back_keeps_what_it_has_used() {
+        let mut limited = key("a", "first");
+        limited.concurrency = NonZeroU32::new(1);
+        let before = made(std::slice::from_ref(&limited));
+        let running = before.named("a").expect("a holder").acquire().expect("the first");
+        let without = Keys::renewed(&[key("b", "second")], &before, None);
+        assert!(without.named("a").is_none(), "it is no key");
+        let again = Keys::renewed(&[limited], &without, None);
+        let refused = again.named("a").expect("a holder").acquire().expect_err("one is running");
+        assert_eq!(refused.code(), "concurrency_limit_exceeded");
+        drop(running);
+        assert!(again.named("a").expect("a holder").acquire().is_ok());
+        assert!(again.removed.iter().map(|holder| &holder.key.name).eq(["b"]));
+    }
+
+    #[test]
     fn keys_that_clash_are_named() {
         assert_eq!(check_keys(&[key("a", "first"), key("b", "second")]), Ok(()));
         let public = check_keys(&[key("a", "first"), key("b", "0p3n-w3bu!")]);
@@ -232,6 +260,7 @@ mod tests {
         let shown = "KeyOptions { name: \"laptop\", .. }";
         assert_eq!(format!("{options:?}"), shown);
         assert_eq!(format!("{:?}", options.digest), "KeyDigest(…)");
-        assert_eq!(format!("{keys:?}"), format!("Keys([KeyHolder {{ key: {shown}, .. }}])"));
+        let holders = format!("[KeyHolder {{ key: {shown}, .. }}]");
+        assert_eq!(format!("{keys:?}"), format!("Keys {{ holders: {holders}, removed: [] }}"));
     }
 }
