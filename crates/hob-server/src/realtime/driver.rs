@@ -17,7 +17,7 @@ use hob_speech::decode::DecodeError;
 use hob_speech::live::{LiveSoundReader, LiveSoundWriter};
 use hob_voice::{SessionEffect, SessionInput, SessionOptions, VoiceSession};
 use hob_wire::{ClientInput, RealtimeDialect, RealtimeWriter, parse_client_event};
-use tokio::task::yield_now;
+use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep_until, timeout};
 
 use super::outgoing::{ClientStalled, Outbound, Outgoing, outgoing};
@@ -105,8 +105,7 @@ async fn drive(
 ) -> Ending {
     let Opening { context, mut guards, state, mut settings, dialect, id } = opening;
     guards.begin();
-    let folder = context.services.realtime.recordings.as_ref();
-    let recording = folder.and_then(|folder| SessionRecording::begin(folder, &id));
+    let recording = recorded(&context, &id).await;
     settings.is_recorded = recording.is_some();
     let mut writer = RealtimeWriter::new(id, dialect);
     let warm = tokio::select! {
@@ -139,6 +138,12 @@ async fn drive(
     };
     let Err(ending) = driver.run(source, slot).await;
     ending
+}
+
+/// The recording of the session, if sessions are recorded and there is room.
+async fn recorded(context: &RequestContext, id: &str) -> Option<SessionRecording> {
+    let (folder, name) = (context.services.realtime.recordings.clone()?, id.to_owned());
+    spawn_blocking(move || SessionRecording::begin(&folder, &name)).await.ok()?
 }
 
 fn stopping() -> Ending {

@@ -47,20 +47,22 @@ pub(super) enum SentBy {
 }
 
 impl SessionRecording {
-    /// Begins to write into a new folder of this name. A failure is logged, and the session goes on without a recording.
+    /// Begins to write into a new folder of this name. `None`: the failure is logged, and the session goes on without a
+    /// recording. Reads the sizes of all recordings, so it is called on a blocking thread.
     pub(super) fn begin(all: &Path, name: &str) -> Option<SessionRecording> {
         let (queue, entries) = sync_channel(QUEUE_MAX);
-        let (all, folder) = (all.to_path_buf(), all.join(name));
+        let folder = all.join(name);
+        let unrecorded = |error: &io::Error| {
+            tracing::warn!(%error, folder = %folder.display(), "a session is not recorded");
+        };
+        let files = open(all, &folder).inspect_err(unrecorded).ok()?;
         let writing = move || {
-            if let Err(error) = write(&all, &folder, &entries) {
-                tracing::warn!(%error, folder = %folder.display(), "a session is not recorded");
+            if let Err(error) = write(files, &entries) {
+                tracing::warn!(%error, "the rest of a session is not recorded");
             }
         };
         let started = thread::Builder::new().name("recording".to_owned()).spawn(writing);
-        if let Err(error) = started {
-            tracing::warn!(%error, "a session is not recorded");
-            return None;
-        }
+        started.inspect_err(unrecorded).ok()?;
         Some(SessionRecording { queue, began: Instant::now(), has_lost: false })
     }
 
@@ -93,7 +95,8 @@ impl SessionRecording {
     }
 }
 
-fn write(all: &Path, folder: &Path, entries: &Receiver<Entry>) -> io::Result<()> {
+/// The files of a new recording, if there is room for one.
+fn open(all: &Path, folder: &Path) -> io::Result<SessionFiles> {
     let bytes = bytes_below(all)?;
     if bytes > ALL_BYTES_MAX {
         let gib = ALL_BYTES_MAX >> 30;
@@ -101,7 +104,10 @@ fn write(all: &Path, folder: &Path, entries: &Receiver<Entry>) -> io::Result<()>
         return Err(io::Error::other(full));
     }
     create_private(folder)?;
-    let mut files = SessionFiles::create(folder)?;
+    SessionFiles::create(folder)
+}
+
+fn write(mut files: SessionFiles, entries: &Receiver<Entry>) -> io::Result<()> {
     for entry in entries {
         files.write(entry)?;
     }
@@ -233,7 +239,7 @@ mod tests {
         recording.record_assistant(&[0.5; 100], 24_000);
         recording.record_assistant(&[0.5; 100], 22_050);
         drop(recording);
-        write(all.path(), &folder, &entries).expect("written");
+        write(open(all.path(), &folder).expect("files"), &entries).expect("written");
         let read = |name: &str| fs::read(folder.join(name)).expect("a file");
         let events = String::from_utf8(read("events.jsonl")).expect("text");
         assert!(events.starts_with("{\"ms\":") && events.lines().count() == 1, "{events}");

@@ -298,6 +298,20 @@ async fn a_recorded_session_says_so_and_is_on_the_disk() {
 }
 
 #[tokio::test]
+async fn a_session_beyond_the_room_for_recordings_says_that_it_is_not_recorded() {
+    let all = tempfile::tempdir().expect("a folder");
+    let old = all.path().join("sess_old");
+    std::fs::create_dir(&old).expect("a folder");
+    // It has no data, so it takes no room on the disk.
+    let heard = std::fs::File::create(old.join("heard.wav")).expect("a file");
+    heard.set_len(9 << 30).expect("9 GiB");
+    let recordings = Some(all.path().to_path_buf());
+    let stage = stage_with(ServerOptions { recordings, ..options() }).await;
+    let created = stage.open().await.next().await;
+    assert!(created["session"].get("recorded").is_none(), "{created}");
+}
+
+#[tokio::test]
 async fn a_session_is_not_recorded_by_default() {
     let stage = stage_with(options()).await;
     let created = stage.open().await.next().await;
