@@ -20,6 +20,11 @@ pub trait ChatModel: Send + Sync {
     /// What is known without loading the model.
     fn card(&self) -> &ChatCard;
 
+    /// Whether agents may answer. Unlike the card, it also knows targets and other servers.
+    fn is_team(&self) -> bool {
+        self.card().is_team
+    }
+
     /// What the model would do with a request now. A model that is never loaded is always ready.
     fn state(&self) -> ModelState {
         ModelState::Ready

@@ -158,6 +158,11 @@ impl ChatModel for UpstreamChat {
         &self.card
     }
 
+    fn is_team(&self) -> bool {
+        let UpstreamModel { upstream, model, .. } = &*self.served;
+        upstream.with_listed(model, |said| said.is_team).unwrap_or_default()
+    }
+
     fn state(&self) -> ModelState {
         self.served.upstream.state_of(&self.served.model)
     }

@@ -296,7 +296,7 @@ impl Driver<'_> {
         let context = self.context.for_next_request(self.state.config());
         let is_team = context.is_ok_and(|context| {
             let resolved = context.resolve::<Chat>(chat_name(&context, model));
-            resolved.is_ok_and(|resolved| resolved.model.model.card().is_team)
+            resolved.is_ok_and(|resolved| resolved.model.model.is_team())
         });
         self.session.set_answers_early(!is_team);
     }

@@ -256,6 +256,10 @@ impl ChatModel for AliasModel<Chat> {
         &self.0.card
     }
 
+    fn is_team(&self) -> bool {
+        self.0.candidates.iter().any(|candidate| candidate.model.is_team())
+    }
+
     fn state(&self) -> ModelState {
         self.0.state()
     }

@@ -111,7 +111,8 @@ async fn another_hob_says_which_voices_and_chat_models_it_has() {
     let voices =
         r#"{"voices":[{"id":"af_sky","name":"Sky","language":"en-US","gender":"female"}]}"#;
     let voices = whole("application/json", voices);
-    let models = r#"{"data":[{"id":"smol","hob":{"kind":"chat"}},{"id":"ears","hob":{"kind":"transcription"}}]}"#;
+    let models = r#"{"data":[{"id":"smol","hob":{"kind":"chat"}},{"id":"ears","hob":{"kind":"transcription"}},
+        {"id":"builders","hob":{"kind":"chat"},"pipeline":{"type":"pipe","valves":true}}]}"#;
     let server = Stage::of([whole("application/json", models), voices]).await;
     let hob =
         UpstreamOptions { is_listed: true, ..upstream("hob", UpstreamKind::Hob, &server.url) };
@@ -125,7 +126,11 @@ async fn another_hob_says_which_voices_and_chat_models_it_has() {
     let voices: Vec<_> = target.model.voices().iter().map(|voice| voice.id.as_str()).collect();
     assert_eq!(voices, ["af_sky"]);
     let listed: Vec<_> = gateway.listed().into_iter().map(|model| model.name).collect();
-    assert_eq!(listed, ["hob/smol"], "the other one holds no conversation");
+    assert_eq!(listed, ["hob/smol", "hob/builders"], "the other one holds no conversation");
+    for (name, is_team) in [("hob/smol", false), ("hob/builders", true)] {
+        let model = Resolve::<Chat>::resolve(&gateway, name).expect("a name").model.clone();
+        assert_eq!(model.is_team(), is_team, "{name}");
+    }
 }
 
 /// hob requests the details of 64 models. This server gives none.

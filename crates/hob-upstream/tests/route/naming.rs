@@ -98,6 +98,23 @@ fn an_alias_has_the_size_the_age_and_the_abilities_of_its_model_here() {
     assert!(far.file_bytes == 0 && far.modified_unix_s > 1_700_000_000, "{far:?}");
 }
 
+/// A session must not ask it early: each request may act.
+#[test]
+fn an_alias_that_may_lead_to_a_team_is_one() {
+    let card = ChatCard { is_team: true, ..ChatCard::default() };
+    let team: Arc<dyn ChatModel> = Arc::new(ScriptedChat::new([]).with_card(card));
+    let mut registry = Registry::default();
+    registry.add(Arc::new(RegisteredModel::<Chat>::new("team", team, Admission::new(1, 0.0))));
+    let aliases = vec![alias("far", &["gpu/x"]), alias("near", &["gpu/x", "team"])];
+    let options =
+        GatewayOptions { upstreams: vec![upstream("gpu")], aliases, ..Default::default() };
+    let gateway = Gateway::new(options, &registry, None).expect("a gateway");
+    for (name, is_team) in [("far", false), ("near", true)] {
+        let found = Resolve::<Chat>::resolve(&gateway, name).expect("an alias");
+        assert_eq!(found.model.is_team(), is_team, "{name}");
+    }
+}
+
 #[test]
 fn names_that_lead_nowhere_are_refused_with_the_nearest() {
     for (aliases, said) in [

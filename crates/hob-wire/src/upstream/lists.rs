@@ -29,6 +29,8 @@ pub struct ServedModel {
     pub sees: Option<bool>,
     /// It is a transcription model of another hob, and holds no conversation.
     pub hears: bool,
+    /// It is a team of another hob, or another model that Open WebUI may use as a pipeline.
+    pub is_team: bool,
 }
 
 /// Why an answer is not a list of models.

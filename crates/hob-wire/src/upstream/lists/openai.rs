@@ -69,6 +69,7 @@ fn model(model: &Value) -> Option<ServedModel> {
         calls_tools: calls_tools(model),
         sees: sees(model),
         hears: model["hob"]["kind"] == "transcription",
+        is_team: model["pipeline"].is_object(),
     })
 }
 

@@ -121,9 +121,11 @@ fn what_a_hob_lists_another_hob_reads() {
         calls_tools: true,
         ..ChatCard::default()
     };
+    let team = ChatCard { is_team: true, ..card.clone() };
     let entry = |id: &str, state, kind| ModelEntry { id: id.to_owned(), state, kind };
     let body = models(&[
         entry("smol", ModelState::Ready, ModelKind::of_chat(&card)),
+        entry("team", ModelState::Ready, ModelKind::of_chat(&team)),
         entry("cold", ModelState::Cold, ModelKind::of_chat(&ChatCard { sees: true, ..card })),
         entry("kokoro", ModelState::Ready, ModelKind::Speech),
         entry("ears", ModelState::Cold, ModelKind::Transcription { languages: Vec::new() }),
@@ -150,7 +152,8 @@ fn what_a_hob_lists_another_hob_reads() {
         hears: true,
         ..cold.clone()
     };
-    assert_eq!(parse_openai_models(body.as_bytes()), Ok(vec![smol, cold, ears]));
+    let team = ServedModel { id: "team".to_owned(), is_team: true, ..smol.clone() };
+    assert_eq!(parse_openai_models(body.as_bytes()), Ok(vec![smol, team, cold, ears]));
 }
 
 #[test]
