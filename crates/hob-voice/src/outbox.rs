@@ -23,6 +23,17 @@ impl Outbox {
         self.push(SessionEffect::Send(event));
     }
 
+    /// Gives sound to a transcript, in one piece with sound that still waits for it: the pieces that wait for a model have a
+    /// limit, and one input may have minutes of sound.
+    pub(crate) fn hear(&mut self, stream: u64, samples: Vec<f32>) {
+        match self.effects.back_mut() {
+            Some(SessionEffect::Hear { stream: last, samples: waiting }) if *last == stream => {
+                waiting.extend(samples);
+            }
+            _ => self.push(SessionEffect::Hear { stream, samples }),
+        }
+    }
+
     pub(crate) fn take(&mut self) -> Option<SessionEffect> {
         self.effects.pop_front()
     }

@@ -288,7 +288,7 @@ impl VoiceSession {
         let stream = turn.transcript.stream;
         self.outbox.push(SessionEffect::StartTranscript(TranscriptStart { stream, options }));
         if !turn.sound.is_empty() {
-            self.outbox.push(SessionEffect::Hear { stream, samples: turn.sound.clone() });
+            self.outbox.hear(stream, turn.sound.clone());
         }
     }
 
@@ -323,7 +323,7 @@ impl VoiceSession {
         turn.last_sound = self.now;
         turn.sound.extend_from_slice(&samples);
         if !turn.transcript.sound_ended && turn.transcript.outcome().is_none() {
-            self.outbox.push(SessionEffect::Hear { stream: turn.transcript.stream, samples });
+            self.outbox.hear(turn.transcript.stream, samples);
         }
     }
 

@@ -1,6 +1,8 @@
 //! Sessions with many turns: nothing of earlier ones stays, and the session does not hear itself.
 
-use super::Script;
+use hob_core::realtime::RealtimeCommand;
+
+use super::{Script, SessionEffect, SessionInput};
 
 /// Turns after which a mistake of one in each would be seen.
 const INTERRUPTIONS: usize = 200;
@@ -96,4 +98,19 @@ fn after_an_hour_of_silence_the_next_question_is_heard() {
     script.speak(20).check(&begun);
     // The turn has ten frames (320 ms) before its speech, and nothing of the hour before.
     assert_eq!(script.heard[&1], 10 * 512 + 20 * 512);
+}
+
+/// The pieces of sound that wait for a model have a limit.
+#[test]
+fn minutes_of_speech_that_are_heard_again_are_few_pieces() {
+    let mut script = Script::new(|options| options.settings.turn_detection = None);
+    // 160 s.
+    script.speak(5_000);
+    let command = RealtimeCommand::Update(Box::default());
+    script.session.handle(SessionInput::Command { command, event_id: None }, script.now);
+    let mut pieces = 0;
+    while let Some(effect) = script.session.next_effect() {
+        pieces += usize::from(matches!(effect, SessionEffect::Hear { .. }));
+    }
+    assert!((1..=10).contains(&pieces), "{pieces}");
 }
