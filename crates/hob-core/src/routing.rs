@@ -96,8 +96,9 @@ impl RetryDecision {
             | ModelError::Incapable { .. }
             | ModelError::NotBuilt { .. }
             | ModelError::SpeechPartMissing { .. }
-            // Only this model refuses it: its template cannot say the conversation, or it cannot enforce the schema.
-            | ModelError::InvalidField { .. }
+            // Only this model refuses it: its template cannot say the conversation, or it does not know the language. A schema
+            // is not sent on: other models of this hob would refuse it, too, or crash as this one did.
+            | ModelError::InvalidField { field: "messages" | "language", .. }
             // The models that hold the memory become idle soon.
             | ModelError::NoRoom { retry_after: Some(_), .. } => {
                 decision(Retry::No, FallBack::Any, CoolDown::No)
@@ -111,15 +112,18 @@ impl RetryDecision {
             ModelError::EmptyText
             | ModelError::TextTooLong { .. }
             | ModelError::UnknownVoice { .. }
-            | ModelError::MissingField { .. } => decision(Retry::No, FallBack::No, CoolDown::No),
+            | ModelError::MissingField { .. }
+            | ModelError::InvalidField { .. } => decision(Retry::No, FallBack::No, CoolDown::No),
         }
     }
 }
 
 /// Chooses which of two failures the client sees: the later one, unless it only says that a target could not
-/// take the request.
+/// take the request. The first target's refusal of a field is the clearest.
 pub fn more_informative(earlier: Option<ModelError>, later: ModelError) -> ModelError {
+    let is_field = |error: &ModelError| matches!(error, ModelError::InvalidField { .. });
     match earlier {
+        Some(earlier) if is_field(&earlier) && is_field(&later) => earlier,
         Some(earlier) if rank(&earlier) > rank(&later) => earlier,
         _ => later,
     }
@@ -133,7 +137,7 @@ fn rank(error: &ModelError) -> u8 {
         | ModelError::Incapable { .. }
         | ModelError::NoTemplate
         | ModelError::NotBuilt { .. } => 0,
-        ModelError::InvalidField { .. }
+        ModelError::InvalidField { field: "messages" | "language", .. }
         | ModelError::TooLong { .. }
         | ModelError::Upstream { fault: Fault::TooLong { .. }, .. } => 1,
         _ => 2,
@@ -242,11 +246,14 @@ mod tests {
         let own = ModelError::TooLong { needed: 9, available: 5 };
         let needs = "tools".to_owned();
         let incapable = ModelError::Incapable { target: "a/e".to_owned(), needs };
-        let refused = ModelError::InvalidField { field: "messages", reason: message() };
+        let invalid = |field| ModelError::InvalidField { field, reason: message() };
+        let (refused, wrong) = (invalid("messages"), invalid("regex"));
         for (earlier, later, told) in [
             (None, &incapable, &incapable),
             (Some(&failed), &refused, &failed),
             (Some(&incapable), &refused, &refused),
+            (Some(&refused), &wrong, &refused),
+            (Some(&failed), &wrong, &wrong),
             (Some(&silent), &failed, &failed),
             (Some(&failed), &silent, &silent),
             (Some(&silent), &long, &silent),
@@ -280,9 +287,14 @@ mod tests {
         assert_eq!(RetryDecision::after(&too_long).fall_back, FallBack::LargerContext);
         let lost = ModelError::WorkerLost { engine: "chat", detail: message() };
         assert_eq!(RetryDecision::after(&lost).cool_down, CoolDown::Counts);
-        let (field, reason) = ("messages", message());
-        let refused = RetryDecision::after(&ModelError::InvalidField { field, reason });
-        assert_eq!(refused, decision(Retry::No, FallBack::Any, CoolDown::No));
+        for (field, next) in [("messages", FallBack::Any), ("response_format", FallBack::No)] {
+            let refused = ModelError::InvalidField { field, reason: message() };
+            assert_eq!(
+                RetryDecision::after(&refused),
+                decision(Retry::No, next, CoolDown::No),
+                "{field}"
+            );
+        }
         assert_eq!(RetryDecision::after(&ModelError::EmptyText).fall_back, FallBack::No);
     }
 }

@@ -47,8 +47,15 @@ async fn a_request_that_one_model_refuses_goes_to_the_next() {
     let heard = stage.ask(streamed()).await;
     assert_eq!((heard.text.as_str(), heard.error), ("Hello.", None));
     assert_eq!(heard.target.as_deref(), Some("b"));
-    let heard = Stage::new(&[("a", refuses()), ("b", refuses())]).ask(streamed()).await;
+    let field = |field| ModelError::InvalidField { field, reason: "is wrong".to_owned() };
+    let second = vec![FakeAnswer::Refuse(field("messages"))];
+    let heard = Stage::new(&[("a", refuses()), ("b", second)]).ask(streamed()).await;
     assert_eq!(heard.error, Some(refused), "the client learns what is wrong");
+    let (crash, says) = (FakeAnswer::Refuse(field("regex")), FakeAnswer::Say(HELLO));
+    let stage = Stage::new(&[("a", vec![crash]), ("b", vec![says])]);
+    let heard = stage.ask(streamed()).await;
+    assert_eq!(heard.error, Some(field("regex")), "it may have crashed the first");
+    assert_eq!(stage.asked(), [1, 0]);
 }
 
 #[tokio::test(start_paused = true)]
