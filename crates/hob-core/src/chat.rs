@@ -2,6 +2,7 @@
 //! JSON that a request carries (schemas, arguments) passes through unparsed, as [`JsonText`].
 
 mod debug;
+mod key_limit;
 
 use std::fmt;
 
@@ -89,9 +90,7 @@ pub struct ChatRequest {
     pub sampling: Sampling,
     /// Limit for the answer, thinking included. `None`: until the model stops or the context is full.
     pub tokens_max: Option<u32>,
-    /// The caller's key allows no more tokens for the answer, whatever an alias sets ([`ChatRequest::limit`]). Not sent to
-    /// other processes.
-    #[cfg_attr(feature = "serde", serde(skip))]
+    /// The caller's key allows no more tokens for the answer, whatever an alias sets.
     pub key_tokens_max: Option<u32>,
     /// The answer ends before the first of these texts.
     pub stop: Vec<String>,
@@ -116,18 +115,6 @@ pub struct ChatRequest {
     /// Not sent to other processes.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub trace: Trace,
-}
-
-/// Tokens of a key's day that an answer without a limit reserves.
-pub const TOKENS_RESERVED: u32 = 2048;
-
-impl ChatRequest {
-    /// The limit of an answer that may have `wanted` tokens, within the limit of the key. An answer without a limit gets that
-    /// of the key only if it is less than what the answer reserves: servers refuse a limit beyond their longest answer.
-    pub fn limit(&self, wanted: Option<u32>) -> Option<u32> {
-        let holds = |left: &u32| wanted.is_some() || *left < TOKENS_RESERVED;
-        wanted.into_iter().chain(self.key_tokens_max.filter(holds)).min()
-    }
 }
 
 /// What a client that uses hob as Pipelines wants of a team. Such a client shows [`ChatEvent::Status`].

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName};
-use hob_core::chat::{EmbedInput, TOKENS_RESERVED, Usage};
+use hob_core::chat::{EmbedInput, Usage};
 use hob_core::routing::prompt_tokens_guess;
 use hob_core::{
     Chat, ChatEvent, ChatRequest, EmbedRequest, Embeddings, RegisteredModel, Task, Tokens,
@@ -20,6 +20,9 @@ use crate::tracker::{RequestStart, RequestTracker};
 
 /// Expected tokens of an answer without a limit.
 const TOKENS_GUESS: u32 = 256;
+
+/// Tokens of a key's day that are reserved for an answer without a limit.
+const TOKENS_RESERVED: u32 = 2048;
 
 /// Sums over the choices of an answer.
 #[derive(Default)]

@@ -103,7 +103,7 @@ impl ParameterValues {
         ParameterValues {
             sampling: request.sampling.clone(),
             // The limit of the key stands for no wish of the client.
-            tokens_max: request.tokens_max.filter(|most| Some(*most) != request.key_tokens_max),
+            tokens_max: request.tokens_max.filter(|most| request.limit(None) != Some(*most)),
             stop: request.stop.clone(),
             thinking: request.thinking,
             keep_alive: request.keep_alive,
@@ -266,16 +266,18 @@ mod tests {
 
     #[test]
     fn defaults_hold_also_for_a_key_with_a_limit() {
-        for (key_tokens_max, default, tokens_max) in [
-            (Some(9), r#"{"max_tokens":5}"#, Some(5)),
-            (Some(9), r#"{"max_tokens":50}"#, Some(9)),
-            (Some(9), r#"{"top_p":0.5}"#, Some(9)),
-            (Some(100_000), r#"{"max_tokens":50}"#, Some(50)),
-            (Some(100_000), r#"{"top_p":0.5}"#, None),
+        for (key_tokens_max, wanted, default, tokens_max) in [
+            (Some(9), None, r#"{"max_tokens":5}"#, Some(5)),
+            (Some(9), None, r#"{"max_tokens":50}"#, Some(9)),
+            (Some(9), None, r#"{"top_p":0.5}"#, Some(9)),
+            (Some(9), Some(20), r#"{"top_p":0.5}"#, Some(9)),
+            (Some(100_000), None, r#"{"max_tokens":50}"#, Some(50)),
+            (Some(100_000), None, r#"{"top_p":0.5}"#, None),
+            (Some(100_000), Some(200_000), r#"{"max_tokens":50}"#, Some(100_000)),
         ] {
             let parameters = Parameters::parse("{}", default, Vec::new()).expect("good parameters");
             let mut changed = ChatRequest { key_tokens_max, ..request() };
-            changed.tokens_max = changed.limit(None);
+            changed.tokens_max = changed.limit(wanted);
             Parameters::apply(&[parameters], &mut changed);
             assert_eq!(changed.tokens_max, tokens_max, "{default}");
         }

@@ -231,7 +231,7 @@ async fn answers_at_once_do_not_spend_the_same_tokens() {
 /// Other servers refuse a limit that is longer than their longest answer.
 #[tokio::test]
 async fn an_answer_without_a_limit_gets_none_while_much_is_left() {
-    for (tokens, tokens_max) in [(1_000_000, None), (2049, None), (2048, Some(2047))] {
+    for (tokens, tokens_max) in [(1_000_000, None), (4098, None), (4097, Some(4096))] {
         let model = Arc::new(StagedChat::new());
         let server = serve_chat_with(Arc::clone(&model), options(budget(tokens))).await;
         let (_sender, _client) = begun(&server, &model, post_as(PHONE, CHAT, STREAM)).await;

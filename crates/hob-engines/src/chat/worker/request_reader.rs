@@ -177,7 +177,7 @@ impl RequestReader {
         }
         let room = self.context_tokens - needed;
         let wished = request.tokens_max.or(self.answer_tokens_max);
-        let tokens_max = wished.map_or(room, |wished| wished.min(room));
+        let tokens_max = wished.into_iter().chain(request.key_tokens_max).fold(room, u32::min);
         let constraint = self.constraint(request, tokens_max, compile)?;
         let Some(constraint) = constraint else { return Ok(None) };
         let ignored = constraint.as_ref().map_or(Vec::new(), |it| it.ignored().to_vec());

@@ -339,10 +339,12 @@ fn answers_end_at_their_limit_and_before_stop_texts() {
     let mut rig = Rig::start(2, 8, None);
     rig.ask(1, ChatRequest { tokens_max: Some(4), ..continued("a") });
     rig.ask(2, ChatRequest { stop: vec!["gh".to_owned()], ..continued("c") });
-    let heard = rig.until_done(2);
+    rig.ask(3, ChatRequest { key_tokens_max: Some(2), ..continued("a") });
+    let heard = rig.until_done(3);
     assert_eq!((heard[&1].text.as_str(), heard[&2].text.as_str()), ("bcde", "def"));
     assert_eq!(heard[&1].end.expect("ended").0, FinishReason::Length);
     assert_eq!(heard[&2].end.expect("ended").0, FinishReason::Stop);
+    assert_eq!(heard[&3].text, "bc", "the limit of its key");
 }
 
 #[test]
