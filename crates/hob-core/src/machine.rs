@@ -52,6 +52,13 @@ pub struct Memory {
     pub available_bytes: u64,
 }
 
+impl Memory {
+    /// Models may take `max_bytes` together. `None`: no limit.
+    pub fn limit_models(&mut self, max_bytes: Option<u64>) {
+        self.available_bytes = max_bytes.unwrap_or(u64::MAX).min(self.available_bytes);
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cpu {
     pub name: Option<String>,

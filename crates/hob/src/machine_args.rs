@@ -23,41 +23,35 @@ pub(crate) struct MachineArgs {
 }
 
 impl MachineArgs {
-    /// The machine with its notes printed.
+    /// The machine for models, with its notes printed. On this machine they may take what `[memory]` allows.
     ///
     /// # Errors
     /// The profile does not exist, or has no such pool.
     pub(crate) fn known(&self, app: &App<'_>) -> CliResult<MachineFacts> {
-        self.settled(self.found(app)?, app)
+        self.limited(self.found(app)?, app)
     }
 
-    /// Like `known`, and measures the memory bandwidth if it is unknown.
+    /// The machine as it is, with its notes printed. Measures the memory bandwidth if it is unknown.
     ///
     /// # Errors
     /// See [`MachineArgs::known`].
     pub(crate) fn measured(&self, app: &App<'_>) -> CliResult<MachineFacts> {
-        let mut found = self.found(app)?;
-        if self.machine.is_none() && found.machine.cpu.device.bandwidth.is_none() {
-            match measure(&mut found, app.printer) {
-                Ok(_) => keep(&found, app),
-                Err(failure) => app.printer.note(failure),
-            }
-        }
-        self.settled(found, app)
+        self.settled(self.found_with_bandwidth(app)?, app)
     }
 
-    /// Like `measured`, with the published runs of the same cards, whose sources it prints.
+    /// Like `known`, with a bandwidth and with the published runs of the same cards, whose sources it prints.
     ///
     /// # Errors
     /// See [`MachineArgs::known`].
     pub(crate) fn with_published(&self, app: &App<'_>) -> CliResult<(Machine, Vec<Used>)> {
-        let mut machine = self.measured(app)?.machine;
+        let found = self.found_with_bandwidth(app)?;
+        let mut machine = self.limited(found, app)?.machine;
         let used = published::apply(&mut machine);
         used.iter().for_each(|used| app.printer.faint(&used.text));
         Ok((machine, used))
     }
 
-    /// Like `known`, and measures the memory bandwidth of this machine again.
+    /// Like `measured`, and measures the memory bandwidth of this machine again.
     ///
     /// # Errors
     /// As [`MachineArgs::known`], or there is too little memory free to measure it.
@@ -76,6 +70,24 @@ impl MachineArgs {
             }),
             None => Ok(here(app)),
         }
+    }
+
+    fn found_with_bandwidth(&self, app: &App<'_>) -> CliResult<MachineFacts> {
+        let mut found = self.found(app)?;
+        if self.machine.is_none() && found.machine.cpu.device.bandwidth.is_none() {
+            match measure(&mut found, app.printer) {
+                Ok(_) => keep(&found, app),
+                Err(failure) => app.printer.note(failure),
+            }
+        }
+        Ok(found)
+    }
+
+    fn limited(&self, mut known: MachineFacts, app: &App<'_>) -> CliResult<MachineFacts> {
+        if self.machine.is_none() {
+            known.machine.memory.limit_models(app.settings.memory.max_bytes());
+        }
+        self.settled(known, app)
     }
 
     fn settled(&self, mut known: MachineFacts, app: &App<'_>) -> CliResult<MachineFacts> {

@@ -82,7 +82,8 @@ pub(crate) fn run(args: &PullArgs, app: &App<'_>) -> CliResult<Exit> {
     if let Some(note) = leave_out_hidden_cards(&mut known, &HiddenCards::of(app)) {
         printer.note(note);
     }
-    let machine = known.machine;
+    let mut machine = known.machine;
+    machine.memory.limit_models(app.settings.memory.max_bytes());
     let downloads = match &args.model {
         Some(model) => vec![args.options(model)],
         None => ModelStore::defaults().map(|name| args.options(name)).to_vec(),

@@ -172,8 +172,7 @@ impl FitData {
         let mut facts = probe();
         self.kept.merge_into(&mut facts, &engine_version());
         let hidden_cards = leave_out_hidden_cards(&mut facts, &self.hidden);
-        let available = &mut facts.machine.memory.available_bytes;
-        *available = self.max_bytes.map_or(*available, |max| max.min(*available));
+        facts.machine.memory.limit_models(self.max_bytes);
         Described { facts, hidden_cards }
     }
 }

@@ -221,8 +221,7 @@ impl MemoryFacts {
 /// the memory limit.
 pub(super) fn usable(mut machine: Machine, max_bytes: Option<u64>) -> Machine {
     machine.gpus = used_cards(&machine.gpus).map(|(_, gpu)| gpu.clone()).collect();
-    let available = &mut machine.memory.available_bytes;
-    *available = max_bytes.map_or(*available, |max| max.min(*available));
+    machine.memory.limit_models(max_bytes);
     machine
 }
 

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use rustix::fs::{Mode, OFlags, open};
 use serde_json::json;
 
-use crate::{User, exit_code, kill, names, stderr, stdout, until_begun};
+use crate::{User, exit_code, json_stdout, kill, names, stderr, stdout, until_begun};
 
 #[test]
 fn the_list_says_what_can_be_had() {
@@ -66,6 +66,22 @@ fn a_transcription_model_is_assessed_before_it_is_fetched() {
     user.fails(&["fit", "whisper:small", "--kv", "q8_0"], 2, "--kv has no effect");
     let file = user.write("ggml-cut.bin", "lmgg and no more");
     user.fails(&["fit", file.to_str().expect("UTF-8")], 2, "ggml-cut.bin");
+}
+
+#[test]
+fn predictions_count_on_the_memory_that_models_may_take() {
+    let user = User::new();
+    user.write("hob.toml", "[memory]\nmax = \"100MB\"\n");
+    let fit = |more: &[&str]| {
+        let args = [&["fit", "whisper:small", "--json"][..], more].concat();
+        json_stdout(&user.hob(&args).assert().success())
+    };
+    assert_eq!(fit(&[])["available_bytes"], 100_000_000);
+    assert_eq!(fit(&["--pool", "ram=2GB"])["fits"], true);
+    let on_another = fit(&["--machine", "rtx-4070-laptop"]);
+    assert_eq!(on_another["fits"], true, "the limit is that of this machine");
+    let pull = user.hob(&["pull", "whisper:small", "--dry-run"]).assert().success();
+    assert!(stderr(&pull).contains("does not fit this machine now"), "{}", stderr(&pull));
 }
 
 #[test]
