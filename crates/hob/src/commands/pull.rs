@@ -95,7 +95,7 @@ pub(crate) fn run(args: &PullArgs, app: &App<'_>) -> CliResult<Exit> {
             let work = Work { store: &store, machine: &machine, printer };
             let download = work.find_download(&options, &mut signals).await?;
             match args.dry_run {
-                true => all.push(work.planned(&download, args)?),
+                true => all.push(work.planned(&download, args, &mut signals).await?),
                 false => all.push(work.pull(options, download, &mut signals).await?),
             }
         }
@@ -159,15 +159,25 @@ impl Work<'_> {
     }
 
     /// Prints the plan instead of pulling.
-    fn planned(&self, download: &Download, args: &PullArgs) -> CliResult<Planned> {
-        let disk = self.store.check_room(download).err();
+    async fn planned(
+        &self,
+        download: &Download,
+        args: &PullArgs,
+        signals: &mut StopSignals,
+    ) -> CliResult<Planned> {
+        let (store, checked) = (self.store.clone(), download.clone());
+        let is_here = tokio::task::spawn_blocking(move || store.has(&checked));
+        let is_here = tokio::select! {
+            is_here = is_here => is_here.map_err(Failure::internal)?,
+            () = signals.next() => return Err(interrupted()),
+        };
+        let disk = if is_here { None } else { self.store.check_room(download).err() };
         let lack = self.lack(download);
         if !args.json {
-            self.printer.data(self.store.plan(download))?;
+            self.printer.data(self.store.plan(download, is_here))?;
             disk.iter().for_each(|failure| self.printer.note(&failure.sentence));
             lack.iter().for_each(|lack| self.printer.note(lack));
         }
-        let is_here = self.store.has(download);
         let warnings = disk.map(|failure| failure.sentence).into_iter().chain(lack).collect();
         Ok(Planned::of(download, is_here.then_some("was_here"), warnings))
     }

@@ -10,7 +10,7 @@ use hob_models::catalog::names::{canonical, named};
 use hob_models::catalog::{self, CatalogPart, Purpose};
 use hob_models::{
     Fetcher, FindError, Located, Manifest, Progress, PullOptions, PullOutcome, Pulled, Puller,
-    SourceKind, StoreError, Watch, transform_for,
+    SourceKind, StoreError, StoredModel, Watch, check_changed, transform_for,
 };
 
 use super::{MB, ModelStore};
@@ -215,17 +215,23 @@ impl ModelStore {
         Some(Download { is_offline: true, ..Download::of(entry, None, notes, None) })
     }
 
-    /// Whether exactly this version is stored.
+    /// Whether exactly this version is stored, in its current form and undamaged. Blocks: reads the files that changed
+    /// since the last check. If no source could be reached, any stored model will do.
     pub(crate) fn has(&self, download: &Download) -> bool {
-        let stored = self.store.find(&download.entry.name);
-        stored.is_ok_and(|stored| stored.manifest.version == download.entry.version)
+        let entry = &download.entry;
+        let Ok(StoredModel { manifest, folder, .. }) = self.store.find(&entry.name) else {
+            return false;
+        };
+        let is_current = manifest.version == entry.version
+            && manifest.transform_version == transform_for(entry).version();
+        download.is_offline || is_current && check_changed(&folder).is_ok()
     }
 
     /// Describes the download.
-    pub(crate) fn plan(&self, download: &Download) -> String {
+    pub(crate) fn plan(&self, download: &Download, is_here: bool) -> String {
         let entry = &download.entry;
         let name = &entry.name;
-        if self.has(download) {
+        if is_here {
             let source = self.origin(name).unwrap_or_default();
             return format!("{name} is here already, from {source}");
         }
@@ -237,10 +243,7 @@ impl ModelStore {
 
     /// Checks that the disk has room for it.
     pub(crate) fn check_room(&self, download: &Download) -> CliResult<()> {
-        match self.has(download) {
-            true => Ok(()),
-            false => Ok(self.store.check_room(&download.entry)?),
-        }
+        Ok(self.store.check_room(&download.entry)?)
     }
 
     /// Downloads, verifies and stores what is missing. Blocks.

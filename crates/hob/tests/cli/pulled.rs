@@ -66,6 +66,26 @@ fn a_model_of_the_hub_is_planned_fetched_listed_and_removed_by_its_name() {
     user.fails(&["models", "rm", "qwen3:8b", "--yes"], 3, "`hob pull qwen3:8b` fetches it");
 }
 
+#[test]
+fn a_dry_run_says_when_a_pull_would_change_a_stored_model() {
+    let (user, hub) = (User::new(), Hub::start());
+    hub.put("o/m", &[("m-Q4_K_M.gguf", &tiny())]);
+    let planned = || stdout(&pull(&user, &hub, &["o/m", "--dry-run"]).success());
+    let again = "o/m:Q4_K_M: 1 MB into";
+    pull(&user, &hub, &["o/m"]).success();
+    assert!(planned().contains("o/m:Q4_K_M is here already"), "{}", planned());
+    let stored = stored_file(&user, "o%2Fm%3AQ4_K_M");
+    flip_a_bit(&stored);
+    assert!(planned().starts_with(again), "damaged: {}", planned());
+    pull(&user, &hub, &["o/m"]).success();
+    assert!(planned().contains("o/m:Q4_K_M is here already"), "repaired: {}", planned());
+    let manifest = stored.with_file_name("model.json");
+    let mut older = parsed(&fs::read_to_string(&manifest).expect("a file"));
+    older["transform_version"] = json!(0);
+    fs::write(&manifest, older.to_string()).expect("written");
+    assert!(planned().starts_with(again), "an older form: {}", planned());
+}
+
 /// The only file of a model that the user's hob stored.
 fn stored_file(user: &User, folder: &str) -> PathBuf {
     let model = user.path("home/.local/share/hob/models").join(folder);
