@@ -280,8 +280,9 @@ fn quantized(args: &QuantizeArgs, app: &App<'_>, globals: &Globals) -> CliResult
             .hint("choose another file with --out, or remove it"));
     }
     let present = header.model(name).map_err(named)?;
-    let expected = run_until_stopped(ExpectedModel::of(header, &source, kind))?;
+    // May measure the memory for seconds. After the first listener for Ctrl-C, the signal would not end that.
     let (machine, _) = args.machine.with_published(app)?;
+    let expected = run_until_stopped(ExpectedModel::of(header, &source, kind))?;
     printer.note(format_args!("from {}", prediction(&present, &machine)));
     printer.note(format_args!("to {}", prediction(&expected.model, &machine)));
     expected.note_replaced(kind, printer);

@@ -2,14 +2,17 @@
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 use hob_models::Gguf;
 use hob_models::gguf::GgufTensor;
+use hob_models::gguf::sample::SampleGguf;
 use serde_json::Value;
 
+use crate::terminal::Terminal;
 use crate::{User, json_stdout, kill, names, stderr, stdout, until_begun};
 
 /// `llama-perplexity -c 512 --chunks 2` of llama.cpp b11434 says 45.0847 ± 5.92181 for this text
@@ -39,6 +42,19 @@ fn mb_after(text: &str, label: &str) -> f64 {
     let after = text.split_once(label).map(|(_, after)| after);
     let number = after.and_then(|after| after.split_once(" MB")).map(|(number, _)| number);
     number.and_then(|number| number.parse().ok()).expect(text)
+}
+
+#[test]
+fn a_signal_ends_the_measurement_of_the_memory_before_a_prediction() {
+    let user = User::new();
+    std::fs::write(user.path("work/m.gguf"), SampleGguf::llama().bytes()).expect("a file");
+    let args = ["quantize", "m.gguf", "--to", "Q4_0", "--force", "--dry-run"];
+    let mut hob = Terminal::start(user.process(&args));
+    hob.wait_for("measuring how fast memory is");
+    // A test in the background may ignore Ctrl-C, but not this signal.
+    kill("-TERM", hob.child.id());
+    let (status, said) = hob.end();
+    assert_eq!(status.signal(), Some(15), "{said}");
 }
 
 #[test]
