@@ -323,7 +323,7 @@ pub(super) fn are_of_one_cell(one: &Record, other: &Record) -> bool {
 }
 
 impl MeasuringArgs {
-    /// With more runs, and new prompts.
+    /// With more runs and new prompts. An evaluation has no runs, and keeps its items.
     fn measure_again(&mut self, rerun: &Rerun) {
         let Rerun { unverified, launch, model_file, records } = rerun.clone();
         let usual = StopRule::default();
@@ -339,10 +339,12 @@ impl MeasuringArgs {
         ];
         let words = unverified.harness.as_ref().map(|harness| harness.argv.clone());
         self.argv = words.map(|words| {
+            let words = if has_runs { without_option(words, "--seed") } else { words };
             let said = said.into_iter().filter_map(|(option, value)| Some((option, value?)));
             said.fold(words, |words, (option, value)| with_option(words, option, value))
         });
-        (self.seed, self.out, self.corrects) = (None, records, Some(Box::new(unverified)));
+        self.seed = self.seed.filter(|_| !has_runs);
+        (self.out, self.corrects) = (records, Some(Box::new(unverified)));
         self.no_wait = false;
         self.server.launch = launch.or(self.server.launch.take());
         self.server.model_file = model_file.or(self.server.model_file.take());
@@ -372,6 +374,12 @@ impl MeasuringArgs {
 
 /// Gives an option this value, whether or not the words had another one.
 fn with_option(words: Vec<String>, option: &str, value: &str) -> Vec<String> {
+    let mut words = without_option(words, option);
+    words.extend([option, value].map(str::to_owned));
+    words
+}
+
+fn without_option(words: Vec<String>, option: &str) -> Vec<String> {
     let assigned = format!("{option}=");
     let mut is_value = false;
     let mut is_other = |word: &String| {
@@ -379,9 +387,7 @@ fn with_option(words: Vec<String>, option: &str, value: &str) -> Vec<String> {
         is_value = !is_value && word == option;
         is_kept
     };
-    let mut words: Vec<String> = words.into_iter().filter(|word| is_other(word)).collect();
-    words.extend([option, value].map(str::to_owned));
-    words
+    words.into_iter().filter(|word| is_other(word)).collect()
 }
 
 /// Where and with what it is measured.
@@ -557,29 +563,24 @@ mod tests {
 
     #[test]
     fn a_rerun_can_be_run_again() {
-        let typed = words("hob bench llm --target http://127.0.0.1:1 --shape quick_word --users 1");
-        let harness = Harness { argv: typed, ..Harness::default() };
-        let source = RecordSource::default();
-        let mut unverified = Record::new(Uuid::nil(), RecordKind::Llm, source);
-        unverified.harness = Some(harness);
-        let rerun = Rerun {
-            unverified,
-            launch: Some("server --port 1".to_owned()),
-            model_file: None,
-            records: PathBuf::from("records"),
-        };
-        let mut verb = Verb::parse(words("hob bench llm").iter()).expect("a verb");
-        let args = verb.measuring().expect("it measures").0.measuring();
-        args.measure_again(&rerun);
-        let argv = args.argv.clone().expect("words");
-        let (options, launch) = argv.split_at(argv.len() - 1);
-        assert_eq!(
-            (options.join(" ").as_str(), launch),
-            (
-                "hob bench llm --target http://127.0.0.1:1 --shape quick_word --users 1 --runs-max 120 --launch",
-                &["server --port 1".to_owned()][..]
-            )
-        );
-        assert!(Verb::parse(argv.iter()).is_ok(), "{argv:?}");
+        let rows = [
+            (RecordKind::Llm, "bench llm --users 1", " --seed 7", " --runs-max 120", None),
+            (RecordKind::Eval, "eval --items 1 --seed 7", "", "", Some(7)),
+        ];
+        for (kind, typed, dropped, added, seed) in rows {
+            let argv = words(&format!("hob {typed}{dropped} --target http://127.0.0.1:1"));
+            let mut verb = Verb::parse(argv.iter()).expect("a verb");
+            let mut unverified = Record::new(Uuid::nil(), kind, RecordSource::default());
+            unverified.harness = Some(Harness { argv, ..Harness::default() });
+            let (launch, records) = (Some("server --port 1".to_owned()), PathBuf::from("records"));
+            let rerun = Rerun { unverified, launch, model_file: None, records };
+            let args = verb.measuring().expect("it measures").0.measuring();
+            args.measure_again(&rerun);
+            let argv = args.argv.clone().expect("words");
+            let expected = format!("hob {typed} --target http://127.0.0.1:1{added} --launch");
+            let expected = [words(&expected), vec!["server --port 1".to_owned()]].concat();
+            assert_eq!((&argv, args.seed), (&expected, seed));
+            assert!(Verb::parse(argv.iter()).is_ok(), "{argv:?}");
+        }
     }
 }
