@@ -58,6 +58,19 @@ fn a_server_that_dies_before_it_is_ready_leaves_a_record() {
     assert!(record.invalid_reasons[0].contains("failed to allocate buffer"), "{record:?}");
     let command = record.harness.as_ref().map(|harness| harness.argv.join(" "));
     assert!(command.is_some_and(|command| command.contains("bench llm --target ")));
+
+    let plan = format!(
+        "schema: bench-plan/1\nname: dead\n\
+         targets: [{{name: dead, url: \"http://127.0.0.1:{}\", launch: \"{dead}\", model: m}}]\n\
+         matrix: {{kind: [llm], shape: [quick_word], concurrency: [1]}}\n",
+        free_port()
+    );
+    user.write("plan.yaml", &plan);
+    user.fails(&["bench", "plan", "plan.yaml", "--out", "plan"], 5, "before it was ready");
+    let found = RecordStore::new(user.path("work/plan")).read().expect("records");
+    let [(_, of_plan)] = &found.records[..] else { panic!("{:?}", found.records) };
+    let started = |record: &Record| (record.model.name.clone(), record.engine.argv.clone());
+    assert_eq!(started(of_plan), started(record));
 }
 
 /// A verb's records of a mock, which is started for it with this script.

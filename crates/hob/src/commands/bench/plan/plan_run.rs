@@ -199,8 +199,8 @@ impl<'a> PlanRun<'a> {
         let argv = argv(&server, cell);
         let Reached { target, started, facts } = match self.reach(&server, cell)? {
             Ok(reached) => reached,
-            Err(error) => {
-                let context = self.context(cell, ServerFacts::default(), argv);
+            Err((known, error)) => {
+                let context = self.context(cell, known, argv);
                 return self.failed(cell, name, (&context, &error), Vec::new());
             }
         };
@@ -255,12 +255,13 @@ impl<'a> PlanRun<'a> {
         Ok(CellOutcome::Measured(records))
     }
 
-    /// The server of the last cell if this cell needs the same one; otherwise this cell's own server.
+    /// The server of the last cell if this cell needs the same one; otherwise this cell's own server. An error has
+    /// what was known before.
     fn reach(
         &mut self,
         server: &ServerArgs,
         cell: &PlanCell,
-    ) -> CliResult<Result<Reached, BenchError>> {
+    ) -> CliResult<Result<Reached, (ServerFacts, BenchError)>> {
         let words = words_of(server, cell);
         // If the cell needs another server, the last one ends here, before the next starts: both may use the same port.
         let kept = self.reached.take().filter(|(known, _)| *known == words);
@@ -268,13 +269,16 @@ impl<'a> PlanRun<'a> {
             return Ok(Ok(reached));
         }
         let purpose = purpose(&cell.experiment(false));
-        let reached = server.settle(purpose, self.globals, self.printer)?.reach(self.stop);
+        let settled = server.settle(purpose, self.globals, self.printer)?;
+        let known = settled.facts();
+        let reached = settled.reach(self.stop);
         // A start command decides which model is served, so the name in the list may differ.
         let is_checked = server.launch.is_none() && purpose == Kind::Chat;
-        Ok(reached.and_then(|reached| match is_checked {
+        let reached = reached.and_then(|reached| match is_checked {
             true => reached.target.check_listed().map(|()| reached).map_err(BenchError::from),
             false => Ok(reached),
-        }))
+        });
+        Ok(reached.map_err(|error| (known, error)))
     }
 
     /// A failure also gets a record, unless hob caused it or the user stopped the plan.
