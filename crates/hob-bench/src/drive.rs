@@ -40,7 +40,7 @@ pub struct Drive {
     pub answer_bytes: usize,
 }
 
-/// Timeouts of a request.
+/// Limits of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
     pub connect: Duration,
@@ -48,16 +48,21 @@ pub struct Patience {
     pub silence: Duration,
     /// Limit for a whole answer.
     pub total: Duration,
+    /// Limit for the bytes of an answer, all of which are kept.
+    pub bytes_max: usize,
 }
 
 /// Default limit for a whole answer, in seconds.
 pub const ANSWER_SECONDS_MAX: u64 = 1800;
+/// Default limit for an answer: more than an hour of sound, or a million tokens.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
 
 impl Default for Patience {
     /// Long enough for a long prompt on a slow machine.
     fn default() -> Patience {
         let (connect, silence) = (Duration::from_secs(5), Duration::from_secs(300));
-        Patience { connect, silence, total: Duration::from_secs(ANSWER_SECONDS_MAX) }
+        let total = Duration::from_secs(ANSWER_SECONDS_MAX);
+        Patience { connect, silence, total, bytes_max: ANSWER_BYTES_MAX }
     }
 }
 
@@ -94,6 +99,8 @@ pub enum End {
     Silent,
     /// The answer did not end within the total timeout.
     TooSlow,
+    /// The answer did not end within its limit of bytes.
+    TooLong,
     /// The bytes are not an HTTP response.
     Unreadable,
     Unreachable {

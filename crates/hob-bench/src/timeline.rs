@@ -70,6 +70,8 @@ pub enum RequestFault {
     Silent { chunks: usize },
     #[error("the answer did not end in time, after {chunks} chunks")]
     TooSlow { chunks: usize },
+    #[error("the answer did not end after {bytes} bytes in {chunks} chunks")]
+    TooLong { chunks: usize, bytes: usize },
     #[error("the bytes are not an answer of this protocol")]
     Garbage,
     #[error("the server failed in the middle of its answer: {message}")]
@@ -136,6 +138,10 @@ fn fault(exchange: &Exchange, timeline: &Timeline, reading: &Reading) -> Option<
         End::Unreadable => return Some(RequestFault::Garbage),
         End::Silent => return Some(RequestFault::Silent { chunks }),
         End::TooSlow => return Some(RequestFault::TooSlow { chunks }),
+        End::TooLong => {
+            let bytes = exchange.recording.bytes.len();
+            return Some(RequestFault::TooLong { chunks, bytes });
+        }
         End::CutOff if timeline.status / 100 <= 2 => return Some(RequestFault::CutOff { chunks }),
         End::Whole | End::CutOff => {}
     }

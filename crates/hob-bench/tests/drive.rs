@@ -16,6 +16,7 @@ const LONG: Patience = Patience {
     connect: Duration::from_secs(30),
     silence: Duration::from_secs(30),
     total: Duration::from_secs(120),
+    bytes_max: usize::MAX,
 };
 
 fn mock(pairs: &str) -> MockServer {
@@ -145,6 +146,10 @@ fn whatever_a_server_does_has_its_name_and_no_figure() {
     let short = Patience { silence: Duration::from_millis(2500), ..LONG };
     let silent = RequestFault::Silent { chunks: 0 };
     assert_eq!(one_within(short, "hang=true"), Err(silent), "hang=true");
+    let few = Patience { bytes_max: 4000, ..LONG };
+    let long = one_within(few, "tokens=1000");
+    let is_cut = matches!(long, Err(RequestFault::TooLong { chunks: 1.., bytes: 4001.. }));
+    assert!(is_cut, "{long:?}");
 }
 
 #[test]

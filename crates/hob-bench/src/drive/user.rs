@@ -169,6 +169,9 @@ impl<'a> User<'a> {
                     if answer.is_over() {
                         return End::Whole;
                     }
+                    if recording.bytes.len() > patience.bytes_max {
+                        return End::TooLong;
+                    }
                 }
                 Err(error) if is_pause(&error) => {}
                 Err(_) => return End::CutOff,

@@ -119,6 +119,7 @@ impl<'w, 'b> Examiner<'w, 'b> {
                 let limit_s = self.asker.patience.total.as_secs();
                 Ok(Some(format!("the answer did not end within {limit_s} s")))
             }
+            Some(fault @ RequestFault::TooLong { .. }) => Ok(Some(fault.to_string())),
             Some(fault) => Err(BenchError::Fault(fault)),
         }
     }

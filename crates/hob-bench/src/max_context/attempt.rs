@@ -241,7 +241,8 @@ fn chunks_of(fault: &RequestFault) -> usize {
     match fault {
         RequestFault::CutOff { chunks }
         | RequestFault::Silent { chunks }
-        | RequestFault::TooSlow { chunks } => *chunks,
+        | RequestFault::TooSlow { chunks }
+        | RequestFault::TooLong { chunks, .. } => *chunks,
         RequestFault::Unreachable { .. }
         | RequestFault::Refused { .. }
         | RequestFault::Garbage

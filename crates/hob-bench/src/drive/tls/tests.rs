@@ -19,6 +19,7 @@ const LONG: Patience = Patience {
     connect: Duration::from_secs(30),
     silence: Duration::from_secs(30),
     total: Duration::from_secs(120),
+    bytes_max: usize::MAX,
 };
 const HEAD: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
