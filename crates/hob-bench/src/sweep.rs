@@ -94,7 +94,8 @@ impl Sweep<'_> {
                 break;
             }
             let fits = limit::limit(&bench.target);
-            if let Some(limit) = fits.filter(|limit| length + self.options.answer > *limit) {
+            let needed = length.saturating_add(self.options.answer);
+            if let Some(limit) = fits.filter(|limit| needed > *limit) {
                 (bench.tell)("ctx_sweep", Step::LeftOut { why: &self.left_out(number, limit) });
                 break;
             }

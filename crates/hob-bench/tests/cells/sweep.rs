@@ -88,6 +88,8 @@ fn a_length_that_the_server_cannot_hold_is_not_asked() {
     let said =
         "left out: 4096, 16384; the server's context has 1000 tokens, of which the answer takes 12";
     assert_eq!(got.left_out, [said]);
+    let got = swept("context_tokens=1000,tells_context=true", &[u32::MAX]);
+    assert_eq!((got.records.len(), got.left_out.len()), (0, 1));
 }
 
 #[test]
