@@ -28,6 +28,12 @@ impl Material {
         files.retain(|file| file.extension().is_some_and(|end| end == "yaml" || end == "yml"));
         files.sort();
         for file in files {
+            // A pipe would block.
+            if file.exists() && !file.is_file() {
+                let said = format!("{}: it is not a regular file", file.display());
+                self.skipped.push(without_folder(&said, folder));
+                continue;
+            }
             match BenchPlan::read(&file) {
                 Ok(plan) => self.queued.push(Queued::from_plan(&plan, &self.records)),
                 Err(error) => self.skipped.push(without_folder(&error, folder)),

@@ -133,6 +133,8 @@ fn unmeasured_cells_of_a_plan_are_queued() {
                 matrix: {kind: [llm], model: [qwen3-8b], shape: [agentic], concurrency: [1, 4]}\n";
     std::fs::write(folder.path().join("a.yaml"), text).expect("a file");
     std::fs::write(folder.path().join("b.yaml"), "schema: else\n").expect("a file");
+    // Neither a file nor a link to one, like a pipe, which would block.
+    std::fs::create_dir(folder.path().join("c.yaml")).expect("a folder");
     let mut record = native(1, "qwen3-8b", "agentic", 5.0);
     let plan = crate::plan::BenchPlan::parse("a", text).expect("a plan");
     let first = crate::plan::CellKey::point(&crate::plan::cells(&plan)[0]);
@@ -141,6 +143,7 @@ fn unmeasured_cells_of_a_plan_are_queued() {
     material.queue(folder.path());
     assert_eq!((material.queued[0].all, material.queued[0].left.len()), (2, 1));
     assert!(material.skipped[0].starts_with("b.yaml:"), "{:?}", material.skipped);
+    assert_eq!(material.skipped[1..], ["c.yaml: it is not a regular file"]);
     let queued = &data(&material)["queued"][0];
     assert_eq!((&queued["all"], &queued["left"][0]["model"]), (&2.into(), &"qwen3-8b".into()));
     assert_eq!(queued["note"], "coming soon");
