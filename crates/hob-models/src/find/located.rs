@@ -72,7 +72,7 @@ impl Finder {
             name,
             title: found.model.name.clone(),
             purpose: Purpose::Chat,
-            version: version(&source, &found.files),
+            version: version(&source, changes(&source, &found.files, &remote)),
             licences: vec![Licence { covers: "weights".to_owned(), spdx }],
             parts: vec![CatalogPart { name: "weights".to_owned(), sources: vec![source] }],
         };
@@ -154,9 +154,9 @@ fn stored_file(index: usize, count: usize) -> String {
 }
 
 /// A version that changes with any file.
-fn version(source: &DownloadSource, files: &[FoundFile]) -> String {
+fn version(source: &DownloadSource, changes: Vec<String>) -> String {
     let pins = source.files.iter().map(|file| pin_text(file.pin));
-    let said: Vec<String> = pins.chain(files.iter().filter_map(changed_at)).collect();
+    let said: Vec<String> = pins.chain(changes).collect();
     Sha256::of(said.join("\n").as_bytes()).to_string()[..VERSION_DIGITS].to_owned()
 }
 
@@ -166,12 +166,18 @@ fn pin_text(Pin { bytes, sha256 }: Pin) -> String {
     format!("Pin {{ bytes: {bytes}, sha256: {sha256} }}")
 }
 
-/// When a file of this machine was changed. `None` if its checksum is known, and for other places.
-fn changed_at(file: &FoundFile) -> Option<String> {
-    let FilePlace::Path(path) = &file.place else { return None };
-    if file.sha256.is_some() {
-        return None;
-    }
+/// When the files without a checksum were changed, as far as their places say.
+fn changes(source: &DownloadSource, files: &[FoundFile], remote: &Remote) -> Vec<String> {
+    let both = source.files.iter().zip(files);
+    let unsure = both.filter(|(file, _)| file.pin.sha256.is_none());
+    unsure.filter_map(|(_, found)| changed_at(found, remote)).collect()
+}
+
+fn changed_at(file: &FoundFile, remote: &Remote) -> Option<String> {
+    let path = match &file.place {
+        FilePlace::Path(path) => path,
+        FilePlace::Address(address) => return remote.changed_at(address),
+    };
     let changed = std::fs::metadata(path).and_then(|found| found.modified()).ok()?;
     let since_1970 = changed.duration_since(UNIX_EPOCH).ok()?;
     Some(since_1970.as_nanos().to_string())
@@ -222,6 +228,6 @@ mod tests {
         };
         let files = vec![file(5, None), file(6, Some("ab".repeat(32)))];
         let source = DownloadSource { origin: Origin::Address, files };
-        assert_eq!(version(&source, &[]), "348c335902309b9c");
+        assert_eq!(version(&source, Vec::new()), "348c335902309b9c");
     }
 }

@@ -1,12 +1,15 @@
 //! Reads the beginning of a file over HTTP: one request for a first range, and more for the rest if the header is longer.
 //! The last response is dropped after the header. A server that ignores ranges is read from the start.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::time::Duration;
 
 use ureq::http::Response;
-use ureq::http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, RANGE};
+use ureq::http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LAST_MODIFIED, RANGE,
+};
 use ureq::{Agent, Body, BodyReader};
 
 use super::{FindError, Finder};
@@ -39,6 +42,8 @@ pub(super) struct Remote {
     token: Option<String>,
     requests: Cell<u32>,
     fetched_bytes: Cell<u64>,
+    /// The last change of each file, as its server says it.
+    changes: RefCell<BTreeMap<String, String>>,
 }
 
 impl Remote {
@@ -57,6 +62,7 @@ impl Remote {
             token: finder.token.clone(),
             requests: Cell::new(0),
             fetched_bytes: Cell::new(0),
+            changes: RefCell::default(),
         }
     }
 
@@ -129,10 +135,21 @@ impl Remote {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
         }
         let response = request.call().map_err(|error| unreachable(address, error))?;
-        match response.status().as_u16() {
-            200 | 206 => Ok(response),
-            _ => Err(refused(address, &response)),
+        if !matches!(response.status().as_u16(), 200 | 206) {
+            return Err(refused(address, &response));
         }
+        // Servers that share an address may give one file several tags, but rarely several times.
+        let headers = response.headers();
+        let stated = [LAST_MODIFIED, ETAG].into_iter().find_map(|name| headers.get(name));
+        if let Some(stated) = stated.and_then(|stated| stated.to_str().ok()) {
+            self.changes.borrow_mut().insert(address.to_owned(), stated.to_owned());
+        }
+        Ok(response)
+    }
+
+    /// When a file whose header was read was changed. `None` if its server does not say.
+    pub(super) fn changed_at(&self, address: &str) -> Option<String> {
+        self.changes.borrow().get(address).cloned()
     }
 
     pub(super) fn token_for(&self, address: &str) -> Option<&String> {

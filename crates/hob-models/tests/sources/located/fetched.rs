@@ -9,6 +9,7 @@ use hob_models::{Gguf, Progress, PullError, PullOutcome, PullStep, Sha256};
 
 use super::hub::{COMMIT, Request, TOKEN};
 use super::stage::{Stage, model, other, parts, read};
+use crate::server::{Manner, Server};
 
 /// How many requests fetch a file to its end.
 fn downloads(requests: &[Request]) -> usize {
@@ -264,4 +265,24 @@ fn a_file_of_the_user_that_changed_is_stored_again_although_it_is_as_long_as_bef
     let again = stage.fetch(&path);
     assert_eq!(again.outcome, PullOutcome::Fetched);
     assert_eq!(read(&again.model.chat_file().expect("a file")), changed);
+}
+
+#[test]
+fn a_file_at_an_address_that_changed_is_stored_again_although_it_is_as_long_as_before() {
+    let (first, mut second) = (model(), model());
+    *second.last_mut().expect("a byte") ^= 1;
+    for name in ["Last-Modified", "ETag"] {
+        let (stage, server) = (Stage::new(), Server::start());
+        let put = |bytes: &[u8], stated: &str| {
+            server.put_with("/m.gguf", bytes, Manner::Ranges, (name, stated.to_owned()));
+        };
+        let address = format!("{}/m.gguf", server.address);
+        put(&first, "1");
+        let stored = stage.fetch(&address).model.folder.join("model.gguf");
+        assert_eq!(read(&stored), first);
+        assert_eq!(stage.fetch(&address).outcome, PullOutcome::AlreadyStored, "{name}");
+        put(&second, "2");
+        let stored = stage.fetch(&address).model.folder.join("model.gguf");
+        assert!(read(&stored) == second, "{name}");
+    }
 }
