@@ -78,8 +78,9 @@ pub enum Location {
     File(String),
     /// Path of a model that hob has stored under a name.
     Installed(String),
-    /// `owner/name` on the hub. The quant in the file's name, such as `UD-Q4_K_XL`, if the header calls it otherwise.
-    Hub { repo: String, quant: Option<String> },
+    /// `owner/name` on the hub, and its branch or its file, if one is named. The quant in the file's name, such as
+    /// `UD-Q4_K_XL`, if the header calls it otherwise.
+    Hub { repo: String, revision: Option<String>, file: Option<String>, quant: Option<String> },
     /// A tag of Ollama, and its file if Ollama has it on this machine.
     Ollama { tag: String, file: Option<String> },
     /// Not stored here. `hob pull NAME` fetches it from `owner/name` on the hub.

@@ -51,6 +51,9 @@ impl LaunchWriter<'_> {
             Location::File(file)
             | Location::Installed(file)
             | Location::Ollama { file: Some(file), .. } => file.clone(),
+            Location::Hub { file: Some(path), .. } => {
+                path.rsplit('/').next().unwrap_or(path).to_owned()
+            }
             Location::Unknown
             | Location::Hub { .. }
             | Location::Ollama { file: None, .. }
@@ -71,6 +74,10 @@ impl LaunchWriter<'_> {
     fn fetched_name(&self) -> Option<String> {
         let quant = &self.model.quant;
         match &self.model.location {
+            Location::Hub { repo, file: Some(file), .. } => Some(format!("hf:{repo}/{file}")),
+            Location::Hub { repo, revision: Some(revision), .. } => {
+                Some(self.tagged(&format!("{repo}@{revision}")))
+            }
             Location::Hub { repo, .. } => Some(self.tagged(repo)),
             Location::Ollama { tag, .. } => Some(tag.clone()),
             Location::Catalog { name, .. } if quant == USUAL_QUANT => Some(name.clone()),
@@ -81,11 +88,14 @@ impl LaunchWriter<'_> {
         }
     }
 
-    /// `owner/name` on the hub.
+    /// `owner/name` on the hub, for engines that take no revision.
     fn repo(&self) -> Option<&String> {
         match &self.model.location {
-            Location::Hub { repo, .. } | Location::Catalog { repo, .. } => Some(repo),
-            Location::Unknown
+            Location::Hub { repo, revision: None, .. } | Location::Catalog { repo, .. } => {
+                Some(repo)
+            }
+            Location::Hub { .. }
+            | Location::Unknown
             | Location::File(_)
             | Location::Installed(_)
             | Location::Ollama { .. } => None,
@@ -116,9 +126,12 @@ impl LaunchWriter<'_> {
     fn llama_cpp(&self) -> String {
         let mut words = vec![
             "llama-server".to_owned(),
-            match self.repo() {
-                Some(repo) => format!("-hf {}", self.tagged(repo)),
-                None => format!("-m {}", quoted(&self.file())),
+            match (&self.model.location, self.repo()) {
+                (Location::Hub { file: Some(file), .. }, Some(repo)) => {
+                    format!("-hf {repo} -hff {file}")
+                }
+                (_, Some(repo)) => format!("-hf {}", self.tagged(repo)),
+                (_, None) => format!("-m {}", quoted(&self.file())),
             },
             format!("-c {} -np {}", self.context_tokens(), self.sequences),
             format!("-ngl {}", self.plan.layout.gpu_layers()),
@@ -143,6 +156,10 @@ impl LaunchWriter<'_> {
         };
         let from = match (&self.model.location, self.repo()) {
             (Location::Ollama { tag, .. }, _) => tag.clone(),
+            (Location::Hub { file: Some(file), .. }, Some(repo)) if !file.contains('/') => {
+                format!("hf.co/{repo}:{file}")
+            }
+            (Location::Hub { file: Some(_), .. }, _) => self.file(),
             (_, Some(repo)) => format!("hf.co/{}", self.tagged(repo)),
             (_, None) => self.file(),
         };
@@ -155,6 +172,9 @@ impl LaunchWriter<'_> {
     fn vllm(&self) -> String {
         let Plan { context_tokens, kv, .. } = self.plan;
         let model = match &self.model.location {
+            Location::Hub { repo, revision: Some(revision), .. } => {
+                format!("{repo} --revision {revision}")
+            }
             Location::Hub { repo, .. } => repo.clone(),
             Location::File(_) | Location::Installed(_) | Location::Ollama { file: Some(_), .. } => {
                 quoted(&self.file())

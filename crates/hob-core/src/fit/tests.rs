@@ -476,62 +476,39 @@ fn each_engine_s_flags_name_the_model() {
         let told = flags(&bare(64), &model, &assessed.plans[0], 1);
         told.into_iter().map(|flags| flags.text).collect::<Vec<_>>().join("\n")
     };
-    let file = "/models/my model.gguf".to_owned();
-    let quoted = "llama-server -m '/models/my model.gguf' ";
+    let (file, quoted) = ("/models/my model.gguf", "-m '/models/my model.gguf'");
+    let own = || file.to_owned();
     let repo = || "owner/name".to_owned();
-    let hub = |quant| Location::Hub { repo: repo(), quant };
-    let catalog = |name: &str| Location::Catalog { name: name.to_owned(), repo: repo() };
-    let rows: [(Location, [&str; 3]); 7] = [
-        (
-            Location::File(file.clone()),
-            ["model = \"/models/my model.gguf\"\n", quoted, "FROM /models/my model.gguf\n"],
-        ),
-        (
-            Location::Installed(file),
-            ["model = \"model\"\n", quoted, "FROM /models/my model.gguf\n"],
-        ),
-        (
-            hub(None),
-            [
-                "# first: hob pull owner/name:Q4_K_M\n[chat]\nmodel = \"owner/name:Q4_K_M\"\n",
-                "llama-server -hf owner/name:Q4_K_M ",
-                "FROM hf.co/owner/name:Q4_K_M\n",
-            ],
-        ),
-        (
-            hub(Some("UD-Q2".to_owned())),
-            [
-                "# first: hob pull owner/name:UD-Q2\n[chat]\nmodel = \"owner/name:UD-Q2\"\n",
-                "llama-server -hf owner/name:UD-Q2 ",
-                "FROM hf.co/owner/name:UD-Q2\n",
-            ],
-        ),
-        (
-            Location::Ollama { tag: "model:8b".to_owned(), file: None },
-            [
-                "# first: hob pull model:8b\n[chat]\nmodel = \"model:8b\"\n",
-                "llama-server -m model-Q4_K_M.gguf ",
-                "FROM model:8b\n",
-            ],
-        ),
-        (
-            catalog("model:8b"),
-            [
-                "# first: hob pull model:8b\n[chat]\nmodel = \"model:8b\"\n",
-                "llama-server -hf owner/name:Q4_K_M ",
-                "FROM hf.co/owner/name:Q4_K_M\n",
-            ],
-        ),
-        (
-            Location::Unknown,
-            [
-                "model = \"model-Q4_K_M.gguf\"\n",
-                "llama-server -m model-Q4_K_M.gguf ",
-                "FROM model-Q4_K_M.gguf\n",
-            ],
-        ),
+    let hub = |quant| Location::Hub { repo: repo(), revision: None, file: None, quant };
+    let branch = Some("v2".to_owned());
+    let branch = Location::Hub { repo: repo(), revision: branch, file: None, quant: None };
+    let path = Some("x.gguf".to_owned());
+    let of_hub = Location::Hub { repo: repo(), revision: None, file: path, quant: None };
+    let tag = Location::Ollama { tag: "model:8b".to_owned(), file: None };
+    let catalog = Location::Catalog { name: "model:8b".to_owned(), repo: repo() };
+    let (usual, low) = ("owner/name:Q4_K_M", "owner/name:UD-Q2");
+    let (of_usual, of_low) = ("-hf owner/name:Q4_K_M", "-hf owner/name:UD-Q2");
+    let (unknown, of_unknown) = ("model-Q4_K_M.gguf", "-m model-Q4_K_M.gguf");
+    let rows = [
+        (Location::File(own()), file, quoted, file),
+        (Location::Installed(own()), "model", quoted, file),
+        (hub(None), usual, of_usual, "hf.co/owner/name:Q4_K_M"),
+        (hub(Some("UD-Q2".to_owned())), low, of_low, "hf.co/owner/name:UD-Q2"),
+        (branch, "owner/name@v2:Q4_K_M", of_unknown, unknown),
+        (of_hub, "hf:owner/name/x.gguf", "-hf owner/name -hff x.gguf", "hf.co/owner/name:x.gguf"),
+        (tag, "model:8b", of_unknown, "model:8b"),
+        (catalog, "model:8b", of_usual, "hf.co/owner/name:Q4_K_M"),
+        (Location::Unknown, unknown, of_unknown, unknown),
     ];
-    for (location, expected) in rows {
+    for (location, model, llama, from) in rows {
+        let is_named =
+            matches!(location, Location::File(_) | Location::Installed(_) | Location::Unknown);
+        let first = if is_named { String::new() } else { format!("# first: hob pull {model}\n") };
+        let expected = [
+            format!("{first}[chat]\nmodel = \"{model}\"\n"),
+            format!("llama-server {llama} "),
+            format!("FROM {from}\n"),
+        ];
         let text = said(location);
         assert!(expected.iter().all(|part| text.contains(part)), "{expected:?}: {text}");
     }

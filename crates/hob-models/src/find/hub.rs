@@ -96,7 +96,9 @@ fn is_plain(word: &str) -> bool {
 pub(super) fn find(search: &Search<'_>, repo: &Repo) -> Result<Described, FindError> {
     let found = read(search, repo)?;
     let quant = repo.quant.clone().filter(|said| !said.eq_ignore_ascii_case(&found.model.quant));
-    Ok(found.at(Location::Hub { repo: repo.name.clone(), quant }))
+    let Repo { name, revision, file, .. } = repo.clone();
+    let revision = Some(revision).filter(|revision| revision != REVISION);
+    Ok(found.at(Location::Hub { repo: name, revision, file, quant }))
 }
 
 fn read(search: &Search<'_>, repo: &Repo) -> Result<Described, FindError> {

@@ -234,6 +234,9 @@ fn fit_names_the_file_that_pull_downloads() {
     assert!(said.contains("# first: hob pull o/m:UD-Q4_K_XL\n"), "{said}");
     assert!(said.contains("-hf o/m:UD-Q4_K_XL ") && !said.contains("o/m:Q4_K_M"), "{said}");
     pull(&user, &hub, &["o/m:UD-Q4_K_XL"]).success();
+    let mut fit = user.hob(&["fit", "hf:o/m/m-Q4_K_M.gguf", "--machine", "rtx-4090"]);
+    let said = stdout(&fit.env("HF_ENDPOINT", &hub.address).assert().success());
+    assert!(said.contains("# first: hob pull hf:o/m/m-Q4_K_M.gguf\n"), "{said}");
     let args = ["--recommend", "--for", "code", "--machine", "rtx-4090", "--json"];
     let all = parsed(&stdout(&user.hob(&[&["fit"][..], &args].concat()).assert().success()));
     for one in all.as_array().expect("a list") {
