@@ -3,7 +3,7 @@
 
 mod planned;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,7 +11,7 @@ use clap::Args;
 use hob_core::fit::{FitOptions, Model, Plan, Use, assess};
 use hob_core::machine::Machine;
 use hob_models::known;
-use hob_models::{Progress, PullOutcome, PullStep, Pulled, QuantMix, SourceKind};
+use hob_models::{Entry, Progress, PullOutcome, PullStep, Pulled, QuantMix, SourceKind};
 use indicatif::ProgressBar;
 
 use crate::app::{App, block_on};
@@ -192,6 +192,7 @@ impl Work<'_> {
         let lack = self.lack(&download);
         lack.iter().for_each(|lack| self.printer.note(lack));
         let (name, cancel) = (download.entry.name.clone(), Arc::clone(&options.cancel));
+        let hint = next_pull(&download.entry, options.from.as_deref());
         let (store, mut progress) = (self.store.clone(), PullProgress::new(&name, *self.printer));
         let fetched = download.clone();
         let mut work = tokio::task::spawn_blocking(move || {
@@ -201,9 +202,8 @@ impl Work<'_> {
             result = &mut work => result,
             () = signals.next() => {
                 cancel.store(true, Ordering::Relaxed);
-                // It stops at its next check, and keeps its bytes for the next attempt.
+                // It stops at its next check, and a download keeps its bytes for the next attempt.
                 drop(work.await);
-                let hint = "the same command continues where this one stopped";
                 return Err(interrupted().hint(hint));
             }
         };
@@ -211,6 +211,15 @@ impl Work<'_> {
         self.printer.note(summary(&name, &pulled));
         Ok(Planned::of(&download, Some(arrived(pulled.outcome)), lack.into_iter().collect())
             .stored(&pulled))
+    }
+}
+
+/// What the same command does after Ctrl-C.
+fn next_pull(entry: &Entry, from: Option<&Path>) -> &'static str {
+    let mut sources = entry.parts.iter().flat_map(|part| &part.sources);
+    match from.is_some() || sources.any(|source| source.kind() == SourceKind::File) {
+        true => "the same command begins the copy again",
+        false => "the same command continues where this one stopped",
     }
 }
 
@@ -306,8 +315,30 @@ fn source(text: &str) -> Result<SourceKind, String> {
 #[cfg(test)]
 mod tests {
     use hob_core::machine::Memory;
+    use hob_models::catalog::{CatalogPart, DownloadSource, Origin, Purpose};
 
     use super::*;
+
+    #[test]
+    fn a_download_continues_and_a_copy_begins_again() {
+        let of = |origin| {
+            let sources = vec![DownloadSource { origin, files: Vec::new() }];
+            Entry {
+                name: "mine".to_owned(),
+                title: String::new(),
+                purpose: Purpose::Chat,
+                version: String::new(),
+                licences: Vec::new(),
+                parts: vec![CatalogPart { name: "weights".to_owned(), sources }],
+            }
+        };
+        let begins_again = |entry: &Entry, from: Option<&str>| {
+            next_pull(entry, from.map(Path::new)).contains("begins the copy again")
+        };
+        assert!(!begins_again(&of(Origin::Address), None));
+        assert!(begins_again(&of(Origin::Files), None));
+        assert!(begins_again(&of(Origin::Address), Some("/media/stick")));
+    }
 
     #[test]
     fn a_model_that_does_not_fit_is_reported_before_the_download() {
