@@ -3,6 +3,7 @@
 
 mod part_folder;
 
+use std::cell::Cell;
 use std::path::Path;
 
 use futures::{StreamExt, stream};
@@ -11,9 +12,10 @@ use hob_speech::audiobook::{BookFile, BookFormat};
 use hob_speech::encode::{Encoder, Length};
 use hob_speech::{BookChapter, BookPart, PartEnd, book_chapters, book_parts, is_speakable};
 use indicatif::ProgressBar;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::bounded_file::read_text;
-use crate::failure::{CliResult, Failure};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::{Printer, count_text};
 use crate::sink::Sink;
 pub(crate) use part_folder::{PartFolder, Recipe};
@@ -24,7 +26,7 @@ pub(crate) const BAR: &str = "{bar:30} {percent} % · {msg} · {eta} left";
 const BOOK_BYTES_MAX: u64 = 32 << 20;
 
 /// While one part is spoken, the engine gets the next one, so that it never waits.
-const PARTS_AT_ONCE: usize = 2;
+const PARTS_AT_ONCE: u32 = 2;
 
 /// The longest pause after a part, at any speaking rate.
 const PAUSE_S_MAX: f32 = 10.0;
@@ -96,18 +98,23 @@ impl Book {
         F: Future<Output = CliResult<SpeechStream>>,
     {
         let speak = &speak;
+        let places =
+            &Places { free: Semaphore::new(PARTS_AT_ONCE as usize), of_each: Cell::new(1) };
         let parts = stream::iter(missing).map(|number| async move {
             let part = &self.parts[number];
             let text = &self.text[part.range.clone()];
-            let stream = match is_speakable(text) {
-                true => Some(speak(text.to_owned()).await?),
-                false => None,
+            let (stream, _place) = match is_speakable(text) {
+                true => {
+                    let (stream, place) = places.begin(|| speak(text.to_owned())).await?;
+                    (Some(stream), place)
+                }
+                false => (None, None),
             };
             let pause_s = pause_s(part.end) / speed;
             write_part(stream, folder.sink(number)?, self.format, pause_s).await?;
             Ok::<usize, Failure>(number)
         });
-        let mut spoken = std::pin::pin!(parts.buffered(PARTS_AT_ONCE));
+        let mut spoken = std::pin::pin!(parts.buffered(PARTS_AT_ONCE as usize));
         while let Some(number) = spoken.next().await {
             self.advance(progress, number?);
         }
@@ -164,6 +171,44 @@ impl Book {
         sink.write(&file.tail())?;
         sink.finish()?;
         Ok(file.sound_s())
+    }
+}
+
+/// Places for the parts that are spoken at the same time.
+struct Places {
+    free: Semaphore,
+    /// Places that each part takes.
+    of_each: Cell<u32>,
+}
+
+impl Places {
+    /// Begins a part, which has its place until the permit is dropped. A server may take only one request at a time:
+    /// once it has refused one, each part takes all places.
+    async fn begin<F>(
+        &self,
+        speak: impl Fn() -> F,
+    ) -> CliResult<(SpeechStream, Option<SemaphorePermit<'_>>)>
+    where
+        F: Future<Output = CliResult<SpeechStream>>,
+    {
+        let count = self.of_each.get();
+        let place = self.take(count).await;
+        match speak().await {
+            Err(busy)
+                if count < PARTS_AT_ONCE && busy.exit == Exit::Server && !busy.is_permanent =>
+            {
+                self.of_each.set(PARTS_AT_ONCE);
+                drop(place);
+                let place = self.take(PARTS_AT_ONCE).await;
+                Ok((speak().await?, place))
+            }
+            begun => Ok((begun?, place)),
+        }
+    }
+
+    /// `None` only if the semaphore is closed, which it never is.
+    async fn take(&self, count: u32) -> Option<SemaphorePermit<'_>> {
+        self.free.acquire_many(count).await.ok()
     }
 }
 

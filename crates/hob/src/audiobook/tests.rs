@@ -2,12 +2,11 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use hob_core::{ModelError, Speed};
 
 use super::*;
-use crate::failure::Exit;
 use crate::printer::Volume;
 
 const TEXT: &str = "# One\n\nFirst.\n\n* * *\n\n# Two\n\nSecond.\n\n# Three\n\nThird.\n";
@@ -100,6 +99,32 @@ async fn two_parts_are_spoken_at_the_same_time() {
     };
     book.speak(&output, folder, (1.0, &printer), speak).await.expect("a book");
     assert_eq!(most.get(), 2);
+}
+
+#[tokio::test]
+async fn a_server_that_takes_one_request_at_a_time_gets_one_after_the_other() {
+    let (stage, printer) = (Stage::new(), Printer::new(Volume::ErrorsOnly));
+    let (book, output) = (book(TEXT), stage.output());
+    let folder = PartFolder::open(&output, &book, recipe("ada"), &printer).expect("a folder");
+    let (key, refused) = (Arc::new(()), &Cell::new(0));
+    let speak = |_: String| {
+        let place = (Arc::strong_count(&key) == 1).then(|| Arc::clone(&key));
+        async move {
+            let Some(place) = place else {
+                refused.set(refused.get() + 1);
+                return Err(Failure::server("this key may have one answer at a time"));
+            };
+            tokio::task::yield_now().await;
+            let sound = vec![Ok::<_, ModelError>(SpeechEvent::Audio(vec![0.1; 2_400]))];
+            let sound = stream::iter(sound).map(move |event| {
+                let _held = &place;
+                event
+            });
+            Ok(SpeechStream::new(24_000, sound))
+        }
+    };
+    book.speak(&output, folder, (1.0, &printer), speak).await.expect("a book");
+    assert_eq!(refused.get(), 1, "of three parts");
 }
 
 #[tokio::test]
