@@ -120,8 +120,8 @@ impl Teams {
         self.look();
         let mut good = locked(&self.good);
         let (mut kept, mut mistakes) = (BTreeMap::new(), Vec::new());
-        for path in self.files() {
-            match read(&path) {
+        for (path, team) in self.read_files() {
+            match team {
                 Ok(team) => {
                     kept.insert(path, team);
                 }
@@ -159,6 +159,27 @@ impl Teams {
     fn files(&self) -> Vec<PathBuf> {
         let is_team = |path: &PathBuf| !path.to_string_lossy().ends_with(valves::SUFFIX);
         self.toml_files().into_iter().filter(is_team).collect()
+    }
+
+    /// The teams of the folder. If two files have one id, the first of them counts.
+    fn read_files(&self) -> Vec<(PathBuf, Result<Team, TeamMistake>)> {
+        let mut ids: BTreeMap<String, PathBuf> = BTreeMap::new();
+        let read_next = |path: PathBuf| {
+            let team = read(&path).and_then(|team| match ids.get(&team.id) {
+                None => {
+                    ids.insert(team.id.clone(), path.clone());
+                    Ok(team)
+                }
+                Some(first) => Err(TeamMistake {
+                    path: path.clone(),
+                    place: None,
+                    reason: format!("the team '{}' is in {} already", team.id, first.display()),
+                    hint: Some("give it another id, or remove one of the files".to_owned()),
+                }),
+            });
+            (path, team)
+        };
+        self.files().into_iter().map(read_next).collect()
     }
 
     fn toml_files(&self) -> Vec<PathBuf> {
@@ -242,8 +263,7 @@ impl Teams {
             .iter()
             .map(|(name, text)| ((*name).to_owned(), (None, parse(text, name, Path::new(name)))));
         let mut teams: BTreeMap<String, _> = built_in.collect();
-        for path in self.files() {
-            let team = read(&path);
+        for (path, team) in self.read_files() {
             teams.insert(stem(&path), (Some(path), team));
         }
         teams.into_iter().map(|(name, (path, team))| (name, path, team)).collect()
@@ -346,6 +366,15 @@ mod tests {
         let devops = teams.find("devops").expect("a team");
         assert_eq!(devops.agents[0].name, "a", "the user's file replaces the team that hob brings");
         assert!(teams.find("broken").is_err());
+        std::fs::write(folder.path().join("second.toml"), text("builders")).expect("a file");
+        let (served, mistakes) = teams.served();
+        let ids: Vec<&str> = served.iter().map(|team| team.id.as_str()).collect();
+        assert_eq!(ids, ["builders", "devops"]);
+        let said: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+        assert!(said[1].contains("second.toml: the team 'builders' is in "), "{said:?}");
+        let checked = teams.all().into_iter().find(|(name, _)| name == "second");
+        assert!(checked.is_some_and(|(_, team)| team.is_err()));
+        std::fs::remove_file(folder.path().join("second.toml")).expect("removed");
         let missing = teams.find("x").expect_err("no such team");
         let hint = missing.hint.expect("a hint");
         assert_eq!(hint, "The teams are agent_team, broken, builders, devops");
