@@ -232,6 +232,15 @@ impl StoredRun {
     }
 }
 
+/// A run without a state, such as that of a client which left before the first step, cannot be continued or deleted.
+impl Drop for StoredRun {
+    fn drop(&mut self) {
+        if !self.folder.join(STATE).exists() {
+            let _is_gone = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
 /// The events in the order of their numbers. A run that continues after a crash writes the events after its last state a
 /// second time. So if two events have one number, the later one counts.
 fn last_written<E>(written: impl Iterator<Item = E>, seq: impl Fn(&E) -> u64) -> Vec<E> {
@@ -339,6 +348,16 @@ mod tests {
         fs::write(folder.path().join("runs").join(".DS_Store"), "no run").expect("written");
         assert_eq!(store.ids().expect("a list"), ["run-1"]);
         assert_eq!(store.list().expect("a list").len(), 1);
+    }
+
+    #[test]
+    fn a_run_without_a_step_leaves_no_folder() {
+        let (_folder, store) = stored_run();
+        let stored = store.create("run-2").expect("a run");
+        stored.make_files_folder().expect("a folder");
+        drop(stored);
+        assert!(!store.folder_of("run-2").exists());
+        assert_eq!(store.ids().expect("a list"), ["run-1"]);
     }
 
     #[test]
