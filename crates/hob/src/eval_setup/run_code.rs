@@ -8,12 +8,16 @@ use hob_agents::builtin::{SandboxPrograms, Shell};
 use hob_eval::{CODE_MEMORY_MAX_BYTES, CODE_SECONDS_MAX, CodeOutcome, RunCode};
 use serde_json::json;
 
+use crate::bounded_file::read_bytes;
 use crate::teams::sandbox_programs;
 use std::ffi::OsStr;
 
 const SCRIPT: &str = "answer.py";
+/// What the script writes. The tool would keep only the beginning and the end of it.
+const RESULTS: &str = "results.txt";
+const RESULTS_BYTES_MAX: u64 = 64 << 20;
 const BYTES_PER_KIB: u64 = 1024;
-/// The last line of an output that was cut off by the limit.
+/// The output of a script that was ended by the limit.
 const TIMED_OUT: &str = "hob-timed-out";
 /// How a shell sees a program that was killed.
 const KILLED: u32 = 137;
@@ -46,17 +50,15 @@ impl SandboxedPython {
 
     async fn run_in(&self, folder: &Path) -> Result<CodeOutcome, String> {
         let shell = Shell::new(self.programs.clone(), folder);
-        // If `timeout` fails, the tool ends the command at this later limit, and its output is lost.
+        // If `timeout` fails, the tool ends the command at this later limit.
         let (command, limit_s) = (command(CODE_SECONDS_MAX), CODE_SECONDS_MAX + SPARE_SECONDS);
         let output = shell.call(json!({ "command": command, "timeout_s": limit_s })).await;
+        let results = read_bytes(&folder.join(RESULTS), RESULTS_BYTES_MAX).unwrap_or_default();
+        let stdout = String::from_utf8_lossy(&results).into_owned();
         Ok(match output.is_error {
-            false => match output.text.rsplit_once(TIMED_OUT) {
-                Some((stdout, _)) => CodeOutcome::TimedOut { stdout: stdout.to_owned() },
-                None => CodeOutcome::Ended { stdout: output.text },
-            },
-            true if output.text.contains("was ended after") => {
-                CodeOutcome::TimedOut { stdout: String::new() }
-            }
+            false if output.text.contains(TIMED_OUT) => CodeOutcome::TimedOut { stdout },
+            false => CodeOutcome::Ended { stdout },
+            true if output.text.contains("was ended after") => CodeOutcome::TimedOut { stdout },
             true if output.text.contains("no-python3") => {
                 CodeOutcome::CouldNotStart { reason: "python3 is not installed".to_owned() }
             }
@@ -65,7 +67,7 @@ impl SandboxedPython {
     }
 }
 
-/// Runs the script for at most this many seconds. The output of a program that fails or is killed is kept: tests before
+/// Runs the script for at most this many seconds. The results of a program that fails or is killed are kept: tests before
 /// that have passed. Without a `timeout` that keeps the process group, only the tool's own limit holds.
 fn command(seconds: u64) -> String {
     let kib = CODE_MEMORY_MAX_BYTES / BYTES_PER_KIB;
@@ -73,8 +75,8 @@ fn command(seconds: u64) -> String {
     format!(
         "command -v python3 >/dev/null || {{ echo no-python3 >&2; exit 127; }}; \
          limit=; {limit} {seconds} true 2>/dev/null && limit='{limit} {seconds}'; \
-         ulimit -v {kib}; $limit python3 -I {SCRIPT} 2>/dev/null; \
-         [ $? -ne {KILLED} ] || {{ echo; echo {TIMED_OUT}; }}"
+         ulimit -v {kib}; $limit python3 -I {SCRIPT} >{RESULTS} 2>/dev/null; \
+         [ $? -ne {KILLED} ] || echo {TIMED_OUT}"
     )
 }
 
@@ -88,9 +90,9 @@ mod tests {
     #[test]
     fn what_was_written_before_the_limit_is_kept() {
         let rows = [
-            ("print(1)", "1\n"),
-            ("print(1)\nraise SystemExit(3)", "1\n"),
-            ("print(1, flush=True)\nimport time\ntime.sleep(600)", "1\n\nhob-timed-out\n"),
+            ("print(1)", ""),
+            ("print(1)\nraise SystemExit(3)", ""),
+            ("print(1, flush=True)\nimport time\ntime.sleep(600)", "hob-timed-out\n"),
         ];
         for (script, expected) in rows {
             let folder = tempfile::tempdir().expect("a folder");
@@ -100,6 +102,8 @@ mod tests {
                 shell.args(["-c", &command(LIMIT_SECONDS)]).current_dir(folder.path()).output();
             let ran = ran.expect("a shell");
             assert_eq!(String::from_utf8_lossy(&ran.stdout), expected, "{script}");
+            let results = fs_err::read_to_string(folder.path().join(RESULTS));
+            assert_eq!(results.expect("a file"), "1\n", "{script}");
             assert!(ran.status.success(), "{script}: {:?}", ran.status);
         }
     }

@@ -65,6 +65,25 @@ fn a_killed_evaluation_goes_on_and_has_the_scores_of_one_that_was_not_killed() {
     assert!((2 * ITEMS..=2 * ITEMS + 1).contains(&asked), "{asked}: no answer is asked for again");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn code_with_long_results_is_graded_by_all_of_them() {
+    let user = User::new();
+    let test = |n: usize| serde_json::json!({ "arguments": [n], "expected": "x".repeat(n) });
+    let tests = [test(20_000), test(30_000)];
+    let checker = serde_json::json!({ "kind": "code", "entry": "f", "tests": tests });
+    let item = serde_json::json!({ "prompt": "Repeat an x.", "checker": checker });
+    user.write("own.jsonl", &item.to_string());
+    let code = "```python\ndef f(n):\n    return 'x' * n\n```".to_owned();
+    let replies = BTreeMap::from([("Repeat an x.".to_owned(), code)]);
+    let server = Server::start(Ability { replies, ..Ability::default() });
+    let words =
+        ["eval", "--target", server.url.as_str(), "--model", "m", "--file", "own.jsonl", "--json"];
+    let ran = user.hob(&words).env("PATH", "/usr/local/bin:/usr/bin:/bin").assert().success();
+    let record = json_stdout(&ran);
+    assert_eq!(record["eval"]["overall"]["verdicts"]["correct"], 1, "{}", stderr(&ran));
+}
+
 /// The records of the plan, and what was said. A machine that is too busy to measure has records all the same.
 fn carried_out(user: &User, plan: &str) -> (Vec<Value>, String) {
     user.write("plan.yaml", &format!("schema: bench-plan/1\nname: small\n{plan}"));
