@@ -1,6 +1,7 @@
 //! `hob hear`: transcribes a file, stdin or the microphone, with a worker of its own or with a server.
 //! Text goes to stdout as soon as it is final, and on a terminal in whole sentences if it is live.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use clap::Args;
-use futures::StreamExt;
+use futures::{StreamExt, stream};
 use hob_core::{
     LiveSound, Sound, SoundFile, Timestamps, TranscriptEvent, TranscriptModel, TranscriptRequest,
     TranscriptStream, TranscriptTask, count_text,
@@ -150,25 +151,35 @@ async fn transcribe_microphone(
     let recorder = Recorder::start(&app.environment.path)?;
     let name = recorder.name();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    // Sound has come, or the user wants no more of it.
-    let has_worked = Arc::new(AtomicBool::new(false));
-    let works = Arc::clone(&has_worked);
+    let (has_sound, has_ended) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+    let (works, ends) = (Arc::clone(&has_sound), Arc::clone(&has_ended));
+    let was_stopped = Cell::new(false);
     let samples = recorder.samples(async { drop(stopped.await) });
     let samples = samples.inspect(move |_| works.store(true, Ordering::Relaxed));
+    // Its reader may also leave before the end.
+    let end = std::iter::from_fn(move || {
+        ends.store(true, Ordering::Relaxed);
+        None
+    });
+    let samples = samples.chain(stream::iter(end));
     let sound = LiveSound::of_microphone(samples.boxed());
     let request = args.request(Sound::Live(sound), language);
     app.printer.note(format_args!("listening with {name}; press Ctrl-C to stop"));
     let stopping = async {
         signals.next().await;
-        has_worked.store(true, Ordering::Relaxed);
+        was_stopped.set(true);
         drop(stop);
         signals.next().await;
     };
     tokio::select! {
         heard = transcribe_locally(args, app, request, sink) => match heard {
-            Ok(_) if !has_worked.load(Ordering::Relaxed) => {
+            Ok(_) if !was_stopped.get() && !has_sound.load(Ordering::Relaxed) => {
                 let sentence = format!("{name} ended without any sound");
                 Err(Failure::engine(sentence).hint("check the microphone"))
+            }
+            Ok(exit) if !was_stopped.get() && has_ended.load(Ordering::Relaxed) => {
+                app.printer.note(format_args!("{name} ended by itself; check the microphone"));
+                Ok(exit)
             }
             heard => heard,
         },

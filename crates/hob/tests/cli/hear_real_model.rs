@@ -142,6 +142,7 @@ fn what_a_microphone_hears_is_transcribed_until_its_program_ends(
     let live = ["hear", "--live", "-l", "en"];
     let heard = user.hob(&live).envs(home.clone()).assert().success();
     assert!(stderr(&heard).contains("listening with parecord"), "{}", stderr(&heard));
+    assert!(stderr(&heard).contains("parecord ended by itself"), "{}", stderr(&heard));
     let text = in_words(&stdout(&heard));
     assert!(word_error_rate(said, &text) < 0.3, "{text}");
     write_executable(&user.path("programs/parecord"), "#!/bin/sh\nexit 1\n");
