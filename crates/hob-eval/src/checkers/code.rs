@@ -82,8 +82,8 @@ impl CodeTests {
         let [codes, tests, entry, mark] = texts.map(|text| text.unwrap_or_default());
         let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();
         // The answer's code may print, exit, or close its output. Only a line with the mark counts, written to a copy. What
-        // the code prints is dropped: the sandbox keeps only the beginning and the end of a long output. The script leaves
-        // at once, because a thread of the answer's would keep it alive.
+        // the code prints is dropped, because the output has a limit. The script leaves at once, because a thread of the
+        // answer's would keep it alive.
         Ok(format!(
             "import json, os\n\
              out, write, dumps = os.dup(1), os.write, json.dumps\n\

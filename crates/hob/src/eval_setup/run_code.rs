@@ -1,6 +1,7 @@
 //! Runs the code of answers in the sandbox that agents' commands have: no network, no keys, a folder of its own.
 //! Time and memory are bounded, so that an endless loop is a wrong answer and not a stopped evaluation.
 
+use std::io::Read as _;
 use std::path::Path;
 
 use hob_agents::AgentTool as _;
@@ -8,14 +9,16 @@ use hob_agents::builtin::{SandboxPrograms, Shell};
 use hob_eval::{CODE_MEMORY_MAX_BYTES, CODE_SECONDS_MAX, CodeOutcome, RunCode};
 use serde_json::json;
 
-use crate::bounded_file::read_bytes;
 use crate::teams::sandbox_programs;
 use std::ffi::OsStr;
 
 const SCRIPT: &str = "answer.py";
 /// What the script writes. The tool would keep only the beginning and the end of it.
 const RESULTS: &str = "results.txt";
+/// Also the limit of any other file that the script writes.
 const RESULTS_BYTES_MAX: u64 = 64 << 20;
+/// POSIX counts the blocks of `ulimit -f` so.
+const BLOCK_BYTES: u64 = 512;
 const BYTES_PER_KIB: u64 = 1024;
 /// The output of a script that was ended by the limit.
 const TIMED_OUT: &str = "hob-timed-out";
@@ -43,18 +46,24 @@ impl SandboxedPython {
     fn try_run(&self, program: &str) -> Result<CodeOutcome, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         fs_err::write(folder.path().join(SCRIPT), program).map_err(|error| error.to_string())?;
+        // Opened here: the code may put a link or another file in its place.
+        let path = folder.path().join(RESULTS);
+        let results = fs_err::OpenOptions::new().read(true).write(true).create_new(true).open(path);
+        let results = results.map_err(|error| error.to_string())?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
-        runtime.block_on(self.run_in(folder.path()))
+        runtime.block_on(self.run_in(folder.path(), results))
     }
 
-    async fn run_in(&self, folder: &Path) -> Result<CodeOutcome, String> {
+    async fn run_in(&self, folder: &Path, results: fs_err::File) -> Result<CodeOutcome, String> {
         let shell = Shell::new(self.programs.clone(), folder);
         // If `timeout` fails, the tool ends the command at this later limit.
         let (command, limit_s) = (command(CODE_SECONDS_MAX), CODE_SECONDS_MAX + SPARE_SECONDS);
         let output = shell.call(json!({ "command": command, "timeout_s": limit_s })).await;
-        let results = read_bytes(&folder.join(RESULTS), RESULTS_BYTES_MAX).unwrap_or_default();
-        let stdout = String::from_utf8_lossy(&results).into_owned();
+        let mut written = Vec::new();
+        let read = results.take(RESULTS_BYTES_MAX).read_to_end(&mut written);
+        read.map_err(|error| error.to_string())?;
+        let stdout = String::from_utf8_lossy(&written).into_owned();
         Ok(match output.is_error {
             false if output.text.contains(TIMED_OUT) => CodeOutcome::TimedOut { stdout },
             false => CodeOutcome::Ended { stdout },
@@ -70,12 +79,12 @@ impl SandboxedPython {
 /// Runs the script for at most this many seconds. The results of a program that fails or is killed are kept: tests before
 /// that have passed. Without a `timeout` that keeps the process group, only the tool's own limit holds.
 fn command(seconds: u64) -> String {
-    let kib = CODE_MEMORY_MAX_BYTES / BYTES_PER_KIB;
+    let (kib, blocks) = (CODE_MEMORY_MAX_BYTES / BYTES_PER_KIB, RESULTS_BYTES_MAX / BLOCK_BYTES);
     let limit = "timeout --foreground -s KILL";
     format!(
         "command -v python3 >/dev/null || {{ echo no-python3 >&2; exit 127; }}; \
          limit=; {limit} {seconds} true 2>/dev/null && limit='{limit} {seconds}'; \
-         ulimit -v {kib}; $limit python3 -I {SCRIPT} >{RESULTS} 2>/dev/null; \
+         ulimit -v {kib}; ulimit -f {blocks}; $limit python3 -I {SCRIPT} >>{RESULTS} 2>/dev/null; \
          [ $? -ne {KILLED} ] || echo {TIMED_OUT}"
     )
 }
@@ -105,6 +114,29 @@ mod tests {
             let results = fs_err::read_to_string(folder.path().join(RESULTS));
             assert_eq!(results.expect("a file"), "1\n", "{script}");
             assert!(ran.status.success(), "{script}: {:?}", ran.status);
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn code_can_neither_replace_its_results_nor_write_without_end() {
+        let folder = tempfile::tempdir().expect("a folder");
+        // A sandbox that refuses nothing.
+        let restrict = folder.path().join("restrict");
+        let script = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n";
+        crate::executable::write_executable(&restrict, script);
+        let restrict = vec![restrict.into()];
+        let programs = SandboxPrograms { restrict, ..SandboxPrograms::default() };
+        let python = SandboxedPython { programs };
+        let replaced = format!(
+            "import os\nprint(1, flush=True)\nos.remove('{RESULTS}')\nos.symlink('{SCRIPT}', '{RESULTS}')"
+        );
+        let endless = format!(
+            "print(1, flush=True)\nwith open('big', 'wb') as big:\n    big.truncate({RESULTS_BYTES_MAX} + 1)\nprint(2)"
+        );
+        for code in [replaced, endless] {
+            let ended = CodeOutcome::Ended { stdout: "1\n".to_owned() };
+            assert_eq!(python.run(&code), ended, "{code}");
         }
     }
 }
