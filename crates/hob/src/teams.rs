@@ -18,7 +18,7 @@ pub(crate) mod tree;
 mod valves;
 mod web;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -131,6 +131,9 @@ impl Teams {
                 }
             }
         }
+        // Also where a file is served as it was before.
+        let mut ids = BTreeSet::new();
+        kept.retain(|_, team| ids.insert(team.id.clone()));
         *good = kept;
         (good.values().cloned().collect(), mistakes)
     }
@@ -374,7 +377,13 @@ mod tests {
         assert!(said[1].contains("second.toml: the team 'builders' is in "), "{said:?}");
         let checked = teams.all().into_iter().find(|(name, _)| name == "second");
         assert!(checked.is_some_and(|(_, team)| team.is_err()));
-        std::fs::remove_file(folder.path().join("second.toml")).expect("removed");
+        // The served team is now the mistake, and has the same id.
+        std::fs::write(folder.path().join("a.toml"), text("builders")).expect("a file");
+        let ids: Vec<String> = teams.served().0.into_iter().map(|team| team.id).collect();
+        assert_eq!(ids, ["builders", "devops"]);
+        for name in ["a.toml", "second.toml"] {
+            std::fs::remove_file(folder.path().join(name)).expect("removed");
+        }
         let missing = teams.find("x").expect_err("no such team");
         let hint = missing.hint.expect("a hint");
         assert_eq!(hint, "The teams are agent_team, broken, builders, devops");
