@@ -235,7 +235,7 @@ impl StoredRun {
 /// A run without a state, such as that of a client which left before the first step, cannot be continued or deleted.
 impl Drop for StoredRun {
     fn drop(&mut self) {
-        if !self.folder.join(STATE).exists() {
+        if matches!(self.folder.join(STATE).try_exists(), Ok(false)) {
             let _is_gone = fs::remove_dir_all(&self.folder);
         }
     }
