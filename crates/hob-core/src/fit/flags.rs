@@ -74,11 +74,13 @@ impl LaunchWriter<'_> {
     fn fetched_name(&self) -> Option<String> {
         let quant = &self.model.quant;
         match &self.model.location {
-            Location::Hub { repo, file: Some(file), .. } => Some(format!("hf:{repo}/{file}")),
-            Location::Hub { repo, revision: Some(revision), .. } => {
-                Some(self.tagged(&format!("{repo}@{revision}")))
+            Location::Hub { repo, revision, file, .. } => {
+                let at = revision.as_ref().map_or(String::new(), |revision| format!("@{revision}"));
+                Some(match file {
+                    Some(file) => format!("hf:{repo}/{file}{at}"),
+                    None => self.tagged(&format!("{repo}{at}")),
+                })
             }
-            Location::Hub { repo, .. } => Some(self.tagged(repo)),
             Location::Ollama { tag, .. } => Some(tag.clone()),
             Location::Catalog { name, .. } if quant == USUAL_QUANT => Some(name.clone()),
             Location::Catalog { name, .. } => {

@@ -480,10 +480,10 @@ fn each_engine_s_flags_name_the_model() {
     let own = || file.to_owned();
     let repo = || "owner/name".to_owned();
     let hub = |quant| Location::Hub { repo: repo(), revision: None, file: None, quant };
-    let branch = Some("v2".to_owned());
-    let branch = Location::Hub { repo: repo(), revision: branch, file: None, quant: None };
-    let path = Some("x.gguf".to_owned());
-    let of_hub = Location::Hub { repo: repo(), revision: None, file: path, quant: None };
+    let (revision, path) = (|| Some("v2".to_owned()), || Some("x.gguf".to_owned()));
+    let branch = Location::Hub { repo: repo(), revision: revision(), file: None, quant: None };
+    let of_hub = Location::Hub { repo: repo(), revision: None, file: path(), quant: None };
+    let of_branch = Location::Hub { repo: repo(), revision: revision(), file: path(), quant: None };
     let tag = Location::Ollama { tag: "model:8b".to_owned(), file: None };
     let catalog = Location::Catalog { name: "model:8b".to_owned(), repo: repo() };
     let (usual, low) = ("owner/name:Q4_K_M", "owner/name:UD-Q2");
@@ -496,6 +496,7 @@ fn each_engine_s_flags_name_the_model() {
         (hub(Some("UD-Q2".to_owned())), low, of_low, "hf.co/owner/name:UD-Q2"),
         (branch, "owner/name@v2:Q4_K_M", of_unknown, unknown),
         (of_hub, "hf:owner/name/x.gguf", "-hf owner/name -hff x.gguf", "hf.co/owner/name:x.gguf"),
+        (of_branch, "hf:owner/name/x.gguf@v2", "-m x.gguf", "x.gguf"),
         (tag, "model:8b", of_unknown, "model:8b"),
         (catalog, "model:8b", of_usual, "hf.co/owner/name:Q4_K_M"),
         (Location::Unknown, unknown, of_unknown, unknown),
