@@ -106,9 +106,24 @@ impl ModelStore {
     }
 
     fn downloadable(&self, located: Located, asked: Option<String>) -> CliResult<Download> {
-        let Located { entry, model, notes } = located;
+        let Located { entry, model, mut notes } = located;
         self.check_name(&entry)?;
+        notes.extend(self.replaced(&entry));
         Ok(Download::of(entry, Some(model), notes, asked))
+    }
+
+    /// Why a stored file of an address is fetched again. A server may state another time or tag each time it is asked.
+    fn replaced(&self, entry: &catalog::Entry) -> Option<String> {
+        let source = entry.parts.first()?.sources.first()?;
+        let is_unsure = source.files.iter().any(|file| file.pin.sha256.is_none());
+        let stored = self.store.manifest(&entry.name)?;
+        let from = source.to_string();
+        let is_replaced = source.kind() == SourceKind::Address
+            && place(&stored) == Some(from.as_str())
+            && stored.version != entry.version;
+        (is_unsure && is_replaced).then(|| format!(
+            "{from} has no checksum, and its server states another length, time or tag than for the stored file, so it is fetched again"
+        ))
     }
 
     /// Finds a stored model where it came from. `None` if the user says where to look, if its name means its source, and

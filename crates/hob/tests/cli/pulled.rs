@@ -3,12 +3,15 @@
 
 use std::fs::{self, File};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use hob_models::gguf::sample::SampleGguf;
 use serde_json::{Value, json};
 
 use crate::hub::{Hub, TOKEN};
+use crate::loopback;
 use crate::real_server::{Answer, Home, Served, agent};
 use crate::{User, stderr, stdout, until};
 
@@ -91,6 +94,25 @@ fn stored_file(user: &User, folder: &str) -> PathBuf {
     let model = user.path("home/.local/share/hob/models").join(folder);
     let mut forms = model.read_dir().expect("a folder");
     forms.next().expect("a form").expect("a form").path().join("model.gguf")
+}
+
+#[test]
+fn a_file_that_its_server_calls_another_one_is_fetched_again_with_a_reason() {
+    let (user, hub, asked) = (User::new(), Hub::start(), Arc::new(AtomicUsize::new(0)));
+    let address = loopback::listen(move |loopback::Request { range, .. }| {
+        let file = tiny();
+        let end = |last: Option<usize>| last.map_or(file.len(), |last| file.len().min(last + 1));
+        let answer = match range {
+            Some((first, last)) => loopback::Answer::part(&file, first, end(last)),
+            None => loopback::Answer::ok(file),
+        };
+        answer.with("ETag", asked.fetch_add(1, Ordering::Relaxed).to_string())
+    });
+    let address = format!("{address}/m.gguf");
+    let reason = "states another length, time or tag than for the stored file";
+    let said = || stderr(&pull(&user, &hub, &[address.as_str(), "--as", "mine"]).success());
+    let (first, second) = (said(), said());
+    assert!(!first.contains(reason) && second.contains(reason), "{first}{second}");
 }
 
 #[test]
