@@ -57,13 +57,16 @@ mod timed_words;
 #[cfg(feature = "vulkan")]
 mod vulkan;
 
+use std::cell::OnceCell;
 use std::fmt::Display;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
+use rustix::fs::{Mode, OFlags, open};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -84,6 +87,18 @@ pub(crate) fn until_begun(hob: &mut Child, has_begun: impl Fn() -> bool) {
         assert_eq!(hob.try_wait().expect("a process"), None, "hob ended before it began");
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Waits until hob or its program reads this FIFO, and returns the other end. The reader waits for bytes while it is open.
+#[track_caller]
+pub(crate) fn until_read(hob: &mut Child, fifo: &Path) -> OwnedFd {
+    // With these flags, a FIFO opens only if it has a reader.
+    let (writer, flags) = (OnceCell::new(), OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC);
+    until_begun(hob, || {
+        let opened = open(fifo, flags, Mode::empty());
+        opened.is_ok_and(|opened| writer.set(opened).is_ok())
+    });
+    writer.into_inner().expect("an open FIFO")
 }
 
 /// Waits until hob has ended, and returns its exit code.

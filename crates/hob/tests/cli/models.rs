@@ -1,12 +1,10 @@
 //! `hob pull`, `hob models` and `hob doctor` on a machine without models and without a network.
 
-use std::cell::OnceCell;
 use std::process::{Command, Stdio};
 
-use rustix::fs::{Mode, OFlags, open};
 use serde_json::json;
 
-use crate::{User, exit_code, json_stdout, kill, names, stderr, stdout, until_begun};
+use crate::{User, exit_code, json_stdout, kill, names, stderr, stdout, until_read};
 
 #[test]
 fn the_list_says_what_can_be_had() {
@@ -175,13 +173,7 @@ fn ctrl_c_ends_the_doctor_while_it_reads_a_model() {
     std::fs::write(form.join("model.json"), manifest.to_string()).expect("written");
     let mut doctor = user.process(&["doctor", "--home", home.to_str().expect("UTF-8")]);
     let mut doctor = doctor.stdout(Stdio::null()).spawn().expect("hob starts");
-    // With these flags, a FIFO opens only if it has a reader. While it is open, hob waits for bytes.
-    let (writer, flags) = (OnceCell::new(), OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC);
-    let is_reading = || {
-        let opened = open(&weights, flags, Mode::empty());
-        opened.is_ok_and(|opened| writer.set(opened).is_ok())
-    };
-    until_begun(&mut doctor, is_reading);
+    let _writer = until_read(&mut doctor, &weights);
     kill("-INT", doctor.id());
     assert_eq!(exit_code(&mut doctor), Some(130));
 }

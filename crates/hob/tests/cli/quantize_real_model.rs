@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
@@ -12,8 +11,8 @@ use hob_models::gguf::GgufTensor;
 use hob_models::gguf::sample::SampleGguf;
 use serde_json::Value;
 
-use crate::terminal::Terminal;
-use crate::{User, json_stdout, kill, names, stderr, stdout, until_begun};
+use crate::executable::write_executable;
+use crate::{User, exit_code, json_stdout, kill, names, stderr, stdout, until_begun, until_read};
 
 /// `llama-perplexity -c 512 --chunks 2` of llama.cpp b11434 says 45.0847 ± 5.92181 for this text
 /// and the stored SmolLM2.
@@ -45,16 +44,20 @@ fn mb_after(text: &str, label: &str) -> f64 {
 }
 
 #[test]
-fn a_signal_ends_the_measurement_of_the_memory_before_a_prediction() {
+fn a_signal_ends_hob_while_it_looks_at_the_machine_for_a_prediction() {
     let user = User::new();
     std::fs::write(user.path("work/m.gguf"), SampleGguf::llama().bytes()).expect("a file");
-    let args = ["quantize", "m.gguf", "--to", "Q4_0", "--force", "--dry-run"];
-    let mut hob = Terminal::start(user.process(&args));
-    hob.wait_for("measuring how fast memory is");
+    // It takes as long as the measurement of the memory, and needs neither cores nor memory.
+    let pipe = user.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    let script = format!("#!/bin/sh\nread line <'{}'\n", pipe.display());
+    write_executable(&user.path("programs/nvidia-smi"), &script);
+    let mut hob = user.process(&["quantize", "m.gguf", "--to", "Q4_0", "--force", "--dry-run"]);
+    let mut hob = hob.stderr(Stdio::null()).spawn().expect("hob starts");
+    let _writer = until_read(&mut hob, &pipe);
     // A test in the background may ignore Ctrl-C, but not this signal.
-    kill("-TERM", hob.child.id());
-    let (status, said) = hob.end();
-    assert_eq!(status.signal(), Some(15), "{said}");
+    kill("-TERM", hob.id());
+    assert_eq!(exit_code(&mut hob), None, "the signal ended it");
 }
 
 #[test]
