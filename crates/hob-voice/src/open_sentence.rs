@@ -245,13 +245,20 @@ fn begins_list(text: &str, known: &OpenWords) -> bool {
     let pieces = text.split([',', '.']);
     let pieces = pieces.map(|piece| piece.split_whitespace().collect::<Vec<&str>>());
     let pieces: Vec<Vec<&str>> = pieces.filter(|words| !words.is_empty()).collect();
-    let Some(head) = pieces.iter().rposition(|words| words.len() > 2) else { return false };
-    let [subject, verb, things @ ..] = &pieces[head][..] else { return false };
+    let is_command = |words: &[&str]| has(known.list_commands, words[0]);
+    let is_head = |words: &Vec<&str>| words.len() > 2 || is_command(words);
+    let Some(head) = pieces.iter().rposition(is_head) else { return false };
+    let things = match &pieces[head][..] {
+        [_, things @ ..] if is_command(&pieces[head]) => things,
+        [subject, verb, things @ ..]
+            if has(known.subjects, subject) && has(known.list_verbs, verb) =>
+        {
+            things
+        }
+        _ => return false,
+    };
     let mut named = things.iter().chain(pieces[head + 1..].iter().flatten());
-    has(known.subjects, subject)
-        && has(known.list_verbs, verb)
-        && things.len() <= 2
-        && !named.any(|word| has(known.no_things, word))
+    things.len() <= 2 && !named.any(|word| has(known.no_things, word))
 }
 
 /// Digits that a word stands for. `None`: it is not a number.

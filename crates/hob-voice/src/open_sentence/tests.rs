@@ -6,7 +6,7 @@ use super::OpenEnd::{
 };
 use super::{OpenEnd, may_go_on, open_end};
 
-const OPEN: [(&str, &str, OpenEnd); 136] = [
+const OPEN: [(&str, &str, OpenEnd); 138] = [
     ("en", "I need eggs,", Punctuation),
     ("en", "Can you tell me...", Punctuation),
     ("en", "The name of the film was…", Punctuation),
@@ -24,6 +24,8 @@ const OPEN: [(&str, &str, OpenEnd); 136] = [
     ("en", "Hello. My phone number is double five", Digits),
     ("en", "The card number is 4000 1234", Digits),
     ("en", "My zip code is 941", Digits),
+    ("en", "The booking code is 7.", Digits),
+    ("en", "The order number is 4 5", Digits),
     ("en", "My address is 12.", Digits),
     ("es", "Mi número de teléfono es 612 345", Digits),
     ("fr", "Mon numéro de téléphone est le 06 12 34.", Digits),
@@ -428,6 +430,12 @@ fn a_list_or_steps_may_go_on_after_a_complete_sentence() {
         ("en", "I need eggs, milk, and bread.", false),
         ("en", "Well, I play tennis.", true),
         ("en", "We have fresh milk", true),
+        ("en", "Add washing powder.", true),
+        ("en", "Please remember this. Buy milk, eggs.", true),
+        ("en", "Invite Sandra and her husband.", false),
+        ("en", "Add a timer.", false),
+        ("en", "Order one more.", false),
+        ("en", "Bring it here.", false),
         ("en", "First open the window, then close the door.", true),
         ("en", "First open the window, then close the door, and then turn on the fan.", false),
         ("de", "Ich brauche Eier.", true),

@@ -59,6 +59,8 @@ pub(super) struct OpenWords {
     pub(super) further: &'static str,
     /// Verbs that often have several objects, after a word of `subjects`.
     pub(super) list_verbs: &'static str,
+    /// Verbs that often have several objects in commands: "Add eggs".
+    pub(super) list_commands: &'static str,
     /// Words by which the object of such a verb begins no list: "I need help", "I have a question".
     pub(super) no_things: &'static str,
     /// Words before the last of several things or steps.
@@ -99,6 +101,7 @@ const EMPTY: OpenWords = OpenWords {
     commands: "",
     further: "",
     list_verbs: "",
+    list_commands: "",
     no_things: "",
     last_links: "",
 };
@@ -245,6 +248,11 @@ static LANGUAGES: [OpenWords; 6] = [
             ("cell number is", 7),
             ("my number is", 7),
             ("account number is", 6),
+            ("booking code is", 4),
+            ("booking number is", 4),
+            ("confirmation code is", 4),
+            ("order number is", 4),
+            ("reference number is", 4),
             // A library's card has fewer digits, and an IP address is a number.
             ("the card number is", 12),
             ("my card number is", 12),
@@ -266,6 +274,7 @@ static LANGUAGES: [OpenWords; 6] = [
         further: "second secondly then next finally last lastly after afterwards later but now",
         list_verbs: "need needs want wants like likes love loves have has play plays buy buys speak \
                      speaks sell sells bring brings",
+        list_commands: "add buy order invite bring pack",
         no_things: "a an the my your it that this them you him her me us one some more time help not none \
                     nothing something anything everything please thanks thank to too so well now here there",
         last_links: "and or but finally last lastly",

@@ -1,5 +1,6 @@
 //! Sentences to a voice assistant at home, each with one or two pauses, marked as in `clips.rs`.
-//! They measure rules that were written without them: no rule may be written for them, and they do not change.
+//! They do not change. The first measurement, when no rule had been written for them, cut in on 5 of the 40. Since then two rules
+//! are from its transcripts: codes and commands with several objects. A new set is needed to judge later rules.
 
 use super::clips::Kind;
 

@@ -160,9 +160,9 @@ fn smart_turn_waits_in_pauses_and_ends_complete_sentences_soon() {
 /// Share of clips with pauses whose speaker is interrupted. On 28 such clips it was 29 %, and with 500 ms of silence 75 %.
 /// Most are lists: Kokoro lowers its voice after each thing, as people do at the end.
 const CUT_INS_MAX: f32 = 0.4;
-/// With words, at most 2 of the 14 clips: "My telephone number is five five five" and "First open the window" are known
-/// to be open. "I need eggs" and "I play tennis" are in doubt until 1 s of silence, because no answer comes in these tests.
-/// On one processor it was 1: "The reason why I am calling".
-const CUT_INS_WITH_WORDS_MAX: f32 = 0.15;
-/// With words, on the clips of `make test-turns`. Not measured yet: the first measurement will correct it.
-const HELD_OUT_CUT_INS_MAX: f32 = 0.20;
+/// With words, at most 1 of the 14 clips, because on another processor Whisper may hear another word; measured: none.
+/// "My telephone number is five five five", "First open the window" and "The reason why I am calling" are known to be open.
+/// "I need eggs" and "I play tennis" are in doubt until 1 s of silence, because no answer comes in these tests.
+const CUT_INS_WITH_WORDS_MAX: f32 = 0.08;
+/// With words, at most 4 of the 40 clips of `make test-turns`; measured: 3.
+const HELD_OUT_CUT_INS_MAX: f32 = 0.1;
