@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use futures::future::BoxFuture;
-use futures::stream;
+use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
 use hob_core::chat::Reading;
 use hob_core::routing::TargetStatus;
@@ -35,6 +35,14 @@ fn recording() -> TranscriptRequest {
         trace: Trace::default(),
         ..TranscriptRequest::default()
     }
+}
+
+fn live_pieces(request: TranscriptRequest) -> BoxStream<'static, Vec<f32>> {
+    let pieces = match request.sound {
+        Sound::Live(live) => live.take(),
+        _ => None,
+    };
+    pieces.expect("live sound, not collected, and not heard before")
 }
 
 fn streamed() -> TranscriptRequest {
@@ -141,12 +149,7 @@ impl TranscriptModel for FixedTranscript {
         &self,
         request: TranscriptRequest,
     ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
-        let pieces = match request.sound {
-            Sound::Live(live) => live.take(),
-            _ => None,
-        };
-        let pieces = pieces.expect("live sound, not collected, and not heard before");
-        let texts = pieces.map(|samples| delta(&samples.len().to_string()));
+        let texts = live_pieces(request).map(|samples| delta(&samples.len().to_string()));
         async { Ok(texts.chain(stream::iter([done(1.0)])).boxed()) }.boxed()
     }
 }
@@ -189,12 +192,7 @@ impl TranscriptModel for FailingTranscript {
         &self,
         request: TranscriptRequest,
     ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
-        let pieces = match request.sound {
-            Sound::Live(live) => live.take(),
-            _ => None,
-        };
-        let pieces = pieces.expect("live sound that was not heard before");
-        let heard = pieces.map(|samples| match samples.len() {
+        let heard = live_pieces(request).map(|samples| match samples.len() {
             0 => done(0.0),
             1 => delta("1"),
             _ => Err(ModelError::EngineFailed { engine: "hear", detail: "no".to_owned() }),
