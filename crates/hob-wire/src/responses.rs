@@ -23,7 +23,7 @@ use crate::chat::{
 use crate::fields::Fields;
 use crate::keep_alive::{KeepAliveField, keep_alive};
 use crate::request_value::{
-    Either, JsonKind, Name, RequestValue, check_count, count_within, each, tokens,
+    Either, JsonKind, Name, RequestValue, check_count, count_within, each, token_limit,
 };
 
 pub(crate) use conversation::{
@@ -101,8 +101,8 @@ pub(crate) struct ResponseFields {
     stream: Option<bool>,
     /// Accepted, and without effect: hob answers while the client is connected.
     background: Option<bool>,
-    /// Output tokens. Absent or below zero: no limit.
-    #[serde(default, deserialize_with = "tokens")]
+    /// Output tokens. Absent, zero or below: no limit.
+    #[serde(default, deserialize_with = "token_limit")]
     max_output_tokens: Option<u32>,
     /// Up to 16 names of 64 characters, each with a text of 512 characters. Answers repeat them.
     metadata: Option<BTreeMap<String, String>>,

@@ -326,6 +326,20 @@ async fn a_client_that_leaves_stops_the_model() {
 }
 
 #[tokio::test]
+async fn a_limit_of_zero_or_below_is_no_limit() {
+    let answer = || Ok(vec![text("Hello"), done(1)]);
+    let model = scripted([answer(), answer()]);
+    let server = serve_chat(Arc::clone(&model)).await;
+    for limit in [0, -1] {
+        let body = json!({"input": "Hi", "max_output_tokens": limit});
+        let response = server.ask(respond(&body)).await.json();
+        assert_eq!(response["max_output_tokens"], Value::Null, "{limit}");
+    }
+    let limits: Vec<_> = model.requests().iter().map(|request| request.tokens_max).collect();
+    assert_eq!(limits, [None, None]);
+}
+
+#[tokio::test]
 async fn an_answer_at_its_limit_is_incomplete() {
     let Ok(ChatEvent::Done(end)) = done(1) else { unreachable!("an end") };
     let end = Completion { finish: FinishReason::Length, ..end };

@@ -124,6 +124,9 @@ fn limits(request: &ChatRequest, dialect: UpstreamDialect, body: &mut Map<String
     if let Some(tokens) = request.tokens_max {
         let is_openais = dialect == UpstreamDialect::OpenAi && is_chat;
         put(if is_openais { "max_completion_tokens" } else { "max_tokens" }, json!(tokens));
+    } else if dialect == UpstreamDialect::Hob && !is_chat {
+        // Without a limit, another hob would end this answer after OpenAI's 16 tokens.
+        put("max_tokens", json!(-1));
     }
     if !request.stop.is_empty() {
         put("stop", json!(request.stop));

@@ -291,6 +291,19 @@ fn texts_tokens_and_gaps_go_to_completions() {
 }
 
 #[test]
+fn another_hob_hears_that_a_text_has_no_limit() {
+    let text = || ChatRequest { prompt: Prompt::Text("Once".to_owned()), ..hi() };
+    for (request, dialect, expected) in [
+        (text(), Hob, json!(-1)),
+        (ChatRequest { tokens_max: Some(0), ..text() }, Hob, json!(0)),
+        (text(), LlamaServer, Value::Null),
+        (hi(), Hob, Value::Null),
+    ] {
+        assert_eq!(sent(&request, dialect)["max_tokens"], expected, "{dialect:?}");
+    }
+}
+
+#[test]
 fn what_an_answer_must_look_like_is_said_or_refused() {
     let regex = || OutputFormat::Regex("[a-z]+".to_owned());
     for (output, dialect, field, expected) in [
