@@ -222,6 +222,25 @@ fn a_speech_or_transcription_model_and_a_script_that_stop_hob_serve_are_mistakes
     }
 }
 
+#[test]
+fn a_draft_model_that_does_not_exist_is_a_mistake_if_it_is_used() {
+    let user = User::new();
+    let own = "[model.b]\nmodel = \"smollm2\"\ndraft_model = \"qwen33\"\n";
+    user.write("hob.toml", &format!("[chat]\ndraft_model = \"gone.gguf\"\n{own}"));
+    let said = stderr(&user.hob(&["config", "check"]).assert().code(2));
+    for part in [
+        "2 problems:",
+        "hob.toml:2:1: chat.draft_model: ",
+        "gone.gguf cannot be used",
+        "hob.toml:5:1: model.b.draft_model: ",
+    ] {
+        assert!(said.contains(part), "{part:?} is not in:\n{said}");
+    }
+    let unused = "[chat]\nspeculation = \"off\"\ndraft_model = \"gone.gguf\"\n";
+    user.write("hob.toml", unused);
+    user.hob(&["config", "check"]).assert().success();
+}
+
 /// A checked file must not differ from what `hob serve` accepts.
 #[test]
 fn every_kind_of_model_may_be_named_by_any_of_its_names() {

@@ -10,7 +10,8 @@ use hob_upstream::{Gateway, GatewayError, GatewayOptions, TargetOptions, Upstrea
 
 use crate::app::App;
 use crate::config::{
-    AliasSection, ConfigFile, DeviceText, LoadedConfig, Named, TargetEntry, UpstreamSection, quoted,
+    AliasSection, ConfigFile, DeviceText, LoadedConfig, Named, Speculation, TargetEntry,
+    UpstreamSection, quoted,
 };
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
@@ -105,15 +106,20 @@ fn models(
     written.config.model.clone().iter().filter_map(|(name, t)| alone((name, t.clone()))).collect()
 }
 
-/// Finds configured models that are not installed. A model that `hob pull` can fetch is not a mistake: the server
-/// leaves it out.
+/// Finds configured models, draft models included, that are not installed. A model that `hob pull` can fetch is not a
+/// mistake: the server leaves it out.
 fn files(app: &App<'_>) -> Vec<Failure> {
-    let chat = app.written.config.chat.model.as_ref().map(|_| &app.settings.chat.model);
-    let chat = chat.map(|model| ("chat.model".to_owned(), model));
-    let further = app.settings.models.iter();
-    let further =
-        further.map(|(name, chat)| (format!("model.{}.model", quoted(name)), &chat.model));
-    chat.into_iter().chain(further).filter_map(|(key, model)| missing(app, &key, model)).collect()
+    let Settings { chat, models, .. } = &app.settings;
+    let further = models.iter().map(|(name, chat)| (format!("model.{}", quoted(name)), chat));
+    let tables: Vec<_> = further.chain([("chat".to_owned(), chat)]).collect();
+    let is_named = |table: &str| table != "chat" || app.written.config.chat.model.is_some();
+    let named = tables.iter().filter(|(table, _)| is_named(table));
+    let chosen = named.map(|(table, chat)| (format!("{table}.model"), &chat.model));
+    let drafts = tables.iter().filter(|(_, chat)| chat.speculation == Speculation::Auto);
+    let drafts = drafts.filter_map(|(table, chat)| {
+        Some((format!("{table}.draft_model"), chat.draft_model.as_ref()?))
+    });
+    chosen.chain(drafts).filter_map(|(key, model)| missing(app, &key, model)).collect()
 }
 
 fn missing(app: &App<'_>, key: &str, model: &ModelChoice) -> Option<Failure> {
