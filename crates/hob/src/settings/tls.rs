@@ -23,7 +23,7 @@ pub(crate) enum TlsSettings {
 impl TlsSettings {
     /// # Errors
     /// One of the two files is missing.
-    pub(super) fn resolve(
+    pub(crate) fn resolve(
         flags: &Overrides,
         environment: &Environment,
         written: &LoadedConfig,

@@ -223,6 +223,24 @@ fn a_speech_or_transcription_model_and_a_script_that_stop_hob_serve_are_mistakes
 }
 
 #[test]
+fn a_certificate_without_its_key_hides_no_other_mistake() {
+    let user = User::new();
+    user.write(
+        "hob.toml",
+        "[server]\ntls_certificate = \"a.crt\"\n[model.b]\nmodel = \"smollm2\"\n\
+         [alias.f]\nto = [\"nowhere/m\"]\n",
+    );
+    let said = stderr(&user.hob(&["config", "check"]).assert().code(2));
+    for part in [
+        "2 problems:",
+        "hob.toml:1:2: server: a certificate and its key are needed together",
+        "hob.toml:6:1: alias 'f' leads to 'nowhere/m'",
+    ] {
+        assert!(said.contains(part), "{part:?} is not in:\n{said}");
+    }
+}
+
+#[test]
 fn a_draft_model_that_does_not_exist_is_a_mistake_if_it_is_used() {
     let user = User::new();
     let own = "[model.b]\nmodel = \"smollm2\"\ndraft_model = \"qwen33\"\n";

@@ -18,7 +18,7 @@ use crate::globals::Globals;
 use crate::model_store::ModelStore;
 use crate::printer::Printer;
 use crate::settings::gateway::gateway as gateway_settings;
-use crate::settings::{Environment, ModelChoice, Overrides, Settings};
+use crate::settings::{Environment, ModelChoice, Overrides, Settings, TlsSettings};
 use crate::teams::Teams;
 use crate::wire_up;
 
@@ -33,6 +33,13 @@ pub(super) fn run(globals: &Globals, printer: &Printer) -> CliResult<()> {
         LoadedConfig::read_with_problems(globals.config.as_deref(), &environment.folders)?;
     let flags = Overrides { home: globals.home.clone(), ..Overrides::default() };
     let mut problems = Vec::new();
+    // It would hide all other mistakes.
+    if let Err(failure) = TlsSettings::resolve(&flags, &environment, &written) {
+        let sentence = format!("{}: server: {}", written.place("server"), failure.sentence);
+        problems.push(Failure { sentence, ..failure });
+        let server = &mut written.config.server;
+        (server.tls_certificate, server.tls_key) = (None, None);
+    }
     let wrong = models(&flags, &environment, &written);
     let (wrong, failures): (Vec<String>, Vec<Failure>) = wrong.into_iter().unzip();
     written.config.model.retain(|name, _| !wrong.contains(name));
