@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
+use std::time::SystemTime;
 
 use futures::future::BoxFuture;
 use futures::stream::StreamExt;
@@ -134,7 +135,10 @@ impl TeamModels {
 }
 
 fn card() -> ChatCard {
+    // A team is as old as the configuration in force.
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     ChatCard {
+        modified_unix_s: since.map_or(0, |since| since.as_secs()),
         context_tokens: CONTEXT_TOKENS,
         trained_context_tokens: CONTEXT_TOKENS,
         architecture: ENGINE.to_owned(),

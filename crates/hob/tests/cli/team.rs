@@ -352,6 +352,17 @@ fn models_of(server: &Served) -> Value {
     answer.body_mut().read_json().expect("JSON")
 }
 
+/// Ollama's clients show it.
+#[test]
+fn a_team_is_as_old_as_the_configuration_in_force() {
+    let team = TeamUser::new("", "");
+    let mut list = ureq::get(format!("{}api/tags", team.server.url)).call().expect("a list");
+    let list: Value = list.body_mut().read_json().expect("JSON");
+    let mut tags = list["models"].as_array().expect("models").iter();
+    let tag = tags.find(|tag| tag["name"] == "builders:latest").expect("the team");
+    assert!(tag["modified_at"].as_str().is_some_and(|at| at > "2020"), "{tag}");
+}
+
 #[test]
 fn a_team_is_a_model_of_the_server() {
     let lead = r#"{"reply": {"tool_calls": [{"name": "transfer_to_coder", "arguments": {"brief": "Write f."}}]}}
