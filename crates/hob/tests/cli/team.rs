@@ -352,7 +352,7 @@ fn models_of(server: &Served) -> Value {
     answer.body_mut().read_json().expect("JSON")
 }
 
-/// Ollama's clients show it.
+/// Ollama's clients show the age of each model.
 #[test]
 fn a_team_is_as_old_as_the_configuration_in_force() {
     let team = TeamUser::new("", "");

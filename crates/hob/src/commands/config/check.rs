@@ -33,7 +33,7 @@ pub(super) fn run(globals: &Globals, printer: &Printer) -> CliResult<()> {
         LoadedConfig::read_with_problems(globals.config.as_deref(), &environment.folders)?;
     let flags = Overrides { home: globals.home.clone(), ..Overrides::default() };
     let mut problems = Vec::new();
-    // It would hide all other mistakes.
+    // Otherwise, this mistake would hide all others.
     if let Err(failure) = TlsSettings::resolve(&flags, &environment, &written) {
         let sentence = format!("{}: server: {}", written.place("server"), failure.sentence);
         problems.push(Failure { sentence, ..failure });
