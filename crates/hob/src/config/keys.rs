@@ -116,13 +116,15 @@ fn kind_of(kind: &Value) -> String {
     first.as_str().unwrap_or("any").to_owned()
 }
 
-/// Returns the unknown keys in their order: the byte at which each begins, and an error that suggests the
+/// Returns the first `count_max` unknown keys: the byte at which each begins, and an error that suggests the
 /// nearest known key. The caller reports text that does not parse.
-pub(super) fn unknown(text: &str, path: &Path) -> Vec<(usize, Failure)> {
+pub(super) fn unknown(text: &str, path: &Path, count_max: usize) -> Vec<(usize, Failure)> {
     let Ok(root) = DeTable::parse(text) else { return Vec::new() };
     let known = known_keys();
     let mut unknown = all_unknown(root.get_ref(), "", &known);
     unknown.sort_by_key(|(_, start)| *start);
+    // Each error needs a search among all known keys, and a file may have 100,000 unknown ones.
+    unknown.truncate(count_max);
     let refused = |(key, start): (String, usize)| {
         let position = position::of(text, path, Some(start..start));
         (start, refusal(&key, &position, &known))
@@ -256,7 +258,7 @@ mod tests {
             ("colour_of_the_house = 1\n", "1:1", "colour_of_the_house", None),
         ];
         for (text, at, key, meant) in rows {
-            let (_, failure) = unknown(text, Path::new("h.toml")).remove(0);
+            let (_, failure) = unknown(text, Path::new("h.toml"), 1).remove(0);
             assert_eq!(failure.sentence, format!("h.toml:{at}: '{key}' is not a setting of hob"));
             let hint = failure.hint.unwrap_or_default();
             match meant {
@@ -272,7 +274,7 @@ mod tests {
         for (old, new) in RENAMED {
             let (table, old_name) = old.rsplit_once('.').expect("a table");
             let text = format!("[{table}]\n{old_name} = 1\n");
-            let (_, failure) = unknown(&text, Path::new("h.toml")).remove(0);
+            let (_, failure) = unknown(&text, Path::new("h.toml"), 1).remove(0);
             assert_eq!(failure.sentence, format!("h.toml:2:1: '{old}' was renamed to '{new}'"));
             assert!(keys.iter().any(|key| key.path == format!("{table}.{new}")), "{table}.{new}");
         }
