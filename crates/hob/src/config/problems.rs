@@ -12,6 +12,9 @@ use crate::failure::Failure;
 /// Maximum number of problems that are reported for one file.
 const PROBLEMS_MAX: usize = 20;
 
+/// Maximum number of other servers. hob keeps a client for each, and asks each for its list.
+const UPSTREAMS_MAX: usize = 256;
+
 /// The result of parsing, as far as the file can be read.
 #[derive(Debug, Default)]
 pub(super) struct ParsedFile {
@@ -48,6 +51,7 @@ pub(super) fn parse(text: &str, path: &Path) -> ParsedFile {
             None => break ConfigFile::default(),
         }
     };
+    problems.extend(too_many_upstreams(&config, text, path));
     problems.sort_by_key(|(start, _)| *start);
     let problems = problems.into_iter().map(|(_, failure)| failure).collect();
     ParsedFile { config, problems }
@@ -58,6 +62,19 @@ fn refusal(text: &str, path: &Path, error: &toml::de::Error) -> Failure {
     let message = expected::for_people(&error.message().replace('\n', "; "));
     Failure::usage(format!("{position}: {message}"))
         .hint("`hob config schema` and docs/reference/config.md say what each key takes")
+}
+
+fn too_many_upstreams(config: &ConfigFile, text: &str, path: &Path) -> Option<(usize, Failure)> {
+    let count = config.upstream.len();
+    if count <= UPSTREAMS_MAX {
+        return None;
+    }
+    let span = keys::span(text, "upstream");
+    let start = span.as_ref().map_or(0, |span| span.start);
+    let position = position::of(text, path, span);
+    let sentence =
+        format!("{position}: the file has {count} upstreams and the limit is {UPSTREAMS_MAX}");
+    Some((start, Failure::usage(sentence)))
 }
 
 /// Removes the lines of `span`, or a whole table if `span` is its head. All other bytes keep their positions.
@@ -112,6 +129,15 @@ mod tests {
             let text = (0..unknown).map(|number| format!("x{number} = 1\n")).collect::<String>();
             assert_eq!(sentences(&(text + known)).len(), PROBLEMS_MAX);
         }
+    }
+
+    #[test]
+    fn upstreams_have_a_limit() {
+        let upstream = |number: usize| format!("[upstream.u{number}]\nurl = \"http://a\"\n");
+        let text = |count: usize| (0..count).map(upstream).collect::<String>();
+        assert_eq!(sentences(&text(UPSTREAMS_MAX)), Vec::<String>::new());
+        let said = "h.toml:1:2: the file has 257 upstreams and the limit is 256";
+        assert_eq!(sentences(&text(UPSTREAMS_MAX + 1)), [said]);
     }
 
     /// A server reads its file again while it accepts connections.
