@@ -86,6 +86,10 @@ async fn open(
                 let format = compressed(&bytes).unwrap_or_default();
                 return Err(invalid_answer(format!("{format}, and 'pcm' was asked for")));
             }
+            BodyFormat::Pcm(rate_hz) if !is_wav && !SAMPLE_RATES_HZ.contains(rate_hz) => {
+                let detail = format!("pcm at {rate_hz} Hz; hob takes {SAMPLE_RATES_HZ:?} Hz");
+                return Err(invalid_answer(detail));
+            }
             BodyFormat::Pcm(rate_hz) if !is_wav => {
                 return Ok((Samples::new(*rate_hz, 1, Coding::S16), bytes.into(), response));
             }
@@ -110,7 +114,6 @@ fn body_format(response: &HttpResponse) -> BodyFormat {
     let rate_hz = parts.find_map(|part| part.strip_prefix("rate=")?.parse().ok());
     match essence.as_str() {
         "" | "application/octet-stream" | "audio/pcm" | "audio/x-pcm" | "audio/raw" => {
-            let rate_hz = rate_hz.filter(|rate| SAMPLE_RATES_HZ.contains(rate));
             BodyFormat::Pcm(rate_hz.unwrap_or(RATE_HZ))
         }
         "audio/wav" | "audio/wave" | "audio/x-wav" | "audio/vnd.wave" => BodyFormat::Wav,
