@@ -138,6 +138,7 @@ fn tokens_belong_to_the_day_on_which_their_answer_ended() {
         row(Some("phone"), midnight + 2, 1.0, u32::MAX),
         row(Some("old"), midnight - 9000, 1.0, 5),
         row(None, midnight, 1.0, 7),
+        row(Some("phone"), midnight + 2 * 86_400_000, 1.0, 4000),
     ];
     store.write(&rows).expect("written");
     let expected = [("laptop", 232), ("phone", 2 * (u64::from(u32::MAX) + 1))];
