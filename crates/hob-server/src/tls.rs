@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request};
 use axum::http::header::{CONTENT_TYPE, HOST};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -73,9 +74,12 @@ pub(crate) async fn open(
 /// The explanation, and the authority's certificate.
 pub(crate) fn explanation_routes(certificates: &Arc<dyn Certificates>) -> Router {
     let certificates = Arc::clone(certificates);
-    let authority = move |Path(name): Path<String>| {
-        let pem = certificates.authority().filter(|_| name == "hob-authority.crt");
-        async move { authority_file(pem, &name) }
+    let authority = move |name: Result<Path<String>, PathRejection>| {
+        let pem = certificates.authority();
+        async move {
+            let Path(name) = name.map_err(|_| ApiError::PathNotUtf8)?;
+            authority_file(pem.filter(|_| name == "hob-authority.crt"), &name)
+        }
     };
     Router::new()
         .route(EXPLANATION, get(async |request: Request| page::file("tls.html", &request)))

@@ -90,6 +90,9 @@ async fn one_port_answers_encrypted_and_plain_requests_of_this_machine() {
     assert_eq!(authority.header("content-type"), Some("application/x-x509-ca-cert"));
     assert!(server.get("/tls").await.text().contains("fingerprint"));
     assert_eq!(server.get("/tls/authority.key").await.status(), 404);
+    let unreadable = server.get("/tls/%ff").await;
+    assert_eq!(unreadable.status(), 400);
+    assert_eq!(unreadable.json()["error"]["type"], "invalid_request_error");
 }
 
 #[tokio::test]
