@@ -231,6 +231,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_first_unknown_keys_of_a_file_are_refused_up_to_a_limit() {
+        let found = unknown("z = 1\ny = 1\nx = 1\n", Path::new("h.toml"), 2);
+        assert_eq!(found.iter().map(|(start, _)| *start).collect::<Vec<_>>(), [0, 6]);
+    }
+
+    #[test]
     fn unknown_keys_are_refused_with_place_and_nearest() {
         let rows = [
             ("[server]\nlisen = \"x\"\n", "2:1", "server.lisen", Some("server.listen")),
