@@ -114,8 +114,8 @@ const SELECT: &str = "
     WHERE started_unix_ms >= ?1 ORDER BY started_unix_ms DESC, id DESC LIMIT ?2";
 
 /// Selects answers that ended since a time. No answer takes a day, so rows that began earlier than a day
-/// before are skipped; the index is by start. Rows from two days later on were written while the clock was wrong, and would
-/// count on each day until then.
+/// before are skipped; the index is by start. Rows from two days later on were written while the clock was wrong. They
+/// would count on each day until theirs.
 const TOKENS: &str = "
     SELECT key, sum(prompt_tokens + completion_tokens) AS tokens FROM requests
     WHERE key IS NOT NULL AND started_unix_ms >= ?1 - 86400000 AND started_unix_ms + total_ms >= ?1

@@ -82,7 +82,7 @@ async fn a_body_without_sound_is_a_fault_and_the_next_target_is_tried() {
         (whole("application/json", r#"{"error":{"message":"no voice today"}}"#), "reported"),
         (whole("audio/wav", "RIFF"), "invalid_answer"),
         (whole("audio/wav", wav(1, 192_000, &[0, 0x40])), "invalid_answer"),
-        (whole("audio/pcm;rate=192000", vec![0, 0x40]), "invalid_answer"),
+        (whole("audio/pcm;rate=192000", "ab"), "invalid_answer"),
         (whole(PCM, ""), "empty_answer"),
         (chunked(PCM, &[], End::Cut), "cut_off"),
         (status(500, r#"{"error":{"message":"out of order"}}"#), "failed"),
