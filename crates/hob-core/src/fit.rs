@@ -196,6 +196,21 @@ impl Plan {
         self.uses.iter().filter(|used| !used.fits()).max_by_key(|used| used.lacking_bytes())
     }
 
+    /// Memory as people read it: one term for each name and pool, summed over devices, with the least certain basis.
+    pub fn memory_by_name(&self) -> Vec<MemoryTerm> {
+        let mut all: Vec<MemoryTerm> = Vec::new();
+        for term in &self.memory {
+            match all.iter_mut().find(|one| (one.name, one.pool) == (term.name, term.pool)) {
+                Some(one) => {
+                    one.bytes = one.bytes.saturating_add(term.bytes);
+                    one.basis = one.basis.max(term.basis);
+                }
+                None => all.push(term.clone()),
+            }
+        }
+        all
+    }
+
     fn tok_s(&self) -> f64 {
         self.decode_requested.as_ref().map_or(0.0, |rate| rate.tok_s)
     }

@@ -168,7 +168,7 @@ fn warning(Warning { code, text, action }: Warning) -> FitWarning {
 fn memory(machine: &Machine, plan: &Plan) -> FitMemory {
     let sum = |of: fn(&Use) -> u64| plan.uses.iter().map(of).fold(0, u64::saturating_add);
     FitMemory {
-        terms: plan.memory.iter().map(term).collect(),
+        terms: plan.memory_by_name().iter().map(term).collect(),
         need: sum(|used| used.needed_bytes),
         free: sum(|used| used.free_bytes),
         margin: sum(|used| used.margin_bytes),

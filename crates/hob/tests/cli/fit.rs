@@ -157,6 +157,11 @@ fn names_are_taken_as_people_write_them_and_each_memory_is_one_row() {
     let rows = said.lines().filter(|line| line.contains("RAM") && line.contains(" weights "));
     assert_eq!(rows.count(), 1, "{said}");
     assert!(said.contains("published"), "{said}");
+    // The card and the processor share this memory, and each has weights there.
+    let json = stdout(&fit(&user, &["qwen3:8b", "--machine", "m4-pro-48gb", "--json"]).success());
+    let answer: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let terms = answer["plans"][0]["memory"]["terms"].as_array().expect("terms");
+    assert_eq!(terms.iter().filter(|term| term["name"] == "weights").count(), 1, "{json}");
     let small = ["gemma3:4b", "--machine", "n100", "--json"];
     let json = stdout(&fit(&user, &small).success());
     let answer: serde_json::Value = serde_json::from_str(&json).expect("JSON");

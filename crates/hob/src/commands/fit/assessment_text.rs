@@ -6,7 +6,7 @@ use hob_core::fit::{
     Rate, Use, flags,
 };
 use hob_core::footprint::KvTypes;
-use hob_core::machine::{Basis, Machine};
+use hob_core::machine::Machine;
 
 use crate::printer::table;
 
@@ -41,13 +41,14 @@ fn shortage_text(used: &Use) -> String {
 
 fn memory(plan: &Plan) -> String {
     let mut rows = table(["memory", "of", "GB", "rests on"]);
+    let terms = plan.memory_by_name();
     for used in &plan.uses {
-        for (name, bytes, basis) in by_name(plan, used.pool) {
+        for term in terms.iter().filter(|term| term.pool == used.pool) {
             rows.add_row([
                 used.pool.to_string(),
-                name.to_owned(),
-                gigabytes(bytes),
-                basis.name().to_owned(),
+                term.name.to_owned(),
+                gigabytes(term.bytes),
+                term.basis.name().to_owned(),
             ]);
         }
     }
@@ -67,21 +68,6 @@ fn memory(plan: &Plan) -> String {
     });
     let sums: Vec<String> = sums.collect();
     format!("{}\n{}", rows.trim_fmt(), sums.join("\n"))
-}
-
-/// One row per term and pool, summed over devices, with the least certain basis.
-fn by_name(plan: &Plan, pool: Pool) -> Vec<(&'static str, u64, Basis)> {
-    let mut rows: Vec<(&'static str, u64, Basis)> = Vec::new();
-    for term in plan.memory.iter().filter(|term| term.pool == pool) {
-        match rows.iter_mut().find(|(name, ..)| *name == term.name) {
-            Some((_, bytes, basis)) => {
-                *bytes = bytes.saturating_add(term.bytes);
-                *basis = (*basis).max(term.basis);
-            }
-            None => rows.push((term.name, term.bytes, term.basis)),
-        }
-    }
-    rows
 }
 
 fn speed(plan: &Plan) -> String {
