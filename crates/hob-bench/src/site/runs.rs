@@ -96,7 +96,8 @@ fn run<'a>(record: &'a Record, material: &'a Material, cells: &Cells<'_>) -> Run
     Run {
         record,
         short_id: record.short_id(),
-        family: record.model.family.as_deref().or(known_family.map(|family| family.name)),
+        // Ollama calls a family `qwen2` or `llama`, and a model must not be in two families.
+        family: known_family.map(|family| family.name).or(record.model.family.as_deref()),
         released: record
             .model
             .released

@@ -161,6 +161,18 @@ fn the_newest_run_comes_first() {
 }
 
 #[test]
+fn a_model_is_in_one_family_whatever_its_server_calls_it() {
+    let called = |family: &str| {
+        let mut record = native(1, "qwen2.5-coder:7b", "s", 5.0);
+        record.model.family = Some(family.to_owned());
+        let run = run_of(&of(vec![record]), 1);
+        (run["family"].clone(), run["released"].clone())
+    };
+    assert_eq!(called("qwen2"), called("Qwen2.5-Coder"));
+    assert_eq!(called("qwen2"), ("Qwen2.5-Coder".into(), "2024-09".into()));
+}
+
+#[test]
 fn texts_of_a_record_are_never_markup_or_script() {
     let evil =
         "</script><script>alert(1)</script>\"'\\u0027\\'<img src=x onerror=y>\u{2028}__proto__";

@@ -87,3 +87,21 @@ pub(crate) fn run(args: &SiteArgs, globals: &Globals, printer: &Printer) -> CliR
     printer.data(format_args!("{runs}, {} files: {}", files.len(), index.display()))?;
     Ok(Exit::Done)
 }
+
+#[cfg(test)]
+mod tests {
+    use hob_bench::families::family_of_model;
+    use hob_models::known::KNOWN;
+
+    /// The page lists the latest families first.
+    #[test]
+    fn every_known_model_has_a_family_that_is_no_younger() {
+        for known in KNOWN.iter() {
+            let family = family_of_model(&known.name);
+            let released = family.and_then(|family| family.released).map(|at| at.replace('-', ""));
+            let released = released.and_then(|at| at.parse::<u32>().ok());
+            let is_known = released.is_some_and(|released| released <= known.released);
+            assert!(is_known, "{}: {family:?}", known.name);
+        }
+    }
+}
