@@ -75,7 +75,9 @@ export async function siteDrawnTests(setting, folder) {
       assert.match(text, /known prompt.*46 ms/);
     }, { runs });
     await draw(async (page) => {
-      assert.doesNotMatch(await page.$eval(".bars", (bars) => bars.textContent), /146/);
+      const drawnBars = await page.$eval(".bars", (bars) => bars.textContent);
+      assert.doesNotMatch(drawnBars, /146/);
+      assert.match(drawnBars, /new prompt.*known prompt/);
       assert.match(await page.$eval(".runs", (table) => table.textContent), /146/);
     }, { runs }, "machine.html#name=ryzen");
   });

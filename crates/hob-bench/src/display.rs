@@ -3,7 +3,7 @@
 
 use hob_core::grouped_digits;
 
-use crate::record::{Record, Spread};
+use crate::record::{Cache, Record, RecordKind, Spread};
 use crate::terms::{Metric, MetricDefinition};
 
 /// From this value on, milliseconds are written as seconds.
@@ -50,6 +50,24 @@ pub fn spread(spread: &Spread, metric: Metric) -> String {
     }
 }
 
+/// The shape of the requests, with what distinguishes records of one shape: what the server knew of the prompts, the format
+/// of the sound, the voice.
+pub fn asked(record: &Record) -> String {
+    let prompt = match (record.workload.cache, record.kind) {
+        (Some(Cache::Cached), _) => Some("known prompt"),
+        (Some(Cache::Cold), RecordKind::CtxSweep) => Some("new prompt"),
+        (Some(Cache::Cold | Cache::Mixed) | None, _) => None,
+    };
+    let tts = record.tts.as_ref();
+    let parts = [
+        record.workload.shape.as_deref(),
+        prompt,
+        tts.and_then(|tts| tts.format.as_deref()),
+        tts.and_then(|tts| tts.voice.as_deref()),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
 /// The number of stalls in a run and the longest one, or a dash without stalls.
 pub fn stalls(record: &Record) -> String {
     let stalls = record.metrics.stall.filter(|stalls| stalls.count > 0);
@@ -64,7 +82,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::record::{RecordKind, RecordSource, Stall};
+    use crate::record::{RecordSource, Stall, Tts};
 
     #[test]
     fn numbers_have_three_significant_digits() {
@@ -105,6 +123,28 @@ mod tests {
         }
         record.metrics.stall = None;
         assert_eq!(stalls(&record), "–");
+    }
+
+    #[test]
+    fn records_of_one_shape_can_be_distinguished() {
+        let of = |kind, cache, tts| {
+            let mut record = Record::new(Uuid::nil(), kind, RecordSource::default());
+            record.workload.shape = Some("s".to_owned());
+            (record.workload.cache, record.tts) = (cache, tts);
+            asked(&record)
+        };
+        let (format, voice) = (Some("mp3".to_owned()), Some("ada".to_owned()));
+        let tts = Some(Tts { format, voice, ..Tts::default() });
+        let rows = [
+            (RecordKind::CtxSweep, Some(Cache::Cold), None, "s new prompt"),
+            (RecordKind::CtxSweep, Some(Cache::Cached), None, "s known prompt"),
+            (RecordKind::Llm, Some(Cache::Cached), None, "s known prompt"),
+            (RecordKind::Llm, Some(Cache::Cold), None, "s"),
+            (RecordKind::Tts, None, tts, "s mp3 ada"),
+        ];
+        for (kind, cache, tts, expected) in rows {
+            assert_eq!(of(kind, cache, tts), expected);
+        }
     }
 
     #[test]

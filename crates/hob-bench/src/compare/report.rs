@@ -156,7 +156,7 @@ fn name(record: &Record) -> String {
         Some(record.model.name.clone()),
         record.model.quant.clone(),
         Some(record.kind.name().to_owned()),
-        workload.shape.clone(),
+        Some(display::asked(record)),
         users,
         thinks.then(|| "thinking".to_owned()),
     ];

@@ -420,6 +420,14 @@ fn a_report_without_a_comparison_has_not_passed() {
 }
 
 #[test]
+fn a_cell_says_that_its_prompt_was_known() {
+    let (cold, mut cached) = (sampled(1, 8, 20.0), sampled(2, 8, 20.0));
+    cached.record.workload.cache = Some(Cache::Cached);
+    let found = report(&[cold.clone(), cached], &[cold], &CompareOptions::default());
+    assert_eq!(found.left_out, ["m llm short_short known prompt 1 user: only in the base"]);
+}
+
+#[test]
 fn learned_noise_raises_the_threshold() {
     let noisy = [sampled(1, 8, 20.0), sampled(2, 8, 21.6)];
     let noise = NoiseFloor::learned(&noisy).expect("of one thing");

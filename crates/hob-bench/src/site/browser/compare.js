@@ -86,7 +86,7 @@ function comparison(base, new_) {
   return { pairing: "unpaired", refusals, marks, figures };
 }
 
-const nameOf = (run) => joined([run.record.model.name, quantOf(run), run.record.kind, shapeOf(run), usersOf(run) && countText(usersOf(run), "user"), run.hardware]);
+const nameOf = (run) => joined([run.record.model.name, quantOf(run), run.record.kind, shapeOf(run), promptOf(run), usersOf(run) && countText(usersOf(run), "user"), run.hardware]);
 const sideOf = (run) => [runLink(run), " ", joined([engineOf(run), dayOf(run)], ", ")];
 
 function comparedTable(figures, heading) {

@@ -171,7 +171,7 @@ function machinePage() {
   document.title = `${runs[0].hardware} · hob benchmarks`;
   return [
     titled(runs[0].hardware, aboutMachine(runs)),
-    section("Speed", speedBars(runs, (run) => [modelLink(run), " ", h("span.aside", joined([shapeOf(run), quantOf(run), manyUsers(run)], " "))])),
+    section("Speed", speedBars(runs, (run) => [modelLink(run), " ", h("span.aside", joined([shapeOf(run), promptOf(run), quantOf(run), manyUsers(run)], " "))])),
     section("Every run", runTable(runs, column("model", modelLink))),
   ];
 }

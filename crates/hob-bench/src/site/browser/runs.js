@@ -76,7 +76,7 @@ function groupBy(items, key) {
 }
 
 /** What tells two runs of one model apart. */
-const partsOf = (run) => [shapeOf(run), quantOf(run), run.hardware, engineOf(run), manyUsers(run), ...setupOf(run)];
+const partsOf = (run) => [shapeOf(run), promptOf(run), quantOf(run), run.hardware, engineOf(run), manyUsers(run), ...setupOf(run)];
 const placeOf = (run) => joined(partsOf(run));
 
 /** Of the parts of each list only those that are not the same in all lists, or all parts where nothing differs. */

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use clap::{Arg, Args};
+use hob_bench::display;
 use hob_bench::eval::ItemSet;
 use hob_bench::experiment::Workload;
 use hob_bench::plan::{BenchPlan, CellKey, PlanError, PlanKind, cells, done};
@@ -173,15 +174,15 @@ fn plan_table(records: &[Record], targets: &[String]) -> String {
     let mut table = table(head.into_iter().chain(["together", "errors", ""]).chain(names));
     for (record, target) in records.iter().zip(targets) {
         let figure = |metric| record.metrics.figure(metric);
-        let (model, workload) = (&record.model, &record.workload);
+        let model = &record.model;
         let row = [
             record.short_id(),
             target.clone(),
             model.name.clone(),
             model.quant.clone().unwrap_or_default(),
             record.kind.name().to_owned(),
-            workload.shape.clone().unwrap_or_default(),
-            workload.concurrency.map_or(String::new(), |users| users.to_string()),
+            display::asked(record),
+            record.workload.concurrency.map_or(String::new(), |users| users.to_string()),
             first_ms(record).map_or("–".to_owned(), |ms| format!("{ms:.1} ms")),
             figure(Metric::DecodeTokS).map_or("–".to_owned(), |rate| format!("{rate:.1}")),
             together(record),
@@ -246,7 +247,7 @@ fn unreadable(error: PlanError) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use hob_bench::record::{RecordKind, RecordSource};
+    use hob_bench::record::{Cache, RecordKind, RecordSource};
     use uuid::Uuid;
 
     use super::*;
@@ -257,6 +258,8 @@ mod tests {
         let mut record = Record::new(Uuid::from_u128(0xabc), RecordKind::Llm, source);
         record.model.name = "qwen3-8b".to_owned();
         record.model.quant = Some("Q4_K_M".to_owned());
+        record.workload.shape = Some("ctx_512".to_owned());
+        record.workload.cache = Some(Cache::Cached);
         record.labels.insert("room".to_owned(), "attic".to_owned());
         let id = record.short_id();
         let text = plan_table(&[record.clone(), record], &["here".to_owned(), "there".to_owned()]);
@@ -265,6 +268,7 @@ mod tests {
         assert_eq!(words[0][..5], ["record", "target", "model", "quant", "kind"], "{text}");
         for (row, target) in words[1..3].iter().zip(["here", "there"]) {
             assert_eq!(row[..5], [id.as_str(), target, "qwen3-8b", "Q4_K_M", "llm"], "{text}");
+            assert_eq!(row[5..8], ["ctx_512", "known", "prompt"], "{text}");
             assert_eq!(row.last(), Some(&"attic"), "{text}");
         }
     }

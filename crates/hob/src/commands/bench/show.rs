@@ -83,7 +83,7 @@ fn facts(record: &Record) -> Vec<(&'static str, String)> {
         ),
         ("hardware", record.hardware()),
         ("quant", record.model.quant.clone().unwrap_or_default()),
-        ("shape", record.workload.shape.clone().unwrap_or_default()),
+        ("shape", display::asked(record)),
         ("conc.", record.workload.concurrency.map_or_else(String::new, |users| users.to_string())),
         ("stalls", display::stalls(record)),
         ("client", selftest.map_or_else(String::new, RecordedClientCheck::summary)),
