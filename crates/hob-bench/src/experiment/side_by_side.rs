@@ -7,13 +7,14 @@ use jiff::Timestamp;
 use crate::chat::{ChatCell, ChatSession, ChatWorkload, Prompt, nonce};
 use crate::client_check::{CheckLoad, ClientCheck};
 use crate::drive::Arrivals;
-use crate::record::{Record, sha256_hex};
+use crate::record::{Record, RecordKind, sha256_hex};
 use crate::runs::{BenchError, CellSummary, RecordContext, Run, Runs};
 use crate::session::{MeasuringSession, RunSize, run_in_turns, store_record};
 use crate::terms::Metric;
 use crate::workbench::{Asker, OtherServer, Workbench};
 
-/// Measures every cell on the workbench's own server and on `other`. Returns two records of each cell.
+/// Measures every cell on the workbench's own server and on `other`. Returns two records of each cell. A server that fails
+/// before the first run leaves a record of that.
 ///
 /// # Errors
 /// One of the servers does not answer chat requests, or a record cannot be stored.
@@ -23,10 +24,13 @@ pub fn side_by_side(
     (chat, arrivals, run_size): (&ChatWorkload, Arrivals, RunSize),
 ) -> Result<Vec<Record>, BenchError> {
     let asker = Asker { target: other.target.clone(), ..bench.asker() };
-    let sessions = [
-        ChatSession::prepare_with_context(bench.asker(), chat, run_size)?,
-        ChatSession::prepare_with_context(asker, chat, run_size)?,
-    ];
+    let own = ChatSession::prepare_with_context(bench.asker(), chat, run_size);
+    let own = recorded(bench, own)?;
+    let others = ChatSession::prepare_with_context(asker, chat, run_size);
+    let own_context = std::mem::replace(&mut bench.context, other.context.clone());
+    let others = recorded(bench, others);
+    bench.context = own_context;
+    let sessions = [own, others?];
     let [own, others] = [0, 1].map(|server: usize| sessions[server].cells(&[arrivals]));
     let mut records = Vec::new();
     let mut both = TwoServers {
@@ -50,6 +54,17 @@ pub fn side_by_side(
         }
     }
     Ok(records)
+}
+
+/// Stores a record of a failure of the workbench's server.
+fn recorded<T>(
+    bench: &mut Workbench<'_>,
+    prepared: Result<T, BenchError>,
+) -> Result<T, BenchError> {
+    if let Err(error) = &prepared {
+        bench.keep_failure(RecordKind::Llm, error)?;
+    }
+    prepared
 }
 
 struct TwoServers<'a> {

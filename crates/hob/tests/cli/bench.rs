@@ -564,6 +564,23 @@ fn two_servers_are_measured_in_turns_and_compared_in_pairs() {
 }
 
 #[test]
+fn a_server_that_fails_before_it_is_compared_leaves_a_record() {
+    let user = User::new();
+    let fine = Mock::start(&user, "ttft_ms=5,itl_ms=1,tokens=8");
+    let bad = Mock::start(&user, "status=500");
+    let rows = [([&bad, &fine], ["bad", "fine"]), ([&fine, &bad], ["fine", "bad"])];
+    for ([base, new], [model, model_b]) in rows {
+        let (base, new) = (base.1.clone(), new.1.clone());
+        let models = ["--model", model, "--model-b", model_b];
+        let args = [&["bench", "compare", &base, &new][..], &models].concat();
+        user.fails(&args, 5, "the server answered 500");
+    }
+    let found = RecordStore::new(user.path("work/bench/records")).read().expect("records");
+    let models: Vec<_> = found.records.iter().map(|(_, record)| &record.model.name).collect();
+    assert_eq!(models, ["bad", "bad"]);
+}
+
+#[test]
 fn what_no_run_can_mend_is_said_before_anything_is_run_again() {
     let user = User::new();
     let mock = Mock::start(&user, "ttft_ms=5,itl_ms=1,tokens=8");
