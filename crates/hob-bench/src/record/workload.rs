@@ -17,7 +17,7 @@ pub struct RecordedWorkload {
     pub prompt_tokens: Option<PromptTokens>,
     /// Limit of an answer, as sent
     pub max_tokens: Option<u64>,
-    /// Whether the server was asked not to end an answer early
+    /// Whether the server was asked not to end an answer early, and every answer reached its limit
     pub ignore_eos: Option<bool>,
     pub temperature: Option<f64>,
     pub reasoning: Option<Reasoning>,
