@@ -16,7 +16,7 @@ const fn family(start: &'static str, name: &'static str, released: &'static str)
     Family { start, name, released }
 }
 
-const FAMILIES: [Family; 47] = [
+const FAMILIES: [Family; 49] = [
     family("chatterbox", "Chatterbox", "2025-05"),
     family("csm", "CSM", "2025-03"),
     family("deepseekr1", "DeepSeek-R1", "2025-01"),
@@ -24,8 +24,10 @@ const FAMILIES: [Family; 47] = [
     family("deepseekv3", "DeepSeek-V3", "2024-12"),
     family("dia", "Dia", "2025-04"),
     family("gemma2", "Gemma 2", "2024-06"),
+    family("gemma2b", "Gemma", "2024-02"),
     family("gemma3", "Gemma 3", "2025-03"),
     family("gemma4", "Gemma 4", "2026-04"),
+    family("gemma7b", "Gemma", "2024-02"),
     family("gptoss", "gpt-oss", "2025-08"),
     family("kokoro", "Kokoro", "2024-12"),
     family("kugelaudio", "KugelAudio", ""),
@@ -91,6 +93,8 @@ mod tests {
             ("qwen3.5-abliterated:35b-a3b", Some("Qwen3.5")),
             ("qwen3.6:27b", Some("Qwen3.6")),
             ("gemma4:e4b", Some("Gemma 4")),
+            ("gemma:2b", Some("Gemma")),
+            ("gemma2:2b", Some("Gemma 2")),
             ("mistral-nemo", Some("Mistral Nemo")),
             ("Qwen3 TTS 1.7B Base", Some("Qwen3-TTS")),
             ("qwen2.5-coder:7b", Some("Qwen2.5-Coder")),
