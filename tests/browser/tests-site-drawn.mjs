@@ -108,6 +108,7 @@ export async function siteDrawnTests(setting, folder) {
     assert.ok(text.includes("hob bench --launch 'server -m '\\''a b'\\''' '' --shape=short"), text);
     assert.match(text, /Reasons for doubt\s+the server was started only once/);
     assert.match(text, /3 users against one\s+first token: 2\.84 ×\s+scaling: 0\.33, queueing/);
+    assert.match(text, /family\s+Qwen3\s+released\s+2025-04/);
     assert.equal(await page.$eval("main .aside a", (link) => link.hash), "#base=b&new=a");
     await page.waitForSelector(".chart.dots");
     await page.click(".yaml summary");

@@ -17,7 +17,7 @@ function factGroups(run) {
     ["Engine", [["name", engine.name], ["version", engine.version], ["backend", engine.backend], ["layers on the card", params.ngl], ["threads", params.threads],
       ["batch", params.batch], ["ubatch", params.ubatch], ["flash attention", yesNo(params.flash_attn)], ["K cache type", params.kv_k], ["V cache type", params.kv_v],
       ["context", params.ctx], ["parallel", params.parallel], ["speculative decoding", params.spec]]],
-    ["Model", [["family", model.family], ["released", model.released], ["parameters", withUnit(model.params_b, "B")], ["active", withUnit(model.active_b, "B")],
+    ["Model", [["family", run.family], ["released", run.released], ["parameters", withUnit(model.params_b, "B")], ["active", withUnit(model.active_b, "B")],
       ["quant", model.quant], ["bits per weight", model.bpw && number(model.bpw)], ["file", model.bytes && withUnit(model.bytes / 1e9, "GB")], ["sha256", model.sha256]]],
     ["Workload", [["shape", workload.shape], ["prompt", withUnit(prompt, "tokens")], ["longest answer", withUnit(workload.max_tokens, "tokens")],
       ["users", workload.concurrency], ["requests per second", workload.rate && number(workload.rate)], ["requests", workload.requests], ["warm-up requests", workload.warmup],
