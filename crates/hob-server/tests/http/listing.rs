@@ -244,7 +244,7 @@ async fn the_page_is_served_with_headers_that_keep_others_out() {
         (page.status(), page.header("content-type")),
         (200, Some("text/html; charset=utf-8"))
     );
-    assert!(page.text().contains("href=\"benchmarks/\""), "it links the results page");
+    assert!(page.text().contains("href=\"benchmarks/\""), "it links to the results page");
     assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
     assert_eq!(page.header("cache-control"), Some("no-cache"));
     let policy = page.header("content-security-policy").expect("a policy");
