@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::stream::BoxStream;
@@ -13,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Route;
 use super::candidate::Candidate;
-use super::task::{EventRole, RouteTask};
+use super::task::{EventRole, Observer, RouteTask};
 use super::timed::{Limits, TimedAnswer};
 use crate::client::too_large;
 use crate::options::{FallbackUntil, WhileLoading};
@@ -132,7 +133,8 @@ impl<T: RouteTask> Route<T> {
         let started = self.start(attempt, ask, request, &mut limits).await;
         let (started, slot) = started.inspect_err(failed)?;
         let Started { head, events } = started;
-        let events = observed::<T>(events, head, permit, T::observer(&outline, target));
+        let observer = T::observer(&outline, target);
+        let events = observed::<T>(events, head, (permit, Input::Complete), observer);
         let timed = TimedAnswer::new(events, Arc::clone(target), limits, ask.trace.clone(), slot);
         let (held, rest) = self.hold(outline, candidate, timed).await?;
         let started = |held| AnswerStart { candidate: Arc::clone(candidate), head, held, rest };
@@ -266,24 +268,53 @@ pub(super) fn is_loading(error: &ModelError) -> bool {
     matches!(error, ModelError::Loading { .. } | ModelError::NoRoom { retry_after: Some(_), .. })
 }
 
+/// The text or sound of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Input {
+    Complete,
+    /// A wait may be the client's, so it does not tell how fast the model is.
+    Arriving,
+}
+
 /// The events, counted for admission and shown to the kind's observer. The permit ends with the answer.
 pub(super) fn observed<T: RouteTask>(
-    events: BoxStream<'static, Result<T::Event, ModelError>>,
+    mut events: BoxStream<'static, Result<T::Event, ModelError>>,
     head: T::Head,
-    mut permit: Option<Permit<T::Work>>,
-    mut observer: Option<super::task::Observer<T::Event>>,
+    (mut permit, input): (Option<Permit<T::Work>>, Input),
+    mut observer: Option<Observer<T::Event>>,
 ) -> BoxStream<'static, Result<T::Event, ModelError>> {
-    let observe = move |event: &Result<T::Event, ModelError>| {
-        let Ok(event) = event else { return };
-        if let Some(permit) = &mut permit {
-            permit.record_output(T::work_of(head, event));
+    if let Some(permit) = permit.as_mut().filter(|_| T::STARTS_IN_TURN) {
+        permit.record_start();
+    }
+    let is_timed = permit.is_some() && input == Input::Complete;
+    let mut waiting_since = is_timed.then(Instant::now);
+    let observe = move |cx: &mut Context<'_>| {
+        let Poll::Ready(next) = events.poll_next_unpin(cx) else {
+            if is_timed {
+                waiting_since.get_or_insert_with(Instant::now);
+            }
+            return Poll::Pending;
+        };
+        if let (Some(since), Some(permit)) = (waiting_since.take(), &mut permit) {
+            permit.record_wait(since.elapsed(), Instant::now().into_std());
         }
-        if let Some(observer) = &mut observer {
-            observer(event);
+        if let Some(Ok(event)) = &next {
+            if let Some(permit) = &mut permit {
+                permit.record_output(T::work_of(head, event));
+            }
+            if let Some(observer) = &mut observer {
+                observer(event);
+            }
         }
-        if T::role(event) == EventRole::Last {
-            permit.take();
+        let is_over = match &next {
+            Some(Ok(event)) => T::role(event) == EventRole::Last,
+            Some(Err(_)) => false,
+            None => !T::HAS_LAST,
+        };
+        if let Some(permit) = permit.take_if(|_| is_over) {
+            permit.finished();
         }
+        Poll::Ready(next)
     };
-    events.inspect(observe).boxed()
+    stream::poll_fn(observe).boxed()
 }

@@ -249,6 +249,25 @@ async fn waiting_in_line_for_a_local_voice_is_no_silence() {
     assert_eq!(spoken, Ok((24_000, vec![audio(&[0.5])])));
 }
 
+/// Answers through an alias show how fast a voice is, too.
+#[tokio::test(start_paused = true)]
+async fn a_busy_local_voice_behind_an_alias_says_when_a_place_is_free() {
+    let own = OwnVoice::new(Play::Slowly(Duration::from_secs(2)));
+    let gateway = with_own("http://127.0.0.1:9", &own);
+    // Expected to be ten seconds of sound.
+    let text = "a".repeat(150);
+    for _ in 0..5 {
+        speak(&gateway, "alone", request(&text)).await.expect("speech");
+    }
+    let target = Resolve::<Speech>::resolve(&gateway, "alone").expect("a name");
+    let mut running = target.model.speak(request(&text)).await.expect("speech");
+    assert!(running.next().await.is_some());
+    let busy = target.model.speak(request(&text)).await.expect_err("one at a time");
+    let ModelError::Busy { retry_after } = busy else { panic!("{busy:?}") };
+    // Nine seconds of sound are left, which take 18 s. The first guess of the pace says 0.9 s.
+    assert!((12.0..27.0).contains(&retry_after.as_secs_f64()), "{retry_after:?}");
+}
+
 #[tokio::test]
 async fn a_client_that_leaves_frees_its_slot() {
     let own = OwnVoice::new(Play::Stall);

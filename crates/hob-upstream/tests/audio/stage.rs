@@ -183,6 +183,8 @@ pub(crate) enum Play {
     Stall,
     /// Waits in the queue for this long, and then speaks.
     InLine(Duration),
+    /// Sends ten seconds of sound, and takes this long for each.
+    Slowly(Duration),
 }
 
 impl OwnVoice {
@@ -210,6 +212,13 @@ impl SpeechModel for OwnVoice {
                 Play::InLine(time) => {
                     tokio::time::sleep(time).await;
                     Ok(SpeechStream::new(24_000, sound))
+                }
+                Play::Slowly(time) => {
+                    let seconds = stream::iter(0..10).then(move |_| async move {
+                        tokio::time::sleep(time).await;
+                        Ok(SpeechEvent::Audio(vec![0.5; 24_000]))
+                    });
+                    Ok(SpeechStream::new(24_000, seconds))
                 }
                 Play::Keep => std::future::pending().await,
                 Play::Stall => Ok(SpeechStream::new(24_000, sound.chain(stream::pending()))),
