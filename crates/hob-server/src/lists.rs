@@ -20,7 +20,7 @@ use crate::headers::json;
 use crate::observe::NamePath;
 
 /// `GET /models`: the models, and every alias. Clients such as Open WebUI chat with the first one, so chat
-/// models stand before the others, and the default before all.
+/// models stand before the others, the caller's default before all, and teams, which act, behind other chat models.
 pub(crate) async fn models(context: RequestContext) -> Response {
     let entries = shown_to(&context, entries(&context));
     json(match context.services.has_pipelines {
@@ -151,9 +151,12 @@ fn entries(context: &RequestContext) -> Vec<ModelEntry> {
         let kind = ModelKind::elsewhere(model.context_tokens);
         ModelEntry { id: model.name, state: model.state, kind }
     });
-    let default = context.default_name::<Chat>();
+    let default = context.callers_default_name::<Chat>();
     let mut chat: Vec<ModelEntry> = models.chain(listed).collect();
-    chat.sort_by_key(|entry| Some(entry.id.as_str()) != default);
+    chat.sort_by_key(|entry| {
+        let is_team = matches!(entry.kind, ModelKind::Chat { is_team: true, .. });
+        (Some(&entry.id) != default.as_ref(), is_team)
+    });
     let speech = entries_of::<Speech>(context, |_| ModelKind::Speech);
     let transcription = entries_of::<Transcription>(context, transcription);
     chat.into_iter().chain(speech).chain(transcription).collect()

@@ -159,6 +159,13 @@ impl RequestContext {
         T::default(&self.services.defaults).or_else(|| T::first(self.registry()))
     }
 
+    /// The name that lists show for what this caller means without a name.
+    pub(crate) fn callers_default_name<T: Named>(&self) -> Option<String> {
+        let own = self.callers_default::<T>().ok().flatten();
+        let own = own.map(|name| self.caller.listed_name(&name).to_owned());
+        own.or_else(|| self.default_name::<T>().map(str::to_owned))
+    }
+
     fn default_model<T: Named>(&self) -> Result<Arc<RegisteredModel<T>>, ApiError> {
         let name = self.default_name::<T>().ok_or_else(|| {
             let is_empty = self.registry().models::<T>().next().is_none();

@@ -57,7 +57,8 @@ impl Caller {
         is_allowed(name) || tagged(&self.registry, name).is_some_and(|(bare, _)| is_allowed(bare))
     }
 
-    fn listed_name<'a>(&'a self, name: &'a str) -> &'a str {
+    /// The name by which lists show it.
+    pub(crate) fn listed_name<'a>(&'a self, name: &'a str) -> &'a str {
         self.registry.listed_name(without_version(name))
     }
 

@@ -24,8 +24,10 @@ pub(super) async fn version() -> Response {
 pub(super) async fn tags(context: RequestContext) -> Response {
     let models = chat_models(context.registry());
     let mut named: Vec<_> = models.filter(|(name, _)| context.caller.allows(name)).collect();
-    let default = context.default_name::<Chat>();
-    named.sort_by_key(|(name, _)| Some(*name) != default);
+    let default = context.callers_default_name::<Chat>();
+    named.sort_by_key(|(name, model)| {
+        (Some(*name) != default.as_deref(), model.model.card().is_team)
+    });
     json(ollama_tags(named.iter().map(|(name, model)| entry(name, model))))
 }
 

@@ -120,6 +120,14 @@ async fn a_team_is_never_the_default() {
         let list = server.get("/v1/models").await.json();
         assert_eq!(list["data"][0]["id"], target.unwrap_or("builders"), "{names:?}");
     }
+    // Without a default, a client still chooses the first of the list.
+    let registry = with_team(&["builders", "cloud", "smol"]);
+    let server = Server::start_registry(registry, ServerOptions::default()).await;
+    let list = server.get("/v1/models").await.json();
+    assert_eq!(list["data"][0]["id"], "cloud");
+    assert_eq!(list["data"][2]["id"], "builders");
+    let tags = server.get("/api/tags").await.json();
+    assert_eq!(tags["models"][0]["name"], "cloud:latest");
     let aliases = Some(vec!["builders".to_owned()]);
     let options = with_keys([KeyOptions { aliases, ..named("phone", PHONE) }]);
     let server = Server::start_registry(with_team(&["builders", "smol"]), options).await;

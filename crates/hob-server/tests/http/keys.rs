@@ -208,6 +208,11 @@ async fn without_a_name_it_is_the_default_or_else_the_first_that_they_may_use() 
         let answer = server.ask(post_as(PHONE, "/v1/chat/completions", HI)).await;
         assert_eq!((answer.status(), &answer.json()["model"]), (200, &json!(expected)));
         assert_eq!(answer.header("x-hob-target"), Some("smol"));
+        // Clients choose the first of a list.
+        for (path, tag) in [("/v1/models", ""), ("/api/tags", ":latest")] {
+            let theirs = names(&server.ask(get_as(PHONE, path)).await);
+            assert_eq!(theirs[0], format!("{expected}{tag}"), "{aliases:?} {path}");
+        }
     }
     let server = server(&["kokoro"], 0).await;
     let answer = server.ask(post_as(PHONE, "/v1/chat/completions", HI)).await;
