@@ -14,7 +14,8 @@ const DEFAULT_FORMAT: &str = "mp3";
 
 /// Names in the header for ignored fields: so many, each so long.
 const IGNORED_NAMES_MAX: usize = 32;
-const IGNORED_CHARS_MAX: usize = 64;
+/// Enough for a keyword of the schema of a tool, whose name has at most 64.
+const IGNORED_CHARS_MAX: usize = 96;
 
 /// A parsed request. Its names are not yet checked against a model.
 #[derive(Clone, PartialEq)]
@@ -193,7 +194,7 @@ pub fn ignored_header(ignored: &[String]) -> String {
 }
 
 fn plain(name: &str) -> String {
-    let harmless = |c: char| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '?' };
+    let harmless = |c: char| if c.is_ascii_alphanumeric() || "_-.$".contains(c) { c } else { '?' };
     name.chars().take(IGNORED_CHARS_MAX).map(harmless).collect()
 }
 

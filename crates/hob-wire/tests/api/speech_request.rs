@@ -151,8 +151,11 @@ fn an_error_names_its_field() {
 #[test]
 fn ignored_names_make_a_harmless_header() {
     let names = ["user", "a\r\nb: c", "größe", &"x".repeat(100)].map(str::to_owned);
-    let expected = format!("user,a??b??c,gr??e,{}", "x".repeat(64));
+    let expected = format!("user,a??b??c,gr??e,{}", "x".repeat(96));
     assert_eq!(ignored_header(&names), expected);
+    let keywords = ["$ref", "unevaluatedProperties"]
+        .map(|keyword| format!("tools.{}.{keyword}", "t".repeat(64)));
+    assert_eq!(ignored_header(&keywords), keywords.join(","), "whole, also of the longest tool");
     let many: Vec<String> = (0..100).map(|n| n.to_string()).collect();
     assert_eq!(ignored_header(&many).split(',').count(), 32);
 }
