@@ -180,7 +180,7 @@ pub fn find(name: &str) -> Result<(&'static KnownModel, u32), UnlistedModel> {
     let as_published = || {
         let name = of_publisher?;
         let plain = untuned(name);
-        let listed = names::published(name).and_then(|named| tagged(named.name));
+        let listed = names::published(name).and_then(tagged);
         listed.or_else(|| written(plain)).or_else(|| written(&closed_up(plain)))
     };
     as_written.or_else(as_published).ok_or_else(|| {

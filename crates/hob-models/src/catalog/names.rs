@@ -29,12 +29,6 @@ pub struct NamedRepo {
 }
 
 impl NamedRepo {
-    /// The publisher's name of the model: `Llama-3.2-1B-Instruct`.
-    fn published_name(&self) -> &'static str {
-        let repo = self.repo.rsplit('/').next().unwrap_or(self.repo);
-        without_maker(repo.strip_suffix("-GGUF").unwrap_or(repo))
-    }
-
     /// The model's location for engine flags, before it is fetched.
     pub(crate) fn location(&self) -> Location {
         Location::Catalog { name: self.name.to_owned(), repo: self.repo.to_owned() }
@@ -48,11 +42,11 @@ pub struct ShortName {
     pub quant: Option<QuantMix>,
 }
 
-/// Finds the model of a short name: `qwen3`, `qwen3:latest`, `qwen3:8b`, `qwen3:8b-q8_0`. Also by its publisher's name.
+/// Finds the model of a short name: `qwen3`, `qwen3:latest`, `qwen3:8b`, `qwen3:8b-q8_0`.
 pub fn named(asked: &str) -> Option<ShortName> {
     let asked = asked.trim().to_ascii_lowercase();
     let bare = asked.strip_suffix(":latest").unwrap_or(&asked);
-    if let Some(named) = exactly(bare).or_else(|| published(bare)) {
+    if let Some(named) = exactly(bare) {
         return Some(ShortName { named, quant: None });
     }
     bare.match_indices('-').find_map(|(at, _)| {
@@ -87,10 +81,16 @@ pub(crate) fn without_maker(name: &str) -> &str {
     MAKERS.iter().find(is_first).map_or(name, |maker| &name[maker.len()..])
 }
 
-/// The model of a publisher's name: `Mistral-Nemo-Instruct-2407` is `mistral-nemo:12b`.
-pub(crate) fn published(name: &str) -> Option<&'static NamedRepo> {
-    let name = without_maker(name.strip_suffix("-GGUF").unwrap_or(name));
-    NAMED.iter().find(|named| named.published_name().eq_ignore_ascii_case(name))
+/// The short name of a model by its publisher's name: `Mistral-Nemo-Instruct-2407` is `mistral-nemo:12b`.
+pub(crate) fn published(name: &str) -> Option<&'static str> {
+    fn model(repo: &str) -> &str {
+        without_maker(repo.strip_suffix("-GGUF").unwrap_or(repo))
+    }
+    let is_this = |named: &&NamedRepo| {
+        let repo = named.repo.rsplit('/').next().unwrap_or(named.repo);
+        model(repo).eq_ignore_ascii_case(model(name))
+    };
+    NAMED.iter().find(is_this).map(|named| named.name)
 }
 
 /// The name under which a model is stored, from any of its names.
@@ -129,7 +129,7 @@ pub(crate) fn with_quant_as_listed(name: &str) -> String {
 fn of_catalog(asked: &str) -> Option<String> {
     let asked = asked.to_ascii_lowercase();
     match asked.strip_suffix(":latest").unwrap_or(&asked) {
-        "smollm2" | "smollm2:135m" | "smollm2-135m-instruct" => Some("smollm2".to_owned()),
+        "smollm2" | "smollm2:135m" => Some("smollm2".to_owned()),
         "kokoro" => Some("kokoro".to_owned()),
         "smart-turn" => Some("smart-turn".to_owned()),
         "whisper" => Some("whisper-base".to_owned()),
@@ -164,15 +164,13 @@ pub fn only_quant<'n>(repo: &str, stored: &'n [String]) -> Option<&'n str> {
 /// All other names of the model that is stored as `name`.
 pub fn others(name: &str) -> Vec<String> {
     match name {
-        "smollm2" => return ["smollm2:135m", "SmolLM2-135M-Instruct"].map(str::to_owned).to_vec(),
+        "smollm2" => return vec!["smollm2:135m".to_owned()],
         "whisper-base" => return vec!["whisper".to_owned()],
         name if name.contains('/') => return others_of_hub(name),
         _ => {}
     }
-    let Some(named) = NAMED.iter().find(|named| named.name == name) else { return Vec::new() };
-    // `deepseek-r1` is a smaller model than the publisher's DeepSeek-R1.
-    let published = Some(named.published_name()).filter(|other| canonical(other) == name);
-    named.also.iter().copied().chain(published).map(str::to_owned).collect()
+    let named = NAMED.iter().find(|named| named.name == name);
+    named.map_or(Vec::new(), |named| named.also.iter().map(|&also| also.to_owned()).collect())
 }
 
 /// A model of a repository, or a file of one, with the hub's prefixes and the file's extension.
@@ -215,12 +213,6 @@ mod tests {
             ("qwen3:8b-q8_0", "qwen3:8b-q8_0"),
             ("llama3.1", "llama3.1:8b"),
             ("llama3.1:8b-instruct-q8_0", "llama3.1:8b-q8_0"),
-            ("Qwen3-8B", "qwen3:8b"),
-            ("Meta-Llama-3.1-8B-Instruct", "llama3.1:8b"),
-            ("Mistral-Nemo-Instruct-2407", "mistral-nemo:12b"),
-            ("SmolLM2-135M-Instruct", "smollm2"),
-            // The dimensions of qwen3:4b, and other weights.
-            ("Qwen3-4B-Instruct-2507", "Qwen3-4B-Instruct-2507"),
             ("smollm2:135m", "smollm2"),
             ("smollm2:latest", "smollm2"),
             ("whisper", "whisper-base"),
@@ -250,9 +242,7 @@ mod tests {
     fn all_other_names_lead_back_to_the_stored_one() {
         for (stored, expected) in [
             ("smollm2", "smollm2:135m"),
-            ("smollm2", "SmolLM2-135M-Instruct"),
             ("qwen3:8b", "qwen3"),
-            ("qwen3:8b", "Qwen3-8B"),
             ("o/m:Q8_0", "hf.co/o/m:Q8_0"),
             ("o/m/sub/m-Q8_0", "hf:o/m/sub/m-Q8_0.gguf"),
             ("o/m/sub/m-Q8_0", "o/m/sub/m-Q8_0.gguf"),
@@ -270,8 +260,6 @@ mod tests {
         for named in NAMED.iter() {
             let names = [named.name].into_iter().chain(named.also.iter().copied());
             names.for_each(|name| assert!(all.insert(name), "{name} twice"));
-            let others = others(named.name);
-            assert!(others.iter().all(|other| canonical(other) == named.name), "{others:?}");
             assert_eq!(named.repo.matches('/').count(), 1, "{}", named.repo);
             assert_eq!(named.name, named.name.to_ascii_lowercase());
         }

@@ -60,9 +60,9 @@ file against the SHA-256 of Hugging Face, the registry or the catalog. It resume
 download, and does not download stored files again. HF_TOKEN opens gated repositories.
 
 A name such as qwen3:8b means Q4_K_M of its repository on Hugging Face (`hob models` lists them);
-with a quant it is qwen3:8b-q8_0. The publisher's name, Qwen3-8B, means the same. Names such as
-whisper-small are transcription models. hob copies a model that Ollama has on this machine. If
-Hugging Face does not have a name, hob looks in Ollama's registry.
+with a quant it is qwen3:8b-q8_0. Names such as whisper-small are transcription models. hob copies
+a model that Ollama has on this machine. If Hugging Face does not have a name, hob looks in
+Ollama's registry.
 
 Examples:
   hob pull

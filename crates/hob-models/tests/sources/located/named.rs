@@ -19,7 +19,6 @@ fn short_names_are_fetched_from_the_repository_that_the_catalog_has_for_them() {
         ("qwen3", "qwen3:8b", &usual),
         ("qwen3:latest", "qwen3:8b", &usual),
         ("qwen3:8b", "qwen3:8b", &usual),
-        ("Qwen3-8B", "qwen3:8b", &usual),
         ("qwen3:8b-q8_0", "qwen3:8b-q8_0", &eight),
     ] {
         let pulled = stage.fetch(asked);
