@@ -314,7 +314,10 @@ impl Search<'_> {
         let names: BTreeSet<&str> = here.chain(known::tags()).chain(named).collect();
         // A stored model that does not chat is not a suggestion.
         let names = names.into_iter().filter(|name| *name != asked);
-        let near = nearest(asked, names, 3);
+        let near = match names::published(asked) {
+            Some(name) => vec![name.to_owned()],
+            None => nearest(asked, names, 3),
+        };
         match registry.filter(|error| !matches!(error, FindError::Missing { .. })) {
             Some(error) if near.is_empty() => error,
             registry => {

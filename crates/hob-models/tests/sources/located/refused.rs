@@ -66,6 +66,8 @@ fn an_unknown_name_is_refused_with_similar_names_and_the_places_that_were_search
     assert!(said.contains("did you mean") && said.contains("qwen3:8b"), "{said}");
     let said = stage.refused("kokro");
     assert!(said.contains("did you mean kokoro"), "{said}");
+    let said = stage.refused("Meta-Llama-3.1-8B-Instruct");
+    assert!(said.contains("did you mean llama3.1:8b?"), "a publisher's name: {said}");
     // Nothing listens there.
     let finder = Finder { registry: Some("http://127.0.0.1:1".to_owned()), ..stage.finder() };
     let error = finder.locate("llama3", None).expect_err("no such name here");
