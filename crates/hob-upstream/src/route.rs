@@ -80,7 +80,7 @@ impl<T: RouteTask> Route<T> {
         let permit = candidate.admit(T::expected_work(&request)).inspect_err(failed)?;
         let started = T::start(&candidate.model, request).await.inspect_err(failed)?;
         let Started { head, events } = started;
-        let events = observed::<T>(events, head, (permit, Input::Arriving), None);
+        let events = observed::<T>(events, head, permit, Input::Arriving, None);
         let mut outcome = ArrivingOutcome { target: Arc::clone(&candidate.target), is_good: false };
         let cool_down = self.options.cool_down;
         let observe = move |event: &Result<T::Event, ModelError>| match event {

@@ -134,7 +134,7 @@ impl<T: RouteTask> Route<T> {
         let (started, slot) = started.inspect_err(failed)?;
         let Started { head, events } = started;
         let observer = T::observer(&outline, target);
-        let events = observed::<T>(events, head, (permit, Input::Complete), observer);
+        let events = observed::<T>(events, head, permit, Input::Complete, observer);
         let timed = TimedAnswer::new(events, Arc::clone(target), limits, ask.trace.clone(), slot);
         let (held, rest) = self.hold(outline, candidate, timed).await?;
         let started = |held| AnswerStart { candidate: Arc::clone(candidate), head, held, rest };
@@ -272,7 +272,8 @@ pub(super) fn is_loading(error: &ModelError) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Input {
     Complete,
-    /// A wait may be the client's, so it does not tell how fast the model is.
+    /// Its length is not known, and a wait may be the client's: the answer tells neither how fast the model is nor
+    /// how much work to expect.
     Arriving,
 }
 
@@ -280,17 +281,18 @@ pub(super) enum Input {
 pub(super) fn observed<T: RouteTask>(
     mut events: BoxStream<'static, Result<T::Event, ModelError>>,
     head: T::Head,
-    (mut permit, input): (Option<Permit<T::Work>>, Input),
+    mut permit: Option<Permit<T::Work>>,
+    input: Input,
     mut observer: Option<Observer<T::Event>>,
 ) -> BoxStream<'static, Result<T::Event, ModelError>> {
     if let Some(permit) = permit.as_mut().filter(|_| T::STARTS_IN_TURN) {
         permit.record_start();
     }
-    let is_timed = permit.is_some() && input == Input::Complete;
-    let mut waiting_since = is_timed.then(Instant::now);
+    let is_measured = permit.is_some() && input == Input::Complete;
+    let mut waiting_since = is_measured.then(Instant::now);
     let observe = move |cx: &mut Context<'_>| {
         let Poll::Ready(next) = events.poll_next_unpin(cx) else {
-            if is_timed {
+            if is_measured {
                 waiting_since.get_or_insert_with(Instant::now);
             }
             return Poll::Pending;
@@ -311,7 +313,7 @@ pub(super) fn observed<T: RouteTask>(
             Some(Err(_)) => false,
             None => !T::HAS_LAST,
         };
-        if let Some(permit) = permit.take_if(|_| is_over) {
+        if let Some(permit) = permit.take_if(|_| is_over).filter(|_| is_measured) {
             permit.finished();
         }
         Poll::Ready(next)
