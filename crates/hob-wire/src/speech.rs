@@ -14,7 +14,7 @@ const DEFAULT_FORMAT: &str = "mp3";
 
 /// Names in the header for ignored fields: so many, each so long.
 const IGNORED_NAMES_MAX: usize = 32;
-/// Enough for a keyword of the schema of a tool, whose name has at most 64.
+/// Enough for a schema's keyword of a tool whose name has 64, the most that OpenAI allows.
 const IGNORED_CHARS_MAX: usize = 96;
 
 /// A parsed request. Its names are not yet checked against a model.
