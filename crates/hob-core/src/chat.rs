@@ -74,6 +74,8 @@ pub struct ChatCard {
     pub sees: bool,
     /// A team of agents answers.
     pub is_team: bool,
+    /// Made for embeddings: its file says how the vectors of a text become one.
+    pub is_embedder: bool,
     /// Has recurrent layers, whose state cannot be cut back to an earlier token.
     pub is_recurrent: bool,
     /// Accepts parameters that hob does not know, or rejects them itself ([`ChatRequest::extra`]).

@@ -30,6 +30,7 @@ impl Gguf {
         let trained = shape.trained_context_tokens;
         let template = self.chat_template();
         let is_recurrent = shape.layers.iter().any(|layer| layer.recurrence.is_some());
+        let is_embedder = self.value(&format!("{}.pooling_type", shape.architecture)).is_some();
         Ok(ChatCard {
             context_tokens: tokens_asked.map_or(trained, |asked| asked.min(trained)),
             trained_context_tokens: trained,
@@ -44,6 +45,7 @@ impl Gguf {
             calls_tools: template.is_some(),
             thinks: template.is_some_and(mentions_thinking),
             infills: self.infills(),
+            is_embedder,
             is_recurrent,
             scores_prompts: true,
             ..ChatCard::default()

@@ -141,6 +141,14 @@ fn a_card_tells_what_clients_want_to_know() {
 }
 
 #[test]
+fn a_model_whose_file_names_a_pooling_is_made_for_embeddings() {
+    let sample = SampleGguf::llama();
+    let pooled = sample.clone().u32("llama.pooling_type", 3);
+    let is_embedder = |sample: &SampleGguf| read(sample).card(None).expect("a card").is_embedder;
+    assert!(is_embedder(&pooled) && !is_embedder(&sample));
+}
+
+#[test]
 fn a_model_with_a_template_takes_tools_and_may_think() {
     let check = |template: &str, expected| {
         let gguf = read(&SampleGguf::llama().text("tokenizer.chat_template", template));

@@ -347,7 +347,7 @@ async fn models_are_listed_under_every_name_and_shown_by_any() {
     for name in ["smol", "smol:latest", "mini", "mini:latest"] {
         let shown = server.ask(post("/api/show", json!({"name": name}).to_string())).await.json();
         assert_eq!(shown["model_info"]["llama.context_length"], 8192, "{name}");
-        assert_eq!(shown["capabilities"], json!(["completion", "embedding", "tools"]));
+        assert_eq!(shown["capabilities"], json!(["completion", "tools"]));
         assert_eq!(
             (&shown["template"], &shown["parameters"]),
             (&json!("T"), &json!("num_ctx 4096"))

@@ -405,6 +405,7 @@ fn with_file(card: ChatCard, its: &ChatCard) -> ChatCard {
         file_bytes: its.file_bytes,
         digest: its.digest.clone(),
         modified_unix_s: its.modified_unix_s,
+        is_embedder: its.is_embedder,
         ..card
     }
 }

@@ -182,16 +182,17 @@ fn model_info(card: &ChatCard) -> Map<String, Value> {
     entries.into_iter().collect()
 }
 
-/// Every chat model completes and embeds. The card says what else it can do.
+/// hob's chat models embed too, and do not say so here: with `embedding`, `ollama run` and other clients do not chat.
 fn capabilities(card: &ChatCard) -> Vec<&'static str> {
-    let more = [
+    let all = [
+        ("completion", !card.is_embedder),
+        ("embedding", card.is_embedder),
         ("tools", card.calls_tools && card.template.is_some()),
         ("thinking", card.thinks),
         ("insert", card.infills),
         ("vision", card.sees),
     ];
-    let more = more.into_iter().filter_map(|(name, has)| has.then_some(name));
-    ["completion", "embedding"].into_iter().chain(more).collect()
+    all.into_iter().filter_map(|(name, has)| has.then_some(name)).collect()
 }
 
 /// As people write it: `134.52M`, `7.6B`, `8B`.

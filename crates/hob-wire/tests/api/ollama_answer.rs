@@ -169,6 +169,7 @@ fn lists_are_as_clients_read_them() {
     let card = card();
     let bare =
         ChatCard { template: None, digest: None, thinks: true, infills: true, ..card.clone() };
+    let embedder = ChatCard { template: None, is_embedder: true, ..card.clone() };
     let models = ["smol", "team/coder:7b"].map(|name| OllamaModel { name, card: &card });
     let memory_use = MemoryUse {
         resident_bytes: Some(150_000_000),
@@ -184,13 +185,15 @@ fn lists_are_as_clients_read_them() {
         ollama_tags(models),
         ollama_show(&card),
         ollama_show(&bare),
+        ollama_show(&embedder),
         ollama_ps(residents),
         ollama_tags([]),
     ];
     insta::assert_snapshot!(answers.join("\n"), @r#"
     {"models":[{"name":"smol:latest","model":"smol:latest","modified_at":"2026-11-01T00:00:00.000000000Z","size":98000000,"digest":"ab12","details":{"parent_model":"","format":"gguf","family":"llama","families":["llama"],"parameter_size":"134.52M","quantization_level":"Q4_1"}},{"name":"team/coder:7b","model":"team/coder:7b","modified_at":"2026-11-01T00:00:00.000000000Z","size":98000000,"digest":"ab12","details":{"parent_model":"","format":"gguf","family":"llama","families":["llama"],"parameter_size":"134.52M","quantization_level":"Q4_1"}}]}
-    {"parameters":"num_ctx 4096","template":"{{ messages }}","details":{"parent_model":"","format":"gguf","family":"llama","families":["llama"],"parameter_size":"134.52M","quantization_level":"Q4_1"},"model_info":{"general.architecture":"llama","general.parameter_count":134515008,"llama.context_length":8192},"capabilities":["completion","embedding","tools"],"modified_at":"2026-11-01T00:00:00.000000000Z"}
-    {"parameters":"num_ctx 4096","template":"","details":{"parent_model":"","format":"gguf","family":"llama","families":["llama"],"parameter_size":"134.52M","quantization_level":"Q4_1"},"model_info":{"general.architecture":"llama","general.parameter_count":134515008,"llama.context_length":8192},"capabilities":["completion","embedding","thinking","insert"],"modified_at":"2026-11-01T00:00:00.000000000Z"}
+    {"parameters":"num_ctx 4096","template":"{{ messages }}","details":{"parent_model":"","format":"gguf","family":"llama","families":["llama"],"parameter_size":"134.52M","quantization_level":"Q4_1"},"model_info":{"general.architecture":"llama","general.parameter_count":134515008,"llama.context_length":8192},"capabilities":["completion","tools"],"modified_at":"2026-11-01T00:00:00.000000000Z"}
+    {"parameters":"num_ctx 4096","template":"","details":{"parent_model":"","format":"gguf","family":"llama","families":["llama"],"parameter_size":"134.52M","quantization_level":"Q4_1"},"model_info":{"general.architecture":"llama","general.parameter_count":134515008,"llama.context_length":8192},"capabilities":["completion","thinking","insert"],"modified_at":"2026-11-01T00:00:00.000000000Z"}
+    {"parameters":"num_ctx 4096","template":"","details":{"parent_model":"","format":"gguf","family":"llama","families":["llama"],"parameter_size":"134.52M","quantization_level":"Q4_1"},"model_info":{"general.architecture":"llama","general.parameter_count":134515008,"llama.context_length":8192},"capabilities":["embedding"],"modified_at":"2026-11-01T00:00:00.000000000Z"}
     {"models":[{"name":"smol:latest","model":"smol:latest","size":150000000,"digest":"ab12","details":{"parent_model":"","format":"gguf","family":"llama","families":["llama"],"parameter_size":"134.52M","quantization_level":"Q4_1"},"expires_at":"2026-11-01T00:00:00.000000007Z","size_vram":5,"context_length":4096},{"name":"team/coder:7b","model":"team/coder:7b","size":98000000,"digest":"ab12","details":{"parent_model":"","format":"gguf","family":"llama","families":["llama"],"parameter_size":"134.52M","quantization_level":"Q4_1"},"expires_at":"2300-01-01T00:00:00.000000000Z","size_vram":0,"context_length":4096}]}
     {"models":[]}
     "#);
