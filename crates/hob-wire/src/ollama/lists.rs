@@ -81,7 +81,7 @@ pub(crate) struct OllamaPs<'a> {
 struct OllamaPsModel<'a> {
     name: String,
     model: String,
-    /// Bytes in memory.
+    /// Bytes in memory, with those on graphics cards.
     size: u64,
     digest: &'a str,
     details: OllamaDetails<'a>,
@@ -147,7 +147,7 @@ pub fn ollama_ps<'a>(residents: impl IntoIterator<Item = OllamaResident<'a>>) ->
         |OllamaResident { model: OllamaModel { name, card }, memory_use }| OllamaPsModel {
             name: tagged(name),
             model: tagged(name),
-            size: memory_use.resident_bytes.unwrap_or(card.file_bytes),
+            size: size(card, &memory_use),
             digest: card.digest.as_deref().unwrap_or(NO_DIGEST),
             details: details(card),
             expires_at: expires_at(memory_use.expires_at),
@@ -155,6 +155,12 @@ pub fn ollama_ps<'a>(residents: impl IntoIterator<Item = OllamaResident<'a>>) ->
             context_length: card.context_tokens,
         };
     json(&OllamaPs { models: residents.into_iter().map(resident).collect() })
+}
+
+/// `ollama ps` shows no processor for a model with more bytes on cards than in all.
+fn size(card: &ChatCard, memory_use: &MemoryUse) -> u64 {
+    let on_cards = memory_use.vram_bytes;
+    memory_use.resident_bytes.map_or(card.file_bytes.max(on_cards), |bytes| bytes + on_cards)
 }
 
 fn expires_at(at: Option<SystemTime>) -> String {

@@ -173,13 +173,15 @@ fn lists_are_as_clients_read_them() {
     let models = ["smol", "team/coder:7b"].map(|name| OllamaModel { name, card: &card });
     let memory_use = MemoryUse {
         resident_bytes: Some(150_000_000),
-        vram_bytes: 5,
+        vram_bytes: 400_000_000,
         expires_at: Some(at()),
         ..MemoryUse::default()
     };
+    let unmeasured = MemoryUse { vram_bytes: 400_000_000, ..MemoryUse::default() };
     let residents = [
         OllamaResident { model: models[0], memory_use },
         OllamaResident { model: models[1], memory_use: MemoryUse::default() },
+        OllamaResident { model: models[0], memory_use: unmeasured },
     ];
     let answers = [
         ollama_tags(models),
@@ -194,7 +196,7 @@ fn lists_are_as_clients_read_them() {
     {"parameters":"num_ctx 4096","template":"{{ messages }}","details":{"parent_model":"","format":"gguf","family":"llama","families":["llama"],"parameter_size":"134.52M","quantization_level":"Q4_1"},"model_info":{"general.architecture":"llama","general.parameter_count":134515008,"llama.context_length":8192},"capabilities":["completion","tools"],"modified_at":"2026-11-01T00:00:00.000000000Z"}
     {"parameters":"num_ctx 4096","template":"","details":{"parent_model":"","format":"gguf","family":"llama","families":["llama"],"parameter_size":"134.52M","quantization_level":"Q4_1"},"model_info":{"general.architecture":"llama","general.parameter_count":134515008,"llama.context_length":8192},"capabilities":["completion","thinking","insert"],"modified_at":"2026-11-01T00:00:00.000000000Z"}
     {"parameters":"num_ctx 4096","template":"","details":{"parent_model":"","format":"gguf","family":"llama","families":["llama"],"parameter_size":"134.52M","quantization_level":"Q4_1"},"model_info":{"general.architecture":"llama","general.parameter_count":134515008,"llama.context_length":8192},"capabilities":["embedding"],"modified_at":"2026-11-01T00:00:00.000000000Z"}
-    {"models":[{"name":"smol:latest","model":"smol:latest","size":150000000,"digest":"ab12","details":{"parent_model":"","format":"gguf","family":"llama","families":["llama"],"parameter_size":"134.52M","quantization_level":"Q4_1"},"expires_at":"2026-11-01T00:00:00.000000007Z","size_vram":5,"context_length":4096},{"name":"team/coder:7b","model":"team/coder:7b","size":98000000,"digest":"ab12","details":{"parent_model":"","format":"gguf","family":"llama","families":["llama"],"parameter_size":"134.52M","quantization_level":"Q4_1"},"expires_at":"2300-01-01T00:00:00.000000000Z","size_vram":0,"context_length":4096}]}
+    {"models":[{"name":"smol:latest","model":"smol:latest","size":550000000,"digest":"ab12","details":{"parent_model":"","format":"gguf","family":"llama","families":["llama"],"parameter_size":"134.52M","quantization_level":"Q4_1"},"expires_at":"2026-11-01T00:00:00.000000007Z","size_vram":400000000,"context_length":4096},{"name":"team/coder:7b","model":"team/coder:7b","size":98000000,"digest":"ab12","details":{"parent_model":"","format":"gguf","family":"llama","families":["llama"],"parameter_size":"134.52M","quantization_level":"Q4_1"},"expires_at":"2300-01-01T00:00:00.000000000Z","size_vram":0,"context_length":4096},{"name":"smol:latest","model":"smol:latest","size":400000000,"digest":"ab12","details":{"parent_model":"","format":"gguf","family":"llama","families":["llama"],"parameter_size":"134.52M","quantization_level":"Q4_1"},"expires_at":"2300-01-01T00:00:00.000000000Z","size_vram":400000000,"context_length":4096}]}
     {"models":[]}
     "#);
 }
