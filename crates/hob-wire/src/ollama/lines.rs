@@ -1,6 +1,7 @@
 //! Events of a chat model as Ollama's lines, or gathered into its one object.
 //! Tool calls leave whole, because Ollama's clients read objects. A server may send more arguments of an earlier call
 //! after a later one has begun, so a call whose arguments are no complete object waits for the end of the answer.
+//! If they are none then either, because the answer was cut off, the call becomes text: no client could read its line.
 
 use std::time::{Duration, SystemTime};
 
@@ -110,8 +111,7 @@ struct OllamaAnswerCall<'a> {
 struct OllamaFunction<'a> {
     index: u32,
     name: &'a str,
-    /// An object. What the model wrote, as a text, if that is not JSON.
-    arguments: Value,
+    arguments: Map<String, Value>,
 }
 
 /// Times in nanoseconds, left out where the server that answered did not report them.
@@ -193,7 +193,7 @@ impl OllamaAnswer {
                 }
             }
             ChatEvent::Done(completion) => {
-                self.content.calls.append(&mut self.calls);
+                self.calls.drain(..).for_each(|call| self.content.finish(call));
                 return Some(completion);
             }
         }
@@ -213,12 +213,28 @@ impl AnswerContent {
         let is_wordless = self.text.is_empty() && self.thinking.is_empty();
         is_wordless && self.calls.is_empty() && self.logprobs.is_empty()
     }
+
+    /// Adds a call to which no argument follows.
+    fn finish(&mut self, mut call: Call) {
+        if call.arguments.trim().is_empty() {
+            call.arguments = "{}".to_owned();
+        }
+        if call.is_complete() {
+            self.calls.push(call);
+        } else {
+            self.text += &format!("\n{} {}", call.name, call.arguments);
+        }
+    }
 }
 
 impl Call {
     /// Whether the arguments are a whole object, so that none can follow.
     fn is_complete(&self) -> bool {
-        serde_json::from_str::<Map<String, Value>>(&self.arguments).is_ok()
+        self.object().is_some()
+    }
+
+    fn object(&self) -> Option<Map<String, Value>> {
+        serde_json::from_str(&self.arguments).ok()
     }
 }
 
@@ -254,15 +270,9 @@ fn text_of(shape: OllamaShape, content: &AnswerContent) -> OllamaText<'_> {
 }
 
 fn wire_call(call: &Call) -> OllamaAnswerCall<'_> {
-    let Call { id, index, name, arguments } = call;
-    let function = OllamaFunction { index: *index, name, arguments: wire_arguments(arguments) };
-    OllamaAnswerCall { id, function }
-}
-
-/// Arguments that are not JSON are handed on as the text that they are, for the client to see.
-fn wire_arguments(text: &str) -> Value {
-    let text = if text.trim().is_empty() { "{}" } else { text };
-    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+    let arguments = call.object().unwrap_or_default();
+    let function = OllamaFunction { index: call.index, name: &call.name, arguments };
+    OllamaAnswerCall { id: &call.id, function }
 }
 
 /// Ollama has no reason of its own for an answer that ends with calls or with a team's budget, or is held back.

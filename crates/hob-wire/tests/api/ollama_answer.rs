@@ -123,9 +123,9 @@ fn calls_leave_whole_and_in_order() {
     let answers = both.map(|delivery| answer(OllamaShape::Chat, delivery, events()));
     insta::assert_snapshot!(answers.concat(), @r#"
     {"model":"smol","created_at":"2026-11-01T00:00:00.000000007Z","message":{"role":"assistant","content":"","tool_calls":[{"id":"call_0","function":{"index":0,"name":"weather","arguments":{"city":"Rome","at":1}}}]},"done":false}
-    {"model":"smol","created_at":"2026-11-01T00:00:00.000000007Z","message":{"role":"assistant","content":"","tool_calls":[{"id":"call_1","function":{"index":1,"name":"time","arguments":{}}},{"id":"call_2","function":{"index":2,"name":"broken","arguments":"{\"a\":"}}]},"done":false}
+    {"model":"smol","created_at":"2026-11-01T00:00:00.000000007Z","message":{"role":"assistant","content":"\nbroken {\"a\":","tool_calls":[{"id":"call_1","function":{"index":1,"name":"time","arguments":{}}}]},"done":false}
     {"model":"smol","created_at":"2026-11-01T00:00:00.000000007Z","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop","total_duration":1234567890,"load_duration":3500000,"prompt_eval_count":26,"prompt_eval_duration":130250000,"eval_count":9,"eval_duration":400000000}
-    {"model":"smol","created_at":"2026-11-01T00:00:00.000000007Z","message":{"role":"assistant","content":"","tool_calls":[{"id":"call_0","function":{"index":0,"name":"weather","arguments":{"city":"Rome","at":1}}},{"id":"call_1","function":{"index":1,"name":"time","arguments":{}}},{"id":"call_2","function":{"index":2,"name":"broken","arguments":"{\"a\":"}}]},"done":true,"done_reason":"stop","total_duration":1234567890,"load_duration":3500000,"prompt_eval_count":26,"prompt_eval_duration":130250000,"eval_count":9,"eval_duration":400000000}
+    {"model":"smol","created_at":"2026-11-01T00:00:00.000000007Z","message":{"role":"assistant","content":"\nbroken {\"a\":","tool_calls":[{"id":"call_0","function":{"index":0,"name":"weather","arguments":{"city":"Rome","at":1}}},{"id":"call_1","function":{"index":1,"name":"time","arguments":{}}}]},"done":true,"done_reason":"stop","total_duration":1234567890,"load_duration":3500000,"prompt_eval_count":26,"prompt_eval_duration":130250000,"eval_count":9,"eval_duration":400000000}
     "#);
 }
 
