@@ -12,11 +12,11 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method};
 use axum::response::{IntoResponse, Response};
 use futures::future::BoxFuture;
-use hob_wire::WireError;
-use hob_wire::operations::NOW;
+use hob_wire::operations::{NOW, is_ollamas};
+use hob_wire::{WireError, ollama_error};
 use tower::{Layer, Service};
 
-use crate::api_error::{ApiError, RefusedKey};
+use crate::api_error::{ApiError, RefusedKey, with_error_as};
 use crate::context::{RequestContext, Services, next_id};
 use crate::guard::Guard;
 use crate::reloadable_state::ReloadableState;
@@ -139,6 +139,10 @@ impl SeenRequest {
         let SeenRequest { context, route, method } = self;
         let (id, services) = (context.id, &context.services);
         let status = response.status().as_u16();
+        // Here, because the guard and the router refuse requests before their route sees them.
+        if status >= 400 && is_ollamas(&route) {
+            response = with_error_as(|error| ollama_error(&error.message), response);
+        }
         services.metrics.request(&route, status);
         if let Some(RefusedKey(code)) = response.extensions().get() {
             services.metrics.key_refused(context.caller.key().unwrap_or_default(), code);

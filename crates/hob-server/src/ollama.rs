@@ -9,12 +9,11 @@ use axum::Router;
 use axum::extract::Request;
 use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, HeaderValue};
-use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use hob_core::Chat;
-use hob_wire::{OllamaDelivery, ollama_error, ollama_success, operations, parse_ollama_named};
+use hob_wire::{OllamaDelivery, ollama_success, operations, parse_ollama_named};
 
-use crate::api_error::{ApiError, with_error_as};
+use crate::api_error::ApiError;
 use crate::documented_routes::DocumentedRoutes as _;
 use crate::guard::KeyRule;
 use crate::headers::{JSON, LINES, answer_headers, json};
@@ -44,11 +43,6 @@ pub(crate) fn routes() -> Router {
         .at(&operations::HOME, home)
         .at(&operations::OLLAMA_VERSION, lists::version)
         .merge(keyed)
-        .layer(map_response(with_ollamas_errors))
-}
-
-async fn with_ollamas_errors(response: Response) -> Response {
-    with_error_as(|error| ollama_error(&error.message), response)
 }
 
 /// `GET /`: the page for people, and a short text for programs that look for Ollama.

@@ -98,6 +98,12 @@ pub(crate) enum OperationAnswer {
     NotOffered,
 }
 
+/// Whether this path, as the router writes it, is one of Ollama's routes. Their errors have a form of their own.
+pub fn is_ollamas(path: &str) -> bool {
+    let mut ollamas = OPERATIONS.iter().filter(|one| one.group == OperationGroup::Ollama);
+    ollamas.any(|operation| operation.path == path)
+}
+
 impl OperationMethod {
     pub fn name(self) -> &'static str {
         match self {

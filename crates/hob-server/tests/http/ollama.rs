@@ -278,6 +278,20 @@ async fn errors_have_ollama_s_format() {
 }
 
 #[tokio::test]
+async fn what_is_refused_before_its_route_has_ollama_s_format_too() {
+    let (server, _model) = server([]).await;
+    let host = "'evil.example' is not an allowed host name of this server; add it to allowed_hosts \
+                to allow it";
+    for (method, headers, status, message) in [
+        ("POST", "Host: evil.example\r\n", 421, host),
+        ("GET", "Host: localhost\r\n", 405, "/api/chat does not take GET"),
+    ] {
+        let refused = server.ask(request(method, "/api/chat", headers)).await;
+        assert_eq!((refused.status(), refused.json()), (status, json!({"error": message})));
+    }
+}
+
+#[tokio::test]
 async fn routes_that_hob_lacks_say_so() {
     let (server, _model) = server([]).await;
     for (method, path) in [
