@@ -58,6 +58,8 @@ pub(crate) enum ApiError {
     UnexpectedEvent { event: &'static str, why: &'static str },
     #[error("no model is called '{}'{}", .0.name, nearest_hint(&.0.near))]
     UnknownModel(UnknownModel),
+    #[error("no model is called '{name}'; clients cannot download one: run `hob pull {name}`")]
+    NotPulled { name: String },
     #[error("this hob has no speech model; get one with `hob pull`")]
     NoSpeechModel,
     #[error("this hob has no chat model; get one with `hob pull`")]
@@ -307,6 +309,7 @@ impl ApiError {
             E::Run(refusal) => run_row(refusal),
             E::Key(refusal) => key_row(refusal),
             E::UnknownModel(_) => row(S::NOT_FOUND).code("model_not_found").param("model"),
+            E::NotPulled { .. } => row(S::NOT_FOUND).code("model_not_found").param("model"),
             E::WrongKind { .. } | E::NotNamed | E::NotOurs { .. } => {
                 row(S::BAD_REQUEST).param("model")
             }

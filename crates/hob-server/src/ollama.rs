@@ -10,7 +10,7 @@ use axum::extract::Request;
 use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use hob_core::Chat;
+use hob_core::{Chat, UnknownModel};
 use hob_wire::{OllamaDelivery, ollama_success, operations, parse_ollama_named};
 
 use crate::api_error::ApiError;
@@ -64,7 +64,10 @@ async fn home(request: Request) -> Result<Response, ApiError> {
 async fn pull(request: Request) -> Result<Response, ApiError> {
     let (context, named) = read_command(request, parse_ollama_named).await?;
     context.caller.check(&named.model)?;
-    context.find::<Chat>(Some(&named.model))?;
+    context.find::<Chat>(Some(&named.model)).map_err(|error| match error {
+        ApiError::UnknownModel(UnknownModel { name, .. }) => ApiError::NotPulled { name },
+        other => other,
+    })?;
     Ok(match named.delivery {
         OllamaDelivery::Lines => (answer_headers(LINES), ollama_success() + "\n").into_response(),
         OllamaDelivery::Whole => json(ollama_success()),

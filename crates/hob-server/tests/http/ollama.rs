@@ -247,6 +247,7 @@ async fn errors_have_ollama_s_format() {
     let long = ModelError::TooLong { needed: 9000, available: 8192 };
     let (server, _model) = server([Err(busy.clone()), Err(long.clone())]).await;
     let unknown = "no model is called 'smool'; the nearest are smol";
+    let unpulled = "no model is called 'smool'; clients cannot download one: run `hob pull smool`";
     let speech = "'kokoro' is a speech model, and this needs a chat model";
     let mut rows = vec![
         ("chat", CHAT, 503, busy.to_string(), Some("7")),
@@ -259,6 +260,7 @@ async fn errors_have_ollama_s_format() {
         ("[]", 400, "the body must be a JSON object, and is a list"),
     ] {
         for path in ["chat", "generate", "embed", "embeddings", "show", "pull"] {
+            let message = if (path, status) == ("pull", 404) { unpulled } else { message };
             rows.push((path, body, status, message.to_owned(), None));
         }
     }
