@@ -132,7 +132,10 @@ pub fn ollama_tags<'a>(models: impl IntoIterator<Item = OllamaModel<'a>>) -> Str
 /// `POST /api/show`. The context length is the model's own; the one it is loaded with is `num_ctx`.
 pub fn ollama_show(card: &ChatCard) -> String {
     json(&OllamaCard {
-        parameters: format!("num_ctx {}", card.context_tokens),
+        parameters: match card.context_tokens {
+            0 => String::new(),
+            tokens => format!("num_ctx {tokens}"),
+        },
         template: card.template.as_deref().unwrap_or_default(),
         details: details(card),
         model_info: model_info(card),
@@ -178,14 +181,17 @@ fn details(card: &ChatCard) -> OllamaDetails<'_> {
     }
 }
 
+/// Without what another server does not tell: clients would take 0 for the length of the context.
 fn model_info(card: &ChatCard) -> Map<String, Value> {
     let architecture = &card.architecture;
-    let entries = [
-        ("general.architecture".to_owned(), Value::from(architecture.as_str())),
-        ("general.parameter_count".to_owned(), Value::from(card.parameters)),
-        (format!("{architecture}.context_length"), Value::from(card.trained_context_tokens)),
+    let counts = [
+        ("general.parameter_count".to_owned(), card.parameters),
+        (format!("{architecture}.context_length"), card.trained_context_tokens.into()),
     ];
-    entries.into_iter().collect()
+    let known = counts.into_iter().filter(|(_, count)| *count > 0);
+    let known = known.map(|(name, count)| (name, Value::from(count)));
+    let named = ("general.architecture".to_owned(), Value::from(architecture.as_str()));
+    std::iter::once(named).chain(known).collect()
 }
 
 /// hob's chat models embed too, and do not say so here: with `embedding`, `ollama run` and other clients do not chat.

@@ -202,6 +202,14 @@ fn lists_are_as_clients_read_them() {
 }
 
 #[test]
+fn numbers_that_a_server_did_not_say_are_absent() {
+    let card = ChatCard { architecture: "vllm".to_owned(), ..ChatCard::default() };
+    let shown: Value = serde_json::from_str(&ollama_show(&card)).expect("JSON");
+    let info = serde_json::json!({"general.architecture": "vllm"});
+    assert_eq!((&shown["model_info"], &shown["parameters"]), (&info, &"".into()));
+}
+
+#[test]
 fn vectors_are_lists_of_numbers() {
     let two = Embeddings { vectors: vec![vec![0.6, -0.8], vec![1.0, 0.0]], prompt_tokens: 5 };
     let none = Embeddings { vectors: Vec::new(), prompt_tokens: 0 };
