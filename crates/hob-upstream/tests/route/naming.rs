@@ -72,6 +72,7 @@ fn an_alias_has_the_size_the_age_and_the_abilities_of_its_model_here() {
         modified_unix_s: 1_793_491_200,
         template: Some(String::new()),
         calls_tools: true,
+        is_embedder: true,
         scores_prompts: true,
         ..ChatCard::default()
     };

@@ -196,9 +196,11 @@ fn model_info(card: &ChatCard) -> Map<String, Value> {
 
 /// hob's chat models embed too, and do not say so here: with `embedding`, `ollama run` and other clients do not chat.
 fn capabilities(card: &ChatCard) -> Vec<&'static str> {
+    if card.is_embedder {
+        return vec!["embedding"];
+    }
     let all = [
-        ("completion", !card.is_embedder),
-        ("embedding", card.is_embedder),
+        ("completion", true),
         ("tools", card.calls_tools && card.template.is_some()),
         ("thinking", card.thinks),
         ("insert", card.infills),

@@ -169,7 +169,7 @@ fn lists_are_as_clients_read_them() {
     let card = card();
     let bare =
         ChatCard { template: None, digest: None, thinks: true, infills: true, ..card.clone() };
-    let embedder = ChatCard { template: None, is_embedder: true, ..card.clone() };
+    let embedder = ChatCard { is_embedder: true, ..bare.clone() };
     let models = ["smol", "team/coder:7b"].map(|name| OllamaModel { name, card: &card });
     let memory_use = MemoryUse {
         resident_bytes: Some(150_000_000),
