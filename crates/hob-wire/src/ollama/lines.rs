@@ -1,7 +1,7 @@
 //! Events of a chat model as Ollama's lines, or gathered into its one object.
 //! Tool calls leave whole, because Ollama's clients read objects. A server may send more arguments of an earlier call
 //! after a later one has begun, so a call whose arguments are no complete object waits for the end of the answer.
-//! If they are none then either, because the answer was cut off, the call becomes text: no client could read its line.
+//! A call that is not complete at the end was cut off. It becomes text, because no client could read it as a call.
 
 use std::time::{Duration, SystemTime};
 
