@@ -209,10 +209,11 @@ fn capabilities(card: &ChatCard) -> Vec<&'static str> {
     all.into_iter().filter_map(|(name, has)| has.then_some(name)).collect()
 }
 
-/// As people write it: `134.52M`, `7.6B`, `8B`.
+/// As people write it: `134.52M`, `7.6B`, `8B`. Empty if it is unknown.
 fn parameter_size(parameters: u64) -> String {
     let count = parameters as f64;
     let (amount, digits, unit) = match parameters {
+        0 => return String::new(),
         1_000_000_000.. => (count / 1e9, 1, "B"),
         1_000_000.. => (count / 1e6, 2, "M"),
         _ => (count / 1e3, 0, "K"),
@@ -233,7 +234,7 @@ mod tests {
             (8_000_000_000, "8B"),
             (350_000_000, "350M"),
             (12_345, "12K"),
-            (0, "0K"),
+            (0, ""),
         ] {
             assert_eq!(parameter_size(parameters), expected);
         }
