@@ -9,9 +9,15 @@ const LOST: [&str; 5] =
     ["ggml_vulkan: device lost", "ErrorDeviceLost", "DeviceLostError", "CUDA error", "ROCm error"];
 
 /// The card has no memory left during a step. Only messages of an end: a buffer that is refused while the model loads may
-/// go elsewhere, or is reported with numbers.
-const FULL: [&str; 3] =
-    ["vk::OutOfDeviceMemoryError'", "CUDA error: out of memory", "ROCm error: out of memory"];
+/// go elsewhere, or is reported with numbers. The fourth and the fifth are from cuBLAS, which needs memory of its own at the
+/// first prompt: since CUDA 12, and before.
+const FULL: [&str; 5] = [
+    "vk::OutOfDeviceMemoryError'",
+    "CUDA error: out of memory",
+    "ROCm error: out of memory",
+    "CUDA error: the resource allocation failed",
+    "CUDA error: CUBLAS_STATUS_ALLOC_FAILED",
+];
 
 /// Maximum bytes of a driver's message in an error.
 const SAID_BYTES_MAX: usize = 160;
@@ -70,6 +76,14 @@ mod tests {
             ),
             ("ggml-cuda.cu:109: CUDA error", lost("CUDA error")),
             ("CUDA error: out of memory", full("CUDA error: out of memory")),
+            (
+                "ERROR llama-cpp: CUDA error: the resource allocation failed",
+                full("CUDA error: the resource allocation failed"),
+            ),
+            (
+                "CUDA error: CUBLAS_STATUS_ALLOC_FAILED",
+                full("CUDA error: CUBLAS_STATUS_ALLOC_FAILED"),
+            ),
             (
                 "terminate called after throwing an instance of 'vk::OutOfDeviceMemoryError'",
                 full("vk::OutOfDeviceMemoryError"),
