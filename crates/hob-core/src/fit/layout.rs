@@ -70,21 +70,26 @@ impl Layout {
         Layout { output, ..Layout::split(shape, gpu, gpu_layers.saturating_sub(1)) }
     }
 
-    /// The layout of an engine's `gpu_layers` over several cards, in proportion to free memory. The last card has the output.
+    /// The layout of an engine's `gpu_layers` over several cards, in proportion to free memory. As in llama.cpp, the output is
+    /// the last of these layers. It is on the last card, unless that card's share is less than a layer.
     pub fn spread(shape: &ModelShape, cards: &[(usize, u64)], gpu_layers: u32) -> Layout {
         let Some((last, _)) = cards.last() else { return Layout::whole(shape, ComputeSite::Cpu) };
         let mut layout = Layout::offloaded(shape, *last, gpu_layers);
-        let on_cards = layout.homes.iter().filter(|home| **home != ComputeSite::Cpu).count();
-        let first = layout.homes.len() - on_cards;
+        let count = layout.gpu_layers() as usize;
         let all: f64 = cards.iter().map(|(_, free)| *free as f64).sum();
-        let mut until = 0.0;
-        let mut place = first;
-        for (number, free) in cards {
-            until += *free as f64 / all.max(1.0);
-            let end = first + (until * on_cards as f64).round() as usize;
-            let end = end.clamp(place, layout.homes.len());
-            layout.homes[place..end].fill(ComputeSite::Gpu(*number));
-            place = end;
+        let card_at = |place: usize| {
+            let mut until = 0.0;
+            let mut cards = cards.iter();
+            let card = cards.find(|(_, free)| {
+                until += *free as f64;
+                until * count as f64 > place as f64 * all
+            });
+            card.map_or(*last, |(number, _)| *number)
+        };
+        let on_cpu = layout.homes.len() + 1 - count;
+        let offloaded = layout.homes.iter_mut().chain([&mut layout.output]).skip(on_cpu);
+        for (place, home) in offloaded.enumerate() {
+            *home = ComputeSite::Gpu(card_at(place));
         }
         layout
     }

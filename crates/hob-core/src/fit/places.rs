@@ -89,7 +89,7 @@ impl Planner<'_> {
         Ok(uses.all(|used| used.pool == super::Pool::Ram || used.fits()))
     }
 
-    /// Layers in order over all cards, in proportion to free memory. The last card has the output.
+    /// Layers in order over all cards, in proportion to free memory. The output is the last of them.
     fn across_cards(&self) -> Option<Layout> {
         let mut cards = own_cards(self.machine);
         cards.retain(|(number, _)| self.runs_on(self.machine.gpus.get(*number)).is_ok());

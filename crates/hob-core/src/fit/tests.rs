@@ -569,9 +569,20 @@ fn several_cards_share_the_layers_by_what_is_free() {
         let shares = [ComputeSite::Cpu, ComputeSite::Gpu(0), ComputeSite::Gpu(1)].map(on);
         (shares, setup.layout.output, setup.offload_flags().gpu_layers)
     };
-    assert_eq!(homes(Some(99)), ([0, 7, 3], ComputeSite::Gpu(1), None));
-    assert_eq!(homes(Some(7)), ([4, 4, 2], ComputeSite::Gpu(1), Some(7)));
+    // The output counts as a layer of the second card.
+    assert_eq!(homes(Some(99)), ([0, 8, 2], ComputeSite::Gpu(1), None));
+    assert_eq!(homes(Some(7)), ([4, 5, 1], ComputeSite::Gpu(1), Some(7)));
     assert_eq!(homes(Some(0)), ([10, 0, 0], ComputeSite::Cpu, Some(0)));
     let (shares, ..) = homes(None);
     assert!(shares[1] > shares[2] && shares[2] > 0, "as many as fit: {shares:?}");
+}
+
+#[test]
+fn a_card_with_less_room_than_a_layer_has_no_layer_and_not_the_output() {
+    let machine = Machine { gpus: vec![card(24.0), card(0.5)], ..bare(64) };
+    let flags = OffloadFlags::default();
+    assert_eq!(
+        set_up(&machine, &dense(), flags).layout,
+        Layout::whole(&dense().shape, ComputeSite::Gpu(0))
+    );
 }
