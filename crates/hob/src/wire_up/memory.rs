@@ -31,6 +31,8 @@ pub(crate) type Available = Box<dyn Fn(Reading) -> Bytes + Send + Sync>;
 /// Shared by all models of one hob.
 pub(crate) struct Memory {
     max_bytes: Option<u64>,
+    /// What models leave free of each card.
+    margin_bytes: u64,
     available: Available,
     shared: Mutex<Shared>,
     /// Apart from the rest, because no decision needs both.
@@ -78,12 +80,18 @@ hob_core::debug_fields!(ModelMemory: name);
 impl Memory {
     /// The memory of this machine, up to the limit.
     pub(crate) fn new(max_bytes: Option<u64>) -> Arc<Memory> {
-        Memory::with(max_bytes, Box::new(left))
+        Memory::with_margin(max_bytes, Engine::Hob.profile().margin_bytes, Box::new(left))
     }
 
+    /// Without a margin of cards.
+    #[cfg(test)]
     pub(super) fn with(max_bytes: Option<u64>, available: Available) -> Arc<Memory> {
+        Memory::with_margin(max_bytes, 0, available)
+    }
+
+    fn with_margin(max_bytes: Option<u64>, margin_bytes: u64, available: Available) -> Arc<Memory> {
         let (shared, card_losses) = (Mutex::default(), Mutex::default());
-        Arc::new(Memory { max_bytes, available, shared, card_losses })
+        Arc::new(Memory { max_bytes, margin_bytes, available, shared, card_losses })
     }
 
     pub(crate) fn of_model(self: &Arc<Memory>, name: &str, need: Need) -> ModelMemory {
@@ -122,12 +130,17 @@ impl Memory {
             let loading = together(others.map(|other| shared.needed(other)));
             (needed, loading, shared.residents(name), shared.load_changes)
         };
-        let budget = self.budget(reading);
-        MemoryFacts { budget, needed, loading, residents, load_changes }
+        let free = (self.available)(reading);
+        MemoryFacts { budget: self.budget(&free), free, needed, loading, residents, load_changes }
     }
 
-    fn budget(&self, reading: Reading) -> MemoryBudget {
-        MemoryBudget { available: (self.available)(reading), max_bytes: self.max_bytes }
+    /// What models may take of these free bytes.
+    fn budget(&self, free: &Bytes) -> MemoryBudget {
+        let available = free.iter().map(|(pool, bytes)| match pool {
+            Pool::Ram => (*pool, *bytes),
+            Pool::Vram(_) => (*pool, bytes.saturating_sub(self.margin_bytes)),
+        });
+        MemoryBudget { available: available.collect(), max_bytes: self.max_bytes }
     }
 
     fn is_loading(&self) -> bool {
@@ -161,14 +174,16 @@ impl Memory {
             let needed = together(all.map(|name| shared.needed(name)));
             (needed, shared.residents(""))
         };
-        is_in_system_memory(&needed)
-            && self.budget(Reading::Recent).answer(&needed, &residents) == RoomDecision::Fits
+        let budget = || self.budget(&(self.available)(Reading::Recent));
+        is_in_system_memory(&needed) && budget().answer(&needed, &residents) == RoomDecision::Fits
     }
 }
 
 /// All facts for a decision.
 struct MemoryFacts {
     budget: MemoryBudget,
+    /// With the margin of cards.
+    free: Bytes,
     needed: Bytes,
     /// What the loads of other models take.
     loading: Bytes,
@@ -243,7 +258,7 @@ fn left(reading: Reading) -> Bytes {
     ram.into_iter().chain(on_cards(reading)).collect()
 }
 
-/// Free bytes of cards, without the margin. Drivers are asked only if a model could use their cards, and not at every
+/// Free bytes of cards, with the margin. Drivers are asked only if a model could use their cards, and not at every
 /// check, because a waiting request checks again in a moment.
 fn on_cards(reading: Reading) -> Bytes {
     static READINGS: CardReadings = CardReadings::new();
@@ -277,11 +292,8 @@ pub(super) fn aside<T>(ask: impl FnOnce() -> T) -> T {
 }
 
 fn of_cards(machine: &Machine) -> Bytes {
-    let margin_bytes = Engine::Hob.profile().margin_bytes;
     let own = |(number, gpu): (usize, &Gpu)| match gpu.memory {
-        GpuMemory::Own { free_bytes, .. } => {
-            Some((Pool::Vram(number), free_bytes.saturating_sub(margin_bytes)))
-        }
+        GpuMemory::Own { free_bytes, .. } => Some((Pool::Vram(number), free_bytes)),
         GpuMemory::Unified { .. } => None,
     };
     machine.gpus.iter().enumerate().filter_map(own).collect()
@@ -446,7 +458,7 @@ impl ModelMemory {
         if !facts.fits_next_to_loads() {
             return MemoryDecision::Soon;
         }
-        reservation.before = facts.budget.available;
+        reservation.before = facts.free;
         MemoryDecision::Granted(Box::new(reservation))
     }
 

@@ -107,8 +107,11 @@ fn the_engine_s_margin_of_a_card_stays_free() {
     let gpu = machine.gpus[0].clone();
     machine.gpus.push(Gpu { memory: GpuMemory::Unified { limit_bytes: 1 }, ..gpu });
     machine.gpus[0].memory = GpuMemory::Own { total_bytes: 24_000 * MB, free_bytes: 8_000 * MB };
-    let free = 8_000 * MB - (1 << 30);
-    assert_eq!(of_cards(&machine), Bytes::from([(Pool::Vram(0), free)]));
+    let free = of_cards(&machine);
+    assert_eq!(free, Bytes::from([(Pool::Vram(0), 8_000 * MB)]));
+    let usable_bytes = 8_000 * MB - (1 << 30);
+    let budget = Memory::new(None).budget(&free);
+    assert_eq!(budget.available, Bytes::from([(Pool::Vram(0), usable_bytes)]));
     // This build has kernels for no card, or integrated graphics are ignored because there is a card.
     let usable = usable(machine, Some(5 * MB));
     assert!(usable.gpus.iter().all(is_own), "{usable:?}");

@@ -109,6 +109,23 @@ async fn a_model_without_a_place_on_cards_waits_for_no_driver() {
 }
 
 #[tokio::test]
+async fn what_a_load_takes_of_the_margin_is_measured() {
+    let free_mb = Arc::new(AtomicUsize::new(1_300));
+    let seen = Arc::clone(&free_mb);
+    let available =
+        move |_: Reading| Bytes::from([(Pool::Vram(0), seen.load(Ordering::SeqCst) as u64 * MB)]);
+    let memory = Memory::with_margin(None, 1_000 * MB, Box::new(available));
+    let expected = Bytes::from([(Pool::Vram(0), 300 * MB)]);
+    let need = Need { estimated: expected.clone(), is_pinned: false };
+    let model_memory = memory.of_model("a", need);
+    assert_eq!(model_memory.room(), expected);
+    let asked = model_memory.queue().try_reserve().await;
+    let MemoryDecision::Granted(reservation) = asked else { panic!("{asked:?}") };
+    free_mb.store(100, Ordering::SeqCst);
+    assert_eq!(reservation.taken(), Bytes::from([(Pool::Vram(0), 1_200 * MB)]));
+}
+
+#[tokio::test]
 async fn a_card_that_another_program_has_filled_is_noticed_before_the_load() {
     let available = |reading: Reading| {
         let free_mb = if reading == Reading::Recent { 300 } else { 100 };
