@@ -20,6 +20,6 @@ pub mod worker;
 pub use client::{ChatWorker, ChatWorkerOptions};
 pub use llama::{
     CardUse, DeviceReport, EngineDevice, LlamaError, LlamaOptions, NotCardUse, UnknownDevice,
-    WeightStorage, has_card_kernels, try_devices,
+    WeightStorage, card_api, has_card_kernels, try_devices,
 };
 pub use worker::{ServeChatError, ServeChatOptions, serve_chat, try_grammars};

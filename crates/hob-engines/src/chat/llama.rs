@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hob_core::KvType;
+use hob_core::machine::{GpuApi, Vendor};
 use hob_models::{StoreError, check_changed};
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::context::params::{KvCacheType, LlamaContextParams, LlamaPoolingType};
@@ -354,9 +355,24 @@ fn experts_of(layers: u32) -> Option<CString> {
     CString::new(pattern).ok().filter(|_| layers > 0)
 }
 
+/// llama-cpp-2 has Metal in every build for Apple's own processors.
+const HAS_METAL: bool =
+    cfg!(any(feature = "metal", all(target_os = "macos", target_arch = "aarch64")));
+
 /// Whether this hob was built for graphics cards.
 pub const fn has_card_kernels() -> bool {
-    cfg!(any(feature = "cuda", feature = "vulkan", feature = "metal"))
+    cfg!(any(feature = "cuda", feature = "vulkan")) || HAS_METAL
+}
+
+/// The interface through which this hob computes on a maker's cards. `None`: it was not built for them.
+pub fn card_api(vendor: Vendor) -> Option<GpuApi> {
+    match vendor {
+        Vendor::Nvidia if cfg!(feature = "cuda") => Some(GpuApi::Cuda),
+        Vendor::Apple if HAS_METAL => Some(GpuApi::Metal),
+        Vendor::Nvidia | Vendor::Amd | Vendor::Intel | Vendor::Apple | Vendor::Other => {
+            cfg!(feature = "vulkan").then_some(GpuApi::Vulkan)
+        }
+    }
 }
 
 fn threads(count: u32) -> i32 {
@@ -478,6 +494,14 @@ impl LlamaEmbedder<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_build_for_cards_computes_on_those_of_a_maker() {
+        let vendors = [Vendor::Nvidia, Vendor::Amd, Vendor::Intel, Vendor::Apple];
+        assert_eq!(vendors.into_iter().any(|one| card_api(one).is_some()), has_card_kernels());
+        let vulkan = Some(GpuApi::Vulkan).filter(|_| cfg!(feature = "vulkan"));
+        assert_eq!([Vendor::Amd, Vendor::Intel].map(card_api), [vulkan; 2]);
+    }
 
     #[test]
     fn experts_of_the_first_layers_are_named_as_llama_cpp_names_them() {

@@ -18,7 +18,7 @@ use hob_core::{
     MemoryBroker, MemoryBudget, MemoryDecision, MemoryRequest, ModelError, ModelLifecycle,
     ModelState, ReservedMemory, Shortage, locked,
 };
-use hob_engines::chat::has_card_kernels;
+use hob_engines::chat::{card_api, has_card_kernels};
 use hob_machine::probe;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::block_in_place;
@@ -232,10 +232,13 @@ impl MemoryFacts {
     }
 }
 
-/// The part of this machine that models may use: without cards if this build has no kernels for them, and with
-/// the memory limit.
+/// The part of this machine that models may use: without cards for which this build has no kernels, and with the memory
+/// limit. A card's interface is the one through which this build computes there.
 pub(super) fn usable(mut machine: Machine, max_bytes: Option<u64>) -> Machine {
-    machine.gpus = used_cards(&machine.gpus).map(|(_, gpu)| gpu.clone()).collect();
+    let used = used_cards(&machine.gpus);
+    let used =
+        used.map(|(_, gpu)| Gpu { api: card_api(gpu.vendor).unwrap_or(gpu.api), ..gpu.clone() });
+    machine.gpus = used.collect();
     machine.memory.limit_models(max_bytes);
     machine
 }
@@ -243,8 +246,15 @@ pub(super) fn usable(mut machine: Machine, max_bytes: Option<u64>) -> Machine {
 /// The cards on which this build computes, with their numbers. Engines ignore integrated graphics if there is a separate
 /// card.
 pub(crate) fn used_cards(gpus: &[Gpu]) -> impl Iterator<Item = (usize, &Gpu)> {
-    let has_own = gpus.iter().any(is_own);
-    let is_used = move |gpu: &Gpu| has_card_kernels() && (is_own(gpu) || !has_own);
+    used_among(gpus, |gpu| card_api(gpu.vendor).is_some())
+}
+
+fn used_among(
+    gpus: &[Gpu],
+    has_kernels: impl Fn(&Gpu) -> bool,
+) -> impl Iterator<Item = (usize, &Gpu)> {
+    let has_own = gpus.iter().any(|gpu| has_kernels(gpu) && is_own(gpu));
+    let is_used = move |gpu: &Gpu| has_kernels(gpu) && (is_own(gpu) || !has_own);
     gpus.iter().enumerate().filter(move |(_, gpu)| is_used(gpu))
 }
 

@@ -2,7 +2,7 @@
 //! A graphics card that the engine does not find is a warning that says what to install.
 
 use hob_core::machine::{Gpu, GpuApi, Vendor};
-use hob_engines::chat::{CardUse, DeviceReport, EngineDevice, has_card_kernels};
+use hob_engines::chat::{CardUse, DeviceReport, EngineDevice};
 
 use super::check::Check;
 use crate::app::App;
@@ -30,8 +30,9 @@ pub(super) async fn checks(app: &App<'_>) -> Vec<Check> {
         .filter_map(|(table, card_use)| unknown_device(&table, card_use, &tried));
     checks.extend(unknown);
     let gpus = here(app).machine.gpus;
-    checks.extend(hidden_cards(used_cards(&gpus).count(), &tried, &HiddenCards::of(app)));
-    checks.extend(unused_card(&gpus, &tried, has_card_kernels()));
+    let count = used_cards(&gpus).count();
+    checks.extend(hidden_cards(count, &tried, &HiddenCards::of(app)));
+    checks.extend(unused_card(&gpus, &tried, count > 0));
     checks
 }
 
@@ -157,7 +158,7 @@ fn hidden_cards(count: usize, tried: &TriedDevices, hidden: &HiddenCards) -> Opt
     })
 }
 
-/// A card of this machine that the engine cannot use.
+/// A card of this machine that the engine cannot use. `has_kernels`: this hob was built for one of the cards.
 fn unused_card(gpus: &[Gpu], tried: &TriedDevices, has_kernels: bool) -> Option<Check> {
     let gpu = gpus.first().filter(|_| !found(tried).any(|device| device.is_card))?;
     let names: Vec<&str> = gpus.iter().map(|gpu| gpu.name.as_str()).collect();

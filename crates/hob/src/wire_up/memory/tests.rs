@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use hob_core::machine::Vendor;
 use hob_core::{KeepAlive, MemoryUse};
 
 use tokio::runtime::Builder;
@@ -116,6 +117,26 @@ fn the_engine_s_margin_of_a_card_stays_free() {
     let usable = usable(machine, Some(5 * MB));
     assert!(usable.gpus.iter().all(is_own), "{usable:?}");
     assert_eq!(usable.memory.available_bytes, 5 * MB);
+}
+
+#[test]
+fn only_cards_for_which_hob_was_built_are_used() {
+    let mut machine = hob_machine::profile::builtin("rtx-4090").expect("a profile").machine;
+    let nvidia = machine.gpus.remove(0);
+    let amd = Gpu { vendor: Vendor::Amd, ..nvidia.clone() };
+    let inside = Gpu { memory: GpuMemory::Unified { limit_bytes: 1 }, ..amd.clone() };
+    let is_nvidia: fn(&Gpu) -> bool = |gpu| gpu.vendor == Vendor::Nvidia;
+    let is_any: fn(&Gpu) -> bool = |_| true;
+    let rows = [
+        (vec![inside.clone(), amd.clone(), nvidia.clone()], is_any, vec![1, 2]),
+        (vec![amd.clone(), nvidia], is_nvidia, vec![1]),
+        (vec![inside.clone()], is_any, vec![0]),
+        (vec![inside, amd], is_nvidia, Vec::new()),
+    ];
+    for (gpus, has_kernels, expected) in rows {
+        let used: Vec<usize> = used_among(&gpus, has_kernels).map(|(number, _)| number).collect();
+        assert_eq!(used, expected, "{gpus:?}");
+    }
 }
 
 struct Planner {
