@@ -1,8 +1,10 @@
 //! The graphics cards that a model may use if settings name some or variables hide some: the engine's names, and hob's numbers.
 //! Pure: callers pass the engine's list. hob's numbers are those of the pools that all models share.
 
+use std::collections::BTreeSet;
+
 use hob_core::fit::Pool;
-use hob_core::machine::{GpuMemory, Machine};
+use hob_core::machine::{Gpu, GpuMemory, Machine};
 use hob_engines::chat::{CardUse, EngineDevice};
 
 use super::hidden_cards::{HiddenCards, place_in_list};
@@ -10,8 +12,8 @@ use super::hidden_cards::{HiddenCards, place_in_list};
 /// Drivers and system programs report slightly different sizes of one card: by less than a sixteenth.
 const SIZE_PARTS: u64 = 16;
 
-/// The cards of a model's machine in their order, if settings name some or variables hide some. Otherwise empty: all cards, with
-/// their numbers.
+/// The cards of a model's machine in their order, if settings name some, variables hide some, or the engine has another order.
+/// Otherwise empty: all cards, with their numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct NamedCards(Vec<NamedCard>);
 
@@ -33,7 +35,7 @@ impl NamedCards {
         mut machine: Machine,
     ) -> (Machine, NamedCards) {
         let depends_on_list = match card_use {
-            CardUse::Allowed => hidden.is_any(),
+            CardUse::Allowed => hidden.is_any() || machine.gpus.len() > 1,
             CardUse::Only(_) => true,
             CardUse::Avoided => false,
         };
@@ -42,23 +44,25 @@ impl NamedCards {
         let names = match card_use {
             CardUse::Allowed => {
                 let remaining = hidden.remaining(&listed).filter(|_| depends_on_list);
-                let Some(names) = remaining else { return (machine, NamedCards::default()) };
+                let Some(names) = remaining else {
+                    return in_engine_order(&listed, hidden, machine);
+                };
                 names
             }
             CardUse::Only(names) => names.clone(),
             CardUse::Avoided => Vec::new(),
         };
-        let mut cards: Vec<NamedCard> = Vec::new();
-        let number = |name: &String| number_of(name, &listed, hidden, &machine);
-        let numbers: Option<Vec<usize>> = names.iter().map(number).collect();
-        for (name, number) in names.iter().zip(numbers.unwrap_or_default()) {
-            // Two libraries may list the same card.
-            if cards.iter().all(|card| card.number != number) {
-                cards.push(NamedCard { number, name: name.clone() });
-            }
-        }
-        machine.gpus = cards.iter().map(|card| machine.gpus[card.number].clone()).collect();
-        (machine, NamedCards(cards))
+        let card = |name: String| {
+            Some(NamedCard { number: number_of(&name, &listed, hidden, &machine)?, name })
+        };
+        let cards: Option<Vec<NamedCard>> = names.into_iter().map(card).collect();
+        let cards = NamedCards(distinct(cards.unwrap_or_default()));
+        machine.gpus = cards.of(&machine);
+        (machine, cards)
+    }
+
+    fn of(&self, machine: &Machine) -> Vec<Gpu> {
+        self.numbers().map(|number| machine.gpus[number].clone()).collect()
     }
 
     /// Their numbers among the cards of the whole machine.
@@ -82,6 +86,33 @@ impl NamedCards {
         };
         self.0.iter().position(is_named).or_else(|| card_named(device, machine))
     }
+}
+
+/// The whole machine, with its cards in the engine's order: layers are divided in that order, and the first card transcribes.
+/// hob's order remains if it is the same, or if hob cannot say which card each name means.
+fn in_engine_order(
+    listed: &[EngineDevice],
+    hidden: &HiddenCards,
+    mut machine: Machine,
+) -> (Machine, NamedCards) {
+    let card = |device: &EngineDevice| {
+        let number = number_of(&device.name, listed, hidden, &machine)?;
+        Some(NamedCard { number, name: device.name.clone() })
+    };
+    let cards = distinct(listed.iter().filter_map(card).collect());
+    if cards.len() < machine.gpus.len() || cards.is_sorted_by_key(|card| card.number) {
+        return (machine, NamedCards::default());
+    }
+    let cards = NamedCards(cards);
+    machine.gpus = cards.of(&machine);
+    (machine, cards)
+}
+
+/// Each card once: two libraries may list the same one.
+fn distinct(mut cards: Vec<NamedCard>) -> Vec<NamedCard> {
+    let mut seen = BTreeSet::new();
+    cards.retain(|card| seen.insert(card.number));
+    cards
 }
 
 /// Why hob does not count the memory of the cards that the settings name, given the model's machine. `None`: it does, or they
@@ -296,6 +327,26 @@ mod tests {
         let whole = machine(&[("A", 24 * GB), ("B", 8 * GB)]);
         let devices = [listed("CUDA0", "A", 24 * GB), listed("Vulkan1", "A", 24 * GB)];
         assert_eq!(chosen("CUDA0,Vulkan1", &devices, &whole).0, [0]);
+    }
+
+    #[test]
+    fn all_cards_are_filled_in_the_engine_s_order() {
+        let whole = machine(&[("A", 24 * GB), ("B", 8 * GB)]);
+        let [a, b] = [listed("CUDA1", "A", 24 * GB), listed("CUDA0", "B", 8 * GB)];
+        let inside = listed("Vulkan0", "inside the processor", 5 * GB);
+        let again = listed("Vulkan1", "A", 24 * GB);
+        let named = |names: [&str; 2]| names.map(str::to_owned).to_vec();
+        let same = (Vec::new(), named(["A", "B"]));
+        let other = [b.clone(), a.clone(), inside, again];
+        assert_eq!(chosen("all", &other, &whole), (vec![1, 0], named(["B", "A"])));
+        assert_eq!(chosen("all", &[a, b.clone()], &whole), same);
+        // hob knows only one of them.
+        assert_eq!(chosen("all", &[b, listed("CUDA1", "C", GB)], &whole), same);
+        let alone = machine(&[("A", 24 * GB)]);
+        let unasked = || -> Vec<EngineDevice> { panic!("the engine is asked") };
+        let hidden = HiddenCards::default();
+        let (machine, _) = NamedCards::choose(&CardUse::Allowed, &hidden, unasked, alone.clone());
+        assert_eq!(machine, alone);
     }
 
     #[test]
