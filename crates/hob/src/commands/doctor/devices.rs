@@ -130,7 +130,7 @@ fn unused_libraries(tried: &TriedDevices) -> impl Iterator<Item = Check> {
     tried.reports.iter().filter_map(|report| {
         let DeviceReport::Unused { library } = report else { return None };
         let needed = match library.as_str() {
-            "cuda" => "NVIDIA's driver (Debian: nvidia-driver)",
+            "cuda" => "NVIDIA's driver (Debian: nvidia-driver), libcudart and libcublas of CUDA",
             "vulkan" => "its driver (Debian: mesa-vulkan-drivers for AMD and Intel) and libvulkan1",
             _ => "its maker's driver",
         };
@@ -265,7 +265,7 @@ mod tests {
         let reports = vec![device("CPU", false), unused("vulkan"), unused("cuda"), unused("sycl")];
         let tried = TriedDevices { reports, failed: None };
         let checks: Vec<Check> = unused_libraries(&tried).collect();
-        let needs = ["libvulkan1", "nvidia-driver", "its maker's driver"];
+        let needs = ["libvulkan1", "nvidia-driver), libcudart", "its maker's driver"];
         assert_eq!(checks.len(), needs.len());
         for (check, needed) in checks.iter().zip(needs) {
             assert_eq!(check.verdict, Verdict::Ok, "{check:?}");
