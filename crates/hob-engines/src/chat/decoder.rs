@@ -35,6 +35,11 @@ pub trait Decoder {
     /// [`DecodeFailed`]
     fn decode(&mut self, tokens: &[BatchToken]) -> Result<(), DecodeFailed>;
 
+    /// Whether all steps fail after one that failed. Another process must then take this one's place.
+    fn is_broken(&self) -> bool {
+        false
+    }
+
     /// One logit for each token of the vocabulary, for the position after token `index` of the last batch.
     fn logits(&self, index: usize) -> &[f32];
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use hob_core::KvType;
 use hob_core::machine::{GpuApi, Vendor};
 use hob_models::{StoreError, check_changed};
+use llama_cpp_2::DecodeError;
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::context::params::{KvCacheType, LlamaContextParams, LlamaPoolingType};
 use llama_cpp_2::llama_backend::LlamaBackend;
@@ -226,6 +227,7 @@ impl Llama {
             context_tokens,
             batch_tokens: self.options.batch_tokens as usize,
             can_share: self.has_token_cache(),
+            is_broken: false,
         })
     }
 
@@ -303,6 +305,10 @@ impl Tokenizer for Llama {
 const UBATCH_TOKENS_MAX: u32 = 512;
 
 const MB: u64 = 1_000_000;
+
+/// llama.cpp's number for a step that a backend did not compute. Metal computes no other one afterwards; the other backends for
+/// cards end the process themselves.
+const COMPUTATION_FAILED: i32 = -3;
 
 /// Starts the engine in this process, which is possible once.
 fn start() -> Result<Arc<LlamaBackend>, LlamaError> {
@@ -399,6 +405,7 @@ pub struct LlamaDecoder<'a> {
     context_tokens: u32,
     batch_tokens: usize,
     can_share: bool,
+    is_broken: bool,
 }
 
 impl Decoder for LlamaDecoder<'_> {
@@ -424,9 +431,14 @@ impl Decoder for LlamaDecoder<'_> {
                 .map_err(|error| DecodeFailed(error.to_string()))?;
         }
         let decoded = self.context.decode(&mut self.batch);
+        self.is_broken |= decoded == Err(DecodeError::Unknown(COMPUTATION_FAILED));
         decoded.map_err(|error| DecodeFailed(error.to_string()))?;
         self.context.synchronize();
         Ok(())
+    }
+
+    fn is_broken(&self) -> bool {
+        self.is_broken
     }
 
     fn logits(&self, index: usize) -> &[f32] {

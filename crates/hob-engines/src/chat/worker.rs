@@ -98,6 +98,8 @@ pub enum ServeChatError {
     RequestReader(#[from] RequestReaderError),
     #[error("the model loads but does not compute: {0}")]
     WarmUp(#[from] DecodeFailed),
+    #[error("a step failed, and the engine computes no other one in this process: {0}")]
+    Broken(DecodeFailed),
     #[error(transparent)]
     Inbox(#[from] InboxError),
     #[error("the server cannot be reached: {0}")]

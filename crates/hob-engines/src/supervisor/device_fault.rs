@@ -3,20 +3,27 @@
 
 use crate::worker::protocol::DeviceShortage;
 
-/// The driver does not answer any more. From ggml's Vulkan backend, from Vulkan's C++ exceptions, and from CUDA, where every
-/// error but a full memory makes the process's context unusable.
-const LOST: [&str; 5] =
-    ["ggml_vulkan: device lost", "ErrorDeviceLost", "DeviceLostError", "CUDA error", "ROCm error"];
+/// The driver does not answer any more. From ggml's Vulkan backend, from Vulkan's C++ exceptions, from CUDA, where every error
+/// but a full memory makes the process's context unusable, and from Metal.
+const LOST: [&str; 6] = [
+    "ggml_vulkan: device lost",
+    "ErrorDeviceLost",
+    "DeviceLostError",
+    "CUDA error",
+    "ROCm error",
+    "kIOGPUCommandBufferCallbackError",
+];
 
 /// The card has no memory left during a step. Only messages of an end: a buffer that is refused while the model loads may
 /// go elsewhere, or is reported with numbers. The fourth and the fifth are from cuBLAS, which needs memory of its own at the
-/// first prompt: since CUDA 12, and before.
-const FULL: [&str; 5] = [
+/// first prompt: since CUDA 12, and before. The last is from Metal.
+const FULL: [&str; 6] = [
     "vk::OutOfDeviceMemoryError'",
     "CUDA error: out of memory",
     "ROCm error: out of memory",
     "CUDA error: the resource allocation failed",
     "CUDA error: CUBLAS_STATUS_ALLOC_FAILED",
+    "Insufficient Memory (00000008",
 ];
 
 /// Maximum bytes of a driver's message in an error.
@@ -83,6 +90,14 @@ mod tests {
             (
                 "CUDA error: CUBLAS_STATUS_ALLOC_FAILED",
                 full("CUDA error: CUBLAS_STATUS_ALLOC_FAILED"),
+            ),
+            (
+                "error: Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)",
+                full("Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)"),
+            ),
+            (
+                "error: Caused GPU Hang Error (00000003:kIOGPUCommandBufferCallbackErrorHang)",
+                lost("kIOGPUCommandBufferCallbackErrorHang)"),
             ),
             (
                 "terminate called after throwing an instance of 'vk::OutOfDeviceMemoryError'",

@@ -219,7 +219,7 @@ impl<D: Decoder> Engine<D> {
         demands
     }
 
-    fn step(&mut self, demands: &[(usize, Demand)]) -> io::Result<()> {
+    fn step(&mut self, demands: &[(usize, Demand)]) -> Result<(), ServeChatError> {
         let dealt: Vec<Demand> = demands.iter().map(|(_, demand)| *demand).collect();
         let StepPlan { answers, prompts } = self.scheduler.deal(&dealt);
         let answering: Vec<usize> = answers.iter().map(|index| demands[*index].0).collect();
@@ -283,7 +283,7 @@ impl<D: Decoder> Engine<D> {
 
     /// Computes these shares of the streams in one batch, and sends the results. Returns the time of the
     /// computation, if there was one and it succeeded.
-    fn pass(&mut self, shares: &[(u32, usize)]) -> io::Result<Option<Duration>> {
+    fn pass(&mut self, shares: &[(u32, usize)]) -> Result<Option<Duration>, ServeChatError> {
         let running = self.running.iter().enumerate();
         let mut shares: Vec<(usize, usize)> = running
             .filter_map(|(index, running)| {
@@ -300,6 +300,10 @@ impl<D: Decoder> Engine<D> {
             shares.iter().flat_map(|(index, count)| self.running[*index].batch(*count)).collect();
         let started = Instant::now();
         if let Err(error) = self.decoder.decode(&batch) {
+            if self.decoder.is_broken() {
+                // The supervisor ends all streams, with what the driver said.
+                return Err(ServeChatError::Broken(error));
+            }
             self.lose(&shares, &error)?;
             return Ok(None);
         }

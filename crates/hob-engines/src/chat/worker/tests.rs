@@ -1,6 +1,7 @@
 //! The worker's engine over a real socket, with a decoder that only counts: after `a` comes `b`, and
 //! after `z` the end. It also checks that every token is computed once, in its place.
 
+mod broken;
 mod drafts;
 mod pacing;
 mod random_calls;
@@ -81,6 +82,7 @@ struct Counter {
     has_small_model: bool,
     /// A cache that is cut is lost.
     is_lost_by_cuts: bool,
+    is_broken: bool,
 }
 
 impl Counter {
@@ -122,6 +124,10 @@ impl Decoder for Counter {
         }
         self.steps.lock().expect("no panic").push(step);
         Ok(())
+    }
+
+    fn is_broken(&self) -> bool {
+        self.is_broken
     }
 
     fn logits(&self, index: usize) -> &[f32] {

@@ -1,0 +1,15 @@
+//! A decoder that computes nothing after a failed step, as on Metal.
+
+use super::*;
+
+#[test]
+fn a_worker_ends_if_all_steps_fail_after_one() {
+    let (mut socket, theirs) = TestSocket::pair();
+    let poison = Some(u32::from(b'!'));
+    let decoder = Counter { poison, is_broken: true, ..Counter::new(1, &Steps::default()) };
+    let worker = thread::spawn(move || run(theirs, decoder, 8, None));
+    let order = ChatOrder::Chat { request: Box::new(continued("a!")), credit: 100 };
+    socket.send([Frame::new(FrameKind::Model, 1, &order).expect("small")]);
+    let ended = worker.join().expect("no panic");
+    assert!(matches!(ended, Err(ServeChatError::Broken(_))), "{ended:?}");
+}
