@@ -71,7 +71,7 @@ use speech_parts::StoredDictionaries;
 
 pub(crate) use chat::{Chat, ChatFile, work_chat, work_grammars};
 pub(crate) use device_trial::work_devices;
-pub(crate) use devices::{TriedDevices, run_devices_worker};
+pub(crate) use devices::{TriedDevices, listed_cards, run_devices_worker};
 pub(crate) use fit_service::FitData;
 pub(crate) use gateway::{gateway, has_others, keys, looked_up, placed, placeholder_models};
 pub(crate) use hidden_cards::HiddenCards;

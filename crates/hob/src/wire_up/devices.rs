@@ -72,7 +72,7 @@ async fn run_within(time_max: Duration, model: Option<&Path>) -> CliResult<Tried
 
 /// The graphics cards that the engine lists. It is asked in a process of its own, while another thread takes over this thread's
 /// tasks. Empty if it does not answer; then it is asked again after a minute.
-pub(super) fn listed_cards() -> Vec<EngineDevice> {
+pub(crate) fn listed_cards() -> Vec<EngineDevice> {
     static LISTED: Mutex<Option<(Instant, Vec<EngineDevice>)>> = Mutex::new(None);
     if !has_card_kernels() {
         return Vec::new();

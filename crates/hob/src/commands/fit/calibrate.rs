@@ -11,6 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use hob_core::fit::{ComputeSite, Model};
 use hob_core::machine::{Basis, Gpu, GpuMemory};
+use hob_engines::chat::EngineDevice;
 use hob_engines::timing::{EngineTiming, engine_version};
 use hob_machine::profile::MachineFile;
 use hob_machine::{FactRow, MachineFacts, Stamp};
@@ -27,7 +28,8 @@ use crate::model_store::{ModelStore, StoreState};
 use crate::printer::{Printer, table};
 use crate::settings::Overrides;
 use crate::wire_up::{
-    CALIBRATION_TIME_MAX, CARD_TIME_MAX, TimingJob, decoding_threads, run_timing_worker, used_cards,
+    CALIBRATION_TIME_MAX, CARD_TIME_MAX, TimingJob, decoding_threads, listed_cards,
+    run_timing_worker, used_cards,
 };
 use fitting::{CalibrationFigures, Checked};
 
@@ -120,7 +122,8 @@ async fn timed(
     }
     let date = jiff::Zoned::now().date().to_string();
     let stamp = Stamp { engine_version: engine_version(), date };
-    if let Some((number, room_bytes)) = card(&known.machine.gpus, app.printer) {
+    let used: Vec<(usize, &Gpu)> = used_cards(&known.machine.gpus).collect();
+    if let Some((number, room_bytes)) = card(&used, listed_cards, app.printer) {
         for Installed { path, model, .. } in installed(app, count, room_bytes.min(MODEL_BYTES_MAX))
         {
             spinner.set_message(format!("timing {} on the card", model.name));
@@ -141,10 +144,14 @@ async fn timed(
     Ok((known, figures))
 }
 
-/// The card on which the engine computes, and the largest model that certainly fits on it, in bytes.
-fn card(gpus: &[Gpu], printer: &Printer) -> Option<(usize, u64)> {
-    let used: Vec<(usize, &Gpu)> = used_cards(gpus).collect();
-    let (number, gpu) = match used[..] {
+/// The card on which the engine computes, and the largest model that certainly fits on it, in bytes. Without a card in the
+/// engine's list, the speed of the processor would be stored as that of the card.
+fn card(
+    used: &[(usize, &Gpu)],
+    listed: impl FnOnce() -> Vec<EngineDevice>,
+    printer: &Printer,
+) -> Option<(usize, u64)> {
+    let (number, gpu) = match *used {
         [] => return None,
         [one] => one,
         _ => {
@@ -155,6 +162,13 @@ fn card(gpus: &[Gpu], printer: &Printer) -> Option<(usize, u64)> {
     if gpu.device.bandwidth.is_none() {
         printer.note(format_args!(
             "{} is not timed, because its memory bandwidth is unknown: state it in machine.toml",
+            gpu.name
+        ));
+        return None;
+    }
+    if listed().is_empty() {
+        printer.note(format_args!(
+            "{} is not timed, because the engine does not find it: `hob doctor` says what its driver lacks",
             gpu.name
         ));
         return None;
@@ -220,4 +234,29 @@ fn calibration_text(known: &MachineFacts, checked: &[Checked]) -> String {
         ]);
     }
     format!("{facts}\n\n{table}")
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_machine::profile;
+
+    use super::*;
+    use crate::printer::Volume;
+
+    #[test]
+    fn a_card_that_the_engine_does_not_find_is_not_timed() {
+        let gpu = profile::builtin("ryzen-5800u").expect("a profile").machine.gpus.remove(0);
+        let device = EngineDevice {
+            name: "Vulkan0".to_owned(),
+            description: gpu.name.clone(),
+            backend: "Vulkan".to_owned(),
+            is_card: true,
+            free_bytes: 0,
+            total_bytes: 0,
+        };
+        let printer = Printer::new(Volume::ErrorsOnly);
+        let timed = |listed: Vec<EngineDevice>| card(&[(3, &gpu)], || listed, &printer);
+        assert_eq!(timed(vec![device]).map(|(number, _)| number), Some(3));
+        assert_eq!(timed(Vec::new()), None);
+    }
 }
