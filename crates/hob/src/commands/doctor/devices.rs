@@ -30,9 +30,9 @@ pub(super) async fn checks(app: &App<'_>) -> Vec<Check> {
         .filter_map(|(table, card_use)| unknown_device(&table, card_use, &tried));
     checks.extend(unknown);
     let gpus = here(app).machine.gpus;
-    let count = used_cards(&gpus).count();
-    checks.extend(hidden_cards(count, &tried, &HiddenCards::of(app)));
-    checks.extend(unused_card(&gpus, &tried, count > 0));
+    let used: Vec<Gpu> = used_cards(&gpus).map(|(_, gpu)| gpu.clone()).collect();
+    checks.extend(hidden_cards(used.len(), &tried, &HiddenCards::of(app)));
+    checks.extend(unused_card(&gpus, &used, &tried));
     checks
 }
 
@@ -158,12 +158,13 @@ fn hidden_cards(count: usize, tried: &TriedDevices, hidden: &HiddenCards) -> Opt
     })
 }
 
-/// A card of this machine that the engine cannot use. `has_kernels`: this hob was built for one of the cards.
-fn unused_card(gpus: &[Gpu], tried: &TriedDevices, has_kernels: bool) -> Option<Check> {
+/// A card of this machine that the engine cannot use. `used` has the cards for which this hob was built.
+fn unused_card(gpus: &[Gpu], used: &[Gpu], tried: &TriedDevices) -> Option<Check> {
+    let gpus = if used.is_empty() { gpus } else { used };
     let gpu = gpus.first().filter(|_| !found(tried).any(|device| device.is_card))?;
     let names: Vec<&str> = gpus.iter().map(|gpu| gpu.name.as_str()).collect();
     let names = names.join(", ");
-    if !has_kernels {
+    if used.is_empty() {
         let feature = match gpu.api {
             GpuApi::Cuda => "cuda",
             GpuApi::Rocm | GpuApi::Vulkan => "vulkan",
@@ -303,18 +304,19 @@ mod tests {
         let gpu = |vendor, api| Gpu::new("Fast One", vendor, api, memory);
         let cpu = TriedDevices { reports: vec![device("CPU", false)], failed: None };
         let card = TriedDevices { reports: vec![device("Vulkan0", true)], failed: None };
-        let amd = [gpu(Vendor::Amd, GpuApi::Vulkan)];
-        let nvidia = [gpu(Vendor::Nvidia, GpuApi::Cuda)];
+        let both = [gpu(Vendor::Amd, GpuApi::Vulkan), gpu(Vendor::Nvidia, GpuApi::Cuda)];
+        let (amd, nvidia, none) = (&both[..1], &both[1..], &both[..0]);
         let rows = [
-            (&amd[..], &cpu, true, Some("mesa-vulkan-drivers")),
-            (&amd[..], &cpu, false, Some("FEATURES=vulkan")),
-            (&nvidia[..], &cpu, true, Some("nvidia-driver")),
-            (&nvidia[..], &cpu, false, Some("FEATURES=cuda")),
-            (&nvidia[..], &card, true, None),
-            (&amd[..0], &cpu, true, None),
+            (amd, amd, &cpu, Some("mesa-vulkan-drivers")),
+            (amd, none, &cpu, Some("FEATURES=vulkan")),
+            (nvidia, nvidia, &cpu, Some("nvidia-driver")),
+            (nvidia, none, &cpu, Some("FEATURES=cuda")),
+            (&both[..], nvidia, &cpu, Some("nvidia-driver")),
+            (nvidia, nvidia, &card, None),
+            (none, none, &cpu, None),
         ];
-        for (gpus, tried, has_kernels, expected) in rows {
-            let to_do = unused_card(gpus, tried, has_kernels).and_then(|check| check.to_do);
+        for (gpus, used, tried, expected) in rows {
+            let to_do = unused_card(gpus, used, tried).and_then(|check| check.to_do);
             assert_eq!(to_do.is_some(), expected.is_some(), "{gpus:?}");
             let part = expected.unwrap_or_default();
             assert!(to_do.unwrap_or_default().contains(part), "{gpus:?}: {part}");
