@@ -50,13 +50,11 @@ pub(crate) enum OpenEnd {
 pub(crate) fn open_end(text: &str, language: Option<&str>) -> Option<OpenEnd> {
     let text = text.replace('’', "'");
     let bare = text.trim_end_matches(|c: char| c.is_whitespace() || "\"”“»«)]".contains(c));
-    if bare.ends_with(COMPLETE_MARKS) {
-        return None;
-    }
+    let is_question = bare.ends_with(COMPLETE_MARKS);
     if bare.ends_with(OPEN_MARKS) || bare.ends_with("...") {
         return Some(OpenEnd::Punctuation);
     }
-    if is_unclosed(&text) {
+    if !is_question && is_unclosed(&text) {
         return Some(OpenEnd::Bracket);
     }
     let sentence = Sentence::last_of(bare);
@@ -64,16 +62,19 @@ pub(crate) fn open_end(text: &str, language: Option<&str>) -> Option<OpenEnd> {
     if sentence.ends_with(known.complete) {
         return None;
     }
+    if is_question {
+        return sentence.is_cut_question(known).then_some(OpenEnd::LastWord);
+    }
     let rules = [
         (OpenEnd::Digits, sentence.lacks_digits(known)),
         (OpenEnd::Several, sentence.lacks_others(known)),
         (OpenEnd::Pair, sentence.lacks_partner(known)),
         (OpenEnd::Hold, sentence.is_one_of(known.holds, known)),
         (OpenEnd::Announcement, sentence.is_one_of(known.announcements, known)),
+        (OpenEnd::Subject, sentence.lacks_verb(known)),
         (OpenEnd::LastWord, sentence.ends_openly(known)),
         (OpenEnd::FirstStep, sentence.is_first_step(known)),
         (OpenEnd::Clause, sentence.lacks_main_clause(known)),
-        (OpenEnd::Subject, sentence.lacks_verb(known)),
     ];
     rules.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason)
 }
@@ -180,12 +181,30 @@ impl Sentence<'_> {
             return true;
         }
         let is_link = !self.has_full_stop && has(known.links, last);
-        // A later subject may begin a relative clause: "Play the song I asked for".
+        let has_one_of = |list: &str| self.lower.iter().any(|word| has(list, word));
+        // A later subject may begin a relative clause: "Play the song I asked for". A verb needs more: "The song I like is".
+        let ends_clause = || {
+            has_one_of(known.pronouns)
+                || self.lower.iter().skip(2).any(|word| has(known.subjects, word))
+        };
         let may_be_last = has(known.questions, first)
-            || has(known.subjects, before)
-            || self.lower.iter().skip(2).any(|word| has(known.subjects, word))
-            || self.lower.iter().any(|word| has(known.relatives, word));
+            || has(known.pronouns, first)
+            || [known.subjects, known.pronouns].iter().any(|list| has(list, before))
+            || has_one_of(known.relatives)
+            || !has(known.verbs, last) && ends_clause();
         is_link && !may_be_last
+    }
+
+    /// Transcribers write a question mark after the beginning of a question, too: "Can you open the?" Other questions may
+    /// end in such a word: "What is it open until?", "Is it tea or?"
+    fn is_cut_question(&self, known: &OpenWords) -> bool {
+        let ([first, _, _, ..], Some(last)) = (self.without_leads(known), self.words.last()) else {
+            return false;
+        };
+        has(known.questions, first)
+            && has(known.last, last)
+            && !has(known.last_links, last)
+            && !self.lower.iter().any(|word| has(known.relatives, word))
     }
 
     fn is_first_step(&self, known: &OpenWords) -> bool {

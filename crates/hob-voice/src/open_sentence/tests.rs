@@ -6,7 +6,7 @@ use super::OpenEnd::{
 };
 use super::{OpenEnd, may_go_on, open_end};
 
-const OPEN: [(&str, &str, OpenEnd); 138] = [
+const OPEN: [(&str, &str, OpenEnd); 144] = [
     ("en", "I need eggs,", Punctuation),
     ("en", "Can you tell me...", Punctuation),
     ("en", "The name of the film was…", Punctuation),
@@ -147,10 +147,17 @@ const OPEN: [(&str, &str, OpenEnd); 138] = [
     ("fr", "Ce que je veux savoir.", Announcement),
     ("it", "Quello che voglio sapere.", Announcement),
     ("pt", "O que eu quero saber.", Announcement),
+    // A relative clause before a form of "be", and a question mark after a beginning.
+    ("en", "The noise that comes from the engine is", LastWord),
+    ("en", "The only song I remember is", LastWord),
+    ("en", "I believe that the capital of Peru is", LastWord),
+    ("en", "My favorite thing that you cook for us was", LastWord),
+    ("en", "Can you open the?", LastWord),
+    ("en", "Okay, did you see my?", LastWord),
 ];
 
 /// In any language.
-const COMPLETE: [(&str, &str); 246] = [
+const COMPLETE: [(&str, &str); 262] = [
     ("en", ""),
     ("en", "Yes."),
     ("en", "Yes"),
@@ -404,6 +411,22 @@ const COMPLETE: [(&str, &str); 246] = [
     ("fr", "Tu sais ce que je veux savoir."),
     ("it", "Quello che voglio."),
     ("pt", "O que eu quero."),
+    ("en", "I know where the keys are"),
+    ("en", "My sister knows who the winners are"),
+    ("en", "She says that they are"),
+    ("en", "I know that you are"),
+    ("en", "That's the way things are"),
+    ("en", "That is the way things are"),
+    ("en", "The noise that comes from the engine is loud."),
+    ("en", "She is older than my parents are"),
+    ("en", "It is the song that everybody asked for"),
+    ("en", "There is someone you can go with"),
+    ("en", "What is it open until?"),
+    ("en", "Do you know how long it is open until?"),
+    ("en", "Is that a big if?"),
+    ("en", "Is it a yes or a no?"),
+    ("en", "Can I have vitamin A?"),
+    ("es", "¿Es un regalo para la?"),
 ];
 
 #[test]

@@ -13,9 +13,10 @@ pub(super) struct OpenWords {
     pub(super) last: &'static str,
     /// Phrases that end no sentence.
     pub(super) last_phrases: &'static [&'static str],
-    /// Words that end no sentence without a full stop, except in questions and after `relatives`.
+    /// Words that end no sentence without a full stop, except in questions, after `relatives`, and for prepositions after `pronouns`.
     pub(super) links: &'static str,
     pub(super) relatives: &'static str,
+    pub(super) pronouns: &'static str,
     /// First words of questions.
     pub(super) questions: &'static str,
     /// First words of subordinate clauses, if a word of `subjects` follows.
@@ -79,6 +80,7 @@ const EMPTY: OpenWords = OpenWords {
     last_phrases: &[],
     links: "",
     relatives: "",
+    pronouns: "",
     questions: "",
     clauses: "",
     subjects: "",
@@ -123,9 +125,9 @@ static LANGUAGES: [OpenWords; 6] = [
             "in order to",
         ],
         links: "of for with from at into between is are was were",
-        relatives: "what what's where where's who who's whom which whose why how how's when that that's \
-                    than as whether you this worth nothing something anything everything someone \
-                    anyone everyone",
+        relatives: "what what's where where's who who's whom which whose why how how's when that's than as \
+                    whether this worth",
+        pronouns: "that you nothing something anything everything someone anyone everyone",
         questions: "is are was were am do does did can could will would shall should has have had may",
         clauses: "if when before after while unless although whenever",
         subjects: "i he she it we they there i'm i've it's he's she's we're they're there's",
