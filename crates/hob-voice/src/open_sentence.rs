@@ -79,16 +79,22 @@ pub(crate) fn open_end(text: &str, language: Option<&str>) -> Option<OpenEnd> {
     rules.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason)
 }
 
-/// Whether a sentence that is complete may be the first of several things or steps: "I need eggs".
+/// Whether more may follow a sentence that is complete: further things or steps ("I need eggs"), or the rest of a code
+/// ("It is 7-9"). A transcriber that writes no mark at its end has probably heard no end.
 ///
 /// `language` is as in [`open_end`].
 pub(crate) fn may_go_on(text: &str, language: Option<&str>) -> bool {
     let Some(known) = language.and_then(open_words) else { return false };
-    let text = text.replace('’', "'").to_lowercase();
-    let text = text.trim();
-    !text.ends_with(COMPLETE_MARKS)
-        && !text.split(is_mark).any(|word| has(known.last_links, word))
-        && (begins_list(text, known) || Sentence::last_of(text).begins_steps(known))
+    let text = text.replace('’', "'");
+    let sentence = Sentence::last_of(text.trim());
+    let text = text.trim().to_lowercase();
+    let has_last_link = || text.split(is_mark).any(|word| has(known.last_links, word));
+    let begins = || begins_list(&text, known) || sentence.begins_steps(known);
+    !text.is_empty()
+        && !text.ends_with(COMPLETE_MARKS)
+        && (!sentence.has_full_stop
+            || sentence.ends_in_groups(known)
+            || !has_last_link() && begins())
 }
 
 /// The last sentence of a text.
@@ -205,6 +211,15 @@ impl Sentence<'_> {
             && has(known.last, last)
             && !has(known.last_links, last)
             && !self.lower.iter().any(|word| has(known.relatives, word))
+    }
+
+    /// Whether its last digits or letters are read one at a time or in groups: "It is 7-9", "B-R-O".
+    fn ends_in_groups(&self, known: &OpenWords) -> bool {
+        let groups = self.words.iter().rev().flat_map(|word| word.rsplit('-'));
+        // As it is written: "a zero" is no code.
+        let is_letter = |group: &str| group.chars().count() == 1 && !has(known.last, group);
+        let is_read = |group: &&str| digits_of(group, known).is_some() || is_letter(group);
+        groups.take_while(is_read).nth(1).is_some()
     }
 
     fn is_first_step(&self, known: &OpenWords) -> bool {

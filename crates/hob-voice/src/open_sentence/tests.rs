@@ -443,9 +443,9 @@ fn a_phrase_that_may_be_complete_is_not_open() {
     }
 }
 
-/// Complete sentences, and whether they may be the first of several things or steps.
+/// Complete sentences, and whether they may be the first of several things or steps, or a part of a code.
 #[test]
-fn a_list_or_steps_may_go_on_after_a_complete_sentence() {
+fn a_list_steps_or_a_code_may_go_on_after_a_complete_sentence() {
     for (language, text, expected) in [
         ("en", "I need eggs.", true),
         ("en", "I need eggs, milk.", true),
@@ -476,6 +476,19 @@ fn a_list_or_steps_may_go_on_after_a_complete_sentence() {
         ("en", "First class, please.", false),
         ("en", "Yes.", false),
         ("en", "", false),
+        // Without an end mark.
+        ("en", "Turn on the radio", true),
+        ("de", "Mach das Licht an", true),
+        // Codes and spelled words.
+        ("en", "My code is 3 1 8 4.", true),
+        ("en", "Call 555-1234.", true),
+        ("en", "It's spelled B-R-A.", true),
+        ("en", "The last part is oh five.", true),
+        ("fr", "Mon code est 12 34.", true),
+        ("en", "The room is 12.", false),
+        ("en", "I need vitamin A.", false),
+        ("en", "The temperature is a zero.", false),
+        ("en", "Is it 3-1?", false),
     ] {
         assert_eq!(may_go_on(text, Some(language)), expected, "{language}: {text}");
         assert!(!may_go_on(text, None), "{text}");

@@ -1,6 +1,6 @@
 //! Two sets of sentences to a voice assistant at home, with pauses marked as in `clips.rs`. They do not change.
 //! The first measurement of the first set, when no rule had been written for it, cut in on 5 of the 40. Since then rules are
-//! from its transcripts: codes, commands with several objects, and relative clauses. So the second set judges them.
+//! from its transcripts: codes, commands with several objects, relative clauses, and missing marks. So the second set judges them.
 //! Its author had read no rule. Its first 60 sentences have pauses before which the words are no complete request; the other 30 have none.
 
 use super::clips::Kind;
