@@ -184,7 +184,7 @@ impl Sentence<'_> {
         };
         // The word is compared as it is written, and the list has "a" and "I'm": "Vitamin A" ends a sentence.
         if has(known.last, last) || self.ends_with(known.last_phrases) {
-            return true;
+            return !has(known.mentions, before);
         }
         let is_link = !self.has_full_stop && has(known.links, last);
         let has_one_of = |list: &str| self.lower.iter().any(|word| has(list, word));
@@ -204,11 +204,11 @@ impl Sentence<'_> {
     /// Transcribers write a question mark after the beginning of a question, too: "Can you open the?" Other questions may
     /// end in such a word: "What is it open until?", "Is it tea or?"
     fn is_cut_question(&self, known: &OpenWords) -> bool {
-        let ([first, _, _, ..], Some(last)) = (self.without_leads(known), self.words.last()) else {
-            return false;
-        };
+        let words = (self.without_leads(known), self.words.last());
+        let ([first, .., before, _], Some(last)) = words else { return false };
         has(known.questions, first)
             && has(known.last, last)
+            && !has(known.mentions, before)
             && !has(known.last_links, last)
             && !self.lower.iter().any(|word| has(known.relatives, word))
     }

@@ -157,7 +157,7 @@ const OPEN: [(&str, &str, OpenEnd); 144] = [
 ];
 
 /// In any language.
-const COMPLETE: [(&str, &str); 262] = [
+const COMPLETE: [(&str, &str); 266] = [
     ("en", ""),
     ("en", "Yes."),
     ("en", "Yes"),
@@ -427,6 +427,11 @@ const COMPLETE: [(&str, &str); 262] = [
     ("en", "Is it a yes or a no?"),
     ("en", "Can I have vitamin A?"),
     ("es", "¿Es un regalo para la?"),
+    // Words that are only mentioned.
+    ("en", "Can you spell because?"),
+    ("en", "Please spell their."),
+    ("en", "Could you pronounce the word despite?"),
+    ("en", "Is it spelled with an a?"),
 ];
 
 #[test]
