@@ -49,7 +49,7 @@ pub(crate) enum OpenEnd {
 /// brackets count.
 pub(crate) fn open_end(text: &str, language: Option<&str>) -> Option<OpenEnd> {
     let text = text.replace('’', "'");
-    let bare = text.trim_end_matches(|c: char| c.is_whitespace() || "\"”“»«)]".contains(c));
+    let bare = without_closings(&text);
     let is_question = bare.ends_with(COMPLETE_MARKS);
     if bare.ends_with(OPEN_MARKS) || bare.ends_with("...") {
         return Some(OpenEnd::Punctuation);
@@ -79,22 +79,22 @@ pub(crate) fn open_end(text: &str, language: Option<&str>) -> Option<OpenEnd> {
     rules.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason)
 }
 
-/// Whether more may follow a sentence that is complete: further things or steps ("I need eggs"), or the rest of a code
-/// ("It is 7-9"). A transcriber that writes no mark at its end has probably heard no end.
+/// Whether more may follow a sentence that is complete: further things or steps ("I need eggs"), the rest of a code
+/// ("It is 7-9"), or words before the mark that ends it.
 ///
 /// `language` is as in [`open_end`].
 pub(crate) fn may_go_on(text: &str, language: Option<&str>) -> bool {
     let Some(known) = language.and_then(open_words) else { return false };
     let text = text.replace('’', "'");
-    let sentence = Sentence::last_of(text.trim());
-    let text = text.trim().to_lowercase();
-    let has_last_link = || text.split(is_mark).any(|word| has(known.last_links, word));
-    let begins = || begins_list(&text, known) || sentence.begins_steps(known);
-    !text.is_empty()
-        && !text.ends_with(COMPLETE_MARKS)
-        && (!sentence.has_full_stop
-            || sentence.ends_in_groups(known)
-            || !has_last_link() && begins())
+    let bare = without_closings(&text);
+    if bare.ends_with(COMPLETE_MARKS) {
+        return false;
+    }
+    let (sentence, lower) = (Sentence::last_of(bare), bare.to_lowercase());
+    let has_last_link = lower.split(is_mark).any(|word| has(known.last_links, word));
+    sentence.lacks_mark()
+        || sentence.ends_in_groups(known)
+        || !has_last_link && (begins_list(&lower, known) || sentence.begins_steps(known))
 }
 
 /// The last sentence of a text.
@@ -213,12 +213,17 @@ impl Sentence<'_> {
             && !self.lower.iter().any(|word| has(known.relatives, word))
     }
 
-    /// Whether its last digits or letters are read one at a time or in groups: "It is 7-9", "B-R-O".
+    /// A transcriber that begins sentences with a capital letter marks their ends, too, but not after every name or number.
+    fn lacks_mark(&self) -> bool {
+        let is_begun = self.words.first().is_some_and(|word| word.starts_with(char::is_uppercase));
+        is_begun && !self.has_full_stop && self.words.len() > 2
+    }
+
+    /// Whether its last digits or letters are read one at a time or in groups: "It is 7-9", "B-R-O". Small letters are words.
     fn ends_in_groups(&self, known: &OpenWords) -> bool {
         let groups = self.words.iter().rev().flat_map(|word| word.rsplit('-'));
-        // As it is written: "a zero" is no code.
-        let is_letter = |group: &str| group.chars().count() == 1 && !has(known.last, group);
-        let is_read = |group: &&str| digits_of(group, known).is_some() || is_letter(group);
+        let is_letter = |group: &str| matches!(group.as_bytes(), [b'A'..=b'Z']);
+        let is_read = |group: &&str| is_letter(group) || digits_of(group, known).is_some();
         groups.take_while(is_read).nth(1).is_some()
     }
 
@@ -266,6 +271,11 @@ impl Sentence<'_> {
             && !pieces.any(|piece| piece.ends_with(OPEN_MARKS))
             && known.long_subjects.iter().any(is_alone)
     }
+}
+
+/// Without the marks that may follow the end of a sentence.
+fn without_closings(text: &str) -> &str {
+    text.trim_end_matches(|c: char| c.is_whitespace() || "\"”“»«)]".contains(c))
 }
 
 /// Whether a character belongs to no word.
