@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_core::chat::{Completion, FinishReason, Message, Prompt, Role, ToolChoice};
+use hob_core::chat::{
+    BudgetUnit, Completion, FinishReason, Message, Prompt, Role, SpentBudget, ToolChoice,
+};
 use hob_core::scripted::ScriptedChat;
 use hob_core::{ChatEvent, ChatModel, ModelError, ModelState};
 use hob_server::ServerOptions;
@@ -352,6 +354,22 @@ async fn an_answer_at_its_limit_is_incomplete() {
     assert_eq!(whole["output"][0]["status"], "incomplete");
     let answer = server.ask(respond(&json!({"input": "Hi", "stream": true}))).await;
     assert_eq!(events(answer.text()).last().expect("an event")["type"], "response.incomplete");
+}
+
+#[tokio::test]
+async fn an_answer_at_the_budget_of_its_team_is_complete() {
+    let Ok(ChatEvent::Done(end)) = done(1) else { unreachable!("an end") };
+    let spent = SpentBudget { unit: BudgetUnit::Turns, limit: 40, used: 40 };
+    let end = Completion { finish: FinishReason::BudgetSpent(spent), ..end };
+    let server = serve_chat(scripted([Ok(vec![text("Hel"), Ok(ChatEvent::Done(end))])])).await;
+    let answer = server.ask(respond(&json!({"input": "Hi", "stream": true}))).await;
+    let events = events(answer.text());
+    let last = events.last().expect("an event");
+    assert_eq!(
+        (&last["type"], &last["response"]["status"]),
+        (&json!("response.completed"), &json!("completed"))
+    );
+    assert_eq!(last["response"]["hob"]["budget"]["unit"], "turns");
 }
 
 #[tokio::test]

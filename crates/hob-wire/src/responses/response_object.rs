@@ -238,13 +238,17 @@ impl ResponseAnswer {
         out
     }
 
-    fn object(&self) -> ResponseObject<'_> {
-        let details = match self.finish {
+    fn incomplete_reason(&self) -> Option<&'static str> {
+        match self.finish {
             Some(FinishReason::Length) => Some("max_output_tokens"),
             Some(FinishReason::ContentFilter) => Some("content_filter"),
             Some(FinishReason::Stop | FinishReason::ToolCalls | FinishReason::BudgetSpent(_))
             | None => None,
-        };
+        }
+    }
+
+    fn object(&self) -> ResponseObject<'_> {
+        let details = self.incomplete_reason();
         let status = match (self.finish, details) {
             (None, _) => "in_progress",
             (Some(_), None) => "completed",
@@ -314,11 +318,8 @@ impl ResponseAnswer {
     }
 
     fn end_item(&mut self, out: &mut String, index: usize) {
-        self.items[index].status = match self.finish {
-            Some(FinishReason::Length | FinishReason::ContentFilter) => "incomplete",
-            Some(FinishReason::Stop | FinishReason::ToolCalls | FinishReason::BudgetSpent(_))
-            | None => "completed",
-        };
+        let is_whole = self.incomplete_reason().is_none();
+        self.items[index].status = if is_whole { "completed" } else { "incomplete" };
         self.about_item(out, index, |item| ResponseEvent {
             item: Some(item),
             ..ResponseEvent::of("response.output_item.done")
@@ -469,7 +470,7 @@ impl AnswerChunks for ResponseAnswer {
 
     fn end(&mut self) -> String {
         let mut out = String::new();
-        let is_whole = matches!(self.finish, Some(FinishReason::Stop | FinishReason::ToolCalls));
+        let is_whole = self.incomplete_reason().is_none();
         let kind = if is_whole { "response.completed" } else { "response.incomplete" };
         self.whole(&mut out, kind);
         out
