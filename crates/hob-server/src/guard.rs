@@ -1,4 +1,4 @@
-//! Checks the host name of a request, the web page it came from, and its key.
+//! Checks the host name of a request, the web page it came from, and its key. Lets some pages read answers (CORS).
 //! Any web page can make a browser send requests to loopback; it cannot choose these headers.
 
 use std::future::{Ready, ready};
@@ -6,8 +6,12 @@ use std::net::IpAddr;
 use std::task::{Context, Poll};
 
 use axum::extract::Request;
-use axum::http::header::{HOST, ORIGIN};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, HOST, ORIGIN, VARY,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures::future::Either;
 use tower::{Layer, Service};
@@ -31,12 +35,17 @@ impl Guard {
     /// DNS rebinding needs a host name that an attacker controls. So on an address that other
     /// machines can reach anyway, every IP address is allowed.
     fn knows(&self, host: &str) -> bool {
-        let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
-        if let Ok(address) = host.parse::<IpAddr>() {
-            let address = address.to_canonical();
-            return address.is_loopback() || !self.listen.is_loopback() || self.allows(&host);
-        }
-        host == "localhost" || host.ends_with(".localhost") || self.allows(&host)
+        let host = normal(host);
+        (!self.listen.is_loopback() && host.parse::<IpAddr>().is_ok()) || self.trusts(&host)
+    }
+
+    /// Whether this names the computer itself, or is one of the allowed names.
+    fn trusts(&self, host: &str) -> bool {
+        let is_own = match host.parse::<IpAddr>() {
+            Ok(address) => address.to_canonical().is_loopback(),
+            Err(_) => host == "localhost" || host.ends_with(".localhost"),
+        };
+        is_own || self.allows(host)
     }
 
     fn allows(&self, host: &str) -> bool {
@@ -51,11 +60,18 @@ impl Guard {
     }
 
     fn check_origin(&self, origin: &str) -> Result<(), ApiError> {
-        let web = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        match web.and_then(host_of) {
+        match host_of_page(origin) {
             Some(host) if self.knows(host) => Ok(()),
             _ => Err(ApiError::ForeignOrigin { origin: origin.to_owned() }),
         }
+    }
+
+    /// The origin of the request's page, if that page may read answers from another origin. An IP address is
+    /// not enough, because any web site may have one.
+    pub(crate) fn reader(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        let origin = headers.get(ORIGIN)?;
+        let page = text(origin);
+        self.trusts(&normal(host_of_page(&page)?)).then(|| origin.clone())
     }
 
     /// Checks the host name and origin, and the size of the headers. A request without `Host` does not come from a
@@ -73,6 +89,30 @@ impl Guard {
         }
         Ok(())
     }
+}
+
+/// Answers a browser that asks before a page's request whether the page may send it. `None` for other requests.
+pub(crate) fn preflight(request: &Request) -> Option<Response> {
+    let asked = request.headers();
+    if request.method() != Method::OPTIONS || !asked.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
+        return None;
+    }
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let headers = response.headers_mut();
+    headers
+        .insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, HEAD, POST, DELETE"));
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    if let Some(names) = asked.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
+    }
+    Some(response)
+}
+
+/// Lets pages of this origin read the answer.
+pub(crate) fn share(headers: &mut HeaderMap, origin: HeaderValue) {
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*"));
+    headers.append(VARY, HeaderValue::from_static("origin"));
 }
 
 /// Maximum bytes of all headers together. hyper itself stops at some 400 KiB or 100 headers.
@@ -143,6 +183,16 @@ impl<S: Service<Request, Response = Response>> Service<Request> for KeyChecked<S
 
 fn text(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
+}
+
+fn normal(host: &str) -> String {
+    host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
+}
+
+/// The host in the origin of a web page.
+fn host_of_page(origin: &str) -> Option<&str> {
+    let web = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    web.and_then(host_of)
 }
 
 /// The host of `host`, `host:port` or `[v6]:port`; `None` for any other text.
@@ -239,5 +289,20 @@ mod tests {
             assert_eq!(guard.check_host(host).is_ok(), known, "{host}");
         }
         assert!(self::guard("0.0.0.0", &["*"]).check_host("box.lan").is_ok());
+    }
+
+    #[test]
+    fn a_page_at_an_address_may_call_an_open_server_and_not_read_its_answers() {
+        let guard = guard("0.0.0.0", &["hob.lan"]);
+        for (origin, may_read) in [
+            ("http://192.168.1.7:3000", false),
+            ("http://[fe80::1]", false),
+            ("http://[::1]:3000", true),
+            ("https://HOB.lan.", true),
+        ] {
+            assert!(guard.check_origin(origin).is_ok(), "{origin}");
+            let headers = HeaderMap::from_iter([(ORIGIN, HeaderValue::from_static(origin))]);
+            assert_eq!(guard.reader(&headers).is_some(), may_read, "{origin}");
+        }
     }
 }

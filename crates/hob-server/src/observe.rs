@@ -18,7 +18,7 @@ use tower::{Layer, Service};
 
 use crate::api_error::{ApiError, RefusedKey, with_error_as};
 use crate::context::{RequestContext, Services, next_id};
-use crate::guard::Guard;
+use crate::guard::{Guard, preflight, share};
 use crate::reloadable_state::ReloadableState;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -109,20 +109,22 @@ where
         request.extensions_mut().insert(context.clone());
         let hops = context.trace.hops();
         let (route, method) = (route_of(&request), request.method().clone());
-        let seen = SeenRequest { context, route, method };
+        let reader = guard.reader(request.headers());
+        let seen = SeenRequest { context, route, method, reader };
         let checked = match hops > HOPS_MAX {
             true => Err(ApiError::Loop { hops }),
             false => guard.check(&request),
         };
-        match checked {
-            Ok(()) => {
+        let early = match checked {
+            Ok(()) => preflight(&request),
+            Err(refused) => Some(refused.into_response()),
+        };
+        match early {
+            None => {
                 let answer = self.inner.call(request);
                 Box::pin(async move { answer.await.map(|response| seen.answered(response)) })
             }
-            Err(refused) => {
-                let response = seen.answered(refused.into_response());
-                Box::pin(ready(Ok::<_, Infallible>(response)))
-            }
+            Some(response) => Box::pin(ready(Ok::<_, Infallible>(seen.answered(response)))),
         }
     }
 }
@@ -132,11 +134,13 @@ struct SeenRequest {
     context: RequestContext,
     route: String,
     method: Method,
+    /// The origin that may read the answer.
+    reader: Option<HeaderValue>,
 }
 
 impl SeenRequest {
     fn answered(self, mut response: Response) -> Response {
-        let SeenRequest { context, route, method } = self;
+        let SeenRequest { context, route, method, reader } = self;
         let (id, services) = (context.id, &context.services);
         let status = response.status().as_u16();
         // Here, because the guard and the router refuse requests before their route sees them.
@@ -153,6 +157,9 @@ impl SeenRequest {
             tracing::debug!(id, %method, route, status, ms, "request");
         } else {
             tracing::info!(id, %method, route, status, ms, "request");
+        }
+        if let Some(origin) = reader {
+            share(response.headers_mut(), origin);
         }
         if let Ok(id) = HeaderValue::try_from(format!("hob-{id}")) {
             response.headers_mut().insert(HOB_REQUEST_ID, id.clone());

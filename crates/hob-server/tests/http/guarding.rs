@@ -49,6 +49,44 @@ async fn a_foreign_page_cannot_make_it_speak() {
     assert_eq!(server.model.asked(), []);
 }
 
+/// Browsers ask with `OPTIONS` first, and show the page an answer only if it names the page's origin.
+#[tokio::test]
+async fn pages_of_this_computer_and_of_allowed_hosts_read_answers() {
+    let allowed_hosts = vec!["hob.lan".to_owned()];
+    let server =
+        Server::start_with(ServerOptions { allowed_hosts, ..with_key("My API Key") }).await;
+    let sent = "Access-Control-Request-Method: POST\r\n\
+        Access-Control-Request-Headers: authorization,content-type,x-stainless-os\r\n";
+    for (origin, status, may_read) in [
+        ("http://localhost:5173", 204, true),
+        ("http://127.0.0.1:3000", 204, true),
+        ("https://hob.lan", 204, true),
+        ("https://evil.example", 403, false),
+        ("http://203.0.113.5", 403, false),
+    ] {
+        let reader = may_read.then_some(origin);
+        let page = format!("Host: localhost\r\nOrigin: {origin}\r\n");
+        let asked = request("OPTIONS", "/v1/chat/completions", &format!("{page}{sent}"));
+        let answer = server.ask(asked).await;
+        assert_eq!(answer.status(), status, "{origin}");
+        assert_eq!(answer.header("access-control-allow-origin"), reader);
+        if may_read {
+            let names = answer.header("access-control-allow-headers");
+            assert_eq!(names, Some("authorization,content-type,x-stainless-os"));
+            let methods = answer.header("access-control-allow-methods");
+            assert_eq!(methods, Some("GET, HEAD, POST, DELETE"));
+        }
+        let answer = server.ask(request("GET", "/v1/models", &page)).await;
+        assert_eq!(answer.header("access-control-allow-origin"), reader, "{origin}");
+        assert_eq!(answer.header("access-control-expose-headers"), reader.map(|_| "*"));
+        assert_eq!(answer.header("vary"), reader.map(|_| "origin"));
+    }
+    let plain = server.get("/v1/models").await;
+    assert_eq!(plain.header("access-control-allow-origin"), None);
+    let options = request("OPTIONS", "/v1/models", "Host: localhost\r\n");
+    assert_eq!(server.ask(options).await.status(), 405);
+}
+
 #[tokio::test]
 async fn a_key_opens_what_costs_and_lists_stay_open() {
     let server = Server::start_with(with_key("My API Key")).await;
