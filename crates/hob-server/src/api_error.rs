@@ -126,6 +126,8 @@ pub(crate) enum ApiError {
     NotForm { got: String },
     #[error("the body must be multipart/form-data or application/json, and is '{got}'")]
     NeitherFormNorJson { got: String },
+    #[error("the body is compressed with {coding}; send it without compression")]
+    Compressed { coding: &'static str },
     #[error("the form cannot be read: {detail}")]
     BadForm { detail: String },
     #[error("the field '{name}' is larger than the limit of {bytes_max} bytes")]
@@ -345,9 +347,10 @@ impl ApiError {
                 row(S::REQUEST_TIMEOUT).retry(Retry::Unknown)
             }
             E::ClientSilent { .. } => row(S::REQUEST_TIMEOUT),
-            E::NotJson { .. } | E::NotForm { .. } | E::NeitherFormNorJson { .. } => {
-                row(S::UNSUPPORTED_MEDIA_TYPE)
-            }
+            E::NotJson { .. }
+            | E::NotForm { .. }
+            | E::NeitherFormNorJson { .. }
+            | E::Compressed { .. } => row(S::UNSUPPORTED_MEDIA_TYPE),
             E::NoWebSocket { .. } => row(S::UPGRADE_REQUIRED),
             E::WrongMethod { .. } => row(S::METHOD_NOT_ALLOWED),
             E::ForeignHost { .. } => row(S::MISDIRECTED_REQUEST),

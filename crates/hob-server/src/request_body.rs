@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ORIGIN, REFERER};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ORIGIN, REFERER};
 use axum::http::{HeaderMap, HeaderName};
 use futures::StreamExt;
 use hob_wire::WireError;
@@ -185,6 +185,7 @@ pub(crate) async fn read_json<T: Send + 'static>(
     parse: impl FnOnce(&[u8]) -> Result<T, WireError> + Send + 'static,
 ) -> Result<T, ApiError> {
     check_type(headers)?;
+    check_compression(headers)?;
     let incoming = guards.reserve_memory(context, headers, limits.bytes_max).await?;
     let capacity = announced(headers).unwrap_or(0) as usize;
     let time_max = limits.time_max;
@@ -271,6 +272,17 @@ fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
         return Ok(());
     }
     Err(ApiError::NotJson { got })
+}
+
+/// A compressed body would look like damaged text.
+pub(crate) fn check_compression(headers: &HeaderMap) -> Result<(), ApiError> {
+    const CODINGS: [&str; 5] = ["gzip", "x-gzip", "deflate", "br", "zstd"];
+    let Some(sent) = headers.get(CONTENT_ENCODING) else { return Ok(()) };
+    let is_sent = |coding: &&str| sent.as_bytes().eq_ignore_ascii_case(coding.as_bytes());
+    match CODINGS.into_iter().find(is_sent) {
+        Some(coding) => Err(ApiError::Compressed { coding }),
+        None => Ok(()),
+    }
 }
 
 /// A browser sends at least one of these with every form.

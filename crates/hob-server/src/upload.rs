@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::api_error::ApiError;
 use crate::body_memory::IncomingBody;
 use crate::context::{Limits, RequestContext};
-use crate::request_body::{ReadLimits, RequestGuards, read_json, unless_slow};
+use crate::request_body::{ReadLimits, RequestGuards, check_compression, read_json, unless_slow};
 
 /// The field that holds the sound.
 const FILE: &str = "file";
@@ -85,6 +85,7 @@ async fn read_form(
     guards: &mut RequestGuards,
     limits: &Limits,
 ) -> Result<Form, ApiError> {
+    check_compression(headers)?;
     let boundary = multer::parse_boundary(content_type).map_err(|error| unreadable(&error))?;
     let incoming = guards.reserve_memory(context, headers, form_bytes_max(limits)).await?;
     let form = FormReader::new(body, boundary, incoming, limits).form().await?;

@@ -245,6 +245,26 @@ async fn bodies_that_are_not_json() {
     }
 }
 
+#[tokio::test]
+async fn a_compressed_body_is_refused_by_its_compression() {
+    let server = Server::start().await;
+    let form = "Content-Type: multipart/form-data; boundary=b\r\nContent-Encoding: gzip\r\n";
+    for (path, headers, coding) in [
+        ("/v1/audio/speech", "Content-Encoding: GZIP\r\n", "gzip"),
+        ("/v1/chat/completions", "Content-Encoding: zstd\r\n", "zstd"),
+        ("/v1/audio/transcriptions", form, "gzip"),
+    ] {
+        let answer = server.ask(post_with(path, headers, b"\x1f\x8b\x08")).await;
+        let message = format!("the body is compressed with {coding}; send it without compression");
+        check_refusal(&answer, (415, None, None, Some("false"), None), &message);
+        assert_eq!(answer.header("connection"), Some("close"), "{path}");
+    }
+    server.model.stage_all([sound(0.1, 100)]);
+    let plain =
+        post_with("/v1/audio/speech", "Content-Encoding: identity\r\n", r#"{"input":"Hi"}"#);
+    assert_eq!(server.ask(plain).await.status(), 200);
+}
+
 const TOO_LARGE: Row = (413, None, None, Some("false"), None);
 const TOO_LARGE_MESSAGE: &str = "the body is larger than the limit of 33554432 bytes";
 
