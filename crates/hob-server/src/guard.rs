@@ -36,7 +36,8 @@ impl Guard {
     /// machines can reach anyway, every IP address is allowed.
     fn knows(&self, host: &str) -> bool {
         let host = normal(host);
-        (!self.listen.is_loopback() && host.parse::<IpAddr>().is_ok()) || self.trusts(&host)
+        let is_address = host.parse::<IpAddr>().is_ok();
+        (is_address && !self.listen.is_loopback()) || self.trusts(&host) || self.allows("*")
     }
 
     /// Whether this names the computer itself, or is one of the allowed names.
@@ -49,7 +50,7 @@ impl Guard {
     }
 
     fn allows(&self, host: &str) -> bool {
-        self.allowed_hosts.iter().any(|allowed| allowed == "*" || allowed == host)
+        self.allowed_hosts.iter().any(|allowed| allowed == host)
     }
 
     fn check_host(&self, authority: &str) -> Result<(), ApiError> {
@@ -66,8 +67,8 @@ impl Guard {
         }
     }
 
-    /// The origin of the request's page, if that page may read answers from another origin. An IP address is
-    /// not enough, because any web site may have one.
+    /// The origin of the request's page, if that page may read answers from another origin. Neither an IP address nor
+    /// `*` is enough: any web site may have an address, and `*` stands for every web site.
     pub(crate) fn reader(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let origin = headers.get(ORIGIN)?;
         let page = text(origin);

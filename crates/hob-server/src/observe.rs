@@ -116,7 +116,8 @@ where
             false => guard.check(&request),
         };
         let early = match checked {
-            Ok(()) => preflight(&request),
+            Ok(()) if seen.reader.is_some() => preflight(&request),
+            Ok(()) => None,
             Err(refused) => Some(refused.into_response()),
         };
         match early {

@@ -130,7 +130,7 @@ pub(crate) struct ServerSection {
     /// environment variable `HOB_API_KEY` wins over it.
     pub(crate) api_key_file: Option<PathBuf>,
     /// Host names under which browsers may call this server, besides the loopback names; `*` allows
-    /// every name. Web pages of these hosts may read answers.
+    /// every name. Web pages of hosts that are named here may read answers.
     pub(crate) allowed_hosts: Option<Vec<String>>,
     /// Encrypt connections, with certificates of an authority that hob makes for this machine. Programs on this machine
     /// may still connect without encryption.

@@ -85,6 +85,11 @@ async fn pages_of_this_computer_and_of_allowed_hosts_read_answers() {
     assert_eq!(plain.header("access-control-allow-origin"), None);
     let options = request("OPTIONS", "/v1/models", "Host: localhost\r\n");
     assert_eq!(server.ask(options).await.status(), 405);
+    let every_name = ServerOptions { allowed_hosts: vec!["*".to_owned()], ..Default::default() };
+    let server = Server::start_with(every_name).await;
+    let page = format!("Host: localhost\r\nOrigin: https://evil.example\r\n{sent}");
+    let answer = server.ask(request("OPTIONS", "/v1/models", &page)).await;
+    assert_eq!((answer.status(), answer.header("access-control-allow-origin")), (405, None));
 }
 
 #[tokio::test]
