@@ -63,7 +63,8 @@ pub(crate) struct Overrides {
     /// Open ports for Home Assistant (Wyoming): 10200 for speech, 10300 for transcription
     #[arg(long)]
     pub(crate) wyoming: bool,
-    /// A host name under which browsers may call this server, besides localhost; repeatable
+    /// A host name under which browsers may call this server, besides localhost, and whose web pages may read answers;
+    /// repeatable
     #[arg(long = "allow-host", value_name = "NAME")]
     pub(crate) allowed_hosts: Vec<String>,
     /// Encrypt connections, so that browsers of other devices allow the microphone; programs on this machine may still
