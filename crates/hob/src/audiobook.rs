@@ -50,7 +50,7 @@ impl Book {
         let text = read_text(file, BOOK_BYTES_MAX)
             .map_err(|error| Failure::usage(format!("cannot read the book: {error}")))?;
         let title = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        Book::of(text.trim_start_matches('\u{feff}').to_owned(), title, format)
+        Book::of(text, title, format)
     }
 
     fn of(text: String, title: String, format: BookFormat) -> CliResult<Book> {

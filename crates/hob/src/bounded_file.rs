@@ -8,7 +8,7 @@ use std::path::Path;
 /// Where the files are that are open already, such as the pipe of `<(…)`.
 const OPEN_FILES: [&str; 3] = ["/dev/fd", "/dev/stdin", "/proc/self/fd"];
 
-/// The text of a regular file of at most `bytes_max` bytes.
+/// The text of a regular file of at most `bytes_max` bytes, without a byte order mark.
 ///
 /// # Errors
 /// The file cannot be read, is not a regular file, is too large, or is not UTF-8.
@@ -66,7 +66,9 @@ fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 }
 
 fn text(path: &Path, bytes: Vec<u8>) -> io::Result<String> {
-    String::from_utf8(bytes).map_err(|_| refused(path, "it is not a text in UTF-8"))
+    let text = String::from_utf8(bytes).map_err(|_| refused(path, "it is not a text in UTF-8"))?;
+    // Editors of Windows write a byte order mark.
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
 fn refused(path: &Path, reason: &str) -> io::Error {
@@ -97,6 +99,8 @@ mod tests {
         let file = folder.path().join("file");
         std::fs::write(&file, "1234").expect("written");
         assert_eq!(read_text(&file, 4).expect("a text"), "1234");
+        std::fs::write(&file, "\u{feff}1234").expect("written");
+        assert_eq!(read_text(&file, 7).expect("a text"), "1234", "without its byte order mark");
         let refused = read_text(&file, 3).expect_err("too large").to_string();
         assert!(refused.ends_with("it has more than 3 bytes"), "{refused}");
         let pipe = folder.path().join("pipe");

@@ -1,5 +1,5 @@
 //! Reads text from stdin while it is being written, so that speech starts before the writer has ended.
-//! Bytes become characters here. Text that is not UTF-8 is an error.
+//! Bytes become characters here. Text that is not UTF-8 is an error; a byte order mark is left out.
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -130,8 +130,11 @@ impl Utf8 {
             Err(error) => return Err(self.invalid(error.valid_up_to())),
         };
         self.cut = all.split_off(valid);
+        let text = String::from_utf8(all).map_err(Failure::internal)?;
+        // Programs of Windows write a byte order mark.
+        let mark = text.strip_prefix('\u{feff}').filter(|_| self.decoded_bytes == 0);
         self.decoded_bytes += valid;
-        String::from_utf8(all).map_err(Failure::internal)
+        Ok(mark.map(str::to_owned).unwrap_or(text))
     }
 
     fn end(&self) -> CliResult<()> {
@@ -154,12 +157,13 @@ mod tests {
 
     #[test]
     fn where_the_bytes_are_cut_does_not_matter() {
-        let text = "a€ü🦀b";
+        let text = "\u{feff}a€ü🦀\u{feff}b";
         for size in 1..=text.len() {
             let mut decoder = Utf8::default();
             let pieces: CliResult<Vec<String>> =
                 text.as_bytes().chunks(size).map(|chunk| decoder.push(chunk)).collect();
-            assert_eq!(pieces.expect("UTF-8").concat(), text, "cut every {size} bytes");
+            let read = pieces.expect("UTF-8").concat();
+            assert_eq!(read, "a€ü🦀\u{feff}b", "cut every {size} bytes");
             assert_eq!(decoder.end(), Ok(()));
         }
     }
