@@ -112,7 +112,7 @@ pub(crate) struct QuantizeArgs {
     eval_tasks: Vec<TaskName>,
     #[command(flatten)]
     text: DistanceTextArgs,
-    /// Print the report as JSON
+    /// Print the report as JSON, or with --dry-run what would be written
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -290,8 +290,13 @@ fn quantized(args: &QuantizeArgs, app: &App<'_>, globals: &Globals) -> CliResult
         printer.note("below 4 bits a model often says other things: compare it with `hob eval`");
     }
     if args.dry_run {
-        printer.data(format_args!("would write {}", target.display()))?;
-        return Ok(Exit::Done);
+        let (source_bytes, expected_bytes) = (files_bytes(&source), expected.bytes());
+        let plan = serde_json::json!({
+            "source": source.display().to_string(), "target": target.display().to_string(),
+            "from": from, "to": kind.name(),
+            "source_bytes": source_bytes, "expected_bytes": expected_bytes,
+        });
+        return printer.report(args.json, &plan, || format!("would write {}", target.display()));
     }
     check_room(&target, expected.bytes())?;
     let distance = run_until_stopped(write(args, (&source, &target), kind, printer))?;

@@ -71,6 +71,13 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
     let dry = hob(&[&dry[..], &machine].concat()).success();
     assert!(stdout(&dry).contains("would write few-Q3_K_M.gguf"), "{}", stdout(&dry));
     let expected_mb = mb_after(&stderr(&dry), "to Q3_K_M: ");
+    let words = ["quantize", "few.gguf", "--to", "Q3_K_M", "--dry-run", "--json"];
+    let plan = json_stdout(&hob(&[&words[..], &machine].concat()).success());
+    let (target, kind) = (plan["target"].as_str(), plan["to"].as_str());
+    assert_eq!((target, kind), (Some("few-Q3_K_M.gguf"), Some("Q3_K_M")), "{plan}");
+    let planned_mb = plan["expected_bytes"].as_f64().expect("bytes") / 1e6;
+    assert!((planned_mb - expected_mb).abs() < 0.51, "{plan}");
+    assert!(plan["source_bytes"].as_u64() > plan["expected_bytes"].as_u64(), "{plan}");
     assert!(stderr(&dry).contains("below 4 bits"), "{}", stderr(&dry));
     assert!(stderr(&dry).contains(" published runs of it ("), "{}", stderr(&dry));
     let fit = json_stdout(&hob(&[&["fit", "few.gguf", "--json"][..], &machine].concat()).success());
@@ -328,6 +335,10 @@ fn the_speech_model_gets_a_smaller_copy_that_speaks_and_a_page_to_listen() {
     let dry = hob(&["quantize", "kokoro", "--to", "3-bit", "--dry-run"]).success();
     assert!(stdout(&dry).contains("would store the model kokoro-3bit"), "{}", stdout(&dry));
     assert!(stderr(&dry).contains("listen"), "{}", stderr(&dry));
+    let dry = ["quantize", "kokoro", "--to", "3-bit", "--dry-run", "--json"];
+    let plan = json_stdout(&hob(&dry).success());
+    assert_eq!(plan["target"], "kokoro-3bit", "{plan}");
+    assert!(plan["source_bytes"].as_u64() > plan["expected_bytes"].as_u64(), "{plan}");
     let words = ["quantize", "kokoro", "--to", "4bit", "--sentences", "one.txt", "--json"];
     let report = json_stdout(&hob(&words).success());
     let bytes = |field: &str| report[field].as_f64().expect("bytes");

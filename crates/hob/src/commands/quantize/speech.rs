@@ -134,8 +134,11 @@ pub(super) fn quantized(
         );
     }
     if args.dry_run {
-        printer.data(format_args!("would store the model {name}"))?;
-        return Ok(Exit::Done);
+        let plan = serde_json::json!({
+            "source": source.name(), "target": name, "bits": form.bits(),
+            "source_bytes": sizes.now_bytes, "expected_bytes": sizes.then_bytes,
+        });
+        return printer.report(args.json, &plan, || format!("would store the model {name}"));
     }
     let texts = sentences(args)?;
     let report =
