@@ -443,6 +443,10 @@ fn a_plan_goes_on_where_it_was_killed_and_repeats_nothing() {
     let dry = user.hob(&["bench", "plan", "plan.yaml", "--dry-run"]).assert().success();
     let left = format!("{} of 4 cells are left", 4 - before);
     assert!(stderr(&dry).contains(&left), "{}", stderr(&dry));
+    let dry = user.hob(&["bench", "plan", "plan.yaml", "--dry-run", "--json"]).assert().success();
+    let cells = stdout(&dry);
+    let done = cells.lines().filter(|cell| cell.contains("\"done\":true")).count();
+    assert_eq!((cells.lines().count(), done), (4, before), "{cells}");
     let rest = user.hob(&["bench", "plan", "plan.yaml"]).assert().success();
     let told = format!("4 cells: {} measured, {before} done before, 0 failed, 0 left", 4 - before);
     assert!(stderr(&rest).contains(&told), "{}", stderr(&rest));
@@ -544,6 +548,8 @@ fn who_comes_while_another_measures_waits_or_is_told_who_it_is() {
     assert!(said.contains(&expected), "{said}");
     let line = stdout(&user.hob(&["bench", "plan", "--queue"]).assert().success());
     assert!(line.starts_with("runs  hob bench sweep"), "{line}");
+    let json = json_stdout(&user.hob(&["bench", "plan", "--queue", "--json"]).assert().success());
+    assert_eq!([&json["state"], &json["name"]], ["runs", "hob bench sweep"]);
     drop(first);
     user.hob(&args).assert().code(&BUSY_OR_NOT[..]);
 }

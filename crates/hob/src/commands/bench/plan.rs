@@ -16,6 +16,7 @@ use hob_bench::experiment::Workload;
 use hob_bench::plan::{BenchPlan, CellKey, PlanError, PlanKind, cells, done};
 use hob_bench::record::{Record, RecordStore};
 use hob_bench::terms::Metric;
+use serde_json::json;
 
 use super::RECORDS;
 use super::measuring::{Done, MeasuringArgs, stoppable};
@@ -47,7 +48,7 @@ pub(crate) struct PlanArgs {
     /// The folder that keeps the records
     #[arg(long, value_name = "FOLDER", default_value = RECORDS)]
     out: PathBuf,
-    /// Print the records as JSON, one per line
+    /// Print the records as JSON, one per line; with --dry-run the cells, with --queue the measurements
     #[arg(long)]
     json: bool,
 }
@@ -78,7 +79,7 @@ Examples:
 
 pub(crate) fn run(args: &PlanArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     if args.queue {
-        return line_up(&args.out, printer);
+        return line_up((&args.out, args.json), printer);
     }
     let plans: Vec<BenchPlan> = args
         .plans
@@ -88,7 +89,7 @@ pub(crate) fn run(args: &PlanArgs, globals: &Globals, printer: &Printer) -> CliR
     if args.dry_run {
         return plans
             .iter()
-            .try_for_each(|plan| dry(plan, &args.out, printer))
+            .try_for_each(|plan| dry(plan, (&args.out, args.json), printer))
             .map(|()| Exit::Done);
     }
     carry_out(plans, Turn::of(args.no_wait), (&args.out, args.json), (globals, printer))
@@ -206,7 +207,7 @@ fn records(folder: &Path) -> CliResult<Vec<Record>> {
 
 /// Shows what a plan would measure. A cell with a record is recognised by its point alone, because only the server could name
 /// its engine.
-fn dry(plan: &BenchPlan, out: &Path, printer: &Printer) -> CliResult<()> {
+fn dry(plan: &BenchPlan, (out, as_json): (&Path, bool), printer: &Printer) -> CliResult<()> {
     let known = done(records(out)?.iter());
     let (cells, items) = (cells(plan), eval_items(plan)?);
     let item_count = items.as_ref().map_or(0, |items| items.len() as u64);
@@ -223,9 +224,15 @@ fn dry(plan: &BenchPlan, out: &Path, printer: &Printer) -> CliResult<()> {
                 _ => plan.budget.cell_s,
             });
         }
+        if as_json {
+            let (plan, name) = (&plan.name, cell.name());
+            printer.data(json!({ "plan": plan, "cell": name, "done": is_done }))?;
+        }
         table.add_row([cell.name(), if is_done { "done".to_owned() } else { String::new() }]);
     }
-    printer.data(table.trim_fmt())?;
+    if !as_json {
+        printer.data(table.trim_fmt())?;
+    }
     let most_s = plan.budget.total_s.map_or(most_s, |total_s| total_s.min(most_s));
     let count = cells.len();
     printer.note(format_args!(

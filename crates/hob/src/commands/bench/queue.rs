@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use hob_bench::plan::{QueueError, Ticket, waiting};
+use serde_json::json;
 
 use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::Printer;
@@ -48,11 +49,14 @@ impl Turn {
 }
 
 /// Prints the measurement that runs, and those that wait for it.
-pub(super) fn line_up(records: &Path, printer: &Printer) -> CliResult<Exit> {
+pub(super) fn line_up((records, as_json): (&Path, bool), printer: &Printer) -> CliResult<Exit> {
     let waiting = waiting(&records.join(QUEUE)).map_err(unqueued)?;
     for (place, who) in waiting.iter().enumerate() {
         let state = if place == 0 { "runs" } else { "waits" };
-        printer.data(format_args!("{state}  {}  (process {})", who.name, who.pid))?;
+        printer.data(match as_json {
+            true => json!({ "state": state, "name": who.name, "pid": who.pid }).to_string(),
+            false => format!("{state}  {}  (process {})", who.name, who.pid),
+        })?;
     }
     if waiting.is_empty() {
         printer.note("nothing is being measured");
