@@ -97,7 +97,7 @@ impl SoundDevices {
     /// `input` and `output` are files. Without them: the microphone, and a player.
     ///
     /// # Errors
-    /// A file cannot be read or written, or no program that records or plays sound is installed.
+    /// A file cannot be read or written, the output is stdout, or no program that records or plays sound is installed.
     pub(crate) fn open(
         input: Option<&Path>,
         output: Option<&Path>,
@@ -108,6 +108,10 @@ impl SoundDevices {
         {
             let sentence = format!("the answers would take the place of {}", input.display());
             return Err(Failure::usage(sentence).hint("write another file with -o"));
+        }
+        if output == Some(Path::new("-")) {
+            let sentence = "the answers cannot be written to stdout, which has the text";
+            return Err(Failure::usage(sentence).hint("give a file name, such as -o answer.wav"));
         }
         let (loudspeaker, speaks_with) = match output {
             Some(file) => {

@@ -216,6 +216,7 @@ fn no_output_takes_the_place_of_an_input_or_of_another_output() {
         (&["talk", "-i", "a.wav", "-o", "a.wav"], "would take the place of a.wav"),
         (&["say", "-o", "b.mp3", "--srt", "b.mp3", "hi"], "b.mp3 is the file of two outputs"),
         (&["say", "--srt", "b.srt", "--vtt", "./b.srt", "hi"], "b.srt is the file of two outputs"),
+        (&["talk", "-i", "a.wav", "-o", "-"], "cannot be written to stdout, which has the text"),
     ] {
         user.fails(args, 2, expected);
     }
