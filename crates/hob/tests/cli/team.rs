@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::real_server::Served;
-use crate::{User, json_stdout, stderr, stdout, until};
+use crate::{User, exit_code, json_stdout, stderr, stdout, until};
 
 pub(crate) const TEAM: &str = r#"
 entry = "lead"
@@ -223,6 +223,10 @@ fn a_killed_run_goes_on_and_does_nothing_twice() {
     let team = TeamUser::new(lead, "");
     let mut child = team.start(&["run", "builders", "Write the log"]);
     team.until("tool.output");
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut tail = team.process(&["tail", &team.id()]).stdout(writer).spawn().expect("hob");
+    assert_eq!(exit_code(&mut tail), Some(0), "nothing reads what it follows");
     let busy = team.run(&["resume", &team.id()]).failure();
     assert!(stderr(&busy).contains("another process works on this run"));
     child.kill().expect("killed");

@@ -22,6 +22,7 @@ use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::{Printer, confirmed, harmless};
 use crate::remote::Remote;
 use crate::signals::StopSignals;
+use crate::sink::PipeState;
 use crate::teams::stored_run::{DecidedOnce, Decision, PID};
 use crate::teams::tools::ToolSetup;
 use crate::teams::tree;
@@ -187,7 +188,7 @@ pub(super) fn detach(
     command.spawn().map(|_| ()).map_err(failed)
 }
 
-/// Shows the events of a run until it has ended or waits.
+/// Shows the events of a run until it has ended or waits, or until nothing reads them any more.
 pub(super) async fn tail(run_id: &str, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
     let mut signals = StopSignals::listen()?;
     let read = |error: io::Error| Failure::io("cannot read the run", &error);
@@ -201,11 +202,13 @@ pub(super) async fn tail(run_id: &str, store: &RunStore, app: &App<'_>) -> CliRe
             let events =
                 new.lines.iter().filter_map(|line| serde_json::from_str::<RunEvent>(line).ok());
             for event in events {
-                if let Some(line) = tree::line(&event) {
-                    app.printer.data(harmless(&line))?;
-                }
-                if let EventKind::MessageOutput { text } = &event.what {
-                    app.printer.data(harmless(text))?;
+                let shown = match &event.what {
+                    EventKind::MessageOutput { text } => Some(text.clone()),
+                    _ => tree::line(&event),
+                };
+                let Some(shown) = shown else { continue };
+                if app.printer.piece(&format!("{}\n", harmless(&shown)))? == PipeState::Closed {
+                    return Ok(Exit::Done);
                 }
             }
             if !new.is_at_end {
