@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use hob_agents::{Prices, RunState, RunStore, Team, TeamRunStatus};
 
 use crate::app::{App, block_on, run_until_stopped};
-use crate::bounded_file::read_text;
+use crate::bounded_file::read_text_once;
 use crate::config::TargetEntry;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
@@ -213,7 +213,8 @@ fn start(args: &RunArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
 }
 
 fn read_brief(path: &Path) -> CliResult<String> {
-    read_text(path, TASK_BYTES_MAX).map_err(|error| Failure::io("cannot read the task", &error))
+    read_text_once(path, TASK_BYTES_MAX)
+        .map_err(|error| Failure::usage(format!("cannot read the task: {error}")))
 }
 
 fn go_on(

@@ -324,12 +324,10 @@ fn another_process_ends_a_run() {
 #[test]
 fn a_run_in_the_background_can_be_followed() {
     let team = TeamUser::new(r#"{"reply": {"content": "Done in the background."}}"#, "");
-    let brief = team.user.write("brief.md", "Do it.");
-    let id = stdout(
-        &team
-            .run(&["run", "builders", "--detach", "--brief", brief.to_str().expect("UTF-8")])
-            .success(),
-    );
+    let (url, brief) = (team.server.url.as_str(), "/dev/stdin");
+    let run = team.process(&["run", "builders", "--detach", "--brief", brief, "--server", url]);
+    let run = assert_cmd::Command::from(run).write_stdin("Do it.").timeout(SOON).assert();
+    let id = stdout(&run.success());
     let followed = stdout(&team.hob(&["tail", id.trim()]).success());
     assert!(followed.contains("Done in the background."), "{followed}");
     assert_eq!(team.last_run()["task"], "Do it.");
@@ -582,6 +580,7 @@ fn mistakes_have_a_sentence_each() {
         (&["check", "agent_tem"], &["did you mean agent_team?"]),
         (&["run", "agent_team", " "], &["the task is empty"]),
         (&["run"], &["give a task", "for example hob team run"]),
+        (&["run", "--brief", "none.md"], &["cannot read the task: none.md: No such file"]),
         (&["show", "x"], &["there is no run 'x'"]),
         (&["run", "agent_team", "Hello"], &["hob serve"]),
     ] {
