@@ -238,6 +238,9 @@ fn drive(setup: RunSetup, output: &OutputArgs, app: &App<'_>) -> CliResult<Exit>
 fn list(args: &JsonArgs, app: &App<'_>) -> CliResult<Exit> {
     let teams = Teams::of(app).all();
     if args.json {
+        for mistake in teams.iter().filter_map(|(_, team)| team.as_ref().err()) {
+            app.printer.note(harmless(&format!("left out: {mistake}")));
+        }
         app.printer
             .json(&teams.iter().filter_map(|(_, team)| team.as_ref().ok()).collect::<Vec<_>>())?;
         return Ok(Exit::Done);

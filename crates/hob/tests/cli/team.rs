@@ -592,6 +592,8 @@ fn mistakes_have_a_sentence_each() {
     for part in ["agent_team", "devops", "broken"] {
         assert!(list.contains(part), "{list}");
     }
+    let json = stderr(&user.hob(&["team", "list", "--json"]).assert().success());
+    assert!(json.contains("left out: ") && json.contains("broken.toml:11:1: "), "{json}");
     user.hob(&["team", "check", "devops"]).assert().success();
     let schema = stdout(&user.hob(&["team", "schema"]).assert().success());
     let schema: Value = serde_json::from_str(&schema).expect("JSON");
