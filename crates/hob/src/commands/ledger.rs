@@ -29,7 +29,7 @@ pub(crate) struct LedgerArgs {
     #[arg(long, value_parser = one_of(GROUPINGS), value_name = "WHAT", conflicts_with = "last")]
     by: Option<GroupBy>,
     /// Number of requests to show, the latest ones [default: 20; with --since: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     last: Option<u32>,
     /// Print JSON
     #[arg(long)]
@@ -94,10 +94,13 @@ pub(crate) fn run(args: &LedgerArgs, app: &App<'_>) -> CliResult<Exit> {
             app.printer.json(&summaries.iter().map(summary_json).collect::<Vec<_>>())?;
         }
         (None, true) => app.printer.json(&entries.iter().map(entry_json).collect::<Vec<_>>())?,
-        (_, false) if entries.is_empty() => app.printer.note(match app.settings.ledger.enabled {
-            true => "no requests yet; `hob serve` logs them",
-            false => "no requests; the log is off (ledger.enabled = false in hob.toml)",
-        }),
+        (_, false) if entries.is_empty() => {
+            app.printer.note(match (app.settings.ledger.enabled, args.since) {
+                (false, _) => "no requests; the log is off (ledger.enabled = false in hob.toml)",
+                (true, Some(_)) => "no requests since then",
+                (true, None) => "no requests yet; `hob serve` logs them",
+            });
+        }
         (Some(by), false) => app.printer.data(summary_table(&summarise(&entries, by)))?,
         (None, false) => app.printer.data(entry_table(&entries, &TimeZone::system()))?,
     }

@@ -106,6 +106,9 @@ fn without_requests_it_says_so() {
         ("", "no requests yet; `hob serve` logs them")
     );
     assert_eq!(stdout(&user.hob(&["ledger", "--json"]).assert().success()).trim(), "[]");
+    let older = user.hob(&["ledger", "--since", "1h"]).assert().success();
+    assert_eq!(stderr(&older).trim(), "no requests since then");
+    user.fails(&["ledger", "--last", "0"], 2, "0 is not in 1..");
     let wrong = user.hob(&["ledger", "--since", "yesterday"]).assert().failure();
     assert!(stderr(&wrong).contains("expected 30m, 24h, 7d, 4w, or a date"), "{}", stderr(&wrong));
 }
