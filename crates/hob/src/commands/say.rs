@@ -245,7 +245,8 @@ async fn whole(text: SpeechText) -> CliResult<String> {
             .hint("leave out --server: the local engine speaks a text while it arrives"));
         }
     }
-    Ok(whole)
+    // A server answers this with silence.
+    if is_speakable(&whole) { Ok(whole) } else { Err(ModelError::EmptyText.into()) }
 }
 
 fn given(words: &[String]) -> CliResult<TextSource> {

@@ -176,12 +176,14 @@ fn the_name_of_a_text_file_is_not_spoken() {
 }
 
 #[test]
-fn a_text_that_is_not_utf8_is_refused_with_its_place() {
+fn a_text_that_is_not_utf8_or_has_no_words_is_refused() {
     let user = User::new();
     let (_server, address) = server(vec![spoken()], None);
     let args = ["say", "--server", &address.to_string(), "-o", "a.wav"];
     let said = user.hob(&args).write_stdin(&b"caf\xe9 noir"[..]).assert().code(2);
     assert!(stderr(&said).contains("not UTF-8 at byte 3"), "{}", stderr(&said));
+    let said = user.hob(&args).write_stdin("…\n").assert().code(2);
+    assert!(stderr(&said).contains("there is nothing to speak"), "{}", stderr(&said));
     assert_eq!(names(&user.path("work")), Vec::<String>::new());
 }
 
