@@ -39,7 +39,7 @@ const SCHEMA_BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ChatArgs {
-    /// The prompt; text from stdin is appended. With neither, a conversation starts
+    /// The prompt, or "-" for stdin; piped text is appended. With neither, a conversation starts
     prompt: Vec<String>,
     /// The system message
     #[arg(long, value_name = "TEXT")]
@@ -228,11 +228,9 @@ fn thinking_shown(args: &ChatArgs) -> ThinkingShown {
 
 /// The typed prompt, then the text from stdin.
 async fn prompt(words: &[String]) -> CliResult<String> {
-    let typed = match words {
-        [dash] if dash == "-" => String::new(),
-        words => words.join(" "),
-    };
-    let piped = if io::stdin().is_terminal() {
+    let is_dash = matches!(words, [dash] if dash == "-");
+    let typed = if is_dash { String::new() } else { words.join(" ") };
+    let piped = if io::stdin().is_terminal() && !is_dash {
         String::new()
     } else {
         StdinText::read().whole(PROMPT_BYTES_MAX).await?

@@ -295,6 +295,18 @@ fn a_conversation_at_a_terminal() {
     assert_eq!(names(&user.path("home")), Vec::<String>::new(), "no history is kept");
 }
 
+#[test]
+fn a_dash_reads_the_prompt_from_a_terminal_too() {
+    let user = User::new();
+    let (model, _server, address) = scripted(vec![says(&["Hi"])]);
+    let mut once = Terminal::start(user.process(&["chat", "--server", &address.to_string(), "-"]));
+    once.press("one?\n\u{4}");
+    let (status, shown) = once.end();
+    assert!(status.success(), "{shown}");
+    let asked: Vec<_> = model.requests().iter().flat_map(said).collect();
+    assert_eq!(asked, ["user: one?\n"]);
+}
+
 /// Says a few words, and then nothing more.
 struct Endless(ChatCard);
 
