@@ -105,7 +105,7 @@ fn import(args: &ImportArgs, printer: &Printer) -> CliResult<()> {
     if args.json {
         return printer.json(&json!({ "toml": toml, "notes": notes }));
     }
-    match &args.output {
+    match args.output.as_deref().filter(|path| *path != Path::new("-")) {
         Some(path) => write(path, toml, args)?,
         None => printer.data(toml.trim_end())?,
     }

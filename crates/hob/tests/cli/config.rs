@@ -120,6 +120,8 @@ fn another_gateway_s_file_becomes_hob_toml_and_no_file_is_lost() {
     assert_eq!(json["toml"], toml);
     assert_eq!(json["notes"][1]["path"], "model_list[0].litellm_params.x");
 
+    let dash = user.hob(&[&import[..], &["--output", "-"]].concat()).assert().success();
+    assert_eq!(stdout(&dash), toml);
     let place = user.write("hob.toml", "# mine\n");
     let into = [&import[..], &["--output", "hob.toml"]].concat();
     let said = stderr(&user.hob(&into).assert().code(2));
