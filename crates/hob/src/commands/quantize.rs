@@ -352,6 +352,8 @@ async fn write(
     printer: &Printer,
 ) -> CliResult<Option<DistanceReport>> {
     let failed = |error: std::io::Error| Failure::io("cannot write next to the target", &error);
+    // A wrong name must be found now, and not after hours.
+    args.text.text.as_deref().map(WorkerText::of_file).transpose()?;
     // Removed when this function ends early, whatever the reason.
     let draft = draft_of(target).map_err(failed)?.into_temp_path();
     let text = importance_text(args, kind)?;

@@ -324,6 +324,11 @@ fn what_cannot_be_quantized_is_refused_with_the_reason() {
     let short = user.hob(&short).envs(home.clone()).assert().failure();
     assert!(stderr(&short).contains("tokens (expected at least 512)"), "{}", stderr(&short));
     assert!(!user.path("work/x.gguf").exists(), "nothing half-made is seen");
+    let wrong = ["quantize", "smollm2", "--to", "Q4_0", "--text", "none.txt", "--out", "x.gguf"];
+    let wrong = stderr(&user.hob(&wrong).envs(home).assert().code(2));
+    assert!(wrong.contains("none.txt: No such file"), "{wrong}");
+    let left = names(&user.path("work"));
+    assert_eq!(left, ["no.gguf", "other.gguf", "text.txt"], "it is found before any work");
 }
 
 #[test]
@@ -339,6 +344,11 @@ fn the_speech_model_gets_a_smaller_copy_that_speaks_and_a_page_to_listen() {
     let plan = json_stdout(&hob(&dry).success());
     assert_eq!(plan["target"], "kokoro-3bit", "{plan}");
     assert!(plan["source_bytes"].as_u64() > plan["expected_bytes"].as_u64(), "{plan}");
+    // The page is tried before anything else is read.
+    let wrong =
+        ["quantize", "kokoro", "--to", "4bit", "--sentences", "none.txt", "--page", "no/p.html"];
+    let wrong = stderr(&hob(&wrong).code(1));
+    assert!(wrong.contains("cannot write the page for listening"), "{wrong}");
     let words = ["quantize", "kokoro", "--to", "4bit", "--sentences", "one.txt", "--json"];
     let report = json_stdout(&hob(&words).success());
     let bytes = |field: &str| report[field].as_f64().expect("bytes");

@@ -140,6 +140,8 @@ pub(super) fn quantized(
         });
         return printer.report(args.json, &plan, || format!("would store the model {name}"));
     }
+    // A page that cannot be written must be found now, and not after minutes.
+    drop(draft_of(&page).map_err(|error| page_failure(&error))?);
     let texts = sentences(args)?;
     let report =
         convert_and_report(args, (source, &name, (form, sizes)), (store, app), (voice, &texts))?;
