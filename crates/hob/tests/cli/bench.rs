@@ -1,6 +1,8 @@
 //! The measuring verbs of `hob bench`, `hob bench plan` and `hob bench compare`, against servers with known answers.
 
+use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::ffi::OsStrExt as _;
 
 use hob_bench::mock::{MockServer, Script};
 use hob_bench::record::{Record, RecordKind, RecordSource, RecordStore, RunStatus, Spread};
@@ -223,6 +225,14 @@ fn a_server_that_cannot_be_started_anew_has_no_cold_start_and_no_ceiling() {
             "give --launch the command that starts it",
         );
     }
+}
+
+#[test]
+fn the_name_of_a_file_need_not_be_utf8() {
+    let user = User::new();
+    let mut hob = user.hob(&["bench", "llm", "--target", "http://127.0.0.1:1", "--out"]);
+    let said = stderr(&hob.arg(OsStr::from_bytes(b"caf\xe9")).assert().code(5));
+    assert!(said.contains("127.0.0.1:1"), "{said}");
 }
 
 /// A mock that is started for it, and everything else that is typed.

@@ -405,7 +405,8 @@ pub(crate) fn context(facts: ServerFacts, argv: Vec<String>, seed: Option<u64>) 
 
 /// The command line as typed, with `hob` instead of the program's path, which means nothing on other machines.
 pub(crate) fn typed() -> Vec<String> {
-    ["hob".to_owned()].into_iter().chain(std::env::args().skip(1)).collect()
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    ["hob".to_owned()].into_iter().chain(words).collect()
 }
 
 /// Another in each campaign: a server that knows the prompts already would seem many times faster.
