@@ -1,6 +1,7 @@
 //! `hob hear`: transcribes a file, stdin or the microphone, with a worker of its own or with a server.
 //! Text goes to stdout as soon as it is final, and on a terminal in whole sentences if it is live.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -23,7 +24,7 @@ use crate::app::{App, block_on};
 use crate::arguments::one_of;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
-use crate::printer::Printer;
+use crate::printer::{Printer, harmless};
 use crate::recording::Recorder;
 use crate::remote::{Remote, TranscriptInput};
 use crate::settings::Overrides;
@@ -304,7 +305,7 @@ async fn print(
         TranscriptFormat::Text => output.rest(),
         format => answer.to_body(format, args.task(), language.as_deref()),
     };
-    output.sink.write(rest.as_bytes())?;
+    output.write(&rest)?;
     output.sink.finish()?;
     if let Some(warning) = answer.warning() {
         app.printer.note(format_args!("the text is incomplete: {warning}"));
@@ -345,13 +346,15 @@ impl TextOutput<'_> {
 
     fn write(&mut self, text: &str) -> CliResult<PipeState> {
         let TextOutput { sink, progress, .. } = self;
+        let is_shown = matches!(sink, Sink::Stdout) && io::stdout().is_terminal();
+        let text = if is_shown { harmless(text) } else { Cow::Borrowed(text) };
         progress.suspend(|| sink.write(text.as_bytes()))
     }
 
     /// Shows the incomplete line, and text that may still change.
     fn show(&self, interim: &str) {
         let line = self.line.as_deref().unwrap_or_default();
-        self.progress.set_message(format!("{line}{interim}").trim().to_owned());
+        self.progress.set_message(harmless(format!("{line}{interim}").trim()).into_owned());
     }
 
     /// What ends the text.

@@ -1,10 +1,18 @@
 //! `hob hear --server`: text and subtitles are made of the events that the server sends, and JSON comes whole.
-//! The server is a mock, which hears the same words in every recording.
+//! The server is a mock, which hears the same words in every recording, or has a scripted model.
 
 use std::io::Write as _;
 use std::process::Stdio;
+use std::sync::Arc;
 
 use hob_bench::mock::{MockServer, Script};
+use hob_core::scripted::ScriptedTranscript;
+use hob_core::{
+    Admission, RegisteredModel, Registry, TranscriptEvent, TranscriptSummary, Transcription,
+};
+use hob_server::{ServerOptions, serve};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 
 use crate::hear_real_model::wav;
 use crate::terminal::Terminal;
@@ -56,6 +64,29 @@ fn a_terminal_shows_the_text_or_how_much_of_it_there_is() {
     assert!(status.success(), "{all}");
     let text = std::fs::read_to_string(user.path("work/a.txt"));
     assert_eq!(text.expect("a file"), "hello world\n");
+}
+
+#[test]
+fn a_terminal_gets_no_control_sequences_from_a_server() {
+    let user = User::new();
+    std::fs::write(user.path("work/a.wav"), wav(16_000, &[1_000; 8_000])).expect("written");
+    let runtime = Runtime::new().expect("a runtime");
+    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let heard = vec![
+        Ok(TranscriptEvent::Delta("\u{1b}[2Jhello".to_owned())),
+        Ok(TranscriptEvent::Done(TranscriptSummary::default())),
+    ];
+    let model = Arc::new(ScriptedTranscript::new([Ok(heard)]));
+    let admission = Admission::new(4, 0.5);
+    let model = RegisteredModel::<Transcription>::new("scripted", model, admission);
+    let mut registry = Registry::default();
+    registry.add(Arc::new(model));
+    let options = ServerOptions::default();
+    runtime.handle().clone().spawn(serve(listener, registry, options, std::future::pending()));
+    let args = ["hear", "--server", &url, "--model", "scripted", "a.wav"];
+    let (status, all) = Terminal::start(user.process(&args)).end();
+    assert!(status.success() && all.contains("\u{fffd}[2Jhello"), "{all}");
 }
 
 #[test]
