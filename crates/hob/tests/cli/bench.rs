@@ -400,6 +400,8 @@ fn two_runs_are_compared_and_a_gate_says_so_by_its_code() {
     user.hob(&compare).assert().success();
     user.hob(&[&compare[..], &["--fail-on-regression"]].concat()).assert().code(1);
     user.fails(&compare[..3], 2, "expected BASE and NEW");
+    let unused = [&compare[..], &["--users", "1"]].concat();
+    user.fails(&unused, 2, "--users has no effect: these are records");
 }
 
 /// A mock that listens until it is dropped, and its address.

@@ -99,7 +99,7 @@ pub(crate) fn run(args: &CompareArgs, globals: &Globals, printer: &Printer) -> C
             };
             return args.compare_servers([base, new], (globals, printer));
         }
-        (false, false) => {}
+        (false, false) => args.two_servers.refuse()?,
         _ => return Err(Failure::usage("a server can only be compared with a server")),
     }
     let store = RecordStore::new(&args.records);

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use clap::Args;
-use hob_bench::chat::{ChatWorkload, Prompts, Shape, ThinkingChoice};
+use hob_bench::chat::{ChatWorkload, Prompts, SHAPES, Shape, ThinkingChoice};
 use hob_bench::drive::{Arrivals, Patience};
 use hob_bench::experiment::{OtherServer, side_by_side};
 use hob_bench::record::Record;
@@ -29,24 +29,45 @@ const PAIRS_MAX: usize = 16;
 /// The requests to two servers.
 #[derive(Clone, Debug, Args)]
 pub(super) struct TwoServersArgs {
-    /// Shape of prompt and answer
-    #[arg(long, value_name = "NAME", value_parser = shape, default_value = "short_short", help_heading = "Two servers")]
-    shape: Shape,
-    /// Concurrent users
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Two servers")]
-    users: usize,
-    /// With thinking, or without
-    #[arg(long, value_parser = one_of(THINKING), default_value = "on", help_heading = "Two servers")]
-    thinking: ThinkingChoice,
+    /// Shape of prompt and answer [default: short_short]
+    #[arg(long, value_name = "NAME", value_parser = shape, help_heading = "Two servers")]
+    shape: Option<Shape>,
+    /// Concurrent users [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Two servers")]
+    users: Option<usize>,
+    /// With thinking, or without [default: on]
+    #[arg(long, value_parser = one_of(THINKING), help_heading = "Two servers")]
+    thinking: Option<ThinkingChoice>,
     /// Model of BASE; not needed if it has only one
     #[arg(long, value_name = "NAME", help_heading = "Two servers")]
     model: Option<String>,
     /// Model of NEW [default: the same]
     #[arg(long, value_name = "NAME", help_heading = "Two servers")]
     model_b: Option<String>,
-    /// Minimum number of pairs of runs
-    #[arg(long, value_name = "N", default_value_t = PAIRS_MIN, help_heading = "Two servers")]
-    pairs_min: usize,
+    /// Minimum number of pairs of runs [default: 8]
+    #[arg(long, value_name = "N", help_heading = "Two servers")]
+    pairs_min: Option<usize>,
+}
+
+impl TwoServersArgs {
+    /// # Errors
+    /// One of these options was given, but records are compared.
+    pub(super) fn refuse(&self) -> CliResult<()> {
+        let given = [
+            (self.shape.is_some(), "--shape"),
+            (self.users.is_some(), "--users"),
+            (self.thinking.is_some(), "--thinking"),
+            (self.model.is_some(), "--model"),
+            (self.model_b.is_some(), "--model-b"),
+            (self.pairs_min.is_some(), "--pairs-min"),
+        ];
+        if let Some((_, name)) = given.into_iter().find(|(is_given, _)| *is_given) {
+            let sentence = format!("{name} has no effect: these are records");
+            return Err(Failure::usage(sentence)
+                .hint("leave it out, or compare two servers by address or name"));
+        }
+        Ok(())
+    }
 }
 
 /// Measures both servers with alternating runs, and stores a record of each.
@@ -59,26 +80,25 @@ pub(super) fn measure(
     [base, new]: [&String; 2],
     (globals, printer): (&Globals, &Printer),
 ) -> CliResult<[Record; 2]> {
-    if options.pairs_min < PAIRS_MIN {
+    let pairs_min = options.pairs_min.unwrap_or(PAIRS_MIN);
+    if pairs_min < PAIRS_MIN {
         return Err(Failure::usage(format!(
             "--pairs-min must be at least {PAIRS_MIN}: fewer pairs are inconclusive"
         )));
     }
-    users(&[options.users])?;
+    let user_count = options.users.unwrap_or(1);
+    users(&[user_count])?;
     let chat = ChatWorkload {
-        shapes: vec![options.shape],
-        thinking: options.thinking,
+        shapes: vec![options.shape.unwrap_or(SHAPES[0])],
+        thinking: options.thinking.unwrap_or(ThinkingChoice::On),
         prompts: Prompts::Cold,
     };
-    let asked = (chat, Arrivals::Closed { users: options.users }, run_size(2, 0)?);
+    let asked = (chat, Arrivals::Closed { users: user_count }, run_size(2, 0)?);
     let model_b = options.model_b.as_ref().or(options.model.as_ref());
     let a = ServerArgs::of(base, options.model.as_ref()).settle(Kind::Chat, globals, printer)?;
     let b = ServerArgs::of(new, model_b).settle(Kind::Chat, globals, printer)?;
-    let stop_rule = StopRule {
-        runs_min: options.pairs_min,
-        runs_max: options.pairs_min.max(PAIRS_MAX),
-        ..StopRule::default()
-    };
+    let stop_rule =
+        StopRule { runs_min: pairs_min, runs_max: pairs_min.max(PAIRS_MAX), ..StopRule::default() };
     let (records, to) = (folder.to_path_buf(), *printer);
     let measured = stoppable(move |stop| {
         let _turn = Turn::Awaited.take(&records, "hob bench compare", (stop, &to))?;
