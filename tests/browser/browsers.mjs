@@ -1,6 +1,7 @@
 // Debian's two browsers, each driven through WebDriver BiDi or CDP with a real click.
 // Machines that run tests have no sound card: Firefox gets its own mock of one, Chromium brings a silent sink.
 
+import { existsSync } from "node:fs";
 import { access, mkdtemp, readFile, readdir, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
@@ -28,10 +29,15 @@ export const WIDTHS_PX = [1100, 390, 360];
 /** A name of the mock for which browsers do not allow the microphone. */
 export const OTHER_NAME = "hob.test";
 
+// Chromium without its windows, which Debian packages separately, takes three quarters of the processor time.
+const SHELL = "/usr/bin/chromium-headless-shell";
+const CHROMIUM = process.env.CHROMIUM ?? (existsSync(SHELL) ? SHELL : "/usr/bin/chromium");
+
 export const BROWSERS = {
   chromium: {
     browser: "chrome",
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    executablePath: CHROMIUM,
+    headless: CHROMIUM.endsWith("-shell") ? "shell" : true,
     // No sandbox: tests run in containers, often as root.
     // One process for all pages, as below in Firefox.
     // A fake microphone that beeps, and a name that is not a secure context.
@@ -42,6 +48,7 @@ export const BROWSERS = {
   firefox: {
     browser: "firefox",
     executablePath: process.env.FIREFOX ?? "/usr/bin/firefox-esr",
+    headless: true,
     extraPrefsFirefox: {
       // Without it the audio clock of a machine without a device never starts.
       "media.cubeb.force_mock_context": true,
@@ -69,7 +76,6 @@ export async function launch(name, scheme = "light") {
   const downloads = await mkdtemp(path.join(os.tmpdir(), `hob-${name}-`));
   const browser = await puppeteer.launch({
     ...options,
-    headless: true,
     timeout: START_MS,
     protocolTimeout: LIMIT.timeout,
     extraPrefsFirefox: {

@@ -8,6 +8,7 @@ import { checkAccessibility, checkLayout, shoot } from "./looks.mjs";
 import { FIT_MODELS } from "./mock-fit.mjs";
 import { textOf, untilText } from "./pilot.mjs";
 
+const MINE = "#fit?model=mine&quant=Q8_0&machine=this+machine&context=8192";
 const QWEN = "#fit?model=Qwen3-8B&quant=Q4_K_M&machine=laptop%2C+RTX+4070";
 
 export function fitTests(setting) {
@@ -49,11 +50,11 @@ async function first(setting) {
   assert.deepEqual(await valuesOf(page), ["mine", "Q8_0", "this machine", ""]);
   assert.equal(await textOf(page, "#fit-context-text"), "8,192 tokens");
   assert.equal(await textOf(page, "#fit-verdict"), "mine Q8_0 fits, with 8,192 tokens.");
-  assert.equal(await hashOf(page), "#fit?model=mine&quant=Q8_0&machine=this+machine&context=8192");
+  assert.equal(await hashOf(page), MINE);
   await page.click("#tab-now");
   await page.click("#tab-fit");
+  await page.waitForFunction((choice) => location.hash === choice, {}, MINE);
   await untilText(page, "#fit-verdict", /^mine Q8_0 fits/);
-  assert.equal(await hashOf(page), "#fit?model=mine&quant=Q8_0&machine=this+machine&context=8192");
   assert.deepEqual(complaints, []);
   await page.close();
 }
