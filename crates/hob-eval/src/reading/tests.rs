@@ -368,7 +368,7 @@ fn the_guide_lists_what_is_not_read() {
 }
 
 /// Enough to notice a time that grows with the square of the length: it would be minutes.
-const GARBAGE_BYTES: usize = 256 << 10;
+const GARBAGE_BYTES: usize = 128 << 10;
 const GARBAGE_S_MAX: u64 = 60;
 
 #[test]

@@ -192,10 +192,10 @@ fn garbage_is_read_quickly() {
     let pieces = ["[1,", "{'a':", "|", "a & b \\\\", "House 1: red\n"];
     for piece in pieces {
         let began = std::time::Instant::now();
-        let grade = houses().grade(&piece.repeat((1 << 20) / piece.len()));
+        let grade = houses().grade(&piece.repeat((1 << 18) / piece.len()));
         assert!(grade.verdict != Verdict::Correct, "{piece:?}");
         let seconds = began.elapsed().as_secs_f64();
-        // Reading that takes quadratic time would need an hour.
+        // Reading that takes quadratic time would need minutes.
         assert!(seconds < 60.0, "{piece:?}: {seconds} s");
     }
 }
