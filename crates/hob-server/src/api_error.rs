@@ -1,5 +1,7 @@
-//! Maps every failure to a status, a code and OpenAI's error object. Only this file
+//! Maps every failure to a status, a code and OpenAI's error object. Only this module
 //! decides which failure has which status, and whether the client should retry.
+
+mod rows;
 
 use std::time::Duration;
 
@@ -15,20 +17,15 @@ use hob_wire::{ErrorBody, ErrorKind, WireError, WyomingError};
 use crate::fit_service::Unanswerable;
 use crate::keys::KeyRefusal;
 use crate::team_service::RunRefusal;
+use rows::{encode_row, fit_row, key_row, run_row};
 
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// A worker that died restarts within about this time.
 const WORKER_RESTART: Duration = Duration::from_secs(1);
 
-/// When one of a key's answers will end is unknown, and a retry costs little.
-const ANSWER_ENDS: Duration = Duration::from_secs(1);
-
 /// Answers that hold the memory of bodies end after seconds or minutes.
 const BODY_ENDS: Duration = Duration::from_secs(5);
-
-/// Runs take minutes, and a retry costs little.
-const RUN_ENDS: Duration = Duration::from_secs(15);
 
 /// The field with the prompt of a chat.
 pub(crate) const CHAT_PROMPT: &str = "messages";
@@ -362,63 +359,6 @@ impl ApiError {
             | E::BadForm { .. }
             | E::PathNotUtf8
             | E::BodyBrokenOff => row(S::BAD_REQUEST),
-        }
-    }
-}
-
-fn encode_row(error: &EncodeError) -> ErrorRow<'_> {
-    match error {
-        EncodeError::TooLongForWav { .. } | EncodeError::UnsupportedRate { .. } => {
-            ErrorRow::new(StatusCode::BAD_REQUEST).param("response_format")
-        }
-        EncodeError::NotBuilt { .. } => {
-            ErrorRow::new(StatusCode::NOT_IMPLEMENTED).code("not_built").param("response_format")
-        }
-        EncodeError::NotFinite { .. }
-        | EncodeError::WrongLength { .. }
-        | EncodeError::Codec { .. } => ErrorRow::new(StatusCode::INTERNAL_SERVER_ERROR),
-    }
-}
-
-fn fit_row(error: &Unanswerable) -> ErrorRow<'_> {
-    match error {
-        Unanswerable::Unknown { field: "model", .. } => {
-            ErrorRow::new(StatusCode::NOT_FOUND).code("model_not_found").param("model")
-        }
-        Unanswerable::Unknown { field, .. } => ErrorRow::new(StatusCode::NOT_FOUND).param(field),
-        Unanswerable::Unreadable { .. } | Unanswerable::Impossible { .. } => {
-            ErrorRow::new(StatusCode::BAD_REQUEST).param("model")
-        }
-    }
-}
-
-fn run_row(refusal: &RunRefusal) -> ErrorRow<'_> {
-    match refusal {
-        RunRefusal::NoTeam { .. } => ErrorRow::new(StatusCode::NOT_FOUND).code("team_not_found"),
-        RunRefusal::NoRun { .. } => ErrorRow::new(StatusCode::NOT_FOUND).code("run_not_found"),
-        RunRefusal::NoFile { .. } => ErrorRow::new(StatusCode::NOT_FOUND),
-        RunRefusal::BrokenTeam(_) | RunRefusal::TooLarge(_) => {
-            ErrorRow::new(StatusCode::BAD_REQUEST)
-        }
-        RunRefusal::Conflict(_) => ErrorRow::new(StatusCode::CONFLICT),
-        RunRefusal::Full { .. } => ErrorRow::new(StatusCode::SERVICE_UNAVAILABLE)
-            .code("runs_full")
-            .retry(Retry::After(RUN_ENDS)),
-        RunRefusal::Failed(_) => ErrorRow::new(StatusCode::INTERNAL_SERVER_ERROR),
-    }
-}
-
-fn key_row(refusal: &KeyRefusal) -> ErrorRow<'_> {
-    let row = ErrorRow::new(refusal.status()).code(refusal.code());
-    match refusal {
-        KeyRefusal::NotAllowed { .. } | KeyRefusal::NoneAllowed { .. } => row.param("model"),
-        KeyRefusal::TooFast { retry_after, .. } => row.retry(Retry::After(*retry_after)),
-        KeyRefusal::TooMany { .. } | KeyRefusal::Reserved { .. } => {
-            row.retry(Retry::After(ANSWER_ENDS))
-        }
-        KeyRefusal::Spent { midnight_in, .. } => row.retry(Retry::NotBefore(*midnight_in)),
-        KeyRefusal::NotShown { .. } | KeyRefusal::MayNotChangeTeams | KeyRefusal::MayNotDecide => {
-            row
         }
     }
 }

@@ -11,8 +11,8 @@ use axum::http::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
     ACCESS_CONTROL_REQUEST_METHOD, HOST, ORIGIN, VARY,
 };
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, HeaderValue, Method};
+use axum::response::{IntoResponse, NoContent, Response};
 use futures::future::Either;
 use tower::{Layer, Service};
 
@@ -98,7 +98,7 @@ pub(crate) fn preflight(request: &Request) -> Option<Response> {
     if request.method() != Method::OPTIONS || !asked.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
         return None;
     }
-    let mut response = StatusCode::NO_CONTENT.into_response();
+    let mut response = NoContent.into_response();
     let headers = response.headers_mut();
     headers
         .insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, HEAD, POST, DELETE"));

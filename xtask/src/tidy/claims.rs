@@ -125,6 +125,7 @@ const CLAIMS: [Claim; 17] = [
         patterns: &["StatusCode::"],
         allowed: &[
             "crates/hob-server/src/api_error.rs",
+            "crates/hob-server/src/api_error/rows.rs",
             "crates/hob-server/src/keys/refusal.rs",
             "crates/hob-server/src/lists.rs",
             "crates/hob-server/src/page.rs",

@@ -3,6 +3,7 @@
 
 mod bench;
 mod bench_import;
+mod bench_plan;
 mod bench_stt;
 mod chat;
 mod chat_real_model;

@@ -569,3 +569,14 @@ fn a_team_file_that_gets_a_mistake_is_named_and_its_last_version_works() {
     let (status, error) = client.post("v1/runs", &json!({ "team": "never", "task": "x" }));
     assert_eq!(status, 400, "{error}");
 }
+
+/// Ollama's clients show the age of each model.
+#[test]
+fn a_team_is_as_old_as_the_configuration_in_force() {
+    let team = TeamUser::new("", "");
+    let mut list = ureq::get(format!("{}api/tags", team.server.url)).call().expect("a list");
+    let list: Value = list.body_mut().read_json().expect("JSON");
+    let mut tags = list["models"].as_array().expect("models").iter();
+    let tag = tags.find(|tag| tag["name"] == "builders:latest").expect("the team");
+    assert!(tag["modified_at"].as_str().is_some_and(|at| at > "2020"), "{tag}");
+}
