@@ -102,62 +102,21 @@ fn likely(logits: &[f32]) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::chat::worker::tests::Counter;
 
     /// After `n` comes `n + 1`, up to 9. After 9, all tokens are alike.
-    struct Counting {
-        cached: Vec<u32>,
-        logits: Vec<f32>,
-        computed: usize,
-    }
-
-    impl Decoder for Counting {
-        fn parallel(&self) -> usize {
-            1
-        }
-
-        fn context_tokens(&self) -> u32 {
-            200
-        }
-
-        fn batch_tokens(&self) -> usize {
-            512
-        }
-
-        fn decode(&mut self, tokens: &[BatchToken]) -> Result<(), DecodeFailed> {
-            for token in tokens {
-                assert_eq!(self.cached.len(), token.position as usize);
-                self.cached.push(token.id);
+    fn model() -> DraftModel<Counter> {
+        let logits_after = |token: u32| {
+            let mut logits = vec![0.0_f32; 12];
+            if token < 9 {
+                logits[token as usize + 1] = 20.0;
             }
-            self.computed += tokens.len();
-            let last = self.cached.last().copied().unwrap_or(0) as usize;
-            self.logits = vec![0.0; 12];
-            if last < 9 {
-                self.logits[last + 1] = 20.0;
-            }
-            Ok(())
-        }
-
-        fn logits(&self, _index: usize) -> &[f32] {
-            &self.logits
-        }
-
-        fn truncate(&mut self, _slot: usize, tokens: usize) -> usize {
-            self.cached.truncate(tokens);
-            tokens
-        }
-
-        fn can_truncate(&self) -> bool {
-            true
-        }
-
-        fn copy(&mut self, _from: usize, _to: usize, _tokens: usize) -> usize {
-            0
-        }
-    }
-
-    fn model() -> DraftModel<Counting> {
-        DraftModel::new(Counting { cached: Vec::new(), logits: Vec::new(), computed: 0 }, 12)
+            logits
+        };
+        DraftModel::new(Counter { context_tokens: 200, logits_after, ..Counter::new(1) }, 12)
     }
 
     #[test]
@@ -172,11 +131,11 @@ mod tests {
     fn its_cache_follows_the_answer() {
         let mut model = model();
         model.guess(0, &[1, 2, 3], 3).expect("a guess");
-        let before = model.decoder.computed;
+        model.decoder.steps.lock().expect("no panic").clear();
         // Only the first guess was right.
         assert_eq!(model.guess(0, &[1, 2, 3, 4, 7], 1), Ok(vec![8]));
-        assert_eq!(model.decoder.computed - before, 1);
-        assert_eq!(model.decoder.cached, [1, 2, 3, 4, 7]);
+        assert_eq!(*model.decoder.steps.lock().expect("no panic"), [BTreeMap::from([(0, 1)])]);
+        assert_eq!(model.decoder.slots, [[1, 2, 3, 4, 7]]);
     }
 
     #[test]
@@ -186,7 +145,7 @@ mod tests {
         assert_eq!(model.guess(0, &prompt, 2), Ok(Vec::new()));
         assert_eq!(model.guess(0, &prompt, 2), Ok(Vec::new()));
         assert_eq!(model.guess(0, &prompt, 2), Ok(vec![4, 5]));
-        let mut full = model.decoder.cached.clone();
+        let mut full = model.decoder.slots[0].clone();
         full.resize(198, 3);
         assert_eq!(model.guess(0, &full, 9), Ok(vec![4, 5, 6]));
     }

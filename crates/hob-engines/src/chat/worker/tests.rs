@@ -69,13 +69,16 @@ fn reader_of(
 }
 
 /// What the decoder was given, step by step: how many tokens of which slot.
-type Steps = Arc<Mutex<Vec<BTreeMap<usize, usize>>>>;
+pub(super) type Steps = Arc<Mutex<Vec<BTreeMap<usize, usize>>>>;
 
-#[derive(Default)]
-struct Counter {
-    slots: Vec<Vec<u32>>,
+/// A decoder of a language in which each token depends on the one before.
+pub(super) struct Counter {
+    pub(super) context_tokens: u32,
+    /// The logits after a token.
+    pub(super) logits_after: fn(u32) -> Vec<f32>,
+    pub(super) slots: Vec<Vec<u32>>,
     logits: Vec<Vec<f32>>,
-    steps: Steps,
+    pub(super) steps: Steps,
     /// A batch with this token fails.
     poison: Option<u32>,
     drafts: DraftPolicy,
@@ -86,10 +89,27 @@ struct Counter {
 }
 
 impl Counter {
-    fn new(parallel: usize, steps: &Steps) -> Counter {
-        let (slots, steps) = (vec![Vec::new(); parallel], Arc::clone(steps));
-        Counter { slots, steps, drafts: DraftPolicy::Off, ..Counter::default() }
+    pub(super) fn new(parallel: usize) -> Counter {
+        Counter {
+            context_tokens: CONTEXT_TOKENS,
+            logits_after: next_letter,
+            slots: vec![Vec::new(); parallel],
+            logits: Vec::new(),
+            steps: Steps::default(),
+            poison: None,
+            drafts: DraftPolicy::Off,
+            has_small_model: false,
+            is_lost_by_cuts: false,
+            is_broken: false,
+        }
     }
+}
+
+fn next_letter(letter: u32) -> Vec<f32> {
+    let next = if letter >= u32::from(b'z') { END } else { letter + 1 };
+    let mut logits = vec![-10.0; VOCABULARY];
+    logits[next as usize] = 10.0;
+    logits
 }
 
 impl Decoder for Counter {
@@ -98,7 +118,7 @@ impl Decoder for Counter {
     }
 
     fn context_tokens(&self) -> u32 {
-        CONTEXT_TOKENS
+        self.context_tokens
     }
 
     fn batch_tokens(&self) -> usize {
@@ -117,10 +137,7 @@ impl Decoder for Counter {
             assert_eq!(cached.len(), token.position as usize, "slot {}", token.slot);
             cached.push(token.id);
             *step.entry(token.slot).or_default() += 1;
-            let next = if token.id >= u32::from(b'z') { END } else { token.id + 1 };
-            let mut logits = vec![-10.0; VOCABULARY];
-            logits[next as usize] = 10.0;
-            self.logits.push(logits);
+            self.logits.push((self.logits_after)(token.id));
         }
         self.steps.lock().expect("no panic").push(step);
         Ok(())
@@ -170,7 +187,7 @@ impl Rig {
         poison: Option<u32>,
         trials: Option<WorkerCommand>,
     ) -> Rig {
-        let decoder = Counter { poison, ..Counter::new(parallel, &Steps::default()) };
+        let decoder = Counter { poison, ..Counter::new(parallel) };
         Rig::of(decoder, queue_max, trials)
     }
 
@@ -290,8 +307,7 @@ fn run(
         let trials = GrammarTrials::new(reader, trials);
         scope.spawn(move || compiler::run(trials, &to_compile, &theirs, words, &to_engine));
         let outputs = Outputs { outlet, jobs, off_engine };
-        let small =
-            || DraftModel::new(Counter::new(decoder.parallel(), &Steps::default()), VOCABULARY);
+        let small = || DraftModel::new(Counter::new(decoder.parallel()), VOCABULARY);
         let small = decoder.has_small_model.then(small);
         Engine::new(decoder, small, scheduler, outputs, queue_max).run(inbox)
     })

@@ -12,7 +12,7 @@ use crate::chat::slots::SlotAssignment;
 const MANY: DraftPolicy = DraftPolicy::Always(12);
 
 fn drafting(parallel: usize, drafts: DraftPolicy) -> Rig {
-    let decoder = Counter { drafts, ..Counter::new(parallel, &Steps::default()) };
+    let decoder = Counter { drafts, ..Counter::new(parallel) };
     Rig::of(decoder, 8, None)
 }
 
@@ -87,7 +87,7 @@ fn answers_with_and_without_guesses_run_together() {
 fn a_cache_lost_to_a_wrong_guess_is_computed_again() {
     let prompt = "abcdefg!abcdxyz!abc";
     let (plain, _) = answered(DraftPolicy::Off, continued(prompt));
-    let few = Counter::new(1, &Steps::default());
+    let few = Counter::new(1);
     let mut rig = Rig::of(Counter { drafts: MANY, is_lost_by_cuts: true, ..few }, 8, None);
     rig.ask(1, continued(prompt));
     assert_eq!(rig.until_done(1).remove(&1), Some(plain));
@@ -98,7 +98,7 @@ fn a_cache_lost_to_a_wrong_guess_is_computed_again() {
 
 #[test]
 fn a_small_model_guesses_what_the_text_does_not_show() {
-    let few = Counter::new(1, &Steps::default());
+    let few = Counter::new(1);
     let mut rig = Rig::of(Counter { drafts: MANY, has_small_model: true, ..few }, 8, None);
     rig.ask(1, continued("a"));
     let heard = rig.until_done(1).remove(&1).expect("an answer");
@@ -171,7 +171,7 @@ fn tokens_that_a_grammar_forces_take_no_pass_of_their_own() {
 #[test]
 fn a_seed_gives_the_same_answer_with_forced_tokens() {
     let reader = reader();
-    let mut decoder = Letters { cached: Vec::new(), logits: Vec::new() };
+    let mut decoder = letters();
     // The letters in brackets are forced, and each draws a number from the seed if it is chosen.
     let output = OutputFormat::Regex("([ab](cc)){8}".to_owned());
     for seed in 0..20 {
@@ -188,58 +188,19 @@ fn a_seed_gives_the_same_answer_with_forced_tokens() {
     }
 }
 
-/// A language of three letters whose probabilities depend on the letter before, so that guesses are often wrong.
-struct Letters {
-    cached: Vec<u32>,
-    logits: Vec<Vec<f32>>,
-}
-
 const LETTERS: [u32; 3] = [b'a' as u32, b'b' as u32, b'c' as u32];
 const PROBABILITIES: [[f32; 3]; 3] = [[0.1, 0.8, 0.1], [0.3, 0.1, 0.6], [0.5, 0.25, 0.25]];
 
-impl Decoder for Letters {
-    fn parallel(&self) -> usize {
-        1
-    }
-
-    fn context_tokens(&self) -> u32 {
-        CONTEXT_TOKENS
-    }
-
-    fn batch_tokens(&self) -> usize {
-        512
-    }
-
-    fn decode(&mut self, tokens: &[BatchToken]) -> Result<(), DecodeFailed> {
-        self.logits.clear();
-        for token in tokens {
-            assert_eq!(self.cached.len(), token.position as usize);
-            self.cached.push(token.id);
-            let mut logits = vec![-1e9; VOCABULARY];
-            for (letter, probability) in LETTERS.iter().zip(row(token.id)) {
-                logits[*letter as usize] = probability.ln();
-            }
-            self.logits.push(logits);
+/// A language of three letters whose probabilities depend on the letter before, so that guesses are often wrong.
+fn letters() -> Counter {
+    let logits_after = |token: u32| {
+        let mut logits = vec![-1e9_f32; VOCABULARY];
+        for (letter, probability) in LETTERS.iter().zip(row(token)) {
+            logits[*letter as usize] = probability.ln();
         }
-        Ok(())
-    }
-
-    fn logits(&self, index: usize) -> &[f32] {
-        &self.logits[index]
-    }
-
-    fn truncate(&mut self, _slot: usize, tokens: usize) -> usize {
-        self.cached.truncate(tokens);
-        tokens
-    }
-
-    fn can_truncate(&self) -> bool {
-        true
-    }
-
-    fn copy(&mut self, _from: usize, _to: usize, _tokens: usize) -> usize {
-        0
-    }
+        logits
+    };
+    Counter { logits_after, ..Counter::new(1) }
 }
 
 fn row(letter: u32) -> [f32; 3] {
@@ -291,7 +252,7 @@ fn said(decoder: &mut impl Decoder, prepared: Prepared, drafts: usize) -> (Said,
 #[test]
 fn random_answers_are_the_same_and_have_the_model_s_probabilities() {
     let reader = reader();
-    let mut decoder = Letters { cached: Vec::new(), logits: Vec::new() };
+    let mut decoder = letters();
     let mut pairs = [[0_u32; 3]; 3];
     let (mut checked, mut right) = (0, 0);
     for seed in 0..400 {
