@@ -2,6 +2,9 @@
 //! Interrupted runs go on, and grades by hand hold.
 
 mod judge;
+#[path = "../../../hob-models/tests/sources/loopback.rs"]
+#[expect(dead_code, reason = "the tests of hob-models use more of it")]
+mod loopback;
 mod report;
 mod scripted_server;
 

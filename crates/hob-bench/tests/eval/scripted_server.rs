@@ -1,12 +1,14 @@
 //! A server with known ability on a port of its own: right with a known share, after a known time.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
+
+use crate::loopback::{Loopback, Request};
 
 /// The number of tokens that the server counts for each prompt.
 const PROMPT_TOKENS: usize = 40;
@@ -60,68 +62,34 @@ struct Shared {
 
 impl Server {
     pub(crate) fn start(ability: Ability) -> Server {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
         let (ability, asked) = (Arc::new(Mutex::new(ability)), Arc::new(AtomicUsize::new(0)));
         let shared = Arc::new(Shared {
             ability: Arc::clone(&ability),
             asked: Arc::clone(&asked),
             prompts: Mutex::default(),
         });
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let shared = Arc::clone(&shared);
-                thread::spawn(move || serve(stream, &shared));
-            }
-        });
-        Server { url, ability, asked }
+        let server = Loopback::start(move |request, stream| serve(&request, stream, &shared));
+        Server { url: server.url, ability, asked }
     }
 }
 
-/// One connection. It ends when the client leaves.
-fn serve(stream: TcpStream, shared: &Shared) {
-    let mut writer = stream.try_clone().expect("a stream");
-    let mut reader = BufReader::new(stream);
-    loop {
-        let (mut line, mut length) = (String::new(), 0);
-        if reader.read_line(&mut line).unwrap_or(0) == 0 {
-            return;
+fn serve(request: &Request, writer: &mut TcpStream, shared: &Shared) {
+    let ability = shared.ability.lock().expect("the ability").clone();
+    match (request.method.as_str(), request.path.as_str()) {
+        _ if ability.is_dead => {}
+        ("GET", path) if path.starts_with("/v1/models") => {
+            whole(writer, 200, r#"{"object":"list","data":[{"id":"m","object":"model"}]}"#);
         }
-        loop {
-            let mut header = String::new();
-            if reader.read_line(&mut header).unwrap_or(0) == 0 {
-                return;
-            }
-            if let Some(value) = header.to_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().expect("a length");
-            }
-            if header.trim().is_empty() {
-                break;
-            }
-        }
-        let mut body = vec![0; length];
-        let is_whole = reader.read_exact(&mut body).is_ok();
-        let ability = shared.ability.lock().expect("the ability").clone();
-        if !is_whole || ability.is_dead {
-            return;
-        }
-        if line.starts_with("GET /v1/models") {
-            whole(&mut writer, 200, r#"{"object":"list","data":[{"id":"m","object":"model"}]}"#);
-        } else if line.starts_with("POST /v1/chat/completions") {
-            if !answer(&mut writer, &body, &ability, shared) {
-                return;
-            }
-        } else if line.starts_with("POST /v1/completions") {
-            whole(&mut writer, 200, &scored(&body, &ability));
-        } else {
-            whole(&mut writer, 404, "{}");
-        }
+        ("POST", "/v1/chat/completions") => answer(writer, &request.body, &ability, shared),
+        ("POST", "/v1/completions") => whole(writer, 200, &scored(&request.body, &ability)),
+        _ => whole(writer, 404, "{}"),
     }
 }
 
 fn whole(writer: &mut TcpStream, status: u16, body: &str) {
     let length = body.len();
-    let text = format!("HTTP/1.1 {status} OK\r\ncontent-length: {length}\r\n\r\n{body}");
+    let head = format!("HTTP/1.1 {status} OK\r\nconnection: close\r\ncontent-length: {length}");
+    let text = format!("{head}\r\n\r\n{body}");
     writer.write_all(text.as_bytes()).expect("written");
 }
 
@@ -134,8 +102,7 @@ fn cached_tokens(prompt: &str, earlier: &Mutex<Vec<String>>) -> usize {
     PROMPT_TOKENS * longest / prompt.len().max(1)
 }
 
-/// False: the server broke off.
-fn answer(writer: &mut TcpStream, body: &[u8], ability: &Ability, shared: &Shared) -> bool {
+fn answer(writer: &mut TcpStream, body: &[u8], ability: &Ability, shared: &Shared) {
     let body: serde_json::Value = serde_json::from_slice(body).expect("JSON");
     let prompt = body["messages"].as_array().and_then(|all| all.last()).expect("a message");
     let prompt = prompt["content"].as_str().expect("a prompt");
@@ -154,10 +121,10 @@ fn answer(writer: &mut TcpStream, body: &[u8], ability: &Ability, shared: &Share
     let thinks = ability.thoughts > 0 && !is_off;
     let is_spent = thinks && reply.is_some() && budget <= ability.thinks_up_to;
     if question == ability.chokes_on {
-        return false;
+        return;
     }
     if reply.is_some() && shared.asked.fetch_add(1, Ordering::Relaxed) + 1 == ability.dies_at {
-        return false;
+        return;
     }
     let cached = ability.caches_prompts.then(|| cached_tokens(prompt, &shared.prompts));
     let mut text =
@@ -183,7 +150,7 @@ fn answer(writer: &mut TcpStream, body: &[u8], ability: &Ability, shared: &Share
         writer.write_all(text.as_bytes()).expect("written");
         // Until the client leaves.
         let _gone = writer.read(&mut [0]);
-        return false;
+        return;
     }
     let opening = if leaks { "Okay, the user asks this. " } else { "" };
     let words = if is_spent { "" } else { reply.map_or("ok", String::as_str) };
@@ -204,7 +171,6 @@ fn answer(writer: &mut TcpStream, body: &[u8], ability: &Ability, shared: &Share
     text += "data: [DONE]\n\n";
     // `connection: close`: the end of the body is the end of the connection.
     let _gone = writer.write_all(text.as_bytes());
-    false
 }
 
 /// Log-probabilities of the words of a text, and of one more token. The reply to a question is the likeliest.

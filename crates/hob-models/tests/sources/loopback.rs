@@ -3,6 +3,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) struct Request {
     pub(crate) method: String,
@@ -10,6 +12,7 @@ pub(crate) struct Request {
     /// First byte, and last if the client named one.
     pub(crate) range: Option<(usize, Option<usize>)>,
     pub(crate) token: Option<String>,
+    pub(crate) body: Vec<u8>,
 }
 
 /// How the server ends an answer.
@@ -60,30 +63,65 @@ impl Answer {
     }
 }
 
-/// Starts a server, and returns its address. It lives until the test program ends.
-pub(crate) fn listen(handler: impl Fn(Request) -> Answer + Clone + Send + 'static) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = format!("http://{}", listener.local_addr().expect("an address"));
-    std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            let handler = handler.clone();
-            std::thread::spawn(move || {
-                let Some(request) = read(&stream) else { return };
-                let is_head = request.method == "HEAD";
-                // Clients leave in the middle of an answer: ranges are for that.
-                let _left = write(&stream, handler(request), is_head);
-            });
-        }
-    });
-    address
+/// A server that runs until it is stopped, or the test program ends.
+pub(crate) struct Loopback {
+    pub(crate) url: String,
+    is_stopped: Arc<AtomicBool>,
 }
 
-fn read(stream: &TcpStream) -> Option<Request> {
-    let mut lines = BufReader::new(stream).lines();
+impl Loopback {
+    /// `answer` writes the answer to a request. Then the connection closes.
+    pub(crate) fn start(
+        answer: impl Fn(Request, &mut TcpStream) + Send + Sync + 'static,
+    ) -> Loopback {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let (is_stopped, answer) = (Arc::new(AtomicBool::new(false)), Arc::new(answer));
+        let ends = Arc::clone(&is_stopped);
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                if ends.load(Ordering::SeqCst) {
+                    return;
+                }
+                let answer = Arc::clone(&answer);
+                std::thread::spawn(move || {
+                    if let Some(request) = read(&stream) {
+                        answer(request, &mut stream);
+                    }
+                });
+            }
+        });
+        Loopback { url, is_stopped }
+    }
+
+    /// Closes the port: from now on no server listens there.
+    pub(crate) fn stop(&self) {
+        self.is_stopped.store(true, Ordering::SeqCst);
+        let address = self.url.trim_start_matches("http://");
+        // The listener is dropped after this connection.
+        while let Ok(woken) = TcpStream::connect(address) {
+            drop(woken);
+        }
+    }
+}
+
+/// Starts a server with these answers, and returns its address. It lives until the test program ends.
+pub(crate) fn listen(handler: impl Fn(Request) -> Answer + Send + Sync + 'static) -> String {
+    let server = Loopback::start(move |request, stream| {
+        let is_head = request.method == "HEAD";
+        // Clients leave in the middle of an answer: ranges are for that.
+        let _left = write(stream, handler(request), is_head);
+    });
+    server.url
+}
+
+pub(crate) fn read(stream: &TcpStream) -> Option<Request> {
+    let mut reader = BufReader::new(stream);
+    let mut lines = reader.by_ref().lines();
     let first = lines.next()?.ok()?;
     let mut words = first.split(' ');
     let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
-    let (mut range, mut token) = (None, None);
+    let (mut range, mut token, mut length) = (None, None, 0);
     for line in lines.map_while(Result::ok).take_while(|line| !line.is_empty()) {
         let Some((name, value)) = line.split_once(": ") else { continue };
         match name.to_ascii_lowercase().as_str() {
@@ -92,13 +130,16 @@ fn read(stream: &TcpStream) -> Option<Request> {
                 range = Some((first.parse().ok()?, last.parse().ok()));
             }
             "authorization" => token = value.strip_prefix("Bearer ").map(str::to_owned),
+            "content-length" => length = value.parse().ok()?,
             _ => (),
         }
     }
-    Some(Request { method, path, range, token })
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some(Request { method, path, range, token, body })
 }
 
-fn write(mut stream: &TcpStream, answer: Answer, is_head: bool) -> std::io::Result<()> {
+pub(crate) fn write(mut stream: &TcpStream, answer: Answer, is_head: bool) -> std::io::Result<()> {
     let Answer { status, headers, body, ending } = answer;
     let mut head = format!("HTTP/1.1 {status}\r\nConnection: close\r\n");
     for (name, value) in headers {

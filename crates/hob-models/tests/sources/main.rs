@@ -4,6 +4,7 @@
 mod executable;
 mod find;
 mod located;
+#[expect(dead_code, reason = "the tests of hob use more of it")]
 mod loopback;
 mod pull;
 mod server;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::free_port::free_port;
-use crate::gateway_reports::Stub;
 use crate::ledger::rows;
+use crate::loopback::Loopback;
 use crate::real_server::{Answer, Served, agent};
 use crate::{User, stderr, stdout, until};
 
@@ -254,8 +254,9 @@ fn a_key_that_a_server_repeats_is_never_shown() {
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
          data: {\"error\":{\"message\":\"bad key sk-very-secret\",\"code\":429}}\n\n",
     ] {
-        let server =
-            Stub::start(move |_, stream| stream.write_all(whole.as_bytes()).expect("an answer"));
+        let server = Loopback::start(move |_, stream| {
+            stream.write_all(whole.as_bytes()).expect("an answer");
+        });
         let url = &server.url;
         let user = User::new();
         user.write("key", KEY);

@@ -1,15 +1,16 @@
 //! What the gateway reports: in the log, in headers, in the ledger, and about the state of servers.
 //! The other servers are stubs whose answers the test chooses.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::Mutex;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::loopback::Loopback;
 use crate::real_server::{Answer, Served, agent};
 use crate::{User, stderr, stdout, until};
 
@@ -17,61 +18,6 @@ use crate::{User, stderr, stdout, until};
 const NOBODY: &str = "http://127.0.0.1:1";
 /// The limit for things that happen in the background.
 const SOON: Duration = Duration::from_secs(60);
-
-/// A server that answers each request with its function, until it is stopped.
-pub(crate) struct Stub {
-    pub(crate) url: String,
-    stop: Arc<Mutex<bool>>,
-}
-
-impl Stub {
-    pub(crate) fn start(answer: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> Stub {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let (stop, answer) = (Arc::new(Mutex::new(false)), Arc::new(answer));
-        let stopped = Arc::clone(&stop);
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                if *stopped.lock().expect("a flag") {
-                    return;
-                }
-                let (mut stream, answer) = (stream.expect("a connection"), Arc::clone(&answer));
-                thread::spawn(move || {
-                    if let Some(path) = asked(&stream) {
-                        answer(&path, &mut stream);
-                    }
-                });
-            }
-        });
-        Stub { url, stop }
-    }
-
-    /// Closes the port: from now on no server listens there.
-    fn stop(&self) {
-        *self.stop.lock().expect("a flag") = true;
-        let address = self.url.trim_start_matches("http://");
-        // The listener is dropped after this connection.
-        while let Ok(woken) = TcpStream::connect(address) {
-            drop(woken);
-        }
-    }
-}
-
-/// The path of a request, after its body was read.
-fn asked(stream: &TcpStream) -> Option<String> {
-    let mut request = BufReader::new(stream.try_clone().ok()?);
-    let (mut line, mut path, mut length) = (String::new(), None, 0);
-    while line != "\r\n" {
-        line.clear();
-        request.read_line(&mut line).ok().filter(|read| *read > 0)?;
-        path = path.or_else(|| line.split(' ').nth(1).map(str::to_owned));
-        if let Some(bytes) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = bytes.trim().parse().ok()?;
-        }
-    }
-    request.read_exact(&mut vec![0; length]).ok()?;
-    path
-}
 
 fn answer(stream: &mut TcpStream, status: &str, content_type: &str, body: &str) {
     let head =
@@ -115,7 +61,7 @@ fn printed(user: &User, args: &[&str]) -> Value {
 
 #[test]
 fn a_request_has_one_line_that_says_who_answered_and_who_did_not() {
-    let good = Stub::start(|_, stream| whole(stream, "Hello."));
+    let good = Loopback::start(|_, stream| whole(stream, "Hello."));
     let (_user, mut here) = serve(&format!(
         "[upstream.dead]\nkind = \"openai\"\nurl = \"{NOBODY}\"\n\
          [upstream.good]\nkind = \"openai\"\nurl = \"{}\"\n\
@@ -142,8 +88,8 @@ fn a_request_has_one_line_that_says_who_answered_and_who_did_not() {
 
 #[test]
 fn a_server_s_words_reach_only_the_request_that_failed() {
-    let bad = Stub::start(|path, stream| {
-        if path.ends_with("/models") {
+    let bad = Loopback::start(|request, stream| {
+        if request.path.ends_with("/models") {
             return answer(stream, "200 OK", JSON, "{\"object\":\"list\",\"data\":[]}");
         }
         let body = json!({"error": {"message": "you asked: my secret\n\u{1b}[31mWARN forged"}});
@@ -179,8 +125,8 @@ fn a_server_s_words_reach_only_the_request_that_failed() {
 fn the_first_token_of_an_answer_that_is_read_whole_is_when_it_came() {
     let (release, held) = sync_channel(1);
     let held = Mutex::new(held);
-    let slow = Stub::start(move |path, stream| {
-        if !path.ends_with("/chat/completions") {
+    let slow = Loopback::start(move |request, stream| {
+        if !request.path.ends_with("/chat/completions") {
             return answer(stream, "200 OK", JSON, "{\"object\":\"list\",\"data\":[]}");
         }
         answer(stream, "200 OK", EVENTS, &chunk("Hel", "null"));
@@ -224,8 +170,8 @@ fn the_first_token_of_an_answer_that_is_read_whole_is_when_it_came() {
 
 #[test]
 fn a_server_that_requests_find_dead_is_called_dead_at_once() {
-    let dies = Stub::start(|path, stream| {
-        if path.ends_with("/models") {
+    let dies = Loopback::start(|request, stream| {
+        if request.path.ends_with("/models") {
             return answer(
                 stream,
                 "200 OK",
@@ -235,7 +181,7 @@ fn a_server_that_requests_find_dead_is_called_dead_at_once() {
         }
         whole(stream, "I live.");
     });
-    let good = Stub::start(|_, stream| whole(stream, "Hello."));
+    let good = Loopback::start(|_, stream| whole(stream, "Hello."));
     let (user, here) = serve(&format!(
         "[upstream.dies]\nkind = \"openai\"\nurl = \"{}\"\n\
          [upstream.good]\nkind = \"openai\"\nurl = \"{}\"\n\
@@ -263,7 +209,7 @@ fn a_server_that_requests_find_dead_is_called_dead_at_once() {
 
 #[test]
 fn a_server_whose_list_cannot_be_read_is_up_when_it_answers() {
-    let ollama = Stub::start(|path, stream| match path {
+    let ollama = Loopback::start(|request, stream| match request.path.as_str() {
         "/api/tags" => answer(stream, "200 OK", JSON, "{\"models\":[{\"name\":\"x:latest\"}]}"),
         "/api/chat" => {
             let line = "{\"message\":{\"role\":\"assistant\",\"content\":\"Hi\"},\"done\":true,\"done_reason\":\"stop\"}\n";
@@ -271,7 +217,7 @@ fn a_server_whose_list_cannot_be_read_is_up_when_it_answers() {
         }
         _ => answer(stream, "404 Not Found", JSON, "{\"error\":\"no such path\"}"),
     });
-    let unlisted = Stub::start(|path, stream| match path {
+    let unlisted = Loopback::start(|request, stream| match request.path.as_str() {
         "/v1/chat/completions" => whole(stream, "Hello."),
         _ => answer(stream, "500 Oh", JSON, "{\"error\":\"no list\"}"),
     });
@@ -299,12 +245,12 @@ fn a_server_whose_list_cannot_be_read_is_up_when_it_answers() {
 
 #[test]
 fn odd_answers_of_a_server_are_its_own_fault_and_not_the_client_s() {
-    let good = Stub::start(|_, stream| whole(stream, "Hello."));
+    let good = Loopback::start(|_, stream| whole(stream, "Hello."));
     for head in [
         "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
         "HTTP/1.1 503 Busy\r\nretry-after: 99999999999999\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
     ] {
-        let odd = Stub::start(move |path, stream| match path {
+        let odd = Loopback::start(move |request, stream| match request.path.as_str() {
             "/v1/chat/completions" => stream.write_all(head.as_bytes()).expect("it is read"),
             _ => answer(stream, "200 OK", JSON, "{\"object\":\"list\",\"data\":[]}"),
         });
@@ -327,7 +273,7 @@ fn odd_answers_of_a_server_are_its_own_fault_and_not_the_client_s() {
 
 #[test]
 fn events_may_end_their_lines_with_a_carriage_return_alone() {
-    let old = Stub::start(|_, stream| {
+    let old = Loopback::start(|_, stream| {
         let events = chunk("Hello.", "\"stop\"") + "data: [DONE]\n\n";
         answer(stream, "200 OK", EVENTS, &events.replace('\n', "\r"));
     });
@@ -339,7 +285,7 @@ fn events_may_end_their_lines_with_a_carriage_return_alone() {
 
 #[test]
 fn a_server_that_fails_is_not_taken_for_one_that_does_not_run() {
-    let busy = Stub::start(|_, stream| {
+    let busy = Loopback::start(|_, stream| {
         let body = json!({"error": {"message": "all places are taken", "type": "t"}});
         answer(stream, "503 Service Unavailable", JSON, &body.to_string());
     });

@@ -1,12 +1,11 @@
 //! What people do with the teams that hob brings, with scripted models and servers of this machine.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
 
 use serde_json::{Value, json};
 
 use crate::executable::write_executable;
+use crate::loopback::{Answer, listen};
 use crate::team::TeamUser;
 use crate::{User, stderr, stdout};
 
@@ -149,22 +148,9 @@ fn each_task_goes_to_the_one_agent_for_it() {
     }
 }
 
-/// Answers one request of HTTP with a text.
-fn serve_once(text: &'static str) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
-    std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("a client");
-        let _read = stream.read(&mut [0; 4096]).expect("a request");
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", text.len());
-        stream.write_all((head + text).as_bytes()).expect("sent");
-    });
-    format!("http://{address}/queue")
-}
-
 #[test]
 fn the_devops_team_acts_without_asking_and_only_where_it_may() {
-    let comfyui = serve_once("queue is empty");
+    let comfyui = listen(|_| Answer::ok(b"queue is empty".to_vec())) + "/queue";
     let run = |container: &str| json!({ "container": container, "argv": ["ollama", "ps"] });
     let write = |path: &str| json!({ "path": path, "content": "All is well." });
     let operator = [

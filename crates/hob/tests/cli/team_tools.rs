@@ -3,13 +3,14 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
 use crate::executable::write_executable;
+use crate::loopback::{self, Answer};
 use crate::team::{SOON, TeamUser};
 use crate::{User, stderr, stdout, until};
 
@@ -289,22 +290,15 @@ fn serve_http(listener: &TcpListener) {
     for stream in listener.incoming() {
         let Ok(stream) = stream else { return };
         // Another error means that the client has left.
-        if answer_http(stream).is_err_and(|error| error.kind() == ErrorKind::Interrupted) {
+        if answer_http(&stream).is_err_and(|error| error.kind() == ErrorKind::Interrupted) {
             return;
         }
     }
 }
 
-fn answer_http(mut stream: TcpStream) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let (mut head, mut line) = (String::new(), String::new());
-    while reader.read_line(&mut line)? > 2 {
-        head += &std::mem::take(&mut line).to_ascii_lowercase();
-    }
-    let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
-    let mut body = vec![0; length.and_then(|length| length.parse().ok()).unwrap_or(0)];
-    reader.read_exact(&mut body)?;
-    let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+fn answer_http(stream: &TcpStream) -> std::io::Result<()> {
+    let Some(request) = loopback::read(stream) else { return Ok(()) };
+    let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
     if message["params"]["arguments"]["stop"] == true {
         return Err(ErrorKind::Interrupted.into());
     }
@@ -319,21 +313,17 @@ fn answer_http(mut stream: TcpStream) -> std::io::Result<()> {
         Some("tools/call") => json!({ "content": [], "structuredContent": { "found": 3 } }),
         _ => Value::Null,
     };
-    let (status, body) = if !head.contains("authorization: bearer t0ken") {
-        ("401 Unauthorized", String::new())
-    } else if !head.starts_with("post") {
-        ("405 Method Not Allowed", String::new())
+    let answer = if request.token.as_deref() != Some("t0ken") {
+        Answer::empty("401 Unauthorized")
+    } else if request.method != "POST" {
+        Answer::empty("405 Method Not Allowed")
     } else if result.is_null() {
-        ("202 Accepted", String::new())
+        Answer::empty("202 Accepted")
     } else {
         let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
-        ("200 OK", answer.to_string())
+        Answer::ok(answer.to_string().into_bytes())
     };
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-        body.len()
-    )
+    loopback::write(stream, answer.with("Content-Type", "application/json"), false)
 }
 
 #[test]

@@ -105,9 +105,9 @@ impl Hub {
 fn start(
     host: &'static str,
     state: Arc<Mutex<State>>,
-    answer: impl Fn(&Request, &mut State) -> Answer + Clone + Send + 'static,
+    answer: impl Fn(&Request, &mut State) -> Answer + Send + Sync + 'static,
 ) -> String {
-    listen(move |loopback::Request { method, path, range, token }| {
+    listen(move |loopback::Request { method, path, range, token, .. }| {
         let mut state = state.lock().expect("the state");
         let request = Request { host, method, path, range, token };
         state.requests.push(request.clone());
