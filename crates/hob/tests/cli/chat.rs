@@ -13,7 +13,7 @@ use hob_core::chat::{
     Embeddings, FinishReason, OutputFormat, Prompt, Timings, Usage,
 };
 use hob_core::scripted::{ScriptedCall, ScriptedChat, ScriptedLifecycle};
-use hob_core::{Admission, ModelError, ModelLifecycle, RegisteredModel, Registry, task};
+use hob_core::{Admission, ModelError, ModelLifecycle, Registered, RegisteredModel, Registry, task};
 use hob_server::{KeyDigest, KeyOptions, ServerOptions, serve};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -21,19 +21,26 @@ use tokio::runtime::Runtime;
 use crate::terminal::Terminal;
 use crate::{User, names, stderr, stdout};
 
-/// A server with one chat model; it ends with the runtime.
-fn server(model: Arc<dyn ChatModel>, key: Option<&str>) -> (Runtime, SocketAddr) {
+/// A server with one model; it ends with the runtime.
+pub(crate) fn serve_model<T: Registered>(
+    model: RegisteredModel<T>,
+    key: Option<&str>,
+) -> (Runtime, SocketAddr) {
     let runtime = Runtime::new().expect("a runtime");
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
     let address = listener.local_addr().expect("an address");
     let mut registry = Registry::default();
-    let model = RegisteredModel::<task::Chat>::new("scripted", model, Admission::new(4, 0.5));
-    let lifecycle = Some(Arc::new(ScriptedLifecycle::default()) as Arc<dyn ModelLifecycle>);
-    registry.add(Arc::new(RegisteredModel { lifecycle, ..model }));
+    registry.add(Arc::new(model));
     let key = key.map(|key| KeyOptions::new("default", KeyDigest::of(key).expect("a key")));
     let options = ServerOptions { keys: key.into_iter().collect(), ..ServerOptions::default() };
     runtime.handle().clone().spawn(serve(listener, registry, options, std::future::pending()));
     (runtime, address)
+}
+
+fn server(model: Arc<dyn ChatModel>, key: Option<&str>) -> (Runtime, SocketAddr) {
+    let model = RegisteredModel::<task::Chat>::new("scripted", model, Admission::new(4, 0.5));
+    let lifecycle = Some(Arc::new(ScriptedLifecycle::default()) as Arc<dyn ModelLifecycle>);
+    serve_model(RegisteredModel { lifecycle, ..model }, key)
 }
 
 fn scripted(scripts: Vec<ScriptedCall<ChatEvent>>) -> (Arc<ScriptedChat>, Runtime, SocketAddr) {

@@ -7,13 +7,9 @@ use std::sync::Arc;
 
 use hob_bench::mock::{MockServer, Script};
 use hob_core::scripted::ScriptedTranscript;
-use hob_core::{
-    Admission, RegisteredModel, Registry, TranscriptEvent, TranscriptSummary, Transcription,
-};
-use hob_server::{ServerOptions, serve};
-use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
+use hob_core::{Admission, RegisteredModel, TranscriptEvent, TranscriptSummary, Transcription};
 
+use crate::chat::serve_model;
 use crate::hear_real_model::wav;
 use crate::terminal::Terminal;
 use crate::{User, exit_code, kill, stderr, stdout};
@@ -70,9 +66,6 @@ fn a_terminal_shows_the_text_or_how_much_of_it_there_is() {
 fn a_terminal_gets_no_control_sequences_from_a_server() {
     let user = User::new();
     std::fs::write(user.path("work/a.wav"), wav(16_000, &[1_000; 8_000])).expect("written");
-    let runtime = Runtime::new().expect("a runtime");
-    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
-    let url = format!("http://{}", listener.local_addr().expect("an address"));
     let heard = vec![
         Ok(TranscriptEvent::Delta("\u{1b}[2Jhello".to_owned())),
         Ok(TranscriptEvent::Done(TranscriptSummary::default())),
@@ -80,11 +73,8 @@ fn a_terminal_gets_no_control_sequences_from_a_server() {
     let model = Arc::new(ScriptedTranscript::new([Ok(heard)]));
     let admission = Admission::new(4, 0.5);
     let model = RegisteredModel::<Transcription>::new("scripted", model, admission);
-    let mut registry = Registry::default();
-    registry.add(Arc::new(model));
-    let options = ServerOptions::default();
-    runtime.handle().clone().spawn(serve(listener, registry, options, std::future::pending()));
-    let args = ["hear", "--server", &url, "--model", "scripted", "a.wav"];
+    let (_server, address) = serve_model(model, None);
+    let args = ["hear", "--server", &format!("http://{address}"), "--model", "scripted", "a.wav"];
     let (status, all) = Terminal::start(user.process(&args)).end();
     assert!(status.success() && all.contains("\u{fffd}[2Jhello"), "{all}");
 }

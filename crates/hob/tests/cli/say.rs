@@ -5,13 +5,13 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
+use std::sync::Arc;
 
 use hob_core::scripted::{ScriptedCall, ScriptedSpeech};
-use hob_core::{Admission, ModelError, RegisteredModel, Registry, SpeechEvent, task};
-use hob_server::{KeyDigest, KeyOptions, ServerOptions, serve};
-use tokio::net::TcpListener;
+use hob_core::{Admission, ModelError, RegisteredModel, SpeechEvent, task};
 use tokio::runtime::Runtime;
 
+use crate::chat::serve_model;
 use crate::executable::write_executable;
 use crate::{User, kill, names, stderr, stdout, until_begun};
 
@@ -23,18 +23,8 @@ fn sound() -> Result<SpeechEvent, ModelError> {
 
 /// A server whose model plays these scripts. It stops with the runtime.
 fn server(scripts: Vec<ScriptedCall<SpeechEvent>>, key: Option<&str>) -> (Runtime, SocketAddr) {
-    let runtime = Runtime::new().expect("a runtime");
-    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
-    let address = listener.local_addr().expect("an address");
-    let mut registry = Registry::default();
-    let model = std::sync::Arc::new(ScriptedSpeech::new(scripts));
-    let admission = Admission::new(4, 0.5);
-    let model = RegisteredModel::<task::Speech>::new("scripted", model, admission);
-    registry.add(std::sync::Arc::new(model));
-    let key = key.map(|key| KeyOptions::new("default", KeyDigest::of(key).expect("a key")));
-    let options = ServerOptions { keys: key.into_iter().collect(), ..ServerOptions::default() };
-    runtime.handle().clone().spawn(serve(listener, registry, options, std::future::pending()));
-    (runtime, address)
+    let (model, admission) = (Arc::new(ScriptedSpeech::new(scripts)), Admission::new(4, 0.5));
+    serve_model(RegisteredModel::<task::Speech>::new("scripted", model, admission), key)
 }
 
 fn spoken() -> ScriptedCall<SpeechEvent> {
