@@ -203,7 +203,8 @@ registered!(Transcription: transcription);
 
 impl Registry {
     /// A model that several registries share keeps its state in all of them.
-    pub fn add<T: Registered>(&mut self, model: Arc<RegisteredModel<T>>) {
+    pub fn add<T: Registered>(&mut self, model: impl Into<Arc<RegisteredModel<T>>>) {
+        let model = model.into();
         T::models_mut(self).insert(model.name.clone(), model);
     }
 

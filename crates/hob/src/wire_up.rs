@@ -241,8 +241,7 @@ pub(crate) fn registry(settings: &Settings, locals: Registry, gateway: &Arc<Gate
         let chat: Arc<dyn ChatModel> = Arc::new(FixedChat::default());
         registry.answer_unknown(unmeasured(name, chat, requests_max));
         let transcript: Arc<dyn TranscriptModel> = Arc::new(FixedTranscript);
-        let transcript = unmeasured::<task::Transcription>(name, transcript, requests_max);
-        registry.add(Arc::new(transcript));
+        registry.add(unmeasured::<task::Transcription>(name, transcript, requests_max));
     }
     registry
 }

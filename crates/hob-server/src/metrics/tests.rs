@@ -58,13 +58,9 @@ fn what_is_rendered_is_in_the_table() {
     metrics.turn_stage("stt", Duration::from_millis(120));
     let mut registry = Registry::default();
     let chat = Arc::new(FixedChat::default());
-    registry.add(Arc::new(RegisteredModel::<Chat>::new("c", chat, Admission::new(1, 1.0))));
+    registry.add(RegisteredModel::<Chat>::new("c", chat, Admission::new(1, 1.0)));
     let transcript = Arc::new(FixedTranscript);
-    registry.add(Arc::new(RegisteredModel::<Transcription>::new(
-        "t",
-        transcript,
-        Admission::new(1, 1.0),
-    )));
+    registry.add(RegisteredModel::<Transcription>::new("t", transcript, Admission::new(1, 1.0)));
     let text = metrics.render(&registry, None);
     let rendered = metrics_of(&text);
     for (name, (kind, labels)) in &rendered {
@@ -85,7 +81,7 @@ fn a_model_that_has_left_the_configuration_has_no_gauges() {
     let metrics = Metrics::new();
     let mut before = Registry::default();
     let chat = Arc::new(FixedChat::default());
-    before.add(Arc::new(RegisteredModel::<Chat>::new("gone", chat, Admission::new(1, 1.0))));
+    before.add(RegisteredModel::<Chat>::new("gone", chat, Admission::new(1, 1.0)));
     assert!(metrics.render(&before, None).contains("gone"));
     let text = metrics.render(&Registry::default(), None);
     assert!(!text.contains("gone"), "{text}");

@@ -161,8 +161,7 @@ pub(crate) async fn serve_chat_with(
     options: ServerOptions,
 ) -> Server {
     Server::start_models(options, |registry| {
-        let smol = RegisteredModel::<Chat>::new("smol", model, Admission::new(2, 0.1));
-        registry.add(Arc::new(smol));
+        registry.add(RegisteredModel::<Chat>::new("smol", model, Admission::new(2, 0.1)));
         registry.add_alias("assistant", "smol");
     })
     .await

@@ -87,8 +87,7 @@ async fn several_models_have_no_default_unless_one_is_configured() {
     let mut registry = Registry::default();
     for name in ["cloud", "near"] {
         let model = scripted([Ok(vec![text("Hello"), done(1)])]);
-        let model = RegisteredModel::<Chat>::new(name, model, Admission::new(2, 0.1));
-        registry.add(Arc::new(model));
+        registry.add(RegisteredModel::<Chat>::new(name, model, Admission::new(2, 0.1)));
     }
     let server = Server::start_registry(registry, ServerOptions::default()).await;
     let bare = server.ask(chat(&HI.replace(r#""model":"smol","#, ""))).await;
@@ -104,8 +103,7 @@ fn with_team(names: &[&str]) -> Registry {
         let model = ScriptedChat::new([Ok(vec![text("Hello"), done(1)])]);
         let card = ChatCard { is_team: *name == "builders", ..model.card().clone() };
         let model: Arc<dyn ChatModel> = Arc::new(model.with_card(card));
-        let model = RegisteredModel::<Chat>::new(name, model, Admission::new(2, 0.1));
-        registry.add(Arc::new(model));
+        registry.add(RegisteredModel::<Chat>::new(name, model, Admission::new(2, 0.1)));
     }
     registry
 }

@@ -94,12 +94,12 @@ async fn serve(before_start: u64, before_event: u64, timeouts: Timeouts) -> Serv
     let slow = Arc::new(Slow { before_start, before_event, card: card() });
     let mut registry = Registry::default();
     let chat = RegisteredModel::<Chat>::new("slow", Arc::clone(&slow) as _, Admission::new(4, 0.0));
-    registry.add(Arc::new(RegisteredModel { timeouts, ..chat }));
+    registry.add(RegisteredModel { timeouts, ..chat });
     let speech =
         RegisteredModel::<Speech>::new("slow", Arc::clone(&slow) as _, Admission::new(4, 0.0));
-    registry.add(Arc::new(RegisteredModel { timeouts, ..speech }));
+    registry.add(RegisteredModel { timeouts, ..speech });
     let transcript = RegisteredModel::<Transcription>::new("slow", slow, Admission::new(4, 0.0));
-    registry.add(Arc::new(RegisteredModel { timeouts, ..transcript }));
+    registry.add(RegisteredModel { timeouts, ..transcript });
     let options = ServerOptions {
         sound_time_max: seconds(1),
         token_time_max: seconds(1),

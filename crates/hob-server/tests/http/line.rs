@@ -93,8 +93,7 @@ impl SpeechModel for Paced {
 async fn server(model: Paced) -> Server {
     let admission = Admission::new(PLACES, 0.4);
     let mut registry = Registry::default();
-    let model = RegisteredModel::<Speech>::new("kokoro", Arc::new(model), admission);
-    registry.add(Arc::new(model));
+    registry.add(RegisteredModel::<Speech>::new("kokoro", Arc::new(model), admission));
     Server::start_registry(registry, ServerOptions::default()).await
 }
 

@@ -174,31 +174,29 @@ async fn stage_with(options: ServerOptions) -> Stage {
     let chat = Arc::new(ScriptedChat::new(answers(20)));
     let mut registry = Registry::default();
     let model: Arc<dyn hob_core::ChatModel> = chat.clone();
-    registry.add(Arc::new(RegisteredModel::<Chat>::new("smol", model, Admission::new(8, 0.1))));
+    registry.add(RegisteredModel::<Chat>::new("smol", model, Admission::new(8, 0.1)));
     let card = ChatCard { is_team: true, ..ChatCard::default() };
     let team = Arc::new(ScriptedChat::new(answers(20)).with_card(card));
     let model: Arc<dyn hob_core::ChatModel> = team.clone();
-    registry.add(Arc::new(RegisteredModel::<Chat>::new("team", model, Admission::new(8, 0.1))));
+    registry.add(RegisteredModel::<Chat>::new("team", model, Admission::new(8, 0.1)));
     registry.add_alias("house", "smol");
     let own = Arc::new(ScriptedChat::new(answers(20)));
     let (loaded, _) = StagedLifecycle::new();
     loaded.occupy(ModelState::Ready, MemoryUse::default());
     let loaded: Arc<dyn ModelLifecycle> = loaded;
     let model = RegisteredModel::<Chat>::new("own", own.clone(), Admission::new(8, 0.1));
-    registry.add(Arc::new(RegisteredModel { lifecycle: Some(loaded), ..model }));
+    registry.add(RegisteredModel { lifecycle: Some(loaded), ..model });
     let deaths = Arc::new(Deaths::default());
     let parrot = Arc::new(parrot::Parrot::new(Arc::clone(&deaths)));
-    registry.add(Arc::new(RegisteredModel::<Chat>::new("parrot", parrot, Admission::new(8, 0.1))));
+    registry.add(RegisteredModel::<Chat>::new("parrot", parrot, Admission::new(8, 0.1)));
     let greets = || {
         let said = "Good morning, Ann. How are you?";
         Ok(vec![Ok(ChatEvent::Text(said.to_owned())), chat_model::done(7)])
     };
     let greeter = Arc::new(ScriptedChat::new((0..5).map(|_| greets())));
-    let model = RegisteredModel::<Chat>::new("greeter", greeter, Admission::new(8, 0.1));
-    registry.add(Arc::new(model));
+    registry.add(RegisteredModel::<Chat>::new("greeter", greeter, Admission::new(8, 0.1)));
     let staged = Arc::new(chat_model::StagedChat::new());
-    let model = RegisteredModel::<Chat>::new("staged", staged.clone(), Admission::new(8, 0.1));
-    registry.add(Arc::new(model));
+    registry.add(RegisteredModel::<Chat>::new("staged", staged.clone(), Admission::new(8, 0.1)));
     let (lifecycle, voice_loads) = StagedLifecycle::new();
     lifecycle.occupy(ModelState::Ready, MemoryUse::default());
     let speech = SessionSpeech {
@@ -208,19 +206,14 @@ async fn stage_with(options: ServerOptions) -> Stage {
     };
     let speech = RegisteredModel::<Speech>::new("kokoro", Arc::new(speech), Admission::new(8, 0.5));
     let held = Arc::clone(&lifecycle) as Arc<dyn ModelLifecycle>;
-    registry.add(Arc::new(RegisteredModel { lifecycle: Some(held), ..speech }));
+    registry.add(RegisteredModel { lifecycle: Some(held), ..speech });
     let endless = Arc::new(endless::EndlessSpeech::new());
     let model: Arc<dyn SpeechModel> = endless.clone();
-    registry.add(Arc::new(RegisteredModel::<Speech>::new(
-        "endless",
-        model,
-        Admission::new(8, 0.5),
-    )));
+    registry.add(RegisteredModel::<Speech>::new("endless", model, Admission::new(8, 0.5)));
     for (name, is_counting) in [("whisper", false), ("counter", true)] {
         let transcript = Arc::new(SessionTranscript { is_counting, deaths: Arc::clone(&deaths) });
-        let transcript =
-            RegisteredModel::<Transcription>::new(name, transcript, Admission::new(8, 0.5));
-        registry.add(Arc::new(transcript));
+        let admission = Admission::new(8, 0.5);
+        registry.add(RegisteredModel::<Transcription>::new(name, transcript, admission));
     }
     let options = ServerOptions {
         default_speech: Some("kokoro".to_owned()),

@@ -24,8 +24,7 @@ pub(crate) struct Server {
 /// One model, which speaks: `kokoro`.
 pub(crate) fn registry_with_voice(model: &Arc<StagedSpeech>) -> Registry {
     let mut registry = Registry::default();
-    let kokoro = RegisteredModel::<Speech>::new("kokoro", share(model), Admission::new(2, 0.5));
-    registry.add(Arc::new(kokoro));
+    registry.add(RegisteredModel::<Speech>::new("kokoro", share(model), Admission::new(2, 0.5)));
     registry
 }
 

@@ -83,8 +83,7 @@ pub(crate) async fn serve_with(
 ) -> Server {
     Server::start_models(options, |registry| {
         let admission = Admission::new(1, 1.0);
-        let whisper = RegisteredModel::<Transcription>::new("whisper", model, admission);
-        registry.add(Arc::new(whisper));
+        registry.add(RegisteredModel::<Transcription>::new("whisper", model, admission));
         registry.add_alias("ears", "whisper");
     })
     .await

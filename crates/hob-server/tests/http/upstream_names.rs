@@ -188,7 +188,7 @@ async fn local_names_win_over_upstream_names() {
 async fn the_route_of_a_local_name_is_its_own() {
     let own: Arc<dyn SpeechModel> = Arc::new(FallbackModel::new());
     let own = RegisteredModel::<Speech>::new("gpu/own", own, Admission::new(1, 0.0));
-    let server = serve(ServerOptions::default(), |registry| registry.add(Arc::new(own))).await;
+    let server = serve(ServerOptions::default(), |registry| registry.add(own)).await;
     for (name, status) in [("gpu/own", "active"), ("gpu/tts", "half_open")] {
         let route = server.get(&format!("/api/hob/routes/{name}")).await.json();
         assert_eq!(route["targets"][0]["status"], status, "{route}");
@@ -200,7 +200,7 @@ async fn an_alias_without_a_target_yet_shows_no_limit_of_requests() {
     let model = Arc::new(StagedChat::new());
     let waits = Arc::clone(&model) as Arc<dyn ChatModel>;
     let alias = RegisteredModel::<Chat>::new("gpu/any", waits, Admission::new(2, 0.1));
-    let server = serve(ServerOptions::default(), |registry| registry.add(Arc::new(alias))).await;
+    let server = serve(ServerOptions::default(), |registry| registry.add(alias)).await;
     let body = r#"{"model":"gpu/any","messages":[{"role":"user","content":"Hi"}]}"#;
     let _client = server.send(post("/v1/chat/completions", body)).await;
     model.asked(1).await;

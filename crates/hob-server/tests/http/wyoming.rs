@@ -114,11 +114,10 @@ impl Wyoming {
         let heard = Arc::default();
         let echo = EchoSpeech { staged: StagedSpeech::new(), heard: Arc::clone(&heard) };
         let echo = RegisteredModel::<Speech>::new("echo", Arc::new(echo), Admission::new(2, 0.5));
-        registry.add(Arc::new(echo));
+        registry.add(echo);
         let whisper = Arc::clone(&transcript) as Arc<dyn TranscriptModel>;
-        let whisper =
-            RegisteredModel::<Transcription>::new("whisper", whisper, Admission::new(1, 0.5));
-        registry.add(Arc::new(whisper));
+        let admission = Admission::new(1, 0.5);
+        registry.add(RegisteredModel::<Transcription>::new("whisper", whisper, admission));
         registry.add_alias("ears", "whisper");
         let (speech, speech_port) = port(WyomingService::Speech, Some("kokoro")).await;
         let (hearing, hearing_port) = port(WyomingService::Transcription, None).await;

@@ -165,8 +165,7 @@ async fn a_text_that_arrives_is_sent_when_it_is_whole() {
 
 fn with_voice(model: Arc<dyn hob_core::SpeechModel>) -> Registry {
     let mut registry = Registry::default();
-    let own = RegisteredModel::<Speech>::new("own", model, Admission::new(1, 0.1));
-    registry.add(Arc::new(own));
+    registry.add(RegisteredModel::<Speech>::new("own", model, Admission::new(1, 0.1)));
     registry
 }
 
@@ -239,7 +238,7 @@ async fn waiting_in_line_for_a_local_voice_is_no_silence() {
     let model = Arc::clone(&own) as Arc<dyn hob_core::SpeechModel>;
     let admission = Admission::new(2, 0.1);
     let _ahead = admission.admit(SoundSeconds(60.0)).expect("admitted");
-    registry.add(Arc::new(RegisteredModel::<Speech>::new("own", model, admission)));
+    registry.add(RegisteredModel::<Speech>::new("own", model, admission));
     let mut route = alias("voice", &["own"]);
     route.timeouts.first_token = Some(Duration::from_secs(2));
     route.timeouts.total = Some(Duration::from_secs(600));

@@ -160,8 +160,7 @@ async fn a_single_local_model_hears_live_sound_as_it_comes() {
     let mut registry = Registry::default();
     let model: Arc<dyn TranscriptModel> = Arc::new(FixedTranscript);
     let admission = Admission::new(1, 0.1);
-    let own = RegisteredModel::<Transcription>::new("own", model, admission.clone());
-    registry.add(Arc::new(own));
+    registry.add(RegisteredModel::<Transcription>::new("own", model, admission.clone()));
     let mut route = alias("ears", &["own"]);
     route.timeouts.first_token = Some(Duration::from_secs(1));
     let options = GatewayOptions { aliases: vec![route], ..Default::default() };
@@ -205,8 +204,7 @@ impl TranscriptModel for FailingTranscript {
 async fn good_answers_to_live_sound_count_between_its_failures() {
     let mut registry = Registry::default();
     let model: Arc<dyn TranscriptModel> = Arc::new(FailingTranscript);
-    let own = RegisteredModel::<Transcription>::new("own", model, Admission::new(1, 0.1));
-    registry.add(Arc::new(own));
+    registry.add(RegisteredModel::<Transcription>::new("own", model, Admission::new(1, 0.1)));
     let options = GatewayOptions { aliases: vec![alias("ears", &["own"])], ..Default::default() };
     let gateway = Gateway::new(options, &registry, None).expect("a gateway");
     let status_after = async |pieces: &[usize]| {

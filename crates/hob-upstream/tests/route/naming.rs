@@ -79,8 +79,7 @@ fn an_alias_has_the_size_the_age_and_the_abilities_of_its_model_here() {
     let model = Arc::new(ScriptedChat::new([]).with_card(card.clone()));
     let model: Arc<dyn ChatModel> = model;
     let mut registry = Registry::default();
-    let local = RegisteredModel::<Chat>::new("smol", model, Admission::new(1, 0.0));
-    registry.add(Arc::new(local));
+    registry.add(RegisteredModel::<Chat>::new("smol", model, Admission::new(1, 0.0)));
     let aliases =
         vec![alias("far", &["gpu/x"]), alias("fast", &["gpu/x", "smol"]), alias("own", &["smol"])];
     let options =
@@ -105,7 +104,7 @@ fn an_alias_that_may_lead_to_a_team_is_one() {
     let card = ChatCard { is_team: true, ..ChatCard::default() };
     let team: Arc<dyn ChatModel> = Arc::new(ScriptedChat::new([]).with_card(card));
     let mut registry = Registry::default();
-    registry.add(Arc::new(RegisteredModel::<Chat>::new("team", team, Admission::new(1, 0.0))));
+    registry.add(RegisteredModel::<Chat>::new("team", team, Admission::new(1, 0.0)));
     let aliases = vec![alias("far", &["gpu/x"]), alias("near", &["gpu/x", "team"])];
     let options =
         GatewayOptions { upstreams: vec![upstream("gpu")], aliases, ..Default::default() };

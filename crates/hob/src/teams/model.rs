@@ -128,7 +128,7 @@ impl TeamModels {
             let registered =
                 RegisteredModel::<task::Chat>::new(&name, model, Admission::new(RUNS_MAX, 0.0));
             // The agents' models have time limits of their own.
-            registry.add(Arc::new(RegisteredModel { timeouts: Timeouts::ByModel, ..registered }));
+            registry.add(RegisteredModel { timeouts: Timeouts::ByModel, ..registered });
         }
         (models, mistakes)
     }

@@ -155,9 +155,8 @@ mod tests {
         let script = r#"{"reply": {"content": "A title."}, "repeat": true}"#;
         let script = ScriptModel::parse("lead", script).expect("a script");
         let model: Arc<dyn ChatModel> = Arc::new(script);
-        let model = RegisteredModel::<task::Chat>::new("lead", model, Admission::new(1, 0.0));
         let mut registry = Registry::default();
-        registry.add(Arc::new(model));
+        registry.add(RegisteredModel::<task::Chat>::new("lead", model, Admission::new(1, 0.0)));
         let models = RegistryModels { registry: Arc::new(registry), ..RegistryModels::default() };
         let job = || models.small_job("lead", ChatRequest::default());
         let first = job().await.expect("a place");

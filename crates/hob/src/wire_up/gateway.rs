@@ -161,7 +161,7 @@ pub(crate) fn placeholder_models(app: &App<'_>) -> Registry {
     let mut registry = Registry::default();
     for name in names {
         let model: Arc<dyn ChatModel> = Arc::new(FixedChat::default());
-        registry.add(Arc::new(unmeasured::<task::Chat>(&name, model, 1)));
+        registry.add(unmeasured::<task::Chat>(&name, model, 1));
     }
     let stored = store.forms_by_name();
     // An alias may have the name of a model that is not stored.
@@ -169,12 +169,12 @@ pub(crate) fn placeholder_models(app: &App<'_>) -> Registry {
     let speech = store.stored_name(&app.settings.speech.model);
     if keeps_name(&speech) {
         let model: Arc<dyn SpeechModel> = Arc::new(ScriptedSpeech::new([]));
-        registry.add(Arc::new(unmeasured::<task::Speech>(&speech, model, 1)));
+        registry.add(unmeasured::<task::Speech>(&speech, model, 1));
     }
     let hearing = app.settings.transcription.model.name();
     if keeps_name(&hearing) {
         let model: Arc<dyn TranscriptModel> = Arc::new(FixedTranscript);
-        registry.add(Arc::new(unmeasured::<task::Transcription>(&hearing, model, 1)));
+        registry.add(unmeasured::<task::Transcription>(&hearing, model, 1));
     }
     add_other_names(&mut registry);
     registry

@@ -30,7 +30,7 @@ pub(crate) fn serve_model<T: Registered>(
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
     let address = listener.local_addr().expect("an address");
     let mut registry = Registry::default();
-    registry.add(Arc::new(model));
+    registry.add(model);
     let key = key.map(|key| KeyOptions::new("default", KeyDigest::of(key).expect("a key")));
     let options = ServerOptions { keys: key.into_iter().collect(), ..ServerOptions::default() };
     runtime.handle().clone().spawn(serve(listener, registry, options, std::future::pending()));
