@@ -2,13 +2,13 @@
 //! the body.
 
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::thread::{self, ThreadId};
 
 use hob_server::ServerOptions;
 use serde_json::json;
 
-use crate::chat_model::{StagedChat, begun, done, scripted, serve_chat, serve_chat_with, text};
+use crate::chat_model::{begun, done, scripted, serve_chat, serve_chat_with, serve_staged, text};
 use crate::keys::{PHONE, named, post_as, with_keys};
 use crate::transcript_model::{self, body, form_headers};
 
@@ -47,8 +47,7 @@ async fn slow_uploads_do_not_block_transcription() {
 async fn a_key_that_has_no_turn_is_refused_before_its_body_is_read() {
     let mut phone = named("phone", PHONE);
     phone.concurrency = NonZeroU32::new(1);
-    let model = Arc::new(StagedChat::new());
-    let server = serve_chat_with(Arc::clone(&model), with_keys([phone])).await;
+    let (server, model) = serve_staged(with_keys([phone])).await;
     let stream = r#"{"messages":[{"role":"user","content":"Hi"}],"stream":true}"#;
     let (_sender, _client) = begun(&server, &model, post_as(PHONE, CHAT, stream)).await;
     let mut second =

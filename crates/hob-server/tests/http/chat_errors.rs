@@ -12,7 +12,7 @@ use hob_server::ServerOptions;
 use serde_json::Value;
 
 use crate::chat_model::{
-    Event, StagedChat, card, chat_lost, done, scripted, serve_chat, serve_chat_with, talkative,
+    Event, card, chat_lost, done, scripted, serve_chat, serve_chat_with, serve_staged, talkative,
     text,
 };
 use crate::chatting::chat;
@@ -113,8 +113,7 @@ async fn the_error_for_a_long_prompt_names_the_field_of_the_route() {
 #[tokio::test]
 async fn an_error_after_the_status_names_the_field_of_the_route_too() {
     let options = ServerOptions { early_headers_after: Duration::from_millis(30), ..talkative() };
-    let model = Arc::new(StagedChat::new());
-    let server = serve_chat_with(Arc::clone(&model), options).await;
+    let (server, model) = serve_staged(options).await;
     let sender = model.stage();
     let request = post("/v1/completions", r#"{"prompt":"Hi","stream":true}"#);
     let mut client = server.send(request).await;
@@ -180,8 +179,7 @@ async fn requests_that_cannot_be_read() {
 
 #[tokio::test]
 async fn a_full_model_rejects_with_retry_after() {
-    let model = Arc::new(StagedChat::new());
-    let server = serve_chat(Arc::clone(&model)).await;
+    let (server, model) = serve_staged(ServerOptions::default()).await;
     let mut held = Vec::new();
     for count in 1..=2 {
         let answer_sender = model.stage();

@@ -7,14 +7,13 @@ use hob_core::{ChatEvent, ModelState};
 use hob_server::ServerOptions;
 use serde_json::json;
 
-use crate::chat_model::{StagedChat, begun, done, serve_chat, serve_chat_with, talkative, text};
+use crate::chat_model::{StagedChat, begun, done, serve_chat_with, serve_staged, talkative, text};
 use crate::chatting::{HI, STREAM, chat, datas, parsed};
 use crate::client::{no_hang, post};
 
 #[tokio::test]
 async fn a_silent_stream_says_that_it_lives() {
-    let model = Arc::new(StagedChat::new());
-    let server = serve_chat_with(Arc::clone(&model), talkative()).await;
+    let (server, model) = serve_staged(talkative()).await;
     let (sender, mut client) = begun(&server, &model, chat(STREAM)).await;
     client.chunk().await.expect("a chunk");
     for _ in 0..3 {
@@ -30,8 +29,7 @@ async fn a_silent_stream_says_that_it_lives() {
 async fn a_stream_of_events_that_the_client_does_not_get_says_that_it_lives() {
     let keep_alive_every = Duration::from_millis(100);
     let options = ServerOptions { keep_alive_every, ..ServerOptions::default() };
-    let model = Arc::new(StagedChat::new());
-    let server = serve_chat_with(Arc::clone(&model), options).await;
+    let (server, model) = serve_staged(options).await;
     let request = post("/v1/completions", r#"{"model":"smol","prompt":"Once","stream":true}"#);
     let (sender, mut client) = begun(&server, &model, request).await;
     client.chunk().await.expect("a chunk");
@@ -59,8 +57,7 @@ async fn a_model_that_makes_no_token_is_not_waited_for_forever() {
         keep_alive_every: Duration::from_millis(300),
         ..ServerOptions::default()
     };
-    let model = Arc::new(StagedChat::new());
-    let server = serve_chat_with(Arc::clone(&model), options).await;
+    let (server, model) = serve_staged(options).await;
     let expected = json!({
         "message": "the model produced no token for 1 s",
         "type": "server_error",
@@ -94,8 +91,7 @@ async fn an_answer_may_take_longer_than_its_longest_silence() {
         keep_alive_every: Duration::from_millis(270),
         ..ServerOptions::default()
     };
-    let model = Arc::new(StagedChat::new());
-    let server = serve_chat_with(Arc::clone(&model), options).await;
+    let (server, model) = serve_staged(options).await;
     let (sender, mut client) = begun(&server, &model, chat(STREAM)).await;
     // Three silences of four comments each are 3.2 s.
     for _ in 0..3 {
@@ -113,24 +109,20 @@ async fn an_answer_may_take_longer_than_its_longest_silence() {
 
 #[tokio::test]
 async fn a_client_that_left_is_not_answered() {
-    let model = Arc::new(StagedChat::new());
-    let server = serve_chat(Arc::clone(&model)).await;
+    let (server, model) = serve_staged(ServerOptions::default()).await;
     // Before the first token, during a stream, and while a whole answer is collected.
     let sender = model.stage();
     let client = server.send(chat(STREAM)).await;
     model.asked(1).await;
-    drop(client);
-    no_hang(sender.closed()).await;
+    client.leave(&sender).await;
 
     let (sender, client) = begun(&server, &model, chat(STREAM)).await;
-    drop(client);
-    no_hang(sender.closed()).await;
+    client.leave(&sender).await;
 
     let sender = model.stage();
     let client = server.send(chat(HI)).await;
     sender.send(text("Hel")).await.expect("a reader");
-    drop(client);
-    no_hang(sender.closed()).await;
+    client.leave(&sender).await;
 
     server.until_in_flight(0).await;
     assert_eq!(server.backlog(), 0.0);
@@ -142,8 +134,7 @@ async fn a_client_that_left_is_not_answered() {
 #[tokio::test]
 async fn a_stream_that_waits_for_its_first_word_begins_before_its_status_is_known() {
     let options = ServerOptions { early_headers_after: Duration::from_millis(30), ..talkative() };
-    let model = Arc::new(StagedChat::new());
-    let server = serve_chat_with(Arc::clone(&model), options).await;
+    let (server, model) = serve_staged(options).await;
     let sender = model.stage();
     let mut client = server.send(chat(STREAM)).await;
     let head = client.head().await;
@@ -158,8 +149,7 @@ async fn a_stream_that_waits_for_its_first_word_begins_before_its_status_is_know
 #[tokio::test]
 async fn early_headers_name_the_model_of_a_request_that_names_none() {
     let options = ServerOptions { early_headers_after: Duration::from_millis(30), ..talkative() };
-    let model = Arc::new(StagedChat::new());
-    let server = serve_chat_with(Arc::clone(&model), options).await;
+    let (server, model) = serve_staged(options).await;
     let _sender = model.stage();
     let request = r#"{"messages":[{"role":"user","content":"Hi"}],"stream":true}"#;
     let mut client = server.send(chat(request)).await;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::ModelState;
+use hob_server::ServerOptions;
 use serde_json::{Value, json};
 
-use crate::chat_model::{StagedChat, chat_lost, done, scripted, serve_chat, text};
+use crate::chat_model::{StagedChat, chat_lost, done, scripted, serve_chat, serve_staged, text};
 use crate::client::{no_hang, post};
 
 pub(crate) const HI: &str = r#"{"model":"smol","messages":[{"role":"user","content":"Hi"}]}"#;
@@ -154,8 +155,7 @@ async fn an_answer_that_is_collected_has_a_limit() {
 
 #[tokio::test]
 async fn other_choices_begin_when_the_prompt_is_computed() {
-    let model = Arc::new(StagedChat::new());
-    let server = serve_chat(Arc::clone(&model)).await;
+    let (server, model) = serve_staged(ServerOptions::default()).await;
     let senders = [model.stage(), model.stage(), model.stage()];
     let mut client = server.send(hi_with(r#""n":3,"seed":-1,"stream":true"#)).await;
     assert_eq!(model.asked(1).await.len(), 1, "the others wait");

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
+use tokio::sync::mpsc::Sender;
 use tokio::time::{sleep, timeout};
 
 /// Every step takes less than a second, and more on a machine that does much else. A test that waits this long has found
@@ -133,6 +134,12 @@ impl Client {
             None => Vec::new(),
         };
         Answer { head, body }
+    }
+
+    /// Leaves, and waits until the server has stopped the work for it.
+    pub(crate) async fn leave<E>(self, work: &Sender<E>) {
+        drop(self);
+        no_hang(work.closed()).await;
     }
 
     /// The head of an answer to `HEAD`: it states a length, and no body follows.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::chat_model::{
     Event, StagedChat, begun, card, chat_lost, done, scripted, serve_chat, serve_chat_with,
-    talkative, text,
+    serve_staged, talkative, text,
 };
 use crate::client::{post, post_with};
 use crate::log::Log;
@@ -91,8 +91,7 @@ async fn a_continued_text_streams_too() {
 
 #[tokio::test]
 async fn a_silent_completion_says_that_it_lives() {
-    let model = Arc::new(StagedChat::new());
-    let server = serve_chat_with(Arc::clone(&model), talkative()).await;
+    let (server, model) = serve_staged(talkative()).await;
     let request = complete(r#"{"prompt":"Say:","stream":true}"#);
     let (_sender, mut client) = begun(&server, &model, request).await;
     client.chunk().await.expect("a chunk");

@@ -10,9 +10,10 @@ use hob_server::{KeyOptions, ServerOptions};
 use serde_json::json;
 
 use crate::chat_model::{
-    Event, StagedChat, begun, chat_lost, done, scripted, serve_chat, serve_chat_with, text,
+    Event, StagedChat, begun, chat_lost, done, scripted, serve_chat, serve_chat_with, serve_staged,
+    text,
 };
-use crate::client::{Answer, get, no_hang};
+use crate::client::{Answer, get};
 use crate::keys::{HI, LAPTOP, PHONE, get_as, named, post_as, with_keys};
 use crate::ledger::{rows, with_ledger};
 use crate::lifecycle::{StagedLifecycle, server_with};
@@ -109,9 +110,8 @@ async fn loading_and_unloading_are_requests() {
 
 #[tokio::test]
 async fn a_place_is_held_until_the_answer_is_over_or_its_client_has_left() {
-    let model = Arc::new(StagedChat::new());
     let options = options(|phone| phone.concurrency = NonZeroU32::new(1));
-    let server = serve_chat_with(Arc::clone(&model), options).await;
+    let (server, model) = serve_staged(options).await;
     let said = "this key may have 1 answer at a time; wait for the end of an answer";
     let refused = async || {
         let answer = server.ask(post_as(PHONE, CHAT, HI)).await;
@@ -120,8 +120,7 @@ async fn a_place_is_held_until_the_answer_is_over_or_its_client_has_left() {
 
     let (sender, client) = begun(&server, &model, post_as(PHONE, CHAT, STREAM)).await;
     refused().await;
-    drop(client);
-    no_hang(sender.closed()).await;
+    client.leave(&sender).await;
 
     let (sender, mut client) = begun(&server, &model, post_as(PHONE, "/api/chat", HI)).await;
     refused().await;
@@ -148,8 +147,7 @@ async fn a_place_is_held_until_the_answer_is_over_or_its_client_has_left() {
     sender.send(sound(0.1, 2400)).await.expect("a listener");
     client.head().await;
     refused().await;
-    drop(client);
-    no_hang(sender.closed()).await;
+    client.leave(&sender).await;
     server.model.stage_all([sound(0.1, 100)]);
     let speech = server.ask(post_as(PHONE, "/v1/audio/speech", r#"{"input":"Hi"}"#)).await;
     assert_eq!(speech.status(), 200);
@@ -199,22 +197,19 @@ async fn the_days_tokens_are_spent_by_prompts_answers_and_characters() {
 
 #[tokio::test]
 async fn tokens_that_came_before_a_client_left_are_spent() {
-    let model = Arc::new(StagedChat::new());
-    let server = serve_chat_with(Arc::clone(&model), options(budget(1))).await;
+    let (server, model) = serve_staged(options(budget(1))).await;
     let (sender, client) = begun(&server, &model, post_as(PHONE, CHAT, STREAM)).await;
     let said = "this key may use 1 token per day, and its running answers have reserved the rest";
     let second = server.ask(post_as(PHONE, CHAT, HI)).await;
     assert_eq!(check_limit(&second, "budget_exceeded", "true", said), 1);
     assert!(!sender.is_closed(), "what runs is finished");
-    drop(client);
-    no_hang(sender.closed()).await;
+    client.leave(&sender).await;
     check_spent(&server.ask(post_as(PHONE, CHAT, HI)).await, 1);
 }
 
 #[tokio::test]
 async fn answers_at_once_do_not_spend_the_same_tokens() {
-    let model = Arc::new(StagedChat::new());
-    let server = serve_chat_with(Arc::clone(&model), options(budget(200))).await;
+    let (server, model) = serve_staged(options(budget(200))).await;
     let limited = STREAM.replace(r#""stream""#, r#""max_tokens":150,"stream""#);
     let (_first, _one) = begun(&server, &model, post_as(PHONE, CHAT, &limited)).await;
     let (_second, _other) = begun(&server, &model, post_as(PHONE, CHAT, &limited)).await;
@@ -232,8 +227,7 @@ async fn answers_at_once_do_not_spend_the_same_tokens() {
 #[tokio::test]
 async fn an_answer_without_a_limit_gets_none_while_much_is_left() {
     for (tokens, tokens_max) in [(1_000_000, None), (4098, None), (4097, Some(4096))] {
-        let model = Arc::new(StagedChat::new());
-        let server = serve_chat_with(Arc::clone(&model), options(budget(tokens))).await;
+        let (server, model) = serve_staged(options(budget(tokens))).await;
         let (_sender, _client) = begun(&server, &model, post_as(PHONE, CHAT, STREAM)).await;
         assert_eq!(model.asked(1).await[0].tokens_max, tokens_max, "{tokens}");
     }
@@ -241,8 +235,7 @@ async fn an_answer_without_a_limit_gets_none_while_much_is_left() {
 
 #[tokio::test]
 async fn tools_count_among_the_reserved_tokens_of_a_prompt() {
-    let model = Arc::new(StagedChat::new());
-    let server = serve_chat_with(Arc::clone(&model), options(budget(200))).await;
+    let (server, model) = serve_staged(options(budget(200))).await;
     // With the name and the message they are 400 bytes, which count as 100 tokens.
     let description = "x".repeat(396);
     let tool = json!({"type": "function", "function": {"name": "f1", "description": description}});

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hob_server::ServerOptions;
 use hob_server::ledger::{Ledger, Outcome, Period, RequestRecord, read};
 
-use crate::chat_model::{StagedChat, begun, chat_lost, done, serve_chat_with, text};
+use crate::chat_model::{begun, chat_lost, done, serve_staged, text};
 use crate::chatting::{HI, STREAM, chat};
 use crate::client::{no_hang, post, post_with};
 use crate::model::{StagedSpeech, sound};
@@ -20,11 +20,6 @@ const DAY: Duration = Duration::from_secs(86_400);
 pub(crate) fn with_ledger(folder: &Path) -> ServerOptions {
     let ledger = Ledger::open(&folder.join("ledger.sqlite3"), DAY).expect("a ledger");
     ServerOptions { ledger: Some(Arc::new(ledger)), ..ServerOptions::default() }
-}
-
-async fn server(folder: &Path) -> (Server, Arc<StagedChat>) {
-    let model = Arc::new(StagedChat::new());
-    (serve_chat_with(Arc::clone(&model), with_ledger(folder)).await, model)
 }
 
 /// All rows, oldest first, when there are at least `count`.
@@ -54,7 +49,7 @@ async fn sound_that_cannot_be_encoded_is_no_abandoned_answer() {
 #[tokio::test]
 async fn every_end_has_its_row() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (server, model) = server(folder.path()).await;
+    let (server, model) = serve_staged(with_ledger(folder.path())).await;
 
     let (sender, mut client) = begun(&server, &model, chat(STREAM)).await;
     sender.send(done(7)).await.expect("a reader");
@@ -76,8 +71,7 @@ async fn every_end_has_its_row() {
     assert_eq!(lost.completion_tokens, 1, "as many as were seen");
 
     let (sender, client) = begun(&server, &model, chat(STREAM)).await;
-    drop(client);
-    no_hang(sender.closed()).await;
+    client.leave(&sender).await;
     assert_eq!(rows(folder.path(), 3).await[2].outcome, Outcome::Abandoned);
 
     // Two slots, and a third request.

@@ -10,10 +10,10 @@ use hob_server::{KeyOptions, ServerOptions};
 use serde_json::{Value, json};
 
 use crate::chat_model::{
-    StagedChat, begun, chat_lost, done, scripted, serve_chat, serve_chat_with, text,
+    StagedChat, begun, chat_lost, done, scripted, serve_chat, serve_staged, text,
 };
 use crate::chatting::{HI, STREAM, chat};
-use crate::client::{get, no_hang, post, until};
+use crate::client::{get, post, until};
 use crate::keys::{LAPTOP, PHONE, get_as, named, post_as, with_keys};
 use crate::lifecycle::{StagedLifecycle, server_with};
 use crate::model::sound;
@@ -43,8 +43,7 @@ fn count(list: &Value) -> usize {
 
 #[tokio::test]
 async fn a_request_is_seen_at_each_stage_and_afterwards() {
-    let model = Arc::new(StagedChat::new());
-    let server = serve_chat(Arc::clone(&model)).await;
+    let (server, model) = serve_staged(ServerOptions::default()).await;
     assert_eq!(now(&server).await["queue"], json!({"in_flight": 0, "waiting": 0, "targets": []}));
     let sender = model.stage();
     let mut client = server.send(chat(STREAM)).await;
@@ -107,12 +106,10 @@ async fn a_request_is_seen_at_each_stage_and_afterwards() {
 
 #[tokio::test]
 async fn a_client_that_left_leaves_nothing_behind() {
-    let model = Arc::new(StagedChat::new());
-    let server = serve_chat(Arc::clone(&model)).await;
+    let (server, model) = serve_staged(ServerOptions::default()).await;
     let (sender, client) = begun(&server, &model, chat(STREAM)).await;
     assert_eq!(count(&now(&server).await["requests"]), 1);
-    drop(client);
-    no_hang(sender.closed()).await;
+    client.leave(&sender).await;
     let seen = ended(&server, 1).await;
     assert_eq!((count(&seen["requests"]), &seen["queue"]["in_flight"]), (0, &json!(0)));
     let one = &seen["recent"][0];
@@ -121,8 +118,7 @@ async fn a_client_that_left_leaves_nothing_behind() {
 
 #[tokio::test]
 async fn a_token_with_its_log_probability_counts_once() {
-    let model = Arc::new(StagedChat::new());
-    let server = serve_chat(Arc::clone(&model)).await;
+    let (server, model) = serve_staged(ServerOptions::default()).await;
     let (sender, mut client) = begun(&server, &model, chat(STREAM)).await;
     let token = TokenText(b"lo".to_vec());
     let logprobs = vec![TokenLogprob { token, logprob: -0.5, top: Vec::new() }];
@@ -192,9 +188,8 @@ async fn speech_is_measured_in_sound() {
 #[tokio::test]
 async fn a_key_for_some_names_sees_its_own_requests_only() {
     let phone = KeyOptions { aliases: Some(vec!["assistant".to_owned()]), ..named("phone", PHONE) };
-    let model = Arc::new(StagedChat::new());
     let options = with_keys([named("laptop", LAPTOP), phone]);
-    let server = serve_chat_with(Arc::clone(&model), options).await;
+    let (server, model) = serve_staged(options).await;
     let ask = STREAM.replace("smol", "assistant");
     let mut ids = Vec::new();
     let mut held = Vec::new();

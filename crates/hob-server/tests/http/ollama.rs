@@ -12,8 +12,8 @@ use hob_server::ServerOptions;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::chat_model::{Event, StagedChat, begun, serve_chat, text};
-use crate::client::{Answer, no_hang, post, post_with, request};
+use crate::chat_model::{Event, StagedChat, begun, serve_staged, text};
+use crate::client::{Answer, post, post_with, request};
 use crate::keys::with_key;
 use crate::lifecycle::{LifecycleCall, Loaded, StagedLifecycle, server_with};
 use crate::model::worker_lost;
@@ -237,8 +237,7 @@ async fn a_client_that_leaves_stops_the_work() {
     let (sender, mut client) = begun(&server, &model, post("/api/chat", CHAT)).await;
     client.chunk().await.expect("a line");
     assert_eq!(server.in_flight(), 1);
-    drop(client);
-    no_hang(sender.closed()).await;
+    client.leave(&sender).await;
 }
 
 #[tokio::test]
@@ -473,8 +472,7 @@ async fn costly_routes_need_the_key() {
 
 #[tokio::test]
 async fn a_whole_answer_says_what_is_known_only_at_its_end() {
-    let model = Arc::new(StagedChat::new());
-    let server = serve_chat(Arc::clone(&model)).await;
+    let (server, model) = serve_staged(ServerOptions::default()).await;
     let sender = model.stage();
     let asks = r#"{"model":"smol","messages":[{"role":"user","content":"Hi"}],"stream":false}"#;
     let mut client = server.send(post("/api/chat", asks)).await;

@@ -12,8 +12,8 @@ use hob_server::ServerOptions;
 use serde_json::{Value, json};
 
 use crate::chat_model::{
-    Event, StagedChat, begun, chat_lost, done, scripted, serve_chat, serve_chat_with, talkative,
-    text,
+    Event, StagedChat, begun, chat_lost, done, scripted, serve_chat, serve_chat_with, serve_staged,
+    talkative, text,
 };
 use crate::client::{get, post, request};
 use crate::keys::{LAPTOP, PHONE, get_as, named, post_as, with_keys};
@@ -319,12 +319,10 @@ async fn an_answer_that_breaks_off_fails_and_is_not_stored() {
 
 #[tokio::test]
 async fn a_client_that_leaves_stops_the_model() {
-    let model = Arc::new(StagedChat::new());
-    let server = serve_chat(Arc::clone(&model)).await;
+    let (server, model) = serve_staged(ServerOptions::default()).await;
     let body = respond(&json!({"model": "smol", "input": "Hi", "stream": true}));
     let (sender, client) = begun(&server, &model, body).await;
-    drop(client);
-    crate::client::no_hang(sender.closed()).await;
+    client.leave(&sender).await;
 }
 
 #[tokio::test]

@@ -330,15 +330,13 @@ async fn a_client_that_left_is_not_spoken_to() {
     let sender = server.model.stage();
     let client = server.speak(PCM).await;
     until(async || (!server.model.asked().is_empty()).then_some(())).await;
-    drop(client);
-    no_hang(sender.closed()).await;
+    client.leave(&sender).await;
 
     let sender = server.model.stage();
     let mut client = server.speak(PCM).await;
     sender.send(sound(0.1, 100)).await.expect("a listener");
     client.head().await;
-    drop(client);
-    no_hang(sender.closed()).await;
+    client.leave(&sender).await;
     server.until_in_flight(0).await;
     assert_eq!(server.backlog(), 0.0);
     let metrics = server.get("/metrics").await;
@@ -372,8 +370,7 @@ async fn five_hundred_clients_that_leave_leave_nothing_behind() {
         if turn % 5 > 3 {
             sender.send(sound(0.1, 100_000)).await.expect("a listener");
         }
-        drop(client);
-        no_hang(sender.closed()).await;
+        client.leave(&sender).await;
     }
     server.until_in_flight(0).await;
     assert_eq!(server.backlog(), 0.0);

@@ -1,12 +1,11 @@
 //! Shutdown: running answers are finished, new ones are rejected, and no client can delay it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use hob_server::ServerOptions;
 use tokio::net::TcpStream;
 
-use crate::chat_model::{StagedChat, begun, serve_chat_with, text};
+use crate::chat_model::{begun, serve_staged, text};
 use crate::chatting::{HI, STREAM, chat, datas, parsed};
 use crate::client::{get, no_hang};
 use crate::model::{pcm, sound};
@@ -54,8 +53,7 @@ async fn an_answer_that_takes_too_long_is_cut_off_where_its_client_sees_it() {
 async fn a_conversation_that_is_cut_off_hears_why() {
     let drain_time_max = Duration::from_millis(50);
     let options = ServerOptions { drain_time_max, ..ServerOptions::default() };
-    let model = Arc::new(StagedChat::new());
-    let mut server = serve_chat_with(Arc::clone(&model), options).await;
+    let (mut server, model) = serve_staged(options).await;
     let (streamed, mut stream) = begun(&server, &model, chat(STREAM)).await;
     let collected = model.stage();
     let mut whole = server.send(chat(HI)).await;

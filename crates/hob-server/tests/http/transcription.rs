@@ -12,7 +12,7 @@ use hob_server::ledger::Outcome;
 use serde_json::json;
 
 use crate::chatting::{datas, parsed};
-use crate::client::{no_hang, post};
+use crate::client::post;
 use crate::ledger::{rows, with_ledger};
 use crate::transcript_model::{
     FILE, Part, StagedTranscript, delta, done, form, form_to, form_with, scripted, segment, serve,
@@ -218,8 +218,7 @@ async fn a_client_that_leaves_stops_the_work() {
     let mut client = server.send(form_with(&[("stream", "true")])).await;
     sender.send(delta("Hello")).await.expect("a reader");
     client.head().await;
-    drop(client);
-    no_hang(sender.closed()).await;
+    client.leave(&sender).await;
 }
 
 #[tokio::test]
