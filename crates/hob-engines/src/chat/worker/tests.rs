@@ -2,6 +2,7 @@
 //! after `z` the end. It also checks that every token is computed once, in its place.
 
 mod broken;
+mod counter;
 mod drafts;
 mod pacing;
 mod random_calls;
@@ -9,7 +10,7 @@ mod random_calls;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use hob_core::chat::{
     ChatEvent, ChatRequest, FinishReason, JsonText, OutputFormat, Prompt, Sampling, TokenLogprob,
@@ -21,12 +22,14 @@ use super::trial_process::TrialReport;
 use super::*;
 use crate::chat::protocol::ChatReport;
 use crate::chat::sampler::SamplerDefaults;
-use crate::chat::scheduler::DraftPolicy;
 use crate::chat::template::ChatTemplate;
 use crate::chat::tokens::{Beginning, Special, Token, TokenTable, Tokenizer};
 use crate::frame::FrameKind;
 use crate::worker::protocol::{AnyReport, CommonOrder, StreamFailure, WorkerMessage};
 use crate::worker::test_socket::TestSocket;
+
+pub(super) use counter::Counter;
+use counter::Steps;
 
 const END: u32 = 256;
 /// The bytes, and [`END`].
@@ -66,107 +69,6 @@ fn reader_of(
         answer_tokens_max: None,
     };
     RequestReader::new(parts).expect("a vocabulary")
-}
-
-/// What the decoder was given, step by step: how many tokens of which slot.
-pub(super) type Steps = Arc<Mutex<Vec<BTreeMap<usize, usize>>>>;
-
-/// A decoder of a language in which each token depends on the one before.
-pub(super) struct Counter {
-    pub(super) context_tokens: u32,
-    /// The logits after a token.
-    pub(super) logits_after: fn(u32) -> Vec<f32>,
-    pub(super) slots: Vec<Vec<u32>>,
-    logits: Vec<Vec<f32>>,
-    pub(super) steps: Steps,
-    /// A batch with this token fails.
-    poison: Option<u32>,
-    drafts: DraftPolicy,
-    has_small_model: bool,
-    /// A cache that is cut is lost.
-    is_lost_by_cuts: bool,
-    is_broken: bool,
-}
-
-impl Counter {
-    pub(super) fn new(parallel: usize) -> Counter {
-        Counter {
-            context_tokens: CONTEXT_TOKENS,
-            logits_after: next_letter,
-            slots: vec![Vec::new(); parallel],
-            logits: Vec::new(),
-            steps: Steps::default(),
-            poison: None,
-            drafts: DraftPolicy::Off,
-            has_small_model: false,
-            is_lost_by_cuts: false,
-            is_broken: false,
-        }
-    }
-}
-
-fn next_letter(letter: u32) -> Vec<f32> {
-    let next = if letter >= u32::from(b'z') { END } else { letter + 1 };
-    let mut logits = vec![-10.0; VOCABULARY];
-    logits[next as usize] = 10.0;
-    logits
-}
-
-impl Decoder for Counter {
-    fn parallel(&self) -> usize {
-        self.slots.len()
-    }
-
-    fn context_tokens(&self) -> u32 {
-        self.context_tokens
-    }
-
-    fn batch_tokens(&self) -> usize {
-        512
-    }
-
-    fn decode(&mut self, tokens: &[BatchToken]) -> Result<(), DecodeFailed> {
-        assert!(tokens.is_sorted_by_key(|token| (token.slot, token.position)), "out of order");
-        if tokens.iter().any(|token| Some(token.id) == self.poison) {
-            return Err(DecodeFailed("poisoned".to_owned()));
-        }
-        let mut step = BTreeMap::new();
-        self.logits.clear();
-        for token in tokens {
-            let cached = &mut self.slots[token.slot];
-            assert_eq!(cached.len(), token.position as usize, "slot {}", token.slot);
-            cached.push(token.id);
-            *step.entry(token.slot).or_default() += 1;
-            self.logits.push((self.logits_after)(token.id));
-        }
-        self.steps.lock().expect("no panic").push(step);
-        Ok(())
-    }
-
-    fn is_broken(&self) -> bool {
-        self.is_broken
-    }
-
-    fn logits(&self, index: usize) -> &[f32] {
-        &self.logits[index]
-    }
-
-    fn truncate(&mut self, slot: usize, tokens: usize) -> usize {
-        let cached = &mut self.slots[slot];
-        assert!(tokens <= cached.len());
-        let is_lost = self.is_lost_by_cuts && tokens < cached.len();
-        cached.truncate(if is_lost { 0 } else { tokens });
-        cached.len()
-    }
-
-    fn can_truncate(&self) -> bool {
-        true
-    }
-
-    fn copy(&mut self, from: usize, to: usize, tokens: usize) -> usize {
-        self.slots[to] = self.slots[from][..tokens].to_vec();
-        tokens
-    }
 }
 
 /// A worker on a thread, and the server's end of its socket.

@@ -6,6 +6,7 @@ use hob_core::chat::{Completion, Conversation, Message, Role, Timings, Tool, Too
 use super::super::running::Running;
 use super::random_calls::{self, HERMES_IN_LETTERS, SMOLLM2};
 use super::*;
+use crate::chat::scheduler::DraftPolicy;
 use crate::chat::slots::SlotAssignment;
 
 /// More than any test has room for.
