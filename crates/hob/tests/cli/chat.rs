@@ -13,7 +13,9 @@ use hob_core::chat::{
     Embeddings, FinishReason, OutputFormat, Prompt, Timings, Usage,
 };
 use hob_core::scripted::{ScriptedCall, ScriptedChat, ScriptedLifecycle};
-use hob_core::{Admission, ModelError, ModelLifecycle, Registered, RegisteredModel, Registry, task};
+use hob_core::{
+    Admission, ModelError, ModelLifecycle, Registered, RegisteredModel, Registry, task,
+};
 use hob_server::{KeyDigest, KeyOptions, ServerOptions, serve};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;

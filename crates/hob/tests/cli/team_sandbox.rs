@@ -20,6 +20,7 @@ tools = ["shell"]
 
 /// The output of each command, of a team that runs them in this folder with this limit of time. `None`: the kernel is
 /// too old for the sandbox.
+#[expect(clippy::print_stdout, reason = "a helper of tests only")]
 fn outputs(
     file: &str,
     commands: &[String],
