@@ -167,7 +167,7 @@ pub(crate) async fn serve_chat_with(
     .await
 }
 
-/// Such a server, and its chat model, whose answers the test chooses.
+/// A server whose chat model is a [`StagedChat`], and that model.
 pub(crate) async fn serve_staged(options: ServerOptions) -> (Server, Arc<StagedChat>) {
     let model = Arc::new(StagedChat::new());
     (serve_chat_with(Arc::clone(&model), options).await, model)
