@@ -13,9 +13,23 @@ export class ApiError extends Error {
 
 // For this tab only: permanent storage would keep a key longer than the user needs it.
 const KEY_ITEM = "hob.apiKey";
+let typedKey = null;
 
 export function rememberApiKey(key) {
-  sessionStorage.setItem(KEY_ITEM, key.trim());
+  typedKey = key.trim();
+  try {
+    sessionStorage.setItem(KEY_ITEM, typedKey);
+  } catch {
+    // Storage is not allowed: the key holds until the page is closed.
+  }
+}
+
+function apiKey() {
+  try {
+    return typedKey ?? sessionStorage.getItem(KEY_ITEM);
+  } catch {
+    return null;
+  }
 }
 
 /** @returns {Promise<{id: string, name: string, language: string, gender: string}[]>} */
@@ -144,7 +158,7 @@ const UPGRADE_REQUIRED = 426;
 export function openConversation(model) {
   const url = new URL(conversationPath(model), document.baseURI);
   url.protocol = url.protocol.replace("http", "ws");
-  const key = sessionStorage.getItem(KEY_ITEM);
+  const key = apiKey();
   try {
     // A page cannot send a header with a WebSocket, so a subprotocol carries the key.
     return new WebSocket(url, key ? ["realtime", `openai-insecure-api-key.${key}`] : ["realtime"]);
@@ -179,8 +193,9 @@ function post(path, body, signal) {
 async function send(path, options = {}) {
   const url = new URL(path, document.baseURI);
   const headers = new Headers(options.headers);
-  const key = sessionStorage.getItem(KEY_ITEM);
-  if (key) headers.set("Authorization", `Bearer ${key}`);
+  const key = apiKey();
+  // A header holds bytes, and a browser takes each character for one. Other characters would make every request fail.
+  if (key) headers.set("Authorization", `Bearer ${String.fromCharCode(...new TextEncoder().encode(key))}`);
   const response = await reach(url, { ...options, headers });
   if (response.ok) return response;
   // A list needs no key, but a wrong key is refused.

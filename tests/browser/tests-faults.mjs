@@ -20,6 +20,8 @@ export function faultTests(setting) {
   test("a refusal is shown in the server's words", LIMIT, () => refusal(setting));
   test("a key is asked for where one is needed", LIMIT, () => apiKey(setting));
   test("a wrong key hides no list", LIMIT, () => wrongKey(setting));
+  test("a key may have any letters", LIMIT, () => foreignKey(setting));
+  test("a browser without storage has all of the page, and a key until it is closed", LIMIT, () => withoutStorage(setting));
   test("running dry is counted, and speech goes on", LIMIT, () => runsDry(setting));
   test("speaking again replaces the speech that sounds", LIMIT, () => replaces(setting));
 }
@@ -137,6 +139,37 @@ async function wrongKey(setting) {
   await page.evaluate(() => sessionStorage.setItem("hob.apiKey", "wrong"));
   await page.reload();
   await page.waitForFunction(() => document.querySelectorAll("#voice option").length > 0);
+  await page.close();
+}
+
+async function foreignKey(setting) {
+  const { page } = await openPage(setting, setting.url);
+  await page.evaluate(() => sessionStorage.setItem("hob.apiKey", "Schlüssel €"));
+  await page.reload();
+  await page.waitForFunction(() => document.querySelectorAll("#voice option").length > 0);
+  await clickSpeak(page, "With a key.");
+  await untilState(page, "finished");
+  // In UTF-8, as other clients send it. Node shows each byte as a character.
+  assert.equal(setting.mock.requests.at(-1).authorization, `Bearer ${Buffer.from("Schlüssel €").toString("latin1")}`);
+  await page.close();
+}
+
+/** As with all cookies blocked: reading the property is an error. */
+async function withoutStorage(setting) {
+  const { page } = await openPage(setting, setting.url);
+  await page.evaluateOnNewDocument(() => {
+    for (const name of ["localStorage", "sessionStorage"]) {
+      Object.defineProperty(window, name, { get() { throw new DOMException("no storage", "SecurityError"); } });
+    }
+  });
+  await page.reload();
+  await page.waitForFunction(() => document.querySelectorAll("#voice option").length > 0);
+  await clickSpeak(page, "[key]");
+  await untilText(page, "#error-text", /wants an API key/);
+  await page.type("#key", "sesame");
+  await page.click("#speak-button");
+  await untilState(page, "finished");
+  assert.equal(setting.mock.requests.at(-1).authorization, "Bearer sesame");
   await page.close();
 }
 
