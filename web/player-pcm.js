@@ -222,7 +222,8 @@ export class PcmPlayer {
 
   #onSourceEnded(source) {
     source.disconnect();
-    this.#sounding.delete(source);
+    // After `stop`, nothing is left to do. Another speech may use the clock by now, and it must not be put to rest.
+    if (!this.#sounding.delete(source)) return;
     this.#schedule();
     this.#settle();
   }
