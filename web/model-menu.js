@@ -14,6 +14,7 @@ export class ModelMenu {
   all = [];
 
   #models = [];
+  #wanted; // the user's choice; a server that restarts may lack it for a while
   #parts;
   #wish;
   #onChange;
@@ -29,8 +30,10 @@ export class ModelMenu {
     this.#parts = parts;
     this.#wish = wish;
     this.#onChange = onChange;
+    this.#wanted = recall()[wish.setting];
     parts.select.addEventListener("change", () => {
-      remember({ [wish.setting]: parts.select.value });
+      this.#wanted = parts.select.value;
+      remember({ [wish.setting]: this.#wanted });
       this.#show();
     });
     document.addEventListener("visibilitychange", () => this.refresh());
@@ -70,12 +73,12 @@ export class ModelMenu {
   /** Changes the menu only if the models changed, because a change closes an open menu. */
   #fill(models) {
     const { select } = this.#parts;
-    const wanted = this.chosen?.id ?? recall()[this.#wish.setting];
+    const wanted = [this.#wanted, this.chosen?.id].find((name) => models.some(({ id }) => id === name));
     const same = models.length === select.length && models.every(({ id }, index) => select.options[index].value === id);
     this.#models = models;
     if (same) return;
     select.replaceChildren(...models.map(({ id, name }) => new Option(name, id)));
-    if (models.some(({ id }) => id === wanted)) select.value = wanted;
+    if (wanted) select.value = wanted;
     select.disabled = models.length === 0;
   }
 

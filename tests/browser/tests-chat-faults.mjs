@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { test } from "node:test";
 
 import { LIMIT, openPage } from "./browsers.mjs";
-import { ask, clickIn, lastTurn, openChat, untilAnswer } from "./chat-pilot.mjs";
+import { ask, askAndWait, clickIn, lastTurn, openChat, untilAnswer } from "./chat-pilot.mjs";
 import { secondsLeft, textOf, untilState, untilText } from "./pilot.mjs";
 
 export function chatFaultTests(setting) {
@@ -23,6 +23,7 @@ export function chatFaultTests(setting) {
   test("an answer without end is ended", LIMIT, () => endless(setting));
   test("a failure to speak is shown next to the answer", LIMIT, () => speechFails(setting));
   test("without a chat model the page says so", LIMIT, () => noModel(setting));
+  test("a chosen model that is away for a while is chosen again", LIMIT, () => comesBack(setting));
 }
 
 const BROKEN = "The answer was cut off: the connection closed before the end.";
@@ -172,5 +173,23 @@ async function noModel(setting) {
   mock.models = models;
   assert.match(await textOf(page, "#no-model"), /no chat model yet/);
   assert.equal(await page.$eval("#send", (button) => button.disabled), true);
+  await page.close();
+}
+
+async function comesBack(setting) {
+  const { mock } = setting;
+  const { models } = mock;
+  const { page } = await openChat(setting);
+  await page.select("#chat-model", "thinker");
+  const offered = (count) => page.waitForFunction((wanted) => document.querySelectorAll("#chat-model option").length === wanted, {}, count);
+  // Each question asks for the list, too.
+  mock.models = models.filter(({ id }) => id !== "thinker");
+  await askAndWait(page, "Are you there?");
+  await offered(1);
+  mock.models = models;
+  await askAndWait(page, "And now?");
+  await offered(2);
+  assert.equal(await page.$eval("#chat-model", (select) => select.value), "thinker");
+  await page.evaluate(() => localStorage.clear());
   await page.close();
 }
