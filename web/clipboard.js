@@ -2,15 +2,11 @@
 
 const SHOWN_MS = 1_500;
 
-/** The button shows for a moment whether the copy worked. */
+/** The button shows for a moment whether the copy worked. It stays enabled, because a disabled one loses the focus. */
 export async function copyText(button, text) {
-  const name = button.textContent;
-  button.disabled = true;
+  button.dataset.name ??= button.textContent;
   button.textContent = (await copied(text)) ? "Copied" : "Not allowed";
-  setTimeout(() => {
-    button.textContent = name;
-    button.disabled = false;
-  }, SHOWN_MS);
+  setTimeout(() => { button.textContent = button.dataset.name; }, SHOWN_MS);
 }
 
 async function copied(text) {
@@ -23,12 +19,17 @@ async function copied(text) {
 }
 
 function copiedBySelection(text) {
+  const { activeElement } = document;
   const field = document.createElement("textarea");
   field.className = "unseen";
+  field.readOnly = true; // so that a phone opens no keyboard
   field.value = text;
+  // In view, because the browser scrolls to what it selects.
+  Object.assign(field.style, { position: "fixed", top: "0" });
   document.body.append(field);
   field.select();
   const worked = document.execCommand("copy");
   field.remove();
+  activeElement?.focus({ preventScroll: true });
   return worked;
 }

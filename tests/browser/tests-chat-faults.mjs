@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 
-import { LIMIT, openPage } from "./browsers.mjs";
-import { ask, askAndWait, clickIn, lastTurn, openChat, untilAnswer } from "./chat-pilot.mjs";
+import { LIMIT, OTHER_NAME, openPage } from "./browsers.mjs";
+import { ask, askAndWait, clickIn, lastTurn, openChat, paste, untilAnswer } from "./chat-pilot.mjs";
 import { secondsLeft, textOf, untilState, untilText } from "./pilot.mjs";
 
 export function chatFaultTests(setting) {
@@ -23,6 +23,7 @@ export function chatFaultTests(setting) {
   test("an answer without end is ended", LIMIT, () => endless(setting));
   test("a failure to speak is shown next to the answer", LIMIT, () => speechFails(setting));
   test("without a chat model the page says so", LIMIT, () => noModel(setting));
+  test("over plain HTTP in a network, a copy moves neither the page nor the focus", LIMIT, () => copiesInsecurely(setting));
   test("a chosen model that is away for a while is chosen again", LIMIT, () => comesBack(setting));
 }
 
@@ -191,5 +192,24 @@ async function comesBack(setting) {
   await offered(2);
   assert.equal(await page.$eval("#chat-model", (select) => select.value), "thinker");
   await page.evaluate(() => localStorage.clear());
+  await page.close();
+}
+
+async function copiesInsecurely(setting) {
+  const { page } = await openChat({ ...setting, url: setting.url.replace("127.0.0.1", OTHER_NAME) });
+  await paste(page, `[say]\`\`\`\nlet tea;\n\`\`\`\n\n${"A line.\n\n".repeat(60)}`);
+  await untilAnswer(page, "finished");
+  await page.evaluate(() => {
+    document.querySelector(".code-head button").scrollIntoView({ block: "center" });
+    document.addEventListener("copy", () => { window.copiedText = document.activeElement.value; });
+  });
+  const place = () => page.evaluate(() => ({ scrollY, fromEnd: document.documentElement.scrollHeight - innerHeight - scrollY }));
+  const before = await place();
+  assert.ok(before.fromEnd > 500, JSON.stringify(before));
+  await page.click(".code-head button");
+  await untilText(page, ".code-head button", /^Copied$/);
+  assert.equal(await page.evaluate(() => window.copiedText), "let tea;");
+  assert.deepEqual(await place(), before);
+  assert.equal(await page.evaluate(() => document.activeElement === document.querySelector(".code-head button")), true);
   await page.close();
 }
