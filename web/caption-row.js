@@ -5,7 +5,7 @@ import { make, setText } from "./dom.js";
 export class CaptionRow {
   element;
   #name = make("span", { className: "unseen" });
-  #text = make("p", { className: "caption-text" });
+  #text = make("p", { className: "caption-text", dir: "auto" });
   #note = make("p", { className: "note" });
 
   constructor() {

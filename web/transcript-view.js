@@ -61,7 +61,7 @@ export class TranscriptView {
 
   #line(segment, line) {
     const time = make("span", { className: "when", textContent: clockText(segment.start) });
-    return make("li", {}, [time, make("p", {}, this.#pieces(segment, line))]);
+    return make("li", {}, [time, make("p", { dir: "auto" }, this.#pieces(segment, line))]);
   }
 
   /** The text, with its words as elements. A segment without words is one word. */

@@ -54,14 +54,14 @@ export class TurnView {
     const button = (name, textContent, onclick) => (this.#parts[name] = make("button", { type: "button", textContent, onclick }));
     const part = (name, tag, properties, children) => (this.#parts[name] = make(tag, properties, children));
     this.element = make("li", { className: "turn" }, [
-      make("div", { className: "question" }, [unseen("You"), make("p", { textContent: this.turn.question })]),
+      make("div", { className: "question" }, [unseen("You"), make("p", { textContent: this.turn.question, dir: "auto" })]),
       part("body", "div", { className: "answer" }, [
         unseen("Answer"),
         part("thinking", "details", { className: "thinking", hidden: true, ontoggle: () => this.#drawThinking() }, [
           part("summary", "summary"),
-          part("thought", "p"),
+          part("thought", "p", { dir: "auto" }),
         ]),
-        part("prose", "div", { className: "prose" }),
+        part("prose", "div", { className: "prose", dir: "auto" }),
         part("waiting", "p", { className: "waiting", textContent: "Waiting for the first token" }),
         part("note", "p", { className: "note", hidden: true }),
         part("error", "div", { className: "error", hidden: true }, [

@@ -45,6 +45,7 @@ export function chatTests(setting) {
   test("regenerating replaces the last answer", LIMIT, () => regenerates(setting));
   test("a new chat forgets the old one, and nothing is stored", LIMIT, () => forgets(setting));
   test("a reader further up is not pulled down", LIMIT, () => scrolls(setting));
+  test("Arabic and Hebrew are written from right to left, and code is not", LIMIT, () => rightToLeft(setting));
   test("the oldest turns go when there are too many", LIMIT, () => bounded(setting));
   for (const width of WIDTHS_PX) test(`the chat looks whole at ${width} px, light`, LIMIT, () => looksWhole(setting, width));
   test("the chat looks whole in the dark", LIMIT, () => inTheDark(setting, looksWhole));
@@ -278,6 +279,21 @@ async function scrolls(setting) {
   setting.mock.events.emit("go on");
   await untilAnswer(page, "finished");
   assert.equal(await page.evaluate(() => scrollY), 100);
+  await page.close();
+}
+
+async function rightToLeft(setting) {
+  const { page } = await openChat(setting);
+  const directionOf = (selector) => page.$eval(selector, (element) => getComputedStyle(element).direction);
+  await page.$eval("#question", (field) => { field.value = "שלום"; });
+  assert.equal(await directionOf("#question"), "rtl");
+  await paste(page, "שלום [say]مرحبا بك في المطبخ.\n\n- واحد\n- اثنان\n\nاكتب `f(x)` هنا.\n\n```\nlet x;\n```");
+  await untilAnswer(page, "finished");
+  const shown = [".turn .question p", ".turn .prose", ".prose ul", ".prose p code", ".prose pre"];
+  assert.deepEqual(await Promise.all(shown.map(directionOf)), ["rtl", "rtl", "rtl", "ltr", "ltr"]);
+  const marks = await page.$eval(".prose ul", (list) => [getComputedStyle(list).paddingLeft, getComputedStyle(list).paddingRight]);
+  assert.deepEqual(marks, ["0px", "28px"], "room for the marks is on the right");
+  assert.equal(await directionOf("#question"), "ltr", "an empty field is as before");
   await page.close();
 }
 
