@@ -1,5 +1,8 @@
 // The message field: Enter sends, Shift+Enter starts a new line, and the field grows with the text.
 
+// Safari says that a composition has ended before it reports the key that ended it. It marks this key.
+const COMPOSING_KEY_CODE = 229;
+
 /** `onSend` gets the text, and returns whether it was sent. */
 export function startComposer(form, field, onSend) {
   const fit = () => {
@@ -16,7 +19,7 @@ export function startComposer(form, field, onSend) {
   field.addEventListener("input", fit);
   field.addEventListener("keydown", (event) => {
     // While a word is being composed (Chinese, Japanese, …), Enter belongs to the input method.
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === COMPOSING_KEY_CODE) return;
     event.preventDefault();
     send();
   });

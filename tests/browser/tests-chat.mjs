@@ -188,6 +188,10 @@ async function keys(setting) {
   await page.keyboard.press("Enter");
   await page.keyboard.up("Shift");
   await page.keyboard.type("two");
+  const isLeftToInputMethod = await page.$eval("#question", (field) => {
+    return field.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", keyCode: 229, bubbles: true, cancelable: true }));
+  });
+  assert.ok(isLeftToInputMethod, "in Safari, Enter that ends a composed word has this code");
   assert.equal(setting.mock.chats.length, asked, "nothing was sent yet");
   await page.keyboard.press("Enter");
   await untilAnswer(page, "finished");
