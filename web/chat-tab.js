@@ -13,6 +13,8 @@ import { TurnView } from "./turn-view.js";
 
 // A reader this near to the end follows the answer.
 const AT_END_PX = 80;
+// A longer message is not sent. `maxlength` would cut off its end without a word.
+const QUESTION_MAX_CHARACTERS = 200_000;
 // The chat shows no waveform.
 const NO_WAVEFORM = { add() {} };
 
@@ -52,6 +54,11 @@ function answering() {
 /** @returns {boolean} whether the question was sent */
 function ask(question) {
   if (answering() || !models.chosen) return false;
+  if (question.length > QUESTION_MAX_CHARACTERS) {
+    const [length, most] = [question.length, QUESTION_MAX_CHARACTERS].map((count) => count.toLocaleString("en"));
+    setStatus(`The message has ${length} characters. The page sends at most ${most}.`);
+    return false;
+  }
   const turn = { question, answer: new Answer() };
   droppedTurns += conversation.add(turn).length;
   for (const view of views.splice(0, views.length + 1 - conversation.turns.length)) discard(view);

@@ -22,6 +22,7 @@ export function chatFaultTests(setting) {
   test("a key is asked for, and used", LIMIT, () => apiKey(setting));
   test("an answer without end is ended", LIMIT, () => endless(setting));
   test("a failure to speak is shown next to the answer", LIMIT, () => speechFails(setting));
+  test("a message that is too long is not cut, and says so", LIMIT, () => tooLong(setting));
   test("without a chat model the page says so", LIMIT, () => noModel(setting));
   test("over plain HTTP in a network, a copy moves neither the page nor the focus", LIMIT, () => copiesInsecurely(setting));
   test("a chosen model that is away for a while is chosen again", LIMIT, () => comesBack(setting));
@@ -162,6 +163,17 @@ async function speechFails(setting) {
   await clickIn(page, "Speak");
   await untilState(page, "failed");
   await untilText(page, ".turn p.error", /4 speeches are waiting/);
+  await page.close();
+}
+
+async function tooLong(setting) {
+  const { page } = await openChat(setting);
+  const asked = setting.mock.chats.length;
+  assert.equal(await page.$eval("#question", (field) => field.maxLength), -1, "a browser would cut off what is pasted beyond it");
+  await paste(page, "a ".repeat(100_001));
+  await untilText(page, "#chat-status", /^The message has 200,002 characters\. The page sends at most 200,000\.$/);
+  assert.equal(await page.$eval("#question", (field) => field.value.length), 200_002);
+  assert.equal(setting.mock.chats.length, asked);
   await page.close();
 }
 
