@@ -12,7 +12,8 @@ const ATOMS = [
   [/(`+)(?!`)([^]*?[^`])\1(?!`)/y, ([, , code]) => make("code", { textContent: code.replace(/^ (.*) $/s, "$1") })],
   [/!?\[((?:[^[\]\\]|\\.)*)\]\(<?([^\s()<>]*(?:\([^\s()<>]*\)[^\s()<>]*)*)>?(?:\s+"[^"]*")?\)/y, ([whole, text, address]) => link(address, labelNodes(text), whole)],
   [/<(https?:\/\/[^\s<>]+)>/y, ([whole, address]) => link(address, [address], whole)],
-  [/https?:\/\/[^\s<>"'`]*[^\s<>"'`.,:;!?*_~)\]}]/y, ([address]) => link(address, [address], address)],
+  // Brackets belong to the address in pairs only.
+  [/https?:\/\/(?:[^\s<>"'`()]|\([^\s<>"'`()]*\))*(?:[^\s<>"'`().,:;!?*_~\]}]|\([^\s<>"'`()]*\))/y, ([address]) => link(address, [address], address)],
   [/\n/y, () => make("br")],
 ];
 const ELEMENTS = { "*1": "em", "*2": "strong", "_1": "em", "_2": "strong", "~2": "del" };
@@ -73,10 +74,10 @@ function runAt(text, at) {
   let end = at;
   while (text[end] === mark) end += 1;
   const [before, after] = [text[at - 1] ?? " ", text[end] ?? " "];
-  // Inside a word, `_` is part of a name.
-  const inWord = mark === "_" && /[\p{L}\p{N}]/u.test(before) && /[\p{L}\p{N}]/u.test(after);
-  const opens = !inWord && /\S/.test(after);
-  const closes = !inWord && /\S/.test(before);
+  // Next to a letter, `_` is part of a name or of a formula such as `x_{i}`.
+  const isPart = (neighbour) => mark === "_" && /[\p{L}\p{N}]/u.test(neighbour);
+  const opens = /\S/.test(after) && !isPart(before);
+  const closes = /\S/.test(before) && !isPart(after);
   return [end - at, { mark, count: end - at, opens, closes }];
 }
 

@@ -185,8 +185,10 @@ function tableAt(lines, at) {
   return { end, draw: () => make("div", { className: "table", tabIndex: 0 }, [make("table", {}, [head(), body()])]) };
 }
 
+/** A bar after a backslash is part of its cell, also in code. */
 function cellsOf(line) {
-  return line.trim().replace(/^\||\|$/g, "").split("|").map((cell) => cell.trim());
+  const cells = line.trim().replace(/^\||(?<!\\)\|$/g, "").split(/(?<!\\)\|/);
+  return cells.map((cell) => cell.trim().replaceAll("\\|", "|"));
 }
 
 function paragraphAt(lines, at) {

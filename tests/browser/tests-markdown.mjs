@@ -26,10 +26,13 @@ const CASES = [
   ["[a](javascript:alert(1)) [b](data:text/html,x) [c](//x.org) [d](JaVaScRiPt:1) [e](file:///etc)", "<p>[a](javascript:alert(1)) [b](data:text/html,x) [c](//x.org) [d](JaVaScRiPt:1) [e](file:///etc)</p>"],
   ["<script>alert(1)</script> <img src=x onerror=alert(1)> &lt;b&gt;", "<p>&lt;script&gt;alert(1)&lt;/script&gt; &lt;img src=x onerror=alert(1)&gt; &amp;lt;b&amp;gt;</p>"],
   ["[x](https://x.org/\"onclick=\"alert(1))", `<p><a href="https://x.org/%22onclick=%22alert(1)" ${LINK}>x</a></p>`],
+  ["| a \\| b | `c \\|\\| d` |\n|--|--|\n| 1 \\| | 2 |", "[table:<tr><th>a | b</th><th><code>c || d</code></th></tr>:<tr><td>1 |</td><td>2</td></tr>]"],
+  ["$x_{i} + y_{j}$ and _(u)_ and f(_v_)", "<p>$x_{i} + y_{j}$ and <em>(u)</em> and f(<em>v</em>)</p>"],
+  ["See https://x.org/y_(z). (https://x.org/a), (https://x.org/b)", `<p>See <a href="https://x.org/y_(z)" ${LINK}>https://x.org/y_(z)</a>. (<a href="https://x.org/a" ${LINK}>https://x.org/a</a>), (<a href="https://x.org/b" ${LINK}>https://x.org/b</a>)</p>`],
   ["```\"><img src=x onerror=alert(1)>\n</code><script>\n```", "[code:\"&gt;&lt;img:&lt;/code&gt;&lt;script&gt;]"],
 ];
 // What would take for ever, or overflow, if the work were not in proportion to the text.
-const HEAVY = ["*a _b ", "`a ``b ", "[", "![a](", "> ", "- ", "  - a\n", "- \n", "*a**", "| a |\n|-|\n", "**", "http://", "# ", "\\", "_a*_a*", "\n", " #"];
+const HEAVY = ["http://(", "http://a(b)", "*a _b ", "`a ``b ", "[", "![a](", "> ", "- ", "  - a\n", "- \n", "*a**", "| a |\n|-|\n", "**", "http://", "# ", "\\", "_a*_a*", "\n", " #"];
 const HEAVY_LINES = ["a | b\n" + " ".repeat(100_000) + "x", "- a\n" + " ".repeat(100_000) + "x", "# " + " ".repeat(100_000) + "x"];
 
 export function markdownTests(setting) {
