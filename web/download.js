@@ -6,18 +6,26 @@ import { wavBlob } from "./wav.js";
 // Every browser has read the file by then.
 const KEPT_MS = 60_000;
 
-/** @param {{request: object, recording: ArrayBufferView[]|null, recordedAs: string, complete: boolean}} recorded */
+/** Whether the file ends where the speech was stopped or broke off. A file in another format has the whole text, because hob speaks it again. */
+export function isPart({ recordedAs, complete }, format) {
+  return !complete && isRecordedAs(recordedAs, format);
+}
+
+/** @param {{request: object, recording: ArrayBufferView[], recordedAs: string, complete: boolean}} recorded */
 export async function download(recorded, format) {
-  const name = recorded.complete ? "hob" : "hob-incomplete";
+  const name = isPart(recorded, format) ? "hob-incomplete" : "hob";
   save(await fileOf(recorded, format), `${name}.${format}`);
 }
 
 async function fileOf({ request, recording, recordedAs }, format) {
-  if (recording && recordedAs === "pcm" && format === "wav") return wavBlob(recording);
-  if (recording && recordedAs === format) return new Blob(recording, { type: "audio/mpeg" });
+  if (isRecordedAs(recordedAs, format)) return format === "wav" ? wavBlob(recording) : new Blob(recording, { type: "audio/mpeg" });
   // `stream: false`, so that the file's header has its true length.
   const response = await requestSpeech({ ...request, format, stream: false });
   return response.blob();
+}
+
+function isRecordedAs(recordedAs, format) {
+  return recordedAs === (format === "wav" ? "pcm" : format);
 }
 
 export function save(blob, name) {

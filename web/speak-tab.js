@@ -4,7 +4,7 @@
 import { clockText } from "./clock.js";
 import { listVoices } from "./api.js";
 import { setText } from "./dom.js";
-import { download } from "./download.js";
+import { download, isPart } from "./download.js";
 import { ErrorLine } from "./error-line.js";
 import { watchModel } from "./model-state.js";
 import { SPEEDS, recall, remember } from "./settings.js";
@@ -106,7 +106,7 @@ function render() {
   page["speak-key"].textContent = active ? "Esc" : "Ctrl ↵";
   page.again.disabled = active || recorded === null;
   page.download.disabled = active || recorded === null;
-  page.download.textContent = recorded && !recorded.complete ? "Download the part" : "Download";
+  page.download.textContent = recorded && isPart(recorded, page.format.value) ? "Download the part" : "Download";
   if (speech) renderFigures();
 }
 
@@ -188,7 +188,7 @@ page.download.addEventListener("click", save);
 page.text.addEventListener("input", showCount);
 page.speed.addEventListener("input", () => { showSpeed(); remember({ speed: SPEEDS[page.speed.valueAsNumber] }); });
 page.voice.addEventListener("change", () => remember({ voice: page.voice.value }));
-page.format.addEventListener("change", () => remember({ format: page.format.value }));
+page.format.addEventListener("change", () => { render(); remember({ format: page.format.value }); });
 
 restore();
 waveform.begin(0);

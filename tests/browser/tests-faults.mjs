@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 
-import { LIMIT, openPage } from "./browsers.mjs";
+import { LIMIT, openPage, saved } from "./browsers.mjs";
 import { clickSpeak, metrics, secondsLeft, textOf, untilSounding, untilState, untilText } from "./pilot.mjs";
 
 export function faultTests(setting) {
@@ -39,6 +39,14 @@ async function stopAborts(setting) {
   await untilText(page, "#status", /^Stopped at/);
   assert.equal(await textOf(page, "#error"), "");
   assert.equal(await textOf(page, "#download"), "Download the part");
+  await page.select("#format", "mp3");
+  assert.equal(await textOf(page, "#download"), "Download", "hob speaks the whole text again for another format");
+  const stalledAgain = once(events, "stalled");
+  await page.click("#download");
+  await stalledAgain;
+  events.emit("go on");
+  await saved(setting, "hob.mp3", null);
+  await page.evaluate(() => localStorage.clear());
   assert.deepEqual(complaints, []);
   await page.close();
 }
