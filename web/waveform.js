@@ -28,11 +28,12 @@ export class Waveform {
   #expectedSeconds = 0;
   #shownSeconds = 0;
   #complete = false;
+  #playedSeconds = 0; // as drawn last
 
   constructor(canvas) {
     this.#canvas = canvas;
     this.#ink = readInk(canvas);
-    const redraw = () => { this.#ink = readInk(canvas); this.draw(0); };
+    const redraw = () => { this.#ink = readInk(canvas); this.draw(this.#playedSeconds); };
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
     new ResizeObserver(redraw).observe(canvas);
   }
@@ -44,6 +45,7 @@ export class Waveform {
     this.#open = { peak: 0, samples: 0 };
     this.#receivedSeconds = 0;
     this.#complete = false;
+    this.#playedSeconds = 0;
     this.#expectedSeconds = expectedSeconds;
     this.#shownSeconds = expectedSeconds;
   }
@@ -79,6 +81,7 @@ export class Waveform {
   }
 
   draw(playedSeconds) {
+    this.#playedSeconds = playedSeconds;
     this.#ease();
     const { width, height, ratio } = this.#fit();
     const pen = this.#canvas.getContext("2d");

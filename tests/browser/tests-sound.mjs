@@ -45,8 +45,19 @@ async function waveformFills(setting) {
   await untilState(page, "finished");
   await page.waitForFunction(() => document.querySelector("#waveform").ariaLabel.startsWith("Waveform of"));
   const full = await painted(page);
+  const width = await page.$eval("#waveform", (canvas) => canvas.width);
   // At rest there is a two-pixel line; sound is much taller, all the way to the right.
   for (const half of [0, 1]) assert.ok(full[half] > 3 * empty[half], JSON.stringify({ empty, full }));
+  // A phone that is turned draws it again.
+  await page.setViewport({ width: 700, height: 900 });
+  await page.waitForFunction((before) => document.querySelector("#waveform").width !== before, {}, width);
+  await page.waitForFunction(() => {
+    const canvas = document.querySelector("#waveform");
+    const pen = canvas.getContext("2d");
+    const colour = [...pen.getImageData(0, Math.round(canvas.height / 2), 1, 1).data.slice(0, 3)];
+    pen.fillStyle = getComputedStyle(canvas).getPropertyValue("--wave-heard").trim();
+    return pen.fillStyle === `#${colour.map((part) => part.toString(16).padStart(2, "0")).join("")}`;
+  });
   await page.close();
 }
 
