@@ -117,9 +117,8 @@ export class Speech {
   #fail(error) {
     this.responseEndedAt = performance.now();
     if (this.state === "stopped") return;
-    // The stream broke after the start: report it, and play what has arrived.
-    const cut = this.state === "speaking" && error instanceof TypeError;
-    this.error = cut ? new Error("The speech was cut off: the connection broke before the end.") : error;
+    // The stream broke: report it, and play what has arrived.
+    this.error = error instanceof TypeError ? new Error("The speech was cut off: the connection broke before the end.") : error;
     this.#abort.abort();
   }
 

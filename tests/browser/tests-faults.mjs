@@ -12,6 +12,7 @@ export function faultTests(setting) {
   test("Stop ends the request at the server", LIMIT, () => stopAborts(setting));
   test("a cut stream is an error, not an end", LIMIT, () => breaks(setting, "[cut]"));
   test("a stream without its last chunk is an error, too", LIMIT, () => breaks(setting, "[leave]"));
+  test("so is one that breaks before the first sound", LIMIT, () => breaksEarly(setting));
   test("a stream that ends inside a sample is one, too", LIMIT, () => endsInsideSample(setting));
   test("an answer without sound is one, too", LIMIT, () => noSound(setting));
   test("a server that is gone is named", LIMIT, () => gone(setting));
@@ -61,6 +62,17 @@ async function breaks(setting, fault) {
   await page.waitForFunction(() => window.hob.speech.receivedSeconds >= 1);
   events.emit("go on");
   await showsCut(page);
+}
+
+/** Without a network: a browser may drop an answer whose connection breaks at once. */
+async function breaksEarly(setting) {
+  const { page } = await openPage(setting, setting.url);
+  await page.evaluate(() => {
+    window.fetch = async () => new Response(new ReadableStream({ pull: (stream) => stream.error(new TypeError("network error")) }));
+  });
+  await clickSpeak(page, "Cut me.");
+  await untilText(page, "#error-text", /^The speech was cut off: the connection broke before the end\.$/);
+  await page.close();
 }
 
 async function endsInsideSample(setting) {
