@@ -93,7 +93,7 @@ function drawRecording() {
 async function hear(heard) {
   errorLine.clear();
   const mib = heard.size / 2 ** 20;
-  if (mib > FILE_MAX_MIB) return errorLine.show(new Error(`The file has ${Math.round(mib)} MiB, and hob takes at most ${FILE_MAX_MIB} MiB.`));
+  if (mib > FILE_MAX_MIB) return errorLine.show(new Error(`The file has ${Math.ceil(mib)} MiB, and hob takes at most ${FILE_MAX_MIB} MiB.`));
   transcript?.stop();
   if (heard !== file) player.load(heard);
   file = heard;

@@ -93,7 +93,7 @@ async function tooLarge(setting) {
   const asked = setting.mock.heard.length;
   await page.evaluate(() => {
     const dataTransfer = new DataTransfer();
-    dataTransfer.items.add(new File([new Uint8Array(101 << 20)], "film.wav"));
+    dataTransfer.items.add(new File([new Uint8Array((100 << 20) + 1)], "film.wav"));
     document.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
   });
   await untilText(page, "#hear-error-text", /^The file has 101 MiB, and hob takes at most 100 MiB\.$/);
