@@ -134,7 +134,8 @@ function scrollToEnd() {
 }
 
 const stateTexts = { asking: "Waiting for the first token.", thinking: "Thinking.", answering: "Answering." };
-const endTexts = { finished: "", stopped: "Stopped.", failed: "Incomplete." };
+// A screen reader says nothing about an empty text, so each end has a word.
+const endTexts = { finished: "Finished.", stopped: "Stopped.", failed: "Incomplete." };
 
 async function speak(view) {
   if (view.speech?.active) return view.speech.stop();

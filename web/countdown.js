@@ -6,6 +6,8 @@ export function countDown(element, seconds) {
   let timer = 0;
   const show = () => {
     const left = Math.ceil((until - performance.now()) / 1000);
+    // It is part of an alert, and a screen reader would read the whole alert again each second.
+    element.ariaLive = left > 0 ? "off" : "polite";
     element.textContent = left > 0 ? `Try again in ${left} s.` : "Try again now.";
     if (left <= 0) clearInterval(timer);
   };

@@ -95,6 +95,8 @@ async function busy(setting) {
   await untilAnswer(page, "failed");
   const { error, buttons } = await lastTurn(page);
   assert.deepEqual({ error, buttons }, { error: "small is loading", buttons: "Try again" });
+  const countdown = await page.$eval(".turn .retry", ({ ariaLive, textContent }) => ({ ariaLive, textContent }));
+  assert.equal(countdown.ariaLive, countdown.textContent === "Try again now." ? "polite" : "off", "seconds are not read out");
   const left = await secondsLeft(page, ".turn .retry");
   assert.ok(left <= 7 && left >= 7 - (performance.now() - from) / 1000, `${left} of 7 s`);
   await clickIn(page, "Try again");

@@ -104,6 +104,7 @@ async function streams(setting) {
     stream_options: { include_usage: true },
   });
   assert.match(await textOf(page, "#chat-state"), /^small is loaded$/);
+  await untilText(page, "#chat-status", /^Finished\.$/);
   assert.deepEqual(complaints, []);
   await page.close();
 }
