@@ -21,7 +21,7 @@ const answer = new MarkdownView(page.answer);
 
 let run = null; // as the server described it last
 let reading = null; // ends the stream that is read
-let isLost = false; // the error on the page says that hob did not answer
+let isOfRun = false; // the error on the page is about the run, and not about a button
 
 /** The id of the run that is shown. */
 export function chosenRun() {
@@ -66,7 +66,6 @@ async function follow() {
   const { signal } = reading;
   try {
     draw(await showRun(run.id, signal));
-    if (isLost) showError(null);
     while (!signal.aborted) {
       await read(signal);
       const now = await showRun(run.id, signal);
@@ -77,7 +76,7 @@ async function follow() {
   } catch (error) {
     if (!signal.aborted) {
       showError(error);
-      isLost = true;
+      isOfRun = true;
     }
   }
   if (!signal.aborted) reading = null;
@@ -113,7 +112,10 @@ function draw(described) {
   }
   page["answer-box"].hidden = run.answer === null;
   answer.show(run.answer ?? "");
+  // An error of a run that goes on, or of a lost connection, is over. One of a button stays.
   if (error) showError(new Error(`The run failed: ${error}`));
+  else if (isOfRun) showError(null);
+  isOfRun = Boolean(error);
   page["files-box"].hidden = files.length === 0;
   page.files.replaceChildren(...files.map(fileRow));
 }
@@ -130,7 +132,7 @@ function fileRow({ path, bytes }) {
 }
 
 function showError(error) {
-  isLost = false;
+  isOfRun = false;
   page["run-error"].hidden = error === null;
   setText(page["run-error"], error?.message ?? "");
 }

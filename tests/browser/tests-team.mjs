@@ -38,6 +38,7 @@ export function teamTests(setting) {
   test("a call is denied", LIMIT, () => decides(setting, "deny"));
   test("a second decision is said, and the run shows what is true", LIMIT, () => second(setting));
   test("a run is cancelled, and an interrupted one resumed", LIMIT, () => cancels(setting));
+  test("the error of a run is gone when the run goes on elsewhere", LIMIT, () => goesOn(setting));
   test("a team file with a mistake is named with its place", LIMIT, () => broken(setting));
   test("texts of a run are text, never markup", LIMIT, () => hostile(setting));
   test("after a crash, the trace shows what really happened", LIMIT, () => rewinds(setting));
@@ -178,6 +179,16 @@ async function cancels(setting) {
   await page.click("#team-resume");
   await untilText(page, "#team-steps", /The run goes on/);
   assert.deepEqual(setting.mock.team.posts.map(([at]) => at), ["/v1/runs/r1/cancel", "/v1/runs/r2/resume"]);
+  assert.deepEqual(complaints, []);
+  await page.close();
+}
+
+async function goesOn(setting) {
+  const { page, complaints } = await openTeam(setting, { runs: [runRow("r1", { status: "failed", error: "no model answers" })], events: { r1: runEvents(BEGIN) } }, { hash: "#team?run=r1" });
+  await untilText(page, "#team-run-error", /^The run failed: no model answers$/);
+  push(setting.mock, "r1", runEvents([["run.resumed", {}]], 4), { status: "running", error: null });
+  await untilText(page, "#team-steps", /The run goes on/);
+  assert.equal(await textOf(page, "#team-run-error"), "");
   assert.deepEqual(complaints, []);
   await page.close();
 }
