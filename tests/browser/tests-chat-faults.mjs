@@ -6,6 +6,7 @@ import { test } from "node:test";
 
 import { LIMIT, OTHER_NAME, openPage } from "./browsers.mjs";
 import { ask, askAndWait, clickIn, lastTurn, openChat, paste, untilAnswer } from "./chat-pilot.mjs";
+import { checkLayout } from "./looks.mjs";
 import { secondsLeft, textOf, untilState, untilText } from "./pilot.mjs";
 
 export function chatFaultTests(setting) {
@@ -25,6 +26,7 @@ export function chatFaultTests(setting) {
   test("a message that is too long is not cut, and says so", LIMIT, () => tooLong(setting));
   test("without a chat model the page says so", LIMIT, () => noModel(setting));
   test("over plain HTTP in a network, a copy moves neither the page nor the focus", LIMIT, () => copiesInsecurely(setting));
+  test("a long name of a model makes the page no wider than a phone", LIMIT, () => longName(setting));
   test("a chosen model that is away for a while is chosen again", LIMIT, () => comesBack(setting));
 }
 
@@ -188,6 +190,18 @@ async function noModel(setting) {
   mock.models = models;
   assert.match(await textOf(page, "#no-model"), /no chat model yet/);
   assert.equal(await page.$eval("#send", (button) => button.disabled), true);
+  await page.close();
+}
+
+async function longName(setting) {
+  const { mock } = setting;
+  const { models } = mock;
+  const name = `server/${"Model_without_a_space_".repeat(4)}`;
+  mock.models = [{ ...models.find(({ id }) => id === "small"), id: name }];
+  const { page } = await openChat(setting, { width: 360, height: 860 });
+  mock.models = models;
+  await untilText(page, "#chat-state", new RegExp(`^${name} is loaded$`));
+  await checkLayout(page, setting);
   await page.close();
 }
 
