@@ -8,12 +8,11 @@ const LOADING_MS = 1_000;
 const AWAY_MS = 4_000;
 const READY_MS = 30_000;
 
-/** `onReady` runs each time the model has become ready, also after hob was restarted. */
-export function watchModel(element, textElement, onReady) {
+/** `hasModel` says whether hob has a voice model. Without one, `/ready` is about another model. */
+export function watchModel(element, textElement, hasModel) {
   let timer = 0;
 
   const show = (state, text, nextMs) => {
-    if (state === "ready" && element.dataset.state !== "ready") onReady();
     element.dataset.state = state;
     setText(textElement, text);
     clearTimeout(timer);
@@ -24,6 +23,7 @@ export function watchModel(element, textElement, onReady) {
     if (document.hidden) return;
     try {
       const { status, readyInS, message } = await readiness();
+      if (!(await hasModel())) return show("down", "No voice model yet", READY_MS);
       show(status, texts[status]?.(readyInS, message) ?? status, status === "ready" ? READY_MS : LOADING_MS);
     } catch {
       show("away", "hob does not answer", AWAY_MS);

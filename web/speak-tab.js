@@ -28,6 +28,7 @@ const waveform = new Waveform(page.waveform);
 
 let speech = null; // the speech of this tab that plays, or played last
 let recorded = null; // for "play again" and "download"
+let lacksModel = false; // hob has no voice model
 
 /** The chosen voice and speed. The Chat tab reads answers aloud with them, too. */
 export function chosenVoice() {
@@ -131,9 +132,19 @@ function setStatus(text) {
 async function loadVoices() {
   try {
     fillVoices(page.voice, await listVoices(), recall().voice);
+    lacksModel = false;
+    errorLine.clear();
   } catch (error) {
-    errorLine.show(error);
+    lacksModel = error.status === 404;
+    // Once, because a screen reader reads each error that appears.
+    if (errorLine.hidden) errorLine.show(error);
   }
+}
+
+/** Asks for the voices as long as there are none: hob may have been restarted, or have a voice model since. */
+async function hasModel() {
+  if (page.voice.length === 0) await loadVoices();
+  return !lacksModel;
 }
 
 async function save() {
@@ -193,5 +204,4 @@ page.format.addEventListener("change", () => { render(); remember({ format: page
 restore();
 waveform.begin(0);
 waveform.draw(0);
-loadVoices();
-watchModel(page.model, page["model-text"], () => page.voice.length === 0 && loadVoices());
+watchModel(page.model, page["model-text"], hasModel);

@@ -44,6 +44,7 @@ export async function startMock() {
     heard: [], // files to transcribe, with the other fields
     busyTimes: 0, // so many requests for chat or a transcript are still refused
     models: MODELS,
+    voices: VOICES, // null: it has no voice model
     now: EMPTY, // what runs
     nowKey: false, // whether seeing it takes a key
     team: teamState(), // teams and their runs
@@ -75,7 +76,8 @@ async function answer(mock, request, response) {
   const { pathname, searchParams } = new URL(request.url, "http://mock");
   const isList = ["/v1/audio/voices", "/v1/models"].includes(pathname);
   if (isList && request.headers.authorization === "Bearer wrong") return refuse(response, 401, "the API key is not valid");
-  if (pathname === "/v1/audio/voices") return json(response, 200, { object: "list", voices: VOICES });
+  if (pathname === "/v1/audio/voices" && mock.voices === null) return refuse(response, 404, "there is no speech model");
+  if (pathname === "/v1/audio/voices") return json(response, 200, { object: "list", voices: mock.voices });
   if (pathname === "/ready") return ready(mock, response);
   if (pathname === "/v1/models") return json(response, 200, { object: "list", data: mock.models });
   if (pathname === "/v1/audio/speech") return speech(mock, request, response);

@@ -20,6 +20,7 @@ export function faultTests(setting) {
   test("a busy server says when to come back", LIMIT, () => busy(setting));
   test("a refusal is shown in the server's words", LIMIT, () => refusal(setting));
   test("a key is asked for where one is needed", LIMIT, () => apiKey(setting));
+  test("without a voice model the page says so, until there is one", LIMIT, () => noModel(setting));
   test("a wrong key hides no list", LIMIT, () => wrongKey(setting));
   test("a key may have any letters", LIMIT, () => foreignKey(setting));
   test("a browser without storage has all of the page, and a key until it is closed", LIMIT, () => withoutStorage(setting));
@@ -159,6 +160,23 @@ async function wrongKey(setting) {
   await page.evaluate(() => sessionStorage.setItem("hob.apiKey", "wrong"));
   await page.reload();
   await page.waitForFunction(() => document.querySelectorAll("#voice option").length > 0);
+  await page.close();
+}
+
+async function noModel(setting) {
+  const { mock } = setting;
+  const { page } = await openPage(setting, setting.url);
+  const { voices } = mock;
+  mock.voices = null;
+  await page.reload();
+  await untilText(page, "#model", /^No voice model yet$/);
+  assert.equal(await textOf(page, "#error-text"), "there is no speech model");
+  mock.voices = voices;
+  // As when the page was hidden for a while.
+  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  await untilText(page, "#model", /^Voice model is loaded$/);
+  assert.equal(await textOf(page, "#error"), "");
+  assert.equal(await page.$$eval("#voice option", (all) => all.length), voices.length);
   await page.close();
 }
 
