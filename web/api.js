@@ -3,10 +3,11 @@
 
 /** An error that the server reported, or a failure to reach it. */
 export class ApiError extends Error {
-  constructor(message, { status = 0, retryAfterS = null } = {}) {
+  constructor(message, { status = 0, code = null, retryAfterS = null } = {}) {
     super(message);
     this.name = "ApiError";
     this.status = status;
+    this.code = code;
     this.retryAfterS = retryAfterS;
   }
 }
@@ -216,7 +217,7 @@ async function reach(url, options) {
 async function refusal(response) {
   const envelope = await response.json().catch(() => null);
   const message = envelope?.error?.message ?? `The server answered ${response.status}.`;
-  return new ApiError(message, { status: response.status, retryAfterS: retryAfter(response) });
+  return new ApiError(message, { status: response.status, code: envelope?.error?.code, retryAfterS: retryAfter(response) });
 }
 
 function retryAfter(response) {

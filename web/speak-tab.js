@@ -16,6 +16,8 @@ import { Waveform } from "./waveform.js";
 const CHARACTERS_PER_SECOND = 15;
 // After this time, the page reports an audio clock that has not started.
 const HELD_BACK_MS = 1_500;
+// Codes of hob's errors: it has no voice model at all, or lacks the one that is its default.
+const NO_MODEL_CODES = ["no_target", "model_not_found"];
 
 const element = (id) => document.getElementById(id);
 const page = Object.fromEntries(
@@ -135,7 +137,7 @@ async function loadVoices() {
     lacksModel = false;
     errorLine.clear();
   } catch (error) {
-    lacksModel = error.status === 404;
+    lacksModel = NO_MODEL_CODES.includes(error.code);
     // Once, because a screen reader reads each error that appears.
     if (errorLine.hidden) errorLine.show(error);
   }

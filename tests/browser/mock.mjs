@@ -33,6 +33,8 @@ const VOICES = ["af_heart", "af_bella", "am_michael", "bf_emma", "bm_george", "f
   gender: id[1] === "f" ? "female" : "male",
 }));
 
+const NO_VOICES = "this hob has no speech model; get one with `hob pull`";
+
 /** @returns {Promise<{url: string, samples: Int16Array, events: EventEmitter, requests: object[], close: () => void}>} */
 export async function startMock() {
   const samples = tone(SPEECH_S);
@@ -76,7 +78,7 @@ async function answer(mock, request, response) {
   const { pathname, searchParams } = new URL(request.url, "http://mock");
   const isList = ["/v1/audio/voices", "/v1/models"].includes(pathname);
   if (isList && request.headers.authorization === "Bearer wrong") return refuse(response, 401, "the API key is not valid");
-  if (pathname === "/v1/audio/voices" && mock.voices === null) return refuse(response, 404, "there is no speech model");
+  if (pathname === "/v1/audio/voices" && mock.voices === null) return refuse(response, 503, NO_VOICES, "no_target");
   if (pathname === "/v1/audio/voices") return json(response, 200, { object: "list", voices: mock.voices });
   if (pathname === "/ready") return ready(mock, response);
   if (pathname === "/v1/models") return json(response, 200, { object: "list", data: mock.models });
@@ -190,8 +192,8 @@ export async function inOddPieces(response, events) {
   }
 }
 
-export function refuse(response, status, message) {
-  return json(response, status, { error: { message, type: "invalid_request_error", param: null, code: null } });
+export function refuse(response, status, message, code = null) {
+  return json(response, status, { error: { message, type: "invalid_request_error", param: null, code } });
 }
 
 export function json(response, status, body) {

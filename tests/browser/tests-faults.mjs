@@ -170,7 +170,7 @@ async function noModel(setting) {
   mock.voices = null;
   await page.reload();
   await untilText(page, "#model", /^No voice model yet$/);
-  assert.equal(await textOf(page, "#error-text"), "there is no speech model");
+  assert.equal(await textOf(page, "#error-text"), "this hob has no speech model; get one with `hob pull`");
   mock.voices = voices;
   // As when the page was hidden for a while.
   await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
