@@ -24,10 +24,11 @@ function copiedBySelection(text) {
   field.className = "unseen";
   field.readOnly = true; // so that a phone opens no keyboard
   field.value = text;
-  // In view, because the browser scrolls to what it selects.
+  // In view, because some browsers scroll to what is selected.
   Object.assign(field.style, { position: "fixed", top: "0" });
   document.body.append(field);
-  field.select();
+  field.focus({ preventScroll: true });
+  field.setSelectionRange(0, text.length); // Safari on phones does not obey `select` in a read-only field
   const worked = document.execCommand("copy");
   field.remove();
   activeElement?.focus({ preventScroll: true });
