@@ -290,7 +290,7 @@ async function scrolls(setting) {
 async function rightToLeft(setting) {
   const { page } = await openChat(setting);
   const directionOf = (selector) => page.$eval(selector, (element) => getComputedStyle(element).direction);
-  await page.$eval("#question", (field) => { field.value = "שלום"; });
+  await page.type("#question", "שלום");
   assert.equal(await directionOf("#question"), "rtl");
   await paste(page, "שלום [say]مرحبا بك في المطبخ.\n\n- واحد\n- اثنان\n\nاكتب `f(x)` هنا.\n\n```\nlet x;\n```");
   await untilAnswer(page, "finished");
@@ -298,7 +298,6 @@ async function rightToLeft(setting) {
   assert.deepEqual(await Promise.all(shown.map(directionOf)), ["rtl", "rtl", "rtl", "ltr", "ltr"]);
   const marks = await page.$eval(".prose ul", (list) => [getComputedStyle(list).paddingLeft, getComputedStyle(list).paddingRight]);
   assert.deepEqual(marks, ["0px", "28px"], "room for the marks is on the right");
-  assert.equal(await directionOf("#question"), "ltr", "an empty field is as before");
   await page.close();
 }
 
