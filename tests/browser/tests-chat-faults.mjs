@@ -199,8 +199,8 @@ async function longName(setting) {
   const name = `server/${"Model_without_a_space_".repeat(4)}`;
   mock.models = [{ ...models.find(({ id }) => id === "small"), id: name }];
   const { page } = await openChat(setting, { width: 360, height: 860 });
-  mock.models = models;
   await untilText(page, "#chat-state", new RegExp(`^${name} is loaded$`));
+  mock.models = models;
   await checkLayout(page, setting);
   await page.close();
 }

@@ -186,6 +186,8 @@ async function cancels(setting) {
 async function goesOn(setting) {
   const { page, complaints } = await openTeam(setting, { runs: [runRow("r1", { status: "failed", error: "no model answers" })], events: { r1: runEvents(BEGIN) } }, { hash: "#team?run=r1" });
   await untilText(page, "#team-run-error", /^The run failed: no model answers$/);
+  // The stream of the failed run is at its end, so it does not bring what follows.
+  await untilText(page, "#team-steps", /lead/);
   push(setting.mock, "r1", runEvents([["run.resumed", {}]], 4), { status: "running", error: null });
   await untilText(page, "#team-steps", /The run goes on/);
   assert.equal(await textOf(page, "#team-run-error"), "");
