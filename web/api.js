@@ -21,7 +21,7 @@ export function rememberApiKey(key) {
   try {
     sessionStorage.setItem(KEY_ITEM, typedKey);
   } catch {
-    // Storage is not allowed: the key holds until the page is closed.
+    // Storage is not allowed: the key holds until the page is closed or reloaded.
   }
 }
 
