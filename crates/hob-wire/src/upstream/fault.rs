@@ -27,11 +27,18 @@ pub fn fault_of(status: HttpFailure, body: &[u8]) -> Fault {
         return fault;
     }
     let HttpFailure { code, retry_after } = status;
+    let retry_after = retry_after.or(fields.retry_after);
     match code {
+        _ if is_unpaid(&fields.code, &message) => Fault::NoCredit { message },
+        403 if fields.is_flagged => Fault::Refused { message },
         401 | 403 => Fault::KeyRefused { message },
         402 => Fault::NoCredit { message },
         404 => Fault::NoSuchModel { message },
         429 => Fault::Limited { message, retry_after },
+        // Groq's, of a request with more tokens than it allows in a minute.
+        413 if fields.code.contains("rate_limit_exceeded") => {
+            Fault::Limited { message, retry_after }
+        }
         502 | 503 | 504 | 529 => Fault::Overloaded { message, retry_after },
         400 | 422 => match unknown_parameter(&fields.code, fields.param.as_deref(), &message) {
             Some(field) => Fault::UnknownParameter { field, message },
@@ -88,14 +95,25 @@ struct ErrorFields {
     param: Option<String>,
     /// Tokens needed and available.
     numbers: (Option<u32>, Option<u32>),
+    retry_after: Option<Duration>,
+    /// OpenRouter's: the text of the request is not allowed.
+    is_flagged: bool,
 }
 
 impl ErrorFields {
     /// `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": …}` or what is inside those.
+    /// Gemini sends a list of one.
     fn of(body: &Value) -> ErrorFields {
-        let error = if body["error"].is_null() { body } else { &body["error"] };
+        let body = body.get(0).unwrap_or(body);
+        let error = match (&body["error"], &body["detail"]) {
+            (Value::Null, detail @ Value::Object(_)) => detail,
+            (Value::Null, _) => body,
+            (error, _) => error,
+        };
+        let invalid = InvalidField::of(error);
         let message =
             [&error["message"], &error["detail"], error].into_iter().find_map(Value::as_str);
+        let message = message.or(invalid.as_ref().map(|field| field.message.as_str()));
         let word = |field: &str| match &error[field] {
             Value::String(text) => text.to_lowercase(),
             Value::Number(number) => number.to_string(),
@@ -112,10 +130,45 @@ impl ErrorFields {
         ErrorFields {
             message: message.filter(|message| !message.is_empty()),
             code: code.collect::<Vec<_>>().join(" "),
-            param: error["param"].as_str().map(str::to_owned),
+            param: error["param"].as_str().map(str::to_owned).or(invalid.map(|field| field.path)),
             numbers: (number("n_prompt_tokens"), number("n_ctx")),
+            retry_after: retry_delay(error),
+            is_flagged: error["metadata"]["flagged_input"].is_string(),
         }
     }
+}
+
+/// The first field that FastAPI or pydantic finds invalid: `{"loc": ["body", "stop"], "msg": "…"}`.
+struct InvalidField {
+    path: String,
+    message: String,
+}
+
+impl InvalidField {
+    /// Servers have the list in `detail`. Mistral has it in `message`, or in a `detail` there.
+    fn of(error: &Value) -> Option<InvalidField> {
+        let lists = [&error["detail"], &error["message"]["detail"], &error["message"]];
+        let first = lists.into_iter().find_map(|list| list.get(0))?;
+        let parts = first["loc"].as_array().into_iter().flatten().filter(|part| **part != "body");
+        let parts = parts.map(|part| part.as_str().map_or_else(|| part.to_string(), str::to_owned));
+        let path = parts.collect::<Vec<_>>().join(".");
+        let message = first["msg"].as_str()?;
+        let message =
+            if path.is_empty() { message.to_owned() } else { format!("{path}: {message}") };
+        Some(InvalidField { path, message })
+    }
+}
+
+/// Google's `retryDelay`, such as `34.07s`.
+fn retry_delay(error: &Value) -> Option<Duration> {
+    let details = error["details"].as_array()?;
+    let delay = details.iter().find_map(|detail| detail["retryDelay"].as_str())?;
+    Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
+}
+
+/// OpenAI's 429 and Anthropic's 400 of an account without money.
+fn is_unpaid(code: &str, message: &str) -> bool {
+    code.contains("insufficient_quota") || message.contains("credit balance is too low")
 }
 
 fn without_words(code: u16) -> String {
@@ -124,9 +177,23 @@ fn without_words(code: u16) -> String {
 
 fn too_long(code: &str, message: &str, numbers: (Option<u32>, Option<u32>)) -> Option<Fault> {
     const CODES: [&str; 2] = ["context_length_exceeded", "exceed_context_size_error"];
-    const WORDS: [&str; 6] = [
+    const WORDS: [&str; 14] = [
         "maximum context length",
+        "maximum model length",
+        // xAI.
+        "maximum prompt length",
+        // vLLM, SGLang and Together.
+        "model's context length",
+        // Ollama.
+        "exceeded max context length",
+        // LM Studio.
+        "greater than the context length",
         "exceeds the context length",
+        "exceeds the context window",
+        // Gemini.
+        "exceeds the maximum number of tokens",
+        // Kimi.
+        "exceeded model token limit",
         "longer than the context length",
         "exceeds the available context size",
         "prompt is too long",
@@ -143,13 +210,15 @@ fn too_long(code: &str, message: &str, numbers: (Option<u32>, Option<u32>)) -> O
 fn unknown_parameter(code: &str, param: Option<&str>, message: &str) -> Option<String> {
     // Ollama's words, which quote the model and not the field.
     const NO_THINKING: [&str; 2] = ["does not support thinking", "invalid think value"];
-    const WORDS: [&str; 6] = [
+    const WORDS: [&str; 7] = [
         "unsupported parameter",
         "unknown parameter",
         "unrecognized request argument",
         "extra inputs are not permitted",
         "extra fields not permitted",
         "unknown field",
+        // Gemini, of a field that stands in no other.
+        "\": cannot find field",
     ];
     let small = message.to_lowercase();
     if NO_THINKING.iter().any(|known| small.contains(known)) {
@@ -215,7 +284,17 @@ mod tests {
         for body in [r#"{"error":"no"}"#, r#"{"message":"no"}"#, r#"{"detail":"no"}"#, r#""no""#] {
             assert_eq!(of(500, body), Fault::Failed { message: "no".to_owned() }, "{body}");
         }
-        for body in ["", "<html>busy</html>", "{}", r#"{"error":{"message":""}}"#] {
+        for body in [
+            r#"[{"error":{"code":500,"message":"no","status":"INTERNAL"}}]"#,
+            r#"{"detail":{"error":"processing_error","message":"no","type":"server_error"}}"#,
+            r#"{"detail":[{"type":"value_error","loc":["body"],"msg":"no","input":"my secret"}]}"#,
+        ] {
+            assert_eq!(of(500, body), Fault::Failed { message: "no".to_owned() }, "{body}");
+        }
+        let missing = r#"{"detail":[{"type":"missing","loc":["body","messages",0,"role"],"msg":"Field required"}]}"#;
+        let message = "messages.0.role: Field required".to_owned();
+        assert_eq!(of(422, missing), Fault::Refused { message });
+        for body in ["", "[]", "<html>busy</html>", "{}", r#"{"error":{"message":""}}"#] {
             assert_eq!(of(500, body), Fault::Failed { message: "status 500".to_owned() }, "{body}");
         }
         let Fault::Failed { message } = of(500, &format!(r#"{{"error":"{}"}}"#, "é".repeat(9000)))
@@ -236,6 +315,15 @@ mod tests {
             r#"{"error":{"message":"This model's maximum context length is 8192 tokens."}}"#,
             r#"{"error":"input exceeds the context length"}"#,
             r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 > 5"}}"#,
+            r#"{"error":{"message":"You passed 9 input tokens and requested 3 output tokens. However, the model's context length is only 8 tokens."}}"#,
+            r#"{"message":"The input (9 tokens) is longer than the model's context length (8 tokens)."}"#,
+            r#"{"error":{"message":"The decoder prompt (length 9) is longer than the maximum model length of 8."}}"#,
+            r#"{"error":"This model's maximum prompt length is 8 but the request contains 9 tokens."}"#,
+            r#"{"error":"prompt too long; exceeded max context length by 1 tokens"}"#,
+            r#"{"error":"The number of tokens to keep from the initial prompt is greater than the context length."}"#,
+            r#"{"error":{"message":"Your input exceeds the context window of this model."}}"#,
+            r#"[{"error":{"code":400,"message":"The input token count (9) exceeds the maximum number of tokens allowed (8)."}}]"#,
+            r#"{"error":{"message":"Your request exceeded model token limit: 8 (requested: 9)"}}"#,
         ] {
             assert!(matches!(of(400, body), Fault::TooLong { .. }), "{body}");
         }
@@ -248,6 +336,12 @@ mod tests {
             r#"{"error":{"message":"Unknown parameter: 'min_p'.","param":null}}"#,
             r#"{"error":{"message":"x","code":"unknown_parameter","param":"min_p"}}"#,
             r#"{"error":{"message":"Unrecognized request argument supplied: min_p","param":null}}"#,
+            r#"[{"error":{"code":400,"message":"Invalid JSON payload received. Unknown name \"min_p\": Cannot find field."}}]"#,
+            r#"{"detail":[{"type":"extra_forbidden","loc":["body","min_p"],"msg":"Extra inputs are not permitted","input":1}]}"#,
+            r#"{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body","min_p"],
+                "msg":"Extra inputs are not permitted"}]},"type":"invalid_request_error","param":null,"code":null}"#,
+            r#"{"object":"Error","message":[{"type":"extra_forbidden","loc":["body","min_p"],
+                "msg":"Extra inputs are not permitted"}],"type":"invalid_request_error","code":3001}"#,
         ] {
             let Fault::UnknownParameter { field, .. } = of(400, body) else { panic!("{body}") };
             assert_eq!(field, "min_p");
@@ -259,8 +353,41 @@ mod tests {
             let Fault::UnknownParameter { field, .. } = of(400, body) else { panic!("{body}") };
             assert_eq!(field, "think");
         }
-        let vague = r#"{"error":{"message":"unknown parameter somewhere"}}"#;
-        assert!(matches!(of(400, vague), Fault::Refused { .. }));
+        for vague in [
+            r#"{"error":{"message":"unknown parameter somewhere"}}"#,
+            r#"[{"error":{"message":"Unknown name \"const\" at 'tools[0].parameters': Cannot find field."}}]"#,
+        ] {
+            assert!(matches!(of(400, vague), Fault::Refused { .. }), "{vague}");
+        }
+    }
+
+    #[test]
+    fn an_account_without_money_and_a_text_that_is_not_allowed_are_known() {
+        for (code, body, kind) in [
+            (429, r#"{"error":{"message":"no","type":"insufficient_quota"}}"#, "no_credit"),
+            (400, r#"{"error":{"message":"Your credit balance is too low to"}}"#, "no_credit"),
+            (429, r#"{"error":{"message":"no","type":"requests"}}"#, "rate_limited"),
+            (413, r#"{"error":{"message":"no","code":"rate_limit_exceeded"}}"#, "rate_limited"),
+            (
+                403,
+                r#"{"error":{"message":"no","metadata":{"reasons":["x"],"flagged_input":"y"}}}"#,
+                "refused",
+            ),
+        ] {
+            assert_eq!(of(code, body).kind(), kind, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_time_in_the_body_counts_where_the_header_names_none() {
+        let body = r#"[{"error":{"message":"no","details":[{"@type":"type.googleapis.com/google.rpc.Help"},
+            {"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.5s"}]}}]"#;
+        for (header, expected_s) in [(None, 34.5), (Some(7.0), 7.0)] {
+            let retry_after = header.map(Duration::from_secs_f64);
+            let fault = fault_of(HttpFailure { code: 429, retry_after }, body.as_bytes());
+            let retry_after = Some(Duration::from_secs_f64(expected_s));
+            assert_eq!(fault, Fault::Limited { message: "no".to_owned(), retry_after });
+        }
     }
 
     #[test]
