@@ -44,6 +44,8 @@ pub(crate) struct Upstream {
     pub(crate) voices: OnceLock<Vec<Voice>>,
     /// Without a slash at the end, and without OpenAI's `/v1`.
     root: String,
+    /// `/v1`, or nothing if the address names another version.
+    version: &'static str,
     http: HttpClient,
     found: OnceLock<UpstreamKind>,
 }
@@ -72,7 +74,9 @@ impl Upstream {
         let timeouts = options.timeouts.or(AttemptTimeouts::defaults(is_near(&url)));
         let http = http(&options, &url, timeouts)?;
         let root = written.trim().trim_end_matches('/');
-        let root = root.strip_suffix("/v1").unwrap_or(root).to_owned();
+        let unversioned = root.strip_suffix("/v1");
+        let has_own_version = unversioned.is_none() && names_version(url.path());
+        let root = unversioned.unwrap_or(root).to_owned();
         Ok(Upstream {
             slots: Slots::new(options.slots, options.queue_max),
             budget: Mutex::default(),
@@ -80,6 +84,7 @@ impl Upstream {
             lost: Notify::new(),
             timeouts,
             voices: OnceLock::new(),
+            version: if has_own_version { "" } else { "/v1" },
             root,
             http,
             found: OnceLock::new(),
@@ -188,7 +193,7 @@ impl Upstream {
         if path.starts_with('/') {
             format!("{before}{path}")
         } else {
-            format!("{before}/v1/{path}")
+            format!("{before}{}/{path}", self.version)
         }
     }
 
@@ -270,6 +275,15 @@ pub(crate) fn media_type(response: &HttpResponse) -> Result<&str, Fault> {
         }
         media_type => Ok(media_type),
     }
+}
+
+/// Whether the path of an address names a version, such as `/v1beta/openai` or `/api/paas/v4`. hob adds no `/v1` to such an
+/// address.
+pub fn names_version(path: &str) -> bool {
+    let is_version = |part: &str| {
+        part.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    path.split('/').any(is_version)
 }
 
 fn checked(name: &str, written: &str) -> Result<Uri, UpstreamError> {
@@ -389,6 +403,20 @@ mod tests {
         }
         let behind = Upstream::new(options("https://x.ai/api/v1")).expect("a path");
         assert_eq!(behind.path("models"), "/api/v1/models");
+    }
+
+    #[test]
+    fn an_address_with_another_version_is_used_as_it_is() {
+        for (url, models) in [
+            ("https://x.ai/v1beta/openai/", "/v1beta/openai/models"),
+            ("https://x.ai/api/paas/v4", "/api/paas/v4/models"),
+            ("https://x.ai/v1/openai", "/v1/openai/models"),
+            ("https://x.ai/client/v4/ai/v1", "/client/v4/ai/v1/models"),
+            ("https://x.ai/vllm", "/vllm/v1/models"),
+            ("https://v4.x.ai", "/v1/models"),
+        ] {
+            assert_eq!(Upstream::new(options(url)).expect(url).path("models"), models, "{url}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod target;
 mod transcription;
 mod upstream_model;
 
-pub use client::UpstreamError;
+pub use client::{UpstreamError, names_version};
 pub use gateway::{Gateway, GatewayError};
 pub use http::{
     Fetched, GuardError, GuardOptions, HttpClient, HttpError, HttpResponse, TextSocket,

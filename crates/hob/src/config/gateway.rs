@@ -16,7 +16,8 @@ use super::words::{EffortName, KindName, StrategyName};
 pub(crate) struct UpstreamSection {
     /// The server's kind. `auto` detects it with one request.
     pub(crate) kind: Option<KindName>,
-    /// The server's address, with or without `/v1`. Cloud services and Ollama have a default.
+    /// The server's address, with or without `/v1`. hob adds no `/v1` to an address with another version, such as
+    /// `/v1beta/openai`. Cloud services and Ollama have a default.
     pub(crate) url: Option<String>,
     /// The API key: `env:NAME` for an environment variable, `file:PATH` for the first line of a file.
     pub(crate) key: Option<String>,

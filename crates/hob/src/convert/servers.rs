@@ -1,7 +1,7 @@
 //! The servers that a source names, as `[upstream.NAME]` sections: each server once, under a readable name.
 //! Secrets are not copied. A note names the environment variable to set instead.
 
-use hob_upstream::UpstreamKind;
+use hob_upstream::{UpstreamKind, names_version};
 use url::Url;
 
 use super::source::Notes;
@@ -187,8 +187,9 @@ pub(super) fn address(text: &str, base: Base, path: &str, notes: &mut Notes) -> 
     }
     let address = url.as_str().trim_end_matches('/');
     match (base, address.strip_suffix("/v1")) {
-        (Base::WithV1, Some(without)) => return Some(without.to_owned()),
-        (Base::WithV1, None) if url.path().len() > 1 => {
+        // An address with another version needs its `/v1`.
+        (Base::WithV1, Some(without)) if !names_version(without) => return Some(without.to_owned()),
+        (Base::WithV1, None) if url.path().len() > 1 && !names_version(url.path()) => {
             notes.changed(path, "the address does not end in /v1: check that ADDRESS/v1/… exists");
         }
         _ => {}

@@ -131,13 +131,17 @@ fn unusual_litellm_files_are_read_as_far_as_possible() {
         (
             "model_list:\n- {model_name: a, litellm_params: {model: openai/x, api_base: os.environ/GPU_BOX}}\n\
              - {model_name: b, litellm_params: {model: openai/x, api_base: \"http://me:pass@gpu/v1?key=k\"}}\n\
-             - {model_name: c, litellm_params: {model: openai/x, api_base: \"https://x.example/v1beta/openai\"}}\n\
-             - {model_name: d, litellm_params: {model: groq/x, api_base: \"https://api.groq.com/openai/v1/\"}}\n",
+             - {model_name: c, litellm_params: {model: openai/x, api_base: \"https://x.example/openai\"}}\n\
+             - {model_name: d, litellm_params: {model: groq/x, api_base: \"https://api.groq.com/openai/v1/\"}}\n\
+             - {model_name: e, litellm_params: {model: openai/x, api_base: \"https://e.example/v1beta/openai\"}}\n\
+             - {model_name: f, litellm_params: {model: openai/x, api_base: \"https://f.example/client/v4/ai/v1\"}}\n",
             &[
                 "url = \"http://gpu-box.invalid\"",
                 "to = [\"gpu-box/x\"]",
                 "url = \"http://gpu\"",
                 "url = \"https://api.groq.com/openai\"",
+                "url = \"https://e.example/v1beta/openai\"",
+                "url = \"https://f.example/client/v4/ai/v1\"",
             ],
             &[
                 "api_base: changed: hob reads no address from the environment",
