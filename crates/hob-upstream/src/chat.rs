@@ -11,9 +11,9 @@ use hob_core::{
     ChatCard, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, ModelError, ModelState,
 };
 use hob_wire::{
-    AnthropicReader, OllamaReader, OpenAiReader, PieceKind, UnsupportedField, UpstreamReader,
-    anthropic_continues, anthropic_drops, anthropic_request, ollama_embed_request, ollama_path,
-    ollama_request, openai_embed_request, parse_ollama_vectors, parse_openai_vectors,
+    AnthropicReader, LIMIT_NAMES, OllamaReader, OpenAiReader, PieceKind, UnsupportedField,
+    UpstreamReader, anthropic_continues, anthropic_drops, anthropic_request, ollama_embed_request,
+    ollama_path, ollama_request, openai_embed_request, parse_ollama_vectors, parse_openai_vectors,
     upstream_path, upstream_request,
 };
 
@@ -115,10 +115,17 @@ impl UpstreamChat {
                 dropped: Vec::new(),
             }),
             _ => {
-                let without = self.served.fields_left_out();
+                let mut without = self.served.fields_left_out();
+                let [usual, newer] = LIMIT_NAMES;
+                if !upstream.is_openais && !without.iter().any(|field| field == usual) {
+                    without.push(newer.to_owned());
+                }
+                let body = upstream_request(request, model, kind.dialect(), &without)?;
+                // The limit goes on under its other name.
+                without.retain(|field| !LIMIT_NAMES.contains(&field.as_str()));
                 Ok(UpstreamCall {
                     path: upstream_path(request).to_owned(),
-                    body: upstream_request(request, model, kind.dialect(), &without)?,
+                    body,
                     reader: Box::new(OpenAiReader::default()),
                     pieces: PieceKind::Event,
                     dropped: without,
@@ -216,6 +223,27 @@ mod tests {
             let request = ChatRequest { extra, partial: None, ..broken() };
             let body = chat(kind, "m").call(&request, kind).expect("a request").body;
             assert_eq!(body.contains("new_field"), kind.takes_unknown(), "{kind}");
+        }
+    }
+
+    #[test]
+    fn the_limit_has_the_name_that_the_server_takes() {
+        let (usual, newer) = (r#""max_tokens":7"#, r#""max_completion_tokens":7"#);
+        for (url, refused, expected) in [
+            ("https://api.openai.com/v1", None, newer),
+            ("https://x.openai.azure.com/openai/v1", None, newer),
+            ("https://api.deepseek.com", None, usual),
+            ("https://x.example", Some("max_tokens"), newer),
+            ("https://api.openai.com", Some("max_completion_tokens"), usual),
+        ] {
+            let options = UpstreamOptions::plain("far", UpstreamKind::OpenAi, url);
+            let upstream = Arc::new(Upstream::new(options).expect("an address"));
+            let chat = UpstreamChat::new(Arc::new(UpstreamModel::new(upstream, "m")));
+            refused.into_iter().for_each(|field| chat.served.leave_out(field));
+            let request = ChatRequest { tokens_max: Some(7), partial: None, ..broken() };
+            let call = chat.call(&request, UpstreamKind::OpenAi).expect("a request");
+            assert!(call.body.contains(expected), "{url}: {}", call.body);
+            assert_eq!(call.dropped, [""; 0], "{url}");
         }
     }
 

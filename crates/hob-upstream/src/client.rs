@@ -42,6 +42,8 @@ pub(crate) struct Upstream {
     pub(crate) lost: Notify,
     /// The voices of another hob, once its list was read.
     pub(crate) voices: OnceLock<Vec<Voice>>,
+    /// OpenAI's own, or Azure's with OpenAI's models: other servers refuse `max_completion_tokens`, or ignore it.
+    pub(crate) is_openais: bool,
     /// Without a slash at the end, and without OpenAI's `/v1`.
     root: String,
     /// `/v1`, or nothing if the address names another version.
@@ -84,6 +86,9 @@ impl Upstream {
             lost: Notify::new(),
             timeouts,
             voices: OnceLock::new(),
+            is_openais: url.host().is_some_and(|host| {
+                host.ends_with("openai.com") || host.ends_with(".openai.azure.com")
+            }),
             version: if has_own_version { "" } else { "/v1" },
             root,
             http,

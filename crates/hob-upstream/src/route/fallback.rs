@@ -136,6 +136,7 @@ impl<T: RouteTask> Route<T> {
     ) -> Result<AnswerStart<T>, ModelError> {
         let target = &attempt.candidate.target;
         let mut has_repeated = false;
+        let mut left_out = Vec::new();
         loop {
             let error = match self.traced(attempt, ask).await {
                 Ok(started) => return Ok(started),
@@ -148,18 +149,21 @@ impl<T: RouteTask> Route<T> {
                 Retry::Once { after } => after,
                 Retry::IfLast { after } if attempt.remaining == 0 => after,
                 Retry::IfLast { .. } => return Err(error),
+                // It may name another field each time.
+                Retry::WithoutField { field } if left_out.contains(&field) => return Err(error),
                 Retry::WithoutField { field } => {
                     let Source::Upstream(model) = &target.source else { return Err(error) };
                     model.leave_out(&field);
+                    left_out.push(field);
                     Duration::ZERO
                 }
             };
             // Before the check: the retry begins before the time limit, or not at all.
             let wait = wait.mul_f64(1.0 + 0.2 * fastrand::f64());
-            // A request without the unknown field is a different request. Any other retry must leave each
+            // A request without the unknown field is a different request, the first time. Any other retry must leave each
             // remaining candidate its first attempt.
-            let reserved = if is_learnt { 0 } else { attempt.remaining as u32 };
-            let may_repeat = !has_repeated
+            let reserved = if is_learnt && !has_repeated { 0 } else { attempt.remaining as u32 };
+            let may_repeat = (is_learnt || !has_repeated)
                 && Instant::now() + wait < ask.deadline
                 && log.has_left(self.options.attempts_max.saturating_sub(reserved))
                 && (is_learnt || target.take_retry())

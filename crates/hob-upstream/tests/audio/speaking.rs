@@ -149,6 +149,24 @@ async fn a_field_that_a_server_does_not_know_is_left_out_from_then_on() {
     assert_eq!(server.asked().iter().map(has).collect::<Vec<_>>(), [true, false, false]);
 }
 
+/// A server may refuse one field after the other, but not the same one again.
+#[tokio::test]
+async fn each_field_that_a_server_does_not_know_is_left_out() {
+    let unknown = |field: &str| {
+        status(400, &format!(r#"{{"error":{{"message":"Unknown parameter: '{field}'."}}}}"#))
+    };
+    let asked = || {
+        let speed = Speed::new(1.5).expect("a speed");
+        SpeechRequest { speed, instructions: Some("softly".to_owned()), ..request("Hi") }
+    };
+    let server = Stage::of([unknown("speed"), unknown("instructions"), good()]).await;
+    speak(&two(&server, &server), "a/m", asked()).await.expect("speech");
+    let server = Stage::of([unknown("speed"), unknown("speed"), good()]).await;
+    let refused = speak(&two(&server, &server), "a/m", asked()).await.expect_err("refused");
+    assert_eq!(refused.kind(), "unknown_parameter");
+    assert_eq!(server.hits(), 2);
+}
+
 #[tokio::test]
 async fn a_text_that_arrives_is_sent_when_it_is_whole() {
     let server = Stage::of([good()]).await;

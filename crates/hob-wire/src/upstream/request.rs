@@ -30,6 +30,9 @@ pub enum UpstreamDialect {
     OpenRouter,
 }
 
+/// The names of the limit of a chat's answer: the usual one, and the one that OpenAI's newer models need.
+pub const LIMIT_NAMES: [&str; 2] = ["max_tokens", "max_completion_tokens"];
+
 /// Fields of most requests.
 const FIELDS_USUAL: usize = 12;
 
@@ -50,7 +53,8 @@ pub fn upstream_path(request: &ChatRequest) -> &'static str {
 
 /// The body of a request for `model`, by the server's own name of it.
 ///
-/// Without the fields that this server is known not to take.
+/// Without the fields that this server is known not to take. A server that takes the limit under one of its two names
+/// only gets that one.
 ///
 /// # Errors
 /// [`UnsupportedField`]: leaving it out would give another answer than was asked for.
@@ -64,7 +68,7 @@ pub fn upstream_request(
     body.insert("model".to_owned(), json!(model));
     body.insert("stream".to_owned(), json!(true));
     body.insert("stream_options".to_owned(), json!({ "include_usage": true }));
-    limits(request, dialect, &mut body);
+    limits(request, dialect, without, &mut body);
     sampling(&request.sampling, dialect, &mut body);
     output(request, dialect, &mut body)?;
     let mut put = |name: &str, value: Value| drop(body.insert(name.to_owned(), value));
@@ -118,12 +122,20 @@ fn takes_echo(dialect: UpstreamDialect) -> bool {
 }
 
 /// The limits of the answer, its log probabilities, and how long the model stays in memory.
-fn limits(request: &ChatRequest, dialect: UpstreamDialect, body: &mut Map<String, Value>) {
+fn limits(
+    request: &ChatRequest,
+    dialect: UpstreamDialect,
+    without: &[String],
+    body: &mut Map<String, Value>,
+) {
     let is_chat = matches!(request.prompt, Prompt::Chat(_));
     let mut put = |name: &str, value: Value| drop(body.insert(name.to_owned(), value));
     if let Some(tokens) = request.tokens_max {
-        let is_openais = dialect == UpstreamDialect::OpenAi && is_chat;
-        put(if is_openais { "max_completion_tokens" } else { "max_tokens" }, json!(tokens));
+        let [usual, newer] = LIMIT_NAMES;
+        let is_refused = |name: &str| without.iter().any(|field| field == name);
+        let takes_newer = dialect == UpstreamDialect::OpenAi && is_chat;
+        let is_newer = takes_newer && (is_refused(usual) || !is_refused(newer));
+        put(if is_newer { newer } else { usual }, json!(tokens));
     } else if dialect == UpstreamDialect::Hob && !is_chat {
         // Without a limit, another hob would end this answer after OpenAI's 16 tokens.
         put("max_tokens", json!(-1));
