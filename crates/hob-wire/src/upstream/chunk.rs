@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::lenient::{Amount, Count, First, Maybe, Objects, Text, parts, written};
+use super::lenient::{Amount, Content, Count, First, Maybe, Objects, Text, parts, written};
 use super::text_frame::TextRole;
 
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ impl<'a> Choice<'a> {
             || delta.function_call.0.is_some()
             || !delta.tool_calls.0.is_empty()
             || ![&self.text, &self.finish_reason, &delta.refusal].into_iter().all(Text::is_empty);
-        match (delta.first_thought(), &delta.content) {
+        match (delta.first_thought(), &delta.content.text) {
             _ if has_more => None,
             (None, text) if !text.is_empty() => Some((TextRole::Answer, text)),
             (Some(thought), text) if text.is_empty() => Some((TextRole::Thinking, thought)),
@@ -67,7 +67,7 @@ impl<'a> Choice<'a> {
 
 #[derive(Debug, Default)]
 pub(super) struct Delta<'a> {
-    pub(super) content: Text<'a>,
+    pub(super) content: Content<'a>,
     pub(super) reasoning_content: Text<'a>,
     pub(super) reasoning: Text<'a>,
     pub(super) reasoning_details: Text<'a>,
@@ -86,8 +86,13 @@ impl<'a> Delta<'a> {
 
     /// Thinking, under the first of its names that has any: servers repeat it under another.
     fn first_thought(&self) -> Option<&Text<'a>> {
-        let names =
-            [&self.reasoning_content, &self.reasoning, &self.reasoning_details, &self.thinking];
+        let names = [
+            &self.reasoning_content,
+            &self.reasoning,
+            &self.reasoning_details,
+            &self.thinking,
+            &self.content.thought,
+        ];
         names.into_iter().find(|text| !text.is_empty())
     }
 }
@@ -170,7 +175,7 @@ read_objects! {
         without "index" | "hob"
     }
     Delta {
-        "content" => content by Parts,
+        "content" => content,
         "reasoning_content" => reasoning_content,
         "reasoning" => reasoning by Parts,
         "reasoning_details" => reasoning_details by Parts,

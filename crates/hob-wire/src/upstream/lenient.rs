@@ -35,6 +35,13 @@ impl Text<'_> {
     }
 }
 
+/// A text; or a list of parts, of which some may be thinking, as Mistral's are.
+#[derive(Debug, Default)]
+pub(super) struct Content<'a> {
+    pub(super) text: Text<'a>,
+    pub(super) thought: Text<'a>,
+}
+
 /// A number of tokens, or of anything else that is counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Count(pub(super) Option<u32>);
@@ -110,6 +117,11 @@ enum Instead {
 /// Anything that is neither a list nor an object, or was made a text.
 enum Scalar<'a> {
     Text(Cow<'a, str>),
+    /// The joined texts of a list, and its thinking.
+    Parts {
+        text: String,
+        thought: String,
+    },
     Number(f64),
     Flag(bool),
     Nothing,
@@ -156,12 +168,14 @@ impl<'de> Visitor<'de> for ScalarVisitor {
         if !matches!(self.0, Instead::Parts) {
             return skip_list(list).map(|()| Scalar::Nothing);
         }
-        let mut joined = String::new();
+        let (mut joined, mut thought) = (String::new(), String::new());
         while let Some(part) = list.next_element::<Value>()? {
             let text = part.as_str().or_else(|| part["text"].as_str());
             joined += text.or_else(|| part["summary"].as_str()).unwrap_or_default();
+            let thoughts = part["thinking"].as_array().into_iter().flatten();
+            thoughts.filter_map(|part| part["text"].as_str()).for_each(|text| thought += text);
         }
-        Ok(Scalar::Text(Cow::Owned(joined)))
+        Ok(Scalar::Parts { text: joined, thought })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<Scalar<'de>, A::Error> {
@@ -176,6 +190,7 @@ impl<'de> Visitor<'de> for ScalarVisitor {
 fn text<'de, D: Deserializer<'de>>(deserializer: D, or: Instead) -> Result<Text<'de>, D::Error> {
     match deserializer.deserialize_any(ScalarVisitor(or))? {
         Scalar::Text(text) => Ok(Text(text)),
+        Scalar::Parts { text, .. } => Ok(Text(Cow::Owned(text))),
         Scalar::Number(_) | Scalar::Flag(_) | Scalar::Nothing => Ok(Text::default()),
     }
 }
@@ -196,11 +211,25 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
+impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Content<'a>, D::Error> {
+        Ok(match deserializer.deserialize_any(ScalarVisitor(Instead::Parts))? {
+            Scalar::Text(text) => Content { text: Text(text), thought: Text::default() },
+            Scalar::Parts { text, thought } => {
+                Content { text: Text(Cow::Owned(text)), thought: Text(Cow::Owned(thought)) }
+            }
+            Scalar::Number(_) | Scalar::Flag(_) | Scalar::Nothing => Content::default(),
+        })
+    }
+}
+
 impl<'de> Deserialize<'de> for Amount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Amount, D::Error> {
         Ok(match deserializer.deserialize_any(ScalarVisitor(Instead::Nothing))? {
             Scalar::Number(number) => Amount(Some(number)),
-            Scalar::Text(_) | Scalar::Flag(_) | Scalar::Nothing => Amount(None),
+            Scalar::Text(_) | Scalar::Parts { .. } | Scalar::Flag(_) | Scalar::Nothing => {
+                Amount(None)
+            }
         })
     }
 }

@@ -106,9 +106,9 @@ fn of_delta(delta: &Delta<'_>) -> ObservedPart {
         function.map_or(0, |call| call.name.as_str().len() + call.arguments.as_str().len());
     ObservedPart {
         thought: delta.thought().len(),
-        content: delta.content.as_str().len() + delta.refusal.as_str().len(),
+        content: delta.content.text.as_str().len() + delta.refusal.as_str().len(),
         calls: function + bytes_of(&delta.tool_calls),
-        text: delta.content.as_str().to_owned(),
+        text: delta.content.text.as_str().to_owned(),
         ..ObservedPart::default()
     }
 }

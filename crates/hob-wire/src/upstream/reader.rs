@@ -123,7 +123,7 @@ impl OpenAiReader {
         if !thought.is_empty() {
             self.say(TextRole::Thinking, thought, said);
         }
-        for text in [delta.content.as_str(), delta.refusal.as_str()] {
+        for text in [delta.content.text.as_str(), delta.refusal.as_str()] {
             if !text.is_empty() {
                 self.say(TextRole::Answer, text, said);
             }

@@ -86,11 +86,17 @@ fn thinking_is_read_under_each_of_its_names() {
             {"type":"reasoning.encrypted","data":"x"}]}"#,
         r#"{"reasoning":[{"text":"So."}]}"#,
         r#"{"content":"<think>So.</think>"}"#,
+        // Mistral.
+        r#"{"content":[{"type":"thinking","thinking":[{"type":"text","text":"So"},{"type":"text","text":"."}]}]}"#,
     ] {
         assert_eq!(said(delta), [thought("So.")], "{delta}");
     }
-    let both = said(r#"{"content":"Hi","reasoning_content":"So."}"#);
-    assert_eq!(both, [thought("So."), text("Hi")]);
+    for delta in [
+        r#"{"content":"Hi","reasoning_content":"So."}"#,
+        r#"{"content":[{"type":"thinking","thinking":[{"type":"text","text":"So."}]},{"type":"text","text":"Hi"}]}"#,
+    ] {
+        assert_eq!(said(delta), [thought("So."), text("Hi")], "{delta}");
+    }
 }
 
 #[test]
