@@ -1,5 +1,5 @@
 //! Transcription by other servers: the form fields that hob sends, and the answers that it reads.
-//! An answer is one JSON body, OpenAI's events, or events without a type that hold only text.
+//! An answer is one JSON body, OpenAI's events, or events without a type: with a text, or like pieces of a chat.
 
 use hob_core::{
     Chunking, Fault, HeardWord, Segment, SoundFile, TranscriptEvent, TranscriptRequest,
@@ -127,7 +127,7 @@ pub fn parse_transcript(body: &str) -> Result<Vec<TranscriptEvent>, Fault> {
 #[derive(Debug, Default)]
 pub struct TranscriptReader {
     has_text: bool,
-    /// Whether an event without a type was read. Such servers send no last event, so the end of the stream is the end.
+    /// Whether an event without a type was read, as vLLM and Speaches write them. Such servers send no last event, so the end of the stream is the end.
     is_plain: bool,
     is_over: bool,
 }
@@ -158,9 +158,15 @@ impl TranscriptReader {
             }
             Some(_) => {}
             None => {
-                let text = event["text"].as_str().ok_or(Misread::Malformed)?;
+                let text = match &event["choices"] {
+                    // vLLM's last piece has usage and no choice.
+                    Value::Array(choices) => {
+                        choices.first().and_then(|one| one["delta"]["content"].as_str())
+                    }
+                    _ => Some(event["text"].as_str().ok_or(Misread::Malformed)?),
+                };
                 self.is_plain = true;
-                self.add_text(Some(text), said);
+                self.add_text(text, said);
             }
         }
         Ok(())

@@ -161,7 +161,14 @@ fn events_are_read_as_servers_write_them() {
     ];
     assert_eq!(read(&hob), Ok(expected.to_vec()));
     let plain = [r#"{"text":"Hel"}"#, r#"{"text":"lo"}"#];
-    assert_eq!(read(&plain), Ok(vec![delta("Hel"), delta("lo"), nothing_more]));
+    assert_eq!(read(&plain), Ok(vec![delta("Hel"), delta("lo"), nothing_more.clone()]));
+    let vllm = [
+        r#"{"object":"transcription.chunk","choices":[{"delta":{"content":"Hel"}}],"usage":null}"#,
+        r#"{"object":"transcription.chunk","choices":[{"delta":{"content":"lo"},"finish_reason":"stop"}]}"#,
+        r#"{"object":"transcription.chunk","choices":[],"usage":{"prompt_tokens":3,"total_tokens":5}}"#,
+        "[DONE]",
+    ];
+    assert_eq!(read(&vllm), Ok(vec![delta("Hel"), delta("lo"), nothing_more]));
 }
 
 #[test]
@@ -169,7 +176,9 @@ fn events_that_end_too_early_or_badly_are_faults() {
     let cut = [r#"{"type":"transcript.text.delta","delta":"Hel"}"#];
     assert_eq!(read(&cut), Err(Misread::Failed(Fault::CutOff)));
     assert_eq!(read(&[]), Err(Misread::Failed(Fault::CutOff)));
-    assert_eq!(read(&["{"]), Err(Misread::Malformed));
+    for malformed in ["{", "{}", r#"{"text":7}"#] {
+        assert_eq!(read(&[malformed]), Err(Misread::Malformed), "{malformed}");
+    }
     let failed = [r#"{"type":"error","error":{"message":"no"}}"#];
     assert_eq!(read(&failed), Err(Misread::Failed(Fault::Reported { message: "no".to_owned() })));
 }
