@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use hob_core::routing::Probe;
-use hob_core::{Fault, ModelError, Permit, Started, Trace, locked};
+use hob_core::{Fault, ModelError, ModelState, Permit, Started, Trace, locked};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Route;
@@ -19,7 +19,7 @@ use super::timed::{Limits, TimedAnswer};
 use crate::client::too_large;
 use crate::options::{FallbackUntil, WhileLoading};
 use crate::slots::Slot;
-use crate::target::Target;
+use crate::target::{Source, Target};
 
 /// Bytes of a streamed answer that are held back at most: about 14,000 tokens.
 const HELD_BYTES_MAX: usize = 512 << 10;
@@ -83,6 +83,17 @@ impl<'a, T: RouteTask> Attempt<'a, T> {
     /// An attempt without fallback that does not wait for loading.
     pub(super) fn alone(candidate: &'a Arc<Candidate<T>>) -> Attempt<'a, T> {
         Attempt { candidate, remaining: 0, while_loading: WhileLoading::Next, probe: None }
+    }
+
+    /// The time in which another server may load the model before its first token, if no other target is left. Ollama gives
+    /// up the load when the request ends. A limit for the first token that the user has set is not extended.
+    fn load_time(&self) -> Duration {
+        let Candidate { target, timeouts, .. } = &**self.candidate;
+        let Source::Upstream(model) = &target.source else { return Duration::ZERO };
+        let is_default = model.upstream.options.timeouts.first_token.is_none()
+            && timeouts.first_token == model.upstream.timeouts.first_token;
+        let may_load = self.remaining == 0 && is_default && target.state() == ModelState::Cold;
+        timeouts.load.filter(|_| may_load).unwrap_or_default()
     }
 }
 
@@ -154,7 +165,8 @@ impl<T: RouteTask> Route<T> {
         let timeouts = attempt.candidate.timeouts;
         Limits {
             asked: Instant::now(),
-            first_token: timeouts.first_token.unwrap_or(Duration::from_secs(60)).max(work),
+            first_token: timeouts.first_token.unwrap_or(Duration::from_secs(60)).max(work)
+                + attempt.load_time(),
             idle: timeouts.idle.unwrap_or(Duration::from_secs(30)),
             total: self.total(),
             deadline,

@@ -213,7 +213,9 @@ impl Route<Chat> {
         self.wait_for_cool_down(&candidates, deadline).await?;
         let tokens = request.inputs.iter().map(EmbedInput::tokens_guess).sum::<usize>() as f64;
         let mut last = None;
+        let mut remaining = candidates.len();
         for candidate in candidates {
+            remaining -= 1;
             let target = &candidate.target;
             if target.open_for().is_some() {
                 continue;
@@ -221,7 +223,8 @@ impl Route<Chat> {
             let asked = Instant::now();
             request.trace.asking(&target.name, candidate.is_warm());
             let work = silent_reading(target, tokens);
-            let mut limits = self.limits(&Attempt::alone(&candidate), work, deadline);
+            let attempt = Attempt { remaining, ..Attempt::alone(&candidate) };
+            let mut limits = self.limits(&attempt, work, deadline);
             let embed = async {
                 let _permit = candidate.admit(Tokens(tokens))?;
                 let _slot = slot_of(target, &request.trace, &mut limits).await?;

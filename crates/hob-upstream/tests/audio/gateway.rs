@@ -3,17 +3,20 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
 use hob_core::UpstreamResolver;
 use hob_core::routing::TargetStatus;
 use hob_core::scripted::{ScriptedChat, ScriptedTranscript};
 use hob_core::{
-    Admission, AnyModel, Chat, Kind, ModelError, ModelState, Registered, RegisteredModel, Registry,
-    Resolve, Speech, Transcription,
+    Admission, AnyModel, Chat, ChatRequest, Clock, Fault, Kind, ModelError, ModelState, Registered,
+    RegisteredModel, Registry, Resolve, Speech, Transcription,
 };
 use hob_upstream::{Gateway, GatewayError, GatewayOptions, UpstreamKind, UpstreamOptions};
 
-use crate::stage::{OwnVoice, Play, Stage, alias, request, speak, status, upstream, whole};
+use crate::stage::{
+    End, OwnVoice, Play, Stage, alias, chunked, request, speak, status, upstream, whole,
+};
 
 fn local<T: Registered>(name: &str, model: Arc<T::Model>) -> Arc<RegisteredModel<T>> {
     Arc::new(RegisteredModel::new(name, model, Admission::new(1, 0.0)))
@@ -159,4 +162,34 @@ async fn all_models_of_a_large_ollama_server_have_a_state_and_the_context_that_i
         assert_eq!((model.state, model.context_tokens), (state, Some(4096)), "{}", model.name);
     }
     assert_eq!(server.hits(), 2 + 64);
+}
+
+/// Ollama gives up the load of a model when its client leaves.
+#[tokio::test]
+async fn a_model_that_its_server_has_to_load_gets_the_time_for_it() {
+    for (loaded, first_token_s, expected_s) in
+        [("", None, 45 + 300), ("", Some(20), 20), (r#"{"name":"m"}"#, None, 45)]
+    {
+        let tags = whole("application/json", r#"{"models":[{"name":"m"}]}"#);
+        let loaded = whole("application/json", format!(r#"{{"models":[{loaded}]}}"#));
+        let silence = chunked("application/x-ndjson", &[], End::Never);
+        let server = Stage::of([tags, loaded, status(404, "{}"), silence]).await;
+        let mut far = UpstreamOptions::plain("far", UpstreamKind::Ollama, &server.url);
+        far.timeouts.first_token = first_token_s.map(Duration::from_secs);
+        let options = GatewayOptions { upstreams: vec![far], ..GatewayOptions::default() };
+        let gateway = Gateway::new(options, &Registry::default(), None).expect("a gateway");
+        gateway.refresh_lists().await;
+        let target = Resolve::<Chat>::resolve(&gateway, "far/m").expect("a name");
+        let mut asking = target.model.chat(ChatRequest::default());
+        while server.hits() < 4 {
+            assert!(futures::poll!(&mut asking).is_pending());
+            tokio::task::yield_now().await;
+        }
+        tokio::time::pause();
+        let Err(ModelError::Unanswered { last, .. }) = asking.await else { panic!("an answer") };
+        tokio::time::resume();
+        let after = Duration::from_secs(expected_s);
+        let silent = Fault::TimedOut { clock: Clock::FirstToken, after };
+        assert_eq!(*last, ModelError::upstream("far/m", silent));
+    }
 }

@@ -127,7 +127,8 @@ pub fn parse_transcript(body: &str) -> Result<Vec<TranscriptEvent>, Fault> {
 #[derive(Debug, Default)]
 pub struct TranscriptReader {
     has_text: bool,
-    /// Whether an event without a type was read, as vLLM and Speaches write them. Such servers send no last event, so the end of the stream is the end.
+    /// Whether an event without a type was read, as vLLM and Speaches write them. Such servers send no last event, so the
+    /// end of the stream is the end.
     is_plain: bool,
     is_over: bool,
 }
