@@ -8,6 +8,9 @@ use serde_json::Value;
 
 /// Characters of a server's message that are shown.
 const MESSAGE_CHARS_MAX: usize = 500;
+/// The rest of a target whose quota is used up, if its server names no time. OpenAI says so of an account without money,
+/// but Alibaba of too many tokens in a minute.
+const QUOTA_REST: Duration = Duration::from_secs(60);
 
 /// What came instead of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,9 +30,11 @@ pub fn fault_of(status: HttpFailure, body: &[u8]) -> Fault {
         return fault;
     }
     let HttpFailure { code, retry_after } = status;
-    let retry_after = retry_after.or(fields.retry_after);
+    let rest = fields.code.contains("insufficient_quota").then_some(QUOTA_REST);
+    let retry_after = retry_after.or(fields.retry_after).or(rest);
     match code {
-        _ if is_unpaid(&fields.code, &message) => Fault::NoCredit { message },
+        // Anthropic's. Not elsewhere in the message, which may quote a client.
+        400 if message.starts_with("Your credit balance is too low") => Fault::NoCredit { message },
         403 if fields.is_flagged => Fault::Refused { message },
         401 | 403 => Fault::KeyRefused { message },
         402 => Fault::NoCredit { message },
@@ -106,7 +111,7 @@ impl ErrorFields {
     fn of(body: &Value) -> ErrorFields {
         let body = body.get(0).unwrap_or(body);
         let error = match (&body["error"], &body["detail"]) {
-            (Value::Null, detail @ Value::Object(_)) => detail,
+            (Value::Null, detail) if detail.is_object() && body["message"].is_null() => detail,
             (Value::Null, _) => body,
             (error, _) => error,
         };
@@ -166,11 +171,6 @@ fn retry_delay(error: &Value) -> Option<Duration> {
     Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
 }
 
-/// OpenAI's 429 and Anthropic's 400 of an account without money.
-fn is_unpaid(code: &str, message: &str) -> bool {
-    code.contains("insufficient_quota") || message.contains("credit balance is too low")
-}
-
 fn without_words(code: u16) -> String {
     format!("status {code}")
 }
@@ -191,7 +191,7 @@ fn too_long(code: &str, message: &str, numbers: (Option<u32>, Option<u32>)) -> O
         "exceeds the context length",
         "exceeds the context window",
         // Gemini.
-        "exceeds the maximum number of tokens",
+        "exceeds the maximum number of tokens allowed",
         // Kimi.
         "exceeded model token limit",
         "longer than the context length",
@@ -287,6 +287,7 @@ mod tests {
         for body in [
             r#"[{"error":{"code":500,"message":"no","status":"INTERNAL"}}]"#,
             r#"{"detail":{"error":"processing_error","message":"no","type":"server_error"}}"#,
+            r#"{"message":"no","detail":{"id":7}}"#,
             r#"{"detail":[{"type":"value_error","loc":["body"],"msg":"no","input":"my secret"}]}"#,
         ] {
             assert_eq!(of(500, body), Fault::Failed { message: "no".to_owned() }, "{body}");
@@ -364,8 +365,8 @@ mod tests {
     #[test]
     fn an_account_without_money_and_a_text_that_is_not_allowed_are_known() {
         for (code, body, kind) in [
-            (429, r#"{"error":{"message":"no","type":"insufficient_quota"}}"#, "no_credit"),
             (400, r#"{"error":{"message":"Your credit balance is too low to"}}"#, "no_credit"),
+            (400, r#"{"error":{"message":"'Your credit balance is too low'"}}"#, "refused"),
             (429, r#"{"error":{"message":"no","type":"requests"}}"#, "rate_limited"),
             (413, r#"{"error":{"message":"no","code":"rate_limit_exceeded"}}"#, "rate_limited"),
             (
@@ -388,6 +389,10 @@ mod tests {
             let retry_after = Some(Duration::from_secs_f64(expected_s));
             assert_eq!(fault, Fault::Limited { message: "no".to_owned(), retry_after });
         }
+        let spent = br#"{"error":{"message":"no","type":"insufficient_quota"}}"#;
+        let fault = fault_of(HttpFailure { code: 429, retry_after: None }, spent);
+        let retry_after = Some(QUOTA_REST);
+        assert_eq!(fault, Fault::Limited { message: "no".to_owned(), retry_after });
     }
 
     #[test]
