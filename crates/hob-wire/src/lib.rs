@@ -101,15 +101,15 @@ pub use transcript::{
 };
 pub use upstream::{
     AnthropicReader, FINISH_REPAIR, HttpFailure, LIMIT_NAMES, ListError, Mended, Misread, Observed,
-    ObservedCounts, ObservedPart, ObservedText, OllamaReader, OpenAiReader, PieceKind, PieceTooLong,
-    Pieces, RequestedFormat, ServedModel, TextKind, TranscriptReader, UnsupportedField,
-    UpstreamDialect, UpstreamReader, UsageSource, anthropic_continues, anthropic_drops,
-    anthropic_request, fault_of, fault_within, observe_ollama, observe_openai, ollama_embed_request,
-    ollama_path, ollama_request, ollama_show_request, openai_embed_request, parse_anthropic_models,
-    parse_llama_props, parse_ollama_ps, parse_ollama_show, parse_ollama_tags, parse_ollama_vectors,
-    parse_openai_models, parse_openai_vectors, parse_tabby_model, parse_transcript, parse_voices,
-    sound_name, transcript_fields, transcript_path, unknown_fields, upstream_path, upstream_request,
-    upstream_speech_request,
+    ObservedCounts, ObservedPart, ObservedText, OllamaReader, OpenAiReader, PieceKind,
+    PieceTooLong, Pieces, RequestedFormat, ServedModel, TextKind, TranscriptReader,
+    UnsupportedField, UpstreamDialect, UpstreamReader, UsageSource, anthropic_continues,
+    anthropic_drops, anthropic_request, fault_of, fault_within, observe_ollama, observe_openai,
+    ollama_embed_request, ollama_path, ollama_request, ollama_show_request, openai_embed_request,
+    parse_anthropic_models, parse_llama_props, parse_ollama_ps, parse_ollama_show,
+    parse_ollama_tags, parse_ollama_vectors, parse_openai_models, parse_openai_vectors,
+    parse_tabby_model, parse_transcript, parse_voices, sound_name, transcript_fields,
+    transcript_path, unknown_fields, upstream_path, upstream_request, upstream_speech_request,
 };
 pub use url::percent_encoded;
 pub use voice_combining::{WireCombine, combined_voice, deleted_voice, parse_combine};

@@ -188,7 +188,9 @@ pub(super) fn address(text: &str, base: Base, path: &str, notes: &mut Notes) -> 
     let address = url.as_str().trim_end_matches('/');
     match (base, address.strip_suffix("/v1")) {
         // An address with another version needs its `/v1`.
-        (Base::WithV1, Some(without)) if !names_version(without) => return Some(without.to_owned()),
+        (Base::WithV1, Some(without)) if !names_version(without) => {
+            return Some(without.to_owned());
+        }
         (Base::WithV1, None) if url.path().len() > 1 && !names_version(url.path()) => {
             notes.changed(path, "the address does not end in /v1: check that ADDRESS/v1/… exists");
         }
