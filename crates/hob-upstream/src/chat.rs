@@ -116,13 +116,16 @@ impl UpstreamChat {
             }),
             _ => {
                 let mut without = self.served.fields_left_out();
-                let [usual, newer] = LIMIT_NAMES;
-                if !upstream.is_openais && !without.iter().any(|field| field == usual) {
-                    without.push(newer.to_owned());
+                let [refuses_usual, refuses_newer] =
+                    LIMIT_NAMES.map(|name| without.iter().any(|field| field == name));
+                if !upstream.is_openais && !refuses_usual {
+                    without.push(LIMIT_NAMES[1].to_owned());
                 }
                 let body = upstream_request(request, model, kind.dialect(), &without)?;
-                // The limit goes on under its other name.
-                without.retain(|field| !LIMIT_NAMES.contains(&field.as_str()));
+                if !(refuses_usual && refuses_newer) {
+                    // The limit goes on under its other name.
+                    without.retain(|field| !LIMIT_NAMES.contains(&field.as_str()));
+                }
                 Ok(UpstreamCall {
                     path: upstream_path(request).to_owned(),
                     body,
@@ -229,21 +232,29 @@ mod tests {
     #[test]
     fn the_limit_has_the_name_that_the_server_takes() {
         let (usual, newer) = (r#""max_tokens":7"#, r#""max_completion_tokens":7"#);
-        for (url, refused, expected) in [
-            ("https://api.openai.com/v1", None, newer),
-            ("https://x.openai.azure.com/openai/v1", None, newer),
-            ("https://api.deepseek.com", None, usual),
-            ("https://x.example", Some("max_tokens"), newer),
-            ("https://api.openai.com", Some("max_completion_tokens"), usual),
+        let both = ["max_completion_tokens", "max_tokens"];
+        for (url, kind, refused, expected) in [
+            ("https://x.example", UpstreamKind::OpenAi, &["max_tokens"][..], newer),
+            ("https://api.openai.com/v1", UpstreamKind::OpenAi, &[], newer),
+            ("https://x.openai.azure.com/openai/v1", UpstreamKind::OpenAi, &[], newer),
+            ("https://api.deepseek.com", UpstreamKind::OpenAi, &[], usual),
+            ("https://myopenai.com", UpstreamKind::OpenAi, &[], usual),
+            ("https://x.example", UpstreamKind::Vllm, &["max_tokens"], newer),
+            ("https://api.openai.com", UpstreamKind::OpenAi, &["max_completion_tokens"], usual),
+            ("https://x.example", UpstreamKind::OpenAi, &both, ""),
         ] {
-            let options = UpstreamOptions::plain("far", UpstreamKind::OpenAi, url);
+            let options = UpstreamOptions::plain("far", kind, url);
             let upstream = Arc::new(Upstream::new(options).expect("an address"));
             let chat = UpstreamChat::new(Arc::new(UpstreamModel::new(upstream, "m")));
-            refused.into_iter().for_each(|field| chat.served.leave_out(field));
+            for field in refused {
+                chat.served.leave_out(field);
+            }
             let request = ChatRequest { tokens_max: Some(7), partial: None, ..broken() };
-            let call = chat.call(&request, UpstreamKind::OpenAi).expect("a request");
+            let call = chat.call(&request, kind).expect("a request");
             assert!(call.body.contains(expected), "{url}: {}", call.body);
-            assert_eq!(call.dropped, [""; 0], "{url}");
+            let is_lost = expected.is_empty();
+            assert_eq!(call.body.matches(r#"tokens":7"#).count(), usize::from(!is_lost), "{url}");
+            assert_eq!(call.dropped, if is_lost { refused } else { &[] }, "{url}");
         }
     }
 

@@ -133,8 +133,8 @@ fn limits(
     if let Some(tokens) = request.tokens_max {
         let [usual, newer] = LIMIT_NAMES;
         let is_refused = |name: &str| without.iter().any(|field| field == name);
-        let takes_newer = dialect == UpstreamDialect::OpenAi && is_chat;
-        let is_newer = takes_newer && (is_refused(usual) || !is_refused(newer));
+        let is_openais = dialect == UpstreamDialect::OpenAi && !is_refused(newer);
+        let is_newer = is_chat && (is_openais || is_refused(usual));
         put(if is_newer { newer } else { usual }, json!(tokens));
     } else if dialect == UpstreamDialect::Hob && !is_chat {
         // Without a limit, another hob would end this answer after OpenAI's 16 tokens.
