@@ -77,7 +77,10 @@ impl Upstream {
         let http = http(&options, &url, timeouts)?;
         let root = written.trim().trim_end_matches('/');
         let unversioned = root.strip_suffix("/v1");
-        let has_own_version = unversioned.is_none() && names_version(url.path());
+        // Anthropic's protocol has one version. Its usual addresses leave it out, also behind a gateway's own version.
+        let has_own_version = unversioned.is_none()
+            && options.kind != UpstreamKind::Anthropic
+            && names_version(url.path());
         let root = unversioned.unwrap_or(root).to_owned();
         Ok(Upstream {
             slots: Slots::new(options.slots, options.queue_max),
@@ -87,7 +90,7 @@ impl Upstream {
             timeouts,
             voices: OnceLock::new(),
             is_openais: url.host().is_some_and(|host| {
-                host.ends_with("openai.com") || host.ends_with(".openai.azure.com")
+                host.ends_with(".openai.com") || host.ends_with(".openai.azure.com")
             }),
             version: if has_own_version { "" } else { "/v1" },
             root,
@@ -422,6 +425,10 @@ mod tests {
         ] {
             assert_eq!(Upstream::new(options(url)).expect(url).path("models"), models, "{url}");
         }
+        let url = "https://x.ai/v1/me/anthropic";
+        let anthropic = UpstreamOptions::plain("claude", UpstreamKind::Anthropic, url);
+        let upstream = Upstream::new(anthropic).expect(url);
+        assert_eq!(upstream.path("messages"), "/v1/me/anthropic/v1/messages");
     }
 
     #[test]
