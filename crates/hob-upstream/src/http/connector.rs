@@ -17,8 +17,10 @@ use tower::{Service, ServiceExt};
 
 use super::HttpError;
 
-/// Interval of TCP keep-alive probes, which detect dead idle connections.
+/// Interval of TCP keep-alive probes, which detect dead connections: idle ones, and those on which a client waits.
 const PROBE_EVERY: Duration = Duration::from_secs(30);
+/// A connection is dead after this many probes without an answer.
+const PROBES_MAX: u32 = 3;
 
 pub(super) type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
@@ -41,6 +43,8 @@ impl Connector {
         let mut tcp = HttpConnector::new();
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(PROBE_EVERY));
+        tcp.set_keepalive_interval(Some(PROBE_EVERY));
+        tcp.set_keepalive_retries(Some(PROBES_MAX));
         tcp.enforce_http(false);
         let transport = if address.scheme() == Some(&Scheme::HTTPS) {
             let builder = HttpsConnectorBuilder::new().with_tls_config(trust()?);
