@@ -24,7 +24,7 @@ pub(crate) struct UpstreamSection {
     /// Time limit for connecting, TLS included. Default: `1s` in the local network, `5s` elsewhere.
     pub(crate) connect_timeout: Option<TimeText>,
     /// Time limit for the first token. Default: `45s` in the local network, `60s` elsewhere; more for a
-    /// long prompt, and by `load_timeout` for a model that the server has to load, if no other target is left.
+    /// long prompt. `load_timeout` is added for a model that the server has to load, if no other target is left.
     pub(crate) first_token_timeout: Option<TimeText>,
     /// Time limit between two tokens. Default: `30s`.
     pub(crate) idle_timeout: Option<TimeText>,
