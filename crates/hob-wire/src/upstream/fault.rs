@@ -33,7 +33,7 @@ pub fn fault_of(status: HttpFailure, body: &[u8]) -> Fault {
     let rest = fields.code.contains("insufficient_quota").then_some(QUOTA_REST);
     let retry_after = retry_after.or(fields.retry_after).or(rest);
     match code {
-        // Anthropic's. Not elsewhere in the message, which may quote a client.
+        // Anthropic's message begins so. Later words may quote a client.
         400 if message.starts_with("Your credit balance is too low") => Fault::NoCredit { message },
         403 if fields.is_flagged => Fault::Refused { message },
         401 | 403 => Fault::KeyRefused { message },
