@@ -1,7 +1,9 @@
-//! Whether a WAV file ends before its sound does: an upload or a recording that was stopped.
-//! Symphonia reads such a file to its end, and does not say so.
+//! The sizes in the header of a WAV file: which of them say nothing, and whether the file ends before its sound does.
+//! Symphonia refuses sizes that contradict each other, and reads a file that was cut without saying so.
 
-/// Programs that do not know the length yet write one from here on, which promises nothing.
+use bytes::{Bytes, BytesMut};
+
+/// Programs that do not know the length yet write 0, or a length from here on, which promises nothing.
 const UNKNOWN_BYTES_MIN: u32 = 0x7F00_0000;
 /// Some programs count a few bytes too many.
 const MISSING_BYTES_MIN: usize = 1_024;
@@ -10,16 +12,52 @@ pub(super) fn is_cut(file: &[u8]) -> bool {
     missing_bytes(file).is_some_and(|missing| missing >= MISSING_BYTES_MIN)
 }
 
+/// Writes the size of the sound that is there into a header that does not say it: a program that writes to a pipe, or that
+/// crashed, leaves such a header.
+pub(super) fn with_sizes(file: Bytes) -> Bytes {
+    let Some(SoundChunk { riff_bytes, at, promised }) = sound_chunk(&file) else { return file };
+    let there = u32::try_from(file.len() - at).unwrap_or(u32::MAX);
+    let bytes = match promised {
+        0 => there,
+        UNKNOWN_BYTES_MIN.. => there.min(promised),
+        _ => promised,
+    };
+    let is_inside = at as u64 + u64::from(bytes) <= 8 + u64::from(riff_bytes);
+    if bytes == promised && (is_inside || riff_bytes == u32::MAX) {
+        return file;
+    }
+    let mut file = BytesMut::from(file);
+    file[4..8].fill(0xFF);
+    file[at - 4..at].copy_from_slice(&bytes.to_le_bytes());
+    file.freeze()
+}
+
 /// The bytes of sound that the header promises and the file does not have. `None` if there is no such promise.
 fn missing_bytes(file: &[u8]) -> Option<usize> {
-    let mut chunks = file.strip_prefix(b"RIFF")?.get(4..)?.strip_prefix(b"WAVE")?;
+    let SoundChunk { at, promised, .. } = sound_chunk(file)?;
+    let is_known = promised < UNKNOWN_BYTES_MIN;
+    is_known.then(|| (promised as usize).saturating_sub(file.len() - at))
+}
+
+struct SoundChunk {
+    /// The size of everything after the first 8 bytes, as the header says.
+    riff_bytes: u32,
+    /// Where the sound begins.
+    at: usize,
+    /// The bytes of sound, as the header says.
+    promised: u32,
+}
+
+fn sound_chunk(file: &[u8]) -> Option<SoundChunk> {
+    let (riff_bytes, form) = file.strip_prefix(b"RIFF")?.split_first_chunk::<4>()?;
+    let riff_bytes = u32::from_le_bytes(*riff_bytes);
+    let mut chunks = form.strip_prefix(b"WAVE")?;
     loop {
         let (kind, rest) = chunks.split_first_chunk::<4>()?;
         let (length, body) = rest.split_first_chunk::<4>()?;
         let length = u32::from_le_bytes(*length);
         if kind == b"data" {
-            let is_known = length < UNKNOWN_BYTES_MIN;
-            return is_known.then(|| (length as usize).saturating_sub(body.len()));
+            return Some(SoundChunk { riff_bytes, at: file.len() - body.len(), promised: length });
         }
         // Chunks begin at even places.
         chunks = body.get(length as usize + length as usize % 2..)?;

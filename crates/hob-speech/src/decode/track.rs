@@ -119,6 +119,7 @@ pub(super) struct SoundTrack {
 
 impl SoundTrack {
     pub(super) fn open(bytes: Bytes) -> Result<Self, DecodeError> {
+        let bytes = riff::with_sizes(bytes);
         let mut in_order = is_read_in_order(&bytes);
         let mut reader = probed(&bytes, in_order)?;
         if reader.format_info().format == FORMAT_ID_MP3 && !in_order {

@@ -87,6 +87,29 @@ fn each_kind_of_wav_comes_back_exactly() {
     }
 }
 
+/// What a program leaves that crashed, or that writes to a pipe.
+#[test]
+fn a_wav_file_whose_sizes_say_nothing_is_read_to_its_end() {
+    let expected = chirp(RATE_HZ, 0.5);
+    let whole = wav(WavKind::F32, RATE_HZ, 1, &expected);
+    let data_bytes = whole.len() as u32 - 44;
+    for (riff, data) in [
+        (0, 0),
+        (36, 0),
+        (0, data_bytes),
+        (36 + data_bytes, u32::MAX),
+        (u32::MAX, u32::MAX),
+        (u32::MAX, 0x7FFF_F000),
+    ] {
+        let mut file = whole.clone();
+        file[4..8].copy_from_slice(&riff.to_le_bytes());
+        file[40..44].copy_from_slice(&data.to_le_bytes());
+        let (heard, damage) = decode_with_damage(file);
+        assert_eq!((heard.len(), damage), (expected.len(), None), "{riff} {data}");
+        assert!(snr_db(&expected, &heard) > 100.0, "{riff} {data}");
+    }
+}
+
 #[test]
 fn each_rate_keeps_level_length_and_time() {
     for rate_hz in [
