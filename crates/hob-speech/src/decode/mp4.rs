@@ -4,6 +4,8 @@
 /// The part of a track that is meant to be heard.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct HeardRange {
+    /// Silence before it, in a film whose sound begins later than its pictures.
+    pub(super) pause_s: f64,
     pub(super) start_s: f64,
     /// `None` if the file does not know its length yet.
     pub(super) length_s: Option<f64>,
@@ -18,15 +20,17 @@ pub(super) fn heard_range(file: &[u8], track_id: u32) -> Option<HeardRange> {
         .find(|(_, track)| child(track, b"tkhd").and_then(id_of_track) == Some(track_id))?
         .1;
     let media_scale = ticks_per_second(child(child(track, b"mdia")?, b"mdhd")?)?;
-    let mut heard = edit_entries(child(child(track, b"edts")?, b"elst")?)?
-        .into_iter()
-        .filter(|(_, media_time)| *media_time >= 0);
+    let edits = edit_entries(child(child(track, b"edts")?, b"elst")?)?;
+    let is_pause = |(_, media_time): &&(u64, i64)| *media_time < 0;
+    let pause_s: f64 =
+        edits.iter().take_while(is_pause).map(|(length, _)| *length as f64 / movie_scale).sum();
+    let mut heard = edits.into_iter().filter(|edit| !is_pause(&edit));
     let (length, start) = heard.next()?;
     if heard.next().is_some() {
         return None;
     }
     let length_s = (length > 0).then_some(length as f64 / movie_scale);
-    Some(HeardRange { start_s: start as f64 / media_scale, length_s })
+    Some(HeardRange { pause_s, start_s: start as f64 / media_scale, length_s })
 }
 
 /// Whether the file has its index, but ends within its sound: an upload or a download that was stopped.

@@ -104,7 +104,7 @@ pub(super) struct SoundTrack {
     lost_s: Option<f64>,
     /// The time of the first packet, by the container.
     first_s: Option<f64>,
-    /// Seconds of sound that the decoder returned, including what was cut off later.
+    /// Seconds of sound that the decoder returned, including what was cut off later. Below 0 in a pause before the first packet.
     decoded_s: f64,
     heard_s: f64,
     rate_hz: u32,
@@ -133,6 +133,8 @@ impl SoundTrack {
         let kind = reader.format_info().format;
         let edit = if kind == FORMAT_ID_ISOMP4 { heard_range(&bytes, id) } else { None };
         let edit_delay = edit.map(|edit| EncoderDelay::Seconds(edit.start_s));
+        let pause_s = edit.map(|edit| edit.pause_s).filter(|pause_s| *pause_s <= GAP_S_MAX);
+        let pause_s = pause_s.unwrap_or_default();
         let mut opened = Self {
             unchecked: bytes.clone(),
             losses: VecDeque::new(),
@@ -142,17 +144,17 @@ impl SoundTrack {
             time_base,
             has_delay_in_timestamp: has_delay_in_timestamp(&decoder, kind),
             encoder_delay: edit_delay.or_else(|| encoder_delay(track, &decoder, kind)),
-            length_s: edit.and_then(|edit| edit.length_s),
+            length_s: edit.and_then(|edit| Some(pause_s + edit.length_s?)),
             // The length of an MP3 file that is not read in order may be a guess.
             promised_samples: track.num_frames.filter(|_| in_order || kind == FORMAT_ID_FLAC),
             gap_s_min: gap_s_min(track, kind),
             last_was_damaged: false,
             lost_s: None,
             first_s: None,
-            decoded_s: 0.0,
+            decoded_s: -pause_s,
             heard_s: 0.0,
             rate_hz: DECODED_RATE_HZ,
-            gap_samples: 0,
+            gap_samples: (pause_s * f64::from(DECODED_RATE_HZ)).round() as u64,
             waiting: None,
             last_packet: Box::default(),
             mono: Vec::new(),

@@ -22,6 +22,27 @@ fn a_click_stays_within_a_millisecond() {
     }
 }
 
+/// An edit list begins with a pause if the sound of a film begins later than its pictures.
+#[test]
+fn a_pause_before_the_sound_of_a_film_is_silence() {
+    const EDITS: usize = 18_397;
+    let alac = include_bytes!("files/chirp-alac.m4a");
+    let whole = decode(alac.to_vec()).unwrap();
+    // 0.5 s in the ticks of the movie, no place in the track, and the normal rate.
+    let pause = [0_u8, 0, 1, 0xF4, 0xFF, 0xFF, 0xFF, 0xFF, 0, 1, 0, 0];
+    let mut file = [&alac[..EDITS + 16], &pause, &alac[EDITS + 16..]].concat();
+    // The sizes of moov, trak, edts and elst, and the number of edits.
+    for (size, more) in [(18_173, 12), (18_289, 12), (18_389, 12), (EDITS, 12), (EDITS + 12, 1)] {
+        let bytes = &mut file[size..size + 4];
+        let value = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) + more;
+        bytes.copy_from_slice(&value.to_be_bytes());
+    }
+    let (heard, damage) = decode_with_damage(file);
+    assert_eq!((heard.len(), damage), (8_000 + whole.len(), None));
+    assert!(heard[..7_000].iter().all(|sample| *sample == 0.0));
+    assert_eq!(lag(&whole, &heard[8_000..]), 0);
+}
+
 /// A broken packet in the middle of a Matroska file. The sound after it keeps its time.
 #[test]
 fn lost_packets_become_silence() {
