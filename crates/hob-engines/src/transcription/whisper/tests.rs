@@ -114,7 +114,7 @@ fn written(bytes: &[u8]) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-fn tiny() -> Whisper {
+pub(super) fn tiny() -> Whisper {
     let (_folder, path) = TinyFile::new().written();
     Whisper::load(&path, 1, &CardUse::Allowed).expect("a model")
 }

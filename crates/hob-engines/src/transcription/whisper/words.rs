@@ -146,6 +146,8 @@ impl Whisper {
             |number: usize| starts.get(number).copied().unwrap_or(sounding) as f64 * POSITION_S;
         let mut words: Vec<PlacedWord> = Vec::new();
         let mut pending: (Vec<u8>, usize) = (Vec::new(), 0);
+        // A mark after a space, such as that of "$5": where it stands in the last word, and its token.
+        let mut opening: Option<(usize, usize)> = None;
         for (number, token) in tokens.iter().enumerate() {
             if pending.0.is_empty() {
                 pending.1 = number;
@@ -155,10 +157,18 @@ impl Whisper {
             let Ok(piece) = std::str::from_utf8(&pending.0) else { continue };
             let (start_s, end_s) = (at(pending.1), at(number + 1));
             let is_mark = !piece.chars().any(char::is_alphanumeric);
+            let follows_space = piece.starts_with(char::is_whitespace);
+            if has_spaces && let Some(PlacedWord { word, .. }) = words.last_mut() {
+                if follows_space {
+                    opening = is_mark.then_some((word.word.len(), pending.1));
+                } else if !is_mark && let Some((at, first_token)) = opening.take() {
+                    let word = word.word.split_off(at);
+                    let word = HeardWord { word, start_s, end_s };
+                    words.push(PlacedWord { word, first_token });
+                }
+            }
             match words.last_mut() {
-                Some(PlacedWord { word, .. })
-                    if is_mark || has_spaces && !piece.starts_with(char::is_whitespace) =>
-                {
+                Some(PlacedWord { word, .. }) if is_mark || has_spaces && !follows_space => {
                     word.word.push_str(piece);
                     // Punctuation is not heard.
                     word.end_s = if is_mark { word.end_s } else { end_s };
@@ -295,7 +305,22 @@ fn warp(costs: &[f32], width: usize) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::tiny;
     use super::*;
+
+    #[test]
+    fn a_mark_after_a_space_belongs_to_the_word_that_follows_it() {
+        let whisper = tiny();
+        let tokens = whisper.tokens.encode(" world $5, \"hello\" world - he");
+        let starts: Vec<usize> = (0..=tokens.len()).map(|token| token * 10).collect();
+        let found = whisper.timed("en", &tokens, &starts, 1_500);
+        let words: Vec<&str> = found.iter().map(|placed| placed.word.word.as_str()).collect();
+        assert_eq!(words, ["world", "$5,", "\"hello\"", "world -", "he"]);
+        let bytes = |placed: &PlacedWord| whisper.tokens.bytes(tokens[placed.first_token]);
+        assert!(found.iter().all(|placed| bytes(placed).starts_with(b" ")), "{found:?}");
+        let follows = |pair: &[PlacedWord]| pair[0].word.end_s <= pair[1].word.start_s;
+        assert!(found.windows(2).all(follows), "{found:?}");
+    }
 
     #[test]
     fn every_published_size_has_its_own_heads_within_its_layers() {
