@@ -11,11 +11,16 @@ export function transcriptFile(transcript, format) {
 }
 
 export function srt(transcript) {
-  return cues(transcript).map(({ start, end, text }, index) => `${index + 1}\n${stamp(start, ",")} --> ${stamp(end, ",")}\n${text}\n\n`).join("");
+  return cues(transcript).map(({ start, end, text }, index) => `${index + 1}\n${stamp(start, ",")} --> ${stamp(end, ",")}\n${text.replaceAll("-->", "->")}\n\n`).join("");
 }
 
 export function vtt(transcript) {
-  return `WEBVTT\n\n${cues(transcript).map(({ start, end, text }) => `${stamp(start, ".")} --> ${stamp(end, ".")}\n${text}\n\n`).join("")}`;
+  return `WEBVTT\n\n${cues(transcript).map(({ start, end, text }) => `${stamp(start, ".")} --> ${stamp(end, ".")}\n${escaped(text)}\n\n`).join("")}`;
+}
+
+/** In WebVTT, "<" begins a tag, and "&" the name of a character. */
+function escaped(text) {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
 function txt({ text }) {
@@ -24,8 +29,13 @@ function txt({ text }) {
 
 /** Text without times is one cue. */
 function cues({ segments, text, durationS }) {
-  if (segments.length === 0 && text.trim() !== "") return [{ start: 0, end: durationS ?? 0, text: text.trim() }];
-  return segments.map(({ start, end, text: said }) => ({ start, end, text: said.trim() }));
+  if (segments.length === 0 && text.trim() !== "") return [{ start: 0, end: durationS ?? 0, text: lines(text) }];
+  return segments.map(({ start, end, text: said }) => ({ start, end, text: lines(said) }));
+}
+
+/** An empty line would end the cue. */
+function lines(text) {
+  return text.split(/\r?\n/).map((line) => line.trim()).filter((line) => line !== "").join("\n");
 }
 
 /** `00:01:02,345`. */

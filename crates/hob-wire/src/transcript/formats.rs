@@ -114,39 +114,46 @@ impl TranscriptAnswer {
 
     fn srt(&self) -> String {
         let cues = self.cues().into_iter().zip(1..);
-        let cue = |(Cue { start_s, end_s, text }, number): (Cue<'_>, u32)| {
+        let cue = |(Cue { start_s, end_s, text }, number): (Cue, u32)| {
+            // The arrow marks times, also inside of a text.
+            let text = text.replace("-->", "->");
             format!("{number}\n{} --> {}\n{text}\n\n", stamp(start_s, ','), stamp(end_s, ','))
         };
         cues.map(cue).collect()
     }
 
     fn vtt(&self) -> String {
-        let cue = |Cue { start_s, end_s, text }: Cue<'_>| {
+        let cue = |Cue { start_s, end_s, text }: Cue| {
+            // "<" begins a tag, and "&" the name of a character.
+            let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
             format!("{} --> {}\n{text}\n\n", stamp(start_s, '.'), stamp(end_s, '.'))
         };
         "WEBVTT\n\n".to_owned() + &self.cues().into_iter().map(cue).collect::<String>()
     }
 
-    fn cues(&self) -> Vec<Cue<'_>> {
+    fn cues(&self) -> Vec<Cue> {
         let text = self.text.trim();
         if self.segments.is_empty() && !text.is_empty() {
-            return vec![Cue { start_s: 0.0, end_s: self.done.duration_s, text }];
+            return vec![Cue::new(0.0, self.done.duration_s, text)];
         }
-        self.segments.iter().map(Cue::of).collect()
-    }
-}
-
-impl Cue<'_> {
-    fn of(segment: &Segment) -> Cue<'_> {
-        Cue { start_s: segment.start_s, end_s: segment.end_s, text: segment.text.trim() }
+        let cue = |segment: &Segment| Cue::new(segment.start_s, segment.end_s, &segment.text);
+        self.segments.iter().map(cue).collect()
     }
 }
 
 /// A line of subtitles.
-struct Cue<'a> {
+struct Cue {
     start_s: f64,
     end_s: f64,
-    text: &'a str,
+    text: String,
+}
+
+impl Cue {
+    /// An empty line would end the cue.
+    fn new(start_s: f64, end_s: f64, text: &str) -> Cue {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        Cue { start_s, end_s, text: lines.collect::<Vec<_>>().join("\n") }
+    }
 }
 
 /// A transcript in the format `json`.
