@@ -274,14 +274,10 @@ impl Whisper {
         let is_cut_at_sentences = options.segments && !plan.has_times;
         let mut words = Vec::new();
         if options.words || is_cut_at_sentences {
-            words = self.words(&language, &pass.tokens, window, cancelled)?;
+            words = self.words((&language, options.task), &pass.tokens, window, cancelled)?;
         }
-        let text_language = match options.task {
-            TranscriptTask::Transcribe => language.as_str(),
-            TranscriptTask::Translate => "en",
-        };
         let segments = match is_cut_at_sentences {
-            true => self.sentences(&pass, &words, text_language, sound_s),
+            true => self.sentences(&pass, &words, text_language(&language, options.task), sound_s),
             false => self.segments(&pass, sound_s),
         };
         let words = words.into_iter().filter(|_| options.words).map(|placed| placed.word);
@@ -400,6 +396,14 @@ impl Whisper {
             sound_s,
             cancelled,
         }
+    }
+}
+
+/// The language of the text of sound in this language.
+fn text_language(language: &str, task: TranscriptTask) -> &str {
+    match task {
+        TranscriptTask::Transcribe => language,
+        TranscriptTask::Translate => "en",
     }
 }
 

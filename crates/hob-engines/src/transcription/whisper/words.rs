@@ -4,7 +4,7 @@
 use hob_core::{HeardWord, TranscriptTask};
 
 use super::decoder::{self, Step};
-use super::{TranscribeError, Whisper, Window};
+use super::{TranscribeError, Whisper, Window, text_language};
 
 /// Seconds of one position of the encoder.
 const POSITION_S: f64 = 0.02;
@@ -97,10 +97,10 @@ pub(super) struct PlacedWord {
 }
 
 impl Whisper {
-    /// The words of text `tokens` in a window.
+    /// The words of text `tokens` in a window. The language is that of the sound.
     pub(super) fn words(
         &mut self,
-        language: &str,
+        (language, task): (&str, TranscriptTask),
         tokens: &[u32],
         Window { positions, sounding }: Window,
         cancelled: &dyn Fn() -> bool,
@@ -110,7 +110,7 @@ impl Whisper {
         if text.is_empty() || sounding == 0 {
             return Ok(Vec::new());
         }
-        let mut all = self.tokens.opening(language, TranscriptTask::Transcribe);
+        let mut all = self.tokens.opening(language, task);
         all.push(self.tokens.no_timestamps());
         let opening = all.len();
         all.extend(&text);
@@ -124,7 +124,7 @@ impl Whisper {
         // Each row of scores belongs to the token that predicts the next one, so the rows begin one token earlier.
         let rows = &costs[(opening - 1) * sounding..(all.len() - 1) * sounding];
         let starts = warp(rows, sounding);
-        Ok(self.timed(language, &text, &starts, sounding))
+        Ok(self.timed((language, task), &text, &starts, sounding))
     }
 
     fn alignment_heads(&self) -> Vec<Head> {
@@ -135,13 +135,15 @@ impl Whisper {
     /// Joins tokens into words with times. `starts` has the first position of each token, and one more for the end.
     fn timed(
         &self,
-        language: &str,
+        (language, task): (&str, TranscriptTask),
         tokens: &[u32],
         starts: &[usize],
         sounding: usize,
     ) -> Vec<PlacedWord> {
-        let has_spaces =
-            !matches!(language, "zh" | "ja" | "th" | "lo" | "my" | "yue" | "km" | "bo");
+        let has_spaces = !matches!(
+            text_language(language, task),
+            "zh" | "ja" | "th" | "lo" | "my" | "yue" | "km" | "bo"
+        );
         let at =
             |number: usize| starts.get(number).copied().unwrap_or(sounding) as f64 * POSITION_S;
         let mut words: Vec<PlacedWord> = Vec::new();
@@ -313,9 +315,13 @@ mod tests {
         let whisper = tiny();
         let tokens = whisper.tokens.encode(" world $5, \"hello\" world - he");
         let starts: Vec<usize> = (0..=tokens.len()).map(|token| token * 10).collect();
-        let found = whisper.timed("en", &tokens, &starts, 1_500);
+        let timed = |language, task| whisper.timed((language, task), &tokens, &starts, 1_500);
+        let found = timed("en", TranscriptTask::Transcribe);
         let words: Vec<&str> = found.iter().map(|placed| placed.word.word.as_str()).collect();
         assert_eq!(words, ["world", "$5,", "\"hello\"", "world -", "he"]);
+        // The text of a translation is English, whatever was spoken.
+        assert_eq!(timed("ja", TranscriptTask::Translate), found);
+        assert_ne!(timed("ja", TranscriptTask::Transcribe), found);
         let bytes = |placed: &PlacedWord| whisper.tokens.bytes(tokens[placed.first_token]);
         assert!(found.iter().all(|placed| bytes(placed).starts_with(b" ")), "{found:?}");
         let follows = |pair: &[PlacedWord]| pair[0].word.end_s <= pair[1].word.start_s;
