@@ -7,7 +7,7 @@ use crate::normalise::roman::value;
 use crate::reading::Reading;
 
 /// Endings of an ordinal: "XIXe siècle", "Ier".
-const MARKS: &[&str] = &["ème", "er", "re", "e", "º", "ª"];
+const MARKS: &[&str] = &["ème", "er", "re", "e", "ᵉʳ", "ʳᵉ", "ᵉ", "º", "ª"];
 
 pub(super) fn read(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let word = scene.view.word()?;
