@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use hob_core::Language;
 
+use crate::markdown::visible;
 use crate::normalise::is_number_word;
 use crate::segment::{End, next_segment};
 use crate::word_table::has;
@@ -66,13 +67,20 @@ pub fn book_chapters(text: &str, title: &str) -> Vec<BookChapter> {
     if headings.is_empty() || !text[..before].trim().is_empty() {
         starts.push((0, title.to_owned()));
     }
-    starts.extend(headings.into_iter().map(|heading| (heading.range.start, heading.title)));
+    starts.extend(headings.into_iter().map(|heading| (heading.range.start, shown(heading.title))));
     let ends: Vec<usize> = starts.iter().skip(1).map(|(at, _)| *at).chain([text.len()]).collect();
     let chapter = |((start, title), end): ((usize, String), usize)| BookChapter {
         title: title.chars().take(TITLE_CHARS_MAX).collect(),
         range: start..end,
     };
     starts.into_iter().zip(ends).map(chapter).collect()
+}
+
+/// A title without its Markdown: "The *Best* [Day](day.md)". It stays as it is if nothing else is in it.
+fn shown(title: String) -> String {
+    let seen: String = visible(&title, 0).chars.iter().map(|seen| seen.c).collect();
+    let words: Vec<&str> = seen.split_whitespace().collect();
+    if words.is_empty() { title } else { words.join(" ") }
 }
 
 /// Divides chapters into parts, at the ends of paragraphs if possible. Only whitespace is in no part.

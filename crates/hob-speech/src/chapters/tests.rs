@@ -8,7 +8,7 @@ fn titles(text: &str) -> Vec<String> {
 
 #[test]
 fn headings_in_words_and_in_markdown_begin_chapters() {
-    let rows: [(&str, &[&str]); 10] = [
+    let rows: [(&str, &[&str]); 12] = [
         ("No heading at all.", &["The Book"]),
         ("", &["The Book"]),
         ("Chapter 1\n\nIt began.\n\nCHAPTER II.\n\nIt went on.", &["Chapter 1", "CHAPTER II."]),
@@ -22,6 +22,8 @@ fn headings_in_words_and_in_markdown_begin_chapters() {
         ("BOOK THE FIRST\n\nIt was.", &["BOOK THE FIRST"]),
         ("```\n# a comment\n```\nText.", &["The Book"]),
         ("Chapter 3 — Rain\n\nWet.", &["Chapter 3 — Rain"]),
+        ("# The *Best* [Day](day.md) of R&amp;D\n\nSun.", &["The Best Day of R&D"]),
+        ("# ***\n\nText.\n\n## 🎉\n\nText.", &["The Book", "🎉"]),
     ];
     for (text, expected) in rows {
         assert_eq!(titles(text), expected, "{text}");
