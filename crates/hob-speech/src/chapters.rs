@@ -8,6 +8,7 @@ use hob_core::Language;
 
 use crate::markdown::visible;
 use crate::normalise::is_number_word;
+use crate::reader::FENCE_MARKS;
 use crate::segment::{End, next_segment};
 use crate::word_table::has;
 
@@ -17,7 +18,7 @@ const HEADING_CHARS_MAX: usize = 80;
 const TITLE_CHARS_MAX: usize = 120;
 /// Further headings are spoken and get no mark.
 const CHAPTERS_MAX: usize = 5_000;
-/// The most text of one part: about four minutes of sound.
+/// The most text of one part, about four minutes of sound, unless it is a code block.
 const PART_BYTES_MAX: usize = 4_000;
 
 /// Words that are followed by a number: "Chapter 1", "PART II", "Book the First".
@@ -115,10 +116,52 @@ fn part_end(rest: &str) -> (usize, PartEnd) {
     };
     let paragraph = after(&["\n\n", "\n\r\n"]).map(|at| (at, PartEnd::Paragraph));
     let word = || after(&[" ", "\n"]);
-    paragraph.unwrap_or_else(|| {
+    let (cut, end) = paragraph.unwrap_or_else(|| {
         let end = last_sentence_end(window).or_else(word).unwrap_or(window.len());
         (end, PartEnd::Sentence)
-    })
+    });
+    match open_code(&rest[..cut]) {
+        None => (cut, end),
+        Some(0) => match code_end(rest) {
+            all if all == rest.len() => (all, PartEnd::Chapter),
+            end => (end, PartEnd::Paragraph),
+        },
+        Some(start) => (start, PartEnd::Paragraph),
+    }
+}
+
+/// Where the code block begins that is open at the end of `text`. A part that begins inside of a code block would be read as
+/// text, and what follows the block as code.
+fn open_code(text: &str) -> Option<usize> {
+    let (mut open, mut start) = (None, 0);
+    for (range, line) in lines(text) {
+        if open.is_none() {
+            start = range.start;
+        }
+        is_code(line, &mut open);
+    }
+    open.map(|_| start)
+}
+
+/// Where the code block ends with which `text` begins.
+fn code_end(text: &str) -> usize {
+    let mut open = None;
+    let is_last = |(_, line): &(Range<usize>, &str)| is_code(line, &mut open) && open.is_none();
+    lines(text).find(is_last).map_or(text.len(), |(range, _)| range.end)
+}
+
+/// Whether a line belongs to a code block. `open` is the mark of the block that is open.
+fn is_code(line: &str, open: &mut Option<char>) -> bool {
+    let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'));
+    let marks = line.chars().take_while(|c| Some(*c) == mark).count();
+    let is_fence = marks >= FENCE_MARKS;
+    let was_open = open.is_some();
+    if !was_open && is_fence {
+        *open = mark;
+    } else if is_fence && *open == mark && line.chars().count() == marks {
+        *open = None;
+    }
+    was_open || is_fence
 }
 
 /// Bytes up to the end of the last whole sentence of `window`, after which the text goes on. The language of the text is
@@ -152,13 +195,10 @@ fn lines(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> + Clone {
 
 fn headings(text: &str) -> Vec<Heading> {
     let mut found = Vec::new();
-    let (mut is_after_blank, mut is_in_code) = (true, false);
+    let (mut is_after_blank, mut open_code) = (true, None);
     let mut lines = lines(text);
     while let Some((range, line)) = lines.next() {
-        if line.starts_with("```") {
-            is_in_code = !is_in_code;
-        }
-        if !is_in_code {
+        if !is_code(line, &mut open_code) {
             let marked = markdown_title(line).map(|title| Heading { range: range.clone(), title });
             let plain = || plain_heading((range, line), lines.clone());
             found.extend(marked.or_else(|| if is_after_blank { plain() } else { None }));

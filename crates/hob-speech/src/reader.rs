@@ -21,7 +21,7 @@ const TAIL_CHARS_MIN: usize = UNIT_PHONEMES_MIN;
 const FORGET_BYTES: usize = 16 * 1024;
 
 /// A line that begins with this many backticks or tildes opens or closes a code block.
-const FENCE_MARKS: usize = 3;
+pub(crate) const FENCE_MARKS: usize = 3;
 
 /// Reads one text to its end.
 #[derive(Debug)]

@@ -98,6 +98,22 @@ fn a_long_paragraph_is_divided_between_sentences() {
 }
 
 #[test]
+fn a_code_block_is_in_one_part_and_has_no_chapters() {
+    for fence in ["```", "~~~~"] {
+        let code = format!("{fence}rust\n{}{fence}", "# one\n\n".repeat(PART_BYTES_MAX / 4));
+        let text = format!("Before.\n\n{code}\n\nAfter.\n\n{code}\n");
+        let parts = book_parts(&text, &book_chapters(&text, "The Book"));
+        let spoken: Vec<&str> = parts.iter().map(|part| text[part.range.clone()].trim()).collect();
+        assert_eq!(spoken, ["Before.", &*code, "After.", &*code]);
+        assert!(parts.iter().all(|part| part.chapter == 0));
+        assert_eq!(parts[3].end, PartEnd::Chapter);
+        let unclosed = code.trim_end_matches(fence);
+        let parts = book_parts(unclosed, &book_chapters(unclosed, "The Book"));
+        assert_eq!(parts.len(), 1);
+    }
+}
+
+#[test]
 fn a_book_of_ten_megabytes_is_divided_whatever_it_is_made_of() {
     let prose = "A sentence of a book. It goes on, and on!\n\n";
     for (piece, megabytes) in [(prose, 10), ("word ", 1), ("é", 1), ("字。", 1)] {
