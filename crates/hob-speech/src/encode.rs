@@ -54,8 +54,9 @@ trait Codec: Send {
         Ok(())
     }
     fn encode(&mut self, samples: &[f32], out: &mut Vec<u8>) -> Result<(), EncodeError>;
-    fn finish(self: Box<Self>, _out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        Ok(())
+    /// Returns the header with what was unknown before, as long as the first one, or nothing.
+    fn finish(self: Box<Self>, _out: &mut Vec<u8>) -> Result<Vec<u8>, EncodeError> {
+        Ok(Vec::new())
     }
 }
 
@@ -68,6 +69,15 @@ pub struct Encoder {
 }
 
 hob_core::debug_fields!(Encoder: length, samples_taken);
+
+/// What completes a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileEnd {
+    /// The remaining bytes, up to the last sample.
+    pub rest: Vec<u8>,
+    /// What belongs in the place of the file's first bytes. Empty if they are exact.
+    pub header: Vec<u8>,
+}
 
 /// Encodes a whole sound as one file with exact headers.
 ///
@@ -113,16 +123,21 @@ impl Encoder {
     }
 
     /// Returns the remaining bytes, up to the last sample.
-    pub fn finish(mut self) -> Result<Vec<u8>, EncodeError> {
+    pub fn finish(self) -> Result<Vec<u8>, EncodeError> {
+        self.finish_file().map(|end| end.rest)
+    }
+
+    /// For a file whose beginning can be written again.
+    pub fn finish_file(mut self) -> Result<FileEnd, EncodeError> {
         if let Length::Samples(promised) = self.length
             && promised != self.samples_taken
         {
             return Err(EncodeError::WrongLength { promised, given: self.samples_taken });
         }
-        let mut out = Vec::new();
-        self.write_header(&mut out)?;
-        self.codec.finish(&mut out)?;
-        Ok(out)
+        let mut rest = Vec::new();
+        self.write_header(&mut rest)?;
+        let header = self.codec.finish(&mut rest)?;
+        Ok(FileEnd { rest, header })
     }
 
     fn clip(&self, samples: &[f32]) -> Result<Vec<f32>, EncodeError> {

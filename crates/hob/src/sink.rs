@@ -1,7 +1,7 @@
 //! Files that hob writes for the user. Encoded sound goes to stdout, or to a file that appears complete or not at all.
 //! So a full disk cannot leave half a sound file that looks complete.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Seek as _, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -73,6 +73,13 @@ impl Sink {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(PipeState::Closed),
             Err(error) => Err(Failure::io(format!("cannot write {}", self.name()), &error)),
         }
+    }
+
+    /// Writes over the first bytes of a file. A device and a pipe keep what they have.
+    pub(crate) fn begin_with(&mut self, bytes: &[u8]) -> CliResult<()> {
+        let Sink::File { temporary, .. } = self else { return Ok(()) };
+        let written = temporary.rewind().and_then(|()| temporary.write_all(bytes));
+        written.map_err(|error| Failure::io(format!("cannot write {}", self.name()), &error))
     }
 
     /// Renames the file to its final name.

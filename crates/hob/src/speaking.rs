@@ -162,7 +162,9 @@ impl Outputs {
 
     async fn finish(self) -> CliResult<()> {
         if let Some((encoder, mut sink)) = self.file {
-            sink.write(&encoder.finish()?)?;
+            let end = encoder.finish_file()?;
+            sink.write(&end.rest)?;
+            sink.begin_with(&end.header)?;
             sink.finish()?;
         }
         match self.playing {
@@ -175,6 +177,7 @@ impl Outputs {
 #[cfg(test)]
 mod tests {
     use hob_core::ModelError;
+    use hob_speech::encode::encode_whole;
 
     use super::*;
     use crate::failure::Exit;
@@ -207,6 +210,21 @@ mod tests {
         assert!(figures.waited.is_some());
         let written = fs_err::metadata(folder.path().join("a.pcm")).expect("a file");
         assert_eq!(written.len(), 48_000);
+    }
+
+    #[tokio::test]
+    async fn a_file_has_an_exact_header() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for format in [AudioFormat::Wav, AudioFormat::Flac] {
+            let place = folder.path().join(format.name());
+            let file = Some((format, Sink::open(&place).expect("a sink")));
+            let events = vec![Ok(SpeechEvent::Audio(vec![0.5; 1_000])); 2];
+            let to = Destination { file, player: None };
+            let progress = Progress::new(None, &Printer::new(Volume::ErrorsOnly));
+            deliver(stream(events), to, progress, Instant::now()).await.expect("spoken");
+            let whole = encode_whole(format, 24_000, &[0.5; 2_000]).expect("a file");
+            assert!(fs_err::read(place).expect("a file") == whole, "{format}");
+        }
     }
 
     #[tokio::test]

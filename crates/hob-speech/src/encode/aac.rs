@@ -59,12 +59,11 @@ mod adts {
         }
 
         /// Fills the last block with silence. One more frame carries its second half.
-        fn finish(mut self: Box<Self>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-            if self.samples_taken == 0 {
-                return Ok(());
+        fn finish(mut self: Box<Self>, out: &mut Vec<u8>) -> Result<Vec<u8>, EncodeError> {
+            if self.samples_taken > 0 {
+                self.syom.finish(append(out)).map_err(failed)?;
             }
-            self.syom.finish(append(out)).map_err(failed)?;
-            Ok(())
+            Ok(Vec::new())
         }
     }
 

@@ -47,17 +47,17 @@ impl Codec for Flac {
         self.blocks.push(samples, |block| self.writer.write(block, out))
     }
 
-    fn finish(mut self: Box<Self>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    fn finish(mut self: Box<Self>, out: &mut Vec<u8>) -> Result<Vec<u8>, EncodeError> {
         let rest = self.blocks.take_rest();
         let frames = self.held.as_mut().unwrap_or(out);
         if !rest.is_empty() {
             self.writer.write(&rest, frames)?;
         }
-        if let Some(frames) = self.held {
-            out.extend(self.writer.exact_header()?);
-            out.extend(frames);
-        }
-        Ok(())
+        let header = self.writer.exact_header()?;
+        let Some(frames) = self.held else { return Ok(header) };
+        out.extend(header);
+        out.extend(frames);
+        Ok(Vec::new())
     }
 }
 

@@ -67,13 +67,13 @@ impl Codec for Mp3 {
     }
 
     /// Silence pushes the last samples through the delay and fills their frame.
-    fn finish(mut self: Box<Self>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        if self.samples_taken == 0 {
-            return Ok(());
+    fn finish(mut self: Box<Self>, out: &mut Vec<u8>) -> Result<Vec<u8>, EncodeError> {
+        if self.samples_taken > 0 {
+            let frame = self.samples_per_frame as u64;
+            let end = (self.samples_taken + DELAY_SAMPLES as u64).next_multiple_of(frame);
+            let silence = vec![0.0; (end - self.samples_taken) as usize];
+            self.push(&silence, out)?;
         }
-        let frame = self.samples_per_frame as u64;
-        let end = (self.samples_taken + DELAY_SAMPLES as u64).next_multiple_of(frame);
-        let silence = vec![0.0; (end - self.samples_taken) as usize];
-        self.push(&silence, out)
+        Ok(Vec::new())
     }
 }

@@ -58,7 +58,7 @@ impl Codec for OggOpus {
 
     /// Silence pushes the last samples through the encoder's delay, so one more packet always carries the end. The
     /// granule of the last page says where the sound stops.
-    fn finish(mut self: Box<Self>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    fn finish(mut self: Box<Self>, out: &mut Vec<u8>) -> Result<Vec<u8>, EncodeError> {
         let end = (self.pages.pre_skip() + self.samples_taken) * self.granules_per_sample();
         let mut tail = self.frames.take_rest();
         tail.resize(tail.len() + self.pages.pre_skip() as usize, 0.0);
@@ -72,7 +72,7 @@ impl Codec for OggOpus {
             }
         }
         self.pages.drain(out);
-        Ok(())
+        Ok(Vec::new())
     }
 }
 

@@ -13,6 +13,7 @@ const UNKNOWN_SIZE: u32 = u32::MAX;
 pub(super) struct Wav {
     sample_rate_hz: u32,
     data_bytes: u32,
+    samples_taken: u64,
 }
 
 impl Wav {
@@ -21,7 +22,7 @@ impl Wav {
             Length::Unknown => UNKNOWN_SIZE,
             Length::Samples(samples) => exact_bytes(samples)?,
         };
-        Ok(Self { sample_rate_hz, data_bytes })
+        Ok(Self { sample_rate_hz, data_bytes, samples_taken: 0 })
     }
 }
 
@@ -41,7 +42,17 @@ impl Codec for Wav {
     }
 
     fn encode(&mut self, samples: &[f32], out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        self.samples_taken += samples.len() as u64;
         write_s16le(samples, out);
         Ok(())
+    }
+
+    /// A file that is too long for exact sizes keeps the unknown ones.
+    fn finish(self: Box<Self>, _out: &mut Vec<u8>) -> Result<Vec<u8>, EncodeError> {
+        let bytes = exact_bytes(self.samples_taken).unwrap_or(UNKNOWN_SIZE);
+        if bytes == self.data_bytes {
+            return Ok(Vec::new());
+        }
+        Ok(wav_header(self.sample_rate_hz, bytes))
     }
 }

@@ -57,6 +57,20 @@ fn stream_info(flac: &[u8]) -> StreamInfo {
     }
 }
 
+/// What a program does that writes a file while it encodes.
+#[test]
+fn a_file_whose_header_is_written_last_is_the_whole_one() {
+    let samples = voice(RATE_HZ, SAMPLES);
+    for format in built() {
+        let mut encoder = Encoder::new(format, RATE_HZ, Length::Unknown).unwrap();
+        let mut written = encoder.encode(&samples).unwrap();
+        let end = encoder.finish_file().unwrap();
+        written.extend(end.rest);
+        written[..end.header.len()].copy_from_slice(&end.header);
+        assert!(written == file(format, Length::Samples(SAMPLES as u64)), "{format}");
+    }
+}
+
 #[test]
 fn flac_says_unknown_in_a_stream() {
     let expect = StreamInfo {
