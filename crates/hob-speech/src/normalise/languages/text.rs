@@ -111,9 +111,7 @@ pub(super) fn short_form(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
         Ending::BeforeNumber => {
             is_marked && starts(|c| c.is_numeric() || matches!(c, 'I' | 'V' | 'X'))
         }
-        Ending::Never if !is_marked => {
-            word.text.starts_with(char::is_uppercase) && starts(char::is_uppercase)
-        }
+        Ending::Never if !is_marked => is_title(&word.text) && starts(char::is_uppercase),
         Ending::Never => is_marked && goes_on,
         Ending::Sometimes => is_marked,
     };
@@ -125,6 +123,14 @@ pub(super) fn short_form(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     out.say(word.span().start..end, &format!("{article}{said}"));
     // At the end of the sentence, the stop of the abbreviation is also its own.
     Some(used + usize::from(has_stop && goes_on))
+}
+
+/// Whether a short form may stand without its full stop: "Mme Durand", but not "ING Direct" and "Al Pacino".
+fn is_title(word: &str) -> bool {
+    let is_acronym = word.chars().count() > 2 && word.chars().all(char::is_uppercase);
+    word.starts_with(char::is_uppercase)
+        && !is_acronym
+        && !matches!(word, "Al" | "Arch" | "Ex" | "Gen" | "On")
 }
 
 /// A letter and a full stop before another word.
