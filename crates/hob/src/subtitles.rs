@@ -21,6 +21,12 @@ const LINE_WIDTH_MAX: usize = 84;
 /// Brackets before a word of Japanese or Chinese.
 const WIDE_OPENING: &str = "「『（【〈《〔［";
 
+/// Marks that French writes after a space, and that belong to the word before it.
+const SPACED_MARKS: &str = "?!;:»";
+
+/// Marks after the stop of a sentence.
+const CLOSING: &str = "\"'”’“»)]*_」』）";
+
 /// Longest time of one line.
 const LINE_S_MAX: f32 = 7.0;
 
@@ -159,7 +165,19 @@ fn written_end(text: &str, end: usize) -> usize {
             || WIDE_OPENING.contains(c)
             || (is_wide_word && ends_wide_word(c))
     };
-    end + rest.find(ends).unwrap_or(rest.len())
+    let mut to = end + rest.find(ends).unwrap_or(rest.len());
+    while let Some(more) = spaced_marks(text.get(to..).unwrap_or_default()) {
+        to += more;
+    }
+    to
+}
+
+/// The bytes of a space and the marks after it, if no word follows them without another space.
+fn spaced_marks(rest: &str) -> Option<usize> {
+    let marks = rest.trim_start_matches(|c: char| c.is_whitespace() && c != '\n');
+    let behind = marks.trim_start_matches(|c: char| SPACED_MARKS.contains(c));
+    let is_apart = behind.chars().next().is_none_or(char::is_whitespace);
+    (behind.len() < marks.len() && is_apart).then(|| rest.len() - behind.len())
 }
 
 /// Whether a character is written in words without spaces: ideographs and kana.
@@ -179,7 +197,7 @@ fn begins_line(text: &str, line: Line, word: &WordTiming) -> bool {
     let Some(gap) = text.get(line.to..word.span.start) else { return false };
     let written = text.get(line.from..line.to).unwrap_or_default();
     let is_stop = written
-        .trim_end_matches(['"', '\'', '”', '’', ')', ']', '*', '_', '」', '』', '）'])
+        .trim_end_matches(|c: char| c.is_whitespace() || CLOSING.contains(c))
         .ends_with(|c: char| matches!(c, '.' | '!' | '?' | '…') || is_full_stop(c));
     let with_word = text.get(line.from..written_end(text, word.span.end)).unwrap_or_default();
     gap.contains('\n')
@@ -237,6 +255,20 @@ mod tests {
         check("\"Go!\" he said.", &[], &["\"Go!\" he said."]);
         check("# A title\nand  text", &[], &["# A title", "and text"]);
         check("", &[], &[]);
+    }
+
+    #[test]
+    fn a_mark_behind_a_space_stays_with_its_word() {
+        let words = ["Tu", "viens", "Oui", "Allons", "Puis", "rien"];
+        let words: Vec<(&str, f32)> =
+            words.into_iter().zip([0.0, 0.4, 1.2, 2.0, 2.8, 3.2]).collect();
+        let expect = ["Tu viens ?", "Oui.", "« Allons. »", "Puis rien !"];
+        check_words("Tu viens\u{202f}? Oui. « Allons. » Puis rien !", &words, &expect);
+        check_words(
+            "It is :smile: now",
+            &[("It", 0.0), ("is", 0.4), ("smile", 0.8), ("now", 8.0)],
+            &["It is :smile:", "now"],
+        );
     }
 
     #[test]
