@@ -17,12 +17,14 @@ pub(super) fn is_cut(file: &[u8]) -> bool {
 pub(super) fn with_sizes(file: Bytes) -> Bytes {
     let Some(SoundChunk { riff_bytes, at, promised }) = sound_chunk(&file) else { return file };
     let there = u32::try_from(file.len() - at).unwrap_or(u32::MAX);
+    let end = 8 + u64::from(riff_bytes);
     let bytes = match promised {
-        0 => there,
+        // A file without sound may have other chunks after it.
+        0 if end <= at as u64 || riff_bytes >= UNKNOWN_BYTES_MIN => there,
         UNKNOWN_BYTES_MIN.. => there.min(promised),
         _ => promised,
     };
-    let is_inside = at as u64 + u64::from(bytes) <= 8 + u64::from(riff_bytes);
+    let is_inside = at as u64 + u64::from(bytes) <= end;
     if bytes == promised && (is_inside || riff_bytes == u32::MAX) {
         return file;
     }

@@ -35,6 +35,13 @@ fn files_without_sound_or_of_another_codec_are_refused() {
         &wav(WavKind::S16, RATE_HZ, 1, &[]),
         "the wave file holds no samples: send a file with sound (wav, flac, mp3, m4a, mp4, ogg, opus and webm)",
     );
+    let mut tagged = wav(WavKind::S16, RATE_HZ, 1, &[]);
+    tagged.extend(b"LIST\x04\0\0\0INFO");
+    tagged[4] += 12;
+    check(
+        &tagged,
+        "the wave file holds no samples: send a file with sound (wav, flac, mp3, m4a, mp4, ogg, opus and webm)",
+    );
     check(
         &wav(WavKind::S16, RATE_HZ, 1, &[])[..30],
         "the sound is damaged at 0.0 s: the file ends in its header",
