@@ -22,25 +22,29 @@ fn a_click_stays_within_a_millisecond() {
     }
 }
 
-/// An edit list begins with a pause if the sound of a film begins later than its pictures.
+/// An edit list begins with a pause if the sound of a film begins later than its pictures. Hours of it are a mistake.
 #[test]
 fn a_pause_before_the_sound_of_a_film_is_silence() {
     const EDITS: usize = 18_397;
     let alac = include_bytes!("files/chirp-alac.m4a");
     let whole = decode(alac.to_vec()).unwrap();
-    // 0.5 s in the ticks of the movie, no place in the track, and the normal rate.
-    let pause = [0_u8, 0, 1, 0xF4, 0xFF, 0xFF, 0xFF, 0xFF, 0, 1, 0, 0];
-    let mut file = [&alac[..EDITS + 16], &pause, &alac[EDITS + 16..]].concat();
-    // The sizes of moov, trak, edts and elst, and the number of edits.
-    for (size, more) in [(18_173, 12), (18_289, 12), (18_389, 12), (EDITS, 12), (EDITS + 12, 1)] {
-        let bytes = &mut file[size..size + 4];
-        let value = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) + more;
-        bytes.copy_from_slice(&value.to_be_bytes());
+    // The ticks of the movie are milliseconds.
+    for (pause_ms, silence) in [(500_u32, 8_000), (7_200_000, 0)] {
+        // No place in the track, and the normal rate.
+        let pause = [pause_ms.to_be_bytes(), [0xFF; 4], [0, 1, 0, 0]].concat();
+        let mut file = [&alac[..EDITS + 16], &pause, &alac[EDITS + 16..]].concat();
+        // The sizes of moov, trak, edts and elst, and the number of edits.
+        for (size, more) in [(18_173, 12), (18_289, 12), (18_389, 12), (EDITS, 12), (EDITS + 12, 1)]
+        {
+            let bytes = &mut file[size..size + 4];
+            let value = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) + more;
+            bytes.copy_from_slice(&value.to_be_bytes());
+        }
+        let (heard, damage) = decode_with_damage(file);
+        assert_eq!((heard.len(), damage), (silence + whole.len(), None), "{pause_ms} ms");
+        assert!(heard[..silence].iter().all(|sample| *sample == 0.0), "{pause_ms} ms");
+        assert_eq!(lag(&whole, &heard[silence..]), 0, "{pause_ms} ms");
     }
-    let (heard, damage) = decode_with_damage(file);
-    assert_eq!((heard.len(), damage), (8_000 + whole.len(), None));
-    assert!(heard[..7_000].iter().all(|sample| *sample == 0.0));
-    assert_eq!(lag(&whole, &heard[8_000..]), 0);
 }
 
 /// A broken packet in the middle of a Matroska file. The sound after it keeps its time.
