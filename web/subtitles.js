@@ -11,7 +11,7 @@ export function transcriptFile(transcript, format) {
 }
 
 export function srt(transcript) {
-  return cues(transcript).map(({ start, end, text }, index) => `${index + 1}\n${stamp(start, ",")} --> ${stamp(end, ",")}\n${text.replaceAll("-->", "->")}\n\n`).join("");
+  return cues(transcript).map(({ start, end, text }, index) => `${index + 1}\n${stamp(start, ",")} --> ${stamp(end, ",")}\n${text.replaceAll("-->", "-- >")}\n\n`).join("");
 }
 
 export function vtt(transcript) {
@@ -35,7 +35,7 @@ function cues({ segments, text, durationS }) {
 
 /** An empty line would end the cue. */
 function lines(text) {
-  return text.split(/\r?\n/).map((line) => line.trim()).filter((line) => line !== "").join("\n");
+  return text.split(/[\r\n]/).map((line) => line.trim()).filter((line) => line !== "").join("\n");
 }
 
 /** `00:01:02,345`. */

@@ -116,7 +116,7 @@ impl TranscriptAnswer {
         let cues = self.cues().into_iter().zip(1..);
         let cue = |(Cue { start_s, end_s, text }, number): (Cue, u32)| {
             // The arrow marks times, also inside of a text.
-            let text = text.replace("-->", "->");
+            let text = text.replace("-->", "-- >");
             format!("{number}\n{} --> {}\n{text}\n\n", stamp(start_s, ','), stamp(end_s, ','))
         };
         cues.map(cue).collect()
@@ -151,7 +151,7 @@ struct Cue {
 impl Cue {
     /// An empty line would end the cue.
     fn new(start_s: f64, end_s: f64, text: &str) -> Cue {
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let lines = text.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty());
         Cue { start_s, end_s, text: lines.collect::<Vec<_>>().join("\n") }
     }
 }

@@ -158,14 +158,14 @@ fn text_without_times_is_one_line_of_subtitles() {
 /// An empty line ends a cue, and a tag is not shown.
 #[test]
 fn no_text_breaks_the_rules_of_subtitles() {
-    let answer = answer([segment(" AT&T: 1 < 2 --> <b>\n\nyes\r\n", 0.0, 1.0)]);
+    let answer = answer([segment(" AT&T: 1 < 2 ---> <b>\n\nyes\r\rno\r\n", 0.0, 1.0)]);
     assert_eq!(
         body(&answer, TranscriptFormat::Srt),
-        "1\n00:00:00,000 --> 00:00:01,000\nAT&T: 1 < 2 -> <b>\nyes\n\n"
+        "1\n00:00:00,000 --> 00:00:01,000\nAT&T: 1 < 2 --- > <b>\nyes\nno\n\n"
     );
     assert_eq!(
         body(&answer, TranscriptFormat::Vtt),
-        "WEBVTT\n\n00:00:00.000 --> 00:00:01.000\nAT&amp;T: 1 &lt; 2 --&gt; &lt;b&gt;\nyes\n\n"
+        "WEBVTT\n\n00:00:00.000 --> 00:00:01.000\nAT&amp;T: 1 &lt; 2 ---&gt; &lt;b&gt;\nyes\nno\n\n"
     );
 }
 
