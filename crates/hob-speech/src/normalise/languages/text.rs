@@ -111,7 +111,7 @@ pub(super) fn short_form(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
         Ending::BeforeNumber => {
             is_marked && starts(|c| c.is_numeric() || matches!(c, 'I' | 'V' | 'X'))
         }
-        Ending::Never if !is_marked => is_title(&word.text) && starts(char::is_uppercase),
+        Ending::Never if !is_marked => is_title(scene, bare) && starts(char::is_uppercase),
         Ending::Never => is_marked && goes_on,
         Ending::Sometimes => is_marked,
     };
@@ -126,11 +126,11 @@ pub(super) fn short_form(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
 }
 
 /// Whether a short form may stand without its full stop: "Mme Durand", but not "ING Direct" and "Al Pacino".
-fn is_title(word: &str) -> bool {
-    let is_acronym = word.chars().count() > 2 && word.chars().all(char::is_uppercase);
+fn is_title(scene: Scene<'_>, word: &str) -> bool {
+    let is_upper = word.chars().count() > 2 && word.chars().all(char::is_uppercase);
     word.starts_with(char::is_uppercase)
-        && !is_acronym
-        && !matches!(word, "Al" | "Arch" | "Ex" | "Gen" | "On")
+        && (scene.view.shouted || !is_upper)
+        && !matches!(word, "Al" | "Arch" | "Ex" | "Gen" | "On" | "Sept" | "Tel")
 }
 
 /// A letter and a full stop before another word.
