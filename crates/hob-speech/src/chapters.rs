@@ -20,6 +20,8 @@ const TITLE_CHARS_MAX: usize = 120;
 const CHAPTERS_MAX: usize = 5_000;
 /// The most text of one part, about four minutes of sound, unless it is a code block.
 const PART_BYTES_MAX: usize = 4_000;
+/// A longer code block is taken for text, because its end is probably missing.
+const CODE_BYTES_MAX: usize = 64 * 1024;
 
 /// Words that are followed by a number: "Chapter 1", "PART II", "Book the First".
 const NUMBERED: [&str; 6] = ["chapter", "part", "book", "volume", "act", "canto"];
@@ -68,7 +70,7 @@ pub fn book_chapters(text: &str, title: &str) -> Vec<BookChapter> {
     if headings.is_empty() || !text[..before].trim().is_empty() {
         starts.push((0, title.to_owned()));
     }
-    starts.extend(headings.into_iter().map(|heading| (heading.range.start, shown(heading.title))));
+    starts.extend(headings.into_iter().map(|heading| (heading.range.start, shown(&heading.title))));
     let ends: Vec<usize> = starts.iter().skip(1).map(|(at, _)| *at).chain([text.len()]).collect();
     let chapter = |((start, title), end): ((usize, String), usize)| BookChapter {
         title: title.chars().take(TITLE_CHARS_MAX).collect(),
@@ -78,14 +80,22 @@ pub fn book_chapters(text: &str, title: &str) -> Vec<BookChapter> {
 }
 
 /// A title without its Markdown: "The *Best* [Day](day.md)". It stays as it is if nothing else is in it.
-fn shown(title: String) -> String {
-    let seen: String = visible(&title, 0).chars.iter().map(|seen| seen.c).collect();
-    let words: Vec<&str> = seen.split_whitespace().collect();
-    if words.is_empty() { title } else { words.join(" ") }
+fn shown(title: &str) -> String {
+    let mut text = String::new();
+    for seen in visible(title, 0).chars {
+        match &title[seen.start..seen.end] {
+            entity if entity.len() > 1 && entity.starts_with(['&', '<']) => text.push(seen.c),
+            // As the user wrote it: readers hear no "★" and no "｜".
+            written => text.push_str(written),
+        }
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if words.is_empty() { title.to_owned() } else { words.join(" ") }
 }
 
 /// Divides chapters into parts, at the ends of paragraphs if possible. Only whitespace is in no part.
 pub fn book_parts(text: &str, chapters: &[BookChapter]) -> Vec<BookPart> {
+    let blocks = code_blocks(text);
     let mut parts = Vec::new();
     for (number, chapter) in chapters.iter().enumerate() {
         let whole = text[chapter.range.clone()].trim_end();
@@ -96,7 +106,7 @@ pub fn book_parts(text: &str, chapters: &[BookChapter]) -> Vec<BookPart> {
                 break;
             }
             let start = chapter.range.start + whole.len() - rest.len();
-            let (bytes, end) = part_end(rest);
+            let (bytes, end) = part_end(rest, start, &blocks);
             parts.push(BookPart { chapter: number, range: start..start + bytes, end });
             rest = &rest[bytes..];
         }
@@ -104,8 +114,8 @@ pub fn book_parts(text: &str, chapters: &[BookChapter]) -> Vec<BookPart> {
     parts
 }
 
-/// Bytes of the first part of a chapter's rest.
-fn part_end(rest: &str) -> (usize, PartEnd) {
+/// Bytes of the first part of a chapter's rest, which begins at byte `start` of the text.
+fn part_end(rest: &str, start: usize, blocks: &[Range<usize>]) -> (usize, PartEnd) {
     if rest.len() <= PART_BYTES_MAX {
         return (rest.len(), PartEnd::Chapter);
     }
@@ -120,48 +130,41 @@ fn part_end(rest: &str) -> (usize, PartEnd) {
         let end = last_sentence_end(window).or_else(word).unwrap_or(window.len());
         (end, PartEnd::Sentence)
     });
-    match open_code(&rest[..cut]) {
+    match code_at(blocks, start + cut) {
         None => (cut, end),
-        Some(0) => match code_end(rest) {
-            all if all == rest.len() => (all, PartEnd::Chapter),
-            end => (end, PartEnd::Paragraph),
-        },
-        Some(start) => (start, PartEnd::Paragraph),
+        Some(block) if block.start > start => (block.start - start, PartEnd::Paragraph),
+        Some(block) if block.end - start < rest.len() => (block.end - start, PartEnd::Paragraph),
+        Some(_) => (rest.len(), PartEnd::Chapter),
     }
 }
 
-/// Where the code block begins that is open at the end of `text`. A part that begins inside of a code block would be read as
-/// text, and what follows the block as code.
-fn open_code(text: &str) -> Option<usize> {
-    let (mut open, mut start) = (None, 0);
+/// The code blocks of a text, with their fences. A part that begins inside of one would be read as text, and what follows the
+/// block as code.
+fn code_blocks(text: &str) -> Vec<Range<usize>> {
+    let mut blocks = Vec::new();
+    let mut open: Option<(char, usize)> = None;
     for (range, line) in lines(text) {
-        if open.is_none() {
-            start = range.start;
+        let first = line.chars().next().filter(|c| matches!(c, '`' | '~'));
+        let marks = line.chars().take_while(|c| Some(*c) == first).count();
+        let is_bare = marks == line.len();
+        match (open, first.filter(|_| marks >= FENCE_MARKS)) {
+            (Some((_, start)), _) if range.end - start > CODE_BYTES_MAX => open = None,
+            (Some((fence, start)), Some(mark)) if mark == fence && is_bare => {
+                blocks.push(start..range.end);
+                open = None;
+            }
+            // Tildes alone are more often a break between scenes.
+            (None, Some(mark)) if mark == '`' || !is_bare => open = Some((mark, range.start)),
+            _ => {}
         }
-        is_code(line, &mut open);
     }
-    open.map(|_| start)
+    blocks
 }
 
-/// Where the code block ends with which `text` begins.
-fn code_end(text: &str) -> usize {
-    let mut open = None;
-    let is_last = |(_, line): &(Range<usize>, &str)| is_code(line, &mut open) && open.is_none();
-    lines(text).find(is_last).map_or(text.len(), |(range, _)| range.end)
-}
-
-/// Whether a line belongs to a code block. `open` is the mark of the block that is open.
-fn is_code(line: &str, open: &mut Option<char>) -> bool {
-    let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'));
-    let marks = line.chars().take_while(|c| Some(*c) == mark).count();
-    let is_fence = marks >= FENCE_MARKS;
-    let was_open = open.is_some();
-    if !was_open && is_fence {
-        *open = mark;
-    } else if is_fence && *open == mark && line.chars().count() == marks {
-        *open = None;
-    }
-    was_open || is_fence
+/// The block that contains this byte of the text.
+fn code_at(blocks: &[Range<usize>], at: usize) -> Option<&Range<usize>> {
+    let next = blocks.get(blocks.partition_point(|block| block.end <= at));
+    next.filter(|block| block.start <= at)
 }
 
 /// Bytes up to the end of the last whole sentence of `window`, after which the text goes on. The language of the text is
@@ -195,10 +198,11 @@ fn lines(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> + Clone {
 
 fn headings(text: &str) -> Vec<Heading> {
     let mut found = Vec::new();
-    let (mut is_after_blank, mut open_code) = (true, None);
+    let blocks = code_blocks(text);
+    let mut is_after_blank = true;
     let mut lines = lines(text);
     while let Some((range, line)) = lines.next() {
-        if !is_code(line, &mut open_code) {
+        if code_at(&blocks, range.start).is_none() {
             let marked = markdown_title(line).map(|title| Heading { range: range.clone(), title });
             let plain = || plain_heading((range, line), lines.clone());
             found.extend(marked.or_else(|| if is_after_blank { plain() } else { None }));

@@ -8,7 +8,7 @@ fn titles(text: &str) -> Vec<String> {
 
 #[test]
 fn headings_in_words_and_in_markdown_begin_chapters() {
-    let rows: [(&str, &[&str]); 12] = [
+    let rows: [(&str, &[&str]); 14] = [
         ("No heading at all.", &["The Book"]),
         ("", &["The Book"]),
         ("Chapter 1\n\nIt began.\n\nCHAPTER II.\n\nIt went on.", &["Chapter 1", "CHAPTER II."]),
@@ -24,6 +24,8 @@ fn headings_in_words_and_in_markdown_begin_chapters() {
         ("Chapter 3 — Rain\n\nWet.", &["Chapter 3 — Rain"]),
         ("# The *Best* [Day](day.md) of R&amp;D\n\nSun.", &["The Best Day of R&D"]),
         ("# ***\n\nText.\n\n## 🎉\n\nText.", &["The Book", "🎉"]),
+        ("# 第１章！ A | B ★\n\nSun.", &["第１章！ A | B ★"]),
+        ("One.\n\n~~~\n\n# Two\n\n~~~\n\nLeft.", &["The Book", "Two"]),
     ];
     for (text, expected) in rows {
         assert_eq!(titles(text), expected, "{text}");
@@ -107,9 +109,17 @@ fn a_code_block_is_in_one_part_and_has_no_chapters() {
         assert_eq!(spoken, ["Before.", &*code, "After.", &*code]);
         assert!(parts.iter().all(|part| part.chapter == 0));
         assert_eq!(parts[3].end, PartEnd::Chapter);
-        let unclosed = code.trim_end_matches(fence);
-        let parts = book_parts(unclosed, &book_chapters(unclosed, "The Book"));
-        assert_eq!(parts.len(), 1);
+    }
+}
+
+#[test]
+fn a_code_block_without_an_end_hides_nothing() {
+    let long = format!("```\n{}```", "word\n".repeat(CODE_BYTES_MAX / 4));
+    for opened in ["```\nCode.", &*long] {
+        let text = format!("{opened}\n\n# Two\n\n{}", "word ".repeat(PART_BYTES_MAX));
+        assert_eq!(titles(&text), ["The Book", "Two"]);
+        let parts = book_parts(&text, &book_chapters(&text, "The Book"));
+        assert!(parts.iter().all(|part| part.range.len() <= PART_BYTES_MAX));
     }
 }
 
