@@ -153,8 +153,8 @@ fn lines(written: &str, words: &[WordTiming]) -> Vec<Segment> {
     lines
 }
 
-/// The end of a word with the marks that follow it without a space. Japanese and Chinese words follow each other without
-/// spaces, so there the next word ends it, too.
+/// The end of a word with the marks that follow it without a space, or as in French with one. Japanese and Chinese words
+/// follow each other without spaces, so there the next word ends it, too.
 fn written_end(text: &str, end: usize) -> usize {
     let (before, rest) = text.split_at_checked(end).unwrap_or_default();
     let is_wide_word = before.chars().next_back().is_some_and(is_wide);
