@@ -90,6 +90,10 @@ impl VoiceSession {
             self.idle_at = None;
             self.due = None;
             self.interrupted = None;
+            if plan.input.is_none() {
+                // It waits for these turns, and answers them.
+                self.transcripts.iter_mut().for_each(|transcript| transcript.answer = None);
+            }
         }
         self.responses.push(Response::new(self.outbox.new_id("resp"), plan, marks));
         self.publish(self.responses.len() - 1);

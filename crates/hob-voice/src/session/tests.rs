@@ -1,6 +1,7 @@
 //! Sessions that are fed from scripts: what goes in, and every effect as a line of text.
 //! A sample's value is its probability of being speech, so that a script decides what the detector hears.
 
+mod client_requests;
 mod interruptions;
 mod invariants;
 mod long_sessions;

@@ -30,7 +30,7 @@ fn text_item(id: &str, text: &str) -> RealtimeCommand {
     RealtimeCommand::CreateItem { item: Box::new(item), place: ItemPlace::Last }
 }
 
-fn respond() -> RealtimeCommand {
+pub(super) fn respond() -> RealtimeCommand {
     RealtimeCommand::CreateResponse(Box::default())
 }
 

@@ -1,0 +1,22 @@
+//! What clients ask for at moments that a script of a whole conversation does not have.
+
+use hob_core::realtime::{RealtimeCommand, ResponseOptions};
+
+use super::Script;
+use super::scenarios::respond;
+
+/// The client asks for an answer to a turn that the session has ended, while its text is still to come.
+#[test]
+fn a_turn_is_answered_once_although_its_client_asks_for_the_answer_too() {
+    let mut script = Script::new(|_| {});
+    script.speak(20).silence(16).command(respond()).heard_text(1, " Hello");
+    script.write(2, "Good morning.").finish(2).sound(3, 500).end_speech(3);
+    assert_eq!(script.log.last().map(String::as_str), Some("resp_2 Completed"));
+    // An answer to something else does not replace it.
+    let mut script = Script::new(|_| {});
+    let options = ResponseOptions { input: Some(Vec::new()), ..ResponseOptions::default() };
+    script.speak(20).silence(16).command(RealtimeCommand::CreateResponse(Box::new(options)));
+    script.heard_text(1, " Hello").write(2, "Welcome.").finish(2).sound(3, 500).end_speech(3);
+    let started = "start chat 4 [user: Hello | assistant: Welcome.]";
+    assert_eq!(script.log.last().map(String::as_str), Some(started));
+}
