@@ -18,7 +18,7 @@ pub struct RealtimeSettings {
     pub input_encoding: SoundEncoding,
     pub noise_reduction: Option<NoiseReduction>,
     /// Whether and how the client gets the text of its speech. A session transcribes speech also without it, because chat
-    /// models read text.
+    /// models read text. The client of a transcription session gets the text also without it.
     pub transcription: Option<InputTranscription>,
     /// `None`: the client says when a turn ends.
     pub turn_detection: Option<TurnDetection>,

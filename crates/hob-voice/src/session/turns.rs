@@ -267,7 +267,10 @@ impl VoiceSession {
 
     fn begin_turn(&mut self, start: u64, sound: Vec<f32>) {
         let stream = self.outbox.new_stream();
-        let is_shown = self.settings().transcription.is_some();
+        let settings = self.settings();
+        // Its client opened a transcription session for the text.
+        let is_shown =
+            settings.transcription.is_some() || settings.kind == SessionKind::Transcription;
         let transcript = TurnTranscript::new(stream, self.outbox.new_id("item"), is_shown);
         self.turn = Some(Turn {
             transcript,

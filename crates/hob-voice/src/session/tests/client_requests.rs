@@ -1,6 +1,6 @@
 //! What clients ask for at moments that a script of a whole conversation does not have.
 
-use hob_core::realtime::{RealtimeCommand, ResponseOptions};
+use hob_core::realtime::{RealtimeCommand, ResponseOptions, SessionKind};
 
 use super::Script;
 use super::scenarios::respond;
@@ -19,4 +19,14 @@ fn a_turn_is_answered_once_although_its_client_asks_for_the_answer_too() {
     script.heard_text(1, " Hello").write(2, "Welcome.").finish(2).sound(3, 500).end_speech(3);
     let started = "start chat 4 [user: Hello | assistant: Welcome.]";
     assert_eq!(script.log.last().map(String::as_str), Some(started));
+}
+
+#[test]
+fn a_transcription_session_gives_its_text_also_without_settings() {
+    let mut script = Script::new(|options| {
+        options.settings.kind = SessionKind::Transcription;
+        options.settings.transcription = None;
+    });
+    script.speak(20).silence(16).heard_text(1, " Hello");
+    assert_eq!(script.log.last().map(String::as_str), Some("transcript 'Hello'"));
 }
