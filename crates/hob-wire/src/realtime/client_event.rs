@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use super::item::SentItem;
 use super::merge::{changed, nested};
 use super::response::SentResponse;
+use super::session::chosen_model;
 use super::{RealtimeDialect, realtime_fault};
 use crate::WireError;
 use crate::fields::Fields;
@@ -71,8 +72,9 @@ pub fn parse_realtime_query(
     let members = pairs.map(|(name, value)| (name.clone(), Value::from(value.as_str())));
     let sent: RealtimeQueryFields = Fields::of(members.collect()).read()?;
     let kind = sent.intent.map(|RealtimeIntent::Transcription| SessionKind::Transcription);
+    let model = chosen_model(sent.model.map(|name| name.0), defaults.model.as_ref());
     Ok(RealtimeSettings {
-        model: sent.model.map(|name| name.0).or(defaults.model),
+        model: model.or(defaults.model),
         kind: kind.unwrap_or(defaults.kind),
         ..defaults
     })

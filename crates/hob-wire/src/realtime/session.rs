@@ -302,8 +302,9 @@ impl RealtimeSession {
     }
 }
 
-/// A client that knows only OpenAI's models names one of them with each change. It replaces no name that was chosen.
-fn chosen_model(sent: Option<String>, before: Option<&String>) -> Option<String> {
+/// A client that knows only OpenAI's models names one of them when it opens a session and with each change. It replaces no
+/// name that was chosen.
+pub(super) fn chosen_model(sent: Option<String>, before: Option<&String>) -> Option<String> {
     let is_default = |name: &String| is_default_realtime_model(name);
     let kept = before.filter(|name| !is_default(name) && sent.as_ref().is_some_and(is_default));
     kept.cloned().or(sent)

@@ -126,6 +126,14 @@ fn a_model_of_openai_replaces_no_model_that_was_chosen() {
         let after = update(&opened(before), RealtimeDialect::Ga, &change);
         assert_eq!(after.model.as_deref(), expected, "{before:?} {sent}");
     }
+    // A secret has settings before its session is opened.
+    for (sent, expected) in [("gpt-realtime", "fast"), ("slow", "slow")] {
+        let query = [("model".to_owned(), sent.to_owned())];
+        let after = parse_realtime_query(&query, opened(Some("fast"))).expect("a query");
+        assert_eq!(after.model.as_deref(), Some(expected));
+    }
+    let after = parse_realtime_query(&[], opened(Some("fast"))).expect("a query");
+    assert_eq!(after.model.as_deref(), Some("fast"));
 }
 
 #[test]
