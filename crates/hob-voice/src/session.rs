@@ -39,6 +39,8 @@ pub struct VoiceSession {
     listener: Listener,
     /// The turn that the person has not finished.
     turn: Option<Turn>,
+    /// Sound for [`VoiceSession::take_unheard`].
+    unheard: Vec<f32>,
     /// Transcripts of committed turns that are not complete.
     transcripts: Vec<TurnTranscript>,
     /// At most one of them belongs to the conversation.
@@ -71,6 +73,7 @@ impl VoiceSession {
             conversation: Conversation::default(),
             listener: Listener::new(detector),
             turn: None,
+            unheard: Vec::new(),
             transcripts: Vec::new(),
             responses: Vec::new(),
             early_answer: None,
@@ -122,6 +125,12 @@ impl VoiceSession {
         if !self.is_closed {
             self.answer();
         }
+    }
+
+    /// Sound that the detector must hear because a command has turned it on: up to 10 minutes, 16 kHz. The driver gives it
+    /// back as [`SessionInput::Sound`] before the next input, in pieces, so that other sessions do not wait for all of it.
+    pub fn take_unheard(&mut self) -> Vec<f32> {
+        std::mem::take(&mut self.unheard)
     }
 
     /// The next thing to do. `None`: wait for the next input.

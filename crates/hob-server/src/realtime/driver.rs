@@ -12,7 +12,7 @@ use futures::stream::SplitStream;
 use hob_core::realtime::{
     RealtimeEvent, RealtimeFault, RealtimeResponse, RealtimeSettings, ResponseStatus, SoundEncoding,
 };
-use hob_core::{Chat, TurnModel};
+use hob_core::{Chat, Sound, TurnModel};
 use hob_speech::decode::DecodeError;
 use hob_speech::live::{LiveSoundReader, LiveSoundWriter};
 use hob_voice::{SessionEffect, SessionInput, SessionOptions, VoiceSession};
@@ -37,6 +37,8 @@ const PING_EVERY: Duration = Duration::from_secs(20);
 const FAREWELL_TIME_MAX: Duration = Duration::from_secs(1);
 /// Received sound that is handled at a time: 1 s of 16 bits at 24 kHz.
 const SOUND_PIECE_BYTES: usize = 48_000;
+/// Sound that is handled at a time when it is heard again: 1 s.
+const UNHEARD_PIECE_SAMPLES: usize = Sound::RATE_HZ as usize;
 /// Sound in one event that is sent: a tenth of a second.
 const SOUND_PIECES_PER_SECOND: usize = 10;
 
@@ -268,6 +270,9 @@ impl Driver<'_> {
                 }
                 self.handle(SessionInput::Command { command, event_id });
                 self.allow_early_answers();
+                for piece in self.session.take_unheard().chunks(UNHEARD_PIECE_SAMPLES) {
+                    self.take_sound(piece.to_vec(), slot).await?;
+                }
             }
             Err(fault) => self.send(RealtimeEvent::Failed(fault)).await?,
         }
@@ -281,11 +286,16 @@ impl Driver<'_> {
             if let Some(recording) = &mut self.recording {
                 recording.record_user(&samples);
             }
-            self.handle(SessionInput::Sound(samples));
-            self.do_effects().await?;
-            self.catch_up(slot).await?;
-            yield_now().await;
+            self.take_sound(samples, slot).await?;
         }
+        Ok(())
+    }
+
+    async fn take_sound(&mut self, samples: Vec<f32>, slot: &SessionSlot) -> Result<(), Ending> {
+        self.handle(SessionInput::Sound(samples));
+        self.do_effects().await?;
+        self.catch_up(slot).await?;
+        yield_now().await;
         Ok(())
     }
 

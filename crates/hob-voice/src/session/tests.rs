@@ -67,6 +67,10 @@ impl Script {
 
     fn feed(&mut self, input: SessionInput) -> &mut Script {
         self.session.handle(input, self.now);
+        let unheard = self.session.take_unheard();
+        if !unheard.is_empty() {
+            self.session.handle(SessionInput::Sound(unheard), self.now);
+        }
         self.drain();
         self
     }

@@ -146,7 +146,7 @@ impl VoiceSession {
         } else if let Some(turn) = self.turn.take() {
             self.discard_transcript(&turn.transcript);
             self.listener.position = turn.start;
-            self.take_sound(turn.sound);
+            self.unheard = turn.sound;
         }
     }
 

@@ -174,6 +174,21 @@ async fn minutes_of_speech_that_come_at_once_are_heard_to_their_end() {
     assert!((1_498..1_512).contains(&tenths(&events)), "{}", transcript(&events));
 }
 
+/// The client leaves the end of its turn to the server after minutes, and the server hears them in pieces.
+#[tokio::test]
+async fn sound_that_waited_for_a_commit_is_heard_by_a_turn_detection_that_is_turned_on_late() {
+    let stage = stage_with(options()).await;
+    let mut talker = open_repeating(&stage).await;
+    let manual = json!({"input": {"format": {"type": "audio/pcmu"}, "turn_detection": null}});
+    talker.update(manual).await;
+    talker.until("session.updated").await;
+    talker.append(&telephone(150, 1)).await;
+    talker.update(json!({"input": {"turn_detection": {"type": "server_vad"}}})).await;
+    let events = talker.until("response.done").await;
+    assert_eq!(status(&events).0, "completed", "{events:?}");
+    assert!((1_498..1_512).contains(&tenths(&events)), "{}", transcript(&events));
+}
+
 #[tokio::test]
 async fn the_form_of_the_sound_may_change_between_turns_and_a_wrong_rate_changes_nothing() {
     let stage = stage_with(options()).await;

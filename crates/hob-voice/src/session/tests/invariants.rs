@@ -253,6 +253,10 @@ proptest! {
             };
             for input in inputs {
                 script.session.handle(input, script.now);
+                let unheard = script.session.take_unheard();
+                if !unheard.is_empty() {
+                    script.session.handle(SessionInput::Sound(unheard), script.now);
+                }
                 while let Some(effect) = script.session.next_effect() {
                     seen.take(effect);
                 }

@@ -1,5 +1,6 @@
 //! Sessions with many turns: nothing of earlier ones stays, and the session does not hear itself.
 
+use hob_core::VOICE_FRAME_SAMPLES;
 use hob_core::realtime::RealtimeCommand;
 
 use super::{Script, SessionEffect, SessionInput};
@@ -108,6 +109,10 @@ fn minutes_of_speech_that_are_heard_again_are_few_pieces() {
     script.speak(5_000);
     let command = RealtimeCommand::Update(Box::default());
     script.session.handle(SessionInput::Command { command, event_id: None }, script.now);
+    // The driver gives it back, and may do so in several inputs.
+    let unheard = script.session.take_unheard();
+    assert_eq!(unheard.len(), 5_000 * VOICE_FRAME_SAMPLES);
+    script.session.handle(SessionInput::Sound(unheard), script.now);
     let mut pieces = 0;
     while let Some(effect) = script.session.next_effect() {
         pieces += usize::from(matches!(effect, SessionEffect::Hear { .. }));
