@@ -6,7 +6,7 @@ use std::time::Duration;
 use hob_core::realtime::{ItemBody, ItemContent, ItemPlace, RealtimeFault, RealtimeItem};
 
 use crate::faults::{invalid, item_not_found};
-use crate::limits::{ITEMS_MAX, TEXT_BYTES_MAX};
+use crate::limits::{ITEMS_MAX, PICTURE_BYTES_MAX, TEXT_BYTES_MAX};
 use crate::spoken::SpokenText;
 
 #[derive(Debug, Default)]
@@ -124,6 +124,18 @@ impl Conversation {
         Ok(())
     }
 
+    /// Checks that the pictures of an item fit.
+    pub(crate) fn check_pictures(&self, item: &RealtimeItem) -> Result<(), RealtimeFault> {
+        let bytes: usize = self.items().chain([item]).map(picture_bytes).sum();
+        if bytes > PICTURE_BYTES_MAX {
+            let message = format!(
+                "a conversation holds up to {PICTURE_BYTES_MAX} bytes of pictures: delete items first"
+            );
+            return Err(invalid("conversation_full", message, Some("item.content")));
+        }
+        Ok(())
+    }
+
     fn check_count(&self) -> Result<(), RealtimeFault> {
         if self.entries.len() >= ITEMS_MAX {
             let message =
@@ -149,4 +161,13 @@ impl Conversation {
         let place = self.entries.iter().position(|entry| entry.item.id == id);
         place.ok_or_else(|| item_not_found(id))
     }
+}
+
+fn picture_bytes(item: &RealtimeItem) -> usize {
+    let ItemBody::Message { content, .. } = &item.body else { return 0 };
+    let bytes = content.iter().map(|part| match part {
+        ItemContent::InputImage { url, .. } => url.len(),
+        _ => 0,
+    });
+    bytes.sum()
 }

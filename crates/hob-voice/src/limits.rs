@@ -7,6 +7,8 @@ use std::time::Duration;
 pub(crate) const ITEMS_MAX: usize = 1_000;
 /// Text of one conversation with its instructions.
 pub(crate) const TEXT_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Addresses of the pictures of one conversation. A `data:` address is the picture itself.
+pub(crate) const PICTURE_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub(crate) const TOOLS_MAX: usize = 128;
 /// Sound that is not committed.
 pub(crate) const TURN_SOUND_MAX: Duration = Duration::from_secs(600);

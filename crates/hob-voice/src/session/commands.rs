@@ -110,6 +110,7 @@ impl VoiceSession {
         }
         item.status = ItemStatus::Completed;
         self.conversation.check_text(item.text().len() + self.settings().instructions.len())?;
+        self.conversation.check_pictures(&item)?;
         self.conversation.insert(item.clone(), place)?;
         self.outbox.claim(&item.id);
         self.drop_early_answer();

@@ -1,9 +1,21 @@
 //! What clients ask for at moments that a script of a whole conversation does not have.
 
-use hob_core::realtime::{RealtimeCommand, ResponseOptions, SessionKind};
+use hob_core::chat::Role;
+use hob_core::realtime::{
+    ItemBody, ItemContent, ItemPlace, ItemStatus, RealtimeCommand, RealtimeItem, ResponseOptions,
+    SessionKind,
+};
 
 use super::Script;
 use super::scenarios::respond;
+use crate::limits::PICTURE_BYTES_MAX;
+
+/// A message with one content, after the item `place`.
+fn message(id: &str, content: ItemContent, place: ItemPlace) -> RealtimeCommand {
+    let body = ItemBody::Message { role: Role::User, content: vec![content] };
+    let item = RealtimeItem { id: id.to_owned(), status: ItemStatus::Completed, body };
+    RealtimeCommand::CreateItem { item: Box::new(item), place }
+}
 
 /// The client asks for an answer to a turn that the session has ended, while its text is still to come.
 #[test]
@@ -29,4 +41,18 @@ fn a_transcription_session_gives_its_text_also_without_settings() {
     });
     script.speak(20).silence(16).heard_text(1, " Hello");
     assert_eq!(script.log.last().map(String::as_str), Some("transcript 'Hello'"));
+}
+
+/// A picture has no text, and each event may have 21 MiB of it.
+#[test]
+fn the_pictures_of_a_conversation_have_a_limit() {
+    let picture = |id: &str, bytes: usize| {
+        let image = ItemContent::InputImage { url: "a".repeat(bytes), detail: None };
+        message(id, image, ItemPlace::Last)
+    };
+    let mut script = Script::new(|_| {});
+    script.command(picture("one", PICTURE_BYTES_MAX)).check(&["added one", "done one"]);
+    script.command(picture("two", 1)).check(&["error conversation_full"]);
+    script.command(RealtimeCommand::DeleteItem { id: "one".to_owned() }).forget();
+    script.command(picture("two", 1)).check(&["added two", "done two"]);
 }
