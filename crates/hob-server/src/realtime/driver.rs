@@ -131,7 +131,6 @@ async fn drive(
         reader: None,
         context,
         state,
-        dialect,
         writer,
         outbound,
         turn_model,
@@ -170,7 +169,6 @@ struct Driver<'a> {
     reader: Option<LiveSoundReader>,
     context: RequestContext,
     state: ReloadableState,
-    dialect: RealtimeDialect,
     writer: RealtimeWriter,
     outbound: &'a Outbound,
     turn_model: Option<Arc<dyn TurnModel>>,
@@ -250,9 +248,7 @@ impl Driver<'_> {
 
     async fn receive(&mut self, message: Message, slot: &SessionSlot) -> Result<(), Ending> {
         let input = match &message {
-            Message::Text(text) => {
-                parse_client_event(text.as_bytes(), self.dialect, self.session.settings())
-            }
+            Message::Text(text) => parse_client_event(text.as_bytes(), self.session.settings()),
             Message::Binary(_) => Err(RealtimeFault {
                 kind: "invalid_request_error".to_owned(),
                 code: Some("invalid_message".to_owned()),

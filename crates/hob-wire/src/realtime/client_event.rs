@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 
 use super::item::SentItem;
 use super::merge::{changed, nested};
+use super::realtime_fault;
 use super::response::SentResponse;
 use super::session::chosen_model;
-use super::{RealtimeDialect, realtime_fault};
 use crate::WireError;
 use crate::fields::Fields;
 use crate::request_value::{Name, RequestValue};
@@ -148,13 +148,12 @@ struct EventId {
 /// The event cannot be understood. The fault is the answer to the client.
 pub fn parse_client_event(
     text: &[u8],
-    dialect: RealtimeDialect,
     settings: &RealtimeSettings,
 ) -> Result<ClientInput, RealtimeFault> {
     let mut fields = Fields::parse(text).map_err(|error| realtime_fault(&error, None))?;
     let id: EventId = fields.read().map_err(|error| realtime_fault(&error, None))?;
     let event_id = id.event_id.map(|id| id.0);
-    let input = fields.read().and_then(|event| read(event, dialect, settings));
+    let input = fields.read().and_then(|event| read(event, settings));
     match input {
         Ok(Input::Sound(bytes)) => Ok(ClientInput::Sound(bytes)),
         Ok(Input::Command(command)) => Ok(ClientInput::Command { command, event_id }),
@@ -167,11 +166,7 @@ enum Input {
     Command(RealtimeCommand),
 }
 
-fn read(
-    event: RealtimeClientEvent,
-    dialect: RealtimeDialect,
-    settings: &RealtimeSettings,
-) -> Result<Input, WireError> {
+fn read(event: RealtimeClientEvent, settings: &RealtimeSettings) -> Result<Input, WireError> {
     Ok(Input::Command(match event.r#type {
         EventType::Append => {
             let audio = event.audio.ok_or_else(|| WireError::missing("audio"))?;
@@ -182,7 +177,7 @@ fn read(
             if event.r#type == EventType::TranscriptionUpdate {
                 change.insert("type".to_owned(), "transcription".into());
             }
-            let settings = changed(settings, change, dialect);
+            let settings = changed(settings, change);
             RealtimeCommand::Update(Box::new(settings.map_err(|error| error.within("session"))?))
         }
         EventType::Commit => RealtimeCommand::CommitInput,
@@ -200,9 +195,10 @@ fn read(
         },
         EventType::Delete => RealtimeCommand::DeleteItem { id: item_id(event.item_id)? },
         EventType::Respond => {
-            let sent = response(event.response.unwrap_or_default(), dialect)
-                .and_then(|sent| sent.options(settings));
-            let options = sent.map_err(|error| error.within("response"))?;
+            let sent = Value::Object(nested(event.response.unwrap_or_default()));
+            let sent = SentResponse::deserialize(RequestValue(sent));
+            let options = sent.and_then(|sent| sent.options(settings));
+            let options = options.map_err(|error| error.within("response"))?;
             RealtimeCommand::CreateResponse(Box::new(options))
         }
         EventType::Cancel => {
@@ -210,14 +206,6 @@ fn read(
         }
         EventType::ClearOutput => RealtimeCommand::ClearOutput,
     }))
-}
-
-fn response(sent: Map<String, Value>, dialect: RealtimeDialect) -> Result<SentResponse, WireError> {
-    let sent = match dialect {
-        RealtimeDialect::Ga => sent,
-        RealtimeDialect::Beta => nested(sent),
-    };
-    SentResponse::deserialize(RequestValue(Value::Object(sent)))
 }
 
 fn sound(audio: &str) -> Result<Vec<u8>, WireError> {

@@ -1,5 +1,5 @@
 //! Merges a client's change into the settings in force, as JSON: a field that is left out stays, and `null` clears.
-//! Flat fields of the older dialect move to their place in the object first.
+//! Flat fields of the older dialect move to their place in the object first. Clients of both dialects may send them.
 
 use hob_core::realtime::{RealtimeSettings, SoundEncoding};
 use serde::de::Deserialize;
@@ -30,14 +30,9 @@ const FLAT: [(&str, &[&str]); 9] = [
 pub(super) fn changed(
     before: &RealtimeSettings,
     change: Map<String, Value>,
-    dialect: RealtimeDialect,
 ) -> Result<RealtimeSettings, WireError> {
-    let change = match dialect {
-        RealtimeDialect::Ga => change,
-        RealtimeDialect::Beta => nested(change),
-    };
     let mut all = to_value(before);
-    merge(&mut all, Value::Object(change));
+    merge(&mut all, Value::Object(nested(change)));
     RealtimeSession::deserialize(RequestValue(all))?.settings(before)
 }
 

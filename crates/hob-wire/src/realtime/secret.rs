@@ -1,5 +1,5 @@
-//! `POST /v1/realtime/client_secrets` and the older `/v1/realtime/sessions`: a short-lived secret that starts sessions,
-//! so that a page needs no key. Both answer the session's settings as well.
+//! `POST /v1/realtime/client_secrets`: a short-lived secret that starts sessions, so that a page needs no key.
+//! The answer has the session's settings as well.
 
 use hob_core::realtime::RealtimeSettings;
 use schemars::JsonSchema;
@@ -82,7 +82,7 @@ pub fn parse_client_secret(
     // A request without a body wants the defaults.
     let mut fields = Fields::parse(if body.is_empty() { b"{}" } else { body })?;
     let sent: ClientSecretFields = fields.read()?;
-    let settings = changed(defaults, sent.session.unwrap_or_default(), RealtimeDialect::Ga)
+    let settings = changed(defaults, sent.session.unwrap_or_default())
         .map_err(|error| error.within("session"))?;
     let seconds = sent.expires_after.and_then(|lifetime| lifetime.seconds);
     Ok(WireClientSecret { valid_s: seconds.unwrap_or(SECONDS_DEFAULT), settings })

@@ -16,7 +16,7 @@ use super::*;
 use crate::names::openai_voices;
 
 fn parse(text: &str) -> Result<ClientInput, RealtimeFault> {
-    parse_client_event(text.as_bytes(), RealtimeDialect::Ga, &RealtimeSettings::default())
+    parse_client_event(text.as_bytes(), &RealtimeSettings::default())
 }
 
 fn command(text: &str) -> RealtimeCommand {
@@ -26,16 +26,16 @@ fn command(text: &str) -> RealtimeCommand {
     }
 }
 
-fn update(before: &RealtimeSettings, dialect: RealtimeDialect, session: &str) -> RealtimeSettings {
+fn update(before: &RealtimeSettings, session: &str) -> RealtimeSettings {
     let text = format!(r#"{{"type":"session.update","session":{session}}}"#);
-    match parse_client_event(text.as_bytes(), dialect, before) {
+    match parse_client_event(text.as_bytes(), before) {
         Ok(ClientInput::Command { command: RealtimeCommand::Update(settings), .. }) => *settings,
         other => panic!("{text}: {other:?}"),
     }
 }
 
 fn ga(session: &str) -> RealtimeSettings {
-    update(&RealtimeSettings::default(), RealtimeDialect::Ga, session)
+    update(&RealtimeSettings::default(), session)
 }
 
 /// Settings in which nothing is a default.
@@ -85,7 +85,7 @@ fn settings_are_written_whole_and_read_back_as_they_were() {
     for settings in [RealtimeSettings::default(), unusual()] {
         for dialect in [RealtimeDialect::Ga, RealtimeDialect::Beta] {
             let shown = merge::session_json(&settings, dialect).to_string();
-            let read = update(&RealtimeSettings::default(), dialect, &shown);
+            let read = update(&RealtimeSettings::default(), &shown);
             // The speech model is an addition of hob, for which the older dialect has no field.
             let is_beta = dialect == RealtimeDialect::Beta;
             let speech_model = settings.speech_model.clone().filter(|_| !is_beta);
@@ -123,7 +123,7 @@ fn a_model_of_openai_replaces_no_model_that_was_chosen() {
         (realtime, r#""fast""#, Some("fast")),
     ] {
         let change = format!(r#"{{"model":{sent}}}"#);
-        let after = update(&opened(before), RealtimeDialect::Ga, &change);
+        let after = update(&opened(before), &change);
         assert_eq!(after.model.as_deref(), expected, "{before:?} {sent}");
     }
     // A secret has settings before its session is opened.
@@ -139,7 +139,7 @@ fn a_model_of_openai_replaces_no_model_that_was_chosen() {
 #[test]
 fn a_change_is_merged_and_only_null_clears() {
     let before = unusual();
-    let after = |session: &str| update(&before, RealtimeDialect::Ga, session);
+    let after = |session: &str| update(&before, session);
     assert_eq!(after("{}"), before);
     assert_eq!(after(r#"{"audio":{"input":{}}}"#), before);
     let voice = Some("verse".to_owned());
@@ -180,14 +180,13 @@ fn a_change_is_merged_and_only_null_clears() {
     };
     assert_eq!(cleared, expected);
     // What was cleared stays so.
-    assert_eq!(update(&cleared, RealtimeDialect::Ga, "{}"), expected);
+    assert_eq!(update(&cleared, "{}"), expected);
 }
 
 #[test]
 fn another_turn_detection_keeps_what_both_have() {
     let settings = update(
         &unusual(),
-        RealtimeDialect::Ga,
         r#"{"audio":{"input":{"turn_detection":{"type":"semantic_vad","eagerness":"high"}}}}"#,
     );
     let expected = TurnDetection {
@@ -209,10 +208,9 @@ fn all_names_of_openais_voices_are_taken() {
 }
 
 #[test]
-fn the_older_dialect_has_flat_settings() {
+fn settings_may_be_flat_as_in_the_older_dialect() {
     let settings = update(
         &RealtimeSettings::default(),
-        RealtimeDialect::Beta,
         r#"{"modalities":["text","audio"],"voice":"alloy","input_audio_format":"g711_ulaw",
             "output_audio_format":"pcm16","input_audio_transcription":{"model":"whisper-1"},
             "turn_detection":null,"max_response_output_tokens":7,"temperature":0.8,
@@ -238,8 +236,7 @@ fn a_session_can_be_for_transcripts_alone() {
     assert_eq!(ga(r#"{"type":"transcription"}"#).kind, SessionKind::Transcription);
     let text =
         r#"{"type":"transcription_session.update","session":{"input_audio_format":"pcm16"}}"#;
-    let read =
-        parse_client_event(text.as_bytes(), RealtimeDialect::Beta, &RealtimeSettings::default());
+    let read = parse(text);
     let Ok(ClientInput::Command { command: RealtimeCommand::Update(settings), .. }) = read else {
         panic!("{read:?}");
     };
@@ -365,8 +362,7 @@ fn a_response_is_what_the_client_asks_for() {
 
     let beta = r#"{"type":"response.create","response":{"modalities":["audio","text"],"voice":"ash",
         "output_audio_format":"g711_alaw","max_output_tokens":5}}"#;
-    let read =
-        parse_client_event(beta.as_bytes(), RealtimeDialect::Beta, &RealtimeSettings::default());
+    let read = parse(beta);
     let expected = ResponseOptions {
         output: Some(OutputModality::Audio),
         voice: Some("ash".to_owned()),
@@ -381,7 +377,7 @@ fn a_response_is_what_the_client_asks_for() {
 #[test]
 fn a_response_may_choose_among_the_tools_of_its_session() {
     let text = r#"{"type":"response.create","response":{"tool_choice":"required"}}"#;
-    let read = parse_client_event(text.as_bytes(), RealtimeDialect::Ga, &unusual());
+    let read = parse_client_event(text.as_bytes(), &unusual());
     let options =
         ResponseOptions { tool_choice: Some(ToolChoice::Required), ..ResponseOptions::default() };
     let command = RealtimeCommand::CreateResponse(Box::new(options));
