@@ -3,6 +3,7 @@
 
 mod driver;
 mod outgoing;
+mod pings;
 mod recording;
 mod stage_input;
 mod stages;

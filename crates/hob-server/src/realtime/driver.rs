@@ -18,9 +18,10 @@ use hob_speech::live::{LiveSoundReader, LiveSoundWriter};
 use hob_voice::{SessionEffect, SessionInput, SessionOptions, VoiceSession};
 use hob_wire::{ClientInput, RealtimeDialect, RealtimeWriter, parse_client_event};
 use tokio::task::{spawn_blocking, yield_now};
-use tokio::time::{Interval, MissedTickBehavior, interval, sleep_until, timeout};
+use tokio::time::{sleep_until, timeout};
 
 use super::outgoing::{ClientStalled, Outbound, Outgoing, outgoing};
+use super::pings::Pings;
 use super::recording::{SentBy, SessionRecording};
 use super::stages::Stages;
 use super::turn_log::{MeasuredTurn, TurnLog};
@@ -32,7 +33,6 @@ use crate::realtime_shared::SessionSlot;
 use crate::reloadable_state::ReloadableState;
 use crate::request_body::RequestGuards;
 
-const PING_EVERY: Duration = Duration::from_secs(20);
 /// How long a client may take to answer the last message.
 const FAREWELL_TIME_MAX: Duration = Duration::from_secs(1);
 /// Received sound that is handled at a time: 1 s of 16 bits at 24 kHz.
@@ -135,7 +135,7 @@ async fn drive(
         outbound,
         turn_model,
         recording,
-        pings: pings(),
+        pings: Pings::new(),
     };
     let Err(ending) = driver.run(source, slot).await;
     ending
@@ -173,7 +173,7 @@ struct Driver<'a> {
     outbound: &'a Outbound,
     turn_model: Option<Arc<dyn TurnModel>>,
     recording: Option<SessionRecording>,
-    pings: Interval,
+    pings: Pings,
 }
 
 impl Driver<'_> {
@@ -190,7 +190,10 @@ impl Driver<'_> {
             let has_stages = !self.stages.is_empty();
             tokio::select! {
                 message = source.next() => match message {
-                    Some(Ok(message)) => self.receive(message, slot).await?,
+                    Some(Ok(message)) => {
+                        self.pings.answered();
+                        self.receive(message, slot).await?;
+                    }
                     Some(Err(error)) => return Err(unreceived(&error)),
                     None => return Err(Ending::Client),
                 },
@@ -198,11 +201,20 @@ impl Driver<'_> {
                 () = tick => self.handle(SessionInput::Tick),
                 // The next round lets answers and voices go on.
                 () = self.outbound.caught_up(), if is_behind => {}
-                _ = self.pings.tick() => self.outbound.send(Outgoing::Ping).await?,
+                () = self.pings.due() => self.ping().await?,
                 () = self.outbound.closed() => return Err(Ending::Stalled),
                 () = slot.stop.cancelled() => return Err(stopping()),
             }
         }
+    }
+
+    async fn ping(&mut self) -> Result<(), Ending> {
+        if self.pings.client_is_gone() {
+            let reason = "the client answers no ping".to_owned();
+            return Err(Ending::Closed(POLICY_VIOLATION, reason));
+        }
+        self.outbound.send(Outgoing::Ping).await?;
+        Ok(())
     }
 
     fn handle(&mut self, input: SessionInput) {
@@ -230,7 +242,7 @@ impl Driver<'_> {
                 Some(input) = self.stages.next() => Some(input),
                 () = taken => None,
                 () = tick => Some(SessionInput::Tick),
-                _ = self.pings.tick() => {
+                () = self.pings.due() => {
                     self.outbound.send(Outgoing::Ping).await?;
                     None
                 }
@@ -446,14 +458,6 @@ fn unreceived(error: &axum::Error) -> Ending {
 fn unreadable(error: &DecodeError) -> Ending {
     tracing::error!(%error, "sound of a realtime session could not be converted");
     Ending::Closed(INTERNAL_ERROR, "the sound could not be converted".to_owned())
-}
-
-/// Pings at a fixed distance. A ping that was missed is not sent later.
-fn pings() -> Interval {
-    let mut pings = interval(PING_EVERY);
-    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    pings.reset();
-    pings
 }
 
 /// The sound of running responses, each in its own encoding.
