@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hob_core::realtime::{ItemBody, ItemContent, ItemPlace, RealtimeFault, RealtimeItem};
 
-use crate::faults::{invalid, item_not_found};
+use crate::faults::{in_field, invalid, item_not_found};
 use crate::limits::{ITEMS_MAX, PICTURE_BYTES_MAX, TEXT_BYTES_MAX};
 use crate::spoken::SpokenText;
 
@@ -53,7 +53,9 @@ impl Conversation {
         let at = match place {
             ItemPlace::Last => self.entries.len(),
             ItemPlace::First => 0,
-            ItemPlace::After(id) => self.place(id)? + 1,
+            ItemPlace::After(id) => {
+                self.place(id).map_err(|fault| in_field(fault, "previous_item_id"))? + 1
+            }
         };
         self.entries.insert(at, Entry { item, spoken: None });
         Ok(())

@@ -24,6 +24,11 @@ pub(crate) fn item_not_found(id: &str) -> RealtimeFault {
     invalid("item_not_found", message, Some("item_id"))
 }
 
+/// A fault whose id stands in another field of the event.
+pub(crate) fn in_field(fault: RealtimeFault, field: &str) -> RealtimeFault {
+    RealtimeFault { param: Some(field.to_owned()), ..fault }
+}
+
 /// A model failed.
 pub(crate) fn failure(error: &ModelError) -> RealtimeFault {
     server_error(error.kind(), error.to_string())

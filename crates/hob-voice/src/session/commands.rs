@@ -10,7 +10,7 @@ use hob_core::realtime::{
 };
 
 use super::VoiceSession;
-use crate::faults::invalid;
+use crate::faults::{in_field, invalid};
 use crate::limits::{OUT_OF_BAND_MAX, TOOLS_MAX};
 use crate::response::ResponsePlan;
 
@@ -215,7 +215,10 @@ impl VoiceSession {
     fn resolved(&self, input: ResponseInput) -> Result<RealtimeItem, RealtimeFault> {
         match input {
             ResponseInput::Item(item) => Ok(item),
-            ResponseInput::Reference(id) => self.conversation.get(&id).cloned(),
+            ResponseInput::Reference(id) => {
+                let item = self.conversation.get(&id).cloned();
+                item.map_err(|fault| in_field(fault, "response.input"))
+            }
         }
     }
 

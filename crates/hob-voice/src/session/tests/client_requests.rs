@@ -2,13 +2,14 @@
 
 use hob_core::chat::Role;
 use hob_core::realtime::{
-    ItemBody, ItemContent, ItemPlace, ItemStatus, RealtimeCommand, RealtimeItem, ResponseOptions,
-    SessionKind,
+    ItemBody, ItemContent, ItemPlace, ItemStatus, RealtimeCommand, RealtimeEvent, RealtimeItem,
+    ResponseInput, ResponseOptions, SessionKind,
 };
 
 use super::Script;
 use super::scenarios::respond;
 use crate::limits::PICTURE_BYTES_MAX;
+use crate::session::{SessionEffect, SessionInput};
 
 /// A message with one content, after the item `place`.
 fn message(id: &str, content: ItemContent, place: ItemPlace) -> RealtimeCommand {
@@ -55,4 +56,25 @@ fn the_pictures_of_a_conversation_have_a_limit() {
     script.command(picture("two", 1)).check(&["error conversation_full"]);
     script.command(RealtimeCommand::DeleteItem { id: "one".to_owned() }).forget();
     script.command(picture("two", 1)).check(&["added two", "done two"]);
+}
+
+#[test]
+fn an_unknown_item_is_named_with_the_field_that_names_it() {
+    let unknown = || "x".to_owned();
+    let text = ItemContent::InputText("a".to_owned());
+    let input = Some(vec![ResponseInput::Reference(unknown())]);
+    let options = ResponseOptions { input, ..ResponseOptions::default() };
+    for (command, field) in [
+        (message("one", text, ItemPlace::After(unknown())), "previous_item_id"),
+        (RealtimeCommand::CreateResponse(Box::new(options)), "response.input"),
+        (RealtimeCommand::RetrieveItem { id: unknown() }, "item_id"),
+    ] {
+        let mut script = Script::new(|_| {});
+        script.session.handle(SessionInput::Command { command, event_id: None }, script.now);
+        let Some(SessionEffect::Send(RealtimeEvent::Failed(fault))) = script.session.next_effect()
+        else {
+            panic!("no error for {field}");
+        };
+        assert_eq!(fault.param.as_deref(), Some(field));
+    }
 }
