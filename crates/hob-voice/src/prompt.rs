@@ -16,7 +16,7 @@ pub(crate) fn chat_request(settings: &RealtimeSettings, items: &[&RealtimeItem])
         messages: messages(&settings.instructions, items),
         tools: settings.tools.clone(),
         tool_choice: settings.tool_choice.clone(),
-        parallel_tool_calls: true,
+        parallel_tool_calls: settings.parallel_tool_calls,
         template_arguments: None,
     };
     ChatRequest {

@@ -63,6 +63,7 @@ pub struct ResponseOptions {
     pub output_encoding: Option<SoundEncoding>,
     pub tools: Option<Vec<Tool>>,
     pub tool_choice: Option<ToolChoice>,
+    pub parallel_tool_calls: Option<bool>,
     /// `Some(None)`: no limit.
     pub tokens_max: Option<Option<u32>>,
     pub thinking: Option<Thinking>,

@@ -30,6 +30,8 @@ pub struct RealtimeSettings {
     pub speed: Speed,
     pub tools: Vec<Tool>,
     pub tool_choice: ToolChoice,
+    /// Allows more than one call in one answer.
+    pub parallel_tool_calls: bool,
     /// Tokens of one response. `None`: no limit of the client's.
     pub tokens_max: Option<u32>,
     pub thinking: Thinking,
@@ -62,6 +64,7 @@ impl Default for RealtimeSettings {
             speed: Speed::NORMAL,
             tools: Vec::new(),
             tool_choice: ToolChoice::default(),
+            parallel_tool_calls: true,
             tokens_max: None,
             // A person who waits for a voice hears nothing of what a model thinks.
             thinking: Thinking { effort: Some(Effort::None), tokens_max: None },

@@ -200,6 +200,8 @@ impl VoiceSession {
         settings.output_encoding = options.output_encoding.unwrap_or(settings.output_encoding);
         settings.tools = options.tools.unwrap_or(std::mem::take(&mut settings.tools));
         settings.tool_choice = options.tool_choice.unwrap_or(settings.tool_choice.clone());
+        settings.parallel_tool_calls =
+            options.parallel_tool_calls.unwrap_or(settings.parallel_tool_calls);
         settings.tokens_max = options.tokens_max.unwrap_or(settings.tokens_max);
         settings.thinking = options.thinking.unwrap_or(settings.thinking);
         check_tools(settings.tools.len())?;

@@ -39,6 +39,8 @@ pub(crate) struct SentResponse {
     audio: Option<SentResponseAudio>,
     tools: Option<Vec<RealtimeTool>>,
     tool_choice: Option<Either<String, RealtimeChoice>>,
+    /// `false` allows one call in the answer. Default: as the session says.
+    parallel_tool_calls: Option<bool>,
     max_output_tokens: Option<TokenLimit>,
     reasoning: Option<RealtimeReasoning>,
     /// At most 16 texts with names, which the response repeats.
@@ -85,6 +87,7 @@ impl SentResponse {
             output_encoding: sound.encoding,
             tools,
             tool_choice,
+            parallel_tool_calls: self.parallel_tool_calls,
             tokens_max: self.max_output_tokens.map(|limit| limit.0),
             thinking: self.reasoning.map(|sent| thinking(Some(sent), settings.thinking)),
             metadata: self.metadata.map_or(Ok(Vec::new()), metadata)?,

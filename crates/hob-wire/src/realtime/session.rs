@@ -45,6 +45,9 @@ pub(crate) struct RealtimeSession {
     tools: Option<Vec<RealtimeTool>>,
     /// `none`, `auto`, `required`, or a function.
     tool_choice: Option<Either<String, RealtimeChoice>>,
+    /// `false` allows one call in an answer. Default: `true`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
     /// Most tokens of one response, or `inf`.
     max_output_tokens: Option<TokenLimit>,
     /// How much the model thinks before it answers. Default: not at all, because the user waits.
@@ -245,6 +248,7 @@ pub(super) fn session_of(settings: &RealtimeSettings) -> RealtimeSession {
         audio: Some(SessionAudio { input: Some(input), output: Some(output) }),
         tools: Some(tools_of(&settings.tools)),
         tool_choice: Some(choice_of(&settings.tool_choice)),
+        parallel_tool_calls: (!settings.parallel_tool_calls).then_some(false),
         max_output_tokens: Some(TokenLimit(settings.tokens_max)),
         reasoning: Some(RealtimeReasoning { effort: settings.thinking.effort.map(EffortLevel) }),
         include: include_of(settings),
@@ -294,6 +298,7 @@ impl RealtimeSession {
             speed: output.speed.unwrap_or(Speed::NORMAL),
             tools,
             tool_choice,
+            parallel_tool_calls: self.parallel_tool_calls.unwrap_or(true),
             tokens_max: self.max_output_tokens.and_then(|limit| limit.0),
             thinking: thinking(self.reasoning, before.thinking),
             reports_turn_stages: includes(TURN_STAGES),

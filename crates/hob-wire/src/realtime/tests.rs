@@ -82,7 +82,8 @@ fn unusual() -> RealtimeSettings {
 
 #[test]
 fn settings_are_written_whole_and_read_back_as_they_were() {
-    for settings in [RealtimeSettings::default(), unusual()] {
+    let one_call = RealtimeSettings { parallel_tool_calls: false, ..RealtimeSettings::default() };
+    for settings in [RealtimeSettings::default(), unusual(), one_call] {
         for dialect in [RealtimeDialect::Ga, RealtimeDialect::Beta] {
             let shown = merge::session_json(&settings, dialect).to_string();
             let read = update(&RealtimeSettings::default(), &shown);
@@ -334,7 +335,8 @@ fn a_response_is_what_the_client_asks_for() {
             {"type":"message","role":"system","content":[{"type":"input_text","text":"Hi"}]}],
         "output_modalities":["text"],
         "audio":{"output":{"voice":"ash","format":{"type":"audio/pcma"},"model":"tts","speed":1.5}},
-        "tools":[],"tool_choice":"none","max_output_tokens":"inf","metadata":{"a":"b"}}}"#;
+        "tools":[],"tool_choice":"none","parallel_tool_calls":false,"max_output_tokens":"inf",
+        "metadata":{"a":"b"}}}"#;
     let message = RealtimeItem {
         id: String::new(),
         status: ItemStatus::Completed,
@@ -354,6 +356,7 @@ fn a_response_is_what_the_client_asks_for() {
         output_encoding: Some(SoundEncoding::Alaw),
         tools: Some(Vec::new()),
         tool_choice: Some(ToolChoice::None),
+        parallel_tool_calls: Some(false),
         tokens_max: Some(None),
         thinking: None,
         metadata: vec![("a".to_owned(), "b".to_owned())],

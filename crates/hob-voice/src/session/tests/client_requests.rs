@@ -1,6 +1,6 @@
 //! What clients ask for at moments that a script of a whole conversation does not have.
 
-use hob_core::chat::Role;
+use hob_core::chat::{Prompt, Role};
 use hob_core::realtime::{
     ItemBody, ItemContent, ItemPlace, ItemStatus, RealtimeCommand, RealtimeEvent, RealtimeItem,
     ResponseInput, ResponseOptions, SessionKind,
@@ -11,7 +11,7 @@ use super::scenarios::respond;
 use crate::limits::PICTURE_BYTES_MAX;
 use crate::session::{SessionEffect, SessionInput};
 
-/// A message with one content, after the item `place`.
+/// A message with one content.
 fn message(id: &str, content: ItemContent, place: ItemPlace) -> RealtimeCommand {
     let body = ItemBody::Message { role: Role::User, content: vec![content] };
     let item = RealtimeItem { id: id.to_owned(), status: ItemStatus::Completed, body };
@@ -76,5 +76,27 @@ fn an_unknown_item_is_named_with_the_field_that_names_it() {
             panic!("no error for {field}");
         };
         assert_eq!(fault.param.as_deref(), Some(field));
+    }
+}
+
+#[test]
+fn a_client_may_allow_one_call_in_an_answer() {
+    for (session, response, expected) in
+        [(true, None, true), (false, None, false), (true, Some(false), false)]
+    {
+        let mut script = Script::new(|options| options.settings.parallel_tool_calls = session);
+        let options =
+            ResponseOptions { parallel_tool_calls: response, ..ResponseOptions::default() };
+        let command = RealtimeCommand::CreateResponse(Box::new(options));
+        script.session.handle(SessionInput::Command { command, event_id: None }, script.now);
+        let mut effects = std::iter::from_fn(|| script.session.next_effect());
+        let allows_more = effects.find_map(|effect| match effect {
+            SessionEffect::StartChat(start) => match &start.request.prompt {
+                Prompt::Chat(dialogue) => Some(dialogue.parallel_tool_calls),
+                _ => None,
+            },
+            _ => None,
+        });
+        assert_eq!(allows_more, Some(expected), "{session} {response:?}");
     }
 }
