@@ -36,7 +36,7 @@ pub(crate) struct TalkArgs {
     /// Send this sound file instead of the microphone's sound, and end after the answer
     #[arg(short, long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// Write the answers to this WAV file instead of playing them, with the pauses between them
+    /// Write the answers to this WAV file instead of playing them, with the pauses between them; at most 10 minutes
     #[arg(short, long, value_name = "FILE.wav")]
     output: Option<PathBuf>,
     #[command(flatten)]

@@ -123,6 +123,14 @@ impl Loudspeaker {
         Some(Stopped { item_id, heard_ms })
     }
 
+    /// Whether what follows is not in the file.
+    pub(super) fn is_full(&self) -> bool {
+        match &self.output {
+            Output::Player(_) => false,
+            Output::File { samples, .. } => samples.len() as u64 >= samples_in(FILE_TIME_MAX),
+        }
+    }
+
     /// Ends the player, or writes the file.
     ///
     /// # Errors
@@ -180,6 +188,19 @@ mod tests {
         assert_eq!(wav.len(), 44 + 14_400 * 2);
         let at = |ms: usize| &wav[44 + ms * 48..][..2];
         assert_eq!([at(199), at(201), at(499), at(501)], [&[0, 0], &HALF, &HALF, &[0, 0]]);
+    }
+
+    #[tokio::test]
+    async fn a_file_says_when_it_is_full() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let begun = Instant::now();
+        let sink = Sink::open(&folder.path().join("talk.wav")).expect("a file");
+        let mut speaker = Loudspeaker::of_file(sink, begun);
+        for at in (0..600_000).step_by(100) {
+            assert!(!speaker.is_full(), "after {at} ms");
+            speaker.advance(begun + ms(at)).await.expect("it plays");
+        }
+        assert!(speaker.is_full());
     }
 
     #[tokio::test]
