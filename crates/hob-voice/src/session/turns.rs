@@ -37,7 +37,7 @@ pub(super) struct Turn {
     pub(super) is_announced: bool,
     /// What the turn model says of the silence in hand.
     pub(super) verdict: Verdict,
-    last_sound: Instant,
+    pub(super) last_sound: Instant,
     is_full: bool,
 }
 

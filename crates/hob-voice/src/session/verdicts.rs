@@ -91,10 +91,11 @@ impl VoiceSession {
         }
     }
 
-    /// The times of a turn that ends now.
+    /// The times of a turn that ends now. Its silence ends with the last sound: a microphone may send none any more.
     pub(super) fn marks_now(&self) -> TurnMarks {
         let silence = self.listener.endpoint.silence();
-        let speech_end = self.now.checked_sub(silence).unwrap_or(self.now);
+        let last_sound = self.turn.as_ref().map_or(self.now, |turn| turn.last_sound);
+        let speech_end = last_sound.checked_sub(silence).unwrap_or(last_sound);
         TurnMarks::new(speech_end, self.now)
     }
 

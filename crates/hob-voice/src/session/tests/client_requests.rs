@@ -1,4 +1,4 @@
-//! What clients ask for at moments that a script of a whole conversation does not have.
+//! What clients do at moments that the script of a whole conversation does not have.
 
 use hob_core::chat::{Prompt, Role};
 use hob_core::realtime::{
@@ -99,4 +99,13 @@ fn a_client_may_allow_one_call_in_an_answer() {
         });
         assert_eq!(allows_more, Some(expected), "{session} {response:?}");
     }
+}
+
+/// A client may close its microphone with the last word. The person waits all the same.
+#[test]
+fn the_wait_for_a_microphone_that_falls_silent_is_measured() {
+    let mut script = Script::new(|_| {});
+    script.speak(20).wait(2_000).heard_text(1, " Hello");
+    script.write(2, "Good morning, Ann.").sound(3, 210);
+    assert!(script.log.contains(&"measured 2000 0 0 0 0".to_owned()), "{:?}", script.log);
 }
