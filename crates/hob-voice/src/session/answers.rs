@@ -319,9 +319,11 @@ impl VoiceSession {
     }
 
     fn idle_timeout(&self) -> Option<Duration> {
-        match self.settings().turn_detection?.detector {
-            SilenceDetection::Server { idle_timeout, .. } => idle_timeout,
-            SilenceDetection::Semantic { .. } => None,
+        match (self.settings().kind, self.settings().turn_detection?.detector) {
+            (SessionKind::Conversation, SilenceDetection::Server { idle_timeout, .. }) => {
+                idle_timeout
+            }
+            (SessionKind::Transcription, _) | (_, SilenceDetection::Semantic { .. }) => None,
         }
     }
 }

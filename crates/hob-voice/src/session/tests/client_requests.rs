@@ -7,7 +7,7 @@ use hob_core::realtime::{
 };
 
 use super::Script;
-use super::scenarios::respond;
+use super::scenarios::{idle_after_5_s, respond};
 use crate::limits::PICTURE_BYTES_MAX;
 use crate::session::{SessionEffect, SessionInput};
 
@@ -42,6 +42,16 @@ fn a_transcription_session_gives_its_text_also_without_settings() {
     });
     script.speak(20).silence(16).heard_text(1, " Hello");
     assert_eq!(script.log.last().map(String::as_str), Some("transcript 'Hello'"));
+}
+
+#[test]
+fn a_transcription_session_does_not_speak_after_a_long_silence() {
+    let mut script = Script::new(|options| {
+        idle_after_5_s(options);
+        options.settings.kind = SessionKind::Transcription;
+    });
+    script.speak(20).silence(16).heard_text(1, " [BLANK_AUDIO]").forget();
+    script.wait(6_000).check(&[]);
 }
 
 /// A picture has no text, and each event may have 21 MiB of it.

@@ -502,7 +502,7 @@ fn the_voice_is_fixed_after_the_first_sound() {
     script.command(RealtimeCommand::Update(same)).check(&["session updated"]);
 }
 
-fn idle_after_5_s(options: &mut SessionOptions) {
+pub(super) fn idle_after_5_s(options: &mut SessionOptions) {
     let detection = options.settings.turn_detection.as_mut().unwrap();
     if let SilenceDetection::Server { idle_timeout, .. } = &mut detection.detector {
         *idle_timeout = Some(Duration::from_secs(5));
