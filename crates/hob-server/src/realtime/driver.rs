@@ -111,13 +111,13 @@ async fn drive(
     settings.is_recorded = recording.is_some();
     let mut writer = RealtimeWriter::new(id, dialect);
     let warm = tokio::select! {
-        warm = warm_up(&context, &settings) => warm,
+        warm = outbound.ping_until(warm_up(&context, &settings)) => warm,
         () = slot.stop.cancelled() => return stopping(),
-        () = outbound.closed() => return Ending::Client,
     };
     let WarmTurnTaking { detector, turn_model } = match warm {
-        Ok(warm) => warm,
-        Err(error) => return not_loaded(&error, outbound, &mut writer).await,
+        Ok(Ok(warm)) => warm,
+        Ok(Err(error)) => return not_loaded(&error, outbound, &mut writer).await,
+        Err(ClientStalled) => return Ending::Client,
     };
     let options = SessionOptions {
         settings,

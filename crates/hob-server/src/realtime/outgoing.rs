@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;
 
+use super::pings::Pings;
 use super::turn_log::{MeasuredTurn, TurnLog};
 
 /// Events that wait for the socket.
@@ -103,6 +104,22 @@ impl Outbound {
         all.push_back(response_id.to_owned());
     }
 
+    /// Waits for `work` before the first event. Pings keep the connection open meanwhile, and find a client that has left.
+    pub(super) async fn ping_until<T>(
+        &self,
+        work: impl Future<Output = T>,
+    ) -> Result<T, ClientStalled> {
+        let mut pings = Pings::new();
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return Ok(done),
+                () = pings.due() => self.send(Outgoing::Ping).await?,
+                () = self.closed() => return Err(ClientStalled),
+            }
+        }
+    }
+
     /// Resolves when the writer has given up the client.
     pub(super) async fn closed(&self) {
         self.queue.closed().await;
@@ -163,6 +180,19 @@ mod tests {
         assert_eq!(began.elapsed(), STALL_TIME_MAX);
         drop(writer);
         assert!(outbound.send(Outgoing::Ping).await.is_err(), "the writer has given up");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_waits_for_a_load_is_pinged_and_may_leave() {
+        let (outbound, mut writer) = outgoing();
+        let load = tokio::time::sleep(Duration::from_secs(50));
+        outbound.ping_until(load).await.expect("a client");
+        for _ in 0..2 {
+            assert!(matches!(writer.queue.try_recv(), Ok(Outgoing::Ping)));
+        }
+        assert!(writer.queue.try_recv().is_err());
+        drop(writer);
+        assert!(outbound.ping_until(std::future::pending::<()>()).await.is_err());
     }
 
     #[tokio::test]
