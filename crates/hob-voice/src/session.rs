@@ -51,6 +51,9 @@ pub struct VoiceSession {
     due: Option<Option<TurnMarks>>,
     /// The answer that was interrupted last. It goes on if the interruption was a noise.
     interrupted: Option<Interrupted>,
+    /// A spoken item whose response runs, and how many milliseconds of it the client has played. It is cut when the
+    /// response has ended.
+    cut_at_end: Option<(String, u64)>,
     playback: Playback,
     idle_at: Option<Instant>,
     now: Instant,
@@ -80,6 +83,7 @@ impl VoiceSession {
             answers_early: true,
             due: None,
             interrupted: None,
+            cut_at_end: None,
             playback: Playback::default(),
             idle_at: None,
             now,

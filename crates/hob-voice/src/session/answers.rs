@@ -185,6 +185,12 @@ impl VoiceSession {
         }
         if self.responses[at].is_done() {
             let response = self.responses.remove(at);
+            let is_its_item = |(id, _): &mut (String, u64)| response.has_item(id);
+            if let Some((id, audio_end_ms)) = self.cut_at_end.take_if(is_its_item)
+                && let Err(fault) = self.truncate_item(id, 0, audio_end_ms)
+            {
+                self.outbox.send(RealtimeEvent::Failed(fault));
+            }
             self.await_user(&response);
         }
     }

@@ -121,17 +121,22 @@ impl VoiceSession {
         Ok(())
     }
 
-    fn truncate_item(
+    pub(super) fn truncate_item(
         &mut self,
         id: String,
         content_index: usize,
         audio_end_ms: u64,
     ) -> Result<(), RealtimeFault> {
-        self.check_at_rest(&id)?;
         if content_index != 0 {
             let message = format!("item '{id}' has one content, with index 0");
             return Err(invalid("invalid_value", message, Some("content_index")));
         }
+        // OpenAI's agents SDK for Python stops its playback before it cancels the response.
+        if self.active().is_some_and(|at| self.responses[at].spoken(&id).is_some()) {
+            self.cut_at_end = Some((id, audio_end_ms));
+            return Ok(());
+        }
+        self.check_at_rest(&id)?;
         self.conversation.truncate(&id, Duration::from_millis(audio_end_ms))?;
         self.drop_early_answer();
         self.playback.stop_item(&id, self.now);

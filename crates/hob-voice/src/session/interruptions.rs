@@ -47,8 +47,11 @@ impl VoiceSession {
             response.stop(ResponseStatus::Cancelled(by));
             self.publish(at);
         }
+        // The client may have said before what it played: then it plays the item no more.
+        let plays_on = |id: &String| self.playback.item_id() == Some(id.as_str());
+        let item_id = item_id.filter(|id| is_cut && plays_on(id));
         self.playback.stop(self.now);
-        if let Some(item_id) = item_id.filter(|_| is_cut) {
+        if let Some(item_id) = item_id {
             self.cut(item_id, remaining);
         }
     }
@@ -96,7 +99,7 @@ impl VoiceSession {
     /// The answer that speech interrupts now, if it can go on later.
     fn resumable_answer(&self) -> Option<Interrupted> {
         let resumes = self.settings().turn_detection.is_some_and(|rules| rules.resumes_response);
-        if !resumes || !self.answers_turns() {
+        if !resumes || !self.answers_turns() || self.cut_at_end.is_some() {
             return None;
         }
         let (item_id, is_whole, plan) = match self.active() {

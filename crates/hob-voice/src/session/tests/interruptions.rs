@@ -98,6 +98,32 @@ fn the_rest_begins_where_the_client_stopped() {
     assert_eq!(script.said(6), "morning, dear Ann.");
 }
 
+/// OpenAI's agents SDK for Python says what was heard before it cancels the response.
+#[test]
+fn a_client_may_say_what_was_heard_before_it_cancels_the_answer() {
+    let truncate = |id: &str| {
+        let (id, audio_end_ms) = (id.to_owned(), 300);
+        RealtimeCommand::TruncateItem { id, content_index: 0, audio_end_ms }
+    };
+    let mut script = speaking_with(|_| {});
+    script.command(truncate("item_3")).check(&[]);
+    script.command(RealtimeCommand::CancelResponse { id: None }).check(&[
+        "cancel 2",
+        "cancel 3",
+        "output item_3 Incomplete",
+        "done item_3",
+        "resp_2 Cancelled(Client)",
+        "truncated item_3 300",
+    ]);
+    script.command(RealtimeCommand::RetrieveItem { id: "item_3".to_owned() });
+    script.check(&["retrieved 'Good'"]);
+    script.wait(2_000).check(&[]);
+    // Without a cancel, the item is cut at the end of its response.
+    let mut script = speaking_with(|_| {});
+    script.command(truncate("item_3")).finish(2).end_speech(3);
+    assert_eq!(script.log.last().map(String::as_str), Some("truncated item_3 300"));
+}
+
 /// A person has stopped an answer whose sound had all been sent.
 #[test]
 fn an_answer_that_the_client_has_cut_is_not_cut_again_and_does_not_go_on() {
