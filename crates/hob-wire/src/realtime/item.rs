@@ -59,6 +59,8 @@ struct SentPart {
     text: Option<String>,
     /// For `input_audio` and `output_audio`: what was said. hob transcribes only sound of the input buffer.
     transcript: Option<String>,
+    /// Sound in base64, which needs its `transcript`: hob does not hear it.
+    audio: Option<String>,
     /// For `input_image`: an address that begins with `data:`, `https:` or `http:`.
     image_url: Option<String>,
     /// For `input_image`: `auto`, `low` or `high`.
@@ -130,6 +132,13 @@ impl SentPart {
             }
             (PartType::InputText | PartType::Text, Role::User | Role::System) => {
                 Ok(ItemContent::InputText(needed(self.text, "text")?))
+            }
+            (PartType::InputAudio, Role::User)
+                if self.transcript.is_none() && self.audio.is_some() =>
+            {
+                let reason =
+                    "is not heard here: use input_audio_buffer.append, or add its transcript";
+                Err(WireError::invalid("audio", reason))
             }
             (PartType::InputAudio, Role::User) => {
                 let transcript = Some(needed(self.transcript, "transcript")?);

@@ -141,7 +141,8 @@ enum FormatType {
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[schemars(inline)]
 struct NoiseField {
-    r#type: NoiseType,
+    /// A client may set the `strength` alone.
+    r#type: Option<NoiseType>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, Serialize)]
@@ -328,8 +329,8 @@ impl InputAudioSettings {
         Ok(CheckedInput {
             encoding: encoding(self.format)?.unwrap_or_default(),
             noise_reduction: self.noise_reduction.map(|noise| match noise.r#type {
-                NoiseType::NearField => NoiseReduction::NearField,
-                NoiseType::FarField => NoiseReduction::FarField,
+                Some(NoiseType::FarField) => NoiseReduction::FarField,
+                Some(NoiseType::NearField) | None => NoiseReduction::NearField,
             }),
             transcription: self.transcription.map(transcription).transpose()?,
             turn_detection: self.turn_detection.map(turn_detection),
@@ -430,7 +431,7 @@ fn noise_of(noise: NoiseReduction) -> NoiseField {
         NoiseReduction::NearField => NoiseType::NearField,
         NoiseReduction::FarField => NoiseType::FarField,
     };
-    NoiseField { r#type }
+    NoiseField { r#type: Some(r#type) }
 }
 
 fn transcription(sent: TranscriptionField) -> Result<InputTranscription, WireError> {

@@ -209,6 +209,12 @@ fn all_names_of_openais_voices_are_taken() {
 }
 
 #[test]
+fn noise_reduction_may_have_a_strength_alone() {
+    let settings = ga(r#"{"audio":{"input":{"noise_reduction":{"strength":0.5}}}}"#);
+    assert_eq!(settings.noise_reduction, Some(NoiseReduction::NearField));
+}
+
+#[test]
 fn settings_may_be_flat_as_in_the_older_dialect() {
     let settings = update(
         &RealtimeSettings::default(),
@@ -425,8 +431,9 @@ const MISTAKES: &str = r#"
 {"type":"conversation.item.create","event_id":"e"} => missing_required_parameter item missing
 {"type":"conversation.item.create","event_id":"e","item":{"type":"message","content":[]}} => missing_required_parameter item.role missing
 {"type":"conversation.item.create","event_id":"e","item":{"type":"message","role":"user","content":[{"type":"output_text","text":"x"}]}} => invalid_value item.content[0].type cannot be part of a message of the user
-{"type":"conversation.item.create","event_id":"e","item":{"type":"message","role":"user","content":[{"type":"input_audio","audio":"AA"}]}} => missing_required_parameter item.content[0].transcript missing
+{"type":"conversation.item.create","event_id":"e","item":{"type":"message","role":"user","content":[{"type":"input_audio"}]}} => missing_required_parameter item.content[0].transcript missing
 {"type":"conversation.item.create","event_id":"e","item":{"type":"message","role":"user","content":[{"type":"input_image","image_url":"file:///x"}]}} => invalid_value item.content[0].image_url must begin with
+{"type":"conversation.item.create","event_id":"e","item":{"type":"message","role":"user","content":[{"type":"input_audio","audio":"AAA="}]}} => invalid_value item.content[0].audio input_audio_buffer.append
 {"type":"conversation.item.truncate","event_id":"e","item_id":"i","audio_end_ms":-1} => invalid_value audio_end_ms must not be negative
 {"type":"conversation.item.delete","event_id":"e"} => missing_required_parameter item_id missing
 {"type":"response.create","event_id":"e","response":{"input":[{"type":"item_reference"}]}} => missing_required_parameter response.input[0].id missing
