@@ -88,12 +88,7 @@ impl VoiceSession {
     pub(super) fn create_response(&mut self, plan: ResponsePlan, marks: Option<TurnMarks>) {
         if !plan.is_out_of_band {
             self.idle_at = None;
-            self.due = None;
             self.interrupted = None;
-            if plan.input.is_none() {
-                // It waits for these turns, and answers them.
-                self.transcripts.iter_mut().for_each(|transcript| transcript.answer = None);
-            }
         }
         self.responses.push(Response::new(self.outbox.new_id("resp"), plan, marks));
         self.publish(self.responses.len() - 1);
@@ -256,6 +251,10 @@ impl VoiceSession {
 
     fn start_chat(&mut self, at: usize) {
         let response = &mut self.responses[at];
+        if !response.plan.is_out_of_band && response.plan.input.is_none() {
+            // The client may have asked for it. It answers the turn that waits for a response, too.
+            response.marks = response.marks.or(self.due.take().flatten());
+        }
         if !response.plan.is_out_of_band
             && let Some(held) = self.early_answer.take()
         {

@@ -1,5 +1,6 @@
 //! What clients do at moments that the script of a whole conversation does not have.
 
+use hob_core::ModelError;
 use hob_core::chat::{Prompt, Role};
 use hob_core::realtime::{
     ItemBody, ItemContent, ItemPlace, ItemStatus, RealtimeCommand, RealtimeEvent, RealtimeItem,
@@ -32,6 +33,40 @@ fn a_turn_is_answered_once_although_its_client_asks_for_the_answer_too() {
     script.heard_text(1, " Hello").write(2, "Welcome.").finish(2).sound(3, 500).end_speech(3);
     let started = "start chat 4 [user: Hello | assistant: Welcome.]";
     assert_eq!(script.log.last().map(String::as_str), Some(started));
+    // It waits also for a turn that ends after the request.
+    let mut script = Script::new(|options| {
+        let detection = options.settings.turn_detection.as_mut().expect("server_vad");
+        detection.interrupts_response = false;
+    });
+    script.speak(20).silence(16).command(respond()).speak(20).silence(16);
+    script.heard_text(1, " Hello").heard_text(2, " Ann");
+    script.write(3, "Good morning.").finish(3).sound(4, 500).end_speech(4);
+    assert_eq!(script.log.last().map(String::as_str), Some("resp_2 Completed"));
+}
+
+#[test]
+fn a_turn_is_answered_although_the_answer_that_its_client_asked_for_fails_with_another_turn() {
+    for first in [1, 2] {
+        let mut script = Script::new(|_| {});
+        script.speak(20).silence(16).speak(20).silence(16).command(respond());
+        if first == 2 {
+            script.heard_text(2, " Hello");
+        }
+        let event = Some(Err(ModelError::EmptyText));
+        script.feed(SessionInput::Transcript { stream: 1, event });
+        if first == 1 {
+            script.heard_text(2, " Hello");
+        }
+        assert_eq!(script.log.last().map(String::as_str), Some("start chat 3 [user: Hello]"));
+    }
+}
+
+#[test]
+fn a_client_that_cancels_before_the_transcript_gets_no_answer() {
+    let mut script = Script::new(|_| {});
+    let cancel = RealtimeCommand::CancelResponse { id: None };
+    script.speak(20).silence(16).command(respond()).command(cancel).heard_text(1, " Hello");
+    assert_eq!(script.log.last().map(String::as_str), Some("transcript 'Hello'"));
 }
 
 #[test]
