@@ -198,13 +198,13 @@ impl<'a> Conversation<'a> {
         let ended = self.talk(signals).await;
         self.captions.end()?;
         self.socket.close().await;
-        if self.loudspeaker.is_full() {
+        ended?;
+        let is_full = self.loudspeaker.is_full();
+        self.loudspeaker.finish().await?;
+        if is_full {
             self.printer.note("the file has the first ten minutes, and nothing of what followed");
         }
-        match ended {
-            Ok(()) => self.loudspeaker.finish().await.map(|()| Exit::Done),
-            Err(failure) => Err(failure),
-        }
+        Ok(Exit::Done)
     }
 
     async fn talk(&mut self, signals: &mut StopSignals) -> CliResult<()> {
