@@ -6,8 +6,10 @@ use std::time::Duration;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 const PING_EVERY: Duration = Duration::from_secs(20);
-/// A client that leaves so many pings in a row unanswered, and sends nothing else, is gone.
-const UNANSWERED_MAX: u32 = 3;
+/// A client that leaves so many pings in a row unanswered, and sends nothing else, is gone: after 3 minutes. A telephone may
+/// sleep for a minute, and lost pings reach it up to a minute later. Some libraries answer pings only while they read, and
+/// their program may run a tool meanwhile.
+const UNANSWERED_MAX: u32 = 8;
 
 #[derive(Debug)]
 pub(super) struct Pings {
@@ -48,7 +50,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_is_gone_after_three_pings_without_an_answer() {
+    async fn a_client_is_gone_after_eight_pings_without_an_answer() {
         let mut pings = Pings::new();
         for _ in 0..10 {
             pings.due().await;
