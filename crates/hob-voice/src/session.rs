@@ -132,7 +132,7 @@ impl VoiceSession {
     }
 
     /// Sound that the detector must hear because a command has turned it on: up to 10 minutes, 16 kHz. The driver gives it
-    /// back as [`SessionInput::Sound`] before the next input, in pieces, so that other sessions do not wait for all of it.
+    /// back as [`SessionInput::Sound`] before the client's next event, in pieces, so that other sessions do not wait for it.
     pub fn take_unheard(&mut self) -> Vec<f32> {
         std::mem::take(&mut self.unheard)
     }
