@@ -13,6 +13,6 @@ pub use event::{
 };
 pub use item::{ItemBody, ItemContent, ItemStatus, RealtimeItem};
 pub use settings::{
-    Eagerness, InputTranscription, NoiseReduction, OutputModality, RealtimeSettings, SessionKind,
-    SilenceDetection, SoundEncoding, TurnDetection,
+    Eagerness, InputTranscription, NoiseReduction, OutputModality, PromptTruncation,
+    RealtimeSettings, SessionKind, SilenceDetection, SoundEncoding, TurnDetection,
 };

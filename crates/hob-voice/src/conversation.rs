@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
+use hob_core::chat::Role;
 use hob_core::realtime::{ItemBody, ItemContent, ItemPlace, RealtimeFault, RealtimeItem};
 
 use crate::faults::{in_field, invalid, item_not_found};
 use crate::limits::{ITEMS_MAX, PICTURE_BYTES_MAX, TEXT_BYTES_MAX};
+use crate::prompt::is_silence;
 use crate::spoken::SpokenText;
 
 #[derive(Debug, Default)]
@@ -18,11 +20,46 @@ pub(crate) struct Conversation {
 struct Entry {
     item: RealtimeItem,
     spoken: Option<SpokenText>,
+    is_left_out: bool,
 }
 
 impl Conversation {
     pub(crate) fn items(&self) -> impl Iterator<Item = &RealtimeItem> {
         self.entries.iter().map(|entry| &entry.item)
+    }
+
+    /// The items that a chat model reads.
+    pub(crate) fn prompt_items(&self) -> impl Iterator<Item = &RealtimeItem> {
+        self.entries.iter().filter(|entry| !entry.is_left_out).map(|entry| &entry.item)
+    }
+
+    pub(crate) fn prompt_bytes(&self) -> usize {
+        self.prompt_items().map(|item| item.text().len()).sum()
+    }
+
+    /// Leaves the oldest items out of prompts until the others have so many bytes, at least from the user's last words on.
+    /// What stays begins with words of the user, as templates want it, but has all calls whose results stay. `false`: there
+    /// is nothing to leave out.
+    pub(crate) fn leave_out(&mut self, bytes_max: usize) -> bool {
+        let is_kept = |entry: &Entry| !entry.is_left_out;
+        let is_call = |entry: &Entry| matches!(entry.item.body, ItemBody::Call { .. });
+        let oldest = self.entries.iter().position(|entry| is_kept(entry) && !is_call(entry));
+        let bytes = |entry: &Entry| if is_kept(entry) { entry.item.text().len() } else { 0 };
+        let bytes: Vec<usize> = self.entries.iter().map(bytes).collect();
+        let begins =
+            |at: &usize| is_kept(&self.entries[*at]) && is_question(&self.entries[*at].item);
+        let first = oldest.map_or(self.entries.len(), |oldest| oldest + 1);
+        let mut beginnings = (first..self.entries.len()).filter(begins);
+        let fits = |at: &usize| bytes[*at..].iter().sum::<usize>() <= bytes_max;
+        let Some(cut) = beginnings.clone().find(fits).or_else(|| beginnings.next_back()) else {
+            return false;
+        };
+        let (before, after) = self.entries.split_at_mut(cut);
+        for entry in before {
+            let is_needed = after.iter().any(|output| is_result(&output.item, &entry.item));
+            entry.is_left_out |= !is_needed;
+        }
+        true
     }
 
     pub(crate) fn get(&self, id: &str) -> Result<&RealtimeItem, RealtimeFault> {
@@ -57,7 +94,11 @@ impl Conversation {
                 self.place(id).map_err(|fault| in_field(fault, "previous_item_id"))? + 1
             }
         };
-        self.entries.insert(at, Entry { item, spoken: None });
+        let call = self.entries.iter_mut().find(|entry| is_result(&item, &entry.item));
+        if let Some(call) = call {
+            call.is_left_out = false;
+        }
+        self.entries.insert(at, Entry { item, spoken: None, is_left_out: false });
         Ok(())
     }
 
@@ -65,14 +106,15 @@ impl Conversation {
     pub(crate) fn append(&mut self, item: RealtimeItem) -> Option<String> {
         let is_full = self.entries.len() >= ITEMS_MAX;
         let oldest = is_full.then(|| self.entries.remove(0).item.id);
-        self.entries.push(Entry { item, spoken: None });
+        self.entries.push(Entry { item, spoken: None, is_left_out: false });
         oldest
     }
 
     /// Replaces an item that has changed, if the conversation still has it.
     pub(crate) fn replace(&mut self, item: RealtimeItem, spoken: Option<SpokenText>) {
         if let Ok(at) = self.place(&item.id) {
-            self.entries[at] = Entry { item, spoken };
+            let is_left_out = self.entries[at].is_left_out;
+            self.entries[at] = Entry { item, spoken, is_left_out };
         }
     }
 
@@ -163,6 +205,16 @@ impl Conversation {
         let place = self.entries.iter().position(|entry| entry.item.id == id);
         place.ok_or_else(|| item_not_found(id))
     }
+}
+
+/// A turn of the user that is not silence.
+fn is_question(item: &RealtimeItem) -> bool {
+    matches!(item.body, ItemBody::Message { role: Role::User, .. }) && !is_silence(item)
+}
+
+fn is_result(output: &RealtimeItem, of: &RealtimeItem) -> bool {
+    matches!((&output.body, &of.body),
+        (ItemBody::CallOutput { call_id: wanted, .. }, ItemBody::Call { call_id, .. }) if wanted == call_id)
 }
 
 fn picture_bytes(item: &RealtimeItem) -> usize {

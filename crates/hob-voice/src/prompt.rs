@@ -28,6 +28,15 @@ pub(crate) fn chat_request(settings: &RealtimeSettings, items: &[&RealtimeItem])
     }
 }
 
+/// Text of a prompt that is no item.
+pub(crate) fn fixed_bytes(settings: &RealtimeSettings) -> usize {
+    let tools = settings.tools.iter().map(|tool| {
+        let parameters = tool.parameters.as_ref().map_or(0, |schema| schema.as_str().len());
+        tool.name.len() + tool.description.as_ref().map_or(0, String::len) + parameters
+    });
+    settings.instructions.len() + tools.sum::<usize>()
+}
+
 /// A listener hears silence while a model thinks, so it does not unless the client asks for it.
 fn thinking(thinking: Thinking) -> Thinking {
     Thinking { effort: Some(thinking.effort.unwrap_or(Effort::None)), ..thinking }
@@ -62,7 +71,7 @@ fn messages(instructions: &str, items: &[&RealtimeItem]) -> Vec<Message> {
 }
 
 /// Whether an item is a turn without words: a long silence, or a noise.
-fn is_silence(item: &RealtimeItem) -> bool {
+pub(crate) fn is_silence(item: &RealtimeItem) -> bool {
     let is_user = matches!(&item.body, ItemBody::Message { role: Role::User, content }
         if content.iter().all(|part| matches!(part, ItemContent::InputAudio { .. })));
     is_user && item.text().is_empty()

@@ -90,6 +90,12 @@ impl Response {
         self.output.is_empty()
     }
 
+    /// What the prompt and the answer have together. `None`: the answer is not complete.
+    pub(crate) fn tokens(&self) -> Option<u32> {
+        let usage = self.completion?.usage;
+        Some(usage.total_tokens().saturating_sub(usage.reasoning_tokens))
+    }
+
     pub(crate) fn has_stream(&self, stream: u64) -> bool {
         self.chat == ChatState::Running(stream)
             || self.voice.as_ref().is_some_and(|voice| voice.stream == stream)

@@ -1,12 +1,13 @@
 //! A session: takes inputs in order, and queues what its driver must do.
 //! `turns.rs` turns sound into transcripts, `verdicts.rs` says when a turn is over, `answers.rs` turns transcripts into
-//! responses, `early_voice.rs` speaks before a turn is over, `interruptions.rs` ends responses, `commands.rs` does what
-//! the client asks.
+//! responses, `early_voice.rs` speaks before a turn is over, `interruptions.rs` ends responses, `truncation.rs` keeps
+//! prompts short enough, `commands.rs` does what the client asks.
 
 mod answers;
 mod commands;
 mod early_voice;
 mod interruptions;
+mod truncation;
 mod turns;
 mod verdicts;
 
@@ -47,6 +48,8 @@ pub struct VoiceSession {
     responses: Vec<Response>,
     early_answer: Option<EarlyAnswer>,
     answers_early: bool,
+    /// Of the chat model. `u32::MAX`: it is not known.
+    context_tokens: u32,
     /// `Some` if a finished turn waits for its response; inside are the times of the turn, if it was spoken.
     due: Option<Option<TurnMarks>>,
     /// The answer that was interrupted last. It goes on if the interruption was a noise.
@@ -81,6 +84,7 @@ impl VoiceSession {
             responses: Vec::new(),
             early_answer: None,
             answers_early: true,
+            context_tokens: u32::MAX,
             due: None,
             interrupted: None,
             cut_at_end: None,

@@ -35,6 +35,7 @@ pub struct RealtimeSettings {
     /// Tokens of one response. `None`: no limit of the client's.
     pub tokens_max: Option<u32>,
     pub thinking: Thinking,
+    pub truncation: PromptTruncation,
     /// Whether the server listens while it speaks, so that speech can interrupt it. `None`: the server's own setting.
     pub listens_while_speaking: Option<bool>,
     /// Whether the server writes the session to its disk. The client cannot change it.
@@ -68,6 +69,7 @@ impl Default for RealtimeSettings {
             tokens_max: None,
             // A person who waits for a voice hears nothing of what a model thinks.
             thinking: Thinking { effort: Some(Effort::None), tokens_max: None },
+            truncation: PromptTruncation::default(),
             listens_while_speaking: None,
             is_recorded: false,
             reports_turn_stages: false,
@@ -110,6 +112,22 @@ pub enum OutputModality {
     /// Sound with its text.
     #[default]
     Audio,
+}
+
+/// What prompts leave out of a conversation that is too long for the chat model. The conversation keeps it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum PromptTruncation {
+    /// The oldest items. The session chooses how many.
+    #[default]
+    Auto,
+    /// Nothing: the response fails.
+    Disabled,
+    /// The oldest items, until the others take this part of the room: 0 to 1.
+    Retain {
+        ratio: f64,
+        /// Tokens of the conversation without instructions and tools. `None`: as many as the model takes.
+        tokens_max: Option<u32>,
+    },
 }
 
 /// How samples travel.

@@ -277,7 +277,7 @@ impl Driver<'_> {
                     recording.event(SentBy::Client, text.as_str());
                 }
                 self.handle(SessionInput::Command { command, event_id });
-                self.allow_early_answers();
+                self.check_model();
                 for piece in self.session.take_unheard().chunks(UNHEARD_PIECE_SAMPLES) {
                     self.take_sound(piece.to_vec(), slot).await?;
                 }
@@ -307,16 +307,18 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Allows early answers, except of a team. A command may have chosen another model, and after a reload the name of the
-    /// model may be that of a team.
-    fn allow_early_answers(&mut self) {
+    /// Tells the session what the chat model can do. A command may have chosen another one, and after a reload the name may be
+    /// that of a team, which is not asked early and counts the tokens of all its models.
+    fn check_model(&mut self) {
         let model = self.session.settings().model.clone();
         let context = self.context.for_next_request(self.state.config());
-        let is_team = context.is_ok_and(|context| {
-            let resolved = context.resolve::<Chat>(chat_name(&context, model));
-            resolved.is_ok_and(|resolved| resolved.model.model.is_team())
-        });
+        let resolved =
+            context.and_then(|context| context.resolve::<Chat>(chat_name(&context, model)));
+        let model = resolved.as_ref().map(|resolved| &resolved.model.model);
+        let is_team = model.is_ok_and(|model| model.is_team());
+        let context_tokens = model.map_or(0, |model| model.card().context_tokens);
         self.session.set_answers_early(!is_team);
+        self.session.set_context_tokens(if is_team { 0 } else { context_tokens });
     }
 
     /// The first sound, and sound in another encoding, begin with a reader of their own.
@@ -362,7 +364,7 @@ impl Driver<'_> {
         match effect {
             SessionEffect::StartTranscript(start) => {
                 self.stages.transcribe(context(), start);
-                self.allow_early_answers();
+                self.check_model();
             }
             SessionEffect::StartChat(start) => self.stages.chat(context(), *start),
             SessionEffect::HoldChat { stream } => self.stages.read_chat(stream, false),

@@ -37,7 +37,7 @@ impl VoiceSession {
         if self.early_answer.as_ref().is_some_and(|held| held.stream == stream) {
             self.hold_back(event);
             self.end_complete_turn();
-        } else {
+        } else if !self.asks_again(stream, event.as_ref()) {
             self.with_stream(stream, |response, outbox, now| {
                 response.take_chat(event, outbox, now);
             });
@@ -106,7 +106,7 @@ impl VoiceSession {
     /// Computes the prompt while the user speaks.
     pub(super) fn warm_prompt(&mut self) {
         if self.settings().kind == SessionKind::Conversation {
-            let items: Vec<&RealtimeItem> = self.conversation.items().collect();
+            let items: Vec<&RealtimeItem> = self.conversation.prompt_items().collect();
             let request = chat_request(self.settings(), &items);
             self.outbox.push(SessionEffect::WarmPrompt(Box::new(request)));
         }
@@ -130,7 +130,7 @@ impl VoiceSession {
     /// The request for an answer to the open turn, if this is its text.
     fn request_for(&self, transcript: &TurnTranscript, text: String) -> ChatRequest {
         let item = user_item(&transcript.item_id, Some(text));
-        let items: Vec<&RealtimeItem> = self.conversation.items().chain([&item]).collect();
+        let items: Vec<&RealtimeItem> = self.conversation.prompt_items().chain([&item]).collect();
         chat_request(self.settings(), &items)
     }
 
@@ -186,6 +186,7 @@ impl VoiceSession {
             {
                 self.outbox.send(RealtimeEvent::Failed(fault));
             }
+            self.make_room(&response);
             self.await_user(&response);
         }
     }
@@ -242,14 +243,19 @@ impl VoiceSession {
             }
             None if matches!(held.events.last(), Some(ChatEvent::Done(_))) => {}
             // The turn's end tries once more, and reports a failure.
-            Some(Err(_)) | None => {
+            failed @ (Some(Err(_)) | None) => {
                 let voice = self.early_answer.take().and_then(|held| held.voice);
                 self.discard_early_voice(voice);
+                if let Some(Err(error)) = failed
+                    && self.shorten(&error)
+                {
+                    self.speculate();
+                }
             }
         }
     }
 
-    fn start_chat(&mut self, at: usize) {
+    pub(super) fn start_chat(&mut self, at: usize) {
         let response = &mut self.responses[at];
         if !response.plan.is_out_of_band && response.plan.input.is_none() {
             // The client may have asked for it. It answers the turn that waits for a response, too.
@@ -272,7 +278,7 @@ impl VoiceSession {
         let settings = &response.plan.settings;
         let items: Vec<&RealtimeItem> = match &response.plan.input {
             Some(items) => items.iter().collect(),
-            None => self.conversation.items().collect(),
+            None => self.conversation.prompt_items().collect(),
         };
         let (stream, request) = (self.outbox.new_stream(), chat_request(settings, &items));
         let model = settings.model.clone();

@@ -129,7 +129,9 @@ impl VoiceSession {
         let answer = RealtimeItem { id, status: ItemStatus::Completed, body };
         let mut items: Vec<&RealtimeItem> = match &plan.input {
             Some(items) => items.iter().collect(),
-            None => self.conversation.items().take_while(|item| item.id != item_id).collect(),
+            None => {
+                self.conversation.prompt_items().take_while(|item| item.id != item_id).collect()
+            }
         };
         items.push(&answer);
         chat_request(&plan.settings, &items)

@@ -4,6 +4,7 @@
 mod client_requests;
 mod interruptions;
 mod invariants;
+mod long_prompts;
 mod long_sessions;
 mod open_turns;
 mod scenarios;

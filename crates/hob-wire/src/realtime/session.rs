@@ -6,15 +6,15 @@ use std::time::Duration;
 use hob_core::Speed;
 use hob_core::chat::{Thinking, Tool, ToolChoice};
 use hob_core::realtime::{
-    Eagerness, InputTranscription, NoiseReduction, OutputModality, RealtimeSettings, SessionKind,
-    SilenceDetection, SoundEncoding, TurnDetection,
+    Eagerness, InputTranscription, NoiseReduction, OutputModality, PromptTruncation,
+    RealtimeSettings, SessionKind, SilenceDetection, SoundEncoding, TurnDetection,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::tools::{RealtimeChoice, RealtimeTool, TokenLimit, choice_of, offer, tools_of};
 use crate::chat::EffortLevel;
-use crate::request_value::{Either, JsonKind, Name, count_within, number_within};
+use crate::request_value::{Either, JsonKind, Name, count_within, number_within, token_limit};
 use crate::speech::{VoiceField, voice_id};
 use crate::{WireError, checked_language, is_default_realtime_model};
 
@@ -50,6 +50,8 @@ pub(crate) struct RealtimeSession {
     parallel_tool_calls: Option<bool>,
     /// Most tokens of one response, or `inf`.
     max_output_tokens: Option<TokenLimit>,
+    /// When the conversation is too long for the model, prompts leave out: `auto`, the oldest items; `disabled`, nothing.
+    truncation: Option<Either<String, RetentionField>>,
     /// How much the model thinks before it answers. Default: not at all, because the user waits.
     reasoning: Option<RealtimeReasoning>,
     /// What else the server reports: `hob.turn_stages` and `hob.interim_text`, additions of hob. Other values are ignored.
@@ -216,6 +218,36 @@ enum EagernessName {
     Auto,
 }
 
+/// Prompts leave out the oldest items of a conversation that is too long, until a part of the room is used.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
+#[schemars(inline)]
+struct RetentionField {
+    #[serde(default)]
+    r#type: RetentionType,
+    /// The part of the room that stays in use: 0 to 1.
+    retention_ratio: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    token_limits: Option<ConversationLimit>,
+}
+
+impl JsonKind for RetentionField {}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum RetentionType {
+    #[default]
+    RetentionRatio,
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
+#[schemars(inline)]
+struct ConversationLimit {
+    /// Most tokens of the conversation in a prompt, without instructions and tools. Default: as many as the model takes.
+    #[serde(default, deserialize_with = "token_limit")]
+    post_instructions: Option<u32>,
+}
+
 /// How much a model thinks.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
 #[schemars(inline)]
@@ -251,6 +283,7 @@ pub(super) fn session_of(settings: &RealtimeSettings) -> RealtimeSession {
         tool_choice: Some(choice_of(&settings.tool_choice)),
         parallel_tool_calls: (!settings.parallel_tool_calls).then_some(false),
         max_output_tokens: Some(TokenLimit(settings.tokens_max)),
+        truncation: Some(truncation_of(settings.truncation)),
         reasoning: Some(RealtimeReasoning { effort: settings.thinking.effort.map(EffortLevel) }),
         include: include_of(settings),
         recorded: settings.is_recorded.then_some(true),
@@ -302,6 +335,7 @@ impl RealtimeSession {
             parallel_tool_calls: self.parallel_tool_calls.unwrap_or(true),
             tokens_max: self.max_output_tokens.and_then(|limit| limit.0),
             thinking: thinking(self.reasoning, before.thinking),
+            truncation: self.truncation.map_or(Ok(PromptTruncation::Auto), truncation)?,
             reports_turn_stages: includes(TURN_STAGES),
             reports_interim_text: includes(INTERIM_TEXT),
         })
@@ -424,6 +458,37 @@ pub(super) fn modality_of(output: OutputModality) -> Modality {
 pub(super) fn thinking(sent: Option<RealtimeReasoning>, before: Thinking) -> Thinking {
     let effort = sent.and_then(|reasoning| reasoning.effort);
     Thinking { effort: effort.map(|EffortLevel(effort)| effort), ..before }
+}
+
+fn truncation(sent: Either<String, RetentionField>) -> Result<PromptTruncation, WireError> {
+    match sent {
+        Either::First(word) => match word.as_str() {
+            "auto" => Ok(PromptTruncation::Auto),
+            "disabled" => Ok(PromptTruncation::Disabled),
+            _ => Err(WireError::not_one_of("truncation", &word, &["auto", "disabled"])),
+        },
+        Either::Second(RetentionField { retention_ratio: ratio, token_limits, .. }) => {
+            if !(0.0..=1.0).contains(&ratio) {
+                let reason = format!("must be from 0 to 1, and is {ratio}");
+                return Err(WireError::invalid("truncation.retention_ratio", reason));
+            }
+            let tokens_max = token_limits.and_then(|limits| limits.post_instructions);
+            Ok(PromptTruncation::Retain { ratio, tokens_max })
+        }
+    }
+}
+
+fn truncation_of(set: PromptTruncation) -> Either<String, RetentionField> {
+    match set {
+        PromptTruncation::Auto => Either::First("auto".to_owned()),
+        PromptTruncation::Disabled => Either::First("disabled".to_owned()),
+        PromptTruncation::Retain { ratio, tokens_max } => Either::Second(RetentionField {
+            r#type: RetentionType::RetentionRatio,
+            retention_ratio: ratio,
+            token_limits: tokens_max
+                .map(|tokens| ConversationLimit { post_instructions: Some(tokens) }),
+        }),
+    }
 }
 
 fn noise_of(noise: NoiseReduction) -> NoiseField {

@@ -7,8 +7,9 @@ use std::time::Duration;
 use hob_core::chat::{Role, Tool, ToolChoice};
 use hob_core::realtime::{
     Eagerness, InputTranscription, ItemBody, ItemContent, ItemPlace, ItemStatus, NoiseReduction,
-    OutputModality, RealtimeCommand, RealtimeFault, RealtimeItem, RealtimeSettings, ResponseInput,
-    ResponseOptions, SessionKind, SilenceDetection, SoundEncoding, TurnDetection,
+    OutputModality, PromptTruncation, RealtimeCommand, RealtimeFault, RealtimeItem,
+    RealtimeSettings, ResponseInput, ResponseOptions, SessionKind, SilenceDetection, SoundEncoding,
+    TurnDetection,
 };
 use hob_core::{JsonText, Speed};
 
@@ -74,6 +75,7 @@ fn unusual() -> RealtimeSettings {
         }],
         tool_choice: ToolChoice::Named("light".to_owned()),
         tokens_max: Some(100),
+        truncation: PromptTruncation::Retain { ratio: 0.8, tokens_max: Some(5_000) },
         reports_turn_stages: true,
         reports_interim_text: true,
         ..RealtimeSettings::default()
@@ -212,6 +214,17 @@ fn all_names_of_openais_voices_are_taken() {
 fn noise_reduction_may_have_a_strength_alone() {
     let settings = ga(r#"{"audio":{"input":{"noise_reduction":{"strength":0.5}}}}"#);
     assert_eq!(settings.noise_reduction, Some(NoiseReduction::NearField));
+}
+
+#[test]
+fn truncation_is_a_word_or_a_ratio() {
+    let after = |truncation: &str| {
+        update(&unusual(), &format!(r#"{{"truncation":{truncation}}}"#)).truncation
+    };
+    assert_eq!(after(r#""disabled""#), PromptTruncation::Disabled);
+    assert_eq!(after("null"), PromptTruncation::Auto);
+    let retention = r#"{"type":"retention_ratio","retention_ratio":0.5,"token_limits":null}"#;
+    assert_eq!(after(retention), PromptTruncation::Retain { ratio: 0.5, tokens_max: None });
 }
 
 #[test]
@@ -424,6 +437,10 @@ const MISTAKES: &str = r#"
 {"type":"session.update","event_id":"e","session":{"audio":{"output":{"speed":9}}}} => invalid_value session.audio.output.speed must be from 0.25 to 4, and is 9
 {"type":"session.update","event_id":"e","session":{"audio":{"input":{"transcription":{"language":"xx"}}}}} => invalid_value session.audio.input.transcription.language ISO 639-1
 {"type":"session.update","event_id":"e","session":{"max_output_tokens":"many"}} => invalid_value session.max_output_tokens or 'inf'
+{"type":"session.update","event_id":"e","session":{"truncation":"often"}} => invalid_value session.truncation must be one of auto, disabled, and is 'often'
+{"type":"session.update","event_id":"e","session":{"truncation":{"type":"x"}}} => invalid_value session.truncation.type must be one of retention_ratio, and is 'x'
+{"type":"session.update","event_id":"e","session":{"truncation":{"type":"retention_ratio"}}} => missing_required_parameter session.truncation.retention_ratio missing
+{"type":"session.update","event_id":"e","session":{"truncation":{"retention_ratio":2}}} => invalid_value session.truncation.retention_ratio must be from 0 to 1, and is 2
 {"type":"session.update","event_id":"e","session":{"tools":[{"type":"mcp","name":"x"}]}} => invalid_value session.tools[0].type must be one of function, and is 'mcp'
 {"type":"session.update","event_id":"e","session":{"tool_choice":{"name":"x"}}} => invalid_value session.tool_choice not among the tools
 {"type":"input_audio_buffer.append","event_id":"e"} => missing_required_parameter audio missing

@@ -14,6 +14,9 @@ use hob_core::{
 use super::Deaths;
 use crate::chat_model::{card, chat_lost, done};
 
+/// Messages of a prompt that the model takes.
+pub(super) const MESSAGES_MAX: usize = 8;
+
 pub(super) struct Parrot {
     card: ChatCard,
     deaths: Arc<Deaths>,
@@ -34,6 +37,11 @@ impl ChatModel for Parrot {
         let Prompt::Chat(conversation) = request.prompt else {
             unreachable!("a session asks with a conversation")
         };
+        if conversation.messages.len() > MESSAGES_MAX {
+            let needed = conversation.messages.len() as u32;
+            let error = ModelError::TooLong { needed, available: MESSAGES_MAX as u32 };
+            return async { Err(error) }.boxed();
+        }
         let last = conversation.messages.last().map(|message| message.text.clone());
         let text = Ok(ChatEvent::Text(last.unwrap_or_default()));
         let dies = self.deaths.chat.swap(false, Ordering::Relaxed);
