@@ -38,26 +38,30 @@ impl Conversation {
     }
 
     /// Leaves the oldest items out of prompts until the others have so many bytes, at least from the user's last words on.
-    /// What stays begins with words of the user, as templates want it, but has all calls whose results stay. `false`: there
-    /// is nothing to leave out.
+    /// What stays begins with words of the user, as templates want it, but has all calls whose results stay or may come.
+    /// `false`: there is nothing to leave out.
     pub(crate) fn leave_out(&mut self, bytes_max: usize) -> bool {
-        let is_kept = |entry: &Entry| !entry.is_left_out;
         let is_call = |entry: &Entry| matches!(entry.item.body, ItemBody::Call { .. });
-        let oldest = self.entries.iter().position(|entry| is_kept(entry) && !is_call(entry));
-        let bytes = |entry: &Entry| if is_kept(entry) { entry.item.text().len() } else { 0 };
-        let bytes: Vec<usize> = self.entries.iter().map(bytes).collect();
-        let begins =
-            |at: &usize| is_kept(&self.entries[*at]) && is_question(&self.entries[*at].item);
-        let first = oldest.map_or(self.entries.len(), |oldest| oldest + 1);
-        let mut beginnings = (first..self.entries.len()).filter(begins);
-        let fits = |at: &usize| bytes[*at..].iter().sum::<usize>() <= bytes_max;
-        let Some(cut) = beginnings.clone().find(fits).or_else(|| beginnings.next_back()) else {
-            return false;
-        };
-        let (before, after) = self.entries.split_at_mut(cut);
-        for entry in before {
-            let is_needed = after.iter().any(|output| is_result(&output.item, &entry.item));
-            entry.is_left_out |= !is_needed;
+        let oldest = self.entries.iter().position(|entry| !entry.is_left_out && !is_call(entry));
+        let Some(oldest) = oldest else { return false };
+        let (mut bytes, mut cut) = (0, None);
+        for (at, entry) in self.entries.iter().enumerate().skip(oldest + 1).rev() {
+            if entry.is_left_out {
+                continue;
+            }
+            bytes += entry.item.text().len();
+            if bytes > bytes_max && cut.is_some() {
+                break;
+            }
+            if is_question(&entry.item) {
+                cut = Some(at);
+            }
+        }
+        let Some(cut) = cut else { return false };
+        for at in 0..cut {
+            let item = &self.entries[at].item;
+            let has_result = self.entries[..cut].iter().any(|entry| is_result(&entry.item, item));
+            self.entries[at].is_left_out |= has_result || !is_call(&self.entries[at]);
         }
         true
     }
@@ -94,10 +98,6 @@ impl Conversation {
                 self.place(id).map_err(|fault| in_field(fault, "previous_item_id"))? + 1
             }
         };
-        let call = self.entries.iter_mut().find(|entry| is_result(&item, &entry.item));
-        if let Some(call) = call {
-            call.is_left_out = false;
-        }
         self.entries.insert(at, Entry { item, spoken: None, is_left_out: false });
         Ok(())
     }

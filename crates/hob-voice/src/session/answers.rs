@@ -16,7 +16,7 @@ use crate::interface::{ChatStart, SessionEffect};
 use crate::limits::HELD_BYTES_MAX;
 use crate::marks::TurnMarks;
 use crate::outbox::Outbox;
-use crate::prompt::chat_request;
+use crate::prompt::{chat_request, fixed_bytes};
 use crate::response::{ChatState, Response, ResponsePlan};
 use crate::turn_transcript::TurnTranscript;
 
@@ -247,7 +247,7 @@ impl VoiceSession {
                 let voice = self.early_answer.take().and_then(|held| held.voice);
                 self.discard_early_voice(voice);
                 if let Some(Err(error)) = failed
-                    && self.shorten(&error)
+                    && self.shorten(&error, fixed_bytes(self.settings()))
                 {
                     self.speculate();
                 }
@@ -255,7 +255,7 @@ impl VoiceSession {
         }
     }
 
-    pub(super) fn start_chat(&mut self, at: usize) {
+    fn start_chat(&mut self, at: usize) {
         let response = &mut self.responses[at];
         if !response.plan.is_out_of_band && response.plan.input.is_none() {
             // The client may have asked for it. It answers the turn that waits for a response, too.

@@ -15,7 +15,7 @@ use super::Deaths;
 use crate::chat_model::{card, chat_lost, done};
 
 /// Messages of a prompt that the model takes.
-pub(super) const MESSAGES_MAX: usize = 8;
+const MESSAGES_MAX: usize = 8;
 
 pub(super) struct Parrot {
     card: ChatCard,

@@ -100,21 +100,31 @@ fn a_call_is_left_out_with_its_result_or_not_at_all() {
     assert_eq!(script.last(), format!("start chat 3 [{kept}]"));
 }
 
+/// What such a prompt would leave out would stay out.
 #[test]
 fn a_prompt_that_cannot_or_must_not_be_shorter_fails() {
     let all = [question(1), answer(1), question(2)];
-    let input = vec![ResponseInput::Reference("i0".to_owned())];
-    let own = ResponseOptions { input: Some(input), ..ResponseOptions::default() };
-    let own = RealtimeCommand::CreateResponse(Box::new(own));
-    for (items, truncation, command) in [
-        (&all[..], PromptTruncation::Disabled, respond()),
-        (&all[..], PromptTruncation::Auto, own),
-        (&all[..2], PromptTruncation::Auto, respond()),
+    let input = Some(vec![ResponseInput::Reference("i0".to_owned())]);
+    let long = || "Be brief. ".repeat(100);
+    let plain = ResponseOptions::default;
+    let instructions = Some(long());
+    for (items, truncation, instructed, options) in [
+        (&all[..], PromptTruncation::Disabled, String::new(), plain()),
+        (&all[..2], PromptTruncation::Auto, String::new(), plain()),
+        (&all[..], PromptTruncation::Auto, long(), plain()),
+        (&all[..], PromptTruncation::Auto, String::new(), ResponseOptions { input, ..plain() }),
+        (
+            &all[..],
+            PromptTruncation::Auto,
+            String::new(),
+            ResponseOptions { instructions, is_out_of_band: true, ..plain() },
+        ),
     ] {
         let mut script = written(items);
         script.session.options.settings.truncation = truncation;
-        script.command(command).refuse(1, REFUSED);
-        let failed = script.last();
+        script.session.options.settings.instructions = instructed;
+        script.command(RealtimeCommand::CreateResponse(Box::new(options)));
+        let failed = script.refuse(1, ModelError::TooLong { needed: 16, available: 8 }).last();
         assert!(failed.starts_with("resp_1 Failed") && failed.contains("too_long"), "{failed}");
     }
 }
