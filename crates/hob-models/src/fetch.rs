@@ -117,10 +117,12 @@ fn stderr_suffix(stderr: &str) -> String {
     if stderr.is_empty() { String::new() } else { format!(": {stderr}") }
 }
 
-fn to_do(status: u16) -> &'static str {
+/// What to do about a status of a server, for the end of an error.
+pub(crate) fn to_do(status: u16) -> &'static str {
     match status {
         401 => "; set HF_TOKEN to a token that may read it",
         403 => "; accept its terms on its page, and set HF_TOKEN to a token of that account",
+        429 => "; it limits requests, so try again in a few minutes",
         _ => "",
     }
 }

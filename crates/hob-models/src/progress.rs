@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// An event to show to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub enum Progress {
     Trying { part: String, source: String },
     /// `done_bytes` of the step on this part. Never decreases within one step of one source.
     Bytes { part: String, step: PullStep, done_bytes: u64, total_bytes: Option<u64> },
+    /// The server limits requests; the next attempt is in `wait_s`.
+    Throttled { part: String, wait_s: u64 },
     /// The source failed; the next one is tried.
     SourceFailed { part: String, source: String, reason: String },
 }
@@ -124,6 +127,11 @@ impl<'a> Watch<'a> {
 
     pub(crate) fn trying(&mut self, source: &str) {
         (self.report)(Progress::Trying { part: self.part.clone(), source: source.to_owned() });
+    }
+
+    pub(crate) fn throttled(&mut self, wait: Duration) {
+        let wait_s = wait.as_secs();
+        (self.report)(Progress::Throttled { part: self.part.clone(), wait_s });
     }
 
     pub(crate) fn source_failed(&mut self, source: &str, reason: &dyn fmt::Display) {

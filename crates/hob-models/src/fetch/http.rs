@@ -25,6 +25,13 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// Limit of one connection.
 const CONNECTION_MAX: Duration = Duration::from_secs(3600);
 
+/// Status of a server that limits requests.
+const TOO_MANY_REQUESTS: u16 = 429;
+/// Longest wait for such servers in one download: Hugging Face counts requests in windows of 5 minutes.
+const THROTTLED_MAX: Duration = Duration::from_secs(300);
+/// Wait for such a server if it does not say how long.
+const THROTTLED_USUAL: Duration = Duration::from_secs(30);
+
 /// After this many bytes a broken connection no longer counts, so that a large file may survive more of them.
 const PROGRESS_BYTES: u64 = 256 << 20;
 
@@ -50,6 +57,8 @@ enum News {
     /// The response has ended.
     End,
     Failed(FetchError),
+    /// The server limits requests, and may be asked again after this time.
+    Throttled(Duration),
     /// The connection broke; a retry may help.
     Broke(String),
 }
@@ -57,6 +66,7 @@ enum News {
 /// How a connection ended.
 enum Outcome {
     Complete,
+    Throttled(Duration),
     Broke(String),
 }
 
@@ -86,6 +96,7 @@ impl Client {
         watch: &mut Watch<'_>,
     ) -> Result<(), FetchError> {
         let (mut times, mut counted_from) = (0, length(partial));
+        let mut waited = Duration::ZERO;
         loop {
             let have = length(partial);
             if have >= counted_from.saturating_add(PROGRESS_BYTES) {
@@ -100,6 +111,15 @@ impl Client {
             let transfer = Transfer { address, partial, bytes, silence: self.limits.silence };
             match transfer.run(self.connect(address, length(partial)), watch)? {
                 Outcome::Complete => return Ok(()),
+                Outcome::Throttled(wait) => {
+                    waited = waited.saturating_add(wait);
+                    if times >= self.limits.reconnects_max || waited > THROTTLED_MAX {
+                        let (address, status) = (address.to_owned(), TOO_MANY_REQUESTS);
+                        return Err(FetchError::Refused { address, status });
+                    }
+                    times += 1;
+                    pause(wait, watch)?;
+                }
                 Outcome::Broke(detail) if length(partial) == 0 => {
                     return Err(FetchError::Unreachable { address: address.to_owned(), detail });
                 }
@@ -144,6 +164,9 @@ fn read_connection(agent: &Agent, ask: &Ask, news: &SyncSender<News>) -> Result<
     };
     match starts_at(&response, *from) {
         Some(start) => tell(News::Begins(start))?,
+        None if response.status().as_u16() == TOO_MANY_REQUESTS => {
+            return tell(News::Throttled(wait_of(&response)));
+        }
         None => {
             let status = response.status().as_u16();
             let address = address.clone();
@@ -178,6 +201,27 @@ fn starts_at(response: &Response<Body>, from: u64) -> Option<u64> {
     }
 }
 
+/// How long a server that limits requests wants hob to wait: the seconds of `Retry-After`, or `t` in `RateLimit`, which
+/// Hugging Face sends.
+fn wait_of(response: &Response<Body>) -> Duration {
+    let header = |name: &str| response.headers().get(name)?.to_str().ok();
+    let resets = || header("RateLimit")?.split(';').find_map(|word| word.trim().strip_prefix("t="));
+    let seconds = header("Retry-After").or_else(resets);
+    let seconds = seconds.and_then(|seconds| seconds.trim().parse::<u64>().ok());
+    seconds.map_or(THROTTLED_USUAL, Duration::from_secs)
+}
+
+/// Waits until the server may be asked again.
+fn pause(wait: Duration, watch: &mut Watch<'_>) -> Result<(), FetchError> {
+    watch.throttled(wait);
+    let since = Instant::now();
+    while since.elapsed() < wait {
+        watch.check()?;
+        std::thread::sleep(LOOK_EVERY.min(wait));
+    }
+    Ok(())
+}
+
 /// One connection's part of a file.
 struct Transfer<'a> {
     address: &'a str,
@@ -203,6 +247,7 @@ impl Transfer<'_> {
                 }
                 News::End => return Ok(Outcome::Complete),
                 News::Broke(detail) => return Ok(Outcome::Broke(detail)),
+                News::Throttled(wait) => return Ok(Outcome::Throttled(wait)),
                 News::Failed(error) => {
                     // The next attempt must not request the same impossible range. After any other status it goes on
                     // where this one stopped.

@@ -2,7 +2,7 @@
 
 use hob_models::{Cancelled, Progress, PullError, PullOutcome, PullStep, StoreError, Watch};
 
-use super::stage::{NAME, PIP, Stage, VOICE_BYTES, hub_path};
+use super::stage::{NAME, PIP, Stage, VOICE_BYTES, hub_path, voice};
 use crate::server::{Manner, Request};
 
 const CANCELLED: Result<(), PullError> = Err(PullError::Cancelled(Cancelled));
@@ -77,6 +77,24 @@ fn a_server_that_refuses_to_go_on_costs_no_byte_unless_the_range_is_impossible()
         stage.pull().expect("pulled");
         assert_eq!(stage.server.requests(), [asked("a", next_from), asked("b", None)], "{status}");
     }
+}
+
+#[test]
+fn a_server_that_limits_requests_is_asked_again_when_it_says() {
+    let stage = Stage::new().hub_only();
+    let soon = ("Retry-After", "0".to_owned());
+    stage.server.put_with(&hub_path("a"), &voice("a"), Manner::Ranges, soon);
+    stage.server.plan(&hub_path("a"), &[Manner::CutAfter(100_000), Manner::Status(429)]);
+    let mut waits_s = Vec::new();
+    let pulled = stage.pull_watched(&mut |progress, _| {
+        if let Progress::Throttled { wait_s, .. } = progress {
+            waits_s.push(*wait_s);
+        }
+    });
+    pulled.expect("pulled");
+    assert_eq!(waits_s, [0]);
+    let again = asked("a", Some(100_000));
+    assert_eq!(stage.server.requests(), [asked("a", None), again.clone(), again, asked("b", None)]);
 }
 
 #[test]

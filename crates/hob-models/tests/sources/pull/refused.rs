@@ -55,6 +55,20 @@ fn a_status_is_quoted() {
 }
 
 #[test]
+fn a_server_that_limits_requests_for_longer_than_hob_waits_is_given_up() {
+    let waits = [("Retry-After", "301"), ("RateLimit", "\"resolvers\";r=0;t=301")];
+    for (name, wait) in waits {
+        let stage = Stage::new().hub_only();
+        let header = (name, wait.to_owned());
+        stage.server.put_with(&hub_path("a"), &voice("a"), Manner::Status(429), header);
+        let expect = FetchError::Refused { address: address(&stage, "a"), status: 429 };
+        let said = "answered with status 429; it limits requests, so try again in a few minutes";
+        assert!(expect.to_string().ends_with(said), "{expect}");
+        assert_eq!(failures(&stage, "voices"), [expect]);
+    }
+}
+
+#[test]
 fn a_server_that_breaks_off_again_and_again_is_given_up_and_what_came_is_kept() {
     let stage = Stage::new().hub_only();
     stage.server.plan(&hub_path("a"), &[Manner::CutAfter(10_000); 3]);
