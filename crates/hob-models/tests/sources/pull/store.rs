@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use hob_models::{
-    Cancelled, Manifest, PullOutcome, Removed, Sha256, Store, StoreError, StoredModel, Watch,
+    Cancelled, DiskError, Manifest, PullOutcome, Removed, Sha256, Store, StoreError, StoredModel,
+    Watch,
 };
 
 use super::stage::{NAME, Stage, VOICE_BYTES, voice};
@@ -144,6 +145,25 @@ fn a_manifest_that_cannot_be_read_is_damage() {
     }
     std::fs::remove_file(&path).expect("removed");
     assert!(matches!(stage.store.find(NAME), Err(StoreError::Damaged { .. })));
+}
+
+#[test]
+fn files_of_another_version_do_not_count_as_fetched_when_the_disk_is_checked() {
+    let (mut stage, _) = pulled();
+    // No disk has room for it, so the error has the number.
+    stage.entry.parts[0].sources[0].files[0].pin.bytes = 1 << 60;
+    let needed_bytes = |stage: &Stage| match stage.store.check_room(&stage.entry) {
+        Err(StoreError::Disk(DiskError::TooSmall { needed_bytes, .. })) => needed_bytes,
+        other => panic!("{other:?}"),
+    };
+    let all_bytes = stage.entry.pull_bytes_max();
+    assert!(needed_bytes(&stage) < all_bytes, "its raw files are here");
+    stage.entry.version = "3.0".to_owned();
+    assert_eq!(needed_bytes(&stage), all_bytes);
+    let partial = stage.partial("model.onnx");
+    std::fs::create_dir_all(partial.parent().expect("a parent")).expect("a folder");
+    std::fs::write(partial, [0; 1_000]).expect("a part");
+    assert_eq!(needed_bytes(&stage), all_bytes - 1_000, "an interrupted pull of this version");
 }
 
 #[test]
