@@ -43,6 +43,7 @@ pub(crate) fn failure(error: FindError) -> Failure {
         error if error.is_network_error() => Failure::new(Exit::Source, error),
         FindError::Private { .. } | FindError::Gated { .. } => Failure::new(Exit::Source, error)
             .hint("set HF_TOKEN; it is sent to Hugging Face and to no other host"),
+        FindError::Closed { .. } => Failure::new(Exit::Source, error),
         error => Failure::usage(error),
     }
 }

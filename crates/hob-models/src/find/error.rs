@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use crate::fetch::to_do;
 use crate::gguf::GgufError;
 use crate::recipe::UnknownQuant;
 use crate::safetensors::{ConfigError, SafetensorsError};
@@ -52,7 +53,12 @@ pub enum FindError {
     NoRevision { address: String },
     #[error("{address} does not exist")]
     Missing { address: String },
-    #[error("{address} answered with status {status}")]
+    /// A server that is not the hub, and asks for a token.
+    #[error(
+        "{address} answered with status {status}; hob sends no token and no query to this server: download the file another way, and pull it from there"
+    )]
+    Closed { address: String, status: u16 },
+    #[error("{address} answered with status {status}{}", to_do(*status))]
     Refused { address: String, status: u16 },
     #[error("{address} cannot be reached: {detail}")]
     Unreachable { address: String, detail: String },
@@ -96,6 +102,7 @@ impl FindError {
         matches!(
             self,
             FindError::Private { .. }
+                | FindError::Closed { .. }
                 | FindError::Missing { .. }
                 | FindError::Refused { .. }
                 | FindError::Unreachable { .. }

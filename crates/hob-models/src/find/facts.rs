@@ -3,14 +3,12 @@
 
 use ureq::Body;
 use ureq::http::Response;
-use ureq::http::header::{AUTHORIZATION, CONTENT_LENGTH, ETAG, LOCATION};
+use ureq::http::header::{AUTHORIZATION, CONTENT_LENGTH, ETAG};
 
 use super::FindError;
-use super::remote::{Remote, refused, unreachable};
+use super::remote::{REDIRECTIONS_MAX, Remote, location, unreachable};
 use crate::Sha256;
 
-/// Redirections within the hub; usually there is one.
-const REDIRECTIONS_MAX: usize = 5;
 const COMMIT_DIGITS: usize = 40;
 
 /// What the hub states about a file.
@@ -43,15 +41,6 @@ impl Facts {
     }
 }
 
-/// Resolves the target of a redirection.
-fn absolute(from: &str, to: &str) -> String {
-    if !to.starts_with('/') {
-        return to.to_owned();
-    }
-    let host_ends = from.find("://").and_then(|at| Some(at + 3 + from[at + 3..].find('/')?));
-    format!("{}{to}", &from[..host_ends.unwrap_or(from.len())])
-}
-
 impl Remote {
     /// Asks the hub about a file without transferring it. The redirection to the storage carries the facts, so only
     /// redirections within the hub are followed, as after a repository was renamed.
@@ -67,14 +56,12 @@ impl Remote {
             let response = request.call().map_err(|error| unreachable(&address, error))?;
             let facts = Facts::of(&address, &response);
             let status = response.status().as_u16();
-            let further = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
-            match (status, further) {
+            match (status, location(&address, &response)) {
                 (200, _) => return Ok(facts),
                 (301 | 302 | 303 | 307 | 308, Some(_)) if facts.bytes.is_some() => {
                     return Ok(facts);
                 }
                 (301 | 302 | 303 | 307 | 308, Some(to)) => {
-                    let to = absolute(&address, to);
                     if self.hub_path(&to).is_none() {
                         return Ok(facts);
                     }
@@ -82,7 +69,7 @@ impl Remote {
                 }
                 // A mirror may not support HEAD.
                 (405 | 501, _) => return Ok(facts),
-                _ => return Err(refused(&address, &response)),
+                _ => return Err(self.refused(&address, &response)),
             }
         }
         Err(unreachable(&address, format!("more than {REDIRECTIONS_MAX} redirections")))

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ureq::http::Response;
 use ureq::http::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LAST_MODIFIED, RANGE,
+    ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LAST_MODIFIED, LOCATION, RANGE,
 };
 use ureq::{Agent, Body, BodyReader};
 
@@ -23,6 +23,9 @@ const REQUESTS_MAX: u32 = 4;
 const RESPONSE_TIME_MAX: Duration = Duration::from_secs(30);
 /// Limit of one request with all its redirections.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(300);
+
+/// Redirections within the hub; usually there is one.
+pub(super) const REDIRECTIONS_MAX: usize = 5;
 
 const MANIFEST_TYPE: &str = "application/vnd.docker.distribution.manifest.v2+json";
 
@@ -124,20 +127,7 @@ impl Remote {
 
     fn get(&self, address: &str, wanted: Wanted) -> Result<Response<Body>, FindError> {
         self.count_request();
-        let mut request = self.agent.get(address);
-        request = match wanted {
-            Wanted::All => request,
-            Wanted::Range(first, last) => request.header(RANGE, format!("bytes={first}-{last}")),
-            Wanted::Manifest => request.header(ACCEPT, MANIFEST_TYPE),
-        };
-        // A redirection drops the token; the hub's storage needs none.
-        if let Some(token) = self.token_for(address) {
-            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
-        }
-        let response = request.call().map_err(|error| unreachable(address, error))?;
-        if !matches!(response.status().as_u16(), 200 | 206) {
-            return Err(refused(address, &response));
-        }
+        let response = self.followed(address, wanted)?;
         // Servers that share an address may give one file several tags, but rarely several times.
         let headers = response.headers();
         let stated = [LAST_MODIFIED, ETAG].into_iter().find_map(|name| headers.get(name));
@@ -145,6 +135,47 @@ impl Remote {
             self.changes.borrow_mut().insert(address.to_owned(), stated.to_owned());
         }
         Ok(response)
+    }
+
+    /// A redirection drops the token, so those within the hub are followed here, as after a repository was renamed.
+    fn followed(&self, asked: &str, wanted: Wanted) -> Result<Response<Body>, FindError> {
+        let mut address = asked.to_owned();
+        for _ in 0..REDIRECTIONS_MAX {
+            let mut request = self.agent.get(&address);
+            request = match wanted {
+                Wanted::All => request,
+                Wanted::Range(first, last) => {
+                    request.header(RANGE, format!("bytes={first}-{last}"))
+                }
+                Wanted::Manifest => request.header(ACCEPT, MANIFEST_TYPE),
+            };
+            if let Some(token) = self.token_for(&address) {
+                request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+                request = request.config().max_redirects(0).max_redirects_will_error(false).build();
+            }
+            let response = request.call().map_err(|error| unreachable(&address, error))?;
+            match (response.status().as_u16(), location(&address, &response)) {
+                (200 | 206, _) => return Ok(response),
+                (301 | 302 | 303 | 307 | 308, Some(to)) => address = to,
+                _ => return Err(self.refused(&address, &response)),
+            }
+        }
+        Err(unreachable(asked, format!("more than {REDIRECTIONS_MAX} redirections")))
+    }
+
+    /// The error for a rejected request. The hub states the reason in `X-Error-Code`.
+    pub(super) fn refused(&self, address: &str, response: &Response<Body>) -> FindError {
+        let code = response.headers().get("X-Error-Code").and_then(|code| code.to_str().ok());
+        let is_of_hub = self.hub_path(address).is_some();
+        let address = address.to_owned();
+        match (response.status().as_u16(), code) {
+            (status @ (401 | 403), _) if !is_of_hub => FindError::Closed { address, status },
+            (401 | 403, Some("GatedRepo")) | (403, _) => FindError::Gated { address },
+            (401, _) => FindError::Private { address },
+            (404, Some("RevisionNotFound")) => FindError::NoRevision { address },
+            (404, _) => FindError::Missing { address },
+            (status, _) => FindError::Refused { address, status },
+        }
     }
 
     /// When a file whose header was read was changed. `None` if its server does not say.
@@ -174,17 +205,14 @@ impl Remote {
     }
 }
 
-/// The error for a rejected request. The hub states the reason in `X-Error-Code`.
-pub(super) fn refused(address: &str, response: &Response<Body>) -> FindError {
-    let code = response.headers().get("X-Error-Code").and_then(|code| code.to_str().ok());
-    let address = address.to_owned();
-    match (response.status().as_u16(), code) {
-        (401 | 403, Some("GatedRepo")) | (403, _) => FindError::Gated { address },
-        (401, _) => FindError::Private { address },
-        (404, Some("RevisionNotFound")) => FindError::NoRevision { address },
-        (404, _) => FindError::Missing { address },
-        (status, _) => FindError::Refused { address, status },
+/// The target of a redirection.
+pub(super) fn location(from: &str, response: &Response<Body>) -> Option<String> {
+    let to = response.headers().get(LOCATION)?.to_str().ok()?;
+    if !to.starts_with('/') {
+        return Some(to.to_owned());
     }
+    let host_ends = from.find("://").and_then(|at| Some(at + 3 + from[at + 3..].find('/')?));
+    Some(format!("{}{to}", &from[..host_ends.unwrap_or(from.len())]))
 }
 
 pub(super) fn unreachable(address: &str, error: impl std::fmt::Display) -> FindError {

@@ -77,8 +77,8 @@ fn what_servers_do_is_said_in_one_sentence() {
     let server = Server::start();
     let file = with_header(2 * MIB);
     let rows = [
-        (Manner::Status(401), "needs a token, or does not exist"),
-        (Manner::Status(403), "is gated"),
+        (Manner::Status(401), "answered with status 401; hob sends no token and no query to this"),
+        (Manner::Status(403), "answered with status 403; hob sends no token and no query to this"),
         (Manner::Status(404), "does not exist"),
         (Manner::Status(500), "answered with status 500"),
         (Manner::CutAfter(1_000), "cannot be reached"),

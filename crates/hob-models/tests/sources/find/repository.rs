@@ -133,7 +133,7 @@ fn repositories_that_say_no_are_told_from_those_that_are_not_there() {
         (Manner::Status(401), "/o/m needs a token, or does not exist"),
         (Manner::Status(403), "/o/m is gated"),
         (Manner::Status(404), "/o/m does not exist"),
-        (Manner::Status(429), "answered with status 429"),
+        (Manner::Status(429), "answered with status 429; it limits requests, so try again"),
         (Manner::Whole, "not a list of a repository's files"),
     ];
     for (manner, expected) in rows {

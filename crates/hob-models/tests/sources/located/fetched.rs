@@ -193,6 +193,18 @@ fn a_repository_that_was_renamed_is_followed_to_its_new_name() {
 }
 
 #[test]
+fn a_gated_repository_that_was_renamed_opens_with_the_token() {
+    let mut stage = Stage::new();
+    stage.hub.put("o/new", &[("m-Q4_K_M.gguf", &model())]);
+    stage.hub.gate("o/new");
+    stage.hub.rename("o/old", "o/new");
+    stage.token = Some(TOKEN.to_owned());
+    stage.fetch("o/old");
+    let requests = stage.hub.requests();
+    assert!(requests.iter().all(|one| one.token.is_some() == (one.host == "hub")), "{requests:?}");
+}
+
+#[test]
 fn bytes_that_do_not_match_the_checksum_of_the_hub_are_deleted() {
     let (stage, _) = with_model();
     let mut located = stage.locate("o/m").expect("found");
