@@ -277,6 +277,11 @@ impl ModelStore {
         stored.speech_weights().is_some().then_some(stored)
     }
 
+    /// What a model of the catalog does, by any of its names. `None` for other models.
+    pub(crate) fn catalog_purpose(&self, name: &str) -> Option<Purpose> {
+        Some(self.catalog.find(&canonical(name)).ok()?.purpose)
+    }
+
     /// The names of all stored models.
     pub(crate) fn stored_names(&self) -> Vec<String> {
         self.store.names().unwrap_or_default()

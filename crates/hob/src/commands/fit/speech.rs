@@ -1,6 +1,9 @@
 //! `hob fit` for stored speech models: their memory on this machine, from the weights as the engine has them.
 //! Their speed is not predicted.
 
+use std::path::Path;
+
+use hob_models::catalog::Purpose;
 use hob_models::quantized_speech::speech_memory_bytes;
 use serde::Serialize;
 
@@ -34,15 +37,37 @@ impl SpeechFit {
 /// The memory of a stored speech model, by any of its names. `None` for other models.
 ///
 /// # Errors
-/// A file of the model cannot be read.
+/// A file of the model cannot be read, the model is not stored, or it is one whose memory hob does not predict.
 pub(super) fn memory(asked: &str, store: &ModelStore) -> CliResult<Option<u64>> {
-    let Some(stored) = store.stored_speech(asked) else { return Ok(None) };
-    speech_memory_bytes(&stored.folder).map(Some).map_err(Failure::model_missing)
+    if let Some(stored) = store.stored_speech(asked) {
+        return speech_memory_bytes(&stored.folder).map(Some).map_err(Failure::model_missing);
+    }
+    match store.catalog_purpose(asked).filter(|_| !Path::new(asked).exists()) {
+        Some(Purpose::Speech) => store.speech_named(asked).map(|_| None),
+        Some(purpose @ (Purpose::TurnTaking | Purpose::Dictionary)) => Err(Failure::usage(format!(
+            "hob predicts the memory of chat, speech and transcription models; {asked} is of the kind {purpose}"
+        ))),
+        Some(Purpose::Chat | Purpose::Transcription) | None => Ok(None),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Exit;
+
+    #[test]
+    fn a_model_that_is_not_stored_is_not_said_to_be_unknown() {
+        let home = tempfile::tempdir().expect("a folder");
+        let store = ModelStore::in_home(home.path());
+        let failure = memory("kokoro", &store).expect_err("it is not stored");
+        assert_eq!(failure.exit, Exit::ModelMissing);
+        assert!(failure.sentence.contains("`hob pull kokoro` fetches it"), "{failure}");
+        let failure = memory("smart-turn", &store).expect_err("no memory is predicted");
+        assert!(failure.sentence.ends_with("smart-turn is of the kind turn-taking"), "{failure}");
+        assert_eq!(memory("smollm2", &store), Ok(None));
+        assert_eq!(memory("qwen3:8b", &store), Ok(None));
+    }
 
     #[test]
     fn a_speech_model_fits_if_its_memory_is_free() {
