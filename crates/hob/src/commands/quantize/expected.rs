@@ -7,7 +7,7 @@ use hob_core::fit::{FitOptions, Model, Use, assess};
 use hob_core::machine::Machine;
 use hob_engines::quantize::{QuantType, QuantizePlan};
 use hob_models::quantized_speech::{SpeechForm, SpeechSizes};
-use hob_models::{Gguf, retyped};
+use hob_models::{DiskError, Gguf, retyped};
 
 use super::MB;
 use crate::failure::{CliResult, Failure};
@@ -138,12 +138,31 @@ pub(super) fn files_bytes(source: &Path) -> u64 {
 /// # Errors
 /// The disk has no room for so many bytes.
 pub(super) fn check_room(target: &Path, needed_bytes: u64) -> CliResult<()> {
-    hob_models::room_for(folder_of(target), needed_bytes).map_err(Failure::internal)
+    let folder = folder_of(target);
+    hob_models::room_for(folder, needed_bytes).map_err(|error| match error {
+        DiskError::TooSmall { needed_bytes, available_bytes, .. } => Failure::internal(format!(
+            "{} has {:.0} MB free, and the model needs {:.0} MB",
+            folder.display(),
+            available_bytes as f64 / MB,
+            needed_bytes as f64 / MB
+        ))
+        .hint("free some space, or name a file on another disk with --out"),
+        error => Failure::internal(error),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_disk_that_is_too_small_is_that_of_the_target() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let failure = check_room(&folder.path().join("m.gguf"), u64::MAX).expect_err("no room");
+        let begin = format!("{} has ", folder.path().display());
+        assert!(failure.sentence.starts_with(&begin), "{failure}");
+        assert!(failure.hint.is_some_and(|hint| hint.ends_with("another disk with --out")));
+    }
 
     #[test]
     fn size_and_memory_of_a_speech_model_are_said_beforehand() {
