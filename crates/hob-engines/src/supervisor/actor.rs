@@ -314,6 +314,7 @@ impl Actor {
         match reason {
             EndReason::Requested(EndRequest::Unload) => {
                 session.leave();
+                self.keep_alive.reset();
                 self.publish(Phase::Leaving);
             }
             EndReason::Requested(EndRequest::Stop)

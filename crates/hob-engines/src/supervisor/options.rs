@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_core::MemoryBroker;
+use hob_core::{KeepAlive, MemoryBroker};
 
 use super::{Backoff, Placer};
 
@@ -33,7 +33,8 @@ pub struct SupervisorOptions {
     /// A worker with open streams whose engine finishes no step for this long is killed.
     pub stall_limit: Duration,
     /// A worker without open streams is unloaded after this long (checked every `ping_every`).
-    pub idle_unload: Option<Duration>,
+    /// Requests may set another time, until the next unload.
+    pub idle_unload: KeepAlive,
     /// Maximum open streams. Admission refuses requests long before; this bounds the memory.
     pub streams_max: usize,
 }
@@ -52,7 +53,7 @@ impl SupervisorOptions {
             ping_every: Duration::from_secs(5),
             silence_limit: Duration::from_secs(30),
             stall_limit: Duration::from_secs(60),
-            idle_unload: None,
+            idle_unload: KeepAlive::Forever,
             streams_max: 256,
         }
     }

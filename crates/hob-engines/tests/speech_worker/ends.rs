@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 
-use hob_core::{ModelState, SpeechModel, SpeechPace};
+use hob_core::{KeepAlive, ModelState, SpeechModel, SpeechPace};
 use hob_engines::frame::{Frame, FrameDecoder, FrameKind};
 use hob_engines::speech::protocol::{Begin, SpeechOrder, SpeechReport};
 use hob_engines::worker::protocol::{CommonOrder, Report};
@@ -33,10 +33,20 @@ async fn unloading_ends_the_process_and_the_next_request_loads_again() {
 async fn an_idle_model_is_unloaded_after_its_idle_time() {
     let mut options = options();
     options.supervisor.ping_every = Duration::from_millis(10);
-    options.supervisor.idle_unload = Some(Duration::from_millis(50));
+    options.supervisor.idle_unload = KeepAlive::For(Duration::from_millis(50));
     let worker = ready(options).await;
     until(&worker, |state| *state != ModelState::Ready).await;
     assert_eq!(worker.state(), ModelState::Cold);
+}
+
+#[tokio::test]
+async fn a_time_that_a_request_sets_ends_with_the_unload() {
+    let worker = ready(options()).await;
+    worker.keep_alive(KeepAlive::For(Duration::from_secs(3600)));
+    assert!(worker.memory_use().expires_at.is_some());
+    worker.unload().await;
+    worker.load().await.expect("loads again");
+    assert_eq!(worker.memory_use().expires_at, None, "as the options say");
 }
 
 #[tokio::test]

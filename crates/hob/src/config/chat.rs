@@ -49,7 +49,7 @@ pub(crate) struct ChatSection {
     /// Default: what `hob fit` recommends, or 0 if `gpu_layers` is set.
     pub(crate) cpu_moe_layers: Option<u16>,
     /// How long the model stays loaded after its last request: `30s`, `5m`, `2h`, a number of seconds,
-    /// or `forever`. A request may set another time.
+    /// or `forever`. A request may set another time, until the next unload.
     pub(crate) keep_alive: Option<KeepAliveText>,
     /// When the model is loaded: at the `start` of `hob serve`, or at the `first_request`.
     pub(crate) load: Option<LoadAt>,

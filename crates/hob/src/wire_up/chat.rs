@@ -112,12 +112,12 @@ impl Chat {
         let mut options = ChatWorkerOptions::default();
         options.supervisor.load_guess = LoadTimes::guess(file.card.file_bytes);
         options.supervisor.predicted_bytes = Some(file.expected.kept_bytes(Pool::Ram));
+        options.supervisor.idle_unload = settings.keep_alive;
         let placer = Arc::new(ChatPlacer::new(requested, command.clone(), model_memory.clone()));
         options.supervisor.room = Some(Arc::clone(&placer) as Arc<dyn MemoryBroker>);
         options.supervisor.placer = Some(placer);
         let worker = Arc::new(ChatWorker::start(file.card, command, options));
         model_memory.taken_by(&(Arc::clone(&worker) as Arc<dyn ModelLifecycle>));
-        ModelLifecycle::keep_alive(&*worker, settings.keep_alive);
         Ok(Chat { name: name.to_owned(), worker, token_s })
     }
 

@@ -70,6 +70,7 @@ impl Transcription {
         let mut options = TranscriptionWorker::options();
         options.load_guess = LoadTimes::guess(stored.file_bytes);
         options.predicted_bytes = Some(stored.memory_bytes);
+        options.idle_unload = settings.keep_alive;
         options.room = Some(Arc::new(model_memory.clone()));
         let command = command(settings, &stored)?;
         if let Some(places) = places {
@@ -80,7 +81,6 @@ impl Transcription {
         }
         let worker = Arc::new(TranscriptionWorker::start(command, options, stored.languages));
         model_memory.taken_by(&(Arc::clone(&worker) as Arc<dyn ModelLifecycle>));
-        ModelLifecycle::keep_alive(&*worker, settings.keep_alive);
         Ok(Transcription { name: stored.name, worker })
     }
 
