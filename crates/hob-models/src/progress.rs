@@ -14,8 +14,8 @@ pub enum Progress {
     Trying { part: String, source: String },
     /// `done_bytes` of the step on this part. Never decreases within one step of one source.
     Bytes { part: String, step: PullStep, done_bytes: u64, total_bytes: Option<u64> },
-    /// The server limits requests; the next attempt is in `wait_s`.
-    Throttled { part: String, wait_s: u64 },
+    /// The next attempt is in `wait_s`, because the server limits requests or cannot be reached.
+    Pausing { part: String, why: String, wait_s: u64 },
     /// The source failed; the next one is tried.
     SourceFailed { part: String, source: String, reason: String },
 }
@@ -129,9 +129,9 @@ impl<'a> Watch<'a> {
         (self.report)(Progress::Trying { part: self.part.clone(), source: source.to_owned() });
     }
 
-    pub(crate) fn throttled(&mut self, wait: Duration) {
-        let wait_s = wait.as_secs();
-        (self.report)(Progress::Throttled { part: self.part.clone(), wait_s });
+    pub(crate) fn pausing(&mut self, why: &str, wait: Duration) {
+        let (part, why, wait_s) = (self.part.clone(), why.to_owned(), wait.as_secs());
+        (self.report)(Progress::Pausing { part, why, wait_s });
     }
 
     pub(crate) fn source_failed(&mut self, source: &str, reason: &dyn fmt::Display) {

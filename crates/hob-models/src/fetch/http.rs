@@ -31,6 +31,8 @@ const TOO_MANY_REQUESTS: u16 = 429;
 const THROTTLED_MAX: Duration = Duration::from_secs(300);
 /// Wait for such a server if it does not say how long.
 const THROTTLED_USUAL: Duration = Duration::from_secs(30);
+/// Wait before the next connection if the last one brought nothing. Doubles each time, so that a network may come back.
+const RECONNECT_WAIT: Duration = Duration::from_secs(1);
 
 /// After this many bytes a broken connection no longer counts, so that a large file may survive more of them.
 const PROGRESS_BYTES: u64 = 256 << 20;
@@ -96,7 +98,7 @@ impl Client {
         watch: &mut Watch<'_>,
     ) -> Result<(), FetchError> {
         let (mut times, mut counted_from) = (0, length(partial));
-        let mut waited = Duration::ZERO;
+        let (mut waited, mut in_vain) = (Duration::ZERO, 0);
         loop {
             let have = length(partial);
             if have >= counted_from.saturating_add(PROGRESS_BYTES) {
@@ -118,7 +120,7 @@ impl Client {
                         return Err(FetchError::Refused { address, status });
                     }
                     times += 1;
-                    pause(wait, watch)?;
+                    pause(wait, "the server limits requests", watch)?;
                 }
                 Outcome::Broke(detail) if length(partial) == 0 => {
                     return Err(FetchError::Unreachable { address: address.to_owned(), detail });
@@ -126,7 +128,12 @@ impl Client {
                 Outcome::Broke(_) if times >= self.limits.reconnects_max => {
                     return Err(transfer.cut_off(times + 1));
                 }
-                Outcome::Broke(_) => times += 1,
+                Outcome::Broke(_) if length(partial) > have => (times, in_vain) = (times + 1, 0),
+                Outcome::Broke(detail) => {
+                    let wait = RECONNECT_WAIT * 2_u32.saturating_pow(in_vain);
+                    (times, in_vain) = (times + 1, in_vain + 1);
+                    pause(wait, &format!("the connection broke ({detail})"), watch)?;
+                }
             }
         }
     }
@@ -212,8 +219,8 @@ fn wait_of(response: &Response<Body>) -> Duration {
 }
 
 /// Waits until the server may be asked again.
-fn pause(wait: Duration, watch: &mut Watch<'_>) -> Result<(), FetchError> {
-    watch.throttled(wait);
+fn pause(wait: Duration, why: &str, watch: &mut Watch<'_>) -> Result<(), FetchError> {
+    watch.pausing(why, wait);
     let since = Instant::now();
     while since.elapsed() < wait {
         watch.check()?;

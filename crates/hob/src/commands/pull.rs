@@ -280,10 +280,8 @@ impl PullProgress {
         match progress {
             Progress::Waiting => self.say("another hob fetches this model; waiting for it"),
             Progress::Trying { part, source } => self.say(&format!("{part}: from {source}")),
-            Progress::Throttled { part, wait_s } => {
-                self.say(&format!(
-                    "{part}: the server limits requests; the next attempt is in {wait_s} s"
-                ));
+            Progress::Pausing { part, why, wait_s } => {
+                self.say(&format!("{part}: {why}; the next attempt is in {wait_s} s"));
             }
             Progress::SourceFailed { part, source, reason } => {
                 self.say(&format!("{part}: not from {source}: {reason}"));

@@ -87,7 +87,7 @@ fn a_server_that_limits_requests_is_asked_again_when_it_says() {
     stage.server.plan(&hub_path("a"), &[Manner::CutAfter(100_000), Manner::Status(429)]);
     let mut waits_s = Vec::new();
     let pulled = stage.pull_watched(&mut |progress, _| {
-        if let Progress::Throttled { wait_s, .. } = progress {
+        if let Progress::Pausing { wait_s, .. } = progress {
             waits_s.push(*wait_s);
         }
     });
@@ -95,6 +95,17 @@ fn a_server_that_limits_requests_is_asked_again_when_it_says() {
     assert_eq!(waits_s, [0]);
     let again = asked("a", Some(100_000));
     assert_eq!(stage.server.requests(), [asked("a", None), again.clone(), again, asked("b", None)]);
+}
+
+#[test]
+fn a_network_that_is_gone_gets_time_to_come_back() {
+    let stage = Stage::new().hub_only();
+    stage.server.plan(&hub_path("a"), &[Manner::CutAfter(100_000), Manner::CutAfter(0)]);
+    let stopped =
+        stage.pull_until(|progress| matches!(progress, Progress::Pausing { wait_s: 1, .. }));
+    assert_eq!(stopped.map(drop), CANCELLED);
+    let expect = [asked("a", None), asked("a", Some(100_000))];
+    assert_eq!(stage.server.requests(), expect);
 }
 
 #[test]
