@@ -74,7 +74,10 @@ fn most_capable(
     let fits = |known: &KnownModel| {
         let mix = QuantMix::named(known.default_quant()).ok()?;
         let model = known.model(mix, known.tags.first()?.1).ok()?;
-        let assessed = assess(machine, &model, options).ok()?;
+        // An engine for another format says nothing about the size of this model.
+        let engine = options.engine.filter(|engine| model.format.engines().contains(engine));
+        let options = FitOptions { engine, ..options.clone() };
+        let assessed = assess(machine, &model, &options).ok()?;
         assessed.plans.iter().any(&suits).then(|| capability(known, &model, None))
     };
     let fitting =
@@ -84,7 +87,18 @@ fn most_capable(
 
 #[cfg(test)]
 mod tests {
+    use hob_core::fit::Engine;
+
     use super::*;
+
+    #[test]
+    fn an_engine_that_reads_no_gguf_does_not_make_all_known_models_too_large() {
+        let known = hob_machine::profile::builtin("rtx-4070-laptop").expect("it is part of hob");
+        let options = FitOptions { engine: Some(Engine::Vllm), ..FitOptions::default() };
+        let usual = most_capable(&known.machine, &FitOptions::default(), Plan::fits);
+        assert!(usual.is_some());
+        assert_eq!(most_capable(&known.machine, &options, Plan::fits), usual);
+    }
 
     #[test]
     fn a_model_that_fits_the_card_is_named() {
