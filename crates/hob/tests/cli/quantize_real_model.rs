@@ -380,6 +380,7 @@ fn the_speech_model_gets_a_smaller_copy_that_speaks_and_a_page_to_listen() {
         (&["quantize", "kokoro", "--to", "4-bit"][..], "'kokoro-4bit' is stored already"),
         (&["quantize", "kokoro", "--to", "4-bit"], "run `hob models rm kokoro-4bit`"),
         (&["quantize", "kokoro", "--to", "6-bit", "--page", "one.txt"], "one.txt exists already"),
+        (&["quantize", "kokoro", "--to", "6-bit", "--as", "mandarin"], "is the name of another"),
         (&["quantize", "kokoro-4bit", "--to", "3-bit"], "is quantized already"),
         (&["quantize", "kokoro", "--to", "Q4_K_M"], "has no type 'Q4_K_M'"),
         (&["quantize", "kokoro", "--to", "6-bit", "--out", "x"], "--as names"),

@@ -108,6 +108,10 @@ pub(super) fn quantized(
         SpeechForm::Packed(bits) => format!("{}-{}bit", source.name(), bits.bits()),
         SpeechForm::Float => format!("{}-float", source.name()),
     });
+    if store.catalog_purpose(&name).is_some() {
+        return Err(Failure::usage(format!("'{name}' is the name of another model"))
+            .hint("choose another name with --as"));
+    }
     if store.stored_names().contains(&name) {
         return Err(Failure::usage(format!("a model '{name}' is stored already"))
             .hint(format!("choose another name with --as, or run `hob models rm {name}`")));
