@@ -153,11 +153,12 @@ impl Remote {
                 request = request.header(AUTHORIZATION, format!("Bearer {token}"));
                 request = request.config().max_redirects(0).max_redirects_will_error(false).build();
             }
-            let response = request.call().map_err(|error| unreachable(&address, error))?;
+            let response = request.call().map_err(|error| unreachable(asked, error))?;
             match (response.status().as_u16(), location(&address, &response)) {
                 (200 | 206, _) => return Ok(response),
                 (301 | 302 | 303 | 307 | 308, Some(to)) => address = to,
-                _ => return Err(self.refused(&address, &response)),
+                // The storage's address has a signature.
+                _ => return Err(self.refused(asked, &response)),
             }
         }
         Err(unreachable(asked, format!("more than {REDIRECTIONS_MAX} redirections")))
