@@ -97,7 +97,8 @@ impl Client {
         bytes: u64,
         watch: &mut Watch<'_>,
     ) -> Result<(), FetchError> {
-        let (mut times, mut counted_from) = (0, length(partial));
+        let begun_at = length(partial);
+        let (mut times, mut counted_from) = (0, begun_at);
         let (mut waited, mut in_vain) = (Duration::ZERO, 0);
         loop {
             let have = length(partial);
@@ -122,7 +123,8 @@ impl Client {
                     times += 1;
                     pause(wait, "the server limits requests", watch)?;
                 }
-                Outcome::Broke(detail) if length(partial) == 0 => {
+                // Nothing has arrived yet, so a pull without a network fails quickly.
+                Outcome::Broke(detail) if [0, begun_at].contains(&length(partial)) => {
                     return Err(FetchError::Unreachable { address: address.to_owned(), detail });
                 }
                 Outcome::Broke(_) if times >= self.limits.reconnects_max => {

@@ -47,6 +47,17 @@ fn an_unreachable_server_is_asked_once() {
 }
 
 #[test]
+fn a_pull_that_goes_on_does_not_wait_for_a_server_that_it_has_not_reached() {
+    let mut stage = Stage::new().hub_only();
+    stage.server.plan(&hub_path("a"), &[Manner::CutAfter(10_000), Manner::Status(503)]);
+    failures(&stage, "voices");
+    stage.fetcher.hub = "http://127.0.0.1:1".to_owned();
+    let failed = failures(&stage, "voices");
+    assert!(matches!(&failed[..], [FetchError::Unreachable { .. }]), "{failed:?}");
+    assert_eq!(std::fs::metadata(stage.partial("voices/a.bin")).expect("kept").len(), 10_000);
+}
+
+#[test]
 fn a_status_is_quoted() {
     let stage = Stage::new().hub_only();
     stage.server.plan(&hub_path("a"), &[Manner::Status(403)]);
