@@ -249,12 +249,13 @@ impl Store {
     /// # Errors
     /// [`DiskError::TooSmall`] with both numbers.
     pub fn check_room(&self, entry: &Entry) -> Result<(), StoreError> {
-        let mut here = self.downloads(&entry.name);
-        // Raw files of another version are replaced, and stay on the disk until then as a part of the stored form.
-        if self.manifest(&entry.name).is_some_and(|stored| stored.version != entry.version) {
-            here.push("partial");
+        let (stored, downloads) = (self.model(&entry.name), self.downloads(&entry.name));
+        let mut here_bytes = disk::used_bytes([&*downloads]);
+        // Raw files of another version are replaced, and those that the stored form shares stay on the disk until then.
+        if self.manifest(&entry.name).is_some_and(|form| form.version != entry.version) {
+            let all_bytes = disk::used_bytes([&*stored, &*downloads]);
+            here_bytes = all_bytes.saturating_sub(disk::used_bytes([&*stored]));
         }
-        let here_bytes = disk::used_bytes([&*here]);
         let needed_bytes = entry.pull_bytes_max().saturating_sub(here_bytes);
         let folder = self.root.ancestors().find(|folder| folder.is_dir());
         Ok(folder.map_or(Ok(()), |folder| disk::room_for(folder, needed_bytes))?)

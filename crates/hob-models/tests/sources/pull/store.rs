@@ -148,7 +148,7 @@ fn a_manifest_that_cannot_be_read_is_damage() {
 }
 
 #[test]
-fn files_of_another_version_do_not_count_as_fetched_when_the_disk_is_checked() {
+fn files_that_the_stored_form_of_another_version_shares_do_not_count_as_fetched() {
     let (mut stage, _) = pulled();
     // No disk has room for it, so the error has the number.
     stage.entry.parts[0].sources[0].files[0].pin.bytes = 1 << 60;
@@ -156,14 +156,18 @@ fn files_of_another_version_do_not_count_as_fetched_when_the_disk_is_checked() {
         Err(StoreError::Disk(DiskError::TooSmall { needed_bytes, .. })) => needed_bytes,
         other => panic!("{other:?}"),
     };
-    let all_bytes = stage.entry.pull_bytes_max();
-    assert!(needed_bytes(&stage) < all_bytes, "its raw files are here");
+    let same_bytes = needed_bytes(&stage);
+    assert!(same_bytes < stage.entry.pull_bytes_max(), "its raw files are here");
     stage.entry.version = "3.0".to_owned();
-    assert_eq!(needed_bytes(&stage), all_bytes);
-    let partial = stage.partial("model.onnx");
-    std::fs::create_dir_all(partial.parent().expect("a parent")).expect("a folder");
-    std::fs::write(partial, [0; 1_000]).expect("a part");
-    assert_eq!(needed_bytes(&stage), all_bytes - 1_000, "an interrupted pull of this version");
+    let other_bytes = needed_bytes(&stage);
+    assert_eq!(other_bytes - same_bytes, 2 * VOICE_BYTES as u64, "the stored form has the voices");
+    let arrived = [stage.raw("arrived.onnx"), stage.partial("model.onnx")];
+    for (path, all) in arrived.into_iter().zip(1..) {
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        std::fs::write(path, [0; 1_000]).expect("a file");
+        let expected = other_bytes - all * 1_000;
+        assert_eq!(needed_bytes(&stage), expected, "an interrupted pull of this version");
+    }
 }
 
 #[test]
