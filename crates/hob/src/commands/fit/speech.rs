@@ -44,9 +44,11 @@ pub(super) fn memory(asked: &str, store: &ModelStore) -> CliResult<Option<u64>> 
     }
     match store.catalog_purpose(asked).filter(|_| !Path::new(asked).exists()) {
         Some(Purpose::Speech) => store.speech_named(asked).map(|_| None),
-        Some(purpose @ (Purpose::TurnTaking | Purpose::Dictionary)) => Err(Failure::usage(format!(
-            "hob predicts the memory of chat, speech and transcription models; {asked} is of the kind {purpose}"
-        ))),
+        Some(purpose @ (Purpose::TurnTaking | Purpose::Dictionary)) => {
+            Err(Failure::usage(format!(
+                "hob predicts the memory of chat, speech and transcription models; {asked} is of the kind {purpose}"
+            )))
+        }
         Some(Purpose::Chat | Purpose::Transcription) | None => Ok(None),
     }
 }
