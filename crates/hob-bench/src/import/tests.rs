@@ -183,6 +183,19 @@ fn vllm_without_details_has_medians() {
 }
 
 #[test]
+fn a_zero_of_vllm_is_no_figure() {
+    // Each answer has one token, so there is no time between tokens.
+    let text = r#"{"model_id":"m","completed":4,"request_throughput":1.0,"total_input_tokens":400,
+        "total_output_tokens":4,"mean_ttft_ms":100.0,"median_ttft_ms":90.0,"mean_tpot_ms":0.0,
+        "median_tpot_ms":0.0,"mean_itl_ms":0.0,"median_itl_ms":0.0}"#;
+    let one = &import("v.json", text.as_bytes(), None).expect("imported")[0];
+    assert_eq!(one.record.metrics.figure(Metric::TtftMs), Some(90.0));
+    for metric in [Metric::TpotMs, Metric::DecodeTokS, Metric::IcgMs] {
+        assert_eq!(one.record.metrics.get(metric), None, "{metric:?}");
+    }
+}
+
+#[test]
 fn guidellm_separates_thinking_from_the_answer() {
     let expected = [
         (Metric::DispatchMs, 2.0),

@@ -226,6 +226,9 @@ fn fill(record: &mut Record, results: &Results) {
         (Metric::RequestsS, None, None, results.request_throughput),
     ];
     for (metric, detailed, median, average) in rows {
+        // vLLM writes 0 for what it did not see, such as a time per token where each answer has one token.
+        let [median, average] =
+            [median, average].map(|figure| figure.filter(|it| *it > 0.0 && it.is_finite()));
         let summary = (median.is_some() || average.is_some()).then(|| Spread {
             p50: median,
             ..average.map_or(Spread { n: requests, ..Spread::default() }, |value| {
