@@ -8,7 +8,7 @@ use hob_bench::compare::{
     CompareOptions, MetricSelection, NoiseFloor, ReportVerdict, SampledRecord, USER_FIGURES,
     has_direction, report,
 };
-use hob_bench::record::{Record, RecordStore};
+use hob_bench::record::{Record, RecordStore, RunStatus};
 use hob_bench::terms::Metric;
 
 use super::RECORDS;
@@ -20,6 +20,7 @@ use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::settings::Overrides;
+use crate::signals::interrupted;
 
 /// Compare runs or two servers, figure by figure: faster, slower, the same, or undecided
 #[derive(Clone, Debug, Args)]
@@ -134,14 +135,7 @@ impl CompareArgs {
         let sampled = |record: &Record| pick(&store, &[record.id.to_string()]);
         let [base, new] = &measured;
         let exit = self.print(&sampled(base)?, &sampled(new)?, printer)?;
-        match measured.iter().find_map(|record| record.invalid_reasons.first()) {
-            Some(reason) => {
-                Err(Failure::server(format!("this is not a valid measurement: {reason}")))
-            }
-            None if self.fail_on_regression => Ok(exit),
-            // The measurement itself succeeded.
-            None => Ok(Exit::Done),
-        }
+        exit_of_servers(&measured, exit)
     }
 
     /// Prints the report, and returns the exit code that follows from it.
@@ -185,5 +179,40 @@ impl CompareArgs {
             }
             _ => Exit::Done,
         })
+    }
+}
+
+/// The exit after two servers were measured and the report was printed; `compared` is that of the report.
+fn exit_of_servers(measured: &[Record], compared: Exit) -> CliResult<Exit> {
+    if measured.iter().any(|record| record.status == RunStatus::Aborted) {
+        return Err(interrupted().hint("finished records are stored"));
+    }
+    match measured.iter().find_map(|record| record.invalid_reasons.first()) {
+        Some(reason) => Err(Failure::server(format!("this is not a valid measurement: {reason}"))),
+        None => Ok(compared),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_bench::record::{RecordKind, RecordSource};
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn servers_that_were_not_compared_do_not_end_well() {
+        let fine = Record::new(Uuid::nil(), RecordKind::Llm, RecordSource::default());
+        let stopped = Record { status: RunStatus::Aborted, ..fine.clone() };
+        let failed = Record { invalid_reasons: vec!["it failed".to_owned()], ..fine.clone() };
+        let exit = |new: &Record, compared| {
+            exit_of_servers(&[fine.clone(), new.clone()], compared)
+                .unwrap_or_else(|failure| failure.exit)
+        };
+        for compared in [Exit::Done, Exit::Incomparable, Exit::Regressed] {
+            assert_eq!(exit(&fine, compared), compared);
+            assert_eq!(exit(&stopped, compared), Exit::Interrupted);
+            assert_eq!(exit(&failed, compared), Exit::Server);
+        }
     }
 }
