@@ -69,7 +69,12 @@ fn slowdown(one: &Runs, many: &Runs, users: usize, seed: u64) -> Slowdown {
         tpot_x: times(tpot),
         ttfa_x: times(ttfa),
         scaling: times(together).map(|times| times / users as f64),
-        ci95: ttft.or(tpot).or(ttfa).map(|ratio| [ratio.low, ratio.high]),
+        // One pair does not show how much pairs differ.
+        ci95: ttft
+            .or(tpot)
+            .or(ttfa)
+            .filter(|ratio| ratio.pairs > 1)
+            .map(|ratio| [ratio.low, ratio.high]),
     }
 }
 
@@ -116,6 +121,14 @@ mod tests {
     fn a_run_without_its_partner_gives_no_ratio() {
         let both = (runs(Vec::new()), runs(vec![run(1.0, 1.0, 1.0)]));
         assert_eq!(slowdown(&both.0, &both.1, 2, 7), Slowdown { n: 2, ..Slowdown::default() });
+    }
+
+    #[test]
+    fn one_pair_has_a_ratio_and_no_interval() {
+        let one_pair = (runs(vec![run(100.0, 20.0, 50.0)]), runs(vec![run(300.0, 20.0, 60.0)]));
+        let got = slowdown(&one_pair.0, &one_pair.1, 3, 7);
+        assert!(got.ttft_x.is_some_and(|times| (times - 3.0).abs() < 1e-9), "{got:?}");
+        assert_eq!(got.ci95, None);
     }
 
     #[test]

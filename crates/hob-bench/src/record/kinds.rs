@@ -26,7 +26,7 @@ pub struct Slowdown {
     pub ttfa_x: Option<f64>,
     /// Throughput divided by n times that of one user
     pub scaling: Option<f64>,
-    /// 95 % interval of the first known ratio
+    /// 95 % interval of the first known ratio; null with a single pair of runs
     pub ci95: Option<[f64; 2]>,
 }
 

@@ -31,7 +31,8 @@ pub struct Paired {
     pub only_second: usize,
     /// McNemar's exact two-sided probability that equal arms differ as much as these.
     pub mcnemar_p: f64,
-    /// Total time of the second over that of the first. `None` when no times are above 0.
+    /// Total time of the second over that of the first, as the geometric mean of the items. `None` with fewer than two
+    /// items whose times are above 0: one item has no interval.
     pub time_ratio: Option<Estimate>,
 }
 
@@ -62,7 +63,8 @@ impl Paired {
         let only_first = pairs.iter().filter(|(a, b)| right(a) && !right(b)).count();
         let only_second = pairs.iter().filter(|(a, b)| right(b) && !right(a)).count();
         let times: Vec<(f64, f64)> = pairs.iter().map(|(a, b)| (a.total_ms, b.total_ms)).collect();
-        let time_ratio = Ratio::of_pairs(&times, seed).map(|ratio| Estimate {
+        let time_ratio = Ratio::of_pairs(&times, seed).filter(|ratio| ratio.pairs > 1);
+        let time_ratio = time_ratio.map(|ratio| Estimate {
             value: ratio.times,
             low: ratio.low,
             high: ratio.high,

@@ -259,6 +259,15 @@ fn pairs_find_what_is_there() {
 }
 
 #[test]
+fn one_item_has_no_ratio_of_times() {
+    let ratio = |items| {
+        let [first, second] = [1_000.0, 2_000.0].map(|ms| arm(items, ms, |_| true));
+        Paired::of(&first, &second, 7).expect("pairs").time_ratio
+    };
+    assert_eq!((ratio(1), ratio(2).is_some()), (None, true));
+}
+
+#[test]
 fn few_items_find_nothing() {
     let wrong = arm(59, 1.0, |_| false);
     let rows = [

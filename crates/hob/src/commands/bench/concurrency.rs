@@ -72,9 +72,9 @@ Examples:
   hob bench concurrency --speech       its voice, for 1, 2, 4 and 8 listeners
   hob bench concurrency --speech long --requests 12   enough for a p95 of one listener
 
-Times (×) are medians of pairs: a run of many users against the run of one user next to it. Scaling
-is the throughput of all users, divided by the throughput of one user times their number; under 0.6
-they queue.
+Times (×) are geometric means of pairs: a run of many users against the run of one user next to it.
+Scaling is the throughput of all users, divided by the throughput of one user times their number;
+under 0.6 they queue.
 
 For listeners, the table has the gain (seconds of sound per second of all, divided by those of one),
 the first sound of each (p50; p95 from 72 answers on; the longest), and the peak memory of the
