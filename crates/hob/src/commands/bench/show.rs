@@ -8,6 +8,7 @@ use hob_bench::display;
 use hob_bench::record::{Label, Record, RecordStore, RecordedClientCheck};
 
 use super::RECORDS;
+use super::tables::record_table;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::{Printer, or_dash, table};
 
@@ -49,7 +50,23 @@ fn record_text(record: &Record) -> String {
             n,
         ]);
     }
-    format!("{text}\n{}", table.trim_fmt())
+    let table = table.trim_fmt();
+    if !has_own_section(record) {
+        return format!("{text}\n{table}");
+    }
+    let section = record_table(record.kind, std::slice::from_ref(record));
+    format!("{text}\n{table}\n\n{section}")
+}
+
+/// Whether it has what no figure says, such as a score, the longest context or a verdict. The table of its kind shows that.
+fn has_own_section(record: &Record) -> bool {
+    let Record { eval, max_context, slowdown, voice, stt, tts, .. } = record;
+    eval.is_some()
+        || max_context.is_some()
+        || slowdown.is_some()
+        || voice.is_some()
+        || stt.is_some()
+        || tts.is_some()
 }
 
 fn label(record: &Record) -> String {
@@ -94,4 +111,23 @@ fn facts(record: &Record) -> Vec<(&'static str, String)> {
         .map(|(name, value)| (name, value.trim().to_owned()))
         .filter(|(_, value)| !value.is_empty())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_bench::record::{MaxContext, RecordKind, RecordSource};
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn what_no_figure_says_is_shown_too() {
+        let mut record = Record::new(Uuid::nil(), RecordKind::MaxContext, RecordSource::default());
+        let expected = "8192 tokens can be used (worked 2 times; nothing longer was tried)";
+        assert!(!record_text(&record).contains(expected));
+        let (lo_ok, usable, confirmed) = (Some(8192), Some(8192), Some(2));
+        record.max_context = Some(MaxContext { lo_ok, usable, confirmed, ..MaxContext::default() });
+        let text = record_text(&record);
+        assert!(text.contains(expected), "{text}");
+    }
 }
