@@ -66,7 +66,7 @@ pub struct Record {
     pub model: RecordedModel,
     pub workload: RecordedWorkload,
     pub count_source: Option<CountSource>,
-    /// Null if only figures are known
+    /// Null if only figures are known, or with more than 200,000 requests
     pub samples: Option<SampleFile>,
     pub metrics: Metrics,
     #[serde(alias = "degrade")]
@@ -250,7 +250,7 @@ pub struct RecordSource {
     pub version: Option<String>,
     /// SHA-256 of the original file; null for hob's own runs
     pub sha256: Option<String>,
-    /// What the original says and a record cannot store
+    /// What the original or the run says and a record cannot store
     pub lossy: Vec<String>,
 }
 

@@ -15,7 +15,7 @@ use super::RecordError;
 use super::seal::sha256_hex;
 
 /// Maximum requests of one record, so that a page stays usable.
-const SAMPLES_MAX: usize = 200_000;
+pub(super) const SAMPLES_MAX: usize = 200_000;
 /// Maximum bytes of the unpacked file.
 pub(super) const BYTES_MAX: u64 = 1 << 30;
 

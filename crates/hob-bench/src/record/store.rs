@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
+use super::samples::SAMPLES_MAX;
 use super::{RECORD_BYTES_MAX, RawSample, Record, RecordError, from_yaml, pack_samples, to_yaml};
 use crate::parallel::parallel_map;
 
@@ -45,7 +46,12 @@ impl RecordStore {
             return Err(RecordError::Exists { file: target.display().to_string() });
         }
         let mut record = record.clone();
-        if !samples.is_empty() {
+        if samples.len() > SAMPLES_MAX {
+            // Such a file could not be read again.
+            let lost = format!("{} samples (a record has {SAMPLES_MAX} at most)", samples.len());
+            record.source.lossy.push(lost);
+            record.samples = None;
+        } else if !samples.is_empty() {
             let beside = target.with_extension("jsonl.gz");
             let (bytes, file) = pack_samples(&name_of(&beside), samples)?;
             // Samples without their record are from an import that was cut off.

@@ -203,6 +203,17 @@ fn a_folder_that_cannot_be_written_is_found_before_a_measurement() {
 }
 
 #[test]
+fn more_samples_than_are_read_are_not_stored() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let samples = vec![RawSample::default(); samples::SAMPLES_MAX + 1];
+    let file = RecordStore::new(folder.path()).put(&full(), &samples).expect("written");
+    let record = read_file(&file).expect("a record");
+    assert_eq!((samples_beside(&file, &record).expect("no file"), &record.samples), (None, &None));
+    let lost = record.source.lossy.last().expect("what was lost");
+    assert_eq!(lost, "200001 samples (a record has 200000 at most)");
+}
+
+#[test]
 fn a_store_keeps_records_and_samples_and_overwrites_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = RecordStore::new(folder.path());
