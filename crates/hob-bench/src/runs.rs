@@ -216,7 +216,7 @@ pub struct Runs {
     pub client_check: Option<ClientCheck>,
     /// The user stopped the measurement.
     pub was_stopped: bool,
-    /// Why the server did not restart for the other runs.
+    /// Why there are no other runs: the server did not restart, or another one failed that was measured alternately.
     pub broken: Option<String>,
 }
 

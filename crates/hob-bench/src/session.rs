@@ -79,19 +79,9 @@ pub(crate) fn run_in_turns<S: MeasuringSession>(
     session: &mut S,
     cells: &[S::Cell],
 ) -> Result<Vec<Runs>, BenchError> {
-    let others = cells.len().saturating_sub(1);
-    let (latest, runs, warmups) = (Vec::new(), vec![Vec::new(); others], vec![0; others]);
-    let mut turns = Turns { session, cells, latest, runs, warmups };
+    let mut turns = Turns::new(session, cells);
     let last = bench.run(name, &mut turns)?;
-    let Turns { runs, warmups, .. } = turns;
-    let other = |(mut runs, warmup_requests): (Vec<Run>, usize)| {
-        // A stop in the middle of a pair leaves an incomplete last pair.
-        runs.truncate(last.runs.len());
-        Runs { runs, warmup_requests, ..last.clone() }
-    };
-    let mut all: Vec<Runs> = runs.into_iter().zip(warmups).map(other).collect();
-    all.push(last);
-    Ok(all)
+    Ok(turns.into_runs(last))
 }
 
 struct Turns<'s, S: MeasuringSession> {
@@ -101,9 +91,38 @@ struct Turns<'s, S: MeasuringSession> {
     latest: Vec<Run>,
     runs: Vec<Vec<Run>>,
     warmups: Vec<usize>,
+    /// The latest run is that of a cell before the last one, which failed.
+    has_failed_before: bool,
 }
 
-impl<S: MeasuringSession> Turns<'_, S> {
+impl<'s, S: MeasuringSession> Turns<'s, S> {
+    fn new(session: &'s mut S, cells: &'s [S::Cell]) -> Turns<'s, S> {
+        let others = cells.len().saturating_sub(1);
+        let (latest, runs, warmups) = (Vec::new(), vec![Vec::new(); others], vec![0; others]);
+        Turns { session, cells, latest, runs, warmups, has_failed_before: false }
+    }
+
+    /// The runs of all cells. `last` are those of the last cell.
+    fn into_runs(self, mut last: Runs) -> Vec<Runs> {
+        let is_other_server = self.session.context(self.last()).is_some();
+        let Turns { runs, warmups, has_failed_before, .. } = self;
+        let other = |(mut runs, warmup_requests): (Vec<Run>, usize)| {
+            // A stop in the middle of a pair leaves an incomplete last pair.
+            runs.truncate(last.runs.len());
+            Runs { runs, warmup_requests, ..last.clone() }
+        };
+        let mut all: Vec<Runs> = runs.into_iter().zip(warmups).map(other).collect();
+        if has_failed_before && is_other_server && !last.was_stopped {
+            // The failed run is in the record of the server that failed, and only there.
+            if let Some(run) = last.runs.last_mut() {
+                *run = Run { start: run.start, ..Run::default() };
+            }
+            last.broken = Some("the other server failed".to_owned());
+        }
+        all.push(last);
+        all
+    }
+
     fn last(&self) -> &S::Cell {
         &self.cells[self.cells.len() - 1]
     }
@@ -118,7 +137,8 @@ impl<S: MeasuringSession> Benchmark for Turns<'_, S> {
         for cell in &self.cells[..self.cells.len() - 1] {
             let run = self.session.measure_run(cell, client_check)?;
             self.latest.push(run.clone());
-            if run.has_failed() {
+            self.has_failed_before = run.has_failed();
+            if self.has_failed_before {
                 return Ok(run);
             }
         }
@@ -172,4 +192,75 @@ pub(crate) fn store_record<S: MeasuringSession>(
         records.push(record);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::record::{RecordKind, RecordedWorkload};
+    use crate::runs::{Reply, StopRule};
+
+    /// Two servers, of which the first fails with its fifth run: the third after two for the warm-up.
+    #[derive(Default)]
+    struct Failing {
+        asked: usize,
+        second: RecordContext,
+    }
+
+    impl MeasuringSession for Failing {
+        type Cell = usize;
+
+        fn name(&self, server: &usize) -> String {
+            server.to_string()
+        }
+
+        fn measure_run(
+            &mut self,
+            server: &usize,
+            _: Option<&ClientCheck>,
+        ) -> Result<Run, BenchError> {
+            self.asked += usize::from(*server == 0);
+            let fault = (self.asked == 5).then(|| "it is gone".to_owned());
+            let figures = [(Metric::TtftMs, 10.0)].into();
+            let reply = Reply { figures, fault, ..Reply::default() };
+            Ok(Run { replies: vec![reply], ..Run::default() })
+        }
+
+        fn leading(&self, _: &usize) -> &'static [Metric] {
+            &[Metric::TtftMs]
+        }
+
+        fn pace(&self, _: &usize, _: &Run) -> Option<CheckLoad> {
+            None
+        }
+
+        fn summarise<'r>(
+            &mut self,
+            server: &usize,
+            runs: &'r Runs,
+            started: Timestamp,
+        ) -> CellSummary<'r> {
+            let (kind, workload) = (RecordKind::Llm, RecordedWorkload::default());
+            CellSummary::new(kind, workload, runs, started, self.leading(server))
+        }
+
+        fn context(&self, server: &usize) -> Option<&RecordContext> {
+            (*server == 1).then_some(&self.second)
+        }
+    }
+
+    #[test]
+    fn a_failure_is_recorded_of_the_server_that_failed() {
+        let (mut session, goes_on) = (Failing::default(), AtomicBool::new(false));
+        let mut turns = Turns::new(&mut session, &[0, 1]);
+        let last = StopRule::default().run(&mut turns, &goes_on, &mut || Ok(false), &mut |_| ());
+        let all = turns.into_runs(last.expect("runs"));
+        let faults = |runs: &Runs| runs.replies().filter(|reply| reply.has_failed()).count();
+        let found: Vec<_> =
+            all.iter().map(|runs| (faults(runs), runs.replies().count(), &runs.broken)).collect();
+        let why = Some("the other server failed".to_owned());
+        assert_eq!(found, [(1, 3, &None), (0, 2, &why)]);
+    }
 }
