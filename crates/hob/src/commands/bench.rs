@@ -200,6 +200,14 @@ mod tests {
     }
 
     #[test]
+    fn a_server_has_some_time_to_answer() {
+        for option in ["--timeout-s", "--answer-s"] {
+            let said = |seconds: u64| refusal(&format!("hob bench llm {option} {seconds}"));
+            assert_eq!((said(0), said(1)), (Some(ErrorKind::ValueValidation), None), "{option}");
+        }
+    }
+
+    #[test]
     fn options_without_effect_are_refused() {
         let rows = [
             ("bench llm --plan p --runs-max 3", false),

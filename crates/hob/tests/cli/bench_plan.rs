@@ -245,6 +245,17 @@ fn who_comes_while_another_measures_waits_or_is_told_who_it_is() {
 }
 
 #[test]
+fn without_a_record_no_note_explains_figures() {
+    let user = User::new();
+    let script = "ttft_ms=2,itl_ms=1,tokens=8,context_tokens=1024,tells_context=true";
+    let mock = Mock::start(&user, script);
+    let args = ["bench", "sweep", "--target", &mock.1, "--context-tokens", "4096", "--answer", "8"];
+    let said = stderr(&user.hob(&args).assert().success());
+    assert!(said.contains("left out: 4096"), "{said}");
+    assert!(!said.contains("asked once") && !said.contains("the median of its runs"), "{said}");
+}
+
+#[test]
 fn two_servers_are_measured_in_turns_and_compared_in_pairs() {
     let user = User::new();
     // As late as in the plan above, for the same reason.

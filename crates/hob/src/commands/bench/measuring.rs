@@ -52,7 +52,7 @@ pub(crate) struct MeasuringArgs {
     #[arg(long, value_name = "SECONDS")]
     pub(super) budget_s: Option<u64>,
     /// Seconds without an answer after which the server counts as failed
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     timeout_s: u64,
     /// Time limit of a whole answer; a longer one counts as failed
     #[arg(long, value_name = "SECONDS", default_value_t = ANSWER_SECONDS_MAX, value_parser = clap::value_parser!(u64).range(1..))]
@@ -264,6 +264,9 @@ impl Done {
     ) -> CliResult<()> {
         if !as_json {
             printer.data(shown(&self.records))?;
+            if self.records.is_empty() {
+                return Ok(());
+            }
             if self.records.iter().all(|record| record.kind == RecordKind::Eval) {
                 printer.note("intervals are over items, each of which was asked once");
                 return Ok(());
