@@ -100,7 +100,7 @@ impl Line {
         let not_object = |reason| OwnFileError::NotAnObject { line: number, reason };
         let value: Value =
             serde_json::from_str(text).map_err(|error| not_object(error.to_string()))?;
-        let Value::Object(fields) = value else {
+        let Value::Object(mut fields) = value else {
             return Err(not_object("another value stands there".to_owned()));
         };
         let unknown = fields.keys().find(|name| !FIELDS.contains(&name.as_str()));
@@ -109,6 +109,8 @@ impl Line {
             let hint = near.map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
             return Err(OwnFileError::UnknownField { line: number, field: field.clone(), hint });
         }
+        // Tables that become JSONL have a null for each empty cell.
+        fields.retain(|_, value| !value.is_null());
         Ok(Line { number, fields })
     }
 
@@ -123,7 +125,6 @@ impl Line {
             return Ok(None);
         };
         match value {
-            Value::Null => Ok(None),
             Value::String(text) => Ok(Some(text.clone())),
             Value::Number(number) if *name == "id" => Ok(Some(number.to_string())),
             _ => Err(self.invalid(format!("'{name}' is not a text"))),
@@ -155,7 +156,7 @@ impl Line {
 
     fn schema(&self) -> Result<Option<Value>, OwnFileError> {
         match self.fields.get("schema") {
-            None | Some(Value::Null) => Ok(None),
+            None => Ok(None),
             Some(schema @ Value::Object(_)) => Ok(Some(schema.clone())),
             Some(_) => Err(self.invalid("'schema' is not a JSON object")),
         }
@@ -192,7 +193,7 @@ impl Line {
             Some(_) => return Err(self.invalid("'max_tokens' is not a number from 1 to 1048576")),
         };
         let tools = match self.fields.get("tools") {
-            None | Some(Value::Null) => Vec::new(),
+            None => Vec::new(),
             Some(Value::Array(tools)) => tools.clone(),
             Some(_) => return Err(self.invalid("'tools' is not a list")),
         };
@@ -245,8 +246,7 @@ impl Line {
                 if result.is_empty() {
                     return Err(self.invalid("the reference is empty"));
                 }
-                let plain: String = result.chars().filter(|sign| *sign != ',').collect();
-                match plain.parse::<f64>() {
+                match ungrouped(result).parse::<f64>() {
                     Ok(value) if value.is_finite() => Ok(number(value)),
                     _ => Ok(Checker::Exact(Exact { expected: vec![result.to_owned()] })),
                 }
@@ -307,6 +307,15 @@ impl Line {
     }
 }
 
+/// `1,234.5` as `1234.5`. Other commas stay: `1,2,3` is a list.
+fn ungrouped(text: &str) -> String {
+    let whole = text.split('.').next().unwrap_or_default().trim_start_matches(['-', '+']);
+    let mut groups = whole.split(',');
+    let is_grouped = groups.next().is_some_and(|first| (1..=3).contains(&first.len()))
+        && groups.all(|group| group.len() == 3);
+    if is_grouped { text.replace(',', "") } else { text.to_owned() }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -327,6 +336,14 @@ mod tests {
             (r#"{"prompt":"?","reference":"Lisbon"}"#, exact("Lisbon")),
             (r#"{"question":"?","answer":"so 3 + 4 = 7\n#### 1,007"}"#, number(1007.0)),
             (r#"{"instruction":"?","output":42}"#, number(42.0)),
+            (r#"{"prompt":"?","reference":"-1,234,567.5"}"#, number(-1_234_567.5)),
+            (r#"{"prompt":"?","reference":"12345"}"#, number(12345.0)),
+            (r#"{"prompt":"?","reference":"1,2,3"}"#, exact("1,2,3")),
+            (r#"{"prompt":"?","reference":"3,5"}"#, exact("3,5")),
+            (
+                r#"{"prompt":"?","question":null,"reference":"a","checker":null,"choices":null,"max_tokens":null}"#,
+                exact("a"),
+            ),
             (
                 r#"{"input":"?","target":["a","b"]}"#,
                 Checker::Exact(Exact { expected: vec!["a".to_owned(), "b".to_owned()] }),
@@ -342,7 +359,12 @@ mod tests {
         for (line, expected) in rows {
             assert_eq!(checker(line), expected, "{line}");
         }
-        for line in [r#"{"prompt":"?"}"#, r#"{"prompt":"?","checker":{"kind":"judged"}}"#] {
+        let open = [
+            r#"{"prompt":"?"}"#,
+            r#"{"prompt":"?","reference":null}"#,
+            r#"{"prompt":"?","checker":{"kind":"judged"}}"#,
+        ];
+        for line in open {
             assert!(checker(line).is_open(), "{line}");
         }
         let choices = [
