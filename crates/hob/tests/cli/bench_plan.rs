@@ -245,7 +245,7 @@ fn who_comes_while_another_measures_waits_or_is_told_who_it_is() {
 }
 
 #[test]
-fn without_a_record_no_note_explains_figures() {
+fn lengths_that_are_left_out_are_no_failure() {
     let user = User::new();
     let script = "ttft_ms=2,itl_ms=1,tokens=8,context_tokens=1024,tells_context=true";
     let mock = Mock::start(&user, script);
@@ -253,6 +253,16 @@ fn without_a_record_no_note_explains_figures() {
     let said = stderr(&user.hob(&args).assert().success());
     assert!(said.contains("left out: 4096"), "{said}");
     assert!(!said.contains("asked once") && !said.contains("the median of its runs"), "{said}");
+
+    let plan = format!(
+        "schema: bench-plan/1\nname: long\ntargets: [{{name: here, url: \"{}\"}}]\n\
+         matrix: {{kind: [sweep], context: [4096, 8192]}}\non_fail: stop\n",
+        mock.1
+    );
+    user.write("plan.yaml", &plan);
+    let said = stderr(&user.hob(&["bench", "plan", "plan.yaml"]).assert().success());
+    let expected = "2 cells: 0 measured, 0 done before, 0 failed, 2 left";
+    assert!(said.contains(expected), "a cell that is left out has not failed: {said}");
 }
 
 #[test]

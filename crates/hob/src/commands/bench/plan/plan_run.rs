@@ -79,7 +79,8 @@ enum CellOutcome {
 enum VisitResult {
     /// The cell has a valid record.
     Valid,
-    /// Further visits ask the other items, or the user stopped the plan.
+    /// Further visits ask the other items, the user stopped the plan, or the cell was left out because the server's context
+    /// is too short for it.
     PartDone,
     Failed,
 }
@@ -177,11 +178,11 @@ impl<'a> PlanRun<'a> {
                 CellOutcome::PartDone => return Ok(VisitResult::PartDone),
                 CellOutcome::Measured(records) => records,
             };
-            let is_valid = !records.is_empty()
-                && records.iter().all(|record| record.invalid_reasons.is_empty());
+            let is_left = records.is_empty() || self.stop.load(Ordering::Relaxed);
+            let is_valid = records.iter().all(|record| record.invalid_reasons.is_empty());
             results.targets.extend(records.iter().map(|_| visit.cell.target.clone()));
             results.records.extend(records);
-            if self.stop.load(Ordering::Relaxed) {
+            if is_left {
                 return Ok(VisitResult::PartDone);
             }
             if is_valid {
