@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::checkers::{CHOICE_OPTIONS_MAX, ChoiceExpected, Exact, JsonFields, Number};
 use crate::judge::OpenQuestion;
+use crate::reading::only_number;
 use crate::{Checker, CheckerError, Item};
 
 const ITEMS_MAX: usize = 100_000;
@@ -246,10 +247,11 @@ impl Line {
                 if result.is_empty() {
                     return Err(self.invalid("the reference is empty"));
                 }
-                match ungrouped(result).parse::<f64>() {
-                    Ok(value) if value.is_finite() => Ok(number(value)),
-                    _ => Ok(Checker::Exact(Exact { expected: vec![result.to_owned()] })),
-                }
+                let value = result.parse::<f64>().ok().or_else(|| only_number(result));
+                Ok(match value.filter(|value| value.is_finite()) {
+                    Some(value) => number(value),
+                    None => Checker::Exact(Exact { expected: vec![result.to_owned()] }),
+                })
             }
             Value::Array(texts) if !texts.is_empty() && texts.iter().all(Value::is_string) => {
                 let expected = texts.iter().filter_map(|text| text.as_str().map(str::to_owned));
@@ -307,15 +309,6 @@ impl Line {
     }
 }
 
-/// `1,234.5` as `1234.5`. Other commas stay: `1,2,3` is a list.
-fn ungrouped(text: &str) -> String {
-    let whole = text.split('.').next().unwrap_or_default().trim_start_matches(['-', '+']);
-    let mut groups = whole.split(',');
-    let is_grouped = groups.next().is_some_and(|first| (1..=3).contains(&first.len()))
-        && groups.all(|group| group.len() == 3);
-    if is_grouped { text.replace(',', "") } else { text.to_owned() }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -339,7 +332,12 @@ mod tests {
             (r#"{"prompt":"?","reference":"-1,234,567.5"}"#, number(-1_234_567.5)),
             (r#"{"prompt":"?","reference":"12345"}"#, number(12345.0)),
             (r#"{"prompt":"?","reference":"1,2,3"}"#, exact("1,2,3")),
-            (r#"{"prompt":"?","reference":"3,5"}"#, exact("3,5")),
+            (r#"{"prompt":"?","reference":"3,5"}"#, number(3.5)),
+            (r#"{"prompt":"?","reference":"-0,125"}"#, number(-0.125)),
+            (r#"{"prompt":"?","reference":"1.234,5"}"#, number(1234.5)),
+            (r#"{"prompt":"?","reference":"1,234,56"}"#, exact("1,234,56")),
+            (r#"{"prompt":"?","reference":"1.2.3"}"#, exact("1.2.3")),
+            (r#"{"prompt":"?","reference":",5"}"#, exact(",5")),
             (
                 r#"{"prompt":"?","question":null,"reference":"a","checker":null,"choices":null,"max_tokens":null}"#,
                 exact("a"),

@@ -15,7 +15,7 @@ mod units;
 
 pub(crate) use choices::{choice, yes_no};
 pub(crate) use json::{json_spans, json_values};
-pub(crate) use numbers::{StatedNumber, last_number};
+pub(crate) use numbers::{StatedNumber, last_number, only_number};
 pub(crate) use refusal::declines;
 pub(crate) use statements::{AnswerText, folded};
 pub(crate) use thought::without_thoughts;

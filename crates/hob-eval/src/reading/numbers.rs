@@ -41,6 +41,17 @@ pub(crate) fn last_number(answer: &AnswerText) -> Option<StatedNumber> {
     })
 }
 
+/// The number that a text consists of, with or without a sign. None for a list, or for a text with words or units.
+pub(crate) fn only_number(text: &str) -> Option<f64> {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let found = numbers(unsigned);
+    let [number] = found.as_slice() else { return None };
+    let is_all = number.start == 0
+        && number.after.is_empty()
+        && unsigned.chars().all(|sign| sign.is_ascii_digit() || matches!(sign, ',' | '.'));
+    is_all.then(|| if text.starts_with('-') { -number.value } else { number.value })
+}
+
 /// The first number of a statement, or the first after its last equals sign.
 fn stated(line: &str) -> Option<StatedNumber> {
     let found = numbers(line);
