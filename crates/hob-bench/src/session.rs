@@ -129,7 +129,7 @@ impl<'s, S: MeasuringSession> Turns<'s, S> {
 }
 
 impl<S: MeasuringSession> Benchmark for Turns<'_, S> {
-    /// If a cell fails, the other cells get no requests, and the failure counts for all.
+    /// If a cell fails, the later cells get no requests. The failure counts for all cells of the same server.
     fn measure_run(&mut self, client_check: Option<&ClientCheck>) -> Result<Run, BenchError> {
         for (warmup, run) in self.warmups.iter_mut().zip(self.latest.drain(..)) {
             *warmup += run.replies.len();

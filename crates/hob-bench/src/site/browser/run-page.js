@@ -186,7 +186,7 @@ function runPage() {
     samplesSection(run),
     repeatSection(run),
     section("What ran where", facts(run)),
-    record.source.lossy.length > 0 ? section("What the record could not keep of the original", h("ul", record.source.lossy.map((lost) => h("li", lost)))) : null,
+    record.source.lossy.length > 0 ? section("What the record could not keep", h("ul", record.source.lossy.map((lost) => h("li", lost)))) : null,
     h("section", h("details.yaml", h("summary", "The record as a file"), yaml)),
   ];
 }
