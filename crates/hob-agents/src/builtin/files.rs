@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _, Permissions, PermissionsExt as _};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_core::count_text;
@@ -191,7 +191,8 @@ impl WriteFile {
                 ));
             }
             WriteMode::Create | WriteMode::Replace => {
-                replace(&folder, name, &asked.content).map_err(failed)?;
+                let permissions = found.map(|found| found.permissions());
+                replace(&folder, name, &asked.content, permissions).map_err(failed)?;
             }
         }
         Ok(format!("{} bytes written to {}", asked.content.len(), asked.path))
@@ -277,12 +278,16 @@ fn inner_folder(folder: &Dir, name: &OsStr) -> io::Result<Dir> {
 }
 
 /// Replaces a file in one step: a reader sees the old file or the new one. The new file is first written under a name that no
-/// command can guess, and no link is followed.
-fn replace(folder: &Dir, name: &OsStr, content: &str) -> io::Result<()> {
+/// command can guess, and no link is followed. `old`: the permissions of the old file, so that a script can still be run.
+fn replace(folder: &Dir, name: &OsStr, content: &str, old: Option<Permissions>) -> io::Result<()> {
     let part = format!(".hob-{:016x}.part", fastrand::u64(..));
     let mut options = OpenOptions::new();
     let mut file = folder.open_with(&part, options.write(true).create_new(true))?;
     let written = file.write_all(content.as_bytes());
+    if let Some(old) = old {
+        // Without the bits by which a program gets the rights of its owner. Some file systems keep no permissions.
+        let _kept = file.set_permissions(Permissions::from_mode(old.mode() & 0o777));
+    }
     let replaced = written.and_then(|()| folder.rename(&part, folder, name));
     if replaced.is_err() {
         // A file that stays does no harm, and the caller needs the first reason.
@@ -434,6 +439,23 @@ mod tests {
             fs::read_to_string(folder.path().join("a/b.txt")).expect("a file"),
             text + "end"
         );
+    }
+
+    #[tokio::test]
+    async fn a_script_that_is_replaced_can_still_be_run() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let writer = WriteFile::new(folder.path()).expect("open");
+        let script = folder.path().join("run.sh");
+        fs::write(&script, "old").expect("written");
+        for (before, after) in [(0o755, 0o755), (0o4750, 0o750)] {
+            fs::set_permissions(&script, fs::Permissions::from_mode(before)).expect("changed");
+            let output = writer.call(json!({ "path": "run.sh", "content": "new" })).await;
+            assert!(!output.is_error, "{}", output.text);
+            let found = fs::metadata(&script).expect("a file").permissions().mode();
+            assert_eq!(found & 0o7777, after);
+        }
     }
 
     #[cfg(unix)]
