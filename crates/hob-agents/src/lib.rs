@@ -34,7 +34,9 @@ pub use state::{
     AgentFrame, AgentRole, FrameMessages, Pending, RunState, StoppedAnswer, TeamRunStatus, Used,
     WaitingApproval,
 };
-pub use store::{NewLines, RUN_FILES_MAX, RunFile, RunStore, RunSummary, RunTeam, StoredRun};
+pub use store::{
+    NewLines, PID_FILE, RUN_FILES_MAX, RunFile, RunStore, RunSummary, RunTeam, StoredRun,
+};
 pub use team::{
     Agent, Approval, Budget, ClientTools, CommandRule, HandoffHistory, HandoffMode,
     LAST_ANSWER_TOKENS, McpServer, OnDisconnect, Policy, RuleDecision, SandboxMode, SandboxNetwork,

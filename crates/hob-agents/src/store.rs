@@ -27,6 +27,8 @@ pub use summaries::{RunSummary, RunTeam};
 const STATE: &str = "state.json";
 const EVENTS: &str = "events.jsonl";
 const LOCK: &str = "lock";
+/// The process of a run in a terminal. A server has none here, because a signal would end it.
+pub const PID_FILE: &str = "pid";
 /// Longest state that is read back, in bytes.
 const STATE_BYTES_MAX: u64 = 256 << 20;
 /// How often hob tries to lock a run, and the pause between two tries. [`RunStore::is_locked`] holds the lock for a
@@ -272,7 +274,11 @@ fn lock(folder: PathBuf) -> io::Result<StoredRun> {
     let file = std::fs::File::create(folder.join(LOCK))?;
     for _ in 0..LOCK_TRIES {
         match file.try_lock() {
-            Ok(()) => return Ok(StoredRun { folder, written: Mutex::default(), _lock: file }),
+            Ok(()) => {
+                // After `kill -9`, the file is still there, and its number may be that of another process by now.
+                let _none = fs::remove_file(folder.join(PID_FILE));
+                return Ok(StoredRun { folder, written: Mutex::default(), _lock: file });
+            }
             Err(std::fs::TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
             Err(std::fs::TryLockError::Error(error)) => return Err(error),
         }
@@ -432,6 +438,16 @@ mod tests {
         stored.store(&state, &[], true).expect("stored");
         assert!(!file().starts_with(&whole));
         assert_eq!(store.read("run-1").expect("a state"), state);
+    }
+
+    #[test]
+    fn a_run_forgets_the_process_that_worked_on_it_before() {
+        let (_folder, store) = stored_run();
+        let pid = store.folder_of("run-1").join(PID_FILE);
+        fs::write(&pid, "1").expect("written");
+        let opened = store.open("run-1").expect("free");
+        assert!(!pid.exists(), "`hob team cancel` would end another process");
+        drop(opened);
     }
 
     #[test]

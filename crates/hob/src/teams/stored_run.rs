@@ -7,15 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use hob_agents::{EventKind, RunEvent, RunState, RunStore, StoredRun};
+use hob_agents::{EventKind, PID_FILE, RunEvent, RunState, RunStore, StoredRun};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::tree;
 use crate::failure::{CliResult, Failure};
 
 const WORKSPACE: &str = "workspace";
-/// The process of a run in a terminal. A server has none here, because a signal would end it.
-pub(crate) const PID: &str = "pid";
 /// How often the end of another process's run is looked for.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 /// How long a process may take to end its run.
@@ -151,7 +149,7 @@ pub(crate) fn cancel(run_id: &str, store: &RunStore) -> CliResult<()> {
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy => store.folder_of(run_id),
         Err(error) => return Err(Failure::usage(error)),
     };
-    let pid = std::fs::read_to_string(folder.join(PID))
+    let pid = std::fs::read_to_string(folder.join(PID_FILE))
         .ok()
         .and_then(|text| Pid::from_raw(text.trim().parse().ok()?));
     let Some(pid) = pid else {

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_agents::{
-    DeltaKind, Driver, EventKind, RunEvent, RunHost, RunState, RunStore, StoredRun, TeamRunStatus,
-    Watchdog,
+    DeltaKind, Driver, EventKind, PID_FILE, RunEvent, RunHost, RunState, RunStore, StoredRun,
+    TeamRunStatus, Watchdog,
 };
 use hob_core::chat::ToolCall;
 
@@ -23,7 +23,7 @@ use crate::printer::{Printer, confirmed, harmless};
 use crate::remote::Remote;
 use crate::signals::StopSignals;
 use crate::sink::PipeState;
-use crate::teams::stored_run::{DecidedOnce, Decision, PID};
+use crate::teams::stored_run::{DecidedOnce, Decision};
 use crate::teams::tools::ToolSetup;
 use crate::teams::tree;
 
@@ -59,7 +59,7 @@ pub(super) async fn drive(
     let setup = ToolSetup::of(app);
     let tools = setup.tools(&state.team, &workspace, Arc::clone(&models) as _).map_err(opened)?;
     let source = setup.mcp(&state.team);
-    let pid = stored.folder().join(PID);
+    let pid = stored.folder().join(PID_FILE);
     std::fs::write(&pid, std::process::id().to_string())
         .map_err(|error| Failure::io("cannot store the run", &error))?;
     let host =
