@@ -25,7 +25,7 @@ pub trait RunCode: fmt::Debug + Send + Sync {
 /// How a program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CodeOutcome {
-    /// It ended without being stopped, with any exit code.
+    /// It ended with any exit code, or a limit other than the time ended it. `stdout` is what it had written.
     Ended { stdout: String },
     /// It was stopped. `stdout` is what it had written.
     TimedOut { stdout: String },

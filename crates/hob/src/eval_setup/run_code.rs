@@ -20,6 +20,8 @@ const RESULTS_BYTES_MAX: u64 = 64 << 20;
 /// POSIX counts the blocks of `ulimit -f` so.
 const BLOCK_BYTES: u64 = 512;
 const BYTES_PER_KIB: u64 = 1024;
+/// The first line of the results: the sandbox works and has Python. If a limit ends the script now, its code is wrong.
+const STARTED: &str = "hob-started\n";
 /// The output of a script that was ended by the limit.
 const TIMED_OUT: &str = "hob-timed-out";
 /// How a shell sees a program that was killed.
@@ -63,15 +65,15 @@ impl SandboxedPython {
         let mut written = Vec::new();
         let read = results.take(RESULTS_BYTES_MAX).read_to_end(&mut written);
         read.map_err(|error| error.to_string())?;
-        let stdout = String::from_utf8_lossy(&written).into_owned();
-        Ok(match output.is_error {
-            false if output.text.contains(TIMED_OUT) => CodeOutcome::TimedOut { stdout },
-            false => CodeOutcome::Ended { stdout },
-            true if output.text.contains("was ended after") => CodeOutcome::TimedOut { stdout },
-            true if output.text.contains("no-python3") => {
+        let written = String::from_utf8_lossy(&written);
+        let is_late = [TIMED_OUT, "was ended after"].iter().any(|text| output.text.contains(text));
+        Ok(match written.strip_prefix(STARTED).map(str::to_owned) {
+            Some(stdout) if is_late => CodeOutcome::TimedOut { stdout },
+            Some(stdout) => CodeOutcome::Ended { stdout },
+            None if output.text.contains("no-python3") => {
                 CodeOutcome::CouldNotStart { reason: "python3 is not installed".to_owned() }
             }
-            true => CodeOutcome::CouldNotStart { reason: output.text },
+            None => CodeOutcome::CouldNotStart { reason: output.text },
         })
     }
 }
@@ -80,11 +82,11 @@ impl SandboxedPython {
 /// that have passed. Without a `timeout` that keeps the process group, only the tool's own limit holds.
 fn command(seconds: u64) -> String {
     let (kib, blocks) = (CODE_MEMORY_MAX_BYTES / BYTES_PER_KIB, RESULTS_BYTES_MAX / BLOCK_BYTES);
-    let limit = "timeout --foreground -s KILL";
+    let (limit, started) = ("timeout --foreground -s KILL", STARTED.trim_end());
     format!(
         "command -v python3 >/dev/null || {{ echo no-python3 >&2; exit 127; }}; \
          limit=; {limit} {seconds} true 2>/dev/null && limit='{limit} {seconds}'; \
-         ulimit -v {kib}; ulimit -f {blocks}; $limit python3 -I {SCRIPT} >>{RESULTS} 2>/dev/null; \
+         ulimit -v {kib}; ulimit -f {blocks}; echo {started} >{RESULTS}; $limit python3 -I {SCRIPT} >>{RESULTS} 2>/dev/null; \
          [ $? -ne {KILLED} ] || echo {TIMED_OUT}"
     )
 }
@@ -112,14 +114,14 @@ mod tests {
             let ran = ran.expect("a shell");
             assert_eq!(String::from_utf8_lossy(&ran.stdout), expected, "{script}");
             let results = fs_err::read_to_string(folder.path().join(RESULTS));
-            assert_eq!(results.expect("a file"), "1\n", "{script}");
+            assert_eq!(results.expect("a file"), format!("{STARTED}1\n"), "{script}");
             assert!(ran.status.success(), "{script}: {:?}", ran.status);
         }
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn code_can_neither_replace_its_results_nor_write_without_end() {
+    fn what_code_does_against_the_sandbox_is_its_own_end() {
         let folder = tempfile::tempdir().expect("a folder");
         // A sandbox that refuses nothing.
         let restrict = folder.path().join("restrict");
@@ -134,7 +136,8 @@ mod tests {
         let endless = format!(
             "print(1, flush=True)\nwith open('big', 'wb') as big:\n    big.truncate({RESULTS_BYTES_MAX} + 1)\nprint(2)"
         );
-        for code in [replaced, endless] {
+        let protected = "import os\nprint(1, flush=True)\nos.mkdir('teams')".to_owned();
+        for code in [replaced, endless, protected] {
             let ended = CodeOutcome::Ended { stdout: "1\n".to_owned() };
             assert_eq!(python.run(&code), ended, "{code}");
         }
