@@ -1,6 +1,7 @@
 //! The trace of one request: the targets that were asked, those that failed, and the one that answers.
 //! A handle that travels with the request, so that the server can read it while the request waits.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -52,6 +53,8 @@ pub struct TraceData {
     pub hops: u32,
     /// The name of the caller's key. Runs of teams belong to it.
     pub key: Option<String>,
+    /// Counts tokens that the request uses after its client has left.
+    pub late_tokens: LateTokens,
     /// hob made the request early, and nothing needs its answer yet, or any more. Such a request counts nowhere: it is not in
     /// the log, the ledger or the metrics of answers, and its key loses neither a request of the minute nor tokens of the
     /// day. The model has computed tokens all the same. The key does not lose them, because its holder did not ask for them.
@@ -59,6 +62,35 @@ pub struct TraceData {
     pub is_unneeded: bool,
     /// The agent of a team that asks. Scripted models look at it.
     pub agent: Option<String>,
+}
+
+/// Counts tokens of a request against the key of its caller, if there is one, after its answer has ended.
+#[derive(Clone, Default)]
+pub struct LateTokens(Option<Arc<dyn Fn(u64) + Send + Sync>>);
+
+impl LateTokens {
+    pub fn new(spend: impl Fn(u64) + Send + Sync + 'static) -> LateTokens {
+        LateTokens(Some(Arc::new(spend)))
+    }
+
+    pub fn spend(&self, tokens: u64) {
+        if let Some(spend) = &self.0 {
+            spend(tokens);
+        }
+    }
+}
+
+impl fmt::Debug for LateTokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LateTokens").field(&self.0.is_some()).finish()
+    }
+}
+
+/// All that can be compared is whether there is a key.
+impl PartialEq for LateTokens {
+    fn eq(&self, other: &LateTokens) -> bool {
+        self.0.is_some() == other.0.is_some()
+    }
 }
 
 /// Traces do not count when requests are compared.

@@ -168,8 +168,11 @@ impl<T: AnswerTask> Answer<T> {
     ) -> Result<Answer<T>, ApiError> {
         let mut tracker = RequestTracker::new(start, model);
         for request in &mut requests {
-            let trace = &tracker.context.trace;
-            trace.note(|data| data.key = tracker.context.caller.key().map(str::to_owned));
+            let (trace, caller) = (&tracker.context.trace, &tracker.context.caller);
+            trace.note(|data| {
+                data.key = caller.key().map(str::to_owned);
+                data.late_tokens = caller.late_tokens();
+            });
             *T::trace_mut(request) = trace.clone();
         }
         tracker.admit(model, work)?;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use hob_core::trace::LateTokens;
 use hob_core::{Chat, RegisteredModel, Registry};
 use hob_wire::is_tag_of;
 
@@ -159,6 +160,12 @@ impl Caller {
         let Some(holder) = self.holder.clone() else { return Ok(Box::new(|_| ())) };
         holder.take_run()?;
         Ok(Box::new(move |tokens| holder.spend(tokens)))
+    }
+
+    /// Counts tokens that a request of the caller uses after its client has left.
+    pub(crate) fn late_tokens(&self) -> LateTokens {
+        let holder = self.holder.clone();
+        holder.map(|holder| LateTokens::new(move |tokens| holder.spend(tokens))).unwrap_or_default()
     }
 
     /// The names that the caller may use; `None`: all.

@@ -28,7 +28,7 @@ use hob_core::{
 
 use super::ask_user::{self, ASK_USER, Decided};
 use super::client_calls::{self, ClientOutputs};
-use super::detached::DetachedRuns;
+use super::detached::{DetachedRuns, UncountedTokens};
 use super::registry_models::{RegistryModels, unknown_models};
 use super::tools::ToolSetup;
 use super::{OtherMachines, TeamMistake, Teams, ignored, tree};
@@ -211,6 +211,7 @@ impl ChatModel for TeamModel {
                 shows_status: request.job.is_some(),
                 detaches: run.team.policy.on_disconnect == OnDisconnect::Detach,
                 has_left: AtomicBool::new(false),
+                uncounted: UncountedTokens::of(&request.trace, used_before.tokens()),
             });
             let (models, driving) = (Arc::clone(&self.models), Arc::clone(&host));
             let redaction = self.setup.redaction();
@@ -226,6 +227,9 @@ impl ChatModel for TeamModel {
                 };
                 let driven = driver.drive(&mut run).await;
                 source.close().await;
+                if driving.has_left.load(Ordering::Relaxed) {
+                    driving.uncounted.spend(&run);
+                }
                 driven.map(|_| run)
             };
             let (drive, detached) = (Some(drive.boxed()), self.detached.clone());
@@ -326,6 +330,7 @@ struct StreamHost {
     detaches: bool,
     /// No reader takes events any more.
     has_left: AtomicBool,
+    uncounted: UncountedTokens,
 }
 
 impl StreamHost {
@@ -474,13 +479,14 @@ impl AnswerQueue {
 /// The reader has left before the end.
 impl Drop for StreamHost {
     fn drop(&mut self) {
-        if self.detaches || !*self.is_running.get_mut() {
+        if !*self.is_running.get_mut() {
             return;
         }
         let counted = locked(&self.counted).take();
         // A disk error leaves the run as it is, and `hob team resume` can go on.
         if let Ok(mut run) = counted.map_or_else(|| self.stored.last_state(), Ok) {
-            let _stored = hob_agents::cancel(&self.stored, &mut run);
+            self.uncounted.spend(&run);
+            let _stored = (!self.detaches).then(|| hob_agents::cancel(&self.stored, &mut run));
         }
     }
 }
@@ -533,7 +539,9 @@ impl Stream for RunStream {
                 Err(error) => self.error = Some(error),
             }
         }
-        if let Some(event) = self.host.queue().events.pop_front() {
+        let next = self.host.queue().events.pop_front();
+        if let Some(event) = next {
+            self.host.uncounted.sent(&event);
             return Poll::Ready(Some(Ok(event)));
         }
         match self.error.take() {

@@ -445,6 +445,24 @@ fn the_tokens_of_a_run_count_against_its_key() {
     until(SOON.as_secs(), "the tokens were never counted", is_spent);
 }
 
+#[test]
+fn the_tokens_of_a_run_whose_client_has_left_count_against_its_key() {
+    let keys = KEYS.replace("[keys.phone]\n", "[keys.phone]\ntokens_per_day = 500\n");
+    let chat = json!({ "model": "builders", "messages": [{ "role": "user", "content": "Work. ".repeat(1000) }], "stream": true });
+    for (mode, delay) in [("detach", 2000), ("cancel", 100_000)] {
+        let file = TEAM.replace("policy = {", &format!("policy = {{ on_disconnect = \"{mode}\","));
+        let lead = WRITE.replace("\"Written.\"", &format!("\"Written.\", \"delay_ms\": {delay}"));
+        let team = TeamUser::with(&file, &keys, (&lead, ""));
+        let phone = Client::with_key(&team.server, "phone-only");
+        let answer = phone.send("v1/chat/completions", &chat);
+        team.until("tool.output");
+        drop(answer);
+        let resume = format!("v1/runs/{}/resume", team.id());
+        let is_spent = || phone.post(&resume, &json!({})).1.to_string().contains("has used its");
+        until(SOON.as_secs(), "the tokens were never counted", is_spent);
+    }
+}
+
 /// The entry agent calls a tool of the client and one of its own, and then answers.
 const WEATHER: &str = r#"{"when": {"last": "Weather?", "tools": ["weather", "read_file"]}, "reply": {"content": "I look.", "tool_calls": [{"name": "weather", "arguments": {"city": "Oslo"}}, {"name": "write_file", "arguments": {"path": "a.txt", "content": "once"}}]}, "repeat": true}
 {"when": {"last": "Rain"}, "reply": {"content": "It rains."}, "repeat": true}"#;
