@@ -1,32 +1,45 @@
 //! Runs of chats that go on after their client has left, for teams with `on_disconnect = "detach"`.
 //! When the server ends, they are as after a crash, and can be resumed.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use futures::future::BoxFuture;
 use hob_agents::RunState;
 use hob_core::trace::LateTokens;
 use hob_core::{Chat, ChatEvent, Task as _, Trace, locked};
 use tokio::runtime::Handle;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::stored_run::{CANCEL_LIMIT, LOOK_PAUSE};
 
 /// Runs without a client at the same time.
 const RUNS_MAX: usize = 8;
 
 /// The runs that go on without a client. They end with the last clone of this value.
 #[derive(Clone, Debug, Default)]
-pub(super) struct DetachedRuns(Arc<Mutex<JoinSet<()>>>);
+pub(super) struct DetachedRuns(Arc<Mutex<DetachedTasks>>);
+
+#[derive(Debug, Default)]
+struct DetachedTasks {
+    tasks: JoinSet<()>,
+    /// By the folders of the runs.
+    stops: BTreeMap<PathBuf, AbortHandle>,
+}
 
 impl DetachedRuns {
-    /// Goes on with a run. Where there is no room for it, it is dropped, and can be resumed.
-    pub(super) fn keep(&self, drive: BoxFuture<'static, io::Result<RunState>>) {
+    /// Goes on with the run of this folder. Where there is no room for it, it is dropped, and can be resumed.
+    pub(super) fn keep(&self, folder: &Path, drive: BoxFuture<'static, io::Result<RunState>>) {
         // Without a runtime, the server has ended.
         let Ok(runtime) = Handle::try_current() else { return };
         let mut runs = locked(&self.0);
-        while runs.try_join_next().is_some() {}
-        if runs.len() >= RUNS_MAX {
+        while runs.tasks.try_join_next().is_some() {}
+        runs.stops.retain(|_, stop| !stop.is_finished());
+        if runs.tasks.len() >= RUNS_MAX {
             return;
         }
         let work = async move {
@@ -34,7 +47,18 @@ impl DetachedRuns {
                 tracing::error!(%error, "a run without a client cannot be stored; it can be resumed");
             }
         };
-        runs.spawn_on(work, &runtime);
+        let stop = runs.tasks.spawn_on(work, &runtime);
+        runs.stops.insert(folder.to_owned(), stop);
+    }
+
+    /// Stops the work on the run of this folder, if it goes on here, and waits until it is over.
+    pub(super) fn stop(&self, folder: &Path) {
+        let Some(stop) = locked(&self.0).stops.remove(folder) else { return };
+        stop.abort();
+        let begun = Instant::now();
+        while !stop.is_finished() && begun.elapsed() < CANCEL_LIMIT {
+            std::thread::sleep(LOOK_PAUSE);
+        }
     }
 }
 
@@ -63,5 +87,34 @@ impl UncountedTokens {
         let tokens = run.used.tokens();
         let counted = self.counted.fetch_max(tokens, Ordering::Relaxed);
         self.late.spend(tokens.saturating_sub(counted));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use tokio::sync::oneshot;
+    use tokio::sync::oneshot::error::TryRecvError;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_run_that_is_stopped_works_no_more() {
+        let runs = DetachedRuns::default();
+        let (held, mut work) = oneshot::channel::<()>();
+        let drive = async move {
+            let _held = held;
+            std::future::pending::<io::Result<RunState>>().await
+        };
+        runs.keep(Path::new("runs/1"), drive.boxed());
+        let stop = async |folder: &'static str| {
+            let runs = runs.clone();
+            let stopping = tokio::task::spawn_blocking(move || runs.stop(Path::new(folder)));
+            stopping.await.expect("stopped");
+        };
+        stop("runs/2").await;
+        assert_eq!(work.try_recv(), Err(TryRecvError::Empty), "another run");
+        stop("runs/1").await;
+        assert_eq!(work.try_recv(), Err(TryRecvError::Closed));
     }
 }

@@ -52,7 +52,7 @@ pub(crate) struct TeamModels {
     models: Mutex<Arc<RegistryModels>>,
     /// What the log says about models that teams name and this hob does not have.
     unknown: Mutex<BTreeSet<String>>,
-    detached: DetachedRuns,
+    pub(super) detached: DetachedRuns,
 }
 
 impl TeamModels {
@@ -508,7 +508,7 @@ impl Drop for RunStream {
     fn drop(&mut self) {
         self.host.has_left.store(true, Ordering::Relaxed);
         if let Some(drive) = self.drive.take().filter(|_| self.host.detaches) {
-            self.detached.keep(drive);
+            self.detached.keep(self.host.stored.folder(), drive);
         }
     }
 }

@@ -252,7 +252,9 @@ impl TeamService for TeamRuns {
     fn cancel(&self, id: &str) -> Result<(), RunRefusal> {
         let stop = self.working().get(id).filter(|stop| !stop.is_closed()).cloned();
         let Some(stop) = stop else {
-            return stored_run::cancel(id, self.models.store()).map_err(failed);
+            let store = self.models.store();
+            self.models.detached.stop(&store.folder_of(id));
+            return stored_run::cancel(id, store).map_err(failed);
         };
         // A full or closed channel means that the run ends already.
         let _ends_already = stop.try_send(());

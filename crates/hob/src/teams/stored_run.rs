@@ -15,7 +15,7 @@ use crate::failure::{CliResult, Failure};
 
 const WORKSPACE: &str = "workspace";
 /// How often the end of another process's run is looked for.
-const LOOK_PAUSE: Duration = Duration::from_millis(50);
+pub(super) const LOOK_PAUSE: Duration = Duration::from_millis(50);
 /// How long a process may take to end its run.
 pub(super) const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 
