@@ -358,7 +358,7 @@ fn runs(args: &JsonArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
         table.add_row([
             run.run_id.clone(),
             run.team.id.clone(),
-            tree::status_text(run.status).to_owned(),
+            status_text(run, store).to_owned(),
             run.used.turns.to_string(),
             run.used.tokens().to_string(),
             format!("{:.0} s", run.used.time_s),
@@ -382,7 +382,16 @@ fn show(args: &ShowArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
         app.printer.data(harmless(&format!("file {path}: {size}")))?;
     }
     let state = store.read(&id).map_err(|error| Failure::io("cannot read the run", &error))?;
-    app.printer.data(tree::summary(&state)).map(|()| Exit::Done)
+    let summary = tree::summary_with(status_text(&state, store), &state);
+    app.printer.data(summary).map(|()| Exit::Done)
+}
+
+/// The status of a run, on which another process may work.
+fn status_text(run: &RunState, store: &RunStore) -> &'static str {
+    match run.status {
+        TeamRunStatus::Running if store.is_locked(&run.run_id) => "running",
+        status => tree::status_text(status),
+    }
 }
 
 fn cancel(run: &str, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {

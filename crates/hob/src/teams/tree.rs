@@ -143,10 +143,14 @@ pub(crate) fn status(event: &RunEvent) -> Option<String> {
 
 /// The last line of a run.
 pub(crate) fn summary(state: &RunState) -> String {
+    summary_with(status_text(state.status), state)
+}
+
+/// What a run has used, behind its status in words.
+pub(crate) fn summary_with(status: &str, state: &RunState) -> String {
     let used = &state.used;
     format!(
-        "{}: {}, {} + {} tokens{}, {:.1} s; run {}",
-        status_text(state.status),
+        "{status}: {}, {} + {} tokens{}, {:.1} s; run {}",
         count_text(used.turns as usize, "turn"),
         used.prompt_tokens,
         used.answer_tokens,
@@ -189,6 +193,7 @@ pub(super) fn log(event: &RunEvent) {
     }
 }
 
+/// For a run on which no process works now.
 pub(crate) fn status_text(status: TeamRunStatus) -> &'static str {
     match status {
         TeamRunStatus::Running => "interrupted",

@@ -316,7 +316,12 @@ fn another_process_ends_a_run() {
     let team = TeamUser::new(r#"{"reply": {"delay_ms": 100000}}"#, "");
     let mut child = team.start(&["run", "builders", "Wait"]);
     team.until("model.requested");
-    team.hob(&["cancel", &team.id()]).success();
+    let id = team.id();
+    for args in [&["runs"][..], &["show", id.as_str()]] {
+        let said = stdout(&team.hob(args).success());
+        assert!(said.contains("running") && !said.contains("interrupted"), "{said}");
+    }
+    team.hob(&["cancel", &id]).success();
     assert_eq!(child.wait().expect("ended").code(), Some(130));
     assert_eq!(team.last_run()["status"], "cancelled");
 }
