@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use hob_agents::builtin::{arguments, spec_of};
 use hob_agents::{AgentTool, ToolClass, ToolOutput, ToolSpec};
 use hob_core::count_text;
-use hob_upstream::{GuardOptions, guarded_fetch};
+use hob_upstream::{Fetched, GuardOptions, guarded_fetch};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -63,26 +63,28 @@ impl AgentTool for GetUrl {
                 Err(reason) => return ToolOutput::error(reason),
             };
             match guarded_fetch(&asked.url, false, &self.options).await {
-                Ok(page) => {
-                    let text = String::from_utf8_lossy(&page.body);
-                    let text = if page.content_type.contains("html") {
-                        text_of(&text)
-                    } else {
-                        text.into_owned()
-                    };
-                    let text = excerpt(&text, asked.offset.unwrap_or_default());
-                    let output = format!("{} {}\n{text}", page.status, page.url);
-                    if page.status < 400 {
-                        ToolOutput::ok(output)
-                    } else {
-                        ToolOutput::error(output)
-                    }
-                }
+                Ok(page) => output_of(&page, asked.offset.unwrap_or_default()),
                 Err(error) => ToolOutput::error(error.to_string()),
             }
         }
         .boxed()
     }
+}
+
+/// What a model reads of a page.
+fn output_of(page: &Fetched, offset: usize) -> ToolOutput {
+    let Fetched { url, status, content_type, body, is_cut } = page;
+    // Pictures, PDF files and archives have such bytes, and would fill the context with signs.
+    if body.contains(&0) {
+        return ToolOutput::error(format!("{status} {url}\nIt is not text ('{content_type}')."));
+    }
+    let text = String::from_utf8_lossy(body);
+    let text = if content_type.contains("html") { text_of(&text) } else { text.into_owned() };
+    let mut output = format!("{status} {url}\n{}", excerpt(&text, offset));
+    if *is_cut {
+        output += &format!("\n[hob has read the first {PAGE_BYTES_MAX} bytes of the page]");
+    }
+    if *status < 400 { ToolOutput::ok(output) } else { ToolOutput::error(output) }
 }
 
 fn excerpt(text: &str, offset: usize) -> String {
@@ -231,6 +233,24 @@ mod tests {
         let begun = std::time::Instant::now();
         assert_eq!(text_of(&page), "end");
         assert!(begun.elapsed() < TIME_MAX, "{:?}", begun.elapsed());
+    }
+
+    #[test]
+    fn a_model_reads_that_a_page_is_cut_or_no_text() {
+        let page = |body: &[u8], is_cut| Fetched {
+            url: "https://a.example/b".to_owned(),
+            status: 200,
+            content_type: "text/html".to_owned(),
+            body: body.to_vec(),
+            is_cut,
+        };
+        let whole = output_of(&page(b"<p>one", false), 0);
+        assert_eq!(whole, ToolOutput::ok("200 https://a.example/b\none"));
+        let cut = output_of(&page(b"<p>one", true), 0);
+        let end = "one\n[hob has read the first 2097152 bytes of the page]";
+        assert!(cut.text.ends_with(end), "{}", cut.text);
+        let picture = output_of(&page(b"\x89PNG\r\n\x1a\n\0\0", false), 0);
+        assert!(picture.is_error && picture.text.ends_with("not text ('text/html')."));
     }
 
     #[test]
