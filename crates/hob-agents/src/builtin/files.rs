@@ -124,9 +124,14 @@ impl ReadFile {
         let text = String::from_utf8(text).map_err(|_| format!("{} is not text", asked.path))?;
         let first = asked.offset.unwrap_or(1) - 1;
         let count = asked.limit.unwrap_or(LINES_MAX).min(LINES_MAX);
-        let lines: Vec<&str> = text.lines().collect();
-        let shown = lines.iter().skip(first).take(count).copied().collect::<Vec<_>>().join("\n");
-        let left = lines.len().saturating_sub(first + count);
+        let lines: Vec<&str> = text.lines().skip(first).collect();
+        let mut shown = lines.iter().take(count).copied().collect::<Vec<_>>().join("\n");
+        // A model reads no more of an output. It gets whole lines, so that it sees with which one the rest begins.
+        let end = shown.floor_char_boundary(ToolOutput::BYTES_MAX - 64);
+        if end < shown.len() {
+            shown.truncate(shown[..end].rfind('\n').unwrap_or(shown.len()));
+        }
+        let left = lines.len().saturating_sub(shown.matches('\n').count() + 1);
         Ok(if left > 0 { format!("{shown}\n[{} left]", count_text(left, "line")) } else { shown })
     }
 
@@ -439,6 +444,9 @@ mod tests {
             fs::read_to_string(folder.path().join("a/b.txt")).expect("a file"),
             text + "end"
         );
+        fs::write(folder.path().join("x"), ("x".repeat(999) + "\n").repeat(20)).expect("written");
+        let wide = read(&reader, json!({ "path": "x" })).await.text;
+        assert!(wide.ends_with("x\n[4 lines left]"), "{wide}");
     }
 
     #[tokio::test]
@@ -451,8 +459,7 @@ mod tests {
         fs::write(&script, "old").expect("written");
         for (before, after) in [(0o755, 0o755), (0o4750, 0o750)] {
             fs::set_permissions(&script, fs::Permissions::from_mode(before)).expect("changed");
-            let output = writer.call(json!({ "path": "run.sh", "content": "new" })).await;
-            assert!(!output.is_error, "{}", output.text);
+            assert!(!writer.call(json!({ "path": "run.sh", "content": "new" })).await.is_error);
             let found = fs::metadata(&script).expect("a file").permissions().mode();
             assert_eq!(found & 0o7777, after);
         }
