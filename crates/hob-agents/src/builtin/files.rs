@@ -288,11 +288,11 @@ fn replace(folder: &Dir, name: &OsStr, content: &str, old: Option<Permissions>) 
     let part = format!(".hob-{:016x}.part", fastrand::u64(..));
     let mut options = OpenOptions::new();
     let mut file = folder.open_with(&part, options.write(true).create_new(true))?;
-    let written = file.write_all(content.as_bytes());
     if let Some(old) = old {
         // Without the bits by which a program gets the rights of its owner. Some file systems keep no permissions.
         let _kept = file.set_permissions(Permissions::from_mode(old.mode() & 0o777));
     }
+    let written = file.write_all(content.as_bytes());
     let replaced = written.and_then(|()| folder.rename(&part, folder, name));
     if replaced.is_err() {
         // A file that stays does no harm, and the caller needs the first reason.
