@@ -67,7 +67,9 @@ impl SandboxedPython {
         read.map_err(|error| error.to_string())?;
         let written = String::from_utf8_lossy(&written);
         let is_late = [TIMED_OUT, "was ended after"].iter().any(|text| output.text.contains(text));
-        Ok(match written.strip_prefix(STARTED).map(str::to_owned) {
+        // A script that ended by itself has started, also if it has written over the first line.
+        let unmarked = (!output.is_error).then_some(&*written);
+        Ok(match written.strip_prefix(STARTED).or(unmarked).map(str::to_owned) {
             Some(stdout) if is_late => CodeOutcome::TimedOut { stdout },
             Some(stdout) => CodeOutcome::Ended { stdout },
             None if output.text.contains("no-python3") => {
@@ -137,7 +139,8 @@ mod tests {
             "print(1, flush=True)\nwith open('big', 'wb') as big:\n    big.truncate({RESULTS_BYTES_MAX} + 1)\nprint(2)"
         );
         let protected = "import os\nprint(1, flush=True)\nos.mkdir('teams')".to_owned();
-        for code in [replaced, endless, protected] {
+        let emptied = format!("open('{RESULTS}', 'w').close()\nprint(1)");
+        for code in [replaced, endless, protected, emptied] {
             let ended = CodeOutcome::Ended { stdout: "1\n".to_owned() };
             assert_eq!(python.run(&code), ended, "{code}");
         }
