@@ -10,7 +10,6 @@ use std::time::Instant;
 
 use futures::future::BoxFuture;
 use hob_agents::RunState;
-use hob_core::trace::LateTokens;
 use hob_core::{Chat, ChatEvent, Task as _, Trace, locked};
 use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinSet};
@@ -65,7 +64,7 @@ impl DetachedRuns {
 /// The tokens of a run that its request has not counted when the client leaves.
 #[derive(Debug)]
 pub(super) struct UncountedTokens {
-    late: LateTokens,
+    trace: Trace,
     /// Tokens of the run that are counted.
     counted: AtomicU64,
 }
@@ -73,8 +72,7 @@ pub(super) struct UncountedTokens {
 impl UncountedTokens {
     /// For a request with this trace. Earlier requests have counted the tokens `before`.
     pub(super) fn of(trace: &Trace, before: u64) -> UncountedTokens {
-        let late = trace.read(|data| data.late_tokens.clone());
-        UncountedTokens { late, counted: AtomicU64::new(before) }
+        UncountedTokens { trace: trace.clone(), counted: AtomicU64::new(before) }
     }
 
     /// The request counts an event as its reader takes it.
@@ -84,15 +82,20 @@ impl UncountedTokens {
 
     /// The client has left, and the run will use no more tokens. Counts each token once, however often it is called.
     pub(super) fn spend(&self, run: &RunState) {
+        // The client did not ask for what hob made early.
+        let late = self.trace.read(|data| (!data.is_unneeded).then(|| data.late_tokens.clone()));
+        let Some(late) = late else { return };
         let tokens = run.used.tokens();
         let counted = self.counted.fetch_max(tokens, Ordering::Relaxed);
-        self.late.spend(tokens.saturating_sub(counted));
+        late.spend(tokens.saturating_sub(counted));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use futures::FutureExt as _;
+    use hob_agents::Team;
+    use hob_core::trace::LateTokens;
     use tokio::sync::oneshot;
     use tokio::sync::oneshot::error::TryRecvError;
 
@@ -116,5 +119,26 @@ mod tests {
         assert_eq!(work.try_recv(), Err(TryRecvError::Empty), "another run");
         stop("runs/1").await;
         assert_eq!(work.try_recv(), Err(TryRecvError::Closed));
+    }
+
+    #[test]
+    fn each_token_counts_once_and_only_if_the_request_does() {
+        let text = "entry = \"a\"\n[[agent]]\nname = \"a\"\nmodel = \"m\"\n";
+        let team = Team::parse(text, "t").expect("a team");
+        let mut run = RunState::new(team, "run-1".to_owned(), "Task".to_owned());
+        run.used.prompt_tokens = 9;
+        let (trace, spent) = (Trace::default(), Arc::new(AtomicU64::new(0)));
+        let sum = Arc::clone(&spent);
+        let late = LateTokens::new(move |tokens| {
+            sum.fetch_add(tokens, Ordering::Relaxed);
+        });
+        trace.note(|data| data.late_tokens = late);
+        let uncounted = UncountedTokens::of(&trace, 2);
+        uncounted.sent(&ChatEvent::Text("a".to_owned()));
+        for (is_unneeded, expected) in [(true, 0), (false, 6), (false, 6)] {
+            trace.note(|data| data.is_unneeded = is_unneeded);
+            uncounted.spend(&run);
+            assert_eq!(spent.load(Ordering::Relaxed), expected);
+        }
     }
 }
