@@ -37,8 +37,8 @@ pub struct KeyOptions {
     /// Tokens of prompts and answers, from midnight to midnight UTC. Speech has no tokens, so each
     /// character of a spoken text counts as one. While an answer runs, hob reserves the tokens that it may use
     /// (2,048 without a limit of its own). A request is rejected if no tokens are left. If its client leaves early,
-    /// an answer counts the tokens sent so far, without its prompt, which was not counted yet. Of a team,
-    /// all tokens of the run count.
+    /// an answer counts the tokens sent so far, without its prompt, which was not counted yet. An answer
+    /// of a team counts all tokens of its run.
     pub tokens_per_day: Option<NonZeroU64>,
 }
 
