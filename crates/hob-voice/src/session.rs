@@ -48,7 +48,7 @@ pub struct VoiceSession {
     responses: Vec<Response>,
     early_answer: Option<EarlyAnswer>,
     answers_early: bool,
-    /// Of the chat model. `u32::MAX`: it is not known.
+    /// The context of the chat model. `u32::MAX` if it is not known.
     context_tokens: u32,
     /// `Some` if a finished turn waits for its response; inside are the times of the turn, if it was spoken.
     due: Option<Option<TurnMarks>>,
