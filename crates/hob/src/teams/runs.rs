@@ -199,7 +199,8 @@ impl TeamService for TeamRuns {
         let store = self.models.store();
         // The state first: events that it counts are there already.
         let stage = match self.summary(id)?.status {
-            TeamRunStatus::Running if store.is_locked(id) => RunStage::Working,
+            // A run that goes on after a decision still has the state in which it waited.
+            status if !status.has_ended() && store.is_locked(id) => RunStage::Working,
             TeamRunStatus::Running => RunStage::Idle,
             _ => RunStage::Stopped,
         };
