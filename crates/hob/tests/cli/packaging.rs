@@ -45,6 +45,9 @@ fn the_unit_starts_a_hob_that_reads_its_configuration() {
     let protect = values(&unit, "ProtectSystem");
     assert_eq!((protect, values(&unit, "StateDirectory")), (vec!["strict"], vec!["hob"]));
     assert_eq!(values(&unit, "ReadWritePaths"), ["-/etc/hob/teams"]);
+    // Otherwise systemd ends workers while hob still answers, and ends hob if a worker takes too much memory.
+    let ends = [values(&unit, "KillMode"), values(&unit, "OOMPolicy")];
+    assert_eq!(ends, [["mixed"], ["continue"]]);
     let user = User::new();
     std::fs::create_dir_all(user.path("etc/hob")).expect("a folder");
     let config = "[server]\nlisten = \"127.0.0.1:0\"\n[dev]\nmock_unknown_models = true\n";
