@@ -106,6 +106,17 @@ fn the_container_has_what_the_build_needs() {
     }
 }
 
+/// Caddy refuses a block that is written in one line.
+#[test]
+fn the_caddyfile_of_the_guide_has_no_block_in_one_line() {
+    let guide = shipped("../docs/guides/reverse-proxies.md");
+    let caddyfile = guide.split("```caddy\n").nth(1).and_then(|rest| rest.split("```").next());
+    for line in caddyfile.expect("a Caddyfile").lines() {
+        let opens_last = line.find('{').is_none_or(|at| at + 1 == line.len());
+        assert!(opens_last && (!line.contains('}') || line.trim() == "}"), "{line}");
+    }
+}
+
 /// A mistake in the configuration of the user would stop the tests, and its models would be downloaded for them.
 #[test]
 fn programs_that_prepare_tests_read_no_configuration_of_the_user() {
