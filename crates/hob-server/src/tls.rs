@@ -59,7 +59,7 @@ pub(crate) async fn open(
     let mut first = [0];
     let is_encrypted = socket.peek(&mut first).await? == 1 && first[0] == HANDSHAKE;
     if !is_encrypted {
-        let is_local = socket.peer_addr()?.ip().to_canonical().is_loopback();
+        let is_local = is_this_machine(socket.peer_addr()?.ip(), socket.local_addr()?.ip());
         let socket = wrap(socket);
         return Ok(match is_local {
             true => OpenedConnection::Plain(socket),
@@ -69,6 +69,11 @@ pub(crate) async fn open(
     let config = certificates.for_address(socket.local_addr()?.ip().to_canonical())?;
     let stream = TlsAcceptor::from(config).accept(wrap(socket)).await?;
     Ok(OpenedConnection::Encrypted(Box::new(stream)))
+}
+
+/// A program of this machine connects from loopback, or from the address that it connects to.
+fn is_this_machine(peer: IpAddr, own: IpAddr) -> bool {
+    peer.to_canonical().is_loopback() || peer == own
 }
 
 /// The explanation, and the authority's certificate.
@@ -145,6 +150,21 @@ mod tests {
         let answer = plain_remote_routes(&certificates).oneshot(request).await.expect("an answer");
         let location = answer.headers().get(LOCATION).and_then(|to| to.to_str().ok());
         (answer.status(), location.map(str::to_owned))
+    }
+
+    #[test]
+    fn a_program_of_this_machine_may_also_connect_to_its_address_in_the_network() {
+        for (peer, own, expected) in [
+            ("127.0.0.1", "127.0.0.1", true),
+            ("::ffff:127.0.0.1", "::ffff:127.0.0.1", true),
+            ("192.168.1.5", "192.168.1.5", true),
+            ("fd00::5", "fd00::5", true),
+            ("192.168.1.6", "192.168.1.5", false),
+            ("fd00::6", "fd00::5", false),
+        ] {
+            let [peer, own] = [peer, own].map(|ip| ip.parse::<IpAddr>().expect("an address"));
+            assert_eq!(is_this_machine(peer, own), expected, "{peer} to {own}");
+        }
     }
 
     #[tokio::test]
