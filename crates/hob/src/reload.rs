@@ -1,4 +1,4 @@
-//! Reads the configuration again when its file changes, completely or not at all.
+//! Reads the configuration again when its file or a file with a key changes, completely or not at all.
 //! Aliases, upstreams, keys and pronunciations change at once; running requests keep the old ones. Other changes need
 //! a restart, and hob says so.
 
@@ -17,6 +17,8 @@ use crate::app::App;
 use crate::config::{ConfigFile, Fingerprint, LoadedConfig, Named, SpeechSection, fingerprint};
 use crate::failure::{CliResult, Failure};
 use crate::pulled::PulledModels;
+use crate::settings::KeySource;
+use crate::settings::gateway::secret_files;
 use crate::teams::{RegistryModels, Teams};
 
 /// Interval between two checks of the file: a change takes effect within a second.
@@ -30,6 +32,8 @@ pub(crate) struct ConfigWatcher<'a> {
     pub(crate) gateway: Arc<Gateway>,
     /// Whether hob has had keys at any time since its start. It then never serves without keys.
     pub(crate) has_keys: bool,
+    /// The files with the keys in use.
+    pub(crate) key_files: KeyFiles,
     /// Called when the first key appears.
     pub(crate) on_first_key: &'a (dyn Fn() + Sync),
     /// Reports when models were pulled or removed.
@@ -46,9 +50,29 @@ pub(crate) struct ConfigWatcher<'a> {
 pub(crate) struct NewState {
     pub(crate) registry: Registry,
     pub(crate) keys: Vec<KeyOptions>,
+    pub(crate) key_files: KeyFiles,
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) lexicon: Lexicon,
     pub(crate) team_models: Arc<RegistryModels>,
+}
+
+/// Files that hold keys, and their fingerprints before they were read.
+pub(crate) type KeyFiles = Vec<(Option<Fingerprint>, PathBuf)>;
+
+pub(crate) fn key_files(app: &App<'_>, written: &LoadedConfig) -> KeyFiles {
+    let of_server = match &app.settings.server.api_key {
+        KeySource::File(path) => Some(path.clone()),
+        KeySource::None | KeySource::Environment(_) => None,
+    };
+    let files = secret_files(written, &app.environment).into_iter().chain(of_server);
+    files.map(|path| (fingerprint(&path), path)).collect()
+}
+
+/// Resolves when one of these files was added, changed or removed.
+async fn keys_changed(files: &[(Option<Fingerprint>, PathBuf)]) {
+    while files.iter().all(|(seen, path)| fingerprint(path) == *seen) {
+        sleep(EVERY).await;
+    }
 }
 
 /// What of `[speech]` needs a restart.
@@ -81,6 +105,12 @@ impl ConfigWatcher<'_> {
             let (path, change) = tokio::select! {
                 never = gateway.watch() => match never {},
                 change = changed(written.path.as_deref(), seen) => change,
+                () = keys_changed(&self.key_files) => {
+                    // Now, so that a file that cannot be used is reported once.
+                    self.key_files = key_files(self.app, &written);
+                    self.apply_again(&written, "a file with a key changed, and its key is now in use");
+                    continue;
+                }
                 () = self.pulled.changed() => {
                     self.apply_again(&written, "the list of installed models changed and is now served");
                     continue;
@@ -128,7 +158,7 @@ impl ConfigWatcher<'_> {
     }
 
     fn apply(&mut self, new: NewState) {
-        self.gateway = new.gateway;
+        (self.gateway, self.key_files) = (new.gateway, new.key_files);
         (self.use_state)(new.lexicon, new.team_models);
         self.live.replace(new.registry, &new.keys);
     }

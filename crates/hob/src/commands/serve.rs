@@ -24,7 +24,7 @@ use crate::globals::Globals;
 use crate::port_owner;
 use crate::printer::Printer;
 use crate::pulled::PulledModels;
-use crate::reload::{ConfigWatcher, NewState};
+use crate::reload::{ConfigWatcher, NewState, key_files};
 use crate::remote::Remote;
 use crate::settings::{ChatSettings, ModelChoice, Overrides, Settings, TlsSettings};
 use crate::signals::{StopSignals, interrupted};
@@ -102,6 +102,7 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
         pulled: &models.pulled,
         teams: models.teams.teams(),
         has_keys,
+        key_files: begun.key_files,
         on_first_key: &|| pages.hide_ledger(),
         use_state: &|lexicon, team_models| models.use_state(lexicon, team_models),
         renew: &renew,
@@ -246,6 +247,7 @@ impl<'a> Models<'a> {
     /// # Errors
     /// The configuration has a mistake. The old one stays in effect.
     fn renew(&self, app: &App<'_>, written: &LoadedConfig, old: &Gateway) -> CliResult<NewState> {
+        let key_files = key_files(app, written);
         let lexicon = wire_up::lexicon(&written.config.speech.lexicon)?;
         let (environment, locals) = (&app.environment, self.locals(written));
         let gateway = Arc::new(wire_up::gateway(written, environment, &locals, Some(old))?);
@@ -262,7 +264,7 @@ impl<'a> Models<'a> {
         let keys = wire_up::keys(written, environment, (of_server, app.reach()), is_known)?;
         // A file without keys must not open a server that had keys.
         exposure(app, !keys.is_empty())?;
-        Ok(NewState { registry, keys, gateway, lexicon, team_models })
+        Ok(NewState { registry, keys, key_files, gateway, lexicon, team_models })
     }
 
     /// Also finds the dictionaries that were pulled meanwhile.

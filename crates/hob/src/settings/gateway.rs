@@ -1,6 +1,7 @@
 //! The settings of other servers, aliases and keys. Only commands that use them call this, because a missing
 //! environment variable of a key must not stop `hob say`.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hob_core::KeepAlive;
@@ -197,13 +198,22 @@ pub(crate) fn secret(
         let known = environment.secrets.get(name).map(|secret| secret.expose().to_owned());
         known.ok_or_else(|| format!("the environment variable {name} is not set"))?
     } else if let Some(path) = source.strip_prefix("file:") {
-        let path = written.resolve(std::path::Path::new(path), &environment.folders);
+        let path = written.resolve(Path::new(path), &environment.folders);
         read_text(&path, KEY_BYTES_MAX).map_err(|error| error.to_string())?
     } else {
         return Err("write env:NAME or file:PATH, not the key itself".to_owned());
     };
     let key = key.lines().next().unwrap_or_default().trim().to_owned();
     if key.is_empty() { Err(format!("{source} is empty")) } else { Ok(Secret::new(key)) }
+}
+
+/// The files that hold keys of clients and of other servers.
+pub(crate) fn secret_files(written: &LoadedConfig, environment: &Environment) -> Vec<PathBuf> {
+    let config = &written.config;
+    let of_clients = config.keys.values().map(|section| section.secret.as_str());
+    let of_upstreams = config.upstream.values().filter_map(|section| section.key.as_deref());
+    let files = of_clients.chain(of_upstreams).filter_map(|source| source.strip_prefix("file:"));
+    files.map(|path| written.resolve(Path::new(path), &environment.folders)).collect()
 }
 
 fn upstream_timeouts(section: &UpstreamSection) -> AttemptTimeouts {
@@ -239,8 +249,6 @@ fn keep_alive(time: KeepAlive) -> toml::Value {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use hob_core::routing::Strategy;
     use hob_upstream::UpstreamKind;
 
