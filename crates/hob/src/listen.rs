@@ -2,6 +2,7 @@
 //! Names other than localhost are rejected, because name resolution could return an unexpected address.
 
 use std::fmt;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
@@ -57,9 +58,26 @@ impl fmt::Display for Listen {
     }
 }
 
+/// What to do when the system refuses to listen on an address that is free.
+pub(crate) fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "choose a port from 1024 on, or give hob the capability CAP_NET_BIND_SERVICE"
+        }
+        _ => "set --listen or server.listen to an address of this machine",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_that_needs_more_rights_is_not_called_another_machines_address() {
+        let said = |kind: io::ErrorKind| remedy(&kind.into());
+        assert!(said(io::ErrorKind::PermissionDenied).starts_with("choose a port from 1024 on"));
+        assert!(said(io::ErrorKind::AddrNotAvailable).ends_with("an address of this machine"));
+    }
 
     #[test]
     fn addresses_are_read_as_people_write_them() {

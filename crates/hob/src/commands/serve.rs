@@ -21,6 +21,7 @@ use crate::benchmarks::{BenchmarkPages, RecordsFolder};
 use crate::config::{LoadAt, LoadedConfig};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
+use crate::listen::remedy;
 use crate::port_owner;
 use crate::printer::Printer;
 use crate::pulled::PulledModels;
@@ -430,8 +431,9 @@ async fn bind(listen: SocketAddr, settings: &Settings) -> CliResult<TcpListener>
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             Err(taken(listen, settings).await)
         }
-        Err(error) => Err(Failure::server(format!("cannot listen on {listen}: {error}"))
-            .hint("give an address of this machine with --listen")),
+        Err(error) => {
+            Err(Failure::server(format!("cannot listen on {listen}: {error}")).hint(remedy(&error)))
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use super::Check;
 use crate::app::App;
 use crate::failure::CliResult;
+use crate::listen::remedy;
 use crate::playback::Player;
 use crate::port_owner;
 use crate::printer::count_text;
@@ -135,7 +136,7 @@ pub(super) async fn port(app: &App<'_>) -> Check {
         },
         Err(error) => {
             let found = format!("cannot listen on {listen}: {error}");
-            Check::fail("port", found, "set server.listen to an address of this machine")
+            Check::fail("port", found, remedy(&error))
         }
     }
 }
