@@ -92,13 +92,23 @@ pub(crate) async fn openapi() -> Response {
 }
 
 /// `GET /ready`: 200 once the default speech model can answer at once. A server without one waits for its default
-/// chat model, or else for its default transcription model.
+/// chat model, or else for its default transcription model, or else for any chat model.
 pub(crate) async fn ready(context: RequestContext) -> Response {
     let speech = context.find::<Speech>(None).map(|model| (model.name.clone(), model.state()));
     let chat = || context.find::<Chat>(None).map(|model| (model.name.clone(), model.state()));
     let hearing =
         || context.find::<Transcription>(None).map(|model| (model.name.clone(), model.state()));
-    let found = speech.or_else(|missing| chat().or_else(|_| hearing()).map_err(|_| missing));
+    // Several aliases have no default.
+    let any = || {
+        let mut models = context
+            .registry()
+            .models::<Chat>()
+            .filter(|model| !model.model.card().is_team && context.caller.allows(&model.name));
+        let ready = models.find(|model| model.state() == ModelState::Ready)?;
+        Some((ready.name.clone(), ModelState::Ready))
+    };
+    let found =
+        speech.or_else(|missing| chat().or_else(|_| hearing()).or_else(|_| any().ok_or(missing)));
     let (name, state) = match found {
         Ok(found) => found,
         Err(error) => return (StatusCode::SERVICE_UNAVAILABLE, error).into_response(),

@@ -171,7 +171,7 @@ struct ListedVoice<'a> {
 pub(crate) struct Readiness<'a> {
     /// `ready`, `cold`, `loading` or `down`.
     status: &'static str,
-    /// The default model.
+    /// The default model, or the chat model that is ready.
     model: &'a str,
     ready_in_s: Option<f64>,
     /// Why the model does not answer yet.

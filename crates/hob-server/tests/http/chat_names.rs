@@ -94,6 +94,8 @@ async fn several_models_have_no_default_unless_one_is_configured() {
     assert_eq!((bare.status(), &bare.json()["error"]["param"]), (400, &json!("model")));
     let named = server.ask(chat(&HI.replace("smol", "near"))).await;
     assert_eq!(named.status(), 200);
+    let ready = server.get("/ready").await;
+    assert_eq!((ready.status(), &ready.json()["model"]), (200, &json!("cloud")));
 }
 
 /// `builders` is a team.

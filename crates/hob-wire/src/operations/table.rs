@@ -354,7 +354,7 @@ operations! {
         "Answers while the server runs.",
         Nothing => [Raw("application/json")];
     READY: Get "/v1/ready" "getReady", State, Open,
-        "Answers 200 if the default model would speak at once, else 503.",
+        "Answers 200 if the default model would speak at once, else 503. Without a default, one chat model that is ready is enough.",
         Nothing => [Json(schema!(Readiness))];
     METRICS: Get "/v1/metrics" "getMetrics", State, Keyed,
         "Counters and histograms for Prometheus.",
