@@ -248,6 +248,10 @@ impl Remote {
                 Failure::usage(message).hint("set HOB_API_KEY to the server's key")
             }
             StatusCode::NOT_FOUND => Failure::model_missing(message),
+            // A hob with TLS sends other machines to its encrypted address.
+            status if status.is_redirection() => {
+                Failure::server(message).hint("give its encrypted address: --server https://…")
+            }
             status if status.is_client_error() => Failure::usage(message),
             _ => Failure::server(message),
         };
@@ -278,7 +282,7 @@ impl Remote {
 fn is_permanent(status: StatusCode, code: Option<&str>) -> bool {
     let is_wrong_setup = matches!(code, Some("key_refused" | "no_credit" | "not_built"));
     let may_pass = matches!(status.as_u16(), 408 | 409 | 429);
-    is_wrong_setup || status.is_client_error() && !may_pass
+    is_wrong_setup || status.is_redirection() || status.is_client_error() && !may_pass
 }
 
 fn too_late(time_max: Duration) -> String {
@@ -365,6 +369,7 @@ mod tests {
         let key = r#"{"error":{"message":"wrong key","type":"t","code":"key_refused"}}"#;
         let rows = [
             (400, body, Exit::Usage, "no voice is called 'x'", true),
+            (308, "", Exit::Server, "http://nas:1 answered 308 Permanent Redirect", true),
             (401, "{}", Exit::Usage, "http://nas:1 answered 401 Unauthorized", true),
             (404, "", Exit::ModelMissing, "http://nas:1 answered 404 Not Found", true),
             (429, body, Exit::Server, "no voice is called 'x'", false),
@@ -376,6 +381,8 @@ mod tests {
             let failure = remote.refusal(status, body);
             assert_eq!(failure.is_permanent, is_permanent, "{status}");
             assert_eq!((failure.exit, failure.sentence.as_str()), (exit, sentence));
+            let names_https = failure.hint.is_some_and(|hint| hint.contains("https://"));
+            assert_eq!(names_https, status == StatusCode::PERMANENT_REDIRECT, "{status}");
         }
     }
 }
