@@ -151,7 +151,8 @@ pub(crate) struct KeySection {
     pub(crate) requests_per_minute: Option<NonZeroU32>,
     /// Maximum concurrent requests.
     pub(crate) concurrency: Option<NonZeroU32>,
-    /// Maximum tokens of prompts and answers per day (UTC). Speech counts characters.
+    /// Maximum tokens of prompts and answers per day (UTC). Speech counts characters. Without the ledger, a restart
+    /// of hob forgets what was used.
     pub(crate) tokens_per_day: Option<NonZeroU64>,
 }
 
