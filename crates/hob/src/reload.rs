@@ -17,7 +17,6 @@ use crate::app::App;
 use crate::config::{ConfigFile, Fingerprint, LoadedConfig, Named, SpeechSection, fingerprint};
 use crate::failure::{CliResult, Failure};
 use crate::pulled::PulledModels;
-use crate::settings::KeySource;
 use crate::settings::gateway::secret_files;
 use crate::teams::{RegistryModels, Teams};
 
@@ -60,10 +59,7 @@ pub(crate) struct NewState {
 pub(crate) type KeyFiles = Vec<(Option<Fingerprint>, PathBuf)>;
 
 pub(crate) fn key_files(app: &App<'_>, written: &LoadedConfig) -> KeyFiles {
-    let of_server = match &app.settings.server.api_key {
-        KeySource::File(path) => Some(path.clone()),
-        KeySource::None | KeySource::Environment(_) => None,
-    };
+    let of_server = app.settings.server.api_key.file();
     let files = secret_files(written, &app.environment).into_iter().chain(of_server);
     files.map(|path| (fingerprint(&path), path)).collect()
 }

@@ -240,6 +240,13 @@ impl KeySource {
         }
         Ok(Some(Secret::new(key)))
     }
+
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        match self {
+            KeySource::File(path) => Some(path.clone()),
+            KeySource::None | KeySource::Environment(_) => None,
+        }
+    }
 }
 
 fn read_key(path: &Path) -> CliResult<String> {
@@ -301,10 +308,6 @@ impl Settings {
 
     /// The settings as a configuration file, with every key filled in. Secrets are named, not shown.
     pub(crate) fn as_written(&self) -> ConfigFile {
-        let api_key_file = match &self.server.api_key {
-            KeySource::File(path) => Some(path.clone()),
-            KeySource::None | KeySource::Environment(_) => None,
-        };
         let tls_files = match &self.server.tls {
             TlsSettings::Files { certificate, key } => Some((certificate.clone(), key.clone())),
             TlsSettings::Off | TlsSettings::LocalAuthority => None,
@@ -315,7 +318,7 @@ impl Settings {
             server: ServerSection {
                 listen: Some(self.server.listen),
                 allow_remote: Some(self.server.allow_remote),
-                api_key_file,
+                api_key_file: self.server.api_key.file(),
                 allowed_hosts: Some(self.server.allowed_hosts.clone()),
                 tls: Some(self.server.tls != TlsSettings::Off),
                 tls_certificate,

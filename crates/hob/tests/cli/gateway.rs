@@ -291,20 +291,23 @@ fn a_change_that_takes_the_last_key_does_not_open_the_house() {
 
 #[test]
 fn a_key_that_is_replaced_in_its_file_no_longer_opens() {
-    let user = User::new();
-    let file = user.write("laptop.key", "first-key\n");
-    let key = "[keys.laptop]\nsecret = \"file:laptop.key\"\n";
-    user.write("hob.toml", &format!("[dev]\nmock_unknown_models = true\n{key}"));
-    let mut here = Served::start(&user, &user.own_home());
     let status =
         |served: &Served, key| post(served, "v1/chat/completions", Some(key), &hello("any")).status;
-    assert_eq!((status(&here, "first-key"), status(&here, "second-key")), (200, 401));
-    user.write("laptop.key", "second-key\n");
-    here.wait_for_note("a file with a key changed");
-    assert_eq!((status(&here, "first-key"), status(&here, "second-key")), (401, 200));
-    fs::remove_file(file).expect("removed");
-    here.wait_for_note("keys.laptop.secret: ");
-    assert_eq!(status(&here, "second-key"), 200, "the last key stays in use");
+    for place in
+        ["[keys.laptop]\nsecret = \"file:laptop.key\"", "[server]\napi_key_file = \"laptop.key\""]
+    {
+        let user = User::new();
+        let file = user.write("laptop.key", "first-key\n");
+        user.write("hob.toml", &format!("[dev]\nmock_unknown_models = true\n{place}\n"));
+        let mut here = Served::start(&user, &user.own_home());
+        assert_eq!((status(&here, "first-key"), status(&here, "second-key")), (200, 401));
+        user.write("laptop.key", "second-key\n");
+        here.wait_for_note("a file with a key changed");
+        assert_eq!((status(&here, "first-key"), status(&here, "second-key")), (401, 200));
+        fs::remove_file(file).expect("removed");
+        here.wait_for_note("laptop.key: ");
+        assert_eq!(status(&here, "second-key"), 200, "the last key stays in use");
+    }
 }
 
 #[test]
