@@ -450,7 +450,7 @@ impl Response {
             tokens_max: settings.tokens_max,
             is_out_of_band: self.plan.is_out_of_band,
             metadata: self.plan.metadata.clone(),
-            usage: self.completion.map(usage),
+            usage: self.is_done().then(|| self.completion.map(usage).unwrap_or_default()),
         }
     }
 }

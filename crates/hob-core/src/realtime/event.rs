@@ -157,7 +157,7 @@ pub struct RealtimeResponse {
     pub tokens_max: Option<u32>,
     pub is_out_of_band: bool,
     pub metadata: Vec<(String, String)>,
-    /// Set when the response has ended and the model counted.
+    /// Set when the response has ended. Zeros if it was stopped before the model counted.
     pub usage: Option<ResponseUsage>,
 }
 

@@ -137,7 +137,7 @@ pub(crate) struct ShownResponse {
     conversation_id: Option<&'static str>,
     /// The names and values of the client's.
     metadata: Option<Map<String, Value>>,
-    /// Null until the response has ended.
+    /// Null until the response has ended. Zeros if it was stopped before the model counted.
     usage: Option<RealtimeUsage>,
 }
 

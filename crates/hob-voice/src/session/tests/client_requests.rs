@@ -4,7 +4,7 @@ use hob_core::ModelError;
 use hob_core::chat::{Prompt, Role};
 use hob_core::realtime::{
     ItemBody, ItemContent, ItemPlace, ItemStatus, RealtimeCommand, RealtimeEvent, RealtimeItem,
-    ResponseInput, ResponseOptions, SessionKind,
+    ResponseInput, ResponseOptions, ResponseUsage, SessionKind,
 };
 
 use super::Script;
@@ -67,6 +67,21 @@ fn a_client_that_cancels_before_the_transcript_gets_no_answer() {
     let cancel = RealtimeCommand::CancelResponse { id: None };
     script.speak(20).silence(16).command(respond()).command(cancel).heard_text(1, " Hello");
     assert_eq!(script.log.last().map(String::as_str), Some("transcript 'Hello'"));
+}
+
+/// Pipecat's receive loop ends at a `response.done` without usage.
+#[test]
+fn a_response_that_is_cancelled_has_a_usage() {
+    let mut script = Script::new(|_| {});
+    let command = RealtimeCommand::CancelResponse { id: None };
+    script.command(respond());
+    script.session.handle(SessionInput::Command { command, event_id: None }, script.now);
+    let mut effects = std::iter::from_fn(|| script.session.next_effect());
+    let usage = effects.find_map(|effect| match effect {
+        SessionEffect::Send(RealtimeEvent::ResponseDone(response)) => Some(response.usage),
+        _ => None,
+    });
+    assert_eq!(usage, Some(Some(ResponseUsage::default())));
 }
 
 #[test]
