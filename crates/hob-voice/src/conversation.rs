@@ -6,7 +6,7 @@ use std::time::Duration;
 use hob_core::chat::Role;
 use hob_core::realtime::{ItemBody, ItemContent, ItemPlace, RealtimeFault, RealtimeItem};
 
-use crate::faults::{in_field, invalid, item_not_found};
+use crate::faults::{in_command, in_field, invalid, item_not_found};
 use crate::limits::{ITEMS_MAX, PICTURE_BYTES_MAX, TEXT_BYTES_MAX};
 use crate::prompt::is_silence;
 use crate::spoken::SpokenText;
@@ -119,7 +119,7 @@ impl Conversation {
     }
 
     pub(crate) fn remove(&mut self, id: &str) -> Result<(), RealtimeFault> {
-        let at = self.place(id)?;
+        let at = self.place(id).map_err(|fault| in_command(fault, "delete"))?;
         self.entries.remove(at);
         Ok(())
     }
@@ -138,7 +138,7 @@ impl Conversation {
 
     /// Cuts a spoken item to the words of the first `heard` of its sound.
     pub(crate) fn truncate(&mut self, id: &str, heard: Duration) -> Result<(), RealtimeFault> {
-        let at = self.place(id)?;
+        let at = self.place(id).map_err(|fault| in_command(fault, "truncate"))?;
         let entry = &mut self.entries[at];
         let (Some(spoken), ItemBody::Message { content, .. }) =
             (&entry.spoken, &mut entry.item.body)

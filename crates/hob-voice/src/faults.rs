@@ -29,6 +29,11 @@ pub(crate) fn in_field(fault: RealtimeFault, field: &str) -> RealtimeFault {
     RealtimeFault { param: Some(field.to_owned()), ..fault }
 }
 
+/// The fault of an unknown item, with OpenAI's code for the command. Clients know by it that they can go on.
+pub(crate) fn in_command(fault: RealtimeFault, command: &str) -> RealtimeFault {
+    RealtimeFault { code: Some(format!("item_{command}_invalid_item_id")), ..fault }
+}
+
 /// A model failed.
 pub(crate) fn failure(error: &ModelError) -> RealtimeFault {
     server_error(error.kind(), error.to_string())

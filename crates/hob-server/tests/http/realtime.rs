@@ -482,7 +482,9 @@ async fn a_bad_event_gets_an_error_and_the_socket_stays_open() {
     talker.send(json!({"type": "session.update", "session": semantic})).await;
     assert_eq!(talker.next().await["type"], "error", "no model judges turns");
     talker.send(json!({"type": "response.cancel"})).await;
-    assert_eq!(talker.next().await["error"]["code"], "response_cancel_not_active");
+    let event = talker.next().await;
+    assert_eq!(event["error"]["code"], "response_cancel_not_active");
+    assert_eq!(event["error"]["message"], "Cancellation failed: no active response found");
     no_hang(talker.socket.send(Message::binary(vec![1, 2]))).await.expect("an open socket");
     assert_eq!(talker.next().await["error"]["code"], "invalid_message");
     talker.send(json!({"type": "session.update", "session": {}})).await;

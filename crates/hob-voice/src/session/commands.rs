@@ -10,7 +10,7 @@ use hob_core::realtime::{
 };
 
 use super::VoiceSession;
-use crate::faults::{in_field, invalid};
+use crate::faults::{in_command, in_field, invalid};
 use crate::limits::{OUT_OF_BAND_MAX, TOOLS_MAX};
 use crate::response::ResponsePlan;
 
@@ -39,7 +39,8 @@ impl VoiceSession {
             }
             RealtimeCommand::CreateItem { item, place } => self.create_item(*item, &place),
             RealtimeCommand::RetrieveItem { id } => {
-                let item = self.conversation.get(&id)?.clone();
+                let item = self.conversation.get(&id).cloned();
+                let item = item.map_err(|fault| in_command(fault, "retrieve"))?;
                 self.outbox.send(RealtimeEvent::ItemRetrieved { item });
                 Ok(())
             }
@@ -235,7 +236,8 @@ impl VoiceSession {
             None => self.active(),
         };
         let Some(at) = at else {
-            let message = "no such response is running";
+            // Clients such as LiveKit's plugin know by these words that it is harmless.
+            let message = "Cancellation failed: no active response found";
             return Err(invalid("response_cancel_not_active", message, Some("response_id")));
         };
         if self.responses[at].plan.is_out_of_band {

@@ -119,15 +119,23 @@ fn the_pictures_of_a_conversation_have_a_limit() {
 }
 
 #[test]
-fn an_unknown_item_is_named_with_the_field_that_names_it() {
+fn an_unknown_item_is_named_with_the_field_that_names_it_and_a_code_that_clients_know() {
     let unknown = || "x".to_owned();
     let text = ItemContent::InputText("a".to_owned());
     let input = Some(vec![ResponseInput::Reference(unknown())]);
     let options = ResponseOptions { input, ..ResponseOptions::default() };
-    for (command, field) in [
-        (message("one", text, ItemPlace::After(unknown())), "previous_item_id"),
-        (RealtimeCommand::CreateResponse(Box::new(options)), "response.input"),
-        (RealtimeCommand::RetrieveItem { id: unknown() }, "item_id"),
+    let (id, content_index, audio_end_ms) = (unknown(), 0, 0);
+    let truncate = RealtimeCommand::TruncateItem { id, content_index, audio_end_ms };
+    for (command, field, code) in [
+        (message("one", text, ItemPlace::After(unknown())), "previous_item_id", "item_not_found"),
+        (RealtimeCommand::CreateResponse(Box::new(options)), "response.input", "item_not_found"),
+        (
+            RealtimeCommand::RetrieveItem { id: unknown() },
+            "item_id",
+            "item_retrieve_invalid_item_id",
+        ),
+        (truncate, "item_id", "item_truncate_invalid_item_id"),
+        (RealtimeCommand::DeleteItem { id: unknown() }, "item_id", "item_delete_invalid_item_id"),
     ] {
         let mut script = Script::new(|_| {});
         script.session.handle(SessionInput::Command { command, event_id: None }, script.now);
@@ -135,7 +143,7 @@ fn an_unknown_item_is_named_with_the_field_that_names_it() {
         else {
             panic!("no error for {field}");
         };
-        assert_eq!(fault.param.as_deref(), Some(field));
+        assert_eq!((fault.param.as_deref(), fault.code.as_deref()), (Some(field), Some(code)));
     }
 }
 

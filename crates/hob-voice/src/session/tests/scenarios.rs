@@ -414,7 +414,7 @@ fn items_have_an_order_and_ids_of_their_own() {
     script.command(text_item("item_1", "c")).check(&["error item_already_exists"]);
     let delete = || RealtimeCommand::DeleteItem { id: "one".to_owned() };
     script.command(delete()).check(&["deleted one"]);
-    script.command(delete()).check(&["error item_not_found"]);
+    script.command(delete()).check(&["error item_delete_invalid_item_id"]);
     script.command(respond()).check(&["created resp_2", "start chat 1 [user: b]"]);
 }
 
