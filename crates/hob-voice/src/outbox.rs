@@ -49,11 +49,6 @@ impl Outbox {
         format!("{kind}_{}", self.ids)
     }
 
-    /// Whether the session has used the number of a client's id for an item.
-    pub(crate) fn has_used(&self, id: &str) -> bool {
-        number(id).is_some_and(|number| (1..=self.ids).contains(&number))
-    }
-
     /// Keeps later ids of the session apart from a client's id.
     pub(crate) fn claim(&mut self, id: &str) {
         self.ids = self.ids.max(number(id).unwrap_or_default());

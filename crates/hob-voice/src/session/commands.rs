@@ -105,8 +105,8 @@ impl VoiceSession {
     ) -> Result<(), RealtimeFault> {
         if item.id.is_empty() {
             item.id = self.outbox.new_id("item");
-        } else if self.outbox.has_used(&item.id) {
-            let message = format!("the session has used the id '{}'", item.id);
+        } else if self.is_reserved(&item.id) {
+            let message = format!("another item of the session has the id '{}'", item.id);
             return Err(invalid("item_already_exists", message, Some("item.id")));
         }
         item.status = ItemStatus::Completed;
@@ -120,6 +120,12 @@ impl VoiceSession {
         self.outbox.send(RealtimeEvent::ItemAdded { item: item.clone(), previous_item_id });
         self.outbox.send(RealtimeEvent::ItemDone { item, previous_item_id: previous });
         Ok(())
+    }
+
+    /// Whether the turn in hand has this id, or an item of a response that may be outside the conversation.
+    fn is_reserved(&self, id: &str) -> bool {
+        let is_turn = self.turn.as_ref().is_some_and(|turn| turn.transcript.item_id == id);
+        is_turn || self.responses.iter().any(|response| response.has_item(id))
     }
 
     pub(super) fn truncate_item(

@@ -8,7 +8,7 @@ use hob_core::realtime::{
 };
 
 use super::Script;
-use super::scenarios::{idle_after_5_s, respond};
+use super::scenarios::{idle_after_5_s, manual, respond, text_item};
 use crate::limits::PICTURE_BYTES_MAX;
 use crate::session::{SessionEffect, SessionInput};
 
@@ -102,6 +102,29 @@ fn a_transcription_session_does_not_speak_after_a_long_silence() {
     });
     script.speak(20).silence(16).heard_text(1, " [BLANK_AUDIO]").forget();
     script.wait(6_000).check(&[]);
+}
+
+/// LiveKit's plugin and OpenAI's agents SDK for JavaScript change an item by deleting it and creating it.
+#[test]
+fn the_id_of_a_deleted_item_can_be_used_again() {
+    let mut script = Script::new(manual);
+    script.command(text_item("", "a")).check(&["added item_1", "done item_1"]);
+    let delete = RealtimeCommand::DeleteItem { id: "item_1".to_owned() };
+    script.command(delete).check(&["deleted item_1"]);
+    script.command(text_item("item_1", "b")).check(&["added item_1", "done item_1"]);
+    script.command(text_item("", "c")).check(&["added item_2", "done item_2"]);
+    script.command(respond()).check(&["created resp_3", "start chat 1 [user: b\nc]"]);
+}
+
+#[test]
+fn the_id_of_an_item_outside_the_conversation_is_taken() {
+    let mut script = Script::new(|_| {});
+    script.speak(20).forget();
+    script.command(text_item("item_1", "a")).check(&["error item_already_exists"]);
+    let mut script = Script::new(manual);
+    let options = ResponseOptions { is_out_of_band: true, ..ResponseOptions::default() };
+    script.command(RealtimeCommand::CreateResponse(Box::new(options))).write(1, "aside").forget();
+    script.command(text_item("item_2", "a")).check(&["error item_already_exists"]);
 }
 
 /// A picture has no text, and each event may have 21 MiB of it.

@@ -14,7 +14,7 @@ use super::{LoudIsSpeech, Script, done, effect_line};
 use crate::limits::TEXT_BYTES_MAX;
 use crate::session::{SessionEffect, SessionInput, SessionOptions, VoiceSession};
 
-fn manual(options: &mut SessionOptions) {
+pub(super) fn manual(options: &mut SessionOptions) {
     options.settings.turn_detection = None;
 }
 
@@ -23,7 +23,7 @@ pub(super) fn semantic(options: &mut SessionOptions) {
     options.settings.turn_detection = Some(TurnDetection { detector, ..TurnDetection::default() });
 }
 
-fn text_item(id: &str, text: &str) -> RealtimeCommand {
+pub(super) fn text_item(id: &str, text: &str) -> RealtimeCommand {
     let content = vec![ItemContent::InputText(text.to_owned())];
     let body = ItemBody::Message { role: Role::User, content };
     let item = RealtimeItem { id: id.to_owned(), status: ItemStatus::Completed, body };
