@@ -73,10 +73,24 @@ impl VoiceSession {
         }
         for at in (0..self.responses.len()).rev() {
             let response = &self.responses[at];
-            let is_ready = self.transcripts.is_empty() || response.plan.input.is_some();
-            if response.chat == ChatState::Waiting && is_ready {
+            if response.chat == ChatState::Waiting && !self.awaits_text(response) {
                 self.start_chat(at);
             }
+        }
+    }
+
+    /// Whether a response reads a turn whose text is not known.
+    fn awaits_text(&self, response: &Response) -> bool {
+        let Some(input) = &response.plan.input else { return !self.transcripts.is_empty() };
+        self.transcripts.iter().any(|turn| input.contains(&user_item(&turn.item_id, None)))
+    }
+
+    /// Gives the text of a turn to the responses that read the turn by its id.
+    pub(super) fn fill_inputs(&mut self, item_id: &str, text: &str) {
+        let unknown = user_item(item_id, None);
+        let inputs = self.responses.iter_mut().filter_map(|response| response.plan.input.as_mut());
+        for item in inputs.flatten().filter(|item| **item == unknown) {
+            *item = user_item(item_id, Some(text.to_owned()));
         }
     }
 

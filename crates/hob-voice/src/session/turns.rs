@@ -418,6 +418,7 @@ impl VoiceSession {
     fn complete_transcript(&mut self, transcript: TurnTranscript) {
         let text = transcript.text().to_owned();
         self.conversation.set_transcript(&transcript.item_id, &text);
+        self.fill_inputs(&transcript.item_id, &text);
         if text.is_empty() {
             self.begin_idleness();
         } else {
@@ -438,14 +439,18 @@ impl VoiceSession {
     }
 
     fn fail_transcript(&mut self, transcript: TurnTranscript, error: &ModelError) {
-        let fault = failure(error);
+        let (fault, unknown) = (failure(error), user_item(&transcript.item_id, None));
         self.interrupted = None;
         self.outbox.send(if transcript.is_shown {
             RealtimeEvent::TranscriptFailed { item_id: transcript.item_id, fault: fault.clone() }
         } else {
             RealtimeEvent::Failed(fault.clone())
         });
-        let waits = |response: &Response| response.chat == ChatState::Waiting;
+        let waits = |response: &Response| {
+            let input = response.plan.input.as_ref();
+            response.chat == ChatState::Waiting
+                && input.is_none_or(|input| input.contains(&unknown))
+        };
         while let Some(at) = self.responses.iter().position(waits) {
             self.responses[at].stop(ResponseStatus::Failed(fault.clone()));
             self.publish(at);

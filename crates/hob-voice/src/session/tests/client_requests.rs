@@ -19,6 +19,13 @@ fn message(id: &str, content: ItemContent, place: ItemPlace) -> RealtimeCommand 
     RealtimeCommand::CreateItem { item: Box::new(item), place }
 }
 
+/// Asks for a response outside the conversation that reads one item.
+fn read(id: &str) -> RealtimeCommand {
+    let input = Some(vec![ResponseInput::Reference(id.to_owned())]);
+    let options = ResponseOptions { is_out_of_band: true, input, ..ResponseOptions::default() };
+    RealtimeCommand::CreateResponse(Box::new(options))
+}
+
 /// The client asks for an answer to a turn that the session has ended, while its text is still to come.
 #[test]
 fn a_turn_is_answered_once_although_its_client_asks_for_the_answer_too() {
@@ -59,6 +66,36 @@ fn a_turn_is_answered_although_the_answer_that_its_client_asked_for_fails_with_a
         }
         assert_eq!(script.log.last().map(String::as_str), Some("start chat 3 [user: Hello]"));
     }
+}
+
+#[test]
+fn a_response_that_reads_a_turn_by_its_id_waits_for_its_text() {
+    let mut script = Script::new(manual);
+    let text = ItemContent::InputText("Hi".to_owned());
+    script.command(message("one", text, ItemPlace::Last)).speak(2);
+    script.command(RealtimeCommand::CommitInput).forget();
+    script.command(read("item_1")).check(&["created resp_2"]);
+    // It reads nothing that is to come.
+    script.command(read("one")).check(&["created resp_3", "start chat 2 [user: Hi]"]);
+    script.heard_text(1, " Hello").check(&[
+        "heard 'Hello'",
+        "transcript 'Hello'",
+        "start chat 3 [user: Hello]",
+    ]);
+}
+
+#[test]
+fn a_response_that_reads_a_turn_by_its_id_does_not_fail_with_another_turn() {
+    let mut script = Script::new(manual);
+    for _ in 0..2 {
+        script.speak(2).command(RealtimeCommand::CommitInput);
+    }
+    script.command(read("item_1")).forget();
+    let event = Some(Err(ModelError::EmptyText));
+    script.feed(SessionInput::Transcript { stream: 2, event });
+    script.check(&["transcript failed item_2"]);
+    script.heard_text(1, " Hello");
+    assert_eq!(script.log.last().map(String::as_str), Some("start chat 3 [user: Hello]"));
 }
 
 #[test]
