@@ -146,8 +146,9 @@ impl Conversation {
             let message = format!("item '{id}' holds no sound of the assistant");
             return Err(invalid("invalid_value", message, Some("item_id")));
         };
-        if heard.as_millis() > spoken.length().as_millis() {
-            let (length, end) = (spoken.length().as_millis(), heard.as_millis());
+        // OpenAI's agents SDK for Python rounds the length of the sound up.
+        let (length, end) = (spoken.length().as_micros().div_ceil(1_000), heard.as_millis());
+        if end > length {
             let message = format!("the sound has {length} ms and cannot be cut at {end} ms");
             return Err(invalid("invalid_value", message, Some("audio_end_ms")));
         }

@@ -1,11 +1,12 @@
 //! What follows when an interruption was not speech: a cough, a door, music.
 //! The answer is `speaking`'s: its model still writes, and "Good morning," was heard of it.
 
+use hob_core::SpeechEvent;
 use hob_core::realtime::{RealtimeCommand, ResponseOptions};
 
 use super::Script;
 use super::scenarios::speaking_with;
-use crate::session::SessionOptions;
+use crate::session::{SessionInput, SessionOptions};
 
 /// The answer, interrupted by a turn that has ended and waits for its transcript.
 fn interrupted(change: impl FnOnce(&mut SessionOptions)) -> Script {
@@ -134,6 +135,21 @@ fn an_answer_that_the_client_has_cut_is_not_cut_again_and_does_not_go_on() {
     let warm = "warm [user: Hello | assistant: Good]";
     assert_eq!(script.log.last().map(String::as_str), Some(warm));
     script.silence(16).forget().heard_text(4, " [noise]").check(&["transcript ''"]);
+}
+
+/// OpenAI's agents SDK for Python rounds up.
+#[test]
+fn an_item_can_be_cut_in_the_millisecond_in_which_its_sound_ends() {
+    let mut script = Script::new(|_| {});
+    script.ask().write(2, "Good morning, Ann.").finish(2);
+    let event = Some(Ok(SpeechEvent::Audio(vec![0.5; 24 * 210 + 1])));
+    script.feed(SessionInput::Speech { stream: 3, event }).end_speech(3).forget();
+    let cut = |audio_end_ms: u64| {
+        let (id, content_index) = ("item_3".to_owned(), 0);
+        RealtimeCommand::TruncateItem { id, content_index, audio_end_ms }
+    };
+    script.command(cut(212)).check(&["error invalid_value"]);
+    script.command(cut(211)).check(&["truncated item_3 211"]);
 }
 
 #[test]
