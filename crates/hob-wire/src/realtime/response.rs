@@ -15,7 +15,7 @@ use super::session::{
     FormatField, Modality, OutputAudioSettings, RealtimeReasoning, format_of, modality,
     modality_of, thinking,
 };
-use super::tools::{RealtimeChoice, RealtimeTool, TokenLimit, offer, tools_of};
+use super::tools::{RealtimeChoice, RealtimeTool, TokenLimit, choice_of, offer, tools_of};
 use crate::WireError;
 use crate::request_value::{Either, JsonKind, Name, RequestValue, check_count, each};
 
@@ -69,6 +69,13 @@ impl SentResponse {
         let sound = output.checked().map_err(|error| error.within("audio.output"))?;
         let (tools, tool_choice) = match (self.tools, self.tool_choice) {
             (None, None) => (None, None),
+            (Some(tools), None) => {
+                let kept = Some(choice_of(&settings.tool_choice));
+                // The session's choice may need a tool that the response does not have.
+                let offered = offer(tools.clone(), kept).or_else(|_| offer(tools, None));
+                let (tools, choice) = offered?;
+                (Some(tools), Some(choice))
+            }
             (tools, choice) => {
                 let has_tools = tools.is_some();
                 let tools = tools.unwrap_or_else(|| tools_of(&settings.tools));

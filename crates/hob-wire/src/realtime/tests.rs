@@ -409,6 +409,28 @@ fn a_response_may_choose_among_the_tools_of_its_session() {
 }
 
 #[test]
+fn the_tools_of_a_response_keep_the_choice_of_its_session_where_it_is_possible() {
+    let (light, door) = (r#"[{"name":"light"}]"#, r#"[{"name":"door"}]"#);
+    let named = ToolChoice::Named("light".to_owned());
+    for (session, tools, expected) in [
+        (&named, light, &named),
+        (&named, door, &ToolChoice::Auto),
+        (&ToolChoice::None, door, &ToolChoice::None),
+        (&ToolChoice::Required, door, &ToolChoice::Required),
+        (&ToolChoice::Required, "[]", &ToolChoice::Auto),
+    ] {
+        let settings = RealtimeSettings { tool_choice: session.clone(), ..unusual() };
+        let text = format!(r#"{{"type":"response.create","response":{{"tools":{tools}}}}}"#);
+        match parse_client_event(text.as_bytes(), &settings) {
+            Ok(ClientInput::Command { command: RealtimeCommand::CreateResponse(options), .. }) => {
+                assert_eq!(options.tool_choice.as_ref(), Some(expected), "{session:?} {tools}");
+            }
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+}
+
+#[test]
 fn sound_is_decoded_and_bounded() {
     let text = r#"{"type":"input_audio_buffer.append","audio":"AQID"}"#;
     assert_eq!(parse(text), Ok(ClientInput::Sound(vec![1, 2, 3])));
