@@ -1,6 +1,7 @@
 //! Items of a conversation as JSON. Clients of the older dialect write and read `text` and `audio` where GA has
 //! `output_text` and `output_audio`.
 
+use hob_core::JsonText;
 use hob_core::chat::Role;
 use hob_core::realtime::{ItemBody, ItemContent, ItemStatus, RealtimeItem};
 use schemars::JsonSchema;
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::RealtimeDialect;
 use crate::WireError;
+use crate::chat::arguments;
 use crate::request_value::{JsonKind, Name, each};
 
 /// Parts of one message.
@@ -28,7 +30,9 @@ pub(crate) struct SentItem {
     /// For a call: the function.
     name: Option<Name>,
     /// For a call: a JSON object as text.
-    arguments: Option<String>,
+    #[serde(default, deserialize_with = "arguments")]
+    #[schemars(with = "Option<String>")]
+    arguments: Option<JsonText>,
     /// For the result of a call.
     output: Option<String>,
 }
@@ -97,7 +101,7 @@ impl SentItem {
             ItemType::FunctionCall => ItemBody::Call {
                 call_id: needed(self.call_id, "call_id")?,
                 name: needed(self.name, "name")?,
-                arguments: self.arguments.unwrap_or_else(|| "{}".to_owned()),
+                arguments: self.arguments.map_or("{}".to_owned(), |sent| sent.as_str().to_owned()),
             },
             ItemType::FunctionCallOutput => ItemBody::CallOutput {
                 call_id: needed(self.call_id, "call_id")?,
