@@ -422,7 +422,9 @@ fn the_tools_of_a_response_keep_the_choice_of_its_session_where_it_is_possible()
         let settings = RealtimeSettings { tool_choice: session.clone(), ..unusual() };
         let text = format!(r#"{{"type":"response.create","response":{{"tools":{tools}}}}}"#);
         match parse_client_event(text.as_bytes(), &settings) {
-            Ok(ClientInput::Command { command: RealtimeCommand::CreateResponse(options), .. }) => {
+            Ok(ClientInput::Command {
+                command: RealtimeCommand::CreateResponse(options), ..
+            }) => {
                 assert_eq!(options.tool_choice.as_ref(), Some(expected), "{session:?} {tools}");
             }
             other => panic!("{text}: {other:?}"),
