@@ -44,7 +44,10 @@ impl VoiceSession {
             if by == StoppedBy::Speech && answers_turns && response.is_empty() {
                 self.due = Some(response.marks.take());
             }
-            if by == StoppedBy::Client && response.chat == ChatState::Waiting {
+            if by == StoppedBy::Client
+                && response.chat == ChatState::Waiting
+                && response.plan.input.is_none()
+            {
                 // The client wants no answer to the turns whose transcripts it waits for.
                 self.due = None;
                 self.transcripts.iter_mut().for_each(|transcript| transcript.answer = None);

@@ -101,9 +101,16 @@ fn a_response_that_reads_a_turn_by_its_id_does_not_fail_with_another_turn() {
 #[test]
 fn a_client_that_cancels_before_the_transcript_gets_no_answer() {
     let mut script = Script::new(|_| {});
-    let cancel = RealtimeCommand::CancelResponse { id: None };
-    script.speak(20).silence(16).command(respond()).command(cancel).heard_text(1, " Hello");
+    let cancel = || RealtimeCommand::CancelResponse { id: None };
+    script.speak(20).silence(16).command(respond()).command(cancel()).heard_text(1, " Hello");
     assert_eq!(script.log.last().map(String::as_str), Some("transcript 'Hello'"));
+    // A response with an input of its own is not the turn's answer, also if it waits for the turn.
+    let mut script = Script::new(|_| {});
+    let input = Some(vec![ResponseInput::Reference("item_1".to_owned())]);
+    let options = ResponseOptions { input, ..ResponseOptions::default() };
+    script.speak(20).silence(16).command(RealtimeCommand::CreateResponse(Box::new(options)));
+    script.command(cancel()).heard_text(1, " Hello");
+    assert_eq!(script.log.last().map(String::as_str), Some("start chat 2 [user: Hello]"));
 }
 
 /// Pipecat's receive loop ends at a `response.done` without usage.
