@@ -60,11 +60,21 @@ impl Guard {
         }
     }
 
-    fn check_origin(&self, origin: &str) -> Result<(), ApiError> {
+    fn check_origin(&self, origin: &str, request: &HeaderMap) -> Result<(), ApiError> {
         match host_of_page(origin) {
-            Some(host) if self.knows(host) => Ok(()),
+            Some(host) if self.knows_page(host, request) => Ok(()),
             _ => Err(ApiError::ForeignOrigin { origin: origin.to_owned() }),
         }
+    }
+
+    /// A web site on the Internet may have an address and no name. So hob knows a page at such an address only if hob has
+    /// sent it: the page then calls the host that it came from.
+    fn knows_page(&self, page: &str, request: &HeaderMap) -> bool {
+        let page = normal(page);
+        let is_own =
+            |host: &HeaderValue| host_of(&text(host)).is_some_and(|host| normal(host) == page);
+        let may_be_site = is_public(&page) && !self.allows(&page) && !self.allows("*");
+        self.knows(&page) && (!may_be_site || request.get(HOST).is_some_and(is_own))
     }
 
     /// The origin of the request's page, if that page may read answers from another origin. Neither an IP address nor
@@ -86,7 +96,7 @@ impl Guard {
             self.check_host(&text(host))?;
         }
         for origin in request.headers().get_all(ORIGIN) {
-            self.check_origin(&text(origin))?;
+            self.check_origin(&text(origin), request.headers())?;
         }
         Ok(())
     }
@@ -208,6 +218,21 @@ fn host_of(authority: &str) -> Option<&str> {
     }
 }
 
+/// Whether this is an IP address outside of this computer, of local networks, and of what providers share (100.64.0.0/10).
+fn is_public(host: &str) -> bool {
+    match host.parse::<IpAddr>().map(|address| address.to_canonical()) {
+        Ok(IpAddr::V4(address)) => {
+            let [a, b, ..] = address.octets();
+            let is_shared = a == 100 && (64..128).contains(&b);
+            !(address.is_loopback() || address.is_private() || address.is_link_local() || is_shared)
+        }
+        Ok(IpAddr::V6(address)) => {
+            !(address.is_loopback() || address.is_unique_local() || address.is_unicast_link_local())
+        }
+        Err(_) => false,
+    }
+}
+
 fn is_port(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -242,7 +267,8 @@ mod tests {
             "HOB.lan:80",
         ] {
             assert!(guard.check_host(host).is_ok(), "{host}");
-            assert!(guard.check_origin(&format!("http://{host}")).is_ok(), "{host}");
+            let page = guard.check_origin(&format!("http://{host}"), &HeaderMap::new());
+            assert!(page.is_ok(), "{host}");
         }
         for host in [
             "",
@@ -263,18 +289,19 @@ mod tests {
             "localhost/x",
         ] {
             assert!(guard.check_host(host).is_err(), "{host}");
-            assert!(guard.check_origin(&format!("http://{host}")).is_err(), "{host}");
+            let page = guard.check_origin(&format!("http://{host}"), &HeaderMap::new());
+            assert!(page.is_err(), "{host}");
         }
     }
 
     #[test]
     fn origins_are_web_pages_of_known_hosts() {
         let guard = guard("127.0.0.1", &[]);
-        assert!(guard.check_origin("https://localhost:3000").is_ok());
+        assert!(guard.check_origin("https://localhost:3000", &HeaderMap::new()).is_ok());
         for origin in
             ["null", "", "localhost", "file://", "ftp://localhost", "chrome-extension://abc"]
         {
-            assert!(guard.check_origin(origin).is_err(), "{origin}");
+            assert!(guard.check_origin(origin, &HeaderMap::new()).is_err(), "{origin}");
         }
     }
 
@@ -301,9 +328,28 @@ mod tests {
             ("http://[::1]:3000", true),
             ("https://HOB.lan.", true),
         ] {
-            assert!(guard.check_origin(origin).is_ok(), "{origin}");
             let headers = HeaderMap::from_iter([(ORIGIN, HeaderValue::from_static(origin))]);
+            assert!(guard.check_origin(origin, &headers).is_ok(), "{origin}");
             assert_eq!(guard.reader(&headers).is_some(), may_read, "{origin}");
+        }
+    }
+
+    #[test]
+    fn a_page_at_an_address_of_the_internet_may_call_only_the_server_that_has_sent_it() {
+        for (origin, host, allowed, is_known) in [
+            ("http://203.0.113.5", "192.168.1.7:8484", "hob.lan", false),
+            ("http://[2001:db8::5]", "192.168.1.7:8484", "hob.lan", false),
+            ("http://203.0.113.5", "203.0.113.6", "hob.lan", false),
+            ("http://203.0.113.5", "203.0.113.5:8484", "hob.lan", true),
+            ("http://[2001:db8::5]:80", "[2001:DB8::5]", "hob.lan", true),
+            ("http://203.0.113.5", "192.168.1.7:8484", "203.0.113.5", true),
+            ("http://203.0.113.5", "192.168.1.7:8484", "*", true),
+            ("http://100.64.0.9", "192.168.1.7:8484", "hob.lan", true),
+            ("http://[fd00::9]", "192.168.1.7:8484", "hob.lan", true),
+        ] {
+            let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static(host))]);
+            let page = guard("0.0.0.0", &[allowed]).check_origin(origin, &headers);
+            assert_eq!(page.is_ok(), is_known, "{origin} {host} {allowed}");
         }
     }
 }
