@@ -169,14 +169,12 @@ impl RequestContext {
     /// force now.
     ///
     /// # Errors
-    /// The caller's key is gone.
+    /// The caller's key is gone, or the caller has none and hob needs keys by now.
     pub(crate) fn for_next_request(
         &self,
         config: Arc<Configuration>,
     ) -> Result<RequestContext, ApiError> {
-        let named = |name| config.keys.named(name).ok_or(ApiError::WrongKey);
-        let holder = self.caller.key().map(named).transpose()?;
-        let caller = Caller::new(holder, &config.registry);
+        let caller = caller_named(&config, self.caller.key())?;
         Ok(RequestContext {
             id: next_id(),
             received_at: Instant::now(),
@@ -187,10 +185,12 @@ impl RequestContext {
         })
     }
 
-    /// This request, as if the holder of this key had sent it.
+    /// This request, as if the holder of this key had sent it. `None`: a client without a key.
+    ///
+    /// # Errors
+    /// The key is gone, or hob needs keys by now.
     pub(crate) fn on_behalf_of(self, key: Option<&str>) -> Result<RequestContext, ApiError> {
-        let holder = key.map(|name| self.config.keys.named(name).ok_or(ApiError::WrongKey));
-        let caller = Caller::new(holder.transpose()?, &self.config.registry);
+        let caller = caller_named(&self.config, key)?;
         Ok(RequestContext { caller, credential: Credential::Known, ..self })
     }
 
@@ -273,6 +273,15 @@ fn caller(config: &Configuration, headers: &HeaderMap) -> (Caller, Credential) {
         (None, false) => Credential::Unknown,
     };
     (Caller::new(holder, &config.registry), credential)
+}
+
+/// The holder of the key with this name, or a client without a key.
+fn caller_named(config: &Configuration, key: Option<&str>) -> Result<Caller, ApiError> {
+    let holder = key.map(|name| config.keys.named(name).ok_or(ApiError::WrongKey)).transpose()?;
+    if holder.is_none() && config.keys.are_required() {
+        return Err(ApiError::NoKey);
+    }
+    Ok(Caller::new(holder, &config.registry))
 }
 
 /// The key, in OpenAI's header, else in Anthropic's, else in Azure's, else among the subprotocols of a WebSocket, which

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hob_core::{Admission, AnyModel, RegisteredModel, Registry, Speech};
-use hob_server::{Listeners, ReloadableState, ServerOptions, WyomingPort, serve};
+use hob_server::{KeyOptions, Listeners, ReloadableState, ServerOptions, WyomingPort, serve};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -85,6 +85,11 @@ impl Server {
         let mut registry = self.registry.clone();
         change(&mut registry);
         self.state.replace(registry, &[]);
+    }
+
+    /// Keeps the models. Requests need one of these keys from now on.
+    pub(crate) fn require(&self, keys: &[KeyOptions]) {
+        self.state.replace(self.registry.clone(), keys);
     }
 
     /// The requests of all models.

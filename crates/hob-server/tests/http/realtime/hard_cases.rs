@@ -352,3 +352,21 @@ async fn a_session_is_not_recorded_by_default() {
     let created = stage.open().await.next().await;
     assert!(created["session"].get("recorded").is_none(), "{created}");
 }
+
+#[tokio::test]
+async fn a_session_and_a_secret_without_a_key_end_when_the_server_needs_one() {
+    let (stage, mut talker) = session(options()).await;
+    let made = post_with("/v1/realtime/client_secrets", "", r#"{"session":{"type":"realtime"}}"#);
+    let secret: Value = stage.server.ask(made).await.json();
+    let bearer = format!("Bearer {}", secret["value"].as_str().expect("a value"));
+    let headers = [("authorization", bearer.as_str())];
+    let opened = stage.try_open("/v1/realtime", &headers).await.expect("a session");
+    drop(opened);
+    stage.server.require(&[named("laptop", "secret")]);
+    assert_eq!(stage.refused(&headers).await.0, 401);
+    talker.write("Hello").await;
+    talker.send(json!({"type": "response.create"})).await;
+    let events = talker.until("response.done").await;
+    let response = &events.last().expect("an event")["response"];
+    assert_eq!(response["status"], "failed", "{response}");
+}
