@@ -175,7 +175,7 @@ pub(crate) struct SpeechSection {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LedgerSection {
     /// Write a row for each request to `ledger.sqlite3` in the folder of models. `hob ledger` prints it.
-    /// Requests of `hob bench` are left out.
+    /// Requests of `hob bench` are left out, except with a key that has `tokens_per_day`.
     pub(crate) enabled: Option<bool>,
     /// Number of days to keep rows.
     pub(crate) days: Option<NonZeroU16>,

@@ -120,6 +120,11 @@ impl Caller {
         }
     }
 
+    /// Whether the tokens of a day are limited.
+    pub(crate) fn has_daily_budget(&self) -> bool {
+        self.holder.as_ref().is_some_and(|holder| holder.key.tokens_per_day.is_some())
+    }
+
     /// Whether the key is for all names.
     pub(crate) fn sees_all(&self) -> bool {
         self.aliases().is_none()

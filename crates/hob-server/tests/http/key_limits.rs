@@ -13,7 +13,7 @@ use crate::chat_model::{
     Event, StagedChat, begun, chat_lost, done, scripted, serve_chat, serve_chat_with, serve_staged,
     text,
 };
-use crate::client::{Answer, get};
+use crate::client::{Answer, get, post_with};
 use crate::keys::{HI, LAPTOP, PHONE, get_as, named, post_as, with_keys};
 use crate::ledger::{rows, with_ledger};
 use crate::lifecycle::{StagedLifecycle, server_with};
@@ -270,6 +270,23 @@ async fn to_start_again_gives_no_tokens_back() {
     assert_eq!((written[1].key.as_deref(), written[1].tokens()), (Some("laptop"), 6));
     assert_eq!(written[1].outcome, Outcome::Complete);
     assert_eq!(rows(folder.path(), 2).await.len(), 2, "who is refused by key asked no model");
+}
+
+/// Every client can send the user agent of `hob bench`, whose requests the ledger leaves out.
+#[tokio::test]
+async fn a_client_that_calls_itself_a_benchmark_gets_no_tokens_back_either() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = remembering(folder.path()).await;
+    let headers = format!(
+        "Content-Type: application/json\r\nAuthorization: Bearer {PHONE}\r\n\
+         User-Agent: hob-bench/1\r\n"
+    );
+    assert_eq!(server.ask(post_with(CHAT, &headers, HI)).await.status(), 200);
+    assert_eq!(rows(folder.path(), 1).await[0].tokens(), 15);
+    drop(server);
+
+    let server = remembering(folder.path()).await;
+    check_spent(&server.ask(post_as(PHONE, CHAT, HI)).await, 15);
 }
 
 #[tokio::test]
