@@ -69,6 +69,10 @@ pub(crate) async fn unload_when_idle(
 ) -> Result<(), ApiError> {
     let lifecycle = model.lifecycle.as_ref();
     let lifecycle = lifecycle.ok_or_else(|| ApiError::NotOurs { name: model.name.clone() })?;
+    unload_after_answers(lifecycle, limits).await
+}
+
+async fn unload_after_answers(lifecycle: &Lifecycle, limits: &Limits) -> Result<(), ApiError> {
     if lifecycle.memory_use().in_flight > 0 {
         lifecycle.keep_alive(KeepAlive::For(Duration::ZERO));
         return Ok(());
@@ -142,10 +146,13 @@ async fn load(request: Request) -> Result<Response, ApiError> {
     Ok((headers, resident(&held.entry()) + "\n").into_response())
 }
 
-/// `POST /api/hob/unload`: unloads at once, also while requests run.
+/// `POST /api/hob/unload`: unloads at once, also while requests run. A key for some names ends no answer of another key.
 async fn unload_now(request: Request) -> Result<Response, ApiError> {
     let (context, command, held) = read(request).await?;
-    unload(&held.lifecycle, context.limits()).await?;
+    match context.caller.sees_all() {
+        true => unload(&held.lifecycle, context.limits()).await?,
+        false => unload_after_answers(&held.lifecycle, context.limits()).await?,
+    }
     Ok(loaded(&held, &command))
 }
 

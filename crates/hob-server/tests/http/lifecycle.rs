@@ -11,12 +11,12 @@ use hob_core::{
     Admission, Chat, ChatModel, KeepAlive, MemoryUse, ModelError, ModelLifecycle, ModelState,
     RegisteredModel, locked,
 };
-use hob_server::ServerOptions;
+use hob_server::{KeyOptions, ServerOptions};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::client::post;
-use crate::keys::with_key;
+use crate::keys::{LAPTOP, PHONE, named, post_as, with_key, with_keys};
 use crate::model::worker_lost;
 use crate::server::Server;
 
@@ -165,6 +165,27 @@ async fn a_model_is_put_into_memory_and_taken_out_by_any_name() {
     let unloaded = server.ask(post("/api/hob/unload", r#"{"model":"smol"}"#)).await;
     assert_eq!((unloaded.status(), unloaded.json()), (200, entry("cold")));
     assert_eq!(lifecycle.calls(), [LifecycleCall::Unload]);
+}
+
+#[tokio::test]
+async fn a_key_for_some_names_unloads_a_model_after_its_answers() {
+    let (lifecycle, _load_results) = StagedLifecycle::new();
+    let held = Some(Arc::clone(&lifecycle) as Arc<dyn ModelLifecycle>);
+    let phone = KeyOptions { aliases: Some(vec!["smol".to_owned()]), ..named("phone", PHONE) };
+    let options = with_keys([named("laptop", LAPTOP), phone]);
+    let server = server_with(Arc::new(ScriptedChat::new([])), held, options).await;
+    let after_answers = LifecycleCall::KeepAlive(KeepAlive::For(Duration::ZERO));
+    for (key, in_flight, call) in [
+        (PHONE, 1, after_answers),
+        (PHONE, 0, LifecycleCall::Unload),
+        (LAPTOP, 1, LifecycleCall::Unload),
+    ] {
+        let memory_use = MemoryUse { in_flight, ..MemoryUse::default() };
+        lifecycle.occupy(ModelState::Ready, memory_use);
+        let unload = post_as(key, "/api/hob/unload", r#"{"model":"smol"}"#);
+        assert_eq!(server.ask(unload).await.status(), 200);
+        assert_eq!(lifecycle.calls(), [call], "{key}, {in_flight}");
+    }
 }
 
 #[tokio::test]

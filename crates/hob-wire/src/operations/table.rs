@@ -324,7 +324,7 @@ operations! {
         Body("ResidenceRequest", schemas![ResidenceFields])
         => [Json(schema!(ResidentModel)), Lines(schemas![LoadingLine, ResidentModel, ErrorEnvelope])];
     UNLOAD: Post "/api/hob/unload" "unloadModel", Memory, Keyed,
-        "Unloads a model. The next request for it loads it again.",
+        "Unloads a model, also while it answers. The next request for it loads it again. A key with `aliases` unloads it after its answers.",
         Body("ResidenceRequest", schemas![ResidenceFields]) => [Json(schema!(ResidentModel))];
     NOW: Get "/api/hob/now" "getNow", Requests, Keyed,
         "Shows the requests that run, the latest that ended, and figures of the last hour.",
