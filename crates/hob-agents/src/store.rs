@@ -7,6 +7,7 @@ mod state_text;
 mod summaries;
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -65,7 +66,8 @@ impl RunStore {
         let folder = self.folder.join(run_id);
         let missing = self.folder.ancestors().take_while(|above| !above.exists()).count();
         fs::create_dir_all(&self.folder)?;
-        fs::create_dir(&folder)?;
+        // Events and files have what people and agents wrote, so other users of the machine may not enter it.
+        std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
         // A new folder survives a power failure only if the folder above it is on the disk.
         for above in self.folder.ancestors().take(missing + 1) {
             sync_folder(above)?;
@@ -317,6 +319,15 @@ mod tests {
             _ => None,
         };
         effects.into_iter().filter_map(event).collect()
+    }
+
+    #[test]
+    fn only_the_owner_may_enter_the_folder_of_a_run() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let (_folder, store) = stored_run();
+        let found = fs::metadata(store.folder_of("run-1")).expect("a folder");
+        assert_eq!(found.permissions().mode() & 0o777, 0o700);
     }
 
     /// A store with the run `run-1`, on which no process works. Dropping the first value deletes its folder.
