@@ -7,7 +7,7 @@ import { save } from "./download.js";
 import { MarkdownView } from "./markdown.js";
 import { eventsOf, parseEvent } from "./sse.js";
 import { RunTrace } from "./team-trace.js";
-import { activityText, figuresText, jsonText, statusText } from "./team-text.js";
+import { activityText, figuresText, jsonText, seenText, statusText } from "./team-text.js";
 
 const AGAIN_MS = 1_000;
 
@@ -108,7 +108,7 @@ function draw(described) {
   if (approval !== null) {
     setText(page["approval-title"], `${approval.agent ?? "An agent"} wants to call ${approval.tool}`);
     setText(page["approval-reason"], approval.reason);
-    setText(page["approval-arguments"], jsonText(approval.arguments));
+    setText(page["approval-arguments"], seenText(jsonText(approval.arguments)));
   }
   page["answer-box"].hidden = run.answer === null;
   answer.show(run.answer ?? "");

@@ -37,6 +37,13 @@ export function jsonText(value) {
   }
 }
 
+const UNSEEN = /[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu;
+
+/** A text in which every character can be seen: some change the order of the others, or look like nothing. */
+export function seenText(text) {
+  return text.replace(UNSEEN, (sign) => `\\u{${sign.codePointAt(0).toString(16)}}`);
+}
+
 // Longer arguments are folded, with lines of their own.
 const INLINE_MAX_CHARACTERS = 120;
 

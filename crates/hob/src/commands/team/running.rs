@@ -14,6 +14,7 @@ use hob_agents::{
     TeamRunStatus, Watchdog,
 };
 use hob_core::chat::ToolCall;
+use hob_core::one_line;
 
 use super::models::RemoteModels;
 use super::{can_ask, exit_of};
@@ -156,10 +157,15 @@ impl RunHost for Host {
         if self.is_json || !can_ask() {
             return async { None }.boxed();
         }
-        let question = format!("Allow {} {}? ({reason})", call.name, call.arguments.as_str());
+        let question = question(call, reason);
         let asking = move || confirmed(&question).unwrap_or(false);
         async move { tokio::task::spawn_blocking(asking).await.ok() }.boxed()
     }
+}
+
+/// In one line and from left to right, so that the arguments cannot look like another question.
+fn question(call: &ToolCall, reason: &str) -> String {
+    one_line(&format!("Allow {} {}? ({reason})", call.name, call.arguments.as_str()))
 }
 
 /// Starts a process of its own that goes on with the run, and does not wait for it. Its errors are in the run's folder.
@@ -231,4 +237,23 @@ pub(super) async fn tail(run_id: &str, store: &RunStore, app: &App<'_>) -> CliRe
         }
     };
     signals.or(following).await
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::JsonText;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_of_a_call_do_not_look_like_another_question() {
+        let arguments = "{\"command\":\n\n\"rm x \u{202e}\"}";
+        let call = ToolCall {
+            id: "c".to_owned(),
+            name: "shell".to_owned(),
+            arguments: JsonText::parsed(arguments),
+        };
+        let asked = r#"Allow shell {"command":  "rm x  "}? (no rule allows it)"#;
+        assert_eq!(question(&call, "no rule allows it"), asked);
+    }
 }
