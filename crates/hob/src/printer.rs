@@ -43,6 +43,8 @@ impl Printer {
 
     /// Prints one or more lines of data. A closed reader (`| head`) is not an error.
     pub(crate) fn data(&self, text: impl Display) -> CliResult<()> {
+        let text = text.to_string();
+        let text = if io::stdout().is_terminal() { coloured(&text) } else { text };
         match writeln!(anstream::stdout(), "{text}") {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 Err(Failure::io("cannot write to stdout", &error))
@@ -151,6 +153,22 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// The same for text in which hob has set colours. Names in lists, and in reports of other servers, come from others.
+fn coloured(text: &str) -> String {
+    let mut parts = text.split('\u{1b}');
+    let mut shown = harmless(parts.next().unwrap_or_default()).into_owned();
+    for part in parts {
+        shown.push(if sets_colour(part) { '\u{1b}' } else { '\u{fffd}' });
+        shown += &harmless(part);
+    }
+    shown
+}
+
+/// Whether this follows an escape character in a sequence of hob's styles.
+fn sets_colour(rest: &str) -> bool {
+    ["[0m", "[1m", "[2m", "[31m", "[32m", "[33m"].iter().any(|code| rest.starts_with(code))
+}
+
 /// A template that does not parse is a mistake in this program; the bar is then plain.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
@@ -210,6 +228,7 @@ fn is_yes(answer: &str) -> bool {
 
 /// Prints one line on stderr, also with `--quiet`. Errors use this.
 fn stderr_line(text: impl Display) {
+    let text = coloured(&text.to_string());
     // A closed stderr cannot report its own error.
     let _nobody_reads = writeln!(anstream::stderr(), "{text}");
 }
@@ -235,5 +254,22 @@ mod tests {
     fn a_terminal_gets_no_control_sequences_from_a_model() {
         assert_eq!(harmless("a\n\tb é"), "a\n\tb é");
         assert_eq!(harmless("\u{1b}[2Jx\r\u{9b}"), "\u{fffd}[2Jx\u{fffd}\u{fffd}");
+    }
+
+    #[test]
+    fn a_terminal_gets_no_other_sequences_than_colours_of_hob() {
+        for style in [GOOD, DOUBTFUL, BAD, FAINT] {
+            let own = format!("{style}a{style:#}\n\tb");
+            assert_eq!(coloured(&own), own);
+        }
+        for (name, shown) in [
+            ("a\u{1b}]0;title\u{7}b", "a\u{fffd}]0;title\u{fffd}b"),
+            ("\u{1b}[2J\u{1b}[1", "\u{fffd}[2J\u{fffd}[1"),
+            ("\u{1b}[8mhidden", "\u{fffd}[8mhidden"),
+            ("\u{1b}[?1049h\u{1b}", "\u{fffd}[?1049h\u{fffd}"),
+            ("\u{9b}2J\r", "\u{fffd}2J\u{fffd}"),
+        ] {
+            assert_eq!(coloured(name), shown);
+        }
     }
 }
