@@ -35,10 +35,12 @@ use crate::guard::KeyRule;
 use crate::headers::{JSON, answer_headers};
 use crate::realtime_shared::Secret;
 use crate::reloadable_state::ReloadableState;
-use crate::request_body::{RequestGuards, read_command};
+use crate::request_body::{RequestGuards, read_command_up_to};
 
 /// The largest event: sound in base64, and some JSON around it.
 const EVENT_BYTES_MAX: usize = SOUND_BYTES_MAX / 3 * 4 + (1 << 20);
+/// The largest request for a secret, which keeps its settings. OpenAI allows 16,384 tokens of instructions and tools.
+const SECRET_BYTES_MAX: usize = 128 << 10;
 
 /// The only subprotocol that the server answers with. Others carry a key or the dialect.
 const PROTOCOL: &str = "realtime";
@@ -106,7 +108,7 @@ fn chat_name(context: &RequestContext, asked: Option<String>) -> Option<String> 
 
 async fn create_secret(request: Request) -> Result<Response, ApiError> {
     let parse = |body: &[u8]| parse_client_secret(body, &RealtimeSettings::default());
-    let (context, body) = read_command(request, parse).await?;
+    let (context, body) = read_command_up_to(SECRET_BYTES_MAX, request, parse).await?;
     let valid = Duration::from_secs(body.valid_s.into());
     let key = context.caller.key().map(str::to_owned);
     let secrets = &context.services.realtime.secrets;

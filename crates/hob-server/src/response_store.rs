@@ -1,5 +1,5 @@
 //! Stored responses and conversations, in memory, within a limit of bytes. A restart forgets them.
-//! Each belongs to the key that made it. The one that was used least recently goes first.
+//! Each belongs to the key that made it. Of the key that has the most, the one that was used least recently goes first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -257,7 +257,15 @@ impl Entries {
 
     fn evict(&mut self) {
         while self.bytes > BYTES_MAX || self.by_id.len() > ENTRIES_MAX {
-            let oldest = self.by_id.iter().min_by_key(|(_, entry)| entry.last_use);
+            let are_too_large = self.bytes > BYTES_MAX;
+            let mut held: HashMap<Option<&str>, usize> = HashMap::new();
+            for entry in self.by_id.values() {
+                let share = if are_too_large { entry.bytes } else { 1 };
+                *held.entry(entry.owner.as_deref()).or_default() += share;
+            }
+            let most = held.into_iter().max_by_key(|(_, share)| *share).map(|(owner, _)| owner);
+            let of_it = self.by_id.iter().filter(|(_, entry)| Some(entry.owner.as_deref()) == most);
+            let oldest = of_it.min_by_key(|(_, entry)| entry.last_use);
             let Some(id) = oldest.map(|(id, _)| id.clone()) else { return };
             self.remove(&id);
         }
@@ -321,6 +329,22 @@ mod tests {
         assert_eq!(["a", "b", "c", "d"].map(|id| has(&store, id)), [true, false, true, true]);
         store.insert(None, "huge", Vec::new(), response(BYTES_MAX >> 10));
         assert_eq!(["huge", "d"].map(|id| has(&store, id)), [false, true]);
+    }
+
+    #[test]
+    fn a_key_that_stores_much_drops_nothing_of_another_key() {
+        let store = ResponseStore::default();
+        let third = (BYTES_MAX >> 10) / 3 - 8;
+        store.insert(Some("phone".to_owned()), "a", Vec::new(), response(third));
+        for id in ["b", "c", "d"] {
+            store.insert(None, id, Vec::new(), response(third));
+        }
+        assert!(store.response(Some("phone"), "a").is_ok());
+        assert_eq!(["b", "c", "d"].map(|id| has(&store, id)), [false, true, true]);
+        for number in 0..ENTRIES_MAX {
+            store.insert(None, &number.to_string(), Vec::new(), response(0));
+        }
+        assert!(store.response(Some("phone"), "a").is_ok());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::keys::KeyDigest;
 
-/// Beyond this the secret that expires first is dropped.
+/// Secrets of one key. Beyond this, the one of them that expires first is dropped: no key ends the secrets of another.
 const SECRETS_MAX: usize = 1_024;
 
 #[derive(Default)]
@@ -38,8 +38,9 @@ impl Secrets {
         let value = format!("ek_{}{}", Uuid::now_v7().simple(), Uuid::now_v7().simple());
         let digest = KeyDigest::of_bytes(value.as_bytes());
         let mut all = self.current();
-        if all.len() >= SECRETS_MAX
-            && let Some(first) = (0..all.len()).min_by_key(|place| all[*place].expires_at)
+        let own: Vec<usize> = (0..all.len()).filter(|place| all[*place].key == key).collect();
+        if own.len() >= SECRETS_MAX
+            && let Some(first) = own.into_iter().min_by_key(|place| all[*place].expires_at)
         {
             all.swap_remove(first);
         }
@@ -72,13 +73,15 @@ mod tests {
         let settings = RealtimeSettings::default;
         let gone = secrets.add(Duration::ZERO, None, settings());
         assert!(secrets.find(gone.as_bytes()).is_none());
-        let first = secrets.add(Duration::from_secs(10), Some("laptop".to_owned()), settings());
-        let found = secrets.find(first.as_bytes()).expect("a secret");
+        let first = secrets.add(Duration::from_secs(20), None, settings());
+        let other = secrets.add(Duration::from_secs(10), Some("laptop".to_owned()), settings());
+        let found = secrets.find(other.as_bytes()).expect("a secret");
         assert_eq!(found.key.as_deref(), Some("laptop"));
         for _ in 0..SECRETS_MAX {
             secrets.add(Duration::from_secs(100), None, settings());
         }
         assert!(secrets.find(first.as_bytes()).is_none(), "it would have expired first");
-        assert_eq!(secrets.current().len(), SECRETS_MAX);
+        assert!(secrets.find(other.as_bytes()).is_some(), "it belongs to another key");
+        assert_eq!(secrets.current().len(), SECRETS_MAX + 1);
     }
 }
