@@ -1,5 +1,5 @@
 //! `hob unload`: unloads a model of a running hob.
-//! Its answers in progress end. The next request loads it again.
+//! Its answers in progress end, unless the key is for some names only. The next request loads it again.
 
 use clap::Args;
 
@@ -17,7 +17,9 @@ pub(crate) struct UnloadArgs {
 }
 
 pub(crate) fn run(args: &UnloadArgs, app: &App<'_>) -> CliResult<Exit> {
-    args.server.ask(app, async |remote| remote.unload(&args.model).await)?;
-    app.printer.note(format_args!("{} is unloaded", args.model));
+    let model = args.server.ask(app, async |remote| remote.unload(&args.model).await)?;
+    let stays = model.state == "warm";
+    let when = if stays { "will be unloaded after its answers" } else { "is unloaded" };
+    app.printer.note(format_args!("{} {when}", args.model));
     Ok(Exit::Done)
 }

@@ -9,7 +9,7 @@ use hob_core::KeepAlive;
 use hob_wire::{PieceKind, Pieces, ResidentModel, ResidentModels};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{CONNECT_TIME_MAX, Chunks, Key, Refused, Remote};
+use super::{CONNECT_TIME_MAX, Chunks, Key, Refused, Remote, TEXT_BYTES_MAX, chunks, whole};
 use crate::failure::{CliResult, Failure};
 
 /// Maximum bytes of one line of progress.
@@ -66,8 +66,12 @@ impl Remote {
         Ok(steps(chunks, self.clone()))
     }
 
-    pub(crate) async fn unload(&self, model: &str) -> CliResult<()> {
-        self.post("/api/hob/unload", &UnloadRequest { model }).await.map(drop)
+    /// Unloads a model, or lets it leave after its answers.
+    pub(crate) async fn unload(&self, model: &str) -> CliResult<ResidentModel> {
+        let response = self.post("/api/hob/unload", &UnloadRequest { model }).await?;
+        let body = whole(chunks(response), TEXT_BYTES_MAX).await;
+        let body = body.map_err(|reason| self.silent(reason))?;
+        serde_json::from_str(&body).map_err(|_| self.not_hob())
     }
 }
 

@@ -393,6 +393,27 @@ fn models_are_loaded_listed_and_unloaded() {
 }
 
 #[test]
+fn a_model_that_answers_to_its_end_is_not_called_unloaded() {
+    use std::io::{Read as _, Write as _};
+
+    let user = User::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let server = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().expect("a client");
+        assert!(socket.read(&mut [0; 4096]).expect("a request") > 0);
+        let body = r#"{"name":"m","kind":"chat","state":"warm","vram_bytes":0,"in_flight":1}"#;
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        socket.write_all((head + body).as_bytes()).expect("sent");
+        // Until the client has gone, so that no unread byte resets the connection.
+        let _end = socket.read_to_end(&mut Vec::new());
+    });
+    let unloaded = user.hob(&["unload", "m", "--server", &address]).assert().success();
+    assert_eq!(stderr(&unloaded), "m will be unloaded after its answers\n");
+    server.join().expect("a server");
+}
+
+#[test]
 fn without_a_server_they_say_how_to_start_one() {
     let user = User::new();
     user.write("hob.toml", "[server]\nlisten = \"127.0.0.1:1\"\n");
