@@ -37,7 +37,7 @@ export function jsonText(value) {
   }
 }
 
-const UNSEEN = /[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu;
+const UNSEEN = /[^\P{C}\n]|[\p{Zl}\p{Zp}\p{DI}]/gu;
 
 /** A text in which every character can be seen: some change the order of the others, or look like nothing. */
 export function seenText(text) {

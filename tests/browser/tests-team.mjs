@@ -213,12 +213,12 @@ async function hostile(setting) {
     ["tool.output", { call_id: "c", output: { text: `${BAD}\n${BAD}`, is_error: true } }],
     ["model.failed", { error: BAD }],
   ]);
-  const run = runRow("r1", { team: BAD, task: BAD, status: "waiting_approval", answer: BAD, error: BAD, approval: { ...APPROVAL, agent: BAD, tool: BAD, arguments: `${BAD}\u202e`, reason: BAD }, files: [{ path: BAD, bytes: 1 }] });
+  const run = runRow("r1", { team: BAD, task: BAD, status: "waiting_approval", answer: BAD, error: BAD, approval: { ...APPROVAL, agent: BAD, tool: BAD, arguments: `${BAD}\u202e\u3164`, reason: BAD }, files: [{ path: BAD, bytes: 1 }] });
   const teams = [{ ...BROKEN, id: BAD, file: BAD, error: { line: null, column: null, message: BAD, hint: BAD } }];
   const { page, complaints } = await openTeam(setting, { runs: [run], events: { r1: events }, teams }, { hash: "#team?run=r1" });
   await untilText(page, "#team-steps", /The model failed/);
   assert.equal(await page.$$eval("#team-panel :is(img, script)", (all) => all.length), 0);
-  assert.equal(await textOf(page, "#team-approval-arguments"), `${BAD}\\u{202e}`, "no character is hidden");
+  assert.equal(await textOf(page, "#team-approval-arguments"), `${BAD}\\u{202e}\\u{3164}`, "no character is hidden");
   assert.match((await rowsOf(page, "team-steps"))[1], /^→ <img src=x/);
   assert.deepEqual(complaints, []);
   await page.close();
