@@ -67,8 +67,8 @@ impl Guard {
         }
     }
 
-    /// A web site on the Internet may have an address and no name. So hob knows a page at such an address only if hob has
-    /// sent it: the page then calls the host that it came from.
+    /// A web site on the Internet may have an address and no name. So a page at such an address may call only the host that
+    /// it came from, as hob's own page does.
     fn knows_page(&self, page: &str, request: &HeaderMap) -> bool {
         let page = normal(page);
         let is_own =

@@ -1,5 +1,5 @@
 //! Stored responses and conversations, in memory, within a limit of bytes. A restart forgets them.
-//! Each belongs to the key that made it. Of the key that has the most, the one that was used least recently goes first.
+//! Each belongs to the key that made it. The key that has the most loses the one that was used least recently.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};

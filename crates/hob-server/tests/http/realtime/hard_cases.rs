@@ -370,3 +370,12 @@ async fn a_session_and_a_secret_without_a_key_end_when_the_server_needs_one() {
     let response = &events.last().expect("an event")["response"];
     assert_eq!(response["status"], "failed", "{response}");
 }
+
+#[tokio::test]
+async fn a_request_for_a_secret_has_at_most_128_kib() {
+    let stage = stage_with(options()).await;
+    let session = json!({"type": "realtime", "instructions": "a".repeat(128 << 10)});
+    let body = json!({ "session": session }).to_string();
+    let made = post_with("/v1/realtime/client_secrets", "", body);
+    assert_eq!(stage.server.ask(made).await.status(), 413);
+}
