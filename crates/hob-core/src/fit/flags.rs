@@ -1,13 +1,17 @@
 //! The command line or configuration that makes an engine run a plan.
 //! Settings that an engine lacks are left out, and so are engines that do not read the format.
 
-use super::layout::{ComputeSite, Placement};
-use super::{CacheTypes, Engine, Location, Model, Plan};
+use super::layout::{ComputeSite, Placement, Pool};
+use super::setup::own_cards;
+use super::{CacheTypes, Engine, Location, Model, Plan, Use};
 use crate::footprint::{KvType, KvTypes};
 use crate::machine::{GpuMemory, Machine};
 
 /// The quant of a catalog name that states none.
 const USUAL_QUANT: &str = "Q4_K_M";
+/// More layers than any model has. Engines also count the layers that only predict further tokens, so the number of layers
+/// that decode would leave the first ones on the processor.
+const ALL_LAYERS: u32 = 999;
 
 /// A command, or lines of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +47,26 @@ struct LaunchWriter<'a> {
 impl LaunchWriter<'_> {
     fn context_tokens(&self) -> u32 {
         self.plan.context_tokens.saturating_mul(self.sequences)
+    }
+
+    fn gpu_layers(&self) -> u32 {
+        let layout = &self.plan.layout;
+        if layout.is_on_cards() { ALL_LAYERS } else { layout.gpu_layers() }
+    }
+
+    /// The cards that compute, by number.
+    fn cards(&self) -> Vec<usize> {
+        let card = |site| match site {
+            ComputeSite::Cpu => None,
+            ComputeSite::Gpu(number) => Some(number),
+        };
+        self.plan.layout.sites().into_iter().filter_map(card).collect()
+    }
+
+    /// The one card that computes, where an engine would use others, too.
+    fn card_of_several(&self) -> Option<usize> {
+        let cards = self.cards();
+        (cards.len() == 1 && own_cards(self.machine).len() > 1).then(|| cards[0])
     }
 
     fn file(&self) -> String {
@@ -117,11 +141,14 @@ impl LaunchWriter<'_> {
             Placement::ExpertsOffloaded { layers } => format!("\ncpu_moe_layers = {layers}"),
             _ => String::new(),
         };
+        let alone = self.card_of_several().map_or(String::new(), |number| {
+            format!("\n# device: the name of GPU {number} in `hob doctor`, as it runs alone")
+        });
         format!(
-            "{first}[chat]\nmodel = {model:?}\ncontext_tokens = {}\nkv_type = \"{kv}\"\nparallel = {}\ngpu_layers = {}{experts}",
+            "{first}[chat]\nmodel = {model:?}\ncontext_tokens = {}\nkv_type = \"{kv}\"\nparallel = {}\ngpu_layers = {}{experts}{alone}",
             self.plan.context_tokens,
             self.sequences,
-            self.plan.layout.gpu_layers()
+            self.gpu_layers()
         )
     }
 
@@ -136,8 +163,9 @@ impl LaunchWriter<'_> {
                 (_, None) => format!("-m {}", quoted(&self.file())),
             },
             format!("-c {} -np {}", self.context_tokens(), self.sequences),
-            format!("-ngl {}", self.plan.layout.gpu_layers()),
+            format!("-ngl {}", self.gpu_layers()),
         ];
+        words.extend(self.card_of_several().map(|number| format!("-sm none -mg {number}")));
         if let Placement::ExpertsOffloaded { layers } = self.plan.placement {
             words.push(format!("--n-cpu-moe {layers}"));
         }
@@ -150,7 +178,7 @@ impl LaunchWriter<'_> {
 
     fn ollama(&self) -> String {
         let Plan { context_tokens, kv, .. } = self.plan;
-        let layers = self.plan.layout.gpu_layers();
+        let layers = self.gpu_layers();
         let sequences = self.sequences;
         let types = match kv.keys {
             KvType::F16 => String::new(),
@@ -189,6 +217,10 @@ impl LaunchWriter<'_> {
             "vllm serve {model} --max-model-len {context_tokens} --max-num-seqs {}",
             self.sequences
         )];
+        let cards = self.cards().len();
+        if cards > 1 {
+            words.push(format!("--pipeline-parallel-size {cards}"));
+        }
         words.extend(self.share().map(|share| format!("--gpu-memory-utilization {share:.2}")));
         if *kv != KvTypes::default() {
             words.push("--kv-cache-dtype fp8".to_owned());
@@ -202,15 +234,17 @@ impl LaunchWriter<'_> {
         words.join(" ")
     }
 
-    /// Share of the card's memory that the plan needs.
+    /// Share of the card's memory that the plan needs: of the fullest one, if it uses several.
     fn share(&self) -> Option<f64> {
-        let used = self.plan.uses.iter().find(|used| used.pool != super::Pool::Ram)?;
-        let super::Pool::Vram(number) = used.pool else { return None };
-        let GpuMemory::Own { total_bytes, .. } = self.machine.gpus.get(number)?.memory else {
-            return None;
+        let share = |used: &Use| {
+            let Pool::Vram(number) = used.pool else { return None };
+            let GpuMemory::Own { total_bytes, .. } = self.machine.gpus.get(number)?.memory else {
+                return None;
+            };
+            Some(used.needed_bytes as f64 / total_bytes.max(1) as f64)
         };
-        let share = used.needed_bytes as f64 / total_bytes.max(1) as f64;
-        Some((share + 0.02).min(0.98))
+        let fullest = self.plan.uses.iter().filter_map(share).max_by(f64::total_cmp)?;
+        Some((fullest + 0.02).min(0.98))
     }
 
     fn tabby(&self) -> String {

@@ -94,6 +94,11 @@ impl Layout {
         layout
     }
 
+    /// Whether all layers and the output are on cards. Their experts may be elsewhere.
+    pub(super) fn is_on_cards(&self) -> bool {
+        self.homes.iter().chain([&self.output]).all(|home| *home != ComputeSite::Cpu)
+    }
+
     /// Number of offloaded layers, as [`Layout::offloaded`] counts them.
     pub fn gpu_layers(&self) -> u32 {
         let is_on_card = |site: &&ComputeSite| matches!(site, ComputeSite::Gpu(_));

@@ -126,11 +126,10 @@ impl Setup {
     /// The settings to pass to the engine. Empty if the model is on cards as a whole: a file may have uncounted
     /// layers.
     pub fn offload_flags(&self) -> OffloadFlags {
-        let Layout { homes, output, experts_in_ram } = &self.layout;
-        let is_whole = homes.iter().chain([output]).all(|home| *home != ComputeSite::Cpu);
+        let experts_in_ram = self.layout.experts_in_ram;
         OffloadFlags {
-            gpu_layers: (!is_whole).then(|| self.layout.gpu_layers()),
-            cpu_moe_layers: (*experts_in_ram > 0).then_some(*experts_in_ram),
+            gpu_layers: (!self.layout.is_on_cards()).then(|| self.layout.gpu_layers()),
+            cpu_moe_layers: (experts_in_ram > 0).then_some(experts_in_ram),
         }
     }
 

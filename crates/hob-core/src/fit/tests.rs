@@ -1,6 +1,7 @@
 //! Shapes whose parts are counted by hand, on machines whose figures are round.
 
 mod classes;
+mod launch;
 mod prompts;
 
 use super::*;
