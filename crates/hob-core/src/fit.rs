@@ -162,7 +162,7 @@ pub enum ContextLimit {
 pub struct Assessment {
     /// One plan of each placement. Those that fit come first, the fastest of them at the top.
     pub plans: Vec<Plan>,
-    /// The longest context of the first plan's placement, for each pair of KV types.
+    /// The longest context of the first plan's placement, for each pair of KV types that its engine takes.
     pub longest: Vec<(KvTypes, Longest)>,
     /// Warnings about the first plan.
     pub warnings: Vec<Warning>,
@@ -273,7 +273,8 @@ fn longest_by_pair(
     let Plan { engine, layout, .. } = plan;
     let planner = Planner { machine, model, options, engine: *engine, profile: engine.profile() };
     let pairs = KV_PAIRS.into_iter();
-    pairs.filter_map(|kv| Some((kv, planner.longest(layout, kv).ok()?))).collect()
+    let taken = pairs.filter(|kv| engine.takes(*kv).is_ok());
+    taken.filter_map(|kv| Some((kv, planner.longest(layout, kv).ok()?))).collect()
 }
 
 /// Makes plans for one model, one machine and one engine.
@@ -292,12 +293,8 @@ impl Planner<'_> {
         let mut refused = None;
         let pairs = self.options.kv.map_or_else(|| KV_PAIRS.to_vec(), |kv| vec![kv]);
         for kv in pairs {
-            if self.profile.cache == CacheTypes::Alike && kv.keys != kv.values {
-                let KvTypes { keys, values } = kv;
-                refused = refused.or(Some(Unsuitable::NotTheSame { keys, values }.into()));
-                continue;
-            }
-            let layouts = match self.layouts(kv) {
+            let taken = self.engine.takes(kv).map_err(FitError::from);
+            let layouts = match taken.and_then(|()| self.layouts(kv)) {
                 Ok(layouts) => layouts,
                 Err(error) => {
                     refused = refused.or(Some(error));

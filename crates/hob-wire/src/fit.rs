@@ -37,7 +37,7 @@ pub struct FitAnswer {
     model: FitModelDetails,
     /// One plan of each placement, the best first.
     plans: Vec<FitPlan>,
-    /// Longest context of the first plan's placement, for each pair of KV types.
+    /// Longest context of the first plan's placement, for each pair of KV types that its engine takes.
     longest: Vec<LongestContext>,
     /// What would be faster, longer or more exact: at most one of each. If the model does not fit, the one that `fits`.
     alternatives: Vec<FitAlternative>,

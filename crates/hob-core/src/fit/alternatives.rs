@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use super::{Assessment, FitOptions, KV_PAIRS, Model, Plan, assess};
+use super::{Assessment, Engine, FitOptions, KV_PAIRS, Model, Plan, assess};
 use crate::enum_table;
 use crate::footprint::KvTypes;
 use crate::machine::Machine;
@@ -72,7 +72,8 @@ pub fn alternatives(
     assessed: &Assessment,
 ) -> Vec<Alternative> {
     let plans = |model, kv: KvTypes| {
-        let options = FitOptions { kv: Some(kv), ..options.clone() };
+        let engine = options.engine.or_else(|| same_engine(model, assessed));
+        let options = FitOptions { kv: Some(kv), engine, ..options.clone() };
         let plans = assess(machine, model, &options).map_or_else(|_| Vec::new(), |all| all.plans);
         plans.into_iter().filter(Plan::fits).map(move |plan| Candidate { model, plan })
     };
@@ -97,6 +98,12 @@ pub fn alternatives(
         Some(Alternative { toward, quant: model.quant.clone(), plan: plan.clone() })
     };
     chosen.into_iter().filter_map(said).collect()
+}
+
+/// The engine of the assessed plan, if it reads the variant. Another engine is no alternative of the model.
+fn same_engine(variant: &Model, assessed: &Assessment) -> Option<Engine> {
+    let engine = assessed.plans.first()?.engine;
+    variant.format.engines().contains(&engine).then_some(engine)
 }
 
 fn is_good(model: &Model) -> bool {

@@ -2,7 +2,7 @@
 //! Device rules follow the engines' documentation; memory follows their allocations.
 
 use crate::enum_table;
-use crate::footprint::Windows;
+use crate::footprint::{KvType, KvTypes, Windows};
 use crate::machine::{Gpu, Vendor};
 
 const MIB: u64 = 1 << 20;
@@ -142,6 +142,10 @@ pub enum Mismatch {
     Format { engine: Engine, format: Format, instead: Vec<Engine> },
     #[error("{engine} runs {format} on {needs}, and this machine has {has}")]
     Device { engine: Engine, format: Format, needs: String, has: String },
+    #[error(
+        "{engine} keeps keys and values in one type: both must be {keys} or both {values}; llama.cpp takes two types"
+    )]
+    Cache { engine: Engine, keys: KvType, values: KvType },
 }
 
 impl Format {
@@ -214,6 +218,19 @@ impl Engine {
         }
         let has = gpu.map_or("no card".to_owned(), |gpu| gpu.name.clone());
         Err(Mismatch::Device { engine: self, format, needs: said, has })
+    }
+
+    /// Checks whether the engine takes these types for keys and values.
+    ///
+    /// # Errors
+    /// The types differ, and the engine has one type for both.
+    pub fn takes(self, KvTypes { keys, values }: KvTypes) -> Result<(), Mismatch> {
+        match self.profile().cache {
+            CacheTypes::Alike if keys != values => {
+                Err(Mismatch::Cache { engine: self, keys, values })
+            }
+            CacheTypes::Alike | CacheTypes::Apart => Ok(()),
+        }
     }
 
     pub fn profile(self) -> EngineProfile {

@@ -3,7 +3,7 @@
 
 use super::layout::{ComputeSite, Placement, Pool};
 use super::setup::own_cards;
-use super::{CacheTypes, Engine, Location, Model, Plan, Use};
+use super::{Engine, Location, Model, Plan, Use};
 use crate::footprint::{KvType, KvTypes};
 use crate::machine::{GpuMemory, Machine};
 
@@ -24,8 +24,7 @@ pub struct LaunchText {
 pub fn flags(machine: &Machine, model: &Model, plan: &Plan, sequences: u32) -> Vec<LaunchText> {
     let writer = LaunchWriter { machine, model, plan, sequences: sequences.max(1) };
     let text = |engine: Engine| match engine {
-        // This engine has one type for keys and values.
-        _ if engine.profile().cache == CacheTypes::Alike && plan.kv.keys != plan.kv.values => None,
+        _ if engine.takes(plan.kv).is_err() => None,
         Engine::Hob => Some(writer.hob()),
         Engine::LlamaCpp => Some(writer.llama_cpp()),
         Engine::Ollama => Some(writer.ollama()),

@@ -4,7 +4,7 @@
 use super::engines::TowerUse;
 use super::layout::{ComputeSite, Placement, Pool};
 use super::{Engine, FitOptions, Model, Plan};
-use crate::footprint::KvType;
+use crate::footprint::{KvType, KvTypes};
 use crate::machine::{Basis, GpuApi, Machine};
 use crate::shape::Recurrence;
 use crate::weights::Part;
@@ -157,7 +157,9 @@ pub fn few_bits(model: &Model) -> Option<Warning> {
 fn coarse_keys(plan: &Plan) -> Option<Warning> {
     let text =
         "a KV cache with q4_0 keys makes answers with long contexts noticeably worse".to_owned();
-    (plan.kv.keys == KvType::Q4_0).then(|| warning("coarse_keys", text, "--kv q8_0/q4_0"))?
+    let exact_keys = KvTypes { keys: KvType::Q8_0, values: KvType::Q4_0 };
+    let action = if plan.engine.takes(exact_keys).is_ok() { "--kv q8_0/q4_0" } else { "--kv q8_0" };
+    (plan.kv.keys == KvType::Q4_0).then(|| warning("coarse_keys", text, action))?
 }
 
 fn tower(model: &Model, plan: &Plan) -> Option<Warning> {

@@ -117,7 +117,7 @@ fn an_impossible_question_is_answered_with_one_sentence() {
     let user = User::new();
     user.write("cut.gguf", "GGUF");
     user.write("text.gguf", "hello, this is no model");
-    let rows: [(&[&str], i32, &str); 13] = [
+    let rows: [(&[&str], i32, &str); 14] = [
         (&[], 2, "which model?"),
         (&[], 2, "such as hob fit qwen3:8b"),
         (&["qwen3:8b", "--context", "many"], 2, "'many' is not a number of tokens"),
@@ -129,6 +129,11 @@ fn an_impossible_question_is_answered_with_one_sentence() {
             &["qwen3:8b", "--engine", "vLLM"],
             2,
             "vLLM does not read GGUF; hob, llama.cpp, Ollama would",
+        ),
+        (
+            &["qwen3:8b", "--engine", "hob", "--kv", "q8_0/q4_0"],
+            2,
+            "hob keeps keys and values in one type: both must be q8_0 or both q4_0",
         ),
         (&["qwen3:8b", "--quant", "Q9"], 2, "unknown quant 'Q9'"),
         (&["qwen3:8b", "--min-tok-s", "nan"], 2, "'nan' is not a speed"),

@@ -73,6 +73,34 @@ fn a_pair_that_does_not_suit_leaves_the_others() {
     assert!(error.to_string().contains("q8_0"), "{error}");
 }
 
+#[test]
+fn no_answer_names_types_that_its_engine_does_not_take() {
+    let apart = KvTypes { keys: KvType::Q8_0, values: KvType::Q4_0 };
+    // The system's memory holds no layer.
+    let (machine, model) = (with_card(2, 6.5), dense());
+    let asked = |engine, kv| FitOptions { engine, kv, ..options(4_096) };
+    let (ollama, llama) = (Some(Engine::Ollama), Some(Engine::LlamaCpp));
+    for (engine, is_named) in [(None, false), (ollama, false), (llama, true)] {
+        let options = asked(engine, None);
+        let assessed = assess(&machine, &model, &options).expect("an answer");
+        let listed = assessed.longest.iter().any(|(kv, _)| *kv == apart);
+        let others = alternatives(&machine, &model, &[], &options, &assessed);
+        let longer = others.iter().find(|one| one.toward == Toward::Longer);
+        let chosen = longer.expect("a smaller cache").plan.kv == apart;
+        assert_eq!((listed, chosen), (is_named, is_named), "{engine:?}");
+    }
+    let coarse = [(None, "--kv q8_0"), (llama, "--kv q8_0/q4_0")];
+    for (engine, helps) in coarse {
+        let asked = asked(engine, Some(KvTypes::both(KvType::Q4_0)));
+        let warned = assess(&machine, &model, &asked).expect("an answer").warnings;
+        let action = warned.iter().find(|one| one.code == "coarse_keys").map(|one| &*one.action);
+        assert_eq!(action, Some(helps), "{engine:?}");
+    }
+    let two = asked(Some(Engine::Hob), Some(apart));
+    let error = assess(&machine, &model, &two).expect_err("hob has one type").to_string();
+    assert!(error.starts_with("hob keeps keys and values in one type: both must be "), "{error}");
+}
+
 /// Graphics that share a processor's memory, and were measured slower than the processor is guessed to be.
 #[test]
 fn an_unmeasured_processor_is_doubted_if_its_graphics_are_slower() {
