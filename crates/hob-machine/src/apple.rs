@@ -11,8 +11,12 @@ use crate::memory::Ram;
 pub(crate) const SOURCE: &str = "sysctl";
 const KEYS: [&str; 4] =
     ["machdep.cpu.brand_string", "hw.memsize", "hw.physicalcpu", "hw.logicalcpu"];
-/// Share of the memory that graphics may use by default. macOS' default working set is two thirds to three quarters.
-const GRAPHICS_SHARE: f64 = 0.75;
+/// The user's own limit for graphics, in MiB; 0 for the default. Older systems do not have it.
+const WIRED_LIMIT: &str = "iogpu.wired_limit_mb";
+/// Up to this memory, graphics may use two thirds of it by default, and above at least three quarters. llama.cpp logs
+/// (`recommendedMaxWorkingSetSize`) 10,923 MiB of 16 GiB, 21,845 MiB of 32 GiB, and 49,152 MiB of 64 GiB.
+const TWO_THIRDS_BYTES_MAX: u64 = 32 << 30;
+const MIB: u64 = 1 << 20;
 
 pub(crate) fn ram() -> Option<Ram> {
     if !cfg!(target_os = "macos") {
@@ -30,7 +34,9 @@ pub(crate) fn chip() -> Option<(CpuInfo, Vec<Gpu>)> {
     if !cfg!(target_os = "macos") {
         return None;
     }
-    let sysctl = Sysctl::parsed(&output_of("/usr/sbin/sysctl", &KEYS));
+    // Apart, because `sysctl` fails as a whole if it does not know a key.
+    let limit = output_of("/usr/sbin/sysctl", &[WIRED_LIMIT]);
+    let sysctl = Sysctl::parsed(&(output_of("/usr/sbin/sysctl", &KEYS) + &limit));
     Some((sysctl.cpu(), sysctl.gpu().into_iter().collect()))
 }
 
@@ -40,6 +46,8 @@ struct Sysctl {
     memory_bytes: Option<u64>,
     cores: Option<u32>,
     threads: Option<u32>,
+    /// Above 0.
+    wired_limit_mib: Option<u64>,
 }
 
 impl Sysctl {
@@ -53,6 +61,9 @@ impl Sysctl {
             memory_bytes: value(KEYS[1]).and_then(|bytes| bytes.parse().ok()),
             cores: value(KEYS[2]).and_then(|cores| cores.parse().ok()),
             threads: value(KEYS[3]).and_then(|threads| threads.parse().ok()),
+            wired_limit_mib: value(WIRED_LIMIT)
+                .and_then(|mib| mib.parse::<u64>().ok())
+                .filter(|mib| *mib > 0),
         }
     }
 
@@ -75,7 +86,12 @@ impl Sysctl {
     fn gpu(&self) -> Option<Gpu> {
         let chip = self.chip.as_deref().filter(|_| self.is_silicon())?;
         let bandwidth = cards::apple(chip).map(cards::data_sheet);
-        let limit_bytes = (self.memory_bytes? as f64 * GRAPHICS_SHARE) as u64;
+        let memory_bytes = self.memory_bytes?;
+        let usual_bytes = match memory_bytes {
+            ..=TWO_THIRDS_BYTES_MAX => memory_bytes / 3 * 2,
+            _ => memory_bytes / 4 * 3,
+        };
+        let limit_bytes = self.wired_limit_mib.map_or(usual_bytes, |mib| mib.saturating_mul(MIB));
         let memory = GpuMemory::Unified { limit_bytes };
         Some(Gpu {
             device: Device { bandwidth, constants: None },
@@ -112,7 +128,8 @@ mod tests {
     fn a_chip_has_one_memory() {
         let sysctl = Sysctl::parsed(M2);
         let gpu = sysctl.gpu().expect("its graphics");
-        assert_eq!(gpu.memory, GpuMemory::Unified { limit_bytes: 12 << 30 });
+        // 10,922.67 MiB
+        assert_eq!(gpu.memory, GpuMemory::Unified { limit_bytes: 11_453_246_122 });
         assert_eq!(gpu.device.bandwidth.map(|fact| fact.value), Some(100e9));
         assert_eq!(
             (sysctl.cpu().cores, sysctl.cpu().simd_extensions()),
@@ -120,6 +137,20 @@ mod tests {
         );
         let intel = Sysctl::parsed(&M2.replace("Apple M2", "Intel(R) Core(TM) i7"));
         assert_eq!((intel.gpu(), Sysctl::parsed("").gpu()), (None, None));
+    }
+
+    #[test]
+    fn graphics_may_use_a_part_of_the_memory_or_what_the_user_allows() {
+        let limit = |memory_gib: u64, more: &str| {
+            let memory = format!("hw.memsize: {}", memory_gib << 30);
+            let text = M2.replace("hw.memsize: 17179869184", &memory) + more;
+            Sysctl::parsed(&text).gpu().expect("its graphics").memory
+        };
+        let unified = |mib: u64| GpuMemory::Unified { limit_bytes: mib << 20 };
+        assert_eq!(limit(24, ""), unified(16_384));
+        assert_eq!(limit(64, ""), unified(49_152));
+        assert_eq!(limit(64, "iogpu.wired_limit_mb: 0\n"), unified(49_152));
+        assert_eq!(limit(16, "iogpu.wired_limit_mb: 14336\n"), unified(14_336));
     }
 
     #[test]
