@@ -313,7 +313,7 @@ impl Planner<'_> {
                 let is_same = |other: &&mut Plan| {
                     std::mem::discriminant(&other.placement)
                         == std::mem::discriminant(&plan.placement)
-                        && other.layout.output == plan.layout.output
+                        && other.layout.sites() == plan.layout.sites()
                 };
                 match plans.iter_mut().find(is_same) {
                     None => plans.push(plan),

@@ -23,7 +23,7 @@ impl Planner<'_> {
                 Err(error) => refused = refused.or(Some(error)),
             }
         }
-        layouts.extend(self.across_cards());
+        layouts.extend(self.across_cards(kv)?);
         match self.runs_on(None) {
             Ok(()) => layouts.push(Layout::whole(shape, ComputeSite::Cpu)),
             Err(error) => refused = refused.or(Some(error)),
@@ -89,12 +89,26 @@ impl Planner<'_> {
         Ok(uses.all(|used| used.pool == super::Pool::Ram || used.fits()))
     }
 
-    /// Layers in order over all cards, in proportion to free memory. The output is the last of them.
-    fn across_cards(&self) -> Option<Layout> {
+    /// Layers in order over all cards, in proportion to free memory, and as many of them as fit if not all do. The output is
+    /// the last of them.
+    fn across_cards(&self, kv: KvTypes) -> Result<Vec<Layout>, FitError> {
         let mut cards = own_cards(self.machine);
         cards.retain(|(number, _)| self.runs_on(self.machine.gpus.get(*number)).is_ok());
+        if cards.len() < 2 {
+            return Ok(Vec::new());
+        }
         let layers = u32::try_from(self.model.shape.layers.len()).unwrap_or(u32::MAX);
-        let all = layers.saturating_add(1);
-        (cards.len() > 1).then(|| Layout::spread(&self.model.shape, &cards, all))
+        let spread = |count| Layout::spread(&self.model.shape, &cards, count);
+        let whole = spread(layers.saturating_add(1));
+        let is_divided = self.profile.splits == Splits::Anywhere && !self.card_fits(&whole, kv)?;
+        let mut layouts = vec![whole];
+        // With one layer more, another card may be the full one, so bisection would not do.
+        for layout in (2..=layers).rev().filter(|_| is_divided).map(spread) {
+            if self.card_fits(&layout, kv)? {
+                layouts.push(layout);
+                break;
+            }
+        }
+        Ok(layouts)
     }
 }

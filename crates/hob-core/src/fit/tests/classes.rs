@@ -74,6 +74,22 @@ fn a_pair_that_does_not_suit_leaves_the_others() {
 }
 
 #[test]
+fn a_model_too_large_for_two_cards_is_divided_over_both_as_it_is_loaded() {
+    let machine = Machine { gpus: vec![card(4.0), card(4.0)], ..bare(64) };
+    let engine = Some(Engine::Hob);
+    let asked = FitOptions { engine, kv: Some(KvTypes::default()), ..options(4_096) };
+    for model in [dense(), experts()] {
+        let assessed = assess(&machine, &model, &asked).expect("an answer");
+        let best = assessed.best().expect("it fits");
+        // One card alone would hold five.
+        assert_eq!(best.placement, Placement::Split { gpu_layers: 9 });
+        let plan = ContextPlan { sharing: Sharing::Parts, ..ContextPlan::single(4_096) };
+        let loaded = Setup::new(&machine, &model, plan, OffloadFlags::default());
+        assert_eq!(loaded.expect("a setup").layout, best.layout);
+    }
+}
+
+#[test]
 fn no_answer_names_types_that_its_engine_does_not_take() {
     let apart = KvTypes { keys: KvType::Q8_0, values: KvType::Q4_0 };
     // The system's memory holds no layer.
