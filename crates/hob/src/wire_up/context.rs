@@ -2,8 +2,8 @@
 //! A configured context is used as it is; otherwise the memory decides.
 
 use hob_core::fit::{FitError, Model, OffloadFlags, Pool, Setup, SetupEstimate};
-use hob_core::footprint::{Attention, Sharing, Windows};
-use hob_core::machine::Machine;
+use hob_core::footprint::{Attention, Sharing, Windows, longest_context};
+use hob_core::machine::{Gpu, GpuMemory, Machine};
 use hob_core::{ContextPlan, KvTypes};
 use hob_engines::chat::scheduler::DRAFT_TOKENS_MAX;
 use hob_engines::chat::{CardUse, EngineDevice};
@@ -104,11 +104,25 @@ pub(super) fn set_up_both(
     (model, draft): (&Model, &Model),
     machine: &Machine,
 ) -> Result<(Setup, SetupEstimate), FitError> {
-    // A default context leaves room for the second model.
     let mut left = machine.clone();
-    let available = &mut left.memory.available_bytes;
-    *available = available.saturating_sub(draft.shape.weights.bytes());
-    let (setup, _) = set_up(settings, model, &left)?;
+    let draft_bytes = draft.shape.weights.bytes();
+    let take = |free_bytes: &mut u64| *free_bytes = free_bytes.saturating_sub(draft_bytes);
+    take(&mut left.memory.available_bytes);
+    // Layers are divided between several cards by what is really free there.
+    if let [Gpu { memory: GpuMemory::Own { free_bytes, .. }, .. }] = &mut left.gpus[..] {
+        take(free_bytes);
+    }
+    let (mut setup, _) = set_up(settings, model, &left)?;
+    if settings.context_tokens.is_none() {
+        // A default context leaves room for that of the second model, which is as long.
+        let with = |plan: &ContextPlan| Setup { plan: *plan, ..setup.clone() };
+        let fits = |plan: &ContextPlan| {
+            Ok::<_, FitError>(estimate_both(&with(plan), (model, draft), machine)?.fits())
+        };
+        if let Some(plan) = longest_context(&setup.plan, fits)? {
+            setup.plan = plan;
+        }
+    }
     let expected = estimate_both(&setup, (model, draft), machine)?;
     Ok((setup, expected))
 }
@@ -297,6 +311,19 @@ mod tests {
         assert_eq!(on_card("gpu_layers = 0"), [0, 0]);
         let [alone, both] = on_card("");
         assert!(alone > 0 && both > alone, "{both} > {alone}");
+    }
+
+    #[test]
+    fn a_default_context_leaves_room_on_the_card_for_a_draft_model() {
+        let machine = profile::builtin("rtx-4070-laptop").expect("a profile").machine;
+        let (large, small) = (model("qwen3:4b"), model("qwen3:0.6b"));
+        let settings = chat_settings("parallel = 1");
+        let (alone, _) = set_up(&settings, &large, &machine).expect("a setup");
+        let (setup, both) = set_up_both(&settings, (&large, &small), &machine).expect("a setup");
+        assert!(both.fits(), "{:?}", both.uses);
+        assert_eq!(setup.layout, alone.layout, "it stays on the card");
+        let (short, long) = (setup.plan.context_tokens, alone.plan.context_tokens);
+        assert!((CONTEXT_TOKENS_LAID_OUT..long).contains(&short), "{short} of {long}");
     }
 
     #[test]
