@@ -11,7 +11,7 @@ mod transcription;
 mod validate;
 
 use clap::{Args, Subcommand};
-use hob_core::fit::{Assessment, Engine, FitOptions, Model, alternatives, assess};
+use hob_core::fit::{Assessment, Engine, FitOptions, Format, Model, alternatives, assess};
 use hob_core::footprint::{KvType, KvTypes};
 use hob_models::QuantMix;
 use hob_models::find::typed;
@@ -262,9 +262,14 @@ fn holds(options: &FitOptions, assessed: &Assessment) -> bool {
 }
 
 fn recommended(args: &FitArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
+    let options = args.options.options();
+    if let Some(engine) = options.engine {
+        // All known models are in this format.
+        engine.runs(Format::Gguf, None).map_err(Failure::usage)?;
+        options.kv.map_or(Ok(()), |kv| engine.takes(kv)).map_err(Failure::usage)?;
+    }
     let app = App::open(globals, Overrides::default(), printer)?;
     let (machine, used) = args.machine.with_published(&app)?;
-    let options = args.options.options();
     let ranked = recommend::ranked(&machine, &options, args.purpose);
     printer.data(match args.json {
         true => recommend::json(&ranked, &machine, &options, |answer| sourced(answer, &used))?,

@@ -53,6 +53,10 @@ fn a_ranking_has_no_options_of_one_model() {
     user.fails(&["fit", "--recommend", "--require"], 2, "cannot be used with");
     let dimensions = ["fit", "--recommend", "--dimensions", "block_count=32"];
     user.fails(&dimensions, 2, "cannot be used with");
+    let engine = ["fit", "--recommend", "--engine", "vllm"];
+    user.fails(&engine, 2, "vLLM does not read GGUF; hob, llama.cpp, Ollama would");
+    let types = ["fit", "--recommend", "--engine", "ollama", "--kv", "q8_0/q4_0"];
+    user.fails(&types, 2, "Ollama keeps keys and values in one type");
 }
 
 #[test]
