@@ -141,7 +141,9 @@ impl LaunchWriter<'_> {
             _ => String::new(),
         };
         let alone = self.card_of_several().map_or(String::new(), |number| {
-            format!("\n# device: the name of GPU {number} in `hob doctor`, as it runs alone")
+            format!(
+                "\n# device: the name of GPU {number} in `hob doctor`, or else all cards are used"
+            )
         });
         format!(
             "{first}[chat]\nmodel = {model:?}\ncontext_tokens = {}\nkv_type = \"{kv}\"\nparallel = {}\ngpu_layers = {}{experts}{alone}",

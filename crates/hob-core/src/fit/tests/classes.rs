@@ -92,7 +92,7 @@ fn a_model_too_large_for_two_cards_is_divided_over_both_as_it_is_loaded() {
 #[test]
 fn no_answer_names_types_that_its_engine_does_not_take() {
     let apart = KvTypes { keys: KvType::Q8_0, values: KvType::Q4_0 };
-    // The system's memory holds no layer.
+    // The system's memory is too small for the model.
     let (machine, model) = (with_card(2, 6.5), dense());
     let asked = |engine, kv| FitOptions { engine, kv, ..options(4_096) };
     let (ollama, llama) = (Some(Engine::Ollama), Some(Engine::LlamaCpp));
