@@ -30,6 +30,8 @@ ifneq ($(and $(findstring $(SPACE),$(CACHE)),$(filter check check-files deny,$(M
 $(error The cache is '$(CACHE)', and make cannot use a path with spaces; set XDG_CACHE_HOME to another one)
 endif
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+# Wins over a folder in the user's settings of cargo, where this file would not find the programs. CARGO_TARGET_DIR wins over it.
+export CARGO_BUILD_TARGET_DIR := $(CURDIR)/target
 HOB := $(TARGET)/release/hob
 LISTEN ?= 127.0.0.1:8484
 
@@ -49,16 +51,23 @@ DENY_WHEEL := --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: build ## install what is missing, build, download the default models, and serve
 	$(HOB) pull
 	$(HOB) serve --listen $(LISTEN)
 
+# The vector units of the last build. cargo does not notice a variable that is new, and CMake keeps the settings of its first run. So
+# with other units the build of llama.cpp begins again.
+BUILT_FOR := $(TARGET)/release/vector-units
+
 .PHONY: build
 build: ## build the release binary; FEATURES=cuda, vulkan or metal for graphics cards, PORTABLE=yes for any CPU with AVX2
 	scripts/bootstrap $(if $(findstring vulkan,$(FEATURES)),--vulkan)
+	mkdir -p $(TARGET)/release
+	[ "$$(cat $(BUILT_FOR) 2>&1)" = "$(strip $(units))" ] \
+	  || { cargo clean --release --locked --quiet -p llama-cpp-sys-2 && echo "$(strip $(units))" > $(BUILT_FOR); }
 	cargo build --release --locked -p hob $(if $(FEATURES),--features $(FEATURES))
 
 # Backends are libraries: one for each kind of processor, and one for Vulkan. `cuda` may be added where NVIDIA's toolkit is

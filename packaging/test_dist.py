@@ -195,6 +195,32 @@ def toml(path):
 
 
 class Checkout(unittest.TestCase):
+    def test_other_vector_units_begin_the_build_of_llama_cpp_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            checkout, said, cleaned = Path(folder) / "two words", Path(folder) / "said", []
+            for program in [Path(folder) / ".cargo/bin/cargo", checkout / "scripts/bootstrap"]:
+                program.parent.mkdir(parents=True)
+                program.write_text(f'#!/bin/sh\necho "$CARGO_BUILD_TARGET_DIR $*" >> {said}\n')
+                program.chmod(0o755)
+            shutil.copy(dist.ROOT / "Makefile", checkout)
+            for processor in ["", "", "avx512f", "avx512f avx_vnni", "avx512f avx_vnni", ""]:
+                command = ["make", "--silent", "build", f"CPU={processor}"]
+                subprocess.run(command, cwd=checkout, env={"HOME": folder, "PATH": os.environ["PATH"]}, check=True)
+                lines = said.read_text().splitlines()
+                said.unlink()
+                cleaned.append(any("-p llama-cpp-sys-2" in line for line in lines))
+                for line in lines:
+                    self.assertTrue(line.startswith(f"{checkout}/target "), "also if the user's cargo has another folder")
+        self.assertEqual(cleaned, [True, False, True, True, False, True])
+
+    def test_the_help_lists_the_targets_with_an_awk_of_any_system(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "awk").symlink_to(shutil.which("awk"))
+            command, variables = [shutil.which("make"), "help"], {"HOME": folder, "PATH": folder}
+            run = subprocess.run(command, cwd=dist.ROOT, env=variables, stdout=subprocess.PIPE, text=True)
+        targets = re.findall(r"^([a-z-]+):.*## (.*)", (dist.ROOT / "Makefile").read_text(), re.MULTILINE)
+        self.assertEqual(run.stdout.splitlines(), [f"{name:<19} {purpose}" for name, purpose in targets])
+
     def test_a_path_with_spaces_reaches_xtask_whole(self):
         with tempfile.TemporaryDirectory() as folder:
             checkout = Path(folder) / "two words"
