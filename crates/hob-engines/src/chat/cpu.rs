@@ -1,15 +1,25 @@
 //! Checks the vector units that llama.cpp was compiled for. It uses them without a test, so on a processor without them the
 //! process would crash at the first such instruction, without a message.
 
+/// ggml's defaults, which every build uses that loads no libraries.
+const ALWAYS: [&str; 4] = ["avx2", "fma", "f16c", "bmi2"];
+
 /// The units that the engine of this build uses and this processor lacks.
 pub(super) fn missing_units() -> Vec<&'static str> {
     missing_of(&units()).collect()
 }
 
+/// How to get a hob for a processor that lacks these units.
+pub(super) fn to_build(missing: &[&str]) -> &'static str {
+    match missing.iter().any(|unit| ALWAYS.contains(unit)) {
+        true => "use the archive or the wheel of `make dist`, which run on every processor",
+        false => "build it here, or with `make build PORTABLE=yes`",
+    }
+}
+
 /// Vector units that the build uses in addition to those of every build.
 pub(crate) fn chosen_units() -> Vec<&'static str> {
-    let always = ["avx2", "fma", "f16c", "bmi2"];
-    units().into_iter().map(|(unit, _)| unit).filter(|unit| !always.contains(unit)).collect()
+    units().into_iter().map(|(unit, _)| unit).filter(|unit| !ALWAYS.contains(unit)).collect()
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -32,7 +42,6 @@ fn units() -> Vec<(&'static str, bool)> {
         "GGML_AVX_VNNI": "avxvnni",
     ];
     let wanted = wanted.into_iter().filter(|(set, _)| *set == Some("ON")).map(|(_, unit)| unit);
-    // ggml's defaults.
     let always = [
         ("avx2", is_x86_feature_detected!("avx2")),
         ("fma", is_x86_feature_detected!("fma")),
@@ -60,6 +69,18 @@ mod tests {
     fn the_units_that_are_not_there_are_named() {
         let units = [("avx2", true), ("avx512f", false), ("avx512vnni", false)];
         assert_eq!(missing_of(&units).collect::<Vec<_>>(), ["avx512f", "avx512vnni"]);
+    }
+
+    #[test]
+    fn a_build_for_every_processor_is_advised_where_no_other_one_runs() {
+        let rows: [(&[&str], &str); 3] = [
+            (&["avx512f", "avx512vnni"], "`make build PORTABLE=yes`"),
+            (&["avx2", "avx512f"], "`make dist`"),
+            (&["fma"], "`make dist`"),
+        ];
+        for (missing, expected) in rows {
+            assert!(to_build(missing).contains(expected), "{missing:?}");
+        }
     }
 
     #[test]

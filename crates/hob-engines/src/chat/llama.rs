@@ -23,7 +23,7 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_2::token::LlamaToken;
 
-use super::cpu::missing_units;
+use super::cpu::{missing_units, to_build};
 use super::decoder::{BatchToken, DecodeFailed, Decoder};
 use super::tokens::{Beginning, Special, Token, TokenTable, Tokenizer};
 use crate::backends::{self, BackendDevice};
@@ -66,9 +66,8 @@ pub enum WeightStorage {
 #[derive(Debug, thiserror::Error)]
 pub enum LlamaError {
     #[error(
-        "this hob was built for a processor with {}, which this one lacks; build it here, \
-         or with `make build PORTABLE=yes`",
-        .0.join(", ")
+        "this hob was built for a processor with {}, which this one lacks; {}",
+        .0.join(", "), to_build(.0)
     )]
     Processor(Vec<&'static str>),
     #[error(transparent)]
