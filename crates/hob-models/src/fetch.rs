@@ -14,6 +14,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ureq::tls::{RootCerts, TlsConfig};
+
 use crate::DiskError;
 use crate::Sha256;
 use crate::catalog::{DownloadSource, Origin, Package, SourceFile};
@@ -115,6 +117,11 @@ pub enum FetchError {
 
 fn stderr_suffix(stderr: &str) -> String {
     if stderr.is_empty() { String::new() } else { format!(": {stderr}") }
+}
+
+/// Trusts what the system trusts, because a company's proxy or mirror may have a certificate of its own authority.
+pub(crate) fn trust() -> TlsConfig {
+    TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build()
 }
 
 /// What to do about a status of a server, for the end of an error.

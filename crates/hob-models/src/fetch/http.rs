@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use ureq::http::Response;
 use ureq::{Agent, Body};
 
-use super::{FetchError, FetchLimits, Fetcher};
+use super::{FetchError, FetchLimits, Fetcher, trust};
 use crate::disk::{DiskError, clear};
 use crate::progress::Watch;
 
@@ -77,6 +77,7 @@ impl Client {
         let limits = fetcher.limits;
         let config = Agent::config_builder()
             .http_status_as_error(false)
+            .tls_config(trust())
             .timeout_resolve(Some(limits.connect))
             .timeout_connect(Some(limits.connect))
             .timeout_recv_response(Some(ANSWER_WITHIN))

@@ -13,6 +13,7 @@ use ureq::http::header::{
 use ureq::{Agent, Body, BodyReader};
 
 use super::{FindError, Finder};
+use crate::fetch::trust;
 
 /// Maximum bytes of a header: in safetensors, 8 bytes with its length, and up to 100 MB.
 const HEADER_BYTES_MAX: u64 = 100_000_008;
@@ -53,6 +54,7 @@ impl Remote {
     pub(super) fn new(finder: &Finder) -> Remote {
         let config = Agent::config_builder()
             .http_status_as_error(false)
+            .tls_config(trust())
             .timeout_resolve(Some(finder.limits.connect))
             .timeout_connect(Some(finder.limits.connect))
             .timeout_recv_response(Some(RESPONSE_TIME_MAX.min(finder.limits.silence)))

@@ -30,7 +30,7 @@ pub(crate) struct Environment {
 }
 
 /// Name and meaning of each variable, for the reference pages.
-pub(crate) const VARIABLES: [(&str, &str); 10] = [
+pub(crate) const VARIABLES: [(&str, &str); 12] = [
     ("HOB_HOME", "the folder of models, request log and calibration, as `--home`"),
     ("HOB_LISTEN", "the address of `hob serve`, for the server and for other commands"),
     ("HOB_API_KEY", "the key that `hob serve` requires and that other commands send"),
@@ -39,6 +39,12 @@ pub(crate) const VARIABLES: [(&str, &str); 10] = [
     ("HF_ENDPOINT", "address of a mirror of Hugging Face, for `hob pull` and `hob fit`"),
     ("HOB_OLLAMA_REGISTRY", "address of a mirror of Ollama's registry"),
     ("OLLAMA_MODELS", "Ollama's folder of models, if it is not the default"),
+    (
+        "HTTPS_PROXY",
+        "a proxy for `hob pull` and `hob fit`, also `ALL_PROXY`, and SOCKS as \
+         `socks5h://HOST:PORT`; `NO_PROXY` names hosts that need none",
+    ),
+    ("SSL_CERT_FILE", "on Linux, a file of certificates to trust instead of the system's"),
     ("NO_COLOR", "any value: no colours"),
     ("XDG_CONFIG_HOME", "the folder of `hob/hob.toml`"),
 ];

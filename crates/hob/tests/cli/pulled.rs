@@ -31,6 +31,22 @@ fn parsed(text: &str) -> Value {
 }
 
 #[test]
+fn a_mirror_may_have_a_certificate_that_only_this_machine_trusts() {
+    let user = User::new();
+    user.write("hob.toml", "[dev]\nmock_unknown_models = true\n");
+    let serve = ["serve", "--tls", "--listen", "127.0.0.1:0"];
+    let mirror = Served::running(&user, &user.own_home(), &serve);
+    let address = mirror.url.trim_end_matches('/').replace("http://", "https://");
+    let mut pull = user.hob(&["pull", "owner/name", "--dry-run"]);
+    pull.env("HF_ENDPOINT", address);
+    let said = stderr(&pull.assert().failure());
+    assert!(said.contains("cannot be reached") && said.contains("certificate"), "{said}");
+    pull.env("SSL_CERT_FILE", user.path("home/hob/tls/authority.crt"));
+    let said = stderr(&pull.assert().failure());
+    assert!(said.contains("owner/name does not exist"), "{said}");
+}
+
+#[test]
 fn a_model_of_the_hub_is_planned_fetched_listed_and_removed_by_its_name() {
     let (user, hub) = (User::new(), Hub::start());
     hub.put("Qwen/Qwen3-8B-GGUF", &[("Qwen3-8B-Q4_K_M.gguf", &tiny())]);
