@@ -71,9 +71,16 @@ pub(crate) fn clear(path: &Path) -> Result<(), DiskError> {
     }
 }
 
-/// Waits until a file or folder is on the disk, so that a later rename cannot overtake it.
+/// Waits until a file or folder is on the disk, so that a later rename cannot overtake it. Some file systems, such as those of a
+/// network, cannot do this, at least for folders.
 pub(crate) fn sync(path: &Path) -> Result<(), DiskError> {
-    std::fs::File::open(path).and_then(|file| file.sync_all()).map_err(DiskError::at(path))
+    let cannot = |error: &io::Error| {
+        matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
+    };
+    match std::fs::File::open(path).and_then(|file| file.sync_all()) {
+        Err(error) if cannot(&error) => Ok(()),
+        done => done.map_err(DiskError::at(path)),
+    }
 }
 
 /// Bytes that the user may still write where an existing folder is.
@@ -117,13 +124,15 @@ pub(crate) fn used_bytes<'a>(roots: impl IntoIterator<Item = &'a Path>) -> u64 {
     bytes
 }
 
-/// Places a file unchanged: as a hard link where possible, so that it takes no space twice.
+/// Places a file unchanged: as a hard link where possible, so that it takes no space twice. A copy has the usual permissions: where
+/// all files belong to another user, as on many mounted disks, nothing can change them.
 ///
 /// # Errors
 /// The file does not exist, or it cannot be placed there.
 pub(crate) fn link_or_copy(from: &Path, to: &Path) -> Result<(), DiskError> {
     let linked = std::fs::hard_link(from, to);
-    linked.or_else(|_| std::fs::copy(from, to).map(drop)).map_err(DiskError::at(to))
+    let copy = || io::copy(&mut std::fs::File::open(from)?, &mut std::fs::File::create(to)?);
+    linked.or_else(|_| copy().map(drop)).map_err(DiskError::at(to))
 }
 
 #[cfg(test)]
@@ -171,6 +180,14 @@ mod tests {
         assert_eq!(make_folder(&path), Err(DiskError::NotAFolder { path: path.clone() }));
         let below = path.join("kokoro");
         assert_eq!(make_folder(&below), Err(DiskError::NotAFolder { path: below.clone() }));
+    }
+
+    #[test]
+    fn a_place_that_cannot_wait_for_its_disk_is_no_error() {
+        // Linux answers EINVAL for it, as for the folders of some file systems.
+        assert_eq!(sync(Path::new("/dev/null")), Ok(()));
+        let missing = tempfile::tempdir().expect("a folder").path().join("no");
+        assert!(sync(&missing).is_err());
     }
 
     #[test]

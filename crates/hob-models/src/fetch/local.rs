@@ -132,7 +132,9 @@ fn copy(from: &Path, to: &Path, watch: &mut Watch<'_>) -> Result<(), FetchError>
         watch.at(done_bytes);
         watch.check()?;
     }
-    Ok(copied.set_permissions(permissions).map_err(DiskError::at(to))?)
+    // Refused where all files belong to another user, as on many mounted disks. Then they have other permissions anyway.
+    let _kept = copied.set_permissions(permissions);
+    Ok(())
 }
 
 fn not_there(folder: &Path, file: &str) -> FetchError {
