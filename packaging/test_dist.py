@@ -181,13 +181,20 @@ def packages(stage):
     return set(re.search(r"apt-get install -y --no-install-recommends ([^&]+)", text)[1].split())
 
 
+def bootstrap(programs, *options, **variables):
+    """Runs scripts/bootstrap on a machine that has only these programs, as lines for a shell."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, line in programs.items():
+            (Path(folder) / name).write_text(f"#!/bin/sh\n{line}\n")
+            (Path(folder) / name).chmod(0o755)
+        command = [shutil.which("bash"), dist.ROOT / "scripts/bootstrap", *options]
+        environment = {"PATH": folder, "HOME": folder, **variables}
+        return subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True)
+
+
 def missing_packages(*options):
     """What scripts/bootstrap would install on a machine that has nothing."""
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "cargo").symlink_to(shutil.which("true"))
-        command = [shutil.which("bash"), dist.ROOT / "scripts/bootstrap", *options]
-        run = subprocess.run(command, env={"PATH": folder, "HOME": folder}, stderr=subprocess.PIPE, text=True)
-    return set(re.search(r"Missing: (.*)", run.stderr)[1].split())
+    return set(re.search(r"Missing: (.*)", bootstrap({"cargo": ":"}, *options).stderr)[1].split())
 
 
 def toml(path):
@@ -235,6 +242,24 @@ class Checkout(unittest.TestCase):
             run = subprocess.run(command, cwd=checkout, env=variables, stdout=subprocess.PIPE, text=True)
         expected = f"{checkout}/xtask tidy\n{checkout}/xtask docs --check --hob {checkout}/target/debug/hob\n"
         self.assertEqual((run.returncode, run.stdout), (0, expected))
+
+
+class Bootstrap(unittest.TestCase):
+    def test_a_cargo_that_is_too_old_is_refused(self):
+        needed = toml("Cargo.toml")["workspace"]["package"]["rust-version"]
+        said = bootstrap({"cargo": "echo cargo 1.85.0"}).stderr
+        self.assertEqual(said.count(f"hob needs Rust {needed} or newer, and this is cargo 1.85.0"), 1, said)
+        for version in [f"{needed}.0", f"{needed}1.0"]:
+            self.assertIn("Missing: ", bootstrap({"cargo": f"echo cargo {version}"}).stderr, version)
+
+    def test_the_proxy_of_the_user_is_that_of_apt(self):
+        programs = {"cargo": ":", "id": "echo 1000", "env": 'exec /usr/bin/env "$@"'}
+        programs["sudo"] = 'exec /usr/bin/env --ignore-environment PATH="$PATH" "$@"'
+        programs["apt-get"] = 'echo "$1 by $http_proxy" >&2'
+        run = bootstrap(programs, http_proxy="http://proxy.test:3128")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        for step in ["update", "install"]:
+            self.assertIn(f"{step} by http://proxy.test:3128\n", run.stderr)
 
 
 class Refused(unittest.TestCase):
