@@ -74,6 +74,7 @@ class Packed(unittest.TestCase):
             readme = archive.extractfile(f"{folder}/README.md").read().decode()
         self.assertIn(f"glibc {self.contents.glibc()} or newer", readme)
         self.assertEqual(modes["bin/hob"], 0o755)
+        self.assertIn("`podman build -f Containerfile ", readme, "Docker looks for a Dockerfile")
         for wish in ["a service that starts at boot", "a container"]:
             self.assertRegex(readme, rf"\| {wish} \|[^\n]*hob pull`", "hob does not start without models")
         for name in ["lib/hob/libhob-test.so.1", "README.md", "LICENSE-MIT", "Containerfile", "hob.service"]:
