@@ -122,6 +122,8 @@ fn pip(words: &[OsString], package: &Package, into: &Path, temporary: &Path) -> 
     command.arg(pinned(package));
     // pip downloads here and moves the complete wheel, so this folder shows the growth.
     command.env("TMPDIR", temporary);
+    // Many users require a virtual environment, so that nothing is installed outside of one. This installs nothing.
+    command.env("PIP_REQUIRE_VIRTUALENV", "0");
     command
 }
 

@@ -2,7 +2,7 @@
 
 use hob_models::{PartSource, Progress, PullOutcome, PythonClient, SourceKind, Store, Watch};
 
-use super::stage::{NAME, Stage, UV, VOICES, graph, hub_path, voice};
+use super::stage::{NAME, PIP, Stage, UV, VOICES, graph, hub_path, voice};
 use crate::server::Request;
 
 fn verified(store: &Store) {
@@ -88,6 +88,14 @@ fn uv_does_as_well_as_pip() {
     stage.pull().expect("pulled");
     assert_eq!(stage.calls(), ["uv demo-part-1==2.0", "uv demo-part-2==2.0"]);
     verified(&stage.store);
+}
+
+#[test]
+fn pip_downloads_outside_of_a_virtual_environment_also_if_the_user_requires_one() {
+    let stage = Stage::new();
+    let requires = r#"[ "$PIP_REQUIRE_VIRTUALENV" = 0 ] || exit 3"#;
+    stage.program("pip", &format!("{requires}\n{PIP}"));
+    stage.pull().expect("pulled");
 }
 
 #[test]
