@@ -58,6 +58,18 @@ fn the_unit_starts_a_hob_that_reads_its_configuration() {
 }
 
 #[test]
+fn the_guide_removes_what_a_unit_of_a_user_cannot_have() {
+    let guide = shipped("../docs/guides/systemd.md");
+    let step = guide.lines().find(|line| line.starts_with("2. Remove ")).expect("a step");
+    let of_the_system = ["User", "State", "Working", "Supplementary", "Private", "Protect"];
+    let unit = shipped("hob.service");
+    let keys = unit.lines().filter_map(|line| line.split_once('=')).map(|(key, _)| key);
+    for key in keys.filter(|key| of_the_system.iter().any(|start| key.starts_with(start))) {
+        assert!(step.contains(&format!("`{key}=`")), "{key}");
+    }
+}
+
+#[test]
 fn the_container_serves_with_a_key_and_not_without() {
     for name in ["Containerfile", "archive/Containerfile"] {
         serves_with_a_key(&shipped(name));
