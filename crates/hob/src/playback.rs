@@ -121,6 +121,8 @@ impl Player {
             .args(self.known.args.split_whitespace().map(fill))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
+            // Ctrl-C in a terminal is for hob alone: in `hob talk` it stops an answer, and the player goes on.
+            .process_group(0)
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| Failure::engine(format!("cannot start {name}: {error}")))?;
@@ -223,6 +225,8 @@ fn stopped(name: &str, status: io::Result<ExitStatus>) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use rustix::process::{Pid, getpgid};
+
     use super::*;
     use crate::executable::write_executable;
     use crate::failure::Exit;
@@ -262,6 +266,18 @@ mod tests {
         player.start_live(24_000).expect("started").finish().await.expect("played");
         let args = fs_err::read_to_string(heard).expect("arguments");
         assert!(args.starts_with("--buffer 1024 -q -t raw -r 24000"), "{args}");
+    }
+
+    #[tokio::test]
+    async fn ctrl_c_does_not_reach_the_player() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fake(folder.path(), "aplay", "exec /bin/cat");
+        let player = Player::first(folder.path().as_os_str()).expect("a player");
+        let Playing::Pipe(pipe) = player.start(24_000).expect("started") else {
+            panic!("it reads its input");
+        };
+        let id = pipe.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        assert_eq!(getpgid(id).ok(), id, "a group of its own");
     }
 
     #[tokio::test]

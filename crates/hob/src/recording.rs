@@ -84,6 +84,8 @@ impl Recorder {
             .args(known.args.split_whitespace())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
+            // Ctrl-C in a terminal is for hob alone: in `hob talk` it stops an answer, and the microphone stays on.
+            .process_group(0)
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| failed(&error))?;
@@ -122,6 +124,8 @@ pub(crate) fn samples_of(pairs: &[[u8; 2]]) -> impl Iterator<Item = f32> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::process::{Pid, getpgid};
+
     use super::*;
     use crate::executable::write_executable;
 
@@ -138,6 +142,17 @@ printf '\000\100\000'; printf '\300'
         let recorder = Recorder::spawn(&KNOWN_SCRIPT, &program).expect("a shell");
         let samples: Vec<Vec<f32>> = recorder.samples(std::future::pending()).collect().await;
         assert_eq!(samples.concat(), [0.5, -0.5]);
+    }
+
+    #[tokio::test]
+    async fn ctrl_c_does_not_reach_the_recorder() {
+        static SLEEPER: KnownRecorder = KnownRecorder { name: "sleeper", args: "" };
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join("sleeper");
+        write_executable(&program, "#!/bin/sh\nexec /bin/sleep 1000\n");
+        let recorder = Recorder::spawn(&SLEEPER, &program).expect("a shell");
+        let id = recorder.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        assert_eq!(getpgid(id).ok(), id, "a group of its own");
     }
 
     #[test]
