@@ -126,16 +126,20 @@ impl Supervisor {
         answered.await.unwrap_or(true)
     }
 
-    /// Ends the process and its open streams, and returns when its memory is free.
+    /// Ends the process and its open streams, and returns when its memory is free. The next load may have begun by then.
     pub async fn unload(&self) {
+        let before = self.status.borrow().unloads;
         self.command(Command::Unload).await;
-        self.until(|phase| matches!(phase, Phase::Cold | Phase::Stopped)).await;
+        self.until(|status| {
+            status.unloads > before || matches!(status.phase, Phase::Cold | Phase::Stopped)
+        })
+        .await;
     }
 
     /// Ends the process permanently, and returns when it has ended.
     pub async fn shutdown(&self) {
         self.command(Command::Stop).await;
-        self.until(|phase| matches!(phase, Phase::Stopped)).await;
+        self.until(|status| matches!(status.phase, Phase::Stopped)).await;
     }
 
     pub fn state(&self) -> ModelState {
@@ -320,9 +324,9 @@ impl Supervisor {
         drop(self.commands.send(command).await);
     }
 
-    async fn until(&self, is_reached: impl Fn(&Phase) -> bool) {
+    async fn until(&self, is_reached: impl Fn(&Status) -> bool) {
         // The wait fails only after the actor has ended, which is a stop too.
-        drop(self.status.clone().wait_for(|status| is_reached(&status.phase)).await);
+        drop(self.status.clone().wait_for(is_reached).await);
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct Status {
     pub(super) attempts: u64,
     /// Attempts that were successful.
     pub(super) loads: u64,
+    /// Unloads after which no process is left.
+    pub(super) unloads: u64,
     /// Why the last attempt did not start a process.
     pub(super) refusal: Option<ModelError>,
     pub(super) load_times: LoadTimes,
@@ -55,6 +57,7 @@ impl Status {
             phase: Phase::Cold,
             attempts: 0,
             loads: 0,
+            unloads: 0,
             refusal: None,
             load_times,
             load_took: None,

@@ -29,6 +29,19 @@ async fn unloading_ends_the_process_and_the_next_request_loads_again() {
     assert_eq!(say(&worker, "Hello.", "af_plain").await.error, None);
 }
 
+/// The next load begins as soon as the process has ended, so a task that waits for the unload may never see a cold model.
+#[tokio::test]
+async fn an_unload_returns_although_the_model_is_wanted_again() {
+    let worker = ready(options()).await;
+    let pid = worker.pid().expect("loaded");
+    let both = async { futures::join!(worker.unload(), worker.load()) };
+    let both = tokio::time::timeout(Duration::from_secs(60), both).await;
+    let ((), loaded) = both.expect("it is unloaded");
+    loaded.expect("it was loaded when it was wanted");
+    assert!(!is_alive(pid));
+    until(&worker, |state| *state == ModelState::Ready).await;
+}
+
 #[tokio::test]
 async fn an_idle_model_is_unloaded_after_its_idle_time() {
     let mut options = options();

@@ -44,6 +44,7 @@ impl Actor {
         self.status.send_modify(|status| {
             status.phase = Phase::Cold;
             status.attempts += u64::from(!was_loaded);
+            status.unloads += 1;
         });
     }
 
