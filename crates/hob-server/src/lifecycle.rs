@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use futures::future::BoxFuture;
 use futures::stream;
 use hob_core::{
-    AnyModel, Chat, KeepAlive, Kind, ModelLifecycle, RegisteredModel, Registry, Speech,
+    AnyModel, Chat, KeepAlive, Kind, ModelLifecycle, ModelState, RegisteredModel, Registry, Speech,
     Transcription,
 };
 use hob_wire::{
@@ -59,7 +59,7 @@ pub(crate) async fn load_if_ours(
     Ok(loaded.map_err(|_| ApiError::ResidenceStalled { time_max })??)
 }
 
-/// Unloads a model, now or when its requests have ended.
+/// Unloads a model, now or when its requests have ended. Ends no answer, also if a request begins meanwhile.
 ///
 /// # Errors
 /// The model belongs to another server, or does not unload in time.
@@ -73,11 +73,16 @@ pub(crate) async fn unload_when_idle(
 }
 
 async fn unload_after_answers(lifecycle: &Lifecycle, limits: &Limits) -> Result<(), ApiError> {
-    if lifecycle.memory_use().in_flight > 0 {
-        lifecycle.keep_alive(KeepAlive::For(Duration::ZERO));
-        return Ok(());
+    // Without a loaded model, this ends a load, or the wait for one.
+    if lifecycle.state() != ModelState::Ready {
+        return unload(lifecycle, limits).await;
     }
-    unload(lifecycle, limits).await
+    let time_max = limits.token_time_max;
+    let is_gone = timeout(time_max, lifecycle.unload_if_idle()).await;
+    if !is_gone.map_err(|_| ApiError::ResidenceStalled { time_max })? {
+        lifecycle.keep_alive(KeepAlive::For(Duration::ZERO));
+    }
+    Ok(())
 }
 
 async fn unload(lifecycle: &Lifecycle, limits: &Limits) -> Result<(), ApiError> {

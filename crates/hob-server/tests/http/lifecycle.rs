@@ -25,6 +25,7 @@ use crate::server::Server;
 pub(crate) enum LifecycleCall {
     Load,
     Unload,
+    UnloadIfIdle,
     KeepAlive(KeepAlive),
 }
 
@@ -88,6 +89,15 @@ impl ModelLifecycle for StagedLifecycle {
         self.record(LifecycleCall::Unload);
         *locked(&self.state) = ModelState::Cold;
         async {}.boxed()
+    }
+
+    fn unload_if_idle(&self) -> BoxFuture<'_, bool> {
+        self.record(LifecycleCall::UnloadIfIdle);
+        let is_idle = self.memory_use().in_flight == 0;
+        if is_idle {
+            *locked(&self.state) = ModelState::Cold;
+        }
+        async move { is_idle }.boxed()
     }
 
     fn keep_alive(&self, time: KeepAlive) {
