@@ -99,10 +99,13 @@ impl TeamUser {
         serde_json::from_str(&shown).expect("a list")
     }
 
-    /// Waits until the newest run has this event.
+    /// Waits until the newest run has this event, and the state after it: a run that is killed between the two forgets it.
     pub(crate) fn until(&self, event: &str) {
-        let has_run = || !self.last_run().is_null();
-        let is_there = || has_run() && self.events().iter().any(|name| name == event);
+        let is_there = || {
+            let seq = self.last_run()["seq"].as_u64();
+            let is_it = |one: &Value| one["type"] == event && one["seq"].as_u64() <= seq;
+            seq.is_some() && self.trace().iter().any(is_it)
+        };
         until(SOON.as_secs(), &format!("{event} never came"), is_there);
     }
 }
