@@ -199,8 +199,8 @@ impl TeamService for TeamRuns {
         let store = self.models.store();
         // The state first: events that it counts are there already.
         let stage = match self.summary(id)?.status {
-            // A run that goes on after a decision still has the state in which it waited.
-            status if !status.has_ended() && store.is_locked(id) => RunStage::Working,
+            // Before its first step, a run that goes on still has the state in which it waited or failed.
+            status if status.can_resume() && store.is_locked(id) => RunStage::Working,
             TeamRunStatus::Running => RunStage::Idle,
             _ => RunStage::Stopped,
         };

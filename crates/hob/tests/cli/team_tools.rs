@@ -3,8 +3,9 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{BufRead as _, BufReader, ErrorKind, Read, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
@@ -12,7 +13,8 @@ use serde_json::{Value, json};
 use crate::executable::write_executable;
 use crate::loopback::{self, Answer};
 use crate::team::{SOON, TeamUser};
-use crate::{User, stderr, stdout, until};
+use crate::team_http::Client;
+use crate::{User, exit_code, stderr, stdout, until, until_read};
 
 /// An MCP server that reads a message a line. It notes its process and that of a child in a file.
 const SERVER: &str = r#"#!/bin/sh
@@ -238,6 +240,45 @@ fn a_person_sees_all_arguments_and_the_run_goes_on_in_another_process() {
     assert_eq!(stdout(&team.run(&["approve", &team.id()]).success()), "Done.\n");
     assert_eq!(processes(&team).len(), 4, "a server for each process");
     assert_all_have_ended(&team);
+}
+
+/// Until its servers have started and it takes a step, a run that goes on has the state in which it waited or failed.
+#[test]
+fn a_run_that_goes_on_is_followed_before_its_first_step() {
+    let file = format!("policy = {{ approval = \"untrusted\" }}\n{TEAM}timeout_s = 100\n");
+    let waits = scripted(&file, &[("docs__echo", json!({ "text": "hello" }), "echo: hello")]);
+    let refused = r#"{"reply": {"refused": "a parameter is wrong"}}
+{"reply": {"content": "Done."}}"#;
+    let fails = TeamUser::with(&file, "", (refused, ""));
+    program(&fails.user, "docs-mcp", SERVER);
+    for (team, status, verb, [shown, event]) in [
+        (waits, "waiting_approval", "approve", ["waits for approval", "approval.requested"]),
+        (fails, "failed", "resume", ["the run failed", "run.ended"]),
+    ] {
+        let _stopped = run_with(&team, &[]);
+        assert_eq!(team.last_run()["status"], status);
+        let (id, gate) = (team.id(), team.user.path("work/gate"));
+        assert!(Command::new("mkfifo").arg(&gate).status().expect("mkfifo").success());
+        program(&team.user, "docs-mcp", &SERVER.replacen('\n', "\nread -r go < gate\n", 1));
+        let mut goes_on = team.start(&[verb, &id]);
+        let gate = until_read(&mut goes_on, &gate);
+        let mut tail = team.process(&["tail", &id]);
+        let mut tail = tail.stdout(Stdio::piped()).spawn().expect("hob");
+        let url = format!("{}v1/runs/{id}/events", team.server.url);
+        let events = Client::of(&team.server).agent.get(url).call().expect("a stream");
+        let lines = |reader: Box<dyn Read>| {
+            BufReader::new(reader).lines().map(|line| line.expect("a whole stream"))
+        };
+        let mut tailed = lines(Box::new(tail.stdout.take().expect("a pipe")));
+        let mut streamed = lines(Box::new(events.into_body().into_reader()));
+        assert!(tailed.any(|line| line.contains(shown)), "{verb}");
+        assert!(streamed.any(|line| line.contains(event)), "{verb}");
+        fs::File::from(gate).write_all(b"go\n").expect("the server waits");
+        assert!(tailed.any(|line| line.contains("Done.")), "{verb}");
+        assert!(streamed.any(|line| line.contains("Done.")), "{verb}");
+        assert_eq!((exit_code(&mut goes_on), exit_code(&mut tail)), (Some(0), Some(0)), "{verb}");
+        assert_all_have_ended(&team);
+    }
 }
 
 #[test]

@@ -220,12 +220,12 @@ pub(super) async fn tail(run_id: &str, store: &RunStore, app: &App<'_>) -> CliRe
             if !new.is_at_end {
                 continue;
             }
-            if state.status != TeamRunStatus::Running {
+            // Before its first step, a run that goes on still has the state in which it waited or failed.
+            if state.status.can_resume() && store.is_locked(run_id) {
+                worked_at = Instant::now();
+            } else if state.status != TeamRunStatus::Running {
                 app.printer.faint(tree::summary(&state));
                 return Ok(exit_of(state.status));
-            }
-            if store.is_locked(run_id) {
-                worked_at = Instant::now();
             } else if worked_at.elapsed() > IDLE_LIMIT {
                 let log = store.folder_of(run_id).join(LOG);
                 return Err(Failure::server("no process works on this run").hint(format!(
