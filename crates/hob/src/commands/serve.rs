@@ -347,6 +347,7 @@ impl<'a> Models<'a> {
     }
 
     pub(super) async fn shutdown(&self) {
+        self.teams.detached.end().await;
         if let Some(speech) = &self.speech {
             speech.worker.shutdown().await;
         }

@@ -21,7 +21,7 @@ const RUNS_MAX: usize = 8;
 
 /// The runs that go on without a client. They end with the last clone of this value.
 #[derive(Clone, Debug, Default)]
-pub(super) struct DetachedRuns(Arc<Mutex<DetachedTasks>>);
+pub(crate) struct DetachedRuns(Arc<Mutex<DetachedTasks>>);
 
 #[derive(Debug, Default)]
 struct DetachedTasks {
@@ -58,6 +58,12 @@ impl DetachedRuns {
         while !stop.is_finished() && begun.elapsed() < CANCEL_LIMIT {
             std::thread::sleep(LOOK_PAUSE);
         }
+    }
+
+    /// Stops the work on all runs. Called before models end: otherwise, the runs would store that their models failed.
+    pub(crate) async fn end(&self) {
+        let mut tasks = std::mem::take(&mut locked(&self.0).tasks);
+        tasks.shutdown().await;
     }
 }
 
@@ -118,6 +124,19 @@ mod tests {
         stop("runs/2").await;
         assert_eq!(work.try_recv(), Err(TryRecvError::Empty), "another run");
         stop("runs/1").await;
+        assert_eq!(work.try_recv(), Err(TryRecvError::Closed));
+    }
+
+    #[tokio::test]
+    async fn no_run_works_when_the_server_has_ended() {
+        let runs = DetachedRuns::default();
+        let (held, mut work) = oneshot::channel::<()>();
+        let drive = async move {
+            let _held = held;
+            std::future::pending::<io::Result<RunState>>().await
+        };
+        runs.keep(Path::new("runs/1"), drive.boxed());
+        runs.end().await;
         assert_eq!(work.try_recv(), Err(TryRecvError::Closed));
     }
 

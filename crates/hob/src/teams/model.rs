@@ -52,7 +52,7 @@ pub(crate) struct TeamModels {
     models: Mutex<Arc<RegistryModels>>,
     /// What the log says about models that teams name and this hob does not have.
     unknown: Mutex<BTreeSet<String>>,
-    pub(super) detached: DetachedRuns,
+    pub(crate) detached: DetachedRuns,
 }
 
 impl TeamModels {
