@@ -2,6 +2,7 @@
 //! A container goes on when the program that started it is killed, so hob removes the container itself.
 
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -42,6 +43,8 @@ impl Container {
         let mut remove = std::process::Command::new(&self.engine);
         remove.args(["rm", "--force", &self.name]);
         remove.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Ctrl-C in a terminal is for hob alone: a second one would end the removal, and the container would stay.
+        remove.process_group(0);
         // An error is no problem where the container has ended: `run --rm` has removed it.
         ContainerRemoval(remove.spawn().ok())
     }
@@ -126,6 +129,7 @@ impl ContainerRemoval {
 
 #[cfg(test)]
 mod tests {
+    use rustix::process::{Pid, getpgid};
     use serde_json::json;
 
     use super::*;
@@ -279,6 +283,19 @@ wait
             assert!(output.is_error && output.text.contains("'hob.toml' decides"), "{output:?}");
         }
         assert!(!workspace.join("hob.toml").exists());
+    }
+
+    #[test]
+    fn ctrl_c_does_not_reach_a_removal() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let engine = folder.path().join("podman");
+        write_executable(&engine, "#!/bin/sh\nexec sleep 1000\n");
+        let mut removal = Container::new(&engine).remove().0.expect("it runs");
+        let id = i32::try_from(removal.id()).ok().and_then(Pid::from_raw);
+        let group = getpgid(id).ok();
+        removal.kill().expect("it runs");
+        removal.wait().expect("it ended");
+        assert_eq!(group, id, "a group of its own");
     }
 
     #[test]
