@@ -396,6 +396,7 @@ async fn a_model_that_is_here_was_pulled() {
 async fn without_a_prompt_it_is_about_memory() {
     let (server, lifecycle, load_results) = held().await;
     let minute = LifecycleCall::KeepAlive(KeepAlive::For(Duration::from_secs(60)));
+    let unload = LifecycleCall::UnloadIfIdle;
     for (path, body, calls, expected) in [
         ("/api/generate", r#"{"model":"smol"}"#, vec![LifecycleCall::Load], {
             json!({"model": "smol", "response": "", "done": true, "done_reason": "load"})
@@ -404,7 +405,7 @@ async fn without_a_prompt_it_is_about_memory() {
             let message = json!({"role": "assistant", "content": ""});
             json!({"model": "smol", "message": message, "done": true, "done_reason": "load"})
         }),
-        ("/api/generate", r#"{"model":"mini","keep_alive":0}"#, vec![LifecycleCall::UnloadIfIdle], {
+        ("/api/generate", r#"{"model":"mini","keep_alive":0}"#, vec![unload], {
             json!({"model": "mini", "response": "", "done": true, "done_reason": "unload"})
         }),
         ("/api/embed", r#"{"input":""}"#, vec![LifecycleCall::Load], {
