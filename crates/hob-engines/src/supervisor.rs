@@ -130,10 +130,9 @@ impl Supervisor {
     pub async fn unload(&self) {
         let before = self.status.borrow().unloads;
         self.command(Command::Unload).await;
-        self.until(|status| {
-            status.unloads > before || matches!(status.phase, Phase::Cold | Phase::Stopped)
-        })
-        .await;
+        let is_done =
+            |status: &Status| status.unloads > before || matches!(status.phase, Phase::Stopped);
+        self.until(is_done).await;
     }
 
     /// Ends the process permanently, and returns when it has ended.

@@ -90,7 +90,7 @@ impl Actor {
             match self.commands.recv().await {
                 Some(Command::Load) => return true,
                 Some(Command::Stop) | None => return false,
-                Some(Command::Unload) => {}
+                Some(Command::Unload) => self.publish_nothing_unloaded(),
                 Some(Command::UnloadIfIdle(answer)) => reply(answer, true),
             }
         }

@@ -17,7 +17,7 @@ pub(super) struct Status {
     pub(super) attempts: u64,
     /// Attempts that were successful.
     pub(super) loads: u64,
-    /// Unloads after which no process is left.
+    /// Unloads that have ended, also those of a model that was not loaded.
     pub(super) unloads: u64,
     /// Why the last attempt did not start a process.
     pub(super) refusal: Option<ModelError>,

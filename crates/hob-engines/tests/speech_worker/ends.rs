@@ -24,6 +24,8 @@ async fn unloading_ends_the_process_and_the_next_request_loads_again() {
     assert!(!is_alive(pid));
     assert_eq!((worker.state(), worker.pid()), (ModelState::Cold, None));
     assert_eq!(worker.resident_bytes(), None);
+    // There is nothing left to unload.
+    worker.unload().await;
     assert_eq!(lost(read(stream).await.error.as_ref()), "it was unloaded");
     worker.load().await.expect("loads again");
     assert_eq!(say(&worker, "Hello.", "af_plain").await.error, None);

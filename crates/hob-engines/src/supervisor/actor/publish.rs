@@ -48,6 +48,11 @@ impl Actor {
         });
     }
 
+    /// Publishes that an unload found no process.
+    pub(super) fn publish_nothing_unloaded(&self) {
+        self.status.send_modify(|status| status.unloads += 1);
+    }
+
     pub(super) fn publish_refusal(&self, refusal: ModelError) {
         self.status.send_modify(|status| status.refusal = Some(refusal));
         self.publish_attempt(Phase::Cold);
