@@ -200,7 +200,7 @@ impl<'a> Conversation<'a> {
         self.socket.close().await;
         ended?;
         let is_full = self.loudspeaker.is_full();
-        self.loudspeaker.finish().await?;
+        signals.or(self.loudspeaker.finish()).await?;
         if is_full {
             self.printer.note("the file has the first ten minutes, and nothing of what followed");
         }
@@ -217,7 +217,12 @@ impl<'a> Conversation<'a> {
                     self.hear(sound?).await?;
                     PipeState::Open
                 }
-                _ = clock.tick() => self.tick().await?,
+                _ = clock.tick() => tokio::select! {
+                    biased;
+                    pipe = self.tick() => pipe?,
+                    // The player takes no sound.
+                    () = signals.next() => return Ok(()),
+                },
                 stop = signals.which() => match self.stops_answer(stop) {
                     true => self.stop_answer().await?,
                     false => return Ok(()),

@@ -2,6 +2,7 @@
 //! noise or a failed transcript.
 
 use std::net::{TcpListener, TcpStream};
+use std::process::Stdio;
 use std::thread;
 
 use base64::Engine as _;
@@ -9,8 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
+use crate::executable::write_executable;
 use crate::talk_real_model::silence;
-use crate::{User, stderr, stdout};
+use crate::{User, kill, stderr, stdout, until};
 
 /// Bytes of a second of sound.
 const SECOND_BYTES: usize = 48_000;
@@ -81,6 +83,28 @@ fn speech_stops_an_answer_and_the_server_learns_how_much_was_heard() {
     assert!((1..10_000).contains(&heard_ms), "{heard_ms}");
     assert!(stdout(&talked).contains("A long story."), "{}", stdout(&talked));
     assert!(stderr(&talked).contains("the server ended the conversation"), "{}", stderr(&talked));
+}
+
+/// Ctrl-C in a terminal does not reach the player, so hob itself must not wait for one that hangs.
+#[test]
+fn ctrl_c_ends_a_conversation_with_a_player_that_hangs() {
+    let user = User::new();
+    fs_err::write(user.path("work/silence.wav"), silence()).expect("a file");
+    write_executable(&user.path("programs/paplay"), "#!/bin/sh\nexec /bin/sleep 1000\n");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let mut talk = user.process(&["talk", "--server", &url, "-i", "silence.wav"]);
+    let mut talk = talk.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("hob");
+    let mut server = answer(&listener);
+    let reading = thread::spawn(move || while server.0.read().is_ok() {});
+    let mut ended = None;
+    until(60, "hob waits for its player", || {
+        kill("-INT", talk.id());
+        ended = talk.try_wait().expect("a process");
+        ended.is_some()
+    });
+    assert_eq!(ended.and_then(|status| status.code()), Some(130));
+    reading.join().expect("the script");
 }
 
 /// A server that hears something while it answers: a noise, or speech that cannot be transcribed.
