@@ -97,22 +97,25 @@ impl Recorder {
         self.name
     }
 
-    /// The samples as they arrive. Ends when the program ends, or with `stop`.
+    /// The samples as they arrive. Ends when the program ends, or with `stop`, which also ends the program.
     pub(crate) fn samples(
         self,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> BoxStream<'static, Vec<f32>> {
         let Recorder { child, output, .. } = self;
-        stream::unfold((output, Vec::new(), child), async |(mut output, mut half, child)| {
+        let begun = (output, Vec::new(), child, Box::pin(stop));
+        stream::unfold(begun, async |(mut output, mut half, child, mut stop)| {
             let mut bytes = vec![0; PIECE_BYTES];
-            let read = output.read(&mut bytes).await.ok().filter(|read| *read > 0)?;
+            let read = tokio::select! {
+                () = &mut stop => return None,
+                read = output.read(&mut bytes) => read.ok().filter(|read| *read > 0)?,
+            };
             half.extend_from_slice(&bytes[..read]);
             let (pairs, rest) = half.as_chunks::<2>();
             let samples: Vec<f32> = samples_of(pairs).collect();
             let rest = rest.to_vec();
-            Some((samples, (output, rest, child)))
+            Some((samples, (output, rest, child, stop)))
         })
-        .take_until(Box::pin(stop))
         .boxed()
     }
 }
@@ -124,7 +127,11 @@ pub(crate) fn samples_of(pairs: &[[u8; 2]]) -> impl Iterator<Item = f32> {
 
 #[cfg(test)]
 mod tests {
-    use rustix::process::{Pid, getpgid};
+    use std::time::Duration;
+
+    use rustix::process::{Pid, WaitId, WaitIdOptions, getpgid, waitid};
+    use tokio::task::spawn_blocking;
+    use tokio::time::timeout;
 
     use super::*;
     use crate::executable::write_executable;
@@ -145,7 +152,7 @@ printf '\000\100\000'; printf '\300'
     }
 
     #[tokio::test]
-    async fn ctrl_c_does_not_reach_the_recorder() {
+    async fn ctrl_c_does_not_reach_the_recorder_and_hob_ends_it() {
         static SLEEPER: KnownRecorder = KnownRecorder { name: "sleeper", args: "" };
         let folder = tempfile::tempdir().expect("a folder");
         let program = folder.path().join("sleeper");
@@ -153,6 +160,13 @@ printf '\000\100\000'; printf '\300'
         let recorder = Recorder::spawn(&SLEEPER, &program).expect("a shell");
         let id = recorder.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         assert_eq!(getpgid(id).ok(), id, "a group of its own");
+        let mut samples = recorder.samples(std::future::ready(()));
+        assert_eq!(samples.next().await, None);
+        let id = WaitId::Pid(id.expect("an id"));
+        let ended =
+            spawn_blocking(move || waitid(id, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT));
+        let ended = timeout(Duration::from_secs(60), ended).await;
+        assert!(ended.is_ok(), "the microphone is off before the last samples are read");
     }
 
     #[test]
