@@ -192,6 +192,8 @@ pub struct Message {
     pub text: String,
     /// The speaker, among several with the same role.
     pub name: Option<String>,
+    /// What the assistant thought before it wrote this, from a client that sends it back.
+    pub reasoning: Option<String>,
     /// Calls that the assistant made.
     pub tool_calls: Vec<ToolCall>,
     /// The call that a tool's message answers.
@@ -215,8 +217,15 @@ pub struct Image {
 impl Message {
     pub fn new(role: Role, text: impl Into<String>) -> Message {
         let text = text.into();
-        let (tool_calls, images) = (Vec::new(), Vec::new());
-        Message { role, text, name: None, tool_calls, tool_call_id: None, images }
+        Message {
+            role,
+            text,
+            name: None,
+            reasoning: None,
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            images: Vec::new(),
+        }
     }
 }
 

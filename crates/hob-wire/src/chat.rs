@@ -31,7 +31,7 @@ pub(crate) use chunks::{ChatCompletionChunk, DONE, StatusChunk};
 pub use completion::ChatAnswer;
 pub(crate) use completion::ChatCompletion;
 pub(crate) use logprobs::{ChosenToken, chosen, clamped, lossy};
-pub(crate) use messages::{CALLS_MAX, FunctionCall, MESSAGES_MAX, arguments};
+pub(crate) use messages::{CALLS_MAX, FunctionCall, MESSAGES_MAX, arguments, with_needed_thinking};
 pub(crate) use output::{FlatFormat, OutputFields, flat_format, output};
 pub(crate) use sampling::SamplingFields;
 pub(crate) use thinking::{EffortLevel, EffortOrBool, ThinkingFields, effort_of, thinking};

@@ -256,6 +256,26 @@ async fn a_request_continues_a_response_with_its_calls_but_not_its_instructions(
 }
 
 #[tokio::test]
+async fn thinking_before_a_call_goes_back_to_the_model() {
+    let thought = |said: &str| -> Vec<Event> { vec![Ok(ChatEvent::Reasoning(said.to_owned()))] };
+    let first = [thought("Where?"), vec![text("I look.")], call(0, "look", &[]), vec![done(3)]];
+    let second = [thought("So."), vec![text("Sunny."), done(2)]];
+    let model = scripted([Ok(first.concat()), Ok(second.concat()), Ok(vec![done(0)])]);
+    let server = serve_chat(Arc::clone(&model)).await;
+    let tools = json!([{"type": "function", "name": "look", "parameters": {"type": "object"}}]);
+    let mut last = server.ask(respond(&json!({"input": "Weather?", "tools": tools}))).await.json();
+    let output = json!({"type": "function_call_output", "call_id": "call_look", "output": "sun"});
+    for next in [output, json!({"role": "user", "content": "Sure?"})] {
+        let body = json!({"previous_response_id": last["id"], "input": [next], "tools": tools});
+        last = server.ask(respond(&body)).await.json();
+    }
+    let messages = last_messages(&model);
+    let thoughts: Vec<_> = messages.iter().map(|message| message.reasoning.as_deref()).collect();
+    assert_eq!(thoughts, [None, Some("Where?"), None, Some("So."), None]);
+    assert_eq!(messages[1].tool_calls.len(), 1);
+}
+
+#[tokio::test]
 async fn a_conversation_grows_with_each_response() {
     let answers = ["One.", "Two.", "Three."].map(|said| Ok(vec![text(said), done(1)]));
     let model = scripted(answers);

@@ -1,5 +1,5 @@
 //! Messages as OpenAI's clients write them: six roles, contents in three forms, calls and answers.
-//! Thinking of earlier turns is dropped: it is not part of the next one.
+//! Thinking is kept in turns that call tools: some models refuse a call without the thinking that led to it.
 
 use hob_core::JsonText;
 use hob_core::chat::{Image, Message, Role, ToolCall};
@@ -22,6 +22,8 @@ pub(super) struct ChatMessage {
     /// A text, or a list of parts. Only messages of the assistant and of tools may leave it out.
     content: Option<Either<String, Vec<ContentPart>>>,
     name: Option<Name>,
+    /// What the assistant thought. It counts in turns that call tools.
+    reasoning_content: Option<String>,
     /// Calls that the assistant made, at most 128.
     tool_calls: Option<Vec<MessageCall>>,
     /// A call as it was before there were tools.
@@ -116,7 +118,19 @@ pub(super) fn messages(sent: Vec<ChatMessage>) -> Result<Vec<Message>, WireError
         return Err(WireError::invalid(FIELD, "is empty"));
     }
     let mut calls = Calls::default();
-    each(FIELD, sent, ("messages", MESSAGES_MAX), |message| calls.message(message))
+    let read = each(FIELD, sent, ("messages", MESSAGES_MAX), |message| calls.message(message));
+    read.map(with_needed_thinking)
+}
+
+/// Drops the thinking of each turn without calls: it is not part of the next turn. Whether the rest is shown to the model is
+/// up to its template or server. DeepSeek refuses a turn with calls that lacks it, also when later turns have followed.
+pub(crate) fn with_needed_thinking(mut messages: Vec<Message>) -> Vec<Message> {
+    for turn in messages.split_mut(|message| message.role == Role::User) {
+        if turn.iter().all(|message| message.tool_calls.is_empty()) {
+            turn.iter_mut().for_each(|message| message.reasoning = None);
+        }
+    }
+    messages
 }
 
 /// Numbers calls without an id, and remembers the last call for an answer that names none.
@@ -144,7 +158,8 @@ impl Calls {
         };
         let Content { text, images } = content(sent.content, role)?;
         let name = sent.name.map(|name| name.0);
-        Ok(Message { role, text, name, tool_calls, tool_call_id, images })
+        let reasoning = sent.reasoning_content.filter(|_| role == Role::Assistant);
+        Ok(Message { role, text, name, reasoning, tool_calls, tool_call_id, images })
     }
 
     fn calls(

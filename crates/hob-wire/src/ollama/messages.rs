@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::images::images;
 use crate::WireError;
-use crate::chat::{CALLS_MAX, FunctionCall, MESSAGES_MAX};
+use crate::chat::{CALLS_MAX, FunctionCall, MESSAGES_MAX, with_needed_thinking};
 use crate::request_value::{Name, each};
 
 /// A message of Ollama's `/api/chat`.
@@ -17,6 +17,8 @@ use crate::request_value::{Name, each};
 pub(crate) struct OllamaMessage {
     role: OllamaRole,
     content: Option<String>,
+    /// What the assistant thought. It counts in turns that call tools.
+    thinking: Option<String>,
     /// Pictures in base64, at most 256.
     images: Option<Vec<String>>,
     /// Calls that the assistant made, at most 128.
@@ -54,11 +56,11 @@ pub(super) fn messages(
     let mut calls = Calls::default();
     let most = ("elements", MESSAGES_MAX);
     let read = |sent| message(sent, &mut calls);
-    let messages = each("messages", sent.unwrap_or_default(), most, read)?;
+    let messages = with_needed_thinking(each("messages", sent.unwrap_or_default(), most, read)?);
     Ok((!messages.is_empty()).then_some(messages))
 }
 
-/// Thinking of earlier turns is not part of the next one, and the other fields say nothing to a model.
+/// The other fields say nothing to a model.
 fn message(sent: OllamaMessage, calls: &mut Calls) -> Result<Message, WireError> {
     let role = match sent.role {
         OllamaRole::System => Role::System,
@@ -70,6 +72,7 @@ fn message(sent: OllamaMessage, calls: &mut Calls) -> Result<Message, WireError>
     message.images = images(sent.images, message.text.len())?;
     match role {
         Role::Assistant => {
+            message.reasoning = sent.thinking;
             let sent = sent.tool_calls.unwrap_or_default();
             let most = ("elements", CALLS_MAX);
             message.tool_calls = each("tool_calls", sent, most, |call| calls.call(call))?;

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::WireError;
-use crate::chat::{CALLS_MAX, ChosenToken, arguments, chosen};
+use crate::chat::{CALLS_MAX, ChosenToken, arguments, chosen, with_needed_thinking};
 use crate::error::json;
 use crate::request_value::{Either, Name, each};
 
@@ -88,7 +88,7 @@ pub(super) enum ResponseItemBody {
         role: &'static str,
         content: Vec<ResponsePart>,
     },
-    /// What the model thought. Later answers do not see it.
+    /// What the model thought. Later answers see it only in turns that call functions.
     Reasoning {
         /// hob makes none.
         summary: [(); 0],
@@ -397,8 +397,7 @@ impl ResponsePart {
     }
 }
 
-/// The conversation as a model takes it. Calls join the message before them, and thinking is left out: it is not part of
-/// the next turn.
+/// The conversation as a model takes it. Calls join the message before them, and thinking the message after it.
 ///
 /// # Errors
 /// One message has more calls than a request may have.
@@ -408,6 +407,7 @@ pub(super) fn messages<'a>(
 ) -> Result<Vec<Message>, WireError> {
     let mut messages: Vec<Message> = Vec::new();
     messages.extend(instructions.map(|text| Message::new(Role::System, text)));
+    let mut reasoning: Option<String> = None;
     for item in items {
         match &item.body {
             ResponseItemBody::Message { role, content } => {
@@ -416,12 +416,20 @@ pub(super) fn messages<'a>(
                     "assistant" => Role::Assistant,
                     _ => Role::System,
                 };
-                messages.push(joined(role, content));
+                let reasoning = reasoning.take().filter(|_| role == Role::Assistant);
+                messages.push(Message { reasoning, ..joined(role, content) });
             }
-            ResponseItemBody::Reasoning { .. } => {}
+            ResponseItemBody::Reasoning { content, .. } => {
+                let text = joined(Role::Assistant, content).text;
+                reasoning = (!text.is_empty()).then_some(text);
+            }
             ResponseItemBody::FunctionCall { call_id, name, arguments } => {
                 if messages.last().is_none_or(|last| last.role != Role::Assistant) {
                     messages.push(Message::new(Role::Assistant, ""));
+                }
+                if let (Some(last), Some(more)) = (messages.last_mut(), reasoning.take()) {
+                    let before = last.reasoning.take().map(|before| before + "\n");
+                    last.reasoning = Some(before.unwrap_or_default() + &more);
                 }
                 let arguments = JsonText::parsed(arguments.as_str());
                 let call = ToolCall { id: call_id.clone(), name: name.clone(), arguments };
@@ -441,7 +449,7 @@ pub(super) fn messages<'a>(
             }
         }
     }
-    Ok(messages)
+    Ok(with_needed_thinking(messages))
 }
 
 /// Texts are lines of one text, with the pictures between them.

@@ -6,6 +6,8 @@ use std::time::Duration;
 use hob_core::Fault;
 use serde_json::Value;
 
+use super::request::REASONING;
+
 /// Characters of a server's message that are shown.
 const MESSAGE_CHARS_MAX: usize = 500;
 /// The rest of a target whose quota is used up, if its server names no time. OpenAI says so of an account without money,
@@ -220,7 +222,13 @@ fn unknown_parameter(code: &str, param: Option<&str>, message: &str) -> Option<S
         // Gemini, of a field that stands in no other.
         "\": cannot find field",
     ];
+    // In a message, whose place they name first. DeepSeek names the field if it is missing.
+    const NO_REASONING: [&str; 4] =
+        ["is unsupported", "not permitted", "cannot find field", "unknown"];
     let small = message.to_lowercase();
+    if small.contains(REASONING) && NO_REASONING.iter().any(|known| small.contains(known)) {
+        return Some(REASONING.to_owned());
+    }
     if NO_THINKING.iter().any(|known| small.contains(known)) {
         return Some("think".to_owned());
     }
@@ -354,6 +362,19 @@ mod tests {
             let Fault::UnknownParameter { field, .. } = of(400, body) else { panic!("{body}") };
             assert_eq!(field, "think");
         }
+        for body in [
+            // Groq, Cerebras, Mistral and Gemini.
+            r#"{"error":{"message":"'messages.2' : for 'role:assistant' the following must be satisfied[('messages.2' : property 'reasoning_content' is unsupported)]"}}"#,
+            r#"{"message":"messages.2.assistant.reasoning_content: property 'messages.2.assistant.reasoning_content' is unsupported","param":"validation_error"}"#,
+            r#"{"object":"Error","message":[{"type":"extra_forbidden","loc":["body","messages",1,"assistant","reasoning_content"],
+                "msg":"Extra inputs are not permitted"}]}"#,
+            r#"[{"error":{"message":"Unknown name \"reasoning_content\" at 'messages[1]': Cannot find field."}}]"#,
+        ] {
+            let Fault::UnknownParameter { field, .. } = of(400, body) else { panic!("{body}") };
+            assert_eq!(field, REASONING);
+        }
+        let missing = r#"{"error":{"message":"The `reasoning_content` in the thinking mode must be passed back to the API."}}"#;
+        assert!(matches!(of(400, missing), Fault::Refused { .. }));
         for vague in [
             r#"{"error":{"message":"unknown parameter somewhere"}}"#,
             r#"[{"error":{"message":"Unknown name \"const\" at 'tools[0].parameters': Cannot find field."}}]"#,

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 pub(super) use partial::with_partial;
 use partial::{go_on, to_continue};
-pub(super) use talk::tool;
-use talk::{remove_strict, talk};
+pub(super) use talk::{REASONING, tool};
+use talk::{remove_reasoning, remove_strict, repeat_reasoning, talk};
 use thinking::{Switches, is_first_qwen3, say_no_thinking};
 
 /// A server's dialect of OpenAI's protocol. Dialects differ in how thinking is switched, and in their
@@ -75,6 +75,9 @@ pub fn upstream_request(
     match &request.prompt {
         Prompt::Chat(conversation) => {
             talk(conversation, &mut body);
+            if matches!(dialect, UpstreamDialect::Vllm | UpstreamDialect::OpenRouter) {
+                repeat_reasoning(&mut body);
+            }
             let partial = match &request.partial {
                 Some(partial) => Some(partial.as_str()),
                 None => to_continue(conversation, dialect, &mut body),
@@ -105,6 +108,9 @@ pub fn upstream_request(
         // Servers name this field with its position, such as `tools[0].function.strict`.
         if field.ends_with("strict") {
             remove_strict(&mut body);
+        }
+        if field.ends_with(REASONING) {
+            remove_reasoning(&mut body);
         }
         body.shift_remove(field);
     }

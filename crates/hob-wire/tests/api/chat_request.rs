@@ -195,7 +195,7 @@ fn roles_are_four_and_contents_are_text() {
     let expected = vec![
         Message { name: Some("boss".to_owned()), ..message(Role::System, "Be brief.") },
         message(Role::User, "one\ntwo"),
-        message(Role::Assistant, "no"),
+        Message { reasoning: Some("hm".to_owned()), ..message(Role::Assistant, "no") },
         Message {
             tool_calls: vec![
                 call("call_1", "f", r#"{"b":1,"a":[1.5]}"#),
@@ -213,6 +213,21 @@ fn roles_are_four_and_contents_are_text() {
         answer("call00003", ""),
     ];
     assert_eq!(messages(list), Ok(expected));
+}
+
+#[test]
+fn thinking_is_kept_in_turns_that_call_tools() {
+    let list = r#"[
+        {"role":"user","content":"Hi","reasoning_content":"mine"},
+        {"role":"assistant","content":"Hello.","reasoning_content":"greet"},
+        {"role":"user","content":"Weather?"},
+        {"role":"assistant","reasoning_content":"look","tool_calls":[{"id":"a","function":{"name":"f"}}]},
+        {"role":"tool","content":"sun","reasoning_content":"its"},
+        {"role":"assistant","content":"Sunny.","reasoning_content":""},
+        {"role":"user","content":"Sure?"}]"#;
+    let messages = messages(list).expect("a conversation");
+    let thoughts: Vec<_> = messages.iter().map(|message| message.reasoning.as_deref()).collect();
+    assert_eq!(thoughts, [None, None, None, Some("look"), None, Some(""), None]);
 }
 
 pub(crate) const TOOLS: &str = r#""tools":[{"type":"function","function":{"name":"weather","description":"For a city",

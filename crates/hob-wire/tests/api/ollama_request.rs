@@ -182,7 +182,11 @@ fn calls_get_ids_and_answers_find_theirs() {
     let messages = vec![
         Message::new(Role::System, "Be brief."),
         Message::new(Role::User, "Weather?"),
-        Message { tool_calls, ..Message::new(Role::Assistant, "") },
+        Message {
+            tool_calls,
+            reasoning: Some("hm".to_owned()),
+            ..Message::new(Role::Assistant, "")
+        },
         told("12:00", Some("time"), Some("call00001")),
         told("sun", None, Some("call00000")),
         told("13:00", None, Some("own")),

@@ -131,6 +131,21 @@ fn thinking_reaches_the_template_in_all_its_names() {
 }
 
 #[test]
+fn thinking_before_a_call_reaches_the_template() {
+    let mut asked = calling("{}", "call00001");
+    asked.messages[1].reasoning = Some("A clock.".to_owned());
+    let text = render(QWEN3, &asked).unwrap().text;
+    assert!(text.contains("<think>\nA clock.\n</think>\n\n<tool_call>"), "{text}");
+    // gpt-oss's name. Its template rejects a message with calls that has both a text and thinking.
+    let source = "{# <|channel|>commentary functions. tools #}\
+        {{ messages[1].thinking is defined }} {{ messages[1].reasoning_content }}";
+    let named = |asked: &Conversation| render(source, asked).unwrap().text;
+    assert_eq!(named(&asked), "True A clock.");
+    asked.messages[1].text = "I look.".to_owned();
+    assert_eq!(named(&asked), "False A clock.");
+}
+
+#[test]
 fn a_word_of_effort_that_the_template_refuses_is_left_out() {
     let source = "{% if reasoning_effort is defined and reasoning_effort != 'high' %}\
         {{ raise_exception('high or nothing') }}{% endif %}{{ enable_thinking }}{{ reasoning_effort }}";

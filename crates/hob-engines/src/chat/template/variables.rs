@@ -78,6 +78,13 @@ fn message(message: &Message) -> Result<Value, TemplateError> {
     if let Some(name) = &message.name {
         members.insert("name".to_owned(), name.clone().into());
     }
+    if let Some(reasoning) = &message.reasoning {
+        members.insert("reasoning_content".to_owned(), reasoning.clone().into());
+        // gpt-oss has another name, and rejects a message with calls that has a text, too.
+        if message.text.is_empty() {
+            members.insert("thinking".to_owned(), reasoning.clone().into());
+        }
+    }
     if !message.tool_calls.is_empty() {
         let calls = message.tool_calls.iter().map(call).collect::<Result<Vec<_>, _>>()?;
         members.insert("tool_calls".to_owned(), calls.into());

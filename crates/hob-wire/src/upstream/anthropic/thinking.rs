@@ -144,7 +144,7 @@ impl Wish {
 }
 
 /// A budget cannot be combined with a forced call, nor set within a turn that has begun. What an earlier answer thought
-/// would have to come back with its signature, and a conversation has no place for either: it is dropped. So the turn
+/// would have to come back with its signature, and a conversation has no place for that: it is dropped. So the turn
 /// that answers a call goes on without thinking; a model that decides itself takes such a turn as it is.
 fn refuses_budgets(conversation: &Conversation) -> bool {
     let is_forced = match conversation.tool_choice {

@@ -23,6 +23,9 @@ fn message(message: &Message, before: &[Message]) -> Result<Value, UnsupportedFi
         let images: Option<Vec<&str>> = images.collect();
         shape["images"] = json!(images.ok_or(UnsupportedField { field: "messages" })?);
     }
+    if let Some(reasoning) = &message.reasoning {
+        shape["thinking"] = json!(reasoning);
+    }
     if !message.tool_calls.is_empty() {
         let calls = message.tool_calls.iter().enumerate().map(|(index, call)| {
             let arguments = parsed(&call.arguments);

@@ -6,6 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::parsed;
 
+/// The name of a message's thinking at most servers, such as llama-server, DeepSeek, Kimi and SGLang.
+pub(in crate::upstream) const REASONING: &str = "reasoning_content";
+
 pub(super) fn talk(conversation: &Conversation, body: &mut Map<String, Value>) {
     let messages: Vec<Value> = conversation.messages.iter().map(message).collect();
     body.insert("messages".to_owned(), messages.into());
@@ -22,6 +25,27 @@ pub(super) fn talk(conversation: &Conversation, body: &mut Map<String, Value>) {
     };
     body.insert("tool_choice".to_owned(), choice);
     body.insert("parallel_tool_calls".to_owned(), json!(conversation.parallel_tool_calls));
+}
+
+/// Removes the thinking of all messages, for a server that refuses it.
+pub(super) fn remove_reasoning(body: &mut Map<String, Value>) {
+    for message in messages(body) {
+        message.shift_remove(REASONING);
+    }
+}
+
+/// Repeats the thinking of messages under the name that vLLM and OpenRouter give it.
+pub(super) fn repeat_reasoning(body: &mut Map<String, Value>) {
+    for message in messages(body) {
+        if let Some(reasoning) = message.get(REASONING).cloned() {
+            message.insert("reasoning".to_owned(), reasoning);
+        }
+    }
+}
+
+fn messages(body: &mut Map<String, Value>) -> impl Iterator<Item = &mut Map<String, Value>> {
+    let messages = body.get_mut("messages").and_then(Value::as_array_mut);
+    messages.into_iter().flatten().filter_map(Value::as_object_mut)
 }
 
 /// OpenAI's API has `strict`; Ollama's has not.
@@ -66,6 +90,9 @@ pub(super) fn message(message: &Message) -> Value {
     let mut shape = json!({ "role": message.role.name(), "content": content });
     if let Some(name) = &message.name {
         shape["name"] = json!(name);
+    }
+    if let Some(reasoning) = &message.reasoning {
+        shape[REASONING] = json!(reasoning);
     }
     if let Some(id) = &message.tool_call_id {
         shape["tool_call_id"] = json!(id);

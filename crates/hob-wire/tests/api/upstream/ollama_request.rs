@@ -61,6 +61,16 @@ fn every_field_that_is_set_is_sent() {
 }
 
 #[test]
+fn thinking_goes_back() {
+    let reasoning = Some("So.".to_owned());
+    let thought = Message { reasoning, ..Message::new(Role::Assistant, "Hello.") };
+    let messages = vec![thought, Message::new(Role::User, "Hi")];
+    let request = chat(Conversation { messages, ..Conversation::default() });
+    let messages = &sent(&request)["messages"];
+    assert_eq!((&messages[0]["thinking"], &messages[1]["thinking"]), (&json!("So."), &Value::Null));
+}
+
+#[test]
 fn fields_that_are_not_set_are_left_out() {
     insta::assert_snapshot!(ollama_request(&hi(), "qwen3:4b", None).expect("sendable"), @r#"{"model":"qwen3:4b","messages":[{"role":"user","content":"Hi"}],"stream":true,"truncate":false,"shift":false}"#);
 }

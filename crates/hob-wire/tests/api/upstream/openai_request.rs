@@ -239,6 +239,27 @@ fn a_first_qwen3_is_told_in_the_text_where_nothing_else_is_known() {
 }
 
 #[test]
+fn thinking_goes_back_unless_the_server_refuses_that() {
+    let thought =
+        Message { reasoning: Some("So.".to_owned()), ..Message::new(Role::Assistant, "Hello.") };
+    let messages = vec![thought, Message::new(Role::User, "Hi")];
+    let request = chat(Conversation { messages, ..Conversation::default() });
+    let thoughts = |dialect, without: &[String]| {
+        let body = upstream_request(&request, "m", dialect, without).expect("a body");
+        let body: Value = serde_json::from_str(&body).expect("JSON");
+        ["reasoning_content", "reasoning"].map(|name| body["messages"][0][name].clone())
+    };
+    for dialect in ALL {
+        let is_repeated = matches!(dialect, Vllm | OpenRouter);
+        let again = if is_repeated { json!("So.") } else { Value::Null };
+        assert_eq!(thoughts(dialect, &[]), [json!("So."), again], "{dialect:?}");
+    }
+    for refused in ["reasoning_content", "messages.1.assistant.reasoning_content"] {
+        assert_eq!(thoughts(OpenAi, &[refused.to_owned()]), [Value::Null, Value::Null]);
+    }
+}
+
+#[test]
 fn pictures_stand_where_they_stood() {
     let picture = |at: usize| Image { at, url: format!("data:{at}"), detail: None };
     let shown =
