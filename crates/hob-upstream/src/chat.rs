@@ -8,7 +8,8 @@ use futures::future::BoxFuture;
 use hob_core::chat::{BYTES_PER_TOKEN, Effort, Thinking};
 use hob_core::routing::prompt_bytes;
 use hob_core::{
-    ChatCard, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, ModelError, ModelState,
+    ChatCard, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, Fault, ModelError,
+    ModelState,
 };
 use hob_wire::{
     AnthropicReader, LIMIT_NAMES, OllamaReader, OpenAiReader, PieceKind, UnsupportedField,
@@ -65,7 +66,7 @@ impl UpstreamChat {
         let trace = request.trace.clone();
         let hops = trace.hops();
         trace.note(|data| data.dropped.clone_from(&call.dropped));
-        let failed = |fault| self.served.failed(fault);
+        let failed = |fault| self.failed(&call.path, fault);
         let partial_bytes = request.partial.as_ref().map_or(0, String::len);
         let prompt_bytes = prompt_bytes(&request.prompt) + partial_bytes;
         let response = upstream.post(&call.path, call.body, hops).await.map_err(failed)?;
@@ -77,6 +78,19 @@ impl UpstreamChat {
             prompt_tokens: prompt_bytes.div_ceil(BYTES_PER_TOKEN) as u32,
         };
         events(asked, response).map_err(failed)
+    }
+
+    /// A server without completions answers with 404, and its model may chat all the same. What is said about a missing
+    /// model names it.
+    fn failed(&self, path: &str, fault: Fault) -> ModelError {
+        match fault {
+            Fault::NoSuchModel { message }
+                if path == "completions" && !message.contains(&self.served.model) =>
+            {
+                self.served.incapable("completions")
+            }
+            fault => self.served.failed(fault),
+        }
     }
 
     /// A continuation must not think again. And some servers refuse thinking parameters for a model that
@@ -226,6 +240,19 @@ mod tests {
             let request = ChatRequest { extra, partial: None, ..broken() };
             let body = chat(kind, "m").call(&request, kind).expect("a request").body;
             assert_eq!(body.contains("new_field"), kind.takes_unknown(), "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_server_without_completions_lacks_an_ability_and_not_the_model() {
+        let chat = chat(UpstreamKind::OpenAi, "gpt-x");
+        let missing = |message: &str| Fault::NoSuchModel { message: message.to_owned() };
+        for (path, message, kind) in [
+            ("completions", "Not Found", "none_capable"),
+            ("completions", "The model `gpt-x` does not exist.", "no_such_model"),
+            ("chat/completions", "Not Found", "no_such_model"),
+        ] {
+            assert_eq!(chat.failed(path, missing(message)).kind(), kind, "{path}: {message}");
         }
     }
 
