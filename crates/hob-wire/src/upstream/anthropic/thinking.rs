@@ -7,8 +7,13 @@ use serde_json::{Value, json};
 
 use super::model::{ModelTraits, ThinkingForm, ThinkingOff};
 
-/// Tokens of an answer without thinking, if the request sets no limit. Anthropic requires a limit.
+/// Tokens of an answer without thinking, if the request sets no limit. Anthropic requires a limit. Some older models refuse
+/// a longer one.
 const ANSWER_TOKENS: u32 = 4096;
+
+/// The same for models that decide how much they think. Agents write whole files in one call and set no limit. With the
+/// most thinking it stays below the 64,000 that each of these models gives.
+const LONG_ANSWER_TOKENS: u32 = 32_000;
 
 /// What a budget leaves of the request's own limit for the answer.
 const ANSWER_TOKENS_MIN: u32 = 1024;
@@ -46,16 +51,17 @@ impl ThinkingPlan {
     ) -> ThinkingPlan {
         let wish = Wish::of(request);
         match (traits.thinking, wish) {
-            (ThinkingForm::Budget, Wish::Unsaid) => ThinkingPlan::silent(request),
-            (ThinkingForm::Budget, Wish::Off) => ThinkingPlan::disabled(request),
+            (ThinkingForm::Budget, Wish::Unsaid) => ThinkingPlan::silent(request, ANSWER_TOKENS),
+            (ThinkingForm::Budget, Wish::Off) => ThinkingPlan::disabled(request, ANSWER_TOKENS),
             (ThinkingForm::Budget, Wish::On { effort, tokens }) => {
                 let plan = ThinkingPlan::budgeted(request, effort, tokens);
                 let plan = plan.filter(|_| !refuses_budgets(conversation));
                 let unmet = Some(wished_by(effort));
-                plan.unwrap_or_else(|| ThinkingPlan { unmet, ..ThinkingPlan::disabled(request) })
+                let off = || ThinkingPlan::disabled(request, ANSWER_TOKENS);
+                plan.unwrap_or_else(|| ThinkingPlan { unmet, ..off() })
             }
             (ThinkingForm::Adaptive, Wish::Unsaid) if !traits.thinks_unasked => {
-                ThinkingPlan::silent(request)
+                ThinkingPlan::silent(request, LONG_ANSWER_TOKENS)
             }
             (ThinkingForm::Adaptive, Wish::Unsaid) => ThinkingPlan::adaptive(request, None, None),
             (ThinkingForm::Adaptive, Wish::Off) => ThinkingPlan::without(request, traits.off),
@@ -71,22 +77,22 @@ impl ThinkingPlan {
         }
     }
 
-    fn silent(request: &ChatRequest) -> ThinkingPlan {
-        let tokens_max = request.tokens_max.unwrap_or(ANSWER_TOKENS);
+    fn silent(request: &ChatRequest, answer_tokens: u32) -> ThinkingPlan {
+        let tokens_max = request.tokens_max.unwrap_or(answer_tokens);
         ThinkingPlan { shape: None, effort: None, tokens_max, is_on: false, unmet: None }
     }
 
-    fn disabled(request: &ChatRequest) -> ThinkingPlan {
+    fn disabled(request: &ChatRequest, answer_tokens: u32) -> ThinkingPlan {
         let shape = Some(json!({ "type": "disabled" }));
-        ThinkingPlan { shape, ..ThinkingPlan::silent(request) }
+        ThinkingPlan { shape, ..ThinkingPlan::silent(request, answer_tokens) }
     }
 
     fn without(request: &ChatRequest, off: ThinkingOff) -> ThinkingPlan {
         match off {
-            ThinkingOff::Disabled => ThinkingPlan::disabled(request),
+            ThinkingOff::Disabled => ThinkingPlan::disabled(request, LONG_ANSWER_TOKENS),
             ThinkingOff::BetweenTools => {
                 let shape = Some(json!({ "type": "between_tools" }));
-                ThinkingPlan { shape, ..ThinkingPlan::silent(request) }
+                ThinkingPlan { shape, ..ThinkingPlan::silent(request, LONG_ANSWER_TOKENS) }
             }
             ThinkingOff::Never => ThinkingPlan {
                 effort: Some("low"),
@@ -107,7 +113,7 @@ impl ThinkingPlan {
         ThinkingPlan {
             shape: Some(json!({ "type": "adaptive", "display": "summarized" })),
             effort: None,
-            tokens_max: request.tokens_max.unwrap_or(thought.saturating_add(ANSWER_TOKENS)),
+            tokens_max: request.tokens_max.unwrap_or(thought.saturating_add(LONG_ANSWER_TOKENS)),
             is_on: true,
             unmet: None,
         }
@@ -163,7 +169,7 @@ fn has_begun(messages: &[Message]) -> bool {
     is_assistants || since.any(|message| message.role == Role::Tool)
 }
 
-/// Tokens that an effort may take. With an answer they stay below the 32,000 that Opus 4 gives at most.
+/// Tokens that an effort may take. With a short answer they stay below the 32,000 that Opus 4 gives at most.
 fn thought_tokens(effort: Option<Effort>) -> u32 {
     match effort {
         Some(Effort::None | Effort::Minimal) => 1024,

@@ -91,12 +91,12 @@ fn budgets_give_way_to_forced_calls_and_to_turns_that_have_begun() {
 fn newer_models_decide_themselves_led_by_an_effort() {
     let adaptive = || json!({ "type": "adaptive", "display": "summarized" });
     for (effort, middle, new, limit) in [
-        (Effort::Minimal, "low", "low", 5120),
-        (Effort::Low, "low", "low", 6144),
-        (Effort::Medium, "medium", "medium", 12_288),
-        (Effort::High, "high", "high", 20_480),
-        (Effort::XHigh, "high", "xhigh", 26_096),
-        (Effort::Max, "max", "max", 31_096),
+        (Effort::Minimal, "low", "low", 33_024),
+        (Effort::Low, "low", "low", 34_048),
+        (Effort::Medium, "medium", "medium", 40_192),
+        (Effort::High, "high", "high", 48_384),
+        (Effort::XHigh, "high", "xhigh", 54_000),
+        (Effort::Max, "max", "max", 59_000),
     ] {
         let request = thinking(Some(effort), None);
         assert_eq!(planned(&request, MIDDLE), (adaptive(), json!(middle), limit));
@@ -106,7 +106,7 @@ fn newer_models_decide_themselves_led_by_an_effort() {
         assert_eq!(anthropic_drops(&request, NEW), [""; 0]);
     }
     let limited = thinking(None, Some(3000));
-    assert_eq!(planned(&limited, NEW), (adaptive(), Value::Null, 7096));
+    assert_eq!(planned(&limited, NEW), (adaptive(), Value::Null, 35_000));
     assert_eq!(anthropic_drops(&limited, NEW), ["thinking_budget_tokens"]);
 }
 
@@ -114,15 +114,15 @@ fn newer_models_decide_themselves_led_by_an_effort() {
 fn what_thinks_unasked_is_shown_and_what_can_be_turned_off_is() {
     let adaptive = json!({ "type": "adaptive", "display": "summarized" });
     let unsaid = thinking(None, None);
-    assert_eq!(planned(&unsaid, NEW), (Value::Null, Value::Null, 4096));
-    assert_eq!(planned(&unsaid, NEWEST), (adaptive.clone(), Value::Null, 12_288));
+    assert_eq!(planned(&unsaid, NEW), (Value::Null, Value::Null, 32_000));
+    assert_eq!(planned(&unsaid, NEWEST), (adaptive.clone(), Value::Null, 40_192));
     let off = thinking(Some(Effort::None), None);
     for (model, shape, effort, limit, unmet) in [
-        (NEW, json!({ "type": "disabled" }), Value::Null, 4096, &[][..]),
-        ("claude-opus-5", json!({ "type": "disabled" }), Value::Null, 4096, &[]),
-        ("claude-sonnet-5-5", json!({ "type": "between_tools" }), Value::Null, 4096, &[]),
-        (NEWEST, adaptive.clone(), json!("low"), 6144, &["reasoning_effort"]),
-        ("claude-fable-5", adaptive, json!("low"), 6144, &["reasoning_effort"]),
+        (NEW, json!({ "type": "disabled" }), Value::Null, 32_000, &[][..]),
+        ("claude-opus-5", json!({ "type": "disabled" }), Value::Null, 32_000, &[]),
+        ("claude-sonnet-5-5", json!({ "type": "between_tools" }), Value::Null, 32_000, &[]),
+        (NEWEST, adaptive.clone(), json!("low"), 34_048, &["reasoning_effort"]),
+        ("claude-fable-5", adaptive, json!("low"), 34_048, &["reasoning_effort"]),
     ] {
         assert_eq!(planned(&off, model), (shape, effort, limit), "{model}");
         assert_eq!(anthropic_drops(&off, model), unmet, "{model}");
