@@ -45,6 +45,9 @@ const METADATA_MAX: usize = 16;
 const METADATA_NAME_CHARS_MAX: usize = 64;
 const METADATA_CHARS_MAX: usize = 512;
 
+/// The type of the only tools that a model can call here.
+const FUNCTION: &str = "function";
+
 /// Includes log probabilities in an answer.
 const LOGPROBS: &str = "message.output_text.logprobs";
 
@@ -109,7 +112,7 @@ pub(crate) struct ResponseFields {
     /// The form of the answer.
     #[schemars(with = "Option<ResponseText>")]
     text: Option<Map<String, Value>>,
-    /// Functions that the model may call, at most 128.
+    /// Functions that the model may call, at most 128. Next to functions, other tools have no effect.
     #[schemars(with = "Option<Vec<ResponseTool>>")]
     tools: Option<Vec<Map<String, Value>>>,
     /// `none`, `auto`, `required`, a function, or `allowed_tools`. Default: `auto`.
@@ -204,7 +207,8 @@ pub fn parse_response(body: &[u8]) -> Result<WireResponse, WireError> {
             || WireError::invalid("input", "is empty: it takes a text, or at least one item");
         return Err(if is_missing { WireError::missing("input") } else { empty() });
     }
-    let (tools, tool_choice) = functions(sent.tools.as_deref(), sent.tool_choice.as_ref())?;
+    let tools = sent.tools.as_deref().unwrap_or_default();
+    let (tools, tool_choice) = functions(tools, sent.tool_choice.as_ref(), &mut ignored)?;
     let (output, strict) = form(sent.text.as_ref(), &mut ignored)?;
     let new = messages(None, items_of(&input))?;
     let (thinking, template_arguments) = thinking(fields.read()?, &new, &mut ignored)?;
@@ -298,6 +302,7 @@ impl ResponseSettings {
         };
         let mut text = sent.text.unwrap_or_default();
         text.entry("format").or_insert_with(|| json!({ "type": "text" }));
+        let tools = sent.tools.unwrap_or_default().into_iter();
         Ok(ResponseSettings {
             background: false,
             conversation,
@@ -314,7 +319,7 @@ impl ResponseSettings {
             temperature: request.sampling.temperature,
             text,
             tool_choice: sent.tool_choice.unwrap_or_else(|| json!("auto")),
-            tools: sent.tools.unwrap_or_default().into_iter().map(shown_tool).collect(),
+            tools: tools.filter(is_function).map(shown_tool).collect(),
             top_logprobs: sent.top_logprobs.unwrap_or(0),
             top_p: request.sampling.top_p,
             truncation: "disabled",
@@ -363,13 +368,19 @@ fn source(
 }
 
 fn functions(
-    tools: Option<&[Map<String, Value>]>,
+    tools: &[Map<String, Value>],
     choice: Option<&Value>,
+    ignored: &mut Vec<String>,
 ) -> Result<(Vec<Tool>, ToolChoice), WireError> {
+    let has_functions = tools.iter().any(is_function);
     let read = |(index, tool): (usize, &Map<String, Value>)| {
-        let kind = tool.get("type").and_then(Value::as_str).unwrap_or("function");
-        let function = match kind {
-            "function" => FunctionField::deserialize(RequestValue(Value::Object(tool.clone()))),
+        let function = match kind_of(tool) {
+            FUNCTION => FunctionField::deserialize(RequestValue(Value::Object(tool.clone()))),
+            // Codex lists tools of OpenAI's servers next to its functions, and works without them.
+            other if has_functions => {
+                ignored.push(format!("tools.{other}"));
+                return None;
+            }
             other => {
                 let other: String = other.chars().take(32).collect();
                 let reason = format!(
@@ -378,14 +389,22 @@ fn functions(
                 Err(WireError::invalid("type", reason))
             }
         };
-        function.map_err(|error| error.within(&format!("tools[{index}]")))
+        Some(function.map_err(|error| error.within(&format!("tools[{index}]"))))
     };
-    let functions = tools.unwrap_or_default().iter().enumerate().map(read);
+    let functions = tools.iter().enumerate().filter_map(read);
     let choice = choice.cloned().map(|choice| {
         let choice = Choice::deserialize(RequestValue(choice));
         choice.map_err(|error| error.within("tool_choice"))
     });
     flat_tools(functions.collect::<Result<_, _>>()?, choice.transpose()?)
+}
+
+fn kind_of(tool: &Map<String, Value>) -> &str {
+    tool.get("type").and_then(Value::as_str).unwrap_or(FUNCTION)
+}
+
+fn is_function(tool: &Map<String, Value>) -> bool {
+    kind_of(tool) == FUNCTION
 }
 
 /// The form of the answer, and whether its schema is to be enforced whole.
@@ -403,7 +422,7 @@ fn form(
 /// A tool as answers repeat it. OpenAI's clients need each of these members.
 fn shown_tool(mut tool: Map<String, Value>) -> Map<String, Value> {
     for (name, value) in [
-        ("type", json!("function")),
+        ("type", json!(FUNCTION)),
         ("description", Value::Null),
         ("parameters", Value::Null),
         ("strict", json!(false)),

@@ -443,6 +443,26 @@ async fn what_hob_cannot_do_is_refused_by_name() {
 }
 
 #[tokio::test]
+async fn hosted_tools_next_to_functions_are_left_out() {
+    let model = scripted([Ok(vec![text("Hi."), done(1)])]);
+    let server = serve_chat(Arc::clone(&model)).await;
+    let tools = json!([
+        {"type": "web_search", "external_web_access": false},
+        {"type": "function", "name": "shell", "parameters": {"type": "object"}},
+        {"type": "custom", "name": "apply_patch", "format": {"type": "grammar"}},
+    ]);
+    let answer = server.ask(respond(&json!({"input": "Hi", "tools": tools}))).await;
+    let ignored = Some("tools.web_search,tools.custom");
+    assert_eq!((answer.status(), answer.header("x-hob-ignored")), (200, ignored));
+    let shown = answer.json()["tools"].clone();
+    assert_eq!((shown[0]["name"].as_str(), &shown[1]), (Some("shell"), &Value::Null));
+    let Prompt::Chat(asked) = model.requests().pop().expect("a request").prompt else {
+        unreachable!("a conversation")
+    };
+    assert_eq!(asked.tools.len(), 1);
+}
+
+#[tokio::test]
 async fn addresses_that_cannot_be_read_get_an_error_as_others() {
     let server = serve_chat(scripted([])).await;
     for (path, words) in [
