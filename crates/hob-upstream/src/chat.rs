@@ -12,10 +12,10 @@ use hob_core::{
     ModelState,
 };
 use hob_wire::{
-    AnthropicReader, LIMIT_NAMES, OllamaReader, OpenAiReader, PieceKind, UnsupportedField,
-    UpstreamReader, anthropic_continues, anthropic_drops, anthropic_request, ollama_embed_request,
-    ollama_path, ollama_request, openai_embed_request, parse_ollama_vectors, parse_openai_vectors,
-    upstream_path, upstream_request,
+    AnthropicReader, CALL_SIGNATURE, LIMIT_NAMES, OllamaReader, OpenAiReader, PieceKind,
+    UnsupportedField, UpstreamReader, anthropic_continues, anthropic_drops, anthropic_request,
+    ollama_embed_request, ollama_path, ollama_request, openai_embed_request, parse_ollama_vectors,
+    parse_openai_vectors, upstream_path, upstream_request,
 };
 
 use crate::UpstreamKind;
@@ -140,6 +140,8 @@ impl UpstreamChat {
                     // The limit goes on under its other name.
                     without.retain(|field| !LIMIT_NAMES.contains(&field.as_str()));
                 }
+                // It was added, and not left out.
+                without.retain(|field| field != CALL_SIGNATURE);
                 Ok(UpstreamCall {
                     path: upstream_path(request).to_owned(),
                     body,

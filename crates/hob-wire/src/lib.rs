@@ -100,9 +100,9 @@ pub use transcript::{
     transcript_done, transcript_failed, transcript_segment, transcript_word,
 };
 pub use upstream::{
-    AnthropicReader, FINISH_REPAIR, HttpFailure, LIMIT_NAMES, ListError, Mended, Misread, Observed,
-    ObservedCounts, ObservedPart, ObservedText, OllamaReader, OpenAiReader, PieceKind,
-    PieceTooLong, Pieces, RequestedFormat, ServedModel, TextKind, TranscriptReader,
+    AnthropicReader, CALL_SIGNATURE, FINISH_REPAIR, HttpFailure, LIMIT_NAMES, ListError, Mended,
+    Misread, Observed, ObservedCounts, ObservedPart, ObservedText, OllamaReader, OpenAiReader,
+    PieceKind, PieceTooLong, Pieces, RequestedFormat, ServedModel, TextKind, TranscriptReader,
     UnsupportedField, UpstreamDialect, UpstreamReader, UsageSource, anthropic_continues,
     anthropic_drops, anthropic_request, fault_of, fault_within, observe_ollama, observe_openai,
     ollama_embed_request, ollama_path, ollama_request, ollama_show_request, openai_embed_request,

@@ -41,7 +41,8 @@ pub use ollama::{OllamaReader, ollama_path, ollama_request};
 pub use pieces::{PieceKind, PieceTooLong, Pieces};
 pub use reader::OpenAiReader;
 pub use request::{
-    LIMIT_NAMES, UnsupportedField, UpstreamDialect, unknown_fields, upstream_path, upstream_request,
+    CALL_SIGNATURE, LIMIT_NAMES, UnsupportedField, UpstreamDialect, unknown_fields, upstream_path,
+    upstream_request,
 };
 pub use speech::{parse_voices, upstream_speech_request};
 pub(crate) use thought::ThoughtSplitter;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hob_core::Fault;
 use serde_json::Value;
 
-use super::request::REASONING;
+use super::request::{CALL_SIGNATURE, REASONING};
 
 /// Characters of a server's message that are shown.
 const MESSAGE_CHARS_MAX: usize = 500;
@@ -229,6 +229,9 @@ fn unknown_parameter(code: &str, param: Option<&str>, message: &str) -> Option<S
     if small.contains(REASONING) && NO_REASONING.iter().any(|known| small.contains(known)) {
         return Some(REASONING.to_owned());
     }
+    if small.contains("missing a thought_signature") {
+        return Some(CALL_SIGNATURE.to_owned());
+    }
     if NO_THINKING.iter().any(|known| small.contains(known)) {
         return Some("think".to_owned());
     }
@@ -373,6 +376,9 @@ mod tests {
             let Fault::UnknownParameter { field, .. } = of(400, body) else { panic!("{body}") };
             assert_eq!(field, REASONING);
         }
+        let unsigned = r#"[{"error":{"code":400,"message":"Function call is missing a thought_signature in functionCall parts.","status":"INVALID_ARGUMENT"}}]"#;
+        let Fault::UnknownParameter { field, .. } = of(400, unsigned) else { panic!("{unsigned}") };
+        assert_eq!(field, CALL_SIGNATURE);
         let missing = r#"{"error":{"message":"The `reasoning_content` in the thinking mode must be passed back to the API."}}"#;
         assert!(matches!(of(400, missing), Fault::Refused { .. }));
         for vague in [

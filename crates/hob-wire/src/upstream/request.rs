@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 pub(super) use partial::with_partial;
 use partial::{go_on, to_continue};
 pub(super) use talk::{REASONING, tool};
-use talk::{remove_reasoning, remove_strict, repeat_reasoning, talk};
+use talk::{remove_reasoning, remove_strict, repeat_reasoning, sign_calls, talk};
 use thinking::{Switches, is_first_qwen3, say_no_thinking};
 
 /// A server's dialect of OpenAI's protocol. Dialects differ in how thinking is switched, and in their
@@ -32,6 +32,9 @@ pub enum UpstreamDialect {
 
 /// The names of the limit of a chat's answer: the usual one, and the one that OpenAI's newer models need.
 pub const LIMIT_NAMES: [&str; 2] = ["max_tokens", "max_completion_tokens"];
+
+/// What Gemini misses in calls of earlier turns. Named among the fields to leave out, it is added.
+pub const CALL_SIGNATURE: &str = "thought_signature";
 
 /// Fields of most requests.
 const FIELDS_USUAL: usize = 12;
@@ -111,6 +114,9 @@ pub fn upstream_request(
         }
         if field.ends_with(REASONING) {
             remove_reasoning(&mut body);
+        }
+        if field == CALL_SIGNATURE {
+            sign_calls(&mut body);
         }
         body.shift_remove(field);
     }

@@ -43,6 +43,15 @@ pub(super) fn repeat_reasoning(body: &mut Map<String, Value>) {
     }
 }
 
+/// Gives each call the signature that Google documents for calls of another model, because hob does not keep Gemini's own.
+pub(super) fn sign_calls(body: &mut Map<String, Value>) {
+    let calls = messages(body).filter_map(|message| message.get_mut("tool_calls"));
+    for call in calls.filter_map(Value::as_array_mut).flatten() {
+        let signature = json!({ "thought_signature": "skip_thought_signature_validator" });
+        call["extra_content"] = json!({ "google": signature });
+    }
+}
+
 fn messages(body: &mut Map<String, Value>) -> impl Iterator<Item = &mut Map<String, Value>> {
     let messages = body.get_mut("messages").and_then(Value::as_array_mut);
     messages.into_iter().flatten().filter_map(Value::as_object_mut)

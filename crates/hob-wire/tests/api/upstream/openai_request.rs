@@ -8,7 +8,9 @@ use hob_core::chat::{
     ToolCall, ToolChoice,
 };
 use hob_core::{ChatRequest, JsonText, KeepAlive};
-use hob_wire::{UnsupportedField, UpstreamDialect, parse_chat, upstream_path, upstream_request};
+use hob_wire::{
+    CALL_SIGNATURE, UnsupportedField, UpstreamDialect, parse_chat, upstream_path, upstream_request,
+};
 use serde_json::{Value, json};
 
 use UpstreamDialect::{Hob, LlamaServer, OpenAi, OpenRouter, Tabby, Vllm};
@@ -257,6 +259,18 @@ fn thinking_goes_back_unless_the_server_refuses_that() {
     for refused in ["reasoning_content", "messages.1.assistant.reasoning_content"] {
         assert_eq!(thoughts(OpenAi, &[refused.to_owned()]), [Value::Null, Value::Null]);
     }
+}
+
+#[test]
+fn calls_are_signed_for_a_server_that_misses_signatures() {
+    let signature = |without: &[String]| {
+        let body = upstream_request(&everything(), "m", OpenAi, without).expect("a body");
+        let body: Value = serde_json::from_str(&body).expect("JSON");
+        body["messages"][2]["tool_calls"][0]["extra_content"].clone()
+    };
+    let dummy = json!({"google": {"thought_signature": "skip_thought_signature_validator"}});
+    assert_eq!(signature(&[]), Value::Null);
+    assert_eq!(signature(&[CALL_SIGNATURE.to_owned()]), dummy);
 }
 
 #[test]
