@@ -159,7 +159,7 @@ fn a_conversation_with_pictures_and_two_calls_at_once() {
         {"type":"tool_result","tool_use_id":"call_2_x","content":[{"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"/9j/"}},{"type":"text","text":"12:00"}]}
         {"type":"text","text":"Quick!"}
         {"type":"text","text":"And?"}
-    tools: [{"name":"weather","description":"Tomorrow's","input_schema":{"type":"object","properties":{"city":{"type":"string"}}}},{"name":"clock","input_schema":{"type":"object"}}]
+    tools: [{"name":"weather","description":"Tomorrow's","input_schema":{"type":"object","properties":{"city":{"type":"string"}}},"eager_input_streaming":true},{"name":"clock","input_schema":{"type":"object"},"eager_input_streaming":true}]
     tool_choice: {"type":"auto","disable_parallel_tool_use":true}
     temperature: 0.7
     top_k: 40
@@ -217,8 +217,10 @@ fn tools_are_offered_or_wanted_or_forbidden() {
         let mut request = with_tool(choice.clone());
         let body = sent(&request, NEW);
         assert_eq!(body["tool_choice"], expected);
-        let schema = json!({ "name": "weather", "input_schema": { "type": "object" } });
-        assert_eq!(body["tools"], json!([schema]));
+        let mut tool = json!({ "name": "weather", "input_schema": { "type": "object" } });
+        assert_eq!(sent(&request, OTHER)["tools"], json!([tool]));
+        tool["eager_input_streaming"] = json!(true);
+        assert_eq!(body["tools"], json!([tool]));
         let Prompt::Chat(conversation) = &mut request.prompt else { unreachable!() };
         conversation.parallel_tool_calls = false;
         if choice != ToolChoice::None {

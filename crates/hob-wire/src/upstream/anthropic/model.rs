@@ -18,6 +18,8 @@ pub(super) struct ModelTraits {
     pub(super) takes_schemas: bool,
     /// Accepts a conversation that ends with the beginning of the answer.
     pub(super) takes_partials: bool,
+    /// Sends the arguments of a call while it writes them, if a tool asks for that. Otherwise each argument comes whole.
+    pub(super) streams_arguments: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +75,7 @@ impl ModelTraits {
                 || (is("opus") || is("sonnet")) && surely((5, 5))),
             takes_schemas: since((4, 1)),
             takes_partials: !since((4, 6)),
+            streams_arguments: since((4, 5)),
         }
     }
 
@@ -87,6 +90,7 @@ impl ModelTraits {
             takes_forced_calls: true,
             takes_schemas: false,
             takes_partials: true,
+            streams_arguments: false,
         }
     }
 }

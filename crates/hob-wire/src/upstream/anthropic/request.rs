@@ -35,7 +35,7 @@ pub fn anthropic_request(request: &ChatRequest, model: &str) -> Result<String, U
     put("system", turns.system.map(Value::from));
     put("messages", Some(turns.messages.into()));
     if !conversation.tools.is_empty() {
-        put("tools", Some(conversation.tools.iter().map(tool).collect()));
+        put("tools", Some(conversation.tools.iter().map(|one| tool(one, traits)).collect()));
         put("tool_choice", Some(tool_choice(conversation)));
     }
     put("output_config", output_config(request, thinking.effort));
@@ -133,7 +133,7 @@ fn output_config(request: &ChatRequest, effort: Option<&str>) -> Option<Value> {
     (!config.is_empty()).then_some(Value::Object(config))
 }
 
-fn tool(tool: &Tool) -> Value {
+fn tool(tool: &Tool, traits: ModelTraits) -> Value {
     let mut schema = tool.parameters.as_ref().map_or_else(|| json!({}), parsed);
     // Anthropic requires the type, although arguments can only be an object.
     if let Value::Object(schema) = &mut schema {
@@ -144,6 +144,10 @@ fn tool(tool: &Tool) -> Value {
         shape["description"] = json!(description);
     }
     shape["input_schema"] = schema;
+    if traits.streams_arguments {
+        // A file that is an argument takes longer than a silence may last.
+        shape["eager_input_streaming"] = json!(true);
+    }
     shape
 }
 
