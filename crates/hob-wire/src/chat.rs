@@ -161,7 +161,7 @@ pub fn parse_chat(body: &[u8]) -> Result<WireChat, WireError> {
     let (thinking, template_arguments) =
         thinking::thinking(fields.read()?, &messages, &mut ignored)?;
     let conversation = Conversation {
-        messages,
+        messages: with_needed_thinking(messages, &offer.tools),
         tools: offer.tools,
         tool_choice: offer.choice,
         parallel_tool_calls: offer.parallel,

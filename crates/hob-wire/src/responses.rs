@@ -18,7 +18,7 @@ use self::item::{InputItem, messages};
 use crate::WireError;
 use crate::chat::{
     ChatDelivery, Choice, EffortLevel, FlatFormat, FunctionField, MESSAGES_MAX, SamplingFields,
-    UsageChunk, flat_format, flat_tools, thinking,
+    UsageChunk, flat_format, flat_tools, thinking, with_needed_thinking,
 };
 use crate::fields::Fields;
 use crate::keep_alive::{KeepAliveField, keep_alive};
@@ -270,7 +270,8 @@ impl WireResponse {
             return Err(WireError::invalid("input", reason));
         }
         let mut conversation = std::mem::take(&mut self.conversation);
-        conversation.messages = messages(self.settings.instructions.as_deref(), items)?;
+        let messages = messages(self.settings.instructions.as_deref(), items)?;
+        conversation.messages = with_needed_thinking(messages, &conversation.tools);
         let request = std::mem::take(&mut self.request);
         Ok(ChatRequest { prompt: Prompt::Chat(conversation), ..request })
     }

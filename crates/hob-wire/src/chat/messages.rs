@@ -1,8 +1,8 @@
 //! Messages as OpenAI's clients write them: six roles, contents in three forms, calls and answers.
-//! Thinking is kept in turns that call tools: some models refuse a call without the thinking that led to it.
+//! Thinking is kept where there are tools: some models refuse a call without the thinking that led to it.
 
 use hob_core::JsonText;
-use hob_core::chat::{Image, Message, Role, ToolCall};
+use hob_core::chat::{Image, Message, Role, Tool, ToolCall};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -22,7 +22,7 @@ pub(super) struct ChatMessage {
     /// A text, or a list of parts. Only messages of the assistant and of tools may leave it out.
     content: Option<Either<String, Vec<ContentPart>>>,
     name: Option<Name>,
-    /// What the assistant thought. It counts in turns that call tools.
+    /// What the assistant thought. It counts where tools are offered or were called.
     reasoning_content: Option<String>,
     /// Calls that the assistant made, at most 128.
     tool_calls: Option<Vec<MessageCall>>,
@@ -118,17 +118,14 @@ pub(super) fn messages(sent: Vec<ChatMessage>) -> Result<Vec<Message>, WireError
         return Err(WireError::invalid(FIELD, "is empty"));
     }
     let mut calls = Calls::default();
-    let read = each(FIELD, sent, ("messages", MESSAGES_MAX), |message| calls.message(message));
-    read.map(with_needed_thinking)
+    each(FIELD, sent, ("messages", MESSAGES_MAX), |message| calls.message(message))
 }
 
-/// Drops the thinking of each turn without calls: it is not part of the next turn. Whether the rest is shown to the model is
-/// up to its template or server. DeepSeek refuses a turn with calls that lacks it, also when later turns have followed.
-pub(crate) fn with_needed_thinking(mut messages: Vec<Message>) -> Vec<Message> {
-    for turn in messages.split_mut(|message| message.role == Role::User) {
-        if turn.iter().all(|message| message.tool_calls.is_empty()) {
-            turn.iter_mut().for_each(|message| message.reasoning = None);
-        }
+/// Drops the thinking of a conversation without tools and calls: later turns do not need it, and some servers refuse it.
+/// Where tools are offered, DeepSeek refuses a conversation in which the thinking of any turn is missing.
+pub(crate) fn with_needed_thinking(mut messages: Vec<Message>, tools: &[Tool]) -> Vec<Message> {
+    if tools.is_empty() && messages.iter().all(|message| message.tool_calls.is_empty()) {
+        messages.iter_mut().for_each(|message| message.reasoning = None);
     }
     messages
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::images::images;
 use crate::WireError;
-use crate::chat::{CALLS_MAX, FunctionCall, MESSAGES_MAX, with_needed_thinking};
+use crate::chat::{CALLS_MAX, FunctionCall, MESSAGES_MAX};
 use crate::request_value::{Name, each};
 
 /// A message of Ollama's `/api/chat`.
@@ -17,7 +17,7 @@ use crate::request_value::{Name, each};
 pub(crate) struct OllamaMessage {
     role: OllamaRole,
     content: Option<String>,
-    /// What the assistant thought. It counts in turns that call tools.
+    /// What the assistant thought. It counts where tools are offered or were called.
     thinking: Option<String>,
     /// Pictures in base64, at most 256.
     images: Option<Vec<String>>,
@@ -56,7 +56,7 @@ pub(super) fn messages(
     let mut calls = Calls::default();
     let most = ("elements", MESSAGES_MAX);
     let read = |sent| message(sent, &mut calls);
-    let messages = with_needed_thinking(each("messages", sent.unwrap_or_default(), most, read)?);
+    let messages = each("messages", sent.unwrap_or_default(), most, read)?;
     Ok((!messages.is_empty()).then_some(messages))
 }
 

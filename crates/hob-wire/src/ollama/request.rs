@@ -14,7 +14,7 @@ use super::images::{images, refuse};
 use super::messages::{OllamaMessage, messages};
 use super::options::{FormatField, OllamaOptions, format, options};
 use crate::WireError;
-use crate::chat::{EffortOrBool, effort_of, logprobs_wanted, tools};
+use crate::chat::{EffortOrBool, effort_of, logprobs_wanted, tools, with_needed_thinking};
 use crate::fields::Fields;
 use crate::keep_alive::{KeepAliveField, keep_alive};
 use crate::request_value::Name;
@@ -124,7 +124,7 @@ pub fn parse_ollama_chat(body: &[u8]) -> Result<OllamaRequest, WireError> {
     let OllamaChatFields { messages: sent } = fields.read()?;
     let prompt = messages(sent)?.map(|messages| {
         Prompt::Chat(Conversation {
-            messages,
+            messages: with_needed_thinking(messages, &offer.tools),
             tools: offer.tools,
             tool_choice: offer.choice,
             parallel_tool_calls: offer.parallel,

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::WireError;
-use crate::chat::{CALLS_MAX, ChosenToken, arguments, chosen, with_needed_thinking};
+use crate::chat::{CALLS_MAX, ChosenToken, arguments, chosen};
 use crate::error::json;
 use crate::request_value::{Either, Name, each};
 
@@ -88,7 +88,7 @@ pub(super) enum ResponseItemBody {
         role: &'static str,
         content: Vec<ResponsePart>,
     },
-    /// What the model thought. Later answers see it only in turns that call functions.
+    /// What the model thought. It counts where functions are offered or were called.
     Reasoning {
         /// hob makes none.
         summary: [(); 0],
@@ -449,7 +449,7 @@ pub(super) fn messages<'a>(
             }
         }
     }
-    Ok(with_needed_thinking(messages))
+    Ok(messages)
 }
 
 /// Texts are lines of one text, with the pictures between them.

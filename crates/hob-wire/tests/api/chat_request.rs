@@ -216,18 +216,23 @@ fn roles_are_four_and_contents_are_text() {
 }
 
 #[test]
-fn thinking_is_kept_in_turns_that_call_tools() {
-    let list = r#"[
-        {"role":"user","content":"Hi","reasoning_content":"mine"},
+fn thinking_is_kept_where_tools_are_offered_or_were_called() {
+    let plain = r#"{"role":"user","content":"Hi","reasoning_content":"mine"},
         {"role":"assistant","content":"Hello.","reasoning_content":"greet"},
-        {"role":"user","content":"Weather?"},
-        {"role":"assistant","reasoning_content":"look","tool_calls":[{"id":"a","function":{"name":"f"}}]},
+        {"role":"user","content":"Weather?"}"#;
+    let called = r#"{"role":"assistant","reasoning_content":"look","tool_calls":[{"id":"a","function":{"name":"f"}}]},
         {"role":"tool","content":"sun","reasoning_content":"its"},
-        {"role":"assistant","content":"Sunny.","reasoning_content":""},
-        {"role":"user","content":"Sure?"}]"#;
-    let messages = messages(list).expect("a conversation");
-    let thoughts: Vec<_> = messages.iter().map(|message| message.reasoning.as_deref()).collect();
-    assert_eq!(thoughts, [None, None, None, Some("look"), None, Some(""), None]);
+        {"role":"assistant","content":"Sunny.","reasoning_content":""}"#;
+    let thoughts = |body: String| -> Vec<Option<String>> {
+        let wire = parse_chat(body.as_bytes()).expect("a conversation");
+        conversation(wire).messages.into_iter().map(|message| message.reasoning).collect()
+    };
+    let said = |text: &str| Some(text.to_owned());
+    assert_eq!(thoughts(format!(r#"{{"messages":[{plain}]}}"#)), [None, None, None]);
+    let offered = thoughts(format!(r#"{{"messages":[{plain}],{TOOLS}}}"#));
+    assert_eq!(offered, [None, said("greet"), None]);
+    let both = thoughts(format!(r#"{{"messages":[{plain},{called}]}}"#));
+    assert_eq!(both, [None, said("greet"), None, said("look"), None, said("")]);
 }
 
 pub(crate) const TOOLS: &str = r#""tools":[{"type":"function","function":{"name":"weather","description":"For a city",

@@ -143,6 +143,9 @@ fn thinking_before_a_call_reaches_the_template() {
     assert_eq!(named(&asked), "True A clock.");
     asked.messages[1].text = "I look.".to_owned();
     assert_eq!(named(&asked), "False A clock.");
+    asked.messages[1].tool_calls.clear();
+    let text = render(QWEN3, &asked).unwrap().text;
+    assert!(text.contains("I look.") && !text.contains("A clock."), "{text}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The variables of a template, with the names and forms of Hugging Face's `apply_chat_template`.
 //! The request's template arguments may add variables and change switches, but not the conversation.
 
-use hob_core::chat::{Conversation, Effort, Message, Thinking, Tool, ToolCall, ToolChoice};
+use hob_core::chat::{Conversation, Effort, Message, Role, Thinking, Tool, ToolCall, ToolChoice};
 use serde_json::{Map, Value, json};
 
 use super::{TemplateError, object};
@@ -41,8 +41,14 @@ pub(super) fn tools(conversation: &Conversation) -> Result<Vec<Value>, TemplateE
     }
 }
 
+/// The thinking of a turn without calls is left out: some templates would repeat it in each later prompt.
 pub(super) fn messages(conversation: &Conversation) -> Result<Vec<Value>, TemplateError> {
-    conversation.messages.iter().map(message).collect()
+    let turns = conversation.messages.split_inclusive(|message| message.role == Role::User);
+    let written = turns.flat_map(|turn| {
+        let has_calls = turn.iter().any(|message| !message.tool_calls.is_empty());
+        turn.iter().map(move |one| message(one, has_calls))
+    });
+    written.collect()
 }
 
 /// gpt-oss was trained with three words for the effort. Its template copies any other word.
@@ -71,14 +77,14 @@ fn tool(tool: &Tool) -> Result<Value, TemplateError> {
 }
 
 /// Leaves out members without a value, because templates test `'tool_calls' in message`.
-fn message(message: &Message) -> Result<Value, TemplateError> {
+fn message(message: &Message, shows_thinking: bool) -> Result<Value, TemplateError> {
     let mut members = Map::new();
     members.insert("role".to_owned(), message.role.name().into());
     members.insert("content".to_owned(), message.text.clone().into());
     if let Some(name) = &message.name {
         members.insert("name".to_owned(), name.clone().into());
     }
-    if let Some(reasoning) = &message.reasoning {
+    if let Some(reasoning) = message.reasoning.as_ref().filter(|_| shows_thinking) {
         members.insert("reasoning_content".to_owned(), reasoning.clone().into());
         // gpt-oss has another name, and rejects a message with calls that has a text, too.
         if message.text.is_empty() {
