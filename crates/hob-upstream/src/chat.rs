@@ -116,7 +116,7 @@ impl UpstreamChat {
         match kind {
             UpstreamKind::Anthropic => Ok(UpstreamCall {
                 path: "messages".to_owned(),
-                body: anthropic_request(request, model)?,
+                body: anthropic_request(request, model, &self.served.fields_left_out())?,
                 reader: Box::new(AnthropicReader::default()),
                 pieces: PieceKind::Event,
                 dropped: anthropic_drops(request, model).into_iter().map(str::to_owned).collect(),

@@ -8,6 +8,9 @@ use serde_json::Value;
 
 use super::request::{CALL_SIGNATURE, REASONING};
 
+/// Asks Claude to send a tool's arguments while it writes them. Gateways to Claude may not know it.
+pub(super) const STREAMED_ARGUMENTS: &str = "eager_input_streaming";
+
 /// Characters of a server's message that are shown.
 const MESSAGE_CHARS_MAX: usize = 500;
 /// The rest of a target whose quota is used up, if its server names no time. OpenAI says so of an account without money,
@@ -222,12 +225,21 @@ fn unknown_parameter(code: &str, param: Option<&str>, message: &str) -> Option<S
         // Gemini, of a field that stands in no other.
         "\": cannot find field",
     ];
-    // In a message, whose place they name first. DeepSeek names the field if it is missing.
-    const NO_REASONING: [&str; 4] =
-        ["is unsupported", "not permitted", "cannot find field", "unknown"];
+    // Of a field within a message or a tool, whose place they name first. DeepSeek names its field if it is missing.
+    const NOT_WITHIN: [&str; 6] = [
+        "is unsupported",
+        "not permitted",
+        "not allowed",
+        "cannot find field",
+        "unknown",
+        "unrecognized",
+    ];
     let small = message.to_lowercase();
-    if small.contains(REASONING) && NO_REASONING.iter().any(|known| small.contains(known)) {
-        return Some(REASONING.to_owned());
+    let within = [REASONING, STREAMED_ARGUMENTS].into_iter().find(|field| small.contains(field));
+    if let Some(field) = within
+        && NOT_WITHIN.iter().any(|known| small.contains(known))
+    {
+        return Some(field.to_owned());
     }
     if small.contains("missing a thought_signature") {
         return Some(CALL_SIGNATURE.to_owned());
@@ -372,6 +384,7 @@ mod tests {
             r#"{"object":"Error","message":[{"type":"extra_forbidden","loc":["body","messages",1,"assistant","reasoning_content"],
                 "msg":"Extra inputs are not permitted"}]}"#,
             r#"[{"error":{"message":"Unknown name \"reasoning_content\" at 'messages[1]': Cannot find field."}}]"#,
+            r#"{"error":{"message":"Additional properties are not allowed ('reasoning_content' was unexpected) - 'messages.1'"}}"#,
         ] {
             let Fault::UnknownParameter { field, .. } = of(400, body) else { panic!("{body}") };
             assert_eq!(field, REASONING);
@@ -379,6 +392,9 @@ mod tests {
         let unsigned = r#"[{"error":{"code":400,"message":"Function call is missing a thought_signature in functionCall parts.","status":"INVALID_ARGUMENT"}}]"#;
         let Fault::UnknownParameter { field, .. } = of(400, unsigned) else { panic!("{unsigned}") };
         assert_eq!(field, CALL_SIGNATURE);
+        let eager = r#"{"type":"error","error":{"message":"tools.0.custom.eager_input_streaming: Extra inputs are not permitted"}}"#;
+        let Fault::UnknownParameter { field, .. } = of(400, eager) else { panic!("{eager}") };
+        assert_eq!(field, STREAMED_ARGUMENTS);
         let missing = r#"{"error":{"message":"The `reasoning_content` in the thinking mode must be passed back to the API."}}"#;
         assert!(matches!(of(400, missing), Fault::Refused { .. }));
         for vague in [

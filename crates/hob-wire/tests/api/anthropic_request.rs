@@ -65,7 +65,7 @@ fn with_tool(choice: ToolChoice) -> ChatRequest {
 }
 
 fn sent(request: &ChatRequest, model: &str) -> Value {
-    let body = anthropic_request(request, model).expect(model);
+    let body = anthropic_request(request, model, &[]).expect(model);
     serde_json::from_str(&body).expect("JSON")
 }
 
@@ -219,6 +219,9 @@ fn tools_are_offered_or_wanted_or_forbidden() {
         assert_eq!(body["tool_choice"], expected);
         let mut tool = json!({ "name": "weather", "input_schema": { "type": "object" } });
         assert_eq!(sent(&request, OTHER)["tools"], json!([tool]));
+        let without = ["eager_input_streaming".to_owned()];
+        let plain = anthropic_request(&request, NEW, &without).expect("a body");
+        assert!(plain.contains(&format!(r#""tools":[{tool}]"#)), "{plain}");
         tool["eager_input_streaming"] = json!(true);
         assert_eq!(body["tools"], json!([tool]));
         let Prompt::Chat(conversation) = &mut request.prompt else { unreachable!() };

@@ -6,6 +6,7 @@ use hob_core::chat::{Conversation, OutputFormat, Prompt, Role, Sampling, Tool, T
 use serde_json::{Map, Value, json};
 
 use super::super::UnsupportedField;
+use super::super::fault::STREAMED_ARGUMENTS;
 use super::super::request::{number, parsed, with_partial};
 use super::model::{ModelTraits, Samplers};
 use super::thinking::ThinkingPlan;
@@ -13,11 +14,17 @@ use super::turns::Turns;
 
 /// The body of a request for `model`, by Anthropic's own name of it. Parameters that hob does not know
 /// are not sent, because Anthropic refuses unknown parameters. A temperature above 1 is lowered to 1, Anthropic's maximum.
+/// Without the fields that this server is known not to take.
 ///
 /// # Errors
 /// [`UnsupportedField`]: without this field, the answer would be of another kind than the request asks for.
-pub fn anthropic_request(request: &ChatRequest, model: &str) -> Result<String, UnsupportedField> {
-    let traits = ModelTraits::of(model);
+pub fn anthropic_request(
+    request: &ChatRequest,
+    model: &str,
+    without: &[String],
+) -> Result<String, UnsupportedField> {
+    let mut traits = ModelTraits::of(model);
+    traits.streams_arguments &= without.iter().all(|field| field != STREAMED_ARGUMENTS);
     let conversation = conversation(request)?;
     refuse(request, conversation, traits)?;
     let turns = Turns::of(&with_partial(&conversation.messages, request))?;
@@ -146,7 +153,7 @@ fn tool(tool: &Tool, traits: ModelTraits) -> Value {
     shape["input_schema"] = schema;
     if traits.streams_arguments {
         // A file that is an argument takes longer than a silence may last.
-        shape["eager_input_streaming"] = json!(true);
+        shape[STREAMED_ARGUMENTS] = json!(true);
     }
     shape
 }

@@ -5,7 +5,7 @@ use super::thinking::thinking;
 use super::*;
 
 fn refused(request: &ChatRequest, model: &str) -> Option<&'static str> {
-    anthropic_request(request, model).err().map(|UnsupportedField { field }| field)
+    anthropic_request(request, model, &[]).err().map(|UnsupportedField { field }| field)
 }
 
 #[test]

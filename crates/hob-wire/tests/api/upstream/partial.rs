@@ -73,7 +73,8 @@ fn a_last_message_of_the_assistant_s_is_continued_by_servers_that_want_to_be_tol
 fn ollama_and_anthropic_see_it_as_the_last_message() {
     let ollama = parsed(&ollama_request(&broken("Hel"), "m", None).expect("it goes on"));
     assert_eq!(ollama["messages"][1], json!({ "role": "assistant", "content": "Hel" }));
-    let anthropic = anthropic_request(&broken("Hel"), "claude-sonnet-4-5").expect("it goes on");
+    let anthropic = anthropic_request(&broken("Hel"), "claude-sonnet-4-5", &[]);
+    let anthropic = anthropic.expect("it goes on");
     let text = json!([{ "type": "text", "text": "Hel" }]);
     let last = json!({ "role": "assistant", "content": text });
     assert_eq!(parsed(&anthropic)["messages"][1], last);
