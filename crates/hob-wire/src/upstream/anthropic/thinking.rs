@@ -11,9 +11,11 @@ use super::model::{ModelTraits, ThinkingForm, ThinkingOff};
 /// a longer one.
 const ANSWER_TOKENS: u32 = 4096;
 
-/// The same for models that decide how much they think. Agents write whole files in one call and set no limit. With the
-/// most thinking it stays below the 64,000 that each of these models gives.
+/// The same for models that decide how much they think. Agents write whole files in one call and set no limit.
 const LONG_ANSWER_TOKENS: u32 = 32_000;
+
+/// What each of these models gives at most, with its thinking.
+const TOKENS_MAX: u32 = 64_000;
 
 /// What a budget leaves of the request's own limit for the answer.
 const ANSWER_TOKENS_MIN: u32 = 1024;
@@ -110,10 +112,12 @@ impl ThinkingPlan {
         tokens: Option<u32>,
     ) -> ThinkingPlan {
         let thought = tokens.unwrap_or_else(|| thought_tokens(effort));
+        let room = TOKENS_MAX.saturating_sub(thought);
+        let answer = room.clamp(ANSWER_TOKENS, LONG_ANSWER_TOKENS);
         ThinkingPlan {
             shape: Some(json!({ "type": "adaptive", "display": "summarized" })),
             effort: None,
-            tokens_max: request.tokens_max.unwrap_or(thought.saturating_add(LONG_ANSWER_TOKENS)),
+            tokens_max: request.tokens_max.unwrap_or(thought.saturating_add(answer)),
             is_on: true,
             unmet: None,
         }

@@ -105,9 +105,11 @@ fn newer_models_decide_themselves_led_by_an_effort() {
         assert_eq!(planned(&request, NEW), (adaptive(), json!(new), 700));
         assert_eq!(anthropic_drops(&request, NEW), [""; 0]);
     }
-    let limited = thinking(None, Some(3000));
-    assert_eq!(planned(&limited, NEW), (adaptive(), Value::Null, 35_000));
-    assert_eq!(anthropic_drops(&limited, NEW), ["thinking_budget_tokens"]);
+    for (tokens, limit) in [(3000, 35_000), (40_000, 64_000), (63_000, 67_096)] {
+        let limited = thinking(None, Some(tokens));
+        assert_eq!(planned(&limited, NEW), (adaptive(), Value::Null, limit));
+        assert_eq!(anthropic_drops(&limited, NEW), ["thinking_budget_tokens"]);
+    }
 }
 
 #[test]
