@@ -228,7 +228,7 @@ fn thinking_is_kept_where_tools_are_offered_or_were_called() {
         conversation(wire).messages.into_iter().map(|message| message.reasoning).collect()
     };
     let said = |text: &str| Some(text.to_owned());
-    assert_eq!(thoughts(format!(r#"{{"messages":[{plain}]}}"#)), [None, None, None]);
+    assert_eq!(thoughts(format!(r#"{{"messages":[{plain}]}}"#)), [None::<String>, None, None]);
     let offered = thoughts(format!(r#"{{"messages":[{plain}],{TOOLS}}}"#));
     assert_eq!(offered, [None, said("greet"), None]);
     let both = thoughts(format!(r#"{{"messages":[{plain},{called}]}}"#));
