@@ -185,16 +185,16 @@ async fn a_key_for_some_names_unloads_a_model_after_its_answers() {
     let options = with_keys([named("laptop", LAPTOP), phone]);
     let server = server_with(Arc::new(ScriptedChat::new([])), held, options).await;
     let after_answers = LifecycleCall::KeepAlive(KeepAlive::For(Duration::ZERO));
-    for (key, in_flight, call) in [
-        (PHONE, 1, after_answers),
-        (PHONE, 0, LifecycleCall::Unload),
-        (LAPTOP, 1, LifecycleCall::Unload),
+    for (key, in_flight, calls) in [
+        (PHONE, 1, vec![LifecycleCall::UnloadIfIdle, after_answers]),
+        (PHONE, 0, vec![LifecycleCall::UnloadIfIdle]),
+        (LAPTOP, 1, vec![LifecycleCall::Unload]),
     ] {
         let memory_use = MemoryUse { in_flight, ..MemoryUse::default() };
         lifecycle.occupy(ModelState::Ready, memory_use);
         let unload = post_as(key, "/api/hob/unload", r#"{"model":"smol"}"#);
         assert_eq!(server.ask(unload).await.status(), 200);
-        assert_eq!(lifecycle.calls(), [call], "{key}, {in_flight}");
+        assert_eq!(lifecycle.calls(), calls, "{key}, {in_flight}");
     }
 }
 
