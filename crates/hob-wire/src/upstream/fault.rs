@@ -225,7 +225,7 @@ fn unknown_parameter(code: &str, param: Option<&str>, message: &str) -> Option<S
         // Gemini, of a field that stands in no other.
         "\": cannot find field",
     ];
-    // Of a field within a message or a tool, whose place they name first. DeepSeek names its field if it is missing.
+    // A field within a message or a tool, whose place they name first. DeepSeek names its field if it is missing.
     const NOT_WITHIN: [&str; 6] = [
         "is unsupported",
         "not permitted",
