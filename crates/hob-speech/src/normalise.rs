@@ -145,16 +145,15 @@ fn read_one(view: View<'_>, out: &mut Reading) -> usize {
     1
 }
 
-/// At least three words have three letters or more, and all of these are in capitals.
+/// At least three words have three letters or more, and all of these are in capitals. Devanagari has none.
 fn is_shouted(items: &[Item]) -> bool {
-    let long = |item: &&Item| {
-        item.word().is_some_and(|word| word.text.chars().filter(|c| c.is_alphabetic()).count() >= 3)
+    let letters = |item: &Item| -> Vec<char> {
+        let chars = item.word().map_or("", |word| word.text.as_str()).chars();
+        chars.filter(|c| c.is_alphabetic()).collect()
     };
-    let words: Vec<&Item> = items.iter().filter(long).collect();
-    words.len() >= 3
-        && words
-            .iter()
-            .all(|item| item.word().is_some_and(|word| !word.text.chars().any(char::is_lowercase)))
+    let words = items.iter().map(letters).filter(|letters| letters.len() >= 3);
+    let words: Vec<Vec<char>> = words.collect();
+    words.len() >= 3 && words.iter().flatten().all(|letter| letter.is_uppercase())
 }
 
 #[cfg(test)]

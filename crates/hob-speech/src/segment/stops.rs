@@ -108,11 +108,14 @@ fn full_stop_ends(ahead: Ahead<'_>, stop: Stop) -> Known<bool> {
     if matches!(word, "c" | "b" | "d" | "fl") && is_year(ahead, stop.next)? {
         return Ok(false);
     }
-    let short = short_form(stop.language, without_article(&stop, word));
+    // "P. Pérez" has an initial, and "p. 12" a page.
+    let is_initial = word.len() == 1 && word.chars().all(char::is_uppercase);
+    let short = short_form(stop.language, without_article(&stop, word))
+        .filter(|short| !is_initial || short.ending != Ending::BeforeNumber);
     if let Some(Abbreviation { said, ending }) = short {
         return match ending {
             Ending::Never => Ok(false),
-            Ending::BeforeNumber => Ok(!stop.first.is_ascii_digit() && !is_roman(stop.first, said)),
+            Ending::BeforeNumber => Ok(!stop.first.is_numeric() && !is_roman(ahead, &stop, said)?),
             Ending::Sometimes => starts_sentence(ahead, &stop),
         };
     }
@@ -150,9 +153,14 @@ fn is_year(ahead: Ahead<'_>, at: usize) -> Known<bool> {
     Ok(end == at + 4)
 }
 
-/// "chapter XII": a number in letters after "ch." or "vol.".
-fn is_roman(first: char, said: &str) -> bool {
-    matches!(first, 'I' | 'V' | 'X') && matches!(said, "chapter" | "volume" | "section")
+/// "chapter XII", "siglo XIX": a number in letters after "ch.", "vol." or "s.".
+fn is_roman(ahead: Ahead<'_>, stop: &Stop, said: &str) -> Known<bool> {
+    let is_sign = |c| matches!(c, 'I' | 'V' | 'X');
+    if starters(stop.language).is_none() {
+        return Ok(is_sign(stop.first) && matches!(said, "chapter" | "volume" | "section"));
+    }
+    let end = ahead.skip(stop.next, HALF_BYTES_MAX, is_sign)?;
+    Ok(end > stop.next && !ahead.char_at(end)?.is_some_and(char::is_alphabetic))
 }
 
 /// A single letter is an initial ("J. Smith"), unless it ends a phrase ("vitamin C. The …").

@@ -96,13 +96,11 @@ fn time(hour: u64, minute: u64) -> String {
     }
 }
 
-fn roman(number: u64, place: RomanPlace) -> String {
+fn roman(number: u64, place: RomanPlace, gender: NounGender) -> String {
     match place {
-        RomanPlace::Ruler if number == 1 => "premier".to_owned(),
-        RomanPlace::Ruler | RomanPlace::Chapter | RomanPlace::AfterCentury => {
-            cardinal(number, Form::Alone)
-        }
-        RomanPlace::BeforeCentury => ordinal(number, NounGender::Masculine, false),
+        RomanPlace::Ruler if number > 1 => cardinal(number, Form::Alone),
+        RomanPlace::Chapter | RomanPlace::AfterCentury => cardinal(number, Form::Alone),
+        _ => ordinal(number, gender, false),
     }
 }
 
@@ -227,7 +225,10 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         pas ne le la les il elle ce mille ans",
     roman: RomanWords {
         centuries: &["siècle", "siècles"],
-        chapters: &["chapitre", "tome", "volume", "partie", "acte", "titre", "phase", "scène"],
+        chapters: "
+            chapitre tome volume partie acte titre phase scène article annexe section livre type
+            groupe niveau",
+        marks: "ème ère er re e ᵉʳ ʳᵉ ᵉ",
         said: roman,
     },
     has_pairs: true,

@@ -151,8 +151,9 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
     particles: "में से तक के का की को ई ईस्वी",
     roman: RomanWords {
         centuries: &["सदी", "शताब्दी"],
-        chapters: &["अध्याय", "भाग", "खंड"],
-        said: |number, _| cardinal(number),
+        chapters: "अध्याय भाग खंड",
+        marks: "",
+        said: |number, _, _| cardinal(number),
     },
     elided_one: None,
     has_pairs: false,

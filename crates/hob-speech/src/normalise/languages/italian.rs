@@ -101,10 +101,10 @@ fn time(hour: u64, minute: u64) -> String {
     }
 }
 
-fn roman(number: u64, place: RomanPlace) -> String {
+fn roman(number: u64, place: RomanPlace, gender: NounGender) -> String {
     match place {
         RomanPlace::Chapter => cardinal(number, Form::Alone),
-        _ => ordinal(number, NounGender::Masculine, false),
+        _ => ordinal(number, gender, false),
     }
 }
 
@@ -189,7 +189,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
             cfr confronta, tel telefono, vs contro, gen.le gentile",
         before_number: "
             pag pagina, pagg pagine, p pagina, pp pagine, n numero, n° numero, nº numero,
-            art articolo, cap capitolo, vol volume, fig figura",
+            art articolo, cap capitolo, vol volume, fig figura, sec secolo",
         sometimes: "
             ecc eccetera, ca circa, max massimo, min minimo, a.c avanti Cristo, d.c dopo Cristo,
             s.p.a esse pi a, s.r.l esse erre elle, u.s.a USA",
@@ -215,7 +215,10 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         meno al alla la le il i mila ha hanno",
     roman: RomanWords {
         centuries: &["secolo", "secoli"],
-        chapters: &["capitolo", "tomo", "volume", "parte", "atto", "titolo", "fase", "scena"],
+        chapters: "
+            capitolo tomo volume parte atto titolo fase scena articolo allegato sezione libro tipo
+            gruppo livello",
+        marks: "º ° ª",
         said: roman,
     },
     has_pairs: false,

@@ -161,7 +161,8 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
             tel telefone, vs contra",
         before_number: "
             pág página, págs páginas, p página, pp páginas, núm número, n.º número, nº número,
-            n° número, art artigo, cap capítulo, vol volume, fig figura, apto apartamento",
+            n° número, art artigo, cap capítulo, vol volume, fig figura, apto apartamento,
+            séc século, sécs séculos",
         sometimes: "
             etc etcétera, aprox aproximadamente, máx máximo, mín mínimo, ltda limitada,
             cia companhia, a.c antes de Cristo, d.c depois de Cristo, s.a sociedade anônima,
@@ -194,8 +195,11 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         mas não mais menos até entre mil era tem têm esta essa",
     roman: RomanWords {
         centuries: &["século", "séculos"],
-        chapters: &["capítulo", "tomo", "volume", "parte", "ato", "título", "fase", "guerra"],
-        said: |number, place| roman(cardinal, ordinal, number, place),
+        chapters: "
+            capítulo tomo volume parte ato título fase guerra artigo anexo seção livro tipo grupo
+            nível",
+        marks: "º ª",
+        said: |number, place, gender| roman(cardinal, ordinal, number, place, gender),
     },
     has_pairs: false,
     callers: &["telefone", "tel", "celular", "ligue", "whatsapp", "fax"],

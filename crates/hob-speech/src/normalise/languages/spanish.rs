@@ -165,7 +165,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
             ej ejemplo, tel teléfono, vs contra",
         before_number: "
             pág página, págs páginas, p página, pp páginas, núm número, n.º número, nº número,
-            n° número, art artículo, cap capítulo, vol volumen, fig figura",
+            n° número, art artículo, cap capítulo, vol volumen, fig figura, s siglo, ss siglos",
         sometimes: "
             ud usted, uds ustedes, vd usted, etc etcétera, aprox aproximadamente, máx máximo,
             mín mínimo, depto departamento, ee.uu Estados Unidos, a.c antes de Cristo,
@@ -198,8 +198,11 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         entre hasta desde ni mil la las esta ya pero sobre era será ha han",
     roman: RomanWords {
         centuries: &["siglo", "siglos"],
-        chapters: &["capítulo", "tomo", "volumen", "parte", "acto", "título", "fase", "guerra"],
-        said: |number, place| roman(cardinal, ordinal, number, place),
+        chapters: "
+            capítulo tomo volumen parte acto título fase guerra artículo anexo sección libro tipo
+            grupo nivel",
+        marks: "º ª",
+        said: |number, place, gender| roman(cardinal, ordinal, number, place, gender),
     },
     has_pairs: false,
     callers: &["teléfono", "tel", "tfno", "móvil", "celular", "llame", "llama", "fax"],

@@ -127,6 +127,8 @@ pub(super) enum RomanPlace {
     AfterCentury,
     /// "XIXe siècle", "XIX secolo"
     BeforeCentury,
+    /// "la II Guerra Mundial", "la Ve République"
+    BeforeNoun,
     /// "Felipe VI"
     Ruler,
     /// "capítulo IV"
@@ -136,8 +138,10 @@ pub(super) enum RomanPlace {
 #[derive(Debug)]
 pub(super) struct RomanWords {
     pub(super) centuries: &'static [&'static str],
-    pub(super) chapters: &'static [&'static str],
-    pub(super) said: fn(u64, RomanPlace) -> String,
+    pub(super) chapters: &'static str,
+    /// Marks behind an ordinal: "XIXe siècle", "Ier". Longer ones come first.
+    pub(super) marks: &'static str,
+    pub(super) said: fn(u64, RomanPlace, NounGender) -> String,
 }
 
 /// The words of one language. Lists have spaces between their words; tables are read by `word_table`.
@@ -206,10 +210,12 @@ pub(super) fn roman(
     ordinal: fn(u64, NounGender, bool) -> String,
     number: u64,
     place: RomanPlace,
+    gender: NounGender,
 ) -> String {
     match place {
+        RomanPlace::BeforeNoun => ordinal(number, gender, gender == NounGender::Masculine),
         RomanPlace::AfterCentury | RomanPlace::Ruler if number <= 10 => {
-            ordinal(number, NounGender::Masculine, false)
+            ordinal(number, gender, false)
         }
         _ => cardinal(number, Form::Alone),
     }

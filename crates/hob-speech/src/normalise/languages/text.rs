@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::amount::number;
+use super::roman::numeral;
 use super::table::LanguageTable;
 use super::{Scene, short_form as look_up};
 use crate::abbreviations::{Abbreviation, Ending};
@@ -106,17 +107,18 @@ pub(super) fn short_form(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let next = scene.view.text_ahead(used + usize::from(has_stop));
     let is_marked = has_stop || bare.contains('.') || bare.ends_with(['º', '°', '/']);
     let goes_on = scene.view.goes_on(used + usize::from(has_stop));
-    let starts = |fits: fn(char) -> bool| next.is_some_and(|next| next.starts_with(fits));
+    let is_number =
+        |next: &str| next.starts_with(char::is_numeric) || numeral(scene.table, next).is_some();
     let is_meant = match ending {
-        Ending::BeforeNumber => {
-            is_marked && starts(|c| c.is_numeric() || matches!(c, 'I' | 'V' | 'X'))
+        Ending::BeforeNumber => is_marked && next.is_some_and(is_number),
+        Ending::Never if !is_marked => {
+            is_title(scene, bare) && next.is_some_and(|next| next.starts_with(char::is_uppercase))
         }
-        Ending::Never if !is_marked => is_title(scene, bare) && starts(char::is_uppercase),
         Ending::Never => is_marked && goes_on,
         Ending::Sometimes => is_marked,
     };
     if !is_meant {
-        return None;
+        return has_stop.then(|| initial(scene, word, out)).flatten();
     }
     let end = scene.view.ahead(used - 1)?.span().end;
     let article = if used == 1 { &word.text[..word.text.len() - bare.len()] } else { "" };
