@@ -15,7 +15,7 @@ pub(super) fn read(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let text = scene.view.word()?.text.as_str();
     let bare = text.strip_prefix(['-', '+']).unwrap_or(text);
     if !bare.starts_with(|c: char| c.is_ascii_digit()) {
-        return version(scene, out);
+        return version(scene, out).or_else(|| behind_article(scene, out));
     }
     version(scene, out)
         .or_else(|| fraction(scene, out))
@@ -42,18 +42,22 @@ fn version(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     Some(1)
 }
 
-/// "1/2", "24/7", "3:2".
+/// "1/2", "15/20", "2024/25", "3:2".
 fn fraction(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let word = scene.view.word()?;
-    let (signs, sign) = match word.text.contains('/') {
-        true => (scene.table.signs.slash, '/'),
-        false => (scene.table.signs.score, ':'),
-    };
+    let sign = if word.text.contains('/') { '/' } else { ':' };
     let parts: Vec<&str> = word.text.split(sign).collect();
     let is_number = |part: &&str| is_digits(part, 1..=9);
     if parts.len() < 2 || !parts.iter().all(is_number) {
         return None;
     }
+    let signs = match parts[..] {
+        [above, below] if sign == '/' && above.len() < 4 && below.len() < 4 => {
+            scene.table.signs.over
+        }
+        _ if sign == '/' => scene.table.signs.slash,
+        _ => scene.table.signs.score,
+    };
     let fraction = match (sign, &parts[..]) {
         ('/', [above, below]) => {
             let (above, below) = (above.parse().ok()?, below.parse().ok()?);
@@ -91,6 +95,9 @@ fn ordinal(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
         true => NounGender::Masculine,
         false => has(marks.feminine, &mark).then_some(NounGender::Feminine)?,
     };
+    if degrees(scene.ahead(1), &mark).is_some() {
+        return None;
+    }
     // "1.º piso" is "primer piso".
     let is_short = has(marks.short, &mark) || (mark == "º" && scene.form_before(1) != Form::Alone);
     out.say(word.span(), &(scene.table.ordinal)(number, gender, is_short));
@@ -112,20 +119,30 @@ fn range(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     quantity(scene, from, out)
 }
 
+/// "l'8 marzo", "d'1 million": the number is said in one with the article before its apostrophe.
+fn behind_article(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
+    let (article, number) = scene.view.word()?.text.split_once('\'')?;
+    let is_article = !article.is_empty() && article.chars().all(char::is_alphabetic);
+    let is_number = number.starts_with(|c: char| c.is_ascii_digit());
+    if is_article && is_number { quantity(scene, article.len() + 1, out) } else { None }
+}
+
 /// A number from byte `from` of the word on, and its unit.
 fn quantity(scene: Scene<'_>, from: usize, out: &mut Reading) -> Option<usize> {
     let amount = Amount::read(scene, from)?;
     let last = scene.view.ahead(amount.used - 1)?;
-    let span = number_span(scene, &amount, from)?;
+    let (before, number) = scene.view.word()?.text.split_at(from);
+    let article = if before.ends_with('\'') { before } else { "" };
+    let span = number_span(scene, &amount, from - article.len())?;
     let rest = &last.text[amount.end..];
-    let plus = scene.view.word()?.text[from..].starts_with('+');
+    let plus = number.starts_with('+');
     let say = |form: Form, out: &mut Reading| {
         let sign = if plus { format!("{} ", scene.table.signs.plus) } else { String::new() };
-        out.say(span.clone(), &format!("{sign}{}", amount.in_words(scene.table, form)));
+        out.say(span.clone(), &format!("{article}{sign}{}", amount.in_words(scene.table, form)));
     };
     let elided = |unit: Noun| {
-        let value = amount.value().filter(|_| amount.is_plain() && !plus)?;
-        elided_one(scene.table, value, unit)
+        let is_alone = amount.is_plain() && !plus && article.is_empty();
+        elided_one(scene.table, amount.value().filter(|_| is_alone)?, unit)
     };
     if rest.is_empty() {
         let next = scene.view.ahead(amount.used);
@@ -134,23 +151,28 @@ fn quantity(scene: Scene<'_>, from: usize, out: &mut Reading) -> Option<usize> {
                 out.say(span.start..next.span().end, &said);
                 return Some(amount.used + 1);
             }
-            say(Form::Before(unit.gender), out);
+            say(form_of(&next.text, unit), out);
             out.say(next.span(), name(&amount, scene, unit));
             return Some(amount.used + 1);
         }
-        match special(scene, &amount) {
+        match special(scene, &amount).filter(|_| article.is_empty()) {
             Some(said) => out.say(span.clone(), &said),
-            None => say(scene.form_before(amount.used), out),
+            None => say(form(scene, &amount), out),
         }
         return Some(amount.used);
     }
     let rest_range = amount.end..last.text.len();
+    if let Some((unit, end)) = degrees(scene.ahead(amount.used), rest) {
+        say(Form::Before(unit.gender), out);
+        out.say(last.span_of(rest_range).start..end, name(&amount, scene, unit));
+        return Some(amount.used + 1);
+    }
     if let Some(unit) = unit(scene, rest) {
         let unit_span = last.span_of(rest_range);
         match elided(unit) {
             Some(said) => out.say(span.start..unit_span.end, &said),
             None => {
-                say(Form::Before(unit.gender), out);
+                say(form_of(rest, unit), out);
                 out.say(unit_span, name(&amount, scene, unit));
             }
         }
@@ -178,6 +200,30 @@ pub(super) fn elided_one(table: &LanguageTable, number: u64, noun: Noun) -> Opti
         && noun.gender == NounGender::Feminine
         && noun.one.starts_with(['a', 'e', 'i', 'o', 'u']);
     is_elided.then(|| format!("{one}{}", noun.one))
+}
+
+/// The form of a number before the word behind it: "uno por ciento" does not count the hundred.
+fn form_of(sign: &str, unit: Noun) -> Form {
+    if matches!(sign, "%" | "‰") { Form::Alone } else { Form::Before(unit.gender) }
+}
+
+/// The form before the next word, or that of an hour: "a la 1 de la tarde", "às 2".
+fn form(scene: Scene<'_>, amount: &Amount) -> Form {
+    let openers = scene.table.dates.clock_openers;
+    // "La 1" is a television channel, so capitals count.
+    let is_opened = scene.view.before().is_some_and(|word| openers.contains(&word.text.as_str()));
+    let is_hour = is_opened && amount.is_plain() && amount.value().is_some_and(|hour| hour <= 24);
+    match scene.form_before(amount.used) {
+        Form::Alone if is_hour => Form::Before(NounGender::Feminine),
+        form => form,
+    }
+}
+
+/// "20º C": the degrees stand apart from their scale. Returns the unit and where it ends.
+fn degrees(next: Scene<'_>, rest: &str) -> Option<(Noun, usize)> {
+    let scale = next.view.word().filter(|word| matches!(word.text.as_str(), "C" | "F"))?;
+    let unit = unit(next, &format!("°{}", scale.text)).filter(|_| matches!(rest, "º" | "°"))?;
+    Some((unit, scale.span().end))
 }
 
 fn unit(scene: Scene<'_>, text: &str) -> Option<Noun> {

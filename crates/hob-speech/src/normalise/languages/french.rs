@@ -118,8 +118,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         short: "nd nde",
     },
     fractions: "
-        2 demi/demis, 3 tiers, 4 quart/quarts, 5 cinquième/cinquièmes, 8 huitième/huitièmes,
-        10 dixième/dixièmes",
+        2 demi/demis, 3 tiers, 4 quart/quarts, 5 cinquième/cinquièmes, 8 huitième/huitièmes",
     thousands: '.',
     decimal: ',',
     has_single_decimals: false,
@@ -130,6 +129,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         comma: "virgule",
         dot: "point",
         slash: "barre oblique",
+        over: "sur",
         at: "arobase",
         dash: "tiret",
         underscore: "tiret bas",

@@ -90,6 +90,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         comma: "दशमलव",
         dot: "डॉट",
         slash: "स्लैश",
+        over: "बटा",
         at: "ऐट",
         dash: "हाइफ़न",
         underscore: "अंडरस्कोर",

@@ -113,8 +113,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
     ordinal,
     ordinal_marks: OrdinalMarks { masculine: "º ° o", feminine: "ª", short: "" },
     fractions: "
-        2 mezzo/mezzi, 3 terzo/terzi, 4 quarto/quarti, 5 quinto/quinti, 8 ottavo/ottavi,
-        10 decimo/decimi",
+        2 mezzo/mezzi, 3 terzo/terzi, 4 quarto/quarti, 5 quinto/quinti, 8 ottavo/ottavi",
     thousands: '.',
     decimal: ',',
     has_single_decimals: false,
@@ -125,6 +124,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         comma: "virgola",
         dot: "punto",
         slash: "barra",
+        over: "su",
         at: "chiocciola",
         dash: "trattino",
         underscore: "trattino basso",

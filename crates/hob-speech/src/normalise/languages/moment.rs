@@ -46,17 +46,25 @@ fn with_hour_word(scene: Scene<'_>, used: usize) -> usize {
     used + usize::from(scene.table.dates.hour_words.contains(&next.as_str()))
 }
 
-/// "10:00-12:30".
+/// "10:00-12:30", "9h-12h", "ore 9.30-12.30".
 fn times(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let word = scene.view.word()?;
     let (from, to) = word.text.split_once(['-', '–'])?;
+    let is_after_opener = is_after_opener(scene);
     let clock = |text: &str| {
-        let (hour, minute) = hour_and_minute(text.split_once([':', 'h'])?)?;
+        let bare = text.strip_suffix('h').map(|hours| (hours, "00"));
+        let dotted = || text.split_once('.').filter(|_| is_after_opener);
+        let parts = bare.or_else(|| text.split_once([':', 'h'])).or_else(dotted)?;
+        let (hour, minute) = hour_and_minute(parts)?;
         Some((scene.table.dates.time)(hour, minute))
     };
     let words = format!("{} {} {}", clock(from)?, scene.table.signs.to, clock(to)?);
     out.say(word.span(), &words);
     Some(1)
+}
+
+fn is_after_opener(scene: Scene<'_>) -> bool {
+    scene.table.dates.clock_openers.contains(&scene.lower_before().as_str())
 }
 
 fn hour_and_minute((hours, minutes): (&str, &str)) -> Option<(u64, u64)> {
@@ -73,16 +81,19 @@ fn digits(text: &str) -> Option<u64> {
 fn time(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let word = scene.view.word()?;
     let dates = &scene.table.dates;
-    let is_after_opener = dates.clock_openers.contains(&scene.lower_before().as_str());
+    // "15.30 h", but "1.5 h" is a length of time.
+    let is_dotted = is_after_opener(scene) || with_hour_word(scene, 1) > 1;
     let apart = || {
         let is_hour = scene.view.text_ahead(1).is_some_and(|next| next == "h" || next == "H");
-        let minutes = scene.view.text_ahead(2).filter(|_| is_hour)?;
+        // "1 h 30 min" is a length of time.
+        let is_length = matches!(scene.view.text_ahead(3), Some("min" | "mn"));
+        let minutes = scene.view.text_ahead(2).filter(|_| is_hour && !is_length)?;
         Some((word.text.as_str(), minutes, 3))
     };
     let (hours, minutes, used) = word
         .text
         .split_once([':', 'h', 'H'])
-        .or_else(|| word.text.split_once('.').filter(|_| is_after_opener))
+        .or_else(|| word.text.split_once('.').filter(|_| is_dotted))
         .map(|(hours, minutes)| (hours, minutes, 1))
         .or_else(apart)?;
     let minutes =
@@ -136,7 +147,9 @@ fn date(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
         ([1..=2, 1..=2], [day, month]) if sign == '/' => {
             let is_opened = scene.table.dates.openers.contains(&scene.lower_before().as_str());
             // "24/7" is always, and "3/4" a fraction.
-            if !is_opened && (*day <= 12 || word.text == "24/7") {
+            // No fraction has a zero before its numbers.
+            let is_padded = word.text.starts_with('0') || word.text.contains("/0");
+            if !is_opened && !is_padded && (*day <= 12 || word.text == "24/7") {
                 return None;
             }
             (Some(*day), *month, None)

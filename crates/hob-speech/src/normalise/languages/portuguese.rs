@@ -90,7 +90,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
     ordinal_marks: OrdinalMarks { masculine: "º o", feminine: "ª a", short: "" },
     fractions: "
         1/2 meio, 2 meio/meios, 3 terço/terços, 4 quarto/quartos, 5 quinto/quintos,
-        8 oitavo/oitavos, 10 décimo/décimos",
+        8 oitavo/oitavos",
     thousands: '.',
     decimal: ',',
     has_single_decimals: false,
@@ -101,6 +101,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         comma: "vírgula",
         dot: "ponto",
         slash: "barra",
+        over: "sobre",
         at: "arroba",
         dash: "hífen",
         underscore: "sublinhado",
@@ -122,7 +123,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         time,
         hour_words: &["h", "hs", "hrs"],
         contracted: "",
-        clock_openers: &[],
+        clock_openers: &["à", "as", "às", "Às", "da", "das", "Das"],
         duration: [f("hora", "horas"), m("minuto", "minutos"), m("segundo", "segundos")],
     },
     units: "

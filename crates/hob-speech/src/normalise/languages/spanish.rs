@@ -91,8 +91,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         short: "er ᵉʳ",
     },
     fractions: "
-        2 medio/medios, 3 tercio/tercios, 4 cuarto/cuartos, 5 quinto/quintos, 8 octavo/octavos,
-        10 décimo/décimos",
+        2 medio/medios, 3 tercio/tercios, 4 cuarto/cuartos, 5 quinto/quintos, 8 octavo/octavos",
     thousands: '.',
     decimal: ',',
     has_single_decimals: false,
@@ -103,6 +102,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         comma: "coma",
         dot: "punto",
         slash: "barra",
+        over: "sobre",
         at: "arroba",
         dash: "guion",
         underscore: "guion bajo",
@@ -195,7 +195,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
     elided_one: None,
     particles: "
         a al y e o u de del en con por para que como es son está están fue se más menos si no
-        entre hasta desde ni mil la las esta ya pero sobre era será ha han",
+        entre hasta desde ni la las esta ya pero sobre era será ha han",
     roman: RomanWords {
         centuries: &["siglo", "siglos"],
         chapters: "

@@ -86,6 +86,8 @@ pub(in crate::normalise) struct SignWords {
     pub(super) comma: &'static str,
     pub(super) dot: &'static str,
     pub(super) slash: &'static str,
+    /// Between the parts of a fraction or a mark, such as "15/20".
+    pub(super) over: &'static str,
     pub(super) at: &'static str,
     pub(super) dash: &'static str,
     pub(super) underscore: &'static str,

@@ -151,6 +151,13 @@ pub(super) fn symbols(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     if word.text.chars().any(char::is_alphanumeric) {
         return None;
     }
+    let is_figure = |word: Option<&Word>| {
+        word.is_some_and(|word| word.text.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    if word.text == "–" && is_figure(scene.view.before()) && is_figure(scene.view.ahead(1)) {
+        out.say(word.span(), scene.table.signs.to);
+        return Some(1);
+    }
     let names: Vec<&str> =
         word.text.chars().filter_map(|c| sign_name(scene.table, c)).take(SIGNS_MAX).collect();
     out.say(word.span(), &names.join(" "));
