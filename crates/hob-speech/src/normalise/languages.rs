@@ -40,6 +40,7 @@ const READERS: &[TableReader] = &[
     text::address,
     call::read,
     text::short_form,
+    text::joined_short_form,
     price::read,
     moment::read,
     counted::read,

@@ -155,7 +155,9 @@ fn is_swapped(text: &str, table: &LanguageTable) -> bool {
     let end = text.find(|c| !number(c)).unwrap_or(text.len());
     let first = text[..end].find(table.decimal);
     let last = text[..end].rfind(table.thousands);
-    matches!((first, last), (Some(first), Some(last)) if first < last)
+    // "1,234,567" can only have groups.
+    let has_groups = last.is_none() && text[..end].matches(table.decimal).count() > 1;
+    has_groups || matches!((first, last), (Some(first), Some(last)) if first < last)
 }
 
 /// A number without signs, or its digits.

@@ -4,7 +4,7 @@
 use super::Scene;
 use super::amount::by_digit;
 use super::table::Form;
-use crate::normalise::item::Word;
+use crate::normalise::item::{Item, Word};
 use crate::normalise::numeral::is_digits;
 use crate::reading::Reading;
 
@@ -31,7 +31,7 @@ pub(super) fn read(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
         };
         let bare = word.text.trim_start_matches('+');
         let groups: Vec<String> =
-            bare.split('-').map(|group| digits_in_words(scene, group)).collect();
+            groups(bare).into_iter().map(|group| digits_in_words(scene, group)).collect();
         out.say(word.span(), &format!("{plus}{}", groups.join(", ")));
     }
     Some(words.len())
@@ -39,7 +39,17 @@ pub(super) fn read(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
 
 fn is_group(text: &str, is_first: bool) -> bool {
     let bare = if is_first { text.strip_prefix('+').unwrap_or(text) } else { text };
-    bare.split('-').all(|group| is_digits(group, 1..))
+    groups(bare).into_iter().all(|group| is_digits(group, 1..))
+}
+
+/// The groups of one word: "91234-5678", "01.23.45.67.89", and the number of a Brazilian person, "123.456.789-09".
+fn groups(text: &str) -> Vec<&str> {
+    let has_stops = match text.matches('.').count() {
+        4 => true,
+        2 => text.contains('-'),
+        _ => false,
+    };
+    text.split(|c: char| c == '-' || (has_stops && c == '.')).collect()
 }
 
 fn is_number(scene: Scene<'_>, words: &[&Word]) -> bool {
@@ -51,17 +61,21 @@ fn is_number(scene: Scene<'_>, words: &[&Word]) -> bool {
         return digits >= 7;
     }
     if is_called(scene) {
-        return digits >= 3;
+        // French says "appelez le cent douze".
+        return digits >= if scene.table.has_pairs { 4 } else { 3 };
     }
-    let parts: Vec<&str> = first.text.split('-').collect();
-    let is_joined = parts.len() >= 2 && parts.iter().all(|part| part.len() >= 3);
+    if has_area_code(scene) {
+        return digits >= 7;
+    }
+    let parts: Vec<usize> = groups(&first.text).into_iter().map(str::len).collect();
+    let is_joined = parts.len() >= 2 && parts.iter().all(|length| *length >= 3);
     if words.len() == 1 {
         let is_mobile = scene.table.thousands == ','
             && digits == 10
             && first.text.starts_with(['6', '7', '8', '9']);
+        let is_grouped = matches!(parts[..], [2, 2, 2, 2, 2] | [3, 3, 3, 2]);
         // "2020-2024" is a range of years.
-        return (is_joined && digits >= 7 && !parts.iter().all(|part| part.len() == 4))
-            || is_mobile;
+        return (is_joined && digits >= 7 && parts != [4, 4]) || is_grouped || is_mobile;
     }
     let has_odd_group = lengths[1..].iter().any(|length| *length != 3);
     match words.len() {
@@ -72,6 +86,12 @@ fn is_number(scene: Scene<'_>, words: &[&Word]) -> bool {
             (is_opened || is_plain) && lengths.iter().all(|length| (2..=4).contains(length))
         }
     }
+}
+
+/// "(11) 3123-4567": an area code stands before it.
+fn has_area_code(scene: Scene<'_>) -> bool {
+    let before = &scene.view.items[..scene.view.at];
+    matches!(before, [.., Item::Word(code), Item::Mark(')')] if is_digits(&code.text, 2..=4))
 }
 
 /// "tel. 123", "teléfono: 123", "llame al 123".

@@ -191,7 +191,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
             bd boulevard, boul boulevard, pl place, p.ex par exemple, ex exemple, cf confer,
             c.-à-d c'est-à-dire, tél téléphone, sept septembre, vs contre",
         before_number: "
-            p page, pp pages, n° numéro, art article, chap chapitre, vol volume, fig figure,
+            p page, pp pages, n° numéro, nº numéro, art article, chap chapitre, vol volume, fig figure,
             éd édition",
         sometimes: "
             etc et cetera, env environ, max maximum, min minimum, janv janvier, févr février,
@@ -207,6 +207,9 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         ≤ inférieur ou égal à, ≥ supérieur ou égal à, ≈ environ, % pour cent, @ arobase, # dièse,
         € euros, $ dollars, £ livres, ° degrés, § paragraphe, © copyright, ½ demi, ¼ un quart,
         ¾ trois quarts, ² au carré, ³ au cube, → flèche, * astérisque, ~ environ",
+    acronyms: "
+        API, BEP, CAP, CEO, HEC, IUT, PACS pacs, PIB, RER, SAV, SMIC smic, SUV, TER, USA, VIH, VIP,
+        VOD",
     letters: &[('Y', "i grec"), ('E', "e"), ('A', "a")],
     nouns: NounTable {
         feminine: "

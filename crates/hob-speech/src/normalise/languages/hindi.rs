@@ -75,8 +75,8 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
     cardinal: |number, _| cardinal(number),
     ordinal,
     ordinal_marks: OrdinalMarks {
-        masculine: "ला रा था वाँ वां वा वें वे ले रे थे",
-        feminine: "ली री थी वीं वी",
+        masculine: "ला रा था ठा वाँ वां वा वें वे ले रे थे",
+        feminine: "ली री थी ठी वीं वी",
         short: "वें वे ले रे थे",
     },
     fractions: "1/2 आधा, 1/3 एक तिहाई, 2/3 दो तिहाई, 1/4 एक चौथाई, 3/4 तीन चौथाई",
@@ -137,7 +137,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         never: "
             डॉ डॉक्टर, डा डॉक्टर, प्रो प्रोफ़ेसर, श्री श्री, कु कुमारी, पं पंडित, dr डॉक्टर, mr मिस्टर,
             mrs मिसेज़",
-        before_number: "सं संख्या, क्र क्रमांक, पृ पृष्ठ",
+        before_number: "सं संख्या, क्र क्रमांक, पृ पृष्ठ, नं नंबर, rs रुपये",
         sometimes: "
             रु रुपये, ई.पू ईसा पूर्व, इ इत्यादि, कि.मी किलोमीटर, कि.ग्रा किलोग्राम, मि मिनट,
             etc इत्यादि",
@@ -147,6 +147,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         & और, + प्लस, = बराबर, × गुणा, ÷ भाग, < से कम, > से ज़्यादा, ≈ लगभग, % प्रतिशत, @ ऐट, # हैश,
         ₹ रुपये, $ डॉलर, € यूरो, £ पाउंड, ° डिग्री, ½ आधा, ¼ एक चौथाई, ¾ तीन चौथाई, ² का वर्ग,
         ³ का घन, * तारा, ~ लगभग",
+    acronyms: "",
     letters: &[],
     nouns: NounTable { feminine: "", masculine: "", feminine_endings: "" },
     particles: "में से तक के का की को ई ईस्वी",

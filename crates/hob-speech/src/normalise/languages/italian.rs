@@ -203,6 +203,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         ≥ maggiore o uguale a, ≈ circa, % per cento, @ chiocciola, # cancelletto, € euro,
         $ dollari, £ sterline, ° gradi, § paragrafo, © copyright, ½ mezzo, ¼ un quarto,
         ¾ tre quarti, ² al quadrato, ³ al cubo, → freccia, * asterisco, ~ circa",
+    acronyms: "HIV, INPS inps, SPID spid",
     letters: &[],
     nouns: NounTable {
         feminine: "notte parte volte mano chiave classe legge voce luce rete",

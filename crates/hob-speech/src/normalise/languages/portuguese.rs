@@ -179,6 +179,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         # cerquilha, € euros, $ dólares, £ libras, ° graus, § parágrafo, © copyright, ½ meio,
         ¼ um quarto, ¾ três quartos, ² ao quadrado, ³ ao cubo, → seta, * asterisco,
         ~ aproximadamente",
+    acronyms: "AIDS aids, API, EUA Estados Unidos, HIV, IBGE, IOF, IPTU, IPVA, OAB, USP usp, UTI",
     letters: &[('A', "á"), ('E', "é"), ('O', "ó")],
     nouns: NounTable {
         feminine: "

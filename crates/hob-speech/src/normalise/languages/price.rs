@@ -33,17 +33,21 @@ fn prefixed(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let last = inner.view.ahead(amount.used - 1)?;
     let rest = &last.text[amount.end..];
     let mut used = before + amount.used;
-    let (mut scale, mut end) = (None, last.span_of(0..amount.end).end);
+    let (mut scales, mut end) = (Vec::new(), last.span_of(0..amount.end).end);
     if let Some(found) = scale_of(scene.table, rest).filter(|_| !rest.is_empty()) {
-        (scale, end) = (Some(found), last.span().end);
-    } else if rest.is_empty()
+        scales.push(found);
+        end = last.span().end;
+    }
+    // "$5 mil millones", "₹1.5 लाख करोड़"
+    while (rest.is_empty() || !scales.is_empty())
         && let Some(next) = scene.view.ahead(used)
         && let Some(found) = scale_of(scene.table, &next.text)
     {
-        (scale, end, used) = (Some(found), next.span().end, used + 1);
+        scales.push(found);
+        (end, used) = (next.span().end, used + 1);
     }
-    out.say(word.span().start..end, &price_in_words(scene.table, &amount, scale, currency));
-    if scale.is_none() && !rest.is_empty() {
+    out.say(word.span().start..end, &price_in_words(scene.table, &amount, &scales, currency));
+    if scales.is_empty() && !rest.is_empty() {
         pieces(scene, last, amount.end..last.text.len(), out);
     }
     Some(used)
@@ -71,7 +75,7 @@ fn suffixed(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
         (scale, currency, amount.used)
     };
     let end = scene.view.ahead(used - 1)?.span().end;
-    out.say(start..end, &price_in_words(table, &amount, scale, currency));
+    out.say(start..end, &price_in_words(table, &amount, scale.as_slice(), currency));
     Some(used)
 }
 
@@ -104,15 +108,17 @@ fn scale_of(table: &LanguageTable, text: &str) -> Option<Scale> {
 fn price_in_words(
     table: &LanguageTable,
     amount: &Amount,
-    scale: Option<Scale>,
+    scales: &[Scale],
     currency: &Currency,
 ) -> String {
     let unit = currency.unit;
-    if let Some((scale, has_of)) = scale {
-        let number = amount.in_words(table, Form::Before(scale.gender));
-        let large = if amount.is_one(table) { scale.one } else { scale.many };
+    if let [(first, _), more @ ..] = scales {
+        let number = amount.in_words(table, Form::Before(first.gender));
+        let large = if amount.is_one(table) { first.one } else { first.many };
+        let larger: String = more.iter().map(|(scale, _)| format!(" {}", scale.many)).collect();
+        let has_of = scales.last().is_some_and(|(_, has_of)| *has_of);
         let money = if has_of { (table.of)(unit.many) } else { unit.many.to_owned() };
-        return format!("{number} {large} {money}");
+        return format!("{number} {large}{larger} {money}");
     }
     let plural = |count: u64, noun: Noun| if count == 1 { noun.one } else { noun.many };
     let (Some(whole), 0 | 2) = (amount.value(), amount.decimals.len()) else {

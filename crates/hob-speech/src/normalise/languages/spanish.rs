@@ -180,6 +180,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         ≥ mayor o igual que, ≈ aproximadamente, % por ciento, @ arroba, # almohadilla, € euros,
         $ dólares, £ libras, ° grados, § sección, © copyright, ½ medio, ¼ un cuarto,
         ¾ tres cuartos, ² al cuadrado, ³ al cubo, → flecha, * asterisco, ~ aproximadamente",
+    acronyms: "EEUU Estados Unidos, EE Estados, UU Unidos, PSOE pesoe, SUV, VIH",
     letters: &[('Y', "i griega")],
     nouns: NounTable {
         feminine: "

@@ -176,6 +176,8 @@ pub(in crate::normalise) struct LanguageTable {
     /// Words with which a sentence often begins.
     pub(in crate::normalise) starters: &'static str,
     pub(super) symbols: &'static str,
+    /// Acronyms that are not said as their letters suggest. Those without words are spelled.
+    pub(super) acronyms: &'static str,
     /// Letters that espeak-ng says as words.
     pub(super) letters: &'static [(char, &'static str)],
     pub(super) nouns: NounTable,

@@ -121,7 +121,9 @@ fn every_row_of_a_table_is_read_as_it_is_meant() {
         let forms = &table.short_forms;
         assert_keys_differ(&[forms.never, forms.before_number, forms.sometimes]);
         assert_keys_differ(&[table.scales, table.scales_with_of]);
-        for list in [table.units, table.fractions, table.symbols, table.dates.contracted] {
+        let dates = &table.dates;
+        for list in [table.units, table.fractions, table.symbols, table.acronyms, dates.contracted]
+        {
             assert_keys_differ(&[list]);
         }
         for list in [table.units, table.fractions, table.scales, table.scales_with_of] {

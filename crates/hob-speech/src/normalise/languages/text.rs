@@ -9,6 +9,7 @@ use super::table::LanguageTable;
 use super::{Scene, short_form as look_up};
 use crate::abbreviations::{Abbreviation, Ending};
 use crate::normalise::item::{Word, is_mail};
+use crate::normalise::numeral::is_digits;
 use crate::reading::Reading;
 use crate::scripts::{UnspokenWord, is_vowel_sign, same_script, unspoken};
 use crate::word_table::{find, has};
@@ -127,6 +128,26 @@ pub(super) fn short_form(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     Some(used + usize::from(has_stop && goes_on))
 }
 
+/// "n°5", "p.12", "St-Denis": a short form in one word with what it belongs to.
+pub(super) fn joined_short_form(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
+    let word = scene.view.word()?;
+    let at = word.text.find(|c: char| c.is_ascii_digit() || c == '-')?;
+    let (short, rest) = word.text.split_at(at);
+    let Abbreviation { said, ending } = look_up(scene.table, short.trim_end_matches('.'))?;
+    let is_marked = short.ends_with(['.', 'º', '°']);
+    if ending == Ending::BeforeNumber && is_marked && is_digits(rest, 1..=9) {
+        out.say(word.span_of(0..at), said);
+        out.say(word.span_of(at..word.text.len()), &number(scene.table, rest));
+        return Some(1);
+    }
+    let is_name = rest[1..].starts_with(char::is_uppercase) && short.len() > 1;
+    if ending != Ending::Never || !is_name || !is_title(scene, short) {
+        return None;
+    }
+    out.say(word.span(), &format!("{said}{rest}"));
+    Some(1)
+}
+
 /// Whether a short form may stand without its full stop: "Mme Durand", but not "ING Direct" and "Al Pacino".
 fn is_title(scene: Scene<'_>, word: &str) -> bool {
     let is_upper = word.chars().count() > 2 && word.chars().all(char::is_uppercase);
@@ -198,6 +219,10 @@ fn letters(scene: Scene<'_>, part: &str, span: Range<usize>, out: &mut Reading) 
         Some(UnspokenWord::Latin(latin)) => return out.say(span, &latin),
         Some(UnspokenWord::Unreadable) => return out.say(span, scene.table.signs.foreign_word),
         None => {}
+    }
+    if let Some(said) = find(scene.table.acronyms, part).filter(|_| !scene.view.shouted) {
+        let said = if said.is_empty() { spelled(scene.table, part) } else { said.to_owned() };
+        return out.say(span, &said);
     }
     // "CDs": the plural of an acronym.
     let stem = part.strip_suffix('s').filter(|stem| stem.len() > 1).unwrap_or(part);
