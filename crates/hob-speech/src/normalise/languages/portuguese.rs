@@ -185,11 +185,17 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         feminine: "
             noite noites tarde tardes vez vezes mulher mulheres parte partes mão mãos classe
             classes cidade flor flores lei leis chave chaves voz vozes rede redes fase fases
-            imagem imagens viagem viagens",
+            imagem imagens viagem viagens colher colheres mãe mães cor cores dor dores árvore
+            árvores equipe equipes foto fotos moto motos frase frases base bases série séries
+            espécie espécies ponte pontes fonte fontes torre torres análise análises dose doses
+            chance chances semente sementes arte artes região regiões reunião reuniões opinião
+            opiniões ordem ordens origem origens",
         masculine: "
             dia dias mapa mapas problema problemas sistema sistemas programa programas tema temas
-            clima planeta planetas grama gramas artista artistas poema poemas sofá sofás",
-        feminine_endings: "a as ção ções são sões dade dades agem agens",
+            clima planeta planetas grama gramas artista artistas poema poemas sofá sofás turista
+            turistas jornalista jornalistas motorista motoristas poeta poetas atleta atletas
+            cinema cinemas fã fãs",
+        feminine_endings: "a as ã ãs ção ções são sões ade ades agem agens",
     },
     elided_one: None,
     particles: "

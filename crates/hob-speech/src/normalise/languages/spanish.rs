@@ -186,11 +186,14 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         feminine: "
             mujer mujeres vez veces noche noches tarde tardes clase clases parte partes calle
             calles mano manos flor flores ley leyes llave llaves serie series red redes imagen
-            imágenes voz voces",
+            imágenes voz voces foto fotos moto motos frase frases base bases fase fases clave
+            claves sede sedes nube nubes fuente fuentes torre torres señal señales razón razones
+            opinión opiniones reunión reuniones región regiones dosis crisis",
         masculine: "
             día días mapa mapas problema problemas sistema sistemas programa programas tema temas
             idioma idiomas planeta planetas poema poemas artista artistas turista turistas
-            futbolistas sofá sofás",
+            futbolistas sofá sofás periodista periodistas atleta atletas síntoma síntomas esquema
+            esquemas clima agua águila alma ala arma aula área",
         feminine_endings: "a as ción ciones sión siones dad dades tud",
     },
     elided_one: None,
