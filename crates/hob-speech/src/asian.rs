@@ -11,7 +11,7 @@ use hob_core::Language;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::compose;
 
-use self::figures::{Amount, currency_name, figures};
+use self::figures::{Amount, currency_name, figures, is_currency};
 use crate::accent::Accent;
 use crate::ipa::to_misaki;
 use crate::japanese::kana_symbols;
@@ -63,6 +63,8 @@ struct Scanner<'a> {
     pronounced: Vec<(Range<usize>, String)>,
     lexicon: &'a Lexicon,
     at: usize,
+    /// Behind the last figures that can be the beginning of a range.
+    figures_end: Option<usize>,
     out: Reading,
 }
 
@@ -81,7 +83,7 @@ pub(crate) fn read(text: &str, offset: usize, language: Language, lexicon: &Lexi
     let Visible { chars, pronounced } = visible(text, offset);
     let text = Text::new(chars.into_iter().map(|seen| (seen.c, seen.start..seen.end)));
     let out = Reading::default();
-    let mut scanner = Scanner { asian, text, pronounced, lexicon, at: 0, out };
+    let mut scanner = Scanner { asian, text, pronounced, lexicon, at: 0, figures_end: None, out };
     while scanner.at < scanner.text.chars.len() {
         scanner.step();
     }
@@ -149,6 +151,7 @@ impl Scanner<'_> {
         let length = self
             .given()
             .or_else(|| self.own_word())
+            .or_else(|| self.to(c))
             .or_else(|| self.figures())
             .or_else(|| self.latin())
             .or_else(|| self.new_word())
@@ -214,6 +217,19 @@ impl Scanner<'_> {
         Some(length)
     }
 
+    /// A dash or a tilde between two ends: "9:00-17:00", "1月〜3月", "10%-20%".
+    fn to(&mut self, c: char) -> Option<usize> {
+        let is_end = self.figures_end == Some(self.at)
+            || self.before().is_some_and(|before| RANGE_ENDS.contains(before));
+        let goes_on = self.ahead(1).is_some_and(|c| c.is_ascii_digit() || is_currency(c));
+        if !matches!(c, '-' | '–' | '~' | '〜' | '～') || !is_end || !goes_on {
+            return None;
+        }
+        let span = self.span(1);
+        self.out.say(span, self.asian.name(TO));
+        Some(1)
+    }
+
     fn figures(&mut self) -> Option<usize> {
         let (length, amount) = figures(&self.text.chars, self.at)?;
         let (amount, length) = match amount {
@@ -226,11 +242,20 @@ impl Scanner<'_> {
             }
             amount => (amount, length),
         };
-        let after = self.ahead(length);
+        let after = [self.ahead(length), self.ahead(length + 1)];
         let said = match self.asian {
-            AsianLanguage::Japanese => japanese::said(&amount, [after, self.ahead(length + 1)]),
-            AsianLanguage::Mandarin => mandarin::said(&amount, after),
+            AsianLanguage::Japanese => japanese::said(&amount, after),
+            AsianLanguage::Mandarin => mandarin::said(&amount, self.before(), after),
         };
+        let is_end = matches!(
+            amount,
+            Amount::Date { .. }
+                | Amount::Time { .. }
+                | Amount::Money { .. }
+                | Amount::Percent { .. }
+                | Amount::Plain { unit: Some(_), .. }
+        );
+        self.figures_end = is_end.then_some(self.at + length);
         let span = self.span(length);
         for saying in said {
             match saying {
@@ -302,7 +327,7 @@ impl Scanner<'_> {
         let is_range = |c: Option<char>| c.is_some_and(|c| is_native(self.asian, c));
         if matches!(c, '〜' | '～' | '~') && is_range(self.before()) && is_range(self.ahead(1)) {
             let span = self.span(1);
-            self.out.say(span, self.asian.name("から/到"));
+            self.out.say(span, self.asian.name(TO));
             return Some(1);
         }
         let of_table = || {
@@ -381,8 +406,14 @@ const SIGNS: &str = "
     ± プラスマイナス/正负, × かける/乘, ÷ 割る/除以, √ ルート/根号, ∞ 無限大/无穷大, ° 度/度,
     〒 郵便番号/邮编";
 
-/// Japanese words that are younger than the dictionary, and their kana.
-const NEW_WORDS: &str = "令和 レーワ";
+/// Between the ends of a range.
+const TO: &str = "から/到";
+
+/// Characters with which the beginning of a range ends before a dash.
+const RANGE_ENDS: &str = "年月日号號时時点點分周週度円元万萬億亿回人歳岁楼階级級";
+
+/// Japanese words that are younger than the dictionary, or said in full, and their kana.
+const NEW_WORDS: &str = "令和 レーワ, (株) カブシキガイシャ, (有) ユーゲンガイシャ";
 
 /// Symbols that are only read between letters or digits.
 const INNER_SIGNS: &str = ". ドット/点, / スラッシュ/斜杠, _ アンダーバー/下划线";
@@ -422,6 +453,14 @@ mod tests {
         japanese("a@b.co", "aアットマークbドットco");
         japanese("①と㎏", "１とkg");
         japanese("Привет、안녕", "privet,annyeong");
+        japanese("10:00〜18:00", "１０時から１８時");
+        japanese("1月-3月、-3月", "１月から３月,マイナス３月");
+        japanese("¥1,000～¥2,000", "１０００円から２０００円");
+        japanese("3:2と16:9", "３対２と１６対９");
+        japanese("丸の内1-2-3", "丸の内１の２の３");
+        japanese("5-10%", "５から１０パーセント");
+        japanese("㈱山田", "名山田");
+        japanese("12/25(水)、例1：30個", "１２月２５日(水),例１:３０個");
     }
 
     #[test]
@@ -438,6 +477,15 @@ mod tests {
         mandarin("5-10公里", "五到十公里");
         mandarin("10005", "一万零五");
         mandarin("あ、한", "a,han");
+        mandarin("9:00-17:00", "九点到十七点");
+        mandarin("10%-20%和5-10%", "百分之十到百分之二十和百分之五到百分之十");
+        mandarin("15℃~20℃", "十五摄氏度到二十摄氏度");
+        mandarin("1月-3月", "一月到三月");
+        mandarin("以2:1获胜", "以二比一获胜");
+        mandarin("第2个、2个、2年级、2年", "第二个,两个,二年级,两年");
+        mandarin("2-1-502", "二杠一杠五百零二");
+        mandarin("400-123-4567", "四零零,幺二三,四五六七");
+        mandarin("20 %", "百分之二十");
     }
 
     #[test]

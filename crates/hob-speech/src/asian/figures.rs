@@ -14,7 +14,7 @@ const PHONE_DIGITS: std::ops::RangeInclusive<usize> = 9..=15;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Amount {
     Date {
-        year: String,
+        year: Option<String>,
         month: String,
         day: String,
     },
@@ -34,6 +34,18 @@ pub(super) enum Amount {
         to: String,
         unit: Option<Unit>,
     },
+    /// "5-10%".
+    PercentRange {
+        from: String,
+        to: String,
+    },
+    /// A score or a proportion: "3:2".
+    Ratio {
+        left: String,
+        right: String,
+    },
+    /// The parts of an address: "1-2-3".
+    Chain(Vec<String>),
     Fraction {
         above: String,
         below: String,
@@ -95,8 +107,12 @@ pub(super) fn figures(chars: &[char], at: usize) -> Option<(usize, Amount)> {
     {
         return Some((length, Amount::Phone(groups)));
     }
-    let readers = [phone, date, version, time, fraction];
+    let readers = [phone, date, day, version, time, ratio, chain, fraction];
     let found = readers.iter().find_map(|reader| reader(rest));
+    // "例1：3個" has a heading.
+    let is_heading = before.is_some_and(|before| "注例問题題第図图表附".contains(before));
+    let has_colon = |amount: &Amount| matches!(amount, Amount::Ratio { .. } | Amount::Time { .. });
+    let found = found.filter(|(_, amount)| !is_heading || !has_colon(amount));
     if found.is_some() && !before.is_some_and(|before| before.is_ascii_digit()) {
         return found;
     }
@@ -110,7 +126,7 @@ pub(super) fn currency_name(sign: char, asian: AsianLanguage) -> Option<&'static
     find(CURRENCIES, sign.encode_utf8(&mut [0; 4])).map(|names| asian.name(names))
 }
 
-fn is_currency(c: char) -> bool {
+pub(super) fn is_currency(c: char) -> bool {
     find(CURRENCIES, c.encode_utf8(&mut [0; 4])).is_some()
 }
 
@@ -169,9 +185,38 @@ fn date(rest: &[char]) -> Option<(usize, Amount)> {
     let (length, groups) = groups(rest, &['-', '/', '.'])?;
     let [year, month, day] = &groups[..] else { return None };
     let is_date = year.len() == 4 && is_between(month, 1, 12) && is_between(day, 1, 31);
+    is_date.then(|| (length, date_of(Some(year), month, day)))
+}
+
+/// `12/25(水)`: a day with its weekday.
+fn day(rest: &[char]) -> Option<(usize, Amount)> {
+    let (length, groups) = groups(rest, &['/'])?;
+    let [month, day] = &groups[..] else { return None };
+    let weekday = rest.get(length + 1).filter(|_| rest.get(length) == Some(&'('))?;
+    let is_weekday = "月火水木金土日祝一二三四五六周".contains(*weekday);
+    let is_day = is_weekday && is_between(month, 1, 12) && is_between(day, 1, 31);
+    is_day.then(|| (length, date_of(None, month, day)))
+}
+
+fn date_of(year: Option<&String>, month: &str, day: &str) -> Amount {
     let plain = |digits: &str| digits.trim_start_matches('0').to_owned();
-    let date = || Amount::Date { year: year.clone(), month: plain(month), day: plain(day) };
-    is_date.then(|| (length, date()))
+    Amount::Date { year: year.cloned(), month: plain(month), day: plain(day) }
+}
+
+/// `16:9`, but `16:09` is a time.
+fn ratio(rest: &[char]) -> Option<(usize, Amount)> {
+    let (length, groups) = groups(rest, &[':'])?;
+    let [left, right] = &groups[..] else { return None };
+    let is_small = |digits: &String| digits.len() <= 3 && !digits.starts_with("00");
+    let ratio = || Amount::Ratio { left: left.clone(), right: right.clone() };
+    (is_small(left) && is_small(right)).then(|| (length, ratio()))
+}
+
+/// `1-2-3`.
+fn chain(rest: &[char]) -> Option<(usize, Amount)> {
+    let (length, groups) = groups(rest, &['-'])?;
+    let is_short = groups.iter().all(|group| group.len() <= 4 && !group.starts_with('0'));
+    (groups.len() > 2 && is_short).then_some((length, Amount::Chain(groups)))
 }
 
 fn time(rest: &[char]) -> Option<(usize, Amount)> {
@@ -210,7 +255,9 @@ fn phone(rest: &[char]) -> Option<(usize, Amount)> {
         Some((length, vec![text(&rest[start..start + length])]))
     })?;
     let count: usize = groups.iter().map(String::len).sum();
-    let is_grouped = groups.len() > 1 && groups[0].starts_with('0');
+    // 0120-444-444 and 400-123-4567 are free of charge.
+    let is_free = groups.len() == 3 && rest.get(groups[0].len()) == Some(&'-');
+    let is_grouped = is_free || (groups.len() > 1 && groups[0].starts_with('0'));
     let is_mobile = groups.len() == 1 && count == 11 && groups[0].starts_with('1');
     let is_domestic = groups.len() == 1 && groups[0].starts_with('0') && count >= 10;
     let is_phone = is_international || is_grouped || is_mobile || is_domestic;
@@ -254,8 +301,8 @@ fn number_with_unit(rest: &[char], sign: usize) -> Option<(usize, Amount)> {
     if is_code {
         return Some((length, Amount::Code(number)));
     }
-    if rest.get(length) == Some(&'%') {
-        return Some((length + 1, Amount::Percent { number, is_negative }));
+    if let Some(percent) = percent(&rest[length..]) {
+        return Some((length + percent, Amount::Percent { number, is_negative }));
     }
     let is_range =
         rest.get(length).is_some_and(|c| matches!(c, '-' | '–' | '~' | '〜' | '～' | '—'));
@@ -265,12 +312,21 @@ fn number_with_unit(rest: &[char], sign: usize) -> Option<(usize, Amount)> {
         && !rest.get(length + 1 + more).is_some_and(|c| matches!(c, '-' | '–'))
     {
         let end = length + 1 + more;
+        if let Some(percent) = percent(&rest[end..]) {
+            return Some((end + percent, Amount::PercentRange { from: number, to }));
+        }
         let (unit_length, unit) = unit(&rest[end..]);
         return Some((end + unit_length, Amount::Range { from: number, to, unit }));
     }
     let (unit_length, unit) = unit(&rest[length..]);
     let amount = Amount::Plain { number, is_negative, unit, number_length: length };
     Some((length + unit_length, amount))
+}
+
+/// How many characters a percent sign takes, perhaps with a space before it.
+fn percent(rest: &[char]) -> Option<usize> {
+    let space = usize::from(rest.first() == Some(&' '));
+    (rest.get(space) == Some(&'%')).then_some(space + 1)
 }
 
 /// A unit behind a number, perhaps with a space before it.

@@ -11,7 +11,8 @@ pub(super) fn said(amount: &Amount, after: [Option<char>; 2]) -> Vec<Saying> {
     let native = |text: String| vec![Saying::Native(text)];
     match amount {
         Amount::Date { year, month, day } => {
-            native(format!("{}年{}月{}日", wide(year), wide(month), wide(day)))
+            let year = year.as_ref().map_or_else(String::new, |year| wide(year) + "年");
+            native(format!("{year}{}月{}日", wide(month), wide(day)))
         }
         Amount::Time { hours, minutes, seconds } => {
             native(time(hours, minutes, seconds.as_deref()))
@@ -25,6 +26,11 @@ pub(super) fn said(amount: &Amount, after: [Option<char>; 2]) -> Vec<Saying> {
             let unit = unit.map_or("", |unit| unit.name(AsianLanguage::Japanese));
             native(format!("{}から{}{unit}", wide(from), wide(to)))
         }
+        Amount::PercentRange { from, to } => {
+            native(format!("{}から{}パーセント", wide(from), wide(to)))
+        }
+        Amount::Ratio { left, right } => native(format!("{}対{}", wide(left), wide(right))),
+        Amount::Chain(groups) => native(joined(groups, "の")),
         Amount::Fraction { above, below } => native(format!("{}分の{}", wide(below), wide(above))),
         Amount::Percent { number, is_negative } => {
             native(format!("{}{}パーセント", minus(*is_negative), wide(number)))
@@ -39,10 +45,7 @@ pub(super) fn said(amount: &Amount, after: [Option<char>; 2]) -> Vec<Saying> {
             }
             said
         }
-        Amount::Version(groups) => {
-            let groups: Vec<String> = groups.iter().map(|group| wide(group)).collect();
-            native(groups.join("点"))
-        }
+        Amount::Version(groups) => native(joined(groups, "点")),
         Amount::Code(digits) if is_padded(digits, after[0]) => native(clock_number(digits, after)),
         Amount::Code(digits) => vec![by_digit(digits)],
         Amount::Plain { number, is_negative: false, unit: None, .. } => {
@@ -76,6 +79,11 @@ fn clock_number(digits: &str, after: [Option<char>; 2]) -> String {
     };
     let is_hour = after[0] == Some('時') && after[1] != Some('間');
     if number == "0" && is_hour { "零".to_owned() } else { wide(number) }
+}
+
+fn joined(groups: &[String], between: &str) -> String {
+    let groups: Vec<String> = groups.iter().map(|group| wide(group)).collect();
+    groups.join(between)
 }
 
 fn minus(is_negative: bool) -> &'static str {

@@ -7,13 +7,19 @@ use super::{AsianLanguage, Saying};
 const DIGITS: [&str; 10] = ["零", "一", "二", "三", "四", "五", "六", "七", "八", "九"];
 
 /// What is counted with 两 and not with 二.
-const MEASURES: &str = "个個位只隻条條张張本件块塊天周年种種次遍场場家名人对對双雙辆輛台座间間把杯瓶碗盒包份小点點倍套部首封棵朵头頭匹片段层門门岁歲句页頁万亿千元角斤公米升克分";
+const MEASURES: &str = "个個位只隻条條张張本件块塊天周年种種次遍场場家名人对對双雙辆輛台座间間把杯瓶碗盒包份小点點倍套部首封棵朵头頭匹片段层門门岁歲句页頁万亿千元角斤公米升克分年秒吨毫厘平英美欧桶颗根支枚批袋";
 
-pub(super) fn said(amount: &Amount, after: Option<char>) -> Vec<Saying> {
+/// What is said for figures behind this character and before these two.
+pub(super) fn said(amount: &Amount, before: Option<char>, after: [Option<char>; 2]) -> Vec<Saying> {
     let native = |text: String| vec![Saying::Native(text)];
+    // 第2个 and 2年级 are in order, and not counted.
+    let is_grade = matches!(after, [Some('年'), Some('级' | '級')]);
+    let is_ordinal = before == Some('第') || is_grade;
+    let after = after[0].filter(|_| !is_ordinal);
     match amount {
         Amount::Date { year, month, day } => {
-            native(format!("{}年{}月{}日", by_digit(year), cardinal(month), cardinal(day)))
+            let year = year.as_ref().map_or_else(String::new, |year| by_digit(year) + "年");
+            native(format!("{year}{}月{}日", cardinal(month), cardinal(day)))
         }
         Amount::Time { hours, minutes, seconds } => {
             native(time(hours, minutes, seconds.as_deref()))
@@ -29,6 +35,11 @@ pub(super) fn said(amount: &Amount, after: Option<char>) -> Vec<Saying> {
             let next = name.chars().next().or(after);
             native(format!("{}到{}{name}", number_before(from, next), number_before(to, next)))
         }
+        Amount::PercentRange { from, to } => {
+            native(format!("百分之{}到百分之{}", cardinal(from), cardinal(to)))
+        }
+        Amount::Ratio { left, right } => native(format!("{}比{}", cardinal(left), cardinal(right))),
+        Amount::Chain(groups) => native(joined(groups, "杠")),
         Amount::Fraction { above, below } => {
             native(format!("{}分之{}", cardinal(below), cardinal(above)))
         }
@@ -37,10 +48,7 @@ pub(super) fn said(amount: &Amount, after: Option<char>) -> Vec<Saying> {
             native(format!("{sign}百分之{}", cardinal(number)))
         }
         Amount::Phone(groups) => phone(groups),
-        Amount::Version(groups) => {
-            let groups: Vec<String> = groups.iter().map(|group| cardinal(group)).collect();
-            native(groups.join("点"))
-        }
+        Amount::Version(groups) => native(joined(groups, "点")),
         Amount::Code(digits) => native(by_digit(digits)),
         Amount::Plain { number, is_negative, unit, .. } => {
             let name = unit.map_or("", |unit| unit.name(AsianLanguage::Mandarin));
@@ -53,6 +61,11 @@ pub(super) fn said(amount: &Amount, after: Option<char>) -> Vec<Saying> {
             native(format!("{sign}{}{name}", number_before(number, next)))
         }
     }
+}
+
+fn joined(groups: &[String], between: &str) -> String {
+    let groups: Vec<String> = groups.iter().map(|group| cardinal(group)).collect();
+    groups.join(between)
 }
 
 /// Groups of digits with a pause between them. 一 is 幺 in a telephone number.
@@ -118,8 +131,13 @@ fn whole_number(digits: &str) -> String {
         return if digits.is_empty() { DIGITS[0].to_owned() } else { by_digit(digits) };
     };
     let said = by_scale(value);
-    // 十二 and not 一十二, but 一百一十二.
-    said.strip_prefix("一十").map_or_else(|| said.clone(), |rest| format!("十{rest}"))
+    // 十二 and not 一十二, but 一百一十二; 两千 and not 二千, but 一万二千.
+    let is_two = ["二千", "二万", "二亿"].iter().any(|two| said.starts_with(two));
+    match said.strip_prefix("一十") {
+        Some(rest) => format!("十{rest}"),
+        None if is_two => said.replacen('二', "两", 1),
+        None => said,
+    }
 }
 
 fn by_scale(value: u64) -> String {
@@ -165,6 +183,10 @@ mod tests {
             ("10", "十"),
             ("12", "十二"),
             ("20", "二十"),
+            ("2500", "两千五百"),
+            ("12000", "一万二千"),
+            ("20000", "两万"),
+            ("200000", "二十万"),
             ("105", "一百零五"),
             ("112", "一百一十二"),
             ("1000", "一千"),
