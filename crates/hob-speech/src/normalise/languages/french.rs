@@ -135,6 +135,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         underscore: "tiret bas",
         colon: "deux points",
         to: "à",
+        per: "par",
         score: "à",
         cents: None,
         foreign_word: "mot étranger",

@@ -96,6 +96,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         underscore: "अंडरस्कोर",
         colon: "कोलन",
         to: "से",
+        per: "प्रति",
         score: "",
         cents: Some(""),
         foreign_word: "विदेशी शब्द",

@@ -130,6 +130,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         underscore: "trattino basso",
         colon: "due punti",
         to: "a",
+        per: "per",
         score: "a",
         cents: Some("e"),
         foreign_word: "parola straniera",

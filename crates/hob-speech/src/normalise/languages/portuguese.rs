@@ -107,6 +107,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         underscore: "sublinhado",
         colon: "dois pontos",
         to: "a",
+        per: "por",
         score: "a",
         cents: Some("e"),
         foreign_word: "palavra estrangeira",

@@ -19,7 +19,7 @@ pub(super) fn read(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     prefixed(scene, out).or_else(|| suffixed(scene, out))
 }
 
-/// "$5", "-€3", "R$ 12", "$5 millones".
+/// "$5", "-€3", "R$ 12", "$5 millones", "$5/mes".
 fn prefixed(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let word = scene.view.word()?;
     let bare = word.text.strip_prefix('-').unwrap_or(&word.text);
@@ -31,52 +31,67 @@ fn prefixed(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let mut amount = Amount::read(inner, from)?;
     amount.is_negative |= minus > 0;
     let last = inner.view.ahead(amount.used - 1)?;
-    let rest = &last.text[amount.end..];
+    let (rest, per) = per_unit(scene.table, &last.text[amount.end..]);
     let mut used = before + amount.used;
-    let (mut scales, mut end) = (Vec::new(), last.span_of(0..amount.end).end);
+    let mut scales = Vec::new();
+    let mut end = last.span_of(0..amount.end).end;
+    if !per.is_empty() {
+        end = last.span().end;
+    }
     if let Some(found) = scale_of(scene.table, rest).filter(|_| !rest.is_empty()) {
         scales.push(found);
         end = last.span().end;
     }
     // "$5 mil millones", "₹1.5 लाख करोड़"
-    while (rest.is_empty() || !scales.is_empty())
+    while per.is_empty()
+        && (rest.is_empty() || !scales.is_empty())
         && let Some(next) = scene.view.ahead(used)
         && let Some(found) = scale_of(scene.table, &next.text)
     {
         scales.push(found);
         (end, used) = (next.span().end, used + 1);
     }
-    out.say(word.span().start..end, &price_in_words(scene.table, &amount, &scales, currency));
-    if scales.is_empty() && !rest.is_empty() {
+    let price = price_in_words(scene.table, &amount, &scales, currency);
+    out.say(word.span().start..end, &format!("{price}{per}"));
+    if scales.is_empty() && per.is_empty() && !rest.is_empty() {
         pieces(scene, last, amount.end..last.text.len(), out);
     }
     Some(used)
 }
 
-/// "5,50 €", "5€", "3 M€", "5 millones €", "20 EUR".
+/// "5,50 €", "5€", "3 M€", "5 millones €", "20 EUR", "5 €/kg".
 fn suffixed(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let amount = Amount::read(scene, 0)?;
     let last = scene.view.ahead(amount.used - 1)?;
     let rest = &last.text[amount.end..];
     let start = number_span(scene, &amount, 0)?.start;
     let table = scene.table;
-    let (scale, currency, used) = if rest.is_empty() {
-        let next = scene.view.text_ahead(amount.used)?;
-        match scaled(table, next) {
-            Some((scale, currency)) => (scale, currency, amount.used + 1),
-            None => {
-                let scale = scale_of(table, next)?;
-                let sign = scene.view.text_ahead(amount.used + 1)?;
-                (Some(scale), currency_of(table, sign)?, amount.used + 2)
-            }
+    let behind = if rest.is_empty() { scene.view.text_ahead(amount.used)? } else { rest };
+    let used = amount.used + usize::from(rest.is_empty());
+    let (money, per) = per_unit(table, behind);
+    let (scale, currency, used) = match scaled(table, money) {
+        Some((scale, currency)) => (scale, currency, used),
+        None if rest.is_empty() => {
+            let scale = scale_of(table, behind)?;
+            (Some(scale), currency_of(table, scene.view.text_ahead(used)?)?, used + 1)
         }
-    } else {
-        let (scale, currency) = scaled(table, rest)?;
-        (scale, currency, amount.used)
+        None => return None,
     };
     let end = scene.view.ahead(used - 1)?.span().end;
-    out.say(start..end, &price_in_words(table, &amount, scale.as_slice(), currency));
+    let price = price_in_words(table, &amount, scale.as_slice(), currency);
+    out.say(start..end, &format!("{price}{per}"));
     Some(used)
+}
+
+/// "€/kg": the money, and the words for what it pays. They are empty if nothing is named.
+fn per_unit<'a>(table: &LanguageTable, text: &'a str) -> (&'a str, String) {
+    match text.split_once('/') {
+        Some((money, unit)) if !unit.is_empty() && unit.chars().all(char::is_alphabetic) => {
+            let name = find(table.units, unit).map_or(unit, |names| noun(names).one);
+            (money, format!(" {} {name}", table.signs.per))
+        }
+        _ => (text, String::new()),
+    }
 }
 
 /// "€", "M€".

@@ -108,6 +108,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         underscore: "guion bajo",
         colon: "dos puntos",
         to: "a",
+        per: "por",
         score: "a",
         cents: Some("con"),
         foreign_word: "palabra extranjera",
@@ -160,7 +161,8 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
     short_forms: ShortForms {
         never: "
             sr señor, sra señora, srta señorita, sres señores, dr doctor, dra doctora, d don,
-            dña doña, prof profesor, profa profesora, ing ingeniero, lic licenciado, gral general,
+            dña doña, d.ª doña, m.ª María, mª María, prof profesor,
+            profa profesora, ing ingeniero, lic licenciado, gral general,
             sto santo, sta santa, av avenida, avda avenida, c/ calle, pza plaza, p.ej por ejemplo,
             ej ejemplo, tel teléfono, vs contra",
         before_number: "

@@ -94,6 +94,8 @@ pub(in crate::normalise) struct SignWords {
     pub(super) colon: &'static str,
     /// Between the ends of a range.
     pub(super) to: &'static str,
+    /// Between money and what it pays: "5 €/kg".
+    pub(super) per: &'static str,
     /// Between the numbers of a score.
     pub(super) score: &'static str,
     /// Between money and its cents. `None`: the number of cents follows without a name.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::amount::number;
 use super::roman::numeral;
-use super::table::LanguageTable;
+use super::table::{LanguageTable, noun};
 use super::{Scene, short_form as look_up};
 use crate::abbreviations::{Abbreviation, Ending};
 use crate::normalise::item::{Word, is_mail};
@@ -106,7 +106,7 @@ pub(super) fn short_form(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
         return has_stop.then(|| initial(scene, word, out)).flatten();
     };
     let next = scene.view.text_ahead(used + usize::from(has_stop));
-    let is_marked = has_stop || bare.contains('.') || bare.ends_with(['º', '°', '/']);
+    let is_marked = has_stop || bare.contains('.') || bare.ends_with(['º', 'ª', '°', '/']);
     let goes_on = scene.view.goes_on(used + usize::from(has_stop));
     let is_number =
         |next: &str| next.starts_with(char::is_numeric) || numeral(scene.table, next).is_some();
@@ -172,9 +172,6 @@ pub(super) fn symbols(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     if word.text.chars().any(char::is_alphanumeric) {
         return None;
     }
-    let is_figure = |word: Option<&Word>| {
-        word.is_some_and(|word| word.text.starts_with(|c: char| c.is_ascii_digit()))
-    };
     if word.text == "–" && is_figure(scene.view.before()) && is_figure(scene.view.ahead(1)) {
         out.say(word.span(), scene.table.signs.to);
         return Some(1);
@@ -185,13 +182,27 @@ pub(super) fn symbols(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     Some(1)
 }
 
+fn is_figure(word: Option<&Word>) -> bool {
+    word.is_some_and(|word| word.text.starts_with(|c: char| c.is_ascii_digit()))
+}
+
 fn sign_name(table: &LanguageTable, c: char) -> Option<&'static str> {
     find(table.symbols, c.encode_utf8(&mut [0; 4]))
 }
 
 pub(super) fn word(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let word = scene.view.word()?;
-    pieces(scene, word, 0..word.text.len(), out);
+    // "10 x 15", "km 20"
+    let goes_on = is_figure(scene.view.ahead(1));
+    let said = match word.text.as_str() {
+        "x" | "X" if goes_on && is_figure(scene.view.before()) => sign_name(scene.table, '×'),
+        "km" if goes_on => find(scene.table.units, "km").map(|names| noun(names).one),
+        _ => None,
+    };
+    match said {
+        Some(said) => out.say(word.span(), said),
+        None => pieces(scene, word, 0..word.text.len(), out),
+    }
     Some(1)
 }
 
@@ -203,7 +214,13 @@ pub(super) fn pieces(scene: Scene<'_>, word: &Word, range: Range<usize>, out: &m
         let part = &text[run.clone()];
         let span = word.span_of(range.start + run.start..range.start + run.end);
         let Some(first) = part.chars().next() else { continue };
-        if first.is_ascii_digit() {
+        let is_digit = |c: char| c.is_ascii_digit();
+        let is_times = matches!(part, "x" | "X")
+            && word.text[..range.start + run.start].ends_with(is_digit)
+            && word.text[range.start + run.end..].starts_with(is_digit);
+        if is_times {
+            out.say(span, sign_name(scene.table, '×').unwrap_or_default());
+        } else if first.is_ascii_digit() {
             out.say(span, &number(scene.table, part));
         } else if let Some(name) = sign_name(scene.table, first) {
             signs += 1;
