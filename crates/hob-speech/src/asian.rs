@@ -219,10 +219,18 @@ impl Scanner<'_> {
 
     /// A dash or a tilde between two ends: "9:00-17:00", "1月〜3月", "10%-20%".
     fn to(&mut self, c: char) -> Option<usize> {
-        let is_end = self.figures_end == Some(self.at)
-            || self.before().is_some_and(|before| RANGE_ENDS.contains(before));
+        let is_dash = matches!(c, '-' | '–');
+        let is_sign = is_dash || matches!(c, '~' | '〜' | '～');
         let goes_on = self.ahead(1).is_some_and(|c| c.is_ascii_digit() || is_currency(c));
-        if !matches!(c, '-' | '–' | '~' | '〜' | '～') || !is_end || !goes_on {
+        if !is_sign || !goes_on {
+            return None;
+        }
+        let before = &self.text.chars[..self.at];
+        let length = before.iter().rev().take_while(|c| RANGE_ENDS.contains(**c)).count();
+        let counted = before[..before.len() - length].last();
+        // "今日-3度" has a minus.
+        let is_counter = length > 0 && (!is_dash || counted.is_some_and(char::is_ascii_digit));
+        if self.figures_end != Some(self.at) && !is_counter {
             return None;
         }
         let span = self.span(1);
@@ -455,6 +463,7 @@ mod tests {
         japanese("Привет、안녕", "privet,annyeong");
         japanese("10:00〜18:00", "１０時から１８時");
         japanese("1月-3月、-3月", "１月から３月,マイナス３月");
+        japanese("今日-3度、1万円-2万円", "今日マイナス３度,１万円から２万円");
         japanese("¥1,000～¥2,000", "１０００円から２０００円");
         japanese("3:2と16:9", "３対２と１６対９");
         japanese("丸の内1-2-3", "丸の内１の２の３");
@@ -486,6 +495,7 @@ mod tests {
         mandarin("2-1-502", "二杠一杠五百零二");
         mandarin("400-123-4567", "四零零,幺二三,四五六七");
         mandarin("20 %", "百分之二十");
+        mandarin("1/2(一半)和12/25(三)", "二分之一(一半)和十二月二十五日(三)");
     }
 
     #[test]

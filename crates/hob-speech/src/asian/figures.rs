@@ -193,7 +193,10 @@ fn day(rest: &[char]) -> Option<(usize, Amount)> {
     let (length, groups) = groups(rest, &['/'])?;
     let [month, day] = &groups[..] else { return None };
     let weekday = rest.get(length + 1).filter(|_| rest.get(length) == Some(&'('))?;
-    let is_weekday = "月火水木金土日祝一二三四五六周".contains(*weekday);
+    // "1/2(一半)" is a half.
+    let is_alone = rest.get(length + 2) == Some(&')');
+    let is_weekday =
+        "月火水木金土日祝周".contains(*weekday) || (is_alone && "一二三四五六".contains(*weekday));
     let is_day = is_weekday && is_between(month, 1, 12) && is_between(day, 1, 31);
     is_day.then(|| (length, date_of(None, month, day)))
 }
