@@ -95,7 +95,8 @@ fn ordinal(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
         true => NounGender::Masculine,
         false => has(marks.feminine, &mark).then_some(NounGender::Feminine)?,
     };
-    if degrees(scene.ahead(1), &mark).is_some() {
+    // "3º C" is a flat, and "20º C" the weather.
+    if (number > 9 || mark == "°") && degrees(scene.ahead(1), &mark).is_some() {
         return None;
     }
     // "1.º piso" is "primer piso".

@@ -118,7 +118,8 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         short: "nd nde",
     },
     fractions: "
-        2 demi/demis, 3 tiers, 4 quart/quarts, 5 cinquième/cinquièmes, 8 huitième/huitièmes",
+        2 demi/demis, 3 tiers, 4 quart/quarts, 5 cinquième/cinquièmes, 8 huitième/huitièmes,
+        1/10 un dixième",
     thousands: '.',
     decimal: ',',
     has_single_decimals: false,
@@ -233,6 +234,8 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
             chapitre tome volume partie acte titre phase scène article annexe section livre type
             groupe niveau",
         marks: "ème ère er re e ᵉʳ ʳᵉ ᵉ",
+        feminine_articles: "la",
+        masculine_articles: "le au du",
         said: roman,
     },
     has_pairs: true,

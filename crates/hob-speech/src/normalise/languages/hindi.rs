@@ -156,6 +156,8 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         centuries: &["सदी", "शताब्दी"],
         chapters: "अध्याय भाग खंड",
         marks: "",
+        feminine_articles: "",
+        masculine_articles: "",
         said: |number, _, _| cardinal(number),
     },
     elided_one: None,

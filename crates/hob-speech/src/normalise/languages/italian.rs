@@ -113,7 +113,8 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
     ordinal,
     ordinal_marks: OrdinalMarks { masculine: "º ° o", feminine: "ª", short: "" },
     fractions: "
-        2 mezzo/mezzi, 3 terzo/terzi, 4 quarto/quarti, 5 quinto/quinti, 8 ottavo/ottavi",
+        2 mezzo/mezzi, 3 terzo/terzi, 4 quarto/quarti, 5 quinto/quinti, 8 ottavo/ottavi,
+        1/10 un decimo",
     thousands: '.',
     decimal: ',',
     has_single_decimals: false,
@@ -221,6 +222,8 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
             capitolo tomo volume parte atto titolo fase scena articolo allegato sezione libro tipo
             gruppo livello",
         marks: "º ° ª",
+        feminine_articles: "la alla dalla della nella",
+        masculine_articles: "il al dal del nel",
         said: roman,
     },
     has_pairs: false,

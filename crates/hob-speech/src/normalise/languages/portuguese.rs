@@ -90,7 +90,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
     ordinal_marks: OrdinalMarks { masculine: "º o", feminine: "ª a", short: "" },
     fractions: "
         1/2 meio, 2 meio/meios, 3 terço/terços, 4 quarto/quartos, 5 quinto/quintos,
-        8 oitavo/oitavos",
+        8 oitavo/oitavos, 1/10 um décimo",
     thousands: '.',
     decimal: ',',
     has_single_decimals: false,
@@ -208,6 +208,8 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
             capítulo tomo volume parte ato título fase guerra artigo anexo seção livro tipo grupo
             nível",
         marks: "º ª",
+        feminine_articles: "a à da na",
+        masculine_articles: "o ao do no",
         said: |number, place, gender| roman(cardinal, ordinal, number, place, gender),
     },
     has_pairs: false,

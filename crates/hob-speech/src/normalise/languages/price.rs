@@ -7,6 +7,7 @@ use super::counted::number_span;
 use super::table::{Currency, Form, LanguageTable, Noun, noun};
 use super::text::pieces;
 use crate::reading::Reading;
+use crate::scripts::is_vowel_sign;
 use crate::word_table::{find, has};
 
 /// From this number on, and in steps of it, the money needs "of".
@@ -85,8 +86,9 @@ fn suffixed(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
 
 /// "€/kg": the money, and the words for what it pays. They are empty if nothing is named.
 fn per_unit<'a>(table: &LanguageTable, text: &'a str) -> (&'a str, String) {
+    let is_letter = |c: char| c.is_alphabetic() || is_vowel_sign(c);
     match text.split_once('/') {
-        Some((money, unit)) if !unit.is_empty() && unit.chars().all(char::is_alphabetic) => {
+        Some((money, unit)) if !unit.is_empty() && unit.chars().all(is_letter) => {
             let name = find(table.units, unit).map_or(unit, |names| noun(names).one);
             (money, format!(" {} {name}", table.signs.per))
         }

@@ -15,9 +15,6 @@ const TENTH: &str = "Alfonso Carlo Charles Leone León Leão Léon Pie Pio Pío"
 const QUEENS: &str = "Anne Beatriz Catherine Elisabeth Isabel Marie Élisabeth";
 const MEN: &str = "Andrea Luca Nicola";
 
-const FEMININE_ARTICLES: &str = "a alla da della la na nella à";
-const MASCULINE_ARTICLES: &str = "al ao dal del do el il nel no o";
-
 pub(super) fn read(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let word = scene.view.word()?;
     let (number, mark) = numeral(scene.table, &word.text)?;
@@ -28,7 +25,7 @@ pub(super) fn read(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
         RomanPlace::AfterCentury
     } else if words.centuries.contains(&next.as_str()) {
         RomanPlace::BeforeCentury
-    } else if has(words.chapters, &before) {
+    } else if has(words.chapters, &before) && !is_article(scene, bare) {
         RomanPlace::Chapter
     } else if is_ruler(scene, bare, number) {
         RomanPlace::Ruler
@@ -40,8 +37,10 @@ pub(super) fn read(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let is_feminine = matches!(mark, "re" | "ère" | "ʳᵉ" | "ª")
         || match place {
             RomanPlace::Ruler => scene.view.before().is_some_and(|name| is_woman(&name.text)),
+            RomanPlace::BeforeNoun if has(words.masculine_articles, &before) => false,
             RomanPlace::BeforeNoun => {
-                has(FEMININE_ARTICLES, &before) || scene.gender_of(&next) == NounGender::Feminine
+                has(words.feminine_articles, &before)
+                    || scene.gender_of(&next) == NounGender::Feminine
             }
             _ => false,
         };
@@ -55,8 +54,9 @@ pub(super) fn numeral<'a>(table: &LanguageTable, text: &'a str) -> Option<(u64, 
     let mut marks = table.roman.marks.split_whitespace();
     let bare = marks.find_map(|mark| text.strip_suffix(mark)).unwrap_or(text);
     let mark = &text[bare.len()..];
-    // "Le" and "Ce" are words.
-    let is_word = !mark.is_empty() && matches!(bare, "C" | "L");
+    // "Le", "Ce" and "Ver" are words, and "tipo C" has a letter.
+    let is_first = bare == "I" || !matches!(mark, "er" | "re" | "ère");
+    let is_word = matches!(bare, "C" | "L") || !is_first;
     value(bare).filter(|_| !is_word).map(|number| (number, mark))
 }
 
@@ -68,15 +68,20 @@ fn word_before(scene: Scene<'_>) -> String {
     form.map(|form| form.said.to_lowercase()).unwrap_or_default()
 }
 
+/// "il libro I Malavoglia": the numeral is also a word, and a name follows.
+fn is_article(scene: Scene<'_>, numeral: &str) -> bool {
+    has(scene.table.starters, numeral) && is_before_name(scene)
+}
+
 /// A name stands before it.
 fn is_ruler(scene: Scene<'_>, numeral: &str, number: u64) -> bool {
     let Some(before) = scene.view.before() else { return false };
     let mut letters = before.text.chars().filter(|c| c.is_alphabetic());
-    // Devanagari has no capitals.
-    let is_name = letters.next().is_some_and(|first| !first.is_lowercase())
-        && letters.filter(|c| !c.is_uppercase()).count() > 1;
+    // Devanagari has no capitals, so a single letter is no numeral there.
+    let Some(first) = letters.next().filter(|first| !first.is_lowercase()) else { return false };
+    let is_name = letters.filter(|c| !c.is_uppercase()).count() > 1;
     let is_numeral = numeral.len() > 1
-        || matches!(numeral, "I" | "V")
+        || (first.is_uppercase() && matches!(numeral, "I" | "V"))
         || (numeral == "X" && has(TENTH, &before.text));
     is_name && is_numeral && number < 40 && !scene.view.shouted
 }
@@ -87,10 +92,15 @@ fn is_woman(name: &str) -> bool {
 
 /// "la II Guerra Mundial", "el XXV aniversario": what is numbered follows. A single letter needs an article and a name.
 fn is_before_noun(scene: Scene<'_>, numeral: &str, before: &str) -> bool {
-    let next = scene.view.text_ahead(1).unwrap_or_default();
-    let is_name = next.starts_with(char::is_uppercase) && next.contains(char::is_lowercase);
-    let has_article = has(FEMININE_ARTICLES, before) || has(MASCULINE_ARTICLES, before);
+    let words = &scene.table.roman;
+    let has_article = has(words.feminine_articles, before) || has(words.masculine_articles, before);
+    let is_name = is_before_name(scene);
     let is_noun = is_name || (has_article && scene.form_before(1) != Form::Alone);
     let is_clear = if numeral.len() > 1 { is_noun } else { is_name && has_article };
     is_clear && numeral.bytes().all(|b| b"IVX".contains(&b)) && !scene.view.shouted
+}
+
+fn is_before_name(scene: Scene<'_>) -> bool {
+    let next = scene.view.text_ahead(1).unwrap_or_default();
+    next.starts_with(char::is_uppercase) && next.contains(char::is_lowercase)
 }

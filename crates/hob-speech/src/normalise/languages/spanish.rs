@@ -91,7 +91,8 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         short: "er ᵉʳ",
     },
     fractions: "
-        2 medio/medios, 3 tercio/tercios, 4 cuarto/cuartos, 5 quinto/quintos, 8 octavo/octavos",
+        2 medio/medios, 3 tercio/tercios, 4 cuarto/cuartos, 5 quinto/quintos, 8 octavo/octavos,
+        1/10 un décimo",
     thousands: '.',
     decimal: ',',
     has_single_decimals: false,
@@ -208,6 +209,8 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
             capítulo tomo volumen parte acto título fase guerra artículo anexo sección libro tipo
             grupo nivel",
         marks: "º ª",
+        feminine_articles: "la",
+        masculine_articles: "el al del",
         said: |number, place, gender| roman(cardinal, ordinal, number, place, gender),
     },
     has_pairs: false,

@@ -145,6 +145,9 @@ pub(super) struct RomanWords {
     pub(super) chapters: &'static str,
     /// Marks behind an ordinal: "XIXe siècle", "Ier". Longer ones come first.
     pub(super) marks: &'static str,
+    /// Words before what is numbered: "la II Guerra Mundial".
+    pub(super) feminine_articles: &'static str,
+    pub(super) masculine_articles: &'static str,
     pub(super) said: fn(u64, RomanPlace, NounGender) -> String,
 }
 

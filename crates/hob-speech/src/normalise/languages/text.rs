@@ -140,8 +140,8 @@ pub(super) fn joined_short_form(scene: Scene<'_>, out: &mut Reading) -> Option<u
         out.say(word.span_of(at..word.text.len()), &number(scene.table, rest));
         return Some(1);
     }
-    let is_name = rest[1..].starts_with(char::is_uppercase) && short.len() > 1;
-    if ending != Ending::Never || !is_name || !is_title(scene, short) {
+    let is_name = rest.strip_prefix('-').is_some_and(|name| name.starts_with(char::is_uppercase));
+    if ending != Ending::Never || short.len() < 2 || !is_name || !is_title(scene, short) {
         return None;
     }
     out.say(word.span(), &format!("{said}{rest}"));
