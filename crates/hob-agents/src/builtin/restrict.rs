@@ -26,6 +26,8 @@ const LANDLOCK: ABI = ABI::V6;
 /// Devices and facts of the machine that many programs read.
 const ALSO_READABLE: [&str; 4] = ["/dev/random", "/dev/urandom", "/proc/cpuinfo", "/proc/meminfo"];
 const ALSO_WRITABLE: [&str; 2] = ["/dev/null", "/dev/zero"];
+/// Some kernels also accept a call of x86-64 by its number with this bit (the x32 ABI).
+const X32_BIT: i64 = 0x4000_0000;
 
 /// Becomes this command, which can change these two folders at most. Returns only if that fails, with the reason.
 pub fn restrict_and_run(
@@ -136,6 +138,9 @@ fn filter(sockets: Sockets) -> Result<BpfProgram, Box<dyn std::error::Error>> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         refused.into_iter().map(|call| (call, Vec::new())).collect();
     rules.insert(libc::SYS_socket, refused_sockets(sockets)?);
+    let of_x32: Vec<_> =
+        rules.iter().map(|(call, rules)| (*call | X32_BIT, rules.clone())).collect();
+    rules.extend(of_x32);
     let refuse = SeccompAction::Errno(libc::EPERM as u32);
     let architecture = std::env::consts::ARCH.try_into()?;
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture)?;
@@ -157,4 +162,23 @@ fn refused_sockets(sockets: Sockets) -> Result<Vec<SeccompRule>, Box<dyn std::er
         differs_from_all.push(SeccompCondition::new(0, dword, differs, *family as u64)?);
     }
     Ok(vec![SeccompRule::new(differs_from_all)?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_call_has_no_second_number() {
+        for sockets in [Sockets::None, Sockets::Local, Sockets::Internet] {
+            let program = filter(sockets).expect("a filter");
+            for call in [libc::SYS_socket, libc::SYS_io_uring_setup] {
+                let number = call | X32_BIT;
+                assert!(
+                    program.iter().any(|step| i64::from(step.k) == number),
+                    "{sockets:?} {number}"
+                );
+            }
+        }
+    }
 }
