@@ -6,6 +6,7 @@ mod layers;
 
 use serde_json::{Map, Value};
 
+use self::families::Family;
 use super::config_error::ConfigError;
 use super::json_number::number;
 use super::quantization::{self, Quantization};
@@ -70,20 +71,17 @@ impl Config {
         let inner = ["text_config", "llm_config", "language_config"];
         let inner = inner.iter().find_map(|key| whole.get(*key)?.as_object());
         let text = inner.unwrap_or(&whole);
+        let family = families::family(text, &whole)?;
         let flag = |map: &Map<String, Value>| map.get("tie_word_embeddings")?.as_bool();
         Ok(Config {
-            dimensions: dimensions(text, &whole)?,
+            dimensions: dimensions(text, &family)?,
             quantization: quantization::of(&whole)?,
-            is_tied: flag(text).or_else(|| flag(&whole)).unwrap_or(false),
+            is_tied: flag(text).or_else(|| flag(&whole)).unwrap_or(family.is_tied),
         })
     }
 }
 
-fn dimensions(
-    text: &Map<String, Value>,
-    whole: &Map<String, Value>,
-) -> Result<Dimensions, ConfigError> {
-    let family = families::family(text, whole)?;
+fn dimensions(text: &Map<String, Value>, family: &Family) -> Result<Dimensions, ConfigError> {
     let said = |key: &'static str, names: &[&str]| {
         let default = || family.defaults.iter().find(|(known, _)| *known == key).map(|(_, n)| *n);
         number(text, names).or_else(default)

@@ -11,6 +11,8 @@ pub(super) struct Family {
     pub(super) architecture: &'static str,
     /// Values for keys that the configuration leaves out, by GGUF key.
     pub(super) defaults: &'static [(&'static str, u64)],
+    /// Whether the embedding also computes the scores where the configuration does not say.
+    pub(super) is_tied: bool,
 }
 
 const GEMMA3: &[(&str, u64)] = &[
@@ -20,6 +22,21 @@ const GEMMA3: &[(&str, u64)] = &[
     ("attention.value_length", 256),
     ("context_length", 131_072),
     ("vocab_size", 262_208),
+];
+
+/// Architectures of [`Family::is_tied`]: the default of `tie_word_embeddings` in their classes of transformers.
+pub(super) const TIED: [&str; 11] = [
+    "cohere2",
+    "command-r",
+    "gemma",
+    "gemma2",
+    "gemma3",
+    "gemma3n",
+    "gemma4",
+    "lfm2",
+    "lfm2moe",
+    "smollm3",
+    "starcoder2",
 ];
 
 /// Uses the first known `model_type`: that of the text model's configuration, or else of the whole one.
@@ -37,7 +54,7 @@ pub(super) fn family(
         return Err(ConfigError::UnknownType { name: printable_name(&first), near });
     };
     let defaults = if *architecture == "gemma3" { GEMMA3 } else { &[] };
-    Ok(Family { architecture, defaults })
+    Ok(Family { architecture, defaults, is_tied: TIED.contains(architecture) })
 }
 
 /// Each `model_type` and its GGUF architecture, sorted.

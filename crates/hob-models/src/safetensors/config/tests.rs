@@ -92,6 +92,20 @@ fn a_configuration_is_the_shape_of_its_header() {
 }
 
 #[test]
+fn a_configuration_that_says_nothing_is_tied_as_its_family_is() {
+    let gemma = SAME[4].1;
+    let untied = gemma.replacen('{', r#"{"tie_word_embeddings": false, "#, 1);
+    for (json, expected) in [(SAME[0].1, false), (gemma, true), (&*untied, false)] {
+        let config = Config::parse(json.as_bytes()).expect("known");
+        assert_eq!(config.is_tied, expected, "{json}");
+    }
+    for name in families::TIED {
+        let is_known = families::ARCHITECTURES.iter().any(|(_, known)| *known == name);
+        assert!(is_known, "{name}");
+    }
+}
+
+#[test]
 fn listed_layers_are_taken_as_listed() {
     let json = r#"{"model_type": "MODEL", "num_hidden_layers": 4, "hidden_size": 64,
         "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100,
