@@ -63,8 +63,10 @@ fn etag(file: &EmbeddedFile) -> String {
     format!("\"{:016x}\"", hash.iter().fold(0u64, |all, byte| all << 8 | u64::from(*byte)))
 }
 
+/// Whether the client has this version. A proxy that compresses marks the tag as weak (`W/`).
 fn has_it_already(headers: &HeaderMap, etag: &str) -> bool {
-    headers.get(IF_NONE_MATCH).is_some_and(|seen| seen.as_bytes() == etag.as_bytes())
+    let seen = headers.get(IF_NONE_MATCH).and_then(|seen| seen.to_str().ok());
+    seen.is_some_and(|seen| seen.strip_prefix("W/").unwrap_or(seen) == etag)
 }
 
 /// Content types of the page's files. Any other file is offered as a download.
