@@ -25,7 +25,7 @@ use crate::printer::{Printer, count_text, or_dash, table};
 use crate::signals::interrupted;
 
 const OPINION: &str = "A model's judgement is an opinion, not a measurement.";
-/// Limits the memory for prompts.
+/// Limits the memory that the prompts of all items take.
 const ITEMS_MAX: u32 = 10_000;
 const TOKENS_DEFAULT: u32 = 2_048;
 const TOKENS_MAX: u32 = 1 << 20;
@@ -59,7 +59,8 @@ pub(crate) struct JudgeArgs {
 
 const AFTER_HELP: &str = "\
 The judge reads both answers to each item twice, once in each order. An answer that it prefers in
-both orders wins; otherwise it is a tie. A model's judgement is an opinion, not a measurement.
+both orders wins; otherwise it is a tie, or unread if a verdict cannot be read. A model's judgement
+is an opinion, not a measurement.
 Verdicts are kept next to the record of A: after an interruption, the same command goes on.
 
 Examples:
@@ -200,7 +201,7 @@ fn left_out(arms: &ComparedArms) -> Vec<String> {
     let items = |count: usize| count_text(count, "item");
     let (same, unpaired, beyond) = (arms.identical.len(), arms.unpaired, arms.beyond_limit);
     let silent = format!("A {}, B {}", items(silent_a), items(silent_b));
-    let without_pair = "Left out without the same question in the other record";
+    let without_pair = "Left out, because the other record lacks the question";
     let shortened = count_text(arms.shortened, "answer");
     let cut =
         format!("The judge read only the first {JUDGED_CHARS_MAX} characters of {shortened}.");
