@@ -33,7 +33,7 @@ pub(crate) fn permission(
         Err(reason) => (None, Some(reason)),
     };
     let unclear = unclear.filter(|_| has_strict_rule(team));
-    // The table asks for a command that may run another one than a rule allows.
+    // A rule that allows does not count for an unclear command: it may run another one. The table decides.
     let rule = rule.filter(|rule| *rule > RuleDecision::Allow || unclear.is_none());
     match rule {
         Some(RuleDecision::Deny) => {
@@ -77,7 +77,7 @@ pub(crate) fn permission(
     })
 }
 
-/// Whether a command that is not known before it runs could be one that a rule forbids or wants approval for.
+/// Whether a rule forbids commands or wants approval for some: an unclear command could be one of them.
 fn has_strict_rule(team: &Team) -> bool {
     team.rules.iter().any(|rule| rule.decision > RuleDecision::Allow)
 }

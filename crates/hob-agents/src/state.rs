@@ -1,5 +1,5 @@
-//! The state of a run: everything that a driver needs to go on after a crash.
-//! It is plain data, and the machine is the only code that changes it.
+//! The state of a team run: everything that a driver needs to go on after a crash. It is plain data.
+//! Only the machine changes it. What comes with a request is set outside: `owner`, `client_tools` and `remote_models`.
 
 mod messages;
 
@@ -57,7 +57,7 @@ pub struct RunState {
 /// What a stopped answer has used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoppedAnswer {
-    /// The call of the model.
+    /// Number of the call of the model.
     pub id: u64,
     /// The model that answered.
     pub target: String,
@@ -102,7 +102,7 @@ pub struct Branch {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentFrame {
     pub agent: String,
-    /// `kind` in stored runs.
+    /// Stored as `kind`.
     #[serde(rename = "kind")]
     pub role: AgentRole,
     /// Number of the event with which the agent started.

@@ -33,12 +33,13 @@ enum Unguarded {
     Link {
         text: PathBuf,
         target: Option<PathBuf>,
-        /// Device and inode of a target in the workspace, where a command can put another one.
+        /// Device and inode of a target in the workspace: a command can replace such a target.
         inner: Option<(u64, u64)>,
     },
 }
 
 impl Unguarded {
+    /// `None` for a file or folder that exists: the sandbox keeps it as it is.
     fn of(path: &Path) -> Option<Unguarded> {
         let Ok(found) = path.symlink_metadata() else { return Some(Unguarded::Missing) };
         if !found.is_symlink() {

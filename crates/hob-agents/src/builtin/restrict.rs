@@ -77,7 +77,7 @@ fn limit_files(
     };
     ruleset
         .create()?
-        // A file has fewer rights than a folder, and a rule for both would be refused.
+        // Some rights exist only for folders. A strict rule that gave them to a file would be refused.
         .set_compatibility(CompatLevel::BestEffort)
         .add_rules(path_beneath_rules(readable, AccessFs::from_read(LANDLOCK)))?
         .add_rules(path_beneath_rules([workspace], rights))?

@@ -76,8 +76,8 @@ enum SandboxKind {
         /// The seccomp filter. The file has no name, so that no command can change it.
         filter: File,
     },
-    /// The supervisor with its arguments, and a folder for the temporary files and the home of commands. The folder is
-    /// deleted with this value.
+    /// hob's own program, which supervises the command, with its arguments; and a folder for the temporary files and the
+    /// home of commands. The folder is deleted with this value.
     Landlock(Vec<OsString>, TempDir),
     Container {
         engine: PathBuf,

@@ -17,12 +17,12 @@ use super::{run_checked, spec_of};
 use crate::tool::{AgentTool, ToolClass, ToolOutput, ToolSpec};
 
 const PROGRAM: &str = "systemctl";
-/// A unit that does not exist has no error. Only its `LoadState` says so.
+/// `systemctl show` also succeeds for a unit that does not exist: only `LoadState` says so.
 const PROPERTIES: &str = "LoadState,ActiveState,SubState,Result,ExecMainStatus,NRestarts";
 const STATUS_LIMIT: Duration = Duration::from_secs(10);
 /// By default, systemd gives a unit 90 s to stop and 90 s to start.
 const RESTART_LIMIT: Duration = Duration::from_mins(3);
-const UNIT_MAX: usize = 128;
+const UNIT_BYTES_MAX: usize = 128;
 
 /// Shows the state of a unit.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ async fn run(mut command: Command, words: &[&str], limit: Duration) -> Result<St
 
 fn is_unit(name: &str) -> bool {
     let is_first = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    name.len() <= UNIT_MAX
+    name.len() <= UNIT_BYTES_MAX
         && name.starts_with(is_first)
         && name.chars().all(|c| is_first(c) || matches!(c, '@' | '.' | ':' | '-'))
 }

@@ -95,7 +95,7 @@ impl Shell {
     }
 }
 
-/// What must be over before the protected files are looked at.
+/// A command that runs: its container, and the watch over protected files, which may end only after the container.
 struct AtWork {
     container: Option<Container>,
     watch: Option<ProtectedWatch>,
@@ -116,7 +116,7 @@ impl AtWork {
     }
 }
 
-/// The call was dropped while its command ran.
+/// For a call that is dropped while its command runs: a thread waits for the container, and then looks at the files.
 impl Drop for AtWork {
     fn drop(&mut self) {
         if let Some(container) = self.container.take() {
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(shell.spec().class, ToolClass::System);
     }
 
-    /// Files that Landlock cannot protect may come after the first command.
+    /// Before each command, hob looks for files that Landlock cannot protect: the user may have added some.
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn landlock_runs_no_command_once_the_workspace_has_a_team_file() {
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(place("other/h.toml")).expect("a file"), "mine");
     }
 
-    /// What they do is tested where they are enforced in another way, in `team_sandbox.rs`.
+    /// The limits are in force. `team_sandbox.rs` tests what happens at each of them, in Landlock.
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn a_command_in_bubblewrap_has_the_limits() {
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(output, ToolOutput::ok("0\n600\n605\n1048576\n4194304\n"));
     }
 
-    /// Where the machine lets a sandbox work. What it must keep out is checked from inside it.
+    /// Checked from inside the sandbox.
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn a_command_reaches_the_workspace_alone() {

@@ -10,7 +10,7 @@ use crate::event::DeltaKind;
 use crate::machine::{CALL_BEGIN, count_stopped};
 use crate::state::{StoppedAnswer, Used};
 
-/// Longest text and calls of one answer in bytes.
+/// Maximum bytes of one answer: its thinking, text and calls.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// Calls of one answer.
 const CALLS_MAX: usize = 64;
@@ -18,7 +18,7 @@ const CALLS_MAX: usize = 64;
 /// An answer on its way.
 pub(super) struct StreamedAnswer<'w, 'd> {
     work: &'w Work<'d>,
-    /// The call of the model.
+    /// Number of the call of the model.
     id: u64,
     model: String,
     trace: Trace,
@@ -28,11 +28,12 @@ pub(super) struct StreamedAnswer<'w, 'd> {
     /// Bytes of the text that were shown. A call that is written as text is not.
     shown: usize,
     calls: Vec<StreamedCall>,
+    /// Bytes of thinking, text and calls so far.
     bytes: usize,
-    /// Each has about one token.
+    /// Pieces that have arrived. Each has about one token.
     pieces: u64,
     has_begun: bool,
-    /// The model has counted the tokens itself.
+    /// The answer has come to its end, with the number of its tokens.
     is_whole: bool,
 }
 
@@ -137,7 +138,7 @@ impl<'w, 'd> StreamedAnswer<'w, 'd> {
         Ok(shown)
     }
 
-    /// The end of the text that looked like the beginning of a call.
+    /// Text at the end that was held back as the possible beginning of a call, unless it is a call.
     pub(super) fn held_back(&self) -> Option<String> {
         let held = &self.text[self.shown..];
         (!held.is_empty() && !held.starts_with(CALL_BEGIN)).then(|| held.to_owned())

@@ -1,4 +1,4 @@
-//! Runs with scripted models: a model that hangs, and a disk that is full.
+//! Runs with scripted models: answers that hang, break off or refuse, limits of time, tools that open late, a full disk.
 
 mod crashes;
 
@@ -175,9 +175,6 @@ async fn driven_team(
     }
 }
 
-const SAVE: &str = r#"{"reply": {"tool_calls": [{"name": "save"}]}}
-{"reply": {"content": "Done."}}"#;
-
 #[tokio::test(start_paused = true)]
 async fn a_model_that_hangs_is_given_up_and_the_run_goes_on() {
     let script = r#"{"reply": {"tool_calls": [{"name": "transfer_to_helper"}]}}
@@ -191,7 +188,7 @@ async fn a_model_that_hangs_is_given_up_and_the_run_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_comes_of_a_stopped_answer_counts() {
+async fn tokens_of_a_stopped_answer_count() {
     let whole = r#"{"reply": {"content": "Whole."}}"#;
     let once = driven(whole, u64::MAX).await.used;
     let half = r#"{"reply": {"reasoning": "Hm. ", "content": "Half of it", "stall": true}}"#;
@@ -219,9 +216,9 @@ fn tokens_of(events: &[EventKind]) -> (u64, u64) {
     events.iter().filter_map(tokens).fold((0, 0), add)
 }
 
-/// The watchdog would wait for 30 s.
+/// The person ends it after 10 s. The watchdog would wait for 30 s.
 #[tokio::test(start_paused = true)]
-async fn what_came_before_a_person_ends_the_run_counts() {
+async fn tokens_that_came_before_a_person_ends_the_run_count() {
     let script = r#"{"reply": {"content": "Half of it", "stall": true}}"#;
     let models = Scripted(ScriptModel::parse("m", script).expect("a script"));
     let disk = Disk { events_max: u64::MAX, shown: Mutex::default(), synced: Mutex::default() };
@@ -359,9 +356,11 @@ async fn an_answer_at_its_limit_of_tokens_ends_the_run_in_part() {
 
 #[tokio::test]
 async fn what_cannot_be_stored_is_not_done() {
-    let Driven { ended, saved, .. } = driven(SAVE, 4).await;
+    let script = r#"{"reply": {"tool_calls": [{"name": "save"}]}}
+{"reply": {"content": "Done."}}"#;
+    let Driven { ended, saved, .. } = driven(script, 4).await;
     assert_eq!((ended.expect_err("full").kind(), saved), (io::ErrorKind::StorageFull, 0));
-    let Driven { ended, synced, saved, .. } = driven(SAVE, u64::MAX).await;
+    let Driven { ended, synced, saved, .. } = driven(script, u64::MAX).await;
     assert_eq!((ended.expect("stored"), saved), (TeamRunStatus::Completed, 1));
     assert_eq!(synced, 3, "before the call, after it, and at the end");
 }

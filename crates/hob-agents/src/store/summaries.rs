@@ -18,7 +18,7 @@ const SUMMARIES_MAX: usize = 4_096;
 /// Characters of the task in a summary.
 const TASK_CHARS_MAX: usize = 200;
 
-/// A run in a list.
+/// A run in a list. It is read from the file of a [`RunState`], so its fields have the same names.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct RunSummary {
     pub run_id: String,
@@ -29,7 +29,7 @@ pub struct RunSummary {
     pub status: TeamRunStatus,
 }
 
-/// The team of a run in a list.
+/// What a list shows of the team in [`RunState::team`].
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct RunTeam {
     pub id: String,

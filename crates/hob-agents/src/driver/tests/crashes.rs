@@ -132,8 +132,8 @@ async fn driven_until(
     (ended, count)
 }
 
-/// A run that crashes at this step, and then goes on to its end. Gives the number of steps before.
-async fn crashed(store: &RunStore, crash: Crash, at: usize) -> usize {
+/// Checks a run that crashes at this step, and then goes on to its end. Gives the number of steps before the crash.
+async fn check_crash(store: &RunStore, crash: Crash, at: usize) -> usize {
     let id = format!("{crash:?}-{at}");
     let team = Team::parse(TEAM, "t").expect("a team");
     let state = RunState::new(team, id.clone(), "Task".to_owned());
@@ -164,11 +164,11 @@ async fn crashed(store: &RunStore, crash: Crash, at: usize) -> usize {
 async fn a_run_goes_on_after_a_crash_at_any_step_and_does_nothing_twice() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = RunStore::new(folder.path().join("runs"));
-    let steps = crashed(&store, Crash::AfterState, usize::MAX).await;
+    let steps = check_crash(&store, Crash::AfterState, usize::MAX).await;
     assert!(steps > 2 * SAVES, "a step before and after each call: {steps}");
     for crash in [Crash::BeforeEvents, Crash::AfterEvents, Crash::AfterState, Crash::NoPower] {
         for at in 1..=steps {
-            assert_eq!(crashed(&store, crash, at).await, at, "{crash:?}");
+            assert_eq!(check_crash(&store, crash, at).await, at, "{crash:?}");
         }
     }
 }

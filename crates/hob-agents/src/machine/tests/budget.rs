@@ -60,6 +60,7 @@ fn money_is_a_budget_too() {
 
 #[test]
 fn tokens_are_kept_for_the_last_answer() {
+    // 200 tokens for the work. hob keeps `LAST_ANSWER_TOKENS`, 1,024, for the last answer.
     let mut run = Run::of_team(&TEAM.replace("tokens = 10000", "tokens = 1224"));
     run.looks("", json!({}));
     assert_eq!(run.request().2.len(), 5, "110 tokens are used");
@@ -102,10 +103,10 @@ fn calls_that_are_left_when_the_time_ends_are_not_made() {
     assert_eq!(run.state.status, TeamRunStatus::CompletedPartial);
 }
 
-/// A tester with this limit has a helper that works for it.
+/// A run in which a tester with this limit works. The writer can work for the tester.
 fn run_of_tester(limit: &str) -> Run {
-    let helper = format!("turns = 9\n{limit}\nhandoffs = [\"writer\"]");
-    let mut run = Run::of_team(&TEAM.replace("turns = 2", &helper));
+    let settings = format!("turns = 9\n{limit}\nhandoffs = [\"writer\"]");
+    let mut run = Run::of_team(&TEAM.replace("turns = 2", &settings));
     run.answers("I ask the tester.", &[("delegate_to_tester", brief())]);
     run
 }

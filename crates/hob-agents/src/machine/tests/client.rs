@@ -1,5 +1,5 @@
 //! Tools of the client: the entry agent calls them, and the run waits for their results.
-//! The results come from others, and a result that is missing is a failed call.
+//! The results count as text of others. A call whose result is missing has failed.
 
 use hob_core::chat::Tool;
 
