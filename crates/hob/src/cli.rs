@@ -111,7 +111,7 @@ fn print_refusal(refusal: &clap::Error) -> ExitCode {
 fn dispatch(cli: Cli, printer: &Printer) -> CliResult<Exit> {
     // The self-test causes failures on purpose, so their warnings are left out.
     let is_selftest = matches!(cli.verb, Verb::Selftest(_));
-    // The SDK for MCP servers logs what hob reports itself, in the words of the server.
+    // The library for MCP (`rmcp`) would log failures of MCP servers that hob reports itself.
     let default = if is_selftest { "error" } else { "warn,rmcp=off" };
     logging::start(cli.globals.log.as_deref(), default)?;
     let globals = &cli.globals;

@@ -1,5 +1,5 @@
 //! `hob chat`, `hob ps`, `hob load` and `hob unload`, against a server with scripted models.
-//! Input comes from pipes and from a terminal; other tests run without a server.
+//! Input comes from pipes and from a terminal. Some tests of errors have no server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -154,8 +154,8 @@ fn programs_get_one_json_object() {
     let (model, _server, address) = scripted(vec![thinks()]);
     user.write("schema.json", "{\"type\": \"string\"}");
     let url = address.to_string();
-    let wishes = ["--schema", "schema.json", "--seed", "7", "--effort", "low", "--max-tokens", "9"];
-    let args = [&["chat", "--json", "--server", &url, "hi"], &wishes[..]].concat();
+    let options = ["--schema", "schema.json", "--seed", "7", "--effort", "low", "--max-tokens", "9"];
+    let args = [&["chat", "--json", "--server", &url, "hi"], &options[..]].concat();
     let json = stdout(&user.hob(&args).assert().success());
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["model"], "scripted");
@@ -223,7 +223,7 @@ fn the_hob_that_runs_here_answers_without_being_named() {
     assert_eq!(stdout(&user.hob(&["chat", "hi"]).assert().success()), "1\n");
     assert_eq!(stdout(&user.hob(&["chat", "-m", "scripted", "hi"]).assert().success()), "2\n");
     assert_eq!(model.requests().len(), 2);
-    // A model that this machine does not have is searched for here.
+    // If the running hob does not have a model, the command itself looks for it.
     for model in ["smollm2", "./none.gguf"] {
         let said = stderr(&user.hob(&["chat", "-m", model, "hi"]).assert().code(3));
         assert!(!said.contains(&address.to_string()), "{said}");
@@ -246,7 +246,7 @@ fn a_server_s_refusal_is_shown_in_its_words() {
 }
 
 #[test]
-fn invalid_options_are_rejected_before_anything_runs() {
+fn each_mistake_has_its_exit_code_and_sentence() {
     let user = User::new();
     user.write("hob.toml", "[server]\nlisten = \"127.0.0.1:1\"\n");
     user.write("list.json", "[]");

@@ -18,8 +18,8 @@ turns = 30
 tools = ["shell"]
 "#;
 
-/// The output of each command, of a team that runs them in this folder with this limit of time. `None`: the kernel is
-/// too old for the sandbox.
+/// Runs these commands one after the other in this folder, each with this limit of time, and gives their outputs. `None`:
+/// the kernel is too old for the sandbox.
 #[expect(clippy::print_stdout, reason = "a helper of tests only")]
 fn outputs(
     file: &str,
@@ -27,12 +27,12 @@ fn outputs(
     workspace: &str,
     timeout_s: u64,
 ) -> Option<Vec<String>> {
-    let call = |command: &String| {
+    let step = |command: &String| {
         let arguments = json!({ "command": command, "timeout_s": timeout_s });
         let call = json!([{ "name": "shell", "arguments": arguments }]);
         json!({ "reply": { "tool_calls": call } }).to_string() + "\n"
     };
-    let steps: String = commands.iter().map(call).collect();
+    let steps: String = commands.iter().map(step).collect();
     let team = TeamUser::with(file, "", (&(steps + r#"{"reply": {"content": "Done."}}"#), ""));
     let folder = team.user.path(workspace);
     fs::create_dir_all(&folder).expect("a folder");
@@ -48,7 +48,7 @@ fn outputs(
     Some(outputs)
 }
 
-/// Each command has an output with its text.
+/// Checks that the output of each command contains the text next to it.
 fn check(file: &str, workspace: &str, rows: &[(impl AsRef<str>, &str)]) {
     let commands: Vec<String> = rows.iter().map(|(row, _)| row.as_ref().to_owned()).collect();
     let Some(outputs) = outputs(file, &commands, workspace, 60) else { return };
@@ -63,7 +63,7 @@ fn without_bubblewrap_a_command_reaches_its_workspace_alone() {
     let outside = tempfile::tempdir().expect("a folder");
     fs::write(outside.path().join("secret"), "secret words").expect("a file");
     let outside = outside.path().display();
-    // A process of the same user.
+    // The process of this test, which belongs to the same user.
     let process = std::process::id();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -104,7 +104,7 @@ fn a_process_that_leaves_its_group_ends_with_its_command() {
         format!("{leave} echo $! > pid; sleep 1000"),
         "cat pid".to_owned(),
     ];
-    // Long enough for the others on a machine that does much else.
+    // Only the second command reaches this limit: the others need much less, even on a busy machine.
     let Some(outputs) = outputs(TEAM, &commands, "elsewhere", 10) else { return };
     assert!(outputs[0].contains("[exit code 3]"), "{outputs:?}");
     assert!(outputs[1].contains("was ended after 10 s"), "{outputs:?}");
@@ -125,9 +125,9 @@ fn a_command_that_uses_too_much_ends_with_one_sentence() {
         ("ulimit -c; ulimit -S -t; ulimit -H -t", "0\n600\n605\n"),
         ("truncate -s 1000000000 big", "[exit code 153: a file would have become larger than"),
         ("dd if=/dev/zero of=/dev/null bs=5G count=1", "memory exhausted"),
-        // Not a real fork bomb: without a limit, it must end too.
+        // Not a real fork bomb: it ends even if the sandbox sets no limit.
         ("for i in $(seq 2000); do sleep 60 & done; wait", "more than 512 processes"),
-        // A process counts also when its parent has ended.
+        // Processes whose parent has ended count, too.
         ("for i in $(seq 2000); do (setsid sleep 60 &); done; sleep 60", "more than 512 processes"),
     ];
     check(TEAM, "elsewhere", &rows);

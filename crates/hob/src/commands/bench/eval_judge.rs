@@ -33,6 +33,7 @@ const TOKENS_MAX: u32 = 1 << 20;
 /// Let a judge model compare the answers of two evaluations, in both orders
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
+// `ServerArgs` has a model that answers; here it is the judge.
 #[command(mut_arg("model", |arg| arg.long("judge").required(true).help("The model that judges")))]
 pub(crate) struct JudgeArgs {
     #[command(flatten)]
