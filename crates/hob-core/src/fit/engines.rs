@@ -51,7 +51,7 @@ enum_table! {
     }
 }
 
-/// What an engine needs from a card.
+/// The devices on which an engine runs a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
     /// Runs on CPUs and on any card.
@@ -191,33 +191,33 @@ impl Engine {
         let Some(needs) = self.needs(format) else {
             return Err(Mismatch::Format { engine: self, format, instead: format.engines() });
         };
-        let is_newer = |gpu: &Gpu, major, minor| {
+        let is_new_nvidia = |gpu: &Gpu, major, minor| {
             // A card of unknown capability counts as recent.
             gpu.vendor == Vendor::Nvidia
                 && gpu.compute_capability.is_none_or(|has| has >= (major, minor))
         };
-        let (suits, said) = match (needs, gpu) {
+        let (suits, needed) = match (needs, gpu) {
             (Needs::Nothing, _) => (true, String::new()),
             (Needs::Vendors(vendors), gpu) => {
-                (gpu.is_some_and(|gpu| vendors.contains(&gpu.vendor)), names(vendors))
+                (gpu.is_some_and(|gpu| vendors.contains(&gpu.vendor)), cards_of(vendors))
             }
             (Needs::Nvidia(major, minor), gpu) => {
-                let suits = gpu.is_some_and(|gpu| is_newer(gpu, major, minor));
+                let suits = gpu.is_some_and(|gpu| is_new_nvidia(gpu, major, minor));
                 (suits, format!("NVIDIA cards from compute capability {major}.{minor}"))
             }
             (Needs::NvidiaOr(major, minor, vendors), gpu) => {
                 let suits = gpu.is_some_and(|gpu| {
-                    is_newer(gpu, major, minor) || vendors.contains(&gpu.vendor)
+                    is_new_nvidia(gpu, major, minor) || vendors.contains(&gpu.vendor)
                 });
                 let nvidia = format!("NVIDIA cards from compute capability {major}.{minor}");
-                (suits, format!("{nvidia}, and {}", names(vendors)))
+                (suits, format!("{nvidia}, and {}", cards_of(vendors)))
             }
         };
         if suits {
             return Ok(());
         }
         let has = gpu.map_or("no card".to_owned(), |gpu| gpu.name.clone());
-        Err(Mismatch::Device { engine: self, format, needs: said, has })
+        Err(Mismatch::Device { engine: self, format, needs: needed, has })
     }
 
     /// Checks whether the engine takes these types for keys and values.
@@ -250,7 +250,7 @@ impl Engine {
             recurrent_us: 0.0,
         };
         match self {
-            // Its own models read text only.
+            // hob's chat takes text only, so it loads no tower.
             Engine::Hob => EngineProfile {
                 windows: Windows::Whole,
                 cache: CacheTypes::Alike,
@@ -264,7 +264,7 @@ impl Engine {
                 cache: CacheTypes::Alike,
                 ..ggml
             },
-            // Before it was fused, this engine unpacked a layer of the cache into 16 bits before reading it.
+            // Versions without a fused kernel unpack a layer of the cache into 16 bits before they read it.
             Engine::TabbyApi => EngineProfile {
                 runtime_bytes: 342 * MIB,
                 margin_bytes: 0,
@@ -298,7 +298,7 @@ impl Engine {
     }
 }
 
-fn names(vendors: &[Vendor]) -> String {
+fn cards_of(vendors: &[Vendor]) -> String {
     let names: Vec<&str> = vendors.iter().map(|vendor| vendor.name()).collect();
     format!("cards of {}", names.join(" and "))
 }

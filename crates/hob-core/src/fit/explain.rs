@@ -1,5 +1,5 @@
-//! Explains each term of an answer: what it means and where its figure comes from.
-//! The names are those of the answers.
+//! Explains each term in an answer of `hob fit`: what it means and where its figure comes from.
+//! A term has the name that the answer shows.
 
 /// A term and its explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,13 +8,13 @@ pub struct Explanation {
     pub text: &'static str,
 }
 
-/// All terms, from the lines `term: text` of `explanations.txt`.
+/// All terms and their explanations, from the lines `term: text` of `explanations.txt`.
 pub fn explanations() -> impl Iterator<Item = Explanation> {
     let lines = include_str!("explanations.txt").lines();
     lines.filter_map(|line| line.split_once(": ").map(|(term, text)| Explanation { term, text }))
 }
 
-/// Other names of terms.
+/// Other names of terms, each with the name in `explanations.txt`.
 const ALSO: [(&str, &str); 9] = [
     ("kv", "KV cache"),
     ("state", "recurrent state"),

@@ -16,16 +16,16 @@ use crate::recipe::Dimensions;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     pub dimensions: Dimensions,
-    /// `None` for plain numbers.
+    /// `None`: the weights are plain numbers of 16 or 32 bits.
     pub quantization: Option<Quantization>,
     /// Whether the embedding also computes the scores.
     pub is_tied: bool,
 }
 
 /// A GGUF key, and the configuration keys with the same meaning.
-type Same = (&'static str, &'static [&'static str]);
+type KeyNames = (&'static str, &'static [&'static str]);
 
-const REQUIRED: [Same; 5] = [
+const REQUIRED: [KeyNames; 5] = [
     ("block_count", &["num_hidden_layers", "n_layer", "n_layers", "num_layers"]),
     ("context_length", &["max_position_embeddings", "n_positions", "max_seq_len", "seq_length"]),
     ("embedding_length", &["hidden_size", "n_embd", "d_model"]),
@@ -33,7 +33,7 @@ const REQUIRED: [Same; 5] = [
     ("attention.head_count", &["num_attention_heads", "n_head", "n_heads"]),
 ];
 
-const OPTIONAL: [Same; 10] = [
+const OPTIONAL: [KeyNames; 10] = [
     ("attention.head_count_kv", &["num_key_value_heads", "multi_query_group_num"]),
     ("attention.key_length", &["head_dim", "attention_head_dim"]),
     ("attention.value_length", &["head_dim", "attention_head_dim"]),
@@ -46,11 +46,12 @@ const OPTIONAL: [Same; 10] = [
     ("feed_forward_length", &["intermediate_size", "ffn_hidden_size", "n_inner"]),
 ];
 
-const COUNTS: [&str; 4] =
+/// Configuration keys with the number of experts.
+const EXPERT_COUNT_KEYS: [&str; 4] =
     ["num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"];
 
 /// Keys of models with experts.
-const OF_EXPERTS: [Same; 4] = [
+const EXPERT_KEYS: [KeyNames; 4] = [
     (
         "expert_used_count",
         &["num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_k"],
@@ -82,24 +83,24 @@ impl Config {
 }
 
 fn dimensions(text: &Map<String, Value>, family: &Family) -> Result<Dimensions, ConfigError> {
-    let said = |key: &'static str, names: &[&str]| {
+    let value_of = |key: &'static str, names: &[&str]| {
         let default = || family.defaults.iter().find(|(known, _)| *known == key).map(|(_, n)| *n);
         number(text, names).or_else(default)
     };
     let mut dimensions = Dimensions::new(family.architecture);
     for (key, names) in REQUIRED {
-        let value = said(key, names).ok_or(ConfigError::Missing { key: names[0] })?;
+        let value = value_of(key, names).ok_or(ConfigError::Missing { key: names[0] })?;
         dimensions = dimensions.with(key, value);
     }
     for (key, names) in OPTIONAL {
-        if let Some(value) = said(key, names) {
+        if let Some(value) = value_of(key, names) {
             dimensions = dimensions.with(key, value);
         }
     }
-    let experts = number(text, &COUNTS).filter(|count| *count > 0);
+    let experts = number(text, &EXPERT_COUNT_KEYS).filter(|count| *count > 0);
     if let Some(count) = experts {
         dimensions = dimensions.with("expert_count", count);
-        for (key, names) in OF_EXPERTS {
+        for (key, names) in EXPERT_KEYS {
             if let Some(value) = number(text, names) {
                 dimensions = dimensions.with(key, value);
             }

@@ -154,8 +154,8 @@ fn programs_get_one_json_object() {
     let (model, _server, address) = scripted(vec![thinks()]);
     user.write("schema.json", "{\"type\": \"string\"}");
     let url = address.to_string();
-    let options = ["--schema", "schema.json", "--seed", "7", "--effort", "low", "--max-tokens", "9"];
-    let args = [&["chat", "--json", "--server", &url, "hi"], &options[..]].concat();
+    let flags = ["--schema", "schema.json", "--seed", "7", "--effort", "low", "--max-tokens", "9"];
+    let args = [&["chat", "--json", "--server", &url, "hi"], &flags[..]].concat();
     let json = stdout(&user.hob(&args).assert().success());
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["model"], "scripted");
