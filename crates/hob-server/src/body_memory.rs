@@ -18,7 +18,7 @@ pub(crate) const SMALL_BYTES_MAX: usize = 64 << 10;
 const RESERVE_TIME_MAX: Duration = Duration::from_secs(10);
 /// Interval between checks for slow bodies.
 const SLOW_CHECK_INTERVAL: Duration = Duration::from_millis(500);
-/// Minimum rate of a body while others wait, after its first [`SLOW_AFTER`].
+/// Minimum rate of a body while others wait, once it has arrived for [`SLOW_AFTER`].
 pub(crate) const BYTES_PER_S_MIN: usize = 128 << 10;
 const SLOW_AFTER: Duration = Duration::from_secs(2);
 /// Bytes per permit. `acquire_many` takes a `u32`, so one permit per byte would limit a reservation to 4 GiB.
@@ -36,6 +36,7 @@ pub(crate) struct BodyMemory {
 
 #[derive(Debug, Default)]
 struct IncomingBodies {
+    /// Number of the last body that was registered.
     last: u64,
     bodies: BTreeMap<u64, Body>,
 }
@@ -80,7 +81,6 @@ impl BodyMemory {
     ) -> Result<(BodyReservation, IncomingBody), ApiError> {
         // A body larger than the budget reserves the whole budget, so hob reads no other large body with it.
         let permits = permits(bytes.min(self.bytes_max));
-        let full = ApiError::BodiesFull { bytes_max: self.bytes_max };
         let waiting = Arc::clone(&self.free).acquire_many_owned(permits);
         tokio::pin!(waiting);
         let give_up = Instant::now() + RESERVE_TIME_MAX;
@@ -93,7 +93,7 @@ impl BodyMemory {
             }
             interval = SLOW_CHECK_INTERVAL;
         }
-        Err(full)
+        Err(ApiError::BodiesFull { bytes_max: self.bytes_max })
     }
 
     fn register(&self) -> IncomingBody {

@@ -19,7 +19,7 @@ pub(crate) use self::views::queue;
 use crate::keys::Caller;
 use crate::ledger::RequestRecord;
 
-/// Twice the connection limit. Further requests run, but are not shown.
+/// Twice the default limit of connections. Further requests run, but are not shown.
 const IN_FLIGHT_MAX: usize = 1024;
 
 /// Ended requests that are kept.
@@ -73,11 +73,11 @@ impl InFlight {
         drop(all);
         // Removed last, so that a request is always in one of the two lists.
         locked(&self.running).remove(&request.id);
-        // Its texts are freed while no other request waits for the lock.
+        // Freed without the lock, so that no other request waits for it.
         drop(oldest);
     }
 
-    /// Removes a request that does not count.
+    /// Removes a request that does not count (`TraceData::is_unneeded`): it is not listed as ended.
     pub(crate) fn forget(&self, request: &InFlightRequest) {
         locked(&self.running).remove(&request.id);
     }

@@ -151,7 +151,7 @@ impl Keys {
     }
 }
 
-/// Spent tokens by key name.
+/// Tokens that were spent since the midnight before `now`, by the name of the key.
 fn spent_on_day_of(now: Duration, ledger: &Ledger) -> BTreeMap<String, u64> {
     let midnight = daily_tokens::midnight_before(now);
     ledger.tokens_since(midnight.as_millis() as u64).unwrap_or_else(|error| {

@@ -20,8 +20,8 @@ use crate::headers::{JSON, LINES, answer_headers, json};
 use crate::page;
 use crate::request_body::read_command;
 
-/// All routes below the root. The root, the version and the list of models need no key, because clients read them
-/// to find out whether a server is Ollama.
+/// The routes of Ollama's API, the root `/` among them. The root, the version and the list of models need no key,
+/// because clients read them to find out whether a server is Ollama.
 pub(crate) fn routes() -> Router {
     let keyed = Router::new()
         .at(&operations::OLLAMA_SHOW, lists::show)

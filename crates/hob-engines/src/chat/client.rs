@@ -42,7 +42,7 @@ impl Default for ChatWorkerOptions {
 /// A chat model in a worker process.
 pub type ChatWorker = ModelWorker<ChatClient>;
 
-/// What the requests of a chat model need besides its process.
+/// The part of a [`ChatWorker`] that its requests need in addition to the process.
 #[derive(Debug)]
 pub struct ChatClient {
     card: ChatCard,
@@ -80,10 +80,10 @@ impl ModelWorker<ChatClient> {
         let request = Box::new(request);
         stream.orders().send(&ChatOrder::Chat { request, credit }).await?;
         let ignored = self.accepted(&mut stream, fingerprint).await?;
-        trace.note(|way| {
-            // Not added: each choice of an answer reports the same names.
-            way.dropped = ignored;
-            way.placement_note = self.supervisor.placement_note();
+        trace.note(|data| {
+            // Replaces the list and does not extend it: each choice of an answer reports the same names.
+            data.dropped = ignored;
+            data.placement_note = self.supervisor.placement_note();
         });
         Ok(events(stream, loading))
     }
@@ -112,14 +112,14 @@ impl ModelWorker<ChatClient> {
         }
         let (mut stream, _) = self.open().await?;
         let trace = request.trace.clone();
-        trace.note(|way| way.placement_note = self.supervisor.placement_note());
+        trace.note(|data| data.placement_note = self.supervisor.placement_note());
         stream.orders().send(&ChatOrder::Embed(request)).await?;
         let mut embeddings = Embeddings { vectors: Vec::new(), prompt_tokens: 0 };
         loop {
             match report(&mut stream).await? {
                 StreamReport::Model(ChatReport::Embedded(vector)) => {
                     embeddings.prompt_tokens += vector.tokens;
-                    trace.note(|way| way.embedded_tokens += vector.tokens);
+                    trace.note(|data| data.embedded_tokens += vector.tokens);
                     embeddings.vectors.push(vector.values);
                 }
                 StreamReport::Done => return Ok(embeddings),

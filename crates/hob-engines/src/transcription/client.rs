@@ -57,7 +57,7 @@ impl ModelWorker<TranscriptionClient> {
         let about: AboutTranscription = postcard::from_bytes(&session.model.about)
             .map_err(|error| failed(format!("its description cannot be read: {error}")))?;
         check_language(request.language.as_deref(), &about)?;
-        request.trace.note(|way| way.placement_note = self.supervisor.placement_note());
+        request.trace.note(|data| data.placement_note = self.supervisor.placement_note());
         let is_live = matches!(request.sound, Sound::Live(_));
         let begin = BeginTranscript {
             task: request.task,

@@ -1,4 +1,4 @@
-//! The events of a run over HTTP, with a `TeamService` whose every reading the test chooses.
+//! The events of a run over HTTP, with a `TeamService` that gives the progress which the test scripts.
 //! What runs do is tested with the real service, in `hob/tests/cli/team_http.rs`.
 
 use std::collections::VecDeque;
@@ -14,10 +14,10 @@ use crate::client::request;
 use crate::keys::{PHONE, named, post_as, with_keys};
 use crate::server::Server;
 
-/// What each run uses.
+/// Tokens that each run uses.
 const RUN_TOKENS: u64 = 5;
 
-/// Each reading of the run's events, in order. One that is missing panics.
+/// The answers to `progress`, in order. A call too many panics.
 #[derive(Debug, Default)]
 struct ScriptedTeams(Mutex<VecDeque<Result<RunProgress, RunRefusal>>>);
 
@@ -51,7 +51,7 @@ impl TeamService for ScriptedTeams {
     }
 
     fn progress(&self, _: &str, offset: u64) -> Result<RunProgress, RunRefusal> {
-        let next = self.0.lock().expect("no panic").pop_front().expect("another reading");
+        let next = self.0.lock().expect("no panic").pop_front().expect("another answer");
         next.map(|progress| RunProgress { offset: offset + progress.offset, ..progress })
     }
 
@@ -71,7 +71,7 @@ impl TeamService for ScriptedTeams {
     }
 
     fn cancel(&self, _: &str) -> Result<(), RunRefusal> {
-        std::panic::resume_unwind(Box::new("it does"))
+        std::panic::resume_unwind(Box::new("a defect of the service"))
     }
 
     fn delete(&self, _: &str) -> Result<(), RunRefusal> {
@@ -100,7 +100,7 @@ fn reading(lines: &[String], has_more: bool, stage: RunStage) -> Result<RunProgr
     Ok(RunProgress { lines: lines.to_vec(), offset: 1, has_more, stage })
 }
 
-/// What a reader gets that has the events up to `seen`.
+/// The text that a client gets which has read the events up to number `seen`.
 async fn read(script: Vec<Result<RunProgress, RunRefusal>>, seen: u64) -> String {
     let teams = Arc::new(ScriptedTeams(Mutex::new(script.into())));
     let options = ServerOptions {

@@ -11,8 +11,8 @@ use hob_speech::{Phonemizer, PhonemizerOptions, Reader, SpokenUnit, is_phoneme};
 fn stored(name: &str) -> PathBuf {
     let home = env::var_os("HOB_TEST_HOME").map(PathBuf::from);
     let home = home.expect("HOB_TEST_HOME is not set: `make test` sets it");
-    let forms = home.join("models").join(name);
-    let entries = std::fs::read_dir(forms).expect("no dictionary: run `make models`");
+    let versions = home.join("models").join(name);
+    let entries = std::fs::read_dir(versions).expect("no dictionary: run `make models`");
     let paths = entries.map(|entry| entry.expect("an entry").path());
     paths.into_iter().find(|path| path.is_dir()).expect("no dictionary: run `make models`")
 }

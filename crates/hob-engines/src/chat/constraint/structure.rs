@@ -21,7 +21,7 @@ pub(super) struct Spacing {
 
 impl Default for Spacing {
     fn default() -> Spacing {
-        // Most JSON in the training texts of models has them.
+        // Most JSON in the training texts of models has spaces.
         Spacing { has_spaces: true, is_at_separator: false }
     }
 }

@@ -110,7 +110,7 @@ fn jinja_as_python_has_it() {
 }
 
 #[test]
-fn a_text_that_begins_with_the_token_that_begins_texts_says_so() {
+fn has_bos_says_whether_the_text_begins_with_the_bos_token() {
     let has_bos = |source| render(source, &hello()).unwrap().has_bos;
     assert_eq!((has_bos("{{ bos_token }}x"), has_bos("x")), (true, false));
     let without = ChatTemplate::compile("x", SpecialTokens::default()).unwrap();
@@ -223,10 +223,11 @@ fn ids_become_short_for_a_template_that_requires_nine_characters() {
 #[test]
 fn arguments_are_an_object_or_else_text() {
     let asked = calling(r#"{"b":1,"a":"ü"}"#, "1");
-    let arguments = "{% set call = messages[1].tool_calls[0].function %}{% if tools %}{% endif %}";
-    let object = format!("{arguments}{{{{ call.arguments.b }}}}<tool_call>");
+    // A template that mentions `tools` counts as one that describes tools itself.
+    let begin = "{% set call = messages[1].tool_calls[0].function %}{% if tools %}{% endif %}";
+    let object = format!("{begin}{{{{ call.arguments.b }}}}<tool_call>");
     assert_eq!(render(&object, &asked).unwrap().text, "1<tool_call>");
-    let text = format!("{arguments}{{{{ '<tool_call>' + call.arguments }}}}");
+    let text = format!("{begin}{{{{ '<tool_call>' + call.arguments }}}}");
     assert_eq!(render(&text, &asked).unwrap().text, r#"<tool_call>{"b": 1, "a": "ü"}"#);
 }
 

@@ -1,5 +1,5 @@
 //! The probabilities are those of ONNX Runtime, with made-up weights and with the published ones.
-//! The last needs the model that `make models` installs.
+//! Tests with the published weights need the model that `make models` installs.
 
 use std::env;
 use std::f64::consts::TAU;
@@ -9,7 +9,8 @@ use hob_models::onnx::proto::{AttributeProto, DATA_FLOAT, NodeProto};
 
 use super::*;
 
-/// The layers of the published file, with the number of their values and of the inputs of one output.
+/// The layers of the published file: name, number of values, and the number of inputs by which [`made_up`] scales the
+/// values (16 for each bias).
 const LAYERS: [(&str, usize, usize); 15] = [
     ("stft.forward_basis_buffer", 258 * 256, 256),
     ("encoder.0.reparam_conv.weight", 128 * 129 * 3, 387),
@@ -196,7 +197,7 @@ fn the_published_network_hears_what_onnx_runtime_hears() {
     assert_close(&probabilities(&mut published(), &voice(40)), &expected, 2e-4);
 }
 
-/// Clicks as of a keyboard, a hum and noise: a part would make the engine invent words.
+/// If such sound counted as speech, it would be transcribed, and Whisper would invent words.
 #[test]
 fn noise_is_no_speech() {
     let mut seed = 1_u32;

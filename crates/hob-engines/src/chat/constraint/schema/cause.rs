@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{KEYWORDS, TakenOut, each_schema};
 use crate::chat::constraint::closing::END_BYTES_MAX;
 
-/// Time for leaving out keywords. Then the error names the place that was found until then.
+/// Time for leaving out keywords. After it, the error names the last place that was found.
 const SEARCH_MAX: Duration = Duration::from_secs(1);
 
 /// A lower bound, its upper bound, and the largest lower bound for which hob finds a value.
@@ -32,7 +32,7 @@ pub(in crate::chat::constraint) fn cause(
     let began = Instant::now();
     let mut fits = |schema: &Value| began.elapsed() < SEARCH_MAX && compiles(schema);
     let (mut place, mut path, mut found) = (schema.clone(), String::new(), None);
-    while let Some(keyword) = needless(&place, &mut fits) {
+    while let Some(keyword) = blocking(&place, &mut fits) {
         found = Some(TakenOut { path: path.clone(), keyword });
         let parts = place.get(keyword).map(|value| parts(keyword, value)).unwrap_or_default();
         let Some((step, schema)) = parts.into_iter().find(|(_, schema)| !fits(schema)) else {
@@ -59,7 +59,7 @@ fn crossed_bound(schema: &Value, path: &str) -> Option<TakenOut> {
 }
 
 /// The first keyword without which the schema compiles.
-fn needless(schema: &Value, fits: &mut impl FnMut(&Value) -> bool) -> Option<&'static str> {
+fn blocking(schema: &Value, fits: &mut impl FnMut(&Value) -> bool) -> Option<&'static str> {
     let members = schema.as_object()?;
     KEYWORDS.split_whitespace().filter(|keyword| members.contains_key(*keyword)).find(|keyword| {
         let mut rest = members.clone();
