@@ -17,7 +17,7 @@ use super::closing::{Closer, Context};
 use super::grammar::{self, Begins, Plan};
 use super::matching::first_line;
 use super::rules::AnswerRules;
-use super::schema::{self, Relaxation, TakenOut};
+use super::schema::{self, Relaxation, SchemaKeyword};
 use super::source::{Relaxed, Source};
 use super::structure::Spacing;
 use super::trigger::TriggerWatch;
@@ -276,7 +276,7 @@ impl Constrainer {
     }
 
     /// The keyword because of which the schema does not compile, if it is found.
-    fn cause(&self, source: &Source<'_>, wanted: &AnswerRules<'_>) -> Option<TakenOut> {
+    fn cause(&self, source: &Source<'_>, wanted: &AnswerRules<'_>) -> Option<SchemaKeyword> {
         schema::cause(&source.schema, |part| {
             let (part, loosest) = (source.with(part.clone()), Relaxation::MemberCounts);
             let planned = grammar::plan_of_one(&part, &self.vocabulary, &self.limits, loosest);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::bounds::{self, Size};
 use super::rules::{AnswerRules, CallCount, ToolRules};
-use super::schema::{self, Relaxation, SchemaLimits, TakenOut};
+use super::schema::{self, Relaxation, SchemaKeyword, SchemaLimits};
 use super::source::{Relaxed, Source, parsed};
 use super::{ConstraintError, Vocabulary};
 use crate::chat::dialect::{CallForm, ToolDialect};
@@ -93,7 +93,7 @@ pub(super) fn plan_of_one(
     vocabulary: &Vocabulary,
     limits: &SchemaLimits,
     relaxation: Relaxation,
-) -> Result<(Plan, Vec<TakenOut>), ConstraintError> {
+) -> Result<(Plan, Vec<SchemaKeyword>), ConstraintError> {
     let writer = Writer { vocabulary, limits, relaxed: &Relaxed::default() };
     let (schema, taken) = schema::sift(&source.schema, relaxation);
     let lark = format!("start: {}\n", writer.expression(&schema, source.field)?);

@@ -8,7 +8,7 @@ mod strings;
 use serde_json::{Map, Value, json};
 
 pub(super) use cause::cause;
-pub(super) use sift::{Relaxation, TakenOut, is_regular, sift};
+pub(super) use sift::{Relaxation, SchemaKeyword, is_regular, sift};
 
 /// Limits for values that a schema does not limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

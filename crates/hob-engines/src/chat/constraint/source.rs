@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::ConstraintError;
 use super::bounds::Size;
 use super::rules::AnswerRules;
-use super::schema::{Relaxation, TakenOut};
+use super::schema::{Relaxation, SchemaKeyword};
 
 /// Relaxation of each schema, in addition to the keywords that no grammar enforces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl<'a> Source<'a> {
     }
 
     /// Error for a strict schema with a keyword that cannot be enforced.
-    pub(super) fn refusal(&self, taken: &TakenOut) -> ConstraintError {
+    pub(super) fn refusal(&self, taken: &SchemaKeyword) -> ConstraintError {
         let path = format!("{}{}", self.place, taken.path);
         ConstraintError::Keyword { field: self.field, path, keyword: taken.keyword }
     }
@@ -95,10 +95,10 @@ impl<'a> Source<'a> {
     }
 
     /// Error for a schema that cannot be enforced, although each keyword could be.
-    pub(super) fn unenforceable(&self, cause: Option<TakenOut>) -> ConstraintError {
+    pub(super) fn unenforceable(&self, cause: Option<SchemaKeyword>) -> ConstraintError {
         let (field, place) = (self.field, self.place.clone());
         match cause {
-            Some(TakenOut { path, keyword }) => {
+            Some(SchemaKeyword { path, keyword }) => {
                 ConstraintError::NoValue { field, path: place + &path, keyword }
             }
             None => ConstraintError::Schema { field, place },

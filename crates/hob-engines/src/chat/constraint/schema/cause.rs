@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{KEYWORDS, TakenOut, each_schema};
+use super::{KEYWORDS, SchemaKeyword, each_schema};
 use crate::chat::constraint::closing::END_BYTES_MAX;
 
 /// Time for leaving out keywords. After it, the error names the last place that was found.
@@ -23,7 +23,7 @@ const BOUNDS: [(&str, &str, f64); 4] = [
 pub(in crate::chat::constraint) fn cause(
     schema: &Value,
     mut compiles: impl FnMut(&Value) -> bool,
-) -> Option<TakenOut> {
+) -> Option<SchemaKeyword> {
     let found = crossed_bound(schema, "");
     // A part of a schema with references does not compile alone.
     if found.is_some() || refers(schema) {
@@ -33,7 +33,7 @@ pub(in crate::chat::constraint) fn cause(
     let mut fits = |schema: &Value| began.elapsed() < SEARCH_MAX && compiles(schema);
     let (mut place, mut path, mut found) = (schema.clone(), String::new(), None);
     while let Some(keyword) = blocking(&place, &mut fits) {
-        found = Some(TakenOut { path: path.clone(), keyword });
+        found = Some(SchemaKeyword { path: path.clone(), keyword });
         let parts = place.get(keyword).map(|value| parts(keyword, value)).unwrap_or_default();
         let Some((step, schema)) = parts.into_iter().find(|(_, schema)| !fits(schema)) else {
             break;
@@ -45,14 +45,14 @@ pub(in crate::chat::constraint) fn cause(
 }
 
 /// The first lower bound that is above its upper bound, or too large.
-fn crossed_bound(schema: &Value, path: &str) -> Option<TakenOut> {
+fn crossed_bound(schema: &Value, path: &str) -> Option<SchemaKeyword> {
     let members = schema.as_object()?;
     let number = |name: &str| members.get(name).and_then(Value::as_f64);
     let crossed = BOUNDS.into_iter().find(|(low, high, most)| {
         number(low).is_some_and(|low| low > number(high).unwrap_or(f64::INFINITY).min(*most))
     });
     if let Some((keyword, ..)) = crossed {
-        return Some(TakenOut { path: path.to_owned(), keyword });
+        return Some(SchemaKeyword { path: path.to_owned(), keyword });
     }
     let mut parts = members.iter().flat_map(|(name, value)| parts(name, value));
     parts.find_map(|(step, schema)| crossed_bound(&schema, &format!("{path}.{step}")))
@@ -98,6 +98,6 @@ mod tests {
         let schema = json!({ "properties": { "name": name, "note": { "type": "string" } } });
         let found = cause(&schema, |_| unreachable!("bounds need no compiler"));
         let path = ".properties.name".to_owned();
-        assert_eq!(found, Some(TakenOut { path, keyword: "minLength" }));
+        assert_eq!(found, Some(SchemaKeyword { path, keyword: "minLength" }));
     }
 }

@@ -31,7 +31,7 @@ impl Relaxation {
 
 /// A keyword that was removed, or that allows no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::chat::constraint) struct TakenOut {
+pub(in crate::chat::constraint) struct SchemaKeyword {
     /// Path of the schema that has the keyword: `.properties.tags`. Empty at the root.
     pub(in crate::chat::constraint) path: String,
     pub(in crate::chat::constraint) keyword: &'static str,
@@ -41,7 +41,7 @@ pub(in crate::chat::constraint) struct TakenOut {
 pub(in crate::chat::constraint) fn sift(
     schema: &Value,
     relaxation: Relaxation,
-) -> (Value, Vec<TakenOut>) {
+) -> (Value, Vec<SchemaKeyword>) {
     let mut sieve = Sieve { root: schema, relaxation, path: String::new(), taken: Vec::new() };
     let sifted = sieve.schema(schema);
     (sifted, sieve.taken)
@@ -51,7 +51,7 @@ struct Sieve<'a> {
     root: &'a Value,
     relaxation: Relaxation,
     path: String,
-    taken: Vec<TakenOut>,
+    taken: Vec<SchemaKeyword>,
 }
 
 impl Sieve<'_> {
@@ -112,7 +112,7 @@ impl Sieve<'_> {
     }
 
     fn take_out(&mut self, keyword: &'static str) -> Option<(String, Value)> {
-        self.taken.push(TakenOut { path: self.path.clone(), keyword });
+        self.taken.push(SchemaKeyword { path: self.path.clone(), keyword });
         None
     }
 
