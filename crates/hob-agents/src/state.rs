@@ -1,5 +1,5 @@
 //! The state of a team run: everything that a driver needs to go on after a crash. It is plain data.
-//! Only the machine changes it. What comes with a request is set outside: `owner`, `client_tools` and `remote_models`.
+//! Only the machine changes it, except for what it cannot know: `owner`, `client_tools` and `remote_models`.
 
 mod messages;
 
