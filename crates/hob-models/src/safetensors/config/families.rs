@@ -25,14 +25,17 @@ const GEMMA3: &[(&str, u64)] = &[
 ];
 
 /// Architectures of [`Family::is_tied`]: the default of `tie_word_embeddings` in their classes of transformers.
-pub(super) const TIED: [&str; 11] = [
+pub(super) const TIED: [&str; 14] = [
     "cohere2",
     "command-r",
+    "ernie4_5",
+    "ernie4_5-moe",
     "gemma",
     "gemma2",
     "gemma3",
     "gemma3n",
     "gemma4",
+    "gpt2",
     "lfm2",
     "lfm2moe",
     "smollm3",

@@ -95,7 +95,9 @@ fn a_configuration_is_the_shape_of_its_header() {
 fn a_configuration_that_says_nothing_is_tied_as_its_family_is() {
     let gemma = SAME[4].1;
     let untied = gemma.replacen('{', r#"{"tie_word_embeddings": false, "#, 1);
-    for (json, expected) in [(SAME[0].1, false), (gemma, true), (&*untied, false)] {
+    let gpt2 = r#"{"model_type": "gpt2", "n_layer": 12, "n_positions": 1024, "n_embd": 768,
+        "vocab_size": 50257, "n_head": 12}"#;
+    for (json, expected) in [(SAME[0].1, false), (gemma, true), (gpt2, true), (&*untied, false)] {
         let config = Config::parse(json.as_bytes()).expect("known");
         assert_eq!(config.is_tied, expected, "{json}");
     }
