@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_call_has_no_second_number() {
+    fn refused_calls_are_refused_by_their_x32_numbers_too() {
         for sockets in [Sockets::None, Sockets::Local, Sockets::Internet] {
             let program = filter(sockets).expect("a filter");
             for call in [libc::SYS_socket, libc::SYS_io_uring_setup] {
