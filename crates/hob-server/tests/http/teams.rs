@@ -100,7 +100,7 @@ fn reading(lines: &[String], has_more: bool, stage: RunStage) -> Result<RunProgr
     Ok(RunProgress { lines: lines.to_vec(), offset: 1, has_more, stage })
 }
 
-/// The text that a client gets which has read the events up to number `seen`.
+/// The text for a client that has read the events up to number `seen`.
 async fn read(script: Vec<Result<RunProgress, RunRefusal>>, seen: u64) -> String {
     let teams = Arc::new(ScriptedTeams(Mutex::new(script.into())));
     let options = ServerOptions {
