@@ -49,7 +49,7 @@ pub enum TextRule {
     Paragraphs {
         count: CountRule,
     },
-    /// Lines that begin with `-`, `*` or a number.
+    /// Lines that begin with `-`, `*`, `•` or a number.
     Bullets {
         count: CountRule,
     },
@@ -73,7 +73,7 @@ pub enum TextRule {
     EndsWith {
         text: String,
     },
-    /// In double quotes.
+    /// The whole text is in double quotes.
     Quoted,
     /// A title in `<<…>>`.
     Title,
@@ -113,7 +113,7 @@ impl TextRule {
                 count.holds(occurrences(&lower, &word.to_lowercase()))
             }
             TextRule::NoWord { word } => occurrences(&lower, &word.to_lowercase()) == 0,
-            TextRule::NoLetter { letter } => !lower.contains(letter.to_ascii_lowercase()),
+            TextRule::NoLetter { letter } => !lower.contains(&letter.to_lowercase().to_string()),
             TextRule::NoCommas => !text.contains(','),
             TextRule::Lowercase => !text.chars().any(char::is_uppercase),
             TextRule::Uppercase => !text.chars().any(char::is_lowercase),
@@ -279,6 +279,7 @@ mod tests {
             (C::NoWord { word: "cat".to_owned() }, "a catalog", true),
             (C::NoLetter { letter: 'e' }, "A bad dog", true),
             (C::NoLetter { letter: 'e' }, "An Elk", false),
+            (C::NoLetter { letter: 'Ä' }, "Ein Bär", false),
             (C::NoCommas, "a, b", false),
             (C::Lowercase, "abc 1.", true),
             (C::Lowercase, "Abc", false),
