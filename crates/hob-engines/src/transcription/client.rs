@@ -9,7 +9,7 @@ use futures::stream::{self, Stream};
 use futures::{FutureExt, StreamExt};
 use hob_core::{
     ModelError, ModelState, Sound, TranscriptEvent, TranscriptModel, TranscriptRequest,
-    TranscriptStream, nearest,
+    TranscriptStream, nearest, nearest_hint,
 };
 use tokio::sync::Semaphore;
 
@@ -107,8 +107,8 @@ fn check_language(asked: Option<&str>, about: &AboutTranscription) -> Result<(),
     let reason = match &about.languages[..] {
         [only] => format!("is '{asked}', and this model understands '{only}' only"),
         _ => {
-            let near = nearest(asked, known, 3).join(", ");
-            format!("is '{asked}', which this model does not know; the nearest are {near}")
+            let hint = nearest_hint(&nearest(asked, known, 3));
+            format!("is '{asked}', which this model does not know{hint}")
         }
     };
     Err(ModelError::InvalidField { field: "language", reason })
@@ -243,8 +243,13 @@ mod tests {
         let all = about(&["en", "de", "fr"]);
         assert_eq!(check_language(None, &all), Ok(()));
         assert_eq!(check_language(Some("de"), &all), Ok(()));
-        let unknown = check_language(Some("dee"), &all).expect_err("unknown").to_string();
-        assert!(unknown.contains("'dee'") && unknown.contains("de"), "{unknown}");
+        for (asked, end) in [
+            ("dee", "is 'dee', which this model does not know; the nearest are de"),
+            ("xx", "is 'xx', which this model does not know"),
+        ] {
+            let unknown = check_language(Some(asked), &all).expect_err("unknown").to_string();
+            assert!(unknown.ends_with(end), "{unknown}");
+        }
         let english = check_language(Some("de"), &about(&["en"])).expect_err("English only");
         assert!(english.to_string().ends_with("understands 'en' only"), "{english}");
     }
