@@ -280,8 +280,8 @@ impl Line {
         let options = options.filter(|options| (2..=CHOICE_OPTIONS_MAX).contains(&options.len()));
         let options =
             options.ok_or_else(|| self.invalid("'choices' is not a list of 2 to 26 texts"))?;
-        let answer =
-            ["answer", "answerKey", "target"].iter().find_map(|name| self.fields.get(*name));
+        let names = ["answer", "answerKey", "target", "reference", "output"];
+        let answer = names.iter().find_map(|name| self.fields.get(*name));
         let answer = answer.ok_or_else(|| self.invalid("there is no answer to the choices"))?;
         let by_text = |text: &str| {
             let labelled =
@@ -369,6 +369,7 @@ mod tests {
             r#"{"question":"?","choices":["a","b","c"],"answer":1}"#,
             r#"{"question":"?","choices":["a","b","c"],"answer":"B"}"#,
             r#"{"question":"?","choices":["a","b","c"],"answer":"b"}"#,
+            r#"{"prompt":"?","choices":["a","b","c"],"reference":"b"}"#,
             r#"{"question":"?","choices":{"text":["a","b","c"],"label":["1","2","3"]},"answerKey":"2"}"#,
         ];
         for line in choices {
