@@ -21,15 +21,7 @@ const TOLERANCE: f64 = 1e-6;
 
 const PROMPT: [&str; 4] = ["prompt", "question", "input", "instruction"];
 const REFERENCE: [&str; 4] = ["reference", "target", "output", "answer"];
-const FIELDS: [&str; 19] = [
-    "prompt",
-    "question",
-    "input",
-    "instruction",
-    "reference",
-    "target",
-    "output",
-    "answer",
+const OTHER_FIELDS: [&str; 11] = [
     "checker",
     "choices",
     "answerKey",
@@ -42,6 +34,10 @@ const FIELDS: [&str; 19] = [
     "schema",
     "max_tokens",
 ];
+
+fn known_fields() -> impl Iterator<Item = &'static str> {
+    PROMPT.into_iter().chain(REFERENCE).chain(OTHER_FIELDS)
+}
 
 /// What is wrong with a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,7 +58,7 @@ pub enum OwnFileError {
     Empty,
 }
 
-/// `stem` is the family of items that name none.
+/// Reads the items of a file. `stem`, the file's name without its extension, is the family of items that name none.
 ///
 /// # Errors
 /// The first line that is wrong.
@@ -70,8 +66,7 @@ pub fn parse(stem: &str, text: &str) -> Result<Vec<Item>, OwnFileError> {
     let (mut items, mut ids) = (Vec::new(), BTreeSet::new());
     // Editors of Windows write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    for (number, line) in text.lines().enumerate() {
-        let line_number = number + 1;
+    for (line, line_number) in text.lines().zip(1..) {
         if line.trim().is_empty() {
             continue;
         }
@@ -104,9 +99,9 @@ impl Line {
         let Value::Object(mut fields) = value else {
             return Err(not_object("another value stands there".to_owned()));
         };
-        let unknown = fields.keys().find(|name| !FIELDS.contains(&name.as_str()));
+        let unknown = fields.keys().find(|name| known_fields().all(|known| known != name.as_str()));
         if let Some(field) = unknown {
-            let near = nearest(field, FIELDS, 1).pop();
+            let near = nearest(field, known_fields(), 1).pop();
             let hint = near.map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
             return Err(OwnFileError::UnknownField { line: number, field: field.clone(), hint });
         }
@@ -241,7 +236,7 @@ impl Line {
         match reference {
             Value::Number(value) => Ok(number(value.as_f64().unwrap_or_default())),
             Value::String(text) => {
-                // GSM8K writes the solution, and the result after four signs.
+                // GSM8K writes the solution, then `####` and the result.
                 let result =
                     text.rsplit_once("####").map_or(text.as_str(), |(_, result)| result).trim();
                 if result.is_empty() {
@@ -261,7 +256,7 @@ impl Line {
                 Ok(Checker::Json(JsonFields { expected: reference.clone() }))
             }
             Value::Bool(_) | Value::Null => {
-                Err(self.invalid("the reference is neither a text, nor a number, nor JSON"))
+                Err(self.invalid("the reference is neither a text, a number, a list nor an object"))
             }
         }
     }
