@@ -1,4 +1,5 @@
-//! The simple commands of a shell command, for rules. What a shell computes when it runs, such as a variable, is never guessed.
+//! Divides a shell command into its simple commands, so that the rules of a team file can decide about each. What a shell
+//! computes when it runs, such as a variable, is never guessed. Only patterns such as `*.c` stay as they are written.
 //! The grammar is that of POSIX `sh`, section "Shell Command Language": quoting, lists, pipelines.
 
 /// The arguments of each simple command, in order.

@@ -113,7 +113,7 @@ pub struct ModelAnswer {
 /// What the driver must do. Several effects can be at work at the same time, one for each branch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Store and show this event. Those before a tool call must be on disk before it runs.
+    /// Store and show this event. Events before a tool with side effects must be on disk before the tool runs.
     Emit(RunEvent),
     CallModel {
         id: u64,

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 /// How long [`ProcessGroup::end`] waits.
 const END_LIMIT: Duration = Duration::from_secs(5);
-/// How long a supervisor may take to end its processes.
+/// How long a command supervisor may take to end its processes.
 const SUPERVISOR_LIMIT: Duration = Duration::from_secs(2);
 
 /// A running process and its group.
@@ -22,8 +22,8 @@ const SUPERVISOR_LIMIT: Duration = Duration::from_secs(2);
 pub struct ProcessGroup {
     child: Child,
     id: Option<Pid>,
-    /// The other end of a supervisor's standard input.
-    line: Option<UnixStream>,
+    /// The other end of the standard input of a command supervisor, if the process is one.
+    supervisor_input: Option<UnixStream>,
 }
 
 impl ProcessGroup {
@@ -32,21 +32,22 @@ impl ProcessGroup {
     pub fn spawn(command: &mut Command) -> io::Result<ProcessGroup> {
         let child = command.process_group(0).kill_on_drop(true).spawn()?;
         let id = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        Ok(ProcessGroup { child, id, line: None })
+        Ok(ProcessGroup { child, id, supervisor_input: None })
     }
 
-    /// Starts a supervisor. When its standard input ends, it also ends processes that have left its group.
+    /// Starts a command supervisor (`builtin/supervise.rs`). When its standard input ends, it also ends processes that have
+    /// left its group.
     ///
     /// # Errors
     /// The process cannot be started.
     pub fn spawn_supervised(command: &mut Command) -> io::Result<ProcessGroup> {
-        let (line, inner) = UnixStream::pair()?;
+        let (outer, inner) = UnixStream::pair()?;
         command.stdin(OwnedFd::from(inner));
         let spawned = ProcessGroup::spawn(command);
         // Otherwise the command would keep the supervisor's end open, and the supervisor would never see its input end.
         command.stdin(Stdio::null());
         let mut group = spawned?;
-        group.line = Some(line);
+        group.supervisor_input = Some(outer);
         Ok(group)
     }
 
@@ -63,11 +64,12 @@ impl ProcessGroup {
     }
 
     fn kill(&mut self) {
-        if let Some(mut line) = self.line.take() {
+        if let Some(mut input) = self.supervisor_input.take() {
             // An error means that the supervisor has ended.
-            let _closed = line.shutdown(Shutdown::Write);
-            let _limited = line.set_read_timeout(Some(SUPERVISOR_LIMIT));
-            let _ended = line.read(&mut [0]);
+            let _closed = input.shutdown(Shutdown::Write);
+            let _limited = input.set_read_timeout(Some(SUPERVISOR_LIMIT));
+            // The supervisor writes nothing: reading ends when it has ended its processes and itself.
+            let _ended = input.read(&mut [0]);
         }
         if let Some(id) = self.id {
             // An error means that the group has ended.

@@ -23,7 +23,7 @@ use super::containers::{ContainerEngine, TeamContainers};
 use super::{run_checked, spec_of};
 use crate::tool::{AgentTool, ToolClass, ToolOutput, ToolSpec};
 
-/// Largest file in bytes that is read.
+/// Maximum bytes of a file that is read, and of one writing.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Lines of one reading, unless the model asks for fewer; names of one list.
 const LINES_MAX: usize = 400;
@@ -126,7 +126,8 @@ impl ReadFile {
         let count = asked.limit.unwrap_or(LINES_MAX).min(LINES_MAX);
         let lines: Vec<&str> = text.lines().skip(first).collect();
         let mut shown = lines.iter().take(count).copied().collect::<Vec<_>>().join("\n");
-        // A model reads no more of an output. It gets whole lines, so that it sees with which one the rest begins.
+        // A longer output would be cut. The cut is made here after a whole line, so that the model knows the number of the
+        // next line.
         let end = shown.floor_char_boundary(ToolOutput::BYTES_MAX - 64);
         if end < shown.len() {
             shown.truncate(shown[..end].rfind('\n').unwrap_or(shown.len()));
@@ -465,7 +466,6 @@ mod tests {
         }
     }
 
-    #[cfg(unix)]
     #[tokio::test]
     async fn nothing_outside_the_workspace_is_reached() {
         let (folder, outside) =

@@ -25,7 +25,7 @@ pub(super) enum ProcessLimits {
     Free,
     /// The limits of [`limits`].
     Limited,
-    /// The limits of [`limits`]; and the command is a supervisor, which ends all processes of its command.
+    /// The limits of [`limits`]; and the command is a command supervisor, which ends all processes of its own command.
     Supervised,
 }
 
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exit_code_is_told() {
+    fn the_exit_code_is_shown() {
         let ended = |code, out, err| output(Some(code), None, out, err);
         assert_eq!(ended(0, "", ""), ToolOutput::ok("[exit code 0, no output]"));
         assert_eq!(ended(0, "a", "b"), ToolOutput::ok("a\n[stderr]\nb"));

@@ -1,5 +1,6 @@
-//! Ends all processes of a command where it has no process namespace of its own: a command can leave its process group.
-//! Landlock limits the supervisor's signals to the processes that it has started, so it can send a signal to all of them.
+//! The command supervisor: runs a command that has no process namespace of its own, and ends all processes of the command,
+//! also those that have left its process group. Landlock lets the supervisor send signals only to processes that it has
+//! started, so it can send one to all processes that it may reach.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, stdin};
