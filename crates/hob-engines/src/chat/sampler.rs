@@ -79,6 +79,7 @@ pub struct Sampler {
     presence_penalty: f32,
     frequency_penalty: f32,
     logit_bias: Vec<(u32, f32)>,
+    /// Alternatives to report for each token. `None` also reports no log probabilities.
     top_wanted: Option<usize>,
     random: Random,
     adjusted: Vec<f32>,
@@ -115,7 +116,8 @@ impl Sampler {
         self.top_wanted.is_some()
     }
 
-    /// Uses the random number of a token that is known without a choice, so that the tokens after it do not depend on that.
+    /// Uses up the random number of a token that is known without a choice. So the tokens after it are the same as if it had
+    /// been chosen.
     pub fn skip_draw(&mut self) {
         if !self.is_greedy() {
             self.random.fraction();
@@ -193,10 +195,10 @@ impl Sampler {
         let first = *self.candidates.first().ok_or(SamplerError::NothingAllowed)?;
         self.cut_top_p(first.logit);
         self.cut_min_p(first.logit);
-        Ok(self.thrown(first))
+        Ok(self.draw_one(first))
     }
 
-    /// Keeps the likeliest tokens that together have a probability of `top_p`.
+    /// Keeps the likeliest tokens that together have a probability of `top_p`. Sorts no more candidates than it needs.
     fn cut_top_p(&mut self, highest: f32) {
         if self.top_p >= 1.0 {
             return;
@@ -207,6 +209,7 @@ impl Sampler {
         let mut sorted = SORTED_MIN;
         for at in 0..self.candidates.len() {
             if at == sorted {
+                // Seven times as many more, so that eight times as many are sorted.
                 sort_front(&mut self.candidates[at..], sorted * 7);
                 sorted *= 8;
             }
@@ -227,7 +230,7 @@ impl Sampler {
     }
 
     /// Chooses randomly among the remaining tokens.
-    fn thrown(&mut self, first: Candidate) -> u32 {
+    fn draw_one(&mut self, first: Candidate) -> u32 {
         let scale = 1.0 / f64::from(self.temperature);
         let weight =
             |candidate: &Candidate| (f64::from(candidate.logit - first.logit) * scale).exp();

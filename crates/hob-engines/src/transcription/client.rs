@@ -73,7 +73,7 @@ impl ModelWorker<TranscriptionClient> {
         let sending = send(stream.orders(), begin, request.sound, Arc::clone(&room));
         let sending = sending.boxed().fuse();
         let mut transcript = Transcript { stream, sending, room, events: Vec::new().into_iter() };
-        // A speaker may wait for this stream before the first word.
+        // The worker starts when sound arrives, and a person may speak only after this stream is returned.
         if !is_live {
             transcript.started().await?;
         }

@@ -39,7 +39,7 @@ async fn a_killed_worker_is_seen_by_its_streams_alone_and_replaced() {
 }
 
 #[tokio::test]
-async fn between_loss_and_restart_requests_are_told_when_to_come_back() {
+async fn between_loss_and_restart_a_refusal_says_when_to_come_back() {
     let mut options = options();
     options.supervisor.backoff.first = Duration::from_secs(3600);
     let worker = ready(options).await;
@@ -47,7 +47,7 @@ async fn between_loss_and_restart_requests_are_told_when_to_come_back() {
     assert_eq!(lost(aborted.error.as_ref()), "killed by signal 6 (SIGABRT)");
     loop {
         match worker.speak(request("Hello.", "af_plain")).await {
-            // The streams hear of it a moment before everybody else.
+            // The streams get the error a moment before the supervisor's state changes.
             Err(ModelError::WorkerLost { .. }) => tokio::task::yield_now().await,
             Err(ModelError::Loading { retry_after }) => {
                 assert_eq!(retry_after, Duration::from_secs(120), "clients give up on more");
@@ -115,7 +115,7 @@ async fn a_worker_that_hangs_is_killed_and_replaced() {
     speaks_again(&worker).await;
 }
 
-/// A stopped process sends no heartbeats. Its engine may take an hour for a step otherwise.
+/// A stopped process sends no heartbeats. The limit for a step of its engine is an hour here, so it does not count.
 #[tokio::test]
 async fn a_frozen_process_is_noticed_long_before_a_slow_step() {
     let mut options = SpeechWorkerOptions { unread_s_max: 0.5, ..options() };

@@ -7,7 +7,8 @@ use std::ops::Range;
 const DECODER_STEPS: usize = 2;
 const FIRST_STEPS: usize = 20;
 const SECOND_STEPS: usize = 120;
-pub(super) const SAMPLES_PER_STEP: usize = 30;
+/// Samples of one step of the first stage.
+const SAMPLES_PER_STEP: usize = 30;
 
 /// Steps of the first stage that one sample depends on, to either side: kernels of 11 dilated by 1,
 /// 3 and 5 with one of 11 behind each, the last convolution and the inverse Fourier transform are 65
@@ -25,7 +26,8 @@ const SECOND_NOISE_SEES: usize = 60;
 const SAMPLE_SEES: usize = 6;
 const SAMPLES_PER_SECOND_STEP: usize = SAMPLES_PER_STEP * FIRST_STEPS / SECOND_STEPS;
 
-/// Where the vocoder's cropped values start and end, in the order of its inputs.
+/// Where the vocoder's cropped values start and end, in steps. The order is that of the vocoder's inputs: the source and the
+/// noise for the first stage, the decoder's output, the source and the noise for the second stage, the first stage's output.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Crop {
     pub(super) starts: [i32; 6],

@@ -164,6 +164,7 @@ impl LoadError for WhisperLoadError {
     }
 }
 
+/// The tensors by their names in the file.
 struct Named(HashMap<String, Tensor<'static>>);
 
 impl Named {

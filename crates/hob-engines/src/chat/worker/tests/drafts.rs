@@ -1,5 +1,5 @@
-//! Answers with guessed tokens are the same as without, whatever was guessed. The decoders check that wrong guesses are
-//! removed from the cache.
+//! Answers with guessed tokens are the same as without, whatever was guessed. The decoders of these tests check that wrong
+//! guesses are removed from the cache.
 
 use hob_core::chat::{Completion, Conversation, Message, Role, Timings, Tool, ToolChoice};
 
@@ -28,13 +28,13 @@ fn answered(drafts: DraftPolicy, request: ChatRequest) -> (Answer, usize) {
 #[test]
 fn copying_the_prompt_takes_fewer_passes_and_gives_the_same_answer() {
     // The model says the rest of the alphabet. The second prompt has it in parts, with wrong letters after them.
-    for (prompt, passes) in [("abcdefghijklmnopqrstuvwxyz!abc", 4), ("abcdefg!abcdxyz!abc", 24)] {
+    for (prompt, below) in [("abcdefghijklmnopqrstuvwxyz!abc", 4), ("abcdefg!abcdxyz!abc", 24)] {
         let (plain, plain_passes) = answered(DraftPolicy::Off, continued(prompt));
         let (drafted, drafted_passes) = answered(MANY, continued(prompt));
         assert_eq!(plain, drafted);
         assert_eq!(drafted.text, "defghijklmnopqrstuvwxyz");
         assert_eq!(plain_passes, 24);
-        assert!(drafted_passes < passes, "{drafted_passes}");
+        assert!(drafted_passes < below, "{drafted_passes}");
     }
 }
 
@@ -88,8 +88,8 @@ fn answers_with_and_without_guesses_run_together() {
 fn a_cache_lost_to_a_wrong_guess_is_computed_again() {
     let prompt = "abcdefg!abcdxyz!abc";
     let (plain, _) = answered(DraftPolicy::Off, continued(prompt));
-    let few = Counter::new(1);
-    let mut rig = Rig::of(Counter { drafts: MANY, is_lost_by_cuts: true, ..few }, 8, None);
+    let decoder = Counter { drafts: MANY, is_lost_by_cuts: true, ..Counter::new(1) };
+    let mut rig = Rig::of(decoder, 8, None);
     rig.ask(1, continued(prompt));
     assert_eq!(rig.until_done(1).remove(&1), Some(plain));
     // A guess has no more tokens than the prompt.
@@ -99,8 +99,8 @@ fn a_cache_lost_to_a_wrong_guess_is_computed_again() {
 
 #[test]
 fn a_small_model_guesses_what_the_text_does_not_show() {
-    let few = Counter::new(1);
-    let mut rig = Rig::of(Counter { drafts: MANY, has_small_model: true, ..few }, 8, None);
+    let decoder = Counter { drafts: MANY, has_small_model: true, ..Counter::new(1) };
+    let mut rig = Rig::of(decoder, 8, None);
     rig.ask(1, continued("a"));
     let heard = rig.until_done(1).remove(&1).expect("an answer");
     assert_eq!(heard.text, "bcdefghijklmnopqrstuvwxyz");

@@ -26,7 +26,7 @@ const VOICES: [&str; 2] = ["af_heart", "bm_fable"];
 const QUESTION_AT: usize = 3;
 const QUESTION_VOICE: &str = "af_heart";
 
-/// The first two sentences.
+/// The first two sentences, each spoken by a model that had spoken nothing before.
 static ALONE: LazyLock<Alone> = LazyLock::new(|| {
     let mut kokoros = [kokoro_on(2), kokoro_on(2)];
     let spoken = [0, 1].map(|at| windowed(&mut kokoros[at], SENTENCES[at], VOICES[at]));
@@ -35,7 +35,6 @@ static ALONE: LazyLock<Alone> = LazyLock::new(|| {
 });
 
 struct Alone {
-    /// The model of each has spoken nothing else.
     spoken: [Windowed; 2],
     /// The model that spoke the second sentence.
     kokoro: Mutex<super::Kokoro>,
