@@ -1,5 +1,6 @@
-//! Probes for invention: questions that a text does not answer, contradicts, or presumes wrongly, and control questions.
-//! Always answering "it does not say" scores badly, because a quarter of the items have an answer.
+//! Tests whether a model invents facts. It reads a text that does not answer the question, that contradicts itself, that
+//! contradicts what the question presumes, or, as a control, that answers it.
+//! Always answering "it does not say" scores badly, because it is right for one of these four kinds alone.
 
 use crate::checkers::AbsentExpected;
 use crate::draw::Draw;
@@ -53,25 +54,27 @@ pub fn item(seed: u64, size: &str, index: u32) -> Option<Item> {
         _ => return None,
     };
     let mut draw = Draw::new(seed, FAMILY, size, index);
-    let (place, other) = (*draw.pick(&PLACES), draw.between(40, 900));
+    let (place, seats) = (*draw.pick(&PLACES), draw.between(40, 900));
     let people = draw.some(&PEOPLE, 2);
     let (built, restored) = (draw.between(1790, 1890), draw.between(1950, 2015));
     let mut sentences = vec![
         format!("{place} was built in {built} by {}.", people[0]),
         format!("It was restored in {restored}."),
-        format!("The main room has {other} seats."),
+        format!("The main room has {seats} seats."),
     ];
+    // The four kinds take turns. With seeds such as 1, the default, they begin with the second kind. A change of this would
+    // change the items of stored records.
     let (question, expected) = match (index + u32::from(seed % 4 == 1)) % 4 {
         0 => {
             let (question, invented) = match draw.below(3) {
-                0 => ("How much did the restoration cost?", vec![other.to_string()]),
+                0 => ("How much did the restoration cost?", vec![seats.to_string()]),
                 1 => (
                     "Who paid for the restoration?",
                     people.iter().map(|one| (*one).to_owned()).collect(),
                 ),
-                _ => ("How many people visit it in a year?", vec![other.to_string()]),
+                _ => ("How many people visit it in a year?", vec![seats.to_string()]),
             };
-            let known = [built, restored, other].map(|number| number.to_string()).to_vec();
+            let known = [built, restored, seats].map(|number| number.to_string()).to_vec();
             (question.to_owned(), AbsentExpected::NotSaid { invented, known })
         }
         1 => {
@@ -91,7 +94,7 @@ pub fn item(seed: u64, size: &str, index: u32) -> Option<Item> {
         _ => {
             let (question, value) = match draw.below(3) {
                 0 => ("In which year was it restored?", restored.to_string()),
-                1 => ("How many seats does the main room have?", other.to_string()),
+                1 => ("How many seats does the main room have?", seats.to_string()),
                 _ => ("Who built it?", people[0].to_owned()),
             };
             (question.to_owned(), AbsentExpected::Said { value })

@@ -33,7 +33,7 @@ impl Gguf {
         self.shape_around(|layers| self.weights(layers))
     }
 
-    /// The shape with other weights and a given number of decoding layers.
+    /// The shape with weights that the caller makes. `weights` gets the number of layers that decode.
     pub(crate) fn shape_around(
         &self,
         weights: impl FnOnce(u32) -> Weights,
@@ -161,8 +161,7 @@ struct Layers {
     windowed: (u32, u32),
     window_tokens: Vec<Option<u32>>,
     recurrent: Vec<bool>,
-    /// Whether recurrent layers also have attention.
-    both: bool,
+    recurrent_layers_attend: bool,
     state_bytes: u64,
     recurrence: Recurrence,
     /// This many layers from the first on have a cache of their own.
@@ -183,7 +182,7 @@ impl Layers {
         Ok(Layers {
             windowed: windowed_lengths(keys, full)?,
             window_tokens: window_tokens(keys, count, &recurrent)?,
-            both: keys.architecture == "falcon-h1",
+            recurrent_layers_attend: keys.architecture == "falcon-h1",
             state_bytes: state_bytes(keys, embedding_length, &heads, full.0)?,
             recurrence: recurrence(keys)?,
             with_kv: shared.map_or(from_start.map_or(count, |n| n as usize), |n| n as usize),
@@ -198,7 +197,7 @@ impl Layers {
         let recurrent = self.recurrent[index];
         let state_bytes = if recurrent { self.state_bytes } else { 0 };
         let recurrence = recurrent.then_some(self.recurrence);
-        if recurrent && !self.both {
+        if recurrent && !self.recurrent_layers_attend {
             return LayerShape { state_bytes, recurrence, ..LayerShape::default() };
         }
         let window_tokens = self.window_tokens[index];
@@ -293,16 +292,20 @@ fn state_bytes(
     let (wkv, head) = (length("wkv.head_size")?, length("kda.head_dim")?);
     let short = length("shortconv.l_cache")?;
     let (inputs, memory) = if wkv > 0 {
+        // RWKV.
         let shifts = keys.optional("token_shift_count", LAYERS_MAX)?.unwrap_or(2);
         (u64::from(shifts) * embedding, embedding * wkv)
     } else if short > 0 {
+        // Short convolutions, as in LFM2.
         (embedding * (short - 1), 0)
     } else if head > 0 {
+        // Kimi Delta Attention: a convolution for each of query, key and value.
         let kernel = if kernel == 0 { 4 } else { kernel };
         (3 * (kernel - 1) * heads * head, head.saturating_mul(head * heads))
     } else if keys.architecture == "minimax-01" {
         (0, key_length.saturating_mul(key_length * heads))
     } else {
+        // State-space models, such as Mamba.
         let (inner, state) = (length("ssm.inner_size")?, length("ssm.state_size")?);
         let rows = inner + 2 * length("ssm.group_count")? * state;
         (kernel.saturating_sub(1).saturating_mul(rows), state * inner)

@@ -194,15 +194,15 @@ fn gemma_3_27b_takes_what_was_published() {
 
 #[test]
 fn weights_that_kernels_want_in_another_order_count_twice() {
-    let more = SampleGguf::llama().without_tensors().raw_tensor(
+    let sample = SampleGguf::llama().without_tensors().raw_tensor(
         "token_embd.weight",
         &[256, 8],
         12,
         (0, 1_152),
     );
-    let more = more.raw_tensor("blk.0.ffn_up.weight", &[256, 16], 12, (1_152, 2_304));
-    let more = more.raw_tensor("blk.0.ffn_gate.weight", &[256, 9], 12, (3_456, 1_296));
-    let shape = shape(&more);
+    let sample = sample.raw_tensor("blk.0.ffn_up.weight", &[256, 16], 12, (1_152, 2_304));
+    let sample = sample.raw_tensor("blk.0.ffn_gate.weight", &[256, 9], 12, (3_456, 1_296));
+    let shape = shape(&sample);
     let weights = shape.weights;
     assert_eq!((weights.bytes(), weights.repacked_bytes(Repack::Avx2)), (4_752, 2_304));
     assert_eq!(weights.repacked_bytes(Repack::None), 0);
