@@ -27,8 +27,8 @@ pub struct KeyOptions {
     /// Its name in metrics and in the ledger; not secret.
     pub name: String,
     pub digest: KeyDigest,
-    /// The models and aliases that the key may use, by any of their names. The first that is no team is used for
-    /// requests that name none. `None`: all. Targets behind a name are not checked. Lists that need no key still show
+    /// The models and aliases that the key may use, by any of their names. A request that names no model uses the first of
+    /// them that is no team. `None`: all. Targets behind a name are not checked. Lists that need no key still show
     /// all names to clients without a key: this setting restricts use and hides nothing.
     pub aliases: Option<Vec<String>>,
     pub requests_per_minute: Option<NonZeroU32>,

@@ -69,7 +69,7 @@ fn has_it_already(headers: &HeaderMap, etag: &str) -> bool {
     seen.is_some_and(|seen| seen.strip_prefix("W/").unwrap_or(seen) == etag)
 }
 
-/// Content types of the page's files. Any other file is offered as a download.
+/// Content types of the files of the page and of the results page. Any other file is offered as a download.
 fn content_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map(|(_, extension)| extension) {
         Some("html") => "text/html; charset=utf-8",

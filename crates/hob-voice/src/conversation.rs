@@ -1,5 +1,5 @@
 //! The items of a conversation in order, and what was heard of the spoken ones.
-//! It decides where an item goes and what a truncation keeps; which events follow is the session's matter.
+//! It decides where an item goes and what a truncation keeps. The session sends the events about it.
 
 use std::time::Duration;
 
@@ -37,9 +37,9 @@ impl Conversation {
         self.prompt_items().map(|item| item.text().len()).sum()
     }
 
-    /// Leaves the oldest items out of prompts until the others have so many bytes, at least from the user's last words on.
-    /// What stays begins with words of the user, as templates want it, but has all calls whose results stay or may come.
-    /// `false`: there is nothing to leave out.
+    /// Leaves at least the oldest item out of prompts, and more until the others have at most `bytes_max`. The user's last words
+    /// and all after them always stay. What stays begins with words of the user, because templates want that; only calls
+    /// whose results stay or may still come can be before them. `false`: there is nothing to leave out.
     pub(crate) fn leave_out(&mut self, bytes_max: usize) -> bool {
         let is_call = |entry: &Entry| matches!(entry.item.body, ItemBody::Call { .. });
         let oldest = self.entries.iter().position(|entry| !entry.is_left_out && !is_call(entry));
@@ -102,7 +102,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Appends an item of the session. Returns the oldest item if there was no room.
+    /// Appends an item of the session. If there is no room, removes the oldest item, and returns its id.
     pub(crate) fn append(&mut self, item: RealtimeItem) -> Option<String> {
         let is_full = self.entries.len() >= ITEMS_MAX;
         let oldest = is_full.then(|| self.entries.remove(0).item.id);

@@ -8,7 +8,7 @@ use super::{OutputModality, RealtimeItem, RealtimeSettings, SoundEncoding};
 pub enum RealtimeEvent {
     SessionCreated(Box<RealtimeSettings>),
     SessionUpdated(Box<RealtimeSettings>),
-    /// Speech began so long after the session's first sample, the kept silence before it included.
+    /// `audio_start_ms` counts from the session's first sample. The silence that is kept before speech counts as speech here.
     SpeechStarted {
         item_id: String,
         audio_start_ms: u64,

@@ -31,16 +31,18 @@ const CERTIFICATE: &str = "authority.crt";
 const KEY: &str = "authority.key";
 
 const AUTHORITY_DAYS: i64 = 3650;
-/// iOS and macOS reject certificates of servers that are valid for more than 825 days.
+/// iOS and macOS reject certificates of servers that are valid for more than 825 days, and public ones beyond 398 days.
 const SERVER_DAYS: i64 = 397;
 /// A server that runs for a year must not show an expired certificate.
 const RENEWED_AFTER: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Addresses of this machine with a certificate. A machine has a few.
 const ADDRESSES_MAX: usize = 64;
 
-/// Endings of names that no public authority gives out. A certificate for any other name is not valid.
+/// Endings of names in home networks. Public domains do not end with them, except `fritz.box`, the name of AVM's routers. A
+/// certificate for any other name is not valid, unless the authority was made with that name.
 const LOCAL_NAMES: [&str; 7] =
     ["localhost", "local", "lan", "home", "home.arpa", "internal", "fritz.box"];
+/// Networks that are not on the Internet. 100.64.0.0/10 is used by VPNs such as Tailscale.
 const PRIVATE_V4: [([u8; 4], u8); 6] = [
     ([10, 0, 0, 0], 8),
     ([100, 64, 0, 0], 10),
@@ -318,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn private_addresses_are_told_from_public_ones() {
+    fn only_addresses_of_private_networks_are_private() {
         for (address, expected) in [
             ("192.168.1.7", true),
             ("172.31.255.255", true),

@@ -1,5 +1,5 @@
-//! LiteLLM's `config.yaml`. A model name becomes an alias, its deployments the targets, their servers
-//! upstreams, and its fallbacks the last targets.
+//! Converts LiteLLM's `config.yaml`. A model name becomes an alias. Its deployments become the targets, the servers of
+//! these become upstreams, and its fallbacks become the last targets.
 
 mod deployment;
 mod fallbacks;

@@ -1,5 +1,6 @@
 //! `hob bench concurrency` and `hob bench batch`: several concurrent users, as each of them and as all together notice it.
-//! Both verbs send the same requests; only one of them compares each number of users with one user.
+//! Both send the same requests. `concurrency` measures one user in turn with each number of users, and so compares times;
+//! `batch` measures each number once, and compares totals.
 
 use clap::Args;
 use hob_bench::chat::{ChatWorkload, Prompts, Shape, ThinkingChoice};
@@ -121,7 +122,7 @@ impl MeasuringVerb for BatchArgs {
     }
 }
 
-/// The fewest first: the peak of the memory is then that of the most users so far.
+/// The fewest first: a server keeps the memory of its busiest moment, so only then does a peak belong to its own number of users.
 fn in_order(mut users: Vec<usize>) -> Vec<usize> {
     users.sort_unstable();
     users.dedup();

@@ -84,14 +84,14 @@ pub(crate) fn judge(args: &JudgeArgs, globals: &Globals, printer: &Printer) -> C
         ));
     }
     let server = args.server.settle(Kind::Chat, globals, printer)?;
-    let (records, tokens_max, to) = (args.records.clone(), args.judge_tokens, *printer);
+    let (records, tokens_max, printer) = (args.records.clone(), args.judge_tokens, *printer);
     let (path_a, id_b) = (a.path.clone(), b.record.id);
     let (arms, judged) = stoppable(move |stop| {
-        let _turn = Turn::Awaited.take(&records, "hob eval judge", (stop, &to))?;
+        let _turn = Turn::Awaited.take(&records, "hob eval judge", (stop, &printer))?;
         let Reached { target, started, .. } = server.reach(stop).map_err(failure)?;
         let file = verdict_file(&path_a, id_b, &target, started.as_ref());
         let asker = Asker { target, patience: Patience::default(), seed: EVAL_SEED, stop };
-        let mut tell = |step: Step<'_>| to.faint(progress("judge", step, StopRule::default()));
+        let mut tell = |step: Step<'_>| printer.faint(progress("judge", step, StopRule::default()));
         let judged = JudgeRun { arms: &arms, tokens_max, file }.ask_all(&asker, &mut tell);
         let judged = judged.map_err(failed)?;
         Ok((arms, judged))

@@ -153,7 +153,7 @@ fn carry_out(
             let known = done(records(&out)?.iter());
             let count = items.as_ref().map_or(0, |items| items.len());
             let mut run = PlanRun::new((plan, items.clone()), known, (&globals, &to), &out, stop);
-            run.all(&visits(plan, count), &mut results)?;
+            run.measure_all(&visits(plan, count), &mut results)?;
         }
         Ok((results, stop.load(Ordering::Relaxed)))
     })?;

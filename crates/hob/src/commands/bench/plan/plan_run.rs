@@ -53,7 +53,9 @@ pub(super) struct PlanResults {
     /// The plan's name for the server of each record.
     pub(super) targets: Vec<String>,
     cells: usize,
+    /// Cells with a valid record of an earlier call.
     before: usize,
+    /// Cells that this call has measured.
     now: usize,
     pub(super) failed: usize,
 }
@@ -108,7 +110,11 @@ impl<'a> PlanRun<'a> {
         }
     }
 
-    pub(super) fn all(&mut self, visits: &[Visit], results: &mut PlanResults) -> CliResult<()> {
+    pub(super) fn measure_all(
+        &mut self,
+        visits: &[Visit],
+        results: &mut PlanResults,
+    ) -> CliResult<()> {
         let count = visits.iter().map(|visit| visit.number).max().unwrap_or_default();
         results.cells += count;
         // Cells that need no further visit.
@@ -122,13 +128,13 @@ impl<'a> PlanRun<'a> {
             }
             let name =
                 format!("{}/{count} {}{}", visit.number, visit.cell.name(), visit.part.name());
-            let result = self.cell(visit, &name, results)?;
+            let result = self.visit(visit, &name, results)?;
             if result != VisitResult::PartDone {
                 settled.insert(visit.number);
             }
             let left = visits[at + 1..].iter().map(|next| next.number);
             let left: Vec<usize> = left.filter(|number| !settled.contains(number)).collect();
-            if let Some(time) = self.left(left.len()) {
+            if let Some(time) = self.time_left(left.len()) {
                 let cells = left.iter().collect::<BTreeSet<_>>().len();
                 self.printer.faint(format_args!("{cells} cells left, about {time}"));
             }
@@ -150,13 +156,14 @@ impl<'a> PlanRun<'a> {
     }
 
     /// How long this number of visits will take, estimated from the visits before.
-    fn left(&self, visits: usize) -> Option<String> {
+    fn time_left(&self, visits: usize) -> Option<String> {
         let count = u32::try_from(self.visit_times.len()).ok().filter(|count| *count > 0)?;
         let mean = self.visit_times.iter().sum::<Duration>() / count;
         Some(duration_text(mean * u32::try_from(visits).ok().filter(|visits| *visits > 0)?))
     }
 
-    fn cell(
+    /// Measures one part of a cell, twice if it fails and the plan says so.
+    fn visit(
         &mut self,
         visit: &Visit,
         name: &str,
@@ -178,11 +185,11 @@ impl<'a> PlanRun<'a> {
                 CellOutcome::PartDone => return Ok(VisitResult::PartDone),
                 CellOutcome::Measured(records) => records,
             };
-            let is_left = records.is_empty() || self.stop.load(Ordering::Relaxed);
+            let is_unfinished = records.is_empty() || self.stop.load(Ordering::Relaxed);
             let is_valid = records.iter().all(|record| record.invalid_reasons.is_empty());
             results.targets.extend(records.iter().map(|_| visit.cell.target.clone()));
             results.records.extend(records);
-            if is_left {
+            if is_unfinished {
                 return Ok(VisitResult::PartDone);
             }
             if is_valid {
