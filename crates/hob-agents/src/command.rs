@@ -1,5 +1,5 @@
 //! Divides a shell command into its simple commands, so that the rules of a team file can decide about each. What a shell
-//! computes when it runs, such as a variable, is never guessed. Only patterns such as `*.c` stay as they are written.
+//! computes when it runs, such as a variable, is never guessed. Patterns such as `*.c`, and `~`, stay as they are written.
 //! The grammar is that of POSIX `sh`, section "Shell Command Language": quoting, lists, pipelines.
 
 /// The arguments of each simple command, in order.

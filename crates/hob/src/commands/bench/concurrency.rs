@@ -1,6 +1,6 @@
 //! `hob bench concurrency` and `hob bench batch`: several concurrent users, as each of them and as all together notice it.
 //! Both send the same requests. `concurrency` measures one user in turn with each number of users, and so compares times;
-//! `batch` measures each number once, and compares totals.
+//! `batch` measures one number after the other, and compares totals.
 
 use clap::Args;
 use hob_bench::chat::{ChatWorkload, Prompts, Shape, ThinkingChoice};
