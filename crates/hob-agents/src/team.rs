@@ -296,6 +296,13 @@ impl Team {
         Ok(team)
     }
 
+    /// Line and column, from 1, of the first place in a team file that has this word.
+    pub fn place_of(text: &str, word: &str) -> Option<(usize, usize)> {
+        let position = check::position(text, word)?;
+        let TeamError { line, column, .. } = TeamError::at(text, Some(position), "");
+        Some((line, column))
+    }
+
     /// The agent of this name.
     pub fn agent(&self, name: &str) -> Option<&Agent> {
         self.agents.iter().find(|agent| agent.name == name)

@@ -321,7 +321,8 @@ fn parse(text: &str, name: &str, path: &Path) -> Result<Team, TeamMistake> {
         None => Ok(team),
         Some(unknown) => {
             let hint = format!("tools are {}", tools::NAMES.join(", "));
-            Err(mistake(None, format!("there is no tool '{unknown}'"), hint))
+            let place = Team::place_of(text, unknown);
+            Err(mistake(place, format!("there is no tool '{unknown}'"), hint))
         }
     }
 }

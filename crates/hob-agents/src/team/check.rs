@@ -180,7 +180,7 @@ fn is_name(name: &str) -> bool {
     (1..=NAME_MAX).contains(&name.len()) && name.chars().all(allowed)
 }
 
-fn position(text: &str, word: &str) -> Option<std::ops::Range<usize>> {
+pub(super) fn position(text: &str, word: &str) -> Option<std::ops::Range<usize>> {
     let quoted = format!("\"{word}\"");
     let start = text.find(&quoted).or_else(|| text.find(word)).filter(|_| !word.is_empty())?;
     Some(start..start + word.len())

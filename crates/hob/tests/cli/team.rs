@@ -573,7 +573,7 @@ fn mistakes_have_a_sentence_each() {
     user.write("teams/unknown.toml", &TEAM.replace("\"shell\"", "\"shel\""));
     for (args, parts) in [
         (&["check", "broken"][..], &["broken.toml:11:1", "unknown field `colour`"][..]),
-        (&["check", "unknown"], &["there is no tool 'shel'"]),
+        (&["check", "unknown"], &["unknown.toml:8:37: there is no tool 'shel'"]),
         (&["check", "agent_tem"], &["did you mean agent_team?"]),
         (&["run", "agent_team", " "], &["the task is empty"]),
         (&["run"], &["give a task", "for example hob team run"]),
