@@ -4,6 +4,7 @@
 mod models;
 mod running;
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use hob_agents::{Prices, RunState, RunStore, Team, TeamRunStatus};
 
 use crate::app::{App, block_on, run_until_stopped};
 use crate::bounded_file::read_text_once;
-use crate::config::TargetEntry;
+use crate::config::{ConfigFile, TargetEntry};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::{Printer, count_text, harmless, table};
@@ -314,17 +315,26 @@ fn warn_of_missing_prices(team: &Team, app: &App<'_>) {
     }
     let config = &app.written.config;
     let prices = Prices(config.price.clone());
-    for model in team.models() {
-        let targets = config.alias.get(model).map(|alias| alias.to.iter().map(TargetEntry::name));
-        let targets: Vec<&str> = targets.map_or_else(|| vec![model], Iterator::collect);
-        let is_unpriced = |target: &&&str| target.contains('/') && prices.of(target).is_none();
-        if let Some(target) = targets.iter().find(is_unpriced) {
-            app.printer.note(format_args!(
-                "{}: the cost limit does not count {target}; give it a [price.\"{target}\"] in hob.toml",
-                team.id
-            ));
+    let is_unpriced = |target: &&str| target.contains('/') && prices.of(target).is_none();
+    for target in targets(team.models(), config).into_iter().filter(is_unpriced) {
+        app.printer.note(format_args!(
+            "{}: the cost limit does not count {target}; give it a [price.\"{target}\"] in hob.toml",
+            team.id
+        ));
+    }
+}
+
+/// The models that answer for these names, also behind aliases of aliases.
+fn targets<'c>(mut names: Vec<&'c str>, config: &'c ConfigFile) -> BTreeSet<&'c str> {
+    let mut seen = BTreeSet::new();
+    while let Some(name) = names.pop() {
+        if seen.insert(name) {
+            let alias = config.alias.get(name).into_iter();
+            names.extend(alias.flat_map(|alias| &alias.to).map(TargetEntry::name));
         }
     }
+    seen.retain(|name| !config.alias.contains_key(*name));
+    seen
 }
 
 /// Starts the MCP servers of the teams, shows advice, and gives what is missing.

@@ -169,13 +169,14 @@ fn another_target_answers_and_a_cost_limit_ends_a_run() {
 #[test]
 fn a_cost_limit_without_prices_is_noticed() {
     let user = User::new();
-    user.write(
-        "dear.toml",
-        &TEAM.replace("lead-model", "cloud/big").replace("policy", "budget.cost = 1\npolicy"),
-    );
-    let checked = user.hob(&["team", "check", "dear.toml"]).assert().success();
-    let notes = stderr(&checked);
-    assert!(notes.contains("[price.\"cloud/big\"]"), "{notes}");
+    let dear = TEAM.replace("lead-model", "cloud/big").replace("policy", "budget.cost = 1\npolicy");
+    user.write("dear.toml", &dear);
+    let config = "[upstream.cloud]\nkind = \"vllm\"\nurl = \"http://127.0.0.1:9\"\n[price.\"cloud/small\"]\ninput = 1\n\
+                  output = 2\n[alias]\ncoder-model.to = [\"inner\"]\ninner.to = [\"cloud/small\", \"cloud/other\"]\n";
+    user.write("hob.toml", config);
+    let notes = stderr(&user.hob(&["team", "check", "dear.toml"]).assert().success());
+    let is_named = |model: &str| notes.contains(&format!("[price.\"cloud/{model}\"]"));
+    assert_eq!(["big", "other", "small"].map(is_named), [true, true, false], "{notes}");
 }
 
 #[test]
