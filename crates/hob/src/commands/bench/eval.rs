@@ -41,7 +41,7 @@ pub(crate) struct ItemArgs {
 
 /// Measure how good a model's answers are, and how long they take: tasks that a program checks
 #[derive(Clone, Debug, Args)]
-#[command(after_help = AFTER_HELP, mut_args(without_runs), mut_args(unless_planned))]
+#[command(after_help = AFTER_HELP, mut_args(of_items), mut_args(unless_planned))]
 pub(crate) struct EvalArgs {
     #[command(flatten)]
     measuring: MeasuringArgs,
@@ -175,10 +175,14 @@ impl ItemArgs {
     }
 }
 
-/// Keeps the options of repeated runs out of the help.
-fn without_runs(option: Arg) -> Arg {
-    let is_of_runs = ["runs_min", "runs_max", "budget_s"].contains(&option.get_id().as_str());
-    option.hide(is_of_runs)
+/// Keeps the options of repeated runs out of the help, and says what the seed makes here.
+fn of_items(option: Arg) -> Arg {
+    let id = option.get_id().as_str();
+    let is_of_runs = ["runs_min", "runs_max", "budget_s"].contains(&id);
+    let is_seed = id == "seed";
+    let option = option.hide(is_of_runs);
+    let seed = format!("The seed of the items; another one makes others [default: {EVAL_SEED}]");
+    if is_seed { option.help(seed) } else { option }
 }
 
 pub(crate) fn task(name: &str) -> Result<TaskName, String> {
