@@ -82,8 +82,8 @@ const CONFIG_PREFACE: &str = "\
 wins over the environment, the environment over the file, and the file over the default. An unknown\n\
 key is refused. `hob config check` finds mistakes in a file, `hob config print` shows the settings in\n\
 force, and `hob config schema` prints a JSON schema for editors. A running hob applies changes of\n\
-aliases, upstreams, keys and pronunciations within a second. Other changes need a restart, and hob\n\
-says so.\n";
+aliases, upstreams, `[defaults]`, prices, keys and pronunciations within a second. Other changes need\n\
+a restart, and hob says so.\n";
 
 fn describe(command: &mut clap::Command, page: &mut String) {
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name()).to_owned();

@@ -42,7 +42,7 @@ pub(crate) struct InputTokenCount {
 /// How tokens were counted.
 #[derive(JsonSchema, Serialize)]
 struct TokenCountNote {
-    /// Always `true`: only another server knows the tokens, and hob counts one for each four bytes.
+    /// Always `true`: hob counts a token for each four bytes.
     estimated: bool,
 }
 
@@ -70,7 +70,7 @@ pub fn input_tokens(tokens: u32) -> String {
     json(&InputTokenCount { object: OBJECT, input_tokens: tokens, hob: None })
 }
 
-/// The tokens of a request, where only another server could count them.
+/// The tokens of a request that no model has counted.
 pub fn estimated_input_tokens(tokens: u32) -> String {
     let hob = Some(TokenCountNote { estimated: true });
     json(&InputTokenCount { object: OBJECT, input_tokens: tokens, hob })
