@@ -8,6 +8,7 @@ mod drafts;
 mod encoder;
 mod file;
 mod ggml;
+mod loops;
 pub(crate) mod mel;
 mod noise;
 mod passes;
@@ -256,6 +257,7 @@ impl Whisper {
             plan.prompt = self.plan(options, &language, sound_s, cancelled).prompt;
             pass = self.pass(&plan)?;
         }
+        pass = self.timed_if_full(&mut plan, pass)?;
         if pass.is_unsure() && !pass.is_silence() && !plan.has_beams && temperature <= 0.0 {
             plan.has_beams = true;
             pass = self.pass(&plan)?;
@@ -309,7 +311,7 @@ impl Whisper {
             if !pass.is_doubted() || pass.is_silence() {
                 return Ok(pass);
             }
-            if passes::has_loop(&best.tokens) || pass.avg_logprob > best.avg_logprob {
+            if best.has_loop || pass.avg_logprob > best.avg_logprob {
                 best = pass;
             }
         }

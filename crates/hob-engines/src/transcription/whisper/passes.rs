@@ -8,6 +8,7 @@ use flate2::write::ZlibEncoder;
 
 use super::decoder::{self, Branches, Step};
 use super::drafts::Draft;
+use super::loops::has_loop;
 use super::rules::{Rules, log_sum};
 use super::{TranscribeError, Whisper};
 
@@ -36,8 +37,11 @@ const CLOSE: f32 = 0.05;
 /// If a mean log-probability or the probability of no speech is closer than this to a threshold, rounding may decide. Less
 /// than `CLOSE`, because errors of single tokens cancel out, and a probability moves by a quarter of its logit at most.
 const CLOSE_MEAN: f32 = 0.005;
-/// Times that a sequence of tokens must follow itself to be a loop.
-const LOOP_REPEATS: usize = 4;
+/// A text beyond the limit of tokens is too long if it has so many characters for each token of the limit. Text in Latin
+/// letters has more.
+const CHARS_PER_TOKEN: usize = 2;
+/// A text with so many times the tokens is too long in any script: a character of Burmese or Georgian has two or three.
+const TOKENS_PER_CHAR: usize = 3;
 
 /// What the decoder made of a window.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +60,8 @@ pub(super) struct Pass {
     text_tokens: usize,
     /// The text is longer than the sound can be, or repeats itself.
     is_cut: bool,
+    /// The text ends with a sequence that follows itself.
+    pub(super) has_loop: bool,
     /// The decoder has no room for the rest of the text.
     pub(super) is_full: bool,
     /// A choice after guesses was so close, or a mean so close to a threshold, that the text may not be the one without guesses.
@@ -173,20 +179,8 @@ impl Pass {
         self.is_cut
             || self.avg_logprob < LOGPROB_MIN
             || self.compression > COMPRESSION_MAX
-            || has_loop(&self.tokens)
+            || self.has_loop
     }
-}
-
-/// Whether the tokens end with a sequence that follows itself several times.
-pub(super) fn has_loop(tokens: &[u32]) -> bool {
-    let longest = tokens.len() / LOOP_REPEATS;
-    (1..=longest).any(|length| {
-        // A short word may be said a few times: "no, no, no, no".
-        let repeats = if length < 3 { LOOP_REPEATS * 2 } else { LOOP_REPEATS };
-        let Some(from) = tokens.len().checked_sub(length * repeats) else { return false };
-        let (first, rest) = tokens[from..].split_at(length);
-        rest.chunks(length).all(|chunk| chunk == first)
-    })
 }
 
 /// The length of a text divided by its length after zlib.
@@ -243,7 +237,8 @@ impl Whisper {
             live = self.continued(&live, &logits, plan, &mut ended);
             let is_open = |first: &&Beam| !is_decided(&ended, first);
             let Some(first) = live.first().filter(is_open) else { break None };
-            if first.said.len() >= room.min(limit) || has_loop(&first.said) {
+            let is_over = first.said.len() >= room || self.is_too_long(&first.said, limit);
+            if is_over || has_loop(&self.tokens, &first.said) {
                 break Some(first.clone());
             }
             if (plan.cancelled)() {
@@ -255,7 +250,9 @@ impl Whisper {
             logits = self.next_logits(&live, past, plan, &mut draft)?;
             past += live.len();
         };
-        let is_full = best.as_ref().is_some_and(|best| best.said.len() >= room && room < limit);
+        let is_full = best
+            .as_ref()
+            .is_some_and(|best| best.said.len() >= room && !self.is_too_long(&best.said, limit));
         let is_cut = best.is_some() && !is_full;
         let best = best.or_else(|| ended.into_iter().max_by(|a, b| a.mean().total_cmp(&b.mean())));
         let best = best.unwrap_or_default();
@@ -268,6 +265,7 @@ impl Whisper {
             temperature: plan.temperature,
             compression: compression(&text),
             text_tokens: best.text_tokens(self.tokens.first_timestamp()),
+            has_loop: has_loop(&self.tokens, &best.said),
             tokens: best.said,
             is_cut,
             is_full,
@@ -275,6 +273,29 @@ impl Whisper {
         };
         pass.is_close = draft.is_used() && pass.is_at_threshold();
         Ok(pass)
+    }
+
+    /// Whether a text is longer than the sound can be. `limit` is in tokens. For the same speech, scripts have very different
+    /// numbers of them, so characters count, too.
+    fn is_too_long(&self, said: &[u32], limit: usize) -> bool {
+        said.len() >= limit
+            && (said.len() >= limit * TOKENS_PER_CHAR
+                || self.tokens.characters(said) >= limit * CHARS_PER_TOKEN)
+    }
+
+    /// Decodes a text again with times if there is no room for all of it: the times say where it goes on.
+    pub(super) fn timed_if_full(
+        &mut self,
+        plan: &mut PassPlan<'_>,
+        pass: Pass,
+    ) -> Result<Pass, TranscribeError> {
+        if plan.has_times || !pass.is_full {
+            return Ok(pass);
+        }
+        plan.has_times = true;
+        // Its last token is "no timestamps".
+        plan.prompt.pop();
+        self.pass(plan)
     }
 
     /// The language by the logits after "start of transcript".
@@ -418,22 +439,41 @@ fn branches(live: &[Beam], prompt_len: usize, width: usize) -> Branches {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::tiny;
+    use super::super::{SEED, WhisperOptions, Window};
     use super::*;
 
     #[test]
-    fn a_loop_is_a_sequence_that_follows_itself() {
-        for (tokens, expected) in [
-            (vec![], false),
-            (vec![1, 2, 3, 4], false),
-            (vec![1, 1, 1, 1], false),
-            (vec![9, 1, 1, 1, 1, 1, 1, 1, 1], true),
-            ([1, 2, 3].repeat(4), true),
-            ([1, 2, 3].repeat(3), false),
-            ([vec![7, 8], [1, 2, 3, 4].repeat(4)].concat(), true),
-            ([[1, 2, 3].repeat(4), vec![5]].concat(), false),
+    fn a_text_of_a_dense_script_may_have_more_tokens_for_the_same_speech() {
+        let whisper = tiny();
+        for (text, limit, expected) in [
+            (" world".repeat(20), 20, true),
+            (" world".repeat(19), 20, false),
+            // Three tokens for each character.
+            ("ქართული".to_owned(), 20, false),
+            ("ქართული".repeat(2), 14, true),
         ] {
-            assert_eq!(has_loop(&tokens), expected, "{tokens:?}");
+            let tokens = whisper.tokens.encode(&text);
+            assert_eq!(whisper.is_too_long(&tokens, limit), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_text_without_times_that_has_no_room_is_decoded_with_times() {
+        let mut whisper = tiny();
+        let never = || false;
+        let sound = vec![0.1; 160_000];
+        let window = Window::trimmed(sound.len(), 1500);
+        whisper.encode(&sound, window, &never).expect("encoded");
+        // Random tokens do not repeat, so the text ends where there is no room.
+        let mut plan = whisper.plan(&WhisperOptions::default(), "en", 10.0, &never);
+        (plan.positions, plan.temperature) = (window.positions, 1.0);
+        whisper.random.seed(SEED);
+        let untimed = whisper.pass(&plan).expect("a text");
+        let first_time = whisper.tokens.first_timestamp();
+        assert!(untimed.is_full && untimed.tokens.iter().all(|token| *token < first_time));
+        let timed = whisper.timed_if_full(&mut plan, untimed).expect("a text");
+        assert!(plan.has_times && timed.tokens[0] >= first_time);
     }
 
     #[test]
@@ -531,7 +571,7 @@ mod tests {
             Pass { avg_logprob: -1.2, ..fine.clone() },
             Pass { compression: 3.0, ..fine.clone() },
             Pass { is_cut: true, ..fine.clone() },
-            Pass { tokens: [1, 2, 3].repeat(4), ..fine.clone() },
+            Pass { has_loop: true, ..fine.clone() },
         ] {
             assert!(doubted.is_doubted(), "{doubted:?}");
         }

@@ -150,6 +150,12 @@ impl Tokens {
         String::from_utf8_lossy(&bytes).replace(char::REPLACEMENT_CHARACTER, "")
     }
 
+    /// Characters of the text of tokens. One that is cut counts where it begins.
+    pub(super) fn characters(&self, tokens: &[u32]) -> usize {
+        let bytes = tokens.iter().flat_map(|token| self.bytes(*token));
+        bytes.filter(|byte| **byte & 0xC0 != 0x80).count()
+    }
+
     /// The tokens of a text. The pair with the lowest token id is merged first, as in training.
     pub(super) fn encode(&self, text: &str) -> Vec<u32> {
         pieces(text).flat_map(|piece| self.encode_piece(piece.as_bytes())).collect()
