@@ -11,6 +11,8 @@ use super::words::PlacedWord;
 
 /// Marks that end a sentence if a space follows. A full stop may also belong to an abbreviation ("p.m.").
 const ENDS_BEFORE_SPACE: [char; 2] = ['?', '!'];
+/// Marks that may follow the full stop of another script, and belong to its sentence.
+const CLOSING: [char; 11] = ['!', '?', '”', '’', '」', '』', '）', '】', '》', '〉', '»'];
 /// A shorter sentence, in seconds, is in one segment with the next one.
 const SENTENCE_S_MIN: f64 = 1.0;
 /// Tokens after a full stop that decide whether it ends a sentence.
@@ -79,8 +81,10 @@ impl Whisper {
             before.iter().flat_map(|token| self.tokens.bytes(*token)).copied().collect();
         // A character may be cut between tokens.
         let Ok(text) = std::str::from_utf8(&bytes) else { return false };
-        if text.ends_with(is_full_stop) {
-            return true;
+        let ahead = || self.tokens.text(&after[..after.len().min(TOKENS_AHEAD)]);
+        if text.trim_end_matches(CLOSING).ends_with(is_full_stop) {
+            // "？！" and "。”" are not cut.
+            return !ahead().starts_with(|c: char| is_full_stop(c) || CLOSING.contains(&c));
         }
         let begins_with_space = |token: &u32| self.tokens.bytes(*token).first() == Some(&b' ');
         if !after.first().is_some_and(begins_with_space) {
@@ -89,8 +93,7 @@ impl Whisper {
         if !text.ends_with('.') {
             return text.ends_with(ENDS_BEFORE_SPACE);
         }
-        let ahead = self.tokens.text(&after[..after.len().min(TOKENS_AHEAD)]);
-        is_sentence_end(text, &ahead, language)
+        is_sentence_end(text, &ahead(), language)
     }
 
     /// `None` if there are no words.

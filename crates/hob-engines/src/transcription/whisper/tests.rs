@@ -336,6 +336,8 @@ fn a_text_without_times_is_cut_at_the_ends_of_its_sentences() {
     let spaces: Vec<usize> = english.match_indices(' ').map(|(at, _)| at).collect();
     let japanese = "はい。そうです。行きます。";
     let letters: Vec<usize> = japanese.char_indices().map(|(at, _)| at).collect();
+    let chinese = "真的？！他说“好。”走吧。";
+    let marks: Vec<usize> = chinese.char_indices().map(|(at, _)| at).collect();
     let hindi = " वह घर आया। वह गया।";
     let hindi_spaces: Vec<usize> = hindi.match_indices(' ').map(|(at, _)| at).collect();
     let time = " We met at 5 p.m. on Monday. We ate.";
@@ -352,6 +354,11 @@ fn a_text_without_times_is_cut_at_the_ends_of_its_sentences() {
             japanese,
             letters,
             vec![("はい。", 0.0, 1.25), ("そうです。", 1.5, 3.75), ("行きます。", 4.0, 6.0)],
+        ),
+        (
+            chinese,
+            marks,
+            vec![("真的？！", 0.0, 1.75), ("他说“好。”", 2.0, 4.75), ("走吧。", 5.0, 6.0)],
         ),
         (hindi, hindi_spaces, vec![(" वह घर आया।", 0.0, 1.25), (" वह गया।", 1.5, 2.25)]),
         // A full stop inside a sentence, and one that is also its end.
