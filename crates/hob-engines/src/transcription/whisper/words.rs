@@ -2,6 +2,7 @@
 //! The method is OpenAI's: normalised attention of some heads, a median filter, dynamic time warping.
 
 use hob_core::{HeardWord, TranscriptTask};
+use unicode_normalization::char::is_combining_mark;
 
 use super::decoder::{self, Step};
 use super::{TranscribeError, Whisper, Window, text_language};
@@ -10,6 +11,8 @@ use super::{TranscribeError, Whisper, Window, text_language};
 const POSITION_S: f64 = 0.02;
 /// Width of the median filter, in positions.
 const MEDIAN: usize = 7;
+/// Marks that belong to the word after them, in scripts without spaces.
+const OPENING: &str = "“‘（《〈【「『〔［";
 /// A single word rarely takes longer.
 const WORD_S_MAX: f64 = 2.0;
 
@@ -157,9 +160,15 @@ impl Whisper {
             pending.0.extend(self.tokens.bytes(*token));
             // A character may be cut between tokens.
             let Ok(piece) = std::str::from_utf8(&pending.0) else { continue };
+            let is_last = number + 1 == tokens.len();
+            if !has_spaces && !is_last && piece.chars().all(|c| OPENING.contains(c)) {
+                continue;
+            }
             let (start_s, end_s) = (at(pending.1), at(number + 1));
             let is_mark = !piece.chars().any(char::is_alphanumeric);
             let follows_space = piece.starts_with(char::is_whitespace);
+            // Tokens may cut a letter of Thai from its vowel or tone.
+            let is_joined = has_spaces && !follows_space || piece.starts_with(is_combining_mark);
             if has_spaces && let Some(PlacedWord { word, .. }) = words.last_mut() {
                 if follows_space {
                     opening = is_mark.then_some((word.word.len(), pending.1));
@@ -170,7 +179,7 @@ impl Whisper {
                 }
             }
             match words.last_mut() {
-                Some(PlacedWord { word, .. }) if is_mark || has_spaces && !follows_space => {
+                Some(PlacedWord { word, .. }) if is_mark || is_joined => {
                     word.word.push_str(piece);
                     // Punctuation is not heard.
                     word.end_s = if is_mark { word.end_s } else { end_s };
@@ -326,6 +335,25 @@ mod tests {
         assert!(found.iter().all(|placed| bytes(placed).starts_with(b" ")), "{found:?}");
         let follows = |pair: &[PlacedWord]| pair[0].word.end_s <= pair[1].word.start_s;
         assert!(found.windows(2).all(follows), "{found:?}");
+    }
+
+    #[test]
+    fn marks_of_scripts_without_spaces_stay_with_their_words() {
+        let whisper = tiny();
+        for (language, text, expected) in [
+            ("zh", "看《书》，“好”“", &["看", "《书》，", "“好”“"][..]),
+            ("th", "กินที่", &["กิ", "น", "ที่"]),
+        ] {
+            let tokens = whisper.tokens.encode(text);
+            let starts: Vec<usize> = (0..=tokens.len()).collect();
+            let task = TranscriptTask::Transcribe;
+            let found = whisper.timed((language, task), &tokens, &starts, 1_500);
+            let words: Vec<&str> = found.iter().map(|placed| placed.word.word.as_str()).collect();
+            assert_eq!(words, expected);
+            let begins = |placed: &PlacedWord| placed.word.word.as_bytes()[0];
+            let first = |placed: &PlacedWord| tokens[placed.first_token];
+            assert!(found.iter().all(|placed| first(placed) == u32::from(begins(placed))));
+        }
     }
 
     #[test]
