@@ -82,9 +82,11 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Chinese, Japanese, Thai and Lao characters.
+/// Chinese, Japanese, Thai, Lao, Tibetan, Burmese and Khmer characters.
 fn is_own_word(c: char) -> bool {
-    matches!(c, '\u{0E00}'..='\u{0EFF}' | '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}')
+    matches!(c,
+        '\u{0E00}'..='\u{109F}' | '\u{1780}'..='\u{17FF}' | '\u{3040}'..='\u{30FF}'
+        | '\u{3400}'..='\u{9FFF}')
 }
 
 /// Whether two passes heard the same word. Case and punctuation change when more is heard.
@@ -105,6 +107,7 @@ mod tests {
             ("", vec![]),
             (" Hello, my  friend.", vec![" Hello,", " my", "  friend."]),
             ("こん ok", vec!["こ", "ん", " ok"]),
+            ("ကသ ខគ", vec!["က", "သ", " ", "ខ", "គ"]),
         ] {
             assert_eq!(words(text), expected, "{text:?}");
             assert_eq!(words(text).concat(), text);
