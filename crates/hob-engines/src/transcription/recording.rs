@@ -20,6 +20,10 @@ const INTERIM_S: f64 = 0.8;
 /// goes on without a pause, all passes would end too early otherwise, and no text would come before the end.
 const TEXTLESS_S_MAX: f64 = 4.0;
 
+/// Seconds of parts in one language after which all later parts are in it. One short word is too little: Whisper is trained
+/// to detect the language of 30 s.
+const LANGUAGE_S_MIN: f64 = 5.0;
+
 /// Pieces of at most a second that one turn reads. A file that is silent for hours would keep the engine otherwise.
 const TURN_PIECES_MAX: usize = 30;
 
@@ -38,8 +42,10 @@ pub(super) struct Recording<V> {
     samples_heard: u64,
     /// Samples of `samples_heard` that the server knows of.
     samples_reported: u64,
-    /// The requested language, or the one detected in the first part with text. It is used for all later parts.
+    /// The requested language, or the one that was detected for long enough. It is used for all later parts.
     language: Option<String>,
+    /// The language of the last part with text, and samples of the parts since it is the same.
+    detected: Option<(String, usize)>,
     has_text: bool,
     pub(super) has_started: bool,
     has_ended: bool,
@@ -105,6 +111,7 @@ impl<V: VoiceDetector> Recording<V> {
             waiting: VecDeque::new(),
             samples_heard: 0,
             samples_reported: 0,
+            detected: None,
             has_text: false,
             has_started: false,
             has_ended: false,
@@ -305,7 +312,7 @@ impl<V: VoiceDetector> Recording<V> {
         let start_s = part.start_sample as f64 / RATE_HZ;
         let whole: String = text.segments.iter().map(|segment| segment.text.as_str()).collect();
         if !whole.trim().is_empty() {
-            self.language.get_or_insert(text.language);
+            self.detect(text.language, part.samples.len());
         }
         self.draft.clear();
         self.likely_language = None;
@@ -326,6 +333,16 @@ impl<V: VoiceDetector> Recording<V> {
             TranscriptEvent::Word(word)
         }));
         events
+    }
+
+    /// Takes the language of a part with text.
+    fn detect(&mut self, language: String, samples: usize) {
+        let before = self.detected.take().filter(|(before, _)| *before == language);
+        let samples = samples + before.map_or(0, |(_, samples)| samples);
+        if samples as f64 / RATE_HZ >= LANGUAGE_S_MIN {
+            self.language.get_or_insert_with(|| language.clone());
+        }
+        self.detected = Some((language, samples));
     }
 
     /// The events of a part that is not complete.
@@ -358,15 +375,56 @@ impl<V: VoiceDetector> Recording<V> {
 
     pub(super) fn done(&self) -> TranscriptSummary {
         // OpenAI's answers name the language in English.
-        let name = self.language.as_deref().and_then(language_name).map(str::to_owned);
+        let detected = self.detected.as_ref().map(|(language, _)| language);
+        let language = self.language.as_ref().or(detected);
+        let name = language.and_then(|code| language_name(code)).map(str::to_owned);
         TranscriptSummary {
             duration_s: self.samples_heard as f64 / RATE_HZ,
-            language: name.or_else(|| self.language.clone()),
+            language: name.or_else(|| language.cloned()),
             usage: None,
             damage: match &self.source {
                 Source::File(decoder) => decoder.damage().map(ToString::to_string),
                 Source::Arriving(_) | Source::Samples(_) => None,
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::Segment;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Speech;
+
+    impl VoiceDetector for Speech {
+        fn probability(&mut self, _frame: &[f32]) -> f32 {
+            1.0
+        }
+
+        fn reset(&mut self) {}
+    }
+
+    #[test]
+    fn a_short_word_does_not_settle_the_language_of_all_that_follows() {
+        let mut recording = Recording::new(BeginTranscript::default(), Speech);
+        for (seconds, language, text, settled, name) in [
+            (1, "en", " Okay.", None, "english"),
+            (3, "de", " Guten Tag.", None, "german"),
+            (3, "fr", "", None, "german"),
+            (2, "de", " Wir fangen an.", Some("de"), "german"),
+            (9, "en", " Thank you.", Some("de"), "german"),
+        ] {
+            let samples = vec![0.0; seconds * RATE_HZ as usize];
+            let part = SoundPart { start_sample: 0, speech_end: 0, samples };
+            let segment = Segment { text: text.to_owned(), ..Segment::default() };
+            let (language, segments) = (language.to_owned(), vec![segment]);
+            let text = WhisperText { language, segments, ..WhisperText::default() };
+            recording.add_part(&part, text);
+            assert_eq!(recording.options().language.as_deref(), settled, "{seconds} s");
+            assert_eq!(recording.done().language.as_deref(), Some(name), "{seconds} s");
         }
     }
 }
