@@ -61,7 +61,7 @@ impl ModelWorker<TranscriptionClient> {
         let is_live = matches!(request.sound, Sound::Live(_));
         let begin = BeginTranscript {
             task: request.task,
-            language: request.language,
+            language: request.language.as_deref().map(own_code).map(str::to_owned),
             prompt: request.prompt,
             temperature: request.temperature,
             segments: request.timestamps.segments,
@@ -98,9 +98,18 @@ impl TranscriptModel for ModelWorker<TranscriptionClient> {
     }
 }
 
+/// Whisper's code of a language for which ISO 639-1 has another one: Norwegian (Bokmål) and Javanese.
+fn own_code(asked: &str) -> &str {
+    match asked {
+        "nb" => "no",
+        "jv" => "jw",
+        other => other,
+    }
+}
+
 fn check_language(asked: Option<&str>, about: &AboutTranscription) -> Result<(), ModelError> {
     let Some(asked) = asked else { return Ok(()) };
-    if about.languages.iter().any(|known| known == asked) {
+    if about.languages.iter().any(|known| known == own_code(asked)) {
         return Ok(());
     }
     let known = about.languages.iter().map(String::as_str);
@@ -243,6 +252,8 @@ mod tests {
         let all = about(&["en", "de", "fr"]);
         assert_eq!(check_language(None, &all), Ok(()));
         assert_eq!(check_language(Some("de"), &all), Ok(()));
+        assert_eq!(check_language(Some("nb"), &about(&["en", "no"])), Ok(()));
+        assert_eq!(["nb", "jv", "nn"].map(own_code), ["no", "jw", "nn"]);
         for (asked, end) in [
             ("dee", "is 'dee', which this model does not know; the nearest are de"),
             ("xx", "is 'xx', which this model does not know"),
