@@ -15,7 +15,7 @@ use clap::Args;
 use futures::{StreamExt, stream};
 use hob_core::{
     LiveSound, Sound, SoundFile, Timestamps, TranscriptEvent, TranscriptModel, TranscriptRequest,
-    TranscriptStream, TranscriptTask, count_text,
+    TranscriptStream, TranscriptTask, count_text, is_full_stop,
 };
 use hob_wire::{TranscriptAnswer, TranscriptFormat, spoken_language};
 use indicatif::ProgressBar;
@@ -35,8 +35,7 @@ use crate::wire_up::Transcription;
 /// Maximum bytes of a recording. More than six hours of compressed sound.
 const FILE_BYTES_MAX: u64 = 2 << 30;
 
-/// Live text on a terminal goes to the next line after one of these marks, or after so many characters.
-const LINE_ENDS: [char; 7] = ['.', '?', '!', '。', '？', '！', '।'];
+/// Live text on a terminal goes to the next line after the end of a sentence, or after so many characters.
 const LINE_CHARS: usize = 200;
 
 /// Transcribe a sound file, or what you say
@@ -329,7 +328,8 @@ impl TextOutput<'_> {
     fn add(&mut self, text: &str) -> CliResult<PipeState> {
         let Some(line) = &mut self.line else { return self.write(text) };
         line.push_str(text);
-        if line.ends_with(LINE_ENDS) || line.chars().count() >= LINE_CHARS {
+        let ends_line = |c: char| matches!(c, '.' | '?' | '!') || is_full_stop(c);
+        if line.ends_with(ends_line) || line.chars().count() >= LINE_CHARS {
             return self.end_line();
         }
         self.show("");
@@ -437,8 +437,13 @@ mod tests {
         let progress = ProgressBar::hidden();
         let sink = Sink::open(&place).expect("a file");
         let mut output = TextOutput { sink, progress: &progress, line: Some(String::new()) };
-        for (text, shown) in [("I saw", "I saw"), (" it.", ""), (" Then", "Then"), (" I", "Then I")]
-        {
+        for (text, shown) in [
+            ("I saw", "I saw"),
+            (" it.", ""),
+            (" كيف حالك؟", ""),
+            (" Then", "Then"),
+            (" I", "Then I"),
+        ] {
             assert_eq!(output.add(text), Ok(PipeState::Open));
             assert_eq!(output.line.as_deref().map(str::trim), Some(shown));
         }
@@ -448,7 +453,10 @@ mod tests {
         assert_eq!(output.end_line(), Ok(PipeState::Open));
         assert_eq!(output.rest(), "");
         output.sink.finish().expect("written");
-        assert_eq!(fs_err::read_to_string(place).expect("a file"), "I saw it.\nThen I\n");
+        assert_eq!(
+            fs_err::read_to_string(place).expect("a file"),
+            "I saw it.\nكيف حالك؟\nThen I\n"
+        );
     }
 
     #[derive(clap::Parser)]
