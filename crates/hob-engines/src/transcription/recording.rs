@@ -20,9 +20,9 @@ const INTERIM_S: f64 = 0.8;
 /// goes on without a pause, all passes would end too early otherwise, and no text would come before the end.
 const TEXTLESS_S_MAX: f64 = 4.0;
 
-/// Seconds of parts in one language after which all later parts are in it. One short word is too little: Whisper is trained
-/// to detect the language of 30 s.
-const LANGUAGE_S_MIN: f64 = 5.0;
+/// Samples of a part whose language is that of all later parts: 5 s. One short word is too little: Whisper is trained to
+/// detect the language of 30 s.
+const LANGUAGE_SAMPLES_MIN: usize = 5 * Sound::RATE_HZ as usize;
 
 /// Pieces of at most a second that one turn reads. A file that is silent for hours would keep the engine otherwise.
 const TURN_PIECES_MAX: usize = 30;
@@ -42,9 +42,7 @@ pub(super) struct Recording<V> {
     samples_heard: u64,
     /// Samples of `samples_heard` that the server knows of.
     samples_reported: u64,
-    /// The requested language, or the one that was detected for long enough. It is used for all later parts.
-    language: Option<String>,
-    /// The language of the last part with text, and samples of the parts since it is the same.
+    /// The language of the longest part with text, and its samples.
     detected: Option<(String, usize)>,
     has_text: bool,
     pub(super) has_started: bool,
@@ -102,7 +100,6 @@ impl<V: VoiceDetector> Recording<V> {
             (CutOptions::recording(begin.chunking), Source::Arriving(Vec::new()))
         };
         Recording {
-            language: begin.language.clone(),
             begin,
             source,
             vad,
@@ -282,10 +279,11 @@ impl<V: VoiceDetector> Recording<V> {
             .then(|| PauseWatch::new(self.vad.clone(), self.rest.clone(), is_speech))
     }
 
-    pub(super) fn options(&self) -> WhisperOptions {
+    /// How to hear a part of so many samples.
+    pub(super) fn options(&self, samples: usize) -> WhisperOptions {
         WhisperOptions {
             task: self.begin.task,
-            language: self.language.clone(),
+            language: self.language(samples),
             prompt: self.begin.prompt.clone(),
             temperature: self.begin.temperature,
             words: self.begin.words,
@@ -295,10 +293,17 @@ impl<V: VoiceDetector> Recording<V> {
         }
     }
 
+    /// The requested language, or that of an earlier part, unless this one is longer and so says more about its language.
+    fn language(&self, samples: usize) -> Option<String> {
+        let enough = samples.min(LANGUAGE_SAMPLES_MIN);
+        let known = self.detected.as_ref().filter(|(_, longest)| *longest >= enough);
+        self.begin.language.clone().or_else(|| known.map(|(language, _)| language.clone()))
+    }
+
     /// How to hear an unfinished part. Only the text of a pause may become final, so only that one needs times, which take
     /// another pass of the decoder.
-    pub(super) fn peek_options(&self, reason: PeekReason) -> WhisperOptions {
-        let options = self.options();
+    pub(super) fn peek_options(&self, samples: usize, reason: PeekReason) -> WhisperOptions {
+        let options = self.options(samples);
         let may_be_final = reason == PeekReason::Pause;
         WhisperOptions {
             words: options.words && may_be_final,
@@ -311,11 +316,13 @@ impl<V: VoiceDetector> Recording<V> {
     pub(super) fn add_part(&mut self, part: &SoundPart, text: WhisperText) -> Vec<TranscriptEvent> {
         let start_s = part.start_sample as f64 / RATE_HZ;
         let whole: String = text.segments.iter().map(|segment| segment.text.as_str()).collect();
-        if !whole.trim().is_empty() {
-            self.detect(text.language, part.samples.len());
+        let samples = part.samples.len();
+        let is_longest = self.detected.as_ref().is_none_or(|(_, longest)| samples > *longest);
+        if is_longest && !whole.trim().is_empty() {
+            self.detected = Some((text.language, samples));
         }
         self.draft.clear();
-        self.likely_language = None;
+        self.likely_language = self.detected.as_ref().map(|(language, _)| language.clone());
         let delta = self.agreement.finish(&whole);
         let mut events = Vec::new();
         self.add_delta(delta, &mut events);
@@ -333,16 +340,6 @@ impl<V: VoiceDetector> Recording<V> {
             TranscriptEvent::Word(word)
         }));
         events
-    }
-
-    /// Takes the language of a part with text.
-    fn detect(&mut self, language: String, samples: usize) {
-        let before = self.detected.take().filter(|(before, _)| *before == language);
-        let samples = samples + before.map_or(0, |(_, samples)| samples);
-        if samples as f64 / RATE_HZ >= LANGUAGE_S_MIN {
-            self.language.get_or_insert_with(|| language.clone());
-        }
-        self.detected = Some((language, samples));
     }
 
     /// The events of a part that is not complete.
@@ -376,7 +373,7 @@ impl<V: VoiceDetector> Recording<V> {
     pub(super) fn done(&self) -> TranscriptSummary {
         // OpenAI's answers name the language in English.
         let detected = self.detected.as_ref().map(|(language, _)| language);
-        let language = self.language.as_ref().or(detected);
+        let language = self.begin.language.as_ref().or(detected);
         let name = language.and_then(|code| language_name(code)).map(str::to_owned);
         TranscriptSummary {
             duration_s: self.samples_heard as f64 / RATE_HZ,
@@ -410,20 +407,25 @@ mod tests {
     #[test]
     fn a_short_word_does_not_settle_the_language_of_all_that_follows() {
         let mut recording = Recording::new(BeginTranscript::default(), Speech);
-        for (seconds, language, text, settled, name) in [
-            (1, "en", " Okay.", None, "english"),
-            (3, "de", " Guten Tag.", None, "german"),
-            (3, "fr", "", None, "german"),
-            (2, "de", " Wir fangen an.", Some("de"), "german"),
-            (9, "en", " Thank you.", Some("de"), "german"),
+        let samples = |seconds: usize| seconds * Sound::RATE_HZ as usize;
+        // A part, what is known of the language of the next one of 2 s or of 9 s, and the language of the whole.
+        for (seconds, language, text, next, name) in [
+            (1, "en", " Okay.", [None, None], "english"),
+            (3, "de", " Guten Tag.", [Some("de"), None], "german"),
+            (4, "fr", "", [Some("de"), None], "german"),
+            (2, "en", " Okay.", [Some("de"), None], "german"),
+            (6, "de", " Wir fangen an.", [Some("de"), Some("de")], "german"),
         ] {
-            let samples = vec![0.0; seconds * RATE_HZ as usize];
-            let part = SoundPart { start_sample: 0, speech_end: 0, samples };
+            let sound = vec![0.0; samples(seconds)];
+            let part = SoundPart { start_sample: 0, speech_end: 0, samples: sound };
             let segment = Segment { text: text.to_owned(), ..Segment::default() };
             let (language, segments) = (language.to_owned(), vec![segment]);
             let text = WhisperText { language, segments, ..WhisperText::default() };
             recording.add_part(&part, text);
-            assert_eq!(recording.options().language.as_deref(), settled, "{seconds} s");
+            let [short, long] = [2, 9].map(|seconds| recording.options(samples(seconds)));
+            assert_eq!([&short, &long].map(|next| next.language.as_deref()), next, "{seconds} s");
+            // A longer part costs no further step of the decoder if this guess is right.
+            assert_eq!(long.likely_language.as_deref().and_then(language_name), Some(name));
             assert_eq!(recording.done().language.as_deref(), Some(name), "{seconds} s");
         }
     }

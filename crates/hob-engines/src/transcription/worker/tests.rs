@@ -449,9 +449,9 @@ fn a_pass_over_speech_that_goes_on_computes_no_times() {
     };
     let recording = Recording::new(begin, Level);
     let times = |options: WhisperOptions| (options.words, options.segments);
-    assert_eq!(times(recording.options()), (true, true));
-    assert_eq!(times(recording.peek_options(PeekReason::Pause)), (true, true));
-    assert_eq!(times(recording.peek_options(PeekReason::Progress)), (false, false));
+    assert_eq!(times(recording.options(RATE_HZ)), (true, true));
+    assert_eq!(times(recording.peek_options(RATE_HZ, PeekReason::Pause)), (true, true));
+    assert_eq!(times(recording.peek_options(RATE_HZ, PeekReason::Progress)), (false, false));
 }
 
 #[test]
@@ -462,21 +462,21 @@ fn each_pass_over_a_part_guesses_the_text_and_the_language_of_the_one_before() {
         let (language, tokens) = ("nl".to_owned(), tokens.to_vec());
         WhisperText { language, tokens, ..WhisperText::default() }
     };
-    assert!(recording.options().draft.is_empty());
+    assert!(recording.options(RATE_HZ).draft.is_empty());
     recording.push_samples(&vec![1.0; 2 * RATE_HZ]).expect("room");
     let Task::Peek(part, reason) = recording.next_task() else { panic!("no pass") };
     recording.peeked(part, reason, text(&[5, 6]));
-    assert_eq!(recording.peek_options(PeekReason::Progress).draft, [5, 6]);
+    assert_eq!(recording.peek_options(RATE_HZ, PeekReason::Progress).draft, [5, 6]);
     recording.push_samples(&vec![0.0; RATE_HZ / 4]).expect("room");
     let Task::Peek(part, reason) = recording.next_task() else { panic!("no pass") };
     recording.peeked(part, reason, text(&[5, 6, 7]));
-    assert_eq!(recording.options().draft, [5, 6, 7]);
-    assert_eq!(recording.options().likely_language.as_deref(), Some("nl"));
+    assert_eq!(recording.options(RATE_HZ).draft, [5, 6, 7]);
+    assert_eq!(recording.options(RATE_HZ).likely_language.as_deref(), Some("nl"));
     recording.end().expect("no file");
     let Task::Keep(part, text) = recording.next_task() else { panic!("no part") };
     recording.add_part(&part, text);
-    assert!(recording.options().draft.is_empty(), "the next part says something else");
-    assert_eq!(recording.options().likely_language, None);
+    assert!(recording.options(RATE_HZ).draft.is_empty(), "the next part says something else");
+    assert_eq!(recording.options(RATE_HZ).likely_language, None);
 }
 
 #[test]
