@@ -308,6 +308,7 @@ impl Whisper {
         for temperature in TEMPERATURES.into_iter().filter(|temperature| *temperature >= lowest) {
             plan.temperature = temperature;
             let pass = self.pass(plan)?;
+            let pass = self.timed_if_full(plan, pass)?;
             if !pass.is_doubted() || pass.is_silence() {
                 return Ok(pass);
             }

@@ -28,8 +28,8 @@ pub(super) fn has_loop(vocabulary: &Tokens, tokens: &[u32]) -> bool {
 
 /// Whether these tokens are one short word. They may begin inside it.
 fn is_short_word(vocabulary: &Tokens, tokens: &[u32]) -> bool {
-    let bytes = || tokens.iter().flat_map(|token| vocabulary.bytes(*token));
-    let has_one_word = bytes().filter(|byte| **byte == b' ').count() <= 1;
+    let bytes = tokens.iter().flat_map(|token| vocabulary.bytes(*token));
+    let has_one_word = bytes.filter(|byte| **byte == b' ').count() <= 1;
     let is_short = (1..=SHORT_CHARS).contains(&vocabulary.characters(tokens));
     tokens.len() <= SHORT_TOKENS || has_one_word && is_short
 }
