@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::{Pairing, SampledRecord};
-use crate::record::{Cache, Record, RecordKind, RunStatus};
+use crate::record::{Cache, Record, RecordKind, RunStatus, Stt};
 use crate::terms::Metric;
 
 /// Longer values, such as checksums, are not shown.
@@ -61,7 +61,7 @@ pub fn aspects(record: &Record) -> Vec<Aspect> {
         ("format of the sound", text(tts.and_then(|tts| tts.format.as_ref()))),
         ("corpus", text(stt.and_then(|stt| stt.corpus_sha256.as_ref()))),
         ("stream", text_of(stt.and_then(|stt| stt.stream))),
-        ("normaliser", text(stt.and_then(|stt| stt.normaliser.as_ref()))),
+        ("normaliser", stt.and_then(normaliser)),
     ];
     let mut aspects: Vec<Aspect> = all
         .into_iter()
@@ -84,6 +84,20 @@ pub fn aspects(record: &Record) -> Vec<Aspect> {
         Aspect { what: "voice", value: voice, if_different: IfDifferent::Note },
     ]);
     aspects
+}
+
+/// The rules for the languages of the set. Those for other languages may have changed.
+fn normaliser(stt: &Stt) -> Option<String> {
+    let is_english = |code: &str| {
+        code.split(['-', '_']).next().is_some_and(|language| language.eq_ignore_ascii_case("en"))
+    };
+    let is_used = |rules: &&str| {
+        let is_english_rule = rules.starts_with("english/");
+        let mut codes = stt.languages.keys();
+        stt.languages.is_empty() || codes.any(|code| is_english(code) == is_english_rule)
+    };
+    let used: Vec<&str> = stt.normaliser.as_ref()?.split(", ").filter(is_used).collect();
+    Some(used.join(", "))
 }
 
 fn text_of<T: ToString>(value: Option<T>) -> Option<String> {

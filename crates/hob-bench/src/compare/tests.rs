@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::record::{
-    Arrival, Cache, CountSource, Harness, RawSample, Reasoning, Record, RecordKind, RecordSource,
-    RecordedTokens, RunStatus, Spread,
+    Arrival, Cache, CountSource, Harness, LanguageErrors, RawSample, Reasoning, Record, RecordKind,
+    RecordSource, RecordedTokens, RunStatus, Spread, Stt,
 };
 
 /// Standard deviation of a run as a share of its value, as on a quiet machine with a variable clock speed.
@@ -279,6 +279,27 @@ fn requests_at_even_times_are_not_compared_with_those_at_random_times() {
     let refused = compared(&even, &random).refusals;
     assert_eq!(refused, ["different arrival of requests: constant and poisson"]);
     assert!(compared(&even, &at_rate(2, Arrival::Constant)).refusals.is_empty());
+}
+
+#[test]
+fn changed_rules_for_other_languages_do_not_matter_to_a_set_in_english() {
+    let by = |id: u128, rules: &str, languages: &[&str]| {
+        let mut one = sampled(id, 8, 20.0);
+        let languages =
+            languages.iter().map(|code| ((*code).to_owned(), LanguageErrors::default())).collect();
+        let normaliser = Some(rules.to_owned());
+        one.record.stt = Some(Stt { normaliser, languages, ..Stt::default() });
+        one
+    };
+    let refusals = |languages: &[&str]| {
+        let rules = ["english/1, basic/1", "english/1, basic/2"];
+        compared(&by(1, rules[0], languages), &by(2, rules[1], languages)).refusals
+    };
+    assert!(refusals(&["en"]).is_empty());
+    assert_eq!(refusals(&["de"]), ["different normaliser: basic/1 and basic/2"]);
+    let both = ["different normaliser: english/1, basic/1 and english/1, basic/2"];
+    assert_eq!(refusals(&["de", "en"]), both);
+    assert_eq!(refusals(&[]), both, "not known");
 }
 
 #[test]
