@@ -12,6 +12,9 @@ const ONSET: Duration = Duration::from_millis(200);
 const BARGE_IN: Duration = Duration::from_millis(300);
 /// Above this probability a frame is certainly a voice. The highest probability in 23 noises was 0.72.
 const SURE: f32 = 0.9;
+/// Speech of [`SURE_ONSET`] with a frame above this probability begins a turn: a soft "Yes." of 160 ms reached 0.87. To
+/// interrupt the assistant it must be sure.
+const LIKELY: f32 = 0.85;
 /// Speech of this length begins a turn and interrupts the assistant, if its end is certain. People notice a delay of 200 ms.
 const SURE_ONSET: Duration = Duration::from_millis(96);
 /// The end that is certain. The first frame of a soft sound is less certain.
@@ -55,6 +58,8 @@ pub(crate) struct Endpoint {
     speech_frames: u32,
     /// Frames in a row that are sure to be speech.
     sure_frames: u32,
+    /// A frame of this speech was likely a voice.
+    is_likely: bool,
     /// The first silent frame after the last speech, and the frames since then.
     silent_frames: u32,
 }
@@ -77,6 +82,7 @@ impl Endpoint {
             Phase::Quiet | Phase::Tentative => {
                 let is_sure = probability >= SURE.max(rules.threshold);
                 self.sure_frames = if is_sure { self.sure_frames + 1 } else { 0 };
+                self.is_likely |= probability >= LIKELY.max(rules.threshold);
                 self.before_speech(is_speech, is_silence)
             }
             Phase::Speaking | Phase::Paused => {
@@ -109,9 +115,10 @@ impl Endpoint {
             return was_tentative.then_some(Step::Faded);
         }
         self.speech_frames += u32::from(is_speech || self.speech_frames > 0);
-        let is_sure =
-            self.sure_frames >= frames(SURE_END) && self.speech_frames >= frames(SURE_ONSET);
-        if self.phase == Phase::Quiet && (is_sure || self.speech_frames >= frames(ONSET)) {
+        let is_short = self.speech_frames < frames(SURE_ONSET);
+        let is_sure = self.sure_frames >= frames(SURE_END) && !is_short;
+        let has_begun = self.is_likely && !is_short || self.speech_frames >= frames(ONSET);
+        if self.phase == Phase::Quiet && (is_sure || has_begun) {
             self.phase = Phase::Tentative;
             return Some(Step::Onset { is_sure });
         }
@@ -162,6 +169,25 @@ fn frames(time: Duration) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_short_word_begins_a_turn_but_does_not_interrupt() {
+        let rules = EndpointRules { threshold: 0.5, silence: Duration::from_millis(256) };
+        let steps = |heard: &[f32]| {
+            let mut endpoint = Endpoint::default();
+            let silence = [0.1; 10];
+            let heard = heard.iter().chain(&silence);
+            heard.filter_map(|probability| endpoint.hear(*probability, rules)).collect::<Vec<_>>()
+        };
+        let begun = Step::Onset { is_sure: false };
+        // "Yes." and "Thanks." of Kokoro's voices, a noise, and a click.
+        assert_eq!(steps(&[0.87, 0.83, 0.81, 0.82, 0.85, 0.39]), [begun, Step::Faded]);
+        assert_eq!(steps(&[0.84, 0.86, 0.75, 0.57, 0.23]), [begun, Step::Faded]);
+        assert_eq!(steps(&[0.72, 0.72, 0.72, 0.6, 0.55]), []);
+        assert_eq!(steps(&[0.9, 0.6]), []);
+        let sure = Step::Onset { is_sure: true };
+        assert_eq!(steps(&[0.6, 0.95, 0.95])[0], sure);
+    }
 
     #[test]
     fn a_turn_ends_although_its_threshold_leaves_little_room_for_silence() {
