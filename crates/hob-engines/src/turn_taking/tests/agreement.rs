@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::speaker::{Recording, record};
+use super::speaker::{Cut, Recording, record};
 use super::{SMART_TURN, setting};
 
 /// Texts with their voices. Another test speaks the first two as well, so they are computed once.
@@ -54,7 +54,7 @@ fn oracle(files: &[PathBuf]) -> Vec<[f32; 2]> {
 fn rten_judges_as_onnx_runtime_does() {
     let mut sounds = vec![vec![0.0; 16_000], vec![0.1; 500]];
     let spoken = TEXTS.map(|(voice, text)| {
-        let Recording { mut samples, speech_end_s } = record(text, voice, 0.6);
+        let Recording { mut samples, speech_end_s } = record(text, voice, 0.6, Cut::InNextWord);
         samples.truncate(((speech_end_s + 0.2) * 16_000.0) as usize);
         samples
     });

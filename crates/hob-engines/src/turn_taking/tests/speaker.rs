@@ -21,8 +21,15 @@ const LEAD_S: f32 = 0.5;
 const TAIL_S: f32 = 4.6;
 /// Quieter than this part of the loudest 10 ms is silence.
 const AUDIBLE: f32 = 0.01;
-/// A pause begins this long after the sound of the next word has. The figures of these tests belong to such clips.
-const CUT_AFTER_S: f32 = 0.0625;
+
+/// Where a pause begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// Two frames of the detector after the sound of the next word begins, as if the person stopped in it.
+    InNextWord,
+    /// In the quietest 10 ms where the voice says that the next word begins. Its times are exact to 50 ms.
+    BetweenWords,
+}
 
 /// Shared, because two tests record some of the same sentences.
 static SPEAKER: LazyLock<Mutex<Speaker>> = LazyLock::new(|| Mutex::new(Speaker::new()));
@@ -51,7 +58,7 @@ pub(super) struct Recording {
 }
 
 /// Speaks the text. Each [`PAUSE`] before a word becomes `pause_s` of silence.
-pub(super) fn record(text: &str, voice: &str, pause_s: f32) -> Recording {
+pub(super) fn record(text: &str, voice: &str, pause_s: f32, cut: Cut) -> Recording {
     let words: String = text.chars().filter(|c| *c != PAUSE).collect();
     let before = text.match_indices(PAUSE).enumerate().map(|(pauses, (at, _))| at - pauses);
     let pauses: Vec<usize> = before.collect();
@@ -61,7 +68,7 @@ pub(super) fn record(text: &str, voice: &str, pause_s: f32) -> Recording {
     let mut from = 0;
     for pause in pauses {
         let word = starts.iter().find(|(at, _)| *at >= pause).expect("a word after the pause");
-        let to = (word.1 * SAMPLE_RATE_HZ as f32) as usize;
+        let to = cut.place(&voiced, word.1);
         sound.extend(faded(&voiced[from..to]));
         sound.extend(silence(pause_s));
         from = to;
@@ -73,6 +80,21 @@ pub(super) fn record(text: &str, voice: &str, pause_s: f32) -> Recording {
     in_a_room(&mut sound);
     let samples = decode_all(wav(&sound).into(), 600.0).expect("a WAV file");
     Recording { samples, speech_end_s }
+}
+
+impl Cut {
+    /// The sample where a pause before the word begins that begins at this second.
+    fn place(self, sound: &[f32], second: f32) -> usize {
+        let sample = |second: f32| ((second * SAMPLE_RATE_HZ as f32) as usize).min(sound.len());
+        if self == Cut::InNextWord {
+            return sample(second + 0.0625);
+        }
+        let (from, to) = (sample(second - 0.05), sample(second + 0.05));
+        let length = (SAMPLE_RATE_HZ / 100) as usize;
+        let pieces = sound[from..to].windows(length).enumerate();
+        let quietest = pieces.min_by(|(_, one), (_, other)| power(one).total_cmp(&power(other)));
+        from + quietest.map_or(0, |(at, _)| at + length / 2)
+    }
 }
 
 impl Speaker {
@@ -104,9 +126,7 @@ impl Speaker {
             let utterance = self.kokoro.begin(&unit, voice, Speed::NORMAL);
             let mut utterance = utterance.expect("phonemes of the model");
             let words = self.kokoro.words(&utterance);
-            starts.extend(
-                words.iter().map(|word| (word.span.start, begun + word.start_s + CUT_AFTER_S)),
-            );
+            starts.extend(words.iter().map(|word| (word.span.start, begun + word.start_s)));
             loop {
                 let window = self.kokoro.render(&mut utterance, 30.0).expect("sound");
                 if window.is_empty() {
@@ -130,11 +150,14 @@ fn faded(piece: &[f32]) -> Vec<f32> {
 /// The end of the last 10 ms that can be heard.
 fn audible_end(sound: &[f32]) -> usize {
     let length = (SAMPLE_RATE_HZ / 100) as usize;
-    let power = |piece: &[f32]| piece.iter().map(|sample| sample * sample).sum::<f32>();
     let loudest = sound.chunks(length).map(power).fold(0.0, f32::max);
     let is_audible = |piece: &[f32]| power(piece) > loudest * AUDIBLE * AUDIBLE;
     let last = sound.chunks(length).rposition(is_audible).unwrap_or(0);
     ((last + 1) * length).min(sound.len())
+}
+
+fn power(piece: &[f32]) -> f32 {
+    piece.iter().map(|sample| sample * sample).sum()
 }
 
 fn in_a_room(sound: &mut [f32]) {
