@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::failure::{CliResult, Failure};
 use crate::machine::{here, keep, measure};
 use crate::published::{self, Used};
-use crate::wire_up::{HiddenCards, leave_out_hidden_cards};
+use crate::wire_up::{HiddenCards, leave_out_hidden_cards, other_build, used_cards};
 
 /// Which machine, and how much of its memory.
 #[derive(Clone, Debug, Default, Args)]
@@ -39,13 +39,19 @@ impl MachineArgs {
         self.settled(self.found_with_bandwidth(app)?, app)
     }
 
-    /// Like `known`, with a bandwidth and with the published runs of the same cards, whose sources it prints.
+    /// Like `known`, with a bandwidth and with the published runs of the same cards, whose sources it prints. Says if this hob
+    /// was built for none of the cards.
     ///
     /// # Errors
     /// See [`MachineArgs::known`].
     pub(crate) fn with_published(&self, app: &App<'_>) -> CliResult<(Machine, Vec<Used>)> {
         let found = self.found_with_bandwidth(app)?;
         let mut machine = self.limited(found, app)?.machine;
+        if self.machine.is_none() {
+            let is_used = used_cards(&machine.gpus).next().is_some();
+            let other = other_build(&machine.gpus, is_used);
+            other.iter().for_each(|(found, to_do)| app.printer.note(format!("{found}: {to_do}")));
+        }
         let used = published::apply(&mut machine);
         used.iter().for_each(|used| app.printer.faint(&used.text));
         Ok((machine, used))

@@ -93,7 +93,7 @@ pub(crate) use timing::{
 pub(crate) use tls::{certificates, network_address};
 pub(crate) use transcription::{Transcription, work_transcription};
 pub(crate) use turn_taking::StoredTurnTaking;
-pub(crate) use visible_cards::leave_out_hidden_cards;
+pub(crate) use visible_cards::{leave_out_hidden_cards, other_build};
 pub(crate) use wyoming::{announce_wyoming, check_wyoming_exposure, wyoming_ports};
 
 /// Seconds of work per second of sound, until the first answers correct the guess.

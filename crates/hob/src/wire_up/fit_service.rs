@@ -18,7 +18,8 @@ use hob_server::{FitService, Unanswerable};
 use hob_wire::{FitAnswer, FitModel, FitRequest};
 
 use super::hidden_cards::HiddenCards;
-use super::visible_cards::leave_out_hidden_cards;
+use super::memory::used_cards;
+use super::visible_cards::{leave_out_hidden_cards, other_build};
 use crate::app::App;
 use crate::capability::suggest_smaller_model;
 use crate::model_store::ModelStore;
@@ -46,8 +47,8 @@ pub(crate) struct FitData {
 #[derive(Clone, Debug)]
 struct Described {
     facts: MachineFacts,
-    /// Why cards of this machine are left out, if some are.
-    hidden_cards: Option<String>,
+    /// Why models cannot use cards of this machine.
+    warnings: Vec<Warning>,
 }
 
 impl FitData {
@@ -155,7 +156,7 @@ impl FitData {
             let names = self.machines();
             unknown("machine", name, nearest(name, names.iter().map(String::as_str), 3))
         })?;
-        Ok(Described { facts, hidden_cards: None })
+        Ok(Described { facts, warnings: Vec::new() })
     }
 
     /// This machine, with free memory of at most [`SEEN`] ago.
@@ -171,9 +172,13 @@ impl FitData {
     fn look(&self) -> Described {
         let mut facts = probe();
         self.kept.merge_into(&mut facts, &engine_version());
-        let hidden_cards = leave_out_hidden_cards(&mut facts, &self.hidden);
+        let hidden = leave_out_hidden_cards(&mut facts, &self.hidden);
+        let is_used = used_cards(&facts.machine.gpus).next().is_some();
+        let other = other_build(&facts.machine.gpus, is_used);
+        let hidden = hidden.map(hidden_cards_warning);
+        let warnings = hidden.into_iter().chain(other.map(other_build_warning)).collect();
         facts.machine.memory.limit_models(self.max_bytes);
-        Described { facts, hidden_cards }
+        Described { facts, warnings }
     }
 }
 
@@ -193,7 +198,7 @@ impl FitService for FitData {
     }
 
     fn assess(&self, request: &FitRequest) -> Result<FitAnswer, Unanswerable> {
-        let Described { mut facts, hidden_cards } = self.machine(request.machine.as_deref())?;
+        let Described { mut facts, warnings } = self.machine(request.machine.as_deref())?;
         let used = published::apply(&mut facts.machine);
         let machine = &facts.machine;
         let (model, others) = self.model(request)?;
@@ -202,7 +207,7 @@ impl FitService for FitData {
             .map_err(|error| Unanswerable::Impossible { model: model.name.clone(), error })?;
         assessed.alternatives = alternatives(machine, &model, &others, options, &assessed);
         suggest_smaller_model(machine, &others, options, &mut assessed);
-        assessed.warnings.extend(hidden_cards.map(hidden_cards_warning));
+        assessed.warnings.extend(warnings);
         let answer = FitAnswer::of(machine, &model, &assessed, options);
         let answer = used.iter().fold(answer, |answer, used| answer.sourced(used.site, &used.text));
         Ok(stamps(&facts).fold(answer, |answer, (site, stamp)| {
@@ -214,6 +219,10 @@ impl FitService for FitData {
 fn hidden_cards_warning(text: String) -> Warning {
     let action = "unset the variable, and start hob again".to_owned();
     Warning { code: "hidden_cards", text, action }
+}
+
+fn other_build_warning((text, action): (String, String)) -> Warning {
+    Warning { code: "other_build", text, action }
 }
 
 /// Calibrations by site.
@@ -330,8 +339,8 @@ mod tests {
     #[test]
     fn cards_that_are_left_out_are_a_warning_on_this_machine() {
         let (_folder, service) = service(None);
-        let hidden_cards = Some("models may use 1 of 2 graphics cards".to_owned());
-        let here = Described { hidden_cards, ..service.here() };
+        let text = "models may use 1 of 2 graphics cards".to_owned();
+        let here = Described { warnings: vec![hidden_cards_warning(text)], ..service.here() };
         // Not looked at again, however slow this test is.
         let seen_at = Instant::now() + 100 * SEEN;
         *service.seen.lock().expect("no panic") = Some((seen_at, here));

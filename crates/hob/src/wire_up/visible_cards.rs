@@ -1,7 +1,7 @@
-//! Leaves the cards that variables hide from models out of predictions.
+//! Leaves the cards that variables hide from models out of predictions, and says which build would use the cards.
 //! The engine says which cards remain. It is asked only if a variable is set.
 
-use hob_core::machine::Machine;
+use hob_core::machine::{Gpu, GpuApi, Machine};
 use hob_engines::chat::{CardUse, EngineDevice};
 use hob_machine::MachineFacts;
 
@@ -17,6 +17,18 @@ pub(crate) fn leave_out_hidden_cards(
 ) -> Option<String> {
     let used: Vec<usize> = used_cards(&known.machine.gpus).map(|(number, _)| number).collect();
     leave_out(known, &used, hidden, listed_cards)
+}
+
+/// If this build computes on none of these cards: a finding that names them, and what to do.
+pub(crate) fn other_build(gpus: &[Gpu], is_used: bool) -> Option<(String, String)> {
+    let feature = match gpus.first().filter(|_| !is_used)?.api {
+        GpuApi::Cuda => "cuda",
+        GpuApi::Rocm | GpuApi::Vulkan => "vulkan",
+        GpuApi::Metal => "metal",
+    };
+    let names: Vec<&str> = gpus.iter().map(|gpu| gpu.name.as_str()).collect();
+    let found = format!("{}; this hob uses the processor only", names.join(", "));
+    Some((found, format!("build one with `make build FEATURES={feature}`")))
 }
 
 /// `used` has the numbers of the cards on which this build computes.
@@ -120,6 +132,18 @@ mod tests {
             assert_eq!(note.is_some(), says.is_some(), "{note:?}");
             assert!(note.unwrap_or_default().starts_with(says.unwrap_or_default()), "{value:?}");
         }
+    }
+
+    #[test]
+    fn a_build_that_uses_no_card_says_which_one_would() {
+        let mut known = machine("A B");
+        let gpus = &known.machine.gpus;
+        let (found, to_do) = other_build(gpus, false).expect("a finding");
+        assert_eq!(found, "A, B; this hob uses the processor only");
+        assert_eq!(to_do, "build one with `make build FEATURES=cuda`");
+        assert_eq!(other_build(gpus, true), None);
+        known.machine.gpus.clear();
+        assert_eq!(other_build(&known.machine.gpus, false), None);
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! Checks the devices that the chat engine finds: each computes a token of the chat model, in a process of its own.
 //! A graphics card that the engine does not find is a warning that says what to install.
 
-use hob_core::machine::{Gpu, GpuApi, Vendor};
+use hob_core::machine::{Gpu, Vendor};
 use hob_engines::chat::{CardUse, DeviceReport, EngineDevice};
 
 use super::check::Check;
 use crate::app::App;
 use crate::config::ConfigFile;
 use crate::machine::here;
-use crate::wire_up::{ChatFile, HiddenCards, TriedDevices, run_devices_worker, used_cards};
+use crate::wire_up::{
+    ChatFile, HiddenCards, TriedDevices, other_build, run_devices_worker, used_cards,
+};
 
 const MB: u64 = 1_000_000;
 /// What to do about a device that the worker did not reach.
@@ -160,23 +162,15 @@ fn hidden_cards(count: usize, tried: &TriedDevices, hidden: &HiddenCards) -> Opt
 
 /// A card of this machine that the engine cannot use. `used` has the cards for which this hob was built.
 fn unused_card(gpus: &[Gpu], used: &[Gpu], tried: &TriedDevices) -> Option<Check> {
-    let gpus = if used.is_empty() { gpus } else { used };
-    let gpu = gpus.first().filter(|_| !found(tried).any(|device| device.is_card))?;
-    let names: Vec<&str> = gpus.iter().map(|gpu| gpu.name.as_str()).collect();
-    let names = names.join(", ");
-    if used.is_empty() {
-        let feature = match gpu.api {
-            GpuApi::Cuda => "cuda",
-            GpuApi::Rocm | GpuApi::Vulkan => "vulkan",
-            GpuApi::Metal => "metal",
-        };
-        let to_do = format!("build one with `make build FEATURES={feature}`");
-        return Some(Check::warn(
-            "card",
-            format!("{names}; this hob uses the processor only"),
-            to_do,
-        ));
+    if found(tried).any(|device| device.is_card) {
+        return None;
     }
+    if let Some((found, to_do)) = other_build(gpus, !used.is_empty()) {
+        return Some(Check::warn("card", found, to_do));
+    }
+    let gpu = used.first()?;
+    let names: Vec<&str> = used.iter().map(|gpu| gpu.name.as_str()).collect();
+    let names = names.join(", ");
     let to_do = match gpu.vendor {
         Vendor::Nvidia => {
             "install NVIDIA's driver (Debian: nvidia-driver) and, for Vulkan, libvulkan1"
@@ -189,7 +183,7 @@ fn unused_card(gpus: &[Gpu], used: &[Gpu], tried: &TriedDevices) -> Option<Check
 
 #[cfg(test)]
 mod tests {
-    use hob_core::machine::GpuMemory;
+    use hob_core::machine::{GpuApi, GpuMemory};
 
     use super::super::check::Verdict;
     use super::*;
