@@ -77,6 +77,8 @@ pub struct Gpu {
     pub vendor: Vendor,
     pub api: GpuApi,
     pub memory: GpuMemory,
+    /// Whether its own memory is what the firmware reserves of the system's, for graphics in the processor.
+    pub is_in_processor: bool,
     pub driver: Option<String>,
     /// NVIDIA's name of this one card, such as `GPU-8a1bd3a4-…`. It is for matching only, and stands in no output.
     pub uuid: Option<String>,
@@ -95,12 +97,18 @@ impl Gpu {
             vendor,
             api,
             memory,
+            is_in_processor: false,
             driver: None,
             uuid: None,
             compute_capability: None,
             link: None,
             device: Device::default(),
         }
+    }
+
+    /// Whether it reads the same memory chips as the processor.
+    pub fn is_integrated(&self) -> bool {
+        self.is_in_processor || matches!(self.memory, GpuMemory::Unified { .. })
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) const SOURCE: &str = CARDS;
 const ROCM: &str = "/opt/rocm";
 /// Files in which distributions keep the names of PCI devices.
 const NAMES: [&str; 2] = ["/usr/share/hwdata/pci.ids", "/usr/share/misc/pci.ids"];
-/// Maximum memory that a system reserves for integrated graphics, which borrow more when needed. Cards that run models
+/// Maximum memory that a system usually reserves for integrated graphics, which borrow more when needed. Cards that run models
 /// have more of their own.
 const SET_ASIDE_BYTES_MAX: u64 = 2 << 30;
 const AMD: u16 = 0x1002;
@@ -80,13 +80,18 @@ impl System {
         let total_bytes = of("mem_info_vram_total")?;
         let free_bytes = total_bytes.saturating_sub(of("mem_info_vram_used").unwrap_or(0));
         let unified = cards::amd_unified(device);
-        if unified.is_none() && total_bytes > SET_ASIDE_BYTES_MAX {
+        let borrowed_bytes = of("mem_info_gtt_total").unwrap_or(0);
+        // The system does not count what the firmware reserves for graphics. If they may borrow less than that, as on machines
+        // set up for models, it counts as their own memory. Otherwise they share the system's.
+        let is_in_processor = unified.is_some();
+        let is_own = !is_in_processor || total_bytes > borrowed_bytes;
+        if is_own && total_bytes > SET_ASIDE_BYTES_MAX {
             let memory = GpuMemory::Own { total_bytes, free_bytes };
             let card = cards::amd(device, total_bytes);
-            return Some(self.gpu(folder, Found { device, memory, card, name: None }));
+            let gpu = self.gpu(folder, Found { device, memory, card, name: unified });
+            let link = gpu.link.clone().filter(|_| !is_in_processor);
+            return Some(Gpu { is_in_processor, link, ..gpu });
         }
-        // Reserved and borrowed memory are both part of the system's memory, so they count as one pool.
-        let borrowed_bytes = of("mem_info_gtt_total").unwrap_or(0);
         let used_bytes = of("mem_info_gtt_used").unwrap_or(0);
         let limit_bytes = free_bytes.saturating_add(borrowed_bytes.saturating_sub(used_bytes));
         let memory = GpuMemory::Unified { limit_bytes };

@@ -77,7 +77,7 @@ impl MachineFacts {
         let earlier = cpu.bandwidth.replace(fact);
         for gpu in &mut self.machine.gpus {
             let is_the_system_s = earlier.is_some() && gpu.device.bandwidth == earlier;
-            if is_the_system_s && matches!(gpu.memory, GpuMemory::Unified { .. }) {
+            if is_the_system_s && gpu.is_integrated() {
                 gpu.device.bandwidth = None;
             }
         }
@@ -87,14 +87,13 @@ impl MachineFacts {
     /// Gives the system's bandwidth to graphics that share the system's memory. If only the bandwidth of the graphics is
     /// known, the CPU gets it as an upper bound.
     pub(crate) fn share_bandwidth(&mut self) {
-        let is_unified = |memory: GpuMemory| matches!(memory, GpuMemory::Unified { .. });
         let Machine { cpu, gpus, .. } = &mut self.machine;
         let of_system = cpu.device.bandwidth.clone();
-        for gpu in gpus.iter_mut().filter(|gpu| is_unified(gpu.memory)) {
+        for gpu in gpus.iter_mut().filter(|gpu| gpu.is_integrated()) {
             gpu.device.bandwidth = gpu.device.bandwidth.take().or_else(|| of_system.clone());
         }
         if of_system.is_none() {
-            let mut unified = gpus.iter().filter(|gpu| is_unified(gpu.memory));
+            let mut unified = gpus.iter().filter(|gpu| gpu.is_integrated());
             cpu.device.bandwidth = unified.find_map(|gpu| gpu.device.bandwidth.clone());
         }
     }
@@ -242,6 +241,12 @@ mod tests {
         known.set_bandwidth(fact.clone());
         apu.set_bandwidth(fact.clone());
         assert_eq!(known.machine.cpu.device.bandwidth, Some(fact.clone()));
+        assert_eq!(apu.machine.gpus[0].device.bandwidth, Some(fact.clone()));
+        // Memory that the firmware reserves for graphics is as fast.
+        let gpu = &mut apu.machine.gpus[0];
+        gpu.memory = GpuMemory::Own { total_bytes: 96 << 30, free_bytes: 95 << 30 };
+        (gpu.is_in_processor, gpu.device.bandwidth) = (true, None);
+        apu.share_bandwidth();
         assert_eq!(apu.machine.gpus[0].device.bandwidth, Some(fact));
     }
 

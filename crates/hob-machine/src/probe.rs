@@ -1,7 +1,7 @@
 //! Probes this machine: CPU, graphics cards, memory and limits.
 //! Takes bandwidths of cards from data sheets. `bandwidth.rs` measures the bandwidth of the memory.
 
-use hob_core::machine::{Basis, Cpu, Device, Gpu, GpuMemory, Machine, Memory};
+use hob_core::machine::{Basis, Cpu, Device, Gpu, Machine, Memory};
 
 use crate::cgroup;
 use crate::cpu::{self, CpuInfo, cpu_info};
@@ -85,10 +85,7 @@ pub fn probe() -> MachineFacts {
 /// Sort key: the fastest card first, cards with their own memory before those that share the system's.
 fn pace(gpu: &Gpu) -> f64 {
     let known = gpu.device.bandwidth.as_ref().map_or(0.0, |fact| fact.value);
-    match gpu.memory {
-        GpuMemory::Own { .. } => 1.0 + known,
-        GpuMemory::Unified { .. } => known,
-    }
+    if gpu.is_integrated() { known } else { 1.0 + known }
 }
 
 fn threads_here() -> u32 {
@@ -114,9 +111,8 @@ fn of_info(info: &CpuInfo, quota: Option<f64>, allowed: u32) -> Cpu {
 }
 
 fn notes(machine: &Machine) -> Vec<String> {
-    let unnamed = machine.gpus.iter().filter(|gpu| {
-        gpu.device.bandwidth.is_none() && matches!(gpu.memory, GpuMemory::Own { .. })
-    });
+    let is_unknown = |gpu: &&Gpu| gpu.device.bandwidth.is_none() && !gpu.is_integrated();
+    let unnamed = machine.gpus.iter().filter(is_unknown);
     let cards = unnamed.map(|gpu| {
         format!(
             "the memory bandwidth of {} is unknown: state it in a profile (--machine)",

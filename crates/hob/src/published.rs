@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use hob_core::fit::{ComputeSite, TimedRun, error_pct, fit_constants, predicted_by};
-use hob_core::machine::{Basis, Constants, Gpu, GpuMemory, Machine};
+use hob_core::machine::{Basis, Constants, Gpu, Machine};
 use hob_core::statistics::Sample;
 
 use decode::rows_of;
@@ -100,7 +100,7 @@ impl PublishedRun {
     /// Whether the run is of the same card, or of graphics that belong to the same processor.
     fn is_of(&self, gpu: &Gpu, cpu: Option<&str>) -> bool {
         let own = self.machine.gpus.first();
-        let shares = matches!(gpu.memory, GpuMemory::Unified { .. })
+        let shares = gpu.is_integrated()
             && own.is_some_and(|own| own.api == gpu.api)
             && self
                 .machine

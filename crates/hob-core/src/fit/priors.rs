@@ -1,7 +1,7 @@
 //! Prior constants by class of device, for devices without a calibration.
 //! A class with published runs (`Prior`) is kept apart from a guess (`Assumed`).
 
-use crate::machine::{Basis, Constants, Cpu, Gpu, GpuApi, GpuMemory, Machine, Vendor};
+use crate::machine::{Basis, Constants, Cpu, Gpu, GpuApi, Machine, Vendor};
 
 use super::layout::ComputeSite;
 
@@ -167,8 +167,7 @@ impl DevicePrior {
     }
 
     fn of_gpu(gpu: &Gpu) -> DevicePrior {
-        let is_unified = matches!(gpu.memory, GpuMemory::Unified { .. });
-        match (gpu.api, is_unified, gpu.vendor) {
+        match (gpu.api, gpu.is_integrated(), gpu.vendor) {
             (GpuApi::Cuda, true, _) => CUDA_UNIFIED,
             (GpuApi::Cuda, false, _) => of_cuda(gpu.compute_capability),
             (GpuApi::Metal, ..) => of_apple(&gpu.name),

@@ -6,7 +6,7 @@ use super::memory::{MemoryTerm, terms};
 use super::speed::{Rate, SpeedEstimate};
 use super::{Engine, FitError, FitOptions, Model, Use, assess, uses};
 use crate::footprint::{ContextPlan, Unsuitable, longest_context};
-use crate::machine::{GpuMemory, Machine};
+use crate::machine::{Gpu, GpuMemory, Machine};
 use crate::weights::Part;
 
 /// A configuration in which an engine runs a model.
@@ -161,11 +161,11 @@ impl Setup {
     }
 }
 
-/// Cards with memory of their own: index and free bytes.
+/// Cards with memory of their own: index and free bytes. Engines ignore graphics in the processor next to them.
 pub(super) fn own_cards(machine: &Machine) -> Vec<(usize, u64)> {
-    let own = |(number, memory)| match memory {
-        GpuMemory::Own { free_bytes, .. } => Some((number, free_bytes)),
-        GpuMemory::Unified { .. } => None,
+    let own = |(number, gpu): (usize, &Gpu)| match gpu.memory {
+        GpuMemory::Own { free_bytes, .. } if !gpu.is_in_processor => Some((number, free_bytes)),
+        GpuMemory::Own { .. } | GpuMemory::Unified { .. } => None,
     };
-    machine.gpus.iter().map(|gpu| gpu.memory).enumerate().filter_map(own).collect()
+    machine.gpus.iter().enumerate().filter_map(own).collect()
 }

@@ -38,6 +38,30 @@ fn a_processor_s_graphics_have_one_pool() {
 }
 
 #[test]
+fn a_large_part_that_the_firmware_reserves_for_graphics_is_their_own() {
+    let reserving = |vram: &str, gtt: &str| {
+        let mut got = read_of(&[
+            ("card1/device/vendor", "0x1002\n"),
+            ("card1/device/device", "0x1586\n"),
+            ("card1/device/mem_info_vram_total", vram),
+            ("card1/device/mem_info_vram_used", "1073741824\n"),
+            ("card1/device/mem_info_gtt_total", gtt),
+            ("card1/device/max_link_speed", "16.0 GT/s PCIe\n"),
+            ("card1/device/max_link_width", "16\n"),
+        ]);
+        got.remove(0)
+    };
+    let gpu = reserving("103079215104\n", "16642998272\n");
+    let own = GpuMemory::Own { total_bytes: 96 * GIB, free_bytes: 95 * GIB };
+    assert_eq!((gpu.memory, &*gpu.name, &gpu.link), (own, "Radeon 8060S", &None));
+    assert!(gpu.is_in_processor && gpu.is_integrated());
+    // Less than they may borrow.
+    let gpu = reserving("4294967296\n", "6442450944\n");
+    assert_eq!(gpu.memory, GpuMemory::Unified { limit_bytes: 9 * GIB });
+    assert!(!gpu.is_in_processor && gpu.is_integrated());
+}
+
+#[test]
 fn a_card_has_its_own() {
     let got = read_of(&[
         ("card0/device/vendor", "0x1002\n"),

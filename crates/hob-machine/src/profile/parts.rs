@@ -72,6 +72,9 @@ pub(crate) struct GpuPart {
     /// Maximum share of the system's memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     unified_gb: Option<f64>,
+    /// Whether `memory_gb` is what the firmware reserves of the system's memory.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_in_processor: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) driver: Option<String>,
     /// Compute capability such as `8.9`.
@@ -277,6 +280,7 @@ impl GpuPart {
             memory_gb,
             free_gb,
             unified_gb,
+            is_in_processor: gpu.is_in_processor,
             driver: gpu.driver.clone(),
             compute_capability: capability.map(|(major, minor)| format!("{major}.{minor}")),
             link: gpu.link.as_ref().map(|link| link.name.clone()),
@@ -293,6 +297,7 @@ impl GpuPart {
             vendor: self.vendor,
             api: self.api,
             memory: self.memory(name)?,
+            is_in_processor: self.is_in_processor,
             driver: self.driver.clone(),
             uuid: None,
             compute_capability: self.capability(name)?,

@@ -259,7 +259,7 @@ fn used_among(
 }
 
 fn is_own(gpu: &Gpu) -> bool {
-    matches!(gpu.memory, GpuMemory::Own { .. })
+    !gpu.is_integrated()
 }
 
 /// The free bytes now.

@@ -149,12 +149,12 @@ fn number_of(
     let number = hidden.number(&device.name).map_or_else(String::new, |number| number.to_string());
     let by_name = card_named(&format!("{number} ({})", device.description), machine);
     by_name.or_else(|| {
-        let is_alike = |number: &usize| match machine.gpus[*number].memory {
-            GpuMemory::Own { total_bytes, .. } => {
+        let is_alike = |number: &usize| match machine.gpus[*number] {
+            Gpu { memory: GpuMemory::Own { total_bytes, .. }, is_in_processor: false, .. } => {
                 total_bytes.abs_diff(device.total_bytes) <= total_bytes / SIZE_PARTS
             }
             // One card on both sides.
-            GpuMemory::Unified { .. } => machine.gpus.len() == 1 && cards().count() == 1,
+            Gpu { .. } => machine.gpus.len() == 1 && cards().count() == 1,
         };
         let mut alike = (0..machine.gpus.len()).filter(is_alike);
         alike.next().filter(|_| alike.next().is_none())
@@ -347,6 +347,15 @@ mod tests {
         let hidden = HiddenCards::default();
         let (machine, _) = NamedCards::choose(&CardUse::Allowed, &hidden, unasked, alone.clone());
         assert_eq!(machine, alone);
+    }
+
+    /// Vulkan adds what they may borrow to the memory that the firmware reserves for them.
+    #[test]
+    fn graphics_of_the_processor_are_known_if_they_are_the_only_card() {
+        let mut whole = machine(&[("A", 96 * GB)]);
+        whole.gpus[0].is_in_processor = true;
+        let devices = [listed("Vulkan0", "A (RADV)", 112 * GB)];
+        assert_eq!(chosen("Vulkan0", &devices, &whole).0, [0]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use hob_core::budget::Bytes;
 use hob_core::fit::{DriverBytes, Engine, Pool};
-use hob_core::machine::{GpuMemory, Machine};
+use hob_core::machine::Machine;
 
 use super::named_cards::NamedCards;
 use super::placing::{
@@ -29,8 +29,7 @@ impl TranscriptionPlaces {
     ) -> TranscriptionPlaces {
         let ram = |bytes: u64| Bytes::from([(Pool::Ram, bytes)]);
         let on_processor = ram(model_bytes + process_bytes);
-        let is_own = |memory: GpuMemory| matches!(memory, GpuMemory::Own { .. });
-        let first = machine.gpus.iter().position(|gpu| is_own(gpu.memory));
+        let first = machine.gpus.iter().position(|gpu| !gpu.is_integrated());
         // The engine may see a card that hob does not see, and one without memory of its own takes the system's.
         let on_card = first.map_or_else(
             || on_processor.clone(),
@@ -99,6 +98,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Instant;
 
+    use hob_core::machine::GpuMemory;
     use hob_core::{MemoryBroker, ModelError, locked};
     use hob_engines::supervisor::{Placer, WorkerCommand};
     use hob_engines::worker::protocol::DeviceShortage;
@@ -154,6 +154,9 @@ mod tests {
         assert_eq!(on_processor, Bytes::from([(Pool::Ram, 280 * MB)]));
         assert!((30 * MB..500 * MB).contains(&on_card[&Pool::Ram]), "{on_card:?}");
         assert!((600 * MB..1_000 * MB).contains(&on_card[&Pool::Vram(0)]), "{on_card:?}");
+        machine.0.gpus[0].is_in_processor = true;
+        assert_eq!(TranscriptionPlaces::new(&machine, 250 * MB, 30 * MB).on_card, on_processor);
+        machine.0.gpus[0].is_in_processor = false;
         machine.0.gpus[0].memory = GpuMemory::Unified { limit_bytes: GB };
         assert_eq!(TranscriptionPlaces::new(&machine, 250 * MB, 30 * MB).on_card, on_processor);
         machine.0.gpus.clear();

@@ -90,6 +90,19 @@ fn a_model_too_large_for_two_cards_is_divided_over_both_as_it_is_loaded() {
 }
 
 #[test]
+fn layers_are_not_divided_between_a_card_and_graphics_in_the_processor() {
+    let inside = Gpu { is_in_processor: true, link: None, ..card(96.0) };
+    let machine = Machine { gpus: vec![card(4.0), inside], ..bare(64) };
+    let asked = FitOptions { engine: Some(Engine::Hob), ..options(4_096) };
+    let assessed = assess(&machine, &dense(), &asked).expect("an answer");
+    for plan in assessed.plans {
+        let sites = plan.layout.sites();
+        let cards = sites.iter().filter(|site| **site != ComputeSite::Cpu);
+        assert!(cards.count() < 2, "{sites:?}");
+    }
+}
+
+#[test]
 fn no_answer_names_types_that_its_engine_does_not_take() {
     let apart = KvTypes { keys: KvType::Q8_0, values: KvType::Q4_0 };
     // The system's memory is too small for the model.

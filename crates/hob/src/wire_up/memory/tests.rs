@@ -125,12 +125,15 @@ fn only_cards_for_which_hob_was_built_are_used() {
     let nvidia = machine.gpus.remove(0);
     let amd = Gpu { vendor: Vendor::Amd, ..nvidia.clone() };
     let inside = Gpu { memory: GpuMemory::Unified { limit_bytes: 1 }, ..amd.clone() };
+    let reserving = Gpu { is_in_processor: true, ..amd.clone() };
     let is_nvidia: fn(&Gpu) -> bool = |gpu| gpu.vendor == Vendor::Nvidia;
     let is_any: fn(&Gpu) -> bool = |_| true;
     let rows = [
         (vec![inside.clone(), amd.clone(), nvidia.clone()], is_any, vec![1, 2]),
-        (vec![amd.clone(), nvidia], is_nvidia, vec![1]),
+        (vec![amd.clone(), nvidia.clone()], is_nvidia, vec![1]),
         (vec![inside.clone()], is_any, vec![0]),
+        (vec![nvidia, reserving.clone()], is_any, vec![0]),
+        (vec![reserving], is_any, vec![0]),
         (vec![inside, amd], is_nvidia, Vec::new()),
     ];
     for (gpus, has_kernels, expected) in rows {
