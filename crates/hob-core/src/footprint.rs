@@ -13,9 +13,11 @@ pub use kv::{KvType, KvTypes, UnknownKvType, Unsuitable};
 pub(crate) const CACHE_STEP_TOKENS: u32 = 256;
 /// Name of the term for repacked copies, which replace mapped pages of the file.
 pub(crate) const REPACKED: &str = "repacked weights";
+/// Name of the term for what the process takes, and for what engine and driver take on a card.
+pub(crate) const OVERHEAD: &str = "process and vocabulary";
 /// Program, libraries, threads and allocator. Models with 49,152 and 262,144 tokens left 70 and 214 MB after
 /// everything counted was subtracted: about 37 MB, and 700 bytes per token. Unoptimised builds are larger.
-const PROCESS_BYTES: u64 = if cfg!(debug_assertions) { 72 << 20 } else { 40 << 20 };
+pub(crate) const PROCESS_BYTES: u64 = if cfg!(debug_assertions) { 72 << 20 } else { 40 << 20 };
 /// Text and score of a token, and its entries in the vocabulary's tables.
 const VOCABULARY_BYTES_PER_TOKEN: u64 = 720;
 const LOGIT_BYTES: u64 = 4;
@@ -111,7 +113,7 @@ impl Footprint {
             ("KV cache", self.kv_bytes),
             ("recurrent state", self.state_bytes),
             ("computation", self.compute_bytes),
-            ("process and vocabulary", self.overhead_bytes),
+            (OVERHEAD, self.overhead_bytes),
         ]
     }
 }

@@ -4,7 +4,9 @@
 use super::Model;
 use super::engines::{EngineProfile, Scratch, Staging, TowerUse};
 use super::layout::{ComputeSite, Layout, Pool, pool_of};
-use crate::footprint::{ContextPlan, Footprint, Unsuitable, overhead_bytes};
+use crate::footprint::{
+    ContextPlan, Footprint, OVERHEAD, PROCESS_BYTES, Unsuitable, overhead_bytes,
+};
 use crate::machine::{Basis, Cpu, Gpu, GpuApi, GpuMemory, Machine};
 use crate::shape::ModelShape;
 use crate::weights::{Part, Repack};
@@ -56,7 +58,7 @@ pub fn terms(
             // The vocabulary stays in the process, wherever the scores are computed.
             ComputeSite::Cpu => {
                 overhead_bytes(model.shape.vocab_size, plan.sequences)
-                    + driver_process_bytes(machine, layout, profile)
+                    + driver_process_bytes(machine, &layout.sites(), profile)
             }
             ComputeSite::Gpu(number) => gpu_overhead_bytes(&machine.gpus[number], profile),
         };
@@ -125,13 +127,33 @@ impl DriverBytes {
     }
 }
 
-/// What the driver takes in the process, if the layout uses a card.
-fn driver_process_bytes(machine: &Machine, layout: &Layout, profile: &EngineProfile) -> u64 {
+/// What the driver takes in the process, if one of the sites is a card.
+fn driver_process_bytes(machine: &Machine, sites: &[ComputeSite], profile: &EngineProfile) -> u64 {
     let in_process = |site: &ComputeSite| match site {
         ComputeSite::Cpu => 0,
         ComputeSite::Gpu(number) => DriverBytes::of(&machine.gpus[*number], profile).in_process,
     };
-    layout.sites().iter().map(in_process).max().unwrap_or(0)
+    sites.iter().map(in_process).max().unwrap_or(0)
+}
+
+/// The bytes of a term of the second model in a process that count with the first one already: those of the process, and
+/// what engine and driver take.
+pub(super) fn shared_bytes(
+    machine: &Machine,
+    profile: &EngineProfile,
+    [first, second]: [&[MemoryTerm]; 2],
+    term: &MemoryTerm,
+) -> u64 {
+    let of_drivers = |terms: &[MemoryTerm]| {
+        let sites: Vec<ComputeSite> = terms.iter().map(|term| term.site).collect();
+        driver_process_bytes(machine, &sites, profile)
+    };
+    let is_in_both = |own: &MemoryTerm| own.name == OVERHEAD && own.site == term.site;
+    match term.site {
+        _ if term.name != OVERHEAD || !first.iter().any(is_in_both) => 0,
+        ComputeSite::Cpu => PROCESS_BYTES + of_drivers(first).min(of_drivers(second)),
+        ComputeSite::Gpu(_) => term.bytes,
+    }
 }
 
 /// What engine and driver take on a card besides the model.

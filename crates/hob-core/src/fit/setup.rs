@@ -2,7 +2,7 @@
 //! hob computes this before it loads a model.
 
 use super::layout::{ComputeSite, Layout, Pool};
-use super::memory::{MemoryTerm, terms};
+use super::memory::{MemoryTerm, shared_bytes, terms};
 use super::speed::{Rate, SpeedEstimate};
 use super::{Engine, FitError, FitOptions, Model, Use, assess, uses};
 use crate::footprint::{ContextPlan, Unsuitable, longest_context};
@@ -41,8 +41,17 @@ impl SetupEstimate {
         self.uses.iter().find(|used| used.pool == pool).map_or(0, Use::kept_bytes)
     }
 
-    /// The memory of both, and the speed of this one.
-    pub fn with(mut self, other: SetupEstimate) -> SetupEstimate {
+    /// The memory of both in one process, and the speed of this one.
+    pub fn with(mut self, mut other: SetupEstimate, machine: &Machine) -> SetupEstimate {
+        let profile = Engine::Hob.profile();
+        let own_terms = other.memory.clone();
+        for term in &mut other.memory {
+            let shared = shared_bytes(machine, &profile, [&self.memory, &own_terms], term);
+            term.bytes = term.bytes.saturating_sub(shared);
+            if let Some(used) = other.uses.iter_mut().find(|used| used.pool == term.pool) {
+                used.needed_bytes = used.needed_bytes.saturating_sub(shared);
+            }
+        }
         for used in other.uses {
             match self.uses.iter_mut().find(|own| own.pool == used.pool) {
                 Some(own) => {

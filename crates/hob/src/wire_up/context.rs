@@ -142,7 +142,7 @@ pub(super) fn estimate_both(
     let gpu_layers = Some(setup.offload_flags().gpu_layers.unwrap_or(u32::MAX));
     let flags = OffloadFlags { gpu_layers, cpu_moe_layers: None };
     let drafted = Setup::new(machine, draft, plan, flags)?.estimate(machine, draft)?;
-    Ok(setup.estimate(machine, model)?.with(drafted))
+    Ok(setup.estimate(machine, model)?.with(drafted, machine))
 }
 
 /// Takes the first number of slots that leaves each enough context, or else the last.
@@ -203,6 +203,7 @@ fn plan(settings: &ChatSettings, each: u32, sequences: u32) -> ContextPlan {
 
 #[cfg(test)]
 mod tests {
+    use hob_core::fit::{DriverBytes, Engine};
     use hob_core::machine::Memory;
     use hob_machine::profile;
     use hob_models::known;
@@ -311,6 +312,25 @@ mod tests {
         assert_eq!(on_card("gpu_layers = 0"), [0, 0]);
         let [alone, both] = on_card("");
         assert!(alone > 0 && both > alone, "{both} > {alone}");
+    }
+
+    #[test]
+    fn two_models_in_one_process_share_it_and_its_driver() {
+        let machine = profile::builtin("rtx-4090").expect("a profile").machine;
+        let (large, small) = (model("qwen3:4b"), model("qwen3:0.6b"));
+        let settings = chat_settings("parallel = 1\ncontext_tokens = 4096");
+        let (setup, alone) = set_up(&settings, &large, &machine).expect("a setup");
+        let plan = ContextPlan { outputs_max: 1, ..setup.plan };
+        let all = OffloadFlags { gpu_layers: Some(u32::MAX), cpu_moe_layers: None };
+        let drafted = Setup::new(&machine, &small, plan, all).expect("a setup");
+        let drafted = drafted.estimate(&machine, &small).expect("an estimate");
+        let both = estimate_both(&setup, (&large, &small), &machine).expect("an estimate");
+        let shared = |pool| {
+            alone.kept_bytes(pool) + drafted.kept_bytes(pool) - both.kept_bytes(pool)
+        };
+        let driver = DriverBytes::of(&machine.gpus[0], &Engine::Hob.profile());
+        assert_eq!(shared(Pool::Vram(0)), driver.on_card);
+        assert!(driver.in_process > 0 && shared(Pool::Ram) > driver.in_process);
     }
 
     #[test]
