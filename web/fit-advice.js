@@ -89,6 +89,8 @@ const PLACES = {
 };
 
 function placeText({ kind, layers, text }) {
+  // With several cards, it has their numbers.
+  if (text.includes("GPU")) return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
   return PLACES[kind]?.(layers) ?? text;
 }
 

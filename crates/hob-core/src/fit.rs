@@ -116,6 +116,8 @@ pub enum FitError {
 pub struct Plan {
     pub engine: Engine,
     pub placement: Placement,
+    /// The placement for people. On a machine with several cards, it has the numbers of those that are used.
+    pub place: String,
     pub layout: Layout,
     pub kv: KvTypes,
     pub context_tokens: u32,
@@ -338,6 +340,7 @@ impl Planner<'_> {
         Ok(Plan {
             engine: self.engine,
             placement: layout.placement(self.machine),
+            place: layout::place_text(&layout, self.machine),
             decode: reported.filter_map(|context| estimate.decode(context)).collect(),
             decode_requested: estimate.decode(context_tokens),
             prefill: estimate.prefill(context_tokens),

@@ -124,7 +124,7 @@ fn alternative(one: &Alternative) -> FitAlternative {
         quant: quant.clone(),
         kv_k: plan.kv.keys.name(),
         kv_v: plan.kv.values.name(),
-        placement: placement(plan.placement),
+        placement: placement(plan),
         tok_s: plan.decode_requested.as_ref().map(|rate| rate::shortly(rate.tok_s)),
         max: plan.longest.context_tokens,
         bytes: plan.uses.iter().map(Use::kept_bytes).sum(),

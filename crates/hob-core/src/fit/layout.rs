@@ -177,6 +177,22 @@ impl Layout {
     }
 }
 
+/// See [`super::Plan::place`].
+pub(super) fn place_text(layout: &Layout, machine: &Machine) -> String {
+    let placement = layout.placement(machine);
+    let cards = layout.sites().into_iter().filter(|site| *site != ComputeSite::Cpu);
+    let cards: Vec<String> = cards.map(|card| card.to_string()).collect();
+    if machine.gpus.len() < 2 || cards.is_empty() {
+        return placement.to_string();
+    }
+    let cards = cards.join(" and ");
+    match placement {
+        Placement::Vram | Placement::Unified | Placement::Ram => format!("{placement} of {cards}"),
+        Placement::ExpertsOffloaded { .. } => format!("{placement}, the rest on {cards}"),
+        Placement::Split { gpu_layers } => format!("split, {gpu_layers} layers on {cards}"),
+    }
+}
+
 /// The memory pool of a site.
 pub fn pool_of(machine: &Machine, site: ComputeSite) -> Pool {
     match site {

@@ -103,10 +103,12 @@ fn spill(machine: &Machine, plan: &Plan) -> Option<Warning> {
 fn split(plan: &Plan) -> Option<Warning> {
     let Placement::Split { gpu_layers } = plan.placement else { return None };
     let layers = plan.layout.homes.len();
+    let cards = plan.layout.sites().into_iter().filter(|site| *site != ComputeSite::Cpu).count();
+    let on = if cards > 1 { "the cards" } else { "the card" };
     let text = format!(
-        "{gpu_layers} of {layers} layers are on the card, and the processor computes the others for every token"
+        "{gpu_layers} of {layers} layers are on {on}, and the processor computes the others for every token"
     );
-    warning("split", text, "use a smaller model: one that fits on the card is faster")
+    warning("split", text, &format!("use a smaller model: one that fits on {on} is faster"))
 }
 
 fn missing_kernels(machine: &Machine, model: &Model, plan: &Plan) -> Option<Warning> {

@@ -118,7 +118,7 @@ impl FitPlan {
             engine: plan.engine.name(),
             kv_k: plan.kv.keys.name(),
             kv_v: plan.kv.values.name(),
-            placement: placement(plan.placement),
+            placement: placement(plan),
             flags: texts.into_iter().map(flags_of).collect(),
             fits: plan.fits(),
             memory: memory(machine, plan),
@@ -146,15 +146,15 @@ fn decode(plan: &Plan) -> Vec<FitRate> {
     contexts.map(|context| FitRate::of(context, rate(context))).collect()
 }
 
-pub(super) fn placement(placement: Placement) -> FitPlacement {
-    let (kind, layers) = match placement {
+pub(super) fn placement(plan: &Plan) -> FitPlacement {
+    let (kind, layers) = match plan.placement {
         Placement::Vram => ("vram", None),
         Placement::Unified => ("unified", None),
         Placement::Ram => ("ram", None),
         Placement::ExpertsOffloaded { layers } => ("experts_in_ram", Some(layers)),
         Placement::Split { gpu_layers } => ("split", Some(gpu_layers)),
     };
-    FitPlacement { kind, layers, text: placement.to_string() }
+    FitPlacement { kind, layers, text: plan.place.clone() }
 }
 
 fn flags_of(LaunchText { engine, text }: LaunchText) -> FitFlags {
@@ -200,5 +200,10 @@ pub(super) fn pool_name(machine: &Machine, pool: Pool) -> String {
         Pool::Ram => None,
         Pool::Vram(number) => machine.gpus.get(number),
     };
-    gpu.map_or_else(|| pool.to_string(), |gpu| gpu.name.clone())
+    let is_shared = |name: &str| machine.gpus.iter().filter(|gpu| gpu.name == name).count() > 1;
+    match gpu {
+        Some(gpu) if is_shared(&gpu.name) => format!("{} ({pool})", gpu.name),
+        Some(gpu) => gpu.name.clone(),
+        None => pool.to_string(),
+    }
 }

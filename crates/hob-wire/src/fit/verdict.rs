@@ -40,14 +40,12 @@ fn doubt(assessment: &Assessment) -> String {
 }
 
 fn fitting(plan: &Plan, doubt: &str) -> String {
-    let Plan { placement, context_tokens, kv, .. } = plan;
+    let Plan { placement, place, context_tokens, kv, .. } = plan;
     let KvTypes { keys, values } = kv;
     let kv = if keys == values { keys.to_string() } else { format!("{keys}/{values}") };
     let placed = match placement {
-        Placement::Vram | Placement::Unified | Placement::Ram => format!("fits in {placement}"),
-        Placement::ExpertsOffloaded { .. } | Placement::Split { .. } => {
-            format!("fits: {placement}")
-        }
+        Placement::Vram | Placement::Unified | Placement::Ram => format!("fits in {place}"),
+        Placement::ExpertsOffloaded { .. } | Placement::Split { .. } => format!("fits: {place}"),
     };
     let speed = plan.decode_requested.as_ref().map_or("at an unknown speed".to_owned(), pace);
     let context = thousands(*context_tokens);

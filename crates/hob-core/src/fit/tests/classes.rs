@@ -83,6 +83,13 @@ fn a_model_too_large_for_two_cards_is_divided_over_both_as_it_is_loaded() {
         let best = assessed.best().expect("it fits");
         // One card alone would hold five.
         assert_eq!(best.placement, Placement::Split { gpu_layers: 9 });
+        assert_eq!(best.place, "split, 9 layers on GPU 0 and GPU 1");
+        let warned = assessed.warnings.iter().find(|warning| warning.code == "split");
+        assert!(warned.is_some_and(|warning| warning.text.contains("are on the cards, ")));
+        let mut places: Vec<&str> = assessed.plans.iter().map(|plan| &*plan.place).collect();
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), assessed.plans.len(), "{places:?}");
         let plan = ContextPlan { sharing: Sharing::Parts, ..ContextPlan::single(4_096) };
         let loaded = Setup::new(&machine, &model, plan, OffloadFlags::default());
         assert_eq!(loaded.expect("a setup").layout, best.layout);

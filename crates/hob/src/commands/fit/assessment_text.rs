@@ -116,7 +116,7 @@ fn largest(rate: &Rate) -> String {
 }
 
 fn longest_by_pair(assessed: &Assessment) -> String {
-    let placed = assessed.plans.first().map(|plan| plan.placement.to_string());
+    let placed = assessed.plans.first().map(|plan| plan.place.as_str());
     let heading = format!("longest context, {}", placed.unwrap_or_default());
     let mut rows = table(["KV types", &heading]);
     for (kv, longest) in &assessed.longest {
@@ -129,7 +129,7 @@ fn placements(assessed: &Assessment) -> String {
     let mut rows = table(["where", "KV types", "tok/s", "longest context", "fits"]);
     for plan in &assessed.plans {
         rows.add_row([
-            plan.placement.to_string(),
+            plan.place.clone(),
             pair(plan.kv),
             plan.decode_requested.as_ref().map_or("?".to_owned(), rate),
             longest(plan.longest),
@@ -146,7 +146,7 @@ fn alternatives(assessed: &Assessment) -> String {
             toward.name().to_owned(),
             quant.clone(),
             pair(plan.kv),
-            plan.placement.to_string(),
+            plan.place.clone(),
             plan.decode_requested.as_ref().map_or("?".to_owned(), rate),
             longest(plan.longest),
         ]);

@@ -170,7 +170,7 @@ pub(super) fn recommendation_table(ranked: &[Ranked], need: Need) -> String {
             ranked.known.tags.first().map_or("", |(tag, _)| tag.as_str()).to_owned(),
             ranked.model.quant.clone(),
             assessment_text::pair(plan.kv),
-            plan.placement.to_string(),
+            plan.place.clone(),
             assessment_text::gigabytes(needed),
             ranked.rate.as_ref().map_or("?".to_owned(), assessment_text::rate),
             ranked.rate.as_ref().map_or("?", |rate| rate.basis.name()).to_owned(),
