@@ -219,18 +219,22 @@ pub fn constants(machine: &Machine, site: ComputeSite) -> Constants {
 
 fn of_cpu(cpu: &Cpu) -> Constants {
     let has = |feature: &str| cpu.features.iter().any(|known| known.starts_with(feature));
-    let of_core = match (has("avx512"), has("avx2") || has("neon") || has("asimd")) {
+    let is_wide = has("avx2") || has("avx512") || has("neon") || has("asimd");
+    let of_core = match (has("avx512"), is_wide) {
         (true, _) => 2.0 * CORE_FLOPS,
         (false, true) => CORE_FLOPS,
         (false, false) => CORE_FLOPS / 5.0,
     };
+    // No processor with AVX alone was measured. Its kernels may be slower than its memory.
+    let is_guess = !is_wide && !cpu.features.is_empty();
+    let basis = if is_guess { Basis::Assumed } else { CPU.basis };
     let cores = f64::from(cpu.cores.max(1));
     let bandwidth = cpu.device.bandwidth.as_ref().map(|fact| fact.value);
     // Query heads of a group find the keys of the first one in the core's cache, so this may exceed 1.
     let kv_bandwidth_efficiency =
         bandwidth.map_or(CPU.kv_bandwidth_efficiency, |bytes_s| cores * CORE_KV_BYTES_S / bytes_s);
-    let usual = || DevicePrior { kv_bandwidth_efficiency, ..CPU }.constants(Some(of_core * cores));
-    cpu.device.constants.clone().unwrap_or_else(usual)
+    let usual = DevicePrior { basis, kv_bandwidth_efficiency, ..CPU };
+    cpu.device.constants.clone().unwrap_or_else(|| usual.constants(Some(of_core * cores)))
 }
 
 /// Constants of a card, outside a machine.

@@ -137,6 +137,19 @@ fn no_answer_names_types_that_its_engine_does_not_take() {
     assert!(error.starts_with("hob keeps keys and values in one type: both must be "), "{error}");
 }
 
+#[test]
+fn the_speed_of_a_processor_without_avx2_is_a_guess() {
+    let rows: [(&[&str], bool); 4] =
+        [(&["avx", "f16c"], true), (&["avx", "avx2"], false), (&["neon"], false), (&[], false)];
+    for (features, expected) in rows {
+        let mut machine = bare(64);
+        machine.cpu.features = features.iter().map(|feature| (*feature).to_owned()).collect();
+        let assessed = assess(&machine, &dense(), &options(4_096)).expect("an answer");
+        let is_guess = assessed.warnings.iter().any(|warning| warning.code == "guessed_speed");
+        assert_eq!(is_guess, expected, "{features:?}");
+    }
+}
+
 /// Graphics that share a processor's memory, and were measured slower than the processor is guessed to be.
 #[test]
 fn an_unmeasured_processor_is_doubted_if_its_graphics_are_slower() {
