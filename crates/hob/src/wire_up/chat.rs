@@ -94,9 +94,10 @@ impl Chat {
         app: &App<'_>,
     ) -> CliResult<Chat> {
         let file = ChatFile::find(settings, app)?;
-        let unknown = || uncounted(&settings.device, &file.machine, has_card_kernels());
+        let has_kernels = has_card_kernels();
+        let unknown = || uncounted(&settings.device, &file.machine, has_kernels, listed_cards);
         let missing = || missing_cards(settings, &file.machine, listed_cards);
-        let ignored = ignored_offload(settings, has_card_kernels());
+        let ignored = ignored_offload(settings, has_kernels);
         if let Some(note) = ignored.or_else(unknown).or_else(missing) {
             tracing::warn!(model = name, "{note}");
         }

@@ -115,19 +115,21 @@ fn distinct(mut cards: Vec<NamedCard>) -> Vec<NamedCard> {
     cards
 }
 
-/// Why hob does not count the memory of the cards that the settings name, given the model's machine. `None`: it does, or they
-/// name none.
+/// Why hob does not count the memory of the cards that the settings name, given the model's machine. If the engine lists other
+/// cards only, it has their names. `None`: hob counts it, or the settings name none.
 pub(super) fn uncounted(
     card_use: &CardUse,
     machine: &Machine,
     has_kernels: bool,
+    listed: impl FnOnce() -> Vec<EngineDevice>,
 ) -> Option<String> {
     let is_named = matches!(card_use, CardUse::Only(_));
-    (is_named && has_kernels && machine.gpus.is_empty()).then(|| {
-        format!(
+    (is_named && has_kernels && machine.gpus.is_empty()).then(|| match card_use.numbers(&listed()) {
+        Err(unknown) if !unknown.cards.is_empty() => unknown.to_string(),
+        Ok(_) | Err(_) => format!(
             "hob cannot say which of its cards is {card_use}, so it counts no memory there; `hob doctor` lists the names \
              of all"
-        )
+        ),
     })
 }
 
@@ -297,10 +299,13 @@ mod tests {
         let whole = machine(&[("A", 24 * GB)]);
         let said = |text: &str, machine: &Machine, has_kernels| {
             let card_use: CardUse = text.parse().expect("devices");
-            uncounted(&card_use, machine, has_kernels)
+            uncounted(&card_use, machine, has_kernels, || vec![listed("CUDA7", "B", GB)])
         };
         let note = said("CUDA7", &Machine::default(), true).expect("a note");
         assert!(note.starts_with("hob cannot say which of its cards is CUDA7, "), "{note}");
+        // The driver's names have changed.
+        let note = said("Vulkan0", &Machine::default(), true).expect("a note");
+        assert!(note.starts_with("there is no device Vulkan0"), "{note}");
         assert_eq!(said("CUDA0", &whole, true), None);
         assert_eq!(said("CUDA7", &Machine::default(), false), None);
         for text in ["cpu", "all"] {

@@ -122,7 +122,7 @@ fn places(stored: &StoredTranscription, app: &App<'_>) -> TranscriptionPlaces {
     let machine = usable(here(app).machine, app.settings.memory.max_bytes());
     let device = &app.settings.transcription.device;
     let chosen = NamedCards::choose(device, &HiddenCards::of(app), listed_cards, machine);
-    if let Some(note) = uncounted(device, &chosen.0, has_card_kernels()) {
+    if let Some(note) = uncounted(device, &chosen.0, has_card_kernels(), listed_cards) {
         tracing::warn!(model = stored.name, "{note}");
     }
     TranscriptionPlaces::new(
