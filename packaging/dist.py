@@ -27,7 +27,7 @@ MACHINES = {62: "x86_64", 183: "aarch64"}
 # What an archive runs on: with a library for each kind of processor, and without.
 PROCESSORS = {
     "x86_64": ("any x86-64 processor", "x86-64 processors with AVX2"),
-    "aarch64": ("any 64-bit ARM processor", "64-bit ARM processors like the one that built it"),
+    "aarch64": ("any 64-bit ARM processor", "any 64-bit ARM processor"),
 }
 SUMMARY = "A local AI server: chat, speech and transcription behind one OpenAI-compatible address"
 # Debian's releases by the C library that they have. The image of an archive is based on the first that is new enough.
