@@ -37,7 +37,7 @@ LISTEN ?= 127.0.0.1:8484
 
 # Compiles ggml for the vector instructions of this machine. Without these settings ggml uses AVX2 at most.
 # For a binary that runs on other machines: make build PORTABLE=yes
-CPU := $(if $(PORTABLE),,$(shell grep -m1 '^flags' /proc/cpuinfo 2>/dev/null))
+CPU := $(if $(filter-out no,$(PORTABLE)),,$(shell grep -m1 '^flags' /proc/cpuinfo 2>/dev/null))
 units = $(foreach pair,avx512f:AVX512 avx512vbmi:AVX512_VBMI avx512_vnni:AVX512_VNNI \
   avx512_bf16:AVX512_BF16 avx_vnni:AVX_VNNI,\
   $(if $(filter $(firstword $(subst :, ,$(pair))),$(CPU)),GGML_$(lastword $(subst :, ,$(pair)))))
@@ -68,7 +68,7 @@ build: ## build the release binary; FEATURES=cuda, vulkan or metal for graphics 
 	mkdir -p $(TARGET)/release
 	[ "$$(cat $(BUILT_FOR) 2>&1)" = "$(strip $(units))" ] \
 	  || { cargo clean --release --locked --quiet -p llama-cpp-sys-2 && echo "$(strip $(units))" > $(BUILT_FOR); }
-	cargo build --release --locked -p hob $(if $(FEATURES),--features $(FEATURES))
+	cargo build --release --locked -p hob $(if $(FEATURES),--features "$(FEATURES)")
 
 # Backends are libraries: one for each kind of processor, and one for Vulkan. `cuda` may be added where NVIDIA's toolkit is
 # installed. Without a feature, the program contains one backend, for processors with AVX2.
@@ -85,7 +85,7 @@ dist: ## build the portable archive and the Python wheel in target/dist, with ch
 	mkdir -p $(TARGET)/dist
 	rm -f $(foreach folder,$(PORTABLE_BUILD) $(PORTABLE_BUILD)/deps $(PORTABLE_BUILD)/examples,$(folder)/libllama.so $(folder)/libggml*.so)
 	env $(units:%=-u %) cargo rustc --profile portable --locked -p hob --bin hob \
-	  $(if $(DIST_FEATURES),--features $(DIST_FEATURES)) --message-format=json-render-diagnostics \
+	  $(if $(DIST_FEATURES),--features "$(DIST_FEATURES)") --message-format=json-render-diagnostics \
 	  -- -C 'link-arg=-Wl,-rpath,$$ORIGIN/../lib/hob' > $(TARGET)/dist/build.json
 	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} python3 packaging/dist.py \
 	  --program $(PORTABLE_BUILD)/hob $(DIST_LICENCES:%=--licence %) \

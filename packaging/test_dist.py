@@ -1,4 +1,4 @@
-"""Tests of dist.py with a small program in place of hob: `make test-dist`."""
+"""Tests of dist.py with a small program in place of hob, and of options of `make`: `make test-dist`."""
 
 import base64
 import hashlib
@@ -290,6 +290,25 @@ class Libraries(unittest.TestCase):
             self.assertEqual(found[1].read_bytes(), b"backends/libggml-cpu-x64.so.0.9.5")
         with self.assertRaisesRegex(SystemExit, "in 0 folders"):
             dist.engine_libraries(json.dumps(other))
+
+
+class MakeOptions(unittest.TestCase):
+    """What options of `make` mean, without a build."""
+
+    def test_features_may_have_spaces_between_them(self):
+        for target, option in [("build", "FEATURES"), ("dist", "DIST_FEATURES")]:
+            self.assertIn('--features "cuda vulkan"', self.made("--dry-run", target, f"{option}=cuda vulkan"))
+
+    def test_portable_no_is_as_without_it(self):
+        show = ["--eval=show-cpu: ; @echo '$(CPU)'", "show-cpu"]
+        self.assertEqual(self.made(*show, "PORTABLE=no"), self.made(*show))
+        self.assertEqual(self.made(*show, "PORTABLE=yes").strip(), "")
+
+    def made(self, *words):
+        # `make` passes its own options to what it runs.
+        env = {name: value for name, value in os.environ.items() if "MAKE" not in name and name not in ["MFLAGS", "PORTABLE"]}
+        make = ["make", "--no-print-directory", "-C", dist.ROOT, *words]
+        return subprocess.run(make, check=True, stdout=subprocess.PIPE, text=True, env=env).stdout
 
 
 class Licences(unittest.TestCase):
