@@ -264,11 +264,17 @@ fn state_in(path: &Path) -> io::Result<RunState> {
 }
 
 /// Waits until the names in a folder are on the disk. A synced file alone is not enough: after a power failure, its name
-/// may be missing, or lead to the previous file.
+/// may be missing, or lead to the previous file. Some file systems, such as those of a network, cannot do this.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     // A relative path of one part has an empty path above it.
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    fs::File::open(folder)?.sync_all()
+    let cannot = |error: &io::Error| {
+        matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
+    };
+    match fs::File::open(folder)?.sync_all() {
+        Err(error) if cannot(&error) => Ok(()),
+        done => done,
+    }
 }
 
 /// Locks a run, so that no other process works on it.
@@ -477,6 +483,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         sync_folder(folder.path()).expect("a folder");
         sync_folder(Path::new("")).expect("the present folder");
+        // Linux answers EINVAL for it, as for the folders of some file systems.
+        sync_folder(Path::new("/dev/null")).expect("nothing to wait for");
         sync_folder(&folder.path().join("none")).expect_err("no folder");
     }
 

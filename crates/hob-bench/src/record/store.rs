@@ -192,14 +192,23 @@ pub(crate) fn write_whole(target: &Path, bytes: &[u8]) -> Result<(), RecordError
         let linked = fs::hard_link(&draft, target).map_err(failed("name"));
         fs::remove_file(&draft).map_err(failed("tidy up after"))?;
         linked?;
-        fs::File::open(folder)
-            .and_then(|folder| folder.sync_all())
-            .map_err(failed("flush the folder of"))
+        sync_folder(folder).map_err(failed("flush the folder of"))
     })();
     written.map_err(|(what, source): (_, io::Error)| match source.kind() {
         io::ErrorKind::AlreadyExists => RecordError::Exists { file },
         _ => RecordError::Io { what, file, source },
     })
+}
+
+/// Waits until the names in a folder are on the disk. Some file systems, such as those of a network, cannot do this.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    let cannot = |error: &io::Error| {
+        matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
+    };
+    match fs::File::open(folder)?.sync_all() {
+        Err(error) if cannot(&error) => Ok(()),
+        done => done,
+    }
 }
 
 /// Writes a draft under a name that readers ignore. An error names the failed step.
@@ -232,4 +241,17 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), RecordError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_cannot_wait_for_its_disk_is_no_error() {
+        // Linux answers EINVAL for it, as for the folders of some file systems.
+        sync_folder(Path::new("/dev/null")).expect("nothing to wait for");
+        let missing = tempfile::tempdir().expect("a folder").path().join("none");
+        sync_folder(&missing).expect_err("no folder");
+    }
 }
