@@ -52,8 +52,13 @@ impl Ticket {
         // The lock makes tickets visible in the order of their names.
         let lock = File::create(folder.join(LOCK_NAME)).map_err(failed)?;
         flock(&lock, FlockOperation::LockExclusive).map_err(|e| failed(e.into()))?;
-        // The name starts with the time, so names are in the order of arrival.
-        let place = folder.join(format!("{}.{ENDING}", Uuid::now_v7()));
+        // The name starts with the time, so names are in the order of arrival. If the clock was set back, it follows on the
+        // last name.
+        let last = held(folder).map_err(failed)?.pop();
+        let last = last.and_then(|(place, _)| place.file_stem()?.to_str()?.parse::<Uuid>().ok());
+        let next = last.map_or(0, |last| last.as_u128().saturating_add(1));
+        let id = Uuid::now_v7().max(Uuid::from_u128(next));
+        let place = folder.join(format!("{id}.{ENDING}"));
         let draft = place.with_extension("part");
         let mut file = File::create(&draft).map_err(failed)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|e| failed(e.into()))?;
@@ -148,6 +153,18 @@ mod tests {
         assert_eq!(names(waiting(place).expect("a queue")), ["first", "second"]);
         drop(first);
         second.wait(&stop).expect("its turn");
+    }
+
+    #[test]
+    fn a_ticket_drawn_after_the_clock_was_set_back_is_the_last() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let name = Uuid::from_u128(u128::MAX - 9);
+        let earlier = File::create(folder.path().join(format!("{name}.{ENDING}")));
+        let earlier = earlier.expect("a ticket");
+        flock(&earlier, FlockOperation::NonBlockingLockExclusive).expect("a lock");
+        let tickets = ["a", "b"].map(|name| Ticket::draw(folder.path(), name).expect("a ticket"));
+        let before = tickets.each_ref().map(|ticket| ticket.before().expect("a queue").len());
+        assert_eq!(before, [1, 2]);
     }
 
     #[test]
