@@ -13,6 +13,11 @@ pub trait Transcriber {
         0
     }
 
+    /// Whether it computes nothing more in this process.
+    fn is_broken(&self) -> bool {
+        false
+    }
+
     /// Computes once, so that a fault shows at the load and the first sound does not wait for memory.
     ///
     /// # Errors
@@ -38,6 +43,10 @@ impl Transcriber for Whisper {
 
     fn card_bytes(&self) -> u64 {
         Whisper::card_bytes(self)
+    }
+
+    fn is_broken(&self) -> bool {
+        Whisper::is_broken(self)
     }
 
     fn warm_up(&mut self) -> Result<(), String> {

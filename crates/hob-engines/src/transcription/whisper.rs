@@ -122,6 +122,8 @@ pub enum TranscribeError {
     TooLong(usize),
     #[error("there is not enough memory to transcribe; use a smaller model or unload others")]
     Memory,
+    #[error("the graphics card failed; send the request again: hob loads the model again")]
+    Card,
     #[error("the request was cancelled")]
     Cancelled,
 }
@@ -182,6 +184,11 @@ impl Whisper {
     /// Bytes of weights and caches on a graphics card, for reports where the driver does not say what the load took.
     pub fn card_bytes(&self) -> u64 {
         if self.backends.has_card() { self.weights.bytes() } else { 0 }
+    }
+
+    /// Whether its card has failed, and computes nothing more in this process.
+    pub fn is_broken(&self) -> bool {
+        self.backends.is_broken
     }
 
     /// Computes one pass over silence. It is not transcribed: such a text is doubtful, so more passes would follow.

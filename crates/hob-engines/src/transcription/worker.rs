@@ -37,6 +37,8 @@ pub enum TranscriptionWorkerError {
     Detector(#[from] VadError),
     #[error("the model loads but cannot transcribe: {0}")]
     WarmUp(String),
+    #[error("the graphics card failed, and computes nothing more in this process")]
+    Broken,
     #[error(transparent)]
     Inbox(#[from] InboxError),
     #[error("the server cannot be reached: {0}")]
@@ -165,7 +167,7 @@ struct LastTurns {
 }
 
 impl<T: Transcriber, V: VoiceDetector + Clone> Engine<T, V> {
-    /// Returns when the socket is closed, even if streams are open.
+    /// Returns when the socket is closed, even if streams are open, or when the engine is broken.
     fn run(mut self, inbox: &PatientInbox) -> Result<(), TranscriptionWorkerError> {
         loop {
             match inbox.poll()? {
@@ -178,6 +180,9 @@ impl<T: Transcriber, V: VoiceDetector + Clone> Engine<T, V> {
             }
             if let Some((stream, turn)) = self.next_stream() {
                 self.take(stream, turn, inbox)?;
+                if self.transcriber.is_broken() {
+                    return Err(TranscriptionWorkerError::Broken);
+                }
             } else if let Some((stream, order)) = inbox.inbox.wait()? {
                 self.obey(stream, order)?;
             } else {

@@ -10,7 +10,7 @@ use super::off_engine::OffEngineStreams;
 use super::request_reader::{RequestReader, refused};
 use super::{EmbedEnd, EmbedJob, Incoming};
 use crate::chat::decoder::DecodeFailed;
-use crate::chat::llama::{Llama, LlamaEmbedder};
+use crate::chat::llama::Llama;
 use crate::chat::protocol::{Refusal, Vector};
 use crate::worker::{EngineEnded, InboxSender};
 
@@ -24,7 +24,8 @@ pub(super) fn run(
     (off_engine, to_engine): (&OffEngineStreams, &InboxSender<Incoming>),
 ) {
     let mut embedder = None;
-    let embed = |tokens: &[u32]| made_once(llama, tokens_max, &mut embedder)?.embed(tokens);
+    let make = || llama.embedder(tokens_max).map_err(|error| DecodeFailed(error.to_string()));
+    let embed = |tokens: &[u32]| with_kept(&mut embedder, make, |embedder| embedder.embed(tokens));
     let inputs = |inputs: &[EmbedInput]| inputs_of(reader, inputs, tokens_max);
     let turns = Turns { off_engine, to_engine, open: VecDeque::new() };
     // The engine has ended.
@@ -122,16 +123,16 @@ fn inputs_of(
     tokens.collect()
 }
 
-fn made_once<'e, 'llama>(
-    llama: &'llama Llama,
-    tokens_max: u32,
-    embedder: &'e mut Option<LlamaEmbedder<'llama>>,
-) -> Result<&'e mut LlamaEmbedder<'llama>, DecodeFailed> {
-    if embedder.is_none() {
-        let made = llama.embedder(tokens_max);
-        *embedder = Some(made.map_err(|error| DecodeFailed(error.to_string()))?);
-    }
-    embedder.as_mut().ok_or_else(|| DecodeFailed("it was not made".to_owned()))
+/// Computes with the context that is kept, or a new one. It is not kept after a failure: on Metal, it then computes nothing more.
+fn with_kept<C, T>(
+    kept: &mut Option<C>,
+    make: impl FnOnce() -> Result<C, DecodeFailed>,
+    compute: impl FnOnce(&mut C) -> Result<T, DecodeFailed>,
+) -> Result<T, DecodeFailed> {
+    let mut context = kept.take().map_or_else(make, Ok)?;
+    let computed = compute(&mut context)?;
+    *kept = Some(context);
+    Ok(computed)
 }
 
 /// The vector cut to `dimensions`, of length 1.
@@ -210,6 +211,23 @@ mod tests {
     fn a_short_request_does_not_wait_for_a_long_one() {
         let order = computed(vec![job(1, 4), job(2, 1)], (9, 0));
         assert_eq!(order, [[1, 0], [1, 1], [2, 0], [1, 2], [1, 3]]);
+    }
+
+    #[test]
+    fn a_context_that_failed_is_not_used_again() {
+        let (mut kept, mut made) = (None, 0);
+        let failed = || Err(DecodeFailed("lost".to_owned()));
+        for (is_lost, expected) in [(false, 1), (false, 1), (true, 1), (false, 2)] {
+            let make = || {
+                made += 1;
+                Ok(made)
+            };
+            let used = with_kept(&mut kept, make, |context| match is_lost {
+                true => failed(),
+                false => Ok(*context),
+            });
+            assert_eq!(used.ok(), (!is_lost).then_some(expected));
+        }
     }
 
     #[test]

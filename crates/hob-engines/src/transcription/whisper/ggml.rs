@@ -160,6 +160,8 @@ pub(super) struct Backends {
     sched: sys::ggml_backend_sched_t,
     /// In order of preference; the CPU is the last.
     all: Vec<sys::ggml_backend_t>,
+    /// Whether the card has failed. On Metal, it then computes nothing more in this process.
+    pub(super) is_broken: bool,
 }
 
 // SAFETY: backends are used by one thread at a time, the owner's.
@@ -220,7 +222,7 @@ impl Backends {
                 true,
             )
         };
-        Ok(Backends { sched, all })
+        Ok(Backends { sched, all, is_broken: false })
     }
 
     /// Whether a graphics card computes, and so holds the weights.
@@ -246,7 +248,7 @@ impl Backends {
     /// `cancelled` becomes true; a graphics card computes the graph to its end.
     ///
     /// # Errors
-    /// [`TranscribeError::Memory`] and [`TranscribeError::Cancelled`].
+    /// [`TranscribeError::Memory`], [`TranscribeError::Card`] and [`TranscribeError::Cancelled`].
     pub(super) fn compute(
         &mut self,
         graph: &Graph<'_>,
@@ -269,6 +271,10 @@ impl Backends {
         match status {
             sys::GGML_STATUS_SUCCESS => Ok(()),
             sys::GGML_STATUS_ABORTED => Err(TranscribeError::Cancelled),
+            sys::GGML_STATUS_FAILED if self.has_card() => {
+                self.is_broken = true;
+                Err(TranscribeError::Card)
+            }
             _ => Err(TranscribeError::Memory),
         }
     }

@@ -1,6 +1,7 @@
 //! The worker on a socket of the test, with a scripted engine: turns, refusals, cancels and live text.
 //! A sample of 1 is speech, and a sample of 0 is silence.
 
+mod broken;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
