@@ -38,8 +38,9 @@ pub(crate) struct ChatSection {
     /// continue between them.
     pub(crate) batch_tokens: Option<NonZeroU32>,
     /// Graphics cards that the model may use: names that `hob doctor` lists, such as `Vulkan0` or `CUDA0,CUDA1`; `cpu` for
-    /// none, or `all`. `hob fit`'s ranking then chooses among these and the processor. Layers are divided between several
-    /// cards in proportion to the memory that is free there, which cannot be changed.
+    /// none, or `all`, which has integrated graphics only if there is no other card. `hob fit`'s ranking then chooses among
+    /// these and the processor. Layers are divided between several cards in proportion to the memory that is free there,
+    /// which cannot be changed.
     #[schemars(with = "Option<String>")]
     pub(crate) device: Option<DeviceText>,
     /// Number of layers on the graphics card, the output layer included; with 0, the model takes nothing of a card. Default:
