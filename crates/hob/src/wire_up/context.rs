@@ -325,9 +325,8 @@ mod tests {
         let drafted = Setup::new(&machine, &small, plan, all).expect("a setup");
         let drafted = drafted.estimate(&machine, &small).expect("an estimate");
         let both = estimate_both(&setup, (&large, &small), &machine).expect("an estimate");
-        let shared = |pool| {
-            alone.kept_bytes(pool) + drafted.kept_bytes(pool) - both.kept_bytes(pool)
-        };
+        let shared =
+            |pool| alone.kept_bytes(pool) + drafted.kept_bytes(pool) - both.kept_bytes(pool);
         let driver = DriverBytes::of(&machine.gpus[0], &Engine::Hob.profile());
         assert_eq!(shared(Pool::Vram(0)), driver.on_card);
         assert!(driver.in_process > 0 && shared(Pool::Ram) > driver.in_process);

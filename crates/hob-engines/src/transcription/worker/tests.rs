@@ -2,6 +2,7 @@
 //! A sample of 1 is speech, and a sample of 0 is silence.
 
 mod broken;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
@@ -96,8 +97,7 @@ impl Worker {
     }
 
     fn send(&mut self, stream: u32, orders: &[TranscriptOrder]) {
-        let frame =
-            |order: &TranscriptOrder| Frame::new(FrameKind::Model, stream, order).expect("small");
+        let frame = |order| Frame::new(FrameKind::Model, stream, order).expect("small");
         self.socket.send(orders.iter().map(frame));
     }
 
