@@ -90,10 +90,14 @@ const PLACES = {
 
 function placeText({ kind, layers, text }) {
   // With several cards, it has their numbers.
-  if (text.includes("GPU")) return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+  if (text.includes("GPU")) return capitalised(text);
   return PLACES[kind]?.(layers) ?? text;
 }
 
 function sentence(text) {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+  return `${capitalised(text)}.`;
+}
+
+function capitalised(text) {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }

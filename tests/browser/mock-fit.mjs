@@ -61,7 +61,7 @@ export function fitFor(query) {
     fits,
     machine: { name: machine },
     model: { name: model, quant, trained_context: trained },
-    plans: onCard ? [plan, { ...plan, placement: { kind: "split", layers: 12, text: "split" } }] : [plan],
+    plans: onCard ? [plan, { ...plan, placement: { kind: "split", layers: 12, text: "split, 12 layers on GPU 0 and GPU 1" } }] : [plan],
     alternatives: onCard ? alternatives(quant, plan.placement) : [],
     longest: Object.keys(KV_BYTES).map((type) => ({ kv_k: type.split("/")[0], kv_v: type.split("/").at(-1), max: maxOf(type), limited_by: pool })),
     constants: [

@@ -131,6 +131,8 @@ async function instead(setting) {
     "Faster Q4_K_M, q8_0: All on the card, 61 tokens/s, 22,528 tokens at most, 5.20 GB.",
     "More exact Q6_K, f16: All on the card, 22,528 tokens at most, 5.20 GB.",
   ]);
+  const places = await page.$$eval("#fit-ways th", (cells) => cells.map((cell) => cell.innerText));
+  assert.deepEqual(places, ["All on the card", "Split, 12 layers on GPU 0 and GPU 1"]);
   assert.equal(await page.$$eval("#fit-instead a[href]", (links) => links.length), 1, "the other quant is not to be had");
   await page.click("#fit-instead a");
   await page.waitForFunction(() => document.getElementById("fit-kv").value === "q8_0");
