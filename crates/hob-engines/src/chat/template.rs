@@ -141,7 +141,7 @@ impl ChatTemplate {
         variables.insert("eos_token".to_owned(), self.tokens.eos.clone().into());
         variables.insert("date_string".to_owned(), now.strftime("%d %b %Y").to_string().into());
         let continued = continued::text(conversation);
-        let mut messages = variables::messages(conversation)?;
+        let mut messages = variables::messages(conversation);
         messages.truncate(messages.len() - usize::from(continued.is_some()));
         if self.dialect.described_by == DescribedBy::SystemMessage {
             messages = tools::written_out(messages, &variables::tools(conversation)?);

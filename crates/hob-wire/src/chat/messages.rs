@@ -85,7 +85,7 @@ pub(super) enum FunctionType {
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct FunctionCall {
     pub(crate) name: Name,
-    /// A JSON object, or a string that holds one.
+    /// A JSON object, or a string that holds one. A string that holds none counts as `{}`.
     #[serde(default, deserialize_with = "arguments")]
     #[schemars(with = "Option<Arguments>")]
     pub(crate) arguments: Option<JsonText>,
@@ -93,15 +93,13 @@ pub(crate) struct FunctionCall {
 
 type Arguments = Either<String, Map<String, Value>>;
 
-/// An object inside a string, as OpenAI writes it, or an object, as others do.
+/// An object inside a string, as OpenAI writes it, or an object, as others do. A string that holds none, such as a call that
+/// was cut, becomes an empty object: clients repeat it in each later request, and most servers refuse it.
 pub(crate) fn arguments<'de, D: Deserializer<'de>>(value: D) -> Result<Option<JsonText>, D::Error> {
     let object = match Option::<Arguments>::deserialize(value)? {
-        Some(Either::First(text)) if !text.trim().is_empty() => serde_json::from_str(&text)
-            .map_err(|_| {
-                serde::de::Error::custom("must hold a JSON object, and holds something else")
-            })?,
+        Some(Either::First(text)) => serde_json::from_str(&text).unwrap_or_default(),
         Some(Either::Second(object)) => object,
-        Some(Either::First(_)) | None => Map::new(),
+        None => Map::new(),
     };
     Ok(Some(JsonText::parsed(Value::Object(object).to_string())))
 }

@@ -5,7 +5,7 @@ mod partial;
 mod talk;
 mod thinking;
 
-use hob_core::chat::{Conversation, Effort, OutputFormat, Prompt, Sampling};
+use hob_core::chat::{Conversation, Effort, OutputFormat, Prompt, Sampling, ToolCall};
 use hob_core::{ChatRequest, JsonText, KeepAlive};
 use serde_json::{Map, Value, json};
 
@@ -275,6 +275,11 @@ pub fn unknown_fields(request: &ChatRequest) -> Vec<String> {
         Some(Value::Object(extra)) => extra.into_iter().map(|(name, _)| name).collect(),
         _ => Vec::new(),
     }
+}
+
+/// None: what a model wrote is no object. Many servers refuse a conversation with such a call.
+pub(super) fn arguments(call: &ToolCall) -> Option<Map<String, Value>> {
+    serde_json::from_str(call.arguments.as_str()).ok()
 }
 
 /// Parses a text that was checked when it was made.

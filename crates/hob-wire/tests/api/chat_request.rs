@@ -177,7 +177,9 @@ fn roles_are_four_and_contents_are_text() {
         {"role":"assistant","content":null,"tool_calls":[
             {"id":"call_1","type":"function","function":{"name":"f","arguments":" { \"b\": 1, \"a\": [1.5] } "}},
             {"id":"","function":{"name":"g","arguments":{"x":null}}},
-            {"function":{"name":"h","arguments":""}}]},
+            {"function":{"name":"h","arguments":""}},
+            {"function":{"name":"i","arguments":"{\"cut"}},
+            {"function":{"name":"j","arguments":"[1]"}}]},
         {"role":"tool","tool_call_id":"call_1","content":[{"type":"text","text":"42"}]},
         {"role":"assistant","function_call":{"name":"old"}},
         {"role":"function","name":"old","content":"done"},
@@ -201,16 +203,18 @@ fn roles_are_four_and_contents_are_text() {
                 call("call_1", "f", r#"{"b":1,"a":[1.5]}"#),
                 call("call00001", "g", r#"{"x":null}"#),
                 call("call00002", "h", "{}"),
+                call("call00003", "i", "{}"),
+                call("call00004", "j", "{}"),
             ],
             ..message(Role::Assistant, "")
         },
         answer("call_1", "42"),
         Message {
-            tool_calls: vec![call("call00003", "old", "{}")],
+            tool_calls: vec![call("call00005", "old", "{}")],
             ..message(Role::Assistant, "")
         },
-        Message { name: Some("old".to_owned()), ..answer("call00003", "done") },
-        answer("call00003", ""),
+        Message { name: Some("old".to_owned()), ..answer("call00005", "done") },
+        answer("call00005", ""),
     ];
     assert_eq!(messages(list), Ok(expected));
 }

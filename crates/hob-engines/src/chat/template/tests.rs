@@ -321,7 +321,13 @@ fn what_should_be_an_object_is_one() {
     asked.template_arguments = None;
     asked.tools = vec![Tool { parameters: Some(list()), ..clock() }];
     assert_eq!(render(QWEN3, &asked), not_an_object("a tool's parameters"));
-    assert_eq!(render(QWEN3, &calling("[1]", "1")), not_an_object("a tool call's arguments"));
+}
+
+#[test]
+fn a_call_whose_arguments_are_no_object_does_not_end_a_conversation() {
+    for wrong in ["", "[1]", "{\"cut"] {
+        assert_eq!(render(QWEN3, &calling(wrong, "1")), render(QWEN3, &calling("{}", "1")));
+    }
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub(super) fn tools(conversation: &Conversation) -> Result<Vec<Value>, TemplateE
 }
 
 /// The thinking of a turn without calls is left out: some templates would repeat it in each later prompt.
-pub(super) fn messages(conversation: &Conversation) -> Result<Vec<Value>, TemplateError> {
+pub(super) fn messages(conversation: &Conversation) -> Vec<Value> {
     let turns = conversation.messages.split_inclusive(|message| message.role == Role::User);
     let written = turns.flat_map(|turn| {
         let has_calls = turn.iter().any(|message| !message.tool_calls.is_empty());
@@ -77,7 +77,7 @@ fn tool(tool: &Tool) -> Result<Value, TemplateError> {
 }
 
 /// Leaves out members without a value, because templates test `'tool_calls' in message`.
-fn message(message: &Message, shows_thinking: bool) -> Result<Value, TemplateError> {
+fn message(message: &Message, shows_thinking: bool) -> Value {
     let mut members = Map::new();
     members.insert("role".to_owned(), message.role.name().into());
     members.insert("content".to_owned(), message.text.clone().into());
@@ -92,19 +92,20 @@ fn message(message: &Message, shows_thinking: bool) -> Result<Value, TemplateErr
         }
     }
     if !message.tool_calls.is_empty() {
-        let calls = message.tool_calls.iter().map(call).collect::<Result<Vec<_>, _>>()?;
-        members.insert("tool_calls".to_owned(), calls.into());
+        members.insert("tool_calls".to_owned(), message.tool_calls.iter().map(call).collect());
     }
     if let Some(id) = &message.tool_call_id {
         members.insert("tool_call_id".to_owned(), id.clone().into());
     }
-    Ok(Value::Object(members))
+    Value::Object(members)
 }
 
-fn call(call: &ToolCall) -> Result<Value, TemplateError> {
-    let arguments = object(&call.arguments, "a tool call's arguments")?;
-    Ok(json!({"id": call.id, "type": "function", "function": {
+/// Arguments that are no object, such as those of an answer that was cut, are left out.
+fn call(call: &ToolCall) -> Value {
+    let arguments: Map<String, Value> =
+        serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
+    json!({"id": call.id, "type": "function", "function": {
         "name": call.name,
         "arguments": arguments,
-    }}))
+    }})
 }

@@ -5,7 +5,7 @@ use hob_core::chat::{Image, Message, Role, ToolCall};
 use serde_json::{Value, json};
 
 use super::super::UnsupportedField;
-use super::super::request::parsed;
+use super::super::request::arguments;
 
 /// hob adds this user message if a conversation does not begin with the user. Anthropic rejects an empty conversation
 /// and a blank text. Its models are trained on conversations that users begin.
@@ -125,7 +125,7 @@ fn add_assistant_message(turn: &mut Turn, message: &Message) -> Result<(), Unsup
 }
 
 fn call(call: &ToolCall) -> Value {
-    let (id, input) = (call_id(&call.id), parsed(&call.arguments));
+    let (id, input) = (call_id(&call.id), arguments(call).unwrap_or_default());
     json!({ "type": "tool_use", "id": id, "name": call.name, "input": input })
 }
 

@@ -5,7 +5,7 @@ use hob_core::chat::{Message, Role};
 use serde_json::{Value, json};
 
 use crate::upstream::UnsupportedField;
-use crate::upstream::request::parsed;
+use crate::upstream::request::arguments;
 
 /// The messages in Ollama's form.
 ///
@@ -28,7 +28,7 @@ fn message(message: &Message, before: &[Message]) -> Result<Value, UnsupportedFi
     }
     if !message.tool_calls.is_empty() {
         let calls = message.tool_calls.iter().enumerate().map(|(index, call)| {
-            let arguments = parsed(&call.arguments);
+            let arguments = arguments(call).unwrap_or_default();
             let function = json!({ "index": index, "name": call.name, "arguments": arguments });
             json!({ "id": call.id, "function": function })
         });

@@ -4,7 +4,7 @@
 use hob_core::chat::{Conversation, Image, Message, Tool, ToolChoice};
 use serde_json::{Map, Value, json};
 
-use super::parsed;
+use super::{arguments, parsed};
 
 /// The name of a message's thinking at most servers, such as llama-server, DeepSeek, Kimi and SGLang.
 pub(in crate::upstream) const REASONING: &str = "reasoning_content";
@@ -108,7 +108,8 @@ pub(super) fn message(message: &Message) -> Value {
     }
     if !message.tool_calls.is_empty() {
         let calls = message.tool_calls.iter().map(|call| {
-            let function = json!({ "name": call.name, "arguments": call.arguments.as_str() });
+            let arguments = arguments(call).map_or("{}", |_| call.arguments.as_str());
+            let function = json!({ "name": call.name, "arguments": arguments });
             json!({ "id": call.id, "type": "function", "function": function })
         });
         shape["tool_calls"] = calls.collect();

@@ -26,7 +26,6 @@ null => 'messages' is missing
 [{"role":"assistant","tool_calls":[{}]}] => 'messages[0].tool_calls[0].function' is missing
 [{"role":"assistant","tool_calls":[{"function":{"name":""}}]}] => 'messages[0].tool_calls[0].function.name' is missing
 [{"role":"assistant","tool_calls":[{"type":"custom"}]}] => 'messages[0].tool_calls[0].type' must be one of function, and is 'custom'
-[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{secret"}}]}] => 'messages[0].tool_calls[0].function.arguments' must hold a JSON object, and holds something else
 [{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":[1]}}]}] => 'messages[0].tool_calls[0].function.arguments' must be a string or an object, and is a list
 "#;
 

@@ -9,7 +9,8 @@ use hob_core::chat::{
 };
 use hob_core::{ChatRequest, JsonText, KeepAlive};
 use hob_wire::{
-    CALL_SIGNATURE, UnsupportedField, UpstreamDialect, parse_chat, upstream_path, upstream_request,
+    CALL_SIGNATURE, UnsupportedField, UpstreamDialect, anthropic_request, ollama_request,
+    parse_chat, upstream_path, upstream_request,
 };
 use serde_json::{Value, json};
 
@@ -271,6 +272,31 @@ fn calls_are_signed_for_a_server_that_misses_signatures() {
     let dummy = json!({"google": {"thought_signature": "skip_thought_signature_validator"}});
     assert_eq!(signature(&[]), Value::Null);
     assert_eq!(signature(&[CALL_SIGNATURE.to_owned()]), dummy);
+}
+
+#[test]
+fn arguments_that_are_no_object_leave_as_an_empty_one() {
+    for wrong in ["", "{\"cut", "[1]", "null"] {
+        let arguments = JsonText::parsed(wrong);
+        let call = ToolCall { id: "a".to_owned(), name: "now".to_owned(), arguments };
+        let called = Message { tool_calls: vec![call], ..Message::new(Role::Assistant, "") };
+        let tool_call_id = Some("a".to_owned());
+        let result = Message { tool_call_id, ..Message::new(Role::Tool, "Wrong.") };
+        let messages = vec![Message::new(Role::User, "Time?"), called, result];
+        let request = chat(Conversation { messages, ..Conversation::default() });
+        for dialect in ALL {
+            let called = &sent(&request, dialect)["messages"][1]["tool_calls"][0];
+            assert_eq!(called["function"]["arguments"], json!("{}"), "{dialect:?} {wrong}");
+        }
+        let read = |body: Result<String, UnsupportedField>| -> Value {
+            serde_json::from_str(&body.expect("a body")).expect("JSON")
+        };
+        let ollama = read(ollama_request(&request, "m", None));
+        let called = &ollama["messages"][1]["tool_calls"][0];
+        assert_eq!(called["function"]["arguments"], json!({}), "{wrong}");
+        let claude = read(anthropic_request(&request, "claude-opus-4-8", &[]));
+        assert_eq!(claude["messages"][1]["content"][0]["input"], json!({}), "{wrong}");
+    }
 }
 
 #[test]
