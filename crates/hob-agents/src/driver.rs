@@ -342,16 +342,14 @@ impl<'w> Work<'w> {
                 let usage = completion.usage;
                 let (prompt_tokens, answer_tokens) =
                     (u64::from(usage.prompt_tokens), u64::from(usage.completion_tokens));
-                let (text, calls) = streamed.finish();
                 return Ok(ModelAnswer {
                     cost: streamed.cost(prompt_tokens, answer_tokens),
                     ms: begun.elapsed().as_millis() as u64,
-                    text,
-                    calls,
                     is_cut: completion.finish == FinishReason::Length,
                     prompt_tokens,
                     answer_tokens,
                     target: streamed.target(),
+                    ..streamed.finish()
                 });
             }
             if let Some((kind, text)) = streamed.take(event)? {

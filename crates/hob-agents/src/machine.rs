@@ -96,6 +96,8 @@ pub enum ModelFailure {
 /// A whole answer of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelAnswer {
+    /// What the model thought before it wrote the text and the calls.
+    pub reasoning: String,
     pub text: String,
     pub calls: Vec<ToolCall>,
     /// Whether the token limit ended the answer before the model did.

@@ -192,7 +192,7 @@ pub struct Message {
     pub text: String,
     /// The speaker, among several with the same role.
     pub name: Option<String>,
-    /// What the assistant thought before it wrote this, from a client that sends it back.
+    /// What the assistant thought before it wrote this.
     pub reasoning: Option<String>,
     /// Calls that the assistant made.
     pub tool_calls: Vec<ToolCall>,

@@ -34,7 +34,7 @@ impl Conversation {
     }
 
     pub(crate) fn prompt_bytes(&self) -> usize {
-        self.prompt_items().map(|item| item.text().len()).sum()
+        self.prompt_items().map(text_bytes).sum()
     }
 
     /// Leaves at least the oldest item out of prompts, and more until the others have at most `bytes_max`. The user's last words
@@ -49,7 +49,7 @@ impl Conversation {
             if entry.is_left_out {
                 continue;
             }
-            bytes += entry.item.text().len();
+            bytes += text_bytes(&entry.item);
             if bytes > bytes_max && cut.is_some() {
                 break;
             }
@@ -62,6 +62,9 @@ impl Conversation {
             let item = &self.entries[at].item;
             let has_result = self.entries[..cut].iter().any(|entry| is_result(&entry.item, item));
             self.entries[at].is_left_out |= has_result || !is_call(&self.entries[at]);
+            if self.entries[at].is_left_out {
+                self.entries[at].item.reasoning = None;
+            }
         }
         true
     }
@@ -159,7 +162,7 @@ impl Conversation {
 
     /// Checks that `bytes` more bytes of text fit.
     pub(crate) fn check_text(&self, bytes: usize) -> Result<(), RealtimeFault> {
-        let text: usize = self.items().map(|item| item.text().len()).sum();
+        let text: usize = self.items().map(text_bytes).sum();
         if text + bytes > TEXT_BYTES_MAX {
             let message = format!(
                 "a conversation holds up to {TEXT_BYTES_MAX} bytes of text: delete items first"
@@ -216,6 +219,11 @@ fn is_question(item: &RealtimeItem) -> bool {
 fn is_result(output: &RealtimeItem, of: &RealtimeItem) -> bool {
     matches!((&output.body, &of.body),
         (ItemBody::CallOutput { call_id: wanted, .. }, ItemBody::Call { call_id, .. }) if wanted == call_id)
+}
+
+/// Bytes of an item that a chat model reads.
+fn text_bytes(item: &RealtimeItem) -> usize {
+    item.text().len() + item.reasoning.as_ref().map_or(0, String::len)
 }
 
 fn picture_bytes(item: &RealtimeItem) -> usize {

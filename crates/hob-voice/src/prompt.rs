@@ -51,14 +51,17 @@ fn messages(instructions: &str, items: &[&RealtimeItem]) -> Vec<Message> {
     for item in items {
         if let ItemBody::Call { call_id, name, arguments } = &item.body {
             if let Some(output) = output_of(call_id, items) {
-                add_call(&mut messages, call_id, name, arguments, results.is_empty());
+                let arguments = if arguments.is_empty() { "{}" } else { arguments.as_str() };
+                let arguments = JsonText::parsed(arguments);
+                let call = ToolCall { id: call_id.clone(), name: name.clone(), arguments };
+                add_call(&mut messages, call, item.reasoning.as_deref(), results.is_empty());
                 results.push(result(call_id, output));
             }
             continue;
         }
         messages.append(&mut results);
         if let ItemBody::Message { role, content } = &item.body {
-            add_message(&mut messages, *role, content);
+            add_message(&mut messages, *role, content, item.reasoning.as_deref());
         }
     }
     messages.append(&mut results);
@@ -90,31 +93,32 @@ fn result(call_id: &str, output: &str) -> Message {
 }
 
 /// A call belongs to the message of the assistant before it, which may have other calls.
-fn add_call(
-    messages: &mut Vec<Message>,
-    call_id: &str,
-    name: &str,
-    arguments: &str,
-    is_first: bool,
-) {
-    let call = ToolCall {
-        id: call_id.to_owned(),
-        name: name.to_owned(),
-        arguments: JsonText::parsed(if arguments.is_empty() { "{}" } else { arguments }),
-    };
-    match messages.last_mut() {
-        Some(last) if last.role == Role::Assistant && (!is_first || last.tool_calls.is_empty()) => {
-            last.tool_calls.push(call);
-        }
-        _ => messages.push(Message {
-            tool_calls: vec![call],
-            ..Message::new(Role::Assistant, String::new())
-        }),
+fn add_call(messages: &mut Vec<Message>, call: ToolCall, reasoning: Option<&str>, is_first: bool) {
+    let has_room =
+        |last: &Message| last.role == Role::Assistant && (!is_first || last.tool_calls.is_empty());
+    if !messages.last().is_some_and(has_room) {
+        messages.push(Message::new(Role::Assistant, String::new()));
+    }
+    if let Some(last) = messages.last_mut() {
+        last.tool_calls.push(call);
+        add_reasoning(last, reasoning);
     }
 }
 
-fn add_message(messages: &mut Vec<Message>, role: Role, content: &[ItemContent]) {
-    let message = message(role, content);
+fn add_reasoning(message: &mut Message, more: Option<&str>) {
+    if let Some(more) = more {
+        let before = message.reasoning.take().map(|before| before + "\n");
+        message.reasoning = Some(before.unwrap_or_default() + more);
+    }
+}
+
+fn add_message(
+    messages: &mut Vec<Message>,
+    role: Role,
+    content: &[ItemContent],
+    reasoning: Option<&str>,
+) {
+    let mut message = message(role, content);
     if message.text.is_empty() && message.images.is_empty() {
         return;
     }
@@ -122,8 +126,12 @@ fn add_message(messages: &mut Vec<Message>, role: Role, content: &[ItemContent])
         Some(last) if joins(last, &message) => {
             last.text.push('\n');
             last.text.push_str(&message.text);
+            add_reasoning(last, reasoning);
         }
-        _ => messages.push(message),
+        _ => {
+            add_reasoning(&mut message, reasoning);
+            messages.push(message);
+        }
     }
 }
 
@@ -155,7 +163,8 @@ mod tests {
     use super::*;
 
     fn item(body: ItemBody) -> RealtimeItem {
-        RealtimeItem { id: String::new(), status: ItemStatus::Completed, body }
+        let (id, status) = (String::new(), ItemStatus::Completed);
+        RealtimeItem { id, status, body, reasoning: None }
     }
 
     fn said(role: Role, text: &str) -> RealtimeItem {

@@ -41,6 +41,8 @@ pub(crate) struct Response {
     output: Vec<RealtimeItem>,
     /// The output index of the message, and its text.
     message: Option<usize>,
+    /// What the model has thought since the last item, if tools are offered.
+    reasoning: Option<String>,
     text: String,
     voice: Option<Voice>,
     /// The chat stream that waits for the first sound.
@@ -70,6 +72,7 @@ impl Response {
             early_voice: None,
             output: Vec::new(),
             message: None,
+            reasoning: None,
             text: String::new(),
             voice: None,
             held: None,
@@ -149,6 +152,10 @@ impl Response {
                 self.open_call(index, id, name, outbox);
             }
             Some(Ok(ChatEvent::ToolArguments { index, piece })) => self.add_arguments(index, piece),
+            // Some servers refuse the result of a call without the thinking before it.
+            Some(Ok(ChatEvent::Reasoning(piece))) if !self.plan.settings.tools.is_empty() => {
+                self.reasoning.get_or_insert_default().push_str(&piece);
+            }
             Some(Ok(
                 ChatEvent::Reasoning(_)
                 | ChatEvent::Logprobs(_)
@@ -378,7 +385,8 @@ impl Response {
     }
 
     fn open_item(&mut self, body: ItemBody, outbox: &mut Outbox) -> usize {
-        let item = RealtimeItem { id: outbox.new_id("item"), status: ItemStatus::InProgress, body };
+        let (id, status) = (outbox.new_id("item"), ItemStatus::InProgress);
+        let item = RealtimeItem { id, status, body, reasoning: self.reasoning.take() };
         self.output.push(item.clone());
         let output_index = self.output.len() - 1;
         let response_id = self.id.clone();

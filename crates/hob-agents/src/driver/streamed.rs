@@ -7,7 +7,7 @@ use hob_core::{Chat, Task as _, Trace};
 
 use super::{ModelCall, Work};
 use crate::event::DeltaKind;
-use crate::machine::{CALL_BEGIN, count_stopped};
+use crate::machine::{CALL_BEGIN, ModelAnswer, count_stopped};
 use crate::state::{StoppedAnswer, Used};
 
 /// Maximum bytes of one answer: its thinking, text and calls.
@@ -24,6 +24,7 @@ pub(super) struct StreamedAnswer<'w, 'd> {
     trace: Trace,
     /// Tokens of the prompt, estimated by hob.
     prompt_tokens: u64,
+    reasoning: String,
     text: String,
     /// Bytes of the text that were shown. A call that is written as text is not.
     shown: usize,
@@ -59,6 +60,7 @@ impl<'w, 'd> StreamedAnswer<'w, 'd> {
             model: call.model.clone(),
             trace: request.trace.clone(),
             prompt_tokens: prompt_tokens_guess(&request.prompt) as u64,
+            reasoning: String::new(),
             text: String::new(),
             shown: 0,
             calls: Vec::new(),
@@ -85,11 +87,16 @@ impl<'w, 'd> StreamedAnswer<'w, 'd> {
         price.map(|price| price.cost(prompt_tokens, answer_tokens))
     }
 
-    /// The text and the calls of an answer that has come to its end.
-    pub(super) fn finish(&mut self) -> (String, Vec<ToolCall>) {
+    /// The thinking, the text and the calls of an answer that has come to its end.
+    pub(super) fn finish(&mut self) -> ModelAnswer {
         self.is_whole = true;
         let calls = std::mem::take(&mut self.calls).into_iter();
-        (self.take_text(), calls.map(StreamedCall::finished).collect())
+        ModelAnswer {
+            reasoning: std::mem::take(&mut self.reasoning),
+            text: self.take_text(),
+            calls: calls.map(StreamedCall::finished).collect(),
+            ..ModelAnswer::default()
+        }
     }
 
     /// Takes the text that has arrived so far.
@@ -103,6 +110,7 @@ impl<'w, 'd> StreamedAnswer<'w, 'd> {
         let shown = match event {
             ChatEvent::Reasoning(text) => {
                 self.bytes += text.len();
+                self.reasoning += &text;
                 Some((DeltaKind::Reasoning, text))
             }
             ChatEvent::Text(text) => {

@@ -5,6 +5,7 @@ mod crashes;
 use std::sync::Mutex;
 
 use futures::{FutureExt, TryStreamExt};
+use hob_core::chat::Prompt;
 use hob_core::{ChatModel as _, Fault};
 use serde_json::Value;
 
@@ -28,6 +29,23 @@ impl AgentModels for Scripted {
     ) -> BoxFuture<'m, Result<AnswerStream, AnswerFailure>> {
         let answer = self.0.chat(request);
         async move { Ok(answer.await?.map_err(AnswerFailure::from).boxed()) }.boxed()
+    }
+}
+
+/// Keeps the thinking that is sent back.
+struct Reading(Scripted, Mutex<Vec<String>>);
+
+impl AgentModels for Reading {
+    fn chat<'m>(
+        &'m self,
+        name: &'m str,
+        request: ChatRequest,
+    ) -> BoxFuture<'m, Result<AnswerStream, AnswerFailure>> {
+        if let Prompt::Chat(conversation) = &request.prompt {
+            let thoughts = conversation.messages.iter().filter_map(|one| one.reasoning.clone());
+            self.1.lock().expect("a list").extend(thoughts);
+        }
+        self.0.chat(name, request)
     }
 }
 
@@ -185,6 +203,17 @@ async fn a_model_that_hangs_is_given_up_and_the_run_goes_on() {
     assert_eq!(ended.expect("stored"), TeamRunStatus::Completed);
     let output = EventKind::MessageOutput { text: "Without help.".to_owned() };
     assert!(shown.contains(&output), "{shown:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn thinking_before_a_call_goes_back_to_the_model() {
+    let script = r#"{"reply": {"reasoning": "Keep it. ", "tool_calls": [{"name": "save"}]}}
+{"reply": {"content": "Kept."}}"#;
+    let models = Scripted(ScriptModel::parse("m", script).expect("a script"));
+    let models = Reading(models, Mutex::default());
+    let Driven { ended, .. } = driven_by(&models, u64::MAX).await;
+    assert_eq!(ended.expect("stored"), TeamRunStatus::Completed);
+    assert_eq!(*models.1.lock().expect("a list"), ["Keep it. "]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -34,23 +34,24 @@ impl Step<'_> {
         let target = std::mem::take(&mut answer.target);
         self.emit(EventKind::ModelAnswered { target, prompt_tokens, answer_tokens, cost, ms });
         let wrong = self.read_calls(&mut answer);
-        let text = answer.text.trim().to_owned();
-        self.state.keep_text(&text);
+        let mut said = Message::new(Role::Assistant, answer.text.trim());
+        // DeepSeek refuses a conversation with tools in which the thinking of an answer is missing.
+        said.reasoning = Some(answer.reasoning).filter(|thought| !thought.is_empty());
+        self.state.keep_text(&said.text);
         let Some(frame) = self.state.stack.last_mut() else { return };
         frame.failed_tries = 0;
         if self.state.exhausted.is_some() || frame.is_last_turn {
-            return self.agent_answered(text, true);
+            return self.agent_answered(said.text, true);
         }
         if let Some(reason) = wrong {
-            return self.call_unread(text, reason);
+            return self.call_unread(said, reason);
         }
         if answer.calls.is_empty() {
-            return self.text_answered(text, answer.is_cut);
+            return self.text_answered(said, answer.is_cut);
         }
         (frame.empty_answers, frame.prose_answers) = (0, 0);
-        let mut message = Message::new(Role::Assistant, text);
-        message.tool_calls.clone_from(&answer.calls);
-        frame.messages.push(message);
+        said.tool_calls.clone_from(&answer.calls);
+        frame.messages.push(said);
         frame.calls = answer.calls.into();
         self.advance();
     }
@@ -77,27 +78,27 @@ impl Step<'_> {
     }
 
     /// The model reads why its call cannot be read. No other call of the answer is made.
-    fn call_unread(&mut self, text: String, reason: String) {
+    fn call_unread(&mut self, said: Message, reason: String) {
         let call_id = format!("text_{}", self.state.seq);
         let message = prompt::unread_call(&reason);
         self.emit(EventKind::ToolInvalid { call_id, name: "tool_call".to_owned(), reason });
         let Some(frame) = self.state.stack.last_mut() else { return };
-        let said = (!text.is_empty()).then(|| Message::new(Role::Assistant, text));
+        let said = Some(said).filter(|said| !said.text.is_empty());
         frame.messages.extend(said.into_iter().chain([message]));
         frame.has_invalid_call = true;
         self.advance();
     }
 
     /// The answer has no calls. Its text is that of the agent, unless a call is needed.
-    fn text_answered(&mut self, text: String, is_cut: bool) {
-        if text.is_empty() {
+    fn text_answered(&mut self, said: Message, is_cut: bool) {
+        if said.text.is_empty() {
             return self.nothing_answered();
         }
         let must_call = must_call(self.state);
-        if (must_call || self.names_a_call(&text)) && self.remind(&text) {
+        if (must_call || self.names_a_call(&said.text)) && self.remind(&said) {
             return self.advance();
         }
-        self.agent_answered(text, is_cut || must_call);
+        self.agent_answered(said.text, is_cut || must_call);
     }
 
     fn nothing_answered(&mut self) {
@@ -120,7 +121,7 @@ impl Step<'_> {
     }
 
     /// Tells the model that a call is needed. The second time, the fallback model reads it. False: there is no fallback model.
-    fn remind(&mut self, text: &str) -> bool {
+    fn remind(&mut self, said: &Message) -> bool {
         let Some(frame) = self.state.stack.last_mut() else { return false };
         frame.prose_answers += 1;
         if frame.prose_answers <= REMINDERS_MAX {
@@ -130,7 +131,7 @@ impl Step<'_> {
             return false;
         }
         if let Some(frame) = self.state.stack.last_mut() {
-            frame.messages.push(Message::new(Role::Assistant, text));
+            frame.messages.push(said.clone());
             frame.messages.push(prompt::call_needed());
         }
         true

@@ -6,12 +6,16 @@ use std::fmt;
 use crate::chat::Role;
 
 /// An item, with an id that is unique in its conversation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct RealtimeItem {
     pub id: String,
     pub status: ItemStatus,
     pub body: ItemBody,
+    /// What the model thought before it made this. Only models read it.
+    pub reasoning: Option<String>,
 }
+
+crate::debug_fields!(RealtimeItem: id, status, body);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemStatus {

@@ -46,9 +46,11 @@ pub fn tokens_of(request: &ChatRequest) -> (u64, u64) {
         return (tokens.len() as u64, tokens.len() as u64);
     }
     let images = images(&request.prompt) * IMAGE_TOKENS;
-    let bytes = prompt_bytes(&request.prompt) as f64;
+    let bytes = prompt_bytes(&request.prompt);
     let (least, most) = TOKENS_PER_BYTE;
-    ((bytes * least) as u64 + images, (bytes * most).ceil() as u64 + images)
+    // Not every model gets the thinking of earlier answers.
+    let sure = (bytes - thinking_bytes(&request.prompt)) as f64;
+    ((sure * least) as u64 + images, (bytes as f64 * most).ceil() as u64 + images)
 }
 
 /// Estimates the tokens of a prompt with its tools, for callers that need one number.
@@ -59,7 +61,7 @@ pub fn prompt_tokens_guess(prompt: &Prompt) -> usize {
 /// Bytes of text that the model reads. The text of token ids is estimated.
 pub fn prompt_bytes(prompt: &Prompt) -> usize {
     match prompt {
-        Prompt::Chat(conversation) => conversation_bytes(conversation),
+        Prompt::Chat(conversation) => conversation_bytes(conversation) + thinking_bytes(prompt),
         Prompt::Text(text) => text.len(),
         Prompt::Tokens(tokens) => tokens.len() * BYTES_PER_TOKEN,
         Prompt::Infill { prefix, suffix } => prefix.len() + suffix.len(),
@@ -79,6 +81,16 @@ fn conversation_bytes(conversation: &Conversation) -> usize {
     messages.sum::<usize>() + tools.sum::<usize>()
 }
 
+fn thinking_bytes(prompt: &Prompt) -> usize {
+    match prompt {
+        Prompt::Chat(conversation) => {
+            let thoughts = conversation.messages.iter().filter_map(|one| one.reasoning.as_ref());
+            thoughts.map(String::len).sum()
+        }
+        Prompt::Text(_) | Prompt::Tokens(_) | Prompt::Infill { .. } => 0,
+    }
+}
+
 fn images(prompt: &Prompt) -> u64 {
     match prompt {
         Prompt::Chat(conversation) => {
@@ -91,6 +103,7 @@ fn images(prompt: &Prompt) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chat::{Message, Role};
 
     fn text(bytes: usize, tokens_max: Option<u32>) -> ChatRequest {
         ChatRequest {
@@ -117,6 +130,17 @@ mod tests {
                 "{bytes} {context:?}"
             );
         }
+    }
+
+    #[test]
+    fn thinking_of_earlier_answers_may_count() {
+        let reasoning = Some("x".repeat(900));
+        let thought = Message { reasoning, ..Message::new(Role::Assistant, "x".repeat(100)) };
+        let conversation = Conversation { messages: vec![thought], ..Conversation::default() };
+        let prompt = Prompt::Chat(conversation);
+        assert_eq!(prompt_bytes(&prompt), 1000);
+        let request = ChatRequest { prompt, ..ChatRequest::default() };
+        assert_eq!(tokens_of(&request), (15, 500));
     }
 
     #[test]

@@ -128,8 +128,8 @@ impl VoiceSession {
     fn request_for_rest(&self, plan: &ResponsePlan, item_id: &str, written: String) -> ChatRequest {
         let content = vec![ItemContent::OutputAudio { transcript: written }];
         let body = ItemBody::Message { role: Role::Assistant, content };
-        let id = item_id.to_owned();
-        let answer = RealtimeItem { id, status: ItemStatus::Completed, body };
+        let (id, status) = (item_id.to_owned(), ItemStatus::Completed);
+        let answer = RealtimeItem { id, status, body, reasoning: None };
         let mut items: Vec<&RealtimeItem> = match &plan.input {
             Some(items) => items.iter().collect(),
             None => {

@@ -205,10 +205,10 @@ fn dialogue(request: &ChatRequest) -> String {
     let Prompt::Chat(dialogue) = &request.prompt else {
         return "no dialogue".to_owned();
     };
-    let lines = dialogue
-        .messages
-        .iter()
-        .map(|message| format!("{}: {}", message.role.name(), message.text));
+    let lines = dialogue.messages.iter().map(|message| {
+        let thought = message.reasoning.as_ref().map(|thought| format!(" <{thought}>"));
+        format!("{}: {}{}", message.role.name(), message.text, thought.unwrap_or_default())
+    });
     format!("[{}]", lines.collect::<Vec<_>>().join(" | "))
 }
 

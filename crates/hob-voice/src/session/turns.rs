@@ -462,7 +462,7 @@ impl VoiceSession {
 pub(super) fn user_item(id: &str, transcript: Option<String>) -> RealtimeItem {
     let content = vec![ItemContent::InputAudio { transcript }];
     let body = ItemBody::Message { role: Role::User, content };
-    RealtimeItem { id: id.to_owned(), status: ItemStatus::Completed, body }
+    RealtimeItem { id: id.to_owned(), status: ItemStatus::Completed, body, reasoning: None }
 }
 
 pub(super) fn ms(samples: u64) -> u64 {

@@ -109,7 +109,7 @@ impl SentItem {
             },
         };
         let id = self.id.map(|id| id.0).unwrap_or_default();
-        Ok(RealtimeItem { id, status: ItemStatus::Completed, body })
+        Ok(RealtimeItem { id, status: ItemStatus::Completed, body, reasoning: None })
     }
 }
 

@@ -272,8 +272,10 @@ fn a_session_can_be_for_transcripts_alone() {
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of commands")]
 fn commands_are_what_the_client_wrote() {
-    let item =
-        |body| Box::new(RealtimeItem { id: "i".to_owned(), status: ItemStatus::Completed, body });
+    let item = |body| {
+        let (id, status) = ("i".to_owned(), ItemStatus::Completed);
+        Box::new(RealtimeItem { id, status, body, reasoning: None })
+    };
     let user = ItemBody::Message {
         role: Role::User,
         content: vec![
@@ -363,6 +365,7 @@ fn a_response_is_what_the_client_asks_for() {
             role: Role::System,
             content: vec![ItemContent::InputText("Hi".to_owned())],
         },
+        reasoning: None,
     };
     let expected = ResponseOptions {
         is_out_of_band: true,

@@ -15,7 +15,8 @@ use crate::session::{SessionEffect, SessionInput};
 /// A message with one content.
 fn message(id: &str, content: ItemContent, place: ItemPlace) -> RealtimeCommand {
     let body = ItemBody::Message { role: Role::User, content: vec![content] };
-    let item = RealtimeItem { id: id.to_owned(), status: ItemStatus::Completed, body };
+    let (id, status) = (id.to_owned(), ItemStatus::Completed);
+    let item = RealtimeItem { id, status, body, reasoning: None };
     RealtimeCommand::CreateItem { item: Box::new(item), place }
 }
 

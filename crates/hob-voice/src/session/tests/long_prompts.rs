@@ -1,15 +1,15 @@
 //! Conversations that are too long for their model: what prompts leave out, and when.
 //! Each question and each answer has 10 bytes, so the numbers of a refusal say how many of them stay.
 
-use hob_core::chat::{Completion, FinishReason, Role, Timings, Usage};
+use hob_core::chat::{Completion, FinishReason, Role, Timings, Tool, Usage};
 use hob_core::realtime::{
     ItemBody, ItemContent, ItemPlace, ItemStatus, OutputModality, PromptTruncation,
     RealtimeCommand, RealtimeItem, ResponseInput, ResponseOptions,
 };
 use hob_core::{ChatEvent, Fault, ModelError};
 
-use super::Script;
 use super::scenarios::respond;
+use super::{Script, done};
 use crate::session::SessionInput;
 
 const REFUSED: ModelError = ModelError::TooLong { needed: 8, available: 8 };
@@ -19,11 +19,15 @@ fn written(items: &[ItemBody]) -> Script {
     let mut script = Script::new(|options| options.settings.output = OutputModality::Text);
     for (number, body) in items.iter().enumerate() {
         let (id, body) = (format!("i{number}"), body.clone());
-        let item = Box::new(RealtimeItem { id, status: ItemStatus::Completed, body });
-        script.command(RealtimeCommand::CreateItem { item, place: ItemPlace::Last });
+        script.command(create(id, body));
     }
     script.forget();
     script
+}
+
+fn create(id: String, body: ItemBody) -> RealtimeCommand {
+    let item = RealtimeItem { id, status: ItemStatus::Completed, body, reasoning: None };
+    RealtimeCommand::CreateItem { item: Box::new(item), place: ItemPlace::Last }
 }
 
 fn question(number: u32) -> ItemBody {
@@ -77,6 +81,33 @@ fn the_oldest_items_are_left_out_and_stay_in_the_conversation() {
 }
 
 #[test]
+fn thinking_goes_back_where_tools_are_offered() {
+    for offers_tools in [true, false] {
+        let mut script = written(&[question(1)]);
+        let mut settings = Box::new(script.session.settings().clone());
+        let (name, description, parameters) = ("light".to_owned(), None, None);
+        settings.tools = vec![Tool { name, description, parameters, strict: false }];
+        settings.tools.truncate(usize::from(offers_tools));
+        script.command(RealtimeCommand::Update(settings)).command(respond());
+        let (id, name) = ("a".to_owned(), "light".to_owned());
+        for event in [
+            ChatEvent::Reasoning("The ".to_owned()),
+            ChatEvent::Reasoning("light.".to_owned()),
+            ChatEvent::ToolCall { index: 0, id, name },
+            ChatEvent::ToolArguments { index: 0, piece: "{}".to_owned() },
+            done(FinishReason::ToolCalls),
+        ] {
+            script.chat(1, event);
+        }
+        script.command(create(String::new(), output("a"))).command(respond());
+        let (thought, bytes) = if offers_tools { (" <The light.>", 29) } else { ("", 19) };
+        let kept = format!("user: question 1 | assistant: {thought} | tool: a is on");
+        assert_eq!(script.last(), format!("start chat 2 [{kept}]"));
+        assert_eq!(script.session.conversation.prompt_bytes(), bytes);
+    }
+}
+
+#[test]
 fn a_call_is_left_out_with_its_result_or_not_at_all() {
     for (items, kept) in [
         (vec![question(1), call("a"), output("a"), answer(1), question(2)], "user: question 2"),
@@ -93,9 +124,8 @@ fn a_call_is_left_out_with_its_result_or_not_at_all() {
     let mut script = written(&[question(1), call("a"), question(2)]);
     script.command(respond()).refuse(1, REFUSED);
     assert_eq!(script.last(), "start chat 2 [user: question 2]");
-    let item = RealtimeItem { id: String::new(), status: ItemStatus::Completed, body: output("a") };
-    let command = RealtimeCommand::CreateItem { item: Box::new(item), place: ItemPlace::Last };
-    script.write(2, "answer 2..").finish(2).command(command).command(respond());
+    let result = create(String::new(), output("a"));
+    script.write(2, "answer 2..").finish(2).command(result).command(respond());
     let kept = "assistant:  | tool: a is on | user: question 2 | assistant: answer 2..";
     assert_eq!(script.last(), format!("start chat 3 [{kept}]"));
 }

@@ -26,7 +26,8 @@ pub(super) fn semantic(options: &mut SessionOptions) {
 pub(super) fn text_item(id: &str, text: &str) -> RealtimeCommand {
     let content = vec![ItemContent::InputText(text.to_owned())];
     let body = ItemBody::Message { role: Role::User, content };
-    let item = RealtimeItem { id: id.to_owned(), status: ItemStatus::Completed, body };
+    let (id, status) = (id.to_owned(), ItemStatus::Completed);
+    let item = RealtimeItem { id, status, body, reasoning: None };
     RealtimeCommand::CreateItem { item: Box::new(item), place: ItemPlace::Last }
 }
 

@@ -12,7 +12,7 @@ use super::golden;
 use crate::realtime::{RealtimeDialect, RealtimeWriter, TurnStagesMs, turn_stages_event};
 
 fn item(id: &str, status: ItemStatus, body: ItemBody) -> RealtimeItem {
-    RealtimeItem { id: id.to_owned(), status, body }
+    RealtimeItem { id: id.to_owned(), status, body, reasoning: None }
 }
 
 fn answer(status: ItemStatus, content: Vec<ItemContent>) -> RealtimeItem {
