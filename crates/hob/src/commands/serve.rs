@@ -129,8 +129,8 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
         never = models.pulled.follow() => match never {},
     }
     drop(announcement);
-    models.shutdown().await;
-    models.check_scripts()
+    // Workers may take seconds to end.
+    signals.or(models.end()).await
 }
 
 /// The models that this hob serves. Models that are not stored are left out, with a note.
@@ -222,7 +222,8 @@ impl<'a> Models<'a> {
 
     /// # Errors
     /// A script has steps that no request has used: a test did not do what it was meant to do.
-    fn check_scripts(&self) -> CliResult<Exit> {
+    async fn end(&self) -> CliResult<Exit> {
+        self.shutdown().await;
         let unused = self.scripts.iter().filter_map(|script| script.unused());
         let failures = unused.map(Failure::engine).collect();
         Failure::together(failures).map_or(Ok(Exit::Done), Err)

@@ -2,18 +2,37 @@
 //! the content of a conversation, the prompt cache, and eight answers whose worker is killed.
 
 use std::io::{BufRead, BufReader, Read};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::real_server::{Home, Served, agent};
-use crate::{User, stderr, stdout, until};
+use crate::{User, exit_code, kill, stderr, stdout, until};
 
 fn ready(user: &User, home: &Home) -> Served {
     let mut served = Served::start(user, home);
     served.wait_for_note("smollm2 is ready");
     served
+}
+
+/// A worker that is stopped takes seconds to end.
+#[test]
+fn a_second_ctrl_c_does_not_wait_for_workers() {
+    let (user, home) = User::with_only(&["kokoro", "smollm2"]);
+    let mut served = Served::start(&user, &home);
+    served.until_warm(&["kokoro", "smollm2"]);
+    let worker = served.worker("chat").expect("it runs");
+    kill("-STOP", &worker);
+    served.signal("-INT");
+    // Workers end after all answers, and this one ends first.
+    until(60, "the workers do not end", || served.worker("speech").is_none());
+    served.signal("-INT");
+    let code = exit_code(&mut served.child);
+    // An error means that it has ended already.
+    let _ended = Command::new("/bin/kill").args(["-KILL", &worker]).output();
+    assert_eq!(code, Some(130));
 }
 
 fn question(messages: Value) -> Value {
