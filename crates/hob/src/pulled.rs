@@ -7,11 +7,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use futures::future::join_all;
+use futures::stream::FuturesUnordered;
 use hob_core::{RegisteredModel, locked, task};
 use hob_models::StoredForm;
 use tokio::sync::Notify;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::app::App;
 use crate::failure::CliResult;
@@ -21,6 +23,9 @@ use crate::wire_up::{Chat, Memory};
 
 /// Interval between two checks of the store, which list two folders.
 const EVERY: Duration = Duration::from_secs(1);
+
+/// How long the answers of a removed model may take to end.
+const ANSWERS_MAX: Duration = Duration::from_secs(600);
 
 /// See the head of this file.
 pub(crate) struct PulledModels<'a> {
@@ -88,14 +93,16 @@ impl<'a> PulledModels<'a> {
 
     /// Watches the store for as long as it is polled.
     pub(crate) async fn follow(&self) -> Infallible {
+        let mut leaving: FuturesUnordered<_> = std::iter::empty().map(leave).collect();
         loop {
-            sleep(EVERY).await;
+            tokio::select! {
+                () = sleep(EVERY) => {}
+                Some(()) = leaving.next() => continue,
+            }
             let (left, is_changed) = self.look();
             if is_changed {
                 self.changed.notify_one();
-                // Waits until no new request can reach the removed models.
-                sleep(EVERY).await;
-                end(left).await;
+                leaving.extend(left.into_iter().map(leave));
             }
         }
     }
@@ -155,6 +162,21 @@ impl<'a> PulledModels<'a> {
 /// Whether voices need this stored name. The lists of voices change with it.
 fn is_dictionary(name: &str) -> bool {
     DICTIONARIES.iter().any(|(_, dictionary)| *dictionary == name)
+}
+
+/// Ends a removed model after its answers.
+async fn leave(model: Pulled) {
+    let Some((chat, _)) = &model.chat else { return };
+    // Waits until no new request can reach it.
+    sleep(EVERY).await;
+    let idle = async {
+        while !chat.worker.unload_if_idle().await {
+            sleep(EVERY).await;
+        }
+    };
+    // The answers that are left are cut.
+    let _is_idle = timeout(ANSWERS_MAX, idle).await;
+    chat.worker.shutdown().await;
 }
 
 async fn end(models: Vec<Pulled>) {

@@ -2,6 +2,7 @@
 //! and how a running server serves them.
 
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -374,9 +375,19 @@ fn pulled_models_are_served_side_by_side_switched_by_name_and_followed_while_hob
     user.hob(&args).assert().success();
     until(120, "the next least recently used left", || served.warm() == ["qwen3:8b", "third"]);
 
+    let story = json!({
+        "model": "third", "stream": true, "temperature": 0, "max_tokens": 600, "ignore_eos": true,
+        "messages": [{"role": "user", "content": "Tell me a very long story about a ship."}],
+    });
+    let socket = served.begin("v1/chat/completions", &story);
+    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a time limit");
+    let mut lines = BufReader::new(socket).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("\"content\"")), "it begins");
     let removed = ["models", "rm", "third", "--yes"];
     user.hob(&removed).envs(home.iter().cloned()).assert().success();
     until(120, "it is listed no more", || !listed(&served).iter().any(|id| id == "third"));
+    let is_whole = |line: String| line.contains(r#""finish_reason":"length""#);
+    assert!(lines.any(is_whole), "the running answer was cut");
     answered(&served, "qwen3:8b");
 }
 
