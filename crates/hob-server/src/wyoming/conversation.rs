@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
 use super::event_reader::EventReader;
+use super::programs::AskedModel;
 use super::request::{Answers, RequestInput};
 use super::speech::{SpokenText, TextInput};
 use super::transcription::SoundInput;
@@ -144,9 +145,11 @@ impl<R: AsyncRead + Unpin> Conversation<R> {
         programs::info(self.port.service, &self.port.context(), self.port.model.as_deref())
     }
 
-    /// The name of the model: the request's own, or the client's choice, or the port's.
-    fn model_name(&self, requested: Option<String>) -> Option<String> {
-        requested.or_else(|| self.selected.clone()).or_else(|| self.port.model.clone())
+    /// The model: the request's own, or the client's choice, or the port's.
+    fn asked(&self, context: &RequestContext, requested: Option<String>) -> AskedModel {
+        let (context, own) = (context.clone(), self.port.model.clone());
+        let name = requested.or_else(|| self.selected.clone()).or_else(|| own.clone());
+        AskedModel { context, name, own }
     }
 
     async fn speak(&mut self, text: Option<String>, voice: WyomingVoice) -> Result<Next, ApiError> {
@@ -155,7 +158,7 @@ impl<R: AsyncRead + Unpin> Conversation<R> {
             Some(text) => (TextInput::whole(), SpokenText::Whole(text)),
             None => TextInput::arriving(context.limits()),
         };
-        let asked = (context.clone(), self.model_name(None));
+        let asked = self.asked(&context, None);
         let work = Box::pin(speech::speak(asked, (text, voice), self.answers.clone()));
         self.run_request(&context, input, work).await
     }
@@ -163,10 +166,9 @@ impl<R: AsyncRead + Unpin> Conversation<R> {
     async fn transcribe(&mut self, first: WyomingEvent) -> Result<Next, ApiError> {
         let context = self.port.context();
         let mut settings = std::mem::take(&mut self.transcribe);
-        let model = self.model_name(settings.model.take());
+        let asked = self.asked(&context, settings.model.take());
         let (input, sound) = SoundInput::new(context.limits().read_time_max);
         self.held = Some(first);
-        let asked = (context.clone(), model);
         let work = Box::pin(transcription::hear(asked, (settings, sound), self.answers.clone()));
         self.run_request(&context, input, work).await
     }

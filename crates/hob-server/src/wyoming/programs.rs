@@ -1,14 +1,41 @@
-//! What a port serves, for the answer to `describe`: the model of this port first, because Home Assistant uses the first.
-//! Clients that choose a program may use any other model or alias of the kind.
+//! What a port serves, as the answer to `describe` lists it: the model of this port first, because Home Assistant uses the first.
+//! Clients that choose a program may use any other listed model or alias of the kind.
 
 use std::sync::Arc;
 
-use hob_core::{RegisteredModel, Speech, Transcription};
+use hob_core::{RegisteredModel, Speech, Transcription, UnknownModel};
 use hob_wire::{SpeechProgram, TranscriptionProgram, WyomingInfo};
 
 use super::WyomingService;
+use crate::api_error::ApiError;
 use crate::context::RequestContext;
-use crate::names::Named;
+use crate::names::{Named, Resolved};
+
+/// The model for a request.
+pub(super) struct AskedModel {
+    pub(super) context: RequestContext,
+    pub(super) name: Option<String>,
+    /// The model of the port.
+    pub(super) own: Option<String>,
+}
+
+impl AskedModel {
+    /// # Errors
+    /// `describe` does not list the model. Models of other servers may cost money, and a Wyoming client has no key.
+    pub(super) fn resolve<T: Named>(self) -> Result<(RequestContext, Resolved<T>), ApiError> {
+        let AskedModel { context, name, own } = self;
+        let resolved = context.resolve::<T>(name)?;
+        if let Some(name) = &resolved.name {
+            let is_it =
+                |(listed, model): &Served<T>| listed == name || Arc::ptr_eq(model, &resolved.model);
+            if !find_served::<T>(&context, own.as_deref()).iter().any(is_it) {
+                let unknown = UnknownModel { name: name.clone(), near: Vec::new() };
+                return Err(ApiError::UnknownModel(unknown));
+            }
+        }
+        Ok((context, resolved))
+    }
+}
 
 pub(super) fn info(
     service: WyomingService,

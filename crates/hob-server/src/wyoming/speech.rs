@@ -19,9 +19,10 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+use super::programs::AskedModel;
 use super::request::{Answers, RequestInput};
 use crate::api_error::ApiError;
-use crate::context::{Limits, RequestContext};
+use crate::context::Limits;
 use crate::generic_answer::{Answer, Input};
 use crate::in_flight::Endpoint;
 use crate::names::Resolved;
@@ -123,11 +124,11 @@ impl RequestInput for TextInput {
 /// # Errors
 /// The request is rejected, or its answer fails.
 pub(super) async fn speak(
-    (context, name): (RequestContext, Option<String>),
+    asked: AskedModel,
     (text, voice): (SpokenText, WyomingVoice),
     answers: Answers,
 ) -> Result<(), ApiError> {
-    let Resolved { name, model } = context.resolve::<Speech>(name)?;
+    let (context, Resolved { name, model }) = asked.resolve::<Speech>()?;
     // A client that names a language and no voice wants a voice of that language.
     let is_any_of_language = voice.name.is_none() && voice.language.is_some();
     let name_of_voice = match is_any_of_language {

@@ -15,9 +15,9 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::programs::AskedModel;
 use super::request::{Answers, RequestInput};
 use crate::api_error::ApiError;
-use crate::context::RequestContext;
 use crate::generic_answer::{Answer, Input};
 use crate::in_flight::Endpoint;
 use crate::request_body::RequestGuards;
@@ -142,11 +142,11 @@ impl RequestInput for SoundInput {
 /// # Errors
 /// The request is rejected, or its answer fails.
 pub(super) async fn hear(
-    (context, name): (RequestContext, Option<String>),
+    asked: AskedModel,
     (settings, sound): (WyomingTranscribe, LiveInput),
     answers: Answers,
 ) -> Result<(), ApiError> {
-    let resolved = context.resolve::<Transcription>(name)?;
+    let (context, resolved) = asked.resolve::<Transcription>()?;
     let LiveInput { pieces, complete } = sound;
     let language = language(&context, settings.language.as_deref())?;
     let request = model_request(settings.prompt, language.clone(), pieces);

@@ -77,7 +77,7 @@ impl TranscriptModel for FallbackModel {
 
 /// Resolves every name of the server `gpu`. `gpu/any` is an alias of `gpu/a`.
 #[derive(Debug)]
-struct Gpu;
+pub(crate) struct Gpu;
 
 impl Resolve<Chat> for Gpu {
     fn resolve(&self, _name: &str) -> Option<Arc<RegisteredModel<Chat>>> {

@@ -20,6 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::client::no_hang;
 use crate::model::StagedSpeech;
 use crate::server::{Server, registry_with_voice};
+use crate::upstream_names::Gpu;
 
 pub(crate) const RATE_HZ: u32 = 24_000;
 
@@ -105,12 +106,13 @@ impl Wyoming {
         Wyoming::start_with(ServerOptions::default()).await
     }
 
-    /// Speech: `kokoro` (staged, `narrator`) and `echo`. Transcription: `whisper` (`ears`).
+    /// Speech: `kokoro` (staged, `narrator`) and `echo`. Transcription: `whisper` (`ears`). Both have the models of `gpu`.
     pub(crate) async fn start_with(options: ServerOptions) -> Wyoming {
         let (staged, transcript) =
             (Arc::new(StagedSpeech::new()), Arc::new(EchoTranscript::default()));
         let mut registry = registry_with_voice(&staged);
         registry.add_alias("narrator", "kokoro");
+        registry.set_upstreams(Arc::new(Gpu));
         let heard = Arc::default();
         let echo = EchoSpeech { staged: StagedSpeech::new(), heard: Arc::clone(&heard) };
         let echo = RegisteredModel::<Speech>::new("echo", Arc::new(echo), Admission::new(2, 0.5));

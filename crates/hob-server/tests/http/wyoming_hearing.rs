@@ -101,6 +101,7 @@ async fn bad_sound_and_unknown_names_are_refused() {
         (json!({}), layout(0, 2, 1), "0 Hz and 1 channels"),
         (json!({ "language": "xx" }), usual(), "'language' must be a language of ISO 639-1"),
         (json!({ "name": "absent" }), usual(), "no model is called 'absent'"),
+        (json!({ "name": "gpu/a" }), usual(), "no model is called 'gpu/a'"),
     ] {
         let mut client = wyoming.hearer().await;
         client.send("transcribe", wish).await;

@@ -150,6 +150,8 @@ async fn a_model_is_chosen_by_name_or_alias_and_a_voice_by_language() {
     }
     let refusals = [
         ("absent", json!({}), "no model is called 'absent'", Some("model_not_found")),
+        // A model of another server, which `describe` does not list.
+        ("gpu/a", json!({}), "no model is called 'gpu/a'", Some("model_not_found")),
         ("whisper", json!({}), "'whisper' is a transcription model", None),
         ("kokoro", json!({ "language": "de" }), "'language' does not fit voice", None),
         ("kokoro", json!({ "name": "af_hart" }), "no voice is called 'af_hart'", None),
