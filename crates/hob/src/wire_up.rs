@@ -315,7 +315,7 @@ pub(crate) fn server_options(settings: &Settings) -> ServerOptions {
     }
 }
 
-/// `None`: it is not wanted, or cannot be written. With a full disk, hob still answers, and says so.
+/// `None`: it is not wanted. With a full disk, hob still answers, and says so.
 pub(crate) fn open_ledger(app: &App<'_>) -> Option<Arc<Ledger>> {
     const DAY: Duration = Duration::from_secs(86_400);
     let settings = &app.settings;
@@ -323,17 +323,16 @@ pub(crate) fn open_ledger(app: &App<'_>) -> Option<Arc<Ledger>> {
         return None;
     }
     let keep = DAY * u32::from(settings.ledger.days.get());
-    match Ledger::open(&settings.ledger_file(), keep) {
-        Ok(ledger) => Some(Arc::new(ledger)),
-        Err(error) => {
-            let failure = Failure::internal(error).hint(
-                "requests are not logged until hob is restarted; \
-                 ledger.enabled = false in hob.toml turns the log off",
-            );
-            app.printer.failure(&failure);
-            None
-        }
-    }
+    let file = settings.ledger_file();
+    let ledger = Ledger::open(&file, keep).unwrap_or_else(|error| {
+        let failure = Failure::internal(error).hint(
+            "requests are not logged until hob is restarted; \
+             ledger.enabled = false in hob.toml turns the log off",
+        );
+        app.printer.failure(&failure);
+        Ledger::unusable(&file)
+    });
+    Some(Arc::new(ledger))
 }
 
 /// Every worker warms up with it, so a wrong one would stop them all, with a worse message.

@@ -24,7 +24,7 @@ const PRUNE_EVERY: Duration = Duration::from_secs(3600);
 /// A ledger that is open for writing. Dropping it writes the rows that still wait.
 #[derive(Debug)]
 pub struct Ledger {
-    /// `None` only during drop.
+    /// `None` during drop, and if the file cannot be used.
     entries: Option<SyncSender<RequestRecord>>,
     lost: Arc<AtomicU64>,
     path: PathBuf,
@@ -45,6 +45,11 @@ impl Ledger {
         let thread = thread::Builder::new().name("ledger".to_owned());
         let thread = thread.spawn(move || writing.run(&to_write)).map_err(LedgerError::Thread)?;
         Ok(Ledger { entries: Some(entries), lost, path: path.to_path_buf(), thread: Some(thread) })
+    }
+
+    /// A ledger whose file cannot be used. All its rows are lost.
+    pub fn unusable(path: &Path) -> Ledger {
+        Ledger { entries: None, lost: Arc::default(), path: path.to_path_buf(), thread: None }
     }
 
     /// Never waits.

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 
 use crate::real_server::Served;
-use crate::{User, json_stdout, stderr};
+use crate::{User, json_stdout, stderr, until};
 
 #[test]
 fn an_address_that_others_reach_is_refused_without_a_key() {
@@ -102,6 +102,8 @@ fn a_home_that_cannot_be_written_does_not_stop_the_server() {
     let messages = serde_json::json!([{"role": "user", "content": "Hello"}]);
     let answer = served.chat(&serde_json::json!({"model": "any", "messages": messages}));
     assert_eq!(answer.expect("an answer")["choices"][0]["finish_reason"], "stop");
+    let is_counted = || served.metric("hob_ledger_lost_total") == Some(1.0);
+    until(60, "the row that is lost is not counted", is_counted);
 }
 
 #[test]
