@@ -96,6 +96,8 @@ impl ConfigWatcher<'_> {
     pub(crate) async fn follow(mut self) -> Infallible {
         let mut written = self.app.written.clone();
         let mut seen = written.seen;
+        // Those of a configuration that was refused: with one of them, it may be right.
+        let mut refused_files = KeyFiles::new();
         loop {
             let gateway = Arc::clone(&self.gateway);
             let (path, change) = tokio::select! {
@@ -105,6 +107,12 @@ impl ConfigWatcher<'_> {
                     // Now, so that a file that cannot be used is reported once.
                     self.key_files = key_files(self.app, &written);
                     self.apply_again(&written, "a file with a key changed, and its key is now in use");
+                    continue;
+                }
+                () = keys_changed(&refused_files) => {
+                    refused_files.clear();
+                    // The file is read again.
+                    seen = None;
                     continue;
                 }
                 () = self.pulled.changed() => {
@@ -117,7 +125,7 @@ impl ConfigWatcher<'_> {
                 }
             };
             seen = Some(change);
-            match self.read(&path) {
+            match self.read(&path, &mut refused_files) {
                 Ok((new, renewed)) => {
                     seen = new.seen;
                     self.report_changes(&new.config);
@@ -159,13 +167,22 @@ impl ConfigWatcher<'_> {
         self.live.replace(new.registry, &new.keys);
     }
 
-    fn read(&self, path: &Path) -> CliResult<(LoadedConfig, NewState)> {
+    /// # Errors
+    /// The configuration is refused. If it could be read, `refused_files` are its files with keys.
+    fn read(
+        &self,
+        path: &Path,
+        refused_files: &mut KeyFiles,
+    ) -> CliResult<(LoadedConfig, NewState)> {
+        refused_files.clear();
         let written = LoadedConfig::read(Some(path), &self.app.environment.folders)?;
+        *refused_files = key_files(self.app, &written);
         let renewed = (self.renew)(&written, &self.gateway)?;
         if self.has_keys && renewed.keys.is_empty() {
             return Err(Failure::usage(format!("{} has no keys any more", path.display()))
                 .hint("a file may be half written; to serve without keys, restart hob"));
         }
+        refused_files.clear();
         Ok((written, renewed))
     }
 

@@ -121,6 +121,18 @@ fn a_file_that_loses_its_keys_opens_nothing() {
     assert_eq!(served.get("v1/models/any").status, 401);
 }
 
+#[test]
+fn a_key_whose_file_comes_later_is_in_use_then() {
+    let (user, mut served) = Served::with(FIXED);
+    let file = user.path("work/key");
+    let keys = format!("[keys.laptop]\nsecret = \"file:{}\"\n", file.display());
+    user.write("hob.toml", &format!("{FIXED}{keys}"));
+    served.wait_for_note("hob keeps using the previous configuration");
+    assert_ne!(served.get("v1/models/any").status, 401);
+    fs::write(file, "ab".repeat(32)).expect("written");
+    until(60, "the key is not in use", || served.get("v1/models/any").status == 401);
+}
+
 /// The page takes no key. It names a ledger that cannot be read for as long as it shows requests.
 #[test]
 fn the_first_key_takes_the_requests_from_the_results_page() {
