@@ -63,6 +63,7 @@ use crate::bounded_file::read_text;
 use crate::descriptors::{connections, raise_limit};
 use crate::failure::{CliResult, Failure};
 use crate::model_store::{ModelStore, StoredSpeech};
+use crate::programs;
 use crate::settings::{DEFAULT_SPEECH, Settings, speech_threads};
 use crate::worker_args::SpeechWorkerArgs;
 
@@ -370,7 +371,7 @@ fn worker_command<const N: usize>(
 }
 
 fn own_program() -> CliResult<PathBuf> {
-    std::env::current_exe()
+    programs::own_program()
         .map_err(|error| Failure::io("hob does not find its own program", &error))
 }
 

@@ -147,7 +147,7 @@ pub(crate) fn sandbox_programs(path: &OsStr) -> SandboxPrograms {
 
 /// `hob worker supervise -- hob worker restrict`, by the path of this program.
 fn restrict() -> Vec<OsString> {
-    let Ok(program) = std::env::current_exe() else { return Vec::new() };
+    let Ok(program) = programs::own_program() else { return Vec::new() };
     let worker =
         |verb: &str| -> [OsString; 3] { [program.clone().into(), "worker".into(), verb.into()] };
     worker("supervise").into_iter().chain(["--".into()]).chain(worker("restrict")).collect()
