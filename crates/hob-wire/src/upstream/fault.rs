@@ -11,6 +11,9 @@ use super::request::{CALL_SIGNATURE, REASONING};
 /// Asks Claude to send a tool's arguments while it writes them. Gateways to Claude may not know it.
 pub(super) const STREAMED_ARGUMENTS: &str = "eager_input_streaming";
 
+/// Asks Claude to keep the prompt for the next request. Gateways to Claude may not know it.
+pub(super) const PROMPT_CACHING: &str = "cache_control";
+
 /// Characters of a server's message that are shown.
 const MESSAGE_CHARS_MAX: usize = 500;
 /// The rest of a target whose quota is used up, if its server names no time. OpenAI says so of an account without money,
@@ -235,7 +238,8 @@ fn unknown_parameter(code: &str, param: Option<&str>, message: &str) -> Option<S
         "unrecognized",
     ];
     let small = message.to_lowercase();
-    let within = [REASONING, STREAMED_ARGUMENTS].into_iter().find(|field| small.contains(field));
+    let known = [REASONING, STREAMED_ARGUMENTS, PROMPT_CACHING];
+    let within = known.into_iter().find(|field| small.contains(field));
     if let Some(field) = within
         && NOT_WITHIN.iter().any(|known| small.contains(known))
     {
@@ -395,6 +399,9 @@ mod tests {
         let eager = r#"{"type":"error","error":{"message":"tools.0.custom.eager_input_streaming: Extra inputs are not permitted"}}"#;
         let Fault::UnknownParameter { field, .. } = of(400, eager) else { panic!("{eager}") };
         assert_eq!(field, STREAMED_ARGUMENTS);
+        let caching = r#"{"type":"error","error":{"message":"cache_control: Extra inputs are not permitted"}}"#;
+        let Fault::UnknownParameter { field, .. } = of(400, caching) else { panic!("{caching}") };
+        assert_eq!(field, PROMPT_CACHING);
         let missing = r#"{"error":{"message":"The `reasoning_content` in the thinking mode must be passed back to the API."}}"#;
         assert!(matches!(of(400, missing), Fault::Refused { .. }));
         for vague in [

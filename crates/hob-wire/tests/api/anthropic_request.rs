@@ -161,6 +161,7 @@ fn a_conversation_with_pictures_and_two_calls_at_once() {
         {"type":"text","text":"And?"}
     tools: [{"name":"weather","description":"Tomorrow's","input_schema":{"type":"object","properties":{"city":{"type":"string"}}},"eager_input_streaming":true},{"name":"clock","input_schema":{"type":"object"},"eager_input_streaming":true}]
     tool_choice: {"type":"auto","disable_parallel_tool_use":true}
+    cache_control: {"type":"ephemeral"}
     temperature: 0.7
     top_k: 40
     stop_sequences: ["END"]
@@ -203,6 +204,21 @@ fn every_conversation_begins_with_the_user_and_says_something() {
         assert_eq!(sent(&chat(messages), NEW)["messages"], expected);
     }
     assert_eq!(sent(&chat(vec![system(" "), user("Hi")]), NEW).get("system"), None);
+}
+
+#[test]
+fn prompts_with_tools_are_kept_for_the_next_turn() {
+    let mut request = with_tool(ToolChoice::Auto);
+    let kept = |request: &ChatRequest, model: &str| {
+        let body = sent(request, model);
+        body.get("cache_control").cloned()
+    };
+    assert_eq!(kept(&request, NEW), Some(json!({ "type": "ephemeral" })));
+    assert_eq!(kept(&request, OTHER), None);
+    let refused = anthropic_request(&request, NEW, &["cache_control".to_owned()]).expect("a body");
+    assert!(!refused.contains("cache_control"), "{refused}");
+    conversation_of(&mut request).tools.clear();
+    assert_eq!(kept(&request, NEW), None);
 }
 
 #[test]

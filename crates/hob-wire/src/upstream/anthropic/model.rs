@@ -20,6 +20,8 @@ pub(super) struct ModelTraits {
     pub(super) takes_partials: bool,
     /// Sends the arguments of a call while it writes them, if a tool asks for that. Otherwise each argument comes whole.
     pub(super) streams_arguments: bool,
+    /// Keeps the beginning of a prompt for the next request, if a request asks for that.
+    pub(super) caches_prompts: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +78,7 @@ impl ModelTraits {
             takes_schemas: since((4, 1)),
             takes_partials: !since((4, 6)),
             streams_arguments: since((4, 5)),
+            caches_prompts: since((4, 5)),
         }
     }
 
@@ -91,6 +94,7 @@ impl ModelTraits {
             takes_schemas: false,
             takes_partials: true,
             streams_arguments: false,
+            caches_prompts: false,
         }
     }
 }
