@@ -1,5 +1,5 @@
 //! What a port serves, as the answer to `describe` lists it: the model of this port first, because Home Assistant uses the first.
-//! Clients that choose a program may use any other listed model or alias of the kind.
+//! Clients that choose a program may use any other model or alias of this hob.
 
 use std::sync::Arc;
 
@@ -21,15 +21,16 @@ pub(super) struct AskedModel {
 
 impl AskedModel {
     /// # Errors
-    /// `describe` does not list the model. Models of other servers may cost money, and a Wyoming client has no key.
+    /// The name is one of another server. Its models may cost money, and a Wyoming client has no key.
     pub(super) fn resolve<T: Named>(self) -> Result<(RequestContext, Resolved<T>), ApiError> {
         let AskedModel { context, name, own } = self;
         let resolved = context.resolve::<T>(name)?;
-        if let Some(name) = &resolved.name {
+        // `describe` does not list aliases of other servers' models only, because they may be of any kind.
+        if let Some(name) = resolved.name.as_deref().filter(|name| !context.registry().has(name)) {
             let is_it =
                 |(listed, model): &Served<T>| listed == name || Arc::ptr_eq(model, &resolved.model);
             if !find_served::<T>(&context, own.as_deref()).iter().any(is_it) {
-                let unknown = UnknownModel { name: name.clone(), near: Vec::new() };
+                let unknown = UnknownModel { name: name.to_owned(), near: Vec::new() };
                 return Err(ApiError::UnknownModel(unknown));
             }
         }

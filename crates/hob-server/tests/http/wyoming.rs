@@ -8,8 +8,8 @@ use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
 use hob_core::{
-    Admission, ModelError, RegisteredModel, Sound, Speech, SpeechEvent, SpeechModel, SpeechRequest,
-    SpeechStream, SpeechText, TranscriptEvent, TranscriptModel, TranscriptRequest,
+    Admission, Chat, ModelError, RegisteredModel, Sound, Speech, SpeechEvent, SpeechModel,
+    SpeechRequest, SpeechStream, SpeechText, TranscriptEvent, TranscriptModel, TranscriptRequest,
     TranscriptStream, TranscriptSummary, Transcription, Voice, WordTiming,
 };
 use hob_server::{ServerOptions, WyomingPort, WyomingService};
@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::chat_model::StagedChat;
 use crate::client::no_hang;
 use crate::model::StagedSpeech;
 use crate::server::{Server, registry_with_voice};
@@ -106,13 +107,16 @@ impl Wyoming {
         Wyoming::start_with(ServerOptions::default()).await
     }
 
-    /// Speech: `kokoro` (staged, `narrator`) and `echo`. Transcription: `whisper` (`ears`). Both have the models of `gpu`.
+    /// Speech: `kokoro` (staged, `narrator`) and `echo`. Transcription: `whisper` (`ears`). Both have the models of `gpu`,
+    /// of which `gpu/any` is an alias. hob registers such an alias as a chat model.
     pub(crate) async fn start_with(options: ServerOptions) -> Wyoming {
         let (staged, transcript) =
             (Arc::new(StagedSpeech::new()), Arc::new(EchoTranscript::default()));
         let mut registry = registry_with_voice(&staged);
         registry.add_alias("narrator", "kokoro");
         registry.set_upstreams(Arc::new(Gpu));
+        let (any, admission) = (Arc::new(StagedChat::new()), Admission::new(1, 0.5));
+        registry.add(RegisteredModel::<Chat>::new("gpu/any", any, admission));
         let heard = Arc::default();
         let echo = EchoSpeech { staged: StagedSpeech::new(), heard: Arc::clone(&heard) };
         let echo = RegisteredModel::<Speech>::new("echo", Arc::new(echo), Admission::new(2, 0.5));

@@ -116,6 +116,18 @@ async fn bad_sound_and_unknown_names_are_refused() {
     assert!(said.contains("the sound of a transcription is not complete"), "{said}");
 }
 
+/// Such an alias may be of any kind, so `describe` does not list it.
+#[tokio::test]
+async fn an_alias_leads_to_another_server() {
+    let wyoming = Wyoming::start().await;
+    let mut client = wyoming.hearer().await;
+    client.send("transcribe", json!({ "name": "gpu/any" })).await;
+    client.send("audio-start", usual()).await;
+    client.expect("transcript-start").await;
+    client.expect("transcript-chunk").await;
+    assert_eq!(client.expect("transcript").await.data, json!({ "text": "Hi" }));
+}
+
 /// The engine gives up live sound that is a minute ahead of it.
 #[tokio::test(start_paused = true)]
 async fn a_microphone_that_falls_silent_is_given_up() {
