@@ -65,7 +65,10 @@ impl ReadAnswer {
                     _ => AnswerEnd::Stop,
                 };
             }
-            ChatEvent::Logprobs(_) | ChatEvent::Status { .. } | ChatEvent::Extra(_) => {}
+            ChatEvent::Logprobs(_)
+            | ChatEvent::Status { .. }
+            | ChatEvent::Extra(_)
+            | ChatEvent::TurnEnd { .. } => {}
         }
     }
 }

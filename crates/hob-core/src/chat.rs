@@ -117,6 +117,9 @@ pub struct ChatRequest {
     pub extra: Option<JsonText>,
     /// What the request is for, from a client that uses hob as Pipelines.
     pub job: Option<PipelineJob>,
+    /// Asks whether the user's last message is complete. hob's own models then send [`ChatEvent::TurnEnd`] first, if they
+    /// can. Other models ignore it.
+    pub judges_turn: bool,
     /// Not sent to other processes.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub trace: Trace,
@@ -384,6 +387,11 @@ enum_table! {
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ChatEvent {
+    /// How likely the user's last message is complete, from 0 to 1, if its last sentence mark is left out. It is no part of
+    /// the answer. Only for requests with [`ChatRequest::judges_turn`].
+    TurnEnd {
+        probability: f32,
+    },
     /// Thinking, apart from the answer.
     Reasoning(String),
     Text(String),

@@ -174,6 +174,7 @@ impl Task for Chat {
                 | ChatEvent::Logprobs(_)
                 | ChatEvent::Status { .. }
                 | ChatEvent::Extra(_)
+                | ChatEvent::TurnEnd { .. }
         );
         Tokens(f64::from(u8::from(is_counted)))
     }
@@ -197,7 +198,7 @@ impl Task for Chat {
                     let texts = texts.chain(alternatives.map(|(text, _)| text));
                     texts.map(|text| EVENT_BYTES + text.0.len()).sum()
                 }
-                ChatEvent::Done(_) => 0,
+                ChatEvent::Done(_) | ChatEvent::TurnEnd { .. } => 0,
             }
     }
 }

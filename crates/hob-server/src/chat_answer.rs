@@ -39,6 +39,10 @@ impl AnswerTask for Chat {
 
     type Totals = ChatTotals;
 
+    fn begins(event: &ChatEvent) -> bool {
+        !matches!(event, ChatEvent::TurnEnd { .. })
+    }
+
     /// Each choice counts its prompt; all but the first find it in the cache. The times are those of the first
     /// choice and of the longest answer.
     fn add(

@@ -48,6 +48,11 @@ pub(crate) trait AnswerTask: Registered {
         ApiError::NoToken { time_max }
     }
 
+    /// Whether the first content has begun with this event.
+    fn begins(_event: &Self::Event) -> bool {
+        true
+    }
+
     /// Adds an event to the sums and to the record. Returns the work that it stands for.
     fn add(
         totals: &mut Self::Totals,
@@ -373,7 +378,7 @@ impl<T: AnswerTask> Answer<T> {
         let work = T::add(&mut self.totals, &mut self.tracker.record, self.head, &event);
         self.tracker.produced(work);
         // Speech begins with its first encoded bytes.
-        if T::HAS_LAST {
+        if T::HAS_LAST && T::begins(&event) {
             self.content_started();
         }
         if T::is_last(&event) {

@@ -160,7 +160,8 @@ impl Response {
                 ChatEvent::Reasoning(_)
                 | ChatEvent::Logprobs(_)
                 | ChatEvent::Status { .. }
-                | ChatEvent::Extra(_),
+                | ChatEvent::Extra(_)
+                | ChatEvent::TurnEnd { .. },
             )) => {}
             Some(Ok(ChatEvent::Done(completion))) => self.end_text(completion, now),
             Some(Err(error)) => self.fail_chat(failure(&error)),

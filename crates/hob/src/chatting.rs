@@ -59,6 +59,7 @@ impl Reply {
                 // This command offers no tools and requests no log probabilities.
                 ChatEvent::Status { .. }
                 | ChatEvent::Extra(_)
+                | ChatEvent::TurnEnd { .. }
                 | ChatEvent::Logprobs(_)
                 | ChatEvent::ToolCall { .. }
                 | ChatEvent::ToolArguments { .. } => {}

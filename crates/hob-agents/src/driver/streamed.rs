@@ -136,6 +136,7 @@ impl<'w, 'd> StreamedAnswer<'w, 'd> {
             ChatEvent::Status { .. }
             | ChatEvent::Logprobs(_)
             | ChatEvent::Extra(_)
+            | ChatEvent::TurnEnd { .. }
             | ChatEvent::Done(_) => None,
         };
         if self.bytes > ANSWER_BYTES_MAX || self.calls.len() > CALLS_MAX {

@@ -56,7 +56,10 @@ impl AnswerSoFar {
                 self.pieces.thoughts += 1;
                 self.is_plain &= self.text.is_empty();
             }
-            ChatEvent::Done(_) | ChatEvent::Status { .. } | ChatEvent::Extra(_) => {}
+            ChatEvent::Done(_)
+            | ChatEvent::Status { .. }
+            | ChatEvent::Extra(_)
+            | ChatEvent::TurnEnd { .. } => {}
             ChatEvent::Logprobs(_)
             | ChatEvent::ToolCall { .. }
             | ChatEvent::ToolArguments { .. } => self.is_plain = false,
@@ -82,7 +85,7 @@ impl AnswerSoFar {
             Some(limit) => Some(limit.checked_sub(self.tokens()).filter(|left| *left > 0)?),
         };
         let partial = Some(self.text.clone());
-        Some(ChatRequest { partial, tokens_max, ..request.clone() })
+        Some(ChatRequest { partial, tokens_max, judges_turn: false, ..request.clone() })
     }
 
     /// Estimates too many tokens rather than too few, because the limit is the client's. A server may put several tokens

@@ -264,6 +264,18 @@ impl Sampler {
     }
 }
 
+/// How likely the next token is one of these, by the model itself.
+///
+/// # Errors
+/// The logits are not numbers.
+pub fn probability_of(tokens: &[u32], logits: &[f32]) -> Result<f32, SamplerError> {
+    let highest = best(logits, None)?.ok_or(SamplerError::NothingAllowed)?.logit;
+    let weight = |logit: &f32| f64::from((logit - highest).exp());
+    let wanted = tokens.iter().filter_map(|&token| logits.get(token as usize));
+    let wanted: f64 = wanted.map(weight).sum();
+    Ok((wanted / logits.iter().map(weight).sum::<f64>()) as f32)
+}
+
 /// Ignores tokens that the vocabulary does not have.
 fn change(logits: &mut [f32], token: u32, change: impl Fn(f32) -> f32) {
     if let Some(logit) = logits.get_mut(token as usize) {

@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use hob_core::is_full_stop;
+
 /// Turns texts into tokens of one vocabulary.
 pub trait Tokenizer: Send + Sync {
     fn tokenize(&self, text: &str, beginning: Beginning, special: Special) -> Vec<u32>;
@@ -40,6 +42,7 @@ pub struct Token {
 pub struct TokenTable {
     tokens: Vec<Token>,
     controls: HashMap<String, u32>,
+    turn_ends: Vec<u32>,
     eos: u32,
 }
 
@@ -52,7 +55,10 @@ impl TokenTable {
         let controls = named
             .filter_map(|(token, id)| token.control.as_ref().map(|name| (name.clone(), id)))
             .collect();
-        TokenTable { tokens, controls, eos }
+        let ends_turn = |token: &Token| token.ends || is_sentence_mark(&token.bytes);
+        let turn_ends = tokens.iter().zip(0..).filter(|(token, _)| ends_turn(token));
+        let turn_ends = turn_ends.map(|(_, id)| id).collect();
+        TokenTable { tokens, controls, turn_ends, eos }
     }
 
     pub fn count(&self) -> usize {
@@ -85,6 +91,11 @@ impl TokenTable {
         (0..).zip(&self.tokens).filter(|(_, token)| token.ends).map(|(id, _)| id)
     }
 
+    /// The tokens before which a text is complete: those that end an answer, and those that are only a sentence mark.
+    pub fn turn_ends(&self) -> &[u32] {
+        &self.turn_ends
+    }
+
     /// The control token of this name.
     pub fn control(&self, name: &str) -> Option<u32> {
         self.controls.get(name).copied()
@@ -98,6 +109,13 @@ impl TokenTable {
             }
         }
     }
+}
+
+fn is_sentence_mark(bytes: &[u8]) -> bool {
+    let text = str::from_utf8(bytes).unwrap_or_default();
+    let mut characters = text.chars();
+    let first = characters.next().filter(|_| characters.next().is_none());
+    first.is_some_and(|c| matches!(c, '.' | '?' | '!') || is_full_stop(c))
 }
 
 #[cfg(test)]
@@ -119,5 +137,14 @@ mod tests {
         assert!(tokens.contains(2) && !tokens.contains(3));
         assert_eq!((tokens.count(), tokens.eos(), tokens.control("</s>")), (3, 2, Some(2)));
         assert_eq!(tokens.bytes(9), b"");
+    }
+
+    #[test]
+    fn a_turn_ends_before_an_end_and_before_a_lone_sentence_mark() {
+        let text = |text: &str| Token { bytes: text.into(), ..Token::default() };
+        let end = Token { ends: true, ..Token::default() };
+        let texts = [".", "?", "...", "a", "。", ",", "؟", ""].map(text);
+        let tokens = TokenTable::new(texts.into_iter().chain([end]).collect(), 8);
+        assert_eq!(tokens.turn_ends(), [0, 1, 4, 6, 8]);
     }
 }

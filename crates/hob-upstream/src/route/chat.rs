@@ -87,9 +87,10 @@ impl RouteTask for Chat {
         match event {
             ChatEvent::Done(_) => EventRole::Last,
             ChatEvent::Reasoning(_) => EventRole::Thinking,
-            ChatEvent::Logprobs(_) | ChatEvent::Status { .. } | ChatEvent::Extra(_) => {
-                EventRole::Other
-            }
+            ChatEvent::Logprobs(_)
+            | ChatEvent::Status { .. }
+            | ChatEvent::Extra(_)
+            | ChatEvent::TurnEnd { .. } => EventRole::Other,
             ChatEvent::Text(_) | ChatEvent::ToolCall { .. } | ChatEvent::ToolArguments { .. } => {
                 EventRole::Content
             }
@@ -120,8 +121,8 @@ impl RouteTask for Chat {
                     );
                 }
             }
-            // It comes with the end.
-            ChatEvent::Extra(_) => {}
+            // The first comes with the end, and the other is no part of the answer.
+            ChatEvent::Extra(_) | ChatEvent::TurnEnd { .. } => {}
             event => {
                 if is_thoughtless && matches!(event, ChatEvent::Reasoning(_)) {
                     is_thoughtless = false;

@@ -77,12 +77,13 @@ impl AnswerChunks for ChatChunks {
     fn event(&mut self, index: u32, event: ChatEvent) -> String {
         let Some(choice) = self.choices.get_mut(index as usize) else { return String::new() };
         let mut out = String::new();
-        let is_status = matches!(event, ChatEvent::Status { .. });
-        if choice.state == ChoiceState::Silent && !is_status {
+        let is_apart = matches!(event, ChatEvent::Status { .. } | ChatEvent::TurnEnd { .. });
+        if choice.state == ChoiceState::Silent && !is_apart {
             choice.state = ChoiceState::Begun;
             self.chunk(&mut out, ChunkChoice::of(index, ChatDelta::role()));
         }
         match event {
+            ChatEvent::TurnEnd { .. } => {}
             ChatEvent::Status { text, progress } => out.push_str(&status(&text, progress)),
             ChatEvent::Reasoning(piece) => self.reasoning(&mut out, index, &piece),
             ChatEvent::Text(piece) => self.text(&mut out, index, &piece),

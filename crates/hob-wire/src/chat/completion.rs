@@ -53,7 +53,7 @@ impl CollectedAnswer for ChatAnswer {
         match event {
             ChatEvent::Reasoning(piece) => choice.reasoning.push_str(&piece),
             ChatEvent::Text(piece) => choice.text.push_str(&piece),
-            ChatEvent::Status { .. } => {}
+            ChatEvent::Status { .. } | ChatEvent::TurnEnd { .. } => {}
             ChatEvent::Extra(fields) => choice.extra = Some(fields),
             ChatEvent::Logprobs(tokens) => choice.logprobs.extend(tokens),
             ChatEvent::ToolCall { id, name, .. } => {

@@ -73,6 +73,7 @@ impl CollectedAnswer for CompletionAnswer {
             ChatEvent::Logprobs(tokens) => choice.logprobs.extend(tokens),
             ChatEvent::Status { .. }
             | ChatEvent::Extra(_)
+            | ChatEvent::TurnEnd { .. }
             | ChatEvent::ToolCall { .. }
             | ChatEvent::ToolArguments { .. } => {}
             ChatEvent::Done(completion) => self.done(index, &completion),

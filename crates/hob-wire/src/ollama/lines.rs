@@ -180,7 +180,7 @@ impl OllamaAnswer {
                     *answer += &piece;
                 }
             }
-            ChatEvent::Status { .. } | ChatEvent::Extra(_) => {}
+            ChatEvent::Status { .. } | ChatEvent::Extra(_) | ChatEvent::TurnEnd { .. } => {}
             ChatEvent::Logprobs(tokens) => self.content.logprobs.extend(tokens),
             ChatEvent::ToolCall { index, id, name } => {
                 let complete = self.calls.iter().take_while(|call| call.is_complete()).count();

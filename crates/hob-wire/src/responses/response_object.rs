@@ -441,7 +441,7 @@ impl ResponseAnswer {
         match event {
             ChatEvent::Reasoning(piece) => self.text(&mut out, TextKind::Reasoning, &piece),
             ChatEvent::Text(piece) => self.text(&mut out, TextKind::Message, &piece),
-            ChatEvent::Status { .. } | ChatEvent::Extra(_) => {}
+            ChatEvent::Status { .. } | ChatEvent::Extra(_) | ChatEvent::TurnEnd { .. } => {}
             ChatEvent::Logprobs(tokens) => self.logprobs.extend(tokens),
             ChatEvent::ToolCall { id, name, .. } => self.call(&mut out, id, name),
             ChatEvent::ToolArguments { index, piece } => self.arguments(&mut out, index, &piece),

@@ -381,3 +381,12 @@ fn a_status_is_an_event_of_its_own_before_the_role() {
     let expected = streamed(&plain, CallShape::ToolCalls, UsageChunk::Unwanted);
     assert!(others.eq(expected.lines().filter(|line| !line.is_empty())), "{said}");
 }
+
+#[test]
+fn how_likely_a_question_is_complete_is_not_shown() {
+    let judged = [ChatEvent::TurnEnd { probability: 0.5 }, text("Hi"), done(FinishReason::Stop)];
+    let (shape, usage) = (CallShape::ToolCalls, UsageChunk::Wanted);
+    assert_eq!(whole(&judged, shape), whole(&judged[1..], shape));
+    assert_eq!(streamed(&judged, shape, usage), streamed(&judged[1..], shape, usage));
+    assert_eq!(ChatChunks::new(head(), 1, shape, usage).event(0, judged[0].clone()), "");
+}

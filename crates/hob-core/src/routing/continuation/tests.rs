@@ -39,6 +39,7 @@ fn only_plain_text_is_gone_on_with() {
     for (request, events, goes_on) in [
         (user(), vec![text("Hel"), text("lo")], true),
         (user(), vec![thought(), text("Hel")], true),
+        (user(), vec![ChatEvent::TurnEnd { probability: 0.5 }, text("Hel")], true),
         (user(), vec![], false),
         (user(), vec![text(" \n")], false),
         (user(), vec![thought()], false),

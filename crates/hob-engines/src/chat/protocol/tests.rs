@@ -65,6 +65,7 @@ fn request(prompt: Prompt, output: OutputFormat, effort: Effort) -> ChatRequest 
         reading: Reading::Whole,
         partial: Some("Hel".to_owned()),
         extra: Some(JsonText::parsed(r#"{"user":"me"}"#)),
+        judges_turn: true,
         ..ChatRequest::default()
     }
 }
@@ -128,6 +129,7 @@ fn reports_come_back_unchanged() {
         }]),
         ChatEvent::ToolCall { index: 1, id: "a".to_owned(), name: "b".to_owned() },
         ChatEvent::ToolArguments { index: 1, piece: "{".to_owned() },
+        ChatEvent::TurnEnd { probability: 0.25 },
         ChatEvent::Done(completion),
     ];
     let refusals = [

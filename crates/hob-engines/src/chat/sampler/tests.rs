@@ -4,7 +4,9 @@ use hob_core::chat::Sampling;
 use proptest::prelude::*;
 
 use super::select::{Candidate, largest};
-use super::{Chosen, History, Logprobs, Mask, Sampler, SamplerDefaults, SamplerError};
+use super::{
+    Chosen, History, Logprobs, Mask, Sampler, SamplerDefaults, SamplerError, probability_of,
+};
 
 const DRAWS: u64 = 20_000;
 
@@ -40,6 +42,19 @@ fn check(sampling: &Sampling, given: &[f32], said: &History, expected: &[f64]) {
         let deviation = (expected * (1.0 - expected) / DRAWS as f64).sqrt();
         assert!((share - expected).abs() <= 5.0 * deviation, "{counts:?}, expected {expected}");
     }
+}
+
+#[test]
+fn the_probability_of_several_tokens_is_their_share_of_all() {
+    // Some engines give no token a logit near zero.
+    for distance in [0.0, 900.0, -900.0] {
+        let given = logits(&[0.5, 0.3, 0.0, 0.2]).into_iter().map(|logit| logit + distance);
+        let given: Vec<f32> = given.collect();
+        let probability = probability_of(&[1, 2, 3, 9], &given).unwrap();
+        assert!((probability - 0.5).abs() < 1e-3, "{probability} at {distance}");
+    }
+    let unknown = probability_of(&[0], &[0.0, f32::NAN]);
+    assert_eq!(unknown, Err(SamplerError::NotANumber { token: 1 }));
 }
 
 #[test]

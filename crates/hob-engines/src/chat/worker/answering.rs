@@ -14,7 +14,7 @@ use super::repetition::{Repetition, TokenChoice};
 use crate::chat::constraint::{Accepted, Constraint, ConstraintError};
 use crate::chat::dialect::{AnswerParser, AnswerPart};
 use crate::chat::protocol::Refusal;
-use crate::chat::sampler::{History, Logprobs, Sampler};
+use crate::chat::sampler::{History, Logprobs, Sampler, probability_of};
 use crate::chat::stop::{Characters, StopScanner};
 use crate::chat::tokens::TokenTable;
 
@@ -162,6 +162,14 @@ impl Answering {
     ) -> Result<TokenLogprob, AnswerError> {
         let logprobs = self.plan.sampler.score(logits, token).map_err(engine_error)?;
         Ok(self.logprob(token, logprobs))
+    }
+
+    /// How likely a text is complete if these are the logits after its last word.
+    ///
+    /// # Errors
+    /// The logits are not numbers.
+    pub(super) fn turn_end(&self, logits: &[f32]) -> Result<f32, AnswerError> {
+        probability_of(self.plan.tokens.turn_ends(), logits).map_err(engine_error)
     }
 
     /// The prompt's first token, which has no probability.

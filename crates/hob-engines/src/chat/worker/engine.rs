@@ -191,7 +191,7 @@ impl<D: Decoder> Engine<D> {
     /// Gives free slots to waiting requests.
     fn fill_slots(&mut self) {
         while self.slots.has_free()
-            && let Some((stream, prepared)) = self.queue.pop_front()
+            && let Some((stream, mut prepared)) = self.queue.pop_front()
         {
             // A slot is free.
             let Some(mut assignment) = self.slots.take(&prepared.prompt) else { return };
@@ -199,6 +199,9 @@ impl<D: Decoder> Engine<D> {
                 // The probability of a token is known only if it is computed, so the cache is not used.
                 assignment = SlotAssignment { keep: 0, copy_from: None, ..assignment };
             }
+            // The same holds for one token of a message that is judged. A cache that cannot be cut there would be lost.
+            prepared.judged_at = prepared.judged_at.filter(|_| self.decoder.can_truncate());
+            assignment.keep = assignment.keep.min(prepared.judged_at.unwrap_or(usize::MAX));
             let kept = match assignment.copy_from {
                 Some(donor) => self.decoder.copy(donor, assignment.slot, assignment.keep),
                 None => self.decoder.truncate(assignment.slot, assignment.keep),

@@ -5,8 +5,10 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Instant;
 
-use hob_core::ModelError;
-use hob_core::chat::{ChatRequest, Conversation, Effort, Prompt, Reading, Thinking, ToolChoice};
+use hob_core::chat::{
+    ChatRequest, Conversation, Effort, Prompt, Reading, Role, Thinking, ToolChoice,
+};
+use hob_core::{ModelError, is_full_stop};
 
 use super::ServeChatOptions;
 use super::answering::{AnswerPlan, Answering, ThinkingLimit};
@@ -184,8 +186,45 @@ impl RequestReader {
         let answering = self.answering(request, &read, (tokens_max, constraint));
         let echo = self.echo(request, &read.tokens);
         let is_paced = request.reading == Reading::Paced;
+        let judged_at = self.judged_at(request, &read.tokens);
         let (prompt, credit) = (read.tokens, i64::from(credit));
-        Ok(Some(Prepared { prompt, answering, echo, ignored, credit, is_paced, received }))
+        Ok(Some(Prepared {
+            prompt,
+            answering,
+            echo,
+            ignored,
+            judged_at,
+            credit,
+            is_paced,
+            received,
+        }))
+    }
+
+    /// The token that ends the user's last word, if the request asks whether the message is complete. `None` also if the
+    /// template ends messages with another token than answers: the probabilities would say nothing about the end.
+    fn judged_at(&self, request: &ChatRequest, tokens: &[u32]) -> Option<usize> {
+        let Prompt::Chat(conversation) = &request.prompt else { return None };
+        let message = conversation.messages.last().filter(|_| request.judges_turn)?;
+        if message.role != Role::User {
+            return None;
+        }
+        let words = message.text.trim_end_matches(may_follow_words);
+        let last_word = words.split_whitespace().next_back()?.as_bytes();
+        let end = tokens.iter().rposition(|&token| self.tokens.ends(token))?;
+        let bytes = |at: usize| self.tokens.bytes(tokens[at]);
+        let said: Vec<u8> = (0..end).flat_map(bytes).copied().collect();
+        let words_end_min = said.len().saturating_sub(message.text.len() - words.len());
+        let mut length = said.len();
+        for at in (0..end).rev().filter(|at| !bytes(*at).is_empty()) {
+            if said[..length].ends_with(last_word) {
+                return Some(at);
+            }
+            length -= bytes(at).len();
+            if length < words_end_min {
+                break;
+            }
+        }
+        None
     }
 
     fn echo(&self, request: &ChatRequest, tokens: &[u32]) -> Echo {
@@ -361,6 +400,11 @@ struct ReadPrompt {
     tokens: Vec<u32>,
     starts_in_thinking: bool,
     is_within_answer: bool,
+}
+
+/// Whether a transcriber may write this after the last word of a sentence that is complete.
+fn may_follow_words(c: char) -> bool {
+    c.is_whitespace() || ".?!…\"'”’»)]".contains(c) || is_full_stop(c)
 }
 
 /// Models often ignore the template's switch, so hob also enforces the effort as a token limit.

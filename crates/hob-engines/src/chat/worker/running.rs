@@ -20,6 +20,8 @@ pub(super) struct Prepared {
     pub(super) echo: Echo,
     /// Keywords of the request's schemas that are not enforced.
     pub(super) ignored: Vec<String>,
+    /// The token after which the model judges whether the message is complete.
+    pub(super) judged_at: Option<usize>,
     /// Events that may be sent before more credit comes.
     pub(super) credit: i64,
     /// The reader may let the answer wait.
@@ -64,6 +66,8 @@ pub(super) struct Running {
     /// The guessed tokens that the next batch checks.
     draft: Vec<u32>,
     echo: Echo,
+    /// The judgement is sent once this token is computed.
+    judged_at: Option<usize>,
     passes: PassCounts,
     received: Instant,
     began: Instant,
@@ -78,7 +82,8 @@ impl Running {
         assignment: SlotAssignment,
         kept: usize,
     ) -> Running {
-        let Prepared { prompt, answering, echo, credit, is_paced, received, ignored: _ } = prepared;
+        let Prepared { prompt, answering, echo, judged_at, credit, is_paced, received, .. } =
+            prepared;
         Running {
             stream,
             slot: assignment.slot,
@@ -92,6 +97,7 @@ impl Running {
             drafting: Drafting::default(),
             draft: Vec::new(),
             echo,
+            judged_at,
             passes: PassCounts::default(),
             received,
             began: Instant::now(),
@@ -174,7 +180,9 @@ impl Running {
             },
             position: position as u32,
             slot: self.slot,
-            wants_logits: position + 1 >= known || self.is_scoring(),
+            wants_logits: position + 1 >= known
+                || self.judged_at == Some(position)
+                || self.is_scoring(),
         })
     }
 
@@ -199,6 +207,10 @@ impl Running {
     ) -> Result<StepOutput, AnswerError> {
         let first = self.computed;
         let mut output = StepOutput { events: self.echo(count, &logits)?, end: None };
+        if let Some(at) = self.judged_at.take_if(|at| *at < first + count) {
+            let probability = self.answering.turn_end(logits(at - first))?;
+            output.events.push(ChatEvent::TurnEnd { probability });
+        }
         let mut draft = mem::take(&mut self.draft).into_iter().peekable();
         self.drafting.checked += draft.len() as u32;
         self.computed += count - draft.len();

@@ -6,6 +6,7 @@ mod counter;
 mod drafts;
 mod pacing;
 mod random_calls;
+mod turn_ends;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +23,7 @@ use super::trial_process::TrialReport;
 use super::*;
 use crate::chat::protocol::ChatReport;
 use crate::chat::sampler::SamplerDefaults;
-use crate::chat::template::ChatTemplate;
+use crate::chat::template::{ChatTemplate, SpecialTokens};
 use crate::chat::tokens::{Beginning, Special, Token, TokenTable, Tokenizer};
 use crate::frame::FrameKind;
 use crate::worker::protocol::{AnyReport, CommonOrder, StreamFailure, WorkerMessage};
@@ -36,20 +37,26 @@ const END: u32 = 256;
 const VOCABULARY: usize = 257;
 const CONTEXT_TOKENS: u32 = 2000;
 
-/// Bytes are tokens.
+/// Bytes are tokens, and NUL is [`END`].
 struct Bytes;
 
 impl Tokenizer for Bytes {
     fn tokenize(&self, text: &str, _: Beginning, _: Special) -> Vec<u32> {
-        text.bytes().map(u32::from).collect()
+        text.bytes().map(|byte| if byte == 0 { END } else { u32::from(byte) }).collect()
     }
 }
 
 fn reader() -> RequestReader {
+    reader_with(None)
+}
+
+fn reader_with(template: Option<&str>) -> RequestReader {
     let letter = |byte: u8| Token { bytes: vec![byte], control: None, ends: false };
     let end = Token { bytes: Vec::new(), control: Some("<end>".to_owned()), ends: true };
     let tokens: Vec<Token> = (0..=255).map(letter).chain([end]).collect();
-    reader_of(Arc::new(Bytes), TokenTable::new(tokens, END), None, CONTEXT_TOKENS)
+    let compile = |source| ChatTemplate::compile(source, SpecialTokens::default());
+    let template = template.map(|source| compile(source).expect("a template"));
+    reader_of(Arc::new(Bytes), TokenTable::new(tokens, END), template, CONTEXT_TOKENS)
 }
 
 fn reader_of(
@@ -163,6 +170,7 @@ struct Answer {
     failure: Option<String>,
     ignored: Vec<String>,
     logprobs: Vec<TokenLogprob>,
+    turn_end: Option<f32>,
 }
 
 impl Answer {
@@ -172,6 +180,10 @@ impl Answer {
             ChatReport::Compiling | ChatReport::Compiled => {}
             ChatReport::Event(ChatEvent::Logprobs(tokens)) => {
                 self.logprobs.extend(tokens);
+            }
+            ChatReport::Event(ChatEvent::TurnEnd { probability }) => {
+                assert_eq!((self.turn_end, self.text.as_str()), (None, ""), "it comes first");
+                self.turn_end = Some(probability);
             }
             ChatReport::Event(ChatEvent::Text(text)) => self.text += &text,
             ChatReport::Event(ChatEvent::Done(completion)) => {
@@ -189,7 +201,7 @@ fn run(
     queue_max: usize,
     trials: Option<&WorkerCommand>,
 ) -> Result<(), ServeChatError> {
-    let reader = reader();
+    let reader = reader_with(decoder.template);
     let WorkerConnection { inbox, outlet } =
         WorkerConnection::start(&socket, decode, Duration::from_secs(60))?;
     // Steps take the smallest piece of a prompt: the measured times of this decoder are noise.

@@ -22,8 +22,11 @@ pub(crate) struct Counter {
     pub(crate) poison: Option<u32>,
     pub(crate) drafts: DraftPolicy,
     pub(crate) has_small_model: bool,
+    /// The chat template in the model's file.
+    pub(crate) template: Option<&'static str>,
     /// A cache that is cut is lost.
     pub(crate) is_lost_by_cuts: bool,
+    pub(crate) can_truncate: bool,
     pub(crate) is_broken: bool,
 }
 
@@ -38,13 +41,15 @@ impl Counter {
             poison: None,
             drafts: DraftPolicy::Off,
             has_small_model: false,
+            template: None,
             is_lost_by_cuts: false,
+            can_truncate: true,
             is_broken: false,
         }
     }
 }
 
-fn next_letter(letter: u32) -> Vec<f32> {
+pub(super) fn next_letter(letter: u32) -> Vec<f32> {
     let next = if letter >= u32::from(b'z') { END } else { letter + 1 };
     let mut logits = vec![-10.0; VOCABULARY];
     logits[next as usize] = 10.0;
@@ -99,7 +104,7 @@ impl Decoder for Counter {
     }
 
     fn can_truncate(&self) -> bool {
-        true
+        self.can_truncate
     }
 
     fn copy(&mut self, from: usize, to: usize, tokens: usize) -> usize {
