@@ -48,6 +48,7 @@ pub struct VoiceSession {
     responses: Vec<Response>,
     early_answer: Option<EarlyAnswer>,
     answers_early: bool,
+    judges_words: bool,
     /// The context of the chat model. `u32::MAX` if it is not known.
     context_tokens: u32,
     /// `Some` if a finished turn waits for its response; inside are the times of the turn, if it was spoken.
@@ -84,6 +85,7 @@ impl VoiceSession {
             responses: Vec::new(),
             early_answer: None,
             answers_early: true,
+            judges_words: false,
             context_tokens: u32::MAX,
             due: None,
             interrupted: None,
@@ -107,6 +109,12 @@ impl VoiceSession {
     /// early: what it has done for half a sentence cannot be dropped.
     pub fn set_answers_early(&mut self, answers_early: bool) {
         self.answers_early = answers_early;
+    }
+
+    /// Whether the chat model says whether the words of a turn are complete ([`hob_core::ChatEvent::TurnEnd`]). With
+    /// `semantic_vad`, a turn that sounds complete then waits for that, or for the first words of its answer.
+    pub fn set_judges_words(&mut self, judges_words: bool) {
+        self.judges_words = judges_words;
     }
 
     /// `now` never goes back.

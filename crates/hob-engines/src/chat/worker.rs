@@ -237,4 +237,4 @@ fn serve(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

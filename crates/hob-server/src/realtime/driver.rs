@@ -314,10 +314,14 @@ impl Driver<'_> {
         let context = self.context.for_next_request(self.state.config());
         let resolved =
             context.and_then(|context| context.resolve::<Chat>(chat_name(&context, model)));
-        let model = resolved.as_ref().map(|resolved| &resolved.model.model);
+        let registered = resolved.as_ref().map(|resolved| &resolved.model);
+        let model = registered.map(|registered| &registered.model);
         let is_team = model.is_ok_and(|model| model.is_team());
         let context_tokens = model.map_or(0, |model| model.card().context_tokens);
+        let is_ours = registered.is_ok_and(|registered| registered.lifecycle.is_some());
+        let is_recurrent = model.is_ok_and(|model| model.card().is_recurrent);
         self.session.set_answers_early(!is_team);
+        self.session.set_judges_words(is_ours && !is_recurrent);
         self.session.set_context_tokens(if is_team { 0 } else { context_tokens });
     }
 

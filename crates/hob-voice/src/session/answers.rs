@@ -24,12 +24,21 @@ use crate::turn_transcript::TurnTranscript;
 #[derive(Debug, Default)]
 pub(super) struct EarlyAnswer {
     pub(super) stream: u64,
+    /// How likely the words of the turn are complete, if the chat model has said so.
+    pub(super) words_complete: Option<f32>,
     events: Vec<ChatEvent>,
     bytes: usize,
     clause: EarlyClause,
     pub(super) voice: Option<EarlyVoice>,
     /// The client could get something of the answer now, so longer silence would delay it.
     pub(super) is_ready: bool,
+}
+
+impl EarlyAnswer {
+    /// Whether the chat model has sent nothing.
+    pub(super) fn is_silent(&self) -> bool {
+        self.words_complete.is_none() && self.events.is_empty()
+    }
 }
 
 impl VoiceSession {
@@ -157,7 +166,10 @@ impl VoiceSession {
         if !is_due || !is_free || !may_start {
             return;
         }
+        let detector = self.settings().turn_detection.map(|detection| detection.detector);
+        let judges_turn = matches!(detector, Some(SilenceDetection::Semantic { .. }));
         let request = self.request_for(&turn.transcript, turn.transcript.text().to_owned());
+        let request = ChatRequest { judges_turn, ..request };
         let (stream, model) = (self.outbox.new_stream(), self.settings().model.clone());
         let start = ChatStart { stream, model, request, is_early: true };
         self.outbox.push(SessionEffect::StartChat(Box::new(start)));
@@ -235,6 +247,7 @@ impl VoiceSession {
         let is_written = self.settings().output == OutputModality::Text;
         let Some(held) = self.early_answer.as_mut() else { return };
         match event {
+            Some(Ok(ChatEvent::TurnEnd { probability })) => held.words_complete = Some(probability),
             Some(Ok(event)) => {
                 held.is_ready |= match &event {
                     ChatEvent::Text(_) => is_written,

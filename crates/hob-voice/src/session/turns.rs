@@ -425,7 +425,7 @@ impl VoiceSession {
             self.interrupted = None;
         }
         if let Some(mut marks) = transcript.answer.filter(|_| !text.is_empty()) {
-            marks.transcript = Some(self.now);
+            marks.transcript.get_or_insert(self.now);
             self.due = Some(Some(marks));
         }
         if transcript.is_shown {

@@ -16,6 +16,10 @@ const COMPLETE: f32 = 0.5;
 const SURELY_COMPLETE: f32 = 0.9;
 /// A sentence that is complete is in doubt if the turn model is less sure than this.
 const DOUBTFUL_BELOW: f32 = 0.8;
+/// The words of a turn are open, or in doubt, if the natural logarithm of what the chat model says is below these. With
+/// SmolLM2-135M, 48 of 59 beginnings of sentences were below the first, and 1 of 85 complete sentences.
+const WORDS_OPEN_BELOW: f32 = -4.0;
+const WORDS_DOUBTFUL_BELOW: f32 = -2.5;
 /// The least silence after a complete sentence. With 200 ms, one question in seven was cut at a short pause.
 const COMPLETE_SILENCE: Duration = Duration::from_millis(256);
 
@@ -36,6 +40,9 @@ pub(super) struct Verdict {
 enum Objection {
     /// The text is not there, and the answer needs it anyway.
     TextIsDue,
+    /// The chat model has not said whether the words are complete, nor anything else, and the answer needs its first words
+    /// anyway.
+    JudgementIsDue,
     /// More words must follow. This counts until the silence is so long.
     OpenSentence { silence_max: Duration },
     /// More words may follow, and the answer is not ready. This counts until the silence is so long.
@@ -82,6 +89,11 @@ impl VoiceSession {
             Some(Objection::TextIsDue) if silence < TEXT_SILENCE_MAX => {
                 turn.verdict.marks.get_or_insert(marks);
             }
+            // The answer waits for the same model, so this time belongs to its first text.
+            Some(Objection::JudgementIsDue) if silence < TEXT_SILENCE_MAX => {
+                let marks = turn.verdict.marks.get_or_insert(marks);
+                marks.transcript.get_or_insert(self.now);
+            }
             Some(Objection::OpenSentence { silence_max } | Objection::Doubt { silence_max })
                 if silence < silence_max =>
             {
@@ -105,19 +117,28 @@ impl VoiceSession {
         let turn = self.turn.as_ref()?;
         let (transcript, language) = (&turn.transcript, self.spoken_language());
         // Without an answer on its way, a wait would only cost time.
-        let awaits_answer = self.early_answer.as_ref().is_some_and(|held| !held.is_ready);
+        let early_answer = self.early_answer.as_ref();
+        let awaits_answer = early_answer.is_some_and(|held| !held.is_ready);
+        let awaits_words = self.judges_words && early_answer.is_some_and(|held| held.is_silent());
+        let words_complete = early_answer.and_then(|held| held.words_complete);
+        let words_below = |limit: f32| words_complete.is_some_and(|words| words.ln() < limit);
         match transcript.outcome() {
             // A transcriber that has said nothing may never do so.
             None if self.answers_turns() && transcript.has_words() => Some(Objection::TextIsDue),
-            Some(Ok(())) if transcript.is_open_sentence(language) => {
+            Some(Ok(()))
+                if transcript.is_open_sentence(language) || words_below(WORDS_OPEN_BELOW) =>
+            {
                 Some(Objection::OpenSentence { silence_max: eagerness.open_silence_max() })
             }
             Some(Ok(()))
                 if awaits_answer
-                    && (turn.verdict.is_doubtful || transcript.may_go_on(language)) =>
+                    && (turn.verdict.is_doubtful
+                        || transcript.may_go_on(language)
+                        || words_below(WORDS_DOUBTFUL_BELOW)) =>
             {
                 Some(Objection::Doubt { silence_max: eagerness.open_silence_max() / 2 })
             }
+            Some(Ok(())) if awaits_words => Some(Objection::JudgementIsDue),
             _ => None,
         }
     }

@@ -31,6 +31,7 @@ use crate::worker::test_socket::TestSocket;
 
 pub(super) use counter::Counter;
 use counter::Steps;
+pub(crate) use turn_ends::words_complete;
 
 const END: u32 = 256;
 /// The bytes, and [`END`].

@@ -1,4 +1,4 @@
-//! Runs clips through whole sessions of `hob-voice`, with Silero VAD, Smart Turn, and Whisper for the words.
+//! Runs clips through whole sessions of `hob-voice`, with Silero VAD, Smart Turn, Whisper, and SmolLM2 as the judge of words.
 //! Time is the place in the clip: each answer of a model arrives a fixed number of frames after its question.
 
 use std::time::{Duration, Instant};
@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use hob_core::realtime::{
     Eagerness, RealtimeEvent, RealtimeSettings, SilenceDetection, TurnDetection,
 };
-use hob_core::{TranscriptEvent, TranscriptSummary};
+use hob_core::{ChatEvent, TranscriptEvent, TranscriptSummary};
 use hob_voice::{SessionEffect, SessionInput, SessionOptions, VoiceSession};
 
 use super::speaker::Recording;
 use super::{SMART_TURN, stored};
 use crate::chat::CardUse;
+use crate::chat::worker::tests::words_complete;
 use crate::transcription::vad::{FRAME_SAMPLES, SileroVad};
 use crate::transcription::whisper::{Whisper, WhisperOptions};
 
@@ -20,6 +21,9 @@ const JUDGED_AFTER_FRAMES: usize = 2;
 /// Frames from the end of the sound, after 192 ms of silence, to its transcript: 128 ms. On two cores the turn ended after
 /// 256 ms of silence, and the transcript arrived 64 ms later (docs/reference/performance.md).
 const TRANSCRIBED_AFTER_FRAMES: usize = 4;
+/// Frames from the transcript to the judgement of its words: 32 ms. The first text of an answer comes after its judgement, and
+/// took 34 ms on two cores (docs/reference/performance.md).
+const WORDS_JUDGED_AFTER_FRAMES: usize = 1;
 /// Live sound after which a transcriber reports its first words: 0.8 s.
 const UNDERSTOOD_SAMPLES: usize = 12_800;
 
@@ -51,6 +55,7 @@ impl Sessions {
     pub(super) fn turn_end(&mut self, recording: &Recording) -> Option<f32> {
         let begun = Instant::now();
         let mut session = VoiceSession::new(options(), Box::new(self.detector.clone()), begun);
+        session.set_judges_words(true);
         let whisper = &mut self.whisper;
         let (heard, coming) = (Vec::new(), Vec::new());
         let mut answers = Answers { whisper, stream: 0, heard, is_understood: false, coming };
@@ -101,6 +106,13 @@ impl Answers<'_> {
                 let probability = SMART_TURN.probability(&samples).expect("judged");
                 let input = SessionInput::TurnJudged { turn, probability };
                 self.coming.push((frame + JUDGED_AFTER_FRAMES, input));
+            }
+            SessionEffect::StartChat(start) => {
+                let probability = words_complete(&start.request).expect("a message with words");
+                println!("    words complete: {:.1}", probability.ln());
+                let event = Some(Ok(ChatEvent::TurnEnd { probability }));
+                let input = SessionInput::Chat { stream: start.stream, event };
+                self.coming.push((frame + WORDS_JUDGED_AFTER_FRAMES, input));
             }
             // The other effects get no answer: these tests end with the turn.
             _ => {}

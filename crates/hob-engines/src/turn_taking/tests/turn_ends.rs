@@ -152,7 +152,7 @@ fn smart_turn_waits_in_pauses_and_ends_complete_sentences_soon() {
     assert!(median_s <= 0.32 && median_s <= quick_s + FRAME_S, "median {median_s} s");
     let is_better = with_words <= CUT_INS_WITH_WORDS_MAX && with_words <= cut_ins;
     assert!(is_better, "{with_words} cut in with words, and {cut_ins} without");
-    // Two frames for the transcript, which the answer waits for in any case, and one as above.
+    // Two frames for the transcript and one for the judgement of its words. The answer waits for both in any case.
     assert!(with_words_s <= quick_s + 3.0 * FRAME_S, "median {with_words_s} s with words");
     if optional_setting("HOB_TEST_TURNS").is_some() {
         for (cut, most) in HELD_OUT_CUT_INS_MAX {

@@ -32,7 +32,7 @@ fn act() -> impl Strategy<Value = Act> {
         (0..3_000u64).prop_map(Act::Wait),
         (0..10u8).prop_map(Act::Command),
         (0..5u8).prop_map(Act::Hear),
-        (0..6u8).prop_map(Act::Write),
+        (0..7u8).prop_map(Act::Write),
         (0..4u8).prop_map(Act::Sound),
         any::<bool>().prop_map(Act::Judge),
     ]
@@ -210,6 +210,7 @@ fn input(act: Act, seen: &mut Seen) -> Option<SessionInput> {
                 ChatEvent::Reasoning("hm".to_owned()),
                 ChatEvent::ToolCall { index: 0, id, name },
                 ChatEvent::ToolArguments { index: 0, piece: "{}".to_owned() },
+                ChatEvent::TurnEnd { probability: 0.01 },
             ];
             let (event, is_last) = step(number, events, Some(done(FinishReason::Stop)));
             (SessionInput::Chat { stream, event }, stream, is_last)

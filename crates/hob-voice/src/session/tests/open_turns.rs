@@ -2,11 +2,11 @@
 //! The turn model is asked after 4 silent frames, and a complete sentence ends after 8 (256 ms).
 
 use hob_core::realtime::{Eagerness, OutputModality, SessionKind, SilenceDetection, TurnDetection};
-use hob_core::{ModelError, TranscriptEvent, TranscriptSummary};
+use hob_core::{ChatEvent, ModelError, TranscriptEvent, TranscriptSummary};
 
 use super::Script;
 use super::scenarios::semantic;
-use crate::session::{SessionInput, SessionOptions};
+use crate::session::{SessionEffect, SessionInput, SessionOptions};
 
 const OPEN: &str = " If it rains tomorrow.";
 
@@ -41,6 +41,11 @@ impl Script {
         self
     }
 
+    /// The chat model says how likely the words are complete, as a natural logarithm.
+    fn judges_words(&mut self, stream: u64, complete_ln: f32) -> &mut Script {
+        self.chat(stream, ChatEvent::TurnEnd { probability: complete_ln.exp() })
+    }
+
     /// Further silent frames until the turn ends, of at most `frames_max`.
     fn frames_to_end(&mut self, frames_max: u32) -> Option<u32> {
         let is_end = |line: &String| line.starts_with("speech stopped");
@@ -59,6 +64,15 @@ fn eager(eagerness: Eagerness) -> impl FnOnce(&mut SessionOptions) {
         let detection = TurnDetection { detector, ..TurnDetection::default() };
         options.settings.turn_detection = Some(detection);
     }
+}
+
+/// A session whose chat model judges words. A sentence to which no rule objects is understood after 7 silent frames.
+fn with_a_judge_of_words(eagerness: Eagerness) -> Script {
+    let mut script = Script::new(eager(eagerness));
+    script.session.set_judges_words(true);
+    // No table has rules for a transcript without a language.
+    script.sounds_complete().transcribes(1, " Good morning.", None);
+    script
 }
 
 #[test]
@@ -287,4 +301,107 @@ fn doubt_delays_no_answer_that_is_ready_or_not_begun() {
     let mut script = Script::new(eager(Eagerness::Auto));
     script.sounds(0.7).transcribes(1, " Good morning.", Some("en")).write(3, "Yes.").finish(3);
     assert_eq!(script.frames_to_end(9), Some(1));
+}
+
+#[test]
+fn words_that_the_chat_model_takes_for_open_keep_the_turn_open() {
+    for (eagerness, frames) in [
+        (Eagerness::High, 32),
+        (Eagerness::Medium, 63),
+        (Eagerness::Auto, 63),
+        (Eagerness::Low, 125),
+    ] {
+        for complete_ln in [-4.5, f32::NEG_INFINITY] {
+            let mut script = with_a_judge_of_words(eagerness);
+            script.judges_words(3, complete_ln);
+            assert_eq!(script.frames_to_end(200), Some(frames - 7), "{eagerness:?}");
+        }
+    }
+}
+
+#[test]
+fn a_judgement_is_dropped_with_its_answer() {
+    let mut script = with_a_judge_of_words(Eagerness::Auto);
+    script.judges_words(3, -4.5).silence(10);
+    assert_eq!(script.frames_to_end(0), None);
+    script.log.clear();
+    script.speak(20).check(&["discard 3", "start transcript 4"]);
+    script.silence(7).feed(SessionInput::TurnJudged { turn: 5, probability: 0.9 });
+    script.transcribes(4, " Good morning, Ann.", None).silence(1);
+    // It was on its way.
+    script.judges_words(3, -0.5);
+    assert_eq!(script.frames_to_end(0), None);
+    script.judges_words(6, -0.5);
+    assert_eq!(script.frames_to_end(0), Some(0));
+}
+
+/// The answer needs the model in any case. The times of the turn show the wait as a part of the time to its first text.
+#[test]
+fn words_that_are_complete_end_the_turn_as_soon_as_the_chat_model_says_so() {
+    let mut script = with_a_judge_of_words(Eagerness::Auto);
+    script.silence(3);
+    assert_eq!(script.frames_to_end(0), None);
+    script.judges_words(3, -2.0);
+    assert_eq!(script.frames_to_end(0), Some(0));
+    script.write(3, "Good morning, Ann.").sound(4, 210);
+    let measured = "measured 256 0 64 0 0".to_owned();
+    assert!(script.log.contains(&measured), "{:?}", script.log);
+    // The silence is too short when it says so.
+    let mut script = with_a_judge_of_words(Eagerness::Auto);
+    script.judges_words(3, -2.0);
+    assert_eq!(script.frames_to_end(9), Some(1));
+}
+
+#[test]
+fn words_that_the_chat_model_doubts_wait_until_the_answer_can_be_heard() {
+    let mut script = with_a_judge_of_words(Eagerness::Auto);
+    script.judges_words(3, -3.0).write(3, "Good morning, Ann. How").silence(4);
+    assert_eq!(script.frames_to_end(0), None);
+    script.sound(4, 210);
+    assert_eq!(script.frames_to_end(0), Some(0));
+    let mut script = with_a_judge_of_words(Eagerness::Auto);
+    script.judges_words(3, -3.0);
+    assert_eq!(script.frames_to_end(200), Some(32 - 7));
+}
+
+#[test]
+fn a_judgement_of_words_is_not_waited_for_in_vain() {
+    // It does not come.
+    let mut script = with_a_judge_of_words(Eagerness::Auto);
+    assert_eq!(script.frames_to_end(60), Some(25));
+    // Text comes instead, or the model fails.
+    let text = ChatEvent::Text("Good".to_owned());
+    for event in [Some(Ok(text)), Some(Err(ModelError::EmptyText)), None] {
+        let mut script = with_a_judge_of_words(Eagerness::Auto);
+        script.silence(3);
+        assert_eq!(script.frames_to_end(0), None);
+        script.feed(SessionInput::Chat { stream: 3, event });
+        assert_eq!(script.frames_to_end(0), Some(0));
+    }
+    // A model that acts is asked when the turn is over.
+    let mut script = Script::new(semantic);
+    script.session.set_judges_words(true);
+    script.session.set_answers_early(false);
+    script.sounds_complete().transcribes(1, " Good morning.", None);
+    assert_eq!(script.frames_to_end(9), Some(1));
+}
+
+/// Whether the early answer to a question is asked to judge its words.
+fn asks_for_a_judgement(change: impl FnOnce(&mut SessionOptions)) -> bool {
+    let mut script = Script::new(change);
+    script.speak(20).silence(7).transcript(1, TranscriptEvent::Delta(" Hello.".to_owned()));
+    let done = Some(Ok(TranscriptEvent::Done(TranscriptSummary::default())));
+    script.session.handle(SessionInput::Transcript { stream: 1, event: done }, script.now);
+    let mut effects = std::iter::from_fn(|| script.session.next_effect());
+    let asked = effects.find_map(|effect| match effect {
+        SessionEffect::StartChat(start) => Some(start.request.judges_turn),
+        _ => None,
+    });
+    asked.expect("an early answer")
+}
+
+#[test]
+fn words_are_judged_only_where_they_can_keep_a_turn_open() {
+    assert!(asks_for_a_judgement(semantic));
+    assert!(!asks_for_a_judgement(|_| {}));
 }
