@@ -1,6 +1,8 @@
 //! What several arms show together: the frontier and each arm against the first, in sentences, and advice for each use.
 //! The terminal and the page print the same sentences and the same advice.
 
+use std::collections::BTreeSet;
+
 use hob_core::count_text;
 use hob_eval::Verdict;
 use hob_eval::report::{
@@ -59,7 +61,7 @@ impl ArmFindings {
         sentences.extend(named().filter_map(|(name, arm)| warm_cache(name, arm.answered)));
         sentences.extend(apart(&names, arms));
         if all.len() > 1 {
-            sentences.push(best(&all));
+            sentences.push(other_items(&all).unwrap_or_else(|| best(&all)));
             sentences.extend(all[1..].iter().filter_map(|other| difference(&all[0], other)));
         }
         sentences.push(rule(bounds));
@@ -187,6 +189,24 @@ fn apart(names: &[String], arms: &[ArmRecord<'_>]) -> Option<String> {
 fn warm_cache(name: &str, answered: &[AnsweredItem]) -> Option<String> {
     let counts: Vec<_> = answered.iter().filter_map(AnsweredItem::prompt_and_cached).collect();
     Some(format!("{name}: {}", warm_cache_sentence(&counts)?))
+}
+
+/// Arms with other items than the first: no frontier has both.
+fn other_items(arms: &[ArmOutcomes]) -> Option<String> {
+    let items = |arm: &ArmOutcomes| -> BTreeSet<String> {
+        arm.outcomes.iter().map(|outcome| outcome.item.clone()).collect()
+    };
+    let (first, others) = arms.split_first()?;
+    let known = items(first);
+    let others = others.iter().filter(|arm| items(arm) != known).map(|arm| arm.name.clone());
+    let others: Vec<String> = others.collect();
+    (!others.is_empty()).then(|| {
+        let name = &first.name;
+        format!(
+            "There is no frontier, because other items than those of {name} were asked: {}.",
+            listed(&others)
+        )
+    })
 }
 
 fn best(arms: &[ArmOutcomes]) -> String {

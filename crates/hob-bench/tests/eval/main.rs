@@ -326,6 +326,7 @@ fn a_grade_by_hand_holds_for_the_same_answer_only() {
     let wrong = answers(folder.path(), &records[0]).pop().expect("four answers");
     let grade = HandGrade {
         item: wrong.id.clone(),
+        question_sha256: Some(wrong.question_sha256()),
         answer_sha256: wrong.answer_sha256.clone(),
         verdict: Verdict::Correct,
         score: 1.0,
@@ -346,10 +347,18 @@ fn a_grade_by_hand_holds_for_the_same_answer_only() {
         |items| EvalWorkload { hand_grades: vec![grade.clone()], ..workload(items, folder.path()) };
     let again = run(&server, with_grade(questions(4)));
     assert_eq!(again[0].eval.as_ref().and_then(|eval| eval.overall.accuracy), Some(1.0));
-    let question = "What is 3 + 1000?".to_owned();
-    server.ability.lock().expect("the ability").replies.insert(question, "It is 8.".to_owned());
+    let replies = |question: &str, reply: &str| {
+        let mut ability = server.ability.lock().expect("the ability");
+        ability.replies.insert(question.to_owned(), reply.to_owned());
+    };
+    replies("What is 3 + 1000?", "It is 8.");
     let other = run(&server, with_grade(questions(4)));
     assert_eq!(other[0].eval.as_ref().and_then(|eval| eval.overall.accuracy), Some(0.75));
+    replies("What is 3 + 2000?", "The answer is 7.");
+    let line = r#"{"id":"q3","prompt":"What is 3 + 2000?","reference":2003}"#;
+    let edited = run(&server, with_grade(own_file::parse("sums", line).expect("an item")));
+    let accuracy = edited[0].eval.as_ref().and_then(|eval| eval.overall.accuracy);
+    assert_eq!(accuracy, Some(0.0), "another question with the same id and the same answer");
 }
 
 #[test]

@@ -71,7 +71,7 @@ struct ReportArgs {
     json: bool,
 }
 
-/// Correct a grade by hand; it holds wherever the item gets the same answer
+/// Correct a grade by hand; it holds wherever the same question gets the same answer
 #[derive(Debug, Args)]
 struct GradeArgs {
     /// The record, by id or file
@@ -200,6 +200,7 @@ fn grade(args: &GradeArgs, printer: &Printer) -> CliResult<Exit> {
     let usual = if args.verdict == Verdict::Correct { 1.0 } else { 0.0 };
     let grade = HandGrade {
         item: args.item.clone(),
+        question_sha256: Some(found.question_sha256()),
         answer_sha256: found.answer_sha256.clone(),
         verdict: args.verdict,
         score: args.score.unwrap_or(usual),
