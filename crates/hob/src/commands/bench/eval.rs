@@ -31,9 +31,9 @@ pub(crate) struct ItemArgs {
     /// Tasks, as FAMILY or FAMILY:SIZE [default: eight families; `hob eval tasks` lists all]
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = task)]
     tasks: Vec<TaskName>,
-    /// Items of each task
-    #[arg(long, value_name = "N", default_value_t = EVAL_ITEMS)]
-    items: usize,
+    /// Items of each task [default: 10]
+    #[arg(long, value_name = "N")]
+    items: Option<usize>,
     /// Your own items: a JSONL file with prompts, and references or checkers if there are any
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     file: Vec<PathBuf>,
@@ -160,18 +160,24 @@ impl ItemArgs {
     /// The items that these options select.
     ///
     /// # Errors
-    /// A file cannot be read, or there are no items or too many.
+    /// A file cannot be read, there are no items or too many, or their number is that of no task.
     pub(crate) fn set(&self, seed: u64) -> CliResult<ItemSet> {
+        if self.items.is_some() && self.tasks.is_empty() && !self.file.is_empty() {
+            let sentence =
+                "--items has no effect: it is for tasks, and all items of a file are asked";
+            return Err(Failure::usage(sentence).hint("leave it out, or name tasks with --tasks"));
+        }
         let own = eval_setup::own_items(&self.file)?;
         let tasks = match &self.tasks[..] {
             [] if own.is_empty() => TaskName::usual(),
             named => named.to_vec(),
         };
-        let count = tasks.len().saturating_mul(self.items) + own.len();
+        let per_task = self.items.unwrap_or(EVAL_ITEMS);
+        let count = tasks.len().saturating_mul(per_task) + own.len();
         if !(1..=ITEMS_MAX).contains(&count) {
             return Err(Failure::usage(format!("{count} items (expected 1 to {ITEMS_MAX})")));
         }
-        Ok(ItemSet::new(tasks, self.items, seed, own))
+        Ok(ItemSet::new(tasks, per_task, seed, own))
     }
 }
 
