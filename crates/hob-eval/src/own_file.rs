@@ -21,6 +21,7 @@ const TOLERANCE: f64 = 1e-6;
 
 const PROMPT: [&str; 4] = ["prompt", "question", "input", "instruction"];
 const REFERENCE: [&str; 4] = ["reference", "target", "output", "answer"];
+const CHOICE_ANSWER: [&str; 5] = ["answer", "answerKey", "target", "reference", "output"];
 const FIELDS: [&str; 19] = [
     "prompt",
     "question",
@@ -280,9 +281,11 @@ impl Line {
         let options = options.filter(|options| (2..=CHOICE_OPTIONS_MAX).contains(&options.len()));
         let options =
             options.ok_or_else(|| self.invalid("'choices' is not a list of 2 to 26 texts"))?;
-        let answer =
-            ["answer", "answerKey", "target"].iter().find_map(|name| self.fields.get(*name));
-        let answer = answer.ok_or_else(|| self.invalid("there is no answer to the choices"))?;
+        let answer = CHOICE_ANSWER.iter().find_map(|name| self.fields.get(*name));
+        let answer = answer.ok_or_else(|| {
+            let fields = CHOICE_ANSWER.join(", ");
+            self.invalid(format!("there is no answer to the choices (expected one of {fields})"))
+        })?;
         let by_text = |text: &str| {
             let labelled =
                 labels.as_ref().and_then(|labels| labels.iter().position(|label| label == text));
@@ -369,6 +372,7 @@ mod tests {
             r#"{"question":"?","choices":["a","b","c"],"answer":1}"#,
             r#"{"question":"?","choices":["a","b","c"],"answer":"B"}"#,
             r#"{"question":"?","choices":["a","b","c"],"answer":"b"}"#,
+            r#"{"prompt":"?","choices":["a","b","c"],"reference":"b"}"#,
             r#"{"question":"?","choices":{"text":["a","b","c"],"label":["1","2","3"]},"answerKey":"2"}"#,
         ];
         for line in choices {
@@ -409,6 +413,7 @@ mod tests {
             {"prompt":"?","question":"?","reference":1} => line 1: there are two prompts, 'prompt' and 'question'
             {"prompt":"?","reference":1,"schema":"x"} => line 1: 'schema' is not a JSON object
             {"id":"a\u0000","prompt":"?","reference":1} => line 1: 'id' is too long
+            {"prompt":"?","choices":["a","b"]} => line 1: there is no answer to the choices (expected one of answer, answerKey,
             {"prompt":"?","choices":["a"],"answer":0} => line 1: 'choices' is not a list of 2 to 26
             {"prompt":"?","choices":["a","b"],"answer":2} => line 1: the answer 2 is not one of the 2 choices
             {"prompt":"?","reference":1,"max_tokens":0} => line 1: 'max_tokens' is not a number

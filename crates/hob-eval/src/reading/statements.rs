@@ -132,6 +132,8 @@ pub(crate) fn folded(text: &str) -> String {
     let trimmed = plain.trim_matches(|sign: char| {
         sign.is_whitespace() || (sign.is_ascii_punctuation() && !matches!(sign, '%' | '+' | '#'))
     });
+    // A sign such as `<` can be the whole answer.
+    let trimmed = if trimmed.is_empty() { plain.as_str() } else { trimmed };
     let words = || trimmed.split_whitespace();
     let article = |word: &&str| matches!(*word, "a" | "an" | "the");
     let kept: Vec<&str> = words().filter(|word| !article(word)).collect();
