@@ -50,10 +50,13 @@ pub const EVAL_ITEMS: usize = 10;
 /// Tokens for thinking, on top of what an item needs, where no budget is given.
 pub const THINKING_TOKENS: u32 = 8_192;
 /// A server that fails an item this many times in a row has failed.
-const ATTEMPTS_MAX: usize = 3;
+const ATTEMPTS_MAX: u32 = 3;
 /// A run ends with this many failed items in a row.
 const FAILED_ITEMS_MAX: usize = 3;
 const PAUSE: Duration = Duration::from_secs(1);
+/// A limit on the rate says nothing about the model: the pause doubles, and together they take two minutes.
+const LIMITED_ATTEMPTS_MAX: u32 = 8;
+const LIMITED_PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Assumed characters of a token, to request enough context from servers that need it with each request.
 const CHARS_PER_TOKEN: usize = 3;
 
@@ -265,7 +268,9 @@ impl EvalWorkload {
                 let answered = match answer(&examiner, &item, *arm) {
                     Ok(Some(answered)) => answered,
                     Ok(None) => return Ok(false),
-                    Err(BenchError::Fault(fault)) if failed.len() + 1 < FAILED_ITEMS_MAX => {
+                    Err(BenchError::Fault(fault))
+                        if failed.len() + 1 < FAILED_ITEMS_MAX && !is_limited(&fault) =>
+                    {
                         failed.push((at, examiner.failed(&item, *arm, (&fault, sent.elapsed()))));
                         last_fault = fault;
                         continue;
@@ -327,6 +332,7 @@ fn answer(
 ) -> Result<Option<AnsweredItem>, BenchError> {
     let mut attempts = 0;
     loop {
+        attempts += 1;
         match examiner.ask(item, arm) {
             Ok(answered) => return Ok(Some(answered)),
             Err(_) if examiner.is_stopped() => return Ok(None),
@@ -335,13 +341,42 @@ fn answer(
                 | BenchError::NotAChoice { .. }
                 | BenchError::NoLogprobs { .. }),
             ) => return Err(error),
-            Err(error) => {
-                attempts += 1;
-                if attempts == ATTEMPTS_MAX {
-                    return Err(error);
-                }
-                std::thread::sleep(PAUSE);
-            }
+            Err(error) => match pause_after(&error, attempts) {
+                Some(pause) => examiner.wait(pause),
+                None => return Err(error),
+            },
         }
+    }
+}
+
+/// The pause after this many attempts at one item. None: it is not asked again.
+fn pause_after(error: &BenchError, attempts: u32) -> Option<Duration> {
+    let is_limited = matches!(error, BenchError::Fault(fault) if is_limited(fault));
+    let (pause, attempts_max) = match is_limited {
+        true => (PAUSE * (1 << (attempts - 1).min(6)), LIMITED_ATTEMPTS_MAX),
+        false => (PAUSE, ATTEMPTS_MAX),
+    };
+    (attempts < attempts_max).then_some(pause.min(LIMITED_PAUSE_MAX))
+}
+
+/// Whether the server limits the rate of requests.
+fn is_limited(fault: &RequestFault) -> bool {
+    matches!(fault, RequestFault::Refused { status: 429, .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_on_the_rate_is_waited_for_and_other_failures_are_asked_three_times() {
+        let pauses = |status: u16| {
+            let message = String::new();
+            let error = BenchError::Fault(RequestFault::Refused { status, message });
+            let pauses = (1..).map_while(|attempts| pause_after(&error, attempts));
+            pauses.map(|pause| pause.as_secs()).collect::<Vec<u64>>()
+        };
+        assert_eq!(pauses(429), [1, 2, 4, 8, 16, 32, 60]);
+        assert_eq!(pauses(500), [1, 1]);
     }
 }

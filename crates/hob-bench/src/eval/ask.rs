@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hob_core::locked;
 use hob_eval::{Answer, CalledTool, Grade, Item, Verdict};
@@ -28,6 +28,8 @@ use crate::workbench::Asker;
 const ROOM_BYTES_MAX: usize = 1 << 20;
 /// Longer answers are kept without their middle.
 const KEPT_BYTES_MAX: usize = 64 << 10;
+/// How often a pause looks whether the user stopped it.
+const LOOK: Duration = Duration::from_millis(100);
 /// How long a server may take to show that it lives.
 const LIVES_WITHIN: Duration = Duration::from_secs(10);
 
@@ -56,6 +58,14 @@ impl<'w, 'b> Examiner<'w, 'b> {
 
     pub(super) fn is_stopped(&self) -> bool {
         self.asker.stop.load(Ordering::Relaxed)
+    }
+
+    /// Waits, unless the user stops it.
+    pub(super) fn wait(&self, pause: Duration) {
+        let until = Instant::now() + pause;
+        while Instant::now() < until && !self.is_stopped() {
+            std::thread::sleep(LOOK);
+        }
     }
 
     /// Asks an item, and grades the answer.
