@@ -52,7 +52,9 @@ impl ArmFindings {
             named().filter_map(|(name, arm)| open_questions(name, arm.answered)).collect();
         sentences.extend(switches(arms));
         sentences.extend(named().filter_map(|(name, arm)| leaks(name, arm.answered)));
-        sentences.extend(named().filter_map(|(name, arm)| unread(name, arm.answered)));
+        for kind in [(Verdict::Malformed, "could not be read"), (Verdict::NoAnswer, "never came")] {
+            sentences.extend(named().filter_map(|(name, arm)| reasons(name, arm.answered, kind)));
+        }
         sentences.extend(named().filter_map(|(name, arm)| corrected(name, arm.answered)));
         if all.iter().all(|arm| arm.outcomes.is_empty()) {
             return ArmFindings { sentences, uses: Vec::new() };
@@ -112,13 +114,17 @@ fn leaks(name: &str, answered: &[AnsweredItem]) -> Option<String> {
     })
 }
 
-/// Answers in which no answer could be read, each with the reason.
-fn unread(name: &str, answered: &[AnsweredItem]) -> Option<String> {
-    let unread = answered.iter().filter(|one| one.verdict == Verdict::Malformed);
-    let unread: Vec<String> = unread.map(|one| format!("{} ({})", one.id, one.why)).collect();
-    (!unread.is_empty()).then(|| {
-        let (count, all) = (unread.len(), answered.len());
-        format!("{name}: {count} of {all} answers could not be read: {}.", listed(&unread))
+/// Answers with this verdict, each with the reason: in some nothing could be read, and others never came.
+fn reasons(
+    name: &str,
+    answered: &[AnsweredItem],
+    (verdict, what): (Verdict, &str),
+) -> Option<String> {
+    let meant = answered.iter().filter(|one| one.verdict == verdict);
+    let meant: Vec<String> = meant.map(|one| format!("{} ({})", one.id, one.why)).collect();
+    (!meant.is_empty()).then(|| {
+        let (count, all) = (meant.len(), answered.len());
+        format!("{name}: {count} of {all} answers {what}: {}.", listed(&meant))
     })
 }
 
