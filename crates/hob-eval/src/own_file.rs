@@ -100,8 +100,9 @@ struct Line {
 impl Line {
     fn parse(number: usize, text: &str) -> Result<Line, OwnFileError> {
         let not_object = |reason| OwnFileError::NotAnObject { line: number, reason };
-        let value: Value =
-            serde_json::from_str(text).map_err(|error| not_object(error.to_string()))?;
+        // JSON is one line here, and the error has the number of the file's line.
+        let reason = |error: serde_json::Error| error.to_string().replace(" at line 1 ", " at ");
+        let value: Value = serde_json::from_str(text).map_err(|error| not_object(reason(error)))?;
         let Value::Object(mut fields) = value else {
             return Err(not_object("another value stands there".to_owned()));
         };
@@ -420,6 +421,10 @@ mod tests {
         "#;
         let others = [
             ("", "there are no items"),
+            (
+                "{\"prompt\":\"?\"}\n{\"prompt\":\"?\"",
+                "line 2: it is not a JSON object: EOF while parsing an object at column 13",
+            ),
             (
                 "{\"id\":\"a\",\"prompt\":\"?\",\"reference\":1}\n\n{\"id\":\"a\",\"prompt\":\"?\",\"reference\":1}",
                 "line 3: the id 'own/a' was used before",
