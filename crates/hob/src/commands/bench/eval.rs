@@ -42,6 +42,7 @@ pub(crate) struct ItemArgs {
 /// Measure how good a model's answers are, and how long they take: tasks that a program checks
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP, mut_args(without_runs), mut_args(unless_planned))]
+#[command(mut_arg("seed", |arg| arg.help("The seed of the items [default: 1]")))]
 pub(crate) struct EvalArgs {
     #[command(flatten)]
     measuring: MeasuringArgs,
@@ -194,4 +195,16 @@ pub(crate) fn task(name: &str) -> Result<TaskName, String> {
 fn temperature(text: &str) -> Result<f64, String> {
     let suits = |value: &f64| (0.0..=TEMPERATURE_MAX).contains(value);
     number(text, suits, format_args!("0 to {TEMPERATURE_MAX}"))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_help_says_that_the_items_are_the_same_each_time() {
+        let mut command = crate::cli::command();
+        let eval = command.find_subcommand_mut("eval").expect("hob eval");
+        let help = eval.render_long_help().to_string();
+        assert!(help.contains("The seed of the items [default: 1]"), "{help}");
+        assert!(!help.contains("new each time"), "{help}");
+    }
 }
