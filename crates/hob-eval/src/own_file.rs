@@ -109,7 +109,10 @@ impl Line {
         let unknown = fields.keys().find(|name| !FIELDS.contains(&name.as_str()));
         if let Some(field) = unknown {
             let near = nearest(field, FIELDS, 1).pop();
-            let hint = near.map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
+            let hint = near.map_or_else(
+                || format!(" (expected one of {})", FIELDS.join(", ")),
+                |near| format!(" (did you mean '{near}'?)"),
+            );
             return Err(OwnFileError::UnknownField { line: number, field: field.clone(), hint });
         }
         // Tables that become JSONL have a null for each empty cell.
@@ -407,6 +410,7 @@ mod tests {
             [1] => line 1: it is not a JSON object
             {"prompt":"?" => line 1: it is not a JSON object
             {"prompt":"?","refrence":1} => line 1: the field 'refrence' is unknown (did you mean 'reference'?)
+            {"prompt":"?","expected":1} => line 1: the field 'expected' is unknown (expected one of prompt, question, input,
             {"reference":1} => line 1: there is no prompt
             {"prompt":"?","answerKey":"A"} => line 1: there is an 'answerKey', and there are no 'choices'
             {"prompt":"?","reference":true} => line 1: the reference is neither
