@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use hob_eval::RunCode;
 use hob_eval::report::UseBounds;
+use hob_eval::{Checker, RunCode};
 use jiff::Timestamp;
 
 pub use answer_file::{AnsweredItem, GradedBy, Grader, HandGrade, read_answers};
@@ -165,6 +165,7 @@ impl EvalWorkload {
     /// # Errors
     /// The server fails, or an answer or record cannot be stored.
     pub(crate) fn measure(&self, bench: &mut Workbench<'_>) -> Result<Vec<Record>, BenchError> {
+        self.check_form()?;
         let (modes, switches) = self.thinking_modes(bench)?;
         let mut arms: Vec<(EvalArm, AnswerFile)> = Vec::new();
         for thinking in modes {
@@ -194,6 +195,21 @@ impl EvalWorkload {
             records.extend(measured.store(bench, file)?);
         }
         Ok(records)
+    }
+
+    /// # Errors
+    /// An item cannot be asked in this form, which is found before the first one is asked.
+    fn check_form(&self) -> Result<(), BenchError> {
+        let mut items = (0..self.items.len()).map(|number| self.items.item(number));
+        items.try_for_each(|item| match self.form {
+            PromptForm::Completion if !item.tools.is_empty() => {
+                Err(BenchError::ToolsNeedChat { item: item.id })
+            }
+            PromptForm::ScoredOptions if !matches!(item.checker, Checker::Choice(_)) => {
+                Err(BenchError::NotAChoice { item: item.id })
+            }
+            _ => Ok(()),
+        })
     }
 
     /// The modes, and what each switch did that could turn thinking off. A base model does not think, and takes no chat
@@ -336,11 +352,7 @@ fn answer(
         match examiner.ask(item, arm) {
             Ok(answered) => return Ok(Some(answered)),
             Err(_) if examiner.is_stopped() => return Ok(None),
-            Err(
-                error @ (BenchError::ToolsNeedChat { .. }
-                | BenchError::NotAChoice { .. }
-                | BenchError::NoLogprobs { .. }),
-            ) => return Err(error),
+            Err(error @ BenchError::NoLogprobs { .. }) => return Err(error),
             Err(error) => match pause_after(&error, attempts) {
                 Some(pause) => examiner.wait(pause),
                 None => return Err(error),

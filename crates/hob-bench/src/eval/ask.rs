@@ -87,9 +87,6 @@ impl<'w, 'b> Examiner<'w, 'b> {
         if self.workload.form == PromptForm::ScoredOptions {
             return self.scored(item, &request);
         }
-        if self.workload.form == PromptForm::Completion && !item.tools.is_empty() {
-            return Err(BenchError::ToolsNeedChat { item: item.id.clone() });
-        }
         let room = (tokens as usize * ANSWER_BYTES_PER_TOKEN).min(ROOM_BYTES_MAX);
         let started = Timestamp::now();
         let exchange = self.asker.send(request.bytes(item, arm), room)?;

@@ -387,8 +387,10 @@ fn choices_are_scored_by_log_probability() {
         let failed = measure(&server, workload, &mut |_, _| (), &AtomicBool::new(false));
         failed.expect_err("no scores").to_string()
     };
-    let other = fails(by_logprob(questions(1)));
+    let other = fails(by_logprob([items(), questions(1)].concat()));
     assert!(other.starts_with("sums/q0 is not a choice"), "{other}");
+    let begun = std::fs::read_dir(folder.path().join(".eval")).expect("a folder").count();
+    assert_eq!(begun, 0, "it is found before the first request");
     server.ability.lock().expect("the ability").ignores_echo = true;
     let none = fails(by_logprob(items()));
     assert!(none.contains("those of its own tokens only"), "{none}");

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use hob_bench::eval::{EVAL_SEED, HandGrade, regraded};
+use hob_bench::eval::{EVAL_SEED, HandGrade, TaskName, regraded};
 use hob_bench::record::{Record, RecordKind, RecordStore};
 use hob_eval::{TaskFamily, Verdict};
 use serde_json::json;
@@ -123,7 +123,7 @@ fn tasks(args: &TasksArgs, printer: &Printer) -> CliResult<Exit> {
 }
 
 fn items(args: &ItemsArgs, printer: &Printer) -> CliResult<Exit> {
-    let set = args.which.set(args.seed)?;
+    let set = args.which.set(TaskName::usual(), args.seed)?;
     for number in 0..set.len() {
         let item = set.item(number);
         printer.data(json!({
@@ -231,7 +231,6 @@ fn score(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use hob_bench::eval::TaskName;
     use hob_bench::record::{EvalFigures, RecordSource};
     use uuid::Uuid;
 

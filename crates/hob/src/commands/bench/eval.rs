@@ -11,6 +11,7 @@ use hob_bench::eval::{
     EVAL_ITEMS, EVAL_SEED, EvalWorkload, ItemSet, PromptForm, TEMPERATURE_MAX, TaskName,
 };
 use hob_bench::experiment::{Axis, Experiment, Workload};
+use hob_eval::TaskFamily;
 use hob_eval::report::UseBounds;
 
 use super::bounds::BoundsArgs;
@@ -141,7 +142,10 @@ impl EvalArgs {
     }
 
     fn item_set(&self) -> CliResult<ItemSet> {
-        self.items.set(self.measuring.seed.unwrap_or(EVAL_SEED))
+        let mut usual = TaskName::usual();
+        // A completion offers no tools.
+        usual.retain(|task| !self.completion || task.family != TaskFamily::ToolUse);
+        self.items.set(usual, self.measuring.seed.unwrap_or(EVAL_SEED))
     }
 
     fn form(&self) -> CliResult<PromptForm> {
@@ -158,11 +162,11 @@ impl EvalArgs {
 }
 
 impl ItemArgs {
-    /// The items that these options select.
+    /// The items that these options select; those of the `usual` tasks if they name none.
     ///
     /// # Errors
     /// A file cannot be read, there are no items or too many, or their number is that of no task.
-    pub(crate) fn set(&self, seed: u64) -> CliResult<ItemSet> {
+    pub(crate) fn set(&self, usual: Vec<TaskName>, seed: u64) -> CliResult<ItemSet> {
         if self.items.is_some() && self.tasks.is_empty() && !self.file.is_empty() {
             let sentence =
                 "--items has no effect: it is for tasks, and all items of a file are asked";
@@ -170,7 +174,7 @@ impl ItemArgs {
         }
         let own = eval_setup::own_items(&self.file)?;
         let tasks = match &self.tasks[..] {
-            [] if own.is_empty() => TaskName::usual(),
+            [] if own.is_empty() => usual,
             named => named.to_vec(),
         };
         let per_task = self.items.unwrap_or(EVAL_ITEMS);
@@ -199,6 +203,23 @@ fn temperature(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
+    use crate::commands::bench::Verb;
+
+    #[test]
+    fn a_completion_is_asked_for_no_task_with_tools_unless_one_is_named() {
+        for (words, expected) in [
+            ("hob eval", true),
+            ("hob eval --completion", false),
+            ("hob eval --completion --tasks units,tool-use", true),
+        ] {
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            let Ok(Verb::Eval(args)) = Verb::parse(words.iter()) else { panic!("{words:?}") };
+            let set = args.item_set().expect("items");
+            let has_tools = (0..set.len()).any(|number| !set.item(number).tools.is_empty());
+            assert_eq!(has_tools, expected, "{words:?}");
+        }
+    }
+
     #[test]
     fn the_help_says_that_the_items_are_the_same_each_time() {
         let mut command = crate::cli::command();
