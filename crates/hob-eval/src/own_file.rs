@@ -16,7 +16,7 @@ const PROMPT_BYTES_MAX: usize = 1 << 20;
 const NAME_BYTES_MAX: usize = 200;
 const TOKENS_DEFAULT: u32 = 1_024;
 const TOKENS_MAX: u64 = 1 << 20;
-/// A number in a reference may be rounded.
+/// A number with decimals in a reference may be rounded. A whole number is exact.
 const TOLERANCE: f64 = 1e-6;
 
 const PROMPT: [&str; 4] = ["prompt", "question", "input", "instruction"];
@@ -241,7 +241,8 @@ impl Line {
     /// A checker that fits a reference: a number, a text or several, or JSON.
     fn of_reference(&self, reference: &Value) -> Result<Checker, OwnFileError> {
         let number = |value: f64| {
-            Checker::Number(Number { tolerance_relative: TOLERANCE, ..Number::exact(value) })
+            let tolerance_relative = if value.fract() == 0.0 { 0.0 } else { TOLERANCE };
+            Checker::Number(Number { tolerance_relative, ..Number::exact(value) })
         };
         match reference {
             Value::Number(value) => Ok(number(value.as_f64().unwrap_or_default())),
@@ -329,19 +330,20 @@ mod tests {
     #[test]
     fn common_sets_are_read() {
         let exact = |text: &str| Checker::Exact(Exact { expected: vec![text.to_owned()] });
-        let number = |value| {
+        let number = |value| Checker::Number(Number::exact(value));
+        let rounded = |value| {
             Checker::Number(Number { tolerance_relative: TOLERANCE, ..Number::exact(value) })
         };
         let rows = [
             (r#"{"prompt":"?","reference":"Lisbon"}"#, exact("Lisbon")),
             (r#"{"question":"?","answer":"so 3 + 4 = 7\n#### 1,007"}"#, number(1007.0)),
             (r#"{"instruction":"?","output":42}"#, number(42.0)),
-            (r#"{"prompt":"?","reference":"-1,234,567.5"}"#, number(-1_234_567.5)),
+            (r#"{"prompt":"?","reference":"-1,234,567.5"}"#, rounded(-1_234_567.5)),
             (r#"{"prompt":"?","reference":"12345"}"#, number(12345.0)),
             (r#"{"prompt":"?","reference":"1,2,3"}"#, exact("1,2,3")),
-            (r#"{"prompt":"?","reference":"3,5"}"#, number(3.5)),
-            (r#"{"prompt":"?","reference":"-0,125"}"#, number(-0.125)),
-            (r#"{"prompt":"?","reference":"1.234,5"}"#, number(1234.5)),
+            (r#"{"prompt":"?","reference":"3,5"}"#, rounded(3.5)),
+            (r#"{"prompt":"?","reference":"-0,125"}"#, rounded(-0.125)),
+            (r#"{"prompt":"?","reference":"1.234,5"}"#, rounded(1234.5)),
             (r#"{"prompt":"?","reference":"1,234,56"}"#, exact("1,234,56")),
             (r#"{"prompt":"?","reference":"1.2.3"}"#, exact("1.2.3")),
             (r#"{"prompt":"?","reference":",5"}"#, exact(",5")),
