@@ -21,16 +21,7 @@ const TOLERANCE: f64 = 1e-6;
 
 const PROMPT: [&str; 4] = ["prompt", "question", "input", "instruction"];
 const REFERENCE: [&str; 4] = ["reference", "target", "output", "answer"];
-const CHOICE_ANSWER: [&str; 5] = ["answer", "answerKey", "target", "reference", "output"];
-const FIELDS: [&str; 19] = [
-    "prompt",
-    "question",
-    "input",
-    "instruction",
-    "reference",
-    "target",
-    "output",
-    "answer",
+const OTHER_FIELDS: [&str; 11] = [
     "checker",
     "choices",
     "answerKey",
@@ -44,12 +35,19 @@ const FIELDS: [&str; 19] = [
     "max_tokens",
 ];
 
+fn known_fields() -> impl Iterator<Item = &'static str> {
+    PROMPT.into_iter().chain(REFERENCE).chain(OTHER_FIELDS)
+}
+
 /// What is wrong with a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OwnFileError {
     #[error("line {line}: it is not a JSON object: {reason}")]
     NotAnObject { line: usize, reason: String },
-    #[error("line {line}: the field '{field}' is unknown{hint}")]
+    #[error(
+        "line {line}: the field '{field}' is unknown{hint}; the fields are {}",
+        known_fields().collect::<Vec<_>>().join(", ")
+    )]
     UnknownField { line: usize, field: String, hint: String },
     #[error("line {line}: {what}")]
     Invalid { line: usize, what: String },
@@ -63,7 +61,7 @@ pub enum OwnFileError {
     Empty,
 }
 
-/// `stem` is the family of items that name none.
+/// Reads the items of a file. `stem`, the file's name without its extension, is the family of items that name none.
 ///
 /// # Errors
 /// The first line that is wrong.
@@ -71,8 +69,7 @@ pub fn parse(stem: &str, text: &str) -> Result<Vec<Item>, OwnFileError> {
     let (mut items, mut ids) = (Vec::new(), BTreeSet::new());
     // Editors of Windows write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    for (number, line) in text.lines().enumerate() {
-        let line_number = number + 1;
+    for (line, line_number) in text.lines().zip(1..) {
         if line.trim().is_empty() {
             continue;
         }
@@ -106,13 +103,10 @@ impl Line {
         let Value::Object(mut fields) = value else {
             return Err(not_object("another value stands there".to_owned()));
         };
-        let unknown = fields.keys().find(|name| !FIELDS.contains(&name.as_str()));
+        let unknown = fields.keys().find(|name| known_fields().all(|known| known != name.as_str()));
         if let Some(field) = unknown {
-            let near = nearest(field, FIELDS, 1).pop();
-            let hint = near.map_or_else(
-                || format!(" (expected one of {})", FIELDS.join(", ")),
-                |near| format!(" (did you mean '{near}'?)"),
-            );
+            let near = nearest(field, known_fields(), 1).pop();
+            let hint = near.map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
             return Err(OwnFileError::UnknownField { line: number, field: field.clone(), hint });
         }
         // Tables that become JSONL have a null for each empty cell.
@@ -247,7 +241,7 @@ impl Line {
         match reference {
             Value::Number(value) => Ok(number(value.as_f64().unwrap_or_default())),
             Value::String(text) => {
-                // GSM8K writes the solution, and the result after four signs.
+                // GSM8K writes the solution, then `####` and the result.
                 let result =
                     text.rsplit_once("####").map_or(text.as_str(), |(_, result)| result).trim();
                 if result.is_empty() {
@@ -267,7 +261,7 @@ impl Line {
                 Ok(Checker::Json(JsonFields { expected: reference.clone() }))
             }
             Value::Bool(_) | Value::Null => {
-                Err(self.invalid("the reference is neither a text, nor a number, nor JSON"))
+                Err(self.invalid("the reference is neither a text, a number, a list nor an object"))
             }
         }
     }
@@ -286,11 +280,9 @@ impl Line {
         let options = options.filter(|options| (2..=CHOICE_OPTIONS_MAX).contains(&options.len()));
         let options =
             options.ok_or_else(|| self.invalid("'choices' is not a list of 2 to 26 texts"))?;
-        let answer = CHOICE_ANSWER.iter().find_map(|name| self.fields.get(*name));
-        let answer = answer.ok_or_else(|| {
-            let fields = CHOICE_ANSWER.join(", ");
-            self.invalid(format!("there is no answer to the choices (expected one of {fields})"))
-        })?;
+        let names = ["answer", "answerKey", "target", "reference", "output"];
+        let answer = names.iter().find_map(|name| self.fields.get(*name));
+        let answer = answer.ok_or_else(|| self.invalid("there is no answer to the choices"))?;
         let by_text = |text: &str| {
             let labelled =
                 labels.as_ref().and_then(|labels| labels.iter().position(|label| label == text));
@@ -412,7 +404,7 @@ mod tests {
             [1] => line 1: it is not a JSON object
             {"prompt":"?" => line 1: it is not a JSON object
             {"prompt":"?","refrence":1} => line 1: the field 'refrence' is unknown (did you mean 'reference'?)
-            {"prompt":"?","expected":1} => line 1: the field 'expected' is unknown (expected one of prompt, question, input,
+            {"prompt":"?","expected":1} => line 1: the field 'expected' is unknown; the fields are prompt, question, input,
             {"reference":1} => line 1: there is no prompt
             {"prompt":"?","answerKey":"A"} => line 1: there is an 'answerKey', and there are no 'choices'
             {"prompt":"?","reference":true} => line 1: the reference is neither
@@ -420,7 +412,7 @@ mod tests {
             {"prompt":"?","question":"?","reference":1} => line 1: there are two prompts, 'prompt' and 'question'
             {"prompt":"?","reference":1,"schema":"x"} => line 1: 'schema' is not a JSON object
             {"id":"a\u0000","prompt":"?","reference":1} => line 1: 'id' is too long
-            {"prompt":"?","choices":["a","b"]} => line 1: there is no answer to the choices (expected one of answer, answerKey,
+            {"prompt":"?","choices":["a","b"]} => line 1: there is no answer to the choices
             {"prompt":"?","choices":["a"],"answer":0} => line 1: 'choices' is not a list of 2 to 26
             {"prompt":"?","choices":["a","b"],"answer":2} => line 1: the answer 2 is not one of the 2 choices
             {"prompt":"?","reference":1,"max_tokens":0} => line 1: 'max_tokens' is not a number

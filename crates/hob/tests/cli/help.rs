@@ -4,7 +4,7 @@ use crate::{User, stderr, stdout};
 
 #[test]
 fn every_verb_explains_itself() {
-    let rows: [(&[&str], &[&str]); 13] = [
+    let rows: [(&[&str], &[&str]); 14] = [
         (
             &["--help"],
             &["serve", "chat", "say", "pull", "models", "doctor", "config", "Exit codes:"],
@@ -21,6 +21,7 @@ fn every_verb_explains_itself() {
         (&["doctor", "--help"], &["--json", "exit code is 7"]),
         (&["config", "--help"], &["check", "schema", "print", "Examples:"]),
         (&["say", "-h"], &["Usage: hob say"]),
+        (&["eval", "--help"], &["The seed of the items; another one makes others [default: 1]"]),
     ];
     let user = User::new();
     for (args, expected) in rows {
