@@ -123,6 +123,7 @@ fn tasks(args: &TasksArgs, printer: &Printer) -> CliResult<Exit> {
 }
 
 fn items(args: &ItemsArgs, printer: &Printer) -> CliResult<Exit> {
+    args.which.check_number()?;
     let set = args.which.set(TaskName::usual(), args.seed)?;
     for number in 0..set.len() {
         let item = set.item(number);

@@ -134,6 +134,7 @@ impl EvalArgs {
             let sentence = format!("{name} has no effect: each item is asked once in each arm");
             return Err(Failure::usage(sentence).hint("leave it out"));
         }
+        self.items.check_number()?;
         if plan.is_none() {
             eval_setup::item_notes(&self.item_set()?).iter().for_each(|note| printer.note(note));
         }
@@ -161,16 +162,24 @@ impl EvalArgs {
 }
 
 impl ItemArgs {
-    /// The items that these options select; those of the `usual` tasks if they name none.
+    /// Refuses a number of items without tasks. Command lines of older records can have one.
     ///
     /// # Errors
-    /// A file cannot be read, there are no items or too many, or their number is that of no task.
-    pub(crate) fn set(&self, usual: Vec<TaskName>, seed: u64) -> CliResult<ItemSet> {
+    /// There are only files.
+    pub(crate) fn check_number(&self) -> CliResult<()> {
         if self.items.is_some() && self.tasks.is_empty() && !self.file.is_empty() {
             let sentence =
                 "--items has no effect: it is for tasks, and all items of a file are asked";
             return Err(Failure::usage(sentence).hint("leave it out, or name tasks with --tasks"));
         }
+        Ok(())
+    }
+
+    /// The items that these options select; those of the `usual` tasks if they name none.
+    ///
+    /// # Errors
+    /// A file cannot be read, or there are no items or too many.
+    pub(crate) fn set(&self, usual: Vec<TaskName>, seed: u64) -> CliResult<ItemSet> {
         let own = eval_setup::own_items(&self.file)?;
         let tasks = match &self.tasks[..] {
             [] if own.is_empty() => usual,
@@ -207,6 +216,7 @@ fn temperature(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use crate::commands::bench::Verb;
+    use crate::printer::{Printer, Volume};
 
     #[test]
     fn a_completion_is_asked_for_no_task_with_tools_unless_one_is_named() {
@@ -221,5 +231,18 @@ mod tests {
             let has_tools = (0..set.len()).any(|number| !set.item(number).tools.is_empty());
             assert_eq!(has_tools, expected, "{words:?}");
         }
+    }
+
+    #[test]
+    fn a_number_of_items_without_tasks_is_refused_and_can_be_run_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("own.jsonl").display().to_string();
+        fs_err::write(&file, r#"{"prompt":"?","reference":1}"#).expect("written");
+        let words = ["hob", "eval", "--items", "3", "--file", &file].map(str::to_owned);
+        let Ok(Verb::Eval(args)) = Verb::parse(words.iter()) else { panic!("{words:?}") };
+        let printer = Printer::new(Volume::ErrorsOnly);
+        let refused = args.begin(&printer).expect_err("no effect").to_string();
+        assert!(refused.contains("--items has no effect"), "{refused}");
+        assert_eq!(args.item_set().expect("as an older record was made").len(), 1);
     }
 }
