@@ -201,15 +201,16 @@ impl EvalWorkload {
     /// An item cannot be asked in this form, which is found before the first one is asked.
     fn check_form(&self) -> Result<(), BenchError> {
         let mut items = (0..self.items.len()).map(|number| self.items.item(number));
-        items.try_for_each(|item| match self.form {
-            PromptForm::Completion if !item.tools.is_empty() => {
-                Err(BenchError::ToolsNeedChat { item: item.id })
-            }
-            PromptForm::ScoredOptions if !matches!(item.checker, Checker::Choice(_)) => {
-                Err(BenchError::NotAChoice { item: item.id })
-            }
-            _ => Ok(()),
-        })
+        let refused = match self.form {
+            PromptForm::Chat => None,
+            PromptForm::Completion => items
+                .find(|item| !item.tools.is_empty())
+                .map(|item| BenchError::ToolsNeedChat { item: item.id }),
+            PromptForm::ScoredOptions => items
+                .find(|item| !matches!(item.checker, Checker::Choice(_)))
+                .map(|item| BenchError::NotAChoice { item: item.id }),
+        };
+        refused.map_or(Ok(()), Err)
     }
 
     /// The modes, and what each switch did that could turn thinking off. A base model does not think, and takes no chat
@@ -280,14 +281,15 @@ impl EvalWorkload {
                 if file.has(&item.id) {
                     continue;
                 }
-                let sent = Instant::now();
-                let answered = match answer(&examiner, &item, *arm) {
+                let (sent, mut waited) = (Instant::now(), Duration::ZERO);
+                let answered = match answer(&examiner, &item, *arm, &mut waited) {
                     Ok(Some(answered)) => answered,
                     Ok(None) => return Ok(false),
                     Err(BenchError::Fault(fault))
                         if failed.len() + 1 < FAILED_ITEMS_MAX && !is_limited(&fault) =>
                     {
-                        failed.push((at, examiner.failed(&item, *arm, (&fault, sent.elapsed()))));
+                        let took = sent.elapsed().saturating_sub(waited);
+                        failed.push((at, examiner.failed(&item, *arm, (&fault, took))));
                         last_fault = fault;
                         continue;
                     }
@@ -341,34 +343,38 @@ impl EvalWorkload {
 }
 
 /// The answer to one item; None if the user stopped. A server that fails may be starting again, so it is asked again.
+/// `waited` gets the time of the pauses, which is not the model's.
 fn answer(
     examiner: &Examiner<'_, '_>,
     item: &hob_eval::Item,
     arm: EvalArm,
+    waited: &mut Duration,
 ) -> Result<Option<AnsweredItem>, BenchError> {
-    let mut attempts = 0;
+    let (mut limited, mut failed) = (0, 0);
     loop {
-        attempts += 1;
         match examiner.ask(item, arm) {
             Ok(answered) => return Ok(Some(answered)),
             Err(_) if examiner.is_stopped() => return Ok(None),
             Err(error @ BenchError::NoLogprobs { .. }) => return Err(error),
-            Err(error) => match pause_after(&error, attempts) {
-                Some(pause) => examiner.wait(pause),
+            Err(error) => match pause_after(&error, &mut limited, &mut failed) {
+                Some(pause) => *waited += examiner.wait(pause),
                 None => return Err(error),
             },
         }
     }
 }
 
-/// The pause after this many attempts at one item. None: it is not asked again.
-fn pause_after(error: &BenchError, attempts: u32) -> Option<Duration> {
-    let is_limited = matches!(error, BenchError::Fault(fault) if is_limited(fault));
-    let (pause, attempts_max) = match is_limited {
-        true => (PAUSE * (1 << (attempts - 1).min(6)), LIMITED_ATTEMPTS_MAX),
-        false => (PAUSE, ATTEMPTS_MAX),
-    };
-    (attempts < attempts_max).then_some(pause.min(LIMITED_PAUSE_MAX))
+/// Counts an attempt at an item, and returns the pause after it. None: the item is not asked again. A limit on the rate is
+/// no failure, so a failure after it is the first one.
+fn pause_after(error: &BenchError, limited: &mut u32, failed: &mut u32) -> Option<Duration> {
+    if matches!(error, BenchError::Fault(fault) if is_limited(fault)) {
+        *limited += 1;
+        let pause = PAUSE * 2_u32.pow(*limited - 1);
+        (*limited < LIMITED_ATTEMPTS_MAX).then_some(pause.min(LIMITED_PAUSE_MAX))
+    } else {
+        *failed += 1;
+        (*failed < ATTEMPTS_MAX).then_some(PAUSE)
+    }
 }
 
 /// Whether the server limits the rate of requests.
@@ -382,13 +388,15 @@ mod tests {
 
     #[test]
     fn a_limit_on_the_rate_is_waited_for_and_other_failures_are_asked_three_times() {
-        let pauses = |status: u16| {
+        let (mut limited, mut failed) = (0, 0);
+        let mut pauses = |status: u16| {
             let message = String::new();
             let error = BenchError::Fault(RequestFault::Refused { status, message });
-            let pauses = (1..).map_while(|attempts| pause_after(&error, attempts));
-            pauses.map(|pause| pause.as_secs()).collect::<Vec<u64>>()
+            let next = || pause_after(&error, &mut limited, &mut failed);
+            let pauses: Vec<Duration> = std::iter::from_fn(next).collect();
+            pauses.iter().map(Duration::as_secs).collect::<Vec<u64>>()
         };
         assert_eq!(pauses(429), [1, 2, 4, 8, 16, 32, 60]);
-        assert_eq!(pauses(500), [1, 1]);
+        assert_eq!(pauses(500), [1, 1], "a limit was no failure");
     }
 }

@@ -60,12 +60,13 @@ impl<'w, 'b> Examiner<'w, 'b> {
         self.asker.stop.load(Ordering::Relaxed)
     }
 
-    /// Waits, unless the user stops it.
-    pub(super) fn wait(&self, pause: Duration) {
-        let until = Instant::now() + pause;
-        while Instant::now() < until && !self.is_stopped() {
+    /// Waits, unless the user stops it. Returns how long it took.
+    pub(super) fn wait(&self, pause: Duration) -> Duration {
+        let began = Instant::now();
+        while began.elapsed() < pause && !self.is_stopped() {
             std::thread::sleep(LOOK);
         }
+        began.elapsed()
     }
 
     /// Asks an item, and grades the answer.
