@@ -39,7 +39,7 @@ pub fn recorded_bounds(arms: &[ArmRecord<'_>]) -> UseBounds {
 pub struct ArmFindings {
     /// One for each finding.
     pub sentences: Vec<String>,
-    /// An arm for each use, with the reason. Empty where all questions are open.
+    /// An arm for each use, with the reason. Empty where all questions are open, and for arms with other items.
     pub uses: Vec<Advice>,
 }
 
@@ -62,12 +62,16 @@ impl ArmFindings {
         sentences.extend(all.iter().filter_map(silence));
         sentences.extend(named().filter_map(|(name, arm)| warm_cache(name, arm.answered)));
         sentences.extend(apart(&names, arms));
+        let (reason, uses) = match other_items(&all) {
+            None => (None, advise(&all, bounds, SEED)),
+            reason => (reason, Vec::new()),
+        };
         if all.len() > 1 {
-            sentences.push(other_items(&all).unwrap_or_else(|| best(&all)));
+            sentences.push(reason.unwrap_or_else(|| best(&all)));
             sentences.extend(all[1..].iter().filter_map(|other| difference(&all[0], other)));
         }
         sentences.push(rule(bounds));
-        ArmFindings { sentences, uses: advise(&all, bounds, SEED) }
+        ArmFindings { sentences, uses }
     }
 }
 
@@ -197,7 +201,7 @@ fn warm_cache(name: &str, answered: &[AnsweredItem]) -> Option<String> {
     Some(format!("{name}: {}", warm_cache_sentence(&counts)?))
 }
 
-/// Arms with other items than the first: no frontier has both.
+/// Arms with other items than the first: their scores and times cannot stand in one frontier or in one choice.
 fn other_items(arms: &[ArmOutcomes]) -> Option<String> {
     let items = |arm: &ArmOutcomes| -> BTreeSet<String> {
         arm.outcomes.iter().map(|outcome| outcome.item.clone()).collect()
@@ -209,7 +213,7 @@ fn other_items(arms: &[ArmOutcomes]) -> Option<String> {
     (!others.is_empty()).then(|| {
         let name = &first.name;
         format!(
-            "There is no frontier, because other items than those of {name} were asked: {}.",
+            "There is no frontier and no best arm, because other items than those of {name} were graded: {}.",
             listed(&others)
         )
     })

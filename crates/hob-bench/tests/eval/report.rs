@@ -78,10 +78,13 @@ fn the_same_id_with_another_question_is_not_a_pair() {
     let said = sentences(&arms).join("\n");
     assert!(said.contains(" on 3 items;"), "{said}");
     assert!(said.contains("; 1 and 1 items have no partner"), "{said}");
-    assert!(said.contains("There is no frontier, because other items than those of "), "{said}");
-    assert!(!said.contains("Frontier, "), "{said}");
-    let said = sentences(&[arms[0], arms[0]]).join("\n");
+    let expected = "There is no frontier and no best arm, because other items than those of ";
+    assert!(said.contains(expected) && !said.contains("Frontier, "), "{said}");
+    assert_eq!(ArmFindings::of(&arms, &UseBounds::default()).uses, []);
+    let same = ArmFindings::of(&[arms[0], arms[0]], &UseBounds::default());
+    let said = same.sentences.join("\n");
     assert!(said.contains("Frontier, ") && !said.contains("no frontier"), "{said}");
+    assert!(!same.uses.is_empty(), "{said}");
 }
 
 #[test]
