@@ -109,6 +109,7 @@ mod tests {
             ("<", Verdict::Correct),
             ("`<`", Verdict::Correct),
             ("Answer: <", Verdict::Correct),
+            ("The right sign is \"<\".\nAnswer: \"<\".", Verdict::Correct),
             ("=", Verdict::Wrong),
             ("Answer: >", Verdict::Wrong),
         ] {
