@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use hob_eval::RunCode;
 use hob_eval::report::UseBounds;
+use hob_eval::{Checker, RunCode};
 use jiff::Timestamp;
 
 pub use answer_file::{AnsweredItem, GradedBy, Grader, HandGrade, read_answers};
@@ -50,10 +50,13 @@ pub const EVAL_ITEMS: usize = 10;
 /// Tokens for thinking, on top of what an item needs, where no budget is given.
 pub const THINKING_TOKENS: u32 = 8_192;
 /// A server that fails an item this many times in a row has failed.
-const ATTEMPTS_MAX: usize = 3;
+const ATTEMPTS_MAX: u32 = 3;
 /// A run ends with this many failed items in a row.
 const FAILED_ITEMS_MAX: usize = 3;
 const PAUSE: Duration = Duration::from_secs(1);
+/// A limit on the rate says nothing about the model: the pause doubles, and together they take two minutes.
+const LIMITED_ATTEMPTS_MAX: u32 = 8;
+const LIMITED_PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Assumed characters of a token, to request enough context from servers that need it with each request.
 const CHARS_PER_TOKEN: usize = 3;
 
@@ -162,6 +165,7 @@ impl EvalWorkload {
     /// # Errors
     /// The server fails, or an answer or record cannot be stored.
     pub(crate) fn measure(&self, bench: &mut Workbench<'_>) -> Result<Vec<Record>, BenchError> {
+        self.check_form()?;
         let (modes, switches) = self.thinking_modes(bench)?;
         let mut arms: Vec<(EvalArm, AnswerFile)> = Vec::new();
         for thinking in modes {
@@ -191,6 +195,22 @@ impl EvalWorkload {
             records.extend(measured.store(bench, file)?);
         }
         Ok(records)
+    }
+
+    /// # Errors
+    /// An item cannot be asked in this form, which is found before the first one is asked.
+    fn check_form(&self) -> Result<(), BenchError> {
+        let mut items = (0..self.items.len()).map(|number| self.items.item(number));
+        let refused = match self.form {
+            PromptForm::Chat => None,
+            PromptForm::Completion => items
+                .find(|item| !item.tools.is_empty())
+                .map(|item| BenchError::ToolsNeedChat { item: item.id }),
+            PromptForm::ScoredOptions => items
+                .find(|item| !matches!(item.checker, Checker::Choice(_)))
+                .map(|item| BenchError::NotAChoice { item: item.id }),
+        };
+        refused.map_or(Ok(()), Err)
     }
 
     /// The modes, and what each switch did that could turn thinking off. A base model does not think, and takes no chat
@@ -261,12 +281,15 @@ impl EvalWorkload {
                 if file.has(&item.id) {
                     continue;
                 }
-                let sent = Instant::now();
-                let answered = match answer(&examiner, &item, *arm) {
+                let (sent, mut waited) = (Instant::now(), Duration::ZERO);
+                let answered = match answer(&examiner, &item, *arm, &mut waited) {
                     Ok(Some(answered)) => answered,
                     Ok(None) => return Ok(false),
-                    Err(BenchError::Fault(fault)) if failed.len() + 1 < FAILED_ITEMS_MAX => {
-                        failed.push((at, examiner.failed(&item, *arm, (&fault, sent.elapsed()))));
+                    Err(BenchError::Fault(fault))
+                        if failed.len() + 1 < FAILED_ITEMS_MAX && !is_limited(&fault) =>
+                    {
+                        let took = sent.elapsed().saturating_sub(waited);
+                        failed.push((at, examiner.failed(&item, *arm, (&fault, took))));
                         last_fault = fault;
                         continue;
                     }
@@ -320,28 +343,60 @@ impl EvalWorkload {
 }
 
 /// The answer to one item; None if the user stopped. A server that fails may be starting again, so it is asked again.
+/// `waited` gets the time of the pauses, which is not the model's.
 fn answer(
     examiner: &Examiner<'_, '_>,
     item: &hob_eval::Item,
     arm: EvalArm,
+    waited: &mut Duration,
 ) -> Result<Option<AnsweredItem>, BenchError> {
-    let mut attempts = 0;
+    let (mut limited, mut failed) = (0, 0);
     loop {
         match examiner.ask(item, arm) {
             Ok(answered) => return Ok(Some(answered)),
             Err(_) if examiner.is_stopped() => return Ok(None),
-            Err(
-                error @ (BenchError::ToolsNeedChat { .. }
-                | BenchError::NotAChoice { .. }
-                | BenchError::NoLogprobs { .. }),
-            ) => return Err(error),
-            Err(error) => {
-                attempts += 1;
-                if attempts == ATTEMPTS_MAX {
-                    return Err(error);
-                }
-                std::thread::sleep(PAUSE);
-            }
+            Err(error @ BenchError::NoLogprobs { .. }) => return Err(error),
+            Err(error) => match pause_after(&error, &mut limited, &mut failed) {
+                Some(pause) => *waited += examiner.wait(pause),
+                None => return Err(error),
+            },
         }
+    }
+}
+
+/// Counts an attempt at an item, and returns the pause after it. None: the item is not asked again. A limit on the rate is
+/// no failure, so a failure after it is the first one.
+fn pause_after(error: &BenchError, limited: &mut u32, failed: &mut u32) -> Option<Duration> {
+    if matches!(error, BenchError::Fault(fault) if is_limited(fault)) {
+        *limited += 1;
+        let pause = PAUSE * 2_u32.pow(*limited - 1);
+        (*limited < LIMITED_ATTEMPTS_MAX).then_some(pause.min(LIMITED_PAUSE_MAX))
+    } else {
+        *failed += 1;
+        (*failed < ATTEMPTS_MAX).then_some(PAUSE)
+    }
+}
+
+/// Whether the server limits the rate of requests.
+fn is_limited(fault: &RequestFault) -> bool {
+    matches!(fault, RequestFault::Refused { status: 429, .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_on_the_rate_is_waited_for_and_other_failures_are_asked_three_times() {
+        let (mut limited, mut failed) = (0, 0);
+        let mut pauses = |status: u16| {
+            let message = String::new();
+            let error = BenchError::Fault(RequestFault::Refused { status, message });
+            let next = || pause_after(&error, &mut limited, &mut failed);
+            let pauses: Vec<Duration> = std::iter::from_fn(next).collect();
+            pauses.iter().map(Duration::as_secs).collect::<Vec<u64>>()
+        };
+        assert_eq!(pauses(429), [1, 2, 4, 8, 16, 32, 60]);
+        assert_eq!(pauses(500), [1, 1], "a limit was no failure");
     }
 }

@@ -17,7 +17,7 @@ use llama_cpp_sys_2 as sys;
 use serde::{Deserialize, Serialize};
 
 pub use importance::{Importance, ImportanceEntry};
-pub use scorer::{ScoredToken, TextPair, TokenCount};
+pub use scorer::{ScoredToken, TextPair, TokenCount, check_text};
 
 /// Types of weights that llama.cpp writes, with its number for a file of mostly this type.
 const TYPES: [(&str, sys::llama_ftype); 30] = [

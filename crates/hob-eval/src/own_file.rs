@@ -16,7 +16,7 @@ const PROMPT_BYTES_MAX: usize = 1 << 20;
 const NAME_BYTES_MAX: usize = 200;
 const TOKENS_DEFAULT: u32 = 1_024;
 const TOKENS_MAX: u64 = 1 << 20;
-/// A number in a reference may be rounded.
+/// A number with decimals in a reference may be rounded. A whole number is exact.
 const TOLERANCE: f64 = 1e-6;
 
 const PROMPT: [&str; 4] = ["prompt", "question", "input", "instruction"];
@@ -44,7 +44,10 @@ fn known_fields() -> impl Iterator<Item = &'static str> {
 pub enum OwnFileError {
     #[error("line {line}: it is not a JSON object: {reason}")]
     NotAnObject { line: usize, reason: String },
-    #[error("line {line}: the field '{field}' is unknown{hint}")]
+    #[error(
+        "line {line}: the field '{field}' is unknown{hint}; the fields are {}",
+        known_fields().collect::<Vec<_>>().join(", ")
+    )]
     UnknownField { line: usize, field: String, hint: String },
     #[error("line {line}: {what}")]
     Invalid { line: usize, what: String },
@@ -94,8 +97,9 @@ struct Line {
 impl Line {
     fn parse(number: usize, text: &str) -> Result<Line, OwnFileError> {
         let not_object = |reason| OwnFileError::NotAnObject { line: number, reason };
-        let value: Value =
-            serde_json::from_str(text).map_err(|error| not_object(error.to_string()))?;
+        // JSON is one line here, and the error has the number of the file's line.
+        let reason = |error: serde_json::Error| error.to_string().replace(" at line 1 ", " at ");
+        let value: Value = serde_json::from_str(text).map_err(|error| not_object(reason(error)))?;
         let Value::Object(mut fields) = value else {
             return Err(not_object("another value stands there".to_owned()));
         };
@@ -231,7 +235,8 @@ impl Line {
     /// A checker that fits a reference: a number, a text or several, or JSON.
     fn of_reference(&self, reference: &Value) -> Result<Checker, OwnFileError> {
         let number = |value: f64| {
-            Checker::Number(Number { tolerance_relative: TOLERANCE, ..Number::exact(value) })
+            let tolerance_relative = if value.fract() == 0.0 { 0.0 } else { TOLERANCE };
+            Checker::Number(Number { tolerance_relative, ..Number::exact(value) })
         };
         match reference {
             Value::Number(value) => Ok(number(value.as_f64().unwrap_or_default())),
@@ -317,19 +322,20 @@ mod tests {
     #[test]
     fn common_sets_are_read() {
         let exact = |text: &str| Checker::Exact(Exact { expected: vec![text.to_owned()] });
-        let number = |value| {
+        let number = |value| Checker::Number(Number::exact(value));
+        let rounded = |value| {
             Checker::Number(Number { tolerance_relative: TOLERANCE, ..Number::exact(value) })
         };
         let rows = [
             (r#"{"prompt":"?","reference":"Lisbon"}"#, exact("Lisbon")),
             (r#"{"question":"?","answer":"so 3 + 4 = 7\n#### 1,007"}"#, number(1007.0)),
             (r#"{"instruction":"?","output":42}"#, number(42.0)),
-            (r#"{"prompt":"?","reference":"-1,234,567.5"}"#, number(-1_234_567.5)),
+            (r#"{"prompt":"?","reference":"-1,234,567.5"}"#, rounded(-1_234_567.5)),
             (r#"{"prompt":"?","reference":"12345"}"#, number(12345.0)),
             (r#"{"prompt":"?","reference":"1,2,3"}"#, exact("1,2,3")),
-            (r#"{"prompt":"?","reference":"3,5"}"#, number(3.5)),
-            (r#"{"prompt":"?","reference":"-0,125"}"#, number(-0.125)),
-            (r#"{"prompt":"?","reference":"1.234,5"}"#, number(1234.5)),
+            (r#"{"prompt":"?","reference":"3,5"}"#, rounded(3.5)),
+            (r#"{"prompt":"?","reference":"-0,125"}"#, rounded(-0.125)),
+            (r#"{"prompt":"?","reference":"1.234,5"}"#, rounded(1234.5)),
             (r#"{"prompt":"?","reference":"1,234,56"}"#, exact("1,234,56")),
             (r#"{"prompt":"?","reference":"1.2.3"}"#, exact("1.2.3")),
             (r#"{"prompt":"?","reference":",5"}"#, exact(",5")),
@@ -398,6 +404,7 @@ mod tests {
             [1] => line 1: it is not a JSON object
             {"prompt":"?" => line 1: it is not a JSON object
             {"prompt":"?","refrence":1} => line 1: the field 'refrence' is unknown (did you mean 'reference'?)
+            {"prompt":"?","expected":1} => line 1: the field 'expected' is unknown; the fields are prompt, question, input,
             {"reference":1} => line 1: there is no prompt
             {"prompt":"?","answerKey":"A"} => line 1: there is an 'answerKey', and there are no 'choices'
             {"prompt":"?","reference":true} => line 1: the reference is neither
@@ -405,12 +412,17 @@ mod tests {
             {"prompt":"?","question":"?","reference":1} => line 1: there are two prompts, 'prompt' and 'question'
             {"prompt":"?","reference":1,"schema":"x"} => line 1: 'schema' is not a JSON object
             {"id":"a\u0000","prompt":"?","reference":1} => line 1: 'id' is too long
+            {"prompt":"?","choices":["a","b"]} => line 1: there is no answer to the choices
             {"prompt":"?","choices":["a"],"answer":0} => line 1: 'choices' is not a list of 2 to 26
             {"prompt":"?","choices":["a","b"],"answer":2} => line 1: the answer 2 is not one of the 2 choices
             {"prompt":"?","reference":1,"max_tokens":0} => line 1: 'max_tokens' is not a number
         "#;
         let others = [
             ("", "there are no items"),
+            (
+                "{\"prompt\":\"?\"}\n{\"prompt\":\"?\"",
+                "line 2: it is not a JSON object: EOF while parsing an object at column 13",
+            ),
             (
                 "{\"id\":\"a\",\"prompt\":\"?\",\"reference\":1}\n\n{\"id\":\"a\",\"prompt\":\"?\",\"reference\":1}",
                 "line 3: the id 'own/a' was used before",

@@ -27,7 +27,7 @@ use crate::Verdict;
 /// One item in one arm: the grade, and what it cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ItemOutcome {
-    /// The item's id.
+    /// What only outcomes of the same question share.
     pub item: String,
     pub family: String,
     pub size: String,

@@ -3,6 +3,7 @@
 
 mod run_code;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -100,15 +101,22 @@ pub(crate) fn add_own_items(workload: &mut EvalWorkload, files: &[String]) -> Cl
 /// The items of all files; the stem of a file is the family of its items.
 ///
 /// # Errors
-/// A file cannot be read, or a line is not an item.
+/// A file cannot be read, a line is not an item, or two files have an id in common.
 pub(crate) fn own_items(files: &[PathBuf]) -> CliResult<Vec<Item>> {
-    let mut items = Vec::new();
+    let (mut items, mut ids) = (Vec::new(), BTreeSet::new());
     for file in files {
         let text = read(file, ITEMS_BYTES_MAX)?;
         let stem = file.file_stem().unwrap_or_default().to_string_lossy();
         let read = own_file::parse(&stem, &text);
         let of_file = |error| Failure::usage(format!("{}: {error}", file.display()));
-        items.extend(read.map_err(of_file)?);
+        let read = read.map_err(of_file)?;
+        // Only one item of an id would be asked.
+        if let Some(Item { id, .. }) = read.iter().find(|item| !ids.insert(item.id.clone())) {
+            let sentence = format!("{}: another file has the id '{id}' too", file.display());
+            return Err(Failure::usage(sentence)
+                .hint("rename one of the files, or give its lines another \"family\""));
+        }
+        items.extend(read);
     }
     Ok(items)
 }

@@ -177,6 +177,12 @@ pub(crate) struct QuantizeWorkerArgs {
     /// The most pieces of that text, of 512 tokens each
     #[arg(long, default_value_t = 0)]
     pub(crate) pieces: usize,
+    /// The text on which the result will be compared, which must be long enough
+    #[arg(long, requires = "context")]
+    pub(crate) text: Option<PathBuf>,
+    /// Tokens of a piece of that text
+    #[arg(long)]
+    pub(crate) context: Option<usize>,
     /// KEY=TEXT for the header
     #[arg(long)]
     pub(crate) header: Vec<String>,

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::line_file::LineFile;
+use super::request::without_mark;
 use super::{EvalArm, EvalWorkload};
 use crate::record::{RecordError, SampleFile, pack_lines, read_bytes, sha256_hex, unpack_lines};
 use crate::terms::Metric;
@@ -92,11 +93,14 @@ pub enum GradedBy {
     Hand,
 }
 
-/// A grade that a person gave to one answer of one item. It holds wherever the item gets the same answer.
+/// A grade that a person gave to one answer of one item. It holds wherever the same question gets the same answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HandGrade {
     pub item: String,
+    /// Another seed, or an edited file, has other questions under the same ids. None: an older hob wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question_sha256: Option<String>,
     pub answer_sha256: String,
     pub verdict: Verdict,
     /// 0 to 1.
@@ -113,14 +117,22 @@ pub(super) fn answer_sha256(answer: &Answer) -> String {
 impl AnsweredItem {
     /// With the grade that a person gave to this answer, if there is one. The last one counts.
     pub fn with_hand_grades(self, grades: &[HandGrade]) -> AnsweredItem {
-        let is_of_this =
-            |grade: &&HandGrade| grade.item == self.id && grade.answer_sha256 == self.answer_sha256;
+        let is_of_this = |grade: &&HandGrade| {
+            let is_same = grade.item == self.id && grade.answer_sha256 == self.answer_sha256;
+            let is_asked_here = |question: &String| *question == self.question_sha256();
+            is_same && grade.question_sha256.as_ref().is_none_or(is_asked_here)
+        };
         match grades.iter().rev().find(is_of_this).cloned() {
             Some(HandGrade { verdict, score, why, .. }) => {
                 AnsweredItem { verdict, score, why, graded_by: GradedBy::Hand, ..self }
             }
             None => self,
         }
+    }
+
+    /// Hash of the prompt without its mark, so that it is the same in each arm.
+    pub fn question_sha256(&self) -> String {
+        sha256_hex(without_mark(&self.prompt).as_bytes())
     }
 
     /// Tokens of the prompt, and how many of them the server had cached. `None`: it does not report both.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hob_core::locked;
 use hob_eval::{Answer, CalledTool, Grade, Item, Verdict};
@@ -28,6 +28,8 @@ use crate::workbench::Asker;
 const ROOM_BYTES_MAX: usize = 1 << 20;
 /// Longer answers are kept without their middle.
 const KEPT_BYTES_MAX: usize = 64 << 10;
+/// How often a pause looks whether the user stopped it.
+const LOOK: Duration = Duration::from_millis(100);
 /// How long a server may take to show that it lives.
 const LIVES_WITHIN: Duration = Duration::from_secs(10);
 
@@ -58,6 +60,15 @@ impl<'w, 'b> Examiner<'w, 'b> {
         self.asker.stop.load(Ordering::Relaxed)
     }
 
+    /// Waits, unless the user stops it. Returns how long it took.
+    pub(super) fn wait(&self, pause: Duration) -> Duration {
+        let began = Instant::now();
+        while began.elapsed() < pause && !self.is_stopped() {
+            std::thread::sleep(LOOK);
+        }
+        began.elapsed()
+    }
+
     /// Asks an item, and grades the answer.
     ///
     /// # Errors
@@ -76,9 +87,6 @@ impl<'w, 'b> Examiner<'w, 'b> {
         let tokens = arm.tokens_max(item.max_tokens);
         if self.workload.form == PromptForm::ScoredOptions {
             return self.scored(item, &request);
-        }
-        if self.workload.form == PromptForm::Completion && !item.tools.is_empty() {
-            return Err(BenchError::ToolsNeedChat { item: item.id.clone() });
         }
         let room = (tokens as usize * ANSWER_BYTES_PER_TOKEN).min(ROOM_BYTES_MAX);
         let started = Timestamp::now();

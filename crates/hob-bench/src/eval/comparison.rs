@@ -1,6 +1,8 @@
 //! What several arms show together: the frontier and each arm against the first, in sentences, and advice for each use.
 //! The terminal and the page print the same sentences and the same advice.
 
+use std::collections::BTreeSet;
+
 use hob_core::count_text;
 use hob_eval::Verdict;
 use hob_eval::report::{
@@ -37,7 +39,7 @@ pub fn recorded_bounds(arms: &[ArmRecord<'_>]) -> UseBounds {
 pub struct ArmFindings {
     /// One for each finding.
     pub sentences: Vec<String>,
-    /// An arm for each use, with the reason. Empty where all questions are open.
+    /// An arm for each use, with the reason. Empty where all questions are open, and for arms with other items.
     pub uses: Vec<Advice>,
 }
 
@@ -50,7 +52,9 @@ impl ArmFindings {
             named().filter_map(|(name, arm)| open_questions(name, arm.answered)).collect();
         sentences.extend(switches(arms));
         sentences.extend(named().filter_map(|(name, arm)| leaks(name, arm.answered)));
-        sentences.extend(named().filter_map(|(name, arm)| unread(name, arm.answered)));
+        for kind in [(Verdict::Malformed, "could not be read"), (Verdict::NoAnswer, "never came")] {
+            sentences.extend(named().filter_map(|(name, arm)| reasons(name, arm.answered, kind)));
+        }
         sentences.extend(named().filter_map(|(name, arm)| corrected(name, arm.answered)));
         if all.iter().all(|arm| arm.outcomes.is_empty()) {
             return ArmFindings { sentences, uses: Vec::new() };
@@ -58,12 +62,16 @@ impl ArmFindings {
         sentences.extend(all.iter().filter_map(silence));
         sentences.extend(named().filter_map(|(name, arm)| warm_cache(name, arm.answered)));
         sentences.extend(apart(&names, arms));
+        let (reason, uses) = match other_items(&all) {
+            None => (None, advise(&all, bounds, SEED)),
+            reason => (reason, Vec::new()),
+        };
         if all.len() > 1 {
-            sentences.push(best(&all));
+            sentences.push(reason.unwrap_or_else(|| best(&all)));
             sentences.extend(all[1..].iter().filter_map(|other| difference(&all[0], other)));
         }
         sentences.push(rule(bounds));
-        ArmFindings { sentences, uses: advise(&all, bounds, SEED) }
+        ArmFindings { sentences, uses }
     }
 }
 
@@ -110,13 +118,17 @@ fn leaks(name: &str, answered: &[AnsweredItem]) -> Option<String> {
     })
 }
 
-/// Answers in which no answer could be read, each with the reason.
-fn unread(name: &str, answered: &[AnsweredItem]) -> Option<String> {
-    let unread = answered.iter().filter(|one| one.verdict == Verdict::Malformed);
-    let unread: Vec<String> = unread.map(|one| format!("{} ({})", one.id, one.why)).collect();
-    (!unread.is_empty()).then(|| {
-        let (count, all) = (unread.len(), answered.len());
-        format!("{name}: {count} of {all} answers could not be read: {}.", listed(&unread))
+/// Answers with this verdict, each with the reason: in some nothing could be read, and others never came.
+fn reasons(
+    name: &str,
+    answered: &[AnsweredItem],
+    (verdict, what): (Verdict, &str),
+) -> Option<String> {
+    let meant = answered.iter().filter(|one| one.verdict == verdict);
+    let meant: Vec<String> = meant.map(|one| format!("{} ({})", one.id, one.why)).collect();
+    (!meant.is_empty()).then(|| {
+        let (count, all) = (meant.len(), answered.len());
+        format!("{name}: {count} of {all} answers {what}: {}.", listed(&meant))
     })
 }
 
@@ -187,6 +199,24 @@ fn apart(names: &[String], arms: &[ArmRecord<'_>]) -> Option<String> {
 fn warm_cache(name: &str, answered: &[AnsweredItem]) -> Option<String> {
     let counts: Vec<_> = answered.iter().filter_map(AnsweredItem::prompt_and_cached).collect();
     Some(format!("{name}: {}", warm_cache_sentence(&counts)?))
+}
+
+/// Arms with other items than the first: their scores and times cannot stand in one frontier or in one choice.
+fn other_items(arms: &[ArmOutcomes]) -> Option<String> {
+    let items = |arm: &ArmOutcomes| -> BTreeSet<String> {
+        arm.outcomes.iter().map(|outcome| outcome.item.clone()).collect()
+    };
+    let (first, others) = arms.split_first()?;
+    let known = items(first);
+    let others = others.iter().filter(|arm| items(arm) != known).map(|arm| arm.name.clone());
+    let others: Vec<String> = others.collect();
+    (!others.is_empty()).then(|| {
+        let name = &first.name;
+        format!(
+            "There is no frontier and no best arm, because other items than those of {name} were graded: {}.",
+            listed(&others)
+        )
+    })
 }
 
 fn best(arms: &[ArmOutcomes]) -> String {

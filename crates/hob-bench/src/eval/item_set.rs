@@ -69,8 +69,15 @@ pub struct ItemSet {
 }
 
 impl ItemSet {
-    /// `per_task` items of each task, one item of each task after the other, and then the items of the user's files.
-    pub fn new(tasks: Vec<TaskName>, per_task: usize, seed: u64, own: Vec<Item>) -> ItemSet {
+    /// `per_task` items of each task, one item of each task after the other, and then the items of the user's files. A task
+    /// that is named twice counts once.
+    pub fn new(mut tasks: Vec<TaskName>, per_task: usize, seed: u64, own: Vec<Item>) -> ItemSet {
+        let mut known = Vec::new();
+        tasks.retain(|task| {
+            let is_new = !known.contains(task);
+            known.push(task.clone());
+            is_new
+        });
         let mut set = ItemSet { tasks, per_task, seed, own, sha256: String::new() };
         let item = |number| {
             let item = set.item(number);
@@ -187,5 +194,6 @@ mod tests {
         let alone = set(&["logic-grid:einstein"], 20);
         assert_eq!((alone.len(), set(&["logic-grid:einstein"], 1).asked_once().len()), (1, 0));
         assert_eq!(set(&["units:2"], 0).len(), 0);
+        assert_eq!(set(&["units", "units:2", "units"], 3).len(), 3, "one task, named three times");
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hob_eval::judge::{
     JudgeTally, JudgeVerdict, OpenQuestion, is_too_long_to_judge, judge_prompt, visible_text,
@@ -247,7 +247,8 @@ impl JudgeRun<'_> {
                     continue;
                 }
                 let asked_item = item.judge_item(order, self.tokens_max);
-                let Some(answered) = answer(&examiner, &asked_item, arm)? else { return Ok(()) };
+                let answered = answer(&examiner, &asked_item, arm, &mut Duration::ZERO)?;
+                let Some(answered) = answered else { return Ok(()) };
                 let line = line(item, order, &asker.target.model, answered);
                 file.add(&line)?;
                 asked += 1;

@@ -148,7 +148,8 @@ pub fn outcomes(answered: &[AnsweredItem]) -> Vec<ItemOutcome> {
         let of = |metric| answered.figures.get(&metric).copied();
         let tokens = |metric| of(metric).map(|count| count as u32);
         ItemOutcome {
-            item: answered.id.clone(),
+            // Another seed, or an edited file, has other questions under the same ids.
+            item: format!("{} {}", answered.id, answered.question_sha256()),
             family: answered.family.clone(),
             size: answered.size.clone(),
             score: answered.score,

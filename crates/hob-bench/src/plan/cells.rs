@@ -407,4 +407,16 @@ exclude: [{target: b, cache: cached}]
         assert_eq!(cells[0].room(), Some(2048));
         assert!(!cells[0].words().contains(&"--context-tokens".to_owned()));
     }
+
+    #[test]
+    fn the_number_of_items_is_said_where_there_are_tasks() {
+        let plan = "schema: bench-plan/1\nname: n\ntargets: [{name: a}]\n\
+                    matrix: {kind: [eval], items: 5, items_file: [own.jsonl]}\n";
+        let with_tasks = plan.replace("items: 5", "items: 5, task: [units]");
+        for (plan, expected) in [(plan, false), (with_tasks.as_str(), true)] {
+            let cells = cells(&BenchPlan::parse("p", plan).expect("a plan"));
+            let words = cells[0].words();
+            assert_eq!(words.contains(&"--items".to_owned()), expected, "{words:?}");
+        }
+    }
 }

@@ -160,6 +160,9 @@ impl PlanCell {
         });
         // An evaluation's context is an option of the server.
         let context = self.context.filter(|_| self.kind != PlanKind::Eval);
+        // The number of items is for tasks. Without names these are the usual ones, unless there is a file.
+        let has_tasks = !self.task.is_empty() || self.items_file.is_empty();
+        let items = self.items.filter(|_| has_tasks);
         let rows = [
             ("--shape", self.shape.clone()),
             ("--context-tokens", context.map(|tokens| tokens.to_string())),
@@ -169,7 +172,7 @@ impl PlanCell {
             ("--format", self.format.clone()),
             ("--voice", self.voice.clone()),
             ("--tasks", Some(self.task.join(",")).filter(|tasks| !tasks.is_empty())),
-            ("--items", self.items.map(|items| items.to_string())),
+            ("--items", items.map(|items| items.to_string())),
             ("--file", Some(self.items_file.join(",")).filter(|files| !files.is_empty())),
             ("--budget-tokens", self.budget_tokens.map(|tokens| tokens.to_string())),
             ("--temperature", self.temperature.map(|value| value.to_string())),

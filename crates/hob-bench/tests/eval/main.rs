@@ -296,6 +296,11 @@ fn one_item_that_a_server_cannot_answer_does_not_end_the_run() {
         let kept = answers(folder.path(), &records[0]);
         let failed = kept.iter().find(|one| one.prompt.contains(chokes_on)).expect("the item");
         assert!(failed.why.starts_with("the server failed on this item each time"), "{failed:?}");
+        // Two pauses of a second are not the model's time.
+        assert!(failed.total_ms < 2_000.0, "{failed:?}");
+        let said = sentences(&[ArmRecord { record: &records[0], answered: &kept }]).join("\n");
+        let expected = format!(": 1 of 5 answers never came: {} ({}", failed.id, failed.why);
+        assert!(said.contains(&expected), "{said}");
     }
 }
 
@@ -326,6 +331,7 @@ fn a_grade_by_hand_holds_for_the_same_answer_only() {
     let wrong = answers(folder.path(), &records[0]).pop().expect("four answers");
     let grade = HandGrade {
         item: wrong.id.clone(),
+        question_sha256: Some(wrong.question_sha256()),
         answer_sha256: wrong.answer_sha256.clone(),
         verdict: Verdict::Correct,
         score: 1.0,
@@ -346,10 +352,18 @@ fn a_grade_by_hand_holds_for_the_same_answer_only() {
         |items| EvalWorkload { hand_grades: vec![grade.clone()], ..workload(items, folder.path()) };
     let again = run(&server, with_grade(questions(4)));
     assert_eq!(again[0].eval.as_ref().and_then(|eval| eval.overall.accuracy), Some(1.0));
-    let question = "What is 3 + 1000?".to_owned();
-    server.ability.lock().expect("the ability").replies.insert(question, "It is 8.".to_owned());
+    let replies = |question: &str, reply: &str| {
+        let mut ability = server.ability.lock().expect("the ability");
+        ability.replies.insert(question.to_owned(), reply.to_owned());
+    };
+    replies("What is 3 + 1000?", "It is 8.");
     let other = run(&server, with_grade(questions(4)));
     assert_eq!(other[0].eval.as_ref().and_then(|eval| eval.overall.accuracy), Some(0.75));
+    replies("What is 3 + 2000?", "The answer is 7.");
+    let line = r#"{"id":"q3","prompt":"What is 3 + 2000?","reference":2003}"#;
+    let edited = run(&server, with_grade(own_file::parse("sums", line).expect("an item")));
+    let accuracy = edited[0].eval.as_ref().and_then(|eval| eval.overall.accuracy);
+    assert_eq!(accuracy, Some(0.0), "another question with the same id and the same answer");
 }
 
 #[test]
@@ -375,8 +389,10 @@ fn choices_are_scored_by_log_probability() {
         let failed = measure(&server, workload, &mut |_, _| (), &AtomicBool::new(false));
         failed.expect_err("no scores").to_string()
     };
-    let other = fails(by_logprob(questions(1)));
+    let other = fails(by_logprob([items(), questions(1)].concat()));
     assert!(other.starts_with("sums/q0 is not a choice"), "{other}");
+    let begun = std::fs::read_dir(folder.path().join(".eval")).expect("a folder").count();
+    assert_eq!(begun, 0, "it is found before the first request");
     server.ability.lock().expect("the ability").ignores_echo = true;
     let none = fails(by_logprob(items()));
     assert!(none.contains("those of its own tokens only"), "{none}");

@@ -64,6 +64,29 @@ fn answers_that_were_not_read_and_grades_by_hand_are_listed() {
     assert!(said.contains(" and 1 more."), "{said}");
 }
 
+/// Another seed, or an edited file, has other questions under the same ids.
+#[test]
+fn the_same_id_with_another_question_is_not_a_pair() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::start(Ability { replies: replies(4, 4), ..Ability::default() });
+    let mut edited = questions(4);
+    edited[3].prompt = "What is 3 + 2000?".to_owned();
+    let measured = |items| run(&server, workload(items, folder.path()));
+    let records = [measured(questions(4)), measured(edited)].concat();
+    let answered: Vec<_> = records.iter().map(|one| answers(folder.path(), one)).collect();
+    let arms = [0, 1].map(|at| ArmRecord { record: &records[at], answered: &answered[at] });
+    let said = sentences(&arms).join("\n");
+    assert!(said.contains(" on 3 items;"), "{said}");
+    assert!(said.contains("; 1 and 1 items have no partner"), "{said}");
+    let expected = "There is no frontier and no best arm, because other items than those of ";
+    assert!(said.contains(expected) && !said.contains("Frontier, "), "{said}");
+    assert_eq!(ArmFindings::of(&arms, &UseBounds::default()).uses, []);
+    let same = ArmFindings::of(&[arms[0], arms[0]], &UseBounds::default());
+    let said = same.sentences.join("\n");
+    assert!(said.contains("Frontier, ") && !said.contains("no frontier"), "{said}");
+    assert!(!same.uses.is_empty(), "{said}");
+}
+
 #[test]
 fn the_bounds_of_a_run_are_kept_and_decide_the_use() {
     let folder = tempfile::tempdir().expect("a folder");

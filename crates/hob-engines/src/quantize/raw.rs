@@ -26,9 +26,21 @@ pub(super) struct RawModel(NonNull<sys::llama_model>);
 
 impl RawModel {
     pub(super) fn load(path: &Path) -> Result<RawModel, QuantizeError> {
-        let name = c_path(path)?;
         // SAFETY: the call takes nothing and returns a plain struct.
         let params = unsafe { sys::llama_model_default_params() };
+        RawModel::load_with(path, params)
+    }
+
+    /// A model without its weights, which only counts tokens.
+    pub(super) fn load_vocabulary(path: &Path) -> Result<RawModel, QuantizeError> {
+        // SAFETY: the call takes nothing and returns a plain struct.
+        let mut params = unsafe { sys::llama_model_default_params() };
+        params.vocab_only = true;
+        RawModel::load_with(path, params)
+    }
+
+    fn load_with(path: &Path, params: sys::llama_model_params) -> Result<RawModel, QuantizeError> {
+        let name = c_path(path)?;
         // SAFETY: the name is a text that ends with a zero; llama.cpp was started by the caller.
         let model = unsafe { sys::llama_model_load_from_file(name.as_ptr(), params) };
         NonNull::new(model).map(RawModel).ok_or_else(|| QuantizeError::Load {

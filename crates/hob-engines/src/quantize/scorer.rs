@@ -62,11 +62,8 @@ impl TextPair<'_> {
         if one != two {
             return Err(QuantizeError::Vocabularies { one, other: two });
         }
-        let tokens = reference.tokenize(self.text);
-        let (size, needed) = (self.context_tokens, 2 * self.context_tokens);
-        if tokens.len() < needed {
-            return Err(QuantizeError::ShortText { tokens: tokens.len(), needed });
-        }
+        let (tokens, size) = (reference.tokenize(self.text), self.context_tokens);
+        check_length(&tokens, size)?;
         let context = |model| RawContext::new::<Nothing>(model, size, self.threads, None);
         let (mut reference_context, mut other_context) = (context(&reference)?, context(&other)?);
         let first = size / 2;
@@ -87,5 +84,22 @@ impl TextPair<'_> {
             progress(TokenCount { done: (number + 1) * size, all });
         }
         Ok(())
+    }
+}
+
+/// Checks that a text is long enough for [`TextPair::score`], without the weights of the model.
+///
+/// # Errors
+/// The model's vocabulary cannot be loaded, or the text is shorter than two pieces.
+pub fn check_text(model: &Path, text: &str, context_tokens: usize) -> Result<(), QuantizeError> {
+    let _backend = start()?;
+    check_length(&RawModel::load_vocabulary(model)?.tokenize(text), context_tokens)
+}
+
+fn check_length(tokens: &[i32], context_tokens: usize) -> Result<(), QuantizeError> {
+    let needed = 2 * context_tokens;
+    match tokens.len() {
+        tokens if tokens < needed => Err(QuantizeError::ShortText { tokens, needed }),
+        _ => Ok(()),
     }
 }

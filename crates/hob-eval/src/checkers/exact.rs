@@ -104,6 +104,17 @@ mod tests {
             let grade = exact.grade(text);
             assert_eq!(grade.verdict, expected, "{text}: {}", grade.why);
         }
+        let sign = Exact { expected: vec!["<".to_owned()] };
+        for (text, expected) in [
+            ("<", Verdict::Correct),
+            ("`<`", Verdict::Correct),
+            ("Answer: <", Verdict::Correct),
+            ("The right sign is \"<\".\nAnswer: \"<\".", Verdict::Correct),
+            ("=", Verdict::Wrong),
+            ("Answer: >", Verdict::Wrong),
+        ] {
+            assert_eq!(sign.grade(text).verdict, expected, "{text}");
+        }
         let yes = Exact { expected: vec!["yes".to_owned()] };
         assert_eq!(yes.grade("Yes, it does.").verdict, Verdict::Correct);
         assert_eq!(yes.grade("No.").verdict, Verdict::Wrong);

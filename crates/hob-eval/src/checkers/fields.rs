@@ -52,7 +52,7 @@ impl JsonFields {
 impl Leaves {
     fn compare(&mut self, path: &str, expected: &Value, got: Option<&Value>) {
         match (expected, got) {
-            (Value::Object(fields), got) => {
+            (Value::Object(fields), got) if !fields.is_empty() => {
                 let others = got.and_then(Value::as_object);
                 for (name, field) in fields {
                     let inner = others.and_then(|others| others.get(name));
@@ -129,6 +129,13 @@ mod tests {
             let grade = fields.grade(text);
             assert_eq!((grade.verdict, grade.score), (verdict, score), "{text}: {}", grade.why);
         }
+        let empty = JsonFields { expected: json!({ "a": {}, "b": 1 }) };
+        let rows = [("{}", Verdict::Correct), ("5", Verdict::Wrong), ("{\"c\":1}", Verdict::Wrong)];
+        for (value, verdict) in rows {
+            let text = format!("{{\"a\":{value},\"b\":1}}");
+            assert_eq!(empty.grade(&text).verdict, verdict, "{text}");
+        }
+        assert_eq!(empty.grade("{\"b\":1}").verdict, Verdict::Wrong, "a field is missing");
         let large = JsonFields { expected: json!({ "id": 9_007_199_254_740_993_u64 }) };
         assert_eq!(large.grade("{\"id\":9007199254740993}").verdict, Verdict::Correct);
         assert_eq!(large.grade("{\"id\":9007199254740992}").verdict, Verdict::Wrong);

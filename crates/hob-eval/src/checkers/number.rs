@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::Grade;
 use crate::reading::{StatedNumber, answer_text, last_number, stated_unit, unit_named};
 
-/// Relative error that floating-point numbers make by themselves.
-const ROUNDING: f64 = 1e-9;
+/// Relative error that floating-point numbers make by themselves. Whole numbers of twelve digits are still exact.
+const ROUNDING: f64 = 1e-14;
 
 /// The answer is a number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -89,6 +89,14 @@ mod tests {
         for (text, expected) in rows {
             assert_eq!(Number::exact(0.0).grade(text).verdict, expected, "{text}");
         }
-        assert_eq!(Number::exact(1e12).grade("1,000,000,000,000").verdict, Verdict::Correct);
+        let rows = [
+            (1e12, "1,000,000,000,000", Verdict::Correct),
+            (123_456_789_012.0, "123456789013", Verdict::Wrong),
+            (4_350_000.0, "4.35 million", Verdict::Correct),
+            (0.000_032, "3.2 × 10^-5", Verdict::Correct),
+        ];
+        for (value, text, expected) in rows {
+            assert_eq!(Number::exact(value).grade(text).verdict, expected, "{text}");
+        }
     }
 }

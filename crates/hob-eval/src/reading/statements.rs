@@ -132,6 +132,10 @@ pub(crate) fn folded(text: &str) -> String {
     let trimmed = plain.trim_matches(|sign: char| {
         sign.is_whitespace() || (sign.is_ascii_punctuation() && !matches!(sign, '%' | '+' | '#'))
     });
+    // A sign such as `<` can be the whole answer, also in quotes and before a full stop.
+    let is_around = |sign: char| sign.is_whitespace() || matches!(sign, '"' | '\'' | '.');
+    let forms = [trimmed, plain.trim_matches(is_around), plain.as_str()];
+    let trimmed = forms.into_iter().find(|form| !form.is_empty()).unwrap_or_default();
     let words = || trimmed.split_whitespace();
     let article = |word: &&str| matches!(*word, "a" | "an" | "the");
     let kept: Vec<&str> = words().filter(|word| !article(word)).collect();

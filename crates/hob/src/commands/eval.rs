@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use hob_bench::eval::{EVAL_SEED, HandGrade, regraded};
+use hob_bench::eval::{EVAL_SEED, HandGrade, TaskName, regraded};
 use hob_bench::record::{Record, RecordKind, RecordStore};
 use hob_eval::{TaskFamily, Verdict};
 use serde_json::json;
@@ -71,7 +71,7 @@ struct ReportArgs {
     json: bool,
 }
 
-/// Correct a grade by hand; it holds wherever the item gets the same answer
+/// Correct a grade by hand; it holds wherever the same question gets the same answer
 #[derive(Debug, Args)]
 struct GradeArgs {
     /// The record, by id or file
@@ -123,7 +123,8 @@ fn tasks(args: &TasksArgs, printer: &Printer) -> CliResult<Exit> {
 }
 
 fn items(args: &ItemsArgs, printer: &Printer) -> CliResult<Exit> {
-    let set = args.which.set(args.seed)?;
+    args.which.check_number()?;
+    let set = args.which.set(TaskName::usual(), args.seed)?;
     for number in 0..set.len() {
         let item = set.item(number);
         printer.data(json!({
@@ -200,6 +201,7 @@ fn grade(args: &GradeArgs, printer: &Printer) -> CliResult<Exit> {
     let usual = if args.verdict == Verdict::Correct { 1.0 } else { 0.0 };
     let grade = HandGrade {
         item: args.item.clone(),
+        question_sha256: Some(found.question_sha256()),
         answer_sha256: found.answer_sha256.clone(),
         verdict: args.verdict,
         score: args.score.unwrap_or(usual),
@@ -230,7 +232,6 @@ fn score(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use hob_bench::eval::TaskName;
     use hob_bench::record::{EvalFigures, RecordSource};
     use uuid::Uuid;
 

@@ -352,8 +352,8 @@ async fn write(
     printer: &Printer,
 ) -> CliResult<Option<DistanceReport>> {
     let failed = |error: std::io::Error| Failure::io("cannot write next to the target", &error);
-    // A wrong name must be found now, and not after hours.
-    args.text.text.as_deref().map(WorkerText::of_file).transpose()?;
+    // A wrong name and a short text must be found now, and not after hours.
+    let compared_on = args.text.text.as_deref().map(WorkerText::of_file).transpose()?;
     // Removed when this function ends early, whatever the reason.
     let draft = draft_of(target).map_err(failed)?.into_temp_path();
     let text = importance_text(args, kind)?;
@@ -367,6 +367,10 @@ async fn write(
     if let Some(text) = &text {
         add("--importance", text.path.as_os_str().to_owned());
         add("--keep", importance_path(target, &hash, &text.sha256).into());
+    }
+    if let Some(text) = compared_on {
+        add("--text", text.path.into());
+        add("--context", CONTEXT_TOKENS.to_string().into());
     }
     for (key, value) in provenance(&hash, text.as_ref()) {
         add("--header", format!("{key}={value}").into());

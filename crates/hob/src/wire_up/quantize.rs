@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use hob_engines::quantize::{
-    Importance, QuantType, QuantizeError, QuantizeJob, QuantizePlan, TextPair, TokenCount, planned,
-    quantize,
+    Importance, QuantType, QuantizeError, QuantizeJob, QuantizePlan, TextPair, TokenCount,
+    check_text, planned, quantize,
 };
 use hob_eval::distance::{DistanceReport, Distances};
 use serde::{Deserialize, Serialize};
@@ -116,6 +116,11 @@ fn quantized(args: &QuantizeWorkerArgs) -> Result<(), String> {
     if args.plan {
         say(&QuantizeStep::Plan(planned(&args.source, kind).map_err(text_of)?));
         return Ok(());
+    }
+    // Before the work, which can take hours.
+    if let Some((file, context)) = args.text.as_ref().zip(args.context) {
+        let text = read_text(file, QUANTIZE_TEXT_BYTES_MAX).map_err(|error| error.to_string())?;
+        check_text(&args.source, &text, context).map_err(text_of)?;
     }
     let (_, many) = threads(0);
     let importance = match &args.importance {

@@ -122,6 +122,10 @@ fn items_are_printed_without_a_server_and_mistakes_are_named() {
     let tasks = stdout(&user.hob(&["eval", "tasks"]).assert().success());
     assert!(tasks.contains("logic-grid") && tasks.contains("6x6"), "{tasks}");
     user.write("bad.jsonl", "{\"prompt\": \"?\", \"refrence\": 1}\n");
+    std::fs::create_dir(user.path("work/sub")).expect("a folder");
+    for file in ["own.jsonl", "sub/own.jsonl"] {
+        user.write(file, "{\"prompt\": \"?\", \"reference\": 1}\n");
+    }
     let rows = [
         (
             &["eval", "--tasks", "magic"][..],
@@ -132,6 +136,11 @@ fn items_are_printed_without_a_server_and_mistakes_are_named() {
             &["eval", "--file", "bad.jsonl"],
             "line 1: the field 'refrence' is unknown (did you mean 'reference'?)",
         ),
+        (
+            &["eval", "items", "--file", "own.jsonl,sub/own.jsonl"],
+            "sub/own.jsonl: another file has the id 'own/1' too",
+        ),
+        (&["eval", "items", "--file", "own.jsonl", "--items", "5"], "--items has no effect"),
         (&["eval", "--items", "0"], "0 items (expected 1 to 100000)"),
         (&["eval", "--runs-min", "6"], "--runs-min has no effect"),
         (&["bench", "eval", "--runs-max", "9"], "--runs-max has no effect"),

@@ -324,6 +324,9 @@ fn what_cannot_be_quantized_is_refused_with_the_reason() {
     let short = user.hob(&short).envs(home.clone()).assert().failure();
     assert!(stderr(&short).contains("tokens (expected at least 512)"), "{}", stderr(&short));
     assert!(!user.path("work/x.gguf").exists(), "nothing half-made is seen");
+    let short = ["quantize", "smollm2", "--to", "Q4_0", "--text", "text.txt", "--out", "x.gguf"];
+    let short = stderr(&user.hob(&short).envs(home.clone()).assert().failure());
+    assert!(short.contains("tokens (expected at least 1024)"), "{short}");
     let wrong = ["quantize", "smollm2", "--to", "Q4_0", "--text", "none.txt", "--out", "x.gguf"];
     let wrong = stderr(&user.hob(&wrong).envs(home).assert().code(2));
     assert!(wrong.contains("none.txt: No such file"), "{wrong}");

@@ -11,6 +11,7 @@ use hob_bench::eval::{
     EVAL_ITEMS, EVAL_SEED, EvalWorkload, ItemSet, PromptForm, TEMPERATURE_MAX, TaskName,
 };
 use hob_bench::experiment::{Axis, Experiment, Workload};
+use hob_eval::TaskFamily;
 use hob_eval::report::UseBounds;
 
 use super::bounds::BoundsArgs;
@@ -31,9 +32,9 @@ pub(crate) struct ItemArgs {
     /// Tasks, as FAMILY or FAMILY:SIZE [default: eight families; `hob eval tasks` lists all]
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = task)]
     tasks: Vec<TaskName>,
-    /// Items of each task
-    #[arg(long, value_name = "N", default_value_t = EVAL_ITEMS)]
-    items: usize,
+    /// Items of each task [default: 10]
+    #[arg(long, value_name = "N")]
+    items: Option<usize>,
     /// Your own items: a JSONL file with prompts, and references or checkers if there are any
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     file: Vec<PathBuf>,
@@ -133,6 +134,7 @@ impl EvalArgs {
             let sentence = format!("{name} has no effect: each item is asked once in each arm");
             return Err(Failure::usage(sentence).hint("leave it out"));
         }
+        self.items.check_number()?;
         if plan.is_none() {
             eval_setup::item_notes(&self.item_set()?).iter().for_each(|note| printer.note(note));
         }
@@ -140,7 +142,10 @@ impl EvalArgs {
     }
 
     fn item_set(&self) -> CliResult<ItemSet> {
-        self.items.set(self.measuring.seed.unwrap_or(EVAL_SEED))
+        let mut usual = TaskName::usual();
+        // A completion offers no tools.
+        usual.retain(|task| !self.completion || task.family != TaskFamily::ToolUse);
+        self.items.set(usual, self.measuring.seed.unwrap_or(EVAL_SEED))
     }
 
     fn form(&self) -> CliResult<PromptForm> {
@@ -157,21 +162,35 @@ impl EvalArgs {
 }
 
 impl ItemArgs {
-    /// The items that these options select.
+    /// Refuses a number of items without tasks. Command lines of older records can have one.
+    ///
+    /// # Errors
+    /// There are only files.
+    pub(crate) fn check_number(&self) -> CliResult<()> {
+        if self.items.is_some() && self.tasks.is_empty() && !self.file.is_empty() {
+            let sentence =
+                "--items has no effect: it is for tasks, and all items of a file are asked";
+            return Err(Failure::usage(sentence).hint("leave it out, or name tasks with --tasks"));
+        }
+        Ok(())
+    }
+
+    /// The items that these options select; those of the `usual` tasks if they name none.
     ///
     /// # Errors
     /// A file cannot be read, or there are no items or too many.
-    pub(crate) fn set(&self, seed: u64) -> CliResult<ItemSet> {
+    pub(crate) fn set(&self, usual: Vec<TaskName>, seed: u64) -> CliResult<ItemSet> {
         let own = eval_setup::own_items(&self.file)?;
         let tasks = match &self.tasks[..] {
-            [] if own.is_empty() => TaskName::usual(),
+            [] if own.is_empty() => usual,
             named => named.to_vec(),
         };
-        let count = tasks.len().saturating_mul(self.items) + own.len();
+        let per_task = self.items.unwrap_or(EVAL_ITEMS);
+        let count = tasks.len().saturating_mul(per_task) + own.len();
         if !(1..=ITEMS_MAX).contains(&count) {
             return Err(Failure::usage(format!("{count} items (expected 1 to {ITEMS_MAX})")));
         }
-        Ok(ItemSet::new(tasks, self.items, seed, own))
+        Ok(ItemSet::new(tasks, per_task, seed, own))
     }
 }
 
@@ -192,4 +211,38 @@ pub(crate) fn task(name: &str) -> Result<TaskName, String> {
 fn temperature(text: &str) -> Result<f64, String> {
     let suits = |value: &f64| (0.0..=TEMPERATURE_MAX).contains(value);
     number(text, suits, format_args!("0 to {TEMPERATURE_MAX}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::commands::bench::Verb;
+    use crate::printer::{Printer, Volume};
+
+    #[test]
+    fn a_completion_is_asked_for_no_task_with_tools_unless_one_is_named() {
+        for (words, expected) in [
+            ("hob eval", true),
+            ("hob eval --completion", false),
+            ("hob eval --completion --tasks units,tool-use", true),
+        ] {
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            let Ok(Verb::Eval(args)) = Verb::parse(words.iter()) else { panic!("{words:?}") };
+            let set = args.item_set().expect("items");
+            let has_tools = (0..set.len()).any(|number| !set.item(number).tools.is_empty());
+            assert_eq!(has_tools, expected, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_number_of_items_without_tasks_is_refused_and_can_be_run_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("own.jsonl").display().to_string();
+        fs_err::write(&file, r#"{"prompt":"?","reference":1}"#).expect("written");
+        let words = ["hob", "eval", "--items", "3", "--file", &file].map(str::to_owned);
+        let Ok(Verb::Eval(args)) = Verb::parse(words.iter()) else { panic!("{words:?}") };
+        let printer = Printer::new(Volume::ErrorsOnly);
+        let refused = args.begin(&printer).expect_err("no effect").to_string();
+        assert!(refused.contains("--items has no effect"), "{refused}");
+        assert_eq!(args.item_set().expect("as an older record was made").len(), 1);
+    }
 }

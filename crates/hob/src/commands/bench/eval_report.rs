@@ -99,6 +99,7 @@ impl EvalReport {
                 "record": record.id, "model": record.model.name, "arm": arm,
                 "eval": record.eval,
                 "malformed": items(answered, |one| one.verdict == Verdict::Malformed),
+                "no_answer": items(answered, |one| one.verdict == Verdict::NoAnswer),
                 "leaked_thoughts": items(answered, |one| one.leaked_thought),
                 "corrected_by_hand": items(answered, |one| one.graded_by == GradedBy::Hand),
             })).collect::<Vec<_>>(),
