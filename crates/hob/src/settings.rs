@@ -109,7 +109,7 @@ pub(crate) struct Overrides {
 /// Where the chat model is loaded, instead of where `hob fit` ranks it first.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct PlaceFlags {
-    /// Graphics cards of the chat model, such as Vulkan0 or CUDA0,CUDA1; cpu: none; all: every card, or integrated graphics if there is none
+    /// Graphics cards of the chat model, such as Vulkan0 or CUDA0,CUDA1; cpu: none; all: every card, or without a card integrated graphics
     #[arg(long, value_name = "NAMES")]
     pub(crate) device: Option<CardUse>,
     /// Layers of the chat model on graphics cards, the output layer included

@@ -18,9 +18,9 @@ use crate::transcription::whisper::{Whisper, WhisperOptions};
 
 const FRAME: Duration = Duration::from_millis(32);
 const JUDGED_AFTER_FRAMES: usize = 2;
-/// Frames from the end of the sound, after 192 ms of silence, to its transcript: 128 ms. On two cores the turn ended after
-/// 256 ms of silence, and the transcript arrived 64 ms later (docs/reference/performance.md).
-const TRANSCRIBED_AFTER_FRAMES: usize = 4;
+/// Frames from the end of the sound, after 192 ms of silence, to its transcript: 96 ms. On two cores the turn ended after
+/// 256 ms of silence, and the transcript arrived 24 ms later (docs/reference/performance.md).
+const TRANSCRIBED_AFTER_FRAMES: usize = 3;
 /// Frames from the transcript to the judgement of its words: 32 ms. The first text of an answer comes after its judgement, and
 /// took 34 ms on two cores (docs/reference/performance.md).
 const WORDS_JUDGED_AFTER_FRAMES: usize = 1;

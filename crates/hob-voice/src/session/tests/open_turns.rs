@@ -311,7 +311,7 @@ fn words_that_the_chat_model_takes_for_open_keep_the_turn_open() {
         (Eagerness::Auto, 63),
         (Eagerness::Low, 125),
     ] {
-        for complete_ln in [-4.5, f32::NEG_INFINITY] {
+        for complete_ln in [-5.5, f32::NEG_INFINITY] {
             let mut script = with_a_judge_of_words(eagerness);
             script.judges_words(3, complete_ln);
             assert_eq!(script.frames_to_end(200), Some(frames - 7), "{eagerness:?}");
@@ -322,7 +322,7 @@ fn words_that_the_chat_model_takes_for_open_keep_the_turn_open() {
 #[test]
 fn a_judgement_is_dropped_with_its_answer() {
     let mut script = with_a_judge_of_words(Eagerness::Auto);
-    script.judges_words(3, -4.5).silence(10);
+    script.judges_words(3, -5.5).silence(10);
     assert_eq!(script.frames_to_end(0), None);
     script.log.clear();
     script.speak(20).check(&["discard 3", "start transcript 4"]);
