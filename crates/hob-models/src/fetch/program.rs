@@ -110,9 +110,14 @@ impl Running {
 
     /// Ends the whole group, because children may survive their parent, and reaps the child.
     fn end(&mut self) -> io::Result<ExitStatus> {
-        if let Some(pid) = self.pid.take() {
-            kill_process_group(pid, Signal::KILL)?;
+        // If only ended processes are left in a group, macOS refuses the signal with EPERM.
+        if let Some(pid) = self.pid
+            && let Err(error) = kill_process_group(pid, Signal::KILL)
+            && !self.has_ended()
+        {
+            return Err(error.into());
         }
+        self.pid = None;
         self.child.wait()
     }
 
