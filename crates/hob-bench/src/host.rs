@@ -10,8 +10,8 @@ use hob_machine::{CpuInfo, cpu_info, identity, probe, quota_cpus, ram, throttle_
 use crate::record::{Accelerator, Cgroup, Host, Noise, RecordedCpu, sha256_hex};
 
 /// Vector units that change how fast a model runs, as the kernel names them.
-const VECTOR_UNITS: [&str; 6] =
-    ["avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "asimddp"];
+const VECTOR_UNITS: [&str; 7] =
+    ["avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm"];
 const BYTES_PER_GB: f64 = 1e9;
 /// A machine is busy if processes wait for a core in this percentage of the time, or more.
 pub const PSI_PCT_MAX: f64 = 10.0;

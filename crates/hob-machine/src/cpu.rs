@@ -42,8 +42,8 @@ pub struct CpuInfo {
     pub is_virtual: bool,
 }
 
-/// Reads the CPU of this machine. All fields are empty on systems without `/proc`.
-pub fn cpu_info() -> CpuInfo {
+/// Reads the CPU from Linux. All fields are empty on other systems.
+pub(crate) fn linux_cpu() -> CpuInfo {
     CpuInfo {
         governor: non_empty(&read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
         ..CpuInfo::parsed(&read("/proc/cpuinfo"))

@@ -22,11 +22,11 @@ mod probe;
 pub mod profile;
 mod store;
 
-pub use cpu::{CpuInfo, cpu_info};
+pub use cpu::CpuInfo;
 pub use energy::EnergyMeter;
 pub use facts::{FactRow, MachineFacts, Provenance, Stamp};
 pub use memory::{Ram, Vram};
 pub use pools::{PoolOverride, PoolParseError, UnknownPool, apply};
 pub use power::{on_battery, power_caps_w, throttle_count};
-pub use probe::{Identity, identity, probe, quota_cpus, ram, vram};
+pub use probe::{Identity, cpu_info, identity, probe, quota_cpus, ram, vram};
 pub use store::{MachineStore, MachineStoreError};

@@ -4,7 +4,7 @@
 use hob_core::machine::{Basis, Cpu, Device, Gpu, Machine, Memory};
 
 use crate::cgroup;
-use crate::cpu::{self, CpuInfo, cpu_info};
+use crate::cpu::{self, CpuInfo, linux_cpu};
 use crate::facts::{MachineFacts, Provenance};
 use crate::files::{non_empty, read};
 use crate::memory::{Ram, Vram, linux_ram};
@@ -40,13 +40,18 @@ pub fn ram() -> Option<Ram> {
     linux_ram().or_else(apple::ram)
 }
 
+/// Reads the CPU of this machine, without the limits of this process. What the system does not report is empty.
+pub fn cpu_info() -> CpuInfo {
+    apple::chip().map_or_else(linux_cpu, |(info, _)| info)
+}
+
 /// Probes the machine now. Runs the drivers' programs, which takes a moment on machines with graphics cards.
 pub fn probe() -> MachineFacts {
     let memory = ram();
     let total_bytes = memory.map_or(0, |ram| ram.total_bytes);
     let (info, mut gpus, source) = match apple::chip() {
         Some((info, gpus)) => (info, gpus, apple::SOURCE),
-        None => (cpu_info(), Vec::new(), "/proc/cpuinfo"),
+        None => (linux_cpu(), Vec::new(), "/proc/cpuinfo"),
     };
     let mut provenance = vec![Provenance::new(Basis::Measured, apple::SOURCE); gpus.len()];
     let drivers =
@@ -149,6 +154,7 @@ mod tests {
     fn this_machine_has_cores_and_says_how_it_knows() {
         let known = probe();
         assert!(known.machine.cpu.cores > 0);
+        assert_eq!(cpu_info().model, known.machine.cpu.name);
         assert!(known.rows().iter().all(|row| !row.source.is_empty()));
         if cfg!(target_os = "linux") {
             assert!(known.machine.memory.available_bytes > 0);
