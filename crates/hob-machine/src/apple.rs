@@ -1,11 +1,11 @@
 //! Reads Apple machines, where CPU and graphics share one memory.
-//! Follows Apple's manuals of `sysctl` and `vm_stat`; not tested on a real machine.
+//! Follows Apple's manuals of `sysctl`, `vm_stat` and `ioreg`; not tested on a real machine.
 
 use hob_core::machine::{Device, Gpu, GpuApi, GpuMemory, Vendor};
 
 use crate::cards;
 use crate::cpu::CpuInfo;
-use crate::files::output_of;
+use crate::files::{non_empty, output_of};
 use crate::memory::Ram;
 
 pub(crate) const SOURCE: &str = "sysctl";
@@ -38,6 +38,26 @@ pub(crate) fn chip() -> Option<(CpuInfo, Vec<Gpu>)> {
     let limit = output_of("/usr/sbin/sysctl", &[WIRED_LIMIT]);
     let sysctl = Sysctl::parsed(&(output_of("/usr/sbin/sysctl", &KEYS) + &limit));
     Some((sysctl.cpu(), sysctl.gpu().into_iter().collect()))
+}
+
+/// The id of the hardware.
+pub(crate) fn machine_id() -> Option<String> {
+    if !cfg!(target_os = "macos") {
+        return None;
+    }
+    hardware_id(&output_of("/usr/sbin/ioreg", &["-rd1", "-c", "IOPlatformExpertDevice"]))
+}
+
+pub(crate) fn kernel() -> Option<String> {
+    if !cfg!(target_os = "macos") {
+        return None;
+    }
+    non_empty(&output_of("/usr/sbin/sysctl", &["-n", "kern.osrelease"]))
+}
+
+fn hardware_id(text: &str) -> Option<String> {
+    let value = text.lines().find_map(|line| line.trim().strip_prefix("\"IOPlatformUUID\" = "))?;
+    non_empty(value.trim_matches('"'))
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -151,6 +171,15 @@ mod tests {
         assert_eq!(limit(64, ""), unified(49_152));
         assert_eq!(limit(64, "iogpu.wired_limit_mb: 0\n"), unified(49_152));
         assert_eq!(limit(16, "iogpu.wired_limit_mb: 14336\n"), unified(14_336));
+    }
+
+    #[test]
+    fn the_id_of_the_hardware_is_among_its_properties() {
+        let text = "+-o Mac14,2  <class IOPlatformExpertDevice, id 0x100000250>\n    {\n\
+            \"IOPlatformSerialNumber\" = \"C02XXXXX\"\n    \
+            \"IOPlatformUUID\" = \"564D3A2B-0000-1000-8000-001122334455\"\n    }\n";
+        let expected = Some("564D3A2B-0000-1000-8000-001122334455".to_owned());
+        assert_eq!((hardware_id(text), hardware_id("")), (expected, None));
     }
 
     #[test]

@@ -20,8 +20,8 @@ pub struct Identity {
 
 pub fn identity() -> Identity {
     Identity {
-        machine_id: non_empty(&read("/etc/machine-id")),
-        kernel: non_empty(&read("/proc/sys/kernel/osrelease")),
+        machine_id: non_empty(&read("/etc/machine-id")).or_else(apple::machine_id),
+        kernel: non_empty(&read("/proc/sys/kernel/osrelease")).or_else(apple::kernel),
     }
 }
 
