@@ -35,11 +35,11 @@ export CARGO_BUILD_TARGET_DIR := $(CURDIR)/target
 HOB := $(TARGET)/release/hob
 LISTEN ?= 127.0.0.1:8484
 
-# Compiles ggml for the vector instructions of this machine. Without these settings ggml uses AVX2 at most.
-# For a binary that runs on other machines: make build PORTABLE=yes
-CPU := $(if $(filter-out no,$(PORTABLE)),,$(shell grep -m1 '^flags' /proc/cpuinfo 2>/dev/null))
+# Compiles ggml for the vector instructions of this machine. Without these settings ggml uses AVX2 at most, and on ARM only NEON.
+# scripts/llama.cmake makes one architecture of those for ARM. For a binary that runs on other machines: make build PORTABLE=yes
+CPU := $(if $(filter-out no,$(PORTABLE)),,$(shell grep -m1 -E '^(flags|Features)' /proc/cpuinfo 2>/dev/null))
 units = $(foreach pair,avx512f:AVX512 avx512vbmi:AVX512_VBMI avx512_vnni:AVX512_VNNI \
-  avx512_bf16:AVX512_BF16 avx_vnni:AVX_VNNI,\
+  avx512_bf16:AVX512_BF16 avx_vnni:AVX_VNNI asimddp:ARM_DOTPROD asimdhp:ARM_FP16 i8mm:ARM_I8MM,\
   $(if $(filter $(firstword $(subst :, ,$(pair))),$(CPU)),GGML_$(lastword $(subst :, ,$(pair)))))
 $(foreach unit,$(units),$(eval export $(unit) := ON))
 
@@ -63,7 +63,7 @@ run: build ## install what is missing, build, download the default models, and s
 BUILT_FOR := $(TARGET)/release/vector-units
 
 .PHONY: build
-build: ## build the release binary; FEATURES=cuda, vulkan or metal for graphics cards, PORTABLE=yes for any CPU with AVX2
+build: ## build the release binary; FEATURES=cuda, vulkan or metal for graphics cards, PORTABLE=yes for any CPU with AVX2, or any 64-bit ARM CPU
 	scripts/bootstrap $(if $(findstring vulkan,$(FEATURES)),--vulkan)
 	mkdir -p $(TARGET)/release
 	[ "$$(cat $(BUILT_FOR) 2>&1)" = "$(strip $(units))" ] \

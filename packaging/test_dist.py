@@ -213,7 +213,7 @@ class Checkout(unittest.TestCase):
                 program.write_text(f'#!/bin/sh\necho "$CARGO_BUILD_TARGET_DIR $*" >> {said}\n')
                 program.chmod(0o755)
             shutil.copy(dist.ROOT / "Makefile", checkout)
-            for processor in ["", "", "avx512f", "avx512f avx_vnni", "avx512f avx_vnni", ""]:
+            for processor in ["", "", "avx512f", "avx512f avx_vnni", "avx512f avx_vnni", "", "asimd asimddp i8mm"]:
                 command = ["make", "--silent", "build", f"CPU={processor}"]
                 subprocess.run(command, cwd=checkout, env={"HOME": folder, "PATH": os.environ["PATH"]}, check=True)
                 lines = said.read_text().splitlines()
@@ -221,7 +221,18 @@ class Checkout(unittest.TestCase):
                 cleaned.append(any("-p llama-cpp-sys-2" in line for line in lines))
                 for line in lines:
                     self.assertTrue(line.startswith(f"{checkout}/target "), "also if the user's cargo has another folder")
-        self.assertEqual(cleaned, [True, False, True, True, False, True])
+        self.assertEqual(cleaned, [True, False, True, True, False, True, True])
+
+    def test_units_of_arm_are_one_architecture_for_ggml(self):
+        listing = 'cmake_minimum_required(VERSION 3.14)\nproject(ggml NONE)\nmessage(STATUS "for ${GGML_CPU_ARM_ARCH}")\n'
+        for units, expected in [([], "armv8-a"), (["DOTPROD", "FP16"], "armv8.2-a+dotprod+fp16"), (["I8MM"], "armv8.2-a+i8mm")]:
+            with tempfile.TemporaryDirectory() as folder:
+                (Path(folder) / "CMakeLists.txt").write_text(listing)
+                command = ["cmake", "-S", folder, "-B", f"{folder}/build", "-DGGML_CPU_ARM_ARCH=armv8-a"]
+                command.append(f"-DCMAKE_PROJECT_INCLUDE={dist.ROOT}/scripts/llama.cmake")
+                command += [f"-DGGML_ARM_{unit}=ON" for unit in units]
+                run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            self.assertIn(f"for {expected}\n", run.stdout)
 
     def test_the_help_lists_the_targets_with_an_awk_of_any_system(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -22,26 +22,33 @@ pub(crate) fn chosen_units() -> Vec<&'static str> {
     units().into_iter().map(|(unit, _)| unit).filter(|unit| !ALWAYS.contains(unit)).collect()
 }
 
-#[cfg(target_arch = "x86_64")]
+/// The units of this build, and whether this processor has them.
 fn units() -> Vec<(&'static str, bool)> {
     // A portable build loads the library that suits this processor. There is one for each.
-    if cfg!(feature = "dynamic") {
-        return Vec::new();
-    }
-    /// Units that the build sets. The Makefile reads them from the processor that it runs on.
-    macro_rules! wanted {
-        ($($variable:literal: $unit:tt),* $(,)?) => {
-            [$((option_env!($variable), ($unit, is_x86_feature_detected!($unit)))),*]
-        };
-    }
+    if cfg!(feature = "dynamic") { Vec::new() } else { built_units() }
+}
+
+/// Units that the build sets. The Makefile reads them from the processor that it runs on.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! wanted {
+    ($is_there:ident, $($variable:literal: $unit:tt),* $(,)?) => {
+        [$((option_env!($variable), ($unit, $is_there!($unit)))),*]
+            .into_iter()
+            .filter(|(set, _)| *set == Some("ON"))
+            .map(|(_, unit)| unit)
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+fn built_units() -> Vec<(&'static str, bool)> {
     let wanted = wanted![
+        is_x86_feature_detected,
         "GGML_AVX512": "avx512f",
         "GGML_AVX512_VBMI": "avx512vbmi",
         "GGML_AVX512_VNNI": "avx512vnni",
         "GGML_AVX512_BF16": "avx512bf16",
         "GGML_AVX_VNNI": "avxvnni",
     ];
-    let wanted = wanted.into_iter().filter(|(set, _)| *set == Some("ON")).map(|(_, unit)| unit);
     let always = [
         ("avx2", is_x86_feature_detected!("avx2")),
         ("fma", is_x86_feature_detected!("fma")),
@@ -51,9 +58,22 @@ fn units() -> Vec<(&'static str, bool)> {
     always.into_iter().chain(wanted).collect()
 }
 
+#[cfg(target_arch = "aarch64")]
+fn built_units() -> Vec<(&'static str, bool)> {
+    use std::arch::is_aarch64_feature_detected;
+
+    let wanted = wanted![
+        is_aarch64_feature_detected,
+        "GGML_ARM_DOTPROD": "dotprod",
+        "GGML_ARM_FP16": "fp16",
+        "GGML_ARM_I8MM": "i8mm",
+    ];
+    wanted.collect()
+}
+
 /// On other architectures the engine is built for the oldest supported processor.
-#[cfg(not(target_arch = "x86_64"))]
-fn units() -> Vec<(&'static str, bool)> {
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn built_units() -> Vec<(&'static str, bool)> {
     Vec::new()
 }
 
@@ -73,10 +93,11 @@ mod tests {
 
     #[test]
     fn a_build_for_every_processor_is_advised_where_no_other_one_runs() {
-        let rows: [(&[&str], &str); 3] = [
+        let rows: [(&[&str], &str); 4] = [
             (&["avx512f", "avx512vnni"], "`make build PORTABLE=yes`"),
             (&["avx2", "avx512f"], "`make dist`"),
             (&["fma"], "`make dist`"),
+            (&["dotprod"], "`make build PORTABLE=yes`"),
         ];
         for (missing, expected) in rows {
             assert!(to_build(missing).contains(expected), "{missing:?}");
