@@ -20,6 +20,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::containers::{ContainerEngine, TeamContainers};
+use super::protected::{PROTECTED, is_in, is_protected};
 use super::{run_checked, spec_of};
 use crate::tool::{AgentTool, ToolClass, ToolOutput, ToolSpec};
 
@@ -27,8 +28,6 @@ use crate::tool::{AgentTool, ToolClass, ToolOutput, ToolSpec};
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Lines of one reading, unless the model asks for fewer; names of one list.
 const LINES_MAX: usize = 400;
-/// Files that decide what agents may do.
-pub(super) const PROTECTED: [&str; 2] = ["teams", "hob.toml"];
 
 /// Reads a text file of the workspace.
 #[derive(Debug)]
@@ -222,9 +221,8 @@ impl WriteFile {
 
     /// Whether a path without links is protected, or is where a protected name leads.
     fn leads_to_protected(&self, real: &Path) -> bool {
-        let is_target = |name: &str| {
-            self.workspace.canonicalize(name).is_ok_and(|target| real.starts_with(target))
-        };
+        let is_target =
+            |name: &str| self.workspace.canonicalize(name).is_ok_and(|target| is_in(real, &target));
         is_protected(real) || PROTECTED.into_iter().any(is_target)
     }
 
@@ -336,15 +334,6 @@ fn relative_path(path: &str) -> Result<&Path, String> {
         return Err("the path must be relative to the workspace, without '..'".to_owned());
     }
     Ok(path)
-}
-
-/// Whether a path below the workspace names a file that decides what agents may do. Case is ignored, because some file
-/// systems ignore it.
-fn is_protected(path: &Path) -> bool {
-    let first = path.components().find(|part| *part != Component::CurDir);
-    let is_first =
-        |name: &str| first.is_some_and(|first| first.as_os_str().eq_ignore_ascii_case(name));
-    PROTECTED.into_iter().any(is_first)
 }
 
 /// The error in words for a model, without the system's error numbers.
@@ -486,7 +475,9 @@ mod tests {
             );
             assert!(writer.call(json!({ "path": path, "content": "x" })).await.is_error, "{path}");
         }
-        for path in ["teams/a.toml", "./hob.toml", "hob.toml", "Teams/a.toml"] {
+        for path in
+            ["teams/a.toml", "./hob.toml", "hob.toml", "Teams/a.toml", "team\u{17f}/a.toml"]
+        {
             assert!(writer.call(json!({ "path": path, "content": "x" })).await.is_error, "{path}");
         }
         // A command has made links to them.
@@ -512,7 +503,9 @@ mod tests {
         }
         fs::write(folder.path().join("conf/h.toml"), "").expect("written");
         std::os::unix::fs::symlink("conf/h.toml", folder.path().join("hob.toml")).expect("a link");
-        for path in ["teams/a.toml", "t2/a.toml", "hob.toml", "conf/h.toml"] {
+        for path in
+            ["teams/a.toml", "t2/a.toml", "T2/a.toml", "hob.toml", "conf/h.toml", "Conf/H.toml"]
+        {
             for mode in ["append", "replace", "create"] {
                 let asked = json!({ "path": path, "content": "x", "mode": mode });
                 assert!(writer.call(asked).await.is_error, "{path}, {mode}");

@@ -1,5 +1,5 @@
-//! Undoes what commands do to protected files: those that decide what agents may do. A sandbox keeps commands from changing
-//! protected files that exist. It cannot keep them from making files that are missing, or replacing links: these are watched.
+//! Names the protected files, which decide what agents may do, and undoes what commands do to them. A sandbox keeps commands from
+//! changing those that exist. It cannot keep them from making files that are missing, or replacing links: these are watched.
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;
@@ -11,7 +11,8 @@ use std::sync::{Mutex, MutexGuard};
 use fs_err as fs;
 use hob_core::locked;
 
-use super::files::PROTECTED;
+/// Files that decide what agents may do.
+pub(super) const PROTECTED: [&str; 2] = ["teams", "hob.toml"];
 
 /// Workspaces in which commands run. One map for the whole process, because several runs may have the same workspace.
 static WATCHED: Mutex<BTreeMap<PathBuf, WatchedWorkspace>> = Mutex::new(BTreeMap::new());
@@ -73,6 +74,19 @@ impl Unguarded {
         *self = Unguarded::Missing;
         said.or(led)
     }
+}
+
+/// Whether a path below the workspace names a file that decides what agents may do.
+pub(super) fn is_protected(path: &Path) -> bool {
+    let path = path.strip_prefix(".").unwrap_or(path);
+    PROTECTED.into_iter().any(|name| is_in(path, Path::new(name)))
+}
+
+/// Whether a path is that of `place` or of something in it. Case is ignored, because some file systems ignore it. That of a Mac
+/// also takes `ſ` for `s`, which have the same capital letter.
+pub(super) fn is_in(path: &Path, place: &Path) -> bool {
+    let capitals = |path: &Path| PathBuf::from(path.to_string_lossy().to_uppercase());
+    capitals(path).starts_with(capitals(place))
 }
 
 /// What the protected names lead to in the workspace. Nothing can be mounted over a link itself.

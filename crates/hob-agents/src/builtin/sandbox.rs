@@ -14,10 +14,9 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::container_sandbox::Container;
-use super::files::PROTECTED;
 use super::limits;
 use super::process::ProcessLimits;
-use super::protected::guarded;
+use super::protected::{PROTECTED, guarded};
 use super::sandbox_access::{SandboxAccess, readable};
 use crate::team::{SandboxMode, SandboxNetwork};
 
