@@ -135,7 +135,6 @@ mod kernel {
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
-    use std::thread;
 
     use super::*;
 
@@ -157,7 +156,7 @@ mod tests {
             && begun.elapsed() < Duration::from_secs(60)
         {
             there.write_all(b"late").expect("written");
-            thread::sleep(Duration::from_millis(60));
+            std::thread::sleep(Duration::from_millis(60));
             assert_eq!(here.read(&mut buffer).expect("read"), 4);
         }
         let read_delay = here.read_delay();

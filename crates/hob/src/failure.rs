@@ -29,6 +29,10 @@ pub(crate) enum Exit {
     Incomparable,
     Interrupted,
     /// The code of a command that `hob worker supervise` ran. Not in [`Exit::ALL`]: users do not see it.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "only Linux has sandboxes with a supervisor")
+    )]
     Command(u8),
 }
 

@@ -142,7 +142,6 @@ impl AgentTool for Shell {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use tokio::process::Command;
 
     use super::*;
     use crate::builtin::SandboxAccess;
@@ -193,7 +192,7 @@ mod tests {
         let bwrap = PathBuf::from("/usr/bin/bwrap");
         // If the machine allows such a sandbox, it must allow ours: else nothing here would be tested.
         let mounts = "--unshare-all --ro-bind / / --proc /proc --dev /dev --tmpfs /tmp true";
-        let bare = Command::new(&bwrap).args(mounts.split(' ')).status().await;
+        let bare = tokio::process::Command::new(&bwrap).args(mounts.split(' ')).status().await;
         if !bare.is_ok_and(|status| status.success()) {
             println!("not tested: this machine has no bubblewrap, or does not let it work");
             return None;

@@ -1,8 +1,8 @@
 //! `hob worker` (hidden): processes that hob starts itself, for one model, one measurement, or one command of an agent.
 //! A crash ends only this process.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+#[cfg(target_os = "linux")]
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Subcommand};
 #[cfg(target_os = "linux")]
@@ -10,7 +10,9 @@ use hob_agents::builtin::{SandboxAccess, restrict_and_run, supervise};
 #[cfg(target_os = "linux")]
 use hob_agents::{SandboxMode, SandboxNetwork};
 
-use crate::failure::{CliResult, Exit, Failure};
+#[cfg(target_os = "linux")]
+use crate::failure::Failure;
+use crate::failure::{CliResult, Exit};
 use crate::wire_up;
 use crate::worker_args::{
     ChatWorkerArgs, DevicesWorkerArgs, DistanceWorkerArgs, QuantizeWorkerArgs, SpeechStudyArgs,

@@ -2,17 +2,21 @@
 //! The server answers with fixed texts, and runs as its own process, so that the test can read its memory.
 
 use std::fs;
-use std::io::Write;
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+#[cfg(target_os = "linux")]
+use std::{
+    io::Write as _,
+    thread::{self, JoinHandle},
+    time::Duration,
+};
 
 use crate::real_server::Served;
 use crate::{User, until};
 
 const FIXED: &str = "[dev]\nmock_unknown_models = true\n";
+#[cfg(target_os = "linux")]
 const MIB: usize = 1 << 20;
 
 fn address(served: &Served) -> &str {
@@ -54,6 +58,7 @@ fn a_body_of_small_objects_takes_no_more_memory_than_its_text() {
 }
 
 /// Sends most of a body of 31 MiB, until the server stops reading it.
+#[cfg(target_os = "linux")]
 fn send_most(address: String) -> JoinHandle<TcpStream> {
     thread::spawn(move || {
         let mut socket = TcpStream::connect(&address).expect("connects");

@@ -14,7 +14,7 @@ use crate::executable::write_executable;
 use crate::loopback::{self, Answer};
 use crate::team::{SOON, TeamUser};
 use crate::team_http::Client;
-use crate::{User, exit_code, stderr, stdout, until, until_read};
+use crate::{User, exit_code, stderr, stdout, until_read};
 
 /// An MCP server that reads a message a line. It notes its process and that of a child in a file.
 const SERVER: &str = r#"#!/bin/sh
@@ -106,7 +106,8 @@ fn assert_all_have_ended(team: &TeamUser) {
     };
     let pids = processes(team);
     assert!(!pids.is_empty(), "the server has run");
-    until(SOON.as_secs(), &format!("one of {pids:?} still runs"), || !pids.iter().any(runs));
+    let failure = format!("one of {pids:?} still runs");
+    crate::until(SOON.as_secs(), &failure, || !pids.iter().any(runs));
 }
 
 #[cfg(not(target_os = "linux"))]
