@@ -61,9 +61,10 @@ impl fmt::Display for Listen {
 /// What to do when the system refuses to listen on an address that is free.
 pub(crate) fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => {
+        io::ErrorKind::PermissionDenied if cfg!(target_os = "linux") => {
             "choose a port from 1024 on, or give hob the capability CAP_NET_BIND_SERVICE"
         }
+        io::ErrorKind::PermissionDenied => "choose a port from 1024 on",
         _ => "set --listen or server.listen to an address of this machine",
     }
 }

@@ -10,6 +10,8 @@ use crate::app::App;
 use crate::teams::tools::ToolSetup;
 
 const PART: &str = "sandbox";
+/// Only Linux has bubblewrap and Landlock.
+const IS_LINUX: bool = cfg!(target_os = "linux");
 
 pub(super) async fn check(app: &App<'_>) -> Check {
     found(ToolSetup::of(app).sandboxes()).await
@@ -36,12 +38,21 @@ async fn found(programs: &SandboxPrograms) -> Check {
     match works {
         Ok(name) => Check::ok(PART, format!("agents run commands in {name}{of_image}")),
         Err(reason) => {
-            let to_do = match engine {
-                Some(Ok(_)) => "name an image in [policy] of the team file, or install bubblewrap",
-                _ => "install bubblewrap, or podman and name an image in [policy] of the team file",
-            };
-            Check::warn(PART, format!("{reason}{of_image}"), to_do)
+            let has_engine = matches!(engine, Some(Ok(_)));
+            Check::warn(PART, format!("{reason}{of_image}"), to_do(has_engine, IS_LINUX))
         }
+    }
+}
+
+/// What the user can do for a sandbox.
+fn to_do(has_engine: bool, is_linux: bool) -> &'static str {
+    match (has_engine, is_linux) {
+        (true, true) => "name an image in [policy] of the team file, or install bubblewrap",
+        (false, true) => {
+            "install bubblewrap, or podman and name an image in [policy] of the team file"
+        }
+        (true, false) => "name an image in [policy] of the team file",
+        (false, false) => "install podman, and name an image in [policy] of the team file",
     }
 }
 
@@ -77,15 +88,19 @@ mod tests {
         let broken = SandboxPrograms { bwrap: Some(fails), ..bare.clone() };
         let images = SandboxPrograms { container_engine: Some(podman), ..broken.clone() };
         for (programs, verdict, parts) in [
-            (bare, Verdict::Warn, ["is not installed", "install bubblewrap"]),
+            (bare, Verdict::Warn, ["is not installed", to_do(false, IS_LINUX)]),
             (bwrap, Verdict::Ok, ["commands in bubblewrap", "ok"]),
-            (broken, Verdict::Warn, ["no namespaces", "install bubblewrap"]),
+            (broken, Verdict::Warn, ["no namespaces", to_do(false, IS_LINUX)]),
             (images, Verdict::Warn, ["podman for teams", "name an image"]),
         ] {
             let check = found(&programs).await;
             let text = check.to_string();
             assert_eq!(check.verdict, verdict, "{text}");
             assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+        }
+        for has_engine in [true, false] {
+            assert!(to_do(has_engine, true).contains("install bubblewrap"));
+            assert!(!to_do(has_engine, false).contains("bubblewrap"), "only Linux has it");
         }
     }
 }
