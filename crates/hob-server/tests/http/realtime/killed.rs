@@ -64,9 +64,10 @@ async fn kill_after(address: std::net::SocketAddr, bytes: &[u8], is_reset: bool)
 
 #[cfg(target_os = "linux")]
 fn resident_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/statm").expect("of this process");
-    let pages: u64 = status.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("pages");
-    pages * 4096
+    let status = std::fs::read_to_string("/proc/self/status").expect("of this process");
+    let size = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
+    let kib = size.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok());
+    kib.expect("a number") << 10
 }
 
 #[cfg(not(target_os = "linux"))]
