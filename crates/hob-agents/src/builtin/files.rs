@@ -475,9 +475,8 @@ mod tests {
             );
             assert!(writer.call(json!({ "path": path, "content": "x" })).await.is_error, "{path}");
         }
-        for path in
-            ["teams/a.toml", "./hob.toml", "hob.toml", "Teams/a.toml", "team\u{17f}/a.toml"]
-        {
+        let same_for_a_mac = ["Teams/a.toml", "team\u{17f}/a.toml", "hob\u{200c}.toml"];
+        for path in ["teams/a.toml", "./hob.toml", "hob.toml"].into_iter().chain(same_for_a_mac) {
             assert!(writer.call(json!({ "path": path, "content": "x" })).await.is_error, "{path}");
         }
         // A command has made links to them.

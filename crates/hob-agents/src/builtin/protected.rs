@@ -82,10 +82,17 @@ pub(super) fn is_protected(path: &Path) -> bool {
     PROTECTED.into_iter().any(|name| is_in(path, Path::new(name)))
 }
 
-/// Whether a path is that of `place` or of something in it. Case is ignored, because some file systems ignore it. That of a Mac
-/// also takes `ſ` for `s`, which have the same capital letter.
+/// Whether a path is that of `place` or of something in it. Case is ignored, because some file systems ignore it. Those of a Mac
+/// also take `ſ` for `s`, which have the same capital letter, and HFS+ ignores invisible signs.
 pub(super) fn is_in(path: &Path, place: &Path) -> bool {
-    let capitals = |path: &Path| PathBuf::from(path.to_string_lossy().to_uppercase());
+    let is_visible = |sign: &char| {
+        !matches!(sign, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+            | '\u{206a}'..='\u{206f}' | '\u{feff}')
+    };
+    let capitals = |path: &Path| {
+        let name: String = path.to_string_lossy().chars().filter(is_visible).collect();
+        PathBuf::from(name.to_uppercase())
+    };
     capitals(path).starts_with(capitals(place))
 }
 
