@@ -163,9 +163,10 @@ impl ChatModel for FakeModel {
     }
 
     fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
+        let judged = request.judges_turn.then_some(Ok(ChatEvent::TurnEnd { probability: 0.5 }));
         self.requests.lock().expect("requests").push(request);
-        let answer = self.next();
-        self.answer(answer).boxed()
+        let answer = self.answer(self.next());
+        async move { answer.await.map(|events| stream::iter(judged).chain(events).boxed()) }.boxed()
     }
 
     fn continues(&self, _request: &ChatRequest) -> bool {

@@ -26,7 +26,7 @@ fn broken() -> Fault {
 #[tokio::test(start_paused = true)]
 async fn a_failure_before_the_first_content_stays_hidden() {
     for answer in [fails(broken()), fails(Fault::Empty), FakeAnswer::Break(&[], Fault::CutOff)] {
-        for request in [streamed(), whole()] {
+        for request in [streamed(), ChatRequest { judges_turn: true, ..streamed() }, whole()] {
             let stage =
                 Stage::new(&[("a", vec![answer.clone()]), ("b", vec![FakeAnswer::Say(HELLO)])]);
             let heard = stage.ask(request).await;
