@@ -59,25 +59,31 @@ fn an_answer_begins_with_how_likely_the_message_is_complete() {
         assert_eq!(answer.text, "xyz");
         (answer.turn_end, answer.end.expect("an end").1)
     };
+    // The last word ends with the first pass, and the prompt with the second.
+    let long: &str = &(" ".repeat(509) + "abc.");
     // The second time, all is in the cache. The last word is computed again, because the cache has no probabilities.
-    for (stream, cached) in [(1, 0), (2, 2)] {
-        let (turn_end, used) = answered(stream, asked(Role::User, "abc."));
+    for (stream, said, prompt, cached) in
+        [(1, "abc.", 6, 0), (2, "abc.", 6, 2), (3, long, 515, 0), (4, long, 515, 511)]
+    {
+        let (turn_end, used) = answered(stream, asked(Role::User, said));
         assert!(turn_end.is_some_and(|chance| (chance - 0.25).abs() < 1e-4), "{turn_end:?}");
-        assert_eq!(used, usage(6, cached, 3));
+        assert_eq!(used, usage(prompt, cached, 3));
     }
-    let unasked = ChatRequest { judges_turn: false, ..asked(Role::User, "abc.") };
-    assert_eq!(answered(3, unasked), (None, usage(6, 5, 3)));
-    assert_eq!(answered(4, asked(Role::User, " ... ")).0, None, "no words");
+    let unasked = ChatRequest { judges_turn: false, ..asked(Role::User, long) };
+    assert_eq!(answered(5, unasked), (None, usage(515, 514, 3)));
+    assert_eq!(answered(6, asked(Role::User, " ... ")).0, None, "no words");
     let text = ChatRequest { judges_turn: true, ..continued("abc.\0w") };
-    assert_eq!(answered(5, text).0, None, "no conversation");
+    assert_eq!(answered(7, text).0, None, "no conversation");
 }
 
 #[test]
 fn a_cache_that_cannot_be_cut_is_kept_without_a_judgement() {
     let mut rig = Rig::of(Counter { can_truncate: false, ..judging() }, 8, None);
-    for stream in [1, 2] {
+    for (stream, cached) in [(1, 0), (2, 5)] {
         rig.ask(stream, asked(Role::User, "abc."));
-        assert_eq!(rig.until_done(1)[&stream].turn_end, None);
+        let answer = rig.until_done(1).remove(&stream).expect("an answer");
+        let end = Some((FinishReason::Stop, usage(6, cached, 3)));
+        assert_eq!((answer.turn_end, answer.end), (None, end));
     }
 }
 
