@@ -111,9 +111,10 @@ impl TokenTable {
     }
 }
 
+/// Spaces around it do not count: in French, one stands before a question mark.
 fn is_sentence_mark(bytes: &[u8]) -> bool {
     let text = str::from_utf8(bytes).unwrap_or_default();
-    let mut characters = text.chars();
+    let mut characters = text.trim().chars();
     let first = characters.next().filter(|_| characters.next().is_none());
     first.is_some_and(|c| matches!(c, '.' | '?' | '!') || is_full_stop(c))
 }
@@ -143,8 +144,8 @@ mod tests {
     fn a_turn_ends_before_an_end_and_before_a_lone_sentence_mark() {
         let text = |text: &str| Token { bytes: text.into(), ..Token::default() };
         let end = Token { ends: true, ..Token::default() };
-        let texts = [".", "?", "...", "a", "。", ",", "؟", ""].map(text);
-        let tokens = TokenTable::new(texts.into_iter().chain([end]).collect(), 8);
-        assert_eq!(tokens.turn_ends(), [0, 1, 4, 6, 8]);
+        let texts = [".", "?", "...", "a", "。", ",", "؟", "", " ?", " "].map(text);
+        let tokens = TokenTable::new(texts.into_iter().chain([end]).collect(), 10);
+        assert_eq!(tokens.turn_ends(), [0, 1, 4, 6, 8, 10]);
     }
 }
