@@ -16,8 +16,8 @@ pub(crate) const TURN_SOUND_MAX: Duration = Duration::from_secs(600);
 pub(crate) const TRANSCRIPTS_MAX: usize = 8;
 /// Responses outside the conversation that run at the same time.
 pub(crate) const OUT_OF_BAND_MAX: usize = 4;
-/// A turn that sounds complete waits for its text until a silence this long. A transcriber that keeps up with the sound
-/// needs less than half of it.
+/// A turn that sounds complete waits for its text, and for the chat model to judge it, until a silence this long. A
+/// transcriber that keeps up with the sound needs less than half of it.
 pub(crate) const TEXT_SILENCE_MAX: Duration = Duration::from_secs(1);
 /// Bytes of an answer that is held back until the turn ends: about 14,000 tokens.
 pub(crate) const HELD_BYTES_MAX: usize = 512 * 1024;
