@@ -42,9 +42,8 @@ pub(crate) struct RequestContext {
     pub(crate) id: u64,
     /// When its headers were read.
     pub(crate) received_at: Instant,
-    /// Whether `hob bench` sent the request. The request log leaves such requests out, except with a key that has a daily
-    /// budget: after a restart, the log says how much of it is spent, and any client can call itself `hob bench`.
-    pub(crate) is_bench: bool,
+    /// Whether the client calls itself `hob bench`.
+    is_bench: bool,
     pub(crate) caller: Caller,
     credential: Credential,
     pub(crate) trace: Trace,
@@ -157,7 +156,7 @@ impl RequestContext {
         RequestContext {
             id,
             received_at: Instant::now(),
-            is_bench: is_bench(headers) && !caller.has_daily_budget(),
+            is_bench: is_bench(headers),
             caller,
             credential,
             trace,
@@ -179,7 +178,6 @@ impl RequestContext {
         Ok(RequestContext {
             id: next_id(),
             received_at: Instant::now(),
-            is_bench: self.is_bench && !caller.has_daily_budget(),
             caller,
             trace: Trace::begin(self.trace.hops()),
             config,
@@ -193,8 +191,14 @@ impl RequestContext {
     /// The key is gone, or hob needs keys by now.
     pub(crate) fn on_behalf_of(self, key: Option<&str>) -> Result<RequestContext, ApiError> {
         let caller = caller_named(&self.config, key)?;
-        let is_bench = self.is_bench && !caller.has_daily_budget();
-        Ok(RequestContext { is_bench, caller, credential: Credential::Known, ..self })
+        Ok(RequestContext { caller, credential: Credential::Known, ..self })
+    }
+
+    /// The request log, unless `hob bench` sent this request. Requests of a key with a daily budget are always logged:
+    /// after a restart, the log says how much of it is spent, and any client can call itself `hob bench`.
+    pub(crate) fn ledger(&self) -> Option<&Ledger> {
+        let is_logged = !self.is_bench || self.caller.has_daily_budget();
+        self.services.ledger.as_deref().filter(|_| is_logged)
     }
 
     pub(crate) fn of(extensions: &Extensions) -> RequestContext {

@@ -210,8 +210,7 @@ impl<T: Task> Drop for RequestTracker<T> {
         self.complete_record(&trace);
         log(self.context.id, trace.agent.as_deref(), &self.record);
         services.in_flight.leave(&self.in_flight, trace, &self.record);
-        // The ledger leaves out benchmarks.
-        if let Some(ledger) = services.ledger.as_ref().filter(|_| !self.context.is_bench) {
+        if let Some(ledger) = self.context.ledger() {
             ledger.write(std::mem::take(&mut self.record));
         }
     }

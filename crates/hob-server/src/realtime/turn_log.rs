@@ -44,9 +44,7 @@ impl TurnLog {
         let (alias, target) = self.names(turn.model.as_deref());
         let (id, name, whole_ms) = (self.context.id, alias.as_str(), whole.as_millis() as u64);
         tracing::info!(id, alias = name, first_ms = whole_ms, stages = shown.as_str(), "{ROUTE}");
-        if let Some(ledger) =
-            self.context.services.ledger.as_ref().filter(|_| !self.context.is_bench)
-        {
+        if let Some(ledger) = self.context.ledger() {
             ledger.write(RequestRecord { alias, target, ..self.record(whole, shown) });
         }
         turn.is_reported.then(|| turn_stages_event(&turn.response_id, in_ms(&stages)))
