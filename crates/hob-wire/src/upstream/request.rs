@@ -78,9 +78,6 @@ pub fn upstream_request(
     match &request.prompt {
         Prompt::Chat(conversation) => {
             talk(conversation, &mut body);
-            if matches!(dialect, UpstreamDialect::Vllm | UpstreamDialect::OpenRouter) {
-                repeat_reasoning(&mut body);
-            }
             let partial = match &request.partial {
                 Some(partial) => Some(partial.as_str()),
                 None => to_continue(conversation, dialect, &mut body),
@@ -119,6 +116,9 @@ pub fn upstream_request(
             sign_calls(&mut body);
         }
         body.shift_remove(field);
+    }
+    if matches!(dialect, UpstreamDialect::Vllm | UpstreamDialect::OpenRouter) {
+        repeat_reasoning(&mut body);
     }
     Ok(crate::error::json(&body))
 }

@@ -258,7 +258,7 @@ fn thinking_goes_back_unless_the_server_refuses_that() {
         assert_eq!(thoughts(dialect, &[]), [json!("So."), again], "{dialect:?}");
     }
     for refused in ["reasoning_content", "messages.1.assistant.reasoning_content"] {
-        assert_eq!(thoughts(OpenAi, &[refused.to_owned()]), [Value::Null, Value::Null]);
+        assert_eq!(thoughts(Vllm, &[refused.to_owned()]), [Value::Null, Value::Null]);
     }
 }
 
