@@ -60,7 +60,6 @@ pub(super) fn messages(
     Ok((!messages.is_empty()).then_some(messages))
 }
 
-/// The other fields say nothing to a model.
 fn message(sent: OllamaMessage, calls: &mut Calls) -> Result<Message, WireError> {
     let role = match sent.role {
         OllamaRole::System => Role::System,

@@ -228,8 +228,8 @@ fn unknown_parameter(code: &str, param: Option<&str>, message: &str) -> Option<S
         // Gemini, of a field that stands in no other.
         "\": cannot find field",
     ];
-    // A field within a message or a tool, whose place they name first. DeepSeek names its field if it is missing.
-    const NOT_WITHIN: [&str; 6] = [
+    // What servers say of a field that hob adds. DeepSeek names its field if it is missing.
+    const REFUSED: [&str; 6] = [
         "is unsupported",
         "not permitted",
         "not allowed",
@@ -238,10 +238,9 @@ fn unknown_parameter(code: &str, param: Option<&str>, message: &str) -> Option<S
         "unrecognized",
     ];
     let small = message.to_lowercase();
-    let known = [REASONING, STREAMED_ARGUMENTS, PROMPT_CACHING];
-    let within = known.into_iter().find(|field| small.contains(field));
-    if let Some(field) = within
-        && NOT_WITHIN.iter().any(|known| small.contains(known))
+    let added = [REASONING, STREAMED_ARGUMENTS, PROMPT_CACHING];
+    if let Some(field) = added.into_iter().find(|field| small.contains(field))
+        && REFUSED.iter().any(|known| small.contains(known))
     {
         return Some(field.to_owned());
     }

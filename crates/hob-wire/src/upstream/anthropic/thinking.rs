@@ -14,7 +14,7 @@ const ANSWER_TOKENS: u32 = 4096;
 /// The same for models that decide how much they think. Agents write whole files in one call and set no limit.
 const LONG_ANSWER_TOKENS: u32 = 32_000;
 
-/// What each of these models gives at most, with its thinking.
+/// Tokens that each of these models gives, with its thinking. Only a longer budget of the request goes beyond.
 const TOKENS_MAX: u32 = 64_000;
 
 /// What a budget leaves of the request's own limit for the answer.
