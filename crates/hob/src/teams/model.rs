@@ -23,7 +23,7 @@ use hob_core::chat::{
 };
 use hob_core::{
     Admission, ChatModel, ChatRequest, ModelError, RegisteredModel, Registry, Timeouts, locked,
-    task,
+    one_line, task,
 };
 
 use super::ask_user::{self, ASK_USER, Decided};
@@ -573,7 +573,7 @@ fn last_events(run: &RunState, before: Used, asks: bool) -> Result<Vec<ChatEvent
             events.push(ChatEvent::Text(format!(
                 "The team waits for approval of `{} {}` ({reason}). `hob team approve {id}` or `hob team deny {id}` goes on.",
                 call.name,
-                call.arguments.as_str()
+                one_line(call.arguments.as_str())
             )));
         }
         (TeamRunStatus::CompletedPartial | TeamRunStatus::Failed, _) => {

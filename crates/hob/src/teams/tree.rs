@@ -2,6 +2,7 @@
 //! Made from the stored events alone, so that a run looks the same while it works and later.
 
 use hob_agents::{EventKind, RunEvent, RunState, TeamRunStatus, WorkLimits};
+use hob_core::one_line;
 
 use crate::printer::count_text;
 /// Longest text of an event in characters.
@@ -87,7 +88,7 @@ fn text(event: &RunEvent) -> Option<String> {
             format!("{name}: repaired {}", repairs.join(", "))
         }
         EventKind::ApprovalRequested { name, arguments, reason, .. } => {
-            format!("{name} {arguments} waits for approval: {reason}")
+            format!("{name} {} waits for approval: {reason}", one_line(&arguments.to_string()))
         }
         EventKind::ApprovalResolved { is_approved: true, .. } => "approved".to_owned(),
         EventKind::ApprovalResolved { is_approved: false, .. } => "denied".to_owned(),
@@ -226,5 +227,28 @@ mod tests {
         assert_eq!(short(" a\nb\n"), "a [2 lines]");
         assert_eq!(short(&"x".repeat(101)), format!("{}…", "x".repeat(100)));
         assert_eq!(short(""), "");
+    }
+
+    #[test]
+    fn a_call_that_waits_has_no_marks_that_change_the_direction() {
+        let event = RunEvent {
+            v: 1,
+            seq: 1,
+            ts: 0,
+            run_id: "r".to_owned(),
+            agent: None,
+            depth: 0,
+            span_id: 0,
+            parent_id: None,
+            number: None,
+            what: EventKind::ApprovalRequested {
+                approval: "1".to_owned(),
+                name: "shell".to_owned(),
+                arguments: "rm \u{202e}x".into(),
+                reason: "no rule".to_owned(),
+            },
+        };
+        let shown = line(&event).expect("a line");
+        assert_eq!(shown, "  shell \"rm  x\" waits for approval: no rule");
     }
 }
