@@ -1,6 +1,6 @@
 //! Reads the configuration again when its file or a file with a key changes, completely or not at all.
-//! Aliases, upstreams, keys and pronunciations change at once; running requests keep the old ones. Other changes need
-//! a restart, and hob says so.
+//! Aliases, upstreams, `[defaults]`, prices, keys and pronunciations change at once; running requests keep the old ones.
+//! Other changes need a restart, and hob says so.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
