@@ -367,7 +367,7 @@ fn models_of(server: &Served) -> Value {
 fn a_team_is_a_model_of_the_server() {
     let lead = r#"{"reply": {"tool_calls": [{"name": "transfer_to_coder", "arguments": {"brief": "Write f."}}]}}
 {"when": {"contains": "Earlier"}, "reply": {"content": "Here it is: fn f() {}"}}
-{"when": {"last": "Ask first"}, "reply": {"tool_calls": [{"name": "shell", "arguments": {"command": "make"}}]}}
+{"when": {"last": "Ask first"}, "reply": {"tool_calls": [{"name": "shell", "arguments": {"command": "make \u202ea"}}]}}
 {"when": {"last": "denied"}, "reply": {"content": "Then not."}}
 {"when": {"last": "Wait"}, "reply": {"delay_ms": 100000}}"#;
     let mut team = TeamUser::new(lead, r#"{"reply": {"content": "fn f() {}"}}"#);
@@ -400,7 +400,7 @@ fn a_team_is_a_model_of_the_server() {
     let ask = |text: &str| serde_json::json!({ "model": "builders", "messages": [{ "role": "user", "content": text }] });
     let waiting = team.server.chat(&ask("Ask first")).expect("an answer");
     let text = waiting["choices"][0]["message"]["content"].as_str().expect("a text");
-    assert!(text.contains("hob team approve"), "{text}");
+    assert!(text.contains("\"make  a\"") && text.contains("hob team approve"), "{text}");
     let id = team.id();
     assert_eq!(stdout(&team.run(&["deny", &id]).success()), "Then not.\n");
 
