@@ -104,6 +104,11 @@ impl Response {
             || self.voice.as_ref().is_some_and(|voice| voice.stream == stream)
     }
 
+    /// Whether it reads this item. Without an input of its own, it reads the whole conversation.
+    pub(crate) fn reads(&self, item: &RealtimeItem) -> bool {
+        self.plan.input.as_ref().is_none_or(|input| input.contains(item))
+    }
+
     pub(crate) fn has_item(&self, id: &str) -> bool {
         self.output.iter().any(|item| item.id == id)
     }

@@ -90,8 +90,7 @@ impl VoiceSession {
 
     /// Whether a response reads a turn whose text is not known.
     fn awaits_text(&self, response: &Response) -> bool {
-        let Some(input) = &response.plan.input else { return !self.transcripts.is_empty() };
-        self.transcripts.iter().any(|turn| input.contains(&user_item(&turn.item_id, None)))
+        self.transcripts.iter().any(|turn| response.reads(&user_item(&turn.item_id, None)))
     }
 
     /// Gives the text of a turn to the responses that read the turn by its id.

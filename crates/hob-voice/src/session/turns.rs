@@ -446,11 +446,8 @@ impl VoiceSession {
         } else {
             RealtimeEvent::Failed(fault.clone())
         });
-        let waits = |response: &Response| {
-            let input = response.plan.input.as_ref();
-            response.chat == ChatState::Waiting
-                && input.is_none_or(|input| input.contains(&unknown))
-        };
+        let waits =
+            |response: &Response| response.chat == ChatState::Waiting && response.reads(&unknown);
         while let Some(at) = self.responses.iter().position(waits) {
             self.responses[at].stop(ResponseStatus::Failed(fault.clone()));
             self.publish(at);
