@@ -51,8 +51,7 @@ fn messages(instructions: &str, items: &[&RealtimeItem]) -> Vec<Message> {
     for item in items {
         if let ItemBody::Call { call_id, name, arguments } = &item.body {
             if let Some(output) = output_of(call_id, items) {
-                let arguments = if arguments.is_empty() { "{}" } else { arguments.as_str() };
-                let arguments = JsonText::parsed(arguments);
+                let arguments = JsonText::parsed(arguments.clone());
                 let call = ToolCall { id: call_id.clone(), name: name.clone(), arguments };
                 add_call(&mut messages, call, item.reasoning.as_deref(), results.is_empty());
                 results.push(result(call_id, output));
