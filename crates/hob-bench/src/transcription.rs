@@ -14,6 +14,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 pub use clips::{Clip, ClipError, ClipSet};
+pub(crate) use normalise::is_english;
 pub use normalise::{NORMALISER, normalised_words};
 pub use spoken::{SENTENCES, SpokenClips};
 pub use word_errors::WordErrors;

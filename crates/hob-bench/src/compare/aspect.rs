@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::{Pairing, SampledRecord};
 use crate::record::{Cache, Record, RecordKind, RunStatus, Stt};
 use crate::terms::Metric;
+use crate::transcription::is_english;
 
 /// Longer values, such as checksums, are not shown.
 const VALUE_CHARS_MAX: usize = 32;
@@ -88,9 +89,6 @@ pub fn aspects(record: &Record) -> Vec<Aspect> {
 
 /// The rules for the languages of the set. Those for other languages may have changed.
 fn normaliser(stt: &Stt) -> Option<String> {
-    let is_english = |code: &str| {
-        code.split(['-', '_']).next().is_some_and(|language| language.eq_ignore_ascii_case("en"))
-    };
     let is_used = |rules: &&str| {
         let is_english_rule = rules.starts_with("english/");
         let mut codes = stt.languages.keys();

@@ -25,7 +25,7 @@ const ENDINGS: &str = "n't=not,'re=are,'s=is,'d=would,'ll=will,'ve=have,'m=am";
 
 /// The words that are compared. `language` is an ISO 639-1 code.
 pub fn normalised_words(text: &str, language: &str) -> Vec<String> {
-    let words = if code(language) == "en" { english(text) } else { basic(text) };
+    let words = if is_english(language) { english(text) } else { basic(text) };
     match is_unspaced(language) {
         true => words.iter().flat_map(|word| word.chars().map(String::from)).collect(),
         false => words,
@@ -39,6 +39,11 @@ pub(super) fn normalised_chars(words: &[String], language: &str) -> Vec<char> {
 
 fn is_unspaced(language: &str) -> bool {
     UNSPACED.contains(&code(language).as_str())
+}
+
+/// Whether the rules for English apply.
+pub(crate) fn is_english(language: &str) -> bool {
+    code(language) == "en"
 }
 
 fn code(language: &str) -> String {
