@@ -10,7 +10,7 @@ pub(super) fn missing_units() -> Vec<&'static str> {
 }
 
 /// How to get a hob for a processor that lacks these units.
-pub(super) fn to_build(missing: &[&str]) -> &'static str {
+pub(super) fn advice_for(missing: &[&str]) -> &'static str {
     match missing.iter().any(|unit| ALWAYS.contains(unit)) {
         true => "use the archive or the wheel of `make dist`, which run on every processor",
         false => "build it here, or with `make build PORTABLE=yes`",
@@ -100,7 +100,7 @@ mod tests {
             (&["dotprod"], "`make build PORTABLE=yes`"),
         ];
         for (missing, expected) in rows {
-            assert!(to_build(missing).contains(expected), "{missing:?}");
+            assert!(advice_for(missing).contains(expected), "{missing:?}");
         }
     }
 

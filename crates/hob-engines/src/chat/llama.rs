@@ -23,7 +23,7 @@ use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_2::token::LlamaToken;
 
-use super::cpu::{missing_units, to_build};
+use super::cpu::{advice_for, missing_units};
 use super::decoder::{BatchToken, DecodeFailed, Decoder};
 use super::tokens::{Beginning, Special, Token, TokenTable, Tokenizer};
 use crate::backends::{self, BackendDevice};
@@ -67,7 +67,7 @@ pub enum WeightStorage {
 pub enum LlamaError {
     #[error(
         "this hob was built for a processor with {}, which this one lacks; {}",
-        .0.join(", "), to_build(.0)
+        .0.join(", "), advice_for(.0)
     )]
     Processor(Vec<&'static str>),
     #[error(transparent)]
