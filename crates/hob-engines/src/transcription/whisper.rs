@@ -268,6 +268,7 @@ impl Whisper {
         if pass.is_unsure() && !pass.is_silence() && !plan.has_beams && temperature <= 0.0 {
             plan.has_beams = true;
             pass = self.pass(&plan)?;
+            pass = self.timed_if_full(&mut plan, pass)?;
         }
         if pass.needs_full_window(sound_s) {
             window = window.full(self.sizes.audio_ctx);
