@@ -247,8 +247,7 @@ impl JudgeRun<'_> {
                     continue;
                 }
                 let asked_item = item.judge_item(order, self.tokens_max);
-                let mut paused = Duration::ZERO;
-                let answered = answer(&examiner, &asked_item, arm, &mut paused)?;
+                let answered = answer(&examiner, &asked_item, arm, &mut Duration::default())?;
                 let Some(answered) = answered else { return Ok(()) };
                 let line = line(item, order, &asker.target.model, answered);
                 file.add(&line)?;
