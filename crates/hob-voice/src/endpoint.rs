@@ -12,8 +12,8 @@ const ONSET: Duration = Duration::from_millis(200);
 const BARGE_IN: Duration = Duration::from_millis(300);
 /// Above this probability a frame is certainly a voice. The highest probability in 23 noises was 0.72.
 const SURE: f32 = 0.9;
-/// Speech of [`SURE_ONSET`] with a frame above this probability begins a turn: a soft "Yes." of 160 ms reached 0.87. To
-/// interrupt the assistant it must be sure.
+/// Speech of [`SURE_ONSET`] with a frame above this probability begins a turn if the assistant is silent: a soft "Yes." of
+/// 160 ms reached 0.87.
 const LIKELY: f32 = 0.85;
 /// Speech of this length begins a turn and interrupts the assistant, if its end is certain. People notice a delay of 200 ms.
 const SURE_ONSET: Duration = Duration::from_millis(96);
@@ -31,6 +31,8 @@ pub(crate) struct EndpointRules {
     pub(crate) threshold: f32,
     /// The silence that ends a turn.
     pub(crate) silence: Duration,
+    /// Short speech that is likely a voice begins a turn, because it interrupts nothing.
+    pub(crate) takes_short: bool,
 }
 
 /// What changed with a frame.
@@ -82,7 +84,7 @@ impl Endpoint {
             Phase::Quiet | Phase::Tentative => {
                 let is_sure = probability >= SURE.max(rules.threshold);
                 self.sure_frames = if is_sure { self.sure_frames + 1 } else { 0 };
-                self.is_likely |= probability >= LIKELY.max(rules.threshold);
+                self.is_likely |= rules.takes_short && probability >= LIKELY.max(rules.threshold);
                 self.before_speech(is_speech, is_silence)
             }
             Phase::Speaking | Phase::Paused => {
@@ -172,17 +174,23 @@ mod tests {
 
     #[test]
     fn a_short_word_begins_a_turn_but_does_not_interrupt() {
-        let rules = EndpointRules { threshold: 0.5, silence: Duration::from_millis(256) };
-        let steps = |heard: &[f32]| {
+        let rules = |takes_short| EndpointRules {
+            threshold: 0.5,
+            silence: Duration::from_millis(256),
+            takes_short,
+        };
+        let steps_of = |heard: &[f32], rules| {
             let mut endpoint = Endpoint::default();
             let silence = [0.1; 10];
             let heard = heard.iter().chain(&silence);
             heard.filter_map(|probability| endpoint.hear(*probability, rules)).collect::<Vec<_>>()
         };
+        let steps = |heard: &[f32]| steps_of(heard, rules(true));
         let begun = Step::Onset { is_sure: false };
         // "Yes." and "Thanks." of Kokoro's voices, a noise, and a click.
         assert_eq!(steps(&[0.87, 0.83, 0.81, 0.82, 0.85, 0.39]), [begun, Step::Faded]);
         assert_eq!(steps(&[0.84, 0.86, 0.75, 0.57, 0.23]), [begun, Step::Faded]);
+        assert_eq!(steps_of(&[0.84, 0.86, 0.75, 0.57, 0.23], rules(false)), []);
         assert_eq!(steps(&[0.72, 0.72, 0.72, 0.6, 0.55]), []);
         assert_eq!(steps(&[0.9, 0.6]), []);
         let sure = Step::Onset { is_sure: true };
@@ -191,7 +199,8 @@ mod tests {
 
     #[test]
     fn a_turn_ends_although_its_threshold_leaves_little_room_for_silence() {
-        let rules = EndpointRules { threshold: 0.1, silence: Duration::from_millis(256) };
+        let silence = Duration::from_millis(256);
+        let rules = EndpointRules { threshold: 0.1, silence, takes_short: true };
         let mut endpoint = Endpoint::default();
         let heard = [0.5; 10].into_iter().chain([0.0; 8]);
         let steps: Vec<Step> =

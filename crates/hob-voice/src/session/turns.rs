@@ -226,7 +226,8 @@ impl VoiceSession {
         let listens = listens.unwrap_or(self.options.client_cancels_echo);
         let is_echo = !listens && self.playback.echoes(self.now);
         let hears = if is_echo { Hears::Echo } else { Hears::User };
-        let step = self.listener.hear(&frame, rules(detection), hears);
+        let rules = rules(detection, !self.may_interrupt());
+        let step = self.listener.hear(&frame, rules, hears);
         if self.turn.is_some() {
             self.add_sound(frame);
         } else {
@@ -258,11 +259,15 @@ impl VoiceSession {
         let sound = self.listener.take_recent(prefix(detection) + Endpoint::onset_samples());
         let start = self.listener.position.saturating_sub(sound.len() as u64);
         self.begin_turn(start, sound);
-        let may_interrupt = self.active().is_some() || self.playback.is_playing(self.now);
-        if is_sure || !(may_interrupt && detection.interrupts_response) {
+        if is_sure || !(self.may_interrupt() && detection.interrupts_response) {
             self.listener.endpoint.confirm();
             self.announce();
         }
+    }
+
+    /// Whether the assistant answers or is heard.
+    fn may_interrupt(&self) -> bool {
+        self.active().is_some() || self.playback.is_playing(self.now)
     }
 
     fn begin_turn(&mut self, start: u64, sound: Vec<f32>) {
@@ -480,13 +485,12 @@ fn end_sound(transcript: &mut TurnTranscript, outbox: &mut Outbox) {
     transcript.sound_ended = true;
 }
 
-fn rules(detection: TurnDetection) -> EndpointRules {
-    match detection.detector {
-        SilenceDetection::Server { threshold, silence, .. } => EndpointRules { threshold, silence },
-        SilenceDetection::Semantic { eagerness } => {
-            EndpointRules { threshold: SEMANTIC_THRESHOLD, silence: eagerness.silence_max() }
-        }
-    }
+fn rules(detection: TurnDetection, takes_short: bool) -> EndpointRules {
+    let (threshold, silence) = match detection.detector {
+        SilenceDetection::Server { threshold, silence, .. } => (threshold, silence),
+        SilenceDetection::Semantic { eagerness } => (SEMANTIC_THRESHOLD, eagerness.silence_max()),
+    };
+    EndpointRules { threshold, silence, takes_short }
 }
 
 /// Samples that are kept before speech: whole frames. So the frames of a transcriber end where those of the session end,
