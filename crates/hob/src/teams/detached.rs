@@ -107,15 +107,21 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_run_that_is_stopped_works_no_more() {
+    /// The receiver is closed when the run "runs/1" works no more.
+    fn one_endless_run() -> (DetachedRuns, oneshot::Receiver<()>) {
         let runs = DetachedRuns::default();
-        let (held, mut work) = oneshot::channel::<()>();
+        let (held, work) = oneshot::channel();
         let drive = async move {
             let _held = held;
             std::future::pending::<io::Result<RunState>>().await
         };
         runs.keep(Path::new("runs/1"), drive.boxed());
+        (runs, work)
+    }
+
+    #[tokio::test]
+    async fn a_run_that_is_stopped_works_no_more() {
+        let (runs, mut work) = one_endless_run();
         let stop = async |folder: &'static str| {
             let runs = runs.clone();
             let stopping = tokio::task::spawn_blocking(move || runs.stop(Path::new(folder)));
@@ -129,13 +135,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_run_works_when_the_server_has_ended() {
-        let runs = DetachedRuns::default();
-        let (held, mut work) = oneshot::channel::<()>();
-        let drive = async move {
-            let _held = held;
-            std::future::pending::<io::Result<RunState>>().await
-        };
-        runs.keep(Path::new("runs/1"), drive.boxed());
+        let (runs, mut work) = one_endless_run();
         runs.end().await;
         assert_eq!(work.try_recv(), Err(TryRecvError::Closed));
     }
