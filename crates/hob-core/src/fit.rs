@@ -20,10 +20,7 @@ mod warnings;
 
 pub use alternatives::{Alternative, Toward, alternatives};
 pub use calibrate::{Implausible, TimedRun, fit_constants};
-pub use engines::{
-    CacheTypes, Engine, EngineProfile, Format, HostReads, Mismatch, Scratch, Splits, Staging,
-    TowerUse, UNFUSED_RECURRENT_US,
-};
+pub use engines::{Engine, EngineProfile, Format, Mismatch, Scratch, Splits, UNFUSED_RECURRENT_US};
 pub use explain::{Explanation, explain, explanations};
 pub use flags::{LaunchText, flags};
 pub use layout::{ComputeSite, Layout, Placement, Pool, pool_of};

@@ -56,11 +56,8 @@ enum_table! {
 enum Needs {
     /// Runs on CPUs and on any card.
     Nothing,
-    Vendors(&'static [Vendor]),
-    /// An NVIDIA card of at least this compute capability.
-    Nvidia(u32, u32),
     /// An NVIDIA card of at least this compute capability, or a card of one of these vendors.
-    NvidiaOr(u32, u32, &'static [Vendor]),
+    Card(Option<(u32, u32)>, &'static [Vendor]),
 }
 
 /// How an engine uses memory and time.
@@ -70,45 +67,25 @@ pub struct EngineProfile {
     pub runtime_bytes: u64,
     /// Memory that it leaves free on a card.
     pub margin_bytes: u64,
-    pub staging: Staging,
-    pub host_reads: HostReads,
+    /// Whether it unpacks a quantized KV cache into a copy in 16 bits, one layer after the other. Otherwise the kernel that
+    /// reads the cache unpacks it.
+    pub copies_cache: bool,
+    /// Whether the card reads weights in system memory over its link. Otherwise the CPU computes with them.
+    pub reads_over_link: bool,
     pub windows: Windows,
-    pub cache: CacheTypes,
+    /// Whether keys and values must have the same type.
+    pub has_one_cache_type: bool,
     /// Tokens of a prompt that it reads in one step.
     pub step_tokens: u32,
     pub scratch: Scratch,
     /// Which parts of a model may be in different memories.
     pub splits: Splits,
-    pub tower: TowerUse,
+    /// Whether it loads a vision or audio tower even if the user does not ask for it.
+    pub loads_tower: bool,
     /// Time that the engine itself needs for each token, µs.
     pub token_us: f64,
     /// Extra time of each recurrent layer on a card, µs; 0 where one kernel computes it.
     pub recurrent_us: f64,
-}
-
-/// Where a quantized KV cache is unpacked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Staging {
-    /// In the kernel that reads it.
-    InPlace,
-    /// Into a copy in 16 bits, one layer after the other.
-    InF16,
-}
-
-/// Whether keys and values may have different types.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CacheTypes {
-    Alike,
-    Apart,
-}
-
-/// How weights in system memory take part in the computation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostReads {
-    /// The CPU computes with them.
-    InPlace,
-    /// The card reads them over its link.
-    OverLink,
 }
 
 /// Buffers of one step.
@@ -118,14 +95,6 @@ pub enum Scratch {
     Ggml,
     /// Gate, up and their product for one chunk, in 16 bits.
     FeedForwardInF16,
-}
-
-/// Whether a vision or audio tower is loaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TowerUse {
-    Loaded,
-    /// Only if the user asks for it.
-    LeftOut,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,23 +131,23 @@ impl Engine {
 
     /// `None` if the engine does not read the format.
     fn needs(self, format: Format) -> Option<Needs> {
-        use Needs::{Nothing, Nvidia, NvidiaOr, Vendors};
         use Vendor::{Amd, Apple, Intel};
+        let nvidia = |major, minor, others| Needs::Card(Some((major, minor)), others);
         Some(match (self, format) {
-            (Engine::Hob | Engine::LlamaCpp | Engine::Ollama, Format::Gguf) => Nothing,
-            (Engine::Vllm, Format::Plain) => NvidiaOr(7, 0, &[Amd, Intel]),
-            (Engine::Vllm, Format::Awq) => NvidiaOr(7, 5, &[Intel]),
-            (Engine::Vllm, Format::Gptq) => NvidiaOr(7, 0, &[Amd, Intel]),
-            (Engine::Vllm, Format::Fp8) => NvidiaOr(7, 5, &[Amd]),
-            (Engine::Vllm, Format::CompressedTensors) => NvidiaOr(7, 5, &[Amd]),
-            (Engine::Vllm, Format::Mxfp4) => NvidiaOr(8, 0, &[Amd]),
-            (Engine::Vllm, Format::Nvfp4) => Nvidia(8, 0),
-            (Engine::Vllm | Engine::Transformers, Format::BitsAndBytes) => Nvidia(7, 0),
-            (Engine::TabbyApi, Format::Gptq) => Nvidia(7, 5),
-            (Engine::TabbyApi, Format::Exl2) => NvidiaOr(7, 5, &[Amd]),
-            (Engine::TabbyApi, Format::Exl3) => Nvidia(7, 5),
-            (Engine::MlxLm, Format::Mlx) => Vendors(&[Apple]),
-            (Engine::Transformers, Format::Plain) => Nothing,
+            (Engine::Hob | Engine::LlamaCpp | Engine::Ollama, Format::Gguf) => Needs::Nothing,
+            (Engine::Vllm, Format::Plain) => nvidia(7, 0, &[Amd, Intel]),
+            (Engine::Vllm, Format::Awq) => nvidia(7, 5, &[Intel]),
+            (Engine::Vllm, Format::Gptq) => nvidia(7, 0, &[Amd, Intel]),
+            (Engine::Vllm, Format::Fp8) => nvidia(7, 5, &[Amd]),
+            (Engine::Vllm, Format::CompressedTensors) => nvidia(7, 5, &[Amd]),
+            (Engine::Vllm, Format::Mxfp4) => nvidia(8, 0, &[Amd]),
+            (Engine::Vllm, Format::Nvfp4) => nvidia(8, 0, &[]),
+            (Engine::Vllm | Engine::Transformers, Format::BitsAndBytes) => nvidia(7, 0, &[]),
+            (Engine::TabbyApi, Format::Gptq) => nvidia(7, 5, &[]),
+            (Engine::TabbyApi, Format::Exl2) => nvidia(7, 5, &[Amd]),
+            (Engine::TabbyApi, Format::Exl3) => nvidia(7, 5, &[]),
+            (Engine::MlxLm, Format::Mlx) => Needs::Card(None, &[Apple]),
+            (Engine::Transformers, Format::Plain) => Needs::Nothing,
             _ => return None,
         })
     }
@@ -191,33 +160,22 @@ impl Engine {
         let Some(needs) = self.needs(format) else {
             return Err(Mismatch::Format { engine: self, format, instead: format.engines() });
         };
-        let is_new_nvidia = |gpu: &Gpu, major, minor| {
-            // A card of unknown capability counts as recent.
-            gpu.vendor == Vendor::Nvidia
-                && gpu.compute_capability.is_none_or(|has| has >= (major, minor))
+        let Needs::Card(nvidia, others) = needs else { return Ok(()) };
+        // A card of unknown capability counts as recent.
+        let is_recent = |gpu: &Gpu, least| gpu.compute_capability.is_none_or(|has| has >= least);
+        let suits = |gpu: &Gpu| match gpu.vendor {
+            Vendor::Nvidia => nvidia.is_some_and(|least| is_recent(gpu, least)),
+            vendor => others.contains(&vendor),
         };
-        let (suits, needed) = match (needs, gpu) {
-            (Needs::Nothing, _) => (true, String::new()),
-            (Needs::Vendors(vendors), gpu) => {
-                (gpu.is_some_and(|gpu| vendors.contains(&gpu.vendor)), cards_of(vendors))
-            }
-            (Needs::Nvidia(major, minor), gpu) => {
-                let suits = gpu.is_some_and(|gpu| is_new_nvidia(gpu, major, minor));
-                (suits, format!("NVIDIA cards from compute capability {major}.{minor}"))
-            }
-            (Needs::NvidiaOr(major, minor, vendors), gpu) => {
-                let suits = gpu.is_some_and(|gpu| {
-                    is_new_nvidia(gpu, major, minor) || vendors.contains(&gpu.vendor)
-                });
-                let nvidia = format!("NVIDIA cards from compute capability {major}.{minor}");
-                (suits, format!("{nvidia}, and {}", cards_of(vendors)))
-            }
-        };
-        if suits {
+        if gpu.is_some_and(suits) {
             return Ok(());
         }
+        let nvidia = nvidia
+            .map(|(major, minor)| format!("NVIDIA cards from compute capability {major}.{minor}"));
+        let others = (!others.is_empty()).then(|| cards_of(others));
+        let needs = nvidia.into_iter().chain(others).collect::<Vec<_>>().join(", and ");
         let has = gpu.map_or("no card".to_owned(), |gpu| gpu.name.clone());
-        Err(Mismatch::Device { engine: self, format, needs: needed, has })
+        Err(Mismatch::Device { engine: self, format, needs, has })
     }
 
     /// Checks whether the engine takes these types for keys and values.
@@ -225,12 +183,10 @@ impl Engine {
     /// # Errors
     /// The types differ, and the engine has one type for both.
     pub fn takes(self, KvTypes { keys, values }: KvTypes) -> Result<(), Mismatch> {
-        match self.profile().cache {
-            CacheTypes::Alike if keys != values => {
-                Err(Mismatch::Cache { engine: self, keys, values })
-            }
-            CacheTypes::Alike | CacheTypes::Apart => Ok(()),
+        if self.profile().has_one_cache_type && keys != values {
+            return Err(Mismatch::Cache { engine: self, keys, values });
         }
+        Ok(())
     }
 
     pub fn profile(self) -> EngineProfile {
@@ -238,14 +194,14 @@ impl Engine {
         let ggml = EngineProfile {
             runtime_bytes: 400 * MIB,
             margin_bytes: GIB,
-            staging: Staging::InPlace,
-            host_reads: HostReads::InPlace,
+            copies_cache: false,
+            reads_over_link: false,
             windows: Windows::Rolling,
-            cache: CacheTypes::Apart,
+            has_one_cache_type: false,
             step_tokens: 512,
             scratch: Scratch::Ggml,
             splits: Splits::Anywhere,
-            tower: TowerUse::Loaded,
+            loads_tower: true,
             token_us: 0.0,
             recurrent_us: 0.0,
         };
@@ -253,29 +209,29 @@ impl Engine {
             // hob's chat takes text only, so it loads no tower.
             Engine::Hob => EngineProfile {
                 windows: Windows::Whole,
-                cache: CacheTypes::Alike,
-                tower: TowerUse::LeftOut,
+                has_one_cache_type: true,
+                loads_tower: false,
                 ..ggml
             },
             Engine::LlamaCpp => ggml,
             Engine::Ollama => EngineProfile {
                 runtime_bytes: 457 * MIB,
                 margin_bytes: 512 * MIB,
-                cache: CacheTypes::Alike,
+                has_one_cache_type: true,
                 ..ggml
             },
             // Versions without a fused kernel unpack a layer of the cache into 16 bits before they read it.
             Engine::TabbyApi => EngineProfile {
                 runtime_bytes: 342 * MIB,
                 margin_bytes: 0,
-                staging: Staging::InF16,
-                host_reads: HostReads::OverLink,
+                copies_cache: true,
+                reads_over_link: true,
                 windows: Windows::Rolling,
-                cache: CacheTypes::Apart,
+                has_one_cache_type: false,
                 step_tokens: 2048,
                 scratch: Scratch::FeedForwardInF16,
                 splits: Splits::Never,
-                tower: TowerUse::LeftOut,
+                loads_tower: false,
                 token_us: PYTHON_US,
                 // ExLlamaV3 starts Triton's kernels from Python, one after the other.
                 recurrent_us: UNFUSED_RECURRENT_US,
@@ -283,7 +239,7 @@ impl Engine {
             Engine::Vllm => EngineProfile {
                 runtime_bytes: 500 * MIB,
                 margin_bytes: GIB,
-                host_reads: HostReads::OverLink,
+                reads_over_link: true,
                 step_tokens: 2048,
                 scratch: Scratch::FeedForwardInF16,
                 splits: Splits::Experts,

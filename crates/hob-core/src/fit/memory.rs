@@ -2,7 +2,7 @@
 //! [`crate::footprint`] computes each site's part of the model; this file adds what only cards need.
 
 use super::Model;
-use super::engines::{EngineProfile, Scratch, Staging, TowerUse};
+use super::engines::{EngineProfile, Scratch};
 use super::layout::{ComputeSite, Layout, Pool, pool_of};
 use crate::footprint::{
     ContextPlan, Footprint, OVERHEAD, PROCESS_BYTES, Unsuitable, overhead_bytes,
@@ -92,7 +92,7 @@ fn adjusted_to_engine(
     plan: &ContextPlan,
     profile: &EngineProfile,
 ) -> Footprint {
-    if profile.tower == TowerUse::LeftOut {
+    if !profile.loads_tower {
         let tower = part.weights.sum(|group| group.part == Part::Tower);
         footprint.weights_bytes = footprint.weights_bytes.saturating_sub(tower);
     }
@@ -105,7 +105,7 @@ fn adjusted_to_engine(
         let elements = u64::from(profile.step_tokens) * u64::from(part.feed_forward_length);
         footprint.compute_bytes = FEED_FORWARD_ROWS.saturating_mul(elements) * F16_BYTES;
     }
-    if profile.staging == Staging::InF16 {
+    if profile.copies_cache {
         let staged = staged_bytes(part, plan);
         footprint.compute_bytes = footprint.compute_bytes.saturating_add(staged);
     }

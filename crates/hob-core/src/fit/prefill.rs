@@ -2,7 +2,6 @@
 //! Not validated for GPUs: there is one published figure (131,072 tokens in 87 s), and the prior is fitted to it.
 //! CPU rates differ by a factor of four between quants, so `hob fit calibrate` times each.
 
-use super::engines::HostReads;
 use super::layout::ComputeSite;
 use super::speed::{Certainty, Rate, SiteFacts, SpeedEstimate, rate};
 use crate::machine::Basis;
@@ -129,7 +128,7 @@ impl SpeedEstimate<'_> {
         let active: f64 = groups().map(|group| self.active(group)).sum();
         let flops = gpu.constants.prefill_flops?;
         // An engine that always reads over the link has counted these operations already.
-        let is_counted = self.profile.host_reads == HostReads::OverLink;
+        let is_counted = self.profile.reads_over_link;
         let computed_s = if is_counted { 0.0 } else { 2.0 * active * f64::from(step) / flops };
         let seconds = (bytes / link.bytes_s).max(computed_s);
         (bytes > 0.0).then(|| (format!("weights over {}", link.name), seconds))

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use super::Model;
-use super::engines::{EngineProfile, HostReads, Staging};
+use super::engines::EngineProfile;
 use super::layout::{ComputeSite, Layout};
 use super::priors::{constants, spread};
 use crate::footprint::KvTypes;
@@ -213,8 +213,8 @@ impl SpeedEstimate<'_> {
             Part::TokenEmbedding => self.layout.output,
             _ => self.layout.site(group),
         };
-        match (home, self.profile.host_reads) {
-            (ComputeSite::Cpu, HostReads::OverLink) => self.layout.output,
+        match home {
+            ComputeSite::Cpu if self.profile.reads_over_link => self.layout.output,
             _ => home,
         }
     }
@@ -257,7 +257,7 @@ impl SpeedEstimate<'_> {
     fn kv_read_bytes(&self, layer: &LayerShape, context_tokens: u32) -> f64 {
         let Some(kv) = layer.kv else { return 0.0 };
         let stored = self.kv.bytes(kv) as f64;
-        let is_staged = self.profile.staging == Staging::InF16 && self.kv != KvTypes::default();
+        let is_staged = self.profile.copies_cache && self.kv != KvTypes::default();
         // Written and read once in 16 bits, in addition to the stored form.
         let copied = if is_staged { 2.0 * kv.elements() as f64 * F16_BYTES } else { 0.0 };
         (stored + copied) * seen_tokens(layer, context_tokens)

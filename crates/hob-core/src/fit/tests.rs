@@ -181,7 +181,7 @@ fn staged_keys_are_read_three_times() {
     let us =
         |rate: &Rate| rate.terms.iter().find(|(name, _)| name.contains("KV")).map(|(_, us)| *us);
     let staged = us(&estimate.decode(4_096).expect("known")).expect("a cache");
-    let in_place = EngineProfile { staging: Staging::InPlace, ..profile };
+    let in_place = EngineProfile { copies_cache: false, ..profile };
     let in_place =
         us(&SpeedEstimate { profile: &in_place, ..estimate }.decode(4_096).expect("known"));
     let ratio = staged / in_place.expect("a cache");

@@ -1,7 +1,6 @@
 //! Warnings about a plan, each with an action.
 //! A warning names this model on this machine; general advice belongs to the docs.
 
-use super::engines::TowerUse;
 use super::layout::{ComputeSite, Placement, Pool};
 use super::{Engine, FitOptions, Model, Plan};
 use crate::footprint::{KvType, KvTypes};
@@ -165,7 +164,7 @@ fn coarse_keys(plan: &Plan) -> Option<Warning> {
 }
 
 fn tower(model: &Model, plan: &Plan) -> Option<Warning> {
-    if plan.engine.profile().tower == TowerUse::LeftOut {
+    if !plan.engine.profile().loads_tower {
         return None;
     }
     let bytes = model.shape.weights.sum(|group| group.part == Part::Tower);
