@@ -27,7 +27,7 @@ pub use files::{ReadFile, WriteFile};
 pub use restrict::restrict_and_run;
 pub use sandbox::SandboxPrograms;
 pub use sandbox_access::SandboxAccess;
-pub use services::{SystemctlRestart, SystemctlStatus};
+pub use services::Systemctl;
 pub use shell::Shell;
 #[cfg(target_os = "linux")]
 pub use supervise::supervise;

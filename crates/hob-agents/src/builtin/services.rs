@@ -24,17 +24,12 @@ const STATUS_LIMIT: Duration = Duration::from_secs(10);
 const RESTART_LIMIT: Duration = Duration::from_mins(3);
 const UNIT_BYTES_MAX: usize = 128;
 
-/// Shows the state of a unit.
+/// Shows the state of a unit, and may restart it before.
 #[derive(Debug)]
-pub struct SystemctlStatus {
-    spec: ToolSpec,
-}
-
-/// Restarts a unit. Each call needs approval.
-#[derive(Debug)]
-pub struct SystemctlRestart {
+pub struct Systemctl {
     spec: ToolSpec,
     program: PathBuf,
+    is_restart: bool,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -44,56 +39,41 @@ struct UnitArguments {
     unit: String,
 }
 
-impl Default for SystemctlStatus {
-    fn default() -> SystemctlStatus {
+impl Systemctl {
+    /// `systemctl_status`.
+    pub fn status() -> Systemctl {
         let description = "Show the state of a systemd unit of this machine.";
-        SystemctlStatus {
-            spec: spec_of::<UnitArguments>("systemctl_status", description, ToolClass::Read),
-        }
+        let spec = spec_of::<UnitArguments>("systemctl_status", description, ToolClass::Read);
+        Systemctl { spec, program: PathBuf::from(PROGRAM), is_restart: false }
     }
-}
 
-impl Default for SystemctlRestart {
-    fn default() -> SystemctlRestart {
+    /// `systemctl_restart`. Each call needs approval.
+    pub fn restart() -> Systemctl {
         let description = "Restart a systemd unit of this machine, and show its state afterwards.";
-        SystemctlRestart {
-            spec: spec_of::<UnitArguments>("systemctl_restart", description, ToolClass::System),
-            program: PathBuf::from(PROGRAM),
+        let spec = spec_of::<UnitArguments>("systemctl_restart", description, ToolClass::System);
+        Systemctl { spec, program: PathBuf::from(PROGRAM), is_restart: true }
+    }
+
+    async fn call_for(&self, unit: &str) -> Result<ToolOutput, String> {
+        let command = || Command::new(&self.program);
+        if self.is_restart {
+            let words = ["--no-ask-password", "restart", "--", unit];
+            run(command(), &words, RESTART_LIMIT).await?;
         }
+        let words = ["show", "-p", PROPERTIES, "--", unit];
+        run(command(), &words, STATUS_LIMIT).await.map(ToolOutput::ok)
     }
 }
 
-impl AgentTool for SystemctlStatus {
+impl AgentTool for Systemctl {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
     fn call(&self, value: Value) -> BoxFuture<'_, ToolOutput> {
-        let program = PathBuf::from(PROGRAM);
-        run_checked(value, |UnitArguments { unit }| async move { status(program, &unit).await })
-            .boxed()
+        let call = move |UnitArguments { unit }| async move { self.call_for(&unit).await };
+        run_checked(value, call).boxed()
     }
-}
-
-impl AgentTool for SystemctlRestart {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call(&self, value: Value) -> BoxFuture<'_, ToolOutput> {
-        let program = self.program.clone();
-        let restart = |UnitArguments { unit }| async move {
-            let words = ["--no-ask-password", "restart", "--", &unit];
-            run(Command::new(&program), &words, RESTART_LIMIT).await?;
-            status(program, &unit).await
-        };
-        run_checked(value, restart).boxed()
-    }
-}
-
-async fn status(program: PathBuf, unit: &str) -> Result<ToolOutput, String> {
-    let words = ["show", "-p", PROPERTIES, "--", unit];
-    run(Command::new(program), &words, STATUS_LIMIT).await.map(ToolOutput::ok)
 }
 
 /// Runs systemctl with these arguments. The last one is a unit, and is checked here.
@@ -141,7 +121,7 @@ mod tests {
 echo "$@"
 "#;
         write_executable(&program, script);
-        let tool = SystemctlRestart { program, ..SystemctlRestart::default() };
+        let tool = Systemctl { program, ..Systemctl::restart() };
         assert_eq!((tool.spec().class, tool.spec().may_repeat), (ToolClass::System, false));
         let restart = async |unit: &str| tool.call(json!({ "unit": unit })).await;
         let shown = format!("show -p {PROPERTIES} -- ollama.service");
@@ -163,8 +143,10 @@ echo "$@"
         let script =
             "#!/bin/sh\ncase \",$3,\" in *,LoadState,*) echo LoadState=not-found ;; esac\n";
         write_executable(&program, script);
-        let shown = status(program, "typo.service").await;
-        assert_eq!(shown, Ok(ToolOutput::ok("LoadState=not-found")));
+        let tool = Systemctl { program, ..Systemctl::status() };
+        assert_eq!(tool.spec().class, ToolClass::Read);
+        let shown = tool.call(json!({ "unit": "typo.service" })).await;
+        assert_eq!(shown, ToolOutput::ok("LoadState=not-found"));
     }
 
     #[test]

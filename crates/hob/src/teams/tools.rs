@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hob_agents::builtin::{
-    ContainerEngine, ContainerRun, ReadFile, SandboxAccess, SandboxPrograms, Shell,
-    SystemctlRestart, SystemctlStatus, WriteFile,
+    ContainerEngine, ContainerRun, ReadFile, SandboxAccess, SandboxPrograms, Shell, Systemctl,
+    WriteFile,
 };
 use hob_agents::{AgentTool, Redaction, Team};
 
@@ -116,8 +116,8 @@ impl ToolSetup {
             Arc::new(ContainerRun::new(self.engines.clone(), &team.containers)),
             Arc::new(GetUrl::default()),
             Arc::new(HttpProbe::new(self.probe_hosts.clone(), &team.probe_allow)),
-            Arc::new(SystemctlStatus::default()),
-            Arc::new(SystemctlRestart::default()),
+            Arc::new(Systemctl::status()),
+            Arc::new(Systemctl::restart()),
             Arc::new(ModelTool::list_local_models(Arc::clone(&models))),
             Arc::new(ModelTool::vram_status(models)),
         ])
