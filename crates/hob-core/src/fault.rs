@@ -1,8 +1,9 @@
 //! Failures of other servers, sorted by what may help.
 //! This file knows no HTTP: the upstream client converts statuses and invalid bytes.
 
-use std::fmt;
 use std::time::Duration;
+
+use crate::enum_table;
 
 /// Why another server gave no answer, or only part of one. Messages come from that server, shortened.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -10,7 +11,7 @@ pub enum Fault {
     /// No such host, connection refused, TLS failed, or closed before the first byte.
     #[error("cannot be reached: {detail}")]
     Unreachable { detail: String },
-    #[error("{clock} within {} s", seconds(*after))]
+    #[error("{} within {} s", clock.failing(), seconds(*after))]
     TimedOut { clock: Clock, after: Duration },
     #[error("is overloaded: {message}")]
     Overloaded { message: String, retry_after: Option<Duration> },
@@ -47,27 +48,18 @@ pub enum Fault {
     InvalidAnswer { detail: String },
 }
 
-/// The time limit that was exceeded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clock {
-    /// From the start of the attempt until the connection is open.
-    Connect,
-    /// From the last byte of the request to the first content.
-    FirstToken,
-    /// Between two pieces of content.
-    Idle,
-    /// From the arrival of the request to the end of the answer.
-    Total,
-}
-
-impl fmt::Display for Clock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Clock::Connect => "did not accept the connection",
-            Clock::FirstToken => "said nothing",
-            Clock::Idle => "said no more",
-            Clock::Total => "was not done",
-        })
+enum_table! {
+    /// The time limit that was exceeded. `failing` says what the server did not do in time.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Clock: failing {
+        /// From the start of the attempt until the connection is open.
+        Connect = "did not accept the connection",
+        /// From the last byte of the request to the first content.
+        FirstToken = "said nothing",
+        /// Between two pieces of content.
+        Idle = "said no more",
+        /// From the arrival of the request to the end of the answer.
+        Total = "was not done",
     }
 }
 

@@ -1,8 +1,6 @@
 //! The result of a check: a score, a verdict and a reason.
 //! A verdict says what happened, so that an answer that never came is not counted as a wrong one.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 /// What a checker says of one answer.
@@ -15,57 +13,31 @@ pub struct Grade {
     pub why: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// Everything that was asked for is right.
-    Correct,
-    Wrong,
-    /// The answer ended by itself and has no visible text.
-    NoAnswer,
-    /// The limit on tokens was reached before any visible text.
-    Budget,
-    /// The model declined to answer.
-    Refused,
-    /// There is text, and no answer can be read in it.
-    Malformed,
-    /// An open question: no program checks the answer, and it counts in no score.
-    Open,
+hob_core::enum_table! {
+    /// `name` gives the name in files.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Verdict: name {
+        /// Everything that was asked for is right.
+        Correct = "correct",
+        Wrong = "wrong",
+        /// The answer ended by itself and has no visible text.
+        NoAnswer = "no_answer",
+        /// The limit on tokens was reached before any visible text.
+        Budget = "budget",
+        /// The model declined to answer.
+        Refused = "refused",
+        /// There is text, and no answer can be read in it.
+        Malformed = "malformed",
+        /// An open question: no program checks the answer, and it counts in no score.
+        Open = "open",
+    }
 }
 
 impl Verdict {
     /// The verdicts that count in scores: all but `Open`.
-    pub const ALL: [Verdict; 6] = [
-        Verdict::Correct,
-        Verdict::Wrong,
-        Verdict::NoAnswer,
-        Verdict::Budget,
-        Verdict::Refused,
-        Verdict::Malformed,
-    ];
-
-    /// The name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Correct => "correct",
-            Verdict::Wrong => "wrong",
-            Verdict::NoAnswer => "no_answer",
-            Verdict::Budget => "budget",
-            Verdict::Refused => "refused",
-            Verdict::Malformed => "malformed",
-            Verdict::Open => "open",
-        }
-    }
-
-    /// One of [`Verdict::ALL`].
-    pub fn by_name(name: &str) -> Option<Verdict> {
-        Verdict::ALL.into_iter().find(|verdict| verdict.name() == name)
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+    pub fn scored() -> impl Iterator<Item = Verdict> {
+        Verdict::ALL.into_iter().filter(|verdict| *verdict != Verdict::Open)
     }
 }
 

@@ -26,13 +26,15 @@ static VERDICT: LazyLock<Option<Regex>> = LazyLock::new(|| {
 #[serde(deny_unknown_fields)]
 pub struct OpenQuestion {}
 
-/// The answer that a judge prefers, by its position in the prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum JudgeVerdict {
-    First,
-    Second,
-    Tie,
+hob_core::enum_table! {
+    /// The answer that a judge prefers, by its position in the prompt.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum JudgeVerdict: name {
+        First = "1",
+        Second = "2",
+        Tie = "tie",
+    }
 }
 
 /// What the verdicts of both orders say together.
@@ -116,14 +118,6 @@ impl JudgeVerdict {
             "2" => JudgeVerdict::Second,
             _ => JudgeVerdict::Tie,
         })
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            JudgeVerdict::First => "1",
-            JudgeVerdict::Second => "2",
-            JudgeVerdict::Tie => "tie",
-        }
     }
 
     /// The verdict with the same preference, if the answers stood in the other order.

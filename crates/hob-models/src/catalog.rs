@@ -148,27 +148,17 @@ impl Entry {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Purpose {
-    Speech,
-    Chat,
-    Transcription,
-    /// Finds the end of a person's turn.
-    TurnTaking,
-    /// Words and their sounds, for a language that the voices speak.
-    Dictionary,
-}
-
-impl fmt::Display for Purpose {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Purpose::Speech => "speech",
-            Purpose::Chat => "chat",
-            Purpose::Transcription => "transcription",
-            Purpose::TurnTaking => "turn-taking",
-            Purpose::Dictionary => "dictionary",
-        })
+hob_core::enum_table! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Purpose: name {
+        Speech = "speech",
+        Chat = "chat",
+        Transcription = "transcription",
+        /// Finds the end of a person's turn.
+        TurnTaking = "turn-taking",
+        /// Words and their sounds, for a language that the voices speak.
+        Dictionary = "dictionary",
     }
 }
 
@@ -243,29 +233,22 @@ impl fmt::Display for DownloadSource {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SourceKind {
-    Hub,
-    Address,
-    Wheel,
-    Tarball,
-    File,
+hob_core::enum_table! {
+    /// `name` gives the name to type.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum SourceKind: name {
+        Hub = "hub",
+        Address = "address",
+        Wheel = "wheel",
+        Tarball = "tarball",
+        File = "file",
+    }
 }
 
 impl SourceKind {
     /// Kinds that the user can choose. A file is given by its path instead.
-    pub const ALL: [SourceKind; 4] =
-        [SourceKind::Hub, SourceKind::Address, SourceKind::Wheel, SourceKind::Tarball];
-
-    /// Name to type.
-    pub fn name(self) -> &'static str {
-        match self {
-            SourceKind::Hub => "hub",
-            SourceKind::Address => "address",
-            SourceKind::Wheel => "wheel",
-            SourceKind::Tarball => "tarball",
-            SourceKind::File => "file",
-        }
+    pub fn choices() -> impl Iterator<Item = SourceKind> {
+        SourceKind::ALL.into_iter().filter(|kind| *kind != SourceKind::File)
     }
 }
 

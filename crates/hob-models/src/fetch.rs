@@ -10,7 +10,6 @@ mod packages;
 mod program;
 mod python;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -58,15 +57,8 @@ impl Default for FetchLimits {
     }
 }
 
-/// Leaves the token out.
-impl fmt::Debug for Fetcher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Fetcher { hub, python, npm, limits, .. } = self;
-        let mut shown = f.debug_struct("Fetcher");
-        shown.field("hub", hub).field("python", python).field("npm", npm).field("limits", limits);
-        shown.finish_non_exhaustive()
-    }
-}
+// Leaves the token out.
+hob_core::debug_fields!(Fetcher: hub, python, npm, limits);
 
 impl Default for Fetcher {
     fn default() -> Fetcher {

@@ -15,7 +15,6 @@ mod tensors;
 mod typed;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use hob_core::fit::{Format, Location, Model};
@@ -120,15 +119,8 @@ struct Search<'f> {
     aim: Aim,
 }
 
-/// Leaves the token out.
-impl fmt::Debug for Finder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Finder { hub, registry, ollama, store, limits, .. } = self;
-        let mut shown = f.debug_struct("Finder");
-        shown.field("hub", hub).field("registry", registry).field("ollama", ollama);
-        shown.field("store", store).field("limits", limits).finish_non_exhaustive()
-    }
-}
+// Leaves the token out.
+hob_core::debug_fields!(Finder: hub, registry, ollama, store, limits);
 
 impl Finder {
     /// Describes a model, in this quant if one is given: a file of that quant, or else computed weights.

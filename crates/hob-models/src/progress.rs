@@ -20,23 +20,14 @@ pub enum Progress {
     SourceFailed { part: String, source: String, reason: String },
 }
 
-/// What a pull does with a part now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PullStep {
-    Fetching,
-    Unpacking,
-    Verifying,
-    Transforming,
-}
-
-impl fmt::Display for PullStep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            PullStep::Fetching => "fetching",
-            PullStep::Unpacking => "unpacking",
-            PullStep::Verifying => "verifying",
-            PullStep::Transforming => "transforming",
-        })
+hob_core::enum_table! {
+    /// What a pull does with a part now.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum PullStep: name {
+        Fetching = "fetching",
+        Unpacking = "unpacking",
+        Verifying = "verifying",
+        Transforming = "transforming",
     }
 }
 

@@ -222,8 +222,9 @@ fn grade(args: &GradeArgs, printer: &Printer) -> CliResult<Exit> {
 }
 
 fn verdict(text: &str) -> Result<Verdict, String> {
-    Verdict::by_name(text)
-        .ok_or_else(|| format!("expected one of {}", Verdict::ALL.map(Verdict::name).join(", ")))
+    let known: Vec<&str> = Verdict::scored().map(Verdict::name).collect();
+    let verdict = Verdict::scored().find(|verdict| verdict.name() == text);
+    verdict.ok_or_else(|| format!("expected one of {}", known.join(", ")))
 }
 
 fn score(text: &str) -> Result<f64, String> {

@@ -321,8 +321,8 @@ impl Drop for PullProgress {
 }
 
 fn source(text: &str) -> Result<SourceKind, String> {
-    let known = SourceKind::ALL.map(SourceKind::name);
-    let kind = SourceKind::ALL.into_iter().find(|kind| kind.name() == text);
+    let known: Vec<&str> = SourceKind::choices().map(SourceKind::name).collect();
+    let kind = SourceKind::choices().find(|kind| kind.name() == text);
     kind.ok_or_else(|| format!("known are {}", known.join(", ")))
 }
 
