@@ -33,8 +33,7 @@ pub use warnings::{UNMEASURED_PROCESSOR, Warning, few_bits, warnings};
 
 use crate::ModelShape;
 use crate::footprint::{
-    Attention, CACHE_STEP_TOKENS, ContextPlan, KvType, KvTypes, REPACKED, Sharing, Unsuitable,
-    find_largest,
+    CACHE_STEP_TOKENS, ContextPlan, KvType, KvTypes, REPACKED, Unsuitable, find_largest,
 };
 use crate::machine::{Basis, Gpu, GpuMemory, Machine};
 
@@ -376,10 +375,8 @@ impl Planner<'_> {
         let plan = ContextPlan {
             context_tokens: context_tokens.saturating_mul(sequences),
             sequences,
-            sharing: Sharing::Parts,
             windows: self.profile.windows,
             kv,
-            attention: Attention::Flash,
             step_tokens: self.profile.step_tokens,
             outputs_max: sequences,
         };

@@ -25,26 +25,15 @@ const LOGIT_BYTES: u64 = 4;
 /// The engine's context settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextPlan {
-    /// Tokens of all sequences together.
+    /// Tokens of all sequences together. Each has an equal part.
     pub context_tokens: u32,
     pub sequences: u32,
-    pub sharing: Sharing,
     pub windows: Windows,
     pub kv: KvTypes,
-    pub attention: Attention,
     /// Tokens of one step (`n_ubatch`).
     pub step_tokens: u32,
     /// Tokens of one step whose logits are computed (`n_outputs_max`).
     pub outputs_max: u32,
-}
-
-/// How sequences share the context.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sharing {
-    /// Each takes what it needs from one pool (`kv_unified`).
-    Pool,
-    /// Each has an equal part.
-    Parts,
 }
 
 /// What sliding-window layers keep.
@@ -54,13 +43,6 @@ pub enum Windows {
     Rolling,
     /// The whole context, so that a conversation can be continued from any point (`swa_full`).
     Whole,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attention {
-    Flash,
-    /// All scores of a step are in memory at the same time.
-    Plain,
 }
 
 /// Memory of a loaded model, term by term.
@@ -90,7 +72,7 @@ impl Footprint {
         plan: &ContextPlan,
         repack: Repack,
     ) -> Result<Footprint, Unsuitable> {
-        plan.kv.check(shape, plan.attention)?;
+        plan.kv.check(shape)?;
         Ok(Footprint {
             weights_bytes: shape.weights.bytes(),
             repacked_bytes: shape.weights.repacked_bytes(repack),
@@ -124,41 +106,26 @@ impl ContextPlan {
         ContextPlan {
             context_tokens,
             sequences: 1,
-            sharing: Sharing::Pool,
             windows: Windows::Rolling,
             kv: KvTypes::both(KvType::F16),
-            attention: Attention::Flash,
             step_tokens: 512,
             outputs_max: 1,
         }
     }
 
-    /// Cells of one stream of the cache, and the number of streams.
-    fn cells(&self) -> (u32, u32) {
-        match self.sharing {
-            Sharing::Pool => (padded(self.context_tokens), 1),
-            Sharing::Parts => {
-                let sequences = self.sequences.max(1);
-                (padded(self.context_tokens / sequences), sequences)
-            }
-        }
-    }
-
     /// Tokens of one sequence's cache.
-    pub(crate) fn cells_of_sequence(&self) -> u64 {
-        self.cells().0.into()
+    pub(crate) fn cells(&self) -> u32 {
+        padded(self.context_tokens / self.sequences.max(1))
     }
 
-    /// Cells of one stream in a sliding-window layer: the window of every sequence in the pool, and the current step.
+    /// Cells of one sequence in a sliding-window layer: the window and the current step.
     fn window_cells(&self, window_tokens: u32) -> u32 {
-        if self.windows == Windows::Whole {
-            return self.cells().0;
+        match self.windows {
+            Windows::Rolling => {
+                padded(window_tokens.saturating_add(self.step_tokens).min(self.cells()))
+            }
+            Windows::Whole => self.cells(),
         }
-        let windows = match self.sharing {
-            Sharing::Pool => window_tokens.saturating_mul(self.sequences.max(1)),
-            Sharing::Parts => window_tokens,
-        };
-        padded(windows.saturating_add(self.step_tokens).min(self.cells().0))
     }
 }
 
@@ -177,10 +144,7 @@ pub fn longest_context<E>(
     plan: &ContextPlan,
     fits: impl Fn(&ContextPlan) -> Result<bool, E>,
 ) -> Result<Option<ContextPlan>, E> {
-    let step = match plan.sharing {
-        Sharing::Pool => CACHE_STEP_TOKENS,
-        Sharing::Parts => CACHE_STEP_TOKENS.saturating_mul(plan.sequences.max(1)),
-    };
+    let step = CACHE_STEP_TOKENS.saturating_mul(plan.sequences.max(1));
     let of_steps = |steps: u32| {
         let context_tokens = steps.saturating_mul(step).min(plan.context_tokens);
         ContextPlan { context_tokens, ..*plan }

@@ -100,7 +100,7 @@ fn adjusted_to_engine(
         // A site without layers only passes on rows of the embedding and the attention mask.
         let step = u64::from(plan.step_tokens);
         let rows = step * u64::from(part.embedding_length);
-        footprint.compute_bytes = rows * F32_BYTES + step * plan.cells_of_sequence() * F16_BYTES;
+        footprint.compute_bytes = rows * F32_BYTES + step * u64::from(plan.cells()) * F16_BYTES;
     } else if profile.scratch == Scratch::FeedForwardInF16 {
         let elements = u64::from(profile.step_tokens) * u64::from(part.feed_forward_length);
         footprint.compute_bytes = FEED_FORWARD_ROWS.saturating_mul(elements) * F16_BYTES;

@@ -402,7 +402,6 @@ fn constants_are_found_again_and_one_row_moves_the_bandwidth() {
 /// What four conversations of 4,096 tokens make of it.
 fn set_up(machine: &Machine, model: &Model, told: OffloadFlags) -> Setup {
     let plan = ContextPlan { sequences: 4, outputs_max: 4, ..ContextPlan::single(4 * 4_096) };
-    let plan = ContextPlan { sharing: Sharing::Parts, ..plan };
     Setup::new(machine, model, plan, told).expect("a setup")
 }
 

@@ -1,7 +1,7 @@
 //! Buffers of one step. The engine reuses them between operations, so the size is that of the largest moment:
-//! the logits, a feed-forward, or the scores of plain attention.
+//! the logits, a feed-forward, or attention.
 
-use super::{Attention, ContextPlan, product};
+use super::{ContextPlan, product};
 use crate::ModelShape;
 use crate::shape::LayerShape;
 
@@ -17,10 +17,9 @@ const ROWS_BESIDE_FEED_FORWARD: u64 = 5;
 const FEED_FORWARD_ROWS: u64 = 3;
 
 pub(super) fn bytes(shape: &ModelShape, plan: &ContextPlan) -> u64 {
-    let tokens = u64::from(plan.step_tokens.min(plan.cells().0));
-    let largest = logits(shape, plan, tokens)
-        .max(feed_forward(shape, tokens))
-        .max(attention(shape, plan, tokens));
+    let tokens = u64::from(plan.step_tokens.min(plan.cells()));
+    let largest =
+        logits(shape, plan, tokens).max(feed_forward(shape, tokens)).max(attention(shape, tokens));
     largest.saturating_add(masks(shape, plan, tokens)).saturating_add(INPUT_BYTES)
 }
 
@@ -41,18 +40,11 @@ fn feed_forward(shape: &ModelShape, tokens: u64) -> u64 {
     wide.saturating_add(rows(rows_kept, shape.embedding_length, tokens))
 }
 
-/// Queries and results. Without flash attention also one score per head, token and cell.
-fn attention(shape: &ModelShape, plan: &ContextPlan, tokens: u64) -> u64 {
+/// Queries and results of flash attention.
+fn attention(shape: &ModelShape, tokens: u64) -> u64 {
     let of_layer = |layer: &LayerShape| {
         let Some(kv) = layer.kv else { return 0 };
-        let length = kv.key_length.saturating_add(kv.value_length);
-        let asked = rows(layer.heads.into(), length, tokens);
-        match plan.attention {
-            Attention::Flash => asked,
-            Attention::Plain => {
-                asked.saturating_add(rows(layer.heads.into(), cells(plan, layer), tokens))
-            }
-        }
+        rows(layer.heads.into(), kv.key_length.saturating_add(kv.value_length), tokens)
     };
     let widest = shape.layers.iter().map(of_layer).max().unwrap_or(0);
     widest.saturating_add(rows(ROWS_BESIDE_LOGITS, shape.embedding_length, tokens))
@@ -60,18 +52,14 @@ fn attention(shape: &ModelShape, plan: &ContextPlan, tokens: u64) -> u64 {
 
 /// Attention masks: one for all full layers, one for all sliding-window layers.
 fn masks(shape: &ModelShape, plan: &ContextPlan, tokens: u64) -> u64 {
-    let element_bytes = match plan.attention {
-        Attention::Flash => F16_BYTES,
-        Attention::Plain => F32_BYTES,
-    };
     let mask = |windowed: bool| {
         let layers = shape.layers.iter().filter(|layer| layer.kv.is_some());
         let mut alike = layers.filter(|layer| layer.window_tokens.is_some() == windowed);
-        alike.next().map_or(0, |layer| product(&[cells(plan, layer).into(), tokens, element_bytes]))
+        alike.next().map_or(0, |layer| product(&[cells(plan, layer).into(), tokens, F16_BYTES]))
     };
     mask(false).saturating_add(mask(true))
 }
 
 fn cells(plan: &ContextPlan, layer: &LayerShape) -> u32 {
-    layer.window_tokens.map_or(plan.cells().0, |tokens| plan.window_cells(tokens))
+    layer.window_tokens.map_or(plan.cells(), |tokens| plan.window_cells(tokens))
 }

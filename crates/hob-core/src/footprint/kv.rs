@@ -1,7 +1,7 @@
 //! Types in which keys and values can be stored, and their sizes.
 //! Keys and values are counted separately: their lengths and types may differ.
 
-use super::{Attention, ContextPlan, product};
+use super::{ContextPlan, product};
 use crate::{ModelShape, enum_table};
 
 enum_table! {
@@ -25,8 +25,6 @@ pub struct KvTypes {
 /// Why the engine does not accept these KV types for a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsuitable {
-    #[error("values of type {values} need flash attention; f16 does not")]
-    NeedsFlashAttention { values: KvType },
     #[error(
         "a KV cache of type {kv} stores {} elements at a time, and a head of this model has \
          {head_length}; f16 takes any", kv.block().0
@@ -72,11 +70,8 @@ impl KvTypes {
     }
 
     /// Checks that the engine accepts these types for this model.
-    pub(super) fn check(self, shape: &ModelShape, attention: Attention) -> Result<(), Unsuitable> {
+    pub(super) fn check(self, shape: &ModelShape) -> Result<(), Unsuitable> {
         let KvTypes { keys, values } = self;
-        if attention == Attention::Plain && values != KvType::F16 {
-            return Err(Unsuitable::NeedsFlashAttention { values });
-        }
         shape.kv_layers().try_for_each(|(kv, _)| {
             if kv.value_length == 0 && keys != values {
                 return Err(Unsuitable::NotTheSame { keys, values });
@@ -96,10 +91,9 @@ impl KvTypes {
 
 /// Bytes of all cells that are allocated when the model is loaded.
 pub(super) fn bytes(shape: &ModelShape, plan: &ContextPlan) -> u64 {
-    let (full_cells, streams) = plan.cells();
     let of_layer = |(kv, window): (_, Option<u32>)| {
-        let cells = window.map_or(full_cells, |tokens| plan.window_cells(tokens));
-        product(&[plan.kv.bytes(kv), cells.into(), streams.into()])
+        let cells = window.map_or(plan.cells(), |tokens| plan.window_cells(tokens));
+        product(&[plan.kv.bytes(kv), cells.into(), plan.sequences.max(1).into()])
     };
     shape.kv_layers().fold(0, |sum, kept| sum.saturating_add(of_layer(kept)))
 }

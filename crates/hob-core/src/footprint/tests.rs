@@ -79,12 +79,8 @@ fn the_engine_s_allocation_for_smollm2_is_predicted() {
     let shape = smollm2();
     allocated(&shape, usual(4_096, KvType::F16), 90.0, 106.77);
     allocated(&shape, usual(8_192, KvType::Q8_0), 95.62, 109.68);
-    let plain = ContextPlan { attention: Attention::Plain, ..usual(8_192, KvType::F16) };
-    allocated(&shape, plain, 180.0, 167.52);
     let small_step = ContextPlan { step_tokens: 256, ..usual(8_192, KvType::F16) };
     allocated(&shape, small_step, 180.0, 54.82);
-    let four = ContextPlan { sequences: 4, outputs_max: 4, ..usual(2_048, KvType::F16) };
-    allocated(&shape, four, 45.0, 16.64);
 }
 
 #[test]
@@ -94,8 +90,6 @@ fn the_engine_s_allocation_for_a_model_with_windows_is_predicted() {
     allocated(&shape, usual(16_384, KvType::Q8_0), 25.5 + 7.97, 535.81);
     let small_step = ContextPlan { step_tokens: 256, ..usual(4_096, KvType::F16) };
     allocated(&shape, small_step, 12.0 + 11.25, 262.14);
-    let four = ContextPlan { sequences: 4, outputs_max: 4, ..usual(4_096, KvType::F16) };
-    allocated(&shape, four, 12.0 + 37.5, 24.78);
 }
 
 #[track_caller]
@@ -130,10 +124,8 @@ fn recurrent_layers_keep_the_same_however_long_the_context() {
 
 #[test]
 fn sequences_with_parts_of_their_own_are_each_padded() {
-    let parts = ContextPlan { sequences: 3, sharing: Sharing::Parts, ..ContextPlan::single(1_000) };
-    let pool = ContextPlan { sharing: Sharing::Pool, ..parts };
-    assert_eq!(footprint(&smollm2(), &parts).kv_bytes, 3 * 512 * 23_040);
-    assert_eq!(footprint(&smollm2(), &pool).kv_bytes, 1_024 * 23_040);
+    let three = ContextPlan { sequences: 3, ..ContextPlan::single(1_000) };
+    assert_eq!(footprint(&smollm2(), &three).kv_bytes, 3 * 512 * 23_040);
 }
 
 fn context_that_fits(shape: &ModelShape, plan: &ContextPlan, available_bytes: u64) -> Option<u32> {
@@ -150,9 +142,6 @@ fn a_setup_that_the_engine_refuses_is_rejected_with_the_reason() {
     let check = |shape: &ModelShape, plan: &ContextPlan, expected| {
         assert_eq!(Footprint::estimate(shape, plan, REPACK), Err(expected));
     };
-    let plain = ContextPlan { attention: Attention::Plain, ..usual(1_024, KvType::Q8_0) };
-    let needs = Unsuitable::NeedsFlashAttention { values: KvType::Q8_0 };
-    check(&smollm2(), &plain, needs);
     let odd = uniform(2, full(4, 4, 80));
     let not_whole = Unsuitable::HeadNotWhole { kv: KvType::Q4_0, head_length: 80 };
     check(&odd, &usual(1_024, KvType::Q4_0), not_whole);
@@ -209,13 +198,12 @@ prop_compose! {
 prop_compose! {
     fn any_plan()(
         context_tokens in 1..200_000_u32, sequences in 1..20_u32, step_tokens in 1..2_000_u32,
-        sharing in prop_oneof![Just(Sharing::Pool), Just(Sharing::Parts)],
         kv in prop_oneof![Just(KvType::F16), Just(KvType::Q8_0), Just(KvType::Q4_0)],
         outputs_max in 1..3_000_u32,
     ) -> ContextPlan {
         ContextPlan {
-            context_tokens, sequences, sharing, step_tokens, outputs_max,
-            kv: KvTypes::both(kv), attention: Attention::Flash, windows: Windows::Rolling,
+            context_tokens, sequences, step_tokens, outputs_max,
+            kv: KvTypes::both(kv), windows: Windows::Rolling,
         }
     }
 }
@@ -245,10 +233,7 @@ proptest! {
             let plan = ContextPlan { context_tokens, ..plan };
             footprint(&shape, &plan).needed_bytes() <= available_bytes
         };
-        let step = match plan.sharing {
-            Sharing::Pool => CACHE_STEP_TOKENS,
-            Sharing::Parts => CACHE_STEP_TOKENS * plan.sequences,
-        };
+        let step = CACHE_STEP_TOKENS * plan.sequences;
         let found = context_that_fits(&shape, &plan, available_bytes).unwrap_or(0);
         prop_assert!(found <= plan.context_tokens);
         prop_assert!(found == 0 || fits(found));
@@ -265,7 +250,7 @@ proptest! {
         };
         let huge = ContextPlan {
             context_tokens: u32::MAX, sequences: u32::MAX, step_tokens: u32::MAX,
-            attention: Attention::Plain, ..ContextPlan::single(0)
+            ..ContextPlan::single(0)
         };
         prop_assert!(footprint(&shape, &huge).needed_bytes() >= state_bytes);
         let kv = KvShape { heads: length, key_length: length, value_length: length };

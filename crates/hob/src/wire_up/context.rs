@@ -2,7 +2,7 @@
 //! A configured context is used as it is; otherwise the memory decides.
 
 use hob_core::fit::{FitError, Model, OffloadFlags, Pool, Setup, SetupEstimate};
-use hob_core::footprint::{Attention, Sharing, Windows, longest_context};
+use hob_core::footprint::{Windows, longest_context};
 use hob_core::machine::{Gpu, GpuMemory, Machine};
 use hob_core::{ContextPlan, KvTypes};
 use hob_engines::chat::scheduler::DRAFT_TOKENS_MAX;
@@ -187,11 +187,9 @@ fn plan(settings: &ChatSettings, each: u32, sequences: u32) -> ContextPlan {
     ContextPlan {
         context_tokens: each.saturating_mul(sequences),
         sequences,
-        sharing: Sharing::Parts,
         // The engine can go back to any point of a conversation.
         windows: Windows::Whole,
         kv: KvTypes::both(settings.kv_type.0),
-        attention: Attention::Flash,
         step_tokens: settings.batch_tokens.get(),
         // The logits of the guessed tokens of one answer are in memory, too.
         outputs_max: match settings.speculation {

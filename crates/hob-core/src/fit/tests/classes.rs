@@ -90,7 +90,7 @@ fn a_model_too_large_for_two_cards_is_divided_over_both_as_it_is_loaded() {
         places.sort_unstable();
         places.dedup();
         assert_eq!(places.len(), assessed.plans.len(), "{places:?}");
-        let plan = ContextPlan { sharing: Sharing::Parts, ..ContextPlan::single(4_096) };
+        let plan = ContextPlan::single(4_096);
         let loaded = Setup::new(&machine, &model, plan, OffloadFlags::default());
         assert_eq!(loaded.expect("a setup").layout, best.layout);
     }
