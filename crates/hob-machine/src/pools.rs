@@ -3,6 +3,7 @@
 
 use std::str::FromStr;
 
+use hob_core::fit::Pool;
 use hob_core::machine::{GpuMemory, Machine};
 
 /// Longer units come first, because they also end in `b`.
@@ -23,14 +24,8 @@ const BARE_BYTES_MIN: f64 = 1e6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolOverride {
-    pub pool: PoolName,
+    pub pool: Pool,
     pub free_bytes: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PoolName {
-    Ram,
-    Gpu(usize),
 }
 
 /// The text is not a pool and a size.
@@ -53,11 +48,11 @@ impl FromStr for PoolOverride {
         let unread = || PoolParseError(text.to_owned());
         let (pool, size) = text.split_once('=').ok_or_else(unread)?;
         let pool = match pool.trim().to_ascii_lowercase().as_str() {
-            "ram" | "cpu" => PoolName::Ram,
-            "gpu" => PoolName::Gpu(0),
+            "ram" | "cpu" => Pool::Ram,
+            "gpu" => Pool::Vram(0),
             named => {
                 let number = named.strip_prefix("gpu").and_then(|number| number.parse().ok());
-                PoolName::Gpu(number.ok_or_else(unread)?)
+                Pool::Vram(number.ok_or_else(unread)?)
             }
         };
         Ok(PoolOverride { pool, free_bytes: bytes(size).ok_or_else(unread)? })
@@ -85,11 +80,11 @@ pub fn apply(machine: &mut Machine, pools: &[PoolOverride]) -> Result<(), Unknow
     let cards = machine.gpus.len();
     for PoolOverride { pool, free_bytes } in pools.iter().copied() {
         match pool {
-            PoolName::Ram => {
+            Pool::Ram => {
                 machine.memory.available_bytes = free_bytes;
                 machine.memory.total_bytes = machine.memory.total_bytes.max(free_bytes);
             }
-            PoolName::Gpu(number) => {
+            Pool::Vram(number) => {
                 let unknown = UnknownPool { number, cards };
                 let gpu = machine.gpus.get_mut(number).ok_or(unknown)?;
                 gpu.memory = match gpu.memory {
@@ -112,13 +107,13 @@ mod tests {
     #[test]
     fn a_pool_and_its_size() {
         let rows = [
-            ("gpu0=7.2GiB", Some((PoolName::Gpu(0), 7_730_941_133))),
-            ("ram=12GB", Some((PoolName::Ram, 12_000_000_000))),
-            ("RAM = 512 mib", Some((PoolName::Ram, 512 << 20))),
-            ("gpu1=2000000000", Some((PoolName::Gpu(1), 2_000_000_000))),
-            ("gpu1=0", Some((PoolName::Gpu(1), 0))),
+            ("gpu0=7.2GiB", Some((Pool::Vram(0), 7_730_941_133))),
+            ("ram=12GB", Some((Pool::Ram, 12_000_000_000))),
+            ("RAM = 512 mib", Some((Pool::Ram, 512 << 20))),
+            ("gpu1=2000000000", Some((Pool::Vram(1), 2_000_000_000))),
+            ("gpu1=0", Some((Pool::Vram(1), 0))),
             ("gpu1=3", None),
-            ("gpu=8g", Some((PoolName::Gpu(0), 8 << 30))),
+            ("gpu=8g", Some((Pool::Vram(0), 8 << 30))),
             ("gpu0", None),
             ("gpu0=", None),
             ("gpu0=-1GB", None),

@@ -142,27 +142,17 @@ const TURING: (u32, u32) = (7, 5);
 
 impl DevicePrior {
     fn constants(self, prefill_flops: Option<f64>) -> Constants {
-        let DevicePrior {
-            basis,
-            bandwidth_efficiency,
-            kv_bandwidth_efficiency,
-            layer_us,
-            recurrent_us,
-            experts_us,
-            ..
-        } = self;
-        let (token_us, kernels, steadiness) = (0.0, Vec::new(), 1.0);
         Constants {
-            basis,
-            bandwidth_efficiency,
-            kv_bandwidth_efficiency,
-            layer_us,
-            recurrent_us,
-            experts_us,
-            token_us,
+            basis: self.basis,
+            bandwidth_efficiency: self.bandwidth_efficiency,
+            kv_bandwidth_efficiency: self.kv_bandwidth_efficiency,
+            layer_us: self.layer_us,
+            recurrent_us: self.recurrent_us,
+            experts_us: self.experts_us,
+            token_us: 0.0,
             prefill_flops,
-            kernels,
-            steadiness,
+            kernels: Vec::new(),
+            steadiness: 1.0,
         }
     }
 
