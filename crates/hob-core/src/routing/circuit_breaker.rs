@@ -190,6 +190,10 @@ mod tests {
         BreakerFailure { cool_down, probe: None, first_cool_down: FIRST_COOL_DOWN, jitter: 0.0 }
     }
 
+    fn failed_probe(probe: Probe) -> BreakerFailure {
+        BreakerFailure { probe: Some(probe), ..failure(CoolDown::Counts) }
+    }
+
     fn take_probe(breaker: &mut CircuitBreaker, now: Instant) -> Probe {
         match breaker.acquire(now) {
             BreakerState::HalfOpen(probe) => probe,
@@ -221,10 +225,7 @@ mod tests {
             assert_eq!(breaker.state(now), BreakerState::OpenUntil(now + seconds(cool_down_s)));
             now += seconds(cool_down_s);
             let probe = take_probe(&mut breaker, now);
-            breaker.record_failure(
-                now,
-                &BreakerFailure { probe: Some(probe), ..failure(CoolDown::Counts) },
-            );
+            breaker.record_failure(now, &failed_probe(probe));
         }
     }
 
@@ -322,15 +323,9 @@ mod tests {
         let second = take_probe(&mut breaker, second_at);
         breaker.abandon_probe(first);
         assert_eq!(breaker.state(second_at), BreakerState::OpenUntil(second_at + PROBE_MAX));
-        breaker.record_failure(
-            second_at,
-            &BreakerFailure { probe: Some(second), ..failure(CoolDown::Counts) },
-        );
-        assert_eq!(
-            breaker.state(second_at),
-            BreakerState::OpenUntil(second_at + seconds(10)),
-            "doubled"
-        );
+        breaker.record_failure(second_at, &failed_probe(second));
+        let doubled = BreakerState::OpenUntil(second_at + seconds(10));
+        assert_eq!(breaker.state(second_at), doubled);
     }
 
     #[test]
