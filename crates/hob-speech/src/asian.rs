@@ -260,7 +260,6 @@ impl Scanner<'_> {
             Amount::Date { .. }
                 | Amount::Time { .. }
                 | Amount::Money { .. }
-                | Amount::Percent { .. }
                 | Amount::Plain { unit: Some(_), .. }
         );
         self.figures_end = is_end.then_some(self.at + length);
@@ -394,6 +393,12 @@ impl Scanner<'_> {
         self.out.say(span, &latin);
         Some(length)
     }
+}
+
+/// Groups of digits with a pause between them.
+fn with_pauses(groups: impl Iterator<Item = Saying>) -> Vec<Saying> {
+    let said = groups.flat_map(|group| [Saying::Pause, group]);
+    said.skip(1).collect()
 }
 
 /// The user's own words for a word, in the language or in Latin letters.

@@ -34,28 +34,9 @@ pub(super) enum Amount {
         to: String,
         unit: Option<Unit>,
     },
-    /// "5-10%".
-    PercentRange {
-        from: String,
-        to: String,
-    },
-    /// A score or a proportion: "3:2".
-    Ratio {
-        left: String,
-        right: String,
-    },
-    /// The parts of an address: "1-2-3".
-    Chain(Vec<String>),
-    Fraction {
-        above: String,
-        below: String,
-    },
-    Percent {
-        number: String,
-        is_negative: bool,
-    },
+    /// Numbers with a word between them, in the order in which they are said; see [`Between`].
+    Joined(Vec<String>, Between),
     Phone(Vec<String>),
-    Version(Vec<String>),
     /// A number with a zero before it, or one that is too long to be a count.
     Code(String),
     Plain {
@@ -66,11 +47,25 @@ pub(super) enum Amount {
     },
 }
 
+/// What is said between two numbers, in Japanese and Mandarin, with a slash between.
+pub(super) type Between = &'static str;
+
+/// A score or a proportion: "3:2".
+const RATIO: Between = "対/比";
+/// The parts of an address: "1-2-3".
+const CHAIN: Between = "の/杠";
+const VERSION: Between = "点/点";
+/// What is below the stroke is said first.
+const FRACTION: Between = "分の/分之";
+
 /// The names of a unit in Japanese and Mandarin, with a slash between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unit(&'static str);
 
 impl Unit {
+    /// Mandarin says its name before the number.
+    pub(super) const PERCENT: Unit = Unit("パーセント/百分之");
+
     pub(super) fn name(self, asian: AsianLanguage) -> &'static str {
         asian.name(self.0)
     }
@@ -111,8 +106,7 @@ pub(super) fn figures(chars: &[char], at: usize) -> Option<(usize, Amount)> {
     let found = readers.iter().find_map(|reader| reader(rest));
     // "例1：3個" has a heading.
     let is_heading = before.is_some_and(|before| "注例問题題第図图表附".contains(before));
-    let has_colon = |amount: &Amount| matches!(amount, Amount::Ratio { .. } | Amount::Time { .. });
-    let found = found.filter(|(_, amount)| !is_heading || !has_colon(amount));
+    let found = found.filter(|(length, _)| !is_heading || !rest[..*length].contains(&':'));
     if found.is_some() && !before.is_some_and(|before| before.is_ascii_digit()) {
         return found;
     }
@@ -211,15 +205,14 @@ fn ratio(rest: &[char]) -> Option<(usize, Amount)> {
     let (length, groups) = groups(rest, &[':'])?;
     let [left, right] = &groups[..] else { return None };
     let is_small = |digits: &String| digits.len() <= 3 && !digits.starts_with("00");
-    let ratio = || Amount::Ratio { left: left.clone(), right: right.clone() };
-    (is_small(left) && is_small(right)).then(|| (length, ratio()))
+    (is_small(left) && is_small(right)).then_some((length, Amount::Joined(groups, RATIO)))
 }
 
 /// `1-2-3`.
 fn chain(rest: &[char]) -> Option<(usize, Amount)> {
     let (length, groups) = groups(rest, &['-'])?;
     let is_short = groups.iter().all(|group| group.len() <= 4 && !group.starts_with('0'));
-    (groups.len() > 2 && is_short).then_some((length, Amount::Chain(groups)))
+    (groups.len() > 2 && is_short).then_some((length, Amount::Joined(groups, CHAIN)))
 }
 
 fn time(rest: &[char]) -> Option<(usize, Amount)> {
@@ -238,7 +231,7 @@ fn time(rest: &[char]) -> Option<(usize, Amount)> {
 /// `2.10.1`, or the address of a machine.
 fn version(rest: &[char]) -> Option<(usize, Amount)> {
     let (length, groups) = groups(rest, &['.'])?;
-    (groups.len() > 2).then_some((length, Amount::Version(groups)))
+    (groups.len() > 2).then_some((length, Amount::Joined(groups, VERSION)))
 }
 
 fn fraction(rest: &[char]) -> Option<(usize, Amount)> {
@@ -246,7 +239,8 @@ fn fraction(rest: &[char]) -> Option<(usize, Amount)> {
     let (length, groups) = groups(rest, &slashes)?;
     let [above, below] = &groups[..] else { return None };
     let is_small = above.len() <= 3 && below.len() <= 3 && !below.starts_with('0');
-    is_small.then(|| (length, Amount::Fraction { above: above.clone(), below: below.clone() }))
+    let said = || vec![below.clone(), above.clone()];
+    is_small.then(|| (length, Amount::Joined(said(), FRACTION)))
 }
 
 /// `03-1234-5678`, `+81 90 1234 5678`, `13812345678`.
@@ -294,7 +288,7 @@ fn money(rest: &[char], is_negative: bool) -> Option<(usize, Amount)> {
     ))
 }
 
-/// A number with what belongs to it: a second one, a unit, a percent sign.
+/// A number with what belongs to it: a second one, a unit.
 fn number_with_unit(rest: &[char], sign: usize) -> Option<(usize, Amount)> {
     let is_negative = sign > 0;
     let (digits, number) = self::number(&rest[sign..])?;
@@ -304,9 +298,6 @@ fn number_with_unit(rest: &[char], sign: usize) -> Option<(usize, Amount)> {
     if is_code {
         return Some((length, Amount::Code(number)));
     }
-    if let Some(percent) = percent(&rest[length..]) {
-        return Some((length + percent, Amount::Percent { number, is_negative }));
-    }
     let is_range =
         rest.get(length).is_some_and(|c| matches!(c, '-' | '–' | '~' | '〜' | '～' | '—'));
     if is_range
@@ -315,9 +306,6 @@ fn number_with_unit(rest: &[char], sign: usize) -> Option<(usize, Amount)> {
         && !rest.get(length + 1 + more).is_some_and(|c| matches!(c, '-' | '–'))
     {
         let end = length + 1 + more;
-        if let Some(percent) = percent(&rest[end..]) {
-            return Some((end + percent, Amount::PercentRange { from: number, to }));
-        }
         let (unit_length, unit) = unit(&rest[end..]);
         return Some((end + unit_length, Amount::Range { from: number, to, unit }));
     }
@@ -326,15 +314,12 @@ fn number_with_unit(rest: &[char], sign: usize) -> Option<(usize, Amount)> {
     Some((length + unit_length, amount))
 }
 
-/// How many characters a percent sign takes, perhaps with a space before it.
-fn percent(rest: &[char]) -> Option<usize> {
-    let space = usize::from(rest.first() == Some(&' '));
-    (rest.get(space) == Some(&'%')).then_some(space + 1)
-}
-
-/// A unit behind a number, perhaps with a space before it.
+/// A unit or a percent sign behind a number, perhaps with a space before it.
 fn unit(rest: &[char]) -> (usize, Option<Unit>) {
     let space = usize::from(rest.first() == Some(&' '));
+    if rest.get(space) == Some(&'%') {
+        return (space + 1, Some(Unit::PERCENT));
+    }
     for (written, names) in rows(UNITS) {
         let count = written.chars().count();
         let is_here = rest[space..].iter().take(count).copied().eq(written.chars());

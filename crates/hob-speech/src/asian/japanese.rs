@@ -2,7 +2,7 @@
 //! Numbers stay digits, because the dictionary's rules read them with the counters behind them.
 
 use super::figures::{Amount, currency_name};
-use super::{AsianLanguage, Saying};
+use super::{AsianLanguage, Saying, with_pauses};
 use crate::japanese::kana_symbols;
 use crate::word_table::nth;
 
@@ -26,26 +26,11 @@ pub(super) fn said(amount: &Amount, after: [Option<char>; 2]) -> Vec<Saying> {
             let unit = unit.map_or("", |unit| unit.name(AsianLanguage::Japanese));
             native(format!("{}から{}{unit}", wide(from), wide(to)))
         }
-        Amount::PercentRange { from, to } => {
-            native(format!("{}から{}パーセント", wide(from), wide(to)))
+        Amount::Joined(numbers, between) => {
+            let numbers: Vec<String> = numbers.iter().map(|number| wide(number)).collect();
+            native(numbers.join(AsianLanguage::Japanese.name(between)))
         }
-        Amount::Ratio { left, right } => native(format!("{}対{}", wide(left), wide(right))),
-        Amount::Chain(groups) => native(joined(groups, "の")),
-        Amount::Fraction { above, below } => native(format!("{}分の{}", wide(below), wide(above))),
-        Amount::Percent { number, is_negative } => {
-            native(format!("{}{}パーセント", minus(*is_negative), wide(number)))
-        }
-        Amount::Phone(groups) => {
-            let mut said = Vec::new();
-            for group in groups {
-                if !said.is_empty() {
-                    said.push(Saying::Pause);
-                }
-                said.push(by_digit(group));
-            }
-            said
-        }
-        Amount::Version(groups) => native(joined(groups, "点")),
+        Amount::Phone(groups) => with_pauses(groups.iter().map(|group| by_digit(group))),
         Amount::Code(digits) if is_padded(digits, after[0]) => native(clock_number(digits, after)),
         Amount::Code(digits) => vec![by_digit(digits)],
         Amount::Plain { number, is_negative: false, unit: None, .. } => {
@@ -79,11 +64,6 @@ fn clock_number(digits: &str, after: [Option<char>; 2]) -> String {
     };
     let is_hour = after[0] == Some('時') && after[1] != Some('間');
     if number == "0" && is_hour { "零".to_owned() } else { wide(number) }
-}
-
-fn joined(groups: &[String], between: &str) -> String {
-    let groups: Vec<String> = groups.iter().map(|group| wide(group)).collect();
-    groups.join(between)
 }
 
 fn minus(is_negative: bool) -> &'static str {

@@ -1,8 +1,8 @@
 //! How Mandarin says figures.
 //! Numbers are written in characters, with 万 and 亿, 零 for gaps, and 两 before what is counted.
 
-use super::figures::{Amount, currency_name};
-use super::{AsianLanguage, Saying};
+use super::figures::{Amount, Unit, currency_name};
+use super::{AsianLanguage, Saying, with_pauses};
 
 const DIGITS: [&str; 10] = ["零", "一", "二", "三", "四", "五", "六", "七", "八", "九"];
 
@@ -30,26 +30,24 @@ pub(super) fn said(amount: &Amount, before: Option<char>, after: [Option<char>; 
             let name = currency_name(*currency, AsianLanguage::Mandarin).unwrap_or_default();
             native(format!("{sign}{}{scale}{name}", number_before(number, Some('元'))))
         }
+        Amount::Range { from, to, unit: Some(Unit::PERCENT) } => {
+            native(format!("百分之{}到百分之{}", cardinal(from), cardinal(to)))
+        }
         Amount::Range { from, to, unit } => {
             let name = unit.map_or("", |unit| unit.name(AsianLanguage::Mandarin));
             let next = name.chars().next().or(after);
             native(format!("{}到{}{name}", number_before(from, next), number_before(to, next)))
         }
-        Amount::PercentRange { from, to } => {
-            native(format!("百分之{}到百分之{}", cardinal(from), cardinal(to)))
+        Amount::Joined(numbers, between) => {
+            let numbers: Vec<String> = numbers.iter().map(|number| cardinal(number)).collect();
+            native(numbers.join(AsianLanguage::Mandarin.name(between)))
         }
-        Amount::Ratio { left, right } => native(format!("{}比{}", cardinal(left), cardinal(right))),
-        Amount::Chain(groups) => native(joined(groups, "杠")),
-        Amount::Fraction { above, below } => {
-            native(format!("{}分之{}", cardinal(below), cardinal(above)))
-        }
-        Amount::Percent { number, is_negative } => {
+        Amount::Phone(groups) => phone(groups),
+        Amount::Code(digits) => native(by_digit(digits)),
+        Amount::Plain { number, is_negative, unit: Some(Unit::PERCENT), .. } => {
             let sign = if *is_negative { "负" } else { "" };
             native(format!("{sign}百分之{}", cardinal(number)))
         }
-        Amount::Phone(groups) => phone(groups),
-        Amount::Version(groups) => native(joined(groups, "点")),
-        Amount::Code(digits) => native(by_digit(digits)),
         Amount::Plain { number, is_negative, unit, .. } => {
             let name = unit.map_or("", |unit| unit.name(AsianLanguage::Mandarin));
             let sign = match (*is_negative, name.ends_with('度')) {
@@ -63,11 +61,6 @@ pub(super) fn said(amount: &Amount, before: Option<char>, after: [Option<char>; 
     }
 }
 
-fn joined(groups: &[String], between: &str) -> String {
-    let groups: Vec<String> = groups.iter().map(|group| cardinal(group)).collect();
-    groups.join(between)
-}
-
 /// Groups of digits with a pause between them. 一 is 幺 in a telephone number.
 fn phone(groups: &[String]) -> Vec<Saying> {
     // 13812345678 is said as 138 1234 5678.
@@ -75,14 +68,8 @@ fn phone(groups: &[String]) -> Vec<Saying> {
         11 => vec![group[..3].to_owned(), group[3..7].to_owned(), group[7..].to_owned()],
         _ => vec![group.clone()],
     };
-    let mut said = Vec::new();
-    for group in groups.iter().flat_map(cut) {
-        if !said.is_empty() {
-            said.push(Saying::Pause);
-        }
-        said.push(Saying::Native(by_digit(&group).replace('一', "幺")));
-    }
-    said
+    let said = |group: String| Saying::Native(by_digit(&group).replace('一', "幺"));
+    with_pauses(groups.iter().flat_map(cut).map(said))
 }
 
 fn time(hours: &str, minutes: &str, seconds: Option<&str>) -> String {
