@@ -55,34 +55,16 @@ pub(super) struct Amount(pub(super) Option<f64>);
 pub(super) struct Flag(pub(super) bool);
 
 /// An object.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Maybe<T>(pub(super) Option<T>);
 
-impl<T> Default for Maybe<T> {
-    fn default() -> Maybe<T> {
-        Maybe(None)
-    }
-}
-
 /// The objects of a list.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Objects<T>(pub(super) Vec<T>);
 
-impl<T> Default for Objects<T> {
-    fn default() -> Objects<T> {
-        Objects(Vec::new())
-    }
-}
-
 /// The first object of a list; the others are not read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct First<T>(pub(super) Option<T>);
-
-impl<T> Default for First<T> {
-    fn default() -> First<T> {
-        First(None)
-    }
-}
 
 /// What a server says went wrong. Some send the field with every piece, and nothing in it.
 pub(super) fn error_in(field: Option<&Value>) -> Option<&Value> {
@@ -97,101 +79,40 @@ pub(super) fn error_in(field: Option<&Value>) -> Option<&Value> {
 }
 
 /// A text; or a list whose elements have texts, which are joined.
-pub(super) fn parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text<'de>, D::Error> {
-    text(deserializer, Instead::Parts)
+pub(super) fn parts<'de, D: Deserializer<'de>>(value: D) -> Result<Text<'de>, D::Error> {
+    Content::deserialize(value).map(|content| content.text)
 }
 
 /// A text; or an object, as the JSON that it is.
-pub(super) fn written<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text<'de>, D::Error> {
-    text(deserializer, Instead::Written)
+pub(super) fn written<'de, D: Deserializer<'de>>(value: D) -> Result<Text<'de>, D::Error> {
+    Written::deserialize(value).map(|Written(text)| text)
 }
 
-/// How to read a value that is not a text.
-#[derive(Clone, Copy)]
-enum Instead {
-    Nothing,
-    Parts,
-    Written,
-}
+/// What [`written`] reads.
+#[derive(Default)]
+struct Written<'a>(Text<'a>);
 
-/// Anything that is neither a list nor an object, or was made a text.
-enum Scalar<'a> {
-    Text(Cow<'a, str>),
-    /// The joined texts of a list, and its thinking.
-    Parts {
-        text: String,
-        thought: String,
-    },
-    Number(f64),
-    Flag(bool),
-    Nothing,
-}
-
-struct ScalarVisitor(Instead);
-
-impl<'de> Visitor<'de> for ScalarVisitor {
-    type Value = Scalar<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("anything")
+/// A type that reads some kinds of JSON. All else is its default.
+trait Lenient<'de>: Default {
+    fn of_text(_: Cow<'de, str>) -> Self {
+        Self::default()
     }
 
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Scalar<'de>, E> {
-        Ok(Scalar::Text(Cow::Borrowed(text)))
+    fn of_number(_: f64) -> Self {
+        Self::default()
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Scalar<'de>, E> {
-        Ok(Scalar::Text(Cow::Owned(text.to_owned())))
+    fn of_flag(_: bool) -> Self {
+        Self::default()
     }
 
-    fn visit_bool<E>(self, flag: bool) -> Result<Scalar<'de>, E> {
-        Ok(Scalar::Flag(flag))
+    fn of_list<A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
+        skip_list(list).map(|()| Self::default())
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Scalar<'de>, E> {
-        Ok(Scalar::Number(number as f64))
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Scalar<'de>, E> {
-        Ok(Scalar::Number(number as f64))
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Scalar<'de>, E> {
-        Ok(Scalar::Number(number))
-    }
-
-    fn visit_unit<E>(self) -> Result<Scalar<'de>, E> {
-        Ok(Scalar::Nothing)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Scalar<'de>, A::Error> {
-        if !matches!(self.0, Instead::Parts) {
-            return skip_list(list).map(|()| Scalar::Nothing);
-        }
-        let (mut joined, mut thought) = (String::new(), String::new());
-        while let Some(part) = list.next_element::<Value>()? {
-            let text = part.as_str().or_else(|| part["text"].as_str());
-            joined += text.or_else(|| part["summary"].as_str()).unwrap_or_default();
-            let thoughts = part["thinking"].as_array().into_iter().flatten();
-            thoughts.filter_map(|part| part["text"].as_str()).for_each(|text| thought += text);
-        }
-        Ok(Scalar::Parts { text: joined, thought })
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<Scalar<'de>, A::Error> {
-        if !matches!(self.0, Instead::Written) {
-            return skip_object(object).map(|()| Scalar::Nothing);
-        }
-        let object = Value::deserialize(MapAccessDeserializer::new(object))?;
-        Ok(Scalar::Text(Cow::Owned(object.to_string())))
-    }
-}
-
-fn text<'de, D: Deserializer<'de>>(deserializer: D, or: Instead) -> Result<Text<'de>, D::Error> {
-    match deserializer.deserialize_any(ScalarVisitor(or))? {
-        Scalar::Text(text) => Ok(Text(text)),
-        Scalar::Parts { text, .. } => Ok(Text(Cow::Owned(text))),
-        Scalar::Number(_) | Scalar::Flag(_) | Scalar::Nothing => Ok(Text::default()),
+    fn of_object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
+        while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Self::default())
     }
 }
 
@@ -200,107 +121,65 @@ fn skip_list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<(), A::Error> {
     Ok(())
 }
 
-fn skip_object<'de, A: MapAccess<'de>>(mut object: A) -> Result<(), A::Error> {
-    while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-    Ok(())
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Text<'a>, D::Error> {
-        text(deserializer, Instead::Nothing)
+impl<'de: 'a, 'a> Lenient<'de> for Text<'a> {
+    fn of_text(text: Cow<'de, str>) -> Text<'a> {
+        Text(text)
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Content<'a>, D::Error> {
-        Ok(match deserializer.deserialize_any(ScalarVisitor(Instead::Parts))? {
-            Scalar::Text(text) => Content { text: Text(text), thought: Text::default() },
-            Scalar::Parts { text, thought } => {
-                Content { text: Text(Cow::Owned(text)), thought: Text(Cow::Owned(thought)) }
-            }
-            Scalar::Number(_) | Scalar::Flag(_) | Scalar::Nothing => Content::default(),
-        })
+impl<'de: 'a, 'a> Lenient<'de> for Content<'a> {
+    fn of_text(text: Cow<'de, str>) -> Content<'a> {
+        Content { text: Text(text), thought: Text::default() }
+    }
+
+    fn of_list<A: SeqAccess<'de>>(mut list: A) -> Result<Content<'a>, A::Error> {
+        let (mut joined, mut thought) = (String::new(), String::new());
+        while let Some(part) = list.next_element::<Value>()? {
+            let text = part.as_str().or_else(|| part["text"].as_str());
+            joined += text.or_else(|| part["summary"].as_str()).unwrap_or_default();
+            let thoughts = part["thinking"].as_array().into_iter().flatten();
+            thoughts.filter_map(|part| part["text"].as_str()).for_each(|text| thought += text);
+        }
+        Ok(Content { text: Text(Cow::Owned(joined)), thought: Text(Cow::Owned(thought)) })
     }
 }
 
-impl<'de> Deserialize<'de> for Amount {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Amount, D::Error> {
-        Ok(match deserializer.deserialize_any(ScalarVisitor(Instead::Nothing))? {
-            Scalar::Number(number) => Amount(Some(number)),
-            Scalar::Text(_) | Scalar::Parts { .. } | Scalar::Flag(_) | Scalar::Nothing => {
-                Amount(None)
-            }
-        })
+impl<'de: 'a, 'a> Lenient<'de> for Written<'a> {
+    fn of_text(text: Cow<'de, str>) -> Written<'a> {
+        Written(Text(text))
+    }
+
+    fn of_object<A: MapAccess<'de>>(object: A) -> Result<Written<'a>, A::Error> {
+        let object = Value::deserialize(MapAccessDeserializer::new(object))?;
+        Ok(Written(Text(Cow::Owned(object.to_string()))))
     }
 }
 
-impl<'de> Deserialize<'de> for Count {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Count, D::Error> {
-        let Amount(number) = Amount::deserialize(deserializer)?;
-        let number = number.filter(|number| (0.0..=COUNT_MAX).contains(number));
-        Ok(Count(number.map(|number| number as u32)))
+impl Lenient<'_> for Amount {
+    fn of_number(number: f64) -> Amount {
+        Amount(Some(number))
     }
 }
 
-impl<'de> Deserialize<'de> for Flag {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Flag, D::Error> {
-        let flag = deserializer.deserialize_any(ScalarVisitor(Instead::Nothing))?;
-        Ok(Flag(matches!(flag, Scalar::Flag(true))))
+impl Lenient<'_> for Count {
+    fn of_number(number: f64) -> Count {
+        Count((0.0..=COUNT_MAX).contains(&number).then_some(number as u32))
     }
 }
 
-/// A type that reads lists, or objects. All else is its default.
-trait Container<'de>: Default {
-    fn of_list<A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
-        skip_list(list).map(|()| Self::default())
-    }
-
-    fn of_object<A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
-        skip_object(object).map(|()| Self::default())
+impl Lenient<'_> for Flag {
+    fn of_flag(flag: bool) -> Flag {
+        Flag(flag)
     }
 }
 
-struct ContainerVisitor<C>(PhantomData<C>);
-
-macro_rules! scalars_are_nothing {
-    ($($visit:ident: $of:ty),*) => {
-        $(fn $visit<E>(self, _: $of) -> Result<C, E> {
-            Ok(C::default())
-        })*
-    };
-}
-
-impl<'de, C: Container<'de>> Visitor<'de> for ContainerVisitor<C> {
-    type Value = C;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("anything")
-    }
-
-    scalars_are_nothing!(
-        visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str
-    );
-
-    fn visit_unit<E>(self) -> Result<C, E> {
-        Ok(C::default())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<C, A::Error> {
-        C::of_list(list)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<C, A::Error> {
-        C::of_object(object)
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Container<'de> for Maybe<T> {
+impl<'de, T: Deserialize<'de> + Default> Lenient<'de> for Maybe<T> {
     fn of_object<A: MapAccess<'de>>(object: A) -> Result<Maybe<T>, A::Error> {
         T::deserialize(MapAccessDeserializer::new(object)).map(|object| Maybe(Some(object)))
     }
 }
 
-impl<'de, T: Deserialize<'de>> Container<'de> for Objects<T> {
+impl<'de, T: Deserialize<'de> + Default> Lenient<'de> for Objects<T> {
     fn of_list<A: SeqAccess<'de>>(mut list: A) -> Result<Objects<T>, A::Error> {
         let mut objects = Vec::new();
         while let Some(Maybe(object)) = list.next_element::<Maybe<T>>()? {
@@ -310,7 +189,7 @@ impl<'de, T: Deserialize<'de>> Container<'de> for Objects<T> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Container<'de> for First<T> {
+impl<'de, T: Deserialize<'de> + Default> Lenient<'de> for First<T> {
     fn of_list<A: SeqAccess<'de>>(mut list: A) -> Result<First<T>, A::Error> {
         while let Some(Maybe(object)) = list.next_element::<Maybe<T>>()? {
             if object.is_some() {
@@ -321,17 +200,73 @@ impl<'de, T: Deserialize<'de>> Container<'de> for First<T> {
     }
 }
 
-macro_rules! read_containers {
-    ($($container:ident),*) => {
-        $(impl<'de, T: Deserialize<'de>> Deserialize<'de> for $container<T> {
-            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<$container<T>, D::Error> {
-                from.deserialize_any(ContainerVisitor::<$container<T>>(PhantomData))
+struct AnyKind<T>(PhantomData<T>);
+
+impl<'de, T: Lenient<'de>> Visitor<'de> for AnyKind<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("anything")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<T, E> {
+        Ok(T::of_text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<T, E> {
+        Ok(T::of_text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<T, E> {
+        Ok(T::of_flag(flag))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<T, E> {
+        Ok(T::of_number(number as f64))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<T, E> {
+        Ok(T::of_number(number as f64))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<T, E> {
+        Ok(T::of_number(number))
+    }
+
+    fn visit_unit<E>(self) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<T, A::Error> {
+        T::of_list(list)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<T, A::Error> {
+        T::of_object(object)
+    }
+}
+
+macro_rules! deserialize_any_kind {
+    ($([$($generics:tt)*] $of:ty;)*) => {
+        $(impl<'de $($generics)*> Deserialize<'de> for $of {
+            fn deserialize<D: Deserializer<'de>>(value: D) -> Result<$of, D::Error> {
+                value.deserialize_any(AnyKind(PhantomData))
             }
         })*
     };
 }
 
-read_containers!(Maybe, Objects, First);
+deserialize_any_kind! {
+    [: 'a, 'a] Text<'a>;
+    [: 'a, 'a] Content<'a>;
+    [: 'a, 'a] Written<'a>;
+    [] Amount;
+    [] Count;
+    [] Flag;
+    [, T: Deserialize<'de> + Default] Maybe<T>;
+    [, T: Deserialize<'de> + Default] Objects<T>;
+    [, T: Deserialize<'de> + Default] First<T>;
+}
 
 #[cfg(test)]
 mod tests;

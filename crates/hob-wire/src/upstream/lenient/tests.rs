@@ -22,7 +22,7 @@ struct Any<'a> {
     first: First<Inner>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 struct Inner {
     #[serde(default)]
     n: Count,
