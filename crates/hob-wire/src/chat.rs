@@ -34,7 +34,7 @@ pub(crate) use logprobs::{ChosenToken, chosen, clamped, lossy};
 pub(crate) use messages::{CALLS_MAX, FunctionCall, MESSAGES_MAX, arguments, with_needed_thinking};
 pub(crate) use output::{FlatFormat, OutputFields, flat_format, output};
 pub(crate) use sampling::SamplingFields;
-pub(crate) use thinking::{EffortLevel, EffortOrBool, ThinkingFields, effort_of, thinking};
+pub(crate) use thinking::{EffortOrBool, ThinkingFields, effort_of, thinking};
 pub(crate) use tools::{Choice, ChoiceObject, FunctionField, ToolFields, flat_tools, tools};
 pub(crate) use usage::{AnswerNote, ChatTimings, ChatUsage, Ended, PromptShare};
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::{Expected, Unexpected};
 
 /// Characters of a wrong word that an error repeats.
-const WORD_CHARS_MAX: usize = 32;
+pub(crate) const WORD_CHARS_MAX: usize = 32;
 
 /// Why a body could not become a request. The client can act on every one of these.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

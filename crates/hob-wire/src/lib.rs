@@ -31,6 +31,7 @@ mod transcript;
 mod upstream;
 mod url;
 mod voice_combining;
+mod word;
 mod wyoming;
 
 pub use captions::{CaptionPhoneme, CaptionWord, captioned_sound};

@@ -23,11 +23,13 @@ pub struct Operation {
     pub(crate) answers: &'static [OperationAnswer],
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OperationMethod {
-    Get,
-    Post,
-    Delete,
+hob_core::enum_table! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum OperationMethod: name {
+        Get = "GET",
+        Post = "POST",
+        Delete = "DELETE",
+    }
 }
 
 /// The sections of the reference page.
@@ -102,14 +104,4 @@ pub(crate) enum OperationAnswer {
 pub fn is_ollamas(path: &str) -> bool {
     let mut ollamas = OPERATIONS.iter().filter(|one| one.group == OperationGroup::Ollama);
     ollamas.any(|operation| operation.path == path)
-}
-
-impl OperationMethod {
-    pub fn name(self) -> &'static str {
-        match self {
-            OperationMethod::Get => "GET",
-            OperationMethod::Post => "POST",
-            OperationMethod::Delete => "DELETE",
-        }
-    }
 }

@@ -8,7 +8,7 @@ mod response_object;
 
 use std::collections::BTreeMap;
 
-use hob_core::chat::{Conversation, OutputFormat, Prompt, Tool, ToolChoice};
+use hob_core::chat::{Conversation, Effort, OutputFormat, Prompt, Tool, ToolChoice};
 use hob_core::{ChatRequest, KeepAlive};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,14 +17,15 @@ use serde_json::{Map, Value, json};
 use self::item::{InputItem, messages};
 use crate::WireError;
 use crate::chat::{
-    ChatDelivery, Choice, EffortLevel, FlatFormat, FunctionField, MESSAGES_MAX, SamplingFields,
-    UsageChunk, flat_format, flat_tools, thinking, with_needed_thinking,
+    ChatDelivery, Choice, FlatFormat, FunctionField, MESSAGES_MAX, SamplingFields, UsageChunk,
+    flat_format, flat_tools, thinking, with_needed_thinking,
 };
 use crate::fields::Fields;
 use crate::keep_alive::{KeepAliveField, keep_alive};
 use crate::request_value::{
     Either, JsonKind, Name, RequestValue, check_count, count_within, each, token_limit,
 };
+use crate::word::Word;
 
 pub(crate) use conversation::{
     ConversationFields, ConversationItemFields, DeletedObject, ItemListFields, ResponseItemList,
@@ -185,7 +186,7 @@ pub struct ResponseSettings {
 /// How much the model is to think.
 #[derive(Clone, Copy, JsonSchema, Serialize)]
 struct ShownReasoning {
-    effort: Option<EffortLevel>,
+    effort: Option<Word<Effort>>,
     /// hob makes none.
     summary: Option<()>,
 }
@@ -312,10 +313,7 @@ impl ResponseSettings {
             metadata: checked_metadata(sent.metadata)?,
             parallel_tool_calls: sent.parallel_tool_calls.unwrap_or(true),
             previous_response_id: previous,
-            reasoning: ShownReasoning {
-                effort: request.thinking.effort.map(EffortLevel),
-                summary: None,
-            },
+            reasoning: ShownReasoning { effort: request.thinking.effort.map(Word), summary: None },
             store: sent.store.unwrap_or(true),
             temperature: request.sampling.temperature,
             text,

@@ -16,6 +16,7 @@ use serde::Deserialize;
 use crate::WireError;
 use crate::fields::Fields;
 use crate::request_value::{Either, JsonKind, Name, count_within, number_within};
+use crate::word::Word;
 
 pub(crate) use events::{
     TranscriptDelta, TranscriptDone, TranscriptSegmentEvent, TranscriptWordEvent,
@@ -66,7 +67,7 @@ pub(crate) struct TranscriptFields {
     #[schemars(range(min = 0, max = 1))]
     temperature: Option<f32>,
     /// Default: `json`.
-    response_format: Option<TranscriptFormat>,
+    response_format: Option<Word<TranscriptFormat>>,
     /// Which times `verbose_json` holds (default: `segment`), and which events with times a stream has (default: none).
     timestamp_granularities: Option<Vec<Granularity>>,
     /// `true` sends server-sent events, with `json` and `text`. Default: `false`.
@@ -189,7 +190,7 @@ fn parse(
 ) -> Result<WireTranscript, WireError> {
     let mut ignored = Vec::new();
     let sent: TranscriptFields = fields.read()?;
-    let format = sent.response_format.unwrap_or_default();
+    let format = sent.response_format.map(|Word(format)| format).unwrap_or_default();
     let is_streamed = is_streamed(sent.stream, format)?;
     let chunking = sent.chunking_strategy.map(|sent| chunking(sent, &mut ignored));
     let timestamps = timestamps(sent.timestamp_granularities, (format, is_streamed), &mut ignored);

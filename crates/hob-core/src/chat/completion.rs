@@ -35,16 +35,18 @@ pub struct SpentBudget {
     pub used: u64,
 }
 
-/// What a limit of a team's run counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub enum BudgetUnit {
-    /// Calls of models.
-    Turns,
-    Tokens,
-    Seconds,
-    /// Millionths of a US dollar.
-    MicroUsd,
+crate::enum_table! {
+    /// What a limit of a team's run counts.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    pub enum BudgetUnit: name {
+        /// Calls of models.
+        Turns = "turns",
+        Tokens = "tokens",
+        Seconds = "seconds",
+        /// Millionths of a US dollar.
+        MicroUsd = "micro_usd",
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -17,12 +17,14 @@ pub struct RealtimeItem {
 
 crate::debug_fields!(RealtimeItem: id, status, body);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ItemStatus {
-    InProgress,
-    Completed,
-    /// Cut off.
-    Incomplete,
+crate::enum_table! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ItemStatus: name {
+        InProgress = "in_progress",
+        Completed = "completed",
+        /// Cut off.
+        Incomplete = "incomplete",
+    }
 }
 
 #[derive(Clone, PartialEq)]

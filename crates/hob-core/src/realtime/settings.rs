@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::Speed;
 use crate::chat::{Effort, Thinking, Tool, ToolChoice};
+use crate::{Speed, enum_table};
 
 /// All settings that are in force.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,23 +95,27 @@ impl Default for TurnDetection {
     }
 }
 
-/// What the session is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SessionKind {
-    /// The server answers.
-    #[default]
-    Conversation,
-    /// The server transcribes, and never answers.
-    Transcription,
+enum_table! {
+    /// What the session is for. The names here and in the next tables are OpenAI's.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum SessionKind: name {
+        /// The server answers.
+        #[default]
+        Conversation = "realtime",
+        /// The server transcribes, and never answers.
+        Transcription = "transcription",
+    }
 }
 
-/// The form of a response.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OutputModality {
-    Text,
-    /// Sound with its text.
-    #[default]
-    Audio,
+enum_table! {
+    /// The form of a response.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum OutputModality: name {
+        Text = "text",
+        /// Sound with its text.
+        #[default]
+        Audio = "audio",
+    }
 }
 
 /// What prompts leave out of a conversation that is too long for the chat model. The conversation keeps it.
@@ -130,16 +134,18 @@ pub enum PromptTruncation {
     },
 }
 
-/// How samples travel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SoundEncoding {
-    /// 16-bit little-endian samples, mono, 24 kHz.
-    #[default]
-    Pcm16,
-    /// G.711 µ-law, 8 kHz.
-    Mulaw,
-    /// G.711 A-law, 8 kHz.
-    Alaw,
+enum_table! {
+    /// How samples travel.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum SoundEncoding: name {
+        /// 16-bit little-endian samples, mono, 24 kHz.
+        #[default]
+        Pcm16 = "audio/pcm",
+        /// G.711 µ-law, 8 kHz.
+        Mulaw = "audio/pcmu",
+        /// G.711 A-law, 8 kHz.
+        Alaw = "audio/pcma",
+    }
 }
 
 impl SoundEncoding {
@@ -158,11 +164,14 @@ impl SoundEncoding {
     }
 }
 
-/// Where the microphone is. hob keeps the setting and does not filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoiseReduction {
-    NearField,
-    FarField,
+enum_table! {
+    /// Where the microphone is. hob keeps the setting and does not filter.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum NoiseReduction: name {
+        #[default]
+        NearField = "near_field",
+        FarField = "far_field",
+    }
 }
 
 /// How the client's speech becomes text.
@@ -205,14 +214,16 @@ pub enum SilenceDetection {
     Semantic { eagerness: Eagerness },
 }
 
-/// How soon the server speaks when a sentence seems to be incomplete.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Eagerness {
-    Low,
-    Medium,
-    High,
-    #[default]
-    Auto,
+enum_table! {
+    /// How soon the server speaks when a sentence seems to be incomplete.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Eagerness: name {
+        Low = "low",
+        Medium = "medium",
+        High = "high",
+        #[default]
+        Auto = "auto",
+    }
 }
 
 impl Eagerness {

@@ -4,18 +4,19 @@
 use hob_core::JsonText;
 use hob_core::chat::{Effort, Message, Role, Thinking};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::WireError;
 use crate::fields::Fields;
 use crate::request_value::{Either, JsonKind, tokens};
+use crate::word::Word;
 
 /// Fields that set how much a model thinks.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ThinkingFields {
     /// `none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`.
-    reasoning_effort: Option<EffortLevel>,
+    reasoning_effort: Option<Word<Effort>>,
     /// OpenAI's and OpenRouter's object: `effort`, `enabled`, `max_tokens`.
     #[schemars(with = "Option<Reasoning>")]
     reasoning: Option<Map<String, Value>>,
@@ -30,52 +31,13 @@ pub(crate) struct ThinkingFields {
     chat_template_kwargs: Option<Map<String, Value>>,
 }
 
-/// A level of thinking.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EffortLevel(pub(crate) Effort);
-
-impl<'de> Deserialize<'de> for EffortLevel {
-    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<EffortLevel, D::Error> {
-        let name = String::deserialize(value)?;
-        name.parse::<Effort>().map(EffortLevel).map_err(|_unknown| {
-            let names = Effort::ALL.map(Effort::name).join(", ");
-            let got: String = name.chars().take(32).collect();
-            serde::de::Error::custom(format_args!("must be one of {names}, and is '{got}'"))
-        })
-    }
-}
-
-impl Serialize for EffortLevel {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.0.name())
-    }
-}
-
-impl JsonSchema for EffortLevel {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "EffortLevel".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "enum": Effort::ALL.map(Effort::name) })
-    }
-}
-
-impl JsonKind for EffortLevel {
-    const KIND: &'static str = "a string";
-}
-
 /// True, false, or a level.
-pub(crate) type EffortOrBool = Either<bool, EffortLevel>;
+pub(crate) type EffortOrBool = Either<bool, Word<Effort>>;
 
 pub(crate) fn effort_of(switch: EffortOrBool) -> Effort {
     match switch {
         Either::First(on) => switched(on),
-        Either::Second(EffortLevel(effort)) => effort,
+        Either::Second(Word(effort)) => effort,
     }
 }
 
@@ -83,7 +45,7 @@ pub(crate) fn effort_of(switch: EffortOrBool) -> Effort {
 #[derive(Deserialize, JsonSchema)]
 struct Reasoning {
     /// A level of `reasoning_effort`.
-    effort: Option<EffortLevel>,
+    effort: Option<Word<Effort>>,
     enabled: Option<bool>,
     /// Maximum tokens of thinking.
     #[serde(default, deserialize_with = "tokens")]
@@ -117,12 +79,12 @@ pub(crate) fn thinking(
     ignored: &mut Vec<String>,
 ) -> Result<(Thinking, Option<JsonText>), WireError> {
     let mut first = First::default();
-    first.effort(sent.reasoning_effort.map(|EffortLevel(effort)| effort));
+    first.effort(sent.reasoning_effort.map(|Word(effort)| effort));
     if let Some(reasoning) = sent.reasoning {
         let mut fields = Fields::of(reasoning);
         let reasoning: Reasoning =
             fields.read().map_err(|error: WireError| error.within("reasoning"))?;
-        first.effort(reasoning.effort.map(|EffortLevel(effort)| effort));
+        first.effort(reasoning.effort.map(|Word(effort)| effort));
         first.effort(reasoning.enabled.map(switched));
         first.budget(reasoning.max_tokens);
         ignored.extend(fields.into_unknown().iter().map(|name| format!("reasoning.{name}")));

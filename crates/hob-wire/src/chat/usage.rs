@@ -1,7 +1,7 @@
 //! What an answer took, as OpenAI's and llama.cpp's readers know it.
 //! Several choices are one answer: they share a prompt, and run side by side.
 
-use hob_core::chat::{BudgetUnit, Completion, FinishReason, SpentBudget, Timings, Usage};
+use hob_core::chat::{Completion, FinishReason, SpentBudget, Timings, Usage};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -169,13 +169,7 @@ impl AnswerNote {
         let FinishReason::BudgetSpent(SpentBudget { unit, limit, used }) = finish else {
             return None;
         };
-        let unit = match unit {
-            BudgetUnit::Turns => "turns",
-            BudgetUnit::Tokens => "tokens",
-            BudgetUnit::Seconds => "seconds",
-            BudgetUnit::MicroUsd => "micro_usd",
-        };
-        let budget = Some(BudgetNote { unit, limit, used });
+        let budget = Some(BudgetNote { unit: unit.name(), limit, used });
         Some(AnswerNote { budget, ..AnswerNote::default() })
     }
 }

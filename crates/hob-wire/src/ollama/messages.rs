@@ -11,11 +11,12 @@ use super::images::images;
 use crate::WireError;
 use crate::chat::{CALLS_MAX, FunctionCall, MESSAGES_MAX};
 use crate::request_value::{Name, each};
+use crate::word::Word;
 
 /// A message of Ollama's `/api/chat`.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct OllamaMessage {
-    role: OllamaRole,
+    role: Word<Role>,
     content: Option<String>,
     /// What the assistant thought. It counts where tools are offered or were called.
     thinking: Option<String>,
@@ -27,16 +28,6 @@ pub(crate) struct OllamaMessage {
     tool_name: Option<Name>,
     /// For a message of a tool: the call that it answers.
     tool_call_id: Option<Name>,
-}
-
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-enum OllamaRole {
-    System,
-    User,
-    Assistant,
-    Tool,
 }
 
 /// A call in a message of Ollama's.
@@ -61,12 +52,7 @@ pub(super) fn messages(
 }
 
 fn message(sent: OllamaMessage, calls: &mut Calls) -> Result<Message, WireError> {
-    let role = match sent.role {
-        OllamaRole::System => Role::System,
-        OllamaRole::User => Role::User,
-        OllamaRole::Assistant => Role::Assistant,
-        OllamaRole::Tool => Role::Tool,
-    };
+    let Word(role) = sent.role;
     let mut message = Message::new(role, sent.content.unwrap_or_default());
     message.images = images(sent.images, message.text.len())?;
     match role {

@@ -204,16 +204,11 @@ struct ShownPart {
 
 impl ShownItem {
     pub(super) fn of(item: RealtimeItem, dialect: RealtimeDialect) -> ShownItem {
-        let status = match item.status {
-            ItemStatus::InProgress => "in_progress",
-            ItemStatus::Completed => "completed",
-            ItemStatus::Incomplete => "incomplete",
-        };
         let mut shown = ShownItem {
             id: item.id,
             object: "realtime.item",
             r#type: "message",
-            status,
+            status: item.status.name(),
             ..ShownItem::default()
         };
         match item.body {

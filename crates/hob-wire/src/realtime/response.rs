@@ -12,12 +12,12 @@ use serde_json::{Map, Value};
 use super::RealtimeDialect;
 use super::item::{SentItem, ShownItem};
 use super::session::{
-    FormatField, Modality, OutputAudioSettings, RealtimeReasoning, format_of, modality,
-    modality_of, thinking,
+    FormatField, OutputAudioSettings, RealtimeReasoning, format_of, modality, thinking,
 };
 use super::tools::{RealtimeChoice, RealtimeTool, TokenLimit, choice_of, offer, tools_of};
 use crate::WireError;
 use crate::request_value::{Either, JsonKind, Name, RequestValue, check_count, each};
+use crate::word::Word;
 
 /// Items of a response's own input.
 const INPUT_MAX: usize = 1_000;
@@ -35,7 +35,7 @@ pub(crate) struct SentResponse {
     input: Option<Vec<Value>>,
     instructions: Option<String>,
     /// `["audio"]` or `["text"]`.
-    output_modalities: Option<Vec<Modality>>,
+    output_modalities: Option<Vec<Word<OutputModality>>>,
     audio: Option<SentResponseAudio>,
     tools: Option<Vec<RealtimeTool>>,
     tool_choice: Option<Either<String, RealtimeChoice>>,
@@ -133,10 +133,10 @@ pub(crate) struct ShownResponse {
     status_details: Option<ResponseStatusDetails>,
     output: Vec<ShownItem>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    output_modalities: Option<Vec<Modality>>,
+    output_modalities: Option<Vec<Word<OutputModality>>>,
     /// `output_modalities` in the older dialect.
     #[serde(skip_serializing_if = "Option::is_none")]
-    modalities: Option<Vec<Modality>>,
+    modalities: Option<Vec<Word<OutputModality>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     audio: Option<ShownResponseAudio>,
     max_output_tokens: TokenLimit,
@@ -220,8 +220,10 @@ impl ShownResponse {
         let (status, status_details) = status(response.status);
         let item = |item| ShownItem::of(item, dialect);
         let modalities = match (response.modality, dialect) {
-            (OutputModality::Audio, RealtimeDialect::Beta) => vec![Modality::Audio, Modality::Text],
-            (output, _) => vec![modality_of(output)],
+            (OutputModality::Audio, RealtimeDialect::Beta) => {
+                vec![Word(OutputModality::Audio), Word(OutputModality::Text)]
+            }
+            (output, _) => vec![Word(output)],
         };
         let (output_modalities, modalities) = match dialect {
             RealtimeDialect::Ga => (Some(modalities), None),

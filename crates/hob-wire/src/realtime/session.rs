@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use hob_core::Speed;
-use hob_core::chat::{Thinking, Tool, ToolChoice};
+use hob_core::chat::{Effort, Thinking};
 use hob_core::realtime::{
     Eagerness, InputTranscription, NoiseReduction, OutputModality, PromptTruncation,
     RealtimeSettings, SessionKind, SilenceDetection, SoundEncoding, TurnDetection,
@@ -13,9 +13,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::tools::{RealtimeChoice, RealtimeTool, TokenLimit, choice_of, offer, tools_of};
-use crate::chat::EffortLevel;
 use crate::request_value::{Either, JsonKind, Name, count_within, number_within, token_limit};
 use crate::speech::{VoiceField, voice_id};
+use crate::word::Word;
 use crate::{WireError, checked_language, is_default_realtime_model};
 
 /// The bounds of the times of a turn detection, in milliseconds.
@@ -33,13 +33,13 @@ const INTERIM_TEXT: &str = "hob.interim_text";
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
 pub(crate) struct RealtimeSession {
     /// `realtime`: the server answers. `transcription`: the server transcribes and never answers.
-    r#type: Option<SessionType>,
+    r#type: Option<Word<SessionKind>>,
     /// The chat model. Default: the server's default, also for `gpt-realtime`.
     model: Option<Name>,
     /// The system message.
     instructions: Option<String>,
     /// `["audio"]`: sound with its text. `["text"]`: text alone.
-    output_modalities: Option<Vec<Modality>>,
+    output_modalities: Option<Vec<Word<OutputModality>>>,
     audio: Option<SessionAudio>,
     /// Functions that the model may call and the client runs, at most 128.
     tools: Option<Vec<RealtimeTool>>,
@@ -98,29 +98,13 @@ pub(super) struct OutputAudioSettings {
     speed: Option<f64>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-enum SessionType {
-    Realtime,
-    Transcription,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub(super) enum Modality {
-    Text,
-    Audio,
-}
-
 pub(super) type FormatField = Either<String, AudioFormatField>;
 
 /// How samples travel: PCM of 16 bits at 24 kHz, or G.711 at 8 kHz.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 pub(super) struct AudioFormatField {
     /// `audio/pcm`, `audio/pcmu` or `audio/pcma`.
-    r#type: FormatType,
+    r#type: Word<SoundEncoding>,
     /// Samples a second: 24000 for `audio/pcm`.
     #[serde(skip_serializing_if = "Option::is_none")]
     rate: Option<u32>,
@@ -128,31 +112,12 @@ pub(super) struct AudioFormatField {
 
 impl JsonKind for AudioFormatField {}
 
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
-#[schemars(inline)]
-enum FormatType {
-    #[serde(rename = "audio/pcm")]
-    Pcm,
-    #[serde(rename = "audio/pcmu")]
-    Pcmu,
-    #[serde(rename = "audio/pcma")]
-    Pcma,
-}
-
 /// Where the microphone is.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[schemars(inline)]
 struct NoiseField {
     /// A client may set the `strength` alone.
-    r#type: Option<NoiseType>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-enum NoiseType {
-    NearField,
-    FarField,
+    r#type: Option<Word<NoiseReduction>>,
 }
 
 /// How the client's speech becomes text.
@@ -196,7 +161,7 @@ struct TurnField {
     idle_timeout_ms: Option<u32>,
     /// How soon the server speaks when a sentence seems to be incomplete: `low` waits longest.
     #[serde(skip_serializing_if = "Option::is_none")]
-    eagerness: Option<EagernessName>,
+    eagerness: Option<Word<Eagerness>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
@@ -206,16 +171,6 @@ enum TurnType {
     #[default]
     ServerVad,
     SemanticVad,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-enum EagernessName {
-    Low,
-    Medium,
-    High,
-    Auto,
 }
 
 /// Prompts leave out the oldest items of a conversation that is too long, until a part of the room is used.
@@ -252,14 +207,16 @@ struct ConversationLimit {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
 #[schemars(inline)]
 pub(super) struct RealtimeReasoning {
-    effort: Option<EffortLevel>,
+    effort: Option<Word<Effort>>,
 }
 
 /// The settings as an object.
 pub(super) fn session_of(settings: &RealtimeSettings) -> RealtimeSession {
     let input = InputAudioSettings {
         format: Some(format_of(settings.input_encoding)),
-        noise_reduction: settings.noise_reduction.map(noise_of),
+        noise_reduction: settings
+            .noise_reduction
+            .map(|noise| NoiseField { r#type: Some(Word(noise)) }),
         transcription: settings.transcription.as_ref().map(transcription_of),
         turn_detection: settings.turn_detection.as_ref().map(turn_of),
         listen_while_speaking: settings.listens_while_speaking,
@@ -271,20 +228,17 @@ pub(super) fn session_of(settings: &RealtimeSettings) -> RealtimeSession {
         speed: Some(f64::from(settings.speed.rate())),
     };
     RealtimeSession {
-        r#type: Some(match settings.kind {
-            SessionKind::Conversation => SessionType::Realtime,
-            SessionKind::Transcription => SessionType::Transcription,
-        }),
+        r#type: Some(Word(settings.kind)),
         model: settings.model.clone().map(Name),
         instructions: Some(settings.instructions.clone()),
-        output_modalities: Some(vec![modality_of(settings.output)]),
+        output_modalities: Some(vec![Word(settings.output)]),
         audio: Some(SessionAudio { input: Some(input), output: Some(output) }),
         tools: Some(tools_of(&settings.tools)),
         tool_choice: Some(choice_of(&settings.tool_choice)),
         parallel_tool_calls: (!settings.parallel_tool_calls).then_some(false),
         max_output_tokens: Some(TokenLimit(settings.tokens_max)),
         truncation: Some(truncation_of(settings.truncation)),
-        reasoning: Some(RealtimeReasoning { effort: settings.thinking.effort.map(EffortLevel) }),
+        reasoning: Some(RealtimeReasoning { effort: settings.thinking.effort.map(Word) }),
         include: include_of(settings),
         recorded: settings.is_recorded.then_some(true),
     }
@@ -306,25 +260,23 @@ impl RealtimeSession {
         let SessionAudio { input, output } = self.audio.unwrap_or_default();
         let included = self.include.unwrap_or_default();
         let includes = |name: &str| included.iter().any(|one| one == name);
-        let input =
-            input.unwrap_or_default().checked().map_err(|error| error.within("audio.input"))?;
+        let input = input.unwrap_or_default();
+        let of_input = |error: WireError| error.within("audio.input");
         let output =
             output.unwrap_or_default().checked().map_err(|error| error.within("audio.output"))?;
-        let (tools, tool_choice): (Vec<Tool>, ToolChoice) =
-            offer(self.tools.unwrap_or_default(), self.tool_choice)?;
+        let (tools, tool_choice) = offer(self.tools.unwrap_or_default(), self.tool_choice)?;
         Ok(RealtimeSettings {
-            kind: match self.r#type {
-                Some(SessionType::Transcription) => SessionKind::Transcription,
-                Some(SessionType::Realtime) | None => SessionKind::Conversation,
-            },
+            kind: self.r#type.map(|Word(kind)| kind).unwrap_or_default(),
             model: chosen_model(self.model.map(|name| name.0), before.model.as_ref()),
             instructions: self.instructions.unwrap_or_default(),
             output: self.output_modalities.map_or(Ok(OutputModality::Audio), modality)?,
-            input_encoding: input.encoding,
-            noise_reduction: input.noise_reduction,
-            transcription: input.transcription,
-            turn_detection: input.turn_detection,
-            listens_while_speaking: input.listens_while_speaking,
+            input_encoding: encoding(input.format).map_err(of_input)?.unwrap_or_default(),
+            noise_reduction: input
+                .noise_reduction
+                .map(|noise| noise.r#type.map(|Word(noise)| noise).unwrap_or_default()),
+            transcription: input.transcription.map(transcription).transpose().map_err(of_input)?,
+            turn_detection: input.turn_detection.map(turn_detection),
+            listens_while_speaking: input.listen_while_speaking,
             is_recorded: before.is_recorded,
             output_encoding: output.encoding.unwrap_or_default(),
             speech_model: output.model,
@@ -348,29 +300,6 @@ pub(super) fn chosen_model(sent: Option<String>, before: Option<&String>) -> Opt
     let is_default = |name: &String| is_default_realtime_model(name);
     let kept = before.filter(|name| !is_default(name) && sent.as_ref().is_some_and(is_default));
     kept.cloned().or(sent)
-}
-
-struct CheckedInput {
-    encoding: SoundEncoding,
-    noise_reduction: Option<NoiseReduction>,
-    transcription: Option<InputTranscription>,
-    turn_detection: Option<TurnDetection>,
-    listens_while_speaking: Option<bool>,
-}
-
-impl InputAudioSettings {
-    fn checked(self) -> Result<CheckedInput, WireError> {
-        Ok(CheckedInput {
-            encoding: encoding(self.format)?.unwrap_or_default(),
-            noise_reduction: self.noise_reduction.map(|noise| match noise.r#type {
-                Some(NoiseType::FarField) => NoiseReduction::FarField,
-                Some(NoiseType::NearField) | None => NoiseReduction::NearField,
-            }),
-            transcription: self.transcription.map(transcription).transpose()?,
-            turn_detection: self.turn_detection.map(turn_detection),
-            listens_while_speaking: self.listen_while_speaking,
-        })
-    }
 }
 
 pub(super) struct CheckedOutput {
@@ -410,13 +339,11 @@ fn encoding(format: Option<FormatField>) -> Result<Option<SoundEncoding>, WireEr
         Some(Either::Second(format)) => format,
     };
     match (format.r#type, format.rate) {
-        (FormatType::Pcm, Some(rate)) if rate != SoundEncoding::Pcm16.sample_rate_hz() => {
+        (Word(pcm @ SoundEncoding::Pcm16), Some(rate)) if rate != pcm.sample_rate_hz() => {
             let reason = format!("must be 24000 for audio/pcm, and is {rate}");
             Err(WireError::invalid("format.rate", reason))
         }
-        (FormatType::Pcm, _) => Ok(Some(SoundEncoding::Pcm16)),
-        (FormatType::Pcmu, _) => Ok(Some(SoundEncoding::Mulaw)),
-        (FormatType::Pcma, _) => Ok(Some(SoundEncoding::Alaw)),
+        (Word(encoding), _) => Ok(Some(encoding)),
     }
 }
 
@@ -428,19 +355,14 @@ pub(super) const BETA_FORMATS: [(&str, SoundEncoding); 3] = [
 ];
 
 pub(super) fn format_of(encoding: SoundEncoding) -> FormatField {
-    let (r#type, rate) = match encoding {
-        SoundEncoding::Pcm16 => (FormatType::Pcm, Some(encoding.sample_rate_hz())),
-        SoundEncoding::Mulaw => (FormatType::Pcmu, None),
-        SoundEncoding::Alaw => (FormatType::Pcma, None),
-    };
-    Either::Second(AudioFormatField { r#type, rate })
+    let rate = (encoding == SoundEncoding::Pcm16).then(|| encoding.sample_rate_hz());
+    Either::Second(AudioFormatField { r#type: Word(encoding), rate })
 }
 
 /// One of both: the sound has its text with it.
-pub(super) fn modality(sent: Vec<Modality>) -> Result<OutputModality, WireError> {
+pub(super) fn modality(sent: Vec<Word<OutputModality>>) -> Result<OutputModality, WireError> {
     match sent[..] {
-        [Modality::Text] => Ok(OutputModality::Text),
-        [Modality::Audio] => Ok(OutputModality::Audio),
+        [Word(modality)] => Ok(modality),
         _ => {
             let reason = r#"must be ["audio"] or ["text"]; sound has its text with it"#;
             Err(WireError::invalid("output_modalities", reason))
@@ -448,16 +370,9 @@ pub(super) fn modality(sent: Vec<Modality>) -> Result<OutputModality, WireError>
     }
 }
 
-pub(super) fn modality_of(output: OutputModality) -> Modality {
-    match output {
-        OutputModality::Text => Modality::Text,
-        OutputModality::Audio => Modality::Audio,
-    }
-}
-
 pub(super) fn thinking(sent: Option<RealtimeReasoning>, before: Thinking) -> Thinking {
     let effort = sent.and_then(|reasoning| reasoning.effort);
-    Thinking { effort: effort.map(|EffortLevel(effort)| effort), ..before }
+    Thinking { effort: effort.map(|Word(effort)| effort), ..before }
 }
 
 fn truncation(sent: Either<String, RetentionField>) -> Result<PromptTruncation, WireError> {
@@ -491,14 +406,6 @@ fn truncation_of(set: PromptTruncation) -> Either<String, RetentionField> {
     }
 }
 
-fn noise_of(noise: NoiseReduction) -> NoiseField {
-    let r#type = match noise {
-        NoiseReduction::NearField => NoiseType::NearField,
-        NoiseReduction::FarField => NoiseType::FarField,
-    };
-    NoiseField { r#type: Some(r#type) }
-}
-
 fn transcription(sent: TranscriptionField) -> Result<InputTranscription, WireError> {
     let language =
         sent.language.map(|Name(code)| checked_language("transcription.language", &code));
@@ -527,12 +434,7 @@ fn turn_detection(sent: TurnField) -> TurnDetection {
             idle_timeout: sent.idle_timeout_ms.map(ms),
         },
         TurnType::SemanticVad => SilenceDetection::Semantic {
-            eagerness: match sent.eagerness {
-                Some(EagernessName::Low) => Eagerness::Low,
-                Some(EagernessName::Medium) => Eagerness::Medium,
-                Some(EagernessName::High) => Eagerness::High,
-                Some(EagernessName::Auto) | None => Eagerness::Auto,
-            },
+            eagerness: sent.eagerness.map(|Word(eagerness)| eagerness).unwrap_or_default(),
         },
     };
     TurnDetection {
@@ -564,12 +466,7 @@ fn turn_of(set: &TurnDetection) -> TurnField {
         }
         SilenceDetection::Semantic { eagerness } => TurnField {
             r#type: Some(TurnType::SemanticVad),
-            eagerness: Some(match eagerness {
-                Eagerness::Low => EagernessName::Low,
-                Eagerness::Medium => EagernessName::Medium,
-                Eagerness::High => EagernessName::High,
-                Eagerness::Auto => EagernessName::Auto,
-            }),
+            eagerness: Some(Word(eagerness)),
             ..field
         },
     }

@@ -10,6 +10,7 @@ use crate::WireError;
 use crate::chat::{CALLS_MAX, ChosenToken, arguments, chosen};
 use crate::error::json;
 use crate::request_value::{Either, Name, each};
+use crate::word::{Word, named};
 
 const KINDS: [&str; 5] =
     ["message", "function_call", "function_call_output", "reasoning", "item_reference"];
@@ -25,7 +26,7 @@ pub(crate) struct InputItem {
     /// `message`, `function_call`, `function_call_output`, `reasoning` or `item_reference`. Default: `message`.
     r#type: Option<Name>,
     /// For a message.
-    role: Option<InputRole>,
+    role: Option<Word<InputRole>>,
     /// For a message and for thinking: a text, or a list of parts.
     content: Option<Either<String, Vec<InputPart>>>,
     /// For a call and its result: the id that joins them.
@@ -40,15 +41,17 @@ pub(crate) struct InputItem {
     output: Option<Either<String, Vec<InputPart>>>,
 }
 
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-enum InputRole {
-    System,
-    Developer,
-    User,
-    Assistant,
+hob_core::enum_table! {
+    #[derive(Clone, Copy)]
+    enum InputRole: name {
+        System = "system",
+        Developer = "developer",
+        User = "user",
+        Assistant = "assistant",
+    }
 }
+
+named!(InputRole);
 
 /// A part of an item: text or a picture.
 #[derive(Deserialize, JsonSchema)]
@@ -178,15 +181,11 @@ impl InputItem {
 }
 
 fn message(
-    role: Option<InputRole>,
+    role: Option<Word<InputRole>>,
     content: Option<Either<String, Vec<InputPart>>>,
 ) -> Result<ResponseItemBody, WireError> {
-    let role = match role.ok_or_else(|| WireError::missing("role"))? {
-        InputRole::System => "system",
-        InputRole::Developer => "developer",
-        InputRole::User => "user",
-        InputRole::Assistant => "assistant",
-    };
+    let Word(role) = role.ok_or_else(|| WireError::missing("role"))?;
+    let role = role.name();
     let content = match content.ok_or_else(|| WireError::missing("content"))? {
         Either::First(text) if role == "assistant" => vec![ResponsePart::output_text(text)],
         Either::First(text) => vec![ResponsePart::InputText { text }],

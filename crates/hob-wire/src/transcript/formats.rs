@@ -3,37 +3,30 @@
 
 use hob_core::{HeardWord, Segment, TranscriptEvent, TranscriptSummary, TranscriptTask};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::error::json;
+use crate::word::named;
 
 /// ISO 639's code for an unknown language.
 const UNDETERMINED: &str = "und";
 
-/// How a transcript is written.
-#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum TranscriptFormat {
-    #[default]
-    Json,
-    Text,
-    Srt,
-    Vtt,
-    VerboseJson,
+hob_core::enum_table! {
+    /// How a transcript is written.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum TranscriptFormat: name {
+        #[default]
+        Json = "json",
+        Text = "text",
+        Srt = "srt",
+        Vtt = "vtt",
+        VerboseJson = "verbose_json",
+    }
 }
 
-impl TranscriptFormat {
-    pub fn name(self) -> &'static str {
-        match self {
-            TranscriptFormat::Json => "json",
-            TranscriptFormat::Text => "text",
-            TranscriptFormat::Srt => "srt",
-            TranscriptFormat::Vtt => "vtt",
-            TranscriptFormat::VerboseJson => "verbose_json",
-        }
-    }
+named!(TranscriptFormat);
 
+impl TranscriptFormat {
     pub fn content_type(self) -> &'static str {
         match self {
             TranscriptFormat::Json | TranscriptFormat::VerboseJson => "application/json",
