@@ -5,12 +5,15 @@ mod refused;
 mod thinking;
 
 use hob_core::chat::{
-    Conversation, Effort, Image, Message, OutputFormat, Prompt, Role, Sampling, Thinking, Tool,
-    ToolCall, ToolChoice,
+    Conversation, Effort, Message, OutputFormat, Prompt, Role, Sampling, Thinking, Tool, ToolChoice,
 };
 use hob_core::{ChatRequest, JsonText};
 use hob_wire::{UnsupportedField, anthropic_drops, anthropic_request};
 use serde_json::{Value, json};
+
+use crate::builders::{
+    assistant, calling, chat, conversing, image, result, system, tool, tool_call, user,
+};
 
 const OLD: &str = "claude-sonnet-4-5";
 const MIDDLE: &str = "claude-opus-4-6";
@@ -18,50 +21,14 @@ const NEW: &str = "claude-opus-4-8";
 const NEWEST: &str = "claude-opus-5-5";
 const OTHER: &str = "kimi-k3";
 
-fn chat(messages: Vec<Message>) -> ChatRequest {
-    let conversation = Conversation { messages, ..Conversation::default() };
-    ChatRequest { prompt: Prompt::Chat(conversation), ..ChatRequest::default() }
-}
-
-fn user(text: &str) -> Message {
-    Message::new(Role::User, text)
-}
-
-fn assistant(text: &str) -> Message {
-    Message::new(Role::Assistant, text)
-}
-
-fn system(text: &str) -> Message {
-    Message::new(Role::System, text)
-}
-
-fn result(call: &str, text: &str) -> Message {
-    let tool_call_id = Some(call.to_owned());
-    Message { tool_call_id, ..Message::new(Role::Tool, text) }
-}
-
-fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
-    ToolCall { id: id.to_owned(), name: name.to_owned(), arguments: JsonText::parsed(arguments) }
-}
-
-fn image(at: usize, url: &str) -> Image {
-    Image { at, url: url.to_owned(), detail: None }
-}
-
-fn tool(parameters: Option<&str>) -> Tool {
-    let parameters = parameters.map(JsonText::parsed);
-    Tool { name: "weather".to_owned(), description: None, parameters, strict: false }
-}
-
 fn with_tool(choice: ToolChoice) -> ChatRequest {
-    let conversation = Conversation {
+    conversing(Conversation {
         messages: vec![user("Hi")],
-        tools: vec![tool(None)],
+        tools: vec![tool("weather", None)],
         tool_choice: choice,
         parallel_tool_calls: true,
         ..Conversation::default()
-    };
-    ChatRequest { prompt: Prompt::Chat(conversation), ..ChatRequest::default() }
+    })
 }
 
 fn sent(request: &ChatRequest, model: &str) -> Value {
@@ -105,8 +72,8 @@ fn a_conversation_with_pictures_and_two_calls_at_once() {
         ..user("Before\nAnd\nbehind")
     };
     let calls = vec![
-        call("toolu_1", "weather", r#"{"city":"Oslo","days":2}"#),
-        call("call.2:x", "clock", "{}"),
+        tool_call("toolu_1", "weather", r#"{"city":"Oslo","days":2}"#),
+        tool_call("call.2:x", "clock", "{}"),
     ];
     let seen = Message {
         images: vec![image(0, "data:image/jpg;charset=x;base64,/9j/")],
@@ -116,7 +83,7 @@ fn a_conversation_with_pictures_and_two_calls_at_once() {
         system("Be brief."),
         look,
         assistant("I will look. \n"),
-        Message { tool_calls: calls, ..assistant("") },
+        calling(calls),
         user("Quick!"),
         result("toolu_1", "Rain"),
         seen,
@@ -131,9 +98,9 @@ fn a_conversation_with_pictures_and_two_calls_at_once() {
     conversation.tools = vec![
         Tool {
             description: Some("Tomorrow's".to_owned()),
-            ..tool(Some(r#"{"type":"object","properties":{"city":{"type":"string"}}}"#))
+            ..tool("weather", Some(r#"{"type":"object","properties":{"city":{"type":"string"}}}"#))
         },
-        Tool { name: "clock".to_owned(), ..tool(None) },
+        tool("clock", None),
     ];
     insta::assert_snapshot!(laid_out(&sent(&request, MIDDLE)), @r#"
     model: "claude-opus-4-6"
@@ -187,11 +154,7 @@ fn every_conversation_begins_with_the_user_and_says_something() {
         ),
         (vec![Message::new(Role::Tool, "Hi")], json!([hi])),
         (
-            vec![
-                user("Hi"),
-                Message { tool_calls: vec![call("a", "f", "{}")], ..assistant("") },
-                result("a", ""),
-            ],
+            vec![user("Hi"), calling(vec![tool_call("a", "f", "{}")]), result("a", "")],
             json!([
                 hi,
                 { "role": "assistant", "content": [

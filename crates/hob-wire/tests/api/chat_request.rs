@@ -8,11 +8,12 @@ mod thinking;
 use std::time::Duration;
 
 use hob_core::chat::{
-    Conversation, Message, OutputFormat, PipelineJob, Prompt, Reading, Role, Sampling, Tool,
-    ToolCall, ToolChoice,
+    Conversation, Message, OutputFormat, PipelineJob, Prompt, Reading, Sampling, Tool, ToolChoice,
 };
 use hob_core::{ChatRequest, JsonText, KeepAlive};
 use hob_wire::{CallShape, ChatDelivery, UsageChunk, WireChat, WireError, parse_chat};
+
+use crate::builders::{assistant, calling, chat, result, system, tool, tool_call, user};
 
 /// A request that says "Hi", with these fields too.
 fn parse(fields: &str) -> Result<WireChat, WireError> {
@@ -25,15 +26,9 @@ fn body(fields: &str) -> String {
 }
 
 fn plain() -> WireChat {
-    let conversation =
-        Conversation { messages: vec![Message::new(Role::User, "Hi")], ..Conversation::default() };
     WireChat {
         model: None,
-        request: ChatRequest {
-            prompt: Prompt::Chat(conversation),
-            reading: Reading::Whole,
-            ..ChatRequest::default()
-        },
+        request: ChatRequest { reading: Reading::Whole, ..chat(vec![user("Hi")]) },
         choices: 1,
         delivery: ChatDelivery::Whole,
         calls: CallShape::ToolCalls,
@@ -81,11 +76,9 @@ fn every_sampling_field_arrives() {
         "logit_bias":{"7":-100,"x":1},"ignore_eos":true,"max_tokens":5,"max_completion_tokens":9,"stop":["a","","b"],
         "n":3,"stream":true,"stream_options":{"include_usage":true,"include_obfuscation":true},
         "logprobs":true,"top_logprobs":2,"keep_alive":"5m","user":{"id":1},"store":true,"loading_status":true"#;
-    let Conversation { messages, .. } = conversation(plain());
     let expected = WireChat {
         model: Some("smol".to_owned()),
         request: ChatRequest {
-            prompt: Prompt::Chat(Conversation { messages, ..Conversation::default() }),
             sampling: Sampling {
                 temperature: Some(0.5),
                 top_p: Some(0.9),
@@ -104,7 +97,7 @@ fn every_sampling_field_arrives() {
             keep_alive: Some(KeepAlive::For(Duration::from_secs(300))),
             extra: Some(JsonText::parsed(r#"{"store":true,"user":{"id":1}}"#)),
             job: Some(PipelineJob::Unnamed),
-            ..ChatRequest::default()
+            ..chat(vec![user("Hi")])
         },
         choices: 3,
         delivery: ChatDelivery::Events(UsageChunk::Wanted),
@@ -184,37 +177,21 @@ fn roles_are_four_and_contents_are_text() {
         {"role":"assistant","function_call":{"name":"old"}},
         {"role":"function","name":"old","content":"done"},
         {"role":"tool","content":null}]"#;
-    let message = |role, text: &str| Message::new(role, text);
-    let call = |id: &str, name: &str, arguments: &str| ToolCall {
-        id: id.to_owned(),
-        name: name.to_owned(),
-        arguments: JsonText::parsed(arguments),
-    };
-    let answer = |id: &str, text: &str| Message {
-        tool_call_id: Some(id.to_owned()),
-        ..Message::new(Role::Tool, text)
-    };
     let expected = vec![
-        Message { name: Some("boss".to_owned()), ..message(Role::System, "Be brief.") },
-        message(Role::User, "one\ntwo"),
-        Message { reasoning: Some("hm".to_owned()), ..message(Role::Assistant, "no") },
-        Message {
-            tool_calls: vec![
-                call("call_1", "f", r#"{"b":1,"a":[1.5]}"#),
-                call("call00001", "g", r#"{"x":null}"#),
-                call("call00002", "h", "{}"),
-                call("call00003", "i", "{}"),
-                call("call00004", "j", "{}"),
-            ],
-            ..message(Role::Assistant, "")
-        },
-        answer("call_1", "42"),
-        Message {
-            tool_calls: vec![call("call00005", "old", "{}")],
-            ..message(Role::Assistant, "")
-        },
-        Message { name: Some("old".to_owned()), ..answer("call00005", "done") },
-        answer("call00005", ""),
+        Message { name: Some("boss".to_owned()), ..system("Be brief.") },
+        user("one\ntwo"),
+        Message { reasoning: Some("hm".to_owned()), ..assistant("no") },
+        calling(vec![
+            tool_call("call_1", "f", r#"{"b":1,"a":[1.5]}"#),
+            tool_call("call00001", "g", r#"{"x":null}"#),
+            tool_call("call00002", "h", "{}"),
+            tool_call("call00003", "i", "{}"),
+            tool_call("call00004", "j", "{}"),
+        ]),
+        result("call_1", "42"),
+        calling(vec![tool_call("call00005", "old", "{}")]),
+        Message { name: Some("old".to_owned()), ..result("call00005", "done") },
+        result("call00005", ""),
     ];
     assert_eq!(messages(list), Ok(expected));
 }
@@ -245,16 +222,9 @@ pub(crate) const TOOLS: &str = r#""tools":[{"type":"function","function":{"name"
 
 fn tools() -> Vec<Tool> {
     let schema = r#"{"type":"object","properties":{"z":{"type":"string"},"a":{}}}"#;
-    let weather = Tool {
-        name: "weather".to_owned(),
-        description: Some("For a city".to_owned()),
-        parameters: Some(JsonText::parsed(schema)),
-        strict: true,
-    };
-    vec![
-        weather,
-        Tool { name: "time".to_owned(), description: None, parameters: None, strict: false },
-    ]
+    let description = Some("For a city".to_owned());
+    let weather = Tool { description, strict: true, ..tool("weather", Some(schema)) };
+    vec![weather, tool("time", None)]
 }
 
 #[test]

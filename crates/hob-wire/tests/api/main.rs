@@ -3,6 +3,7 @@
 
 mod anthropic_reader;
 mod anthropic_request;
+mod builders;
 mod chat_answer;
 mod chat_request;
 mod completions;
@@ -17,7 +18,11 @@ mod transcript_request;
 mod upstream;
 mod wyoming;
 
-use hob_core::ChatEvent;
+use hob_core::{ChatEvent, TranscriptTask};
+use hob_wire::{
+    parse_chat, parse_completion, parse_embeddings, parse_ollama_chat, parse_ollama_embed,
+    parse_ollama_generate, parse_speech, parse_transcript_json,
+};
 
 fn text(piece: &str) -> ChatEvent {
     ChatEvent::Text(piece.to_owned())
@@ -34,4 +39,23 @@ fn arguments(index: u32, piece: &str) -> ChatEvent {
 /// The rows of a table: in each line a body or a part of it, and the error that it gives.
 fn rows(table: &str) -> impl Iterator<Item = (&str, &str)> {
     table.trim().lines().map(|line| line.trim().split_once(" => ").expect(line))
+}
+
+proptest::proptest! {
+    /// Any bytes give a request or a short refusal.
+    #[test]
+    fn no_body_is_a_surprise(body: Vec<u8>) {
+        for error in [
+            parse_chat(&body).err(),
+            parse_completion(&body).err(),
+            parse_embeddings(&body).err(),
+            parse_ollama_chat(&body).err(),
+            parse_ollama_generate(&body).err(),
+            parse_ollama_embed(&body).err(),
+            parse_speech(&body, &["mp3"]).err(),
+            parse_transcript_json(TranscriptTask::Transcribe, &body).err(),
+        ].into_iter().flatten() {
+            proptest::prop_assert!(error.to_string().len() < 400, "{error}");
+        }
+    }
 }

@@ -1,12 +1,10 @@
 //! Pictures as Ollama's clients send them, where they end up, and values that are not pictures.
 //! A picture that the model would not see is never passed over in silence.
 
-use hob_core::chat::{Conversation, Image, Message, Prompt, Role};
+use hob_core::chat::{Conversation, Image, Message, Prompt};
 use hob_wire::{OllamaAction, parse_ollama_chat, parse_ollama_generate};
 
-fn picture(at: usize, url: &str) -> Image {
-    Image { at, url: url.to_owned(), detail: None }
-}
+use crate::builders::{image, system, user};
 
 /// The messages that an action holds.
 fn messages(action: OllamaAction) -> Vec<Message> {
@@ -37,9 +35,9 @@ fn bytes_in_base64_become_addresses_of_their_kind() {
         (r"iVBO\nRw0K\r\nGgo=\n", "data:image/png;base64,iVBORw0KGgo="),
         ("data:image/bmp;base64,Qk0=", "data:image/bmp;base64,Qk0="),
     ] {
-        assert_eq!(images(&format!("[\"{bytes}\"]")), [picture(3, url)], "{bytes}");
+        assert_eq!(images(&format!("[\"{bytes}\"]")), [image(3, url)], "{bytes}");
     }
-    let two = [picture(3, "data:image/gif;base64,R0lG"), picture(3, "data:image/jpeg;base64,/9j/")];
+    let two = [image(3, "data:image/gif;base64,R0lG"), image(3, "data:image/jpeg;base64,/9j/")];
     assert_eq!(images(r#"["R0lG","/9j/"]"#), two);
     for none in ["[]", "null"] {
         assert_eq!(images(none), []);
@@ -49,12 +47,12 @@ fn bytes_in_base64_become_addresses_of_their_kind() {
 #[test]
 fn a_prompt_s_pictures_stand_behind_what_the_user_says() {
     let shown = |text: &str| Message {
-        images: vec![picture(text.len(), "data:image/gif;base64,R0lG")],
-        ..Message::new(Role::User, text)
+        images: vec![image(text.len(), "data:image/gif;base64,R0lG")],
+        ..user(text)
     };
     for (fields, expected) in [
         (r#""prompt":"What is it?""#, vec![shown("What is it?")]),
-        (r#""prompt":"P","system":"S""#, vec![Message::new(Role::System, "S"), shown("P")]),
+        (r#""prompt":"P","system":"S""#, vec![system("S"), shown("P")]),
         (r#""prompt":"""#, vec![shown("")]),
         (r#""raw":false,"suffix":"""#, vec![shown("")]),
     ] {
@@ -87,7 +85,7 @@ fn what_is_no_picture_is_said() {
 }
 
 #[test]
-fn raw_text_has_no_place_for_a_picture() {
+fn raw_text_has_no_place_for_a_image() {
     let expected = "'images' need a prompt that is neither 'raw' nor has a 'suffix'";
     for fields in [r#""prompt":"p","raw":true"#, r#""prompt":"p","suffix":"s""#, r#""raw":true"#] {
         let body = format!(r#"{{"images":["R0lG"],{fields}}}"#);

@@ -62,7 +62,7 @@ fn a_budget_leaves_room_for_the_answer_or_there_is_none() {
 
 #[test]
 fn budgets_give_way_to_forced_calls_and_to_turns_that_have_begun() {
-    let asked = || Message { tool_calls: vec![call("a", "f", "{}")], ..assistant("") };
+    let asked = || calling(vec![tool_call("a", "f", "{}")]);
     let effort = Thinking { effort: Some(Effort::Low), tokens_max: None };
     let forced = ChatRequest { thinking: effort, ..with_tool(ToolChoice::Required) };
     let begun = [

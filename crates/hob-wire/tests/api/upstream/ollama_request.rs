@@ -4,23 +4,20 @@
 use std::time::Duration;
 
 use hob_core::chat::{
-    Conversation, Effort, Image, Message, OutputFormat, Prompt, Role, Sampling, Thinking, Tool,
-    ToolCall, ToolChoice,
+    Conversation, Effort, Message, OutputFormat, Prompt, Role, Sampling, Thinking, Tool, ToolChoice,
 };
 use hob_core::{ChatRequest, JsonText, KeepAlive};
 use hob_wire::{UnsupportedField, ollama_path, ollama_request};
 use serde_json::{Value, json};
 
-use super::openai_request::{chat, everything, hi};
+use super::openai_request::{everything, hi};
+use crate::builders::{
+    assistant, calling, chat, conversing, image, result, system, tool, tool_call, user,
+};
 
-fn tool(name: &str) -> Tool {
-    let parameters = Some(JsonText::parsed(r#"{"type":"object","properties":{"b":{},"a":{}}}"#));
-    Tool {
-        name: name.to_owned(),
-        description: Some("Says it.".to_owned()),
-        parameters,
-        strict: false,
-    }
+fn described(name: &str) -> Tool {
+    let schema = r#"{"type":"object","properties":{"b":{},"a":{}}}"#;
+    Tool { description: Some("Says it.".to_owned()), ..tool(name, Some(schema)) }
 }
 
 fn sent(request: &ChatRequest) -> Value {
@@ -30,21 +27,15 @@ fn sent(request: &ChatRequest) -> Value {
 
 #[test]
 fn every_field_that_is_set_is_sent() {
-    let call = ToolCall {
-        id: "call_1".to_owned(),
-        name: "weather".to_owned(),
-        arguments: JsonText::parsed(r#"{"city":"Rome"}"#),
-    };
-    let picture = |url: &str| Image { at: 0, url: url.to_owned(), detail: None };
-    let images = vec![picture("data:image/png;base64,iVBORw0K"), picture("DATA:;BASE64,R0lG")];
+    let images = vec![image(0, "data:image/png;base64,iVBORw0K"), image(0, "DATA:;BASE64,R0lG")];
     let messages = vec![
-        Message::new(Role::System, "Be brief."),
-        Message { images, ..Message::new(Role::User, "Weather?") },
-        Message { tool_calls: vec![call], ..Message::new(Role::Assistant, "") },
-        Message { tool_call_id: Some("call_1".to_owned()), ..Message::new(Role::Tool, "Sun.") },
+        system("Be brief."),
+        Message { images, ..user("Weather?") },
+        calling(vec![tool_call("call_1", "weather", r#"{"city":"Rome"}"#)]),
+        result("call_1", "Sun."),
     ];
-    let conversation =
-        Conversation { messages, tools: vec![tool("weather")], ..Conversation::default() };
+    let tools = vec![described("weather")];
+    let conversation = Conversation { messages, tools, ..Conversation::default() };
     let request = ChatRequest {
         prompt: Prompt::Chat(conversation),
         sampling: Sampling {
@@ -62,10 +53,8 @@ fn every_field_that_is_set_is_sent() {
 
 #[test]
 fn thinking_goes_back() {
-    let reasoning = Some("So.".to_owned());
-    let thought = Message { reasoning, ..Message::new(Role::Assistant, "Hello.") };
-    let messages = vec![thought, Message::new(Role::User, "Hi")];
-    let request = chat(Conversation { messages, ..Conversation::default() });
+    let thought = Message { reasoning: Some("So.".to_owned()), ..assistant("Hello.") };
+    let request = chat(vec![thought, user("Hi")]);
     let messages = &sent(&request)["messages"];
     assert_eq!((&messages[0]["thinking"], &messages[1]["thinking"]), (&json!("So."), &Value::Null));
 }
@@ -138,9 +127,8 @@ fn output_format_keep_alive_and_seed_are_sent() {
 #[test]
 fn tools_are_left_out_if_the_choice_is_none() {
     let with = |tool_choice| {
-        let messages = vec![Message::new(Role::User, "Hi")];
-        let tools = vec![tool("say")];
-        chat(Conversation { messages, tools, tool_choice, ..Conversation::default() })
+        let (messages, tools) = (vec![user("Hi")], vec![described("say")]);
+        conversing(Conversation { messages, tools, tool_choice, ..Conversation::default() })
     };
     assert_eq!(sent(&with(ToolChoice::None)).get("tools"), None);
     let offered = json!([{"type": "function", "function": {"name": "say",
@@ -150,42 +138,30 @@ fn tools_are_left_out_if_the_choice_is_none() {
         let refused = ollama_request(&with(choice.clone()), "m", None);
         assert_eq!(refused, Err(UnsupportedField { field: "tool_choice" }));
         let without = Conversation { tool_choice: choice, ..Conversation::default() };
-        assert!(ollama_request(&chat(without), "m", None).is_ok(), "there is nothing to choose");
+        assert!(
+            ollama_request(&conversing(without), "m", None).is_ok(),
+            "there is nothing to choose"
+        );
     }
 }
 
 #[test]
 fn a_tool_result_has_the_name_of_its_function() {
-    let call = |id: &str, name: &str| ToolCall {
-        id: id.to_owned(),
-        name: name.to_owned(),
-        arguments: JsonText::parsed("{}"),
-    };
-    let answer = |id: Option<&str>, name: Option<&str>| Message {
-        tool_call_id: id.map(str::to_owned),
-        name: name.map(str::to_owned),
-        ..Message::new(Role::Tool, "7")
-    };
-    let tool_calls = vec![call("a", "add"), call("b", "mul")];
-    let messages = vec![
-        Message { tool_calls, ..Message::new(Role::Assistant, "") },
-        answer(Some("b"), None),
-        answer(Some("a"), Some("sum")),
-        answer(Some("z"), None),
-        answer(None, None),
-    ];
-    let body = sent(&chat(Conversation { messages, ..Conversation::default() }));
+    let body = sent(&chat(vec![
+        calling(vec![tool_call("a", "add", "{}"), tool_call("b", "mul", "{}")]),
+        result("b", "7"),
+        Message { name: Some("sum".to_owned()), ..result("a", "7") },
+        result("z", "7"),
+        Message::new(Role::Tool, "7"),
+    ]));
     let names: Vec<&Value> = (1..5).map(|at| &body["messages"][at]["tool_name"]).collect();
     assert_eq!(names, [&json!("mul"), &json!("sum"), &Value::Null, &Value::Null]);
 }
 
 #[test]
 fn unsupported_fields_are_refused() {
-    let picture = |url: &str| {
-        let images = vec![Image { at: 0, url: url.to_owned(), detail: None }];
-        let messages = vec![Message { images, ..Message::new(Role::User, "What is it?") }];
-        chat(Conversation { messages, ..Conversation::default() })
-    };
+    let picture =
+        |url: &str| chat(vec![Message { images: vec![image(0, url)], ..user("What is it?") }]);
     let biased = Sampling { logit_bias: vec![(7, 1.0)], ..Sampling::default() };
     let endless = Sampling { ignore_eos: Some(true), ..Sampling::default() };
     for (request, field) in [

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hob_core::chat::{
     Conversation, Effort, Image, Message, OutputFormat, Prompt, Role, Sampling, Thinking, Tool,
-    ToolCall, ToolChoice,
+    ToolChoice,
 };
 use hob_core::{ChatRequest, JsonText, KeepAlive};
 use hob_wire::{
@@ -14,20 +14,16 @@ use hob_wire::{
 };
 use serde_json::{Value, json};
 
+use crate::builders::{
+    assistant, calling, chat, conversing, image, result, system, tool, tool_call, user,
+};
+
 use UpstreamDialect::{Hob, LlamaServer, OpenAi, OpenRouter, Tabby, Vllm};
 
 const ALL: [UpstreamDialect; 6] = [OpenAi, Hob, LlamaServer, Vllm, Tabby, OpenRouter];
 
-pub(super) fn chat(conversation: Conversation) -> ChatRequest {
-    ChatRequest { prompt: Prompt::Chat(conversation), ..ChatRequest::default() }
-}
-
-fn says(message: Message) -> ChatRequest {
-    chat(Conversation { messages: vec![message], ..Conversation::default() })
-}
-
 pub(super) fn hi() -> ChatRequest {
-    says(Message::new(Role::User, "Hi"))
+    chat(vec![user("Hi")])
 }
 
 fn sent(request: &ChatRequest, dialect: UpstreamDialect) -> Value {
@@ -50,38 +46,26 @@ fn effort(effort: Effort) -> Thinking {
 
 /// A request in which each field is set.
 pub(super) fn everything() -> ChatRequest {
-    let call = ToolCall {
-        id: "call_1".to_owned(),
-        name: "weather".to_owned(),
-        arguments: JsonText::parsed(r#"{"city":"Rome"}"#),
-    };
-    let picture = Image {
-        at: 6,
-        url: "https://example.org/sky.png".to_owned(),
-        detail: Some("low".to_owned()),
-    };
+    let picture =
+        Image { detail: Some("low".to_owned()), ..image(6, "https://example.org/sky.png") };
     let messages = vec![
-        Message::new(Role::System, "Be brief."),
+        system("Be brief."),
         Message {
             images: vec![picture],
             name: Some("Ann".to_owned()),
-            ..Message::new(Role::User, "Look:\n\nWeather?\n")
+            ..user("Look:\n\nWeather?\n")
         },
-        Message { tool_calls: vec![call], ..Message::new(Role::Assistant, "") },
-        Message { tool_call_id: Some("call_1".to_owned()), ..Message::new(Role::Tool, "Sun.") },
+        calling(vec![tool_call("call_1", "weather", r#"{"city":"Rome"}"#)]),
+        result("call_1", "Sun."),
     ];
-    let parameters = Some(JsonText::parsed(r#"{"type":"object","properties":{"b":{},"a":{}}}"#));
-    let tool = Tool {
-        name: "weather".to_owned(),
+    let weather = Tool {
         description: Some("The weather of a city.".to_owned()),
-        parameters,
-        strict: false,
+        ..tool("weather", Some(r#"{"type":"object","properties":{"b":{},"a":{}}}"#))
     };
-    let now = Tool { name: "now".to_owned(), description: None, parameters: None, strict: false };
     ChatRequest {
         prompt: Prompt::Chat(Conversation {
             messages,
-            tools: vec![tool, now],
+            tools: vec![weather, tool("now", None)],
             tool_choice: ToolChoice::Named("weather".to_owned()),
             parallel_tool_calls: true,
             template_arguments: Some(JsonText::parsed(r#"{"today":"Sunday"}"#)),
@@ -193,13 +177,8 @@ fn a_budget_of_thinking_is_said_to_whom_it_means_something() {
 
 /// The end of the user's text that Qwen3 gets from a server of that dialect.
 fn heard(model: &str, dialect: UpstreamDialect, thinking: Thinking, text: &str) -> Value {
-    let messages = vec![
-        Message::new(Role::User, text),
-        Message::new(Role::Assistant, "Yes?"),
-        Message::new(Role::Tool, "7"),
-    ];
-    let request =
-        ChatRequest { thinking, ..chat(Conversation { messages, ..Conversation::default() }) };
+    let messages = vec![user(text), assistant("Yes?"), Message::new(Role::Tool, "7")];
+    let request = ChatRequest { thinking, ..chat(messages) };
     let body = upstream_request(&request, model, dialect, &[]).expect("sendable");
     let body: Value = serde_json::from_str(&body).expect("JSON");
     body["messages"][0]["content"].clone()
@@ -234,19 +213,16 @@ fn a_first_qwen3_is_told_in_the_text_where_nothing_else_is_known() {
     ] {
         assert_eq!(heard("qwen3-4b", OpenAi, thinking, said), json!(said));
     }
-    let picture = Image { at: 2, url: "data:,".to_owned(), detail: None };
-    let seen = Message { images: vec![picture], ..Message::new(Role::User, "Hi") };
-    let request = ChatRequest { thinking: off, ..says(seen) };
+    let seen = Message { images: vec![image(2, "data:,")], ..user("Hi") };
+    let request = ChatRequest { thinking: off, ..chat(vec![seen]) };
     let body = upstream_request(&request, "qwen3-4b", OpenAi, &[]).expect("sendable");
     assert!(body.contains(r#"{"type":"text","text":"/no_think"}]"#), "{body}");
 }
 
 #[test]
 fn thinking_goes_back_unless_the_server_refuses_that() {
-    let thought =
-        Message { reasoning: Some("So.".to_owned()), ..Message::new(Role::Assistant, "Hello.") };
-    let messages = vec![thought, Message::new(Role::User, "Hi")];
-    let request = chat(Conversation { messages, ..Conversation::default() });
+    let thought = Message { reasoning: Some("So.".to_owned()), ..assistant("Hello.") };
+    let request = chat(vec![thought, user("Hi")]);
     let thoughts = |dialect, without: &[String]| {
         let body = upstream_request(&request, "m", dialect, without).expect("a body");
         let body: Value = serde_json::from_str(&body).expect("JSON");
@@ -277,13 +253,8 @@ fn calls_are_signed_for_a_server_that_misses_signatures() {
 #[test]
 fn arguments_that_are_no_object_leave_as_an_empty_one() {
     for wrong in ["", "{\"cut", "[1]", "null"] {
-        let arguments = JsonText::parsed(wrong);
-        let call = ToolCall { id: "a".to_owned(), name: "now".to_owned(), arguments };
-        let called = Message { tool_calls: vec![call], ..Message::new(Role::Assistant, "") };
-        let tool_call_id = Some("a".to_owned());
-        let result = Message { tool_call_id, ..Message::new(Role::Tool, "Wrong.") };
-        let messages = vec![Message::new(Role::User, "Time?"), called, result];
-        let request = chat(Conversation { messages, ..Conversation::default() });
+        let called = calling(vec![tool_call("a", "now", wrong)]);
+        let request = chat(vec![user("Time?"), called, result("a", "Wrong.")]);
         for dialect in ALL {
             let called = &sent(&request, dialect)["messages"][1]["tool_calls"][0];
             assert_eq!(called["function"]["arguments"], json!("{}"), "{dialect:?} {wrong}");
@@ -301,7 +272,7 @@ fn arguments_that_are_no_object_leave_as_an_empty_one() {
 
 #[test]
 fn pictures_stand_where_they_stood() {
-    let picture = |at: usize| Image { at, url: format!("data:{at}"), detail: None };
+    let picture = |at: usize| image(at, &format!("data:{at}"));
     let shown =
         |at: usize| json!({"type": "image_url", "image_url": {"url": format!("data:{at}")}});
     let part = |text: &str| json!({"type": "text", "text": text});
@@ -315,7 +286,7 @@ fn pictures_stand_where_they_stood() {
         ("é", vec![1], json!([shown(1)])),
     ] {
         let images = at.into_iter().map(picture).collect();
-        let request = says(Message { images, ..Message::new(Role::User, text) });
+        let request = chat(vec![Message { images, ..user(text) }]);
         assert_eq!(sent(&request, OpenAi)["messages"][0]["content"], expected, "{text:?}");
     }
 }
@@ -414,11 +385,8 @@ fn another_hob_reads_the_form_of_an_answer_that_was_requested() {
 #[test]
 fn tools_are_offered_with_what_may_be_done_with_them() {
     let with = |tool_choice| {
-        let tool =
-            Tool { name: "say".to_owned(), description: None, parameters: None, strict: false };
-        let messages = vec![Message::new(Role::User, "Hi")];
-        let tools = vec![tool];
-        chat(Conversation { messages, tools, tool_choice, ..Conversation::default() })
+        let (messages, tools) = (vec![user("Hi")], vec![tool("say", None)]);
+        conversing(Conversation { messages, tools, tool_choice, ..Conversation::default() })
     };
     let named = json!({"type": "function", "function": {"name": "say"}});
     for (choice, expected) in [
@@ -440,13 +408,9 @@ fn a_negative_seed_stays_one() {
 
 #[test]
 fn a_strict_tool_stays_strict_unless_the_server_refuses_that() {
-    let tool = |strict| Tool { name: "f".to_owned(), description: None, parameters: None, strict };
-    let conversation = Conversation {
-        messages: vec![Message::new(Role::User, "Hi")],
-        tools: vec![tool(true), tool(false)],
-        ..Conversation::default()
-    };
-    let request = chat(conversation);
+    let tools = vec![Tool { strict: true, ..tool("f", None) }, tool("f", None)];
+    let messages = vec![user("Hi")];
+    let request = conversing(Conversation { messages, tools, ..Conversation::default() });
     let stricts = |without: &[String]| {
         let body = upstream_request(&request, "m", OpenAi, without).expect("a body");
         let body: Value = serde_json::from_str(&body).expect("JSON");

@@ -2,20 +2,19 @@
 //! Facts: the servers' own sources and guides, as they stood in October 2026.
 
 use hob_core::ChatRequest;
-use hob_core::chat::{Conversation, Effort, Message, Prompt, Role, Thinking};
+use hob_core::chat::{Effort, Thinking};
 use hob_wire::{
     UnsupportedField, UpstreamDialect, anthropic_continues, anthropic_request, ollama_request,
     upstream_request,
 };
 use serde_json::{Value, json};
 
+use crate::builders::{assistant, chat, user};
+
 use UpstreamDialect::{Hob, LlamaServer, OpenAi, OpenRouter, Tabby, Vllm};
 
 fn broken(partial: &str) -> ChatRequest {
-    let messages = vec![Message::new(Role::User, "Hi")];
-    let conversation = Conversation { messages, ..Conversation::default() };
-    let partial = Some(partial.to_owned());
-    ChatRequest { prompt: Prompt::Chat(conversation), partial, ..ChatRequest::default() }
+    ChatRequest { partial: Some(partial.to_owned()), ..chat(vec![user("Hi")]) }
 }
 
 fn parsed(body: &str) -> Value {
@@ -46,11 +45,7 @@ fn each_dialect_has_its_own_way_to_go_on_or_none() {
 
 #[test]
 fn a_last_message_of_the_assistant_s_is_continued_by_servers_that_want_to_be_told() {
-    let begun = |text: &str| {
-        let messages = vec![Message::new(Role::User, "Hi"), Message::new(Role::Assistant, text)];
-        let conversation = Conversation { messages, ..Conversation::default() };
-        ChatRequest { prompt: Prompt::Chat(conversation), ..ChatRequest::default() }
-    };
+    let begun = |text: &str| chat(vec![user("Hi"), assistant(text)]);
     for dialect in [Vllm, Tabby] {
         let body = upstream_request(&begun("Hel"), "m", dialect, &[]).expect("it goes on");
         let partial = upstream_request(&broken("Hel"), "m", dialect, &[]).expect("it goes on");
