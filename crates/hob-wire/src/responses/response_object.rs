@@ -302,6 +302,23 @@ impl ResponseAnswer {
         write(out, &ResponseEvent { sequence_number, output_index: Some(index), ..event });
     }
 
+    fn whole_item(&mut self, out: &mut String, index: usize, kind: &'static str) {
+        self.about_item(out, index, |item| ResponseEvent {
+            item: Some(item),
+            ..ResponseEvent::of(kind)
+        });
+    }
+
+    /// An event with the first part of an item, which is its only one.
+    fn whole_part(&mut self, out: &mut String, index: usize, kind: &'static str) {
+        self.about_item(out, index, |item| ResponseEvent {
+            item_id: Some(&item.id),
+            content_index: Some(0),
+            part: item.part(),
+            ..ResponseEvent::of(kind)
+        });
+    }
+
     fn add_item(&mut self, out: &mut String, body: ResponseItemBody) -> usize {
         let index = self.items.len();
         let mut item = ResponseItem { id: String::new(), status: "in_progress", body };
@@ -310,20 +327,14 @@ impl ResponseAnswer {
         let number = number.map_or_else(|| "loading".to_owned(), |number| number.to_string());
         item.set_default_id(&format!("{}_{number}", self.head.id));
         self.items.push(item);
-        self.about_item(out, index, |item| ResponseEvent {
-            item: Some(item),
-            ..ResponseEvent::of("response.output_item.added")
-        });
+        self.whole_item(out, index, "response.output_item.added");
         index
     }
 
     fn end_item(&mut self, out: &mut String, index: usize) {
         let is_whole = self.incomplete_reason().is_none();
         self.items[index].status = if is_whole { "completed" } else { "incomplete" };
-        self.about_item(out, index, |item| ResponseEvent {
-            item: Some(item),
-            ..ResponseEvent::of("response.output_item.done")
-        });
+        self.whole_item(out, index, "response.output_item.done");
     }
 
     fn text(&mut self, out: &mut String, kind: TextKind, piece: &str) {
@@ -360,12 +371,7 @@ impl ResponseAnswer {
         self.close_text(out);
         let index = self.add_item(out, kind.body());
         self.items[index].push_part(kind.part());
-        self.about_item(out, index, |item| ResponseEvent {
-            item_id: Some(&item.id),
-            content_index: Some(0),
-            part: item.part(),
-            ..ResponseEvent::of("response.content_part.added")
-        });
+        self.whole_part(out, index, "response.content_part.added");
         self.open = Some((index, kind));
         index
     }
@@ -379,12 +385,7 @@ impl ResponseAnswer {
             logprobs: item.part().and_then(ResponsePart::logprobs),
             ..ResponseEvent::of(kind.events().1)
         });
-        self.about_item(out, index, |item| ResponseEvent {
-            item_id: Some(&item.id),
-            content_index: Some(0),
-            part: item.part(),
-            ..ResponseEvent::of("response.content_part.done")
-        });
+        self.whole_part(out, index, "response.content_part.done");
         self.end_item(out, index);
     }
 

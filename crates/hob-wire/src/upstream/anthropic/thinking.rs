@@ -51,55 +51,42 @@ impl ThinkingPlan {
         conversation: &Conversation,
         traits: ModelTraits,
     ) -> ThinkingPlan {
-        let wish = Wish::of(request);
-        match (traits.thinking, wish) {
-            (ThinkingForm::Budget, Wish::Unsaid) => ThinkingPlan::silent(request, ANSWER_TOKENS),
-            (ThinkingForm::Budget, Wish::Off) => ThinkingPlan::disabled(request, ANSWER_TOKENS),
+        let answer_tokens = match traits.thinking {
+            ThinkingForm::Budget => ANSWER_TOKENS,
+            ThinkingForm::Adaptive => LONG_ANSWER_TOKENS,
+        };
+        let tokens_max = request.tokens_max.unwrap_or(answer_tokens);
+        let without = |shape: Option<&str>| ThinkingPlan {
+            shape: shape.map(|r#type| json!({ "type": r#type })),
+            effort: None,
+            tokens_max,
+            is_on: false,
+            unmet: None,
+        };
+        match (traits.thinking, Wish::of(request)) {
+            (ThinkingForm::Budget, Wish::Unsaid) => without(None),
+            (ThinkingForm::Budget, Wish::Off) => without(Some("disabled")),
             (ThinkingForm::Budget, Wish::On { effort, tokens }) => {
                 let plan = ThinkingPlan::budgeted(request, effort, tokens);
                 let plan = plan.filter(|_| !refuses_budgets(conversation));
                 let unmet = Some(wished_by(effort));
-                let off = || ThinkingPlan::disabled(request, ANSWER_TOKENS);
-                plan.unwrap_or_else(|| ThinkingPlan { unmet, ..off() })
+                plan.unwrap_or_else(|| ThinkingPlan { unmet, ..without(Some("disabled")) })
             }
-            (ThinkingForm::Adaptive, Wish::Unsaid) if !traits.thinks_unasked => {
-                ThinkingPlan::silent(request, LONG_ANSWER_TOKENS)
-            }
+            (ThinkingForm::Adaptive, Wish::Unsaid) if !traits.thinks_unasked => without(None),
             (ThinkingForm::Adaptive, Wish::Unsaid) => ThinkingPlan::adaptive(request, None, None),
-            (ThinkingForm::Adaptive, Wish::Off) => ThinkingPlan::without(request, traits.off),
-            (ThinkingForm::Adaptive, Wish::On { effort, tokens }) => {
-                let word = effort.map(|effort| effort_word(effort, traits));
-                let unmet = tokens.map(|_| wished_by(None));
-                ThinkingPlan {
-                    effort: word,
-                    unmet,
-                    ..ThinkingPlan::adaptive(request, effort, tokens)
-                }
-            }
-        }
-    }
-
-    fn silent(request: &ChatRequest, answer_tokens: u32) -> ThinkingPlan {
-        let tokens_max = request.tokens_max.unwrap_or(answer_tokens);
-        ThinkingPlan { shape: None, effort: None, tokens_max, is_on: false, unmet: None }
-    }
-
-    fn disabled(request: &ChatRequest, answer_tokens: u32) -> ThinkingPlan {
-        let shape = Some(json!({ "type": "disabled" }));
-        ThinkingPlan { shape, ..ThinkingPlan::silent(request, answer_tokens) }
-    }
-
-    fn without(request: &ChatRequest, off: ThinkingOff) -> ThinkingPlan {
-        match off {
-            ThinkingOff::Disabled => ThinkingPlan::disabled(request, LONG_ANSWER_TOKENS),
-            ThinkingOff::BetweenTools => {
-                let shape = Some(json!({ "type": "between_tools" }));
-                ThinkingPlan { shape, ..ThinkingPlan::silent(request, LONG_ANSWER_TOKENS) }
-            }
-            ThinkingOff::Never => ThinkingPlan {
-                effort: Some("low"),
-                unmet: Some(wished_by(Some(Effort::None))),
-                ..ThinkingPlan::adaptive(request, Some(Effort::Low), None)
+            (ThinkingForm::Adaptive, Wish::Off) => match traits.off {
+                ThinkingOff::Disabled => without(Some("disabled")),
+                ThinkingOff::BetweenTools => without(Some("between_tools")),
+                ThinkingOff::Never => ThinkingPlan {
+                    effort: Some("low"),
+                    unmet: Some(wished_by(Some(Effort::None))),
+                    ..ThinkingPlan::adaptive(request, Some(Effort::Low), None)
+                },
+            },
+            (ThinkingForm::Adaptive, Wish::On { effort, tokens }) => ThinkingPlan {
+                effort: effort.map(|effort| effort_word(effort, traits)),
+                unmet: tokens.map(|_| wished_by(None)),
+                ..ThinkingPlan::adaptive(request, effort, tokens)
             },
         }
     }
