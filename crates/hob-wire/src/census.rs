@@ -32,6 +32,14 @@ impl<'de> DeserializeSeed<'de> for Census<'_> {
     }
 }
 
+macro_rules! visit_scalars {
+    ($($visit:ident: $of:ty),*) => {
+        $(fn $visit<E: Error>(self, _: $of) -> Result<(), E> {
+            Ok(())
+        })*
+    };
+}
+
 impl<'de> Visitor<'de> for Census<'_> {
     type Value = ();
 
@@ -39,25 +47,9 @@ impl<'de> Visitor<'de> for Census<'_> {
         f.write_str("any JSON value")
     }
 
-    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
+    visit_scalars!(
+        visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str
+    );
 
     fn visit_unit<E: Error>(self) -> Result<(), E> {
         Ok(())

@@ -39,6 +39,26 @@ fn ga(session: &str) -> RealtimeSettings {
     update(&RealtimeSettings::default(), session)
 }
 
+/// A detector whose turns start, interrupt and resume nothing.
+fn passive(detector: SilenceDetection) -> TurnDetection {
+    TurnDetection {
+        detector,
+        creates_response: false,
+        interrupts_response: false,
+        resumes_response: false,
+    }
+}
+
+/// A detector of fixed silence, in milliseconds.
+fn silence(silence_ms: u64, idle_timeout: Option<Duration>) -> TurnDetection {
+    passive(SilenceDetection::Server {
+        threshold: 0.25,
+        prefix_padding: Duration::from_millis(100),
+        silence: Duration::from_millis(silence_ms),
+        idle_timeout,
+    })
+}
+
 /// Settings in which nothing is a default.
 fn unusual() -> RealtimeSettings {
     RealtimeSettings {
@@ -52,17 +72,7 @@ fn unusual() -> RealtimeSettings {
             language: Some("en".to_owned()),
             prompt: Some("Ann".to_owned()),
         }),
-        turn_detection: Some(TurnDetection {
-            detector: SilenceDetection::Server {
-                threshold: 0.25,
-                prefix_padding: Duration::from_millis(100),
-                silence: Duration::from_millis(250),
-                idle_timeout: Some(Duration::from_secs(6)),
-            },
-            creates_response: false,
-            interrupts_response: false,
-            resumes_response: false,
-        }),
+        turn_detection: Some(silence(250, Some(Duration::from_secs(6)))),
         output_encoding: SoundEncoding::Alaw,
         speech_model: Some("kokoro".to_owned()),
         voice: Some("ash".to_owned()),
@@ -150,22 +160,11 @@ fn a_change_is_merged_and_only_null_clears() {
         after(r#"{"audio":{"output":{"voice":"verse"}}}"#),
         RealtimeSettings { voice, ..before.clone() }
     );
-    let quiet = TurnDetection {
-        detector: SilenceDetection::Server {
-            threshold: 0.25,
-            prefix_padding: Duration::from_millis(100),
-            silence: Duration::from_millis(700),
-            idle_timeout: None,
-        },
-        creates_response: false,
-        interrupts_response: false,
-        resumes_response: false,
-    };
     assert_eq!(
         after(
             r#"{"audio":{"input":{"turn_detection":{"silence_duration_ms":700,"idle_timeout_ms":null}}}}"#
         ),
-        RealtimeSettings { turn_detection: Some(quiet), ..before.clone() }
+        RealtimeSettings { turn_detection: Some(silence(700, None)), ..before.clone() }
     );
     let cleared = after(
         r#"{"audio":{"input":{"turn_detection":null,"transcription":null,"noise_reduction":null},
@@ -192,12 +191,7 @@ fn another_turn_detection_keeps_what_both_have() {
         &unusual(),
         r#"{"audio":{"input":{"turn_detection":{"type":"semantic_vad","eagerness":"high"}}}}"#,
     );
-    let expected = TurnDetection {
-        detector: SilenceDetection::Semantic { eagerness: Eagerness::High },
-        creates_response: false,
-        interrupts_response: false,
-        resumes_response: false,
-    };
+    let expected = passive(SilenceDetection::Semantic { eagerness: Eagerness::High });
     assert_eq!(settings.turn_detection, Some(expected));
 }
 

@@ -4,7 +4,7 @@ use hob_core::Fault;
 use hob_core::chat::{ChatEvent, Completion, FinishReason, Timings, Usage};
 use hob_wire::{AnthropicReader, Mended, Misread, PieceKind, Pieces, UpstreamReader, UsageSource};
 
-use crate::{arguments, call, text};
+use crate::{arguments, call, text, thought};
 
 const START: &str = r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-5","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":565,"cache_creation_input_tokens":100,"cache_read_input_tokens":2000,"cache_creation":{"ephemeral_5m_input_tokens":100},"output_tokens":7,"service_tier":"standard"}}}"#;
 
@@ -139,8 +139,8 @@ fn a_recorded_stream_becomes_chat_events() {
         reasoning_tokens: 62,
     };
     let expected = vec![
-        ChatEvent::Reasoning("Two \"things\",".to_owned()),
-        ChatEvent::Reasoning(" then.".to_owned()),
+        thought("Two \"things\","),
+        thought(" then."),
         text("Let me\nlook"),
         text(" 世."),
         call(0, "toolu_1", "weather"),
@@ -174,7 +174,7 @@ fn a_block_may_start_with_content_and_lack_a_stop_event() {
     ];
     let usage = Usage { completion_tokens: 48, reasoning_tokens: 1, ..Usage::default() };
     let expected = vec![
-        ChatEvent::Reasoning("Hm".to_owned()),
+        thought("Hm"),
         call(0, "a", "f"),
         arguments(0, "{}"),
         text("Hi"),

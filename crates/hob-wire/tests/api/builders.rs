@@ -1,6 +1,8 @@
-//! Messages, tools and requests, as the tests of several routes and servers build them.
+//! Messages, tools, requests and tokens, as the tests of several routes and servers build them.
 
-use hob_core::chat::{Conversation, Image, Message, Prompt, Role, Tool, ToolCall};
+use hob_core::chat::{
+    Conversation, Image, Message, Prompt, Role, TokenLogprob, TokenText, Tool, ToolCall,
+};
 use hob_core::{ChatRequest, JsonText};
 
 pub(crate) fn system(text: &str) -> Message {
@@ -44,4 +46,10 @@ pub(crate) fn chat(messages: Vec<Message>) -> ChatRequest {
 
 pub(crate) fn conversing(conversation: Conversation) -> ChatRequest {
     ChatRequest { prompt: Prompt::Chat(conversation), ..ChatRequest::default() }
+}
+
+pub(crate) fn logprob(token: impl AsRef<[u8]>, logprob: f32, top: &[(&str, f32)]) -> TokenLogprob {
+    let text = |bytes: &[u8]| TokenText(bytes.to_vec());
+    let top = top.iter().map(|(token, logprob)| (text(token.as_bytes()), *logprob)).collect();
+    TokenLogprob { token: text(token.as_ref()), logprob, top }
 }

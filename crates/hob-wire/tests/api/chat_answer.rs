@@ -3,15 +3,15 @@
 
 use hob_core::ChatEvent;
 use hob_core::chat::{
-    BudgetUnit, Completion, FinishReason, SpentBudget, StatusProgress, Timings, TokenLogprob,
-    TokenText, Usage,
+    BudgetUnit, Completion, FinishReason, SpentBudget, StatusProgress, Timings, Usage,
 };
 use hob_wire::{
     AnswerChunks, AnswerHead, CallShape, ChatAnswer, ChatChunks, CollectedAnswer, UsageChunk,
 };
 use serde_json::{Value, json};
 
-use crate::{arguments, call, text};
+use crate::builders::logprob;
+use crate::{arguments, call, text, thought};
 
 pub(crate) fn head() -> AnswerHead {
     AnswerHead {
@@ -22,25 +22,15 @@ pub(crate) fn head() -> AnswerHead {
     }
 }
 
-fn reasoning(piece: &str) -> ChatEvent {
-    ChatEvent::Reasoning(piece.to_owned())
-}
-
-fn logprob(token: &[u8], logprob: f32, top: &[(&str, f32)]) -> TokenLogprob {
-    let top = top.iter().map(|(text, p)| (TokenText(text.as_bytes().to_vec()), *p)).collect();
-    TokenLogprob { token: TokenText(token.to_vec()), logprob, top }
-}
-
 fn done(finish: FinishReason) -> ChatEvent {
+    let timings =
+        Timings { queue_ms: 1.5, prompt_ms: 20.0, predicted_ms: 40.0, ..Timings::default() };
+    done_in(finish, timings)
+}
+
+fn done_in(finish: FinishReason, timings: Timings) -> ChatEvent {
     let usage =
         Usage { prompt_tokens: 50, cached_tokens: 10, completion_tokens: 8, reasoning_tokens: 3 };
-    let timings = Timings {
-        load_ms: 0.0,
-        queue_ms: 1.5,
-        prompt_ms: 20.0,
-        predicted_ms: 40.0,
-        ..Timings::default()
-    };
     ChatEvent::Done(Completion { finish, usage, timings })
 }
 
@@ -48,6 +38,10 @@ fn whole(events: &[ChatEvent], shape: CallShape) -> String {
     let mut answer = ChatAnswer::new(head(), 1, shape);
     events.iter().for_each(|event| answer.add(0, event.clone()));
     answer.to_json()
+}
+
+fn whole_value(events: &[ChatEvent], shape: CallShape) -> Value {
+    serde_json::from_str(&whole(events, shape)).expect("JSON")
 }
 
 fn streamed(events: &[ChatEvent], shape: CallShape, usage: UsageChunk) -> String {
@@ -71,8 +65,7 @@ fn without_head(stream: &str) -> String {
 
 #[test]
 fn an_answer_with_thoughts_and_text() {
-    let events =
-        [reasoning("Hm"), reasoning("."), text("Hel"), text("lo"), done(FinishReason::Stop)];
+    let events = [thought("Hm"), thought("."), text("Hel"), text("lo"), done(FinishReason::Stop)];
     insta::assert_snapshot!(whole(&events, CallShape::ToolCalls), @r#"{"id":"chatcmpl-1","object":"chat.completion","created":1793491200,"model":"smol \"x\"","choices":[{"index":0,"message":{"role":"assistant","content":"Hello","refusal":null,"reasoning_content":"Hm."},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":50,"completion_tokens":8,"total_tokens":58,"prompt_tokens_details":{"cached_tokens":10},"completion_tokens_details":{"reasoning_tokens":3}},"system_fingerprint":"hob-test","timings":{"cache_n":10,"prompt_n":40,"prompt_ms":20.0,"prompt_per_token_ms":0.5,"prompt_per_second":2000.0,"predicted_n":8,"predicted_ms":40.0,"predicted_per_token_ms":5.0,"predicted_per_second":200.0,"load_ms":0.0,"queue_ms":1.5}}"#);
     insta::assert_snapshot!(streamed(&events, CallShape::ToolCalls, UsageChunk::Wanted), @r#"
     data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1793491200,"model":"smol \"x\"","system_fingerprint":"hob-test","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"usage":null}
@@ -185,7 +178,7 @@ fn a_spent_budget_of_a_team_is_marked() {
 
 #[test]
 fn a_budget_spent_on_thinking_is_marked() {
-    let events = [reasoning("So…"), done(FinishReason::Length)];
+    let events = [thought("So…"), done(FinishReason::Length)];
     insta::assert_snapshot!(whole(&events, CallShape::ToolCalls), @r#"{"id":"chatcmpl-1","object":"chat.completion","created":1793491200,"model":"smol \"x\"","choices":[{"index":0,"message":{"role":"assistant","content":"","refusal":null,"reasoning_content":"So…"},"logprobs":null,"finish_reason":"length","hob":{"note":"thinking_used_the_whole_budget"}}],"usage":{"prompt_tokens":50,"completion_tokens":8,"total_tokens":58,"prompt_tokens_details":{"cached_tokens":10},"completion_tokens_details":{"reasoning_tokens":3}},"system_fingerprint":"hob-test","timings":{"cache_n":10,"prompt_n":40,"prompt_ms":20.0,"prompt_per_token_ms":0.5,"prompt_per_second":2000.0,"predicted_n":8,"predicted_ms":40.0,"predicted_per_token_ms":5.0,"predicted_per_second":200.0,"load_ms":0.0,"queue_ms":1.5}}"#);
     insta::assert_snapshot!(without_head(&streamed(&events, CallShape::ToolCalls, UsageChunk::Unwanted)), @r#"
     data: {…{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}
@@ -197,7 +190,7 @@ fn a_budget_spent_on_thinking_is_marked() {
     data: [DONE]
     "#);
     for said in [text("x"), call(0, "call_a", "f")] {
-        let events = [reasoning("So…"), said, done(FinishReason::Length)];
+        let events = [thought("So…"), said, done(FinishReason::Length)];
         assert!(!whole(&events, CallShape::ToolCalls).contains("budget"));
         assert!(!streamed(&events, CallShape::ToolCalls, UsageChunk::Unwanted).contains("budget"));
     }
@@ -220,7 +213,7 @@ fn ends_have_openais_names() {
             events.push(call(0, "call_a", "f"));
         }
         events.push(done(finish));
-        let answer: Value = serde_json::from_str(&whole(&events, shape)).expect("JSON");
+        let answer = whole_value(&events, shape);
         assert_eq!(answer["choices"][0]["finish_reason"], expected);
         assert_eq!(answer["choices"][0]["message"]["content"], "x");
         let stream = streamed(&events, shape, UsageChunk::Unwanted);
@@ -230,18 +223,14 @@ fn ends_have_openais_names() {
 
 #[test]
 fn an_answer_that_says_nothing_is_a_string_too() {
-    let answer: Value =
-        serde_json::from_str(&whole(&[done(FinishReason::Stop)], CallShape::ToolCalls))
-            .expect("JSON");
-    assert_eq!(
-        answer["choices"][0],
-        json!({
-            "index": 0,
-            "message": {"role": "assistant", "content": "", "refusal": null},
-            "logprobs": null,
-            "finish_reason": "stop",
-        })
-    );
+    let answer = whole_value(&[done(FinishReason::Stop)], CallShape::ToolCalls);
+    let expected = json!({
+        "index": 0,
+        "message": {"role": "assistant", "content": "", "refusal": null},
+        "logprobs": null,
+        "finish_reason": "stop",
+    });
+    assert_eq!(answer["choices"][0], expected);
 }
 
 #[test]
@@ -283,10 +272,7 @@ fn choices_share_a_prompt_and_add_their_tokens_up() {
 #[test]
 fn times_that_were_too_short_to_measure_are_no_speeds() {
     let timings = Timings { queue_ms: 0.1, ..Timings::default() };
-    let (finish, usage) = (FinishReason::Stop, Usage::default());
-    let done = ChatEvent::Done(Completion { finish, usage, timings });
-    let answer = whole(&[done], CallShape::ToolCalls);
-    let answer: Value = serde_json::from_str(&answer).expect("JSON");
+    let answer = whole_value(&[done_in(FinishReason::Stop, timings)], CallShape::ToolCalls);
     let speeds = ["prompt_per_second", "predicted_per_second", "predicted_per_token_ms"];
     assert!(speeds.iter().all(|speed| answer["timings"][speed] == 0.0), "{answer}");
 }
@@ -294,21 +280,16 @@ fn times_that_were_too_short_to_measure_are_no_speeds() {
 #[test]
 fn guessed_tokens_are_counted_under_llama_server_s_names() {
     let timings = Timings { draft_tokens: 9, accepted_tokens: 0, ..Timings::default() };
-    let (finish, usage) = (FinishReason::Stop, Usage::default());
-    let done = ChatEvent::Done(Completion { finish, usage, timings });
-    let answer = whole(&[done], CallShape::ToolCalls);
-    let answer: Value = serde_json::from_str(&answer).expect("JSON");
+    let answer = whole_value(&[done_in(FinishReason::Stop, timings)], CallShape::ToolCalls);
     let counts = ["draft_n", "draft_n_accepted"].map(|name| answer["timings"][name].as_u64());
     assert_eq!(counts, [Some(9), Some(0)]);
 }
 
 #[test]
 fn times_that_a_server_did_not_say_are_absent() {
-    let usage = Usage { prompt_tokens: 5, completion_tokens: 3, ..Usage::default() };
-    let (finish, timings) = (FinishReason::Stop, Timings::default());
-    let done = ChatEvent::Done(Completion { finish, usage, timings });
-    let answer = whole(&[text("Hi"), done.clone()], CallShape::ToolCalls);
-    let stream = streamed(&[text("Hi"), done], CallShape::ToolCalls, UsageChunk::Wanted);
+    let events = [text("Hi"), done_in(FinishReason::Stop, Timings::default())];
+    let answer = whole(&events, CallShape::ToolCalls);
+    let stream = streamed(&events, CallShape::ToolCalls, UsageChunk::Wanted);
     assert!(!answer.contains("timings") && !stream.contains("timings"), "{answer}\n{stream}");
 }
 
@@ -329,10 +310,10 @@ proptest::proptest! {
     ) {
         let mut events: Vec<ChatEvent> = pieces
             .into_iter()
-            .map(|(thought, piece)| if thought { reasoning(&piece) } else { text(&piece) })
+            .map(|(is_thought, piece)| if is_thought { thought(&piece) } else { text(&piece) })
             .collect();
         events.push(done(FinishReason::Stop));
-        let whole: Value = serde_json::from_str(&whole(&events, CallShape::ToolCalls)).expect("JSON");
+        let whole = whole_value(&events, CallShape::ToolCalls);
         let message = &whole["choices"][0]["message"];
         let stream = streamed(&events, CallShape::ToolCalls, UsageChunk::Unwanted);
         let (mut said, mut thought) = (String::new(), String::new());

@@ -11,6 +11,7 @@ use hob_wire::{
     parse_embeddings,
 };
 
+use crate::builders::logprob;
 use crate::{chat_answer, rows};
 
 fn head() -> AnswerHead {
@@ -128,21 +129,16 @@ fn invalid_completion_requests_are_rejected() {
 }
 
 fn events() -> Vec<(u32, ChatEvent)> {
-    let token = |text: &str, logprob, top: &[(&str, f32)]| TokenLogprob {
-        token: TokenText(text.as_bytes().to_vec()),
-        logprob,
-        top: top.iter().map(|(text, p)| (TokenText(text.as_bytes().to_vec()), *p)).collect(),
-    };
     let done = |finish| {
         let usage = Usage { prompt_tokens: 2, completion_tokens: 2, ..Usage::default() };
         let timings = Timings { prompt_ms: 4.0, predicted_ms: 10.0, ..Timings::default() };
         ChatEvent::Done(Completion { finish, usage, timings })
     };
     vec![
-        (0, ChatEvent::Logprobs(vec![token("é", -0.5, &[("é", -0.5), ("e", -2.0)])])),
+        (0, ChatEvent::Logprobs(vec![logprob("é", -0.5, &[("é", -0.5), ("e", -2.0)])])),
         (0, ChatEvent::Text("é".to_owned())),
         (1, ChatEvent::Text("b".to_owned())),
-        (0, ChatEvent::Logprobs(vec![token("!", -0.25, &[])])),
+        (0, ChatEvent::Logprobs(vec![logprob("!", -0.25, &[])])),
         (0, ChatEvent::Text("!".to_owned())),
         (1, done(FinishReason::Length)),
         (0, done(FinishReason::Stop)),

@@ -28,6 +28,10 @@ fn text(piece: &str) -> ChatEvent {
     ChatEvent::Text(piece.to_owned())
 }
 
+fn thought(piece: &str) -> ChatEvent {
+    ChatEvent::Reasoning(piece.to_owned())
+}
+
 fn call(index: u32, id: &str, name: &str) -> ChatEvent {
     ChatEvent::ToolCall { index, id: id.to_owned(), name: name.to_owned() }
 }

@@ -3,9 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use hob_core::chat::{
-    Completion, Embeddings, FinishReason, Timings, TokenLogprob, TokenText, Usage,
-};
+use hob_core::chat::{Completion, Embeddings, FinishReason, Timings, Usage};
 use hob_core::{ChatCard, ChatEvent, MemoryUse};
 use hob_wire::{
     OllamaAnswer, OllamaDelivery, OllamaModel, OllamaResident, OllamaShape, ollama_embedding,
@@ -14,7 +12,8 @@ use hob_wire::{
 };
 use serde_json::Value;
 
-use crate::{arguments, text};
+use crate::builders::logprob;
+use crate::{arguments, text, thought};
 
 const SINCE: Duration = Duration::from_nanos(1_234_567_890);
 
@@ -43,21 +42,14 @@ fn answer(shape: OllamaShape, delivery: OllamaDelivery, events: Vec<ChatEvent>) 
     events.into_iter().map(|event| answer.take(event, at(), SINCE)).collect()
 }
 
-fn thought() -> Vec<ChatEvent> {
+fn thoughtful() -> Vec<ChatEvent> {
     let logprobs = ChatEvent::Logprobs(Vec::new());
-    vec![
-        ChatEvent::Reasoning("Hm.".to_owned()),
-        logprobs,
-        text("Hel"),
-        text(""),
-        text("lo\n"),
-        done(FinishReason::Length),
-    ]
+    vec![thought("Hm."), logprobs, text("Hel"), text(""), text("lo\n"), done(FinishReason::Length)]
 }
 
 #[test]
 fn chat_is_a_line_for_each_piece() {
-    insta::assert_snapshot!(answer(OllamaShape::Chat, OllamaDelivery::Lines, thought()), @r#"
+    insta::assert_snapshot!(answer(OllamaShape::Chat, OllamaDelivery::Lines, thoughtful()), @r#"
     {"model":"smol","created_at":"2026-11-01T00:00:00.000000007Z","message":{"role":"assistant","content":"","thinking":"Hm."},"done":false}
     {"model":"smol","created_at":"2026-11-01T00:00:00.000000007Z","message":{"role":"assistant","content":"Hel"},"done":false}
     {"model":"smol","created_at":"2026-11-01T00:00:00.000000007Z","message":{"role":"assistant","content":"lo\n"},"done":false}
@@ -67,7 +59,7 @@ fn chat_is_a_line_for_each_piece() {
 
 #[test]
 fn generate_is_the_same_in_other_words() {
-    insta::assert_snapshot!(answer(OllamaShape::Generate, OllamaDelivery::Lines, thought()), @r#"
+    insta::assert_snapshot!(answer(OllamaShape::Generate, OllamaDelivery::Lines, thoughtful()), @r#"
     {"model":"smol","created_at":"2026-11-01T00:00:00.000000007Z","response":"","thinking":"Hm.","done":false}
     {"model":"smol","created_at":"2026-11-01T00:00:00.000000007Z","response":"Hel","done":false}
     {"model":"smol","created_at":"2026-11-01T00:00:00.000000007Z","response":"lo\n","done":false}
@@ -78,7 +70,7 @@ fn generate_is_the_same_in_other_words() {
 #[test]
 fn a_whole_answer_is_one_object() {
     let both = [OllamaShape::Chat, OllamaShape::Generate];
-    let whole = both.map(|shape| answer(shape, OllamaDelivery::Whole, thought()));
+    let whole = both.map(|shape| answer(shape, OllamaDelivery::Whole, thoughtful()));
     insta::assert_snapshot!(whole.concat(), @r#"
     {"model":"smol","created_at":"2026-11-01T00:00:00.000000007Z","message":{"role":"assistant","content":"Hello\n","thinking":"Hm."},"done":true,"done_reason":"length","total_duration":1234567890,"load_duration":3500000,"prompt_eval_count":26,"prompt_eval_duration":130250000,"eval_count":9,"eval_duration":400000000}
     {"model":"smol","created_at":"2026-11-01T00:00:00.000000007Z","response":"Hello\n","thinking":"Hm.","done":true,"done_reason":"length","total_duration":1234567890,"load_duration":3500000,"prompt_eval_count":26,"prompt_eval_duration":130250000,"eval_count":9,"eval_duration":400000000}
@@ -87,9 +79,7 @@ fn a_whole_answer_is_one_object() {
 
 #[test]
 fn log_probabilities_stand_beside_their_text() {
-    let token = |text: &str| TokenText(text.as_bytes().to_vec());
-    let top = vec![(token("Hi"), -0.25), (token("Ho"), f32::NEG_INFINITY)];
-    let likely = vec![TokenLogprob { token: token("Hi"), logprob: -0.25, top }];
+    let likely = vec![logprob("Hi", -0.25, &[("Hi", -0.25), ("Ho", f32::NEG_INFINITY)])];
     let events = || vec![ChatEvent::Logprobs(likely.clone()), text("Hi"), done(FinishReason::Stop)];
     for (delivery, count) in [(OllamaDelivery::Lines, 3), (OllamaDelivery::Whole, 1)] {
         let said = answer(OllamaShape::Chat, delivery, events());

@@ -15,6 +15,8 @@ use hob_core::chat::{Completion, FinishReason, Timings, Usage};
 use hob_core::{ChatEvent, Fault};
 use hob_wire::{Misread, UpstreamReader, UsageSource};
 
+use crate::{text, thought};
+
 /// What a reader made of an answer.
 #[derive(Debug)]
 struct Read {
@@ -100,14 +102,6 @@ impl Read {
 
 fn call(name: &str, arguments: &str) -> (String, String) {
     (name.to_owned(), arguments.to_owned())
-}
-
-fn text(piece: &str) -> ChatEvent {
-    ChatEvent::Text(piece.to_owned())
-}
-
-fn thought(piece: &str) -> ChatEvent {
-    ChatEvent::Reasoning(piece.to_owned())
 }
 
 /// The event of an answer whose server counted nothing but these.

@@ -34,160 +34,120 @@ fn response(status: ResponseStatus, output: Vec<RealtimeItem>) -> RealtimeRespon
     }
 }
 
-#[expect(clippy::too_many_lines, reason = "a table of events")]
-fn every_event() -> Vec<RealtimeEvent> {
-    let at = ContentRef {
+fn at() -> ContentRef {
+    ContentRef {
         response_id: "resp_1".to_owned(),
         item_id: "item_2".to_owned(),
         output_index: 0,
         content_index: 0,
-    };
-    let said = |transcript: Option<&str>| {
-        let content = vec![ItemContent::InputAudio { transcript: transcript.map(str::to_owned) }];
-        item("item_1", ItemStatus::Completed, ItemBody::Message { role: Role::User, content })
-    };
-    let spoken = |transcript: &str| ItemContent::OutputAudio { transcript: transcript.to_owned() };
-    let fault = RealtimeFault {
+    }
+}
+
+fn fault() -> RealtimeFault {
+    RealtimeFault {
         kind: "invalid_request_error".to_owned(),
         code: Some("item_not_found".to_owned()),
         message: "there is no item 'x'".to_owned(),
         param: Some("item_id".to_owned()),
         client_event_id: Some("mine".to_owned()),
-    };
-    let usage = ResponseUsage { input_tokens: 20, cached_tokens: 12, output_tokens: 5 };
-    let (item_id, previous_item_id) = ("item_1".to_owned(), Some("item_0".to_owned()));
-    let call = |arguments: &str, status| {
-        let (call_id, name) = ("call_1".to_owned(), "light".to_owned());
-        item("item_3", status, ItemBody::Call { call_id, name, arguments: arguments.to_owned() })
+    }
+}
+
+fn spoken(transcript: &str) -> ItemContent {
+    ItemContent::OutputAudio { transcript: transcript.to_owned() }
+}
+
+/// Sound and text of the user, and changes of items.
+fn input_events() -> Vec<RealtimeEvent> {
+    use RealtimeEvent as Event;
+    let (item_id, previous) = (|| "item_1".to_owned(), || Some("item_0".to_owned()));
+    let said = |transcript: Option<&str>| {
+        let content = vec![ItemContent::InputAudio { transcript: transcript.map(str::to_owned) }];
+        item("item_1", ItemStatus::Completed, ItemBody::Message { role: Role::User, content })
     };
     let output = ItemBody::CallOutput { call_id: "call_1".to_owned(), output: "on".to_owned() };
-    let picture = ItemBody::Message {
-        role: Role::User,
-        content: vec![
-            ItemContent::InputText("See".to_owned()),
-            ItemContent::InputImage { url: "data:x".to_owned(), detail: Some("low".to_owned()) },
-        ],
-    };
+    let output = item("item_5", ItemStatus::Completed, output);
+    let content = vec![
+        ItemContent::InputText("See".to_owned()),
+        ItemContent::InputImage { url: "data:x".to_owned(), detail: Some("low".to_owned()) },
+    ];
+    let picture = ItemBody::Message { role: Role::User, content };
+    let picture = item("item_4", ItemStatus::Completed, picture);
+    let answer = "item_2".to_owned();
+    let (delta, transcript) = ("Hel".to_owned(), "Hello".to_owned());
     vec![
-        RealtimeEvent::SpeechStarted { item_id: item_id.clone(), audio_start_ms: 120 },
-        RealtimeEvent::SpeechStopped { item_id: item_id.clone(), audio_end_ms: 1500 },
-        RealtimeEvent::IdleTimeout {
-            item_id: item_id.clone(),
-            audio_start_ms: 0,
-            audio_end_ms: 6000,
-        },
-        RealtimeEvent::InputCommitted {
-            item_id: item_id.clone(),
-            previous_item_id: previous_item_id.clone(),
-        },
-        RealtimeEvent::InputCleared,
-        RealtimeEvent::ItemAdded { item: said(None), previous_item_id: previous_item_id.clone() },
-        RealtimeEvent::ItemDone { item: said(Some("Hello")), previous_item_id },
-        RealtimeEvent::ItemAdded {
-            item: item("item_4", ItemStatus::Completed, picture),
-            previous_item_id: None,
-        },
-        RealtimeEvent::ItemAdded {
-            item: item("item_5", ItemStatus::Completed, output),
-            previous_item_id: None,
-        },
-        RealtimeEvent::ItemRetrieved { item: said(Some("Hello")) },
-        RealtimeEvent::ItemTruncated {
-            item_id: "item_2".to_owned(),
-            content_index: 0,
-            audio_end_ms: 900,
-        },
-        RealtimeEvent::ItemDeleted { item_id: item_id.clone() },
-        RealtimeEvent::TranscriptDelta { item_id: item_id.clone(), delta: "Hel".to_owned() },
-        RealtimeEvent::TranscriptCompleted {
-            item_id: item_id.clone(),
-            transcript: "Hello".to_owned(),
-            sound_s: 1.5,
-        },
-        RealtimeEvent::TranscriptFailed { item_id, fault: fault.clone() },
-        RealtimeEvent::ResponseCreated(response(ResponseStatus::InProgress, Vec::new())),
-        RealtimeEvent::OutputItemAdded {
-            response_id: "resp_1".to_owned(),
-            output_index: 0,
-            item: answer(ItemStatus::InProgress, Vec::new()),
-        },
-        RealtimeEvent::PartAdded {
-            at: at.clone(),
-            part: OutputPart::Audio { transcript: String::new() },
-        },
-        RealtimeEvent::SpokenTextDelta { at: at.clone(), delta: "Hi.".to_owned() },
-        RealtimeEvent::AudioDone { at: at.clone() },
-        RealtimeEvent::SpokenTextDone { at: at.clone(), transcript: "Hi.".to_owned() },
-        RealtimeEvent::PartDone {
-            at: at.clone(),
-            part: OutputPart::Audio { transcript: "Hi.".to_owned() },
-        },
-        RealtimeEvent::PartAdded { at: at.clone(), part: OutputPart::Text(String::new()) },
-        RealtimeEvent::TextDelta { at: at.clone(), delta: "Hi.".to_owned() },
-        RealtimeEvent::TextDone { at: at.clone(), text: "Hi.".to_owned() },
-        RealtimeEvent::PartDone { at: at.clone(), part: OutputPart::Text("Hi.".to_owned()) },
-        RealtimeEvent::OutputItemAdded {
-            response_id: "resp_1".to_owned(),
-            output_index: 1,
-            item: call("", ItemStatus::InProgress),
-        },
-        RealtimeEvent::ArgumentsDelta {
-            at: at.clone(),
-            call_id: "call_1".to_owned(),
-            delta: "{}".to_owned(),
-        },
-        RealtimeEvent::ArgumentsDone {
-            at,
-            call_id: "call_1".to_owned(),
-            name: "light".to_owned(),
-            arguments: "{}".to_owned(),
-        },
-        RealtimeEvent::OutputItemDone {
-            response_id: "resp_1".to_owned(),
-            output_index: 0,
-            item: answer(
-                ItemStatus::Completed,
-                vec![spoken("Hi."), ItemContent::OutputText("Hi.".to_owned())],
-            ),
-        },
-        RealtimeEvent::ResponseDone(RealtimeResponse {
+        Event::SpeechStarted { item_id: item_id(), audio_start_ms: 120 },
+        Event::SpeechStopped { item_id: item_id(), audio_end_ms: 1500 },
+        Event::IdleTimeout { item_id: item_id(), audio_start_ms: 0, audio_end_ms: 6000 },
+        Event::InputCommitted { item_id: item_id(), previous_item_id: previous() },
+        Event::InputCleared,
+        Event::ItemAdded { item: said(None), previous_item_id: previous() },
+        Event::ItemDone { item: said(Some("Hello")), previous_item_id: previous() },
+        Event::ItemAdded { item: picture, previous_item_id: None },
+        Event::ItemAdded { item: output, previous_item_id: None },
+        Event::ItemRetrieved { item: said(Some("Hello")) },
+        Event::ItemTruncated { item_id: answer, content_index: 0, audio_end_ms: 900 },
+        Event::ItemDeleted { item_id: item_id() },
+        Event::TranscriptDelta { item_id: item_id(), delta },
+        Event::TranscriptCompleted { item_id: item_id(), transcript, sound_s: 1.5 },
+        Event::TranscriptFailed { item_id: item_id(), fault: fault() },
+    ]
+}
+
+/// A response, from its beginning to each of its ends.
+fn response_events() -> Vec<RealtimeEvent> {
+    use RealtimeEvent as Event;
+    let (response_id, hi) = (|| "resp_1".to_owned(), || "Hi.".to_owned());
+    let (call_id, name) = (|| "call_1".to_owned(), || "light".to_owned());
+    let call = ItemBody::Call { call_id: call_id(), name: name(), arguments: String::new() };
+    let call = item("item_3", ItemStatus::InProgress, call);
+    let empty = answer(ItemStatus::InProgress, Vec::new());
+    let both = vec![spoken("Hi."), ItemContent::OutputText(hi())];
+    let both = answer(ItemStatus::Completed, both);
+    let arguments = || "{}".to_owned();
+    let whole = vec![answer(ItemStatus::Completed, vec![spoken("Hi.")])];
+    let cut = vec![answer(ItemStatus::Incomplete, vec![spoken("H")])];
+    let usage = ResponseUsage { input_tokens: 20, cached_tokens: 12, output_tokens: 5 };
+    let cancelled = ResponseStatus::Cancelled;
+    vec![
+        Event::ResponseCreated(response(ResponseStatus::InProgress, Vec::new())),
+        Event::OutputItemAdded { response_id: response_id(), output_index: 0, item: empty },
+        Event::PartAdded { at: at(), part: OutputPart::Audio { transcript: String::new() } },
+        Event::SpokenTextDelta { at: at(), delta: hi() },
+        Event::AudioDone { at: at() },
+        Event::SpokenTextDone { at: at(), transcript: hi() },
+        Event::PartDone { at: at(), part: OutputPart::Audio { transcript: hi() } },
+        Event::PartAdded { at: at(), part: OutputPart::Text(String::new()) },
+        Event::TextDelta { at: at(), delta: hi() },
+        Event::TextDone { at: at(), text: hi() },
+        Event::PartDone { at: at(), part: OutputPart::Text(hi()) },
+        Event::OutputItemAdded { response_id: response_id(), output_index: 1, item: call },
+        Event::ArgumentsDelta { at: at(), call_id: call_id(), delta: arguments() },
+        Event::ArgumentsDone { at: at(), call_id: call_id(), name: name(), arguments: arguments() },
+        Event::OutputItemDone { response_id: response_id(), output_index: 0, item: both },
+        Event::ResponseDone(RealtimeResponse {
             usage: Some(usage),
-            ..response(
-                ResponseStatus::Completed,
-                vec![answer(ItemStatus::Completed, vec![spoken("Hi.")])],
-            )
+            ..response(ResponseStatus::Completed, whole)
         }),
-        RealtimeEvent::ResponseDone(response(
-            ResponseStatus::Cancelled(StoppedBy::Speech),
-            vec![answer(ItemStatus::Incomplete, vec![spoken("H")])],
-        )),
-        RealtimeEvent::ResponseDone(response(
-            ResponseStatus::Cancelled(StoppedBy::Client),
-            Vec::new(),
-        )),
-        RealtimeEvent::ResponseDone(RealtimeResponse {
+        Event::ResponseDone(response(cancelled(StoppedBy::Speech), cut)),
+        Event::ResponseDone(response(cancelled(StoppedBy::Client), Vec::new())),
+        Event::ResponseDone(RealtimeResponse {
             modality: OutputModality::Text,
             is_out_of_band: true,
             tokens_max: Some(9),
             metadata: vec![("a".to_owned(), "b".to_owned())],
             ..response(ResponseStatus::Incomplete, Vec::new())
         }),
-        RealtimeEvent::ResponseDone(response(ResponseStatus::Failed(fault.clone()), Vec::new())),
-        RealtimeEvent::Failed(fault),
+        Event::ResponseDone(response(ResponseStatus::Failed(fault()), Vec::new())),
+        Event::Failed(fault()),
     ]
 }
 
 fn written(dialect: RealtimeDialect) -> Vec<String> {
     let mut writer = RealtimeWriter::new("sess_7".to_owned(), dialect);
-    let mut lines: Vec<String> =
-        every_event().into_iter().filter_map(|event| writer.event(event)).collect();
-    let at = ContentRef {
-        response_id: "resp_1".to_owned(),
-        item_id: "item_2".to_owned(),
-        output_index: 0,
-        content_index: 0,
-    };
-    lines.push(writer.sound(at, &[1, 2, 3]));
+    let events = input_events().into_iter().chain(response_events());
+    let mut lines: Vec<String> = events.filter_map(|event| writer.event(event)).collect();
+    lines.push(writer.sound(at(), &[1, 2, 3]));
     lines
 }
 

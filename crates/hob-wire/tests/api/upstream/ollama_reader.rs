@@ -1,11 +1,12 @@
 //! Ollama's lines, as its versions write them.
 //! Versions differ in what they leave out; the events must not.
 
-use hob_core::chat::{FinishReason, Timings, TokenLogprob, TokenText, Usage};
+use hob_core::chat::{FinishReason, Timings, Usage};
 use hob_core::{ChatEvent, Fault};
 use hob_wire::{Misread, OllamaReader, UsageSource};
 
 use super::{Read, call, done, text, thought};
+use crate::builders::logprob;
 
 fn read(lines: &[&str]) -> Read {
     Read::whole(OllamaReader::default(), lines)
@@ -109,9 +110,7 @@ fn likelihoods_of_the_text_are_kept_and_of_thinking_are_not() {
             "top_logprobs":[{"token":"Ho","logprob":-2}]}]}"#,
         r#"{"message":{"content":""},"done":true,"done_reason":"stop","eval_count":2}"#,
     ]);
-    let token = |text: &str| TokenText(text.as_bytes().to_vec());
-    let top = vec![(token("Ho"), -2.0)];
-    let hi = TokenLogprob { token: token("Hi"), logprob: -0.5, top };
+    let hi = logprob("Hi", -0.5, &[("Ho", -2.0)]);
     let expected = [thought("So"), ChatEvent::Logprobs(vec![hi]), text("Hi")];
     assert_eq!(read.events[..3], expected);
 }

@@ -1,11 +1,12 @@
 //! Answers of OpenAI's protocol as its many servers write them, and the events that each gives.
 //! Each server forgets or repeats something else; the events must not show it.
 
-use hob_core::chat::{FinishReason, Timings, TokenLogprob, TokenText, Usage};
+use hob_core::chat::{FinishReason, Timings, Usage};
 use hob_core::{ChatEvent, Fault};
 use hob_wire::{Misread, OpenAiReader, UsageSource};
 
 use super::{Read, call, done, text, thought};
+use crate::builders::logprob;
 
 const STOP: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
 
@@ -298,8 +299,7 @@ fn completions_are_texts_as_they_are() {
 
 #[test]
 fn likelihoods_come_before_their_text() {
-    let token = |text: &str| TokenText(text.as_bytes().to_vec());
-    let hi = TokenLogprob { token: token("Hi"), logprob: -0.5, top: vec![(token("Ho"), -2.0)] };
+    let hi = logprob("Hi", -0.5, &[("Ho", -2.0)]);
     for choice in [
         r#"{"delta":{"content":"Hi"},"logprobs":{"content":[{"id":19556,"token":"Hi","bytes":[72,105],"logprob":-0.5,
             "top_logprobs":[{"id":1,"token":"Ho","bytes":[72,111],"logprob":-2}]}],"refusal":null}}"#,
