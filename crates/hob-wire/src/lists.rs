@@ -252,17 +252,14 @@ pub fn state_name(state: &ModelState) -> &'static str {
 }
 
 fn wire_model(entry: &ModelEntry) -> ListedModel<'_> {
-    let languages = match &entry.kind {
-        ModelKind::Transcription { languages } => &languages[..],
-        ModelKind::Speech | ModelKind::Chat { .. } => &[],
-    };
-    let (context_length, capabilities): (_, &[&'static str]) = match &entry.kind {
-        ModelKind::Speech => (None, &["speech"]),
-        ModelKind::Transcription { .. } => (None, &["transcription"]),
-        ModelKind::Chat { context_tokens, capabilities, .. } => {
-            (Some(*context_tokens).filter(|tokens| *tokens > 0), capabilities)
-        }
-    };
+    let (context_length, capabilities, languages): (_, &[&'static str], &[String]) =
+        match &entry.kind {
+            ModelKind::Speech => (None, &["speech"], &[]),
+            ModelKind::Transcription { languages } => (None, &["transcription"], languages),
+            ModelKind::Chat { context_tokens, capabilities, .. } => {
+                (Some(*context_tokens).filter(|tokens| *tokens > 0), capabilities, &[])
+            }
+        };
     let is_team = matches!(entry.kind, ModelKind::Chat { is_team: true, .. });
     ListedModel {
         id: &entry.id,

@@ -73,15 +73,13 @@ struct SelectFields {
 }
 
 #[derive(Deserialize)]
-struct SynthesizeFields {
+struct TextFields {
     text: String,
-    voice: Option<VoiceFields>,
-    #[serde(rename = "text_format")]
-    _format: Option<TextFormat>,
 }
 
+/// How a text is spoken.
 #[derive(Deserialize)]
-struct StartFields {
+struct SpokenFields {
     voice: Option<VoiceFields>,
     #[serde(rename = "text_format")]
     _format: Option<TextFormat>,
@@ -98,11 +96,6 @@ enum TextFormat {
 struct VoiceFields {
     name: Option<Name>,
     language: Option<Name>,
-}
-
-#[derive(Deserialize)]
-struct ChunkFields {
-    text: String,
 }
 
 #[derive(Deserialize)]
@@ -134,15 +127,16 @@ impl WyomingEvent {
                 WyomingEvent::SelectProgram { name: form.read::<SelectFields>()?.name.0 }
             }
             "synthesize" => {
-                let SynthesizeFields { text, voice, .. } = form.read()?;
+                let TextFields { text } = form.read()?;
+                let SpokenFields { voice, .. } = form.read()?;
                 WyomingEvent::Synthesize { text, voice: voice.into() }
             }
             "synthesize-start" => {
-                let StartFields { voice, .. } = form.read()?;
+                let SpokenFields { voice, .. } = form.read()?;
                 WyomingEvent::SynthesizeStart { voice: voice.into() }
             }
             "synthesize-chunk" => {
-                WyomingEvent::SynthesizeChunk { text: form.read::<ChunkFields>()?.text }
+                WyomingEvent::SynthesizeChunk { text: form.read::<TextFields>()?.text }
             }
             "synthesize-stop" => WyomingEvent::SynthesizeStop,
             "transcribe" => WyomingEvent::Transcribe(form.read::<TranscribeFields>()?.into()),
