@@ -4,7 +4,6 @@
 pub mod client;
 pub mod constraint;
 pub(crate) mod cpu;
-mod crashed_grammars;
 pub mod decoder;
 pub mod dialect;
 pub mod llama;

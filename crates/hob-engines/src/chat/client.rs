@@ -8,7 +8,6 @@ use futures::{FutureExt, StreamExt, stream};
 use hob_core::chat::{ChatEvent, EmbedRequest, Embeddings, Reading};
 use hob_core::{ChatCard, ChatModel, ChatRequest, ChatStream, ModelError, ModelState};
 
-use super::crashed_grammars::{Compiling, CrashedGrammars, Fingerprint};
 use super::protocol::{ChatOrder, ChatReport};
 use crate::supervisor::session::{OpenStream, StreamReport};
 use crate::supervisor::{ModelWorker, Supervisor, SupervisorOptions, WorkerCommand};
@@ -47,15 +46,13 @@ pub type ChatWorker = ModelWorker<ChatClient>;
 pub struct ChatClient {
     card: ChatCard,
     options: ChatWorkerOptions,
-    crashed_grammars: CrashedGrammars,
 }
 
 impl ModelWorker<ChatClient> {
     /// Starts the supervisor, but no process. Must be called inside a tokio runtime.
     pub fn start(card: ChatCard, command: WorkerCommand, options: ChatWorkerOptions) -> ChatWorker {
         let supervisor = Supervisor::start(command, options.supervisor.clone());
-        let client = ChatClient { card, options, crashed_grammars: CrashedGrammars::default() };
-        ModelWorker { supervisor, client }
+        ModelWorker { supervisor, client: ChatClient { card, options } }
     }
 
     /// Opens a stream, and returns how long it waited for the model to load.
@@ -68,9 +65,6 @@ impl ModelWorker<ChatClient> {
         if let Some(keep_alive) = request.keep_alive {
             self.supervisor.keep_alive(keep_alive);
         }
-        let fingerprint = Fingerprint::of(&request);
-        fingerprint
-            .map_or(Ok(()), |fingerprint| self.client.crashed_grammars.check(fingerprint))?;
         let (mut stream, loading) = self.open().await?;
         let credit = match request.reading {
             Reading::Paced => Reading::EVENTS_AHEAD_MAX,
@@ -79,31 +73,17 @@ impl ModelWorker<ChatClient> {
         let trace = request.trace.clone();
         let request = Box::new(request);
         stream.orders().send(&ChatOrder::Chat { request, credit }).await?;
-        let ignored = self.accepted(&mut stream, fingerprint).await?;
+        // The keywords of the request's schemas that the worker ignores.
+        let ignored = match report(&mut stream).await? {
+            StreamReport::Model(ChatReport::Accepted { ignored }) => ignored,
+            other => return Err(stream.unexpected(&other)),
+        };
         trace.note(|data| {
             // Replaces the list and does not extend it: each choice of an answer reports the same names.
             data.dropped = ignored;
             data.placement_note = self.supervisor.placement_note();
         });
         Ok(events(stream, loading))
-    }
-
-    /// Waits until the worker accepts the request. Returns the schema keywords that it ignores.
-    async fn accepted(
-        &self,
-        stream: &mut OpenStream,
-        fingerprint: Option<Fingerprint>,
-    ) -> Result<Vec<String>, ModelError> {
-        let (grammars, session) = (&self.client.crashed_grammars, stream.session());
-        let mut compiling = Compiling { grammars, fingerprint, session, is_compiling: false };
-        loop {
-            match report(stream).await.map_err(|error| compiling.error_for(error))? {
-                StreamReport::Model(ChatReport::Compiling) => compiling.is_compiling = true,
-                StreamReport::Model(ChatReport::Compiled) => compiling.is_compiling = false,
-                StreamReport::Model(ChatReport::Accepted { ignored }) => return Ok(ignored),
-                other => return Err(stream.unexpected(&other)),
-            }
-        }
     }
 
     async fn vectors(&self, request: EmbedRequest) -> Result<Embeddings, ModelError> {

@@ -30,10 +30,6 @@ pub enum ChatReport {
     Accepted {
         ignored: Vec<String>,
     },
-    /// The worker compiles the request's grammar. It compiles one at a time, so a worker that dies now
-    /// died of this grammar.
-    Compiling,
-    Compiled,
     Event(ChatEvent),
     Refused(Refusal),
     /// One vector of the answer to [`ChatOrder::Embed`].

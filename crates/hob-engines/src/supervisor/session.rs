@@ -151,15 +151,9 @@ impl WorkerSession {
     }
 
     /// Whether new streams may open.
-    pub(crate) fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         let streams = locked(&self.streams);
         !streams.is_leaving && streams.lost.is_none()
-    }
-
-    /// Whether the worker has ended, or is about to, and was not unloaded.
-    pub(crate) fn is_lost(&self) -> bool {
-        let streams = locked(&self.streams);
-        streams.lost.is_some() && !streams.is_leaving
     }
 
     /// Opens no more streams if none is open, under the lock that opens them.
@@ -171,7 +165,7 @@ impl WorkerSession {
     }
 
     /// Opens no more streams. Open streams end with the worker.
-    pub(crate) fn leave(&self) {
+    pub(super) fn leave(&self) {
         locked(&self.streams).is_leaving = true;
     }
 
@@ -181,7 +175,7 @@ impl WorkerSession {
     }
 
     /// Ends every stream, because the worker has ended.
-    pub(crate) fn lose(&self, detail: &str) {
+    pub(super) fn lose(&self, detail: &str) {
         let mut streams = locked(&self.streams);
         streams.lost = Some(detail.to_owned());
         streams.open.clear();
@@ -306,11 +300,7 @@ impl OrderSender {
 
 impl OpenStream {
     pub(crate) fn orders(&self) -> OrderSender {
-        OrderSender { session: self.session(), stream: self.stream }
-    }
-
-    pub(crate) fn session(&self) -> Arc<WorkerSession> {
-        Arc::clone(&self.session)
+        OrderSender { session: Arc::clone(&self.session), stream: self.stream }
     }
 
     /// Lets the worker send this much more.

@@ -1,5 +1,5 @@
-//! The client with workers that die: while they compile a grammar, in the middle of an answer, and while they load. A worker
-//! is a shell script that sends a real worker's frames up to that point.
+//! The client with workers that die: in the middle of an answer, and while they load. A worker is a shell script that sends
+//! a real worker's frames up to that point.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use hob_core::budget::Bytes;
-use hob_core::chat::{ChatEvent, OutputFormat, Prompt};
+use hob_core::chat::{ChatEvent, Prompt};
 use hob_core::fit::Pool;
 use hob_core::{
     ChatCard, ChatModel, ChatRequest, MemoryBroker, MemoryDecision, MemoryRequest, ModelError,
@@ -32,20 +32,8 @@ fn printf(frames: &[Frame]) -> String {
     format!("printf '{octal}' >&0\n")
 }
 
-/// Sends the handshake and Ready. Once a request begins to arrive, sends Compiling of stream 1, and dies.
-fn dies() -> String {
-    let ready = Report::Ready { vram_bytes: 0, about: Vec::new() }.to_frame(0).expect("small");
-    let compiling = Frame::new(FrameKind::Model, 1, &ChatReport::Compiling).expect("small");
-    let (begin, end) = (printf(&[hello(), ready]), printf(&[compiling]));
-    format!("{begin}head -c 9 <&0 >/dev/null\n{end}kill -ABRT $$\n")
-}
-
 fn shell(script: &str) -> WorkerCommand {
     WorkerCommand::new("/bin/sh").arg("-c").arg(script)
-}
-
-fn worker() -> ChatWorker {
-    start(shell(&dies()), SupervisorOptions::new(super::ENGINE))
 }
 
 fn start(command: WorkerCommand, supervisor: SupervisorOptions) -> ChatWorker {
@@ -56,37 +44,13 @@ fn start(command: WorkerCommand, supervisor: SupervisorOptions) -> ChatWorker {
     ChatWorker::start(ChatCard::default(), command, options)
 }
 
-fn held_to(pattern: &str) -> ChatRequest {
-    let output = OutputFormat::Regex(pattern.to_owned());
-    ChatRequest { prompt: Prompt::Text("a".to_owned()), output, ..ChatRequest::default() }
-}
-
-async fn refused(worker: &ChatWorker, request: ChatRequest) -> ModelError {
-    worker.chat(request).await.err().expect("no answer")
-}
-
-#[tokio::test]
-async fn a_grammar_that_ended_a_worker_ends_no_other() {
-    let worker = worker();
-    let killer = refused(&worker, held_to("a+")).await;
-    let ModelError::InvalidField { field: "regex", reason } = &killer else {
-        panic!("{killer:?}");
-    };
-    assert!(reason.starts_with("crashed the chat worker during compilation"), "{reason}");
-    // A request without a grammar is not to blame, and may come again.
-    let innocent = ChatRequest { output: OutputFormat::Text, ..held_to("") };
-    let lost = refused(&worker, innocent).await;
-    assert!(matches!(lost, ModelError::WorkerLost { .. }), "{lost:?}");
-    // Nor is another grammar, before it was tried.
-    worker.supervisor.unload().await;
-    assert_eq!(refused(&worker, held_to("a+")).await, killer);
-    assert_eq!(worker.pid(), None, "the same grammar starts no worker");
-    worker.shutdown().await;
+fn request() -> ChatRequest {
+    ChatRequest { prompt: Prompt::Text("a".to_owned()), ..ChatRequest::default() }
 }
 
 #[tokio::test]
 async fn what_several_choices_ignore_is_named_once() {
-    let request = held_to("a+");
+    let request = request();
     let ignored = vec!["tools.add.not".to_owned()];
     let accepted = ChatReport::Accepted { ignored: ignored.clone() };
     let accepted = Frame::new(FrameKind::Model, 1, &accepted).expect("small");
@@ -221,8 +185,7 @@ async fn a_lost_card_ends_its_answer_with_a_sentence_and_no_other_worker() {
         (alone, "send the request again: hob loads the model again"),
     ] {
         worker.load().await.expect("ready");
-        let hello = ChatRequest { output: OutputFormat::Text, ..held_to("") };
-        let mut answer = worker.chat(hello).await.expect("accepted");
+        let mut answer = worker.chat(request()).await.expect("accepted");
         assert_eq!(answer.next().await, Some(Ok(text("Hel"))));
         let detail =
             format!("the graphics card was lost (ggml_vulkan: device lost on llvmpipe); {next}");
@@ -247,8 +210,7 @@ async fn a_card_without_memory_ends_an_answer_with_what_helps() {
         ),
     ] {
         worker.load().await.expect("ready");
-        let hello = ChatRequest { output: OutputFormat::Text, ..held_to("") };
-        let mut answer = worker.chat(hello).await.expect("accepted");
+        let mut answer = worker.chat(request()).await.expect("accepted");
         assert_eq!(answer.next().await, Some(Ok(text("Hel"))));
         let said = "the graphics card had no memory left (CUDA error: out of memory)";
         let lost = ModelError::WorkerLost { engine: "chat", detail: format!("{said}; {helps}") };
@@ -275,7 +237,7 @@ async fn an_answer_says_that_its_model_is_at_another_place() {
     let placer = StagedPlacer::new(vec![finds_no_room(), loses_its_card()]);
     let worker = start(stays(), placed(&placer));
     worker.load().await.expect("the second place has room");
-    let request = ChatRequest { output: OutputFormat::Text, ..held_to("") };
+    let request = request();
     let trace = request.trace.clone();
     let mut answer = worker.chat(request).await.expect("accepted");
     assert_eq!(answer.next().await, Some(Ok(text("Hel"))));

@@ -152,7 +152,7 @@ impl Constrainer {
         let needed =
             kept.end.as_ref().map_or(0, |end| u32::try_from(end.len()).unwrap_or(u32::MAX));
         if matches!(phase, Phase::Constrained) && needed > tokens_max {
-            let field = field_of(wanted);
+            let field = wanted.field();
             return Err(ConstraintError::Budget { field, needed, available: tokens_max });
         }
         let end = kept.end.filter(|_| matches!(phase, Phase::Constrained));
@@ -168,7 +168,7 @@ impl Constrainer {
             mask: None,
             masked_for: None,
             spacing: Spacing::default(),
-            field: field_of(wanted),
+            field: wanted.field(),
             ignored: kept.ignored,
         })
     }
@@ -199,7 +199,7 @@ impl Constrainer {
         plan: Plan,
         wanted: &AnswerRules<'_>,
     ) -> Result<CachedGrammar, ConstraintError> {
-        let crashed = ConstraintError::Crashed { field: field_of(wanted) };
+        let crashed = ConstraintError::Crashed { field: wanted.field() };
         let compiling = thread::Builder::new().name("grammar".to_owned()).stack_size(STACK_BYTES);
         thread::scope(|scope| {
             let compiled =
@@ -219,7 +219,7 @@ impl Constrainer {
         plan: Plan,
         wanted: &AnswerRules<'_>,
     ) -> Result<CachedGrammar, ConstraintError> {
-        let field = field_of(wanted);
+        let field = wanted.field();
         match self.built(&plan, wanted, field) {
             Ok((matcher, closer, end)) => {
                 let ignored = plan.ignored.clone();
@@ -365,14 +365,6 @@ fn in_own_words(detail: String, output: &OutputFormat) -> String {
             format!("{detail}; hob takes Lark, such as start: \"yes\" | \"no\"")
         }
         _ => "it allows no answer, or it is too complex".to_owned(),
-    }
-}
-
-/// The field of the request that the grammar comes from.
-fn field_of(wanted: &AnswerRules<'_>) -> &'static str {
-    match (&wanted.output, &wanted.tools) {
-        (OutputFormat::Text, Some(_)) => "tools",
-        (output, _) => output.field(),
     }
 }
 

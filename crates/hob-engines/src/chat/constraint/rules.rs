@@ -15,6 +15,16 @@ pub struct AnswerRules<'a> {
     pub tools: Option<ToolRules<'a>>,
 }
 
+impl AnswerRules<'_> {
+    /// The field of the request that the grammar comes from.
+    pub fn field(&self) -> &'static str {
+        match (self.output, &self.tools) {
+            (OutputFormat::Text, Some(_)) => "tools",
+            (output, _) => output.field(),
+        }
+    }
+}
+
 /// The tool calls that an answer may contain.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolRules<'a> {

@@ -1,7 +1,6 @@
 //! Tries grammars in a process of its own before the worker compiles them. A crash, a compilation without an end and a
 //! need for all memory cannot be caught in the worker, where they would end all its answers.
 
-use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -11,9 +10,9 @@ use std::time::{Duration, Instant};
 use hob_core::ChatRequest;
 use hob_core::chat::{Conversation, Prompt};
 
-use super::request_reader::{RequestReader, refused};
+use super::failures::RecentFailures;
+use super::request_reader::{RequestReader, answer_rules, refused};
 use super::trial_process::{COMPILE_TIME_MAX, TrialModel, TrialReport, TrialSocket};
-use crate::chat::crashed_grammars::Fingerprint;
 use crate::chat::dialect::{TOOL_DIALECTS, ToolDialect};
 use crate::chat::protocol::Refusal;
 use crate::supervisor::WorkerCommand;
@@ -23,7 +22,6 @@ const START_TIME_MAX: Duration = Duration::from_secs(30);
 /// A process that has reported nothing after this time is ended.
 const REPORT_TIME_MAX: Duration = Duration::from_secs(15);
 /// Grammars that failed are remembered, so that a client that retries does not take the time of others again.
-const FAILED_MAX: usize = 64;
 const FAILED_TIME: Duration = Duration::from_secs(600);
 /// The process is ended after this time without a grammar, because its vocabulary takes memory.
 pub(super) const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
@@ -35,14 +33,7 @@ pub(super) struct GrammarTrials<'a> {
     process: Option<TrialProcess>,
     /// When no process could be started.
     start_failed_at: Option<Instant>,
-    /// The oldest first.
-    failed: VecDeque<FailedTrial>,
-}
-
-struct FailedTrial {
-    fingerprint: Fingerprint,
-    since: Instant,
-    refusal: Refusal,
+    failed: RecentFailures<Refusal>,
 }
 
 impl<'a> GrammarTrials<'a> {
@@ -55,7 +46,7 @@ impl<'a> GrammarTrials<'a> {
             command,
             process: None,
             start_failed_at: None,
-            failed: VecDeque::new(),
+            failed: RecentFailures::new(FAILED_TIME),
         }
     }
 
@@ -73,29 +64,30 @@ impl<'a> GrammarTrials<'a> {
     /// # Errors
     /// The grammar cannot be compiled, or it ended the process that tried.
     pub(super) fn pass(&mut self, request: &ChatRequest) -> Result<(), Refusal> {
-        let Some(fingerprint) = Fingerprint::of(request) else { return Ok(()) };
         if self.command.is_none() || !self.reader.must_compile(request) {
             return Ok(());
         }
-        self.failed.retain(|failed| failed.since.elapsed() < FAILED_TIME);
-        if let Some(known) = self.failed.iter().find(|known| known.fingerprint == fingerprint) {
-            return Err(known.refusal.clone());
+        let constraints = constraints_of(request);
+        if let Some(refusal) = self.failed.known(&constraints) {
+            return Err(refusal);
         }
         let Some(process) = self.running() else { return Ok(()) };
-        match process.report_on(request) {
-            Ok(TrialReport::Ready | TrialReport::Compiles) => Ok(()),
-            Ok(TrialReport::Refused(refusal)) => Err(refusal),
-            Ok(TrialReport::TooSlow) => Err(self.fail(fingerprint, too_slow())),
-            Err(error) if is_timeout(&error) => Err(self.fail(fingerprint, too_slow())),
-            Err(_) => {
-                let reason = "crashes the grammar compiler, or needs too much memory".to_owned();
-                Err(self.fail(fingerprint, reason))
-            }
-        }
+        let reason = match process.report_on(&constraints) {
+            Ok(TrialReport::Ready | TrialReport::Compiles) => return Ok(()),
+            Ok(TrialReport::Refused(refusal)) => return Err(refusal),
+            Ok(TrialReport::TooSlow) => too_slow(),
+            Err(error) if is_timeout(&error) => too_slow(),
+            Err(_) => "crashes the grammar compiler, or needs too much memory".to_owned(),
+        };
+        self.process = None;
+        let rules = answer_rules(request, self.reader.tool_dialect());
+        let refusal = refused(rules.field(), reason);
+        self.failed.remember(&constraints, refusal.clone());
+        Err(refusal)
     }
 
     /// The process, which is started if it does not run. `None` if it cannot be started: the worker then compiles untried
-    /// grammars, and the server refuses those that crash it.
+    /// grammars.
     fn running(&mut self) -> Option<&mut TrialProcess> {
         if self.start_failed_at.is_some_and(|since| since.elapsed() < FAILED_TIME) {
             return None;
@@ -111,21 +103,6 @@ impl<'a> GrammarTrials<'a> {
             self.process = started.ok();
         }
         self.process.as_mut()
-    }
-
-    /// Ends the process, and remembers the grammar.
-    fn fail(&mut self, fingerprint: Fingerprint, reason: String) -> Refusal {
-        self.process = None;
-        let refusal = refused(fingerprint.field, reason);
-        self.failed.push_back(FailedTrial {
-            fingerprint,
-            since: Instant::now(),
-            refusal: refusal.clone(),
-        });
-        if self.failed.len() > FAILED_MAX {
-            self.failed.pop_front();
-        }
-        refusal
     }
 }
 
@@ -161,8 +138,8 @@ impl TrialProcess {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    fn report_on(&mut self, request: &ChatRequest) -> io::Result<TrialReport> {
-        self.socket.send(&constraints_of(request))?;
+    fn report_on(&mut self, constraints: &ChatRequest) -> io::Result<TrialReport> {
+        self.socket.send(constraints)?;
         self.socket.receive()
     }
 }

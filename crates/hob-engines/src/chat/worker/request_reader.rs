@@ -2,17 +2,17 @@
 //! Holds all that this needs: the model's vocabulary, template, dialect and grammars.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use hob_core::chat::{
     ChatRequest, Conversation, Effort, Prompt, Reading, Role, Thinking, ToolChoice,
 };
-use hob_core::{ModelError, is_full_stop};
+use hob_core::{ModelError, is_full_stop, locked};
 
 use super::ServeChatOptions;
 use super::answering::{AnswerPlan, Answering, ThinkingLimit};
-use super::heavy_conversations::HeavyConversations;
+use super::failures::RecentFailures;
 use super::repetition::Repetition;
 use super::running::{Echo, Prepared};
 use crate::chat::client::ENGINE;
@@ -43,7 +43,9 @@ pub(super) struct RequestReader {
     tokenizer: Arc<dyn Tokenizer>,
     tokens: Arc<TokenTable>,
     template: Option<ChatTemplate>,
-    heavy: HeavyConversations,
+    /// Conversations that the template could not render in its memory. Each such rendering keeps its memory until the worker
+    /// ends.
+    pub(super) heavy: Mutex<RecentFailures<TemplateError>>,
     constrainer: Constrainer,
     defaults: SamplerDefaults,
     infill_marks: Option<[u32; 3]>,
@@ -105,7 +107,7 @@ impl RequestReader {
             tokenizer,
             tokens: Arc::new(tokens),
             template,
-            heavy: HeavyConversations::default(),
+            heavy: Mutex::new(RecentFailures::new(Duration::MAX)),
             constrainer: constrainer.map_err(RequestReaderError::Vocabulary)?,
             defaults,
             infill_marks,
@@ -266,12 +268,16 @@ impl RequestReader {
         thinking: &Thinking,
     ) -> Result<ReadPrompt, Refusal> {
         let template = self.template.as_ref().ok_or(Refusal::NoTemplate)?;
-        let rendered = match self.heavy.known(conversation, thinking) {
+        let asked = (conversation, thinking);
+        let known = locked(&self.heavy).known(&asked);
+        let now = jiff::Zoned::now().datetime();
+        let rendered = match known {
             Some(error) => Err(error),
-            None => template
-                .render(conversation, thinking, jiff::Zoned::now().datetime())
-                .inspect_err(|error| self.heavy.remember((conversation, thinking), error)),
+            None => template.render(conversation, thinking, now),
         };
+        if let Err(error @ TemplateError::TooMuchMemory { .. }) = &rendered {
+            locked(&self.heavy).remember(&asked, error.clone());
+        }
         let rendered = rendered
             .map_err(|error| refused("messages", format!("do not suit the model: {error}")))?;
         let beginning = if rendered.has_bos { Beginning::Bare } else { Beginning::Marked };

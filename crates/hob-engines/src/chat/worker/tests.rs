@@ -14,8 +14,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hob_core::chat::{
-    ChatEvent, ChatRequest, FinishReason, JsonText, OutputFormat, Prompt, Sampling, TokenLogprob,
-    Usage,
+    ChatEvent, ChatRequest, Conversation, FinishReason, JsonText, Message, OutputFormat, Prompt,
+    Role, Sampling, TokenLogprob, Usage,
 };
 
 use super::request_reader::RequestReaderParts;
@@ -178,7 +178,6 @@ impl Answer {
     fn take(&mut self, report: ChatReport) {
         match report {
             ChatReport::Accepted { ignored } => self.ignored = ignored,
-            ChatReport::Compiling | ChatReport::Compiled => {}
             ChatReport::Event(ChatEvent::Logprobs(tokens)) => {
                 self.logprobs.extend(tokens);
             }
@@ -218,9 +217,9 @@ fn run(
         let (to_engine, theirs) = (inbox.sender(), off_engine.clone());
         let preparer = Preparer { reader, embed_jobs, compile_jobs, to_engine };
         scope.spawn(move || preparer.run(&to_prepare, &theirs));
-        let (to_engine, theirs, words) = (inbox.sender(), off_engine.clone(), outlet.shared());
+        let (to_engine, theirs) = (inbox.sender(), off_engine.clone());
         let trials = GrammarTrials::new(reader, trials);
-        scope.spawn(move || compiler::run(trials, &to_compile, &theirs, words, &to_engine));
+        scope.spawn(move || compiler::run(trials, &to_compile, &theirs, &to_engine));
         let outputs = Outputs { outlet, jobs, off_engine };
         let small = || DraftModel::new(Counter::new(decoder.parallel()), VOCABULARY);
         let small = decoder.has_small_model.then(small);
@@ -493,6 +492,19 @@ fn where_no_trial_can_be_started_grammars_are_compiled_untried() {
     let mut rig = Rig::with(1, 8, None, Some(WorkerCommand::new("/nowhere/hob")));
     rig.ask(1, held_to("start: \"x\""));
     assert_eq!(rig.until_done(1)[&1].text, "x");
+}
+
+#[test]
+fn a_conversation_that_takes_too_many_steps_is_not_remembered() {
+    let steps = "{% for i in range(90000) %}{% for j in range(90000) %}{% endfor %}{% endfor %}";
+    let reader = reader_with(Some(steps));
+    let messages = vec![Message::new(Role::User, "a")];
+    let asked = Conversation { messages, ..Conversation::default() };
+    let prompt = Prompt::Chat(asked.clone());
+    let request = ChatRequest { prompt, ..ChatRequest::default() };
+    assert!(reader.prepare(&request, 1, Instant::now()).is_err());
+    let known = reader.heavy.lock().expect("no panic").known(&(&asked, &request.thinking));
+    assert_eq!(known, None, "it ends nothing");
 }
 
 #[test]
