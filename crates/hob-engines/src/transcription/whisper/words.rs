@@ -19,79 +19,6 @@ const WORD_S_MAX: f64 = 2.0;
 /// A layer of the decoder, and one of its heads.
 type Head = (usize, usize);
 
-// OpenAI's tables of heads (`_ALIGNMENT_HEADS` in openai/whisper), for sizes with many layers.
-const SMALL_EN: [Head; 19] = [
-    (6, 6),
-    (7, 0),
-    (7, 3),
-    (7, 8),
-    (8, 2),
-    (8, 5),
-    (8, 7),
-    (9, 0),
-    (9, 4),
-    (9, 8),
-    (9, 10),
-    (10, 0),
-    (10, 1),
-    (10, 2),
-    (10, 3),
-    (10, 6),
-    (10, 11),
-    (11, 2),
-    (11, 4),
-];
-const SMALL: [Head; 10] =
-    [(5, 3), (5, 9), (8, 0), (8, 4), (8, 7), (8, 8), (9, 0), (9, 7), (9, 9), (10, 5)];
-const MEDIUM_EN: [Head; 18] = [
-    (11, 4),
-    (14, 1),
-    (14, 12),
-    (14, 14),
-    (15, 4),
-    (16, 0),
-    (16, 4),
-    (16, 9),
-    (17, 12),
-    (17, 14),
-    (18, 7),
-    (18, 10),
-    (18, 15),
-    (20, 0),
-    (20, 3),
-    (20, 9),
-    (20, 14),
-    (21, 12),
-];
-const MEDIUM: [Head; 6] = [(13, 15), (15, 4), (15, 15), (16, 1), (20, 0), (23, 4)];
-const LARGE_V2: [Head; 23] = [
-    (10, 12),
-    (13, 17),
-    (16, 11),
-    (16, 12),
-    (16, 13),
-    (17, 15),
-    (17, 16),
-    (18, 4),
-    (18, 11),
-    (18, 19),
-    (19, 11),
-    (21, 2),
-    (21, 3),
-    (22, 3),
-    (22, 9),
-    (22, 12),
-    (23, 5),
-    (23, 7),
-    (23, 13),
-    (25, 5),
-    (26, 1),
-    (26, 12),
-    (27, 15),
-];
-const LARGE_V3: [Head; 10] =
-    [(7, 0), (10, 17), (12, 18), (13, 12), (16, 1), (17, 14), (19, 11), (21, 4), (24, 1), (25, 6)];
-
 /// A word, and the place of its first token among the tokens of the text.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PlacedWord {
@@ -201,29 +128,39 @@ impl Whisper {
     }
 }
 
-/// The attention heads that follow the sound, as OpenAI published them. Other sizes use all heads of the upper half of
-/// the layers, which is less exact. large-v1 and large-v2 have the same sizes; both use the heads of large-v2, the one in use.
+/// The attention heads that follow the sound, as OpenAI published them (`_ALIGNMENT_HEADS` in openai/whisper): the layer of
+/// each, and its number there. Other sizes use all heads of the upper half of the layers, which is less exact. large-v1 and
+/// large-v2 have the same sizes; both use the heads of large-v2, the one in use.
 fn alignment_heads(layers: usize, heads: usize, is_multilingual: bool, mels: usize) -> Vec<Head> {
-    let known: &[Head] = match (layers, heads, is_multilingual) {
-        (4, 6, true) => &[(2, 2), (3, 0), (3, 2), (3, 3), (3, 4), (3, 5)],
-        (4, 6, false) => &[(1, 0), (2, 0), (2, 5), (3, 0), (3, 1), (3, 2), (3, 3), (3, 4)],
-        (6, 8, true) => &[(3, 1), (4, 2), (4, 3), (4, 7), (5, 1), (5, 2), (5, 4), (5, 6)],
-        (6, 8, false) => &[(3, 3), (4, 7), (5, 1), (5, 5), (5, 7)],
-        (12, 12, true) => &SMALL,
-        (12, 12, false) => &SMALL_EN,
-        (24, 16, true) => &MEDIUM,
-        (24, 16, false) => &MEDIUM_EN,
-        (32, 20, true) if mels == 80 => &LARGE_V2,
-        (32, 20, true) => &LARGE_V3,
-        (4, 20, true) => &[(2, 4), (2, 11), (3, 3), (3, 6), (3, 11), (3, 14)],
-        _ => &[],
+    let known = match (layers, heads, is_multilingual) {
+        (4, 6, true) => "2.2 3.0 3.2 3.3 3.4 3.5",
+        (4, 6, false) => "1.0 2.0 2.5 3.0 3.1 3.2 3.3 3.4",
+        (6, 8, true) => "3.1 4.2 4.3 4.7 5.1 5.2 5.4 5.6",
+        (6, 8, false) => "3.3 4.7 5.1 5.5 5.7",
+        (12, 12, true) => "5.3 5.9 8.0 8.4 8.7 8.8 9.0 9.7 9.9 10.5",
+        (12, 12, false) => {
+            "6.6 7.0 7.3 7.8 8.2 8.5 8.7 9.0 9.4 9.8 9.10 10.0 10.1 10.2 10.3 10.6 10.11 11.2 11.4"
+        }
+        (24, 16, true) => "13.15 15.4 15.15 16.1 20.0 23.4",
+        (24, 16, false) => {
+            "11.4 14.1 14.12 14.14 15.4 16.0 16.4 16.9 17.12 17.14 18.7 18.10 18.15 20.0 20.3 20.9 20.14 21.12"
+        }
+        (32, 20, true) if mels == 80 => {
+            "10.12 13.17 16.11 16.12 16.13 17.15 17.16 18.4 18.11 18.19 19.11 21.2 21.3 22.3 22.9 \
+             22.12 23.5 23.7 23.13 25.5 26.1 26.12 27.15"
+        }
+        (32, 20, true) => "7.0 10.17 12.18 13.12 16.1 17.14 19.11 21.4 24.1 25.6",
+        (4, 20, true) => "2.4 2.11 3.3 3.6 3.11 3.14",
+        _ => {
+            let upper = layers / 2..layers;
+            return upper.flat_map(|layer| (0..heads).map(move |head| (layer, head))).collect();
+        }
     };
-    if known.is_empty() {
-        return (layers / 2..layers)
-            .flat_map(|layer| (0..heads).map(move |head| (layer, head)))
-            .collect();
-    }
-    known.to_vec()
+    let head = |text: &str| {
+        let (layer, head) = text.split_once('.')?;
+        Some((layer.parse().ok()?, head.parse().ok()?))
+    };
+    known.split(' ').filter_map(head).collect()
 }
 
 /// Token by token, how little the heads listen to each sounding position.
@@ -360,6 +297,9 @@ mod tests {
     fn every_published_size_has_its_own_heads_within_its_layers() {
         for (layers, heads, is_multilingual, mels, count) in [
             (4, 6, true, 80, 6),
+            (4, 6, false, 80, 8),
+            (6, 8, true, 80, 8),
+            (6, 8, false, 80, 5),
             (12, 12, true, 80, 10),
             (12, 12, false, 80, 19),
             (24, 16, true, 80, 6),
