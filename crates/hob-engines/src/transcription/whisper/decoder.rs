@@ -56,7 +56,7 @@ pub(super) fn logits(
         .map(|_| (graph.input_ints(count), graph.input_floats(step.past + count, count)));
     let decoding = Decoding { graph: &graph, sizes, step, branches };
     let mut x = decoding.embedded(weights, tokens);
-    for (layer, block) in weights.decoder.iter().enumerate() {
+    for (layer, block) in weights.layers.decoder.iter().enumerate() {
         x = decoding.self_attention(x, &block.attention, weights.self_caches[layer]);
         if let Some(cross) = &block.cross {
             let (scores, value) = decoding.cross_scores(x, cross, weights.cross_caches[layer]);
@@ -66,8 +66,8 @@ pub(super) fn logits(
         let inner = graph.gelu(linear(&graph, normed(&graph, x, block.mlp_norm), up));
         x = graph.add(x, linear(&graph, inner, down));
     }
-    let x = graph.rows(normed(&graph, x, weights.decoder_norm), wanted);
-    let logits = graph.want(graph.mul_mat(weights.token, x));
+    let x = graph.rows(normed(&graph, x, weights.layers.decoder_norm), wanted);
+    let logits = graph.want(graph.mul_mat(weights.layers.token, x));
     let numbers: Vec<i32> = step.tokens.iter().map(|token| *token as i32).collect();
     backends.compute(&graph, step.cancelled, |inputs| {
         inputs.ints(tokens, &numbers);
@@ -94,7 +94,7 @@ pub(super) fn attention(
     let mut x = decoding.embedded(weights, tokens);
     let mut found: Vec<Option<Tensor<'_>>> = vec![None; heads.len()];
     let last = heads.iter().map(|(layer, _)| *layer).max().unwrap_or(0);
-    for (layer, block) in weights.decoder.iter().enumerate().take(last + 1) {
+    for (layer, block) in weights.layers.decoder.iter().enumerate().take(last + 1) {
         x = decoding.self_attention(x, &block.attention, weights.self_caches[layer]);
         let Some(cross) = &block.cross else { continue };
         let (scores, value) = decoding.cross_scores(x, cross, weights.cross_caches[layer]);
@@ -117,17 +117,17 @@ pub(super) fn attention(
 impl<'a> Decoding<'a, '_> {
     fn embedded(&self, weights: &Weights, tokens: Tensor<'a>) -> Tensor<'a> {
         if let Some((depths, _)) = self.branches {
-            let places = self.graph.rows(weights.decoder_position, depths);
-            return self.graph.add(self.graph.rows(weights.token, tokens), places);
+            let places = self.graph.rows(weights.layers.decoder_position, depths);
+            return self.graph.add(self.graph.rows(weights.layers.token, tokens), places);
         }
         let (state, count) = (self.sizes.text_state, self.step.tokens.len());
         let place = self.graph.view(
-            weights.decoder_position,
+            weights.layers.decoder_position,
             (state, count),
             state,
             self.step.past * state,
         );
-        self.graph.add(self.graph.rows(weights.token, tokens), place)
+        self.graph.add(self.graph.rows(weights.layers.token, tokens), place)
     }
 
     fn width(&self) -> usize {
@@ -144,7 +144,7 @@ impl<'a> Decoding<'a, '_> {
     fn self_attention(
         &self,
         x: Tensor<'a>,
-        attention: &Attention<'a>,
+        attention: &Attention<Tensor<'a>>,
         cache: KeyValues<'a>,
     ) -> Tensor<'a> {
         let Decoding { graph, sizes, step, branches } = self;
@@ -175,7 +175,7 @@ impl<'a> Decoding<'a, '_> {
     fn cross_scores(
         &self,
         x: Tensor<'a>,
-        attention: &Attention<'a>,
+        attention: &Attention<Tensor<'a>>,
         cache: KeyValues<'a>,
     ) -> (Tensor<'a>, Tensor<'a>) {
         let Decoding { graph, sizes, step, .. } = self;
@@ -195,7 +195,7 @@ impl<'a> Decoding<'a, '_> {
     fn mixed(
         &self,
         x: Tensor<'a>,
-        attention: &Attention<'a>,
+        attention: &Attention<Tensor<'a>>,
         scores: Tensor<'a>,
         value: Tensor<'a>,
     ) -> Tensor<'a> {

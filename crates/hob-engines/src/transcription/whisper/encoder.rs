@@ -27,20 +27,21 @@ pub(super) fn encode(
     let encoding =
         Encoding { graph: &graph, has_card, has_kernels: !has_card && hob_kernels::is_faster() };
     let input = graph.input_floats(frames, sizes.mels);
-    let [first, second] = weights.conv;
+    let [first, second] = weights.layers.conv;
     let mut x = graph.gelu(biased(&graph, graph.conv(first.weight, input, 1, 1), first.bias));
     x = graph.gelu(biased(&graph, graph.conv(second.weight, x, 2, 1), second.bias));
     let x = graph.cont(graph.transpose(graph.reshape(x, positions, state, 1)));
-    let mut x = graph.add(x, graph.view(weights.encoder_position, (state, positions), state, 0));
-    for block in &weights.encoder {
+    let mut x =
+        graph.add(x, graph.view(weights.layers.encoder_position, (state, positions), state, 0));
+    for block in &weights.layers.encoder {
         x = graph.add(x, encoding.attend(x, &block.attention, sizes.audio_heads));
         let [up, down] = block.mlp;
         let inner = encoding.input(normed(&graph, x, block.mlp_norm));
         let inner = encoding.input(encoding.linear(inner, up, Activation::Gelu));
         x = graph.add(x, encoding.linear(inner, down, Activation::None));
     }
-    let sound = encoding.input(normed(&graph, x, weights.encoder_norm));
-    for (block, cache) in weights.decoder.iter().zip(&weights.cross_caches) {
+    let sound = encoding.input(normed(&graph, x, weights.layers.encoder_norm));
+    for (block, cache) in weights.layers.decoder.iter().zip(&weights.cross_caches) {
         let Some(cross) = block.cross else { continue };
         let key = encoding.linear(sound, cross.key, Activation::None);
         graph.want(graph.copy(key, graph.view(cache.key, (state, positions), state, 0)));
@@ -74,7 +75,7 @@ impl<'a> Encoding<'a, '_> {
     fn linear(
         &self,
         Input { x, narrow }: Input<'a>,
-        by: Linear<'a>,
+        by: Linear<Tensor<'a>>,
         activation: Activation,
     ) -> Tensor<'a> {
         let (weight, size) = (by.weight, [by.weight.dim(0), by.weight.dim(1), x.dim(1)]);
@@ -87,12 +88,12 @@ impl<'a> Encoding<'a, '_> {
         }
     }
 
-    fn attend(&self, x: Tensor<'a>, attention: &Attention<'a>, heads: usize) -> Tensor<'a> {
+    fn attend(&self, x: Tensor<'a>, attention: &Attention<Tensor<'a>>, heads: usize) -> Tensor<'a> {
         let graph = self.graph;
         let (state, positions) = (x.dim(0), x.dim(1));
         let width = state / heads;
         let x = self.input(normed(graph, x, attention.norm));
-        let heads_of = |part: Linear<'a>| {
+        let heads_of = |part: Linear<Tensor<'a>>| {
             let split =
                 graph.reshape(self.linear(x, part, Activation::None), width, heads, positions);
             graph.permute(split, [0, 2, 1])
@@ -108,11 +109,15 @@ impl<'a> Encoding<'a, '_> {
     }
 }
 
-pub(super) fn normed<'a>(graph: &Graph<'a>, x: Tensor<'a>, norm: Norm<'a>) -> Tensor<'a> {
+pub(super) fn normed<'a>(graph: &Graph<'a>, x: Tensor<'a>, norm: Norm<Tensor<'a>>) -> Tensor<'a> {
     graph.add(graph.mul(graph.norm(x, EPSILON), norm.weight), norm.bias)
 }
 
-pub(super) fn linear<'a>(graph: &Graph<'a>, x: Tensor<'a>, linear: Linear<'a>) -> Tensor<'a> {
+pub(super) fn linear<'a>(
+    graph: &Graph<'a>,
+    x: Tensor<'a>,
+    linear: Linear<Tensor<'a>>,
+) -> Tensor<'a> {
     biased(graph, graph.mul_mat(linear.weight, x), linear.bias)
 }
 

@@ -30,42 +30,23 @@ impl TinyFile {
     fn new() -> TinyFile {
         let state = STATE as i32;
         let head = vec![0x6767_6d6c, VOCAB, 1500, state, 2, 1, 448, state, 2, 2, 80, 1];
-        let mut tensors = Vec::new();
-        let mut add = |name: &str, dims: &[usize]| tensors.push((name.to_owned(), dims.to_vec()));
-        add("encoder.positional_embedding", &[STATE, 1500]);
-        add("encoder.conv1.weight", &[3, 80, STATE]);
-        add("encoder.conv1.bias", &[1, STATE]);
-        add("encoder.conv2.weight", &[3, STATE, STATE]);
-        add("encoder.conv2.bias", &[1, STATE]);
-        add("decoder.positional_embedding", &[STATE, 448]);
-        add("decoder.token_embedding.weight", &[STATE, VOCAB as usize]);
-        for (side, layers) in [("encoder", 1), ("decoder", 2)] {
-            for layer in 0..layers {
-                let block = format!("{side}.blocks.{layer}");
-                let attentions: &[&str] =
-                    if side == "encoder" { &["attn"] } else { &["attn", "cross_attn"] };
-                for attention in attentions {
-                    for part in ["query", "key", "value", "out"] {
-                        add(&format!("{block}.{attention}.{part}.weight"), &[STATE, STATE]);
-                        if part != "key" {
-                            add(&format!("{block}.{attention}.{part}.bias"), &[STATE]);
-                        }
-                    }
-                    add(&format!("{block}.{attention}_ln.weight"), &[STATE]);
-                    add(&format!("{block}.{attention}_ln.bias"), &[STATE]);
-                }
-                add(&format!("{block}.mlp_ln.weight"), &[STATE]);
-                add(&format!("{block}.mlp_ln.bias"), &[STATE]);
-                add(&format!("{block}.mlp.0.weight"), &[STATE, 4 * STATE]);
-                add(&format!("{block}.mlp.0.bias"), &[4 * STATE]);
-                add(&format!("{block}.mlp.2.weight"), &[4 * STATE, STATE]);
-                add(&format!("{block}.mlp.2.bias"), &[STATE]);
-            }
-        }
-        for name in ["encoder.ln_post", "decoder.ln"] {
-            add(&format!("{name}.weight"), &[STATE]);
-            add(&format!("{name}.bias"), &[STATE]);
-        }
+        let sizes = Sizes {
+            vocab: VOCAB as usize,
+            audio_ctx: 1500,
+            audio_state: STATE,
+            audio_layers: 1,
+            text_ctx: 448,
+            text_layers: 2,
+            mels: 80,
+            ..Sizes::default()
+        };
+        // Trailing dimensions of 1 are not written.
+        let written = |dims: [usize; 3]| {
+            let count = dims.iter().rposition(|dim| *dim > 1).map_or(1, |last| last + 1);
+            dims[..count].to_vec()
+        };
+        let names = weights::names(&sizes).into_iter();
+        let tensors = names.map(|(name, dims)| (name, written(dims))).collect();
         TinyFile { head, tensors, embedding_scale: 1.0, matrix_type: 0 }
     }
 

@@ -13,33 +13,46 @@ const MB: u64 = 1_000_000;
 
 /// A matrix and its bias. A key has no bias.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Linear<'a> {
-    pub(super) weight: Tensor<'a>,
-    pub(super) bias: Option<Tensor<'a>>,
+pub(super) struct Linear<T> {
+    pub(super) weight: T,
+    pub(super) bias: Option<T>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Norm<'a> {
-    pub(super) weight: Tensor<'a>,
-    pub(super) bias: Tensor<'a>,
+pub(super) struct Norm<T> {
+    pub(super) weight: T,
+    pub(super) bias: T,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Attention<'a> {
-    pub(super) norm: Norm<'a>,
-    pub(super) query: Linear<'a>,
-    pub(super) key: Linear<'a>,
-    pub(super) value: Linear<'a>,
-    pub(super) out: Linear<'a>,
+pub(super) struct Attention<T> {
+    pub(super) query: Linear<T>,
+    pub(super) key: Linear<T>,
+    pub(super) value: Linear<T>,
+    pub(super) out: Linear<T>,
+    pub(super) norm: Norm<T>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Block<'a> {
-    pub(super) attention: Attention<'a>,
+pub(super) struct Block<T> {
+    pub(super) attention: Attention<T>,
     /// Absent in encoder blocks.
-    pub(super) cross: Option<Attention<'a>>,
-    pub(super) mlp_norm: Norm<'a>,
-    pub(super) mlp: [Linear<'a>; 2],
+    pub(super) cross: Option<Attention<T>>,
+    pub(super) mlp_norm: Norm<T>,
+    pub(super) mlp: [Linear<T>; 2],
+}
+
+/// All tensors of the file. `T` is what stands for one.
+#[derive(Debug)]
+pub(super) struct Layers<T> {
+    pub(super) encoder_position: T,
+    pub(super) conv: [Linear<T>; 2],
+    pub(super) decoder_position: T,
+    pub(super) token: T,
+    pub(super) encoder: Vec<Block<T>>,
+    pub(super) decoder: Vec<Block<T>>,
+    pub(super) encoder_norm: Norm<T>,
+    pub(super) decoder_norm: Norm<T>,
 }
 
 /// Keys and values of one decoder block.
@@ -53,14 +66,7 @@ pub(super) struct KeyValues<'a> {
 /// own field; no tensor is handed out of `whisper`.
 #[derive(Debug)]
 pub(super) struct Weights {
-    pub(super) encoder_position: Tensor<'static>,
-    pub(super) conv: [Linear<'static>; 2],
-    pub(super) encoder: Vec<Block<'static>>,
-    pub(super) encoder_norm: Norm<'static>,
-    pub(super) token: Tensor<'static>,
-    pub(super) decoder_position: Tensor<'static>,
-    pub(super) decoder: Vec<Block<'static>>,
-    pub(super) decoder_norm: Norm<'static>,
+    pub(super) layers: Layers<Tensor<'static>>,
     /// Caches of the self-attention, for the text so far.
     pub(super) self_caches: Vec<KeyValues<'static>>,
     /// Caches of the cross-attention, for the sound.
@@ -75,7 +81,7 @@ impl Weights {
         backends: &Backends,
         threads: usize,
     ) -> Result<Weights, WhisperLoadError> {
-        let names = names(sizes);
+        let names: HashMap<String, [usize; 3]> = names(sizes).into_iter().collect();
         let mut found = HashMap::new();
         while let Some(tensor) = file.next_tensor()? {
             let Some(dims) = names.get(&tensor.name) else { continue };
@@ -96,38 +102,11 @@ impl Weights {
         let write = |index: usize, at, bytes: &[u8]| store.fill(tensors[index], at, bytes);
         convert(file, &conversions, threads, write)?;
         let names = conversions.into_iter().map(|conversion| conversion.name);
-        let named = Named(names.zip(tensors).collect());
+        let named: HashMap<String, Tensor<'static>> = names.zip(tensors).collect();
+        // Each name was found above.
+        let layers = layers(sizes, |name, _| named[&name]);
         let (caches, self_caches, cross_caches) = caches(sizes, backends)?;
-        Weights::from(&named, sizes, self_caches, cross_caches, [store, caches])
-            // Unreachable: all names were checked above.
-            .ok_or_else(|| WhisperFileError::Incomplete(1).into())
-    }
-
-    fn from(
-        named: &Named,
-        sizes: &Sizes,
-        self_caches: Vec<KeyValues<'static>>,
-        cross_caches: Vec<KeyValues<'static>>,
-        stores: [Store; 2],
-    ) -> Option<Weights> {
-        let blocks = |side: &str, count: usize, has_cross: bool| -> Option<Vec<Block<'static>>> {
-            (0..count)
-                .map(|number| named.block(&format!("{side}.blocks.{number}"), has_cross))
-                .collect()
-        };
-        Some(Weights {
-            encoder_position: named.tensor("encoder.positional_embedding")?,
-            conv: [named.linear("encoder.conv1")?, named.linear("encoder.conv2")?],
-            encoder: blocks("encoder", sizes.audio_layers, false)?,
-            encoder_norm: named.norm("encoder.ln_post")?,
-            token: named.tensor("decoder.token_embedding.weight")?,
-            decoder_position: named.tensor("decoder.positional_embedding")?,
-            decoder: blocks("decoder", sizes.text_layers, true)?,
-            decoder_norm: named.norm("decoder.ln")?,
-            self_caches,
-            cross_caches,
-            stores,
-        })
+        Ok(Weights { layers, self_caches, cross_caches, stores: [store, caches] })
     }
 
     /// Bytes of all tensors.
@@ -164,88 +143,82 @@ impl LoadError for WhisperLoadError {
     }
 }
 
-/// The tensors by their names in the file.
-struct Named(HashMap<String, Tensor<'static>>);
+/// The names of all tensors and their dimensions.
+pub(super) fn names(sizes: &Sizes) -> Vec<(String, [usize; 3])> {
+    let mut names = Vec::new();
+    layers(sizes, |name, dims| names.push((name, dims)));
+    names
+}
 
-impl Named {
-    fn tensor(&self, name: &str) -> Option<Tensor<'static>> {
-        self.0.get(name).copied()
-    }
-
-    fn linear(&self, name: &str) -> Option<Linear<'static>> {
-        let weight = self.tensor(&format!("{name}.weight"))?;
-        Some(Linear { weight, bias: self.tensor(&format!("{name}.bias")) })
-    }
-
-    fn norm(&self, name: &str) -> Option<Norm<'static>> {
-        let weight = self.tensor(&format!("{name}.weight"))?;
-        Some(Norm { weight, bias: self.tensor(&format!("{name}.bias"))? })
-    }
-
-    fn attention(&self, block: &str, name: &str) -> Option<Attention<'static>> {
-        let linear = |part: &str| self.linear(&format!("{block}.{name}.{part}"));
-        Some(Attention {
-            norm: self.norm(&format!("{block}.{name}_ln"))?,
-            query: linear("query")?,
-            key: linear("key")?,
-            value: linear("value")?,
-            out: linear("out")?,
-        })
-    }
-
-    fn block(&self, block: &str, has_cross: bool) -> Option<Block<'static>> {
-        let cross = if has_cross { Some(self.attention(block, "cross_attn")?) } else { None };
-        Some(Block {
-            attention: self.attention(block, "attn")?,
-            cross,
-            mlp_norm: self.norm(&format!("{block}.mlp_ln"))?,
-            mlp: [self.linear(&format!("{block}.mlp.0"))?, self.linear(&format!("{block}.mlp.2"))?],
-        })
+/// All layers of a model. `tensor` gets the name of each tensor in the file, and its dimensions.
+fn layers<T>(sizes: &Sizes, tensor: impl FnMut(String, [usize; 3]) -> T) -> Layers<T> {
+    let state = sizes.audio_state;
+    let mut reader = LayerReader { state, tensor };
+    Layers {
+        encoder_position: reader
+            .tensor("encoder.positional_embedding", [state, sizes.audio_ctx, 1]),
+        conv: [("encoder.conv1", sizes.mels), ("encoder.conv2", state)]
+            .map(|(name, bands)| reader.linear(name, [3, bands, state], [1, state, 1])),
+        decoder_position: reader.tensor("decoder.positional_embedding", [state, sizes.text_ctx, 1]),
+        token: reader.tensor("decoder.token_embedding.weight", [state, sizes.vocab, 1]),
+        encoder: (0..sizes.audio_layers)
+            .map(|layer| reader.block(&format!("encoder.blocks.{layer}"), false))
+            .collect(),
+        decoder: (0..sizes.text_layers)
+            .map(|layer| reader.block(&format!("decoder.blocks.{layer}"), true))
+            .collect(),
+        encoder_norm: reader.norm("encoder.ln_post"),
+        decoder_norm: reader.norm("decoder.ln"),
     }
 }
 
-/// The names of all tensors and their dimensions.
-fn names(sizes: &Sizes) -> HashMap<String, [usize; 3]> {
-    let state = sizes.audio_state;
-    let mut names = HashMap::new();
-    let mut add = |name: String, dims: [usize; 3]| {
-        names.insert(name, dims);
-    };
-    add("encoder.positional_embedding".to_owned(), [state, sizes.audio_ctx, 1]);
-    for (conv, bands) in [("conv1", sizes.mels), ("conv2", state)] {
-        add(format!("encoder.{conv}.weight"), [3, bands, state]);
-        add(format!("encoder.{conv}.bias"), [1, state, 1]);
+struct LayerReader<F> {
+    state: usize,
+    tensor: F,
+}
+
+impl<T, F: FnMut(String, [usize; 3]) -> T> LayerReader<F> {
+    fn tensor(&mut self, name: &str, dims: [usize; 3]) -> T {
+        (self.tensor)(name.to_owned(), dims)
     }
-    add("decoder.positional_embedding".to_owned(), [state, sizes.text_ctx, 1]);
-    add("decoder.token_embedding.weight".to_owned(), [state, sizes.vocab, 1]);
-    for name in ["encoder.ln_post", "decoder.ln"] {
-        add(format!("{name}.weight"), [state, 1, 1]);
-        add(format!("{name}.bias"), [state, 1, 1]);
-    }
-    for (side, layers) in [("encoder", sizes.audio_layers), ("decoder", sizes.text_layers)] {
-        for layer in 0..layers {
-            let block = format!("{side}.blocks.{layer}");
-            let attentions: &[&str] =
-                if side == "encoder" { &["attn"] } else { &["attn", "cross_attn"] };
-            for attention in attentions {
-                for part in ["query", "key", "value", "out"] {
-                    add(format!("{block}.{attention}.{part}.weight"), [state, state, 1]);
-                    if part != "key" {
-                        add(format!("{block}.{attention}.{part}.bias"), [state, 1, 1]);
-                    }
-                }
-                add(format!("{block}.{attention}_ln.weight"), [state, 1, 1]);
-                add(format!("{block}.{attention}_ln.bias"), [state, 1, 1]);
-            }
-            add(format!("{block}.mlp_ln.weight"), [state, 1, 1]);
-            add(format!("{block}.mlp_ln.bias"), [state, 1, 1]);
-            add(format!("{block}.mlp.0.weight"), [state, 4 * state, 1]);
-            add(format!("{block}.mlp.0.bias"), [4 * state, 1, 1]);
-            add(format!("{block}.mlp.2.weight"), [4 * state, state, 1]);
-            add(format!("{block}.mlp.2.bias"), [state, 1, 1]);
+
+    fn linear(&mut self, name: &str, weight: [usize; 3], bias: [usize; 3]) -> Linear<T> {
+        Linear {
+            weight: self.tensor(&format!("{name}.weight"), weight),
+            bias: Some(self.tensor(&format!("{name}.bias"), bias)),
         }
     }
-    names
+
+    fn norm(&mut self, name: &str) -> Norm<T> {
+        let dims = [self.state, 1, 1];
+        Norm {
+            weight: self.tensor(&format!("{name}.weight"), dims),
+            bias: self.tensor(&format!("{name}.bias"), dims),
+        }
+    }
+
+    fn attention(&mut self, name: &str) -> Attention<T> {
+        let (weight, bias) = ([self.state, self.state, 1], [self.state, 1, 1]);
+        Attention {
+            query: self.linear(&format!("{name}.query"), weight, bias),
+            key: Linear { weight: self.tensor(&format!("{name}.key.weight"), weight), bias: None },
+            value: self.linear(&format!("{name}.value"), weight, bias),
+            out: self.linear(&format!("{name}.out"), weight, bias),
+            norm: self.norm(&format!("{name}_ln")),
+        }
+    }
+
+    fn block(&mut self, block: &str, has_cross: bool) -> Block<T> {
+        let (narrow, wide) = (self.state, 4 * self.state);
+        Block {
+            attention: self.attention(&format!("{block}.attn")),
+            cross: has_cross.then(|| self.attention(&format!("{block}.cross_attn"))),
+            mlp_norm: self.norm(&format!("{block}.mlp_ln")),
+            mlp: [("mlp.0", narrow, wide), ("mlp.2", wide, narrow)].map(|(name, from, to)| {
+                self.linear(&format!("{block}.{name}"), [from, to, 1], [to, 1, 1])
+            }),
+        }
+    }
 }
 
 type Caches = (Store, Vec<KeyValues<'static>>, Vec<KeyValues<'static>>);
