@@ -32,7 +32,6 @@ pub use bounds::{LimitExceeded, schema_excess};
 pub(crate) use compile::STACK_BYTES;
 pub use compile::{Constrainer, Ready};
 pub use rules::{AnswerRules, CallCount, ToolRules};
-pub use schema::SchemaLimits;
 pub use vocabulary::{Mask, TokenBytes, Vocabulary};
 
 use closing::{Closer, Context};

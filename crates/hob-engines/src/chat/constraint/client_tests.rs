@@ -5,10 +5,8 @@ use hob_core::chat::{JsonText, OutputFormat, Tool, ToolChoice};
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use serde_json::{Value, json};
 
-use super::tests::{answer, small_vocabulary};
-use super::{
-    AnswerRules, CallCount, Constrainer, Constraint, ConstraintError, SchemaLimits, ToolRules,
-};
+use super::tests::{self, answer, constrainer, small_vocabulary};
+use super::{AnswerRules, CallCount, Constraint, ConstraintError, ToolRules};
 use crate::chat::dialect::HERMES;
 
 /// Name, arguments, and the keywords that are left out.
@@ -28,11 +26,10 @@ fn tool(name: &str, schema: &Value, strict: bool) -> Tool {
 }
 
 fn compiled(tools: &[Tool]) -> Result<Constraint, ConstraintError> {
-    let constrainer = Constrainer::new(small_vocabulary(), SchemaLimits::default()).unwrap();
     let (choice, calls, dialect) = (&ToolChoice::Required, CallCount::One, &HERMES);
     let tools = Some(ToolRules { tools, choice, calls, dialect });
     let wanted = AnswerRules { output: &OutputFormat::Text, strict: false, tools };
-    constrainer.compile(&wanted, 400).map(Option::unwrap)
+    constrainer().compile(&wanted, 400).map(Option::unwrap)
 }
 
 #[test]
@@ -106,11 +103,10 @@ fn a_schema_without_a_value_is_refused_with_its_keyword_and_path() {
         (object("all", list), "allOf", ".properties.all.items"),
         (object("kind", json!({ "type": "integer", "enum": ["a"] })), "enum", ".properties.kind"),
     ] {
-        let output = OutputFormat::JsonSchema(JsonText::parsed(schema.to_string()));
+        let output = tests::schema(&schema);
         let wanted = AnswerRules { output: &output, strict: false, tools: None };
-        let constrainer = Constrainer::new(small_vocabulary(), SchemaLimits::default()).unwrap();
         let answer = format!("has '{keyword}' at 'schema{path}', for which hob finds no value");
-        let refused = constrainer.compile(&wanted, 400).unwrap_err().to_string();
+        let refused = constrainer().compile(&wanted, 400).unwrap_err().to_string();
         assert_eq!(refused, format!("'response_format' {answer}"));
         let refused = compiled(&[tool("act", &schema, true)]).unwrap_err().to_string();
         assert_eq!(refused, format!("'tools' {}", answer.replacen("schema", "act.parameters", 1)));
@@ -119,9 +115,9 @@ fn a_schema_without_a_value_is_refused_with_its_keyword_and_path() {
 
 #[test]
 fn an_output_schema_without_strict_is_held_to_the_rest() {
-    let constrainer = Constrainer::new(small_vocabulary(), SchemaLimits::default()).unwrap();
+    let constrainer = constrainer();
     let schema = json!({ "type": "array", "items": { "type": "integer" }, "uniqueItems": true });
-    let output = OutputFormat::JsonSchema(JsonText::parsed(schema.to_string()));
+    let output = tests::schema(&schema);
     let wanted = AnswerRules { output: &output, strict: false, tools: None };
     let constraint = constrainer.compile(&wanted, 100).unwrap().unwrap();
     assert_eq!(constraint.ignored(), ["response_format.uniqueItems"]);

@@ -21,7 +21,7 @@ use super::schema::{self, Relaxation, SchemaKeyword};
 use super::source::{Relaxed, Source};
 use super::structure::Spacing;
 use super::trigger::TriggerWatch;
-use super::{Constraint, ConstraintError, Phase, SchemaLimits, Vocabulary};
+use super::{Constraint, ConstraintError, Phase, Vocabulary};
 use crate::memory;
 
 /// Maximum number of cached grammars.
@@ -41,7 +41,6 @@ pub(crate) const STACK_BYTES: usize = 256 << 20;
 pub struct Constrainer {
     vocabulary: Vocabulary,
     factory: ParserFactory,
-    limits: SchemaLimits,
     /// Most recently used first.
     kept: Mutex<VecDeque<CachedGrammar>>,
 }
@@ -69,10 +68,7 @@ pub enum Ready {
 }
 
 impl Constrainer {
-    pub fn new(
-        vocabulary: Vocabulary,
-        limits: SchemaLimits,
-    ) -> Result<Constrainer, ConstraintError> {
+    pub fn new(vocabulary: Vocabulary) -> Result<Constrainer, ConstraintError> {
         let mut factory = ParserFactory::new(
             vocabulary.env(),
             InferenceCapabilities { ff_tokens: false, ..InferenceCapabilities::default() },
@@ -87,7 +83,7 @@ impl Constrainer {
             step_max_items: 500_000,
             ..ParserLimits::default()
         };
-        Ok(Constrainer { vocabulary, factory, limits, kept: Mutex::default() })
+        Ok(Constrainer { vocabulary, factory, kept: Mutex::default() })
     }
 
     /// The constraint of an answer of at most `tokens_max` tokens, or `None` for a free answer. Compiling a grammar that is
@@ -134,7 +130,7 @@ impl Constrainer {
         wanted: &AnswerRules<'_>,
         relaxed: &Relaxed,
     ) -> Result<Option<Plan>, ConstraintError> {
-        grammar::plan(wanted, &self.vocabulary, &self.limits, relaxed)
+        grammar::plan(wanted, &self.vocabulary, relaxed)
     }
 
     fn constraint(
@@ -259,8 +255,7 @@ impl Constrainer {
         }
         let mut before = 0;
         for relaxation in Relaxation::KEEPING {
-            let (plan, taken) =
-                grammar::plan_of_one(source, &self.vocabulary, &self.limits, relaxation)?;
+            let (plan, taken) = grammar::plan_of_one(source, &self.vocabulary, relaxation)?;
             if self.built(&plan, wanted, source.field).is_ok() {
                 return match taken.get(before).filter(|_| source.strict) {
                     Some(keyword) => Err(source.refusal(keyword)),
@@ -279,7 +274,7 @@ impl Constrainer {
     fn cause(&self, source: &Source<'_>, wanted: &AnswerRules<'_>) -> Option<SchemaKeyword> {
         schema::cause(&source.schema, |part| {
             let (part, loosest) = (source.with(part.clone()), Relaxation::MemberCounts);
-            let planned = grammar::plan_of_one(&part, &self.vocabulary, &self.limits, loosest);
+            let planned = grammar::plan_of_one(&part, &self.vocabulary, loosest);
             planned.is_ok_and(|(plan, _)| self.built(&plan, wanted, source.field).is_ok())
         })
     }

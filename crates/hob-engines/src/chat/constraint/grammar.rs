@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::bounds::{self, Size};
 use super::rules::{AnswerRules, CallCount, ToolRules};
-use super::schema::{self, Relaxation, SchemaKeyword, SchemaLimits};
+use super::schema::{self, Relaxation, SchemaKeyword};
 use super::source::{Relaxed, Source, parsed};
 use super::{ConstraintError, Vocabulary};
 use crate::chat::dialect::{CallForm, ToolDialect};
@@ -65,10 +65,9 @@ impl Plan {
 pub(super) fn plan(
     wanted: &AnswerRules<'_>,
     vocabulary: &Vocabulary,
-    limits: &SchemaLimits,
     relaxed: &Relaxed,
 ) -> Result<Option<Plan>, ConstraintError> {
-    let writer = Writer { vocabulary, limits, relaxed };
+    let writer = Writer { vocabulary, relaxed };
     let tools =
         wanted.tools.filter(|tools| !tools.tools.is_empty() && *tools.choice != ToolChoice::None);
     let Some(tools) = tools else {
@@ -91,10 +90,9 @@ pub(super) fn plan(
 pub(super) fn plan_of_one(
     source: &Source<'_>,
     vocabulary: &Vocabulary,
-    limits: &SchemaLimits,
     relaxation: Relaxation,
 ) -> Result<(Plan, Vec<SchemaKeyword>), ConstraintError> {
-    let writer = Writer { vocabulary, limits, relaxed: &Relaxed::default() };
+    let writer = Writer { vocabulary, relaxed: &Relaxed::default() };
     let (schema, taken) = schema::sift(&source.schema, relaxation);
     let lark = format!("start: {}\n", writer.expression(&schema, source.field)?);
     let hints = hints(&schema);
@@ -103,7 +101,6 @@ pub(super) fn plan_of_one(
 
 struct Writer<'a> {
     vocabulary: &'a Vocabulary,
-    limits: &'a SchemaLimits,
     relaxed: &'a Relaxed,
 }
 
@@ -160,7 +157,7 @@ impl Writer<'_> {
 
     /// `schema` as an expression.
     fn expression(&self, schema: &Value, field: &'static str) -> Result<String, ConstraintError> {
-        let mut bounded = match schema::bounded(schema, self.limits) {
+        let mut bounded = match schema::bounded(schema) {
             Value::Object(bounded) => bounded,
             Value::Bool(_) => return Err(ConstraintError::NothingValid { field }),
             _ => return Err(ConstraintError::NotASchema { field }),

@@ -5,21 +5,13 @@ use hob_core::ModelError;
 use hob_core::chat::{JsonText, OutputFormat, Tool, ToolChoice};
 use serde_json::{Map, Value, json};
 
-use super::tests::small_vocabulary;
-use super::{AnswerRules, CallCount, Constrainer, ConstraintError, Ready, SchemaLimits, ToolRules};
+use super::tests::{constrainer, schema};
+use super::{AnswerRules, CallCount, ConstraintError, Ready, ToolRules};
 use crate::chat::dialect::HERMES;
-
-fn constrainer() -> Constrainer {
-    Constrainer::new(small_vocabulary(), SchemaLimits::default()).unwrap()
-}
 
 fn compiled(output: &OutputFormat) -> Result<(), ConstraintError> {
     let wanted = AnswerRules { output, strict: false, tools: None };
     constrainer().compile(&wanted, 100_000).map(|_| ())
-}
-
-fn schema(schema: &Value) -> OutputFormat {
-    OutputFormat::JsonSchema(JsonText::parsed(schema.to_string()))
 }
 
 /// Rules, each of which names the next.

@@ -7,7 +7,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 use serde_json::Value;
 
 use super::tests::{answer, large_vocabulary, small_vocabulary};
-use super::{AnswerRules, Constrainer, ConstraintError, SchemaLimits, Vocabulary};
+use super::{AnswerRules, Constrainer, ConstraintError, Vocabulary};
 
 /// Kinds of schemas that clients send.
 pub(super) fn schemas() -> serde_json::Map<String, Value> {
@@ -16,7 +16,7 @@ pub(super) fn schemas() -> serde_json::Map<String, Value> {
 
 /// All schemas with one vocabulary, `answers` for each.
 fn check(vocabulary: Vocabulary, answers: usize) {
-    let constrainer = Constrainer::new(vocabulary.clone(), SchemaLimits::default()).unwrap();
+    let constrainer = Constrainer::new(vocabulary.clone()).unwrap();
     let mut random = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
     for (name, schema) in schemas() {
         let judge = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();

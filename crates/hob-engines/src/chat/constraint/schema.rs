@@ -10,29 +10,14 @@ use serde_json::{Map, Value, json};
 pub(super) use cause::cause;
 pub(super) use sift::{Relaxation, SchemaKeyword, is_regular, sift};
 
-/// Limits for values that a schema does not limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SchemaLimits {
-    pub string_chars_max: u32,
-    /// Maximum length of strings with a pattern or format, because their automata grow with the length.
-    pub pattern_chars_max: u32,
-    pub array_items_max: u32,
-    pub object_members_max: u32,
-    /// Maximum length of member names that the schema does not name.
-    pub member_name_chars_max: u32,
-}
-
-impl Default for SchemaLimits {
-    fn default() -> SchemaLimits {
-        SchemaLimits {
-            string_chars_max: 4_096,
-            pattern_chars_max: 256,
-            array_items_max: 64,
-            object_members_max: 64,
-            member_name_chars_max: 64,
-        }
-    }
-}
+// Limits for values that a schema does not limit.
+const STRING_CHARS_MAX: u32 = 4_096;
+/// Maximum length of strings with a pattern or format, because their automata grow with the length.
+const PATTERN_CHARS_MAX: u32 = 256;
+const ARRAY_ITEMS_MAX: u64 = 64;
+const OBJECT_MEMBERS_MAX: u64 = 64;
+/// Maximum length of member names that the schema does not name.
+const MEMBER_NAME_CHARS_MAX: u32 = 64;
 
 /// Most JSON readers do not keep integers over 2^53. This is the largest number of only nines below.
 const NUMBER_MAX: i64 = 999_999_999_999_999;
@@ -71,10 +56,10 @@ const ANY: &str = "hob-any-value";
 const ANY_LEVELS: usize = 4;
 
 /// The bounded copy of `schema`.
-pub(super) fn bounded(schema: &Value, limits: &SchemaLimits) -> Value {
+pub(super) fn bounded(schema: &Value) -> Value {
     let closes = !combines(schema);
     let any_name = if closes { ANY.to_owned() } else { format!("{ANY}-{ANY_LEVELS}") };
-    let bounder = Bounder { limits, closes, any_name };
+    let bounder = Bounder { closes, any_name };
     let mut root = match bounder.schema(schema) {
         Value::Object(root) => root,
         other => return other,
@@ -104,15 +89,14 @@ fn each_schema(name: &str, value: &Value, mut change: impl FnMut(&str, &Value) -
     }
 }
 
-struct Bounder<'a> {
-    limits: &'a SchemaLimits,
+struct Bounder {
     /// Whether objects that list their members get no others.
     closes: bool,
     /// Name of the definition of any value.
     any_name: String,
 }
 
-impl Bounder<'_> {
+impl Bounder {
     fn schema(&self, schema: &Value) -> Value {
         match schema {
             Value::Object(members) if !says_nothing(members) => self.object_schema(members),
@@ -149,7 +133,7 @@ impl Bounder<'_> {
         }
         state_type(&mut copy);
         if allows(&copy, "string") {
-            strings::bound(&mut copy, self.limits);
+            strings::bound(&mut copy);
         }
         if allows(&copy, "array") {
             self.bound_array(&mut copy);
@@ -169,7 +153,7 @@ impl Bounder<'_> {
 
     fn bound_array(&self, schema: &mut Map<String, Value>) {
         let wanted = schema.get("minItems").and_then(Value::as_u64).unwrap_or(0);
-        let limit = u64::from(self.limits.array_items_max).max(wanted);
+        let limit = ARRAY_ITEMS_MAX.max(wanted);
         schema.entry("maxItems").or_insert(json!(limit));
         if !schema.contains_key("items") && !mentions(schema, &IN_PLACE) {
             schema.insert("items".to_owned(), self.any());
@@ -199,14 +183,14 @@ impl Bounder<'_> {
         let each = schema.remove("additionalProperties").unwrap_or(self.any());
         let required = schema.get("required").and_then(Value::as_array).map_or(0, Vec::len) as u64;
         if each != Value::Bool(false) && required == 0 {
-            let names = format!("^.{{0,{}}}$", self.limits.member_name_chars_max);
+            let names = format!("^.{{0,{MEMBER_NAME_CHARS_MAX}}}$");
             schema.insert("patternProperties".to_owned(), json!({ names: each }));
             schema.insert("additionalProperties".to_owned(), json!(false));
         } else {
             schema.insert("additionalProperties".to_owned(), each);
         }
         let wanted = schema.get("minProperties").and_then(Value::as_u64).unwrap_or(0);
-        let limit = u64::from(self.limits.object_members_max).max(wanted).max(required);
+        let limit = OBJECT_MEMBERS_MAX.max(wanted).max(required);
         schema.entry("maxProperties").or_insert(json!(limit));
     }
 
@@ -220,7 +204,7 @@ impl Bounder<'_> {
         }
         let level = |level: usize| {
             let any_name = format!("{ANY}-{}", level.saturating_sub(1));
-            let inner = Bounder { limits: self.limits, closes: false, any_name };
+            let inner = Bounder { closes: false, any_name };
             let nested: &[&str] = if level == 0 { &[] } else { &["array", "object"] };
             (format!("{ANY}-{level}"), inner.one_of_types(&[scalars.as_slice(), nested].concat()))
         };

@@ -9,8 +9,8 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 use serde_json::{Value, json};
 
 use super::{
-    Accepted, AnswerRules, CallCount, Constrainer, Constraint, ConstraintError, Mask, SchemaLimits,
-    TokenBytes, ToolRules, Vocabulary,
+    Accepted, AnswerRules, CallCount, Constrainer, Constraint, ConstraintError, Mask, TokenBytes,
+    ToolRules, Vocabulary,
 };
 use crate::chat::dialect::{HERMES, LLAMA3, MISTRAL_ARRAY, MISTRAL_NAMED, ToolDialect};
 
@@ -122,11 +122,11 @@ pub(super) fn any_of(mask: &Mask, random: &mut TestRng) -> u32 {
     panic!("no token is allowed");
 }
 
-fn constrainer() -> Constrainer {
-    Constrainer::new(small_vocabulary(), SchemaLimits::default()).unwrap()
+pub(super) fn constrainer() -> Constrainer {
+    Constrainer::new(small_vocabulary()).unwrap()
 }
 
-fn schema(schema: &Value) -> OutputFormat {
+pub(super) fn schema(schema: &Value) -> OutputFormat {
     OutputFormat::JsonSchema(JsonText::parsed(schema.to_string()))
 }
 
@@ -352,7 +352,7 @@ fn tokens_that_are_no_text_are_in_no_string() {
     }
     tokens.push(TokenBytes { bytes: vec![b' '; 1_024], is_special: false });
     let vocabulary = Vocabulary::new(&tokens, &[END]).unwrap();
-    let constrainer = Constrainer::new(vocabulary, SchemaLimits::default()).unwrap();
+    let constrainer = Constrainer::new(vocabulary).unwrap();
     let output = schema(&json!({ "type": "string" }));
     let wanted = AnswerRules { output: &output, strict: true, tools: None };
     let mut constraint = constrainer.compile(&wanted, 50).unwrap().unwrap();
@@ -406,7 +406,7 @@ fn what_follows_a_trigger_in_its_own_token_counts() {
         .map(|bytes| TokenBytes { is_special: bytes == b"<|end|>", bytes })
         .collect();
     let vocabulary = Vocabulary::new(&tokens, &[END]).unwrap();
-    let constrainer = Constrainer::new(vocabulary, SchemaLimits::default()).unwrap();
+    let constrainer = Constrainer::new(vocabulary).unwrap();
     let tools = [weather("get_weather")];
     let wanted = wanted(&tools, &ToolChoice::Auto, &HERMES);
     let mut constraint = constrainer.compile(&wanted, 300).unwrap().unwrap();

@@ -17,8 +17,8 @@ use super::repetition::Repetition;
 use super::running::{Echo, Prepared};
 use crate::chat::client::ENGINE;
 use crate::chat::constraint::{
-    AnswerRules, CallCount, Constrainer, Constraint, ConstraintError, Ready, SchemaLimits,
-    TokenBytes, ToolRules, Vocabulary,
+    AnswerRules, CallCount, Constrainer, Constraint, ConstraintError, Ready, TokenBytes, ToolRules,
+    Vocabulary,
 };
 use crate::chat::dialect::{
     AnswerParser, ArgumentDelivery, ModelDialect, ThinkingMarks, ToolDialect, ToolsOffered,
@@ -102,7 +102,7 @@ impl RequestReader {
         if let Some(template) = &template {
             tokens.show(template.dialect().marks());
         }
-        let constrainer = Constrainer::new(vocabulary(&tokens)?, SchemaLimits::default());
+        let constrainer = Constrainer::new(vocabulary(&tokens)?);
         Ok(RequestReader {
             tokenizer,
             tokens: Arc::new(tokens),

@@ -13,9 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::request_reader::{answer_rules, refusal};
-use crate::chat::constraint::{
-    Constrainer, ConstraintError, STACK_BYTES, SchemaLimits, TokenBytes, Vocabulary,
-};
+use crate::chat::constraint::{Constrainer, ConstraintError, STACK_BYTES, TokenBytes, Vocabulary};
 use crate::chat::dialect::{TOOL_DIALECTS, ToolDialect};
 use crate::chat::protocol::Refusal;
 use crate::frame::{Frame, FrameDecoder, FrameKind};
@@ -142,7 +140,7 @@ struct TrialCompiler {
 impl TrialCompiler {
     fn new(model: &TrialModel) -> Result<TrialCompiler, ConstraintError> {
         let vocabulary = Vocabulary::new(&model.tokens, &model.ends)?;
-        let constrainer = Constrainer::new(vocabulary, SchemaLimits::default())?;
+        let constrainer = Constrainer::new(vocabulary)?;
         let dialect = model.tool_dialect.and_then(|at| TOOL_DIALECTS.get(usize::from(at)));
         Ok(TrialCompiler { constrainer, tool_dialect: dialect })
     }

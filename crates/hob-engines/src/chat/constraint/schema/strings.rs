@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::SchemaLimits;
+use super::{PATTERN_CHARS_MAX, STRING_CHARS_MAX};
 
 /// Formats that the grammar knows. Others have no effect, as JSON Schema says.
 pub(super) const FORMATS: [&str; 10] =
@@ -25,15 +25,15 @@ const ENDLESS_FORMATS: [(&str, u32); 4] =
     [("email", 63), ("hostname", HOST_CHARS_MAX), ("uri", 256), ("duration", 24)];
 
 /// Adds a maximum length to the schema of a string, where its format or pattern does not limit it.
-pub(super) fn bound(schema: &mut Map<String, Value>, limits: &SchemaLimits) {
+pub(super) fn bound(schema: &mut Map<String, Value>) {
     restate_format(schema);
     let wanted = schema.get("minLength").and_then(Value::as_u64).unwrap_or(0);
     let limit = match schema.get("format").and_then(Value::as_str) {
         _ if schema.contains_key("maxLength") => return,
         Some(format) => ENDLESS_FORMATS.iter().find(|(name, _)| *name == format).map(|f| f.1),
         None if schema.get("pattern").and_then(Value::as_str).is_some_and(is_finite) => None,
-        None if schema.contains_key("pattern") => Some(limits.pattern_chars_max),
-        None => Some(limits.string_chars_max),
+        None if schema.contains_key("pattern") => Some(PATTERN_CHARS_MAX),
+        None => Some(STRING_CHARS_MAX),
     };
     if let Some(limit) = limit {
         schema.insert("maxLength".to_owned(), json!(wanted.max(limit.into())));

@@ -7,7 +7,7 @@ use hob_core::chat::{JsonText, OutputFormat, Sampling, Tool, ToolChoice};
 
 use super::*;
 use crate::chat::constraint::{
-    AnswerRules, CallCount, Constrainer, SchemaLimits, TokenBytes, ToolRules, Vocabulary,
+    AnswerRules, CallCount, Constrainer, TokenBytes, ToolRules, Vocabulary,
 };
 use crate::chat::dialect::{ArgumentDelivery, HERMES, ModelDialect, ToolsOffered};
 use crate::chat::sampler::SamplerDefaults;
@@ -26,7 +26,7 @@ fn constrainer() -> Constrainer {
     let end = TokenBytes { bytes: b"<end>".to_vec(), is_special: true };
     let bytes: Vec<TokenBytes> = (0..=255).map(letter).chain([end]).collect();
     let vocabulary = Vocabulary::new(&bytes, &[END]).expect("a vocabulary");
-    Constrainer::new(vocabulary, SchemaLimits::default()).expect("a constrainer")
+    Constrainer::new(vocabulary).expect("a constrainer")
 }
 
 fn plan(tokens_max: u32) -> AnswerPlan {
