@@ -16,7 +16,7 @@ pub mod template;
 pub mod tokens;
 pub mod worker;
 
-pub use client::{ChatWorker, ChatWorkerOptions};
+pub use client::ChatWorker;
 pub use llama::{
     CardUse, DeviceReport, EngineDevice, LlamaError, LlamaOptions, NotCardUse, UnknownDevice,
     WeightStorage, card_api, has_card_kernels, try_devices,

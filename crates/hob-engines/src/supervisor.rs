@@ -45,6 +45,10 @@ const COMMANDS_MAX: usize = 8;
 /// How many loads of its model one request waits for. Between a load and the request's stream, the model may have to make room for another one.
 const LOADS_AWAITED_MAX: usize = 3;
 
+/// A request for a model that is not loaded waits for the load if the load is expected to take no longer than this. Otherwise
+/// the request is refused with the expected time.
+const LOAD_WAIT_MAX: Duration = Duration::from_secs(30);
+
 /// Least remaining load time that clients are given, so that they do not ask too often.
 const READY_IN_MIN: Duration = Duration::from_millis(100);
 
@@ -256,10 +260,9 @@ impl Supervisor {
     }
 
     /// Opens a stream, and returns how long it waited for the model to load. It waits if the expected load
-    /// time is at most `wait_max`. Otherwise it fails with that time (decision 6).
+    /// time is at most [`LOAD_WAIT_MAX`]. Otherwise it fails with that time (decision 6).
     pub(crate) async fn open_loaded(
         &self,
-        wait_max: Duration,
     ) -> Result<(Arc<WorkerSession>, OpenStream, Duration), ModelError> {
         let started = Instant::now();
         for load in 0..LOADS_AWAITED_MAX {
@@ -268,8 +271,8 @@ impl Supervisor {
                     let waited = if load == 0 { Duration::ZERO } else { started.elapsed() };
                     return Ok((session, stream, waited));
                 }
-                Err(ModelError::Loading { retry_after }) if retry_after <= wait_max => {
-                    match timeout_at(started + wait_max, self.load()).await {
+                Err(ModelError::Loading { retry_after }) if retry_after <= LOAD_WAIT_MAX => {
+                    match timeout_at(started + LOAD_WAIT_MAX, self.load()).await {
                         Ok(loaded) => loaded?,
                         // Other models load first. The client gets the expected time after all.
                         Err(_) => break,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hob_core::chat::{Conversation, Message, Prompt, Role};
 use hob_core::{ChatCard, ChatModel, ChatRequest, ModelError};
-use hob_engines::chat::{ChatWorker, ChatWorkerOptions};
+use hob_engines::chat::ChatWorker;
 use hob_engines::supervisor::WorkerCommand;
 
 /// The first bytes of the file's own template.
@@ -58,7 +58,7 @@ fn with_template(folder: &Path, template: &str) -> PathBuf {
 /// A worker with this template; the model lies in the folder.
 fn worker(folder: &Path, template: &str) -> ChatWorker {
     let command = WorkerCommand::new(chat_worker_program()).arg(with_template(folder, template));
-    ChatWorker::start(ChatCard::default(), command, ChatWorkerOptions::default())
+    ChatWorker::start(ChatCard::default(), command, ChatWorker::options())
 }
 
 async fn load(template: &str) -> Result<(), ModelError> {

@@ -14,29 +14,8 @@ use crate::supervisor::{ModelWorker, Supervisor, SupervisorOptions, WorkerComman
 
 pub(super) const ENGINE: &str = "chat";
 
-#[derive(Clone, Debug)]
-pub struct ChatWorkerOptions {
-    pub supervisor: SupervisorOptions,
-    /// Events that a slow reader may leave unread before its answer pauses.
-    pub unread_events_max: u32,
-    /// A request for a model that is not loaded waits for the load if the load is expected to take no
-    /// longer than this. Otherwise the request is refused with the expected time.
-    pub load_wait_max: Duration,
-}
-
-impl Default for ChatWorkerOptions {
-    fn default() -> ChatWorkerOptions {
-        ChatWorkerOptions {
-            supervisor: SupervisorOptions {
-                load_limit: Duration::from_secs(600),
-                stall_limit: Duration::from_secs(600),
-                ..SupervisorOptions::new(ENGINE)
-            },
-            unread_events_max: 1024,
-            load_wait_max: Duration::from_secs(30),
-        }
-    }
-}
+/// Events that a slow reader may leave unread before its answer pauses.
+const UNREAD_EVENTS_MAX: u32 = 1024;
 
 /// A chat model in a worker process.
 pub type ChatWorker = ModelWorker<ChatClient>;
@@ -45,19 +24,24 @@ pub type ChatWorker = ModelWorker<ChatClient>;
 #[derive(Debug)]
 pub struct ChatClient {
     card: ChatCard,
-    options: ChatWorkerOptions,
 }
 
 impl ModelWorker<ChatClient> {
     /// Starts the supervisor, but no process. Must be called inside a tokio runtime.
-    pub fn start(card: ChatCard, command: WorkerCommand, options: ChatWorkerOptions) -> ChatWorker {
-        let supervisor = Supervisor::start(command, options.supervisor.clone());
-        ModelWorker { supervisor, client: ChatClient { card, options } }
+    pub fn start(card: ChatCard, command: WorkerCommand, options: SupervisorOptions) -> ChatWorker {
+        let supervisor = Supervisor::start(command, options);
+        ModelWorker { supervisor, client: ChatClient { card } }
+    }
+
+    /// Options with this engine's name. A large model takes minutes to load from a slow disk, and for one step on a busy CPU.
+    pub fn options() -> SupervisorOptions {
+        let slow = Duration::from_secs(600);
+        SupervisorOptions { load_limit: slow, stall_limit: slow, ..SupervisorOptions::new(ENGINE) }
     }
 
     /// Opens a stream, and returns how long it waited for the model to load.
     async fn open(&self) -> Result<(OpenStream, Duration), ModelError> {
-        let opened = self.supervisor.open_loaded(self.client.options.load_wait_max).await;
+        let opened = self.supervisor.open_loaded().await;
         opened.map(|(_, stream, loading)| (stream, loading))
     }
 
@@ -68,7 +52,7 @@ impl ModelWorker<ChatClient> {
         let (mut stream, loading) = self.open().await?;
         let credit = match request.reading {
             Reading::Paced => Reading::EVENTS_AHEAD_MAX,
-            Reading::Streamed | Reading::Whole => self.client.options.unread_events_max,
+            Reading::Streamed | Reading::Whole => UNREAD_EVENTS_MAX,
         };
         let trace = request.trace.clone();
         let request = Box::new(request);

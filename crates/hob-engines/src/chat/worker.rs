@@ -50,6 +50,15 @@ pub use trial_process::try_grammars;
 /// Maximum requests that wait for the preparer, the compiler or the embedder. Further requests are refused with a retry time.
 const JOBS_MAX: usize = 64;
 
+/// Maximum requests that wait for a slot. Further requests are refused with a retry time.
+const QUEUE_MAX: usize = 128;
+
+/// Maximum tokens of a text that is embedded.
+const EMBED_TOKENS_MAX: u32 = 2048;
+
+/// An engine that still computes this long after the server has gone is aborted.
+const ORPHAN_LIMIT: Duration = Duration::from_secs(30);
+
 /// The refusal of a request that finds a queue full.
 const BUSY: Refusal = Refusal::Busy { retry_after_ms: 2000 };
 
@@ -59,16 +68,10 @@ pub struct ServeChatOptions {
     /// A smaller model with the same tokens, which guesses what this one says.
     pub draft_model: Option<PathBuf>,
     pub step_limits: StepLimits,
-    /// Maximum requests that wait for a slot. Further requests are refused with a retry time.
-    pub queue_max: usize,
-    /// Maximum tokens of a text that is embedded.
-    pub embed_tokens_max: u32,
     /// Limit of the thinking block where a request names none.
     pub thinking_tokens_max: Option<u32>,
     /// Limit of an answer where a request names none. `None`: until the context is full.
     pub answer_tokens_max: Option<u32>,
-    /// An engine that still computes this long after the server has gone is aborted.
-    pub orphan_limit: Duration,
     /// Starts the process that tries grammars, which runs [`try_grammars`]. `None`: grammars are compiled untried.
     pub grammar_trials: Option<WorkerCommand>,
 }
@@ -79,11 +82,8 @@ impl ServeChatOptions {
             llama,
             draft_model: None,
             step_limits: StepLimits::default(),
-            queue_max: 128,
-            embed_tokens_max: 2048,
             thinking_tokens_max: None,
             answer_tokens_max: None,
-            orphan_limit: Duration::from_secs(30),
             grammar_trials: None,
         }
     }
@@ -156,7 +156,7 @@ fn decode(frame: &Frame) -> Result<Incoming, FrameError> {
 /// # Errors
 /// See [`ServeChatError`]. The supervisor also gets the reason of a failed load.
 pub fn serve_chat(socket: UnixStream, options: &ServeChatOptions) -> Result<(), ServeChatError> {
-    let mut connection = WorkerConnection::start(&socket, decode, options.orphan_limit)?;
+    let mut connection = WorkerConnection::start(&socket, decode, ORPHAN_LIMIT)?;
     let outlet = &mut connection.outlet;
     let loaded = load(outlet.shared(), &options.llama);
     let llama = Arc::new(outlet.loaded(loaded)?);
@@ -225,13 +225,11 @@ fn serve(
         })?;
         let theirs = off_engine.clone();
         thread::Builder::new().name("embedder".to_owned()).spawn_scoped(scope, move || {
-            let tokens_max = options.embed_tokens_max;
-            embedder::run(llama, reader, tokens_max, &to_embed, (&theirs, &to_engine));
+            embedder::run(llama, reader, EMBED_TOKENS_MAX, &to_embed, (&theirs, &to_engine));
         })?;
         let outputs = Outputs { outlet, jobs, off_engine };
         // Dropped when it ends, which closes the channels of the other threads and so ends them.
-        let queue_max = options.queue_max;
-        Engine::new(decoder, draft_model, scheduler, outputs, queue_max).run(inbox)
+        Engine::new(decoder, draft_model, scheduler, outputs, QUEUE_MAX).run(inbox)
     })
 }
 

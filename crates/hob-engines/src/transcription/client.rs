@@ -22,9 +22,6 @@ use crate::supervisor::{ModelWorker, Supervisor, SupervisorOptions, WorkerComman
 
 pub(super) const ENGINE: &str = "transcription";
 
-/// A request waits for a load that is expected to take no longer than this, as a chat request does.
-const LOAD_WAIT_MAX: Duration = Duration::from_secs(30);
-
 /// A transcription model in a worker process.
 pub type TranscriptionWorker = ModelWorker<TranscriptionClient>;
 
@@ -53,7 +50,7 @@ impl ModelWorker<TranscriptionClient> {
     }
 
     async fn begin(&self, request: TranscriptRequest) -> Result<TranscriptStream, ModelError> {
-        let (session, stream, _) = self.supervisor.open_loaded(LOAD_WAIT_MAX).await?;
+        let (session, stream, _) = self.supervisor.open_loaded().await?;
         let about: AboutTranscription = postcard::from_bytes(&session.model.about)
             .map_err(|error| failed(format!("its description cannot be read: {error}")))?;
         check_language(request.language.as_deref(), &about)?;

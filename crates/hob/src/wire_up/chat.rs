@@ -13,8 +13,8 @@ use hob_core::{
 };
 use hob_engines::chat::scheduler::{DraftPolicy, StepLimits};
 use hob_engines::chat::{
-    CardUse, ChatWorker, ChatWorkerOptions, LlamaOptions, ServeChatOptions, WeightStorage,
-    has_card_kernels, serve_chat, try_grammars,
+    CardUse, ChatWorker, LlamaOptions, ServeChatOptions, WeightStorage, has_card_kernels,
+    serve_chat, try_grammars,
 };
 use hob_engines::supervisor::WorkerCommand;
 use hob_models::Gguf;
@@ -110,13 +110,13 @@ impl Chat {
             is_pinned: settings.is_pinned && settings.keep_alive == KeepAlive::Forever,
         };
         let model_memory = memory.of_model(name, need);
-        let mut options = ChatWorkerOptions::default();
-        options.supervisor.load_guess = LoadTimes::guess(file.card.file_bytes);
-        options.supervisor.predicted_bytes = Some(file.expected.kept_bytes(Pool::Ram));
-        options.supervisor.idle_unload = settings.keep_alive;
+        let mut options = ChatWorker::options();
+        options.load_guess = LoadTimes::guess(file.card.file_bytes);
+        options.predicted_bytes = Some(file.expected.kept_bytes(Pool::Ram));
+        options.idle_unload = settings.keep_alive;
         let placer = Arc::new(ChatPlacer::new(requested, command.clone(), model_memory.clone()));
-        options.supervisor.room = Some(Arc::clone(&placer) as Arc<dyn MemoryBroker>);
-        options.supervisor.placer = Some(placer);
+        options.room = Some(Arc::clone(&placer) as Arc<dyn MemoryBroker>);
+        options.placer = Some(placer);
         let worker = Arc::new(ChatWorker::start(file.card, command, options));
         model_memory.taken_by(&(Arc::clone(&worker) as Arc<dyn ModelLifecycle>));
         Ok(Chat { name: name.to_owned(), worker, token_s })

@@ -14,7 +14,7 @@ use hob_core::{
     ModelState, PoolUse, ReservedMemory,
 };
 
-use super::{ChatReport, ChatWorker, ChatWorkerOptions, events};
+use super::{ChatReport, ChatWorker, events};
 use crate::frame::{Frame, FrameKind};
 use crate::speech::SpeechWorkerOptions;
 use crate::supervisor::session::{LoadedModel, WorkerSession};
@@ -39,9 +39,7 @@ fn shell(script: &str) -> WorkerCommand {
 fn start(command: WorkerCommand, supervisor: SupervisorOptions) -> ChatWorker {
     let at_once = Duration::ZERO;
     let backoff = Backoff { first: at_once, longest: at_once, ..Backoff::default() };
-    let supervisor = SupervisorOptions { backoff, ..supervisor };
-    let options = ChatWorkerOptions { supervisor, ..ChatWorkerOptions::default() };
-    ChatWorker::start(ChatCard::default(), command, options)
+    ChatWorker::start(ChatCard::default(), command, SupervisorOptions { backoff, ..supervisor })
 }
 
 fn request() -> ChatRequest {
@@ -82,9 +80,8 @@ async fn a_reader_that_stops_after_an_event_returns_no_credit_for_it() {
 /// As documented: only the engine of a chat worker has longer, because one of its steps may take minutes.
 #[test]
 fn a_frozen_worker_of_each_kind_is_noticed_after_thirty_seconds() {
-    let chat = ChatWorkerOptions::default().supervisor;
     let speech = SpeechWorkerOptions::default().supervisor;
-    for options in [chat, speech, TranscriptionWorker::options()] {
+    for options in [ChatWorker::options(), speech, TranscriptionWorker::options()] {
         assert_eq!(options.silence_limit, Duration::from_secs(30), "{}", options.engine);
     }
 }
