@@ -1,6 +1,7 @@
 //! A worker process's side of its socket. One thread reads orders, one sends heartbeats, and the engine's
 //! thread sends reports. The model's own protocol defines what the orders mean.
 
+pub mod frame_socket;
 pub mod protocol;
 #[cfg(test)]
 pub(crate) mod test_socket;
@@ -315,6 +316,7 @@ impl Outlet {
 mod tests {
     use std::iter;
 
+    use super::frame_socket::FrameSocket;
     use super::*;
     use crate::worker::protocol::{AnyOrder, CommonOrder, WorkerMessage};
 
@@ -385,22 +387,14 @@ mod tests {
     /// The engine is this test, and does nothing.
     #[test]
     fn a_worker_beats_while_its_engine_does_nothing() {
-        let (mut server, worker) = UnixStream::pair().expect("a socket pair");
+        let (mut server, worker) = FrameSocket::pair();
         let connection =
             WorkerConnection::start(&worker, decode, Duration::from_secs(60)).expect("threads");
-        let mut decoder = FrameDecoder::default();
-        let mut frames = Vec::new();
-        while frames.len() < 3 {
-            let mut chunk = [0; 64];
-            let bytes = server.read(&mut chunk).expect("readable");
-            decoder.push(&chunk[..bytes]);
-            while let Some(frame) = decoder.next_frame().expect("well-formed") {
-                frames.push(frame);
-            }
+        assert_eq!(server.receive().expect("a frame"), hello());
+        for _ in 0..2 {
+            let beat = server.receive().expect("a frame");
+            assert_eq!(Report::from_frame(&beat), Ok(Report::Alive));
         }
-        assert_eq!(frames[0], hello());
-        assert_eq!(Report::from_frame(&frames[1]), Ok(Report::Alive));
-        assert_eq!(Report::from_frame(&frames[2]), Ok(Report::Alive));
         drop(connection);
     }
 }

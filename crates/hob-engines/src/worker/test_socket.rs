@@ -1,50 +1,25 @@
-//! The server's end of the socket of a worker that runs on a thread of a test.
-//! It reads frames, and leaves out what every worker sends: the handshake and heartbeats.
+//! The server's side of a worker in tests: the socket of a worker that runs on a thread, and frames for a shell script that
+//! takes the place of a process.
 
-use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
 use serde::de::DeserializeOwned;
 
+use super::frame_socket::FrameSocket;
 use super::protocol::{AnyReport, Report, WorkerMessage, hello};
-use crate::frame::{Frame, FrameDecoder};
+use crate::frame::Frame;
 
-pub(crate) struct TestSocket {
-    pub(crate) stream: UnixStream,
-    decoder: FrameDecoder,
-}
-
-impl TestSocket {
+impl FrameSocket {
     /// This end, and the worker's.
-    pub(crate) fn pair() -> (TestSocket, UnixStream) {
+    pub(crate) fn pair() -> (FrameSocket, UnixStream) {
         let (stream, theirs) = UnixStream::pair().expect("a socket pair");
-        (TestSocket { stream, decoder: FrameDecoder::default() }, theirs)
+        (FrameSocket::new(stream), theirs)
     }
 
-    pub(crate) fn send(&mut self, frames: impl IntoIterator<Item = Frame>) {
-        let mut bytes = Vec::new();
-        for frame in frames {
-            frame.encode(&mut bytes).expect("small");
-        }
-        self.stream.write_all(&bytes).expect("sent");
-    }
-
-    pub(crate) fn frame(&mut self) -> Frame {
-        let mut chunk = [0; 4096];
-        loop {
-            if let Some(frame) = self.decoder.next_frame().expect("well-formed") {
-                return frame;
-            }
-            let bytes = self.stream.read(&mut chunk).expect("readable");
-            assert!(bytes > 0, "the worker has closed the socket");
-            self.decoder.push(&chunk[..bytes]);
-        }
-    }
-
-    /// The next report that is not a heartbeat, with its stream.
+    /// The next report, with its stream. Leaves out what every worker sends: the handshake and heartbeats.
     pub(crate) fn report<R: DeserializeOwned>(&mut self) -> (u32, AnyReport<R>) {
         loop {
-            let frame = self.frame();
+            let frame = self.receive().expect("a frame");
             if frame == hello() {
                 continue;
             }
@@ -54,4 +29,14 @@ impl TestSocket {
             }
         }
     }
+}
+
+/// A line of a shell script that sends these frames.
+pub(crate) fn printf(frames: &[Frame]) -> String {
+    let mut bytes = Vec::new();
+    for frame in frames {
+        frame.encode(&mut bytes).expect("small");
+    }
+    let octal: String = bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();
+    format!("printf '{octal}' >&0\n")
 }

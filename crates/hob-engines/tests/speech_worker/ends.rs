@@ -7,8 +7,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 
 use hob_core::{KeepAlive, ModelState, SpeechModel, SpeechPace};
-use hob_engines::frame::{Frame, FrameDecoder, FrameKind};
+use hob_engines::frame::{Frame, FrameKind};
 use hob_engines::speech::protocol::{Begin, SpeechOrder, SpeechReport};
+use hob_engines::worker::frame_socket::FrameSocket;
 use hob_engines::worker::protocol::{CommonOrder, Report};
 
 use super::*;
@@ -102,8 +103,7 @@ async fn a_worker_that_ignores_the_close_is_killed() {
 /// A worker whose server is this test.
 struct Orphan {
     child: Child,
-    socket: UnixStream,
-    decoder: FrameDecoder,
+    socket: FrameSocket,
 }
 
 impl Orphan {
@@ -113,21 +113,13 @@ impl Orphan {
         command.args(arguments);
         let command = command.stdin(Stdio::from(OwnedFd::from(theirs))).stderr(Stdio::piped());
         let child = command.spawn().expect("started");
-        let mut orphan = Orphan { child, socket, decoder: FrameDecoder::default() };
+        let mut orphan = Orphan { child, socket: FrameSocket::new(socket) };
         while !matches!(Report::from_frame(&orphan.receive()), Ok(Report::Ready { .. })) {}
         orphan
     }
 
     fn receive(&mut self) -> Frame {
-        let mut chunk = [0; 4096];
-        loop {
-            if let Some(frame) = self.decoder.next_frame().expect("well-formed") {
-                return frame;
-            }
-            let bytes = std::io::Read::read(&mut self.socket, &mut chunk).expect("readable");
-            assert!(bytes > 0, "the worker has closed the socket");
-            self.decoder.push(&chunk[..bytes]);
-        }
+        self.socket.receive().expect("a frame")
     }
 
     fn say(&mut self, text: String, voice: &str) {
@@ -140,12 +132,9 @@ impl Orphan {
             lexicon: std::collections::BTreeMap::new(),
             dictionary: None,
         };
-        let mut bytes = Vec::new();
-        for order in [SpeechOrder::Begin(begin), SpeechOrder::Text(text), SpeechOrder::EndText] {
-            let frame = Frame::new(FrameKind::Model, 1, &order).expect("small");
-            frame.encode(&mut bytes).expect("small");
-        }
-        std::io::Write::write_all(&mut self.socket, &bytes).expect("sent");
+        let orders = [SpeechOrder::Begin(begin), SpeechOrder::Text(text), SpeechOrder::EndText];
+        let frames = orders.map(|order| Frame::new(FrameKind::Model, 1, &order).expect("small"));
+        self.socket.send(frames).expect("sent");
         let is_audio = |frame: &Frame| {
             frame.kind == FrameKind::Model && matches!(frame.decode(), Ok(SpeechReport::Audio(_)))
         };
@@ -177,9 +166,7 @@ fn a_worker_that_hangs_ends_with_its_server_too() {
     assert_eq!(lines.next().expect("a line").expect("readable"), "hanging");
     // More orders than its inbox holds do not hide the end of the server from it.
     let ping = CommonOrder::Ping.to_frame(2).expect("small");
-    let mut bytes = Vec::new();
-    (0..1_000).for_each(|_| ping.encode(&mut bytes).expect("small"));
-    std::io::Write::write_all(&mut hanging.socket, &bytes).expect("sent");
+    hanging.socket.send(vec![ping; 1_000]).expect("sent");
     assert_eq!(hanging.abandon().signal(), Some(6), "aborted when its time was over");
 }
 

@@ -21,16 +21,7 @@ use crate::supervisor::session::{LoadedModel, WorkerSession};
 use crate::supervisor::{Backoff, PlacedWorker, Placer, SupervisorOptions, WorkerCommand};
 use crate::transcription::TranscriptionWorker;
 use crate::worker::protocol::{CommonOrder, DeviceShortage, Report, hello};
-
-/// `bytes` in printf's notation.
-fn printf(frames: &[Frame]) -> String {
-    let mut bytes = Vec::new();
-    for frame in frames {
-        frame.encode(&mut bytes).expect("small");
-    }
-    let octal: String = bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();
-    format!("printf '{octal}' >&0\n")
-}
+use crate::worker::test_socket::printf;
 
 fn shell(script: &str) -> WorkerCommand {
     WorkerCommand::new("/bin/sh").arg("-c").arg(script)

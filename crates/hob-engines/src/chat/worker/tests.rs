@@ -26,8 +26,9 @@ use crate::chat::sampler::SamplerDefaults;
 use crate::chat::template::{ChatTemplate, SpecialTokens};
 use crate::chat::tokens::{Beginning, Special, Token, TokenTable, Tokenizer};
 use crate::frame::FrameKind;
+use crate::worker::frame_socket::FrameSocket;
 use crate::worker::protocol::{AnyReport, CommonOrder, StreamFailure, WorkerMessage};
-use crate::worker::test_socket::TestSocket;
+use crate::worker::test_socket::printf;
 
 pub(super) use counter::Counter;
 use counter::Steps;
@@ -81,7 +82,7 @@ fn reader_of(
 
 /// A worker on a thread, and the server's end of its socket.
 struct Rig {
-    socket: TestSocket,
+    socket: FrameSocket,
     steps: Steps,
     worker: Option<thread::JoinHandle<Result<(), ServeChatError>>>,
 }
@@ -102,14 +103,14 @@ impl Rig {
     }
 
     fn of(decoder: Counter, queue_max: usize, trials: Option<WorkerCommand>) -> Rig {
-        let (socket, theirs) = TestSocket::pair();
+        let (socket, theirs) = FrameSocket::pair();
         let steps = Arc::clone(&decoder.steps);
         let worker = thread::spawn(move || run(theirs, decoder, queue_max, trials.as_ref()));
         Rig { socket, steps, worker: Some(worker) }
     }
 
     fn order(&mut self, stream: u32, order: &CommonOrder) {
-        self.socket.send([order.to_frame(stream).expect("small")]);
+        self.socket.send([order.to_frame(stream).expect("small")]).expect("sent");
     }
 
     fn ask(&mut self, stream: u32, request: ChatRequest) {
@@ -118,7 +119,8 @@ impl Rig {
 
     fn ask_with_credit(&mut self, stream: u32, request: ChatRequest, credit: u32) {
         let order = ChatOrder::Chat { request: Box::new(request), credit };
-        self.socket.send([Frame::new(FrameKind::Model, stream, &order).expect("small")]);
+        let frame = Frame::new(FrameKind::Model, stream, &order).expect("small");
+        self.socket.send([frame]).expect("sent");
     }
 
     fn report(&mut self) -> (u32, AnyReport<ChatReport>) {
@@ -350,7 +352,8 @@ fn a_cancelled_request_frees_its_slot_for_a_waiting_one() {
 fn a_cancelled_embedding_frees_its_place() {
     let mut rig = Rig::start(1, 1, None);
     let order = ChatOrder::Embed(EmbedRequest::default());
-    rig.socket.send([Frame::new(FrameKind::Model, 1, &order).expect("small")]);
+    let frame = Frame::new(FrameKind::Model, 1, &order).expect("small");
+    rig.socket.send([frame]).expect("sent");
     rig.ask(2, continued("y"));
     let refusal = rig.until_done(1).remove(&2).and_then(|heard| heard.refusal);
     assert!(matches!(refusal, Some(Refusal::Busy { .. })), "{refusal:?}");
@@ -434,20 +437,14 @@ fn a_grammar_that_fails_within_an_answer_is_a_mistake_of_its_request() {
 /// then dies.
 fn trials(said: &[TrialReport], log: &Path) -> WorkerCommand {
     let frame = |message: &TrialReport| Frame::new(FrameKind::Model, 0, message).expect("small");
-    let encoded = |frame: Frame| {
-        let mut bytes = Vec::new();
-        frame.encode(&mut bytes).expect("small");
-        bytes
-    };
     let model = grammar_trials::trial_model(&reader());
-    let model = encoded(Frame::new(FrameKind::Model, 0, &model).expect("small"));
-    let mut script =
-        format!("echo started >>'{}'\nhead -c {} <&0 >/dev/null\n", log.display(), model.len());
+    let model = Frame::new(FrameKind::Model, 0, &model).expect("small");
+    // Reads the headers of frames, and the vocabulary.
+    const HEADER: &str = "head -c 9 <&0 >/dev/null\n";
+    let vocabulary = format!("head -c {} <&0 >/dev/null\n", model.payload.len());
+    let mut script = format!("echo started >>'{}'\n{HEADER}{vocabulary}", log.display());
     for report in said {
-        let octal: String =
-            encoded(frame(report)).iter().map(|byte| format!("\\{byte:03o}")).collect();
-        // Reads the header of a frame.
-        script += &format!("printf '{octal}' >&0\nhead -c 9 <&0 >/dev/null\n");
+        script += &(printf(&[frame(report)]) + HEADER);
     }
     WorkerCommand::new("/bin/sh").arg("-c").arg(script + "kill -ABRT $$\n")
 }

@@ -1,7 +1,7 @@
 //! The process that tries grammars for a chat worker: it compiles each once, with limits of memory and time, and
 //! reports whether it can be compiled. A grammar that crashes the compiler ends only this process.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -16,17 +16,15 @@ use super::request_reader::{answer_rules, refusal};
 use crate::chat::constraint::{Constrainer, ConstraintError, STACK_BYTES, TokenBytes, Vocabulary};
 use crate::chat::dialect::{TOOL_DIALECTS, ToolDialect};
 use crate::chat::protocol::Refusal;
-use crate::frame::{Frame, FrameDecoder, FrameKind};
+use crate::frame::{Frame, FrameKind};
 use crate::memory;
+use crate::worker::frame_socket::FrameSocket;
 
 /// How long a grammar may take to compile. The grammars of real clients take less than a second.
 pub(super) const COMPILE_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Memory of one compilation. The grammars of real clients take less than a tenth of it.
 const COMPILE_BYTES_MAX: usize = 512 << 20;
-
-/// Maximum bytes of one read from the socket.
-const READ_BYTES: usize = 64 << 10;
 
 /// What the process needs to know of the model.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -48,42 +46,28 @@ pub(super) enum TrialReport {
 }
 
 /// One end of the socket between a chat worker and its trial process.
-pub(super) struct TrialSocket {
-    socket: UnixStream,
-    decoder: FrameDecoder,
-}
+pub(super) struct TrialSocket(FrameSocket);
 
 impl TrialSocket {
     pub(super) fn new(socket: UnixStream) -> TrialSocket {
-        TrialSocket { socket, decoder: FrameDecoder::default() }
+        TrialSocket(FrameSocket::new(socket))
     }
 
     /// How long the other side may take to read or to write.
     pub(super) fn set_limit(&self, limit: Duration) -> io::Result<()> {
-        self.socket.set_read_timeout(Some(limit))?;
-        self.socket.set_write_timeout(Some(limit))
+        self.0.stream.set_read_timeout(Some(limit))?;
+        self.0.stream.set_write_timeout(Some(limit))
     }
 
     pub(super) fn send(&mut self, message: &impl Serialize) -> io::Result<()> {
         let frame = Frame::new(FrameKind::Model, 0, message).map_err(io::Error::other)?;
-        let mut bytes = Vec::new();
-        frame.encode(&mut bytes).map_err(io::Error::other)?;
-        self.socket.write_all(&bytes)
+        self.0.send([frame])
     }
 
     /// # Errors
     /// [`io::ErrorKind::UnexpectedEof`] if the other side has closed the socket.
     pub(super) fn receive<T: DeserializeOwned>(&mut self) -> io::Result<T> {
-        let mut chunk = vec![0; READ_BYTES];
-        loop {
-            if let Some(frame) = self.decoder.next_frame().map_err(io::Error::other)? {
-                return frame.decode().map_err(io::Error::other);
-            }
-            match self.socket.read(&mut chunk)? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                bytes => self.decoder.push(&chunk[..bytes]),
-            }
-        }
+        self.0.receive()?.decode().map_err(io::Error::other)
     }
 }
 

@@ -12,10 +12,10 @@ use crate::speech::protocol::{Begin, SpeechOrder, SpeechReport};
 use crate::speech::scripted::{
     Act, PAUSE_MS, PHONEME_SAMPLES, SAMPLE_RATE_HZ, ScriptedSynthesiser, ScriptedUnits,
 };
+use crate::worker::frame_socket::FrameSocket;
 use crate::worker::protocol::{
     AnyReport, CommonOrder, Report, StreamFailure, WorkerMessage, WorkerStats, hello,
 };
-use crate::worker::test_socket::TestSocket;
 
 fn scripted() -> Result<ScriptedSynthesiser, String> {
     Ok(ScriptedSynthesiser::default())
@@ -32,13 +32,13 @@ fn options(warm_voice: &str) -> ServeOptions {
 
 /// A worker on a thread, and the server's end of its socket.
 struct Worker {
-    socket: TestSocket,
+    socket: FrameSocket,
     serving: JoinHandle<Result<(), ServeError>>,
 }
 
 impl Worker {
     fn start(load: fn() -> Result<ScriptedSynthesiser, String>, options: ServeOptions) -> Worker {
-        let (socket, theirs) = TestSocket::pair();
+        let (socket, theirs) = FrameSocket::pair();
         let serving = thread::spawn(move || serve_speech(theirs, ScriptedUnits, load, options));
         Worker { socket, serving }
     }
@@ -51,13 +51,14 @@ impl Worker {
     }
 
     fn send(&mut self, orders: &[(u32, AnySpeechOrder)]) {
-        self.socket.send(orders.iter().map(|(stream, order)| {
+        let frames = orders.iter().map(|(stream, order)| {
             let frame = match order {
                 WorkerMessage::Common(order) => order.to_frame(*stream),
                 WorkerMessage::Model(order) => Frame::new(FrameKind::Model, *stream, order),
             };
             frame.expect("small")
-        }));
+        });
+        self.socket.send(frames).expect("sent");
     }
 
     fn report(&mut self) -> (u32, AnyReport<SpeechReport>) {
@@ -102,7 +103,7 @@ fn order(stream: u32, order: CommonOrder) -> (u32, AnySpeechOrder) {
 #[test]
 fn it_sends_the_handshake_and_then_that_it_is_ready() {
     let mut worker = Worker::start(scripted, options("af_plain"));
-    assert_eq!(worker.socket.frame(), hello());
+    assert_eq!(worker.socket.receive().expect("a frame"), hello());
     let (_, WorkerMessage::Common(Report::Ready { about, .. })) = worker.report() else {
         panic!("not ready")
     };

@@ -12,8 +12,8 @@ use hob_core::{Chunking, HeardWord, Segment, TranscriptTask};
 use super::*;
 use crate::frame::{Frame, FrameKind};
 use crate::transcription::protocol::{BeginTranscript, FILE_BYTES_MAX};
+use crate::worker::frame_socket::FrameSocket;
 use crate::worker::protocol::AnyReport;
-use crate::worker::test_socket::TestSocket;
 
 const RATE_HZ: usize = 16_000;
 
@@ -78,14 +78,14 @@ impl Transcriber for Counter {
 
 /// A worker on a thread, and the server's end of its socket.
 struct Worker {
-    socket: TestSocket,
+    socket: FrameSocket,
     calls: Arc<AtomicU32>,
     serving: JoinHandle<Result<(), TranscriptionWorkerError>>,
 }
 
 impl Worker {
     fn ready() -> Worker {
-        let (socket, theirs) = TestSocket::pair();
+        let (socket, theirs) = FrameSocket::pair();
         let calls = Arc::<AtomicU32>::default();
         let counter = Counter { calls: Arc::clone(&calls) };
         let load = || Ok::<_, TranscriptionWorkerError>((counter, Level));
@@ -98,11 +98,11 @@ impl Worker {
 
     fn send(&mut self, stream: u32, orders: &[TranscriptOrder]) {
         let frame = |order| Frame::new(FrameKind::Model, stream, order).expect("small");
-        self.socket.send(orders.iter().map(frame));
+        self.socket.send(orders.iter().map(frame)).expect("sent");
     }
 
     fn send_common(&mut self, stream: u32, order: &CommonOrder) {
-        self.socket.send([order.to_frame(stream).expect("small")]);
+        self.socket.send([order.to_frame(stream).expect("small")]).expect("sent");
     }
 
     /// Returns when the first pass over a request's sound is under way.
@@ -543,8 +543,8 @@ fn no_pause_ends_a_pass_over_speech_that_had_no_text_for_seconds() {
 }
 
 /// An inbox into which a test puts orders, and the other end of its socket.
-fn inbox() -> (TestSocket, PatientInbox) {
-    let (server, theirs) = TestSocket::pair();
+fn inbox() -> (FrameSocket, PatientInbox) {
+    let (server, theirs) = FrameSocket::pair();
     let connection = WorkerConnection::start(&theirs, AnyTranscriptOrder::of_stream, ORPHAN_LIMIT);
     let inbox = connection.expect("a connection").inbox;
     (server, PatientInbox { inbox, arrived: RefCell::default() })

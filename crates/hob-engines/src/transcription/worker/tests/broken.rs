@@ -35,7 +35,7 @@ impl Transcriber for FailingCard {
 
 #[test]
 fn a_worker_ends_when_its_card_computes_nothing_more() {
-    let (socket, theirs) = TestSocket::pair();
+    let (socket, theirs) = FrameSocket::pair();
     let load = || Ok::<_, TranscriptionWorkerError>((FailingCard::default(), Level));
     let serving = thread::spawn(move || serve_transcription(theirs, load));
     let mut worker = Worker { socket, calls: Arc::default(), serving };
