@@ -39,6 +39,7 @@ pub struct Token {
     pub ends: bool,
 }
 
+#[derive(Clone)]
 pub struct TokenTable {
     tokens: Vec<Token>,
     controls: HashMap<String, u32>,

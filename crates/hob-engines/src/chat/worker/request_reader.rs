@@ -40,18 +40,11 @@ pub enum RequestReaderError {
 }
 
 pub(super) struct RequestReader {
-    tokenizer: Arc<dyn Tokenizer>,
-    tokens: Arc<TokenTable>,
-    template: Option<ChatTemplate>,
+    parts: RequestReaderParts,
     /// Conversations that the template could not render in its memory. Each such rendering keeps its memory until the worker
     /// ends.
     pub(super) heavy: Mutex<RecentFailures<TemplateError>>,
     constrainer: Constrainer,
-    defaults: SamplerDefaults,
-    infill_marks: Option<[u32; 3]>,
-    context_tokens: u32,
-    thinking_tokens_max: Option<u32>,
-    answer_tokens_max: Option<u32>,
 }
 
 /// Whether a grammar may be compiled, which can take seconds.
@@ -75,7 +68,7 @@ impl RequestReader {
             .transpose()?;
         let parts = RequestReaderParts {
             tokenizer: Arc::clone(llama) as Arc<dyn Tokenizer>,
-            tokens: llama.tokens(),
+            tokens: Arc::new(llama.tokens()),
             template,
             defaults: sampler_defaults(llama),
             infill_marks: llama.infill_marks(),
@@ -88,41 +81,23 @@ impl RequestReader {
 
     /// # Errors
     /// The vocabulary cannot be constrained.
-    pub(super) fn new(parts: RequestReaderParts) -> Result<RequestReader, RequestReaderError> {
-        let RequestReaderParts {
-            tokenizer,
-            mut tokens,
-            template,
-            defaults,
-            infill_marks,
-            context_tokens,
-            thinking_tokens_max,
-            answer_tokens_max,
-        } = parts;
-        if let Some(template) = &template {
-            tokens.show(template.dialect().marks());
+    pub(super) fn new(mut parts: RequestReaderParts) -> Result<RequestReader, RequestReaderError> {
+        if let Some(template) = &parts.template {
+            Arc::make_mut(&mut parts.tokens).show(template.dialect().marks());
         }
-        let constrainer = Constrainer::new(vocabulary(&tokens)?);
-        Ok(RequestReader {
-            tokenizer,
-            tokens: Arc::new(tokens),
-            template,
-            heavy: Mutex::new(RecentFailures::new(Duration::MAX)),
-            constrainer: constrainer.map_err(RequestReaderError::Vocabulary)?,
-            defaults,
-            infill_marks,
-            context_tokens,
-            thinking_tokens_max,
-            answer_tokens_max,
-        })
+        let (bytes, ends) = vocabulary_entries(&parts.tokens);
+        let constrainer = Vocabulary::new(&bytes, &ends).and_then(Constrainer::new);
+        let constrainer = constrainer.map_err(RequestReaderError::Vocabulary)?;
+        let heavy = Mutex::new(RecentFailures::new(Duration::MAX));
+        Ok(RequestReader { parts, heavy, constrainer })
     }
 
     pub(super) fn context_tokens(&self) -> u32 {
-        self.context_tokens
+        self.parts.context_tokens
     }
 
     pub(super) fn tokens_of_text(&self, text: &str) -> Vec<u32> {
-        self.tokenizer.tokenize(text, Beginning::Marked, Special::Letters)
+        self.parts.tokenizer.tokenize(text, Beginning::Marked, Special::Letters)
     }
 
     /// These tokens, if the vocabulary has all of them.
@@ -130,10 +105,10 @@ impl RequestReader {
     /// # Errors
     /// One of them is not in the vocabulary.
     pub(super) fn known_tokens(&self, field: &str, tokens: &[u32]) -> Result<Vec<u32>, Refusal> {
-        match tokens.iter().find(|token| !self.tokens.contains(**token)) {
+        match tokens.iter().find(|token| !self.parts.tokens.contains(**token)) {
             None => Ok(tokens.to_vec()),
             Some(token) => {
-                let count = self.tokens.count();
+                let count = self.parts.tokens.count();
                 Err(refused(
                     field,
                     format!("has token {token}, and the vocabulary has {count} tokens"),
@@ -176,11 +151,11 @@ impl RequestReader {
     ) -> Result<Option<Prepared>, Refusal> {
         let read = self.read(request)?;
         let needed = u32::try_from(read.tokens.len()).unwrap_or(u32::MAX);
-        if needed >= self.context_tokens {
-            return Err(Refusal::TooLong { needed, available: self.context_tokens });
+        if needed >= self.parts.context_tokens {
+            return Err(Refusal::TooLong { needed, available: self.parts.context_tokens });
         }
-        let room = self.context_tokens - needed;
-        let wished = request.tokens_max.or(self.answer_tokens_max);
+        let room = self.parts.context_tokens - needed;
+        let wished = request.tokens_max.or(self.parts.answer_tokens_max);
         let tokens_max = wished.into_iter().chain(request.key_tokens_max).fold(room, u32::min);
         let constraint = self.constraint(request, tokens_max, compile)?;
         let Some(constraint) = constraint else { return Ok(None) };
@@ -212,8 +187,8 @@ impl RequestReader {
         }
         let words = message.text.trim_end_matches(may_follow_words);
         let last_word = words.split_whitespace().next_back()?.as_bytes();
-        let end = tokens.iter().rposition(|&token| self.tokens.ends(token))?;
-        let bytes = |at: usize| self.tokens.bytes(tokens[at]);
+        let end = tokens.iter().rposition(|&token| self.parts.tokens.ends(token))?;
+        let bytes = |at: usize| self.parts.tokens.bytes(tokens[at]);
         let said: Vec<u8> = (0..end).flat_map(bytes).copied().collect();
         let words_end_min = said.len().saturating_sub(message.text.len() - words.len());
         let mut length = said.len();
@@ -232,15 +207,18 @@ impl RequestReader {
     fn echo(&self, request: &ChatRequest, tokens: &[u32]) -> Echo {
         let text = match &request.prompt {
             Prompt::Tokens(_) if request.echo => {
-                let bytes: Vec<u8> =
-                    tokens.iter().flat_map(|&token| self.tokens.bytes(token)).copied().collect();
+                let bytes: Vec<u8> = tokens
+                    .iter()
+                    .flat_map(|&token| self.parts.tokens.bytes(token))
+                    .copied()
+                    .collect();
                 Some(String::from_utf8_lossy(&bytes).into_owned())
             }
             _ => None,
         };
         // The client did not write the BOS token.
         let is_marked = matches!(request.prompt, Prompt::Text(_))
-            && tokens.first().is_some_and(|&first| self.tokens.bytes(first).is_empty());
+            && tokens.first().is_some_and(|&first| self.parts.tokens.bytes(first).is_empty());
         let scored = request.echo && request.logprobs.is_some();
         Echo { text, scored_from: scored.then_some(usize::from(is_marked)) }
     }
@@ -250,14 +228,14 @@ impl RequestReader {
         let read = match &request.prompt {
             Prompt::Chat(conversation) => self.read_chat(conversation, &request.thinking)?,
             Prompt::Text(text) => {
-                plain(self.tokenizer.tokenize(text, Beginning::Marked, Special::Meant))
+                plain(self.parts.tokenizer.tokenize(text, Beginning::Marked, Special::Meant))
             }
             Prompt::Tokens(tokens) => plain(self.known_tokens("prompt", tokens)?),
             Prompt::Infill { prefix, suffix } => plain(self.read_infill(prefix, suffix)?),
         };
         if read.tokens.is_empty() {
             // The first token needs a token before it.
-            return Ok(plain(vec![self.tokens.eos()]));
+            return Ok(plain(vec![self.parts.tokens.eos()]));
         }
         Ok(read)
     }
@@ -267,7 +245,7 @@ impl RequestReader {
         conversation: &Conversation,
         thinking: &Thinking,
     ) -> Result<ReadPrompt, Refusal> {
-        let template = self.template.as_ref().ok_or(Refusal::NoTemplate)?;
+        let template = self.parts.template.as_ref().ok_or(Refusal::NoTemplate)?;
         let asked = (conversation, thinking);
         let known = locked(&self.heavy).known(&asked);
         let now = jiff::Zoned::now().datetime();
@@ -281,7 +259,7 @@ impl RequestReader {
         let rendered = rendered
             .map_err(|error| refused("messages", format!("do not suit the model: {error}")))?;
         let beginning = if rendered.has_bos { Beginning::Bare } else { Beginning::Marked };
-        let tokens = self.tokenizer.tokenize(&rendered.text, beginning, Special::Meant);
+        let tokens = self.parts.tokenizer.tokenize(&rendered.text, beginning, Special::Meant);
         Ok(ReadPrompt {
             tokens,
             starts_in_thinking: rendered.starts_in_thinking,
@@ -290,10 +268,10 @@ impl RequestReader {
     }
 
     fn read_infill(&self, prefix: &str, suffix: &str) -> Result<Vec<u32>, Refusal> {
-        let Some([before, after, gap]) = self.infill_marks else {
+        let Some([before, after, gap]) = self.parts.infill_marks else {
             return Err(refused("suffix", "needs a model that fills text in".to_owned()));
         };
-        let bare = |text| self.tokenizer.tokenize(text, Beginning::Bare, Special::Letters);
+        let bare = |text| self.parts.tokenizer.tokenize(text, Beginning::Bare, Special::Letters);
         Ok([vec![before], bare(prefix), vec![after], bare(suffix), vec![gap]].concat())
     }
 
@@ -309,13 +287,13 @@ impl RequestReader {
             if read.is_within_answer { parser.within_answer() } else { parser }
         });
         let marks = dialect.and_then(|dialect| dialect.thinking);
-        let mut sampler = Sampler::new(&request.sampling, &self.defaults, random());
+        let mut sampler = Sampler::new(&request.sampling, &self.parts.defaults, random());
         if request.sampling.ignore_eos == Some(true) {
-            sampler.avoid(self.tokens.end_tokens());
+            sampler.avoid(self.parts.tokens.end_tokens());
         }
         let is_endless = request.tokens_max.is_none();
         Answering::new(AnswerPlan {
-            tokens: Arc::clone(&self.tokens),
+            tokens: Arc::clone(&self.parts.tokens),
             sampler: sampler.with_logprobs(request.logprobs),
             parser,
             stop: StopScanner::new(request.stop.clone()),
@@ -335,7 +313,9 @@ impl RequestReader {
         request: &'a ChatRequest,
     ) -> Option<(&'a Conversation, &'a ModelDialect)> {
         match &request.prompt {
-            Prompt::Chat(conversation) => Some((conversation, self.template.as_ref()?.dialect())),
+            Prompt::Chat(conversation) => {
+                Some((conversation, self.parts.template.as_ref()?.dialect()))
+            }
             Prompt::Text(_) | Prompt::Tokens(_) | Prompt::Infill { .. } => None,
         }
     }
@@ -362,7 +342,7 @@ impl RequestReader {
     }
 
     pub(super) fn tool_dialect(&self) -> Option<&ToolDialect> {
-        self.template.as_ref().map(|template| &template.dialect().tools)
+        self.parts.template.as_ref().map(|template| &template.dialect().tools)
     }
 
     /// Whether the answer has a grammar that is not compiled yet.
@@ -373,15 +353,16 @@ impl RequestReader {
 
     /// All tokens, and those that end an answer.
     pub(super) fn vocabulary(&self) -> (Vec<TokenBytes>, Vec<u32>) {
-        vocabulary_entries(&self.tokens)
+        vocabulary_entries(&self.parts.tokens)
     }
 
     fn thinking(&self, wished: &Thinking, marks: Option<ThinkingMarks>) -> ThinkingLimit {
         let Some(marks) = marks else { return ThinkingLimit::default() };
-        let close = self.tokenizer.tokenize(marks.forced_close, Beginning::Bare, Special::Meant);
+        let close =
+            self.parts.tokenizer.tokenize(marks.forced_close, Beginning::Bare, Special::Meant);
         let of_effort = wished.effort.and_then(thinking_tokens_max);
         let asked = [wished.tokens_max, of_effort].into_iter().flatten().min();
-        let tokens_max = asked.or(self.thinking_tokens_max);
+        let tokens_max = asked.or(self.parts.thinking_tokens_max);
         ThinkingLimit { tokens_max, close }
     }
 }
@@ -389,7 +370,7 @@ impl RequestReader {
 /// What a [`RequestReader`] is made of.
 pub(super) struct RequestReaderParts {
     pub(super) tokenizer: Arc<dyn Tokenizer>,
-    pub(super) tokens: TokenTable,
+    pub(super) tokens: Arc<TokenTable>,
     pub(super) template: Option<ChatTemplate>,
     pub(super) defaults: SamplerDefaults,
     pub(super) infill_marks: Option<[u32; 3]>,
@@ -470,11 +451,6 @@ fn vocabulary_entries(tokens: &TokenTable) -> (Vec<TokenBytes>, Vec<u32>) {
         None => TokenBytes { bytes: token.bytes.clone(), is_special: false },
     });
     (bytes.collect(), tokens.end_tokens().collect())
-}
-
-fn vocabulary(tokens: &TokenTable) -> Result<Vocabulary, RequestReaderError> {
-    let (bytes, ends) = vocabulary_entries(tokens);
-    Vocabulary::new(&bytes, &ends).map_err(RequestReaderError::Vocabulary)
 }
 
 /// The sampling defaults in the model's file, where it has some.

@@ -69,7 +69,7 @@ fn reader_of(
 ) -> RequestReader {
     let parts = RequestReaderParts {
         tokenizer,
-        tokens,
+        tokens: Arc::new(tokens),
         template,
         defaults: SamplerDefaults::default(),
         infill_marks: None,
@@ -89,17 +89,7 @@ struct Rig {
 
 impl Rig {
     fn start(parallel: usize, queue_max: usize, poison: Option<u32>) -> Rig {
-        Rig::with(parallel, queue_max, poison, None)
-    }
-
-    fn with(
-        parallel: usize,
-        queue_max: usize,
-        poison: Option<u32>,
-        trials: Option<WorkerCommand>,
-    ) -> Rig {
-        let decoder = Counter { poison, ..Counter::new(parallel) };
-        Rig::of(decoder, queue_max, trials)
+        Rig::of(Counter { poison, ..Counter::new(parallel) }, queue_max, None)
     }
 
     fn of(decoder: Counter, queue_max: usize, trials: Option<WorkerCommand>) -> Rig {
@@ -457,7 +447,7 @@ fn held_to(grammar: &str) -> ChatRequest {
 fn a_grammar_that_ends_its_trial_ends_no_answer() {
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("log");
-    let mut rig = Rig::with(2, 8, None, Some(trials(&[TrialReport::Ready], &log)));
+    let mut rig = Rig::of(Counter::new(2), 8, Some(trials(&[TrialReport::Ready], &log)));
     // This answer pauses after two letters. The reports: it is accepted, and the two letters follow.
     rig.ask_with_credit(1, continued("w"), 2);
     (0..3).for_each(|_| drop(rig.report()));
@@ -477,7 +467,7 @@ fn a_grammar_that_ends_its_trial_ends_no_answer() {
 fn a_grammar_that_takes_too_long_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let said = [TrialReport::Ready, TrialReport::TooSlow];
-    let mut rig = Rig::with(1, 8, None, Some(trials(&said, &folder.path().join("log"))));
+    let mut rig = Rig::of(Counter::new(1), 8, Some(trials(&said, &folder.path().join("log"))));
     rig.ask(1, held_to("start: \"x\""));
     let refusal = rig.until_done(1).remove(&1).expect("a report").refusal;
     let Some(Refusal::Field { reason, .. }) = &refusal else { panic!("{refusal:?}") };
@@ -486,7 +476,7 @@ fn a_grammar_that_takes_too_long_is_refused() {
 
 #[test]
 fn where_no_trial_can_be_started_grammars_are_compiled_untried() {
-    let mut rig = Rig::with(1, 8, None, Some(WorkerCommand::new("/nowhere/hob")));
+    let mut rig = Rig::of(Counter::new(1), 8, Some(WorkerCommand::new("/nowhere/hob")));
     rig.ask(1, held_to("start: \"x\""));
     assert_eq!(rig.until_done(1)[&1].text, "x");
 }
