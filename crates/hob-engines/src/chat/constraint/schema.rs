@@ -49,7 +49,11 @@ const UNSUPPORTED: &str = "
     $recursiveRef";
 
 /// Keywords that put another schema in the same place.
-const IN_PLACE: [&str; 4] = ["allOf", "anyOf", "oneOf", "$ref"];
+const IN_PLACE: &str = "allOf anyOf oneOf $ref";
+
+/// Keywords that limit the members of an object.
+const OBJECT_KEYWORDS: &str = "
+    properties required additionalProperties patternProperties minProperties maxProperties";
 
 const ANY: &str = "hob-any-value";
 /// Maximum nesting of a value that a combined schema does not describe.
@@ -155,13 +159,13 @@ impl Bounder {
         let wanted = schema.get("minItems").and_then(Value::as_u64).unwrap_or(0);
         let limit = ARRAY_ITEMS_MAX.max(wanted);
         schema.entry("maxItems").or_insert(json!(limit));
-        if !schema.contains_key("items") && !mentions(schema, &IN_PLACE) {
+        if !schema.contains_key("items") && !mentions(schema, IN_PLACE) {
             schema.insert("items".to_owned(), self.any());
         }
     }
 
     fn bound_object(&self, schema: &mut Map<String, Value>) {
-        if mentions(schema, &IN_PLACE) {
+        if mentions(schema, IN_PLACE) {
             return;
         }
         let lists =
@@ -242,23 +246,13 @@ fn is_idle(name: &str, value: &Value) -> bool {
 
 /// Adds the type that a schema without `type` implies.
 fn state_type(schema: &mut Map<String, Value>) {
-    const KINDS: [(&str, &[&str]); 4] = [
-        (
-            "object",
-            &[
-                "properties",
-                "required",
-                "additionalProperties",
-                "patternProperties",
-                "minProperties",
-                "maxProperties",
-            ],
-        ),
-        ("array", &["items", "prefixItems", "minItems", "maxItems", "additionalItems"]),
-        ("string", &["minLength", "maxLength", "pattern", "format"]),
-        ("number", &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),
+    const KINDS: [(&str, &str); 4] = [
+        ("object", OBJECT_KEYWORDS),
+        ("array", "items prefixItems minItems maxItems additionalItems"),
+        ("string", "minLength maxLength pattern format"),
+        ("number", "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf"),
     ];
-    if schema.contains_key("type") || mentions(schema, &IN_PLACE) {
+    if schema.contains_key("type") || mentions(schema, IN_PLACE) {
         return;
     }
     let mut kinds = KINDS.iter().filter(|(_, keywords)| mentions(schema, keywords));
@@ -358,8 +352,8 @@ fn requires_unlisted(schema: &Map<String, Value>) -> bool {
         .any(|name| !listed.is_some_and(|listed| listed.contains_key(name)))
 }
 
-fn mentions(schema: &Map<String, Value>, keywords: &[&str]) -> bool {
-    keywords.iter().any(|keyword| schema.contains_key(*keyword))
+fn mentions(schema: &Map<String, Value>, keywords: &str) -> bool {
+    schema.keys().any(|name| lists(keywords, name))
 }
 
 /// Whether two schemas describe the same object anywhere. Then neither may forbid the members of the other.
@@ -367,10 +361,10 @@ fn combines(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => {
             let lays = members.contains_key("allOf")
-                || (mentions(members, &IN_PLACE)
+                || (mentions(members, IN_PLACE)
                     && mentions(
                         members,
-                        &["properties", "required", "additionalProperties", "patternProperties"],
+                        "properties required additionalProperties patternProperties",
                     ));
             lays || members.values().any(combines)
         }

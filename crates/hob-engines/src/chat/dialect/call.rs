@@ -60,15 +60,13 @@ enum At {
     },
     Colon,
     Value,
-    InString {
-        escaped: bool,
-    },
-    InScalar,
-    InContainer {
+    /// In a string, a list or an object. `depth` counts the lists and objects that are open.
+    InValue {
         depth: u32,
         in_string: bool,
         escaped: bool,
     },
+    InScalar,
     Comma,
 }
 
@@ -136,11 +134,10 @@ impl CallReader {
             At::InKey { escaped } => Ok(self.in_key(c, escaped)),
             At::Colon => self.expect(c, ':', At::Value),
             At::Value => self.begin_value(c),
-            At::InString { escaped } => self.in_string(c, escaped),
-            At::InScalar => self.in_scalar(c),
-            At::InContainer { depth, in_string, escaped } => {
-                self.in_container(c, depth, in_string, escaped)
+            At::InValue { depth, in_string, escaped } => {
+                self.in_value(c, depth, in_string, escaped)
             }
+            At::InScalar => self.in_scalar(c),
             At::Comma if c == '}' => self.end_of_envelope(),
             At::Comma => self.expect(c, ',', At::Key),
         }
@@ -201,8 +198,8 @@ impl CallReader {
 
     fn begin_value(&mut self, c: char) -> Result<CallFeedResult, NotACall> {
         self.at = match c {
-            '"' => At::InString { escaped: false },
-            '{' | '[' => At::InContainer { depth: 1, in_string: false, escaped: false },
+            '"' => At::InValue { depth: 0, in_string: true, escaped: false },
+            '{' | '[' => At::InValue { depth: 1, in_string: false, escaped: false },
             '-' | '0'..='9' | 't' | 'f' | 'n' => At::InScalar,
             _ => return Err(NotACall),
         };
@@ -219,18 +216,6 @@ impl CallReader {
         Ok(CallFeedResult::Begun)
     }
 
-    fn in_string(&mut self, c: char, escaped: bool) -> Result<CallFeedResult, NotACall> {
-        self.value.push(c);
-        if c == '"' && !escaped {
-            return self.end_of_value();
-        }
-        if self.key == "name" && self.value.len() > NAME_BYTES_MAX {
-            return Err(NotACall);
-        }
-        self.at = At::InString { escaped: c == '\\' && !escaped };
-        Ok(CallFeedResult::More)
-    }
-
     fn in_scalar(&mut self, c: char) -> Result<CallFeedResult, NotACall> {
         if c == ',' || c == '}' || c.is_ascii_whitespace() {
             self.end_of_value()?;
@@ -240,7 +225,7 @@ impl CallReader {
         Ok(CallFeedResult::More)
     }
 
-    fn in_container(
+    fn in_value(
         &mut self,
         c: char,
         depth: u32,
@@ -253,12 +238,15 @@ impl CallReader {
             '}' | ']' if !in_string => depth - 1,
             _ => depth,
         };
-        if depth == 0 {
+        let in_string = in_string ^ (c == '"' && !escaped);
+        if depth == 0 && !in_string {
             return self.end_of_value();
         }
-        let in_string = in_string ^ (c == '"' && !escaped);
+        if depth == 0 && self.key == "name" && self.value.len() > NAME_BYTES_MAX {
+            return Err(NotACall);
+        }
         let escaped = in_string && c == '\\' && !escaped;
-        self.at = At::InContainer { depth, in_string, escaped };
+        self.at = At::InValue { depth, in_string, escaped };
         Ok(CallFeedResult::More)
     }
 

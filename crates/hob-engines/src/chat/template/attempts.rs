@@ -3,21 +3,9 @@
 
 use serde_json::{Value, json};
 
-/// A change for a template that rejects a conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
-    /// For templates without a system role (Gemma): puts the system text before the next text of the user.
-    SystemIntoUser,
-    /// For templates whose roles must alternate (Gemma, Mistral).
-    JoinNeighbours,
-    /// For templates whose ids must have nine letters and digits (Mistral).
-    ShortIds,
-    /// Writes arguments as a JSON string, as in OpenAI's API.
-    ArgumentsAsText,
-}
-
-const CHANGES: [Change; 4] =
-    [Change::SystemIntoUser, Change::JoinNeighbours, Change::ShortIds, Change::ArgumentsAsText];
+/// Changes for templates that reject a conversation.
+const CHANGES: [fn(Vec<Value>) -> Vec<Value>; 4] =
+    [system_into_user, join_neighbours, with_short_ids, arguments_as_text];
 
 /// All combinations of changes, those with fewer changes first, without combinations that change nothing.
 pub(super) fn all(messages: &[Value]) -> impl Iterator<Item = Vec<Value>> {
@@ -41,7 +29,7 @@ fn changed(messages: &[Value], set: u32) -> Option<Vec<Value>> {
     for (at, change) in CHANGES.iter().enumerate() {
         if set & (1 << at) != 0 {
             let before = messages.clone();
-            messages = change.apply(messages);
+            messages = change(messages);
             if messages == before {
                 return None;
             }
@@ -50,17 +38,7 @@ fn changed(messages: &[Value], set: u32) -> Option<Vec<Value>> {
     Some(messages)
 }
 
-impl Change {
-    fn apply(self, messages: Vec<Value>) -> Vec<Value> {
-        match self {
-            Change::SystemIntoUser => system_into_user(messages),
-            Change::JoinNeighbours => join_neighbours(messages),
-            Change::ShortIds => with_ids(messages, short_id),
-            Change::ArgumentsAsText => arguments_as_text(messages),
-        }
-    }
-}
-
+/// For templates without a system role (Gemma): puts the system text before the next text of the user.
 fn system_into_user(messages: Vec<Value>) -> Vec<Value> {
     let mut out: Vec<Value> = Vec::new();
     let mut is_open = false;
@@ -80,6 +58,7 @@ fn system_into_user(messages: Vec<Value>) -> Vec<Value> {
     out
 }
 
+/// For templates whose roles must alternate (Gemma, Mistral).
 fn join_neighbours(messages: Vec<Value>) -> Vec<Value> {
     let mut out: Vec<Value> = Vec::new();
     for message in messages {
@@ -113,10 +92,11 @@ fn text(message: &Value) -> &str {
     message["content"].as_str().unwrap_or_default()
 }
 
-fn with_ids(mut messages: Vec<Value>, rewrite: fn(&str) -> String) -> Vec<Value> {
+/// For templates whose ids must have nine letters and digits (Mistral).
+fn with_short_ids(mut messages: Vec<Value>) -> Vec<Value> {
     let rewrite = |id: Option<&mut Value>| {
         if let Some(Value::String(id)) = id {
-            *id = rewrite(id);
+            *id = short_id(id);
         }
     };
     for message in &mut messages {
@@ -145,6 +125,7 @@ fn short_id(id: &str) -> String {
     (0..9).map(|_| next()).collect()
 }
 
+/// Writes arguments as a JSON string, as in OpenAI's API.
 fn arguments_as_text(mut messages: Vec<Value>) -> Vec<Value> {
     for call in messages.iter_mut().flat_map(calls) {
         let arguments = &mut call["function"]["arguments"];
