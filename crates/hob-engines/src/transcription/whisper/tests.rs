@@ -110,6 +110,28 @@ fn tone(seconds: f32) -> Vec<f32> {
     (0..(seconds * 16_000.0) as usize).map(|n| (n as f32 * 0.1).sin() * 0.3).collect()
 }
 
+fn english() -> WhisperOptions {
+    WhisperOptions { language: Some("en".to_owned()), ..WhisperOptions::default() }
+}
+
+/// Encodes a tone in the smallest window.
+fn encoded(whisper: &mut Whisper, seconds: f32) -> Window {
+    let sound = tone(seconds);
+    let window = Window::trimmed(sound.len(), 1500);
+    whisper.encode(&sound, window, &|| false).expect("encoded");
+    window
+}
+
+/// The logits after one token of a step.
+fn logits_at(whisper: &mut Whisper, step: decoder::Step<'_>, row: i32) -> Vec<f32> {
+    decoder::logits(&whisper.weights, &whisper.sizes, &mut whisper.backends, step, &[row])
+        .expect("logits")
+}
+
+fn distance(one: &[f32], other: &[f32]) -> f32 {
+    one.iter().zip(other).map(|(a, b)| (a - b).abs()).fold(0.0_f32, f32::max)
+}
+
 #[test]
 fn a_card_that_does_not_compute_is_an_error_that_says_what_to_do() {
     let (_folder, path) = TinyFile::new().written();
@@ -171,7 +193,7 @@ fn every_option_leads_to_an_answer() {
 
 #[test]
 fn matrices_of_every_published_quant_are_computed() {
-    let options = WhisperOptions { language: Some("en".to_owned()), ..WhisperOptions::default() };
+    let options = english();
     let heard = |matrix_type: i32| {
         let (_folder, path) = TinyFile { matrix_type, ..TinyFile::new() }.written();
         let mut whisper = Whisper::load(&path, 1, &CardUse::Allowed).expect("a model");
@@ -231,11 +253,10 @@ fn a_doubtful_text_is_decoded_again_with_the_full_window_and_at_higher_temperatu
     let mut whisper = tiny();
     let never = || false;
     let sound = tone(1.0);
-    let options = WhisperOptions { language: Some("en".to_owned()), ..WhisperOptions::default() };
-    let window = Window::trimmed(sound.len(), 1500);
+    let options = english();
+    let window = encoded(&mut whisper, 1.0);
     let mut plan = whisper.plan(&options, "en", 1.0, &never);
     plan.positions = window.positions;
-    whisper.encode(&sound, window, &never).expect("encoded");
     // With random weights, every token is unlikely.
     assert!(whisper.pass(&plan).expect("a text").is_doubted());
     let seeded = fastrand::Rng::with_seed(SEED);
@@ -246,8 +267,7 @@ fn a_doubtful_text_is_decoded_again_with_the_full_window_and_at_higher_temperatu
         let tokens: &[u32] = &[50_258];
         let (branches, positions) = (None, 1500);
         let step = decoder::Step { tokens, past: 0, branches, positions, cancelled: &never };
-        decoder::logits(&whisper.weights, &whisper.sizes, &mut whisper.backends, step, &[0])
-            .expect("logits")
+        logits_at(whisper, step, 0)
     };
     let heard = logits(&mut whisper);
     whisper.encode(&sound, window.full(1500), &never).expect("encoded");
@@ -285,11 +305,7 @@ fn the_end_of_the_prompt_comes_before_the_text() {
 #[test]
 fn the_same_sound_has_the_same_text_at_any_temperature() {
     let mut whisper = tiny();
-    let options = WhisperOptions {
-        language: Some("en".to_owned()),
-        temperature: Some(1.0),
-        ..WhisperOptions::default()
-    };
+    let options = WhisperOptions { temperature: Some(1.0), ..english() };
     let mut heard = || {
         let text = whisper.transcribe(&tone(1.0), &options, &|| false).expect("an answer");
         (text, whisper.random.clone())
@@ -312,59 +328,52 @@ fn placed(beginnings: &[usize]) -> Vec<PlacedWord> {
 
 #[test]
 fn a_text_without_times_is_cut_at_the_ends_of_its_sentences() {
+    type Beginnings = fn(&str) -> Vec<usize>;
+    type Row = (&'static str, Beginnings, &'static [(&'static str, f64, f64)]);
     let whisper = tiny();
-    let english = " Mr. Fox paid 1.50 at noon. He left.";
-    let spaces: Vec<usize> = english.match_indices(' ').map(|(at, _)| at).collect();
-    let japanese = "はい。そうです。行きます。";
-    let letters: Vec<usize> = japanese.char_indices().map(|(at, _)| at).collect();
-    let chinese = "真的？！他说“好。”走吧。";
-    let marks: Vec<usize> = chinese.char_indices().map(|(at, _)| at).collect();
-    let hindi = " वह घर आया। वह गया।";
-    let hindi_spaces: Vec<usize> = hindi.match_indices(' ').map(|(at, _)| at).collect();
-    let time = " We met at 5 p.m. on Monday. We ate.";
-    let time_spaces: Vec<usize> = time.match_indices(' ').map(|(at, _)| at).collect();
-    let sentences = " We met at 5 p.m. Then we all ate.";
-    let sentences_spaces: Vec<usize> = sentences.match_indices(' ').map(|(at, _)| at).collect();
-    for (text, beginnings, expected) in [
+    let spaces: Beginnings = |text| text.match_indices(' ').map(|(at, _)| at).collect();
+    let letters: Beginnings = |text| text.char_indices().map(|(at, _)| at).collect();
+    let rows: [Row; 9] = [
         (
-            english,
+            " Mr. Fox paid 1.50 at noon. He left.",
             spaces,
-            vec![(" Mr. Fox paid 1.50 at noon.", 0.0, 2.75), (" He left.", 3.0, 3.75)],
+            &[(" Mr. Fox paid 1.50 at noon.", 0.0, 2.75), (" He left.", 3.0, 3.75)],
         ),
         (
-            japanese,
+            "はい。そうです。行きます。",
             letters,
-            vec![("はい。", 0.0, 1.25), ("そうです。", 1.5, 3.75), ("行きます。", 4.0, 6.0)],
+            &[("はい。", 0.0, 1.25), ("そうです。", 1.5, 3.75), ("行きます。", 4.0, 6.0)],
         ),
         (
-            chinese,
-            marks,
-            vec![("真的？！", 0.0, 1.75), ("他说“好。”", 2.0, 4.75), ("走吧。", 5.0, 6.0)],
+            "真的？！他说“好。”走吧。",
+            letters,
+            &[("真的？！", 0.0, 1.75), ("他说“好。”", 2.0, 4.75), ("走吧。", 5.0, 6.0)],
         ),
-        (hindi, hindi_spaces, vec![(" वह घर आया।", 0.0, 1.25), (" वह गया।", 1.5, 2.25)]),
+        (" वह घर आया। वह गया।", spaces, &[(" वह घर आया।", 0.0, 1.25), (" वह गया।", 1.5, 2.25)]),
         // A full stop inside a sentence, and one that is also its end.
         (
-            time,
-            time_spaces,
-            vec![(" We met at 5 p.m. on Monday.", 0.0, 3.25), (" We ate.", 3.5, 4.25)],
+            " We met at 5 p.m. on Monday. We ate.",
+            spaces,
+            &[(" We met at 5 p.m. on Monday.", 0.0, 3.25), (" We ate.", 3.5, 4.25)],
         ),
         (
-            sentences,
-            sentences_spaces,
-            vec![(" We met at 5 p.m.", 0.0, 2.25), (" Then we all ate.", 2.5, 4.25)],
+            " We met at 5 p.m. Then we all ate.",
+            spaces,
+            &[(" We met at 5 p.m.", 0.0, 2.25), (" Then we all ate.", 2.5, 4.25)],
         ),
         // The note has no time of its own.
         (
             " Good morning to you. ♪",
-            vec![0, 5, 13, 16],
-            vec![(" Good morning to you. ♪", 0.0, 1.75)],
+            |_| vec![0, 5, 13, 16],
+            &[(" Good morning to you. ♪", 0.0, 1.75)],
         ),
-        ("?", vec![], vec![("?", 0.0, 0.0)]),
-        ("", vec![], vec![]),
-    ] {
+        ("?", |_| Vec::new(), &[("?", 0.0, 0.0)]),
+        ("", |_| Vec::new(), &[]),
+    ];
+    for (text, beginnings, expected) in rows {
         let mut pass = Pass::default();
         pass.tokens = text.bytes().map(u32::from).collect();
-        let found = whisper.sentences(&pass, &placed(&beginnings), "en", 6.0);
+        let found = whisper.sentences(&pass, &placed(&beginnings(text)), "en", 6.0);
         let found: Vec<(&str, f64, f64)> =
             found.iter().map(|part| (part.text.as_str(), part.start_s, part.end_s)).collect();
         assert_eq!(found, expected);
@@ -374,7 +383,7 @@ fn a_text_without_times_is_cut_at_the_ends_of_its_sentences() {
 #[test]
 fn short_sound_and_none_lead_to_an_answer() {
     let mut whisper = tiny();
-    let options = WhisperOptions { language: Some("en".to_owned()), ..WhisperOptions::default() };
+    let options = english();
     for seconds in [0.0, 2.0] {
         whisper.transcribe(&tone(seconds), &options, &|| false).expect("an answer");
     }
@@ -383,11 +392,10 @@ fn short_sound_and_none_lead_to_an_answer() {
 #[test]
 fn the_longest_prompt_and_the_longest_text_fit_into_the_context() {
     let options = WhisperOptions {
-        language: Some("en".to_owned()),
         prompt: Some("hello world ".repeat(300)),
         // Random tokens do not repeat, so the text ends at its limit.
         temperature: Some(1.0),
-        ..WhisperOptions::default()
+        ..english()
     };
     tiny().transcribe(&tone(30.0), &options, &|| false).expect("an answer");
 }
@@ -396,15 +404,11 @@ fn the_longest_prompt_and_the_longest_text_fit_into_the_context() {
 fn a_text_among_others_is_decoded_as_if_it_were_alone() {
     let mut whisper = tiny();
     let never = || false;
-    let sound = tone(1.0);
-    let window = Window::trimmed(sound.len(), 1500);
-    whisper.encode(&sound, window, &never).expect("encoded");
+    let window = encoded(&mut whisper, 1.0);
     let mut last_logits = |tokens: &[u32], past: usize, branches: Option<&decoder::Branches>| {
         let positions = window.positions;
         let step = decoder::Step { tokens, past, branches, positions, cancelled: &never };
-        let rows = [tokens.len() as i32 - 1];
-        decoder::logits(&whisper.weights, &whisper.sizes, &mut whisper.backends, step, &rows)
-            .expect("logits")
+        logits_at(&mut whisper, step, tokens.len() as i32 - 1)
     };
     let hidden = f32::NEG_INFINITY;
     let alone = last_logits(&[50_258, 50_259, 9, 7], 0, None);
@@ -414,12 +418,12 @@ fn a_text_among_others_is_decoded_as_if_it_were_alone() {
     last_logits(&[5, 9], 2, Some(&decoder::Branches { depth: 2, mask: first }));
     let second = [0.0, 0.0, hidden, 0.0, 0.0, hidden, 0.0, 0.0, hidden, 0.0, hidden, 0.0].to_vec();
     let together = last_logits(&[6, 7], 4, Some(&decoder::Branches { depth: 3, mask: second }));
-    let distance = |others: &[f32]| {
-        let pairs = alone.iter().zip(others);
-        pairs.map(|(a, b)| (a - b).abs()).fold(0.0_f32, f32::max)
-    };
     let other = last_logits(&[50_258, 50_259, 5, 7], 0, None);
-    assert!(distance(&together) < 0.02 * distance(&other), "{}", distance(&together));
+    assert!(
+        distance(&alone, &together) < 0.02 * distance(&alone, &other),
+        "{}",
+        distance(&alone, &together)
+    );
 }
 
 /// Guesses that are right, that begin right, that end early, and that are wrong.
@@ -436,9 +440,7 @@ fn a_draft_changes_no_text() {
     let never = || false;
     // Without times, with them, and with random tokens.
     for (seconds, temperature) in [(0.5, 0.0), (10.5, 0.0), (0.5, 0.8)] {
-        let sound = tone(seconds);
-        let window = Window::trimmed(sound.len(), 1500);
-        whisper.encode(&sound, window, &never).expect("encoded");
+        let window = encoded(&mut whisper, seconds);
         let options = WhisperOptions::default();
         let mut plan = whisper.plan(&options, "en", f64::from(seconds), &never);
         (plan.positions, plan.temperature) = (window.positions, temperature);
@@ -476,9 +478,7 @@ fn a_likely_language_changes_no_text() {
 fn a_pass_whose_language_is_wrong_ends_with_its_first_step() {
     let mut whisper = clear();
     let never = || false;
-    let sound = tone(0.5);
-    let window = Window::trimmed(sound.len(), 1500);
-    whisper.encode(&sound, window, &never).expect("encoded");
+    let window = encoded(&mut whisper, 0.5);
     let options = WhisperOptions::default();
     let language = whisper.language(&options, window, &never).expect("a language");
     let right = Some(language.as_str());
@@ -494,14 +494,11 @@ fn a_pass_whose_language_is_wrong_ends_with_its_first_step() {
 fn a_wrong_guess_leaves_nothing_in_the_cache() {
     let mut whisper = tiny();
     let never = || false;
-    let sound = tone(1.0);
-    let window = Window::trimmed(sound.len(), 1500);
-    whisper.encode(&sound, window, &never).expect("encoded");
+    let window = encoded(&mut whisper, 1.0);
     let mut logits = |tokens: &[u32], past: usize, row: i32| {
         let positions = window.positions;
         let step = decoder::Step { tokens, past, branches: None, positions, cancelled: &never };
-        decoder::logits(&whisper.weights, &whisper.sizes, &mut whisper.backends, step, &[row])
-            .expect("logits")
+        logits_at(&mut whisper, step, row)
     };
     let alone = logits(&[50_258, 50_259, 9, 7, 3], 0, 4);
     let other = logits(&[50_258, 50_259, 9, 5, 3], 0, 4);
@@ -509,20 +506,18 @@ fn a_wrong_guess_leaves_nothing_in_the_cache() {
     logits(&[50_258, 50_259], 0, 1);
     logits(&[9, 7, 5, 6], 2, 1);
     let later = logits(&[3, 8], 4, 0);
-    let distance = |others: &[f32]| {
-        let pairs = alone.iter().zip(others);
-        pairs.map(|(a, b)| (a - b).abs()).fold(0.0_f32, f32::max)
-    };
-    assert!(distance(&later) < 0.02 * distance(&other), "{}", distance(&later));
+    assert!(
+        distance(&alone, &later) < 0.02 * distance(&alone, &other),
+        "{}",
+        distance(&alone, &later)
+    );
 }
 
 #[test]
 fn guessed_tokens_are_chosen_like_others() {
     let mut whisper = clear();
-    let sound = tone(0.5);
-    let window = Window::trimmed(sound.len(), 1500);
     let never = || false;
-    whisper.encode(&sound, window, &never).expect("encoded");
+    let window = encoded(&mut whisper, 0.5);
     let mut plan = whisper.plan(&WhisperOptions::default(), "en", 0.5, &never);
     plan.positions = window.positions;
     let plain = whisper.search(&plan, &[]).expect("a text").tokens;
