@@ -214,8 +214,6 @@ impl Llama {
         let LlamaOptions { context_tokens, parallel, .. } = self.options;
         let params = self
             .params(context_tokens.saturating_mul(parallel), parallel)
-            .with_n_threads(threads(self.options.threads))
-            .with_n_threads_batch(threads(self.options.threads_batch))
             .with_n_batch(self.options.batch_tokens)
             .with_n_ubatch(self.options.batch_tokens.min(UBATCH_TOKENS_MAX));
         let context = self.context(params, context_tokens)?;
@@ -238,8 +236,6 @@ impl Llama {
         // A text is pooled within one physical batch, so that batch holds the longest.
         let params = self
             .params(tokens_max, 1)
-            .with_n_threads(threads(self.options.threads))
-            .with_n_threads_batch(threads(self.options.threads_batch))
             .with_n_batch(tokens_max)
             .with_n_ubatch(tokens_max)
             .with_embeddings(true)
@@ -270,6 +266,8 @@ impl Llama {
             .with_kv_unified(false)
             .with_type_k(kv_type)
             .with_type_v(kv_type)
+            .with_n_threads(threads(self.options.threads))
+            .with_n_threads_batch(threads(self.options.threads_batch))
             .with_no_perf(true)
     }
 

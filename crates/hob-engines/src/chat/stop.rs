@@ -90,15 +90,9 @@ impl Characters {
 
 /// Bytes at the end that may be the beginning of a character.
 fn unfinished(bytes: &[u8]) -> usize {
-    match str::from_utf8(bytes) {
-        Err(error) if error.error_len().is_none() => bytes.len() - error.valid_up_to(),
-        Ok(_) => 0,
-        Err(_) => bytes.utf8_chunks().last().map_or(0, |last| {
-            let tail = last.invalid();
-            let is_begun = str::from_utf8(tail).is_err_and(|error| error.error_len().is_none());
-            if is_begun { tail.len() } else { 0 }
-        }),
-    }
+    let tail = bytes.utf8_chunks().last().map_or(&[][..], |last| last.invalid());
+    let is_begun = str::from_utf8(tail).is_err_and(|error| error.error_len().is_none());
+    if is_begun { tail.len() } else { 0 }
 }
 
 #[cfg(test)]

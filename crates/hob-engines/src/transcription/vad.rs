@@ -22,6 +22,9 @@ const STRIDE: usize = 128;
 const BANDS: usize = FFT / 2 + 1;
 /// Spectra of one frame.
 const STEPS: usize = (CONTEXT + FRAME_SAMPLES + PAD - FFT) / STRIDE + 1;
+/// Inputs, outputs and stride of each convolution.
+const CONVOLUTIONS: [(usize, usize, usize); 4] =
+    [(BANDS, 128, 1), (128, 64, 2), (64, 64, 2), (64, STATE, 1)];
 /// Values of the LSTM's state.
 const STATE: usize = 128;
 /// A larger file is not a VAD.
@@ -47,14 +50,14 @@ pub enum VadError {
     )]
     TooLarge { bytes: u64 },
     #[error("this is not Silero VAD: its '{0}' is missing or has another size")]
-    Missing(&'static str),
+    Missing(String),
 }
 
 #[derive(Debug)]
 struct Network {
     /// Cosines, then sines, of each band: 2 × 129 rows of 256.
     basis: Vec<f32>,
-    convolutions: [Convolution; 4],
+    convolutions: Vec<Convolution>,
     /// Rows of 256 inputs (128 of the sound, 128 of the memory), for 4 × 128 gates.
     gates: Vec<f32>,
     gates_bias: Vec<f32>,
@@ -85,7 +88,8 @@ impl SileroVad {
         let graph = Graph::decode(&fs::read(path)?)?;
         let branch =
             graph.nodes().iter().find_map(|node| node.attribute("then_branch")?.g.as_ref());
-        let weights = Network::of(branch.ok_or(VadError::Missing("then_branch"))?)?;
+        let weights =
+            Network::of(branch.ok_or_else(|| VadError::Missing("then_branch".to_owned()))?)?;
         Ok(SileroVad::new(weights))
     }
 
@@ -159,23 +163,26 @@ impl VoiceDetector for SileroVad {
 
 impl Network {
     fn of(branch: &GraphProto) -> Result<Network, VadError> {
-        let floats = |name: &'static str, count: usize| {
+        let floats = |name: &str, count: usize| {
             let ends = |output: &String| output.ends_with(name);
             let node = branch.node.iter().find(|node| node.output.iter().any(ends));
             let tensor = node.and_then(|node| node.attribute("value")?.t.as_ref());
             let values = tensor.and_then(TensorProto::floats);
-            values.filter(|values| values.len() == count).ok_or(VadError::Missing(name))
+            values
+                .filter(|values| values.len() == count)
+                .ok_or_else(|| VadError::Missing(name.to_owned()))
         };
-        let convolution = |weight, bias, (inputs, outputs, stride): (usize, usize, usize)| {
-            let given = floats(weight, outputs * inputs * 3)?;
+        let convolution = |(layer, (inputs, outputs, stride)): (usize, (usize, usize, usize))| {
+            let named = |part| format!("encoder.{layer}.reparam_conv.{part}");
+            let given = floats(&named("weight"), outputs * inputs * 3)?;
             // From taps inside inputs to inputs inside taps.
-            let place =
-                |out: usize, tap: usize, input: usize| given[(out * inputs + input) * 3 + tap];
-            let weights = (0..outputs).flat_map(|out| {
-                (0..3).flat_map(move |tap| (0..inputs).map(move |input| (out, tap, input)))
-            });
-            let weights = weights.map(|(out, tap, input)| place(out, tap, input)).collect();
-            Ok::<_, VadError>(Convolution { weights, bias: floats(bias, outputs)?, inputs, stride })
+            let weights = given
+                .chunks(3 * inputs)
+                .flat_map(|row| (0..3).flat_map(move |tap| row[tap..].iter().step_by(3)))
+                .copied()
+                .collect();
+            let bias = floats(&named("bias"), outputs)?;
+            Ok::<_, VadError>(Convolution { weights, bias, inputs, stride })
         };
         let (input, hidden) = (
             floats("decoder.rnn.weight_ih", 4 * STATE * STATE)?,
@@ -187,28 +194,11 @@ impl Network {
             .zip(floats("decoder.rnn.bias_hh", 4 * STATE)?);
         Ok(Network {
             basis: floats("stft.forward_basis_buffer", 2 * BANDS * FFT)?,
-            convolutions: [
-                convolution(
-                    "encoder.0.reparam_conv.weight",
-                    "encoder.0.reparam_conv.bias",
-                    (BANDS, 128, 1),
-                )?,
-                convolution(
-                    "encoder.1.reparam_conv.weight",
-                    "encoder.1.reparam_conv.bias",
-                    (128, 64, 2),
-                )?,
-                convolution(
-                    "encoder.2.reparam_conv.weight",
-                    "encoder.2.reparam_conv.bias",
-                    (64, 64, 2),
-                )?,
-                convolution(
-                    "encoder.3.reparam_conv.weight",
-                    "encoder.3.reparam_conv.bias",
-                    (64, STATE, 1),
-                )?,
-            ],
+            convolutions: CONVOLUTIONS
+                .into_iter()
+                .enumerate()
+                .map(convolution)
+                .collect::<Result<_, _>>()?,
             gates: rows.flat_map(|(input, hidden)| [input, hidden].concat()).collect(),
             gates_bias: biases.map(|(input, hidden)| input + hidden).collect(),
             out: floats("decoder.decoder.2.weight", STATE)?,

@@ -123,7 +123,8 @@ fn a_file_that_is_no_vad_is_refused() {
     fs::write(&path, b"no graph at all").expect("written");
     assert!(matches!(SileroVad::load(&path), Err(VadError::Graph(_))));
     fs::write(&path, [0x3A, 0x00]).expect("written");
-    assert!(matches!(SileroVad::load(&path), Err(VadError::Missing("then_branch"))));
+    let branchless = SileroVad::load(&path).expect_err("no branch");
+    assert!(matches!(branchless, VadError::Missing(name) if name == "then_branch"));
     for (name, ..) in LAYERS {
         let error = SileroVad::load(file(name).path()).expect_err("a layer is missing");
         let says = format!("this is not Silero VAD: its '{name}' is missing or has another size");
