@@ -33,6 +33,11 @@ fn start(command: WorkerCommand, supervisor: SupervisorOptions) -> ChatWorker {
     ChatWorker::start(ChatCard::default(), command, SupervisorOptions { backoff, ..supervisor })
 }
 
+/// A worker that always starts with this command.
+fn alone(command: WorkerCommand) -> ChatWorker {
+    start(command, SupervisorOptions::new(super::ENGINE))
+}
+
 fn request() -> ChatRequest {
     ChatRequest { prompt: Prompt::Text("a".to_owned()), ..ChatRequest::default() }
 }
@@ -46,7 +51,7 @@ async fn what_several_choices_ignore_is_named_once() {
     let (begin, accepts) = (printf(&[hello(), ready()]), printf(&[accepted]));
     let script = format!("{begin}head -c 9 <&0 >/dev/null\n{accepts}cat <&0 >/dev/null\n");
     for _ in 0..2 {
-        let worker = start(shell(&script), SupervisorOptions::new(super::ENGINE));
+        let worker = alone(shell(&script));
         drop(worker.chat(request.clone()).await.expect("an answer"));
         assert_eq!(request.trace.snapshot().dropped, ignored);
         worker.shutdown().await;
@@ -161,22 +166,25 @@ fn placed(placer: &Arc<StagedPlacer>) -> SupervisorOptions {
 }
 
 #[tokio::test]
-async fn a_lost_card_ends_its_answer_with_a_sentence_and_no_other_worker() {
-    let placer = StagedPlacer::new(vec![loses_its_card()]);
-    let with_placer = start(stays(), placed(&placer));
-    let alone = start(loses_its_card(), SupervisorOptions::new(super::ENGINE));
-    let other = start(stays(), SupervisorOptions::new(super::ENGINE));
+async fn a_card_that_fails_ends_its_answer_with_a_sentence_and_no_other_worker() {
+    let full = || is_aborted("CUDA error: out of memory");
+    let with_placer = |command| start(stays(), placed(&StagedPlacer::new(vec![command])));
+    let other = alone(stays());
     other.load().await.expect("ready");
     let pid = other.pid();
-    for (worker, next) in [
-        (with_placer, "send it again"),
-        (alone, "send the request again: hob loads the model again"),
+    let was_lost = "was lost (ggml_vulkan: device lost on llvmpipe)";
+    let was_full = "had no memory left (CUDA error: out of memory)";
+    let again = "send the request again: hob loads the model again";
+    for (worker, said, next) in [
+        (with_placer(loses_its_card()), was_lost, "send it again"),
+        (alone(loses_its_card()), was_lost, again),
+        (with_placer(full()), was_full, "a shorter context needs less"),
+        (alone(full()), was_full, again),
     ] {
         worker.load().await.expect("ready");
         let mut answer = worker.chat(request()).await.expect("accepted");
         assert_eq!(answer.next().await, Some(Ok(text("Hel"))));
-        let detail =
-            format!("the graphics card was lost (ggml_vulkan: device lost on llvmpipe); {next}");
+        let detail = format!("the graphics card {said}; {next}");
         let lost = ModelError::WorkerLost { engine: "chat", detail };
         assert_eq!(answer.next().await, Some(Err(lost)));
         assert_eq!(answer.next().await, None);
@@ -184,27 +192,6 @@ async fn a_lost_card_ends_its_answer_with_a_sentence_and_no_other_worker() {
     }
     assert_eq!((other.state(), other.pid()), (ModelState::Ready, pid));
     other.shutdown().await;
-}
-
-#[tokio::test]
-async fn a_card_without_memory_ends_an_answer_with_what_helps() {
-    let full = || is_aborted("CUDA error: out of memory");
-    let placer = StagedPlacer::new(vec![full()]);
-    for (worker, helps) in [
-        (start(stays(), placed(&placer)), "a shorter context needs less"),
-        (
-            start(full(), SupervisorOptions::new(super::ENGINE)),
-            "send the request again: hob loads the model again",
-        ),
-    ] {
-        worker.load().await.expect("ready");
-        let mut answer = worker.chat(request()).await.expect("accepted");
-        assert_eq!(answer.next().await, Some(Ok(text("Hel"))));
-        let said = "the graphics card had no memory left (CUDA error: out of memory)";
-        let lost = ModelError::WorkerLost { engine: "chat", detail: format!("{said}; {helps}") };
-        assert_eq!(answer.next().await, Some(Err(lost)));
-        worker.shutdown().await;
-    }
 }
 
 #[tokio::test]

@@ -43,16 +43,12 @@ fn joined(pieces: impl IntoIterator<Item = AnswerPart>) -> Vec<AnswerPart> {
     let mut out: Vec<AnswerPart> = Vec::new();
     for piece in pieces {
         match (out.last_mut(), piece) {
-            (Some(AnswerPart::Text(text)), AnswerPart::Text(more)) => text.push_str(&more),
-            (Some(AnswerPart::Reasoning(text)), AnswerPart::Reasoning(more)) => {
-                text.push_str(&more)
-            }
-            (
-                Some(AnswerPart::Arguments { piece, .. }),
+            (Some(AnswerPart::Text(text)), AnswerPart::Text(more))
+            | (Some(AnswerPart::Reasoning(text)), AnswerPart::Reasoning(more))
+            | (
+                Some(AnswerPart::Arguments { piece: text, .. }),
                 AnswerPart::Arguments { piece: more, .. },
-            ) => {
-                piece.push_str(&more);
-            }
+            ) => text.push_str(&more),
             (_, piece) => out.push(piece),
         }
     }

@@ -20,35 +20,20 @@ const NAMES: [&str; 14] = [
     "日本",
     "",
 ];
-const PATTERNS: [&str; 9] = [
-    "^[A-Z]{2}-[0-9]+$",
-    "ab+c",
-    "^\\d{3}$",
-    "^(foo|bar)[0-9]*$",
-    "[^a-z]",
-    "^https?://",
-    "\\.rs$",
-    "^$|^x",
-    "^[\\w.]+@[\\w.]+$",
-];
-const FORMATS: [&str; 11] = [
-    "date-time",
-    "time",
-    "date",
-    "duration",
-    "email",
-    "hostname",
-    "ipv4",
-    "ipv6",
-    "uuid",
-    "uri",
-    "colour",
-];
+const PATTERNS: &str = r"
+    ^[A-Z]{2}-[0-9]+$ ab+c ^\d{3}$ ^(foo|bar)[0-9]*$ [^a-z] ^https?:// \.rs$ ^$|^x
+    ^[\w.]+@[\w.]+$";
+const FORMATS: &str = "
+    date-time time date duration email hostname ipv4 ipv6 uuid uri colour";
 const BOUNDS: [f64; 11] = [-1e6, -1000.5, -1.0, -0.25, 0.0, 0.001, 0.1, 1.0, 2.75, 99.9, 1e6];
 const DEPTH: u32 = 3;
 
 fn any_of<T: Copy>(random: &mut Rng, all: &[T]) -> T {
     all[random.usize(..all.len())]
+}
+
+fn word_of<'a>(random: &mut Rng, all: &'a str) -> &'a str {
+    any_of(random, &all.split_whitespace().collect::<Vec<_>>())
 }
 
 /// The schema of a tool's arguments.
@@ -98,10 +83,10 @@ fn string(random: &mut Rng) -> Value {
             schema["minLength"] = json!(least);
             schema["maxLength"] = json!(least + random.u32(..30));
         }
-        4 | 5 => schema["pattern"] = json!(any_of(random, &PATTERNS)),
-        6 => schema["format"] = json!(any_of(random, &FORMATS)),
+        4 | 5 => schema["pattern"] = json!(word_of(random, PATTERNS)),
+        6 => schema["format"] = json!(word_of(random, FORMATS)),
         _ => {
-            schema["pattern"] = json!(any_of(random, &PATTERNS));
+            schema["pattern"] = json!(word_of(random, PATTERNS));
             schema["maxLength"] = json!(12);
         }
     }
