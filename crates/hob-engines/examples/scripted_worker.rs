@@ -21,7 +21,7 @@ fn main() -> Result<(), ServeError> {
         voice: "af_plain".to_owned(),
         unit: SpokenUnit { phonemes: "ɹ".to_owned(), words: Vec::new(), pause_after_ms: 0 },
     };
-    let options = ServeOptions { warm_up: Some(warm_up), orphan_limit, ..ServeOptions::default() };
+    let options = ServeOptions { warm_up: Some(warm_up), orphan_limit };
     serve_speech(become_worker()?, ScriptedUnits, || load(&arguments), options)
 }
 

@@ -23,7 +23,6 @@ use engine::Engine;
 
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
-    pub window_lengths: WindowLengths,
     /// Computed and discarded before the worker reports that it is ready.
     pub warm_up: Option<WarmUp>,
     /// An engine that still computes this long after the server has gone is aborted.
@@ -42,11 +41,7 @@ pub struct WarmUp {
 
 impl Default for ServeOptions {
     fn default() -> ServeOptions {
-        ServeOptions {
-            window_lengths: WindowLengths::default(),
-            warm_up: None,
-            orphan_limit: Duration::from_secs(30),
-        }
+        ServeOptions { warm_up: None, orphan_limit: Duration::from_secs(30) }
     }
 }
 
@@ -78,7 +73,7 @@ pub fn serve_speech<S: Synthesiser, U: UnitSource + Send, E: fmt::Display>(
 ) -> Result<(), ServeError> {
     let WorkerConnection { inbox, mut outlet } =
         WorkerConnection::start(&socket, AnySpeechOrder::of_stream, options.orphan_limit)?;
-    let scheduler = WindowScheduler::new(options.window_lengths);
+    let scheduler = WindowScheduler::new(WindowLengths::default());
     let window_s = scheduler.first_window_s();
     let loaded = get_ready(&mut units, load, options.warm_up.as_ref(), window_s);
     let synthesiser = outlet.loaded(loaded)?;

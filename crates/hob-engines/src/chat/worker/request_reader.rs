@@ -445,7 +445,7 @@ pub(super) fn refusal(error: ConstraintError) -> Refusal {
     }
 }
 
-fn vocabulary_entries(tokens: &TokenTable) -> (Vec<TokenBytes>, Vec<u32>) {
+pub(super) fn vocabulary_entries(tokens: &TokenTable) -> (Vec<TokenBytes>, Vec<u32>) {
     let bytes = tokens.all().iter().map(|token| match &token.control {
         Some(name) => TokenBytes { bytes: name.as_bytes().to_vec(), is_special: true },
         None => TokenBytes { bytes: token.bytes.clone(), is_special: false },

@@ -35,7 +35,7 @@ use counter::Steps;
 pub(crate) use turn_ends::words_complete;
 
 const END: u32 = 256;
-/// The bytes, and [`END`].
+/// The tokens of [`byte_tokens`].
 const VOCABULARY: usize = 257;
 const CONTEXT_TOKENS: u32 = 2000;
 
@@ -48,17 +48,21 @@ impl Tokenizer for Bytes {
     }
 }
 
+/// The bytes, and [`END`].
+pub(super) fn byte_tokens() -> TokenTable {
+    let letter = |byte: u8| Token { bytes: vec![byte], control: None, ends: false };
+    let end = Token { bytes: Vec::new(), control: Some("<end>".to_owned()), ends: true };
+    TokenTable::new((0..=255).map(letter).chain([end]).collect(), END)
+}
+
 fn reader() -> RequestReader {
     reader_with(None)
 }
 
 fn reader_with(template: Option<&str>) -> RequestReader {
-    let letter = |byte: u8| Token { bytes: vec![byte], control: None, ends: false };
-    let end = Token { bytes: Vec::new(), control: Some("<end>".to_owned()), ends: true };
-    let tokens: Vec<Token> = (0..=255).map(letter).chain([end]).collect();
     let compile = |source| ChatTemplate::compile(source, SpecialTokens::default());
     let template = template.map(|source| compile(source).expect("a template"));
-    reader_of(Arc::new(Bytes), TokenTable::new(tokens, END), template, CONTEXT_TOKENS)
+    reader_of(Arc::new(Bytes), byte_tokens(), template, CONTEXT_TOKENS)
 }
 
 fn reader_of(

@@ -5,34 +5,24 @@ use std::time::Duration;
 
 use hob_core::chat::{JsonText, OutputFormat, Sampling, Tool, ToolChoice};
 
+use super::super::request_reader::vocabulary_entries;
+use super::super::tests::byte_tokens;
 use super::*;
-use crate::chat::constraint::{
-    AnswerRules, CallCount, Constrainer, TokenBytes, ToolRules, Vocabulary,
-};
+use crate::chat::constraint::{AnswerRules, CallCount, Constrainer, ToolRules, Vocabulary};
 use crate::chat::dialect::{ArgumentDelivery, HERMES, ModelDialect, ToolsOffered};
 use crate::chat::sampler::SamplerDefaults;
-use crate::chat::tokens::Token;
 
 const END: u32 = 256;
 
-fn tokens() -> Arc<TokenTable> {
-    let letter = |byte: u8| Token { bytes: vec![byte], control: None, ends: false };
-    let end = Token { bytes: Vec::new(), control: Some("<end>".to_owned()), ends: true };
-    Arc::new(TokenTable::new((0..=255).map(letter).chain([end]).collect(), END))
-}
-
 fn constrainer() -> Constrainer {
-    let letter = |byte: u8| TokenBytes { bytes: vec![byte], is_special: false };
-    let end = TokenBytes { bytes: b"<end>".to_vec(), is_special: true };
-    let bytes: Vec<TokenBytes> = (0..=255).map(letter).chain([end]).collect();
-    let vocabulary = Vocabulary::new(&bytes, &[END]).expect("a vocabulary");
-    Constrainer::new(vocabulary).expect("a constrainer")
+    let (bytes, ends) = vocabulary_entries(&byte_tokens());
+    Vocabulary::new(&bytes, &ends).and_then(Constrainer::new).expect("a vocabulary")
 }
 
 fn plan(tokens_max: u32) -> AnswerPlan {
     let greedy = Sampling { temperature: Some(0.0), ..Sampling::default() };
     AnswerPlan {
-        tokens: tokens(),
+        tokens: Arc::new(byte_tokens()),
         sampler: Sampler::new(&greedy, &SamplerDefaults::default(), 1),
         parser: None,
         stop: StopScanner::new(Vec::new()),
