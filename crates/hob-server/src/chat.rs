@@ -101,8 +101,9 @@ pub(crate) async fn streamed(
     loading: Option<Arc<RegisteredModel<Chat>>>,
     (format, ignored): (impl ChatFormat, &[String]),
 ) -> Result<Response, ApiError> {
-    let limits = *start.start.context.limits();
-    let early = if loading.is_some() { LOADING_AFTER } else { limits.early_headers_after };
+    let options = start.start.context.options();
+    let early = if loading.is_some() { LOADING_AFTER } else { options.early_headers_after };
+    let keep_alive_every = options.keep_alive_every;
     let alias = start.start.name.clone().unwrap_or_else(|| start.model.name.clone());
     let mut opening = start.start().boxed();
     let (mut headers, answer) = match timeout(early, &mut opening).await {
@@ -117,7 +118,7 @@ pub(crate) async fn streamed(
         }
     };
     insert_ignored(&mut headers, ignored);
-    let body = stream_body(answer, format, limits.keep_alive_every);
+    let body = stream_body(answer, format, keep_alive_every);
     Ok(answer_with(headers, body))
 }
 

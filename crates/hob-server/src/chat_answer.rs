@@ -129,7 +129,7 @@ pub(crate) async fn embed(
     tracker.admit(model, Tokens(tokens as f64))?;
     request.trace = context.trace.clone();
     let mut tracker = EmbedTracker(tracker);
-    let limit = time_max(model, context.limits().token_time_max);
+    let limit = time_max(model, context.options().token_time_max);
     let limit = limit.map(|most| (Instant::now(), most));
     let embed = model.model.embed(request);
     let made = bounded::<Chat, _>(&context, limit, embed).await;

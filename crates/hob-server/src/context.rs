@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -16,14 +16,14 @@ use tokio_util::sync::CancellationToken;
 use crate::api_error::ApiError;
 use crate::body_memory::BodyMemory;
 use crate::in_flight::InFlight;
-use crate::kept_voices::KeptVoices;
 use crate::keys::{Caller, KeyDigest};
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
-use crate::realtime_shared::RealtimeShared;
 use crate::reloadable_state::Configuration;
 use crate::response_store::ResponseStore;
+use crate::session_secrets::Secrets;
+use crate::session_slots::SessionSlots;
 
 /// Number of hob servers that the request has passed through. Two that point at each other would forward it for ever.
 const HOPS: HeaderName = HeaderName::from_static("x-hob-hops");
@@ -63,82 +63,34 @@ enum Credential {
 
 /// What all requests share and what does not change while the server runs.
 pub(crate) struct Services {
-    pub(crate) limits: Limits,
-    pub(crate) defaults: Defaults,
+    pub(crate) options: ServerOptions,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) ledger: Option<Arc<Ledger>>,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) bodies: BodyMemory,
     /// Cancelled when running answers must end with an error.
     pub(crate) cut_off: CancellationToken,
-    /// Returns freed memory to the system.
-    pub(crate) give_back: fn(),
-    pub(crate) realtime: RealtimeShared,
+    /// Slots for realtime sessions.
+    pub(crate) sessions: Arc<SessionSlots>,
+    /// Secrets that open realtime sessions.
+    pub(crate) secrets: Secrets,
     pub(crate) responses: ResponseStore,
-    pub(crate) kept_voices: Arc<KeptVoices>,
-    /// Lists and chats accept the default key of Pipelines.
-    pub(crate) accepts_default_key: bool,
-    /// Open WebUI may use this server as Pipelines.
-    pub(crate) has_pipelines: bool,
-}
-
-/// Limits of one request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    pub(crate) text_chars_max: usize,
-    pub(crate) body_bytes_max: usize,
-    pub(crate) file_bytes_max: usize,
-    pub(crate) read_time_max: Duration,
-    pub(crate) sound_time_max: Duration,
-    pub(crate) token_time_max: Duration,
-    pub(crate) keep_alive_every: Duration,
-    pub(crate) early_headers_after: Duration,
-}
-
-/// The models, and the voice, for requests that name none.
-#[derive(Clone, Debug)]
-pub(crate) struct Defaults {
-    pub(crate) speech: Option<String>,
-    pub(crate) chat: Option<String>,
-    pub(crate) transcription: Option<String>,
-    /// A blend, or the name of a kept one.
-    pub(crate) voice: Option<String>,
 }
 
 impl Services {
     pub(crate) fn new(
-        options: &ServerOptions,
+        options: ServerOptions,
         metrics: Arc<Metrics>,
         cut_off: CancellationToken,
     ) -> Services {
         Services {
-            limits: Limits {
-                text_chars_max: options.text_chars_max,
-                body_bytes_max: options.body_bytes_max,
-                file_bytes_max: options.file_bytes_max,
-                read_time_max: options.read_time_max,
-                sound_time_max: options.sound_time_max,
-                token_time_max: options.token_time_max,
-                keep_alive_every: options.keep_alive_every,
-                early_headers_after: options.early_headers_after,
-            },
-            defaults: Defaults {
-                speech: options.default_speech.clone(),
-                chat: options.default_chat.clone(),
-                transcription: options.default_transcript.clone(),
-                voice: options.default_voice.clone(),
-            },
             metrics,
-            ledger: options.ledger.clone(),
             in_flight: Arc::default(),
             bodies: BodyMemory::new(options.bodies_bytes_max),
             cut_off,
-            give_back: options.give_back,
-            realtime: RealtimeShared::new(options),
+            sessions: Arc::new(SessionSlots::new(options.sessions_max)),
+            secrets: Secrets::default(),
             responses: ResponseStore::default(),
-            kept_voices: Arc::clone(&options.kept_voices),
-            accepts_default_key: options.accepts_default_key,
-            has_pipelines: options.pipelines.is_some(),
+            options,
         }
     }
 }
@@ -198,7 +150,7 @@ impl RequestContext {
     /// after a restart, the log says how much of it is spent, and any client can call itself `hob bench`.
     pub(crate) fn ledger(&self) -> Option<&Ledger> {
         let is_logged = !self.is_bench || self.caller.has_daily_budget();
-        self.services.ledger.as_deref().filter(|_| is_logged)
+        self.options().ledger.as_deref().filter(|_| is_logged)
     }
 
     pub(crate) fn of(extensions: &Extensions) -> RequestContext {
@@ -217,11 +169,11 @@ impl RequestContext {
     /// The voice behind a name: a kept blend, or the name itself. Without a name, the default voice if it is a
     /// blend of these voices, else `None`: the model then takes its first voice, which is the default voice if it has it.
     pub(crate) fn voice(&self, voices: &[Voice], asked: Option<String>) -> Option<String> {
-        let kept = &self.services.kept_voices;
+        let kept = &self.options().kept_voices;
         match asked {
             Some(name) => Some(kept.resolve(voices, name)),
             None => {
-                let default = self.services.defaults.voice.clone();
+                let default = self.options().default_voice.clone();
                 let default = default.filter(|name| voice_among(voices, name).is_none())?;
                 let blend = own_voice(voices, &kept.resolve(voices, default));
                 speaker(voices, &blend).is_ok().then_some(blend)
@@ -229,8 +181,8 @@ impl RequestContext {
         }
     }
 
-    pub(crate) fn limits(&self) -> &Limits {
-        &self.services.limits
+    pub(crate) fn options(&self) -> &ServerOptions {
+        &self.services.options
     }
 
     /// # Errors
@@ -250,7 +202,7 @@ impl RequestContext {
     /// See [`RequestContext::check_key`].
     pub(crate) fn check_chat_key(&self) -> Result<(), ApiError> {
         match self.credential {
-            Credential::Public if self.services.accepts_default_key => Ok(()),
+            Credential::Public if self.options().accepts_default_key => Ok(()),
             _ => self.check_key(),
         }
     }

@@ -15,10 +15,11 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::api_error::ApiError;
-use crate::context::{Limits, RequestContext};
+use crate::context::RequestContext;
 use crate::headers::{OVERHEAD_MS, insert_text, whole_ms};
 use crate::ledger::{Outcome, RequestRecord};
 use crate::metrics::Metrics;
+use crate::options::ServerOptions;
 use crate::tracker::{RequestStart, RequestTracker};
 
 /// Maximum bytes of text in an answer that is not streamed.
@@ -35,13 +36,13 @@ pub(crate) trait AnswerTask: Registered {
     type Totals: Default + Send;
 
     /// Time limit for the model to begin, including loading and waiting in the queue.
-    fn start_time_max(limits: &Limits) -> Duration {
-        limits.token_time_max
+    fn start_time_max(options: &ServerOptions) -> Duration {
+        options.token_time_max
     }
 
     /// Time limit for the model's next event.
-    fn event_time_max(limits: &Limits) -> Duration {
-        limits.token_time_max
+    fn event_time_max(options: &ServerOptions) -> Duration {
+        options.token_time_max
     }
 
     fn timed_out(time_max: Duration) -> ApiError {
@@ -189,7 +190,7 @@ impl<T: AnswerTask> Answer<T> {
             tracker.started();
         }
         let Started { head, events } = started.inspect_err(|error| tracker.failed(error))?;
-        let event_time_max = time_max(model, T::event_time_max(tracker.context.limits()));
+        let event_time_max = time_max(model, T::event_time_max(tracker.context.options()));
         let mut answer = Answer {
             head,
             tracker,
@@ -411,7 +412,7 @@ async fn start_one<T: AnswerTask>(
     model: &RegisteredModel<T>,
     request: T::Request,
 ) -> Result<Started<T>, ApiError> {
-    let time_max = time_max(model, T::start_time_max(context.limits()));
+    let time_max = time_max(model, T::start_time_max(context.options()));
     let start = T::start(&model.model, request);
     let limit = time_max.map(|most| (Instant::now(), most));
     Ok(bounded::<T, _>(context, limit, start).await??)

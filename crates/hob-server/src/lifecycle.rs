@@ -21,11 +21,12 @@ use hob_wire::{
 use tokio::time::timeout;
 
 use crate::api_error::ApiError;
-use crate::context::{Limits, RequestContext};
+use crate::context::RequestContext;
 use crate::documented_routes::DocumentedRoutes as _;
 use crate::guard::KeyRule;
 use crate::headers::{JSON, LINES, answer_headers, insert_ignored, json};
 use crate::keys::Caller;
+use crate::options::ServerOptions;
 use crate::request_body::read_command;
 
 /// Interval of progress lines during a load.
@@ -48,13 +49,13 @@ pub(crate) fn routes() -> Router {
 pub(crate) async fn load_if_ours(
     lifecycle: Option<&Lifecycle>,
     keep_alive: Option<KeepAlive>,
-    limits: &Limits,
+    options: &ServerOptions,
 ) -> Result<(), ApiError> {
     let Some(lifecycle) = lifecycle else { return Ok(()) };
     if let Some(time) = keep_alive {
         lifecycle.keep_alive(time);
     }
-    let time_max = limits.token_time_max;
+    let time_max = options.token_time_max;
     let loaded = timeout(time_max, lifecycle.load()).await;
     Ok(loaded.map_err(|_| ApiError::ResidenceStalled { time_max })??)
 }
@@ -65,19 +66,22 @@ pub(crate) async fn load_if_ours(
 /// The model belongs to another server, or does not unload in time.
 pub(crate) async fn unload_when_idle(
     model: &RegisteredModel<Chat>,
-    limits: &Limits,
+    options: &ServerOptions,
 ) -> Result<(), ApiError> {
     let lifecycle = model.lifecycle.as_ref();
     let lifecycle = lifecycle.ok_or_else(|| ApiError::NotOurs { name: model.name.clone() })?;
-    unload_after_answers(lifecycle, limits).await
+    unload_after_answers(lifecycle, options).await
 }
 
-async fn unload_after_answers(lifecycle: &Lifecycle, limits: &Limits) -> Result<(), ApiError> {
+async fn unload_after_answers(
+    lifecycle: &Lifecycle,
+    options: &ServerOptions,
+) -> Result<(), ApiError> {
     // Without a loaded model, this ends a load, or the wait for one.
     if lifecycle.state() != ModelState::Ready {
-        return unload(lifecycle, limits).await;
+        return unload(lifecycle, options).await;
     }
-    let time_max = limits.token_time_max;
+    let time_max = options.token_time_max;
     let is_gone = timeout(time_max, lifecycle.unload_if_idle()).await;
     if !is_gone.map_err(|_| ApiError::ResidenceStalled { time_max })? {
         lifecycle.keep_alive(KeepAlive::For(Duration::ZERO));
@@ -85,8 +89,8 @@ async fn unload_after_answers(lifecycle: &Lifecycle, limits: &Limits) -> Result<
     Ok(())
 }
 
-async fn unload(lifecycle: &Lifecycle, limits: &Limits) -> Result<(), ApiError> {
-    let time_max = limits.token_time_max;
+async fn unload(lifecycle: &Lifecycle, options: &ServerOptions) -> Result<(), ApiError> {
+    let time_max = options.token_time_max;
     let gone = timeout(time_max, lifecycle.unload()).await;
     gone.map_err(|_| ApiError::ResidenceStalled { time_max })
 }
@@ -133,10 +137,11 @@ pub(crate) fn entries(registry: &Registry, caller: &Caller) -> Vec<ResidentModel
 /// `POST /api/hob/load`.
 async fn load(request: Request) -> Result<Response, ApiError> {
     let (context, command, held) = read(request).await?;
-    let (lifecycle, keep_alive, limits) =
-        (Arc::clone(&held.lifecycle), command.keep_alive, *context.limits());
+    let (lifecycle, keep_alive) = (Arc::clone(&held.lifecycle), command.keep_alive);
     let mut loading =
-        Box::pin(async move { load_if_ours(Some(&lifecycle), keep_alive, &limits).await });
+        Box::pin(
+            async move { load_if_ours(Some(&lifecycle), keep_alive, context.options()).await },
+        );
     if !command.reports_progress {
         loading.await?;
         return Ok(loaded(&held, &command));
@@ -155,8 +160,8 @@ async fn load(request: Request) -> Result<Response, ApiError> {
 async fn unload_now(request: Request) -> Result<Response, ApiError> {
     let (context, command, held) = read(request).await?;
     match context.caller.sees_all() {
-        true => unload(&held.lifecycle, context.limits()).await?,
-        false => unload_after_answers(&held.lifecycle, context.limits()).await?,
+        true => unload(&held.lifecycle, context.options()).await?,
+        false => unload_after_answers(&held.lifecycle, context.options()).await?,
     }
     Ok(loaded(&held, &command))
 }

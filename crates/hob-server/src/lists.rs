@@ -23,7 +23,7 @@ use crate::observe::NamePath;
 /// models stand before the others, the caller's default before all, and teams, which act, behind other chat models.
 pub(crate) async fn models(context: RequestContext) -> Response {
     let entries = shown_to(&context, entries(&context));
-    json(match context.services.has_pipelines {
+    json(match context.options().pipelines.is_some() {
         true => hob_wire::models_of_pipelines(&entries),
         false => hob_wire::models(&entries),
     })
@@ -74,7 +74,7 @@ pub(crate) async fn voices(
 ) -> Result<Response, ApiError> {
     let model = context.resolve::<Speech>(None)?.model;
     let own = model.model.voices();
-    let kept = context.services.kept_voices.among(own);
+    let kept = context.options().kept_voices.among(own);
     let spoken = own.iter().chain(&kept);
     let legacy = query.is_some_and(|query| query.split('&').any(|pair| pair == "legacy=true"));
     Ok(json(if legacy { hob_wire::voice_ids(spoken) } else { hob_wire::voices(spoken) }))
@@ -130,7 +130,7 @@ pub(crate) async fn ready(context: RequestContext) -> Response {
 pub(crate) async fn metrics(context: RequestContext) -> Result<Response, ApiError> {
     context.caller.check_sees_all("metrics, which are about all models and keys")?;
     let services = &context.services;
-    let text = services.metrics.render(context.registry(), services.ledger.as_deref());
+    let text = services.metrics.render(context.registry(), services.options.ledger.as_deref());
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }
 

@@ -9,8 +9,9 @@ use hob_core::{
 use hob_wire::{is_default_speech_model, is_default_transcript_model, local_speech_model};
 
 use crate::api_error::ApiError;
-use crate::context::{Defaults, RequestContext};
+use crate::context::RequestContext;
 use crate::keys::{KeyRefusal, tagged};
+use crate::options::ServerOptions;
 
 /// A model, and the name that the request used.
 pub(crate) struct Resolved<T: Registered> {
@@ -30,7 +31,7 @@ impl<T: Registered> Resolved<T> {
 pub(crate) trait Named: Registered {
     const NONE_HERE: ApiError;
 
-    fn default(defaults: &Defaults) -> Option<&str>;
+    fn default(options: &ServerOptions) -> Option<&str>;
 
     /// Whether a request that names no model may mean this one.
     fn may_be_default(_model: &RegisteredModel<Self>) -> bool {
@@ -60,8 +61,8 @@ pub(crate) trait Named: Registered {
 impl Named for Chat {
     const NONE_HERE: ApiError = ApiError::NoChatModel;
 
-    fn default(defaults: &Defaults) -> Option<&str> {
-        defaults.chat.as_deref()
+    fn default(options: &ServerOptions) -> Option<&str> {
+        options.default_chat.as_deref()
     }
 
     /// A team acts, so only its own name means it.
@@ -86,8 +87,8 @@ impl Named for Chat {
 impl Named for Speech {
     const NONE_HERE: ApiError = ApiError::NoSpeechModel;
 
-    fn default(defaults: &Defaults) -> Option<&str> {
-        defaults.speech.as_deref()
+    fn default(options: &ServerOptions) -> Option<&str> {
+        options.default_speech.as_deref()
     }
 
     fn is_placeholder(name: &str) -> bool {
@@ -107,8 +108,8 @@ impl Named for Speech {
 impl Named for Transcription {
     const NONE_HERE: ApiError = ApiError::NoTranscriptModel;
 
-    fn default(defaults: &Defaults) -> Option<&str> {
-        defaults.transcription.as_deref()
+    fn default(options: &ServerOptions) -> Option<&str> {
+        options.default_transcript.as_deref()
     }
 
     fn is_placeholder(name: &str) -> bool {
@@ -156,7 +157,7 @@ impl RequestContext {
 
     /// The name for requests without one.
     pub(crate) fn default_name<T: Named>(&self) -> Option<&str> {
-        T::default(&self.services.defaults).or_else(|| T::first(self.registry()))
+        T::default(self.options()).or_else(|| T::first(self.registry()))
     }
 
     /// The name that lists show for what this caller means without a name.

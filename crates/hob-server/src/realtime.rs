@@ -33,9 +33,9 @@ use crate::context::{RequestContext, presented, subprotocols};
 use crate::documented_routes::DocumentedRoutes as _;
 use crate::guard::KeyRule;
 use crate::headers::{JSON, answer_headers};
-use crate::realtime_shared::Secret;
 use crate::reloadable_state::ReloadableState;
 use crate::request_body::{RequestGuards, read_command_up_to};
+use crate::session_secrets::Secret;
 
 /// The largest event: sound in base64, and some JSON around it.
 const EVENT_BYTES_MAX: usize = SOUND_BYTES_MAX / 3 * 4 + (1 << 20);
@@ -69,7 +69,7 @@ async fn connect(state: ReloadableState, request: Request) -> Result<Response, A
     let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &()).await;
     let upgrade = upgrade.map_err(|error| ApiError::NoWebSocket { detail: error.body_text() })?;
     let guards = RequestGuards::acquire(&context)?;
-    let slot = context.services.realtime.slots.enter()?;
+    let slot = context.services.sessions.enter()?;
     let id = format!("sess_{}", Uuid::now_v7().simple());
     let opening = Opening { context, guards, state, settings, dialect, id };
     let upgrade = upgrade
@@ -82,7 +82,7 @@ async fn connect(state: ReloadableState, request: Request) -> Result<Response, A
 /// A caller with a key or a secret, and the settings with which the session starts.
 fn admit(parts: &Parts) -> Result<(RequestContext, RealtimeSettings), ApiError> {
     let context = RequestContext::of(&parts.extensions);
-    let secrets = &context.services.realtime.secrets;
+    let secrets = &context.services.secrets;
     let secret = presented(&parts.headers).and_then(|value| secrets.find(value));
     match secret {
         Some(Secret { key, settings, .. }) => Ok((context.on_behalf_of(key.as_deref())?, settings)),
@@ -111,7 +111,7 @@ async fn create_secret(request: Request) -> Result<Response, ApiError> {
     let (context, body) = read_command_up_to(SECRET_BYTES_MAX, request, parse).await?;
     let valid = Duration::from_secs(body.valid_s.into());
     let key = context.caller.key().map(str::to_owned);
-    let secrets = &context.services.realtime.secrets;
+    let secrets = &context.services.secrets;
     let value = secrets.add(valid, key, body.settings.clone());
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let id = format!("sess_{}", Uuid::now_v7().simple());

@@ -168,8 +168,8 @@ pub(crate) struct ReadLimits {
 
 impl ReadLimits {
     fn of_json(context: &RequestContext) -> ReadLimits {
-        let limits = context.limits();
-        ReadLimits { bytes_max: limits.body_bytes_max, time_max: limits.read_time_max }
+        let options = context.options();
+        ReadLimits { bytes_max: options.body_bytes_max, time_max: options.read_time_max }
     }
 }
 
@@ -241,7 +241,7 @@ async fn parsed<T: Send + 'static>(
     }
     let turn = Arc::clone(&context.services.bodies.parsing).acquire_owned().await;
     let turn = turn.map_err(|_| ApiError::Stopping)?;
-    let give_back = context.services.give_back;
+    let give_back = context.options().give_back;
     let parsing = spawn_blocking(move || {
         let parsed = parse(&bytes);
         drop(bytes);

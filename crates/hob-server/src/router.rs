@@ -31,16 +31,16 @@ pub fn router(
     listen: IpAddr,
 ) -> Router {
     let (metrics, cut_off) = (Arc::new(Metrics::new()), CancellationToken::new());
-    let services = Services::new(options, metrics, cut_off);
-    router_with(state.into(), options, listen, Arc::new(services))
+    let services = Services::new(options.clone(), metrics, cut_off);
+    router_with(state.into(), listen, Arc::new(services))
 }
 
 pub(crate) fn router_with(
     state: ReloadableState,
-    options: &ServerOptions,
     listen: IpAddr,
     services: Arc<Services>,
 ) -> Router {
+    let options = &services.options;
     state.begin(&options.keys, options.ledger.clone());
     let guard = Guard::new(listen, &options.allowed_hosts);
     Router::new()

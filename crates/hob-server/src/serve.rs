@@ -94,24 +94,24 @@ pub async fn serve(
     let (Listeners { http, pipelines, wyoming }, state) = (listeners.into(), state.into());
     let metrics = Arc::new(Metrics::new());
     let (cut_off, stop) = (CancellationToken::new(), CancellationToken::new());
-    let services = Arc::new(Services::new(&options, Arc::clone(&metrics), cut_off.clone()));
+    let services = Arc::new(Services::new(options, Arc::clone(&metrics), cut_off.clone()));
+    let options = &services.options;
     let tls = options
         .certificates
         .clone()
         .map(|certificates| Tls { plain_remote: plain_remote_routes(&certificates), certificates });
-    let sessions = Arc::clone(&services.realtime.slots);
     let service = Service {
         tls,
         header_time_max: options.header_time_max,
         stall_time_max: options.stall_time_max,
         stop: stop.clone(),
-        app: router_with(state.clone(), &options, http.local_addr()?.ip(), Arc::clone(&services)),
+        app: router_with(state.clone(), http.local_addr()?.ip(), Arc::clone(&services)),
     };
     let second = pipelines.map(|listener| {
         // Each address has its own allowed host names.
         let listen = listener.local_addr()?.ip();
-        let app = router_with(state.clone(), &options, listen, Arc::clone(&services))
-            .layer(from_fn(answer_root));
+        let app =
+            router_with(state.clone(), listen, Arc::clone(&services)).layer(from_fn(answer_root));
         io::Result::Ok((listener, Protocol::Http(Service { app, ..service.clone() })))
     });
     let limit = ConnectionLimit::new(options.connections_max);
@@ -146,7 +146,7 @@ pub async fn serve(
     }
     drop(accepting);
     stop.cancel();
-    sessions.stop(LAST_WORD_TIME_MAX).await;
+    services.sessions.stop(LAST_WORD_TIME_MAX).await;
     drain(connections, options.drain_time_max, &cut_off).await;
     Ok(())
 }

@@ -42,7 +42,7 @@ async fn answer(request: Request, parse: Parse) -> Result<Response, ApiError> {
     let resolved = context.resolve::<Speech>(body.model.take())?;
     body.voice = context.voice(resolved.model.model.voices(), body.voice);
     let Plan { request, answer: shape, captions, sound_s } =
-        plan(context.limits(), &resolved.model, body)?;
+        plan(context.options().text_chars_max, &resolved.model, body)?;
     guards.reserve_tokens(shape.input_chars)?;
     let is_streamed = !shape.delivery.is_whole();
     let (endpoint, name) = (Endpoint::SPEECH, resolved.name);

@@ -13,11 +13,11 @@ use tokio::task::spawn_blocking;
 
 use crate::api_error::ApiError;
 use crate::captions::Captions;
-use crate::context::Limits;
 use crate::generic_answer::{Answer, AnswerTask};
 use crate::headers::TTFA_MS;
 use crate::ledger::{Outcome, RequestRecord};
 use crate::metrics::Metrics;
+use crate::options::ServerOptions;
 use crate::speech_plan::{AnswerShape, WHOLE_SOUND_S_MAX};
 
 /// Samples that are encoded in one step on an async thread: half a second at 24 kHz, which costs a few
@@ -35,8 +35,8 @@ impl AnswerTask for Speech {
     /// Seconds of sound so far.
     type Totals = f64;
 
-    fn event_time_max(limits: &Limits) -> Duration {
-        limits.sound_time_max
+    fn event_time_max(options: &ServerOptions) -> Duration {
+        options.sound_time_max
     }
 
     fn timed_out(time_max: Duration) -> ApiError {

@@ -10,7 +10,6 @@ use hob_wire::{SpeechDelivery, WireError, WireSpeech, language_agrees, own_voice
 
 use crate::api_error::ApiError;
 use crate::captions::Captions;
-use crate::context::Limits;
 
 /// An answer that is not streamed is held in memory completely: ten minutes are 58 MB of samples.
 pub(crate) const WHOLE_SOUND_S_MAX: u64 = 600;
@@ -41,11 +40,11 @@ pub(crate) fn format_names() -> [&'static str; 6] {
 }
 
 pub(crate) fn plan(
-    limits: &Limits,
+    text_chars_max: usize,
     model: &RegisteredModel<Speech>,
     wire: WireSpeech,
 ) -> Result<Plan, ApiError> {
-    let chars = check_text(&wire.input, limits.text_chars_max)?;
+    let chars = check_text(&wire.input, text_chars_max)?;
     let voice = voice(model, wire.voice)?;
     check_language(model, &voice, wire.language.as_deref())?;
     let sound_s = wire.speed.expected_sound_s(chars);

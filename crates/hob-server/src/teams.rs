@@ -250,7 +250,7 @@ impl RunFollower {
                 RunStage::Idle if self.worked_at.elapsed() > IDLE_MAX => return Ok(None),
                 RunStage::Idle => {}
             }
-            if self.written_at.elapsed() > self.context.limits().keep_alive_every {
+            if self.written_at.elapsed() > self.context.options().keep_alive_every {
                 self.written_at = Instant::now();
                 return Ok(Some(": ping\n\n".to_owned()));
             }

@@ -86,7 +86,7 @@ async fn answer(request: Request, task: TranscriptTask) -> Result<Response, ApiE
     let resolved = context.resolve::<Transcription>(body.model.take())?;
     let request = model_request(&context, &mut body)?;
     let language = request.language.clone();
-    let keep_alive_every = context.limits().keep_alive_every;
+    let keep_alive_every = context.options().keep_alive_every;
     let (is_streamed, name) = (body.is_streamed, resolved.name);
     let endpoint = Endpoint::TRANSCRIPTION;
     let start = RequestStart { context, guards, endpoint, name, is_streamed };

@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::api_error::ApiError;
 use crate::body_memory::IncomingBody;
-use crate::context::{Limits, RequestContext};
+use crate::context::RequestContext;
 use crate::request_body::{ReadLimits, RequestGuards, check_compression, read_json, unless_slow};
 
 /// The field that holds the sound.
@@ -34,15 +34,15 @@ pub(crate) async fn read_transcript(
     task: TranscriptTask,
     guards: &mut RequestGuards,
 ) -> Result<WireTranscript, ApiError> {
-    let limits = context.limits();
+    let file_bytes_max = context.options().file_bytes_max;
     let content_type = content_type(headers);
     if is_form(&content_type) {
         let sent = (content_type.as_str(), headers, body);
-        let Form { file, fields } = read_form(context, sent, guards, limits).await?;
+        let Form { file, fields } = read_form(context, sent, guards, file_bytes_max).await?;
         return Ok(parse_transcript_form(task, file, fields)?);
     }
     // In base64, four bytes stand for three.
-    let bytes_max = limits.file_bytes_max / 3 * 4 + FIELD_BYTES_MAX;
+    let bytes_max = file_bytes_max / 3 * 4 + FIELD_BYTES_MAX;
     let read_limits = ReadLimits { bytes_max, time_max: UPLOAD_TIME_MAX };
     let parse = move |body: &[u8]| parse_transcript_json(task, body);
     read_json(context, (headers, body), guards, read_limits, parse).await.map_err(|refusal| {
@@ -63,9 +63,8 @@ pub(crate) async fn read_file(
     if !is_form(&content_type) {
         return Err(ApiError::NotForm { got: content_type });
     }
-    let limits = Limits { file_bytes_max, ..*context.limits() };
     let sent = (content_type.as_str(), headers, body);
-    let form = read_form(context, sent, &mut RequestGuards::default(), &limits).await?;
+    let form = read_form(context, sent, &mut RequestGuards::default(), file_bytes_max).await?;
     Ok(form.file.ok_or_else(|| WireError::missing(FILE))?)
 }
 
@@ -83,18 +82,27 @@ async fn read_form(
     context: &RequestContext,
     (content_type, headers, body): (&str, &HeaderMap, Body),
     guards: &mut RequestGuards,
-    limits: &Limits,
+    file_bytes_max: usize,
 ) -> Result<Form, ApiError> {
     check_compression(headers)?;
     let boundary = multer::parse_boundary(content_type).map_err(|error| unreadable(&error))?;
-    let incoming = guards.reserve_memory(context, headers, form_bytes_max(limits)).await?;
-    let form = FormReader::new(body, boundary, incoming, limits).form().await?;
+    let incoming = guards.reserve_memory(context, headers, form_bytes_max(file_bytes_max)).await?;
+    let limit = SizeLimit::new().whole_stream(form_bytes_max(file_bytes_max) as u64);
+    let constraints = Constraints::new().size_limit(limit);
+    let reader = FormReader {
+        parts: Multipart::with_constraints(body.into_data_stream(), boundary, constraints),
+        file_bytes_max,
+        piece_time_max: context.options().read_time_max,
+        deadline: Instant::now() + UPLOAD_TIME_MAX,
+        incoming,
+    };
+    let form = reader.form().await?;
     guards.arrived(form.file.as_ref().map_or(0, |file| file.bytes.len()));
     Ok(form)
 }
 
-fn form_bytes_max(limits: &Limits) -> usize {
-    limits.file_bytes_max + FIELDS_MAX * FIELD_BYTES_MAX
+fn form_bytes_max(file_bytes_max: usize) -> usize {
+    file_bytes_max + FIELDS_MAX * FIELD_BYTES_MAX
 }
 
 #[derive(Default)]
@@ -105,30 +113,14 @@ struct Form {
 
 struct FormReader {
     parts: Multipart<'static>,
-    limits: Limits,
+    file_bytes_max: usize,
+    piece_time_max: Duration,
     /// When the whole form must have arrived.
     deadline: Instant,
     incoming: Option<IncomingBody>,
 }
 
 impl FormReader {
-    fn new(
-        body: Body,
-        boundary: String,
-        incoming: Option<IncomingBody>,
-        limits: &Limits,
-    ) -> FormReader {
-        let limit = SizeLimit::new().whole_stream(form_bytes_max(limits) as u64);
-        let constraints = Constraints::new().size_limit(limit);
-        let body = body.into_data_stream();
-        FormReader {
-            parts: Multipart::with_constraints(body, boundary, constraints),
-            limits: *limits,
-            deadline: Instant::now() + UPLOAD_TIME_MAX,
-            incoming,
-        }
-    }
-
     async fn form(mut self) -> Result<Form, ApiError> {
         let mut form = Form::default();
         let mut fields = 0;
@@ -167,7 +159,7 @@ impl FormReader {
             return Err(WireError::invalid(FILE, reason).into());
         }
         let called = field.file_name().map(str::to_owned);
-        let bytes_max = self.limits.file_bytes_max;
+        let bytes_max = self.file_bytes_max;
         let too_large = || ApiError::FieldTooLarge { name: FILE.to_owned(), bytes_max };
         let bytes = self.bytes(field, bytes_max, too_large).await?;
         form.file = Some(SoundFile { bytes, name: called });
@@ -197,10 +189,9 @@ impl FormReader {
 
     /// When the next piece must have arrived, and the length of that limit.
     fn by(&self) -> (Instant, Duration) {
-        let piece_time_max = self.limits.read_time_max;
-        let piece = Instant::now() + piece_time_max;
+        let piece = Instant::now() + self.piece_time_max;
         if piece < self.deadline {
-            (piece, piece_time_max)
+            (piece, self.piece_time_max)
         } else {
             (self.deadline, UPLOAD_TIME_MAX)
         }
@@ -209,7 +200,7 @@ impl FormReader {
     fn form_error(&self, error: &multer::Error) -> ApiError {
         match error {
             multer::Error::StreamSizeExceeded { .. } => {
-                ApiError::BodyTooLarge { bytes_max: form_bytes_max(&self.limits) }
+                ApiError::BodyTooLarge { bytes_max: form_bytes_max(self.file_bytes_max) }
             }
             multer::Error::StreamReadFailed(_)
             | multer::Error::IncompleteStream

@@ -40,7 +40,7 @@ pub(crate) async fn combine(request: Request) -> Result<Response, ApiError> {
     };
     context.caller.check_sees_all(SHARED)?;
     check_name(&name, voices)?;
-    let kept = Arc::clone(&context.services.kept_voices);
+    let kept = Arc::clone(&context.options().kept_voices);
     let (id, parts) = (name.clone(), blend.clone());
     let done = off_thread(move || kept.keep(&id, &parts)).await?;
     done.map_err(|error| match error {
@@ -55,7 +55,7 @@ pub(crate) async fn forget(
     NamePath(name): NamePath,
 ) -> Result<Response, ApiError> {
     context.caller.check_sees_all(SHARED)?;
-    let kept = Arc::clone(&context.services.kept_voices);
+    let kept = Arc::clone(&context.options().kept_voices);
     let asked = name.clone();
     let was_kept =
         off_thread(move || kept.remove(&asked)).await?.map_err(|error| failed(&error))?;

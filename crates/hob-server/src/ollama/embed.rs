@@ -53,7 +53,7 @@ async fn make(
         drop(guards);
         context.caller.count_request()?;
         let (lifecycle, keep_alive) = (resolved.model.lifecycle.as_ref(), body.request.keep_alive);
-        load_if_ours(lifecycle, keep_alive, context.limits()).await?;
+        load_if_ours(lifecycle, keep_alive, context.options()).await?;
         (Embeddings { vectors: Vec::new(), prompt_tokens: 0 }, HeaderMap::new())
     } else {
         let (endpoint, name) = (Endpoint::EMBEDDINGS, Some(model.clone()));

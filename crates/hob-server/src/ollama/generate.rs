@@ -45,19 +45,18 @@ async fn answer(request: Request, shape: OllamaShape) -> Result<Response, ApiErr
     let resolved = context.resolve::<Chat>(body.model)?;
     let name = resolved.shown_name().to_owned();
     let model = resolved.model;
-    let limits = *context.limits();
     let request = match body.action {
         OllamaAction::Answer(request) => *request,
         OllamaAction::Load(keep_alive) => {
             drop(guards);
             context.caller.count_request()?;
-            load_if_ours(model.lifecycle.as_ref(), keep_alive, &limits).await?;
+            load_if_ours(model.lifecycle.as_ref(), keep_alive, context.options()).await?;
             return Ok(json(ollama_loaded(shape, &name, SystemTime::now())));
         }
         OllamaAction::Unload => {
             drop(guards);
             context.caller.count_request()?;
-            unload_when_idle(&model, &limits).await?;
+            unload_when_idle(&model, context.options()).await?;
             return Ok(json(ollama_unloaded(shape, &name, SystemTime::now())));
         }
     };
@@ -71,6 +70,7 @@ async fn answer(request: Request, shape: OllamaShape) -> Result<Response, ApiErr
         answer: OllamaAnswer::new(shape, &name, body.delivery).remembering(&request.prompt),
         received_at: context.received_at,
     };
+    let keep_alive_every = context.options().keep_alive_every;
     let is_streamed = body.delivery == OllamaDelivery::Lines;
     let (endpoint, name) = (Endpoint::CHAT, Some(name));
     let start = RequestStart { context, guards, endpoint, name, is_streamed };
@@ -81,7 +81,7 @@ async fn answer(request: Request, shape: OllamaShape) -> Result<Response, ApiErr
             let mut headers = answer.headers(LINES);
             insert_ignored(&mut headers, &body.ignored);
             let answer = PendingAnswer::Begun(Box::new(answer));
-            let body = stream_body(answer, lines, limits.keep_alive_every);
+            let body = stream_body(answer, lines, keep_alive_every);
             Ok((headers, body).into_response())
         }
         OllamaDelivery::Whole => whole(answer, lines, &body.ignored).await,

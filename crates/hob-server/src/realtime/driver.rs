@@ -29,9 +29,9 @@ use super::warm_up::{WarmTurnTaking, warm_up};
 use super::{EVENT_BYTES_MAX, chat_name};
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
-use crate::realtime_shared::SessionSlot;
 use crate::reloadable_state::ReloadableState;
 use crate::request_body::RequestGuards;
+use crate::session_slots::SessionSlot;
 
 /// How long a client may take to answer the last message.
 const FAREWELL_TIME_MAX: Duration = Duration::from_secs(1);
@@ -121,7 +121,7 @@ async fn drive(
     };
     let options = SessionOptions {
         settings,
-        client_cancels_echo: context.services.realtime.listens_while_speaking,
+        client_cancels_echo: context.options().listens_while_speaking,
         judges_turns: turn_model.is_some(),
     };
     let mut driver = Driver {
@@ -143,7 +143,7 @@ async fn drive(
 
 /// The recording of the session, if sessions are recorded and there is room.
 async fn recorded(context: &RequestContext, id: &str) -> Option<SessionRecording> {
-    let (folder, name) = (context.services.realtime.recordings.clone()?, id.to_owned());
+    let (folder, name) = (context.options().recordings.clone()?, id.to_owned());
     spawn_blocking(move || SessionRecording::begin(&folder, &name)).await.ok()?
 }
 

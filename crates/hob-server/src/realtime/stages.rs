@@ -383,7 +383,7 @@ async fn open_speech(
     let request = SpeechRequest::new(text, voice(&resolved.model, asked)?);
     let request = SpeechRequest { speed: start.speed, ..request };
     // A speech model that is not loaded refuses requests, because clients can repeat them. Here, the answer would end.
-    load_if_ours(resolved.model.lifecycle.as_ref(), None, context.limits()).await?;
+    load_if_ours(resolved.model.lifecycle.as_ref(), None, context.options()).await?;
     let start = request_start(context, Endpoint::SPEECH, resolved.name)?;
     Answer::start_with(start, &resolved.model, SPEECH_GUESS, vec![request], input).await
 }

@@ -25,7 +25,7 @@ pub(super) async fn warm_up(
     context: &RequestContext,
     settings: &RealtimeSettings,
 ) -> Result<WarmTurnTaking, ApiError> {
-    let turn_taking = context.services.realtime.turn_taking.as_ref();
+    let turn_taking = context.options().turn_taking.as_ref();
     let turn_taking = turn_taking.ok_or(ModelError::NotBuilt { engine: "speech detection" })?;
     let detector = async { Ok::<_, ApiError>(turn_taking.voice_detector().await?) };
     let turn_model = async {
@@ -56,5 +56,5 @@ pub(super) async fn warm_up(
 
 async fn load<T: Named>(context: &RequestContext, asked: Option<String>) -> Result<(), ApiError> {
     let resolved = context.resolve::<T>(asked)?;
-    load_if_ours(resolved.model.lifecycle.as_ref(), None, context.limits()).await
+    load_if_ours(resolved.model.lifecycle.as_ref(), None, context.options()).await
 }

@@ -156,7 +156,7 @@ impl<R: AsyncRead + Unpin> Conversation<R> {
         let context = self.port.context();
         let (input, text) = match text {
             Some(text) => (TextInput::whole(), SpokenText::Whole(text)),
-            None => TextInput::arriving(context.limits()),
+            None => TextInput::arriving(context.options().text_chars_max),
         };
         let asked = self.asked(&context, None);
         let work = Box::pin(speech::speak(asked, (text, voice), self.answers.clone()));
@@ -167,7 +167,7 @@ impl<R: AsyncRead + Unpin> Conversation<R> {
         let context = self.port.context();
         let mut settings = std::mem::take(&mut self.transcribe);
         let asked = self.asked(&context, settings.model.take());
-        let (input, sound) = SoundInput::new(context.limits().read_time_max);
+        let (input, sound) = SoundInput::new(context.options().read_time_max);
         self.held = Some(first);
         let work = Box::pin(transcription::hear(asked, (settings, sound), self.answers.clone()));
         self.run_request(&context, input, work).await

@@ -82,7 +82,7 @@ impl<R: AsyncRead + Unpin> EventReader<R> {
         if self.decoder.is_in_event() {
             self.begun_at.get_or_insert_with(Instant::now);
         }
-        let time_max = self.services.limits.read_time_max;
+        let time_max = self.services.options.read_time_max;
         let late = self.begun_at.map(|at| (at + time_max, ApiError::BodyTooSlow { time_max }));
         let silent = self
             .waiting_since

@@ -22,7 +22,6 @@ use tokio_util::sync::CancellationToken;
 use super::programs::AskedModel;
 use super::request::{Answers, RequestInput};
 use crate::api_error::ApiError;
-use crate::context::Limits;
 use crate::generic_answer::{Answer, Input};
 use crate::in_flight::Endpoint;
 use crate::names::Resolved;
@@ -73,10 +72,10 @@ impl TextInput {
         TextInput { pieces: None, complete, chars: 0, chars_max: 0 }
     }
 
-    pub(super) fn arriving(limits: &Limits) -> (TextInput, SpokenText) {
+    pub(super) fn arriving(chars_max: usize) -> (TextInput, SpokenText) {
         let (sender, pieces) = mpsc::channel(PIECES_MAX);
         let complete = CancellationToken::new();
-        let (given, chars_max) = (complete.clone(), limits.text_chars_max);
+        let given = complete.clone();
         let input = TextInput { pieces: Some(sender), complete: given, chars: 0, chars_max };
         (input, SpokenText::Arriving { pieces, complete })
     }
@@ -136,7 +135,7 @@ pub(super) async fn speak(
         false => context.voice(model.model.voices(), voice.name),
     };
     let voice = WyomingVoice { name: name_of_voice, ..voice };
-    let spoken = Spoken::plan(context.limits(), &model, text, voice)?;
+    let spoken = Spoken::plan(context.options().text_chars_max, &model, text, voice)?;
     let Spoken { request, sound_s, input, chars } = spoken;
     let is_streamed_text = matches!(input, Input::Arriving(_));
     let start = RequestStart {
@@ -176,7 +175,7 @@ struct Spoken {
 
 impl Spoken {
     fn plan(
-        limits: &Limits,
+        chars_max: usize,
         model: &RegisteredModel<Speech>,
         text: SpokenText,
         requested: WyomingVoice,
@@ -186,7 +185,7 @@ impl Spoken {
         match text {
             SpokenText::Whole(text) => {
                 let Plan { request, answer, sound_s, .. } =
-                    plan(limits, model, wire(text, voice, language))?;
+                    plan(chars_max, model, wire(text, voice, language))?;
                 let chars = u32::try_from(answer.input_chars).unwrap_or(u32::MAX);
                 let chars = Arc::new(AtomicU32::new(chars));
                 Ok(Spoken { request, sound_s, input: Input::Complete, chars })
