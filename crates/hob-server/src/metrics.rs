@@ -14,39 +14,9 @@ use hob_core::{AnyModel, Kind, ModelState, Registry, locked};
 use metrics::{Counter, Histogram, counter, gauge, histogram, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 
-pub use table::{METRICS, MetricType, ServerMetric};
-
 use crate::ledger::{Ledger, Outcome};
-
-const REQUESTS: &str = "hob_requests_total";
-const TTFA: &str = "hob_speech_ttfa_seconds";
-const ANSWERS: &str = "hob_speech_answers_total";
-const SOUND: &str = "hob_speech_audio_ms_total";
-const IN_FLIGHT: &str = "hob_speech_in_flight";
-const IN_FLIGHT_MAX: &str = "hob_speech_in_flight_max";
-const BACKLOG: &str = "hob_speech_backlog_seconds";
-const TTFT: &str = "hob_chat_ttft_seconds";
-const CHAT_ANSWERS: &str = "hob_chat_answers_total";
-const CHAT_TOKENS: &str = "hob_chat_tokens_total";
-// The names of vLLM, with hob's prefix.
-const DRAFT_TOKENS: &str = "hob_spec_decode_num_draft_tokens_total";
-const ACCEPTED_TOKENS: &str = "hob_spec_decode_num_accepted_tokens_total";
-const CHAT_IN_FLIGHT: &str = "hob_chat_in_flight";
-const CHAT_IN_FLIGHT_MAX: &str = "hob_chat_in_flight_max";
-const CHAT_BACKLOG: &str = "hob_chat_backlog_tokens";
-const TRANSCRIPT_ANSWERS: &str = "hob_transcript_answers_total";
-const HEARD: &str = "hob_transcript_audio_ms_total";
-const TRANSCRIPT_IN_FLIGHT: &str = "hob_transcript_in_flight";
-const TRANSCRIPT_IN_FLIGHT_MAX: &str = "hob_transcript_in_flight_max";
-const TRANSCRIPT_BACKLOG: &str = "hob_transcript_backlog_seconds";
-const TURN_STAGES: &str = "hob_turn_stage_seconds";
-const LEDGER_LOST: &str = "hob_ledger_lost_total";
-const KEY_REFUSED: &str = "hob_key_refused_total";
-const FALLBACKS: &str = "hob_fallbacks_total";
-const RETRIES: &str = "hob_retries_total";
-const REPAIRED: &str = "hob_repaired_total";
-const COOL_DOWN: &str = "hob_target_cool_down_seconds";
-const STATE: &str = "hob_model_state";
+use table::*;
+pub use table::{METRICS, MetricType, ServerMetric};
 
 /// From a cached prompt on a fast machine to a long prompt or a cold start on a slow one.
 const TTFT_BUCKETS_S: [f64; 13] =

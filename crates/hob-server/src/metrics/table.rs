@@ -3,8 +3,6 @@
 
 use metrics::{describe_counter, describe_gauge, describe_histogram};
 
-use super::*;
-
 /// A metric as Prometheus sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerMetric {
@@ -34,94 +32,75 @@ impl MetricType {
     }
 }
 
-const fn counter(
-    name: &'static str,
-    labels: &'static [&'static str],
-    meaning: &'static str,
-) -> ServerMetric {
-    ServerMetric { name, kind: MetricType::Counter, labels, meaning }
+/// The name of each metric as a constant, and the table of all.
+macro_rules! metrics {
+    ($($constant:ident: $kind:ident $name:literal [$($label:literal),*] $meaning:literal;)*) => {
+        $(pub(super) const $constant: &str = $name;)*
+
+        /// In the order of the reference page.
+        pub const METRICS: &[ServerMetric] = &[$(ServerMetric {
+            name: $name,
+            kind: MetricType::$kind,
+            labels: &[$($label),*],
+            meaning: $meaning,
+        }),*];
+    };
 }
 
-const fn gauge(
-    name: &'static str,
-    labels: &'static [&'static str],
-    meaning: &'static str,
-) -> ServerMetric {
-    ServerMetric { name, kind: MetricType::Gauge, labels, meaning }
+metrics! {
+    REQUESTS: Counter "hob_requests_total" ["route", "status"] "HTTP requests";
+    KEY_REFUSED: Counter "hob_key_refused_total" ["key", "reason"]
+        "Rejected requests with a valid key; `reason` is the error code";
+    TTFT: Histogram "hob_chat_ttft_seconds" ["model"]
+        "Time from the headers of a chat request to its first token";
+    CHAT_ANSWERS: Counter "hob_chat_answers_total" ["model", "outcome"] "Chat answers that started";
+    CHAT_TOKENS: Counter "hob_chat_tokens_total" ["model", "kind"]
+        "Tokens; `kind` is `prompt`, `cached`, `completion`, `reasoning` or `embedded`";
+    // The names of vLLM, with hob's prefix.
+    DRAFT_TOKENS: Counter "hob_spec_decode_num_draft_tokens_total" ["model"]
+        "Guessed tokens that the model checked";
+    ACCEPTED_TOKENS: Counter "hob_spec_decode_num_accepted_tokens_total" ["model"]
+        "Guessed tokens that were right";
+    CHAT_IN_FLIGHT: Gauge "hob_chat_in_flight" ["model"] "Chat requests in flight";
+    CHAT_IN_FLIGHT_MAX: Gauge "hob_chat_in_flight_max" ["model"]
+        "Maximum number of chat requests in flight";
+    CHAT_BACKLOG: Gauge "hob_chat_backlog_tokens" ["model"]
+        "Tokens that the chat requests in flight still need";
+    TTFA: Histogram "hob_speech_ttfa_seconds" ["model"]
+        "Time from the headers of a speech request to its first audio";
+    ANSWERS: Counter "hob_speech_answers_total" ["model", "outcome"] "Speech answers that started";
+    SOUND: Counter "hob_speech_audio_ms_total" ["model"] "Generated audio in milliseconds";
+    IN_FLIGHT: Gauge "hob_speech_in_flight" ["model"] "Speech requests in flight";
+    IN_FLIGHT_MAX: Gauge "hob_speech_in_flight_max" ["model"]
+        "Maximum number of speech requests in flight";
+    BACKLOG: Gauge "hob_speech_backlog_seconds" ["model"]
+        "Audio that the speech requests in flight still need, in seconds";
+    TRANSCRIPT_ANSWERS: Counter "hob_transcript_answers_total" ["model", "outcome"]
+        "Transcripts that started";
+    HEARD: Counter "hob_transcript_audio_ms_total" ["model"] "Transcribed audio in milliseconds";
+    TRANSCRIPT_IN_FLIGHT: Gauge "hob_transcript_in_flight" ["model"] "Transcriptions in flight";
+    TRANSCRIPT_IN_FLIGHT_MAX: Gauge "hob_transcript_in_flight_max" ["model"]
+        "Maximum number of transcriptions in flight";
+    TRANSCRIPT_BACKLOG: Gauge "hob_transcript_backlog_seconds" ["model"]
+        "Audio that the transcriptions in flight still need to process, in seconds";
+    STATE: Gauge "hob_model_state" ["model", "state"]
+        "1 for the current state of the model, 0 for the others; `state` is `cold`, `loading`, `warm` or `down`";
+    FALLBACKS: Counter "hob_fallbacks_total" ["alias", "from", "to", "reason"]
+        "Failed attempts after which hob tried another target; `to` is `nobody` if there was none";
+    RETRIES: Counter "hob_retries_total" ["alias", "from", "reason"]
+        "Failed attempts after which hob tried the same target again";
+    REPAIRED: Counter "hob_repaired_total" ["what"]
+        "Faults that hob repaired in the answers of upstreams";
+    COOL_DOWN: Gauge "hob_target_cool_down_seconds" ["target"]
+        "Time until hob tries a failed target again; 0 if it may be tried now";
+    TURN_STAGES: Histogram "hob_turn_stage_seconds" ["stage"]
+        "Stages of a realtime session's turn, from the end of the user's speech to the first sound";
+    LEDGER_LOST: Counter "hob_ledger_lost_total" [] "Rows that the ledger could not store";
 }
-
-const fn histogram(name: &'static str, meaning: &'static str) -> ServerMetric {
-    ServerMetric { name, kind: MetricType::Histogram, labels: &["model"], meaning }
-}
-
-/// In the order of the reference page.
-pub const METRICS: [ServerMetric; 28] = [
-    counter(REQUESTS, &["route", "status"], "HTTP requests"),
-    counter(
-        KEY_REFUSED,
-        &["key", "reason"],
-        "Rejected requests with a valid key; `reason` is the error code",
-    ),
-    histogram(TTFT, "Time from the headers of a chat request to its first token"),
-    counter(CHAT_ANSWERS, &["model", "outcome"], "Chat answers that started"),
-    counter(
-        CHAT_TOKENS,
-        &["model", "kind"],
-        "Tokens; `kind` is `prompt`, `cached`, `completion`, `reasoning` or `embedded`",
-    ),
-    counter(DRAFT_TOKENS, &["model"], "Guessed tokens that the model checked"),
-    counter(ACCEPTED_TOKENS, &["model"], "Guessed tokens that were right"),
-    gauge(CHAT_IN_FLIGHT, &["model"], "Chat requests in flight"),
-    gauge(CHAT_IN_FLIGHT_MAX, &["model"], "Maximum number of chat requests in flight"),
-    gauge(CHAT_BACKLOG, &["model"], "Tokens that the chat requests in flight still need"),
-    histogram(TTFA, "Time from the headers of a speech request to its first audio"),
-    counter(ANSWERS, &["model", "outcome"], "Speech answers that started"),
-    counter(SOUND, &["model"], "Generated audio in milliseconds"),
-    gauge(IN_FLIGHT, &["model"], "Speech requests in flight"),
-    gauge(IN_FLIGHT_MAX, &["model"], "Maximum number of speech requests in flight"),
-    gauge(BACKLOG, &["model"], "Audio that the speech requests in flight still need, in seconds"),
-    counter(TRANSCRIPT_ANSWERS, &["model", "outcome"], "Transcripts that started"),
-    counter(HEARD, &["model"], "Transcribed audio in milliseconds"),
-    gauge(TRANSCRIPT_IN_FLIGHT, &["model"], "Transcriptions in flight"),
-    gauge(TRANSCRIPT_IN_FLIGHT_MAX, &["model"], "Maximum number of transcriptions in flight"),
-    gauge(
-        TRANSCRIPT_BACKLOG,
-        &["model"],
-        "Audio that the transcriptions in flight still need to process, in seconds",
-    ),
-    gauge(
-        STATE,
-        &["model", "state"],
-        "1 for the current state of the model, 0 for the others; `state` is `cold`, `loading`, `warm` or `down`",
-    ),
-    counter(
-        FALLBACKS,
-        &["alias", "from", "to", "reason"],
-        "Failed attempts after which hob tried another target; `to` is `nobody` if there was none",
-    ),
-    counter(
-        RETRIES,
-        &["alias", "from", "reason"],
-        "Failed attempts after which hob tried the same target again",
-    ),
-    counter(REPAIRED, &["what"], "Faults that hob repaired in the answers of upstreams"),
-    gauge(
-        COOL_DOWN,
-        &["target"],
-        "Time until hob tries a failed target again; 0 if it may be tried now",
-    ),
-    ServerMetric {
-        name: TURN_STAGES,
-        kind: MetricType::Histogram,
-        labels: &["stage"],
-        meaning: "Stages of a realtime session's turn, from the end of the user's speech to the first sound",
-    },
-    counter(LEDGER_LOST, &[], "Rows that the ledger could not store"),
-];
 
 /// Gives the recorder the help texts.
 pub(super) fn describe() {
-    for ServerMetric { name, kind, meaning, .. } in METRICS {
+    for &ServerMetric { name, kind, meaning, .. } in METRICS {
         match kind {
             MetricType::Counter => describe_counter!(name, meaning),
             MetricType::Gauge => describe_gauge!(name, meaning),
