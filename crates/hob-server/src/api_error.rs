@@ -27,6 +27,9 @@ const WORKER_RESTART: Duration = Duration::from_secs(1);
 /// Answers that hold the memory of bodies end after seconds or minutes.
 const BODY_ENDS: Duration = Duration::from_secs(5);
 
+/// Nothing shows when a person will end a conversation.
+const SESSION_ENDS: Duration = Duration::from_secs(10);
+
 /// The field with the prompt of a chat.
 pub(crate) const CHAT_PROMPT: &str = "messages";
 
@@ -168,11 +171,8 @@ pub(crate) enum ApiError {
     /// The key is valid, but not for this request, or not now.
     #[error(transparent)]
     Key(#[from] KeyRefusal),
-    #[error(
-        "{sessions_max} realtime sessions are open, which is the limit; try again in {} s",
-        whole_seconds(*.retry_after)
-    )]
-    SessionsFull { sessions_max: usize, retry_after: Duration },
+    #[error("{sessions_max} realtime sessions are open, which is the limit; try again later")]
+    SessionsFull { sessions_max: usize },
     #[error("this route takes a WebSocket: {detail}")]
     NoWebSocket { detail: String },
     #[error("this hob is stopping, and the answer was not finished in time")]
@@ -335,8 +335,8 @@ impl ApiError {
             }
             E::Stopping => row(S::SERVICE_UNAVAILABLE).code("server_stopping"),
             E::BodiesFull { .. } => row(S::SERVICE_UNAVAILABLE).retry(Retry::After(BODY_ENDS)),
-            E::SessionsFull { retry_after, .. } => {
-                row(S::SERVICE_UNAVAILABLE).code("sessions_full").retry(Retry::After(*retry_after))
+            E::SessionsFull { .. } => {
+                row(S::SERVICE_UNAVAILABLE).code("sessions_full").retry(Retry::After(SESSION_ENDS))
             }
             E::BodyTooLarge { .. } | E::FieldTooLarge { .. } => row(S::PAYLOAD_TOO_LARGE),
             E::HeadersTooLarge { .. } => row(S::REQUEST_HEADER_FIELDS_TOO_LARGE),
