@@ -2,7 +2,7 @@
 //! Each belongs to the key that made it. The key that has the most loses the one that was used least recently.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use hob_core::locked;
 use hob_wire::{ResponseAnswer, ResponseItem, ResponseSource};
@@ -53,64 +53,58 @@ pub(crate) enum StoredKind {
 }
 
 impl ResponseStore {
+    /// What the holder of this key has stored. `None`: a client without a key.
+    pub(crate) fn of<'a>(&'a self, owner: Option<&'a str>) -> OwnResponses<'a> {
+        OwnResponses { entries: locked(&self.0), owner }
+    }
+}
+
+/// The entries of one key, while the store is locked.
+pub(crate) struct OwnResponses<'a> {
+    entries: MutexGuard<'a, Entries>,
+    owner: Option<&'a str>,
+}
+
+/// Each fails if the caller has no such entry.
+impl OwnResponses<'_> {
     /// Stores an entry, unless it alone exceeds the limit.
-    pub(crate) fn insert(&self, owner: Option<String>, id: &str, items: Items, kind: StoredKind) {
-        let mut entries = locked(&self.0);
-        let mut entry = Entry { owner, items, kind, bytes: 0, last_use: entries.next_use() };
+    pub(crate) fn insert(&mut self, id: &str, items: Items, kind: StoredKind) {
+        let owner = self.owner.map(str::to_owned);
+        let last_use = self.entries.next_use();
+        let mut entry = Entry { owner, items, kind, bytes: 0, last_use };
         entry.bytes = entry.size_bytes();
         if entry.bytes > BYTES_MAX {
             return;
         }
-        entries.bytes += entry.bytes;
-        entries.by_id.insert(id.to_owned(), entry);
-        entries.evict();
+        self.entries.bytes += entry.bytes;
+        self.entries.by_id.insert(id.to_owned(), entry);
+        self.entries.evict();
     }
 
     /// The items that come before a request.
-    ///
-    /// # Errors
-    /// The caller has no such response or conversation.
-    pub(crate) fn before(
-        &self,
-        owner: Option<&str>,
-        source: &ResponseSource,
-    ) -> Result<Items, ApiError> {
-        let mut entries = locked(&self.0);
+    pub(crate) fn before(&mut self, source: &ResponseSource) -> Result<Items, ApiError> {
         match source {
             ResponseSource::Nothing => Ok(Vec::new()),
             ResponseSource::Response(id) => {
-                let found = entries.find(owner, "response", id);
+                let found = self.find("response", id);
                 let found = found.map_err(|_| ApiError::NoPrevious { id: id.clone() })?;
                 Ok(found.items.clone())
             }
-            ResponseSource::Conversation(id) => {
-                Ok(entries.find(owner, "conversation", id)?.items.clone())
-            }
+            ResponseSource::Conversation(id) => Ok(self.find("conversation", id)?.items.clone()),
         }
     }
 
     /// A response as it was answered.
-    ///
-    /// # Errors
-    /// The caller has no such response.
-    pub(crate) fn response(
-        &self,
-        owner: Option<&str>,
-        id: &str,
-    ) -> Result<Arc<ResponseAnswer>, ApiError> {
-        match &locked(&self.0).find(owner, "response", id)?.kind {
+    pub(crate) fn response(&mut self, id: &str) -> Result<Arc<ResponseAnswer>, ApiError> {
+        match &self.find("response", id)?.kind {
             StoredKind::Response { answer, .. } => Ok(Arc::clone(answer)),
             StoredKind::Conversation { .. } => Err(not_stored("response", id)),
         }
     }
 
     /// What a response answers.
-    ///
-    /// # Errors
-    /// The caller has no such response.
-    pub(crate) fn input(&self, owner: Option<&str>, id: &str) -> Result<Items, ApiError> {
-        let mut entries = locked(&self.0);
-        let found = entries.find(owner, "response", id)?;
+    pub(crate) fn input(&mut self, id: &str) -> Result<Items, ApiError> {
+        let found = self.find("response", id)?;
         match found.kind {
             StoredKind::Response { input, .. } => Ok(found.items[..input].to_vec()),
             StoredKind::Conversation { .. } => Err(not_stored("response", id)),
@@ -118,11 +112,8 @@ impl ResponseStore {
     }
 
     /// A conversation as JSON.
-    ///
-    /// # Errors
-    /// The caller has no such conversation.
-    pub(crate) fn conversation(&self, owner: Option<&str>, id: &str) -> Result<String, ApiError> {
-        match &locked(&self.0).find(owner, "conversation", id)?.kind {
+    pub(crate) fn conversation(&mut self, id: &str) -> Result<String, ApiError> {
+        match &self.find("conversation", id)?.kind {
             StoredKind::Conversation { created_unix_s, metadata } => {
                 Ok(hob_wire::conversation(id, *created_unix_s, metadata))
             }
@@ -130,15 +121,12 @@ impl ResponseStore {
         }
     }
 
-    /// # Errors
-    /// The caller has no such conversation.
     pub(crate) fn set_metadata(
-        &self,
-        owner: Option<&str>,
+        &mut self,
         id: &str,
         new: BTreeMap<String, String>,
     ) -> Result<(), ApiError> {
-        self.change(owner, id, |entry| {
+        self.change(id, |entry| {
             if let StoredKind::Conversation { metadata, .. } = &mut entry.kind {
                 *metadata = new;
             }
@@ -146,64 +134,32 @@ impl ResponseStore {
     }
 
     /// Adds items to a conversation.
-    ///
-    /// # Errors
-    /// The caller has no such conversation.
-    pub(crate) fn append(
-        &self,
-        owner: Option<&str>,
-        id: &str,
-        items: Items,
-    ) -> Result<(), ApiError> {
-        self.change(owner, id, |entry| entry.items.extend(items))
+    pub(crate) fn append(&mut self, id: &str, items: Items) -> Result<(), ApiError> {
+        self.change(id, |entry| entry.items.extend(items))
     }
 
-    /// Removes an item from a conversation.
-    ///
-    /// # Errors
-    /// The caller has no such conversation, or it has no such item.
-    pub(crate) fn delete_item(
-        &self,
-        owner: Option<&str>,
-        id: &str,
-        item: String,
-    ) -> Result<(), ApiError> {
+    /// Removes an item from a conversation. Fails also if it has no such item.
+    pub(crate) fn delete_item(&mut self, id: &str, item: String) -> Result<(), ApiError> {
         let mut removed = 0;
-        self.change(owner, id, |entry| {
+        self.change(id, |entry| {
             let before = entry.items.len();
             entry.items.retain(|one| one.id() != item);
             removed = before - entry.items.len();
         })?;
-        if removed == 0 { Err(ApiError::NotStored { what: "item", id: item }) } else { Ok(()) }
+        if removed == 0 { Err(not_stored("item", &item)) } else { Ok(()) }
     }
 
-    /// # Errors
-    /// The caller has no such entry.
-    pub(crate) fn delete(
-        &self,
-        owner: Option<&str>,
-        what: &'static str,
-        id: &str,
-    ) -> Result<(), ApiError> {
-        let mut entries = locked(&self.0);
-        entries.find(owner, what, id)?;
-        entries.remove(id);
+    pub(crate) fn delete(&mut self, what: &'static str, id: &str) -> Result<(), ApiError> {
+        self.find(what, id)?;
+        self.entries.remove(id);
         Ok(())
     }
 
     /// An item by its id, which holds the id of the response or conversation that it was made for.
-    ///
-    /// # Errors
-    /// No entry of the caller has such an item.
-    pub(crate) fn find_item(
-        &self,
-        owner: Option<&str>,
-        id: &str,
-    ) -> Result<Arc<ResponseItem>, ApiError> {
+    pub(crate) fn find_item(&mut self, id: &str) -> Result<Arc<ResponseItem>, ApiError> {
         let made_for = id.split('_').nth(1).unwrap_or_default();
-        let mut entries = locked(&self.0);
         for (what, prefix) in [("response", "resp"), ("conversation", "conv")] {
-            if let Ok(entry) = entries.find(owner, what, &format!("{prefix}_{made_for}"))
+            if let Ok(entry) = self.find(what, &format!("{prefix}_{made_for}"))
                 && let Some(item) = entry.items.iter().find(|item| item.id() == id)
             {
                 return Ok(Arc::clone(item));
@@ -212,20 +168,25 @@ impl ResponseStore {
         Err(not_stored("item", id))
     }
 
-    fn change(
-        &self,
-        owner: Option<&str>,
-        id: &str,
-        change: impl FnOnce(&mut Entry),
-    ) -> Result<(), ApiError> {
-        let mut entries = locked(&self.0);
-        let entry = entries.find(owner, "conversation", id)?;
+    fn change(&mut self, id: &str, change: impl FnOnce(&mut Entry)) -> Result<(), ApiError> {
+        let entry = self.find("conversation", id)?;
         change(entry);
         let bytes = entry.size_bytes();
         let before = std::mem::replace(&mut entry.bytes, bytes);
-        entries.bytes = entries.bytes - before + bytes;
-        entries.evict();
+        self.entries.bytes = self.entries.bytes - before + bytes;
+        self.entries.evict();
         Ok(())
+    }
+
+    /// An entry of this kind. An entry of another key counts as absent.
+    fn find(&mut self, what: &'static str, id: &str) -> Result<&mut Entry, ApiError> {
+        let last_use = self.entries.next_use();
+        let found = self.entries.by_id.get_mut(id);
+        let found =
+            found.filter(|entry| entry.owner.as_deref() == self.owner && entry.what() == what);
+        let entry = found.ok_or_else(|| not_stored(what, id))?;
+        entry.last_use = last_use;
+        Ok(entry)
     }
 }
 
@@ -233,21 +194,6 @@ impl Entries {
     fn next_use(&mut self) -> u64 {
         self.uses += 1;
         self.uses
-    }
-
-    /// An entry of this kind. An entry of another key counts as absent.
-    fn find(
-        &mut self,
-        owner: Option<&str>,
-        what: &'static str,
-        id: &str,
-    ) -> Result<&mut Entry, ApiError> {
-        let last_use = self.next_use();
-        let found = self.by_id.get_mut(id);
-        let found = found.filter(|entry| entry.owner.as_deref() == owner && entry.what() == what);
-        let entry = found.ok_or_else(|| not_stored(what, id))?;
-        entry.last_use = last_use;
-        Ok(entry)
     }
 
     fn remove(&mut self, id: &str) {
@@ -314,7 +260,7 @@ mod tests {
     }
 
     fn has(store: &ResponseStore, id: &str) -> bool {
-        store.response(None, id).is_ok()
+        store.of(None).response(id).is_ok()
     }
 
     #[test]
@@ -322,12 +268,12 @@ mod tests {
         let store = ResponseStore::default();
         let third = (BYTES_MAX >> 10) / 3 - 8;
         for id in ["a", "b", "c"] {
-            store.insert(None, id, Vec::new(), response(third));
+            store.of(None).insert(id, Vec::new(), response(third));
         }
         assert!(has(&store, "a"), "all three have room");
-        store.insert(None, "d", Vec::new(), response(third));
+        store.of(None).insert("d", Vec::new(), response(third));
         assert_eq!(["a", "b", "c", "d"].map(|id| has(&store, id)), [true, false, true, true]);
-        store.insert(None, "huge", Vec::new(), response(BYTES_MAX >> 10));
+        store.of(None).insert("huge", Vec::new(), response(BYTES_MAX >> 10));
         assert_eq!(["huge", "d"].map(|id| has(&store, id)), [false, true]);
     }
 
@@ -335,16 +281,16 @@ mod tests {
     fn a_key_that_stores_much_drops_nothing_of_another_key() {
         let store = ResponseStore::default();
         let third = (BYTES_MAX >> 10) / 3 - 8;
-        store.insert(Some("phone".to_owned()), "a", Vec::new(), response(third));
+        store.of(Some("phone")).insert("a", Vec::new(), response(third));
         for id in ["b", "c", "d"] {
-            store.insert(None, id, Vec::new(), response(third));
+            store.of(None).insert(id, Vec::new(), response(third));
         }
-        assert!(store.response(Some("phone"), "a").is_ok());
+        assert!(store.of(Some("phone")).response("a").is_ok());
         assert_eq!(["b", "c", "d"].map(|id| has(&store, id)), [false, true, true]);
         for number in 0..ENTRIES_MAX {
-            store.insert(None, &number.to_string(), Vec::new(), response(0));
+            store.of(None).insert(&number.to_string(), Vec::new(), response(0));
         }
-        assert!(store.response(Some("phone"), "a").is_ok());
+        assert!(store.of(Some("phone")).response("a").is_ok());
     }
 
     #[test]
@@ -352,7 +298,7 @@ mod tests {
         let store = ResponseStore::default();
         let (created_unix_s, metadata) = (0, BTreeMap::new());
         let conversation = StoredKind::Conversation { created_unix_s, metadata };
-        store.insert(None, "conv_1", Vec::new(), conversation);
+        store.of(None).insert("conv_1", Vec::new(), conversation);
         let empty = locked(&store.0).bytes;
         let text = format!(r#"{{"input":"{}"}}"#, "x".repeat(1000));
         let sent = hob_wire::parse_response(text.as_bytes()).expect("a request");
@@ -363,12 +309,12 @@ mod tests {
             }
             hob_wire::InputEntry::Reference(_) => unreachable!("a text"),
         });
-        store.append(None, "conv_1", items.collect()).expect("a conversation");
+        store.of(None).append("conv_1", items.collect()).expect("a conversation");
         assert!(locked(&store.0).bytes > empty + 1000);
-        assert_eq!(store.find_item(None, "msg_1_0").expect("an item").id(), "msg_1_0");
-        store.delete_item(None, "conv_1", "msg_1_0".to_owned()).expect("an item");
+        assert_eq!(store.of(None).find_item("msg_1_0").expect("an item").id(), "msg_1_0");
+        store.of(None).delete_item("conv_1", "msg_1_0".to_owned()).expect("an item");
         assert_eq!(locked(&store.0).bytes, empty);
-        store.delete(None, "conversation", "conv_1").expect("a conversation");
+        store.of(None).delete("conversation", "conv_1").expect("a conversation");
         assert_eq!(locked(&store.0).bytes, 0);
     }
 }

@@ -27,7 +27,7 @@ use crate::guard::KeyRule;
 use crate::headers::{EVENTS, answer_headers, json};
 use crate::observe::{NamePath, QueryPairs};
 use crate::request_body::{Intake, read_command, read_request};
-use crate::response_store::{Items, StoredKind};
+use crate::response_store::{Items, OwnResponses, StoredKind};
 
 const NAMES: FieldNames = &[
     (CHAT_PROMPT, "input"),
@@ -110,7 +110,7 @@ impl Ending {
         let services = Arc::clone(&context.services);
         let owner = context.caller.key().map(str::to_owned);
         let source = sent.source.clone();
-        let mut items = services.responses.before(owner.as_deref(), &source)?;
+        let mut items = services.responses.of(owner.as_deref()).before(&source)?;
         let earlier = items.len();
         let input = std::mem::take(&mut sent.input);
         let input = resolved_items(&services, owner.as_deref(), &items, (input, id))?;
@@ -119,7 +119,7 @@ impl Ending {
     }
 
     fn store(self, answer: &ResponseAnswer) {
-        let responses = &self.services.responses;
+        let responses = || self.services.responses.of(self.owner.as_deref());
         let answer = answer.without_loading();
         let input = self.items.len();
         let mut items = self.items;
@@ -127,12 +127,12 @@ impl Ending {
         if let ResponseSource::Conversation(id) = &self.source {
             let added = items[self.earlier..].to_vec();
             // The conversation may have been deleted meanwhile: the answer is sent all the same.
-            responses.append(self.owner.as_deref(), id, added).ok();
+            responses().append(id, added).ok();
         }
         if self.is_stored {
             let (bytes, answer) = (answer.to_json().len(), Arc::new(answer));
             let id = answer.id().to_owned();
-            responses.insert(self.owner, &id, items, StoredKind::Response { answer, bytes, input });
+            responses().insert(&id, items, StoredKind::Response { answer, bytes, input });
         }
     }
 }
@@ -148,7 +148,7 @@ fn resolved_items(
     let settle = |(number, entry): (usize, InputEntry)| match entry {
         InputEntry::Reference(id) => match earlier.iter().find(|item| item.id() == id) {
             Some(item) => Ok(Arc::clone(item)),
-            None => services.responses.find_item(owner, &id),
+            None => services.responses.of(owner).find_item(&id),
         },
         InputEntry::Item(mut item) => {
             item.set_default_id(&format!("{id}_i{number}"));
@@ -229,6 +229,11 @@ fn without_answer(request: ChatRequest) -> ChatRequest {
     ChatRequest { prompt, tokens_max: Some(0), output: OutputFormat::Text, ..request }
 }
 
+/// What this caller has stored.
+fn own_responses(context: &RequestContext) -> OwnResponses<'_> {
+    context.services.responses.of(context.caller.key())
+}
+
 async fn compact(request: Request) -> ApiError {
     let path = request.uri().path().to_owned();
     let instead = "send the conversation again, or the parts of it that still matter";
@@ -241,7 +246,7 @@ async fn response(
     QueryPairs(pairs): QueryPairs,
 ) -> Result<Response, ApiError> {
     let view = parse_response_view(&pairs)?;
-    let answer = context.services.responses.response(context.caller.key(), &id)?;
+    let answer = own_responses(&context).response(&id)?;
     Ok(match view {
         ResponseView::Object => json(answer.to_json()),
         ResponseView::Events { after } => {
@@ -254,7 +259,7 @@ async fn delete_response(
     context: RequestContext,
     NamePath(id): NamePath,
 ) -> Result<Response, ApiError> {
-    context.services.responses.delete(context.caller.key(), "response", &id)?;
+    own_responses(&context).delete("response", &id)?;
     Ok(json(response_deleted(&id)))
 }
 
@@ -264,28 +269,28 @@ async fn response_input(
     QueryPairs(pairs): QueryPairs,
 ) -> Result<Response, ApiError> {
     let page = parse_item_page(&pairs)?;
-    let items = context.services.responses.input(context.caller.key(), &id)?;
+    let items = own_responses(&context).input(&id)?;
     Ok(json(page.of(items.iter().map(|item| &**item))))
 }
 
 async fn create_conversation(request: Request) -> Result<Response, ApiError> {
     let (context, sent) = read_command(request, parse_conversation).await?;
-    let (responses, caller) = (&context.services.responses, &context.caller);
     let id = new_id();
-    let items = resolved_items(&context.services, caller.key(), &[], (sent.items, &id))?;
+    let items = resolved_items(&context.services, context.caller.key(), &[], (sent.items, &id))?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let (created_unix_s, metadata) = (now.as_secs(), sent.metadata);
     let id = format!("conv_{id}");
     let kind = StoredKind::Conversation { created_unix_s, metadata };
-    responses.insert(caller.key().map(str::to_owned), &id, items, kind);
-    Ok(json(responses.conversation(caller.key(), &id)?))
+    let mut responses = own_responses(&context);
+    responses.insert(&id, items, kind);
+    Ok(json(responses.conversation(&id)?))
 }
 
 async fn conversation(
     context: RequestContext,
     NamePath(id): NamePath,
 ) -> Result<Response, ApiError> {
-    Ok(json(context.services.responses.conversation(context.caller.key(), &id)?))
+    Ok(json(own_responses(&context).conversation(&id)?))
 }
 
 async fn update_conversation(
@@ -293,16 +298,16 @@ async fn update_conversation(
     request: Request,
 ) -> Result<Response, ApiError> {
     let (context, sent) = read_command(request, parse_conversation).await?;
-    let (responses, key) = (&context.services.responses, context.caller.key());
-    responses.set_metadata(key, &id, sent.metadata)?;
-    Ok(json(responses.conversation(key, &id)?))
+    let mut responses = own_responses(&context);
+    responses.set_metadata(&id, sent.metadata)?;
+    Ok(json(responses.conversation(&id)?))
 }
 
 async fn delete_conversation(
     context: RequestContext,
     NamePath(id): NamePath,
 ) -> Result<Response, ApiError> {
-    context.services.responses.delete(context.caller.key(), "conversation", &id)?;
+    own_responses(&context).delete("conversation", &id)?;
     Ok(json(conversation_deleted(&id)))
 }
 
@@ -313,7 +318,7 @@ async fn conversation_items(
 ) -> Result<Response, ApiError> {
     let page = parse_item_page(&pairs)?;
     let source = ResponseSource::Conversation(id);
-    let items = context.services.responses.before(context.caller.key(), &source)?;
+    let items = own_responses(&context).before(&source)?;
     Ok(json(page.of(items.iter().map(|item| &**item))))
 }
 
@@ -321,7 +326,7 @@ async fn add_items(NamePath(id): NamePath, request: Request) -> Result<Response,
     let (context, sent) = read_command(request, parse_conversation_items).await?;
     let key = context.caller.key();
     let items = resolved_items(&context.services, key, &[], (sent, &new_id()))?;
-    context.services.responses.append(key, &id, items.clone())?;
+    own_responses(&context).append(&id, items.clone())?;
     let shown: Vec<&ResponseItem> = items.iter().map(|item| &**item).collect();
     Ok(json(response_items(&shown, false)))
 }
@@ -334,7 +339,7 @@ async fn item(
     NamePath((id, item)): ItemPath,
 ) -> Result<Response, ApiError> {
     let source = ResponseSource::Conversation(id);
-    let items = context.services.responses.before(context.caller.key(), &source)?;
+    let items = own_responses(&context).before(&source)?;
     let found = items.iter().find(|one| one.id() == item);
     let found = found.ok_or(ApiError::NotStored { what: "item", id: item })?;
     Ok(json(found.to_json()))
@@ -344,7 +349,7 @@ async fn delete_item(
     context: RequestContext,
     NamePath((id, item)): ItemPath,
 ) -> Result<Response, ApiError> {
-    let (responses, key) = (&context.services.responses, context.caller.key());
-    responses.delete_item(key, &id, item)?;
-    Ok(json(responses.conversation(key, &id)?))
+    let mut responses = own_responses(&context);
+    responses.delete_item(&id, item)?;
+    Ok(json(responses.conversation(&id)?))
 }
