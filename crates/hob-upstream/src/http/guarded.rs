@@ -14,6 +14,7 @@ use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::connect::HttpConnector;
 use tokio::time::timeout;
 use tower::{Service, ServiceExt, service_fn};
+use url::Url;
 
 use super::body::Body;
 use super::connection::{Connection, SendError};
@@ -170,27 +171,8 @@ impl GuardedUrl {
 
     /// Where a redirect leads.
     fn joined(&self, location: &str) -> Result<String, GuardError> {
-        // An address in a query, as in `/login?next=https://…`, does not make the location absolute.
-        let is_scheme = |word: &str| {
-            word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
-        };
-        if location.split_once("://").is_some_and(|(before, _)| is_scheme(before)) {
-            return Ok(location.to_owned());
-        }
-        let scheme = self.uri.scheme_str().unwrap_or("https");
-        if let Some(rest) = location.strip_prefix("//") {
-            return Ok(format!("{scheme}://{rest}"));
-        }
-        let authority = self.uri.authority().map_or("", |authority| authority.as_str());
-        let folder = self.uri.path().rsplit_once('/').map_or("", |(folder, _)| folder);
-        let path = if location.starts_with('/') {
-            location.to_owned()
-        } else if location.starts_with('?') {
-            format!("{}{location}", self.uri.path())
-        } else {
-            format!("{folder}/{location}")
-        };
-        Ok(format!("{scheme}://{authority}{path}"))
+        let joined = Url::parse(&self.uri.to_string()).and_then(|url| url.join(location));
+        Ok(joined.map_err(|_| GuardError::BadUrl(location.to_owned()))?.into())
     }
 
     fn is_named(&self, allowed: &str) -> bool {
