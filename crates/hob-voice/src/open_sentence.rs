@@ -123,14 +123,15 @@ impl Sentence<'_> {
         }
     }
 
-    fn ends_with(&self, endings: &[&str]) -> bool {
+    fn ends_with(&self, endings: &str) -> bool {
         let text = format!(" {}", self.lower.join(" "));
-        endings.iter().any(|end| text.ends_with(&format!(" {end}")))
+        phrases(endings).any(|end| text.ends_with(&format!(" {end}")))
     }
 
     /// Whether it is one of these phrases, perhaps after words such as "well".
-    fn is_one_of(&self, phrases: &[&str], known: &OpenWords) -> bool {
-        phrases.contains(&self.without_leads(known).join(" ").as_str())
+    fn is_one_of(&self, list: &str, known: &OpenWords) -> bool {
+        let text = self.without_leads(known).join(" ");
+        phrases(list).any(|phrase| phrase == text)
     }
 
     fn without_leads(&self, known: &OpenWords) -> &[String] {
@@ -331,6 +332,11 @@ fn is_unclosed(text: &str) -> bool {
         |(open, close): (char, char)| text.matches(open).count() > text.matches(close).count();
     let brackets = [('(', ')'), ('[', ']'), ('«', '»'), ('¿', '?'), ('¡', '!')];
     quotes % 2 == 1 && !has_inches || brackets.into_iter().any(is_open)
+}
+
+/// The phrases of a list.
+fn phrases(list: &str) -> impl Iterator<Item = &str> {
+    list.split(", ").filter(|phrase| !phrase.is_empty())
 }
 
 /// Whether a list of words, with spaces between them, contains this one.

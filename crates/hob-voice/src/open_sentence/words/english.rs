@@ -8,16 +8,8 @@ pub(super) const ENGLISH: OpenWords = OpenWords {
     last: "the a an my your our their its every and or nor but because although unless whereas if \
            than during despite very um uh uhm er erm I'm I've I'll I'd you're you've you'll \
            we're we've we'll they're they've they'll he's she's it's that's there's until whether",
-    last_phrases: &[
-        "such as",
-        "as soon as",
-        "as long as",
-        "as well as",
-        "as far as",
-        "as though",
-        "even though",
-        "in order to",
-    ],
+    last_phrases: "such as, as soon as, as long as, as well as, as far as, as though, even though, \
+                   in order to",
     links: "of for with from at into between is are was were",
     relatives: "what what's where where's who who's whom which whose why how how's when that's than as \
                 whether this worth",
@@ -44,83 +36,23 @@ pub(super) const ENGLISH: OpenWords = OpenWords {
     ],
     verbs: "is was are were isn't wasn't aren't weren't will would won't can can't cannot could \
             may might must should has had does doesn't did didn't makes made means depends",
-    complete: &[
-        "an a",
-        "anything but",
-        "just because",
-        "not very",
-        "not until",
-        "big if",
-        "what if",
-        "as if",
-        "nine one one",
-        "nine nine nine",
-        "one one two",
-        "before it's too late",
-        "if i'm not mistaken",
-        "if i remember correctly",
-        "if it's all right",
-        "if it's ok",
-        "if it's okay",
-        "if i can",
-        "if i could",
-        "if i may",
-        "if i must",
-        "if i have to",
-        "if it helps",
-        "if it works",
-        "if it's possible",
-        "if it is possible",
-        "whenever i can",
-        "yes could you please",
-        "yes can you please",
-        "yes please remind me to",
-        "yes remind me to",
-    ],
+    complete: "an a, anything but, just because, not very, not until, big if, what if, as if, \
+               nine one one, nine nine nine, one one two, before it's too late, \
+               if i'm not mistaken, if i remember correctly, if it's all right, if it's ok, \
+               if it's okay, if i can, if i could, if i may, if i must, if i have to, if it helps, \
+               if it works, if it's possible, if it is possible, whenever i can, \
+               yes could you please, yes can you please, yes please remind me to, \
+               yes remind me to",
     leads: "and so but well okay ok yes yeah no hi hello hey oh um uh uhm hmm sorry",
-    holds: &[
-        "wait",
-        "wait a second",
-        "wait a moment",
-        "wait a minute",
-        "just a second",
-        "just a moment",
-        "just a minute",
-        "one second",
-        "one moment",
-        "one moment please",
-        "hold on",
-        "hold on a second",
-        "hang on",
-        "hang on a second",
-        "let me think",
-        "let me see",
-        "let me check",
-        "give me a second",
-        "give me a moment",
-        "give me a minute",
-    ],
-    announcements: &[
-        "my name is",
-        "my phone number is",
-        "my telephone number is",
-        "my address is",
-        "my email is",
-        "my email address is",
-        "my question is",
-        "my problem is",
-        "the question is",
-        "the problem is",
-        "the point is",
-        "the thing is",
-        "the reason is",
-        "i would like",
-        "i'd like",
-        "could you please",
-        "can you please",
-        "remind me to",
-        "please remind me to",
-    ],
+    holds: "wait, wait a second, wait a moment, wait a minute, just a second, just a moment, \
+            just a minute, one second, one moment, one moment please, hold on, hold on a second, \
+            hang on, hang on a second, let me think, let me see, let me check, give me a second, \
+            give me a moment, give me a minute",
+    announcements: "my name is, my phone number is, my telephone number is, my address is, \
+                    my email is, my email address is, my question is, my problem is, \
+                    the question is, the problem is, the point is, the thing is, the reason is, \
+                    i would like, i'd like, could you please, can you please, remind me to, \
+                    please remind me to",
     several: &[
         // People say of a picture that its colours are grey.
         ("colours are", "red green blue yellow orange purple pink brown"),
