@@ -81,11 +81,7 @@ pub async fn guarded_fetch(
 /// How names become addresses, and where a connection to an address goes. Tests have names of their own.
 trait Network: Send + Sync {
     /// The addresses of a name.
-    fn resolve<'n>(
-        &'n self,
-        host: &'n str,
-        port: u16,
-    ) -> BoxFuture<'n, io::Result<Vec<SocketAddr>>>;
+    fn resolve(&self, host: String, port: u16) -> BoxFuture<'_, io::Result<Vec<SocketAddr>>>;
 
     /// Where a connection to an address goes that may be reached.
     fn route(&self, address: SocketAddr) -> SocketAddr {
@@ -97,11 +93,7 @@ trait Network: Send + Sync {
 struct SystemNetwork;
 
 impl Network for SystemNetwork {
-    fn resolve<'n>(
-        &'n self,
-        host: &'n str,
-        port: u16,
-    ) -> BoxFuture<'n, io::Result<Vec<SocketAddr>>> {
+    fn resolve(&self, host: String, port: u16) -> BoxFuture<'_, io::Result<Vec<SocketAddr>>> {
         Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
     }
 }
@@ -230,7 +222,7 @@ impl GuardedUrl {
         if !is_named && !matches!(self.port, 80 | 443) {
             return Err(refused("only ports 80 and 443 are allowed"));
         }
-        let found = network.resolve(&self.host, self.port).await;
+        let found = network.resolve(self.host.clone(), self.port).await;
         let addresses = found.map_err(|_| GuardError::NoAddress(self.host.clone()))?;
         if addresses.is_empty() {
             return Err(GuardError::NoAddress(self.host.clone()));
@@ -412,15 +404,11 @@ mod tests {
     }
 
     impl Network for Names {
-        fn resolve<'n>(
-            &'n self,
-            host: &'n str,
-            port: u16,
-        ) -> BoxFuture<'n, io::Result<Vec<SocketAddr>>> {
+        fn resolve(&self, host: String, port: u16) -> BoxFuture<'_, io::Result<Vec<SocketAddr>>> {
             let mut asked = self.asked.lock().expect("a list");
-            let before = asked.iter().filter(|name| *name == host).count();
-            asked.push(host.to_owned());
-            let found = (self.addresses)(host, before).into_iter();
+            let before = asked.iter().filter(|name| **name == host).count();
+            let found = (self.addresses)(&host, before).into_iter();
+            asked.push(host);
             let found: Vec<SocketAddr> =
                 found.map(|ip| SocketAddr::new(ip.parse().expect(ip), port)).collect();
             Box::pin(async move { Ok(found) })
