@@ -14,7 +14,9 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use hob_core::chat::{Completion, FinishReason, Prompt, Timings, Usage};
-use hob_core::realtime::{InputTranscription, RealtimeCommand, RealtimeEvent, RealtimeSettings};
+use hob_core::realtime::{
+    InputTranscription, RealtimeCommand, RealtimeEvent, RealtimeSettings, ResponseOptions,
+};
 use hob_core::{
     ChatEvent, ChatRequest, SpeechEvent, TranscriptEvent, TranscriptSummary, VOICE_FRAME_SAMPLES,
     VoiceDetector, WordTiming,
@@ -99,6 +101,22 @@ impl Script {
 
     fn command(&mut self, command: RealtimeCommand) -> &mut Script {
         self.feed(SessionInput::Command { command, event_id: None })
+    }
+
+    /// The client asks for an answer.
+    fn respond_with(&mut self, options: ResponseOptions) -> &mut Script {
+        self.command(RealtimeCommand::CreateResponse(Box::new(options)))
+    }
+
+    /// The client says how much of an item was heard.
+    fn truncate(&mut self, id: &str, audio_end_ms: u64) -> &mut Script {
+        let (id, content_index) = (id.to_owned(), 0);
+        self.command(RealtimeCommand::TruncateItem { id, content_index, audio_end_ms })
+    }
+
+    /// The latest effect.
+    fn last(&self) -> &str {
+        self.log.last().map(String::as_str).unwrap_or_default()
     }
 
     fn heard_text(&mut self, stream: u64, text: &str) -> &mut Script {

@@ -33,14 +33,13 @@ fn a_turn_is_answered_once_although_its_client_asks_for_the_answer_too() {
     let mut script = Script::new(|_| {});
     script.speak(20).silence(16).command(respond()).heard_text(1, " Hello");
     script.write(2, "Good morning.").finish(2).sound(3, 500).end_speech(3);
-    assert_eq!(script.log.last().map(String::as_str), Some("resp_2 Completed"));
+    assert_eq!(script.last(), "resp_2 Completed");
     // An answer to something else does not replace it.
     let mut script = Script::new(|_| {});
     let options = ResponseOptions { input: Some(Vec::new()), ..ResponseOptions::default() };
-    script.speak(20).silence(16).command(RealtimeCommand::CreateResponse(Box::new(options)));
+    script.speak(20).silence(16).respond_with(options);
     script.heard_text(1, " Hello").write(2, "Welcome.").finish(2).sound(3, 500).end_speech(3);
-    let started = "start chat 4 [user: Hello | assistant: Welcome.]";
-    assert_eq!(script.log.last().map(String::as_str), Some(started));
+    assert_eq!(script.last(), "start chat 4 [user: Hello | assistant: Welcome.]");
     // It waits also for a turn that ends after the request.
     let mut script = Script::new(|options| {
         let detection = options.settings.turn_detection.as_mut().expect("server_vad");
@@ -49,7 +48,7 @@ fn a_turn_is_answered_once_although_its_client_asks_for_the_answer_too() {
     script.speak(20).silence(16).command(respond()).speak(20).silence(16);
     script.heard_text(1, " Hello").heard_text(2, " Ann");
     script.write(3, "Good morning.").finish(3).sound(4, 500).end_speech(4);
-    assert_eq!(script.log.last().map(String::as_str), Some("resp_2 Completed"));
+    assert_eq!(script.last(), "resp_2 Completed");
 }
 
 #[test]
@@ -65,7 +64,7 @@ fn a_turn_is_answered_although_the_answer_that_its_client_asked_for_fails_with_a
         if first == 1 {
             script.heard_text(2, " Hello");
         }
-        assert_eq!(script.log.last().map(String::as_str), Some("start chat 3 [user: Hello]"));
+        assert_eq!(script.last(), "start chat 3 [user: Hello]");
     }
 }
 
@@ -96,7 +95,7 @@ fn a_response_that_reads_a_turn_by_its_id_does_not_fail_with_another_turn() {
     script.feed(SessionInput::Transcript { stream: 2, event });
     script.check(&["transcript failed item_2"]);
     script.heard_text(1, " Hello");
-    assert_eq!(script.log.last().map(String::as_str), Some("start chat 3 [user: Hello]"));
+    assert_eq!(script.last(), "start chat 3 [user: Hello]");
 }
 
 #[test]
@@ -104,14 +103,14 @@ fn a_client_that_cancels_before_the_transcript_gets_no_answer() {
     let mut script = Script::new(|_| {});
     let cancel = || RealtimeCommand::CancelResponse { id: None };
     script.speak(20).silence(16).command(respond()).command(cancel()).heard_text(1, " Hello");
-    assert_eq!(script.log.last().map(String::as_str), Some("transcript 'Hello'"));
+    assert_eq!(script.last(), "transcript 'Hello'");
     // A response with an input of its own is not the turn's answer, also if it waits for the turn.
     let mut script = Script::new(|_| {});
     let input = Some(vec![ResponseInput::Reference("item_1".to_owned())]);
     let options = ResponseOptions { input, ..ResponseOptions::default() };
-    script.speak(20).silence(16).command(RealtimeCommand::CreateResponse(Box::new(options)));
+    script.speak(20).silence(16).respond_with(options);
     script.command(cancel()).heard_text(1, " Hello");
-    assert_eq!(script.log.last().map(String::as_str), Some("start chat 2 [user: Hello]"));
+    assert_eq!(script.last(), "start chat 2 [user: Hello]");
 }
 
 /// Pipecat's receive loop ends at a `response.done` without usage.
@@ -136,7 +135,7 @@ fn a_transcription_session_gives_its_text_also_without_settings() {
         options.settings.transcription = None;
     });
     script.speak(20).silence(16).heard_text(1, " Hello");
-    assert_eq!(script.log.last().map(String::as_str), Some("transcript 'Hello'"));
+    assert_eq!(script.last(), "transcript 'Hello'");
 }
 
 #[test]
@@ -168,7 +167,7 @@ fn the_id_of_an_item_outside_the_conversation_is_taken() {
     script.command(text_item("item_1", "a")).check(&["error item_already_exists"]);
     let mut script = Script::new(manual);
     let options = ResponseOptions { is_out_of_band: true, ..ResponseOptions::default() };
-    script.command(RealtimeCommand::CreateResponse(Box::new(options))).write(1, "aside").forget();
+    script.respond_with(options).write(1, "aside").forget();
     script.command(text_item("item_2", "a")).check(&["error item_already_exists"]);
 }
 

@@ -37,7 +37,7 @@ fn an_answer_that_a_noise_interrupted_goes_on_from_the_cut() {
     script.write(5, " How are you today?").finish(5);
     assert_eq!(script.said(6), "dear Ann. How are you today?");
     script.sound(6, 500).end_speech(6);
-    assert_eq!(script.log.last().map(String::as_str), Some("resp_5 Completed"));
+    assert_eq!(script.last(), "resp_5 Completed");
 }
 
 #[test]
@@ -67,8 +67,10 @@ fn a_model_that_had_not_finished_goes_on_although_all_was_heard() {
 fn speech_and_the_client_end_an_answer_for_good() {
     let mut script = interrupted(|_| {});
     script.heard_text(4, " Stop.");
-    let started = "start chat 5 [user: Hello | assistant: Good morning, | user: Stop.]";
-    assert_eq!(script.log.last().map(String::as_str), Some(started));
+    assert_eq!(
+        script.last(),
+        "start chat 5 [user: Hello | assistant: Good morning, | user: Stop.]"
+    );
     // A command after the interruption, for example another answer that was cancelled.
     let mut script = interrupted(|_| {});
     script
@@ -93,8 +95,7 @@ fn after_a_long_noise_the_answer_does_not_go_on() {
 #[test]
 fn the_rest_begins_where_the_client_stopped() {
     let mut script = interrupted(|_| {});
-    let (id, audio_end_ms) = ("item_3".to_owned(), 300);
-    script.command(RealtimeCommand::TruncateItem { id, content_index: 0, audio_end_ms });
+    script.truncate("item_3", 300);
     script.heard_text(4, " [noise]").finish(5);
     assert_eq!(script.said(6), "morning, dear Ann.");
 }
@@ -102,12 +103,8 @@ fn the_rest_begins_where_the_client_stopped() {
 /// OpenAI's agents SDK for Python says what was heard before it cancels the response.
 #[test]
 fn a_client_may_say_what_was_heard_before_it_cancels_the_answer() {
-    let truncate = |id: &str| {
-        let (id, audio_end_ms) = (id.to_owned(), 300);
-        RealtimeCommand::TruncateItem { id, content_index: 0, audio_end_ms }
-    };
     let mut script = speaking_with(|_| {});
-    script.command(truncate("item_3")).check(&[]);
+    script.truncate("item_3", 300).check(&[]);
     script.command(RealtimeCommand::CancelResponse { id: None }).check(&[
         "cancel 2",
         "cancel 3",
@@ -121,8 +118,8 @@ fn a_client_may_say_what_was_heard_before_it_cancels_the_answer() {
     script.wait(2_000).check(&[]);
     // Without a cancel, the item is cut at the end of its response.
     let mut script = speaking_with(|_| {});
-    script.command(truncate("item_3")).finish(2).end_speech(3);
-    assert_eq!(script.log.last().map(String::as_str), Some("truncated item_3 300"));
+    script.truncate("item_3", 300).finish(2).end_speech(3);
+    assert_eq!(script.last(), "truncated item_3 300");
 }
 
 /// A person has stopped an answer whose sound had all been sent.
@@ -130,10 +127,8 @@ fn a_client_may_say_what_was_heard_before_it_cancels_the_answer() {
 fn an_answer_that_the_client_has_cut_is_not_cut_again_and_does_not_go_on() {
     let mut script = speaking_with(|_| {});
     script.finish(2).end_speech(3);
-    let (id, audio_end_ms) = ("item_3".to_owned(), 300);
-    script.command(RealtimeCommand::TruncateItem { id, content_index: 0, audio_end_ms }).speak(9);
-    let warm = "warm [user: Hello | assistant: Good]";
-    assert_eq!(script.log.last().map(String::as_str), Some(warm));
+    script.truncate("item_3", 300).speak(9);
+    assert_eq!(script.last(), "warm [user: Hello | assistant: Good]");
     script.silence(16).forget().heard_text(4, " [noise]").check(&["transcript ''"]);
 }
 
@@ -144,20 +139,15 @@ fn an_item_can_be_cut_in_the_millisecond_in_which_its_sound_ends() {
     script.ask().write(2, "Good morning, Ann.").finish(2);
     let event = Some(Ok(SpeechEvent::Audio(vec![0.5; 24 * 210 + 1])));
     script.feed(SessionInput::Speech { stream: 3, event }).end_speech(3).forget();
-    let cut = |audio_end_ms: u64| {
-        let (id, content_index) = ("item_3".to_owned(), 0);
-        RealtimeCommand::TruncateItem { id, content_index, audio_end_ms }
-    };
-    script.command(cut(212)).check(&["error invalid_value"]);
-    script.command(cut(211)).check(&["truncated item_3 211"]);
+    script.truncate("item_3", 212).check(&["error invalid_value"]);
+    script.truncate("item_3", 211).check(&["truncated item_3 211"]);
 }
 
 #[test]
 fn a_session_without_echo_cancellation_hears_the_person_after_the_client_has_cut_its_answer() {
     let mut script = speaking_with(|options| options.client_cancels_echo = false);
     script.finish(2).end_speech(3);
-    let (id, audio_end_ms) = ("item_3".to_owned(), 300);
-    script.command(RealtimeCommand::TruncateItem { id, content_index: 0, audio_end_ms });
+    script.truncate("item_3", 300);
     // The room still echoes for 300 ms.
     script.silence(10).forget().speak(6);
     assert_eq!(script.log[0], "start transcript 4");
@@ -169,10 +159,9 @@ fn sound_outside_the_conversation_does_not_cut_the_item_before_it() {
     let mut script = speaking_with(|_| {});
     script.finish(2).end_speech(3).wait(600);
     let options = ResponseOptions { is_out_of_band: true, ..ResponseOptions::default() };
-    script.command(RealtimeCommand::CreateResponse(Box::new(options)));
+    script.respond_with(options);
     script.write(4, "Good evening, Bob.").sound(5, 1_000).speak(9);
-    let warm = "warm [user: Hello | assistant: Good morning, dear Ann.]";
-    assert_eq!(script.log.last().map(String::as_str), Some(warm));
+    assert_eq!(script.last(), "warm [user: Hello | assistant: Good morning, dear Ann.]");
 }
 
 #[test]

@@ -53,10 +53,6 @@ impl Script {
     fn refuse(&mut self, stream: u64, error: ModelError) -> &mut Script {
         self.feed(SessionInput::Chat { stream, event: Some(Err(error)) })
     }
-
-    fn last(&self) -> &str {
-        self.log.last().map(String::as_str).unwrap_or_default()
-    }
 }
 
 #[test]
@@ -153,7 +149,7 @@ fn a_prompt_that_cannot_or_must_not_be_shorter_fails() {
         let mut script = written(items);
         script.session.options.settings.truncation = truncation;
         script.session.options.settings.instructions = instructed;
-        script.command(RealtimeCommand::CreateResponse(Box::new(options)));
+        script.respond_with(options);
         let failed = script.refuse(1, ModelError::TooLong { needed: 16, available: 8 }).last();
         assert!(failed.starts_with("resp_1 Failed") && failed.contains("too_long"), "{failed}");
     }

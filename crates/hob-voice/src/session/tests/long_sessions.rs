@@ -70,8 +70,7 @@ fn a_session_that_hears_its_loudspeaker_does_not_interrupt_itself() {
         // The answer comes back into the microphone, and the room echoes a little longer.
         script.speak(31).frames(0.6, 6).check(&[]);
         script.finish(answer.chat).end_speech(answer.speech);
-        let last = script.log.last().map(String::as_str).unwrap_or_default();
-        assert!(last.ends_with("Completed"), "turn {number}: {:?}", script.log);
+        assert!(script.last().ends_with("Completed"), "turn {number}: {:?}", script.log);
         script.silence(10);
     }
 }

@@ -207,7 +207,7 @@ fn a_sentence_in_doubt_waits_until_its_answer_can_be_heard() {
     ]);
     script.write(3, " are you?").finish(3).check(&["say 4 ' are you?'", "end text 4"]);
     script.end_speech(4);
-    assert_eq!(script.log.last().map(String::as_str), Some("resp_2 Completed"));
+    assert_eq!(script.last(), "resp_2 Completed");
 }
 
 /// The model may write all of its answer before the turn model says that the end is in doubt.
@@ -218,7 +218,7 @@ fn an_answer_in_doubt_that_is_written_waits_until_it_can_be_heard_too() {
     script.sound(4, 210);
     assert_eq!(script.frames_to_end(0), Some(0));
     script.end_speech(4);
-    assert_eq!(script.log.last().map(String::as_str), Some("resp_2 Completed"));
+    assert_eq!(script.last(), "resp_2 Completed");
 }
 
 #[test]

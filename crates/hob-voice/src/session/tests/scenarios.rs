@@ -307,7 +307,7 @@ fn speech_of_the_user_ends_the_answer_and_keeps_what_was_heard() {
     script.sound(3, 100).write(2, "more").check(&[]);
     script.wait(1_999).check(&[]);
     script.wait(1);
-    assert_eq!(script.log.last().map(String::as_str), Some("truncated item_3 688"));
+    assert_eq!(script.last(), "truncated item_3 688");
 }
 
 #[test]
@@ -322,8 +322,7 @@ fn the_faint_beginning_of_a_voice_is_left_out_and_moves_no_word() {
     assert_eq!(script.log.iter().filter_map(samples).sum::<usize>(), 24_000);
     // 688 ms are heard, and 30 ms came before them.
     script.wait(400).speak(9);
-    let warm = "warm [user: Hello | assistant: Good morning,]";
-    assert_eq!(script.log.last().map(String::as_str), Some(warm));
+    assert_eq!(script.last(), "warm [user: Hello | assistant: Good morning,]");
 }
 
 #[test]
@@ -351,13 +350,8 @@ fn a_clear_voice_interrupts_at_once_and_an_unclear_one_after_300_ms() {
 fn the_client_knows_best_what_was_heard() {
     let mut script = speaking();
     script.speak(9).forget();
-    let truncate = |audio_end_ms| RealtimeCommand::TruncateItem {
-        id: "item_3".to_owned(),
-        content_index: 0,
-        audio_end_ms,
-    };
-    script.command(truncate(1_001)).check(&["error invalid_value"]);
-    script.command(truncate(300)).check(&["truncated item_3 300"]);
+    script.truncate("item_3", 1_001).check(&["error invalid_value"]);
+    script.truncate("item_3", 300).check(&["truncated item_3 300"]);
     let retrieve = RealtimeCommand::RetrieveItem { id: "item_3".to_owned() };
     script.command(retrieve).check(&["retrieved 'Good'"]);
     script.wait(1_500).check(&[]);
@@ -439,7 +433,7 @@ fn four_responses_may_run_outside_the_conversation() {
         script.command(RealtimeCommand::CreateResponse(Box::new(options.clone())));
     }
     script.log.clear();
-    script.command(RealtimeCommand::CreateResponse(Box::new(options)));
+    script.respond_with(options);
     script.check(&["error too_many_responses"]);
     script.write(1, "aside").check(&["start speech 5"]);
 }
@@ -450,7 +444,7 @@ fn a_response_may_have_a_speech_model_and_a_speed_of_its_own() {
     let (speech_model, speed) = (Some("tts".to_owned()), Speed::new(2.0).ok());
     let options =
         ResponseOptions { speech_model: speech_model.clone(), speed, ..ResponseOptions::default() };
-    script.command(RealtimeCommand::CreateResponse(Box::new(options)));
+    script.respond_with(options);
     let event = Some(Ok(ChatEvent::Text("Hello".to_owned())));
     script.session.handle(SessionInput::Chat { stream: 1, event }, script.now);
     let mut effects = std::iter::from_fn(|| script.session.next_effect());
