@@ -111,6 +111,61 @@ impl SpeechModel for ScriptedSpeech {
     }
 }
 
+/// A speech model whose answers a function makes.
+#[derive(Debug)]
+pub struct SpeechOf<F>(Vec<Voice>, F);
+
+impl<F, Answer> SpeechOf<F>
+where
+    F: Fn(SpeechRequest) -> Answer + Send + Sync,
+    Answer: Future<Output = Result<SpeechStream, ModelError>> + Send + 'static,
+{
+    pub fn new(voices: Vec<Voice>, answer: F) -> SpeechOf<F> {
+        SpeechOf(voices, answer)
+    }
+}
+
+impl<F, Answer> SpeechModel for SpeechOf<F>
+where
+    F: Fn(SpeechRequest) -> Answer + Send + Sync,
+    Answer: Future<Output = Result<SpeechStream, ModelError>> + Send + 'static,
+{
+    fn voices(&self) -> &[Voice] {
+        &self.0
+    }
+
+    fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
+        (self.1)(request).boxed()
+    }
+}
+
+/// A transcription model whose answers a function makes.
+#[derive(Debug)]
+pub struct TranscriptOf<F>(F);
+
+impl<F, Answer> TranscriptOf<F>
+where
+    F: Fn(TranscriptRequest) -> Answer + Send + Sync,
+    Answer: Future<Output = Result<TranscriptStream, ModelError>> + Send + 'static,
+{
+    pub fn new(answer: F) -> TranscriptOf<F> {
+        TranscriptOf(answer)
+    }
+}
+
+impl<F, Answer> TranscriptModel for TranscriptOf<F>
+where
+    F: Fn(TranscriptRequest) -> Answer + Send + Sync,
+    Answer: Future<Output = Result<TranscriptStream, ModelError>> + Send + 'static,
+{
+    fn transcribe(
+        &self,
+        request: TranscriptRequest,
+    ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
+        (self.0)(request).boxed()
+    }
+}
+
 /// A chat model that plays scripts and records its requests.
 #[derive(Debug)]
 pub struct ScriptedChat {

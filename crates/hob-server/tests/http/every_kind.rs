@@ -7,11 +7,11 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
+use hob_core::scripted::{SpeechOf, TranscriptOf};
 use hob_core::{
     Admission, Chat, ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, EmbedRequest,
-    Embeddings, ModelError, RegisteredModel, Registry, Speech, SpeechEvent, SpeechModel,
-    SpeechRequest, SpeechStream, Timeouts, TranscriptEvent, TranscriptModel, TranscriptRequest,
-    TranscriptStream, TranscriptSummary, Transcription, Voice,
+    Embeddings, ModelError, RegisteredModel, Registry, Speech, SpeechStream, Timeouts,
+    Transcription,
 };
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
@@ -19,13 +19,14 @@ use tokio::time::sleep;
 
 use crate::chat_model::card;
 use crate::client::{post, until};
+use crate::model::sound;
 use crate::server::Server;
 use crate::transcript_model::{FILE, StagedTranscript, done, form, form_with};
 
 const SPEAK: &str = r#"{"model":"slow","voice":"any","input":"Hi","response_format":"pcm"}"#;
 const ASK: &str = r#"{"model":"slow","messages":[{"role":"user","content":"Hi"}]}"#;
 
-/// A model of every kind that is silent before it starts, or before its first event.
+/// How long a model is silent before it starts, and before its first event. As a model, it chats.
 #[derive(Clone)]
 struct Slow {
     before_start: Duration,
@@ -63,42 +64,28 @@ impl ChatModel for Slow {
     }
 }
 
-impl SpeechModel for Slow {
-    fn voices(&self) -> &[Voice] {
-        &[]
-    }
-
-    fn speak(&self, _request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
-        let events = vec![Ok(SpeechEvent::Audio(vec![0.5; 100]))];
-        async { Ok(SpeechStream::new(24_000, self.start(events).await)) }.boxed()
-    }
-}
-
-impl TranscriptModel for Slow {
-    fn transcribe(
-        &self,
-        _request: TranscriptRequest,
-    ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
-        let done = TranscriptEvent::Done(TranscriptSummary {
-            duration_s: 1.0,
-            ..TranscriptSummary::default()
-        });
-        async { Ok(self.start(vec![Ok(done)]).await) }.boxed()
-    }
-}
-
 /// A server that has it under the name `slow`, for every kind, and waits 1 s for any model.
 async fn serve(before_start: u64, before_event: u64, timeouts: Timeouts) -> Server {
     let seconds = Duration::from_secs;
     let (before_start, before_event) = (seconds(before_start), seconds(before_event));
-    let slow = Arc::new(Slow { before_start, before_event, card: card() });
+    let slow = Slow { before_start, before_event, card: card() };
+    let silent = slow.clone();
+    let speech = SpeechOf::new(Vec::new(), move |_| {
+        let (silent, events) = (silent.clone(), vec![sound(0.5, 100)]);
+        async move { Ok(SpeechStream::new(24_000, silent.start(events).await)) }
+    });
+    let silent = slow.clone();
+    let transcript = TranscriptOf::new(move |_| {
+        let silent = silent.clone();
+        async move { Ok(silent.start(vec![done(1.0)]).await) }
+    });
     let mut registry = Registry::default();
-    let chat = RegisteredModel::<Chat>::new("slow", Arc::clone(&slow) as _, Admission::new(4, 0.0));
+    let chat = RegisteredModel::<Chat>::new("slow", Arc::new(slow), Admission::new(4, 0.0));
     registry.add(RegisteredModel { timeouts, ..chat });
-    let speech =
-        RegisteredModel::<Speech>::new("slow", Arc::clone(&slow) as _, Admission::new(4, 0.0));
+    let speech = RegisteredModel::<Speech>::new("slow", Arc::new(speech), Admission::new(4, 0.0));
     registry.add(RegisteredModel { timeouts, ..speech });
-    let transcript = RegisteredModel::<Transcription>::new("slow", slow, Admission::new(4, 0.0));
+    let (transcript, admission) = (Arc::new(transcript), Admission::new(4, 0.0));
+    let transcript = RegisteredModel::<Transcription>::new("slow", transcript, admission);
     registry.add(RegisteredModel { timeouts, ..transcript });
     let options = ServerOptions {
         sound_time_max: seconds(1),

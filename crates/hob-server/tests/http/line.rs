@@ -4,12 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use futures::{FutureExt, stream};
-use hob_core::scripted::american_voice;
+use futures::stream;
+use hob_core::scripted::{SpeechOf, american_voice};
 use hob_core::{
     Admission, ModelError, RegisteredModel, Registry, Speech, SpeechEvent, SpeechModel,
-    SpeechRequest, SpeechStream, SpeechText, Voice,
+    SpeechRequest, SpeechStream, SpeechText,
 };
 use hob_server::ServerOptions;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -25,24 +24,30 @@ const PLACES: usize = 16;
 /// Answers before the queue fills. They teach the server the speed of this machine and of its voice.
 const EARLIER_ANSWERS: usize = 10;
 
-/// Speaks `WINDOW_S` at a time for the text that waited longest, and works on several texts concurrently.
-struct Paced {
-    voices: Vec<Voice>,
-    chars_per_second: f64,
-    /// Seconds of work per second of sound.
+/// Speaks `WINDOW_S` at a time for the text that waited longest, and works on several texts concurrently. `rtf` is
+/// seconds of work per second of sound. Also returns how many requests the server has admitted so far.
+fn paced(
     rtf: f64,
-    line: Arc<Semaphore>,
-    engine: Arc<Semaphore>,
-    /// Requests that the server has admitted so far.
-    admitted: watch::Sender<usize>,
-}
-
-impl Paced {
-    fn new(rtf: f64, at_once: usize, chars_per_second: f64) -> Paced {
-        let [line, engine] = [at_once, 1].map(|places| Arc::new(Semaphore::new(places)));
-        let (voices, admitted) = (vec![american_voice("af_heart")], watch::Sender::new(0));
-        Paced { voices, chars_per_second, rtf, line, engine, admitted }
-    }
+    at_once: usize,
+    chars_per_second: f64,
+) -> (impl SpeechModel + 'static, watch::Receiver<usize>) {
+    let [line, engine] = [at_once, 1].map(|places| Arc::new(Semaphore::new(places)));
+    let (admitted, requests) = watch::channel(0);
+    let model = SpeechOf::new(vec![american_voice("af_heart")], move |request: SpeechRequest| {
+        admitted.send_modify(|admitted| *admitted += 1);
+        let (line, engine) = (Arc::clone(&line), Arc::clone(&engine));
+        async move {
+            let text = match request.text {
+                SpeechText::Whole(text) => text,
+                SpeechText::Arriving(_) => String::new(),
+            };
+            let in_hand = line.acquire_owned().await.expect("open");
+            let left_s = text.chars().count() as f64 / chars_per_second;
+            let spoken = Spoken { left_s, rtf, engine, _in_hand: in_hand };
+            Ok(SpeechStream::new(RATE_HZ, stream::unfold(spoken, Spoken::window)))
+        }
+    });
+    (model, requests)
 }
 
 /// A text in progress, with its permit.
@@ -68,29 +73,7 @@ impl Spoken {
     }
 }
 
-impl SpeechModel for Paced {
-    fn voices(&self) -> &[Voice] {
-        &self.voices
-    }
-
-    fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
-        self.admitted.send_modify(|admitted| *admitted += 1);
-        async move {
-            let text = match request.text {
-                SpeechText::Whole(text) => text,
-                SpeechText::Arriving(_) => String::new(),
-            };
-            let in_hand = Arc::clone(&self.line).acquire_owned().await.expect("open");
-            let left_s = text.chars().count() as f64 / self.chars_per_second;
-            let engine = Arc::clone(&self.engine);
-            let spoken = Spoken { left_s, rtf: self.rtf, engine, _in_hand: in_hand };
-            Ok(SpeechStream::new(RATE_HZ, stream::unfold(spoken, Spoken::window)))
-        }
-        .boxed()
-    }
-}
-
-async fn server(model: Paced) -> Server {
+async fn server(model: impl SpeechModel + 'static) -> Server {
     let admission = Admission::new(PLACES, 0.4);
     let mut registry = Registry::default();
     registry.add(RegisteredModel::<Speech>::new("kokoro", Arc::new(model), admission));
@@ -110,8 +93,7 @@ async fn ask(server: &Server, chars: usize) -> Head {
 
 /// A queue of 16, checked at several times: the `Retry-After` of request 17, and the time when a slot was free.
 async fn check(rtf: f64, at_once: usize, chars_per_second: f64) {
-    let model = Paced::new(rtf, at_once, chars_per_second);
-    let mut admitted = model.admitted.subscribe();
+    let (model, mut admitted) = paced(rtf, at_once, chars_per_second);
     let server = Arc::new(server(model).await);
     for _ in 0..EARLIER_ANSWERS {
         assert_eq!(ask(&server, 450).await.status, 200);

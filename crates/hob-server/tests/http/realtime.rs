@@ -13,16 +13,15 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, ready};
 use futures::stream::{self, StreamExt};
 use futures::{FutureExt, SinkExt};
 use hob_core::chat::{ChatCard, Role};
-use hob_core::scripted::ScriptedChat;
+use hob_core::scripted::{ScriptedChat, TranscriptOf};
 use hob_core::{
     Admission, Chat, ChatEvent, MemoryUse, ModelError, ModelLifecycle, ModelState, RegisteredModel,
     Registry, Sound, Speech, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, SpeechText,
-    TranscriptEvent, TranscriptModel, TranscriptRequest, TranscriptStream, TranscriptSummary,
-    Transcription, TurnModel, TurnTaking, Voice, VoiceDetector,
+    TranscriptModel, TranscriptRequest, Transcription, TurnModel, TurnTaking, Voice, VoiceDetector,
 };
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
@@ -37,6 +36,7 @@ use crate::client::{no_hang, post_with, until};
 use crate::keys::named;
 use crate::lifecycle::{Loaded, StagedLifecycle};
 use crate::server::Server;
+use crate::transcript_model::{delta, done};
 
 const SAID: &str = "Switch on the light.";
 const ANSWER: &str = "The light is on now.";
@@ -78,42 +78,26 @@ fn lost(engine: &'static str) -> ModelError {
 }
 
 /// Writes the same text when the sound has ended, or how long the sound was.
-struct SessionTranscript {
-    is_counting: bool,
-    deaths: Arc<Deaths>,
-}
-
-impl TranscriptModel for SessionTranscript {
-    fn transcribe(
-        &self,
-        request: TranscriptRequest,
-    ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
-        async move {
-            let Sound::Live(live) = request.sound else {
-                unreachable!("a session's sound is live")
+fn session_transcript(is_counting: bool, deaths: Arc<Deaths>) -> impl TranscriptModel {
+    TranscriptOf::new(move |request: TranscriptRequest| {
+        let Sound::Live(live) = request.sound else { unreachable!("a session's sound is live") };
+        let dies = deaths.transcript.swap(false, Ordering::Relaxed);
+        let heard = async move {
+            let mut samples = 0;
+            let mut sound = live.take().expect("the first reader");
+            while let Some(piece) = sound.next().await {
+                samples += piece.len();
+            }
+            let duration_s = samples as f64 / f64::from(Sound::RATE_HZ);
+            let said = match is_counting {
+                true => format!("{:.0} tenths of a second.", duration_s * 10.0),
+                false => SAID.to_owned(),
             };
-            let dies = self.deaths.transcript.swap(false, Ordering::Relaxed);
-            let is_counting = self.is_counting;
-            let heard = async move {
-                let mut samples = 0;
-                let mut sound = live.take().expect("the first reader");
-                while let Some(piece) = sound.next().await {
-                    samples += piece.len();
-                }
-                let duration_s = samples as f64 / f64::from(Sound::RATE_HZ);
-                let done = TranscriptSummary { duration_s, ..TranscriptSummary::default() };
-                let said = match is_counting {
-                    true => format!("{:.0} tenths of a second.", duration_s * 10.0),
-                    false => SAID.to_owned(),
-                };
-                let end =
-                    if dies { Err(lost("transcription")) } else { Ok(TranscriptEvent::Done(done)) };
-                stream::iter([Ok(TranscriptEvent::Delta(said)), end])
-            };
-            Ok(heard.into_stream().flatten().boxed())
-        }
-        .boxed()
-    }
+            let end = if dies { Err(lost("transcription")) } else { done(duration_s) };
+            stream::iter([delta(&said), end])
+        };
+        ready(Ok(heard.into_stream().flatten().boxed()))
+    })
 }
 
 /// Makes a quarter of a second of sound for each piece of text.
@@ -211,7 +195,7 @@ async fn stage_with(options: ServerOptions) -> Stage {
     let model: Arc<dyn SpeechModel> = endless.clone();
     registry.add(RegisteredModel::<Speech>::new("endless", model, Admission::new(8, 0.5)));
     for (name, is_counting) in [("whisper", false), ("counter", true)] {
-        let transcript = Arc::new(SessionTranscript { is_counting, deaths: Arc::clone(&deaths) });
+        let transcript = Arc::new(session_transcript(is_counting, Arc::clone(&deaths)));
         let admission = Admission::new(8, 0.5);
         registry.add(RegisteredModel::<Transcription>::new(name, transcript, admission));
     }

@@ -5,14 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt, stream};
+use futures::{StreamExt, stream};
 use hob_core::routing::{ListedModel, RouteView, TargetStatus, TargetView, UpstreamView};
-use hob_core::scripted::american_voice;
+use hob_core::scripted::{SpeechOf, TranscriptOf, american_voice};
 use hob_core::{
     Admission, Chat, ChatModel, Fault, ModelError, ModelState, RegisteredModel, Registry, Resolve,
-    Speech, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, Trace, TranscriptModel,
-    TranscriptRequest, TranscriptStream, Transcription, UpstreamResolver, Voice,
+    Speech, SpeechModel, SpeechRequest, SpeechStream, Trace, TranscriptRequest, Transcription,
+    UpstreamResolver,
 };
 use hob_server::ServerOptions;
 use hob_server::ledger::Outcome;
@@ -21,17 +20,9 @@ use serde_json::json;
 use crate::chat_model::StagedChat;
 use crate::client::post;
 use crate::ledger::{rows, with_ledger};
+use crate::model::sound;
 use crate::server::Server;
 use crate::transcript_model::{delta, done, form_with};
-
-/// A model with two targets: `gpu/a` fails, and `gpu/b` answers.
-struct FallbackModel(Vec<Voice>);
-
-impl FallbackModel {
-    fn new() -> FallbackModel {
-        FallbackModel(vec![american_voice("nova")])
-    }
-}
 
 fn record_attempts(trace: &Trace, name: &str) -> Result<(), ModelError> {
     let error = ModelError::upstream("gpu/a", Fault::CutOff);
@@ -45,34 +36,12 @@ fn record_attempts(trace: &Trace, name: &str) -> Result<(), ModelError> {
     Ok(())
 }
 
-impl SpeechModel for FallbackModel {
-    fn voices(&self) -> &[Voice] {
-        &self.0
-    }
-
-    fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
-        let attempts = record_attempts(&request.trace, &request.voice);
-        async move {
-            attempts?;
-            let sound = stream::iter([Ok(SpeechEvent::Audio(vec![0.5; 10]))]);
-            Ok(SpeechStream::new(24_000, sound))
-        }
-        .boxed()
-    }
-}
-
-impl TranscriptModel for FallbackModel {
-    fn transcribe(
-        &self,
-        request: TranscriptRequest,
-    ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
-        let attempts = record_attempts(&request.trace, "");
-        async move {
-            attempts?;
-            Ok(stream::iter([delta("Hi"), done(1.0)]).boxed())
-        }
-        .boxed()
-    }
+/// A voice with two targets: `gpu/a` fails, and `gpu/b` answers.
+fn fallback_voice() -> Arc<dyn SpeechModel> {
+    Arc::new(SpeechOf::new(vec![american_voice("nova")], async |request: SpeechRequest| {
+        record_attempts(&request.trace, &request.voice)?;
+        Ok(SpeechStream::new(24_000, stream::iter([sound(0.5, 10)])))
+    }))
 }
 
 /// Resolves every name of the server `gpu`. `gpu/any` is an alias of `gpu/a`.
@@ -87,16 +56,18 @@ impl Resolve<Chat> for Gpu {
 
 impl Resolve<Speech> for Gpu {
     fn resolve(&self, name: &str) -> Option<Arc<RegisteredModel<Speech>>> {
-        let model =
-            RegisteredModel::new(name, Arc::new(FallbackModel::new()) as _, Admission::new(1, 0.0));
+        let model = RegisteredModel::new(name, fallback_voice(), Admission::new(1, 0.0));
         name.starts_with("gpu/").then(|| Arc::new(model))
     }
 }
 
 impl Resolve<Transcription> for Gpu {
     fn resolve(&self, name: &str) -> Option<Arc<RegisteredModel<Transcription>>> {
-        let model =
-            RegisteredModel::new(name, Arc::new(FallbackModel::new()) as _, Admission::new(1, 0.0));
+        let model = TranscriptOf::new(async |request: TranscriptRequest| {
+            record_attempts(&request.trace, "")?;
+            Ok(stream::iter([delta("Hi"), done(1.0)]).boxed())
+        });
+        let model = RegisteredModel::new(name, Arc::new(model) as _, Admission::new(1, 0.0));
         name.starts_with("gpu/").then(|| Arc::new(model))
     }
 }
@@ -186,8 +157,7 @@ async fn local_names_win_over_upstream_names() {
 
 #[tokio::test]
 async fn the_route_of_a_local_name_is_its_own() {
-    let own: Arc<dyn SpeechModel> = Arc::new(FallbackModel::new());
-    let own = RegisteredModel::<Speech>::new("gpu/own", own, Admission::new(1, 0.0));
+    let own = RegisteredModel::<Speech>::new("gpu/own", fallback_voice(), Admission::new(1, 0.0));
     let server = serve(ServerOptions::default(), |registry| registry.add(own)).await;
     for (name, status) in [("gpu/own", "active"), ("gpu/tts", "half_open")] {
         let route = server.get(&format!("/api/hob/routes/{name}")).await.json();

@@ -4,13 +4,14 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use futures::future::BoxFuture;
+use futures::StreamExt;
+use futures::future::ready;
 use futures::stream::{self, BoxStream};
-use futures::{FutureExt, StreamExt};
+use hob_core::scripted::{SpeechOf, TranscriptOf};
 use hob_core::{
-    Admission, Chat, ModelError, RegisteredModel, Sound, Speech, SpeechEvent, SpeechModel,
-    SpeechRequest, SpeechStream, SpeechText, TranscriptEvent, TranscriptModel, TranscriptRequest,
-    TranscriptStream, TranscriptSummary, Transcription, Voice, WordTiming,
+    Admission, Chat, RegisteredModel, Sound, Speech, SpeechEvent, SpeechModel, SpeechRequest,
+    SpeechStream, SpeechText, TranscriptEvent, TranscriptModel, TranscriptRequest,
+    TranscriptSummary, Transcription, WordTiming,
 };
 use hob_server::{ServerOptions, WyomingPort, WyomingService};
 use serde_json::{Value, json};
@@ -26,22 +27,14 @@ use crate::upstream_names::Gpu;
 pub(crate) const RATE_HZ: u32 = 24_000;
 
 /// Speaks each piece of a text that arrives: its words, and a sample for each character. Counts pauses.
-pub(crate) struct EchoSpeech {
-    staged: StagedSpeech,
-    pub(crate) heard: Arc<Mutex<Vec<String>>>,
-}
-
-impl SpeechModel for EchoSpeech {
-    fn voices(&self) -> &[Voice] {
-        self.staged.voices()
-    }
-
-    fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
+fn echo_speech(heard: Arc<Mutex<Vec<String>>>) -> impl SpeechModel {
+    let voices = StagedSpeech::new().voices().to_vec();
+    SpeechOf::new(voices, move |request: SpeechRequest| {
         let pieces: BoxStream<'static, String> = match request.text {
             SpeechText::Whole(text) => stream::iter([text]).boxed(),
             SpeechText::Arriving(pieces) => pieces,
         };
-        let heard = Arc::clone(&self.heard);
+        let heard = Arc::clone(&heard);
         let events = pieces.flat_map(move |piece| {
             heard.lock().expect("no panic").push(piece.clone());
             let word = WordTiming { span: 0..1, start_s: 0.0, end_s: 0.0, phonemes: Vec::new() };
@@ -49,28 +42,26 @@ impl SpeechModel for EchoSpeech {
             let events = [SpeechEvent::Words(vec![word]), SpeechEvent::Audio(sound)];
             stream::iter(if piece.is_empty() { vec![] } else { events.map(Ok).to_vec() })
         });
-        async { Ok(SpeechStream::new(RATE_HZ, events)) }.boxed()
-    }
+        ready(Ok(SpeechStream::new(RATE_HZ, events)))
+    })
 }
 
-/// Says how much it hears, piece by piece, and keeps the sound and the request.
-#[derive(Default)]
-pub(crate) struct EchoTranscript {
+/// What the transcription model was given.
+#[derive(Clone, Default)]
+pub(crate) struct HeardSound {
     pub(crate) sound: Arc<Mutex<Vec<f32>>>,
-    pub(crate) asked: Mutex<Vec<TranscriptRequest>>,
+    pub(crate) asked: Arc<Mutex<Vec<TranscriptRequest>>>,
 }
 
-impl TranscriptModel for EchoTranscript {
-    fn transcribe(
-        &self,
-        request: TranscriptRequest,
-    ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
-        self.asked.lock().expect("no panic").push(request.clone());
+/// Says how much it hears, piece by piece.
+fn echo_transcript(HeardSound { sound, asked }: HeardSound) -> impl TranscriptModel {
+    TranscriptOf::new(move |request: TranscriptRequest| {
+        asked.lock().expect("no panic").push(request.clone());
         let pieces = match request.sound {
             Sound::Live(live) => live.take(),
             _ => None,
         };
-        let (sound, counted) = (Arc::clone(&self.sound), Arc::clone(&self.sound));
+        let (sound, counted) = (Arc::clone(&sound), Arc::clone(&sound));
         let deltas = pieces.expect("live sound, not heard before").map(move |samples| {
             let text = format!(" {}", samples.len());
             sound.lock().expect("no panic").extend(samples);
@@ -83,13 +74,13 @@ impl TranscriptModel for EchoTranscript {
                 ..TranscriptSummary::default()
             }))
         });
-        async { Ok(deltas.chain(done).boxed()) }.boxed()
-    }
+        ready(Ok(deltas.chain(done).boxed()))
+    })
 }
 
 pub(crate) struct Wyoming {
     pub(crate) server: Server,
-    pub(crate) transcript: Arc<EchoTranscript>,
+    pub(crate) transcript: HeardSound,
     /// What `echo` was given to speak.
     pub(crate) heard: Arc<Mutex<Vec<String>>>,
     speech: SocketAddr,
@@ -110,18 +101,16 @@ impl Wyoming {
     /// Speech: `kokoro` (staged, `narrator`) and `echo`. Transcription: `whisper` (`ears`). Both have the models of `gpu`,
     /// of which `gpu/any` is an alias. hob registers such an alias as a chat model.
     pub(crate) async fn start_with(options: ServerOptions) -> Wyoming {
-        let (staged, transcript) =
-            (Arc::new(StagedSpeech::new()), Arc::new(EchoTranscript::default()));
+        let (staged, transcript) = (Arc::new(StagedSpeech::new()), HeardSound::default());
         let mut registry = registry_with_voice(&staged);
         registry.add_alias("narrator", "kokoro");
         registry.set_upstreams(Arc::new(Gpu));
         let (any, admission) = (Arc::new(StagedChat::new()), Admission::new(1, 0.5));
         registry.add(RegisteredModel::<Chat>::new("gpu/any", any, admission));
         let heard = Arc::default();
-        let echo = EchoSpeech { staged: StagedSpeech::new(), heard: Arc::clone(&heard) };
-        let echo = RegisteredModel::<Speech>::new("echo", Arc::new(echo), Admission::new(2, 0.5));
-        registry.add(echo);
-        let whisper = Arc::clone(&transcript) as Arc<dyn TranscriptModel>;
+        let (echo, admission) = (echo_speech(Arc::clone(&heard)), Admission::new(2, 0.5));
+        registry.add(RegisteredModel::<Speech>::new("echo", Arc::new(echo), admission));
+        let whisper = Arc::new(echo_transcript(transcript.clone()));
         let admission = Admission::new(1, 0.5);
         registry.add(RegisteredModel::<Transcription>::new("whisper", whisper, admission));
         registry.add_alias("ears", "whisper");

@@ -10,6 +10,7 @@ use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
 use hob_core::chat::Reading;
 use hob_core::routing::TargetStatus;
+use hob_core::scripted::TranscriptOf;
 use hob_core::{
     Admission, Fault, LiveSound, ModelError, RegisteredModel, Registry, Resolve, Segment, Sound,
     SoundFile, SoundSeconds, Timestamps, Trace, TranscriptEvent, TranscriptModel,
@@ -183,27 +184,18 @@ async fn a_single_local_model_hears_live_sound_as_it_comes() {
     assert_eq!(target.model.languages(), ["en"]);
 }
 
-/// A local model that fails at a piece of more than one sample, and ends at an empty one.
-struct FailingTranscript;
-
-impl TranscriptModel for FailingTranscript {
-    fn transcribe(
-        &self,
-        request: TranscriptRequest,
-    ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
+#[tokio::test]
+async fn good_answers_to_live_sound_count_between_its_failures() {
+    let mut registry = Registry::default();
+    // Fails at a piece of more than one sample, and ends at an empty one.
+    let model = Arc::new(TranscriptOf::new(async |request: TranscriptRequest| {
         let heard = live_pieces(request).map(|samples| match samples.len() {
             0 => done(0.0),
             1 => delta("1"),
             _ => Err(ModelError::EngineFailed { engine: "hear", detail: "no".to_owned() }),
         });
-        async { Ok(heard.boxed()) }.boxed()
-    }
-}
-
-#[tokio::test]
-async fn good_answers_to_live_sound_count_between_its_failures() {
-    let mut registry = Registry::default();
-    let model: Arc<dyn TranscriptModel> = Arc::new(FailingTranscript);
+        Ok(heard.boxed())
+    }));
     registry.add(RegisteredModel::<Transcription>::new("own", model, Admission::new(1, 0.1)));
     let options = GatewayOptions { aliases: vec![alias("ears", &["own"])], ..Default::default() };
     let gateway = Gateway::new(options, &registry, None).expect("a gateway");
