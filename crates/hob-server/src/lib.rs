@@ -2,6 +2,7 @@
 //! It knows no engine and no upstream: it sees models through the traits of `hob-core` only.
 
 mod api_error;
+mod arriving_input;
 mod benchmark_files;
 mod benchmarks;
 mod body_memory;

@@ -5,7 +5,6 @@ mod driver;
 mod outgoing;
 mod pings;
 mod recording;
-mod stage_input;
 mod stages;
 mod turn_log;
 mod warm_up;

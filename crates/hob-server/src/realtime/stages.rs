@@ -20,8 +20,8 @@ use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
 use super::chat_name;
-use super::stage_input::{ArrivingInput, InputSender, arriving};
 use crate::api_error::ApiError;
+use crate::arriving_input::{ArrivingInput, InputSender, arriving};
 use crate::chat::check;
 use crate::chat_answer;
 use crate::context::RequestContext;
@@ -35,6 +35,8 @@ use crate::transcription::LIVE_SOUND;
 
 /// Samples that wait for transcription models: 60 s. Beyond this the socket is not read.
 const UNREAD_SAMPLES_MAX: usize = 60 * Sound::RATE_HZ as usize;
+/// Pieces of sound or text that wait for one model.
+const PIECES_MAX: usize = 4_096;
 /// How long an answer waits for the first sound of its voice. On two slow cores that took 1.13 s (p95).
 const HOLD_MAX: Duration = Duration::from_secs(2);
 /// Expected seconds of speech of one answer, for admission.
@@ -121,7 +123,7 @@ impl Stages {
         context: Result<RequestContext, ApiError>,
         start: TranscriptStart,
     ) {
-        let (sound, heard) = arriving();
+        let (sound, heard) = arriving(PIECES_MAX);
         let trace = trace_of(&context);
         let opening = async move { open_transcript(context?, start.options, heard).await };
         let stream = start.stream;
@@ -159,7 +161,7 @@ impl Stages {
 
     pub(super) fn speak(&mut self, context: Result<RequestContext, ApiError>, start: SpeechStart) {
         let (stream, is_early) = (start.stream, start.is_early);
-        let (input, text) = arriving();
+        let (input, text) = arriving(PIECES_MAX);
         let chars = Arc::new(AtomicU32::new(0));
         let trace = trace_of(&context);
         let opening = async move { open_speech(context?, start, text).await };

@@ -15,13 +15,12 @@ use hob_speech::encode::{AudioFormat, Encoder, Length};
 use hob_wire::{
     SpeechDelivery, WireSpeech, WyomingAnswer, WyomingEvent, WyomingVoice, language_agrees,
 };
-use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
-use tokio_util::sync::CancellationToken;
 
 use super::programs::AskedModel;
 use super::request::{Answers, RequestInput};
 use crate::api_error::ApiError;
+use crate::arriving_input::{ArrivingInput, InputSender, arriving};
 use crate::generic_answer::{Answer, Input};
 use crate::in_flight::Endpoint;
 use crate::names::Resolved;
@@ -53,43 +52,38 @@ const DEFAULT_RATE_HZ: u32 = 24_000;
 /// The text of a request.
 pub(super) enum SpokenText {
     Whole(String),
-    Arriving { pieces: mpsc::Receiver<String>, complete: CancellationToken },
+    Arriving(ArrivingInput<String>),
 }
 
 /// Takes the text as it arrives.
 pub(super) struct TextInput {
     /// `None`: the text is complete.
-    pieces: Option<mpsc::Sender<String>>,
-    complete: CancellationToken,
+    input: Option<InputSender<String>>,
     chars: usize,
     chars_max: usize,
 }
 
 impl TextInput {
     pub(super) fn whole() -> TextInput {
-        let complete = CancellationToken::new();
-        complete.cancel();
-        TextInput { pieces: None, complete, chars: 0, chars_max: 0 }
+        TextInput { input: None, chars: 0, chars_max: 0 }
     }
 
     pub(super) fn arriving(chars_max: usize) -> (TextInput, SpokenText) {
-        let (sender, pieces) = mpsc::channel(PIECES_MAX);
-        let complete = CancellationToken::new();
-        let given = complete.clone();
-        let input = TextInput { pieces: Some(sender), complete: given, chars: 0, chars_max };
-        (input, SpokenText::Arriving { pieces, complete })
+        let (sender, text) = arriving(PIECES_MAX);
+        let input = TextInput { input: Some(sender), chars: 0, chars_max };
+        (input, SpokenText::Arriving(text))
     }
 
     async fn add(&mut self, text: String) -> Result<(), ApiError> {
-        let Some(pieces) = &self.pieces else { return Ok(()) };
+        let Some(input) = &self.input else { return Ok(()) };
         self.chars += text.chars().count();
         if self.chars > self.chars_max {
             let (chars, chars_max) = (self.chars, self.chars_max);
             return Err(ModelError::TextTooLong { chars, chars_max }.into());
         }
         // An empty piece would mean that the writer pauses. A model that takes no more text reports why.
-        if !text.is_empty() && pieces.send(text).await.is_err() {
-            self.pieces = None;
+        if !text.is_empty() {
+            input.pieces.send(text).await.ok();
         }
         Ok(())
     }
@@ -101,10 +95,7 @@ impl RequestInput for TextInput {
             WyomingEvent::SynthesizeChunk { text } => self.add(text).await?,
             // For servers that do not stream, clients repeat the whole text at the end of a stream.
             WyomingEvent::Synthesize { .. } => {}
-            WyomingEvent::SynthesizeStop => {
-                self.pieces = None;
-                self.complete.cancel();
-            }
+            WyomingEvent::SynthesizeStop => self.input = None,
             other => {
                 let why = "the text of a synthesis is not complete";
                 return Err(ApiError::UnexpectedEvent { event: other.kind(), why });
@@ -114,7 +105,7 @@ impl RequestInput for TextInput {
     }
 
     fn silence_max(&self) -> Option<Duration> {
-        (!self.complete.is_cancelled()).then_some(TEXT_PAUSE_MAX)
+        self.input.is_some().then_some(TEXT_PAUSE_MAX)
     }
 }
 
@@ -190,12 +181,12 @@ impl Spoken {
                 let chars = Arc::new(AtomicU32::new(chars));
                 Ok(Spoken { request, sound_s, input: Input::Complete, chars })
             }
-            SpokenText::Arriving { pieces, complete } => {
+            SpokenText::Arriving(text) => {
+                let (pieces, input) = text.split();
                 let chars = Arc::new(AtomicU32::new(0));
-                let text = SpeechText::Arriving(with_pauses(pieces, Arc::clone(&chars)));
+                let text = SpeechText::Arriving(with_pauses(pieces.boxed(), Arc::clone(&chars)));
                 let request = arriving_request(model, text, voice, language.as_deref())?;
-                let (sound_s, input) = (ARRIVING_SOUND_S, Input::Arriving(complete));
-                Ok(Spoken { request, sound_s, input, chars })
+                Ok(Spoken { request, sound_s: ARRIVING_SOUND_S, input, chars })
             }
         }
     }
@@ -230,11 +221,11 @@ fn wire(input: String, voice: Option<String>, language: Option<String>) -> WireS
 
 /// The pieces with an empty one where the writer pauses. Counts their characters.
 fn with_pauses(
-    pieces: mpsc::Receiver<String>,
+    pieces: BoxStream<'static, String>,
     chars: Arc<AtomicU32>,
 ) -> BoxStream<'static, String> {
-    let next = async |(mut pieces, pause): (mpsc::Receiver<String>, Option<Duration>)| {
-        let next = pieces.recv();
+    let next = async |(mut pieces, pause): (BoxStream<'static, String>, Option<Duration>)| {
+        let next = pieces.next();
         let piece = match pause {
             None => next.await,
             Some(pause) => timeout(pause, next).await.unwrap_or_else(|_| Some(String::new())),

@@ -3,22 +3,18 @@
 
 use std::time::Duration;
 
-use futures::stream::{self, StreamExt};
+use futures::StreamExt;
 use hob_core::chat::Reading;
-use hob_core::{
-    LiveSound, PcmLayout, Sound, Timestamps, Trace, TranscriptEvent, TranscriptRequest,
-    TranscriptTask, Transcription,
-};
+use hob_core::{LiveSound, PcmLayout, Sound, TranscriptEvent, TranscriptRequest, Transcription};
 use hob_speech::decode::{DecodeError, PcmDecoder};
 use hob_wire::{WyomingAnswer, WyomingEvent, WyomingTranscribe};
-use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
 
 use super::programs::AskedModel;
 use super::request::{Answers, RequestInput};
 use crate::api_error::ApiError;
-use crate::generic_answer::{Answer, Input};
+use crate::arriving_input::{ArrivingInput, InputSender, arriving};
+use crate::generic_answer::Answer;
 use crate::in_flight::Endpoint;
 use crate::request_body::RequestGuards;
 use crate::tracker::RequestStart;
@@ -32,17 +28,10 @@ const SOUND_S_MAX: f64 = 600.0;
 /// engine rejects live sound when it falls a minute behind.
 const LEAD_S_MAX: f64 = 30.0;
 
-/// The sound of a request, as the model gets it.
-pub(super) struct LiveInput {
-    pieces: mpsc::Receiver<Vec<f32>>,
-    complete: CancellationToken,
-}
-
 /// Takes the sound as it arrives, in any sample format, and converts it.
 pub(super) struct SoundInput {
     /// `None`: the sound is complete.
-    pieces: Option<mpsc::Sender<Vec<f32>>>,
-    complete: CancellationToken,
+    input: Option<InputSender<Vec<f32>>>,
     decoder: Option<PcmDecoder>,
     samples: u64,
     started_at: Instant,
@@ -50,18 +39,16 @@ pub(super) struct SoundInput {
 }
 
 impl SoundInput {
-    pub(super) fn new(silence_max: Duration) -> (SoundInput, LiveInput) {
-        let (sender, pieces) = mpsc::channel(PIECES_MAX);
-        let complete = CancellationToken::new();
+    pub(super) fn new(silence_max: Duration) -> (SoundInput, ArrivingInput<Vec<f32>>) {
+        let (sender, sound) = arriving(PIECES_MAX);
         let input = SoundInput {
-            pieces: Some(sender),
-            complete: complete.clone(),
+            input: Some(sender),
             decoder: None,
             samples: 0,
             started_at: Instant::now(),
             silence_max,
         };
-        (input, LiveInput { pieces, complete })
+        (input, sound)
     }
 
     /// Prepares for sound in this layout. A change of layout ends the sound in the old one.
@@ -95,7 +82,7 @@ impl SoundInput {
     }
 
     async fn send(&mut self, samples: Vec<f32>) -> Result<(), ApiError> {
-        let Some(pieces) = &self.pieces else { return Ok(()) };
+        let Some(input) = &self.input else { return Ok(()) };
         self.samples += samples.len() as u64;
         let sound_s = self.samples as f64 / f64::from(Sound::RATE_HZ);
         if sound_s > SOUND_S_MAX {
@@ -104,8 +91,8 @@ impl SoundInput {
         let early_s = (sound_s - LEAD_S_MAX).max(0.0);
         sleep_until(self.started_at + Duration::from_secs_f64(early_s)).await;
         // A model that takes no more sound reports why.
-        if !samples.is_empty() && pieces.send(samples).await.is_err() {
-            self.pieces = None;
+        if !samples.is_empty() {
+            input.pieces.send(samples).await.ok();
         }
         Ok(())
     }
@@ -121,8 +108,7 @@ impl RequestInput for SoundInput {
             }
             WyomingEvent::AudioStop => {
                 self.flush().await?;
-                self.pieces = None;
-                self.complete.cancel();
+                self.input = None;
             }
             other => {
                 let why = "the sound of a transcription is not complete";
@@ -133,7 +119,7 @@ impl RequestInput for SoundInput {
     }
 
     fn silence_max(&self) -> Option<Duration> {
-        (!self.complete.is_cancelled()).then_some(self.silence_max)
+        self.input.is_some().then_some(self.silence_max)
     }
 }
 
@@ -143,13 +129,19 @@ impl RequestInput for SoundInput {
 /// The request is rejected, or its answer fails.
 pub(super) async fn hear(
     asked: AskedModel,
-    (settings, sound): (WyomingTranscribe, LiveInput),
+    (settings, sound): (WyomingTranscribe, ArrivingInput<Vec<f32>>),
     answers: Answers,
 ) -> Result<(), ApiError> {
     let (context, resolved) = asked.resolve::<Transcription>()?;
-    let LiveInput { pieces, complete } = sound;
+    let (pieces, input) = sound.split();
     let language = language(&context, settings.language.as_deref())?;
-    let request = model_request(settings.prompt, language.clone(), pieces);
+    let request = TranscriptRequest {
+        sound: Sound::Live(LiveSound::new(pieces.boxed())),
+        language: language.clone(),
+        prompt: settings.prompt,
+        reading: Reading::Streamed,
+        ..TranscriptRequest::default()
+    };
     let start = RequestStart {
         context,
         guards: RequestGuards::default(),
@@ -157,9 +149,8 @@ pub(super) async fn hear(
         name: resolved.name,
         is_streamed: true,
     };
-    let (requests, input) = (vec![request], Input::Arriving(complete));
-    let mut answer =
-        Answer::start_with(start, &resolved.model, LIVE_SOUND, requests, input).await?;
+    let (model, requests) = (&resolved.model, vec![request]);
+    let mut answer = Answer::start_with(start, model, LIVE_SOUND, requests, input).await?;
     let language = language.as_deref();
     let mut text = String::new();
     while let Some((_, event)) = answer.next().await? {
@@ -181,33 +172,15 @@ pub(super) async fn hear(
     Ok(())
 }
 
-fn model_request(
-    prompt: Option<String>,
-    language: Option<String>,
-    pieces: mpsc::Receiver<Vec<f32>>,
-) -> TranscriptRequest {
-    let next = async |mut pieces: mpsc::Receiver<Vec<f32>>| Some((pieces.recv().await?, pieces));
-    TranscriptRequest {
-        sound: Sound::Live(LiveSound::new(stream::unfold(pieces, next).boxed())),
-        task: TranscriptTask::Transcribe,
-        language,
-        prompt,
-        temperature: None,
-        timestamps: Timestamps::default(),
-        chunking: None,
-        reading: Reading::Streamed,
-        trace: Trace::default(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generic_answer::Input;
 
     /// Sends so many seconds of sound at once to a model that takes all of it. Returns how long it took.
     async fn sent(seconds: usize) -> Result<Duration, ApiError> {
-        let (mut input, LiveInput { mut pieces, complete }) =
-            SoundInput::new(Duration::from_secs(30));
+        let (mut input, sound) = SoundInput::new(Duration::from_secs(30));
+        let (mut pieces, Input::Arriving(complete)) = sound.split() else { panic!("it arrives") };
         let layout = PcmLayout { rate_hz: 16_000, bytes: 2, channels: 1 };
         let begun = Instant::now();
         let client = async {
@@ -219,7 +192,7 @@ mod tests {
             assert!(complete.is_cancelled());
             Ok(begun.elapsed())
         };
-        let model = async { while pieces.recv().await.is_some() {} };
+        let model = async { while pieces.next().await.is_some() {} };
         tokio::select! {
             result = client => result,
             () = model => Err(ApiError::Stopping),

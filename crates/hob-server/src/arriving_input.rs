@@ -8,23 +8,21 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::generic_answer::Input;
 
-/// Pieces that wait for one model.
-const PIECES_MAX: usize = 4_096;
-
-/// The driver's end. Dropping it completes the input.
-pub(super) struct InputSender<T> {
-    pub(super) pieces: Sender<T>,
+/// The sender's end. Dropping it completes the input.
+pub(crate) struct InputSender<T> {
+    pub(crate) pieces: Sender<T>,
     _complete: DropGuard,
 }
 
 /// The model's end.
-pub(super) struct ArrivingInput<T> {
+pub(crate) struct ArrivingInput<T> {
     pieces: Receiver<T>,
     complete: CancellationToken,
 }
 
-pub(super) fn arriving<T>() -> (InputSender<T>, ArrivingInput<T>) {
-    let (sender, pieces) = channel(PIECES_MAX);
+/// At most so many pieces wait for the model.
+pub(crate) fn arriving<T>(pieces_max: usize) -> (InputSender<T>, ArrivingInput<T>) {
+    let (sender, pieces) = channel(pieces_max);
     let complete = CancellationToken::new();
     let sender = InputSender { pieces: sender, _complete: complete.clone().drop_guard() };
     (sender, ArrivingInput { pieces, complete })
@@ -32,7 +30,7 @@ pub(super) fn arriving<T>() -> (InputSender<T>, ArrivingInput<T>) {
 
 impl<T: Send + 'static> ArrivingInput<T> {
     /// The pieces, and what their answer knows of them.
-    pub(super) fn split(self) -> (impl Stream<Item = T> + Send + 'static, Input) {
+    pub(crate) fn split(self) -> (impl Stream<Item = T> + Send + Unpin + 'static, Input) {
         let ArrivingInput { mut pieces, complete } = self;
         (stream::poll_fn(move |cx| pieces.poll_recv(cx)), Input::Arriving(complete))
     }
