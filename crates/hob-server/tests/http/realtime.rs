@@ -150,24 +150,21 @@ struct Stage {
     staged: Arc<chat_model::StagedChat>,
     voice: Arc<StagedLifecycle>,
     voice_loads: mpsc::Sender<Loaded>,
-    endless: Arc<endless::EndlessSpeech>,
+    endless: endless::EndlessSpeech,
     deaths: Arc<Deaths>,
 }
 
 async fn stage_with(options: ServerOptions) -> Stage {
     let chat = Arc::new(ScriptedChat::new(answers(20)));
     let mut registry = Registry::default();
-    let model: Arc<dyn hob_core::ChatModel> = chat.clone();
-    registry.add(RegisteredModel::<Chat>::new("smol", model, Admission::new(8, 0.1)));
+    registry.add(RegisteredModel::<Chat>::new("smol", chat.clone(), Admission::new(8, 0.1)));
     let card = ChatCard { is_team: true, ..ChatCard::default() };
     let team = Arc::new(ScriptedChat::new(answers(20)).with_card(card));
-    let model: Arc<dyn hob_core::ChatModel> = team.clone();
-    registry.add(RegisteredModel::<Chat>::new("team", model, Admission::new(8, 0.1)));
+    registry.add(RegisteredModel::<Chat>::new("team", team.clone(), Admission::new(8, 0.1)));
     registry.add_alias("house", "smol");
     let own = Arc::new(ScriptedChat::new(answers(20)));
     let (loaded, _) = StagedLifecycle::new();
     loaded.occupy(ModelState::Ready, MemoryUse::default());
-    let loaded: Arc<dyn ModelLifecycle> = loaded;
     let model = RegisteredModel::<Chat>::new("own", own.clone(), Admission::new(8, 0.1));
     registry.add(RegisteredModel { lifecycle: Some(loaded), ..model });
     let deaths = Arc::new(Deaths::default());
@@ -191,8 +188,8 @@ async fn stage_with(options: ServerOptions) -> Stage {
     let speech = RegisteredModel::<Speech>::new("kokoro", Arc::new(speech), Admission::new(8, 0.5));
     let held = Arc::clone(&lifecycle) as Arc<dyn ModelLifecycle>;
     registry.add(RegisteredModel { lifecycle: Some(held), ..speech });
-    let endless = Arc::new(endless::EndlessSpeech::new());
-    let model: Arc<dyn SpeechModel> = endless.clone();
+    let endless = endless::EndlessSpeech::default();
+    let model = Arc::new(endless.model());
     registry.add(RegisteredModel::<Speech>::new("endless", model, Admission::new(8, 0.5)));
     for (name, is_counting) in [("whisper", false), ("counter", true)] {
         let transcript = Arc::new(session_transcript(is_counting, Arc::clone(&deaths)));

@@ -15,7 +15,8 @@ use hob_core::{
 use hob_upstream::{Gateway, GatewayError, GatewayOptions, UpstreamKind, UpstreamOptions};
 
 use crate::stage::{
-    End, OwnVoice, Play, Stage, alias, chunked, request, speak, status, upstream, whole,
+    End, Play, Stage, alias, chunked, gateway_of, local_voice, request, speak, status, upstream,
+    whole,
 };
 
 fn local<T: Registered>(name: &str, model: Arc<T::Model>) -> Arc<RegisteredModel<T>> {
@@ -25,7 +26,7 @@ fn local<T: Registered>(name: &str, model: Arc<T::Model>) -> Arc<RegisteredModel
 fn locals() -> Registry {
     let mut registry = Registry::default();
     registry.add(local::<Chat>("smol", Arc::new(ScriptedChat::new([]))));
-    registry.add(local::<Speech>("kokoro", OwnVoice::new(Play::Speak)));
+    registry.add(local::<Speech>("kokoro", local_voice(Play::Speak)));
     registry.add(local::<Transcription>("whisper", Arc::new(ScriptedTranscript::new([]))));
     registry
 }
@@ -119,8 +120,7 @@ async fn another_hob_says_which_voices_and_chat_models_it_has() {
     let server = Stage::of([whole("application/json", models), voices]).await;
     let hob =
         UpstreamOptions { is_listed: true, ..upstream("hob", UpstreamKind::Hob, &server.url) };
-    let options = GatewayOptions { upstreams: vec![hob], ..GatewayOptions::default() };
-    let gateway = Gateway::new(options, &Registry::default(), None).expect("a gateway");
+    let gateway = gateway_of(vec![hob], Vec::new(), &Registry::default());
     let target = Resolve::<Speech>::resolve(&gateway, "hob/kokoro").expect("a name");
     assert_eq!(target.model.voices().len(), 13, "OpenAI's, until it has been asked");
     gateway.refresh_lists().await;
@@ -151,8 +151,7 @@ async fn all_models_of_a_large_ollama_server_have_a_state_and_the_context_that_i
         num_ctx: Some(4096),
         ..upstream("far", UpstreamKind::Ollama, &server.url)
     };
-    let options = GatewayOptions { upstreams: vec![far], ..GatewayOptions::default() };
-    let gateway = Gateway::new(options, &Registry::default(), None).expect("a gateway");
+    let gateway = gateway_of(vec![far], Vec::new(), &Registry::default());
     gateway.refresh_lists().await;
     let listed = gateway.listed();
     assert_eq!(listed.len(), 70);
@@ -176,8 +175,7 @@ async fn a_model_that_its_server_has_to_load_gets_the_time_for_it() {
         let server = Stage::of([tags, loaded, status(404, "{}"), silence]).await;
         let mut far = UpstreamOptions::plain("far", UpstreamKind::Ollama, &server.url);
         far.timeouts.first_token = first_token_s.map(Duration::from_secs);
-        let options = GatewayOptions { upstreams: vec![far], ..GatewayOptions::default() };
-        let gateway = Gateway::new(options, &Registry::default(), None).expect("a gateway");
+        let gateway = gateway_of(vec![far], Vec::new(), &Registry::default());
         gateway.refresh_lists().await;
         let target = Resolve::<Chat>::resolve(&gateway, "far/m").expect("a name");
         let mut asking = target.model.chat(ChatRequest::default());

@@ -1,18 +1,21 @@
 //! Speech: the requests to other servers, how their bytes become samples, and which target speaks when one fails.
 //! Only one test waits for a real (short) silence of a socket; all others use tokio's paused clock.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::future::ready;
 use futures::{StreamExt, stream};
+use hob_core::scripted::{SpeechOf, american_voice};
 use hob_core::{
     Admission, Clock, Fault, ModelError, RegisteredModel, Registry, Resolve, SoundSeconds, Speech,
-    SpeechEvent, SpeechRequest, SpeechText, Speed,
+    SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, SpeechText, Speed,
 };
-use hob_upstream::{Gateway, GatewayOptions, UpstreamKind};
+use hob_upstream::{Gateway, UpstreamKind};
 
 use crate::stage::{
-    End, OwnVoice, Play, Stage, alias, chunked, request, speak, status, two, upstream, whole,
+    End, Play, Stage, alias, chunked, gateway_of, local_voice, request, speak, status, two,
+    upstream, whole,
 };
 
 const PCM: &str = "audio/pcm";
@@ -181,47 +184,45 @@ async fn a_text_that_arrives_is_sent_when_it_is_whole() {
     assert!(matches!(refused, ModelError::TextTooLong { chars_max: 1_000_000, .. }), "{refused}");
 }
 
-fn with_voice(model: Arc<dyn hob_core::SpeechModel>) -> Registry {
+fn with_voice(model: Arc<dyn SpeechModel>) -> Registry {
     let mut registry = Registry::default();
     registry.add(RegisteredModel::<Speech>::new("own", model, Admission::new(1, 0.1)));
     registry
 }
 
 /// `own` is a local voice; `voice` leads to the server of `first`, and then to `own`.
-fn with_own(url: &str, own: &Arc<OwnVoice>) -> Gateway {
-    let options = GatewayOptions {
-        upstreams: vec![upstream("first", UpstreamKind::OpenAi, url)],
-        aliases: vec![alias("voice", &["first/m", "own"]), alias("alone", &["own"])],
-        ..GatewayOptions::default()
-    };
-    let model = Arc::clone(own) as Arc<dyn hob_core::SpeechModel>;
-    Gateway::new(options, &with_voice(model), None).expect("a gateway")
+fn with_own(url: &str, own: Arc<dyn SpeechModel>) -> Gateway {
+    let upstreams = vec![upstream("first", UpstreamKind::OpenAi, url)];
+    let aliases = vec![alias("voice", &["first/m", "own"]), alias("alone", &["own"])];
+    gateway_of(upstreams, aliases, &with_voice(own))
 }
 
 #[tokio::test]
 async fn the_next_speaks_with_the_nearest_voice_that_it_has() {
     let bad = Stage::of([]).await;
-    let own = OwnVoice::new(Play::Speak);
-    let gateway = with_own(&bad.url, &own);
+    let voices: Arc<Mutex<Vec<String>>> = Arc::default();
+    let asked_for = Arc::clone(&voices);
+    let own = SpeechOf::new(vec![american_voice("af_heart")], move |request: SpeechRequest| {
+        asked_for.lock().expect("no panic").push(request.voice);
+        ready(Ok(SpeechStream::new(24_000, stream::iter([audio(&[0.5])]))))
+    });
+    let gateway = with_own(&bad.url, Arc::new(own));
     let mut asked = request("Hi");
     asked.voice = "marin".to_owned();
     let spoken = speak(&gateway, "voice", asked).await.expect("our own");
     assert_eq!(spoken.1, [audio(&[0.5])]);
-    assert_eq!(*own.asked.lock().expect("no panic"), ["af_heart"]);
+    assert_eq!(*voices.lock().expect("no panic"), ["af_heart"]);
 }
 
 #[tokio::test]
 async fn a_server_that_says_nothing_is_given_up() {
     let silent = Stage::of([chunked(PCM, &[], End::Never)]).await;
-    let own = OwnVoice::new(Play::Speak);
     let mut options = upstream("first", UpstreamKind::OpenAi, &silent.url);
     options.timeouts.first_token = Some(Duration::from_millis(30));
     let mut route = alias("voice", &["first/m", "own"]);
     route.timeouts.first_token = None;
-    let options =
-        GatewayOptions { upstreams: vec![options], aliases: vec![route], ..Default::default() };
-    let model = Arc::clone(&own) as Arc<dyn hob_core::SpeechModel>;
-    let gateway = Gateway::new(options, &with_voice(model), None).expect("a gateway");
+    let own = with_voice(local_voice(Play::Speak));
+    let gateway = gateway_of(vec![options], vec![route], &own);
     let asked = request("Hi");
     let trace = asked.trace.clone();
     speak(&gateway, "voice", asked).await.expect("our own");
@@ -233,7 +234,7 @@ async fn silences_have_their_clocks() {
     for (play, clock, begins) in
         [(Play::Keep, Clock::FirstToken, false), (Play::Stall, Clock::Idle, true)]
     {
-        let gateway = with_own("http://127.0.0.1:9", &OwnVoice::new(play));
+        let gateway = with_own("http://127.0.0.1:9", local_voice(play));
         let after = Duration::from_secs(60);
         let fault = Fault::TimedOut { clock, after };
         let spoken = speak(&gateway, "alone", request("Hi")).await;
@@ -251,17 +252,15 @@ async fn silences_have_their_clocks() {
 /// The queue of a local voice counts neither as silence nor towards the first token.
 #[tokio::test(start_paused = true)]
 async fn waiting_in_line_for_a_local_voice_is_no_silence() {
-    let own = OwnVoice::new(Play::InLine(Duration::from_secs(50)));
     let mut registry = Registry::default();
-    let model = Arc::clone(&own) as Arc<dyn hob_core::SpeechModel>;
+    let model = local_voice(Play::InLine(Duration::from_secs(50)));
     let admission = Admission::new(2, 0.1);
     let _ahead = admission.admit(SoundSeconds(60.0)).expect("admitted");
     registry.add(RegisteredModel::<Speech>::new("own", model, admission));
     let mut route = alias("voice", &["own"]);
     route.timeouts.first_token = Some(Duration::from_secs(2));
     route.timeouts.total = Some(Duration::from_secs(600));
-    let options = GatewayOptions { aliases: vec![route], ..Default::default() };
-    let gateway = Gateway::new(options, &registry, None).expect("a gateway");
+    let gateway = gateway_of(Vec::new(), vec![route], &registry);
     let spoken = speak(&gateway, "voice", request("Hi")).await;
     assert_eq!(spoken, Ok((24_000, vec![audio(&[0.5])])));
 }
@@ -286,8 +285,8 @@ fn ten_seconds() -> SpeechRequest {
 /// Answers through an alias show how fast a voice is, too.
 #[tokio::test(start_paused = true)]
 async fn a_busy_local_voice_behind_an_alias_says_when_a_place_is_free() {
-    let own = OwnVoice::new(Play::Slowly(Duration::from_secs(2)));
-    let gateway = with_own("http://127.0.0.1:9", &own);
+    let own = local_voice(Play::Slowly(Duration::from_secs(2)));
+    let gateway = with_own("http://127.0.0.1:9", own);
     for _ in 0..5 {
         speak(&gateway, "alone", ten_seconds()).await.expect("speech");
     }
@@ -299,8 +298,8 @@ async fn a_busy_local_voice_behind_an_alias_says_when_a_place_is_free() {
 /// How long such a text becomes is not known, so more sound than expected says nothing about other texts.
 #[tokio::test(start_paused = true)]
 async fn texts_that_arrive_do_not_change_what_is_expected_of_others() {
-    let own = OwnVoice::new(Play::Slowly(Duration::from_millis(100)));
-    let gateway = with_own("http://127.0.0.1:9", &own);
+    let own = local_voice(Play::Slowly(Duration::from_millis(100)));
+    let gateway = with_own("http://127.0.0.1:9", own);
     for _ in 0..30 {
         let mut asked = request("");
         asked.text = SpeechText::Arriving(stream::iter(["Hello".to_owned()]).boxed());
@@ -311,8 +310,7 @@ async fn texts_that_arrive_do_not_change_what_is_expected_of_others() {
 
 #[tokio::test]
 async fn a_client_that_leaves_frees_its_slot() {
-    let own = OwnVoice::new(Play::Stall);
-    let gateway = with_own("http://127.0.0.1:9", &own);
+    let gateway = with_own("http://127.0.0.1:9", local_voice(Play::Stall));
     let target = Resolve::<Speech>::resolve(&gateway, "alone").expect("a name");
     let mut stream = target.model.speak(request("Hi")).await.expect("speech");
     assert_eq!(stream.next().await, Some(audio(&[0.5])));

@@ -9,12 +9,11 @@ use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::Response;
-use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt, stream};
-use hob_core::scripted::american_voice;
+use futures::{StreamExt, stream};
+use hob_core::scripted::{SpeechOf, american_voice};
 use hob_core::{
     ModelError, Registry, Resolve, Speech, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream,
-    SpeechText, Voice,
+    SpeechText,
 };
 use hob_upstream::{
     AliasOptions, AttemptTimeouts, Gateway, GatewayOptions, TargetOptions, UpstreamKind,
@@ -139,15 +138,18 @@ pub(crate) fn alias(name: &str, targets: &[&str]) -> AliasOptions {
 
 /// `a` and `b` are servers of OpenAI's kind; `any` tries `a/m` and then `b/m`.
 pub(crate) fn two(a: &Stage, b: &Stage) -> Gateway {
-    let options = GatewayOptions {
-        upstreams: vec![
-            upstream("a", UpstreamKind::OpenAi, &a.url),
-            upstream("b", UpstreamKind::OpenAi, &b.url),
-        ],
-        aliases: vec![alias("any", &["a/m", "b/m"])],
-        ..GatewayOptions::default()
-    };
-    Gateway::new(options, &Registry::default(), None).expect("a gateway")
+    let upstreams = [("a", a), ("b", b)];
+    let upstreams = upstreams.map(|(name, at)| upstream(name, UpstreamKind::OpenAi, &at.url));
+    gateway_of(upstreams.into(), vec![alias("any", &["a/m", "b/m"])], &Registry::default())
+}
+
+pub(crate) fn gateway_of(
+    upstreams: Vec<UpstreamOptions>,
+    aliases: Vec<AliasOptions>,
+    locals: &Registry,
+) -> Gateway {
+    let options = GatewayOptions { upstreams, aliases, ..GatewayOptions::default() };
+    Gateway::new(options, locals, None).expect("a gateway")
 }
 
 pub(crate) fn request(text: &str) -> SpeechRequest {
@@ -165,14 +167,7 @@ pub(crate) async fn speak(
     Ok((stream.sample_rate_hz, stream.collect().await))
 }
 
-/// A local voice that records the voice names of its requests.
-pub(crate) struct OwnVoice {
-    voices: Vec<Voice>,
-    pub(crate) asked: Mutex<Vec<String>>,
-    play: Play,
-}
-
-/// What the voice does.
+/// What a local voice does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Play {
     /// Sends one sound, and ends.
@@ -187,43 +182,26 @@ pub(crate) enum Play {
     Slowly(Duration),
 }
 
-impl OwnVoice {
-    pub(crate) fn new(play: Play) -> Arc<OwnVoice> {
-        Arc::new(OwnVoice {
-            voices: vec![american_voice("af_heart")],
-            asked: Mutex::default(),
-            play,
-        })
-    }
-}
-
-impl SpeechModel for OwnVoice {
-    fn voices(&self) -> &[Voice] {
-        &self.voices
-    }
-
-    fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
-        self.asked.lock().expect("no panic").push(request.voice);
+/// A local voice.
+pub(crate) fn local_voice(play: Play) -> Arc<dyn SpeechModel> {
+    let voices = vec![american_voice("af_heart")];
+    Arc::new(SpeechOf::new(voices, move |_| async move {
         let sound = stream::iter([Ok(SpeechEvent::Audio(vec![0.5]))]);
-        let play = self.play;
-        async move {
-            match play {
-                Play::Speak => Ok(SpeechStream::new(24_000, sound)),
-                Play::InLine(time) => {
-                    tokio::time::sleep(time).await;
-                    Ok(SpeechStream::new(24_000, sound))
-                }
-                Play::Slowly(time) => {
-                    let seconds = stream::iter(0..10).then(move |_| async move {
-                        tokio::time::sleep(time).await;
-                        Ok(SpeechEvent::Audio(vec![0.5; 24_000]))
-                    });
-                    Ok(SpeechStream::new(24_000, seconds))
-                }
-                Play::Keep => std::future::pending().await,
-                Play::Stall => Ok(SpeechStream::new(24_000, sound.chain(stream::pending()))),
+        match play {
+            Play::Speak => Ok(SpeechStream::new(24_000, sound)),
+            Play::InLine(time) => {
+                tokio::time::sleep(time).await;
+                Ok(SpeechStream::new(24_000, sound))
             }
+            Play::Slowly(time) => {
+                let seconds = stream::iter(0..10).then(move |_| async move {
+                    tokio::time::sleep(time).await;
+                    Ok(SpeechEvent::Audio(vec![0.5; 24_000]))
+                });
+                Ok(SpeechStream::new(24_000, seconds))
+            }
+            Play::Keep => std::future::pending().await,
+            Play::Stall => Ok(SpeechStream::new(24_000, sound.chain(stream::pending()))),
         }
-        .boxed()
-    }
+    }))
 }

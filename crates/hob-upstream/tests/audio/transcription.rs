@@ -17,9 +17,9 @@ use hob_core::{
     TranscriptRequest, TranscriptStream, TranscriptSummary, TranscriptTask, Transcription,
     UpstreamResolver,
 };
-use hob_upstream::{Gateway, GatewayOptions, UpstreamKind};
+use hob_upstream::{Gateway, UpstreamKind};
 
-use crate::stage::{End, Stage, alias, chunked, status, two, upstream, whole};
+use crate::stage::{End, Stage, alias, chunked, gateway_of, status, two, upstream, whole};
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -164,8 +164,7 @@ async fn a_single_local_model_hears_live_sound_as_it_comes() {
     registry.add(RegisteredModel::<Transcription>::new("own", model, admission.clone()));
     let mut route = alias("ears", &["own"]);
     route.timeouts.first_token = Some(Duration::from_secs(1));
-    let options = GatewayOptions { aliases: vec![route], ..Default::default() };
-    let gateway = Gateway::new(options, &registry, None).expect("a gateway");
+    let gateway = gateway_of(Vec::new(), vec![route], &registry);
     let live = || {
         let pieces = stream::unfold(1, |n| async move {
             tokio::time::sleep(Duration::from_secs(60)).await;
@@ -197,8 +196,7 @@ async fn good_answers_to_live_sound_count_between_its_failures() {
         Ok(heard.boxed())
     }));
     registry.add(RegisteredModel::<Transcription>::new("own", model, Admission::new(1, 0.1)));
-    let options = GatewayOptions { aliases: vec![alias("ears", &["own"])], ..Default::default() };
-    let gateway = Gateway::new(options, &registry, None).expect("a gateway");
+    let gateway = gateway_of(Vec::new(), vec![alias("ears", &["own"])], &registry);
     let status_after = async |pieces: &[usize]| {
         let pieces: Vec<_> = pieces.iter().map(|length| vec![0.0; *length]).collect();
         let sound = Sound::Live(LiveSound::new(stream::iter(pieces).boxed()));
@@ -258,8 +256,7 @@ async fn another_hob_streams_times_and_translations() {
     let segment = b"data: {\"type\":\"transcript.text.segment\",\"id\":\"seg_0\",\"start\":0.5,\"end\":1,\"text\":\" Hello\"}\n\n";
     let server = Stage::of([chunked(EVENTS, &[HEL, LO, segment, DONE], End::Well)]).await;
     let upstreams = vec![upstream("a", UpstreamKind::Hob, &server.url)];
-    let options = GatewayOptions { upstreams, ..GatewayOptions::default() };
-    let gateway = Gateway::new(options, &Registry::default(), None).expect("a gateway");
+    let gateway = gateway_of(upstreams, Vec::new(), &Registry::default());
     let request = TranscriptRequest {
         task: TranscriptTask::Translate,
         timestamps: Timestamps { segments: true, words: false },

@@ -4,16 +4,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use futures::future::ready;
 use futures::stream;
-use hob_core::{ModelError, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, Voice};
+use hob_core::scripted::SpeechOf;
+use hob_core::{SpeechEvent, SpeechModel, SpeechRequest, SpeechStream};
 use tokio::sync::Notify;
 
 const RATE_HZ: u32 = 24_000;
 
+#[derive(Default)]
 pub(super) struct EndlessSpeech {
-    voices: Vec<Voice>,
     seconds: Arc<AtomicUsize>,
     dropped: Arc<Notify>,
 }
@@ -27,9 +27,19 @@ impl Drop for StreamEnd {
 }
 
 impl EndlessSpeech {
-    pub(super) fn new() -> EndlessSpeech {
-        let voices = hob_wire::openai_voices();
-        EndlessSpeech { voices, seconds: Arc::default(), dropped: Arc::default() }
+    pub(super) fn model(&self) -> impl SpeechModel + 'static {
+        let (seconds, dropped) = (Arc::clone(&self.seconds), Arc::clone(&self.dropped));
+        SpeechOf::new(hob_wire::openai_voices(), move |request: SpeechRequest| {
+            let seconds = Arc::clone(&seconds);
+            let held = (request.text, StreamEnd(Arc::clone(&dropped)));
+            let sound = stream::repeat_with(move || {
+                // The session fails an answer if the voice does not take its text.
+                let _text_is_taken = &held;
+                seconds.fetch_add(1, Ordering::Relaxed);
+                Ok(SpeechEvent::Audio(vec![0.25; RATE_HZ as usize]))
+            });
+            ready(Ok(SpeechStream::new(RATE_HZ, sound)))
+        })
     }
 
     /// Sound so far.
@@ -40,24 +50,5 @@ impl EndlessSpeech {
     /// Resolves when a stream was dropped.
     pub(super) async fn dropped(&self) {
         self.dropped.notified().await;
-    }
-}
-
-impl SpeechModel for EndlessSpeech {
-    fn voices(&self) -> &[Voice] {
-        &self.voices
-    }
-
-    fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
-        let seconds = Arc::clone(&self.seconds);
-        let held = (request.text, StreamEnd(Arc::clone(&self.dropped)));
-        let sound = stream::repeat_with(move || {
-            // The session fails an answer if the voice does not take its text.
-            let _text_is_taken = &held;
-            seconds.fetch_add(1, Ordering::Relaxed);
-            Ok(SpeechEvent::Audio(vec![0.25; RATE_HZ as usize]))
-        });
-        let spoken = SpeechStream::new(RATE_HZ, sound);
-        async move { Ok(spoken) }.boxed()
     }
 }
