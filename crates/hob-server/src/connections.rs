@@ -2,18 +2,16 @@
 //! that a client with thousands of idle connections does not keep other clients out.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
 use axum::response::Response;
-use bytes::Bytes;
 use hob_core::locked;
 use http_body_util::BodyExt as _;
-use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::combinators::MapErr;
+use hyper::body::Body as HttpBody;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -41,7 +39,7 @@ struct OpenConnections {
 struct ConnectionState {
     /// Requests in flight. HTTP/1.1 has at most one.
     in_flight: usize,
-    /// Whether the whole body of the latest request has arrived.
+    /// Whether the handler of the latest request needs no more of its body.
     is_read: bool,
     idle_since: Instant,
     close: CancellationToken,
@@ -166,11 +164,20 @@ impl RequestGuard {
     }
 
     /// Wraps a request's body. While it has not arrived, the connection may have to close to make room.
-    pub(crate) fn while_read<B: HttpBody>(&self, request: Request<B>) -> Request<TrackedBody<B>> {
+    pub(crate) fn while_read<B: HttpBody>(
+        &self,
+        request: Request<B>,
+    ) -> Request<MapErr<B, impl FnMut(B::Error) -> B::Error + Send + use<B>>> {
         let is_read = request.body().is_end_stream();
         self.0.update(|state| state.is_read = is_read);
-        let unread = (!is_read).then(|| self.0.clone());
-        request.map(|body| TrackedBody { body, unread })
+        let unread = (!is_read).then(|| UnreadBody(self.0.clone()));
+        request.map(|body| {
+            body.map_err(move |error| {
+                // The function owns it, so it is dropped with the body.
+                let _unread = &unread;
+                error
+            })
+        })
     }
 
     /// Wraps a response so that its connection counts as busy until the body was written or dropped.
@@ -193,48 +200,12 @@ impl Drop for RequestGuard {
     }
 }
 
-/// A request body that reports when it has arrived.
-pub(crate) struct TrackedBody<B> {
-    body: B,
-    unread: Option<SlotHandle>,
-}
+/// A request body that has not arrived. Dropping it says that the handler needs no more of it.
+struct UnreadBody(SlotHandle);
 
-impl<B> TrackedBody<B> {
-    fn mark_read(&mut self) {
-        if let Some(slot) = self.unread.take() {
-            slot.update(|state| state.is_read = true);
-        }
-    }
-}
-
-impl<B> Drop for TrackedBody<B> {
-    /// The handler needs no more of the body.
+impl Drop for UnreadBody {
     fn drop(&mut self) {
-        self.mark_read();
-    }
-}
-
-impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for TrackedBody<B> {
-    type Data = Bytes;
-    type Error = B::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if self.body.is_end_stream() || frame.is_none() {
-            self.mark_read();
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.0.update(|state| state.is_read = true);
     }
 }
 
@@ -286,7 +257,8 @@ mod tests {
         let (answered, stalled) = (limit.take().await, limit.take().await);
         let (answering, reading) = (answered.begin_request(), stalled.begin_request());
         let whole = answering.while_read(Request::new(Body::empty()));
-        let never = Body::from_stream(futures::stream::pending::<Result<Bytes, axum::Error>>());
+        let never =
+            Body::from_stream(futures::stream::pending::<Result<bytes::Bytes, axum::Error>>());
         let half = reading.while_read(Request::new(never));
         let next = limit.take();
         let closes = async {
