@@ -1,8 +1,8 @@
 //! Memory for request bodies: one budget for all requests, reserved before a body is read and released with its answer.
 //! When the budget is used up, bodies that arrive too slowly are rejected in favour of those that wait.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use hob_core::locked;
@@ -30,22 +30,8 @@ const PARSED_AT_ONCE: usize = 1;
 pub(crate) struct BodyMemory {
     bytes_max: usize,
     free: Arc<Semaphore>,
-    incoming: Arc<Mutex<IncomingBodies>>,
+    incoming: Mutex<Vec<Weak<IncomingBody>>>,
     pub(crate) parsing: Arc<Semaphore>,
-}
-
-#[derive(Debug, Default)]
-struct IncomingBodies {
-    /// Number of the last body that was registered.
-    last: u64,
-    bodies: BTreeMap<u64, Body>,
-}
-
-#[derive(Debug)]
-struct Body {
-    since: Instant,
-    bytes: usize,
-    too_slow: CancellationToken,
 }
 
 /// Memory that is reserved for one body. Dropping it releases the memory.
@@ -55,8 +41,8 @@ pub(crate) struct BodyReservation(OwnedSemaphorePermit);
 /// A body with a reservation, while it arrives.
 #[derive(Debug)]
 pub(crate) struct IncomingBody {
-    incoming: Arc<Mutex<IncomingBodies>>,
-    number: u64,
+    since: Instant,
+    bytes: AtomicUsize,
     /// Cancelled when others wait and this body is too slow.
     pub(crate) too_slow: CancellationToken,
 }
@@ -66,7 +52,7 @@ impl BodyMemory {
         BodyMemory {
             bytes_max,
             free: Arc::new(Semaphore::new(bytes_max / BYTES_PER_PERMIT)),
-            incoming: Arc::default(),
+            incoming: Mutex::default(),
             parsing: Arc::new(Semaphore::new(PARSED_AT_ONCE)),
         }
     }
@@ -78,7 +64,7 @@ impl BodyMemory {
     pub(crate) async fn reserve(
         &self,
         bytes: usize,
-    ) -> Result<(BodyReservation, IncomingBody), ApiError> {
+    ) -> Result<(BodyReservation, Arc<IncomingBody>), ApiError> {
         // A body larger than the budget reserves the whole budget, so hob reads no other large body with it.
         let permits = permits(bytes.min(self.bytes_max));
         let waiting = Arc::clone(&self.free).acquire_many_owned(permits);
@@ -89,21 +75,28 @@ impl BodyMemory {
             match timeout(interval, &mut waiting).await {
                 Ok(Ok(permit)) => return Ok((BodyReservation(permit), self.register())),
                 Ok(Err(_closed)) => break,
-                Err(_) => locked(&self.incoming).cancel_slowest(),
+                Err(_) => self.cancel_slowest(),
             }
             interval = SLOW_CHECK_INTERVAL;
         }
         Err(ApiError::BodiesFull { bytes_max: self.bytes_max })
     }
 
-    fn register(&self) -> IncomingBody {
-        let too_slow = CancellationToken::new();
+    fn register(&self) -> Arc<IncomingBody> {
+        let (bytes, too_slow) = (AtomicUsize::new(0), CancellationToken::new());
+        let body = Arc::new(IncomingBody { since: Instant::now(), bytes, too_slow });
         let mut bodies = locked(&self.incoming);
-        bodies.last += 1;
-        let number = bodies.last;
-        let body = Body { since: Instant::now(), bytes: 0, too_slow: too_slow.clone() };
-        bodies.bodies.insert(number, body);
-        IncomingBody { incoming: Arc::clone(&self.incoming), number, too_slow }
+        bodies.retain(|body| body.strong_count() > 0);
+        bodies.push(Arc::downgrade(&body));
+        body
+    }
+
+    fn cancel_slowest(&self) {
+        let bodies = locked(&self.incoming);
+        let slow = bodies.iter().filter_map(Weak::upgrade).filter(|body| body.is_slow());
+        if let Some(body) = slow.min_by_key(|body| body.bytes_per_s()) {
+            body.too_slow.cancel();
+        }
     }
 }
 
@@ -115,36 +108,18 @@ impl BodyReservation {
     }
 }
 
-impl IncomingBodies {
-    fn cancel_slowest(&mut self) {
-        let slow = self.bodies.values().filter(|body| body.is_slow());
-        if let Some(body) = slow.min_by_key(|body| body.bytes_per_s()) {
-            body.too_slow.cancel();
-        }
+impl IncomingBody {
+    pub(crate) fn add_received(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
-}
 
-impl Body {
     fn is_slow(&self) -> bool {
         self.since.elapsed() >= SLOW_AFTER && self.bytes_per_s() < BYTES_PER_S_MIN
     }
 
     fn bytes_per_s(&self) -> usize {
-        (self.bytes as f64 / self.since.elapsed().as_secs_f64().max(0.001)) as usize
-    }
-}
-
-impl IncomingBody {
-    pub(crate) fn add_received(&self, bytes: usize) {
-        if let Some(body) = locked(&self.incoming).bodies.get_mut(&self.number) {
-            body.bytes += bytes;
-        }
-    }
-}
-
-impl Drop for IncomingBody {
-    fn drop(&mut self) {
-        locked(&self.incoming).bodies.remove(&self.number);
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        (bytes as f64 / self.since.elapsed().as_secs_f64().max(0.001)) as usize
     }
 }
 

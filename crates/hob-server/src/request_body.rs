@@ -94,7 +94,7 @@ impl RequestGuards {
         context: &RequestContext,
         headers: &HeaderMap,
         bytes_max: usize,
-    ) -> Result<Option<IncomingBody>, ApiError> {
+    ) -> Result<Option<Arc<IncomingBody>>, ApiError> {
         let announced = announced(headers);
         // A body whose announced size is too large is rejected before it is read.
         if announced.is_some_and(|bytes| bytes > bytes_max as u64) {
@@ -189,7 +189,7 @@ pub(crate) async fn read_json<T: Send + 'static>(
     let incoming = guards.reserve_memory(context, headers, limits.bytes_max).await?;
     let capacity = announced(headers).unwrap_or(0) as usize;
     let time_max = limits.time_max;
-    let read = timeout(time_max, collect(body, capacity, limits.bytes_max, incoming.as_ref()));
+    let read = timeout(time_max, collect(body, capacity, limits.bytes_max, incoming.as_deref()));
     let bytes = read.await.map_err(|_| ApiError::BodyTooSlow { time_max })??;
     drop(incoming);
     guards.arrived(bytes.len());

@@ -1,6 +1,7 @@
 //! Uploaded files: a multipart form, or for sound JSON with the file inside.
 //! They are read piece by piece, so that a file that is too large is rejected before it is all in memory.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -117,7 +118,7 @@ struct FormReader {
     piece_time_max: Duration,
     /// When the whole form must have arrived.
     deadline: Instant,
-    incoming: Option<IncomingBody>,
+    incoming: Option<Arc<IncomingBody>>,
 }
 
 impl FormReader {
@@ -137,7 +138,7 @@ impl FormReader {
 
     async fn next(&mut self) -> Result<Option<Field<'static>>, ApiError> {
         let (by, time_max) = self.by();
-        let next = unless_slow(self.incoming.as_ref(), self.parts.next_field());
+        let next = unless_slow(self.incoming.as_deref(), self.parts.next_field());
         let next = timeout_at(by, next).await;
         let next = next.map_err(|_| ApiError::BodyTooSlow { time_max })??;
         next.map_err(|error| self.form_error(&error))
@@ -175,7 +176,7 @@ impl FormReader {
         let mut bytes = BytesMut::new();
         loop {
             let (by, time_max) = self.by();
-            let piece = timeout_at(by, unless_slow(self.incoming.as_ref(), field.chunk())).await;
+            let piece = timeout_at(by, unless_slow(self.incoming.as_deref(), field.chunk())).await;
             let piece = piece.map_err(|_| ApiError::BodyTooSlow { time_max })??;
             let Some(piece) = piece.map_err(|error| self.form_error(&error))? else { break };
             if bytes.len() + piece.len() > bytes_max {

@@ -26,7 +26,7 @@ pub(super) struct EventReader<R> {
     /// When the first byte of an incomplete event arrived.
     begun_at: Option<Instant>,
     /// Memory for an event over 64 KiB.
-    memory: Option<(BodyReservation, IncomingBody)>,
+    memory: Option<(BodyReservation, Arc<IncomingBody>)>,
 }
 
 impl<R: AsyncRead + Unpin> EventReader<R> {
@@ -88,7 +88,7 @@ impl<R: AsyncRead + Unpin> EventReader<R> {
             .waiting_since
             .zip(silence_max)
             .map(|(since, time_max)| (since + time_max, ApiError::ClientSilent { time_max }));
-        let incoming = self.memory.as_ref().map(|(_, incoming)| incoming);
+        let incoming = self.memory.as_ref().map(|(_, incoming)| &**incoming);
         let read = unless_slow(incoming, self.socket.read(&mut self.piece));
         let read = match late.or(silent) {
             None => read.await?,
