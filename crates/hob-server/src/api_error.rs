@@ -218,6 +218,22 @@ impl<'a> ErrorRow<'a> {
     fn retry(self, retry: Retry) -> ErrorRow<'a> {
         ErrorRow { retry, ..self }
     }
+
+    fn after(self, wait: Duration) -> ErrorRow<'a> {
+        self.retry(Retry::After(wait))
+    }
+
+    fn useless(self) -> ErrorRow<'a> {
+        self.retry(Retry::Useless)
+    }
+}
+
+fn unavailable<'a>(code: &'static str) -> ErrorRow<'a> {
+    ErrorRow::new(StatusCode::SERVICE_UNAVAILABLE).code(code)
+}
+
+fn bad_request<'a>(code: &'static str) -> ErrorRow<'a> {
+    ErrorRow::new(StatusCode::BAD_REQUEST).code(code)
 }
 
 impl ApiError {
@@ -314,18 +330,16 @@ impl ApiError {
             }
             // Only the person who runs hob can solve this; retries do not help.
             E::NoSpeechModel | E::NoChatModel | E::NoTranscriptModel => {
-                row(S::SERVICE_UNAVAILABLE).code("no_target").retry(Retry::Useless)
+                unavailable("no_target").useless()
             }
-            E::Loop { .. } => row(S::LOOP_DETECTED).code("loop_detected").retry(Retry::Useless),
-            E::Unsupported { field, .. } => {
-                row(S::BAD_REQUEST).code("unsupported_parameter").param(field)
-            }
+            E::Loop { .. } => row(S::LOOP_DETECTED).code("loop_detected").useless(),
+            E::Unsupported { field, .. } => bad_request("unsupported_parameter").param(field),
             E::WholeTooLong { .. } | E::AnswerTooLarge { .. } => {
                 row(S::BAD_REQUEST).param("stream")
             }
-            E::NoPrevious { .. } => row(S::BAD_REQUEST)
-                .code("previous_response_not_found")
-                .param("previous_response_id"),
+            E::NoPrevious { .. } => {
+                bad_request("previous_response_not_found").param("previous_response_id")
+            }
             E::NotStored { .. } => row(S::NOT_FOUND).code("not_found"),
             E::NoSuchRequest { .. } => row(S::NOT_FOUND).code("request_not_found"),
             E::NoSuchPath { .. } => row(S::NOT_FOUND),
@@ -333,11 +347,9 @@ impl ApiError {
             E::ModelStalled { .. } | E::NoToken { .. } | E::ResidenceStalled { .. } => {
                 row(S::GATEWAY_TIMEOUT).code("timeout")
             }
-            E::Stopping => row(S::SERVICE_UNAVAILABLE).code("server_stopping"),
-            E::BodiesFull { .. } => row(S::SERVICE_UNAVAILABLE).retry(Retry::After(BODY_ENDS)),
-            E::SessionsFull { .. } => {
-                row(S::SERVICE_UNAVAILABLE).code("sessions_full").retry(Retry::After(SESSION_ENDS))
-            }
+            E::Stopping => unavailable("server_stopping"),
+            E::BodiesFull { .. } => row(S::SERVICE_UNAVAILABLE).after(BODY_ENDS),
+            E::SessionsFull { .. } => unavailable("sessions_full").after(SESSION_ENDS),
             E::BodyTooLarge { .. } | E::FieldTooLarge { .. } => row(S::PAYLOAD_TOO_LARGE),
             E::HeadersTooLarge { .. } => row(S::REQUEST_HEADER_FIELDS_TOO_LARGE),
             E::BodyTooSlow { .. } | E::BodyBelowMinRate { .. } => {
@@ -394,40 +406,28 @@ fn model_row(error: &ModelError) -> ErrorRow<'_> {
             last.retry(retry)
         }
         ModelError::NoneCapable { .. } | ModelError::Incapable { .. } => {
-            row(S::BAD_REQUEST).code("unsupported_parameter")
+            bad_request("unsupported_parameter")
         }
-        ModelError::NoTemplate => {
-            row(S::BAD_REQUEST).code("unsupported_parameter").param(CHAT_PROMPT)
-        }
-        ModelError::TooLong { .. } => {
-            row(S::BAD_REQUEST).code("context_length_exceeded").param(CHAT_PROMPT)
-        }
+        ModelError::NoTemplate => bad_request("unsupported_parameter").param(CHAT_PROMPT),
+        ModelError::TooLong { .. } => bad_request("context_length_exceeded").param(CHAT_PROMPT),
         ModelError::EmptyText | ModelError::TextTooLong { .. } => {
             row(S::BAD_REQUEST).param("input")
         }
         ModelError::UnknownVoice { .. } => row(S::BAD_REQUEST).param("voice"),
-        ModelError::SpeechPartMissing { .. } => {
-            row(S::BAD_REQUEST).code("speech_part_missing").param("voice")
-        }
+        ModelError::SpeechPartMissing { .. } => bad_request("speech_part_missing").param("voice"),
         ModelError::MissingField { field } | ModelError::InvalidField { field, .. } => {
             row(S::BAD_REQUEST).param(field)
         }
-        ModelError::Resting { .. } => row(S::SERVICE_UNAVAILABLE).code("no_target"),
-        ModelError::Busy { .. } => row(S::SERVICE_UNAVAILABLE).code("queue_full"),
-        ModelError::Loading { .. } => row(S::SERVICE_UNAVAILABLE).code("model_loading"),
-        ModelError::OutOfMemory { .. } => {
-            row(S::SERVICE_UNAVAILABLE).code("out_of_memory").retry(Retry::Useless)
-        }
-        ModelError::NoRoom { .. } => {
-            row(S::SERVICE_UNAVAILABLE).code("no_room").retry(Retry::Useless)
-        }
-        ModelError::WorkerLost { .. } => {
-            row(S::SERVICE_UNAVAILABLE).code("worker_lost").retry(Retry::After(WORKER_RESTART))
-        }
+        ModelError::Resting { .. } => unavailable("no_target"),
+        ModelError::Busy { .. } => unavailable("queue_full"),
+        ModelError::Loading { .. } => unavailable("model_loading"),
+        ModelError::OutOfMemory { .. } => unavailable("out_of_memory").useless(),
+        ModelError::NoRoom { .. } => unavailable("no_room").useless(),
+        ModelError::WorkerLost { .. } => unavailable("worker_lost").after(WORKER_RESTART),
         ModelError::NotBuilt { .. } => row(S::NOT_IMPLEMENTED).code("not_built"),
         ModelError::EngineFailed { .. } => row(S::INTERNAL_SERVER_ERROR),
     };
-    wait_of(error).map_or(found, |wait| found.retry(Retry::After(wait)))
+    wait_of(error).map_or(found, |wait| found.after(wait))
 }
 
 /// A wrong key or an unpaid account of an upstream is a problem of the person who runs hob, not of the client.
@@ -443,10 +443,8 @@ fn fault_row(fault: &Fault) -> ErrorRow<'_> {
         Fault::Limited { .. } => row(S::TOO_MANY_REQUESTS).code("rate_limit_exceeded"),
         Fault::Circular { .. } => row(S::LOOP_DETECTED).code(fault.kind()),
         Fault::NoSuchModel { .. } => row(S::NOT_FOUND).code("model_not_found"),
-        Fault::TooLong { .. } => {
-            row(S::BAD_REQUEST).code("context_length_exceeded").param(CHAT_PROMPT)
-        }
-        Fault::UnknownParameter { .. } => row(S::BAD_REQUEST).code("unsupported_parameter"),
+        Fault::TooLong { .. } => bad_request("context_length_exceeded").param(CHAT_PROMPT),
+        Fault::UnknownParameter { .. } => bad_request("unsupported_parameter"),
         Fault::Refused { .. } => row(S::BAD_REQUEST),
         Fault::CutOff | Fault::Reported { .. } => row(S::BAD_GATEWAY).code("stream_interrupted"),
         Fault::Unreachable { .. }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use hob_speech::encode::EncodeError;
 
-use super::{ErrorRow, Retry};
+use super::{ErrorRow, Retry, unavailable};
 use crate::fit_service::Unanswerable;
 use crate::keys::KeyRefusal;
 use crate::team_service::RunRefusal;
@@ -52,9 +52,7 @@ pub(super) fn run_row(refusal: &RunRefusal) -> ErrorRow<'_> {
             ErrorRow::new(StatusCode::BAD_REQUEST)
         }
         RunRefusal::Conflict(_) => ErrorRow::new(StatusCode::CONFLICT),
-        RunRefusal::Full { .. } => ErrorRow::new(StatusCode::SERVICE_UNAVAILABLE)
-            .code("runs_full")
-            .retry(Retry::After(RUN_ENDS)),
+        RunRefusal::Full { .. } => unavailable("runs_full").after(RUN_ENDS),
         RunRefusal::Failed(_) => ErrorRow::new(StatusCode::INTERNAL_SERVER_ERROR),
     }
 }
@@ -63,10 +61,8 @@ pub(super) fn key_row(refusal: &KeyRefusal) -> ErrorRow<'_> {
     let row = ErrorRow::new(refusal.status()).code(refusal.code());
     match refusal {
         KeyRefusal::NotAllowed { .. } | KeyRefusal::NoneAllowed { .. } => row.param("model"),
-        KeyRefusal::TooFast { retry_after, .. } => row.retry(Retry::After(*retry_after)),
-        KeyRefusal::TooMany { .. } | KeyRefusal::Reserved { .. } => {
-            row.retry(Retry::After(ANSWER_ENDS))
-        }
+        KeyRefusal::TooFast { retry_after, .. } => row.after(*retry_after),
+        KeyRefusal::TooMany { .. } | KeyRefusal::Reserved { .. } => row.after(ANSWER_ENDS),
         KeyRefusal::Spent { midnight_in, .. } => row.retry(Retry::NotBefore(*midnight_in)),
         KeyRefusal::NotShown { .. } | KeyRefusal::MayNotChangeTeams | KeyRefusal::MayNotDecide => {
             row
