@@ -4,7 +4,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::path::Path;
 use std::sync::Arc;
 
-use hob_core::{ModelLifecycle, ModelState};
+use hob_core::ModelState;
 use hob_server::ledger::Outcome;
 use hob_server::{KeyOptions, ServerOptions};
 use serde_json::json;
@@ -88,8 +88,7 @@ async fn loading_and_unloading_are_requests() {
     let (lifecycle, load_results) = StagedLifecycle::new();
     lifecycle.occupy(ModelState::Ready, Default::default());
     let options = options(|phone| phone.requests_per_minute = NonZeroU32::new(3));
-    let held = lifecycle as Arc<dyn ModelLifecycle>;
-    let server = server_with(scripted([]), Some(held), options).await;
+    let server = server_with(scripted([]), Some(lifecycle), options).await;
     for (path, body) in [
         ("/api/hob/load", r#"{"model":"smol"}"#),
         ("/api/generate", r#"{"model":"smol"}"#),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use hob_core::ModelState;
 use hob_core::scripted::ScriptedChat;
-use hob_core::{ModelLifecycle, ModelState};
 use hob_server::{KeyDigest, KeyOptions, ServerOptions};
 use serde_json::{Value, json};
 
@@ -63,8 +63,7 @@ async fn server_of(
     lifecycle.occupy(ModelState::Ready, Default::default());
     load_results.try_send(Ok(())).expect("room");
     let model: Arc<ScriptedChat> = scripted(scripts);
-    let held = lifecycle as Arc<dyn ModelLifecycle>;
-    server_with(model, Some(held), with_keys([named("laptop", LAPTOP), phone])).await
+    server_with(model, Some(lifecycle), with_keys([named("laptop", LAPTOP), phone])).await
 }
 
 /// The names in a list, in any of its formats.

@@ -130,10 +130,10 @@ pub(crate) async fn server_with(
     .await
 }
 
-async fn server() -> (Server, Arc<StagedLifecycle>, mpsc::Sender<Loaded>) {
+/// A server whose model `smol` the test loads.
+pub(crate) async fn server() -> (Server, Arc<StagedLifecycle>, mpsc::Sender<Loaded>) {
     let (lifecycle, load_results) = StagedLifecycle::new();
-    let smol = Arc::new(ScriptedChat::new([]));
-    let held = Some(Arc::clone(&lifecycle) as Arc<dyn ModelLifecycle>);
+    let (smol, held) = (Arc::new(ScriptedChat::new([])), Some(lifecycle.clone() as _));
     (server_with(smol, held, ServerOptions::default()).await, lifecycle, load_results)
 }
 
@@ -288,8 +288,7 @@ async fn a_loading_without_end_is_given_up() {
 async fn memory_wants_the_key() {
     let (lifecycle, _load_results) = StagedLifecycle::new();
     let smol = Arc::new(ScriptedChat::new([]));
-    let held = Arc::clone(&lifecycle) as Arc<dyn ModelLifecycle>;
-    let server = server_with(smol, Some(held), with_key("secret")).await;
+    let server = server_with(smol, Some(lifecycle.clone()), with_key("secret")).await;
     assert_eq!(server.get("/api/hob/ps").await.status(), 401);
     for path in ["/api/hob/load", "/api/hob/unload"] {
         assert_eq!(server.ask(post(path, r#"{"model":"smol"}"#)).await.status(), 401, "{path}");

@@ -5,17 +5,14 @@ use std::time::Duration;
 
 use hob_core::chat::{Completion, Effort, FinishReason, Prompt, Timings, Usage};
 use hob_core::scripted::{ScriptedCall, ScriptedChat};
-use hob_core::{
-    ChatCard, ChatEvent, ChatModel, KeepAlive, MemoryUse, ModelError, ModelLifecycle, ModelState,
-};
+use hob_core::{ChatCard, ChatEvent, KeepAlive, MemoryUse, ModelError, ModelState};
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 
 use crate::chat_model::{Event, StagedChat, begun, serve_staged, text};
 use crate::client::{Answer, post, post_with, request};
 use crate::keys::with_key;
-use crate::lifecycle::{LifecycleCall, Loaded, StagedLifecycle, server_with};
+use crate::lifecycle::{self, LifecycleCall, server_with};
 use crate::model::worker_lost;
 use crate::server::Server;
 
@@ -43,14 +40,7 @@ async fn server(
 }
 
 async fn server_of(model: &Arc<ScriptedChat>, options: ServerOptions) -> Server {
-    server_with(Arc::clone(model) as Arc<dyn ChatModel>, None, options).await
-}
-
-async fn held() -> (Server, Arc<StagedLifecycle>, mpsc::Sender<Loaded>) {
-    let (lifecycle, load_results) = StagedLifecycle::new();
-    let model = Arc::new(ScriptedChat::new([]));
-    let held = Some(Arc::clone(&lifecycle) as Arc<dyn ModelLifecycle>);
-    (server_with(model, held, ServerOptions::default()).await, lifecycle, load_results)
+    server_with(model.clone(), None, options).await
 }
 
 /// The lines of an answer, without the values that depend on the clock.
@@ -372,7 +362,7 @@ async fn models_are_listed_under_every_name_and_shown_by_any() {
 
 #[tokio::test]
 async fn loaded_models_are_listed() {
-    let (server, lifecycle, _load_results) = held().await;
+    let (server, lifecycle, _load_results) = lifecycle::server().await;
     assert_eq!(server.get("/api/ps").await.json(), json!({"models": []}), "cold");
     let memory_use = MemoryUse { resident_bytes: Some(150), ..MemoryUse::default() };
     lifecycle.occupy(ModelState::Ready, memory_use);
@@ -394,7 +384,7 @@ async fn a_model_that_is_here_was_pulled() {
 
 #[tokio::test]
 async fn without_a_prompt_it_is_about_memory() {
-    let (server, lifecycle, load_results) = held().await;
+    let (server, lifecycle, load_results) = lifecycle::server().await;
     let minute = LifecycleCall::KeepAlive(KeepAlive::For(Duration::from_secs(60)));
     let unload = LifecycleCall::UnloadIfIdle;
     for (path, body, calls, expected) in [
@@ -423,7 +413,7 @@ async fn without_a_prompt_it_is_about_memory() {
 
 #[tokio::test]
 async fn unloading_ends_no_answer_and_leaves_other_servers_alone() {
-    let (server, lifecycle, _load_results) = held().await;
+    let (server, lifecycle, _load_results) = lifecycle::server().await;
     lifecycle.occupy(ModelState::Ready, MemoryUse { in_flight: 1, ..MemoryUse::default() });
     let unload = server.ask(post("/api/generate", r#"{"keep_alive":0}"#)).await;
     assert_eq!(unload.json()["done_reason"], "unload");

@@ -186,8 +186,7 @@ async fn stage_with(options: ServerOptions) -> Stage {
         deaths: Arc::clone(&deaths),
     };
     let speech = RegisteredModel::<Speech>::new("kokoro", Arc::new(speech), Admission::new(8, 0.5));
-    let held = Arc::clone(&lifecycle) as Arc<dyn ModelLifecycle>;
-    registry.add(RegisteredModel { lifecycle: Some(held), ..speech });
+    registry.add(RegisteredModel { lifecycle: Some(lifecycle.clone()), ..speech });
     let endless = endless::EndlessSpeech::default();
     let model = Arc::new(endless.model());
     registry.add(RegisteredModel::<Speech>::new("endless", model, Admission::new(8, 0.5)));

@@ -7,7 +7,7 @@ use hob_core::chat::{
     BudgetUnit, Completion, FinishReason, Message, Prompt, Role, SpentBudget, ToolChoice,
 };
 use hob_core::scripted::ScriptedChat;
-use hob_core::{ChatEvent, ChatModel, ModelError, ModelState};
+use hob_core::{ChatEvent, ModelError, ModelState};
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
 
@@ -561,8 +561,7 @@ async fn tokens_are_counted_by_the_model_or_estimated() {
     assert!(model.requests().is_empty());
 
     let (lifecycle, _load_results) = StagedLifecycle::new();
-    let here: Arc<dyn ChatModel> = model.clone();
-    let server = server_with(here, Some(lifecycle), ServerOptions::default()).await;
+    let server = server_with(model.clone(), Some(lifecycle), ServerOptions::default()).await;
     let tool = json!({"type": "function", "name": "look"});
     let body = json!({"input": "Hi there", "tools": [tool], "tool_choice": "required", "max_output_tokens": 9});
     let counted = server.ask(count(body)).await.json();

@@ -9,8 +9,8 @@ use futures::{StreamExt, stream};
 use hob_core::routing::{ListedModel, RouteView, TargetStatus, TargetView, UpstreamView};
 use hob_core::scripted::{SpeechOf, TranscriptOf, american_voice};
 use hob_core::{
-    Admission, Chat, ChatModel, Fault, ModelError, ModelState, RegisteredModel, Registry, Resolve,
-    Speech, SpeechModel, SpeechRequest, SpeechStream, Trace, TranscriptRequest, Transcription,
+    Admission, Chat, Fault, ModelError, ModelState, RegisteredModel, Registry, Resolve, Speech,
+    SpeechModel, SpeechRequest, SpeechStream, Trace, TranscriptRequest, Transcription,
     UpstreamResolver,
 };
 use hob_server::ServerOptions;
@@ -168,8 +168,7 @@ async fn the_route_of_a_local_name_is_its_own() {
 #[tokio::test]
 async fn an_alias_without_a_target_yet_shows_no_limit_of_requests() {
     let model = Arc::new(StagedChat::new());
-    let waits = Arc::clone(&model) as Arc<dyn ChatModel>;
-    let alias = RegisteredModel::<Chat>::new("gpu/any", waits, Admission::new(2, 0.1));
+    let alias = RegisteredModel::<Chat>::new("gpu/any", model.clone(), Admission::new(2, 0.1));
     let server = serve(ServerOptions::default(), |registry| registry.add(alias)).await;
     let body = r#"{"model":"gpu/any","messages":[{"role":"user","content":"Hi"}]}"#;
     let _client = server.send(post("/v1/chat/completions", body)).await;
