@@ -26,6 +26,9 @@ pub(crate) trait MeasuringSession {
     /// The cell's name in progress lines.
     fn name(&self, cell: &Self::Cell) -> String;
 
+    /// Called before each turn, in which each of the cells is run once, with the first of them.
+    fn begin_turn(&mut self, _cell: &Self::Cell) {}
+
     /// Sends one run of requests.
     ///
     /// # Errors
@@ -68,8 +71,30 @@ pub(crate) trait MeasuringSession {
     }
 }
 
+/// Measures cells alternately, and stores the record of each, completed by `finish`. Does nothing after a stop.
+///
+/// # Errors
+/// Requests cannot be sent, the server did not restart, or a record cannot be stored.
+pub(crate) fn measure_in_turns<S: MeasuringSession>(
+    bench: &mut Workbench<'_>,
+    session: &mut S,
+    (name, cells): (&str, &[S::Cell]),
+    records: &mut Vec<Record>,
+    finish: impl Fn(&mut Record),
+) -> Result<(), BenchError> {
+    if bench.is_stopped() {
+        return Ok(());
+    }
+    let started = Timestamp::now();
+    let runs = run_in_turns(bench, name, session, cells)?;
+    for (cell, runs) in cells.iter().zip(&runs) {
+        store_record(bench, session, (cell, runs, started), records, &finish)?;
+    }
+    Ok(())
+}
+
 /// Runs all cells alternately, one run of each, until the last of them fulfils the stopping rule. Returns the same number of
-/// runs for each.
+/// runs for each. Two servers have the order A B B A.
 ///
 /// # Errors
 /// Requests cannot be sent, or the server did not restart.
@@ -91,6 +116,7 @@ struct Turns<'s, S: MeasuringSession> {
     latest: Vec<Run>,
     runs: Vec<Vec<Run>>,
     warmups: Vec<usize>,
+    turns: usize,
     /// The latest run is that of a cell before the last one, which failed.
     has_failed_before: bool,
 }
@@ -99,12 +125,12 @@ impl<'s, S: MeasuringSession> Turns<'s, S> {
     fn new(session: &'s mut S, cells: &'s [S::Cell]) -> Turns<'s, S> {
         let others = cells.len().saturating_sub(1);
         let (latest, runs, warmups) = (Vec::new(), vec![Vec::new(); others], vec![0; others]);
-        Turns { session, cells, latest, runs, warmups, has_failed_before: false }
+        Turns { session, cells, latest, runs, warmups, turns: 0, has_failed_before: false }
     }
 
     /// The runs of all cells. `last` are those of the last cell.
     fn into_runs(self, mut last: Runs) -> Vec<Runs> {
-        let is_other_server = self.session.context(self.last()).is_some();
+        let is_other_server = self.has_two_servers();
         let Turns { runs, warmups, has_failed_before, .. } = self;
         let other = |(mut runs, warmup_requests): (Vec<Run>, usize)| {
             // A stop in the middle of a pair leaves an incomplete last pair.
@@ -123,8 +149,12 @@ impl<'s, S: MeasuringSession> Turns<'s, S> {
         all
     }
 
-    fn last(&self) -> &S::Cell {
+    fn last(&self) -> &'s S::Cell {
         &self.cells[self.cells.len() - 1]
+    }
+
+    fn has_two_servers(&self) -> bool {
+        self.session.context(self.last()).is_some()
     }
 }
 
@@ -134,6 +164,13 @@ impl<S: MeasuringSession> Benchmark for Turns<'_, S> {
         for (warmup, run) in self.warmups.iter_mut().zip(self.latest.drain(..)) {
             *warmup += run.replies.len();
         }
+        self.turns += 1;
+        self.session.begin_turn(&self.cells[0]);
+        let last = self.last();
+        let ahead = match self.has_two_servers() && self.turns.is_multiple_of(2) {
+            true => Some(self.session.measure_run(last, client_check)?),
+            false => None,
+        };
         for cell in &self.cells[..self.cells.len() - 1] {
             let run = self.session.measure_run(cell, client_check)?;
             self.latest.push(run.clone());
@@ -142,8 +179,7 @@ impl<S: MeasuringSession> Benchmark for Turns<'_, S> {
                 return Ok(run);
             }
         }
-        let cell = &self.cells[self.cells.len() - 1];
-        self.session.measure_run(cell, client_check)
+        ahead.map_or_else(|| self.session.measure_run(last, client_check), Ok)
     }
 
     fn leading(&self) -> &[Metric] {

@@ -11,8 +11,6 @@ mod word_errors;
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
 pub use clips::{Clip, ClipError, ClipSet};
 pub(crate) use normalise::is_english;
 pub use normalise::{NORMALISER, normalised_words};
@@ -24,7 +22,7 @@ use cell::{TranscriptionCell, TranscriptionSession};
 use crate::drive::Arrivals;
 use crate::record::Record;
 use crate::runs::BenchError;
-use crate::session::{MeasuringSession as _, run_in_turns, store_record};
+use crate::session::{MeasuringSession as _, measure_in_turns};
 use crate::speech::Streaming;
 use crate::target::Target;
 use crate::workbench::{OtherServer, Workbench};
@@ -91,12 +89,9 @@ impl TranscriptionWorkload {
                     let cell =
                         TranscriptionCell::new(Arc::clone(&set), *streaming, (users, rounds));
                     let cells = session.on_each_server(cell);
-                    let (name, started) = (session.name(&cells[0]), Timestamp::now());
-                    let runs = run_in_turns(bench, &name, &mut session, &cells)?;
-                    for (cell, runs) in cells.iter().zip(&runs) {
-                        let measured = (cell, runs, started);
-                        store_record(bench, &mut session, measured, &mut records, |_| ())?;
-                    }
+                    let name = session.name(&cells[0]);
+                    let named = (name.as_str(), &cells[..]);
+                    measure_in_turns(bench, &mut session, named, &mut records, |_| ())?;
                 }
             }
         }

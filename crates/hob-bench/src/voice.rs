@@ -11,15 +11,13 @@ mod section;
 use std::io;
 use std::time::Duration;
 
-use jiff::Timestamp;
-
 use cell::{VoiceCell, VoiceRuns};
 pub(crate) use first_answer::{FirstAnswer, RepeatedQuestion};
 
 use crate::drive::Arrivals;
 use crate::record::Record;
 use crate::runs::BenchError;
-use crate::session::{MeasuringSession as _, run_in_turns, store_record};
+use crate::session::{MeasuringSession as _, measure_in_turns};
 use crate::transcription::ClipSource;
 use crate::workbench::Workbench;
 
@@ -103,16 +101,9 @@ impl VoiceWorkload {
         let mut session = VoiceRuns::new(bench.asker(), self.clone(), &set);
         let mut records = Vec::new();
         for users in arrivals.iter().map(Arrivals::connections) {
-            if bench.is_stopped() {
-                break;
-            }
             let cells = [VoiceCell { users, rounds }];
-            let (name, started) = (session.name(&cells[0]), Timestamp::now());
-            let runs = run_in_turns(bench, &name, &mut session, &cells)?;
-            for runs in &runs {
-                let measured = (&cells[0], runs, started);
-                store_record(bench, &mut session, measured, &mut records, |_| ())?;
-            }
+            let name = session.name(&cells[0]);
+            measure_in_turns(bench, &mut session, (&name, &cells), &mut records, |_| ())?;
         }
         Ok(records)
     }

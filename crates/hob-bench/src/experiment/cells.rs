@@ -1,15 +1,13 @@
 //! Measures the cells of an axis, one after the other: alone, alternately with one user, or each on a server of its own.
 //! One place for chat and speech, so that a new axis is written once.
 
-use jiff::Timestamp;
-
 use super::Axis;
 use super::concurrency::against_one_user;
 use crate::chat::{ChatCell, ChatSession};
 use crate::drive::Arrivals;
 use crate::record::{Record, RecordKind};
 use crate::runs::BenchError;
-use crate::session::{MeasuringSession, run_in_turns, store_record};
+use crate::session::{MeasuringSession, measure_in_turns};
 use crate::speech::{SpeechCell, SpeechSession};
 use crate::workbench::Workbench;
 
@@ -60,13 +58,9 @@ fn one_by_one<S: MeasuringSession>(
 ) -> Result<Vec<Record>, BenchError> {
     let mut records = Vec::new();
     for (number, cell) in cells.iter().enumerate() {
-        if bench.is_stopped() {
-            break;
-        }
         let name = format!("{}/{} {}", number + 1, cells.len(), session.name(cell));
-        let started = Timestamp::now();
-        let runs = run_in_turns(bench, &name, session, std::slice::from_ref(cell))?;
-        store_record(bench, session, (cell, &runs[0], started), &mut records, &finish)?;
+        let named = (name.as_str(), std::slice::from_ref(cell));
+        measure_in_turns(bench, session, named, &mut records, &finish)?;
     }
     Ok(records)
 }
@@ -109,17 +103,12 @@ fn batch<S: MeasuringSession>(
     records: &mut Vec<Record>,
 ) -> Result<(), BenchError> {
     for (number, cell) in cells.iter().enumerate() {
-        if bench.is_stopped() {
-            break;
-        }
-        if number > 0 {
+        if number > 0 && !bench.is_stopped() {
             bench.renew()?;
         }
-        let (name, started) = (session.name(cell), Timestamp::now());
-        let runs = run_in_turns(bench, &name, session, std::slice::from_ref(cell))?;
-        store_record(bench, session, (cell, &runs[0], started), records, |record| {
-            record.kind = RecordKind::Batch
-        })?;
+        let name = session.name(cell);
+        let named = (name.as_str(), std::slice::from_ref(cell));
+        measure_in_turns(bench, session, named, records, |record| record.kind = RecordKind::Batch)?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::client_check::{CheckLoad, ClientCheck};
 use crate::drive::Arrivals;
 use crate::record::{Record, RecordKind, sha256_hex};
 use crate::runs::{BenchError, CellSummary, RecordContext, Run, Runs};
-use crate::session::{MeasuringSession, RunSize, run_in_turns, store_record};
+use crate::session::{MeasuringSession, RunSize, measure_in_turns};
 use crate::terms::Metric;
 use crate::workbench::{Asker, OtherServer, Workbench};
 
@@ -38,20 +38,13 @@ pub fn side_by_side(
         context: other.context.clone(),
         random: SeededRandom::new(bench.context.seed),
         asked: Vec::new(),
-        held: Held::Nothing,
-        pairs: 0,
+        prompts: Default::default(),
     };
     for pair in own.into_iter().zip(others) {
-        if bench.is_stopped() {
-            break;
-        }
         let cells = [(0, pair.0), (1, pair.1)];
-        let (name, started) = (both.name(&cells[0]), Timestamp::now());
-        (both.asked, both.held, both.pairs) = (Vec::new(), Held::Nothing, 0);
-        let runs = run_in_turns(bench, &name, &mut both, &cells)?;
-        for (cell, runs) in cells.iter().zip(&runs) {
-            store_record(bench, &mut both, (cell, runs, started), &mut records, |_| ())?;
-        }
+        let name = both.name(&cells[0]);
+        both.asked.clear();
+        measure_in_turns(bench, &mut both, (&name, &cells), &mut records, |_| ())?;
     }
     Ok(records)
 }
@@ -74,17 +67,8 @@ struct TwoServers<'a> {
     random: SeededRandom,
     /// Words of all prompts, without the first word of each.
     asked: Vec<String>,
-    held: Held,
-    pairs: usize,
-}
-
-/// What the first half of a pair keeps for the second half.
-enum Held {
-    Nothing,
-    /// The second server was measured first, with this result.
-    Answers(Run),
-    /// The second server will get these prompts.
-    Prompts(Vec<Prompt>),
+    /// What each server gets in this turn.
+    prompts: [Vec<Prompt>; 2],
 }
 
 impl MeasuringSession for TwoServers<'_> {
@@ -95,18 +79,7 @@ impl MeasuringSession for TwoServers<'_> {
         cell.name()
     }
 
-    fn measure_run(
-        &mut self,
-        (server, cell): &(usize, ChatCell),
-        client_check: Option<&ClientCheck>,
-    ) -> Result<Run, BenchError> {
-        if *server == 1 {
-            return match std::mem::replace(&mut self.held, Held::Nothing) {
-                Held::Answers(run) => Ok(run),
-                Held::Prompts(prompts) => self.sessions[1].ask(*cell, &prompts, client_check),
-                Held::Nothing => Ok(Run::default()),
-            };
-        }
+    fn begin_turn(&mut self, (_, cell): &(usize, ChatCell)) {
         let prompts = self.sessions[0].next_prompts(*cell);
         self.asked.extend(prompts.iter().map(|prompt| prompt.user.clone()));
         // Both addresses may belong to one server, so another first word keeps the prompt out of its cache.
@@ -114,12 +87,15 @@ impl MeasuringSession for TwoServers<'_> {
             .iter()
             .map(|prompt| Prompt { system: nonce(&mut self.random), user: prompt.user.clone() })
             .collect();
-        self.pairs += 1;
-        self.held = match self.pairs % 2 {
-            0 => Held::Answers(self.sessions[1].ask(*cell, &others, client_check)?),
-            _ => Held::Prompts(others),
-        };
-        self.sessions[0].ask(*cell, &prompts, client_check)
+        self.prompts = [prompts, others];
+    }
+
+    fn measure_run(
+        &mut self,
+        (server, cell): &(usize, ChatCell),
+        client_check: Option<&ClientCheck>,
+    ) -> Result<Run, BenchError> {
+        self.sessions[*server].ask(*cell, &self.prompts[*server], client_check)
     }
 
     fn leading(&self, (_, cell): &(usize, ChatCell)) -> &'static [Metric] {

@@ -64,9 +64,6 @@ pub(super) struct TranscriptionSession<'a> {
     askers: Vec<Asker<'a>>,
     /// Context of the second server.
     other: Option<RecordContext>,
-    /// The second server's run, if it was measured before the first server's.
-    held: Option<Run>,
-    pairs: usize,
 }
 
 impl<'a> TranscriptionSession<'a> {
@@ -74,32 +71,11 @@ impl<'a> TranscriptionSession<'a> {
         let second = other.map(|other| Asker { target: other.target.clone(), ..asker.clone() });
         let askers = [asker].into_iter().chain(second).collect();
         let other = other.map(|other| other.context.clone());
-        TranscriptionSession { askers, other, held: None, pairs: 0 }
+        TranscriptionSession { askers, other }
     }
 
-    pub(super) fn on_each_server(&mut self, cell: TranscriptionCell) -> Vec<TranscriptionCell> {
-        (self.held, self.pairs) = (None, 0);
+    pub(super) fn on_each_server(&self, cell: TranscriptionCell) -> Vec<TranscriptionCell> {
         (0..self.askers.len()).map(|server| TranscriptionCell { server, ..cell.clone() }).collect()
-    }
-
-    fn run(&self, cell: &TranscriptionCell) -> Result<Run, BenchError> {
-        let asker = &self.askers[cell.server];
-        let clips = cell.set.clips.iter();
-        let requests: Vec<Bytes> =
-            clips.map(|clip| request::bytes(&asker.target, clip, cell.streaming)).collect();
-        let count = requests.len() * cell.users * cell.rounds;
-        let jobs: Vec<Bytes> = requests.into_iter().cycle().take(count).collect();
-        let arrivals = Arrivals::Closed { users: cell.users };
-        let begun = Instant::now();
-        loop {
-            let run = decoded(&asker.drive(jobs.clone(), arrivals, ANSWER_BYTES)?, cell);
-            let is_over = begun.elapsed() > LOAD_MAX || asker.stop.load(Ordering::Relaxed);
-            let mut faults = run.replies.iter().filter_map(|reply| reply.fault.as_deref());
-            if is_over || !faults.any(says_loading) {
-                return Ok(run);
-            }
-            thread::sleep(LOOK_EVERY);
-        }
     }
 }
 
@@ -117,16 +93,23 @@ impl MeasuringSession for TranscriptionSession<'_> {
         cell: &TranscriptionCell,
         _client_check: Option<&ClientCheck>,
     ) -> Result<Run, BenchError> {
-        if let Some(run) = self.held.take().filter(|_| cell.server == 1) {
-            return Ok(run);
-        }
-        if cell.server == 0 && self.askers.len() > 1 {
-            self.pairs += 1;
-            if self.pairs.is_multiple_of(2) {
-                self.held = Some(self.run(&TranscriptionCell { server: 1, ..cell.clone() })?);
+        let asker = &self.askers[cell.server];
+        let clips = cell.set.clips.iter();
+        let requests: Vec<Bytes> =
+            clips.map(|clip| request::bytes(&asker.target, clip, cell.streaming)).collect();
+        let count = requests.len() * cell.users * cell.rounds;
+        let jobs: Vec<Bytes> = requests.into_iter().cycle().take(count).collect();
+        let arrivals = Arrivals::Closed { users: cell.users };
+        let begun = Instant::now();
+        loop {
+            let run = decoded(&asker.drive(jobs.clone(), arrivals, ANSWER_BYTES)?, cell);
+            let is_over = begun.elapsed() > LOAD_MAX || asker.stop.load(Ordering::Relaxed);
+            let mut faults = run.replies.iter().filter_map(|reply| reply.fault.as_deref());
+            if is_over || !faults.any(says_loading) {
+                return Ok(run);
             }
+            thread::sleep(LOOK_EVERY);
         }
-        self.run(cell)
     }
 
     fn leading(&self, _cell: &TranscriptionCell) -> &'static [Metric] {
