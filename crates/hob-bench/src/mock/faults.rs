@@ -128,10 +128,6 @@ pub(super) enum FaultyAnswer {
 }
 
 impl MockFault {
-    pub(super) fn by_name(name: &str) -> Option<MockFault> {
-        MockFault::ALL.iter().copied().find(|fault| fault.name() == name)
-    }
-
     /// The answer to a chat request.
     pub(super) fn answer(self, request: &Value, streams: bool) -> FaultyAnswer {
         let repeated = words_of_last_answer(request);

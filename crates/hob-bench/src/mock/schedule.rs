@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use hob_core::statistics::SeededRandom;
+
 use super::script::{Script, UsageReport};
 
 /// The properties of a request that decide its answer.
@@ -178,10 +180,7 @@ impl TokenSchedule<'_> {
 
 /// Between −1 and 1, by the seed.
 fn shift(seed: u64, token: u32) -> f64 {
-    let mut bits = seed.wrapping_add(u64::from(token).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    ((bits ^ (bits >> 31)) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    SeededRandom::new(seed.wrapping_add(token.into())).unit() * 2.0 - 1.0
 }
 
 #[cfg(test)]

@@ -3,13 +3,16 @@
 
 use std::str::FromStr;
 
+use hob_core::enum_table;
+
 use super::faults::MockFault;
 use crate::thinking_switch::ThinkingSwitch;
 
 /// Longer times are typing errors, and would overflow where times are added.
 const MS_MAX: f64 = 3_600_000.0;
 
-/// One row per key: field, type, default, parser. The key in a script is the field's name.
+/// One row per key: field, type, default, parser. The key in a script is the field's name. A parser's error says what it
+/// expects.
 macro_rules! script {
     ($($(#[$doc:meta])* $name:ident: $kind:ty = $default:expr, $parse:expr;)*) => {
         /// One behaviour. Times count from the moment when the request was read to its end.
@@ -28,12 +31,14 @@ macro_rules! script {
 
         impl Script {
             fn set(&mut self, name: &str, value: &str) -> Result<(), ScriptError> {
-                let unfit =
-                    || ScriptError::InvalidValue { name: name.to_owned(), value: value.to_owned() };
+                let unfit = |expected| {
+                    let (name, value) = (name.to_owned(), value.to_owned());
+                    ScriptError::InvalidValue { name, value, expected }
+                };
                 match name {
                     $(stringify!($name) => {
-                        let parse: fn(&str) -> Option<$kind> = $parse;
-                        self.$name = parse(value).ok_or_else(unfit)?;
+                        let parse: fn(&str) -> Result<$kind, String> = $parse;
+                        self.$name = parse(value).map_err(unfit)?;
                     })*
                     _ => return Err(ScriptError::Unknown { name: name.to_owned() }),
                 }
@@ -53,25 +58,25 @@ script! {
     tokens: u32 = 64, positive;
     tokens_per_chunk: u32 = 1, positive;
     /// How many of the answer's first tokens are thinking.
-    reasoning_tokens: u32 = 0, parsed;
+    reasoning_tokens: u32 = 0, whole;
     /// Thinking is part of the text, between tags, and is not counted separately: like a server without a reasoning parser.
-    think_tags: bool = false, parsed;
+    think_tags: bool = false, flag;
     /// The only request field that turns thinking off.
-    switch: Option<ThinkingSwitch> =
-        Some(ThinkingSwitch::ReasoningEffort), |value| named_value(value, &SWITCHES);
+    switch: Option<ThinkingSwitch> = SWITCHES[0].1,
+        |value| named(value, &SWITCHES, |switch| switch.0).map(|switch| switch.1);
     /// Length of one pause in the middle of the answer; 0 for none.
     stall_ms: f64 = 0.0, number;
     /// The stall comes before this token.
-    stall_at: u32 = 32, parsed;
+    stall_at: u32 = 32, whole;
     /// Begins a stream with an event that has only the role.
-    role_first: bool = true, parsed;
+    role_first: bool = true, flag;
     /// Number of events without text before the first token.
-    empty_chunks: u32 = 0, parsed;
+    empty_chunks: u32 = 0, whole;
     /// Sends comment lines of server-sent events between tokens.
-    comments: bool = false, parsed;
-    usage: UsageReport = UsageReport::Late, |value| named_value(value, &USAGES);
+    comments: bool = false, flag;
+    usage: UsageReport = UsageReport::Late, |value| named(value, &UsageReport::ALL, UsageReport::name);
     /// Reports which part of a prompt an earlier request had sent.
-    cache: bool = false, parsed;
+    cache: bool = false, flag;
     /// Delay of the first token for each prompt token that is not cached.
     prefill_us_per_token: f64 = 0.0, number;
     /// A longer prompt is rejected.
@@ -79,35 +84,36 @@ script! {
     /// Number of chunks in one write.
     coalesce: u32 = 1, positive;
     /// Cuts each write inside a character; the rest follows 1 ms later.
-    split_utf8: bool = false, parsed;
+    split_utf8: bool = false, flag;
     /// The connection ends before this token.
-    drop_at: Option<u32> = None, |value| parsed(value).map(Some);
+    drop_at: Option<u32> = None, |value| whole(value).map(Some);
     /// The connection ends after status 200 and the header.
-    crash: bool = false, parsed;
-    status: u16 = 200, |value| parsed(value).filter(|status| (200..600).contains(status));
+    crash: bool = false, flag;
+    status: u16 = 200, status;
     /// Never answers.
-    hang: bool = false, parsed;
+    hang: bool = false, flag;
     /// Sends bytes that are not an answer.
-    garbage: bool = false, parsed;
+    garbage: bool = false, flag;
     /// Answers a chat request as this fault does, see [`MockFault`].
-    fault: Option<MockFault> = None, |value| MockFault::by_name(value).map(Some);
+    fault: Option<MockFault> = None,
+        |value| named(value, &MockFault::ALL, MockFault::name).map(Some);
     /// Extra delay of the server's first request.
     cold_ms: f64 = 0.0, number;
     /// Requests that are answered at the same time; the others wait. 0: no limit.
-    slots: u32 = 0, parsed;
+    slots: u32 = 0, whole;
     /// Each further request at the same time makes a token this much longer, as a fraction of `itl_ms`.
     crowding: f64 = 0.0, number;
-    audio: AudioDelivery = AudioDelivery::Streamed, |value| named_value(value, &AUDIOS);
+    audio: AudioDelivery = AudioDelivery::Streamed, |value| named(value, &AudioDelivery::ALL, AudioDelivery::name);
     audio_ms_per_char: f64 = 60.0, number;
     /// Seconds of computing for each second of sound.
     audio_rtf: f64 = 0.1, number;
     /// Length of the sound in one write.
-    audio_chunk_ms: f64 = 200.0, |value| number(value).filter(|ms| *ms >= 1.0);
+    audio_chunk_ms: f64 = 200.0, |value| number_from(1.0, value);
     /// Silence at the beginning.
     audio_silence_ms: f64 = 0.0, number;
     /// The transcript of every recording: words with `_` between them, each of which takes `itl_ms`.
-    heard: String = "hello_world".to_owned(), |value| Some(value.to_owned());
-    seed: u64 = 7, parsed;
+    heard: String = "hello_world".to_owned(), |value| Ok(value.to_owned());
+    seed: u64 = 7, whole;
     /// Tokens of context above which the server does not start.
     load_max: u32 = u32::MAX, positive;
     /// Tokens of a prompt above which the server ends.
@@ -117,32 +123,36 @@ script! {
     /// Tokens of context above which the server is four times slower.
     spill_max: u32 = u32::MAX, positive;
     /// Whether `/props` reports the context length.
-    tells_context: bool = false, parsed;
+    tells_context: bool = false, flag;
     /// Cuts a prompt that is too long, without an error.
-    truncates: bool = false, parsed;
+    truncates: bool = false, flag;
 }
 
-/// What the server reports about the number of tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UsageReport {
-    /// In an event of its own after the last one, as OpenAI does.
-    Late,
-    /// With the event that has the finish reason.
-    Last,
-    /// Nothing.
-    Nothing,
-    /// Twice the true number.
-    Double,
+enum_table! {
+    /// What the server reports about the number of tokens.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum UsageReport: name {
+        /// In an event of its own after the last one, as OpenAI does.
+        Late = "late",
+        /// With the event that has the finish reason.
+        Last = "last",
+        /// Nothing.
+        Nothing = "nothing",
+        /// Twice the true number.
+        Double = "double",
+    }
 }
 
-/// When the sound of a text is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AudioDelivery {
-    Streamed,
-    /// In one piece, when all of it is computed.
-    HoldAll,
-    /// One piece for each sentence.
-    PerSentence,
+enum_table! {
+    /// When the sound of a text is sent.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AudioDelivery: name {
+        Streamed = "streamed",
+        /// In one piece, when all of it is computed.
+        HoldAll = "hold_all",
+        /// One piece for each sentence.
+        PerSentence = "per_sentence",
+    }
 }
 
 /// A pair that a script does not accept.
@@ -152,8 +162,8 @@ pub enum ScriptError {
     NotAPair { pair: String },
     #[error("unknown script setting '{name}' (expected one of {})", all_names().join(", "))]
     Unknown { name: String },
-    #[error("{name} cannot be '{value}'{}", expected(name))]
-    InvalidValue { name: String, value: String },
+    #[error("{name} cannot be '{value}' (expected {expected})")]
+    InvalidValue { name: String, value: String, expected: String },
 }
 
 /// Every key of a script.
@@ -161,6 +171,7 @@ pub fn all_names() -> &'static [&'static str] {
     NAMES
 }
 
+/// The only request field that turns thinking off, by its name in a script.
 const SWITCHES: [(&str, Option<ThinkingSwitch>); 8] = [
     ("reasoning_effort", Some(ThinkingSwitch::ReasoningEffort)),
     ("think", Some(ThinkingSwitch::Think)),
@@ -171,41 +182,6 @@ const SWITCHES: [(&str, Option<ThinkingSwitch>); 8] = [
     ("no_think", Some(ThinkingSwitch::NoThink)),
     ("none", None),
 ];
-const USAGES: [(&str, UsageReport); 4] = [
-    ("late", UsageReport::Late),
-    ("last", UsageReport::Last),
-    ("nothing", UsageReport::Nothing),
-    ("double", UsageReport::Double),
-];
-const AUDIOS: [(&str, AudioDelivery); 3] = [
-    ("streamed", AudioDelivery::Streamed),
-    ("hold_all", AudioDelivery::HoldAll),
-    ("per_sentence", AudioDelivery::PerSentence),
-];
-
-fn expected(name: &str) -> String {
-    let words: Vec<&str> = match name {
-        "switch" => SWITCHES.iter().map(|(word, _)| *word).collect(),
-        "usage" => USAGES.iter().map(|(word, _)| *word).collect(),
-        "audio" => AUDIOS.iter().map(|(word, _)| *word).collect(),
-        "fault" => MockFault::ALL.iter().map(|fault| fault.name()).collect(),
-        "tokens" | "tokens_per_chunk" | "context_tokens" | "coalesce" | "load_max"
-        | "prefill_max" | "decode_max" | "spill_max" => {
-            return " (expected a whole number above 0)".to_owned();
-        }
-        "reasoning_tokens" | "stall_at" | "empty_chunks" | "drop_at" | "slots" | "seed" => {
-            return " (expected a whole number)".to_owned();
-        }
-        "status" => return " (expected 200 to 599)".to_owned(),
-        "audio_chunk_ms" => return format!(" (expected a number from 1 to {MS_MAX})"),
-        "think_tags" | "role_first" | "comments" | "cache" | "split_utf8" | "crash" | "hang"
-        | "garbage" | "tells_context" | "truncates" => {
-            return " (expected true or false)".to_owned();
-        }
-        _ => return format!(" (expected a number from 0 to {MS_MAX})"),
-    };
-    format!(" (expected one of {})", words.join(", "))
-}
 
 impl Script {
     /// A copy with these pairs changed. Commas or spaces separate the pairs.
@@ -243,20 +219,37 @@ impl Script {
     }
 }
 
-fn parsed<T: FromStr>(value: &str) -> Option<T> {
-    value.parse().ok()
+fn whole<T: FromStr>(value: &str) -> Result<T, String> {
+    value.parse().map_err(|_| "a whole number".to_owned())
 }
 
-fn positive(value: &str) -> Option<u32> {
-    parsed(value).filter(|count| *count > 0)
+fn positive(value: &str) -> Result<u32, String> {
+    let count = value.parse().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| "a whole number above 0".to_owned())
 }
 
-fn number(value: &str) -> Option<f64> {
-    parsed(value).filter(|amount| (0.0..=MS_MAX).contains(amount))
+fn status(value: &str) -> Result<u16, String> {
+    let status = value.parse().ok().filter(|status| (200..600).contains(status));
+    status.ok_or_else(|| "200 to 599".to_owned())
 }
 
-fn named_value<T: Copy>(value: &str, words: &[(&str, T)]) -> Option<T> {
-    words.iter().find(|(word, _)| *word == value).map(|(_, meaning)| *meaning)
+fn flag(value: &str) -> Result<bool, String> {
+    value.parse().map_err(|_| "true or false".to_owned())
+}
+
+fn number(value: &str) -> Result<f64, String> {
+    number_from(0.0, value)
+}
+
+fn number_from(min: f64, value: &str) -> Result<f64, String> {
+    let amount = value.parse().ok().filter(|amount| (min..=MS_MAX).contains(amount));
+    amount.ok_or_else(|| format!("a number from {min} to {MS_MAX}"))
+}
+
+fn named<T: Copy>(value: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T, String> {
+    let names = || all.iter().map(|one| name(*one)).collect::<Vec<_>>().join(", ");
+    let found = all.iter().copied().find(|one| name(*one) == value);
+    found.ok_or_else(|| format!("one of {}", names()))
 }
 
 #[cfg(test)]
