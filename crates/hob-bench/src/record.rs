@@ -39,7 +39,7 @@ pub use workload::*;
 pub const SCHEMA: &str = "bench-run/1";
 
 /// One run of a benchmark.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
     /// `bench-run/1`
@@ -87,35 +87,7 @@ pub struct Record {
 impl Record {
     /// A record without results.
     pub fn new(id: Uuid, kind: RecordKind, source: RecordSource) -> Record {
-        Record {
-            schema: SCHEMA.to_owned(),
-            id,
-            cell_key: None,
-            content_hash: String::new(),
-            supersedes: None,
-            status: RunStatus::Ok,
-            invalid_reasons: Vec::new(),
-            kind,
-            confidence: Confidence::default(),
-            source,
-            time: RunTime::default(),
-            harness: None,
-            host: Host::default(),
-            engine: RecordedEngine::default(),
-            model: RecordedModel::default(),
-            workload: RecordedWorkload::default(),
-            count_source: None,
-            samples: None,
-            metrics: Metrics::default(),
-            slowdown: None,
-            resources: Resources::default(),
-            tts: None,
-            stt: None,
-            voice: None,
-            eval: None,
-            max_context: None,
-            labels: BTreeMap::new(),
-        }
+        Record { schema: SCHEMA.to_owned(), id, kind, source, ..Record::default() }
     }
 
     /// Whether the measurement completed and is valid.
@@ -132,11 +104,12 @@ impl Record {
 
 /// How the run ended.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     /// All of it was measured
+    #[default]
     Ok,
     /// The server or the measurement failed
     Failed,
@@ -150,10 +123,11 @@ pub enum RunStatus {
 
 enum_table! {
     /// What was measured.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum RecordKind: name {
         /// Chat: answers to prompts of one shape
+        #[default]
         Llm = "llm",
         /// Chat along the length of the prompt
         CtxSweep = "ctx_sweep",

@@ -27,7 +27,7 @@ use crate::parallel::parallel_map;
 use crate::record::{RawSample, Record};
 
 /// Everything that the page shows.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Material {
     pub records: Vec<Record>,
     /// Raw samples by record id, for records whose sample file was found.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use super::{Material, Production, Queued};
+use super::{Material, Queued};
 use crate::eval::{AnsweredItem, read_answers};
 use crate::import::{PUBLISHED, import};
 use crate::plan::BenchPlan;
@@ -51,16 +51,15 @@ impl Material {
         let mut skipped: Vec<String> = found.skipped.iter().map(named).collect();
         let (mut samples, mut answers) = (BTreeMap::new(), BTreeMap::new());
         for (place, record) in &found.records {
-            match answers_beside(&store.folder().join(place), record) {
-                Ok(Some(found)) => drop(answers.insert(record.id, found)),
-                Ok(None) => {}
-                Err(error) => skipped.push(named(&error)),
-            }
-            match samples_beside(&store.folder().join(place), record) {
-                Ok(Some(found)) => drop(samples.insert(record.id, found)),
-                Ok(None) => {}
-                Err(error) => skipped.push(named(&error)),
-            }
+            let file = store.folder().join(place);
+            let found = answers_beside(&file, record).map(|found| {
+                answers.extend(found.map(|found| (record.id, found)));
+            });
+            skipped.extend(found.err().as_ref().map(named));
+            let found = samples_beside(&file, record).map(|found| {
+                samples.extend(found.map(|found| (record.id, found)));
+            });
+            skipped.extend(found.err().as_ref().map(named));
         }
         let mut records: Vec<Record> =
             found.records.into_iter().map(|(_, record)| record).collect();
@@ -68,16 +67,7 @@ impl Material {
             records.extend(published());
         }
         let records = in_force(records);
-        Ok(Material {
-            records,
-            samples,
-            answers,
-            production: Production::default(),
-            queued: Vec::new(),
-            skipped,
-            folder: None,
-            built: None,
-        })
+        Ok(Material { records, samples, answers, skipped, ..Material::default() })
     }
 }
 

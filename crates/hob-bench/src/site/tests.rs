@@ -32,16 +32,7 @@ fn figure(record: &mut Record, metric: Metric, p50: f64) {
 }
 
 fn of(records: Vec<Record>) -> Material {
-    Material {
-        records,
-        answers: Default::default(),
-        samples: BTreeMap::new(),
-        production: Production::default(),
-        queued: Vec::new(),
-        skipped: Vec::new(),
-        folder: None,
-        built: None,
-    }
+    Material { records, ..Material::default() }
 }
 
 fn page_of(material: &Material, path: &str) -> String {
