@@ -16,7 +16,7 @@ use crate::client_check::{CheckLoad, ClientCheck};
 use crate::record::{
     Connection, CountSource, Doubt, Record, RecordKind, RecordedModel, RecordedWorkload,
 };
-use crate::runs::{BenchError, Benchmark, CellSummary, Reply, Run, Runs};
+use crate::runs::{BenchError, Benchmark, CellSummary, Reply, Run, Runs, those_that_apply};
 use crate::server::StartedServer;
 use crate::terms::Metric;
 use crate::voice::VoiceWorkload;
@@ -291,7 +291,7 @@ fn summarise<'r>(
         stopping_metrics: leading,
         count_source: counts,
         more_invalid_reasons: proof.wrong.into_iter().collect(),
-        doubts: doubts.into_iter().filter_map(|(is_so, doubt)| is_so.then_some(doubt)).collect(),
+        doubts: those_that_apply(doubts),
     }
 }
 
@@ -299,7 +299,7 @@ fn summarise<'r>(
 mod tests {
     use super::*;
     use crate::canned_server::CannedServer;
-    use crate::drive::{Endpoint, Patience};
+    use crate::drive::Patience;
     use crate::target::{Api, Target};
     use crate::workbench::Asker;
 
@@ -312,9 +312,8 @@ mod tests {
             asked += 1;
             if asked > 2 { (500, String::new()) } else { (200, format!("data: {said}\n\n")) }
         });
-        let endpoint = Endpoint::parse(&server.url()).expect("an address");
-        let (api, model, stop) = (Api::OpenAi, "m".to_owned(), AtomicBool::new(false));
-        let target = Target { endpoint, api, model, key: None, engine: None, version: None };
+        let stop = AtomicBool::new(false);
+        let target = Target::for_tests(&server.url(), Api::OpenAi);
         let asker = Asker { target, patience: Patience::default(), seed: 7, stop: &stop };
         let other = ColdClient::for_model(&asker, "other", &ColdRequest::Chat);
         let mut cold = Cold {

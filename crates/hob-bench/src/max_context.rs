@@ -23,7 +23,7 @@ use crate::record::{
     Attempt, AttemptResult, Connection, ContextProof, CountSource, Doubt, Label, MaxContext,
     PromptTokens, Record, RecordKind, RecordedWorkload, RunStatus, VramUse,
 };
-use crate::runs::{BenchError, CellSummary, Reply, Run, Runs, Step};
+use crate::runs::{BenchError, CellSummary, Reply, Run, Runs, Step, those_that_apply};
 use crate::terms::Metric;
 use crate::workbench::Workbench;
 
@@ -166,10 +166,7 @@ impl<'w> MaxContextRun<'w> {
             stopping_metrics: &[],
             count_source,
             more_invalid_reasons: self.invalid(),
-            doubts: doubts
-                .into_iter()
-                .filter_map(|(is_so, doubt)| is_so.then_some(doubt))
-                .collect(),
+            doubts: those_that_apply(doubts),
         }
     }
 
@@ -275,9 +272,7 @@ mod tests {
             bytes_per_token: None,
         };
         let mut found = MaxContextRun::new(&options);
-        let result = AttemptResult::Ok;
-        let tried =
-            AttemptResultAt { ctx: 2048, result, ctx_max: None, memory: None, decode_tok_s: None };
+        let tried = AttemptResultAt::new(2048, AttemptResult::Ok);
         (0..2).for_each(|_| found.search.add(tried));
         for (invalid, expected) in [(0, Label::Verified), (1, Label::Unverified)] {
             let (kind, source) = (RecordKind::MaxContext, RecordSource::default());

@@ -11,6 +11,7 @@ use std::time::Duration;
 use hob_core::statistics::Sample;
 
 pub(crate) use cell_summary::spread;
+pub(crate) use cell_summary::{spread, those_that_apply};
 pub use cell_summary::{CellRecord, CellSummary, RecordContext};
 pub(crate) use stop_rule::WARMUP_RUNS_MAX;
 pub use stop_rule::{Benchmark, Step, StopRule};

@@ -322,14 +322,8 @@ mod tests {
 
     #[test]
     fn a_server_that_does_not_answer_still_has_a_model_with_a_name() {
-        let target = Target {
-            endpoint: crate::drive::Endpoint::parse("http://127.0.0.1:1").expect("an address"),
-            api: Api::Hob,
-            model: "qwen3-8b-Q4_K_M.gguf".to_owned(),
-            key: None,
-            engine: None,
-            version: None,
-        };
+        let mut target = Target::for_tests("http://127.0.0.1:1", Api::Hob);
+        target.model = "qwen3-8b-Q4_K_M.gguf".to_owned();
         assert_eq!(ServerFacts::reported(&target).model.quant.as_deref(), Some("Q4_K_M"));
     }
 }

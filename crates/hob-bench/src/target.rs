@@ -297,6 +297,16 @@ fn models_of_kind(body: &[u8], kind: &str) -> Vec<String> {
 }
 
 #[cfg(test)]
+impl Target {
+    /// A server with the model `m` and the key `k`, of which nothing else is known.
+    pub(crate) fn for_tests(url: &str, api: Api) -> Target {
+        let endpoint = Endpoint::parse(url).expect("an address");
+        let (model, key) = ("m".to_owned(), Some("k".to_owned()));
+        Target { endpoint, api, model, key, engine: None, version: None }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::canned_server::CannedServer;

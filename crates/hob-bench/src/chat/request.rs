@@ -80,12 +80,9 @@ fn tool(number: u32) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::Endpoint;
 
     fn body(api: Api, switch: Option<ThinkingSwitch>, tools: u32) -> Value {
-        let endpoint = Endpoint::parse("http://box:1").expect("an address");
-        let (model, key) = ("m".to_owned(), Some("k".to_owned()));
-        let target = Target { endpoint, api, model, key, engine: None, version: None };
+        let target = Target::for_tests("http://box:1", api);
         let (max_tokens, ignores_eos, context_tokens) = (9, true, Some(4096));
         let target = &target;
         let form =

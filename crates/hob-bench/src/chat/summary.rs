@@ -10,7 +10,7 @@ use crate::record::{
     Arrival, Cache, Connection, CountSource, Doubt, Loop, PromptTokens, RecordKind,
     RecordedWorkload,
 };
-use crate::runs::{CellSummary, Reply, Runs};
+use crate::runs::{CellSummary, Reply, Runs, those_that_apply};
 use crate::terms::Metric;
 
 /// A prompt with a smaller share of its planned tokens was cut. An answer with a smaller share ended early.
@@ -54,10 +54,7 @@ impl ChatSession<'_> {
             stopping_metrics: cell.leading(),
             count_source,
             more_invalid_reasons: invalid(cell, runs, cache),
-            doubts: doubts
-                .into_iter()
-                .filter_map(|(applies, doubt)| applies.then_some(doubt))
-                .collect(),
+            doubts: those_that_apply(doubts),
         }
     }
 

@@ -20,3 +20,10 @@ pub struct AttemptResultAt {
     pub memory: Option<ServerMemory>,
     pub decode_tok_s: Option<f64>,
 }
+
+impl AttemptResultAt {
+    /// A result of which nothing else is known.
+    pub fn new(ctx: u64, result: AttemptResult) -> AttemptResultAt {
+        AttemptResultAt { ctx, result, ctx_max: None, memory: None, decode_tok_s: None }
+    }
+}

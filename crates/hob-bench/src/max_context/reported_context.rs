@@ -107,13 +107,7 @@ mod tests {
     #[test]
     fn a_server_must_report_the_context_of_its_start() {
         let range = ContextRange { lo: 1024, hi: 65_536, granule: 256 };
-        let plain = |ctx, result| AttemptResultAt {
-            ctx,
-            result,
-            ctx_max: None,
-            memory: None,
-            decode_tok_s: None,
-        };
+        let plain = AttemptResultAt::new;
         let rows = [
             (8192, 8192, 1, Vec::new(), None, None),
             (8000, 8192, 1, Vec::new(), None, None),

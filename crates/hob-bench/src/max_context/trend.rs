@@ -109,11 +109,8 @@ mod tests {
     #[test]
     fn results_are_judged_from_the_shortest_up() {
         let tried = |ctx, speed, result| AttemptResultAt {
-            ctx,
-            result,
-            ctx_max: None,
-            memory: None,
             decode_tok_s: Some(speed),
+            ..AttemptResultAt::new(ctx, result)
         };
         let far = [tried(1000, 100.0, Ok), tried(16_000, 10.0, Ok)];
         let got = judge_attempts(&far);

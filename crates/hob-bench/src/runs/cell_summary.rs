@@ -288,8 +288,7 @@ fn confidence(runs: &Runs, leading: &[Metric], record: &Record, own: Vec<Doubt>)
         (flagged(runs, Flag::NotStreamed) > 0, Doubt::NotStreamed),
         (leading.iter().any(|metric| runs.pooled(*metric).is_bimodal()), Doubt::Bimodal),
     ];
-    let mut reasons: Vec<Doubt> =
-        rows.into_iter().filter_map(|(is_so, doubt)| is_so.then_some(doubt)).collect();
+    let mut reasons = those_that_apply(rows);
     reasons.extend(own);
     reasons.sort();
     let expires = record.time.started.map(|time| {
@@ -300,6 +299,10 @@ fn confidence(runs: &Runs, leading: &[Metric], record: &Record, own: Vec<Doubt>)
     let label = if is_verified { Label::Verified } else { Label::Unverified };
     let runs = u32::try_from(runs.runs.len()).ok();
     Confidence { label, reasons, runs, server_starts: Some(starts), ci_half_width_pct, expires }
+}
+
+pub(crate) fn those_that_apply(rows: impl IntoIterator<Item = (bool, Doubt)>) -> Vec<Doubt> {
+    rows.into_iter().filter_map(|(is_so, doubt)| is_so.then_some(doubt)).collect()
 }
 
 /// Whether another person could repeat the measurement: program, start command, weights and client are known.

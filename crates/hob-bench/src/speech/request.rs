@@ -58,14 +58,11 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::drive::Endpoint;
     use crate::target::Api;
 
     #[test]
     fn the_stream_field_is_sent_as_chosen() {
-        let endpoint = Endpoint::parse("http://box:1/speech").expect("an address");
-        let (model, key) = ("m".to_owned(), Some("k".to_owned()));
-        let target = Target { endpoint, api: Api::OpenAi, model, key, engine: None, version: None };
+        let target = Target::for_tests("http://box:1/speech", Api::OpenAi);
         let rows = [
             (StreamField::Absent, Value::Null),
             (StreamField::True, json!(true)),

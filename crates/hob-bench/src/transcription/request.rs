@@ -53,15 +53,12 @@ pub(super) fn bytes(target: &Target, clip: &Clip, streaming: Streaming) -> Bytes
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::Endpoint;
     use crate::target::Api;
     use crate::wav::Wav;
 
     #[test]
     fn the_file_is_the_last_field() {
-        let endpoint = Endpoint::parse("http://box:1/a").expect("an address");
-        let (model, key) = ("m".to_owned(), Some("k".to_owned()));
-        let target = Target { endpoint, api: Api::OpenAi, model, key, engine: None, version: None };
+        let target = Target::for_tests("http://box:1/a", Api::OpenAi);
         let wav = Wav { rate_hz: 16_000, samples: vec![1; 4] }.to_bytes();
         let clip = Clip::new("a", wav.clone(), "Hallo.", "de").expect("a clip");
         for (streaming, is_streamed) in [(Streaming::Requested, true), (Streaming::Declined, false)]

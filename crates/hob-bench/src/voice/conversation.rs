@@ -390,7 +390,6 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::drive::Endpoint;
     use crate::target::Api;
 
     #[test]
@@ -402,9 +401,7 @@ mod tests {
             let socket = listener.accept().expect("a client").0;
             tungstenite::accept(socket).expect("a WebSocket").read().is_err()
         });
-        let (endpoint, model) = (Endpoint::parse(&url).expect("an address"), "m".to_owned());
-        let target =
-            Target { endpoint, api: Api::Hob, model, key: None, engine: None, version: None };
+        let target = Target::for_tests(&url, Api::Hob);
         let stop = AtomicBool::new(true);
         let opened = Conversation::open(&target, TurnEnd::Semantic, None, &stop);
         assert!(matches!(opened, Err(VoiceFault::Stopped)));

@@ -19,12 +19,8 @@ fn searched(search: Search, attempt: impl Fn(u64, usize) -> AttemptResultAt) -> 
     search
 }
 
-fn plain(ctx: u64, result: AttemptResult) -> AttemptResultAt {
-    AttemptResultAt { ctx, result, ctx_max: None, memory: None, decode_tok_s: None }
-}
-
 fn until(truth: u64, ctx: u64) -> AttemptResultAt {
-    plain(ctx, if ctx <= truth { Ok } else { OomLoad })
+    AttemptResultAt::new(ctx, if ctx <= truth { Ok } else { OomLoad })
 }
 
 /// A card with published memory figures: a fixed amount for each token, and less usable memory than it reports.
@@ -78,7 +74,7 @@ fn every_limit_is_found_even_if_memory_figures_are_wrong() {
 fn a_success_that_cannot_be_repeated_does_not_count() {
     let lucky = searched(Search::new(PUBLISHED, None), |ctx, number| {
         let is_lucky = ctx == TRUTH + 256 && number < 11;
-        if is_lucky { plain(ctx, Ok) } else { until(TRUTH, ctx) }
+        if is_lucky { AttemptResultAt::new(ctx, Ok) } else { until(TRUTH, ctx) }
     });
     assert_eq!(ends(&lucky), FOUND);
 }
@@ -87,11 +83,11 @@ fn a_success_that_cannot_be_repeated_does_not_count() {
 fn a_server_of_an_earlier_start_gives_no_result() {
     // Every third answer comes from the server of the earlier start.
     let search = searched(Search::new(PUBLISHED, None), |ctx, number| {
-        if number % 3 == 1 { plain(ctx, Stale) } else { until(TRUTH, ctx) }
+        if number % 3 == 1 { AttemptResultAt::new(ctx, Stale) } else { until(TRUTH, ctx) }
     });
     assert_eq!(ends(&search), FOUND);
     let stuck = searched(Search::new(PUBLISHED, None), |ctx, number| {
-        if number == 0 { plain(ctx, Ok) } else { plain(ctx, Stale) }
+        if number == 0 { AttemptResultAt::new(ctx, Ok) } else { AttemptResultAt::new(ctx, Stale) }
     });
     assert_eq!((ends(&stuck), stuck.tried().len()), ((Some(131_072), None, 1), 4));
 }
@@ -99,10 +95,10 @@ fn a_server_of_an_earlier_start_gives_no_result() {
 #[test]
 fn a_failure_of_an_unknown_kind_is_tried_again() {
     let shaky = searched(Search::new(PUBLISHED, None), |ctx, number| {
-        if number == 4 { plain(ctx, Failed) } else { until(TRUTH, ctx) }
+        if number == 4 { AttemptResultAt::new(ctx, Failed) } else { until(TRUTH, ctx) }
     });
     assert_eq!(ends(&shaky), FOUND);
-    let broken = searched(Search::new(PUBLISHED, None), |ctx, _| plain(ctx, Failed));
+    let broken = searched(Search::new(PUBLISHED, None), |ctx, _| AttemptResultAt::new(ctx, Failed));
     assert_eq!((ends(&broken), broken.tried().len()), ((None, Some(131_072), 0), 2));
 }
 
@@ -111,7 +107,10 @@ fn the_reported_maximum_of_an_engine_is_tried_next() {
     let range = ContextRange { lo: 1024, hi: 65_536, granule: 256 };
     let search = searched(Search::new(range, None), |ctx, _| {
         let ctx_max = Some(8192).filter(|ctx_max| ctx > *ctx_max);
-        AttemptResultAt { ctx_max, ..plain(ctx, if ctx_max.is_some() { Unsupported } else { Ok }) }
+        AttemptResultAt {
+            ctx_max,
+            ..AttemptResultAt::new(ctx, if ctx_max.is_some() { Unsupported } else { Ok })
+        }
     });
     let order: Vec<u64> = search.tried().iter().map(|one| one.ctx).collect();
     assert_eq!(order, [1024, 65_536, 8192, 8448, 8192]);
@@ -125,7 +124,7 @@ fn the_reported_maximum_of_an_engine_is_tried_next() {
 fn every_kind_of_failure_is_a_limit_and_is_named() {
     for result in [OomLoad, OomPrefill, Spill, Timeout] {
         let search = searched(Search::new(PUBLISHED, None), |ctx, _| {
-            plain(ctx, if ctx <= TRUTH { Ok } else { result })
+            AttemptResultAt::new(ctx, if ctx <= TRUTH { Ok } else { result })
         });
         assert_eq!((ends(&search), search.limited_by()), (FOUND, Some(result)));
     }
@@ -138,13 +137,13 @@ fn a_spill_is_found_by_comparison_with_shorter_contexts() {
     let speed = |ctx: u64, s: f64| Some(1.0 / (0.02 + ctx as f64 * 4e-7) / s);
     let search = searched(Search::new(range, None), |ctx, _| {
         let decode_tok_s = speed(ctx, if ctx <= 40_000 { 1.0 } else { 10.0 });
-        AttemptResultAt { decode_tok_s, ..plain(ctx, Ok) }
+        AttemptResultAt { decode_tok_s, ..AttemptResultAt::new(ctx, Ok) }
     });
     assert_eq!((search.longest_ok(), search.limited_by()), (Some(39_936), Some(Spill)));
     // Each token is slower, because of attention, but nothing spills.
     let slow = searched(Search::new(range, None), |ctx, _| AttemptResultAt {
         decode_tok_s: speed(ctx, 1.0),
-        ..plain(ctx, Ok)
+        ..AttemptResultAt::new(ctx, Ok)
     });
     assert_eq!(ends(&slow), (Some(131_072), None, 2));
     assert!(slow.tried().len() <= 6, "{:?}", slow.tried());
