@@ -39,52 +39,36 @@ pub enum IfDifferent {
 
 /// All properties, in the order of a report.
 pub fn aspects(record: &Record) -> Vec<Aspect> {
+    use IfDifferent::{Note, RefuseAll, RefusePairs, RefuseTokens};
     let workload = &record.workload;
     let is_sweep = record.kind == RecordKind::CtxSweep;
     let prompt = workload.prompt_tokens.and_then(|tokens| tokens.target).filter(|_| is_sweep);
     // Other kinds ask at one temperature, and imported records do not say which.
     let temperature = workload.temperature.filter(|_| record.kind == RecordKind::Eval);
     let (tts, stt) = (record.tts.as_ref(), record.stt.as_ref());
-    let text = |value: Option<&String>| value.cloned();
     let all = [
-        ("kind", Some(record.kind.name().to_owned())),
-        ("shape", text(workload.shape.as_ref())),
-        ("version of the shape", text_of(workload.version)),
-        ("length of the prompt", text_of(prompt)),
-        ("longest answer", text_of(workload.max_tokens)),
-        ("temperature", text_of(temperature)),
-        ("number of users", text_of(workload.concurrency)),
-        ("rate of requests", text_of(workload.rate)),
-        ("arrival of requests", word(workload.arrival)),
-        ("cache", word(workload.cache)),
-        ("reasoning", word(workload.reasoning)),
-        ("text", text(tts.and_then(|tts| tts.text_sha256.as_ref()))),
-        ("format of the sound", text(tts.and_then(|tts| tts.format.as_ref()))),
-        ("corpus", text(stt.and_then(|stt| stt.corpus_sha256.as_ref()))),
-        ("stream", text_of(stt.and_then(|stt| stt.stream))),
-        ("normaliser", stt.and_then(normaliser)),
+        (RefuseAll, "kind", Some(record.kind.name().to_owned())),
+        (RefuseAll, "shape", workload.shape.clone()),
+        (RefuseAll, "version of the shape", text_of(workload.version)),
+        (RefuseAll, "length of the prompt", text_of(prompt)),
+        (RefuseAll, "longest answer", text_of(workload.max_tokens)),
+        (RefuseAll, "temperature", text_of(temperature)),
+        (RefuseAll, "number of users", text_of(workload.concurrency)),
+        (RefuseAll, "rate of requests", text_of(workload.rate)),
+        (RefuseAll, "arrival of requests", word(workload.arrival)),
+        (RefuseAll, "cache", word(workload.cache)),
+        (RefuseAll, "reasoning", word(workload.reasoning)),
+        (RefuseAll, "text", tts.and_then(|tts| tts.text_sha256.clone())),
+        (RefuseAll, "format of the sound", tts.and_then(|tts| tts.format.clone())),
+        (RefuseAll, "corpus", stt.and_then(|stt| stt.corpus_sha256.clone())),
+        (RefuseAll, "stream", text_of(stt.and_then(|stt| stt.stream))),
+        (RefuseAll, "normaliser", stt.and_then(normaliser)),
+        (RefuseTokens, "count of tokens", word(record.count_source)),
+        (RefusePairs, "set of prompts", workload.prompts_sha256.clone()),
+        (Note, "machine", Some(machine(record))),
+        (Note, "voice", tts.and_then(|tts| tts.voice.clone())),
     ];
-    let mut aspects: Vec<Aspect> = all
-        .into_iter()
-        .map(|(what, value)| Aspect { what, value, if_different: IfDifferent::RefuseAll })
-        .collect();
-    let machine = Some(machine(record));
-    let voice = text(tts.and_then(|tts| tts.voice.as_ref()));
-    aspects.extend([
-        Aspect {
-            what: "count of tokens",
-            value: word(record.count_source),
-            if_different: IfDifferent::RefuseTokens,
-        },
-        Aspect {
-            what: "set of prompts",
-            value: workload.prompts_sha256.clone(),
-            if_different: IfDifferent::RefusePairs,
-        },
-        Aspect { what: "machine", value: machine, if_different: IfDifferent::Note },
-        Aspect { what: "voice", value: voice, if_different: IfDifferent::Note },
-    ]);
-    aspects
+    all.map(|(if_different, what, value)| Aspect { what, value, if_different }).into()
 }
 
 /// The rules for the languages of the set. Those for other languages may have changed.

@@ -110,12 +110,10 @@ fn switches(arms: &[ArmRecord<'_>]) -> Vec<String> {
 
 /// Thoughts in the visible text, which a user has to read.
 fn leaks(name: &str, answered: &[AnsweredItem]) -> Option<String> {
-    let leaked = answered.iter().filter(|one| one.leaked_thought).map(|one| one.id.clone());
-    let leaked: Vec<String> = leaked.collect();
-    (!leaked.is_empty()).then(|| {
-        let (count, all) = (leaked.len(), answered.len());
-        format!("{name}: {count} of {all} visible answers contain a thought: {}.", listed(&leaked))
-    })
+    let leaked = answered.iter().filter(|one| one.leaked_thought);
+    let (count, items) = listed(leaked.map(|one| one.id.clone()))?;
+    let all = answered.len();
+    Some(format!("{name}: {count} of {all} visible answers contain a thought: {items}."))
 }
 
 /// Answers with this verdict, each with the reason: in some nothing could be read, and others never came.
@@ -125,26 +123,25 @@ fn reasons(
     (verdict, what): (Verdict, &str),
 ) -> Option<String> {
     let meant = answered.iter().filter(|one| one.verdict == verdict);
-    let meant: Vec<String> = meant.map(|one| format!("{} ({})", one.id, one.why)).collect();
-    (!meant.is_empty()).then(|| {
-        let (count, all) = (meant.len(), answered.len());
-        format!("{name}: {count} of {all} answers {what}: {}.", listed(&meant))
-    })
+    let (count, items) = listed(meant.map(|one| format!("{} ({})", one.id, one.why)))?;
+    let all = answered.len();
+    Some(format!("{name}: {count} of {all} answers {what}: {items}."))
 }
 
 fn corrected(name: &str, answered: &[AnsweredItem]) -> Option<String> {
     let by_hand = answered.iter().filter(|one| one.graded_by == GradedBy::Hand);
-    let by_hand: Vec<String> =
-        by_hand.map(|one| format!("{} is {}", one.id, one.verdict)).collect();
-    (!by_hand.is_empty()).then(|| format!("{name}: graded by hand: {}.", listed(&by_hand)))
+    let (_, items) = listed(by_hand.map(|one| format!("{} is {}", one.id, one.verdict)))?;
+    Some(format!("{name}: graded by hand: {items}."))
 }
 
-/// The first items of a list, and how many more there are.
-fn listed(all: &[String]) -> String {
+/// The length of a list, and its first items with how many more there are. None if it is empty.
+fn listed(all: impl Iterator<Item = String>) -> Option<(usize, String)> {
+    let all: Vec<String> = all.collect();
     let shown = all[..all.len().min(LISTED_MAX)].join(", ");
-    match all.len().saturating_sub(LISTED_MAX) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
+    match all.len() {
+        0 => None,
+        count if count <= LISTED_MAX => Some((count, shown)),
+        count => Some((count, format!("{shown} and {} more", count - LISTED_MAX))),
     }
 }
 
@@ -185,14 +182,11 @@ fn apart(names: &[String], arms: &[ArmRecord<'_>]) -> Option<String> {
     let is_apart = |(_, arm): &(&String, &ArmRecord<'_>)| {
         span(arm).is_some_and(|(begin, end)| end < first.0 || begin > first.1)
     };
-    let apart = names.iter().zip(arms).filter(is_apart).map(|(name, _)| name.clone());
-    let apart: Vec<String> = apart.collect();
-    (!apart.is_empty()).then(|| {
-        format!(
-            "Measured before or after {first_name}, and not alternately with it: {}. Their differences in time include what changed on the machine between them.",
-            listed(&apart)
-        )
-    })
+    let apart = names.iter().zip(arms).filter(is_apart);
+    let (_, apart) = listed(apart.map(|(name, _)| name.clone()))?;
+    Some(format!(
+        "Measured before or after {first_name}, and not alternately with it: {apart}. Their differences in time include what changed on the machine between them."
+    ))
 }
 
 /// A cold cache needs no sentence.
@@ -208,15 +202,12 @@ fn other_items(arms: &[ArmOutcomes]) -> Option<String> {
     };
     let (first, others) = arms.split_first()?;
     let known = items(first);
-    let others = others.iter().filter(|arm| items(arm) != known).map(|arm| arm.name.clone());
-    let others: Vec<String> = others.collect();
-    (!others.is_empty()).then(|| {
-        let name = &first.name;
-        format!(
-            "There is no frontier and no best arm, because other items than those of {name} were graded: {}.",
-            listed(&others)
-        )
-    })
+    let others = others.iter().filter(|arm| items(arm) != known);
+    let (_, others) = listed(others.map(|arm| arm.name.clone()))?;
+    let name = &first.name;
+    Some(format!(
+        "There is no frontier and no best arm, because other items than those of {name} were graded: {others}."
+    ))
 }
 
 fn best(arms: &[ArmOutcomes]) -> String {
