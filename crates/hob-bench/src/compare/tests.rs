@@ -165,6 +165,18 @@ fn judging(options: &CompareOptions) -> CompareOptions {
     CompareOptions { figures, requires_same_machine: true, ..options.clone() }
 }
 
+/// One of two records that differ only in this change.
+fn changed(id: u128, change: impl FnOnce(&mut Record)) -> SampledRecord {
+    let mut one = sampled(id, 8, 20.0);
+    change(&mut one.record);
+    one
+}
+
+/// A report with the default options of `--fail-on-regression`.
+fn judged(base: &[SampledRecord], new: &[SampledRecord]) -> CompareReport {
+    report(base, new, &judging(&CompareOptions::default()))
+}
+
 fn compared(base: &SampledRecord, new: &SampledRecord) -> Comparison {
     compare(std::slice::from_ref(base), std::slice::from_ref(new), &CompareOptions::default())
 }
@@ -241,9 +253,7 @@ fn incomparable_records_are_refused_with_a_reason() {
         (|r| r.workload.reasoning = Some(Reasoning::Enabled), ""),
     ];
     for (change, expected) in rows {
-        let (base, mut new) = (sampled(1, 8, 20.0), sampled(2, 8, 20.0));
-        change(&mut new.record);
-        let comparison = compared(&base, &new);
+        let comparison = compared(&sampled(1, 8, 20.0), &changed(2, change));
         if expected.is_empty() {
             assert!(
                 comparison.refusals.is_empty() && comparison.marks.len() == 1,
@@ -258,22 +268,18 @@ fn incomparable_records_are_refused_with_a_reason() {
 
 #[test]
 fn evaluations_at_different_temperatures_are_refused() {
-    let at = |id: u128, temperature: Option<f64>| {
-        let mut one = sampled(id, 8, 20.0);
-        (one.record.kind, one.record.workload.temperature) = (RecordKind::Eval, temperature);
-        one
+    let at = |id, temperature| {
+        changed(id, |r| (r.kind, r.workload.temperature) = (RecordKind::Eval, Some(temperature)))
     };
-    let comparison = compared(&at(1, Some(0.0)), &at(2, Some(0.7)));
-    assert_eq!(comparison.refusals, ["different temperature: 0 and 0.7"]);
-    assert!(compared(&at(1, Some(0.0)), &at(2, Some(0.0))).refusals.is_empty());
+    let refused = compared(&at(1, 0.0), &at(2, 0.7)).refusals;
+    assert_eq!(refused, ["different temperature: 0 and 0.7"]);
+    assert!(compared(&at(1, 0.0), &at(2, 0.0)).refusals.is_empty());
 }
 
 #[test]
 fn requests_at_even_times_are_not_compared_with_those_at_random_times() {
-    let at_rate = |id: u128, arrival| {
-        let mut one = sampled(id, 8, 20.0);
-        (one.record.workload.rate, one.record.workload.arrival) = (Some(2.0), Some(arrival));
-        one
+    let at_rate = |id, arrival| {
+        changed(id, |r| (r.workload.rate, r.workload.arrival) = (Some(2.0), Some(arrival)))
     };
     let (even, random) = (at_rate(1, Arrival::Constant), at_rate(2, Arrival::Poisson));
     let refused = compared(&even, &random).refusals;
@@ -283,13 +289,11 @@ fn requests_at_even_times_are_not_compared_with_those_at_random_times() {
 
 #[test]
 fn changed_rules_for_other_languages_do_not_matter_to_a_set_in_english() {
-    let by = |id: u128, rules: &str, languages: &[&str]| {
-        let mut one = sampled(id, 8, 20.0);
+    let by = |id, rules: &str, languages: &[&str]| {
         let languages =
             languages.iter().map(|code| ((*code).to_owned(), LanguageErrors::default())).collect();
         let normaliser = Some(rules.to_owned());
-        one.record.stt = Some(Stt { normaliser, languages, ..Stt::default() });
-        one
+        changed(id, |r| r.stt = Some(Stt { normaliser, languages, ..Stt::default() }))
     };
     let refusals = |languages: &[&str]| {
         let rules = ["english/1, basic/1", "english/1, basic/2"];
@@ -304,10 +308,11 @@ fn changed_rules_for_other_languages_do_not_matter_to_a_set_in_english() {
 
 #[test]
 fn harmless_differences_are_reported() {
-    let (base, mut new) = (sampled(1, 8, 20.0), sampled(2, 8, 20.0));
-    new.record.host.id_hash = Some("there".to_owned());
-    new.record.count_source = Some(CountSource::Chunks);
-    let comparison = compared(&base, &new);
+    let new = changed(2, |record| {
+        record.host.id_hash = Some("there".to_owned());
+        record.count_source = Some(CountSource::Chunks);
+    });
+    let comparison = compared(&sampled(1, 8, 20.0), &new);
     assert_eq!(comparison.marks, ["different machine: here and there"]);
     assert_eq!(verdict_of(&comparison, Metric::TtftMs).0, MetricVerdict::Same);
     let pace = comparison.figures.iter().find(|figure| figure.metric == Metric::TpotMs);
@@ -378,60 +383,45 @@ fn equal_seeds_are_refused_if_the_cache_state_is_unverified() {
 fn a_report_counts_only_proven_regressions_and_has_a_summary() {
     let all = |ids: [u128; 2], tpot_ms: f64| ids.map(|id| sampled(id, 8, tpot_ms)).to_vec();
     let (base, slow, same) = (all([1, 2], 20.0), all([3, 4], 22.0), all([5, 6], 20.0));
-    let judged =
-        |new: &[SampledRecord], options: &CompareOptions| report(&base, new, &judging(options));
-    let failed = judged(&slow, &CompareOptions::default());
+    let failed = judged(&base, &slow);
     assert_eq!(failed.verdict, ReportVerdict::Regressed);
     assert_eq!(failed.cells[0].comparison.new.ids.len(), 2, "two records of one cell are one side");
     let summary = failed.summary.clone();
     assert!(summary.starts_with("hob bench compare: regression, tpot_ms "), "{summary}");
     assert!(summary.ends_with("slower in m llm short_short 1 user (2 figures in 1 cell: 1 worse, 0 better, 1 the same, 0 undecided)"), "{summary}");
-    let passed = judged(&same, &CompareOptions::default());
+    let passed = judged(&base, &same);
     assert_eq!(passed.verdict, ReportVerdict::Passed);
     assert!(passed.summary.starts_with("hob bench compare: no regression (2 figures in 1 cell"));
     let wide = CompareOptions { threshold_pct: Some(50.0), ..CompareOptions::default() };
-    assert_eq!(judged(&slow, &wide).verdict, ReportVerdict::Passed);
+    assert_eq!(report(&base, &slow, &judging(&wide)).verdict, ReportVerdict::Passed);
     let mut crashed = sampled(7, 8, 20.0);
     crashed.record.workload.shape = Some("agentic".to_owned());
     let with_other = [base.clone(), vec![crashed.clone()]].concat();
     crashed.record.status = RunStatus::Oom;
     let half = [same.clone(), vec![crashed]].concat();
-    let partly = report(&with_other, &half, &judging(&CompareOptions::default())).summary;
+    let partly = judged(&with_other, &half).summary;
     assert!(partly.ends_with("undecided; 1 cell not compared)"), "{partly}");
-    let faster = report(&slow, &base, &judging(&CompareOptions::default()));
+    let faster = judged(&slow, &base);
     assert_eq!(faster.verdict, ReportVerdict::Passed, "an improvement does not fail");
-    assert_eq!(
-        report(
-            &base,
-            &slow,
-            &CompareOptions {
-                figures: MetricSelection::Only(vec![Metric::TtftMs]),
-                ..CompareOptions::default()
-            }
-        )
-        .verdict,
-        ReportVerdict::Passed
-    );
+    let figures = MetricSelection::Only(vec![Metric::TtftMs]);
+    let of_one = CompareOptions { figures, ..CompareOptions::default() };
+    assert_eq!(report(&base, &slow, &of_one).verdict, ReportVerdict::Passed);
 }
 
 #[test]
 fn a_report_without_a_comparison_has_not_passed() {
     let base = sampled(1, 8, 20.0);
-    let mut elsewhere = sampled(2, 8, 20.0);
-    elsewhere.record.host.id_hash = Some("there".to_owned());
+    let elsewhere = changed(2, |record| record.host.id_hash = Some("there".to_owned()));
     let few = sampled(3, 3, 20.0);
-    let mut other = sampled(4, 8, 20.0);
-    other.record.model.name = "n".to_owned();
-    let mut another = sampled(5, 8, 20.0);
-    another.record.model.name = "o".to_owned();
+    let other = changed(4, |record| record.model.name = "n".to_owned());
+    let another = changed(5, |record| record.model.name = "o".to_owned());
     let rows = [
         (vec![elsewhere], "the machines differ, and a regression is only judged on one machine"),
         (vec![few], "3 runs are too few (at least 6 of each)"),
         (vec![other, another], "m llm short_short 1 user: only in the base"),
     ];
     for (new, reason) in rows {
-        let report =
-            report(std::slice::from_ref(&base), &new, &judging(&CompareOptions::default()));
+        let report = judged(std::slice::from_ref(&base), &new);
         assert_eq!(report.verdict, ReportVerdict::Incomparable, "{reason}");
         assert_eq!(
             report.summary,
@@ -442,8 +432,8 @@ fn a_report_without_a_comparison_has_not_passed() {
 
 #[test]
 fn a_cell_says_that_its_prompt_was_known() {
-    let (cold, mut cached) = (sampled(1, 8, 20.0), sampled(2, 8, 20.0));
-    cached.record.workload.cache = Some(Cache::Cached);
+    let cold = sampled(1, 8, 20.0);
+    let cached = changed(2, |record| record.workload.cache = Some(Cache::Cached));
     let found = report(&[cold.clone(), cached], &[cold], &CompareOptions::default());
     assert_eq!(found.left_out, ["m llm short_short known prompt 1 user: only in the base"]);
 }
@@ -455,16 +445,10 @@ fn learned_noise_raises_the_threshold() {
     let learned = noise.noise_pct(Metric::TpotMs).expect("a figure");
     assert!((8.0..12.0).contains(&learned), "{learned}");
     let wish = CompareOptions { noise, ..CompareOptions::default() };
-    let found = report(&[sampled(3, 8, 20.0)], &[sampled(4, 8, 21.6)], &judging(&wish));
-    assert_eq!(found.verdict, ReportVerdict::Passed);
-    let without = report(
-        &[sampled(3, 8, 20.0)],
-        &[sampled(4, 8, 21.6)],
-        &judging(&CompareOptions::default()),
-    );
-    assert_eq!(without.verdict, ReportVerdict::Regressed);
-    let mut other = sampled(5, 8, 20.0);
-    other.record.workload.concurrency = Some(4);
+    let (base, new) = ([sampled(3, 8, 20.0)], [sampled(4, 8, 21.6)]);
+    assert_eq!(report(&base, &new, &judging(&wish)).verdict, ReportVerdict::Passed);
+    assert_eq!(judged(&base, &new).verdict, ReportVerdict::Regressed);
+    let other = changed(5, |record| record.workload.concurrency = Some(4));
     assert_eq!(
         NoiseFloor::learned(&[sampled(1, 8, 20.0), other]),
         Err("different number of users: 1 and 4".to_owned())
@@ -473,8 +457,8 @@ fn learned_noise_raises_the_threshold() {
 
 #[test]
 fn a_side_with_different_workloads_is_refused() {
-    let (a, mut b) = (sampled(1, 8, 20.0), sampled(2, 8, 20.0));
-    b.record.engine.version = Some("2".to_owned());
+    let a = sampled(1, 8, 20.0);
+    let b = changed(2, |record| record.engine.version = Some("2".to_owned()));
     let comparison = compare(&[a.clone(), b], &[a], &CompareOptions::default());
     assert_eq!(
         comparison.refusals,

@@ -33,11 +33,7 @@ struct Server {
     over: JoinHandle<io::Result<()>>,
 }
 
-fn server(answer: Conversation) -> Server {
-    server_of(1, answer)
-}
-
-fn server_of(connections: usize, answer: Conversation) -> Server {
+fn server(connections: usize, answer: Conversation) -> Server {
     let made = generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let CertifiedKey { cert, signing_key } = made;
     let key = PrivateKeyDer::try_from(signing_key.serialize_der()).expect("a key");
@@ -83,11 +79,7 @@ fn endpoint(server: &Server) -> Endpoint {
     Endpoint::trusting(&url, |host| Trust::with_config(host, config)).expect("an address")
 }
 
-fn drive(endpoint: Endpoint, requests: usize) -> Vec<Exchange> {
-    drive_within(LONG, endpoint, requests)
-}
-
-fn drive_within(patience: Patience, endpoint: Endpoint, requests: usize) -> Vec<Exchange> {
+fn drive(patience: Patience, endpoint: Endpoint, requests: usize) -> Vec<Exchange> {
     let jobs = (0..requests).map(|number| {
         Bytes::from(format!("POST /{number} HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n"))
     });
@@ -122,7 +114,7 @@ const PAUSE: Duration = Duration::from_millis(800);
 
 #[test]
 fn an_answer_with_pauses_is_read_over_a_reused_tls_connection() {
-    let server = server(|peer| {
+    let server = server(1, |peer| {
         for _ in 0..2 {
             read_request(peer)?;
             peer.write_all(HEAD.as_bytes())?;
@@ -134,7 +126,7 @@ fn an_answer_with_pauses_is_read_over_a_reused_tls_connection() {
         }
         Ok(())
     });
-    let exchanges = drive(endpoint(&server), 2);
+    let exchanges = drive(LONG, endpoint(&server), 2);
     server.over.join().expect("a server").expect("as it was asked");
     let connects: Vec<bool> = exchanges.iter().map(|one| one.connect.is_some()).collect();
     assert_eq!(connects, [true, false], "the handshake is in the first one's time to connect");
@@ -148,7 +140,7 @@ fn an_answer_with_pauses_is_read_over_a_reused_tls_connection() {
 
 #[test]
 fn tls_records_that_arrive_together_share_a_time_stamp() {
-    let server = server(|peer| {
+    let server = server(1, |peer| {
         read_request(peer)?;
         let many = [HEAD.to_owned(), (0..400).map(|_| event("word")).collect(), end()].concat();
         // Each piece is a TLS record, and one socket write sends them all.
@@ -157,7 +149,7 @@ fn tls_records_that_arrive_together_share_a_time_stamp() {
         }
         peer.flush()
     });
-    let exchanges = drive(endpoint(&server), 1);
+    let exchanges = drive(LONG, endpoint(&server), 1);
     server.over.join().expect("a server").expect("as it was asked");
     let got = timeline(&exchanges[0], Protocol::OpenAi);
     assert_eq!((got.fault, got.chunks.len()), (None, 400));
@@ -200,15 +192,15 @@ fn a_closed_or_silent_tls_connection_has_its_own_end() {
         ),
     ];
     for (answer, patience, expected) in rows {
-        let server = server(answer);
-        let exchanges = drive_within(patience, endpoint(&server), 1);
+        let server = server(1, answer);
+        let exchanges = drive(patience, endpoint(&server), 1);
         assert_eq!(exchanges[0].end, expected);
         server.over.join().expect("a server").expect("as it was asked");
     }
 }
 
 fn refusal(patience: Patience, endpoint: Endpoint) -> String {
-    match drive_within(patience, endpoint, 1).remove(0).end {
+    match drive(patience, endpoint, 1).remove(0).end {
         End::Unreachable { cause } => cause,
         other => panic!("{other:?}"),
     }
@@ -217,7 +209,7 @@ fn refusal(patience: Patience, endpoint: Endpoint) -> String {
 #[test]
 fn an_untrusted_certificate_is_rejected_with_a_reason() {
     // Each client connects twice: before the start, and for its first request.
-    let made = || server_of(2, read_request);
+    let made = || server(2, read_request);
     let stranger = made();
     let url = format!("https://localhost:{}", stranger.port);
     let other = trusting(made_elsewhere());
