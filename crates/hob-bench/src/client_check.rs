@@ -12,6 +12,7 @@ use hob_core::statistics::Sample;
 use crate::drive::{Arrivals, Drive, DriveError, DriveResult, Endpoint, EndpointError, Patience};
 use crate::mock::{MockServer, Script, ScriptError, Truth};
 use crate::record::{ErrorSpread, RecordedClientCheck};
+use crate::terms::Metric;
 use crate::timeline::{Protocol, RequestFigures, figures, timeline};
 
 /// An error up to this is always allowed, however short the time is.
@@ -199,12 +200,14 @@ pub fn compare(
     let errors = |of: fn(&RequestFigures, &Truth) -> Vec<f64>| {
         Sample::new(pairs.iter().flat_map(|(figures, truth)| of(figures, truth)))
     };
+    let dispatch_ms = errors(|figures, _| figures.get(Metric::DispatchMs).into_iter().collect());
     let chunks: usize = pairs.iter().map(|(figures, _)| figures.gaps_ms.len() + 1).sum();
     let true_s: f64 = pairs.iter().map(|(_, truth)| last_us(truth) / 1e6).sum::<f64>();
     Ok(ClientCheck {
         load: pace,
         ttft_err_ms: errors(|figures, truth| {
-            truth.first_us().map(|us| (figures.ttft_ms - us / 1e3).abs()).into_iter().collect()
+            let both = figures.get(Metric::TtftMs).zip(truth.first_us());
+            both.map(|(seen_ms, us)| (seen_ms - us / 1e3).abs()).into_iter().collect()
         }),
         tpot_err_ms: errors(|figures, truth| {
             let mean = |gaps_ms: &[f64]| Sample::new(gaps_ms.iter().copied()).mean();
@@ -236,7 +239,7 @@ pub fn compare(
         chunks_per_s_true: chunks as f64 / (true_s / pace.users as f64),
         cpu_share: driven.cpu.as_secs_f64() / driven.wall.as_secs_f64(),
         cpu: driven.cpu,
-        dispatch_p95_ms: percentile_or_max(&errors(|figures, _| vec![figures.dispatch_ms]), 0.95),
+        dispatch_p95_ms: percentile_or_max(&dispatch_ms, 0.95),
         stalls: pairs.iter().map(|(figures, _)| figures.stalls.count).sum(),
         requests,
     })

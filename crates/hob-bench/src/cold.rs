@@ -18,7 +18,7 @@ use crate::record::{
 };
 use crate::runs::{BenchError, Benchmark, CellSummary, Reply, Run, Runs, those_that_apply};
 use crate::server::StartedServer;
-use crate::terms::Metric;
+use crate::terms::{Metric, known};
 use crate::voice::VoiceWorkload;
 use crate::workbench::Workbench;
 
@@ -251,7 +251,7 @@ impl Benchmark for Cold<'_, '_> {
             (Metric::WarmMs, warm_ms),
             (Metric::ColdX, cold_ms.zip(warm_ms).map(|(cold, warm)| cold / warm)),
         ];
-        run.together.extend(rows.into_iter().filter_map(|(metric, ms)| Some((metric, ms?))));
+        run.together.extend(known(rows));
         Ok(run)
     }
 

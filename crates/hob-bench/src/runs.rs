@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use hob_core::statistics::Sample;
 
-pub(crate) use cell_summary::spread;
-pub(crate) use cell_summary::{spread, those_that_apply};
 pub use cell_summary::{CellRecord, CellSummary, RecordContext};
+pub(crate) use cell_summary::{spread, those_that_apply};
 pub(crate) use stop_rule::WARMUP_RUNS_MAX;
 pub use stop_rule::{Benchmark, Step, StopRule};
 
@@ -131,7 +130,7 @@ impl Reply {
         };
         let Some(figures) = figures else { return reply };
         Reply {
-            figures: figures.by_name(),
+            figures: figures.by_metric,
             gaps_ms: figures.gaps_ms,
             stalls: figures.stalls,
             tokens: Some(figures.tokens),

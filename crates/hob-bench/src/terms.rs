@@ -1,6 +1,8 @@
 //! Every figure's name, unit, direction and definition: one name, one formula.
 //! The page, the reference and the terminal take all their explanations from this table.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -168,6 +170,11 @@ pub fn definitions() -> impl Iterator<Item = &'static MetricDefinition> {
 /// Finds a definition by its name.
 pub fn look_up(name: &str) -> Option<&'static MetricDefinition> {
     definitions().find(|definition| definition.name == name)
+}
+
+/// The figures that are known.
+pub(crate) fn known<T>(rows: impl IntoIterator<Item = (Metric, Option<T>)>) -> BTreeMap<Metric, T> {
+    rows.into_iter().filter_map(|(metric, figure)| Some((metric, figure?))).collect()
 }
 
 impl Metric {

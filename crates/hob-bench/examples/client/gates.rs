@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use hob_bench::drive::{Arrivals, Drive, DriveResult, End, Endpoint, Exchange, Patience};
+use hob_bench::terms::Metric;
 use hob_bench::timeline::{
     Flag, PCM_RATE_HZ, Protocol, RequestFigures, SoundFormat, figures, sound, timeline,
 };
@@ -160,7 +161,7 @@ fn stall() -> Result<Vec<Row>> {
 
 /// C: four tokens in a chunk, with and without the server's counts.
 fn packed() -> Result<Vec<Row>> {
-    let tpot_ms = |figures: &RequestFigures| figures.tpot_ms.unwrap_or(0.0);
+    let tpot_ms = |figures: &RequestFigures| figures.get(Metric::TpotMs).unwrap_or(0.0);
     let counted = answers("tokens_per_chunk=4")?;
     let uncounted = answers("tokens_per_chunk=4,usage=nothing")?;
     let is_flagged = |figures: &&RequestFigures| figures.flags.contains(&Flag::CountsMissing);
@@ -191,9 +192,9 @@ fn thinking() -> Result<Vec<Row>> {
     ];
     for (script, [first, answer, tokens]) in kinds {
         let all = answers(script)?;
-        let ttfat_ms = median(&all, |figures| figures.ttfat_ms.unwrap_or(0.0))?;
+        let ttfat_ms = median(&all, |figures| figures.get(Metric::TtfatMs).unwrap_or(0.0))?;
         let thought = median(&all, |figures| f64::from(figures.tokens.reasoning))?;
-        let ttft_ms = median(&all, |figures| figures.ttft_ms)?;
+        let ttft_ms = median(&all, |figures| figures.get(Metric::TtftMs).unwrap_or(0.0))?;
         rows.extend([
             row(first, "100", ttft_ms, Bound::Within { of: 100.0, by: 2.0 }),
             row(answer, "740", ttfat_ms, Bound::Within { of: 740.0, by: 2.0 }),

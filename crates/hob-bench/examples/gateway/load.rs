@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use hob_bench::drive::{Arrivals, Drive, End, Endpoint, Exchange, Patience};
 use hob_bench::process::ProcessUsage;
+use hob_bench::terms::Metric;
 use hob_bench::timeline::{Protocol, RequestFault, Timeline, figures, timeline};
 use hob_core::statistics::Sample;
 use serde::Serialize;
@@ -188,14 +189,15 @@ fn check(exchange: &Exchange, mode: Mode) -> Result<Answered> {
         bail!("{}", reason(fault, &timeline));
     }
     let Some(figures) = figures(&timeline, None) else { bail!("no figures") };
-    let last = figures.e2e_ms * 1e3;
+    let us = |metric| figures.get(metric).map(|ms| ms * 1e3);
+    let last = us(Metric::E2eMs).context("no time of the whole answer")?;
     if mode == Mode::Whole {
         return Ok(Answered { latency_us: last, ttft_us: None, gap_us: None });
     }
     let chunks = timeline.chunks.len();
     ensure!(chunks == TOKENS, "{chunks} chunks instead of {TOKENS}");
     let gap_us = figures.gaps_ms.iter().copied().reduce(f64::max).map(|ms| ms * 1e3);
-    Ok(Answered { latency_us: last, ttft_us: Some(figures.ttft_ms * 1e3), gap_us })
+    Ok(Answered { latency_us: last, ttft_us: us(Metric::TtftMs), gap_us })
 }
 
 fn reason(fault: &RequestFault, timeline: &Timeline) -> String {

@@ -204,13 +204,11 @@ impl ParsedAnswer<'_> {
     fn reply(self, cell: ChatCell, error_ms: Option<f64>) -> Reply {
         let ParsedAnswer { exchange, timeline, mut figures } = self;
         if let (Some(figures), Some(error_ms)) = (&mut figures, error_ms)
-            && figures.prefill_tok_s.is_none()
+            && figures.get(Metric::PrefillTokS).is_none()
+            && let Some(estimate) = figures.prefill_estimate(error_ms)
         {
-            let connect_ms = figures.connect_ms.unwrap_or_default();
-            figures.prefill_tok_s = figures.prefill_estimate(connect_ms, error_ms);
-            if figures.prefill_tok_s.is_some() {
-                figures.flags.insert(Flag::PrefillEstimated);
-            }
+            figures.by_metric.insert(Metric::PrefillTokS, estimate);
+            figures.flags.insert(Flag::PrefillEstimated);
         }
         let mut reply = Reply::in_words(exchange, &timeline, figures);
         if !matches!(cell.arrivals, Arrivals::Closed { .. }) {

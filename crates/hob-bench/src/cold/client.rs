@@ -12,7 +12,7 @@ use crate::runs::{BenchError, Reply};
 use crate::speech::{RequestParts, StreamField};
 use crate::target::Target;
 use crate::terms::Metric;
-use crate::timeline::{PCM_RATE_HZ, RequestFault, SoundFault, SoundFormat, sound};
+use crate::timeline::{PCM_RATE_HZ, RequestFault, SoundFault, SoundFormat, millis, sound};
 use crate::voice::{FirstAnswer, RepeatedQuestion, VoiceFault};
 use crate::workbench::Asker;
 
@@ -134,10 +134,10 @@ fn request(target: &Target, spoken: &ColdSpeech) -> Bytes {
 /// question is not a waiting time.
 fn spoken_reply(answered: Result<FirstAnswer, VoiceFault>) -> (Reply, bool) {
     let is_loading = matches!(answered, Err(VoiceFault::Refused { status: 503 }));
-    let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let reply = match answered {
         Ok(FirstAnswer { ready, answer }) => {
-            let figures = [(Metric::TtfaMs, ms(answer)), (Metric::WallMs, ms(ready + answer))];
+            let figures =
+                [(Metric::TtfaMs, millis(answer)), (Metric::WallMs, millis(ready + answer))];
             Reply { connect: Some(ready), figures: figures.into(), ..Reply::default() }
         }
         Err(fault) => Reply::default().failed(&fault, matches!(fault, VoiceFault::Stopped)),
@@ -157,7 +157,7 @@ fn counted_from_first(mut reply: Reply, waited: Duration) -> Reply {
     ];
     for metric in from_sending {
         if let Some(ms) = reply.figures.get_mut(&metric) {
-            *ms += waited.as_secs_f64() * 1e3;
+            *ms += millis(waited);
         }
     }
     reply

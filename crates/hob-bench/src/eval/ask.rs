@@ -98,7 +98,7 @@ impl<'w, 'b> Examiner<'w, 'b> {
             Some(why) => ungraded(item, why),
             None => self.grade(item, &read.answer),
         };
-        let figures = figures(&timeline, Some(tokens)).map(|figures| figures.by_name());
+        let figures = figures(&timeline, Some(tokens)).map(|figures| figures.by_metric);
         let content = &read.answer.content;
         let words = content.split_whitespace().count();
         let answered = AnsweredItem {

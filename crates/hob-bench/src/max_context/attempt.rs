@@ -17,6 +17,7 @@ use crate::question::{ParsedReply, Questions};
 use crate::record::{Attempt, AttemptResult, ContextProof};
 use crate::runs::{BenchError, Reply};
 use crate::server::StartedServer;
+use crate::terms::Metric;
 use crate::timeline::RequestFault;
 
 /// The placeholder in a start command.
@@ -71,9 +72,8 @@ impl Trial<'_, '_> {
         let begun = Instant::now();
         let Conclusion { result, said, ctx_max, reply, proof } = self.run(ctx, search)?;
         let (memory, vram_mb, rss_mb) = self.memory();
-        let decode_tok_s = reply
-            .as_ref()
-            .and_then(|reply| reply.figures.get(&crate::terms::Metric::DecodeTokS).copied());
+        let decode_tok_s =
+            reply.as_ref().and_then(|reply| reply.figures.get(&Metric::DecodeTokS).copied());
         let s = Some(begun.elapsed().as_secs_f64());
         Ok(AttemptOutcome {
             tried: AttemptResultAt { ctx, result, ctx_max, memory, decode_tok_s },
@@ -233,7 +233,7 @@ fn brief(said: &str) -> String {
 
 /// Whether it is slower than shorter contexts predict.
 fn is_slow(answered: &ParsedReply, ctx: u64, search: &Search) -> bool {
-    let speed = answered.figures.as_ref().and_then(|figures| figures.decode_tok_s);
+    let speed = answered.figures.as_ref().and_then(|figures| figures.get(Metric::DecodeTokS));
     speed.is_some_and(|speed| search.speed_verdict(ctx, speed) != SpeedVerdict::Fine)
 }
 

@@ -10,7 +10,7 @@ use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::terms::{Metric, look_up};
+use crate::terms::{Metric, known, look_up};
 
 /// One entry per measured figure.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -85,8 +85,7 @@ impl Metrics {
 
     /// Adds the figures that are known.
     pub(crate) fn extend(&mut self, rows: impl IntoIterator<Item = (Metric, Option<Spread>)>) {
-        let known = rows.into_iter().filter_map(|(metric, figures)| Some((metric, figures?)));
-        self.spreads.extend(known);
+        self.spreads.extend(known(rows));
     }
 
     /// The median of a metric, or its mean if there is no median.

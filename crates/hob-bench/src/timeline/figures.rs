@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Chunk, ChunkKind, Timeline, millis};
 use crate::record::CountSource;
-use crate::terms::Metric;
+use crate::terms::{Metric, known};
 
 /// Least pause that counts as a stall.
 const STALL_MS_MIN: f64 = 250.0;
@@ -53,24 +53,10 @@ pub struct Stalls {
     pub worst_ms: f64,
 }
 
-/// Times are milliseconds since the request was sent, unless a field says otherwise.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequestFigures {
-    pub ttfb_ms: f64,
-    pub ttft_ms: f64,
-    /// None if the answer is all thinking.
-    pub ttfat_ms: Option<f64>,
-    pub silence_ms: Option<f64>,
-    pub e2e_ms: f64,
-    /// Delay between the due time and the sending of the request.
-    pub dispatch_ms: f64,
-    pub connect_ms: Option<f64>,
-    pub tpot_ms: Option<f64>,
-    pub decode_tok_s: Option<f64>,
-    pub reasoning_tok_s: Option<f64>,
-    pub content_tok_s: Option<f64>,
-    /// From the prefill time that the engine reports. Without it, see [`RequestFigures::prefill_estimate`].
-    pub prefill_tok_s: Option<f64>,
+    /// All known figures. An answer that is all thinking has no time to its first answer token.
+    pub by_metric: BTreeMap<Metric, f64>,
     pub gaps_ms: Vec<f64>,
     pub stalls: Stalls,
     pub tokens: TokenCounts,
@@ -102,19 +88,29 @@ pub fn figures(timeline: &Timeline, tokens_max: Option<u32>) -> Option<RequestFi
     if answer.is_none() && timeline.finish.as_deref() == Some("length") {
         flags.insert(Flag::NoAnswer);
     }
+    let is_thought = |kind| kind == ChunkKind::Thought;
+    let whole = |count: u32| Some(f64::from(count));
+    let by_metric = known([
+        (Metric::TtfbMs, Some(millis(timeline.head?))),
+        (Metric::TtftMs, Some(millis(first.at))),
+        (Metric::TtfatMs, answer.map(|chunk| millis(chunk.at))),
+        (Metric::SilenceMs, answer.map(|chunk| millis(chunk.at - first.at))),
+        (Metric::DispatchMs, Some(millis(timeline.dispatch))),
+        (Metric::ConnectMs, timeline.connect.map(millis)),
+        (Metric::E2eMs, Some(millis(last.at))),
+        (Metric::TpotMs, has_span.then(|| span_s * 1e3 / later)),
+        (Metric::DecodeTokS, has_span.then(|| later / span_s)),
+        (Metric::ReasoningTokS, rate(timeline, tokens.reasoning, is_thought)),
+        (Metric::ContentTokS, rate(timeline, tokens.content, ChunkKind::is_answer)),
+        (Metric::PrefillTokS, prefill(timeline)),
+        (Metric::PromptTokens, tokens.prompt.and_then(whole)),
+        (Metric::CachedTokens, tokens.cached.and_then(whole)),
+        (Metric::CompletionTokens, whole(tokens.completion)),
+        (Metric::ReasoningTokens, whole(tokens.reasoning)),
+        (Metric::ContentTokens, whole(tokens.content)),
+    ]);
     Some(RequestFigures {
-        ttfb_ms: millis(timeline.head?),
-        ttft_ms: millis(first.at),
-        ttfat_ms: answer.map(|chunk| millis(chunk.at)),
-        silence_ms: answer.map(|chunk| millis(chunk.at - first.at)),
-        e2e_ms: millis(last.at),
-        dispatch_ms: millis(timeline.dispatch),
-        connect_ms: timeline.connect.map(millis),
-        tpot_ms: has_span.then(|| span_s * 1e3 / later),
-        decode_tok_s: has_span.then(|| later / span_s),
-        reasoning_tok_s: rate(timeline, tokens.reasoning, |kind| kind == ChunkKind::Thought),
-        content_tok_s: rate(timeline, tokens.content, ChunkKind::is_answer),
-        prefill_tok_s: prefill(timeline),
+        by_metric,
         stalls: stalls(&gaps_ms),
         gaps_ms,
         tokens,
@@ -124,38 +120,19 @@ pub fn figures(timeline: &Timeline, tokens_max: Option<u32>) -> Option<RequestFi
 }
 
 impl RequestFigures {
-    /// All known figures, by their names in records.
-    pub fn by_name(&self) -> BTreeMap<Metric, f64> {
-        let whole = |count: u32| Some(f64::from(count));
-        let rows = [
-            (Metric::TtfbMs, Some(self.ttfb_ms)),
-            (Metric::TtftMs, Some(self.ttft_ms)),
-            (Metric::TtfatMs, self.ttfat_ms),
-            (Metric::SilenceMs, self.silence_ms),
-            (Metric::DispatchMs, Some(self.dispatch_ms)),
-            (Metric::ConnectMs, self.connect_ms),
-            (Metric::E2eMs, Some(self.e2e_ms)),
-            (Metric::TpotMs, self.tpot_ms),
-            (Metric::DecodeTokS, self.decode_tok_s),
-            (Metric::ReasoningTokS, self.reasoning_tok_s),
-            (Metric::ContentTokS, self.content_tok_s),
-            (Metric::PrefillTokS, self.prefill_tok_s),
-            (Metric::PromptTokens, self.tokens.prompt.and_then(whole)),
-            (Metric::CachedTokens, self.tokens.cached.and_then(whole)),
-            (Metric::CompletionTokens, whole(self.tokens.completion)),
-            (Metric::ReasoningTokens, whole(self.tokens.reasoning)),
-            (Metric::ContentTokens, whole(self.tokens.content)),
-        ];
-        rows.into_iter().filter_map(|(metric, figure)| Some((metric, figure?))).collect()
+    pub fn get(&self, metric: Metric) -> Option<f64> {
+        self.by_metric.get(&metric).copied()
     }
 
-    /// Prefill speed for an engine that does not report it: from the time to the first token, without the round trip and
-    /// one token. None if the prompt is short, or if the time is not much longer than the client's error.
-    pub fn prefill_estimate(&self, rtt_ms: f64, error_ms: f64) -> Option<f64> {
+    /// Prefill speed for an engine that does not report it: from the time to the first token, without the round trip (the
+    /// time to connect) and one token. None if the prompt is short, or if the time is not much longer than the client's error.
+    pub fn prefill_estimate(&self, error_ms: f64) -> Option<f64> {
         let computed = self.tokens.prompt?.checked_sub(self.tokens.cached?)?;
-        let wait_ms = self.ttft_ms - rtt_ms - self.tpot_ms?;
+        let ttft_ms = self.get(Metric::TtftMs)?;
+        let rtt_ms = self.get(Metric::ConnectMs).unwrap_or_default();
+        let wait_ms = ttft_ms - rtt_ms - self.get(Metric::TpotMs)?;
         let is_sound = computed >= PREFILL_TOKENS_MIN
-            && self.ttft_ms >= PREFILL_ERRORS_MIN * error_ms
+            && ttft_ms >= PREFILL_ERRORS_MIN * error_ms
             && wait_ms > 0.0;
         is_sound.then(|| f64::from(computed) / wait_ms * 1e3)
     }
@@ -288,13 +265,11 @@ mod tests {
     fn times_agree_with_a_calculation_by_hand() {
         // 100, 120, 140, 160: three gaps of 20 for three tokens after the first.
         let got = figures(&answer(&[100, 120, 140, 160], Some(4)), Some(4)).expect("figures");
-        assert_eq!(
-            (got.ttfb_ms, got.ttft_ms, got.ttfat_ms, got.e2e_ms),
-            (90.0, 100.0, Some(100.0), 160.0)
-        );
-        near(got.tpot_ms, 20.0);
-        near(got.decode_tok_s, 50.0);
-        near(got.silence_ms, 0.0);
+        let times = [Metric::TtfbMs, Metric::TtftMs, Metric::TtfatMs, Metric::E2eMs];
+        assert_eq!(times.map(|time| got.get(time)), [90.0, 100.0, 100.0, 160.0].map(Some));
+        near(got.get(Metric::TpotMs), 20.0);
+        near(got.get(Metric::DecodeTokS), 50.0);
+        near(got.get(Metric::SilenceMs), 0.0);
         assert_eq!(got.gaps_ms, [20.0, 20.0, 20.0]);
         assert_eq!((got.count_source, got.flags.len()), (Some(CountSource::Usage), 0));
     }
@@ -303,19 +278,20 @@ mod tests {
     fn chunks_of_several_tokens_do_not_make_a_server_faster() {
         // 16 tokens in four chunks, 80 ms apart: 240 ms for the 12 after the first chunk.
         let got = figures(&answer(&[100, 180, 260, 340], Some(16)), None).expect("figures");
-        near(got.tpot_ms, 20.0);
+        near(got.get(Metric::TpotMs), 20.0);
         assert!(got.flags.contains(&Flag::FirstChunkAssumed));
     }
 
     #[test]
     fn thinking_is_counted_separately() {
         let got = figures(&answer(&[-100, -120, -140, 200, 230], Some(5)), None).expect("figures");
-        assert_eq!((got.ttft_ms, got.ttfat_ms, got.silence_ms), (100.0, Some(200.0), Some(100.0)));
+        let times = [Metric::TtftMs, Metric::TtfatMs, Metric::SilenceMs];
+        assert_eq!(times.map(|time| got.get(time)), [100.0, 200.0, 100.0].map(Some));
         assert_eq!((got.tokens.reasoning, got.tokens.content), (3, 2));
-        near(got.reasoning_tok_s, 50.0);
-        near(got.content_tok_s, 1000.0 / 30.0);
+        near(got.get(Metric::ReasoningTokS), 50.0);
+        near(got.get(Metric::ContentTokS), 1000.0 / 30.0);
         let silent = figures(&answer(&[-100, -120], Some(2)), None).expect("figures");
-        assert_eq!((silent.ttfat_ms, silent.tokens.content), (None, 0));
+        assert_eq!((silent.get(Metric::TtfatMs), silent.tokens.content), (None, 0));
         assert!(silent.flags.contains(&Flag::NoAnswer));
     }
 
@@ -357,16 +333,18 @@ mod tests {
         let of = |cached, prefill_ms| {
             let timeline = Timeline {
                 counts: counts(cached, prefill_ms),
+                connect: Some(Duration::from_millis(1)),
                 ..answer(&[521, 541, 561, 581], None)
             };
             figures(&timeline, None).expect("figures")
         };
-        near(of(Some(0), Some(500.0)).prefill_tok_s, 2000.0);
-        near(of(Some(500), Some(500.0)).prefill_tok_s, 1000.0);
-        assert_eq!(of(None, Some(500.0)).prefill_tok_s, None, "the cached tokens are unknown");
-        assert_eq!(of(Some(990), Some(5.0)).prefill_tok_s, None, "ten tokens are too few");
-        near(of(Some(0), None).prefill_estimate(1.0, 0.2), 2000.0);
-        assert_eq!(of(Some(0), None).prefill_estimate(1.0, 30.0), None, "within the error");
+        let prefill = |cached, ms| of(cached, Some(ms)).get(Metric::PrefillTokS);
+        near(prefill(Some(0), 500.0), 2000.0);
+        near(prefill(Some(500), 500.0), 1000.0);
+        assert_eq!(prefill(None, 500.0), None, "the cached tokens are unknown");
+        assert_eq!(prefill(Some(990), 5.0), None, "ten tokens are too few");
+        near(of(Some(0), None).prefill_estimate(0.2), 2000.0);
+        assert_eq!(of(Some(0), None).prefill_estimate(30.0), None, "within the error");
     }
 
     #[test]

@@ -19,8 +19,8 @@ use crate::record::{Connection, Record, RecordKind, RecordedWorkload};
 use crate::runs::{BenchError, CellSummary, RecordContext, Reply, Run, Runs, WARMUP_RUNS_MAX};
 use crate::session::MeasuringSession;
 use crate::speech::Streaming;
-use crate::terms::Metric;
-use crate::timeline::{RequestFault, TranscriptTimeline, transcript};
+use crate::terms::{Metric, known};
+use crate::timeline::{RequestFault, TranscriptTimeline, millis, transcript};
 use crate::workbench::{Asker, OtherServer};
 
 /// Room for an answer.
@@ -202,15 +202,14 @@ fn figures(
     heard: &TranscriptTimeline,
     errors: [Option<WordErrors>; 2],
 ) -> BTreeMap<Metric, f64> {
-    let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let times = [
         (Metric::TtfbMs, Some(heard.ttfb_ms)),
         (Metric::FinalTextMs, Some(heard.final_text_ms)),
         (Metric::FirstPartialMs, heard.first_text_ms),
         (Metric::AudioS, Some(clip.audio_s)),
         (Metric::Rtf, Some(heard.final_text_ms / 1e3 / clip.audio_s)),
-        (Metric::DispatchMs, Some(ms(exchange.sent.saturating_sub(exchange.sched)))),
-        (Metric::ConnectMs, exchange.connect.map(ms)),
+        (Metric::DispatchMs, Some(millis(exchange.sent.saturating_sub(exchange.sched)))),
+        (Metric::ConnectMs, exchange.connect.map(millis)),
     ];
     known(times.into_iter().chain(rows(errors)))
 }
@@ -225,10 +224,6 @@ fn rows([words, chars]: [Option<WordErrors>; 2]) -> [(Metric, Option<f64>); 5] {
         (Metric::WordsMissing, count(|errors| errors.missing)),
         (Metric::WordsAdded, count(|errors| errors.added)),
     ]
-}
-
-fn known(rows: impl IntoIterator<Item = (Metric, Option<f64>)>) -> BTreeMap<Metric, f64> {
-    rows.into_iter().filter_map(|(metric, figure)| Some((metric, figure?))).collect()
 }
 
 #[cfg(test)]
