@@ -101,30 +101,45 @@ pub struct Timeline {
 /// Parses the recording of a chat answer or a completion.
 pub fn timeline(exchange: &Exchange, protocol: Protocol) -> Timeline {
     let mut reading = Reading::new(protocol);
-    let mut answer = HttpResponse::expected();
-    let mut unread = BytesMut::new();
+    let (status, head) = replay(exchange, |at, body| reading.push(at, body));
+    reading.finish_last_piece();
     let mut timeline = Timeline {
+        head,
+        status,
         dispatch: exchange.sent.saturating_sub(exchange.sched),
         connect: exchange.connect,
         ..Timeline::default()
     };
+    timeline.fault = fault(exchange, &timeline, &reading);
+    let Reading { chunks, counts, finish, .. } = reading;
+    Timeline { chunks, counts, finish, ..timeline }
+}
+
+/// Passes on the body of a recorded response, each read with its time since the request was sent, as far as the bytes are
+/// HTTP. Returns the status and the time of the header.
+fn replay(exchange: &Exchange, mut read: impl FnMut(Duration, &[u8])) -> (u16, Option<Duration>) {
+    let (mut answer, mut unread, mut head) = (HttpResponse::expected(), BytesMut::new(), None);
     for (at, bytes) in exchange.recording.pieces() {
         unread.extend_from_slice(bytes);
         let at = at.saturating_sub(exchange.sent);
         let mut body = Vec::new();
         let taken = answer.push(&mut unread, |bytes| body.extend_from_slice(bytes));
-        if answer.status != 0 && timeline.head.is_none() {
-            (timeline.head, timeline.status) = (Some(at), answer.status);
-        }
-        reading.push(at, &body);
+        head = head.or((answer.status != 0).then_some(at));
+        read(at, &body);
         if taken.is_err() {
             break;
         }
     }
-    reading.finish_last_piece();
-    timeline.fault = fault(exchange, &timeline, &reading);
-    let Reading { chunks, counts, finish, .. } = reading;
-    Timeline { chunks, counts, finish, ..timeline }
+    (answer.status, head)
+}
+
+/// # Errors
+/// The response has no whole sound or transcript.
+fn check_whole(exchange: &Exchange, status: u16) -> Result<(), RequestFault> {
+    if exchange.end == End::Whole && status == 200 {
+        return Ok(());
+    }
+    Err(timeline(exchange, Protocol::OpenAi).fault.unwrap_or(RequestFault::Garbage))
 }
 
 /// The first fault that applies. An earlier fault hides the later ones.

@@ -5,12 +5,10 @@ mod mp3;
 
 use std::collections::BTreeMap;
 
-use bytes::BytesMut;
 use hob_core::enum_table;
 
-use super::{Protocol, RequestFault, millis, timeline};
-use crate::drive::{End, Exchange};
-use crate::http_response::HttpResponse;
+use super::{RequestFault, check_whole, millis, replay};
+use crate::drive::Exchange;
 use crate::terms::Metric;
 use crate::wav::WavSamples;
 
@@ -112,30 +110,16 @@ pub fn sound(
     format: SoundFormat,
     pcm_rate_hz: u32,
 ) -> Result<SoundTimeline, SoundFault> {
-    let (mut answer, mut unread) = (HttpResponse::expected(), BytesMut::new());
     let (mut body, mut arrivals) = (Vec::new(), Vec::new());
-    let mut ttfb_ms = None;
-    for (at, bytes) in exchange.recording.pieces() {
-        unread.extend_from_slice(bytes);
-        let at_ms = millis(at.saturating_sub(exchange.sent));
-        let before = body.len();
-        let taken = answer.push(&mut unread, |bytes| body.extend_from_slice(bytes));
-        if answer.status != 0 {
-            ttfb_ms = ttfb_ms.or(Some(at_ms));
+    let (status, head) = replay(exchange, |at, bytes| {
+        body.extend_from_slice(bytes);
+        if !bytes.is_empty() {
+            arrivals.push(ArrivalPoint { at_ms: millis(at), bytes: body.len() });
         }
-        if body.len() > before {
-            arrivals.push(ArrivalPoint { at_ms, bytes: body.len() });
-        }
-        if taken.is_err() {
-            break;
-        }
-    }
-    if exchange.end != End::Whole || answer.status != 200 {
-        let fault = timeline(exchange, Protocol::OpenAi).fault;
-        return Err(SoundFault::Answer(fault.unwrap_or(RequestFault::Garbage)));
-    }
+    });
+    check_whole(exchange, status).map_err(SoundFault::Answer)?;
     let heard = AudibleRange::in_body(&body, format, pcm_rate_hz)?;
-    timed(body, arrivals, heard, ttfb_ms.unwrap_or(0.0))
+    timed(body, arrivals, heard, head.map_or(0.0, millis))
 }
 
 fn timed(
@@ -248,7 +232,7 @@ mod tests {
     use hob_core::wav_header;
 
     use super::*;
-    use crate::drive::Recording;
+    use crate::drive::{End, Recording};
 
     /// Half a second of sound for each piece, 100 ms apart, the first after 200 ms.
     fn heard(

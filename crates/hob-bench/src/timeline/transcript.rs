@@ -3,13 +3,11 @@
 
 use std::time::Duration;
 
-use bytes::BytesMut;
 use hob_core::{Fault, TranscriptEvent};
 use hob_wire::{Misread, PieceKind, Pieces, TranscriptReader, parse_transcript};
 
-use super::{PIECE_BYTES_MAX, Protocol, RequestFault, millis, timeline};
-use crate::drive::{End, Exchange};
-use crate::http_response::HttpResponse;
+use super::{PIECE_BYTES_MAX, RequestFault, check_whole, millis, replay};
+use crate::drive::Exchange;
 
 /// One transcript. Times are milliseconds since the last bytes of the sound were sent.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,28 +25,18 @@ pub struct TranscriptTimeline {
 /// # Errors
 /// The request failed, or its answer is not a transcript.
 pub fn transcript(exchange: &Exchange) -> Result<TranscriptTimeline, RequestFault> {
-    let (mut answer, mut unread) = (HttpResponse::expected(), BytesMut::new());
     let (mut pieces, mut body) = (Pieces::new(PieceKind::Event, PIECE_BYTES_MAX), Vec::new());
     // Events of a stream, each with the time when it was whole.
     let mut events: Vec<(Duration, String)> = Vec::new();
-    let (mut head, mut last) = (None, Duration::ZERO);
-    for (at, bytes) in exchange.recording.pieces() {
-        unread.extend_from_slice(bytes);
-        last = at.saturating_sub(exchange.sent);
-        let before = body.len();
-        let taken = answer.push(&mut unread, |bytes| body.extend_from_slice(bytes));
-        head = head.or((answer.status != 0).then_some(last));
-        let is_whole = pieces.push(&body[before..]).is_ok() && taken.is_ok();
-        events.extend(std::iter::from_fn(|| pieces.next_piece()).map(|piece| (last, piece)));
-        if !is_whole {
-            break;
-        }
-    }
+    let (mut last, mut is_too_long) = (Duration::ZERO, false);
+    let (status, head) = replay(exchange, |at, bytes| {
+        last = at;
+        body.extend_from_slice(bytes);
+        is_too_long = is_too_long || pieces.push(bytes).is_err();
+        events.extend(std::iter::from_fn(|| pieces.next_piece()).map(|piece| (at, piece)));
+    });
     events.extend(pieces.rest().map(|piece| (last, piece)));
-    if exchange.end != End::Whole || answer.status != 200 {
-        let fault = timeline(exchange, Protocol::OpenAi).fault;
-        return Err(fault.unwrap_or(RequestFault::Garbage));
-    }
+    check_whole(exchange, status)?;
     let said = if events.is_empty() {
         let parsed = parse_transcript(&String::from_utf8_lossy(&body));
         let parsed = parsed.map_err(|fault| failed(&fault))?;
@@ -106,7 +94,7 @@ fn failed(fault: &Fault) -> RequestFault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::Recording;
+    use crate::drive::{End, Recording};
 
     /// A transcript whose parts arrive 100 ms apart, the first 150 ms after the request.
     fn read(parts: &[&str]) -> Result<TranscriptTimeline, RequestFault> {
