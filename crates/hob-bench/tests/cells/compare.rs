@@ -1,7 +1,6 @@
 //! Two servers whose pace is known, measured and then compared from what was kept: the samples give the record's figures.
 
-use crate::stage::{experiment, measured, mock};
-use hob_bench::chat::Prompts;
+use crate::stage::cold;
 use hob_bench::compare::{
     CompareOptions, MetricVerdict, Pairing, RatioBasis, SampledRecord, compare,
 };
@@ -14,7 +13,7 @@ const REQUESTS: usize = 4;
 
 /// Some runs of a server with this pace, kept in a folder.
 fn keep(store: &RecordStore, script: &str) -> String {
-    let kept = measured(&mock(script), None, &experiment(Prompts::Cold), RUNS).expect("cells");
+    let kept = cold(script, RUNS);
     let (mut record, samples) = kept.into_iter().next().expect("a cell");
     // A busy machine may make the client late, which is not what is tested.
     record.invalid_reasons.clear();

@@ -1,6 +1,6 @@
 //! Whole cells against a server whose answers are known: what is found out of it, what is measured, what is doubted.
 
-use crate::stage::{experiment, kept, measured, mock};
+use crate::stage::{cold, experiment, kept, measured, mock};
 use hob_bench::chat::{Prompts, ThinkingSwitch};
 use hob_bench::drive::Arrivals;
 use hob_bench::experiment::{Axis, Experiment};
@@ -44,8 +44,7 @@ fn cached_prompts_are_proven_to_be_cached_and_never_mixed() {
 
 #[test]
 fn thinking_is_measured_with_and_without_and_off_is_proven() {
-    let thinking = mock("reasoning_tokens=6,switch=enable_thinking");
-    let got = measured(&thinking, None, &experiment(Prompts::Cold), 2).expect("cells");
+    let got = cold("reasoning_tokens=6,switch=enable_thinking", 2);
     let reasoned: Vec<_> = got
         .iter()
         .map(|(record, _)| {
@@ -57,8 +56,7 @@ fn thinking_is_measured_with_and_without_and_off_is_proven() {
     let off = (Some(ThinkingSwitch::EnableThinking.name()), Some(Reasoning::Disabled), Some(0.0));
     assert_eq!(reasoned, [on, off]);
 
-    let stubborn = mock("reasoning_tokens=6,switch=none");
-    let got = measured(&stubborn, None, &experiment(Prompts::Cold), 2).expect("cells");
+    let got = cold("reasoning_tokens=6,switch=none", 2);
     let record = &got[0].0;
     assert_eq!((got.len(), record.workload.reasoning), (1, Some(Reasoning::CannotDisable)));
     assert!(record.invalid_reasons.contains(&"thinking cannot be turned off".to_owned()));
@@ -76,14 +74,12 @@ fn an_ollama_server_is_measured_in_its_own_words() {
 
 #[test]
 fn a_server_that_lies_or_fails_makes_no_figure_silently() {
-    let double =
-        measured(&mock("usage=double"), None, &experiment(Prompts::Cold), 2).expect("cells");
+    let double = cold("usage=double", 2);
     let record = &double[0].0;
     assert_eq!(record.metrics.figure(Metric::CompletionTokens), Some(16.0));
     let reason = "the server's token count is impossible for";
     assert!(record.invalid_reasons.iter().any(|said| said.starts_with(reason)), "{record:?}");
-    let silent =
-        measured(&mock("usage=nothing"), None, &experiment(Prompts::Cold), 2).expect("cells");
+    let silent = cold("usage=nothing", 2);
     assert!(silent[0].0.confidence.reasons.contains(&Doubt::CountsNotUsage));
     for (pairs, status) in [("status=401", 401), ("status=429", 429), ("status=500", 500)] {
         let refused = measured(&mock(pairs), None, &experiment(Prompts::Cold), 2).err();
@@ -133,19 +129,17 @@ fn what_waited_for_this_client_is_no_measurement_of_the_server() {
 
 #[test]
 fn a_prompt_that_was_cut_is_not_the_one_that_was_sent() {
-    let cut = mock("context_tokens=60,truncates=true");
-    let got = measured(&cut, None, &experiment(Prompts::Cold), 1).expect("cells");
+    let got = cold("context_tokens=60,truncates=true", 1);
     let why = got[0].0.invalid_reasons.join("; ");
     assert!(why.contains("tokens of a prompt of about 64"), "{why}");
-    let whole = measured(&mock(""), None, &experiment(Prompts::Cold), 1).expect("cells");
+    let whole = cold("", 1);
     let why = whole[0].0.invalid_reasons.join("; ");
     assert!(!why.contains("it cut the prompt"), "{why}");
 }
 
 #[test]
 fn stalls_are_counted_in_the_record() {
-    let stalling = mock("stall_ms=600,stall_at=8");
-    let got = measured(&stalling, None, &experiment(Prompts::Cold), 1).expect("cells");
+    let got = cold("stall_ms=600,stall_at=8", 1);
     let (record, samples) = &got[0];
     let stall = record.metrics.stall.expect("stalls");
     assert!(stall.count >= samples.len() as u64 && stall.worst_ms >= 500.0, "{stall:?}");

@@ -1,9 +1,10 @@
 //! Several users against a server whose places are known: what is a queue is called one.
 //! A server that batches is recognised, and one that only queues.
 
-use crate::stage::{kept, mock};
+use crate::stage::{Kept, in_rounds, kept, mock};
 use hob_bench::chat::{ChatWorkload, Prompts, SHAPES, Shape, ThinkingChoice};
-use hob_bench::experiment::{Axis, Experiment, RunSize, Workload, gain, scaling_verdict};
+use hob_bench::experiment::{Axis, Experiment, Workload, gain, scaling_verdict};
+use hob_bench::mock::MockServer;
 use hob_bench::record::{Record, RecordKind, RunStatus};
 use hob_bench::speech::{Formats, SpeechWorkload, Streaming, Text};
 use hob_bench::terms::Metric;
@@ -12,11 +13,7 @@ use hob_bench::timeline::SoundFormat;
 fn asked(axis: Axis) -> Experiment {
     let shapes = vec![Shape { max_tokens: 24, ..SHAPES[0] }];
     let chat = ChatWorkload { shapes, thinking: ThinkingChoice::On, prompts: Prompts::Cold };
-    Experiment {
-        workload: Workload::Chat(chat),
-        axis,
-        run_size: RunSize { rounds: 2, span_s: 0.0 },
-    }
+    in_rounds(2, Workload::Chat(chat), axis)
 }
 
 /// A sentence of the mock: a second of sound in 20 pieces.
@@ -27,11 +24,11 @@ fn spoken(axis: Axis) -> Experiment {
         voices: Vec::new(),
         streaming: vec![Streaming::Requested],
     };
-    Experiment {
-        workload: Workload::Speech(speech),
-        axis,
-        run_size: RunSize { rounds: 1, span_s: 0.0 },
-    }
+    in_rounds(1, Workload::Speech(speech), axis)
+}
+
+fn of_runs(server: &MockServer, runs: usize, experiment: &Experiment) -> Kept {
+    kept(server, runs, |bench| experiment.measure(bench)).expect("cells")
 }
 
 fn figure(record: &Record, metric: Metric) -> f64 {
@@ -41,8 +38,7 @@ fn figure(record: &Record, metric: Metric) -> f64 {
 #[test]
 fn users_of_one_place_wait_for_each_other() {
     let one_place = mock("ttft_ms=40,itl_ms=8,slots=1");
-    let got = kept(&one_place, 3, |bench| asked(Axis::Concurrency(vec![1, 3])).measure(bench))
-        .expect("cells");
+    let got = of_runs(&one_place, 3, &asked(Axis::Concurrency(vec![1, 3])));
     let [one, three] = &got.records[..] else { panic!("two records") };
     // The two take turns, so both have the same number of runs.
     assert_eq!(got.requests(), [3 * 2, 3 * 6]);
@@ -64,8 +60,7 @@ fn users_of_one_place_wait_for_each_other() {
 #[test]
 fn users_with_a_place_each_are_served_together() {
     let roomy = mock("ttft_ms=40,itl_ms=8");
-    let got = kept(&roomy, 3, |bench| asked(Axis::Concurrency(vec![2, 4])).measure(bench))
-        .expect("cells");
+    let got = of_runs(&roomy, 3, &asked(Axis::Concurrency(vec![2, 4])));
     let users: Vec<_> = got.records.iter().map(|record| record.workload.concurrency).collect();
     assert_eq!(users, [Some(1), Some(2), Some(1), Some(4)]);
     for record in [&got.records[1], &got.records[3]] {
@@ -78,8 +73,7 @@ fn users_with_a_place_each_are_served_together() {
 #[test]
 fn a_batch_gains_what_is_served_together() {
     let roomy = mock("ttft_ms=40,itl_ms=8");
-    let got =
-        kept(&roomy, 2, |bench| asked(Axis::Batch(vec![4, 1])).measure(bench)).expect("cells");
+    let got = of_runs(&roomy, 2, &asked(Axis::Batch(vec![4, 1])));
     let [one, four] = &got.records[..] else { panic!("two records, the fewest first") };
     assert_eq!((one.kind, one.workload.concurrency), (RecordKind::Batch, Some(1)));
     assert_eq!((four.workload.concurrency, got.requests()[1]), (Some(4), 2 * 8));
@@ -88,8 +82,7 @@ fn a_batch_gains_what_is_served_together() {
     assert!(figure(four, Metric::TtfbMs) > 0.0 && four.resources.rss_peak_mb.is_none());
 
     let queue = mock("ttft_ms=40,itl_ms=8,slots=1");
-    let got =
-        kept(&queue, 2, |bench| asked(Axis::Batch(vec![1, 4])).measure(bench)).expect("cells");
+    let got = of_runs(&queue, 2, &asked(Axis::Batch(vec![1, 4])));
     let times = gain(&got.records[0], &got.records[1]).expect("a gain");
     assert!(times < 2.0, "{times}");
     assert_eq!(gain(&got.records[0], &Record { metrics: Default::default(), ..one.clone() }), None);
@@ -98,8 +91,7 @@ fn a_batch_gains_what_is_served_together() {
 #[test]
 fn many_listen_as_many_chat() {
     let one_place = mock("ttft_ms=40,itl_ms=8,slots=1");
-    let got = kept(&one_place, 2, |bench| spoken(Axis::Concurrency(vec![1, 3])).measure(bench))
-        .expect("cells");
+    let got = of_runs(&one_place, 2, &spoken(Axis::Concurrency(vec![1, 3])));
     let [one, three] = &got.records[..] else { panic!("two records, in one kind of file") };
     let sound = three.tts.clone().expect("a section");
     assert_eq!(sound.format.as_deref(), Some("pcm"));
@@ -110,8 +102,7 @@ fn many_listen_as_many_chat() {
     assert_eq!(many.scaling.map(scaling_verdict), Some("queueing, not throughput"), "{many:?}");
 
     let roomy = mock("ttft_ms=40,itl_ms=8");
-    let got =
-        kept(&roomy, 2, |bench| spoken(Axis::Batch(vec![1, 4])).measure(bench)).expect("cells");
+    let got = of_runs(&roomy, 2, &spoken(Axis::Batch(vec![1, 4])));
     let times = gain(&got.records[0], &got.records[1]).expect("a gain");
     assert!(times > 2.0, "{times}");
 }

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use crate::stage::{kept, mock};
+use crate::stage::{in_rounds, kept, load, mock};
 use hob_bench::ask::ask;
-use hob_bench::drive::Arrivals;
-use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
+use hob_bench::experiment::{Axis, Experiment, Workload};
 use hob_bench::mock::MockServer;
 use hob_bench::record::{Record, RecordKind, RunStatus, StreamVerdict};
 use hob_bench::runs::BenchError;
@@ -32,15 +31,7 @@ fn any() -> Formats {
 fn experiment(names: &[&str], formats: Formats, axis: Axis) -> Experiment {
     let (voices, streaming) = (Vec::new(), vec![Streaming::Requested]);
     let speech = SpeechWorkload { texts: texts(names), formats, voices, streaming };
-    Experiment {
-        workload: Workload::Speech(speech),
-        axis,
-        run_size: RunSize { rounds: 1, span_s: 0.0 },
-    }
-}
-
-fn load(users: &[usize]) -> Axis {
-    Axis::Load(users.iter().map(|users| Arrivals::Closed { users: *users }).collect())
+    in_rounds(1, Workload::Speech(speech), axis)
 }
 
 fn spoken(mock: &MockServer, names: &[&str], formats: Formats) -> Result<Vec<Record>, BenchError> {

@@ -32,11 +32,22 @@ pub(crate) struct Kept {
 pub(crate) fn experiment(prompts: Prompts) -> Experiment {
     let shapes = vec![Shape { max_tokens: 16, ..SHAPES[0] }];
     let chat = ChatWorkload { shapes, thinking: ThinkingChoice::Auto, prompts };
-    Experiment {
-        workload: Workload::Chat(chat),
-        axis: Axis::Load(vec![Arrivals::Closed { users: 2 }]),
-        run_size: RunSize { rounds: 2, span_s: 0.5 },
-    }
+    let run_size = RunSize { rounds: 2, span_s: 0.5 };
+    Experiment { workload: Workload::Chat(chat), axis: load(&[2]), run_size }
+}
+
+/// An experiment whose runs end with these rounds.
+pub(crate) fn in_rounds(rounds: usize, workload: Workload, axis: Axis) -> Experiment {
+    Experiment { workload, axis, run_size: RunSize { rounds, span_s: 0.0 } }
+}
+
+pub(crate) fn load(users: &[usize]) -> Axis {
+    Axis::Load(users.iter().map(|users| Arrivals::Closed { users: *users }).collect())
+}
+
+/// The cells of cold prompts, at a server with this script.
+pub(crate) fn cold(script: &str, runs: usize) -> Vec<(Record, Vec<RawSample>)> {
+    measured(&mock(script), None, &experiment(Prompts::Cold), runs).expect("cells")
 }
 
 /// All cells of chat, in order, by this protocol.

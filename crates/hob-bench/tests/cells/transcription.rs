@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::stage::{kept, mock};
-use hob_bench::drive::Arrivals;
-use hob_bench::experiment::{Axis, Experiment, OtherServer, RunSize, Workload};
+use crate::stage::{in_rounds, kept, load, mock};
+use hob_bench::experiment::{Axis, Experiment, OtherServer, Workload};
+use hob_bench::mock::MockServer;
 use hob_bench::record::{Record, RecordKind, RunStatus, Stt};
 use hob_bench::runs::RecordContext;
 use hob_bench::speech::Streaming;
@@ -46,9 +46,11 @@ fn workload(noise: Vec<Option<f64>>, streaming: Vec<Streaming>) -> Transcription
 }
 
 fn experiment(workload: TranscriptionWorkload, users: &[usize]) -> Experiment {
-    let arrivals = users.iter().map(|users| Arrivals::Closed { users: *users }).collect();
-    let run_size = RunSize { rounds: 1, span_s: 0.0 };
-    Experiment { workload: Workload::Transcription(workload), axis: Axis::Load(arrivals), run_size }
+    in_rounds(1, Workload::Transcription(workload), load(users))
+}
+
+fn records(server: &MockServer, cells: &Experiment) -> Vec<Record> {
+    kept(server, RUNS, |bench| cells.measure(bench)).expect("cells").records
 }
 
 const HEARD: &str = "heard=the_cat_sat_on_twenty_mats";
@@ -57,7 +59,7 @@ const HEARD: &str = "heard=the_cat_sat_on_twenty_mats";
 fn word_errors_and_times_are_those_of_the_script() {
     let mock = mock(&format!("ttft_ms=150,itl_ms=50,{HEARD}"));
     let cells = experiment(workload(vec![None, Some(10.0)], vec![Streaming::Requested]), &[1]);
-    let records = kept(&mock, RUNS, |bench| cells.measure(bench)).expect("cells").records;
+    let records = records(&mock, &cells);
     assert_eq!(records.len(), 2);
     for record in &records {
         assert_eq!((record.kind, record.status), (RecordKind::Stt, RunStatus::Ok));
@@ -107,7 +109,7 @@ fn a_record_is_measured_again_in_its_own_cell() {
 fn several_users_transcribe_more_sound() {
     let mock = mock(&format!("ttft_ms=100,itl_ms=0,{HEARD}"));
     let cells = experiment(workload(vec![None], vec![Streaming::Declined]), &[1, 3]);
-    let records = kept(&mock, RUNS, |bench| cells.measure(bench)).expect("cells").records;
+    let records = records(&mock, &cells);
     let figure = |place: usize| records[place].metrics.figure(Metric::RealTimeX).expect("a figure");
     assert!(figure(1) > 1.5 * figure(0), "{} and {}", figure(1), figure(0));
     assert_eq!(records[0].stt.as_ref().map(|stt| stt.first_partial_ms), Some(None));
@@ -122,8 +124,7 @@ fn a_server_can_speak_the_clips_itself() {
         ..SpokenClips::default()
     };
     let mine = TranscriptionWorkload::new(ClipSource::Spoken(spoken));
-    let made = kept(&mock, RUNS, |bench| experiment(mine, &[1]).measure(bench));
-    let records = made.expect("cells").records;
+    let records = records(&mock, &experiment(mine, &[1]));
     let stt = records[0].stt.as_ref().expect("transcription");
     assert_eq!((stt.synthetic_by.as_deref(), stt.audio_s), (Some("mock"), Some(0.19)));
     let speakers: Vec<_> = stt.clips.iter().map(|clip| clip.speaker.as_deref()).collect();
@@ -139,8 +140,7 @@ fn two_servers_get_the_same_clips_in_turns() {
         OtherServer { target, context: RecordContext { seed: 7, ..RecordContext::default() } };
     let mut both = workload(vec![None], vec![Streaming::Declined]);
     both.other = Some(Box::new(other));
-    let made = kept(&base, RUNS, |bench| experiment(both, &[1]).measure(bench));
-    let records = made.expect("two records").records;
+    let records = records(&base, &experiment(both, &[1]));
     assert_eq!(records[0].workload.prompts_sha256, records[1].workload.prompts_sha256);
     let stt = records.into_iter().map(|record| record.stt.expect("one"));
     let [base, new] = &stt.collect::<Vec<_>>()[..] else { panic!("two records") };
@@ -153,7 +153,7 @@ fn two_servers_get_the_same_clips_in_turns() {
 fn a_server_that_fails_gives_no_figures() {
     let mock = mock("status=503");
     let cells = experiment(workload(vec![None], vec![Streaming::Declined]), &[1]);
-    let records = kept(&mock, RUNS, |bench| cells.measure(bench)).expect("a record").records;
+    let records = records(&mock, &cells);
     assert_eq!(records[0].status, RunStatus::Failed);
     assert_eq!(records[0].stt.as_ref().map(|stt| stt.wer), Some(None));
     let reason = &records[0].invalid_reasons[0];
