@@ -21,7 +21,6 @@ pub mod launch;
 pub mod listening;
 pub mod max_context;
 pub mod mock;
-mod parallel;
 pub mod plan;
 pub mod process;
 mod question;

@@ -12,18 +12,19 @@ mod rules;
 mod runs;
 #[cfg(test)]
 mod tests;
-mod write;
 
 use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
 
+use fs_err as fs;
 pub use gather::{Others, without_folder};
 use jiff::Timestamp;
 pub use production::{GAP_NEEDS, Production, ServedModelFigures};
 pub use queued::Queued;
-pub use write::write;
+use rayon::prelude::*;
 
 use crate::eval::AnsweredItem;
-use crate::parallel::parallel_map;
 use crate::record::{RawSample, Record};
 
 /// Everything that the page shows.
@@ -96,10 +97,23 @@ pub fn build(material: &Material) -> Vec<PageFile> {
         file(&format!("{name}.html"), html)
     };
     files.extend(VIEWS.map(view));
-    files.extend(parallel_map(&material.records, |record| {
-        file(&format!("run/{}.js", record.id), data::run_js(material, record))
-    }));
+    files.par_extend(
+        material
+            .records
+            .par_iter()
+            .map(|record| file(&format!("run/{}.js", record.id), data::run_js(material, record))),
+    );
     files
+}
+
+/// Writes the files of a page into a folder. It replaces files of the same name and keeps all others. Nothing is flushed to
+/// the disk: a page can be built again.
+///
+/// # Errors
+/// A folder or file cannot be written. The error names it.
+pub fn write(folder: &Path, files: &[PageFile]) -> io::Result<()> {
+    fs::create_dir_all(folder.join("run"))?;
+    files.iter().try_for_each(|file| fs::write(folder.join(&file.path), &file.bytes))
 }
 
 fn file(path: &str, text: String) -> PageFile {

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hob_core::statistics::{RUNS_MIN, Ratio};
+use rayon::prelude::*;
 use serde::Serialize;
 
 use super::Material;
@@ -14,7 +15,6 @@ use crate::compare::{
     CompareOptions, Comparison, IfDifferent, Pairing, SAME_PROMPTS, SampledRecord,
     THRESHOLD_UNPAIRED_PCT, aspects, compare, counts_tokens,
 };
-use crate::parallel::parallel_map;
 use crate::record::Record;
 use crate::terms::Metric;
 
@@ -67,12 +67,14 @@ pub(super) fn rules(material: &Material, all: &[Run<'_>]) -> Rules {
         banner: [("paired", Pairing::Paired.banner()), ("unpaired", Pairing::Unpaired.banner())]
             .into(),
         same_prompts: SAME_PROMPTS,
-        pairs: parallel_map(shown, |[base, new]| {
-            let sides = [base, new].map(|record| [sampled(material, record)]);
-            compare(&sides[0], &sides[1], &CompareOptions::default())
-        }),
+        pairs: shown.par_iter().map(|pair| compared(material, *pair)).collect(),
         pairs_left_out: pairs.len() - shown.len(),
     }
+}
+
+fn compared(material: &Material, pair: [&Record; 2]) -> Comparison {
+    let [base, new] = pair.map(|record| [sampled(material, record)]);
+    compare(&base, &new, &CompareOptions::default())
 }
 
 fn sampled(material: &Material, record: &Record) -> SampledRecord {

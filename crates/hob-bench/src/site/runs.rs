@@ -3,6 +3,7 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use rayon::prelude::*;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -11,7 +12,6 @@ use super::cells::Cells;
 use super::comparison::ComparedBy;
 use super::production::Gap;
 use crate::families;
-use crate::parallel::parallel_map;
 use crate::record::{Doubt, Label, Record, RecordedClientCheck, SourceType, slug};
 use crate::speech::Text;
 
@@ -74,7 +74,7 @@ pub(super) fn runs(material: &Material) -> Vec<Run<'_>> {
     let mut records: Vec<&Record> = material.records.iter().collect();
     records.sort_by_key(|record| std::cmp::Reverse((record.time.started, record.id)));
     let cells = Cells::from_records(&records);
-    parallel_map(&records, |record| run(record, material, &cells))
+    records.par_iter().map(|record| run(record, material, &cells)).collect()
 }
 
 fn run<'a>(record: &'a Record, material: &'a Material, cells: &Cells<'_>) -> Run<'a> {
