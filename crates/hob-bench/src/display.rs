@@ -79,10 +79,8 @@ pub fn stalls(record: &Record) -> String {
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
-    use crate::record::{RecordSource, Stall, Tts};
+    use crate::record::{Stall, Tts};
 
     #[test]
     fn numbers_have_three_significant_digits() {
@@ -115,8 +113,7 @@ mod tests {
 
     #[test]
     fn stalls_are_shown_with_the_longest() {
-        let source = RecordSource::default();
-        let mut record = Record::new(Uuid::nil(), RecordKind::Llm, source);
+        let mut record = Record::default();
         for (count, worst_ms, expected) in [(0, 0.0, "–"), (3, 2_400.0, "3, worst 2,400 ms")] {
             record.metrics.stall = Some(Stall { count, worst_ms });
             assert_eq!(stalls(&record), expected);
@@ -128,9 +125,8 @@ mod tests {
     #[test]
     fn records_of_one_shape_can_be_distinguished() {
         let of = |kind, cache, tts| {
-            let mut record = Record::new(Uuid::nil(), kind, RecordSource::default());
-            record.workload.shape = Some("s".to_owned());
-            (record.workload.cache, record.tts) = (cache, tts);
+            let mut record = Record { kind, tts, ..Record::default() };
+            (record.workload.shape, record.workload.cache) = (Some("s".to_owned()), cache);
             asked(&record)
         };
         let (format, voice) = (Some("mp3".to_owned()), Some("ada".to_owned()));

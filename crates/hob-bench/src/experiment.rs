@@ -217,7 +217,7 @@ impl SpeechWorkload {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{RecordSource, Tts};
+    use crate::record::Tts;
     use crate::speech::{Formats, Text};
 
     fn speech() -> Experiment {
@@ -235,15 +235,10 @@ mod tests {
         for (stream, expected) in
             [(Some(false), Streaming::Declined), (Some(true), Streaming::Requested)]
         {
-            let mut record =
-                Record::new(uuid::Uuid::nil(), RecordKind::Stream, RecordSource::default());
-            record.tts = Some(Tts {
-                chars: Some(67),
-                format: Some("mp3".to_owned()),
-                voice: Some("ada".to_owned()),
-                stream,
-                ..Tts::default()
-            });
+            let (format, voice) = (Some("mp3".to_owned()), Some("ada".to_owned()));
+            let tts = Tts { chars: Some(67), format, voice, stream, ..Tts::default() };
+            let kind = RecordKind::Stream;
+            let record = Record { kind, tts: Some(tts), ..Record::default() };
             let mut experiment = speech();
             experiment.narrow_to(&record);
             let Workload::Speech(speech) = experiment.workload else { panic!("speech") };

@@ -259,10 +259,7 @@ fn has_started(result: AttemptResult) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
-    use crate::record::RecordSource;
 
     #[test]
     fn a_confirmed_context_is_verified_unless_its_record_is_invalid() {
@@ -275,9 +272,9 @@ mod tests {
         let tried = AttemptResultAt::new(2048, AttemptResult::Ok);
         (0..2).for_each(|_| found.search.add(tried));
         for (invalid, expected) in [(0, Label::Verified), (1, Label::Unverified)] {
-            let (kind, source) = (RecordKind::MaxContext, RecordSource::default());
-            let mut record = Record::new(Uuid::nil(), kind, source);
-            record.invalid_reasons = vec!["a count is impossible".to_owned(); invalid];
+            let invalid_reasons = vec!["a count is impossible".to_owned(); invalid];
+            let kind = RecordKind::MaxContext;
+            let mut record = Record { kind, invalid_reasons, ..Record::default() };
             found.judge(&mut record);
             assert_eq!(record.confidence.label, expected);
         }

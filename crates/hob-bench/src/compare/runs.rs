@@ -115,7 +115,7 @@ fn arrivals(sample: &RawSample, sent_us: u64, from: u64, until: u64) -> Option<f
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{RecordKind, RecordSource, RecordedTokens, Spread};
+    use crate::record::{RecordedTokens, Spread};
 
     #[test]
     fn a_rate_of_requests_is_that_of_the_whole_run() {
@@ -129,7 +129,7 @@ mod tests {
             tokens: RecordedTokens { reasoning: Some(0), content: Some(2), ..Default::default() },
             ..RawSample::default()
         };
-        let mut record = Record::new(uuid::Uuid::nil(), RecordKind::Llm, RecordSource::default());
+        let mut record = Record::default();
         (record.workload.rate, record.workload.concurrency) = (Some(1.0), Some(128));
         let spread = Spread { p50: Some(2.0 / 1.2), ..Spread::default() };
         record.metrics.spreads.insert(Metric::RequestsS, spread);

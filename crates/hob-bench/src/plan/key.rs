@@ -79,7 +79,7 @@ fn half(what: &impl Serialize) -> String {
 mod tests {
     use super::super::file::BenchPlan;
     use super::*;
-    use crate::record::{RecordKind, RecordSource, RunStatus};
+    use crate::record::RunStatus;
 
     #[test]
     fn keys_differ_by_point_and_by_setup() {
@@ -122,12 +122,11 @@ mod tests {
 
     #[test]
     fn only_valid_records_are_done() {
-        let record = |key: &str, status, reasons: &[&str]| {
-            let mut record =
-                Record::new(uuid::Uuid::nil(), RecordKind::Llm, RecordSource::default());
-            (record.cell_key, record.status) = (Some(key.to_owned()), status);
-            record.invalid_reasons = reasons.iter().map(|reason| (*reason).to_owned()).collect();
-            record
+        let record = |key: &str, status, reasons: &[&str]| Record {
+            cell_key: Some(key.to_owned()),
+            status,
+            invalid_reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
+            ..Record::default()
         };
         let records = [
             record("a", RunStatus::Ok, &[]),

@@ -193,11 +193,11 @@ fn joined(one: &str, other: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Harness, RecordKind, RecordSource};
+    use crate::record::{Harness, RecordKind};
 
     #[test]
     fn evaluations_that_differ_have_different_names() {
-        let mut record = Record::new(uuid::Uuid::nil(), RecordKind::Eval, RecordSource::default());
+        let mut record = Record { kind: RecordKind::Eval, ..Record::default() };
         record.model.name = "m".to_owned();
         assert_eq!(record.eval_name(), "m");
         record.workload.temperature = Some(0.0);
@@ -223,7 +223,7 @@ mod tests {
     fn servers_with_one_engine_have_names_of_their_own() {
         let record = |id: u128, model: &str, target: &str| {
             let id = uuid::Uuid::from_u128(id);
-            let mut record = Record::new(id, RecordKind::Eval, RecordSource::default());
+            let mut record = Record { id, kind: RecordKind::Eval, ..Record::default() };
             record.model.name = model.to_owned();
             record.engine.name = Some("ollama".to_owned());
             let argv = ["hob", "eval", "--target", target].map(str::to_owned).to_vec();

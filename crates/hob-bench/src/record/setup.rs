@@ -48,7 +48,7 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Accelerator, RecordKind, RecordSource};
+    use crate::record::Accelerator;
 
     #[test]
     fn a_claim_is_confirmed_refuted_or_unverified() {
@@ -62,8 +62,7 @@ mod tests {
             (CREATOR, "ada", None, &[], 0, 0),
         ];
         for (name, said, driver, caps_w, doubts, invalid) in rows {
-            let mut record =
-                Record::new(uuid::Uuid::nil(), RecordKind::Llm, RecordSource::default());
+            let mut record = Record::default();
             record.confidence.label = Label::Verified;
             record.labels.insert(name.to_owned(), said.to_owned());
             let driver = driver.map(str::to_owned);

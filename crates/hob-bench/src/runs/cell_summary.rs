@@ -413,8 +413,7 @@ mod tests {
             let times = (0..24).map(|at| if at % 2 == 0 { 100.0 + f64::from(at) } else { high_ms });
             let run = Run { replies: times.map(reply).collect(), ..Run::default() };
             let runs = Runs { runs: vec![run], ..Runs::default() };
-            let record = Record::new(Uuid::nil(), RecordKind::Llm, RecordSource::default());
-            confidence(&runs, &[Metric::TtftMs], &record, Vec::new()).reasons
+            confidence(&runs, &[Metric::TtftMs], &Record::default(), Vec::new()).reasons
         };
         assert!(doubts(900.0).contains(&Doubt::Bimodal));
         assert!(!doubts(120.0).contains(&Doubt::Bimodal));

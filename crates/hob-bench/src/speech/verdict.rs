@@ -158,10 +158,8 @@ impl fmt::Display for StreamingFinding {
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
-    use crate::record::{RecordKind, RecordSource};
+    use crate::record::RecordKind;
 
     #[test]
     fn the_verdict_on_one_text() {
@@ -184,7 +182,7 @@ mod tests {
     }
 
     fn record(text: &str, verdict: StreamVerdict, ttfa_ms: f64, last_ms: f64) -> Record {
-        let mut record = Record::new(Uuid::nil(), RecordKind::Stream, RecordSource::default());
+        let mut record = Record { kind: RecordKind::Stream, ..Record::default() };
         record.workload.shape = Some(text.to_owned());
         record.tts = Some(Tts {
             verdict: Some(verdict),

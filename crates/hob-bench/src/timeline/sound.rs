@@ -176,6 +176,7 @@ impl AudibleRange {
         pcm_rate_hz: u32,
     ) -> Result<AudibleRange, SoundFault> {
         match format {
+            _ if body.is_empty() => Err(SoundFault::Empty),
             SoundFormat::Pcm => AudibleRange::in_samples(body, 0, pcm_rate_hz, 1),
             SoundFormat::Wav => AudibleRange::in_wav(body),
             SoundFormat::Mp3 => AudibleRange::in_mp3(body),
@@ -202,17 +203,11 @@ impl AudibleRange {
     }
 
     fn in_wav(body: &[u8]) -> Result<AudibleRange, SoundFault> {
-        if body.is_empty() {
-            return Err(SoundFault::Empty);
-        }
         let found = WavSamples::find(body).ok_or(SoundFault::NotThis { expected: "WAV" })?;
         AudibleRange::in_samples(body, found.begin, found.rate_hz, found.channels)
     }
 
     fn in_mp3(body: &[u8]) -> Result<AudibleRange, SoundFault> {
-        if body.is_empty() {
-            return Err(SoundFault::Empty);
-        }
         let mpeg = mp3::read(body).ok_or(SoundFault::NotThis { expected: "MP3" })?;
         let mp3::Mpeg { begin, audible_end, rate_hz, seconds } = mpeg;
         let audible = audible_end.ok_or(SoundFault::Silence)?;

@@ -93,7 +93,7 @@ fn word_errors_and_times_are_those_of_the_script() {
 fn a_record_is_measured_again_in_its_own_cell() {
     let both = vec![Streaming::Declined, Streaming::Requested];
     let mut all = experiment(workload(vec![None, Some(10.0)], both), &[1, 3]);
-    let mut record = Record::new(uuid::Uuid::nil(), RecordKind::Stt, Default::default());
+    let mut record = Record { kind: RecordKind::Stt, ..Record::default() };
     record.workload.concurrency = Some(3);
     record.stt = Some(Stt { snr_db: Some(10.0), stream: Some(true), ..Stt::default() });
     all.narrow_to(&record);
