@@ -5,9 +5,8 @@ mod assessment_text;
 mod calibrate;
 mod explain;
 mod machine;
+mod memory_only;
 mod recommend;
-mod speech;
-mod transcription;
 mod validate;
 
 use clap::{Args, Subcommand};
@@ -17,7 +16,6 @@ use hob_models::QuantMix;
 use hob_models::find::typed;
 use hob_models::known::UseCase;
 use hob_wire::FitAnswer;
-use serde::Serialize;
 
 use crate::app::App;
 use crate::arguments::one_of;
@@ -30,8 +28,7 @@ use crate::model_store::ModelStore;
 use crate::printer::Printer;
 use crate::published::Used;
 use crate::settings::Overrides;
-use speech::SpeechFit;
-use transcription::TranscriptionFit;
+use memory_only::{KnownMemory, MemoryFit};
 
 /// Predict where a model runs on this machine, how fast it is at each context, and which flags an engine needs
 #[derive(Debug, Args)]
@@ -172,13 +169,8 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> CliRe
         None => (),
     }
     let app = App::open(globals, Overrides::default(), printer)?;
-    if let Some(fit) = transcription_fit(args, &app)? {
-        check_used(args, &[])?;
-        return memory_only(args, printer, &fit, (fit.verdict_text(), fit.fits));
-    }
-    if let Some(fit) = speech_fit(args, &app)? {
-        check_used(args, &[(args.options.parallel > 1, "--parallel")])?;
-        return memory_only(args, printer, &fit, (fit.verdict_text(), fit.fits));
+    if let Some(exit) = memory_only(args, &app)? {
+        return Ok(exit);
     }
     let (machine, used) = args.machine.with_published(&app)?;
     let (model, variants) = model(args, &app, printer)?;
@@ -198,53 +190,28 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> CliRe
     Ok(if args.require && !holds(&options, &assessed) { Exit::Regressed } else { Exit::Done })
 }
 
-/// Refuses options that have no effect on a model of which only the memory is predicted. `further`: more of them, and
-/// whether each was given.
-fn check_used(args: &FitArgs, further: &[(bool, &str)]) -> CliResult<()> {
+/// Prints the answer for a model of which only the memory is predicted. `None` for other models.
+fn memory_only(args: &FitArgs, app: &App<'_>) -> CliResult<Option<Exit>> {
+    let Some(name) = args.model.as_deref() else { return Ok(None) };
+    let Some(memory) = KnownMemory::of(name, &ModelStore::open(app))? else { return Ok(None) };
     let options = &args.options;
+    let is_speech = matches!(memory, KnownMemory::Speech { .. });
     let unused = [
         (args.quant.is_some(), "--quant"),
         (options.context.is_some(), "--context"),
         (options.kv.is_some(), "--kv"),
         (options.engine.is_some(), "--engine"),
         (options.min_tok_s.is_some(), "--min-tok-s"),
+        (is_speech && options.parallel > 1, "--parallel"),
     ];
-    match unused.iter().chain(further).find(|(is_given, _)| *is_given) {
-        Some((_, name)) => Err(Failure::usage(format!(
-            "{name} has no effect: hob predicts only the memory of this model"
-        ))
-        .hint("leave it out")),
-        None => Ok(()),
+    if let Some((_, name)) = unused.into_iter().find(|(is_given, _)| *is_given) {
+        let sentence = format!("{name} has no effect: hob predicts only the memory of this model");
+        return Err(Failure::usage(sentence).hint("leave it out"));
     }
-}
-
-/// Prints the answer for a model of which only the memory is predicted.
-fn memory_only(
-    args: &FitArgs,
-    printer: &Printer,
-    fit: &impl Serialize,
-    (shown, is_fitting): (String, bool),
-) -> CliResult<Exit> {
-    printer.report(args.json, fit, || shown)?;
-    Ok(if args.require && !is_fitting { Exit::Regressed } else { Exit::Done })
-}
-
-/// `None` if the model is not a transcription model.
-fn transcription_fit(args: &FitArgs, app: &App<'_>) -> CliResult<Option<TranscriptionFit>> {
-    let Some(name) = args.model.as_deref() else { return Ok(None) };
-    let Some(memory) = transcription::memory(name, &ModelStore::open(app))? else {
-        return Ok(None);
-    };
     let available_bytes = args.machine.known(app)?.machine.memory.available_bytes;
-    Ok(Some(TranscriptionFit::of(name, memory, args.options.parallel, available_bytes)))
-}
-
-/// `None` if the model is not a stored speech model.
-fn speech_fit(args: &FitArgs, app: &App<'_>) -> CliResult<Option<SpeechFit>> {
-    let Some(name) = args.model.as_deref() else { return Ok(None) };
-    let Some(needed_bytes) = speech::memory(name, &ModelStore::open(app))? else { return Ok(None) };
-    let available_bytes = args.machine.known(app)?.machine.memory.available_bytes;
-    Ok(Some(SpeechFit::of(name, needed_bytes, available_bytes)))
+    let fit = MemoryFit::of(name, memory, options.parallel, available_bytes);
+    app.printer.report(args.json, &fit, || fit.verdict_text())?;
+    Ok(Some(if args.require && !fit.fits { Exit::Regressed } else { Exit::Done }))
 }
 
 fn sourced(answer: FitAnswer, used: &[Used]) -> FitAnswer {
