@@ -195,6 +195,19 @@ pub(crate) fn table(header: impl Into<comfy_table::Row>) -> Table {
     table
 }
 
+/// The title of a column, and its cell in the row of an item.
+pub(crate) type Column<'c, T> = (&'c str, &'c dyn Fn(&T) -> String);
+
+/// A table with a row for each item.
+pub(crate) fn rows<'r, T: 'r>(
+    columns: &[Column<'_, T>],
+    items: impl IntoIterator<Item = &'r T>,
+) -> Table {
+    let mut table = table(columns.iter().map(|(title, _)| *title));
+    table.add_rows(items.into_iter().map(|item| columns.iter().map(move |(_, cell)| cell(item))));
+    table
+}
+
 /// Wraps columns that are longer than this many characters, so that the terminal does not have to.
 pub(crate) fn narrow<const N: usize>(table: &mut Table, columns: [(usize, u16); N]) {
     for (number, chars) in columns {

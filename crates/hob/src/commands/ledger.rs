@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::arguments::one_of;
 use crate::failure::{CliResult, Exit, Failure};
-use crate::printer::{or_dash, table};
+use crate::printer::{Column, or_dash, rows};
 
 const LAST: u32 = 20;
 
@@ -109,23 +109,19 @@ pub(crate) fn run(args: &LedgerArgs, app: &App<'_>) -> CliResult<Exit> {
 
 /// The latest last. Columns that fit a terminal; JSON has all of them.
 fn entry_table(entries: &[RequestRecord], zone: &TimeZone) -> String {
-    let mut table =
-        table(["time", "route", "model", "was", "first", "total", "in", "out", "tok/s", "ended"]);
-    for entry in entries.iter().rev() {
-        table.add_row([
-            time(entry.started_unix_ms, zone),
-            entry.route.clone(),
-            model(entry),
-            if entry.is_warm { "warm" } else { "cold" }.to_owned(),
-            or_dash(entry.first_ms.map(milliseconds)),
-            milliseconds(entry.total_ms),
-            entry.prompt_tokens.to_string(),
-            amount_text(entry),
-            or_dash(entry.tokens_per_s().map(|rate| format!("{rate:.0}"))),
-            entry.error.as_deref().unwrap_or(entry.outcome.name()).to_owned(),
-        ]);
-    }
-    table.trim_fmt()
+    let columns: &[Column<'_, RequestRecord>] = &[
+        ("time", &|entry| time(entry.started_unix_ms, zone)),
+        ("route", &|entry| entry.route.clone()),
+        ("model", &model),
+        ("was", &|entry| if entry.is_warm { "warm" } else { "cold" }.to_owned()),
+        ("first", &|entry| or_dash(entry.first_ms.map(milliseconds))),
+        ("total", &|entry| milliseconds(entry.total_ms)),
+        ("in", &|entry| entry.prompt_tokens.to_string()),
+        ("out", &|entry| amount_text(entry.audio_ms / 1e3, entry.completion_tokens.into())),
+        ("tok/s", &|entry| or_dash(entry.tokens_per_s().map(|rate| format!("{rate:.0}")))),
+        ("ended", &|entry| entry.error.as_deref().unwrap_or(entry.outcome.name()).to_owned()),
+    ];
+    rows(columns, entries.iter().rev()).trim_fmt()
 }
 
 /// The model that answered, and the requested name if it differs.
@@ -144,42 +140,24 @@ fn model(entry: &RequestRecord) -> String {
 }
 
 /// Tokens, or seconds of sound.
-fn amount_text(entry: &RequestRecord) -> String {
-    match entry.audio_ms > 0.0 {
-        true => format!("{:.1} s", entry.audio_ms / 1e3),
-        false => entry.completion_tokens.to_string(),
-    }
+fn amount_text(audio_s: f64, tokens: u64) -> String {
+    if audio_s > 0.0 { format!("{audio_s:.1} s") } else { tokens.to_string() }
 }
 
 fn summary_table(summaries: &[LedgerSummary]) -> String {
-    let mut table = table([
-        "name",
-        "asked",
-        "failed",
-        "left",
-        "first, warm",
-        "first, cold",
-        "total",
-        "tok/s",
-        "out",
-    ]);
-    for summary in summaries {
-        table.add_row([
-            summary.name.clone(),
-            summary.requests.to_string(),
-            summary.failed.to_string(),
-            summary.abandoned.to_string(),
-            times(&summary.first_warm),
-            times(&summary.first_cold),
-            times(&summary.total),
-            or_dash(summary.tokens_per_s.p50().map(|rate| format!("{rate:.0}"))),
-            match summary.audio_s > 0.0 {
-                true => format!("{:.1} s", summary.audio_s),
-                false => summary.completion_tokens.to_string(),
-            },
-        ]);
-    }
-    format!("{}\ntimes: median, 95th percentile of 20 and more (how many)", table.trim_fmt())
+    let columns: &[Column<'_, LedgerSummary>] = &[
+        ("name", &|summary| summary.name.clone()),
+        ("asked", &|summary| summary.requests.to_string()),
+        ("failed", &|summary| summary.failed.to_string()),
+        ("left", &|summary| summary.abandoned.to_string()),
+        ("first, warm", &|summary| times(&summary.first_warm)),
+        ("first, cold", &|summary| times(&summary.first_cold)),
+        ("total", &|summary| times(&summary.total)),
+        ("tok/s", &|summary| or_dash(summary.tokens_per_s.p50().map(|rate| format!("{rate:.0}")))),
+        ("out", &|summary| amount_text(summary.audio_s, summary.completion_tokens)),
+    ];
+    let table = rows(columns, summaries).trim_fmt();
+    format!("{table}\ntimes: median, 95th percentile of 20 and more (how many)")
 }
 
 fn times(sample: &Sample) -> String {

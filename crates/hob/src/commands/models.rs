@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::app::{App, block_on};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::model_store::{ModelStore, StoreRow, StoreState};
-use crate::printer::{Printer, confirmed, table};
+use crate::printer::{Column, Printer, confirmed, rows, table};
 use crate::remote::{Remote, RemoteModel, RemoteVoice};
 
 const MB: u64 = 1_000_000;
@@ -76,28 +76,23 @@ fn line(entry: StoreRow, running: &[RemoteModel]) -> ModelRow {
 }
 
 fn model_table(lines: &[ModelRow]) -> String {
-    let mut table = table(["model", "kind", "size", "licence", "stored", "loaded", "from"]);
-    for ModelRow { entry, state } in lines {
-        let loaded = match state.as_deref() {
-            Some("warm") => "yes",
-            Some(state) => state,
-            None => "no",
-        };
-        table.add_row([
-            entry.name.as_str(),
-            &entry.kind,
-            &size(entry),
-            &entry.licence,
-            match entry.condition {
-                StoreState::Stored => "yes",
-                StoreState::NotStored => "no",
-                StoreState::Damaged => "damaged",
-            },
-            loaded,
-            &entry.source,
-        ]);
-    }
-    table.trim_fmt()
+    let columns: &[Column<'_, ModelRow>] = &[
+        ("model", &|line| line.entry.name.clone()),
+        ("kind", &|line| line.entry.kind.clone()),
+        ("size", &|line| size(&line.entry)),
+        ("licence", &|line| line.entry.licence.clone()),
+        ("stored", &|line| match line.entry.condition {
+            StoreState::Stored => "yes".to_owned(),
+            StoreState::NotStored => "no".to_owned(),
+            StoreState::Damaged => "damaged".to_owned(),
+        }),
+        ("loaded", &|line| match line.state.as_deref() {
+            Some("warm") => "yes".to_owned(),
+            state => state.unwrap_or("no").to_owned(),
+        }),
+        ("from", &|line| line.entry.source.clone()),
+    ];
+    rows(columns, lines).trim_fmt()
 }
 
 /// The computed size, for a model that is not installed.

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::app::App;
 use crate::failure::{CliResult, Exit};
-use crate::printer::{duration_text, or_dash, table};
+use crate::printer::{Column, duration_text, or_dash, rows};
 use crate::running_server::ServerOption;
 
 const MB: u64 = 1_000_000;
@@ -30,34 +30,21 @@ pub(crate) fn run(args: &PsArgs, app: &App<'_>) -> CliResult<Exit> {
 }
 
 fn resident_table(residents: &[ResidentModel], now: Timestamp) -> String {
-    let mut table = table([
-        "model",
-        "kind",
-        "state",
-        "memory",
-        "predicted",
-        "graphics",
-        "context",
-        "in flight",
-        "expires",
-    ]);
-    for resident in residents {
-        table.add_row([
-            resident.name.clone(),
-            resident.kind.clone(),
-            resident.state.clone(),
-            or_dash(resident.resident_bytes.map(megabytes)),
-            or_dash(resident.predicted_bytes.map(megabytes)),
-            or_dash(on_cards(resident)),
-            or_dash(resident.context_length.map(|tokens| tokens.to_string())),
-            resident.in_flight.to_string(),
-            expires(resident, now),
-        ]);
-    }
+    let columns: &[Column<'_, ResidentModel>] = &[
+        ("model", &|r| r.name.clone()),
+        ("kind", &|r| r.kind.clone()),
+        ("state", &|r| r.state.clone()),
+        ("memory", &|r| or_dash(r.resident_bytes.map(megabytes))),
+        ("predicted", &|r| or_dash(r.predicted_bytes.map(megabytes))),
+        ("graphics", &|r| or_dash(on_cards(r))),
+        ("context", &|r| or_dash(r.context_length.map(|tokens| tokens.to_string()))),
+        ("in flight", &|r| r.in_flight.to_string()),
+        ("expires", &|r| expires(r, now)),
+    ];
     let notes = residents.iter().filter_map(|resident| {
         Some(format!("\n{}: {}", resident.name, resident.placement_note.as_ref()?))
     });
-    table.trim_fmt() + &notes.collect::<String>()
+    rows(columns, residents).trim_fmt() + &notes.collect::<String>()
 }
 
 /// What each graphics card holds, next to what was predicted for it.

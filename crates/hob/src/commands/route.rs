@@ -7,7 +7,7 @@ use hob_wire::{AliasRoute, RouteTarget};
 
 use crate::app::App;
 use crate::failure::{CliResult, Exit, Failure};
-use crate::printer::{harmless, or_dash, table};
+use crate::printer::{Column, harmless, or_dash, rows};
 use crate::remote::Remote;
 use crate::running_server::ServerOption;
 use crate::wire_up;
@@ -68,17 +68,15 @@ fn no_route(name: &str, app: &App<'_>) -> Failure {
 
 fn route_text(route: &AliasRoute) -> String {
     let head = head(route);
-    let mut table = table(["target", "", "state", "context", "in flight", "why"]);
-    for target in &route.targets {
-        table.add_row([
-            target.name.clone(),
-            status(target),
-            target.state.clone(),
-            or_dash(target.context_length.map(|tokens| tokens.to_string())),
-            target.in_flight.to_string(),
-            reasons(target, &mut Vec::new()).join("; "),
-        ]);
-    }
+    let columns: &[Column<'_, RouteTarget>] = &[
+        ("target", &|target| target.name.clone()),
+        ("", &status),
+        ("state", &|target| target.state.clone()),
+        ("context", &|target| or_dash(target.context_length.map(|tokens| tokens.to_string()))),
+        ("in flight", &|target| target.in_flight.to_string()),
+        ("why", &|target| reasons(target, &mut Vec::new()).join("; ")),
+    ];
+    let table = rows(columns, &route.targets);
     let strategy = match route.strategy.as_str() {
         "order" => "targets are tried in the listed order".to_owned(),
         strategy => format!("strategy {strategy}"),

@@ -21,7 +21,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use crate::app::{App, run_until_stopped};
 use crate::commands::serve::Models;
 use crate::failure::{CliResult, Exit, Failure};
-use crate::printer::table;
+use crate::printer::{Column, rows};
 use crate::settings::gateway::gateway as gateway_settings;
 use crate::wire_up;
 
@@ -225,20 +225,15 @@ fn case_json(result: &CaseResult) -> Value {
 }
 
 fn result_table(results: &[CaseResult]) -> String {
-    let mut table = table(["fault", "request", "", "the client receives", "took"]);
-    for result in results {
-        let mark = if result.passed {
-            "ok".to_owned()
-        } else {
-            format!("failed: expected {}", result.expected)
-        };
-        table.add_row([
-            result.fault.to_owned(),
-            result.case.to_owned(),
-            mark,
-            one_line(&result.received),
-            format!("{} ms", result.took.as_millis()),
-        ]);
-    }
-    table.trim_fmt()
+    let columns: &[Column<'_, CaseResult>] = &[
+        ("fault", &|result| result.fault.to_owned()),
+        ("request", &|result| result.case.to_owned()),
+        ("", &|result| match result.passed {
+            true => "ok".to_owned(),
+            false => format!("failed: expected {}", result.expected),
+        }),
+        ("the client receives", &|result| one_line(&result.received)),
+        ("took", &|result| format!("{} ms", result.took.as_millis())),
+    ];
+    rows(columns, results).trim_fmt()
 }

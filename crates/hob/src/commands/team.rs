@@ -18,7 +18,7 @@ use crate::bounded_file::read_text_once;
 use crate::config::{ConfigFile, TargetEntry};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
-use crate::printer::{Printer, count_text, harmless, table};
+use crate::printer::{Column, Printer, count_text, harmless, rows, table};
 use crate::running_server::ServerOption;
 use crate::settings::Overrides;
 use crate::teams::stored_run::{self, Decision};
@@ -362,20 +362,16 @@ fn runs(args: &JsonArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
     if args.json {
         return app.printer.json(&runs).map(|()| Exit::Done);
     }
-    let mut table = table(["run", "team", "state", "turns", "tokens", "time", "task"]);
-    for run in &runs {
-        let task: String = run.task.lines().next().unwrap_or_default().chars().take(50).collect();
-        table.add_row([
-            run.run_id.clone(),
-            run.team.id.clone(),
-            status_text(run, store).to_owned(),
-            run.used.turns.to_string(),
-            run.used.tokens().to_string(),
-            format!("{:.0} s", run.used.time_s),
-            task,
-        ]);
-    }
-    app.printer.data(harmless(&table.trim_fmt())).map(|()| Exit::Done)
+    let columns: &[Column<'_, RunState>] = &[
+        ("run", &|run| run.run_id.clone()),
+        ("team", &|run| run.team.id.clone()),
+        ("state", &|run| status_text(run, store).to_owned()),
+        ("turns", &|run| run.used.turns.to_string()),
+        ("tokens", &|run| run.used.tokens().to_string()),
+        ("time", &|run| format!("{:.0} s", run.used.time_s)),
+        ("task", &|run| run.task.lines().next().unwrap_or_default().chars().take(50).collect()),
+    ];
+    app.printer.data(harmless(&rows(columns, &runs).trim_fmt())).map(|()| Exit::Done)
 }
 
 fn show(args: &ShowArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {

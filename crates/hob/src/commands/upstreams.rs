@@ -8,7 +8,7 @@ use hob_wire::{UpstreamList, UpstreamState};
 use super::route::{reasons, status};
 use crate::app::App;
 use crate::failure::{CliResult, Exit};
-use crate::printer::{harmless, table};
+use crate::printer::{Column, harmless, rows};
 use crate::remote::Remote;
 use crate::running_server::ServerOption;
 use crate::wire_up;
@@ -60,26 +60,28 @@ async fn find(
 }
 
 fn upstream_table(upstreams: &[UpstreamState]) -> String {
-    let mut table =
-        table(["upstream", "kind", "state", "models", "in flight", "address", "problem"]);
-    for upstream in upstreams {
-        let took = upstream.took_ms.map(|took| format!(" ({took:.0} ms)")).unwrap_or_default();
-        let slots = upstream.slots.map(|slots| format!("/{slots}")).unwrap_or_default();
-        let waiting = match upstream.waiting {
-            0 => String::new(),
-            waiting => format!(", {waiting} wait"),
-        };
-        table.add_row([
-            upstream.name.clone(),
-            upstream.kind.clone(),
-            format!("{}{took}", upstream.state),
-            upstream.models.len().to_string(),
-            format!("{}{slots}{waiting}", upstream.in_flight),
-            upstream.url.clone(),
-            trouble(upstream),
-        ]);
-    }
-    table.trim_fmt()
+    let columns: &[Column<'_, UpstreamState>] = &[
+        ("upstream", &|u| u.name.clone()),
+        ("kind", &|u| u.kind.clone()),
+        ("state", &|u| {
+            let took = u.took_ms.map(|took| format!(" ({took:.0} ms)")).unwrap_or_default();
+            format!("{}{took}", u.state)
+        }),
+        ("models", &|u| u.models.len().to_string()),
+        ("in flight", &in_flight),
+        ("address", &|u| u.url.clone()),
+        ("problem", &trouble),
+    ];
+    rows(columns, upstreams).trim_fmt()
+}
+
+fn in_flight(upstream: &UpstreamState) -> String {
+    let slots = upstream.slots.map(|slots| format!("/{slots}")).unwrap_or_default();
+    let waiting = match upstream.waiting {
+        0 => String::new(),
+        waiting => format!(", {waiting} wait"),
+    };
+    format!("{}{slots}{waiting}", upstream.in_flight)
 }
 
 /// Each fault once: the server's own, and then what else is wrong with its targets.

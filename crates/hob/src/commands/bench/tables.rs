@@ -11,24 +11,23 @@ use hob_bench::experiment::{gain, scaling_verdict};
 use hob_bench::record::{AttemptResult, Cache, Label, Record, RecordKind};
 use hob_bench::terms::Metric;
 
-use crate::printer::table;
+use crate::printer::{self, table};
 
 pub(super) use speech::timeline;
 
 pub(super) const NOTHING: &str = "–";
 
-/// A column: its title, and what stands there for a record.
-type Column = (&'static str, fn(&Record) -> String);
+type Column = printer::Column<'static, Record>;
 
-const ERRORS: Column = ("errors", |r| r.metrics.errors.unwrap_or_default().to_string());
-const CLIENT: Column = ("client off by", off_by);
-const BADGE: Column = ("", |record| badge(record).to_owned());
-const SHAPE: Column = ("shape", |r| r.workload.shape.clone().unwrap_or_default());
-const THINKING: Column = ("thinking", thinking);
-const USERS: Column = ("users", users);
-const MEMORY: Column = ("memory", |r| megabytes(r.resources.memory_mb()));
-const TOGETHER: Column = ("together", together);
-const PER_TOKEN: Column = ("per token", |r| ms(r, Metric::TpotMs, 1));
+const ERRORS: Column = ("errors", &|r| r.metrics.errors.unwrap_or_default().to_string());
+const CLIENT: Column = ("client off by", &off_by);
+const BADGE: Column = ("", &|record| badge(record).to_owned());
+const SHAPE: Column = ("shape", &|r| r.workload.shape.clone().unwrap_or_default());
+const THINKING: Column = ("thinking", &thinking);
+const USERS: Column = ("users", &users);
+const MEMORY: Column = ("memory", &|r| megabytes(r.resources.memory_mb()));
+const TOGETHER: Column = ("together", &together);
+const PER_TOKEN: Column = ("per token", &|r| ms(r, Metric::TpotMs, 1));
 
 /// All records of one kind, with what is said about them together.
 pub(super) fn record_table(kind: RecordKind, records: &[Record]) -> String {
@@ -46,36 +45,35 @@ pub(super) fn record_table(kind: RecordKind, records: &[Record]) -> String {
     }
 }
 
-fn rows<'r>(columns: &[Column], records: impl IntoIterator<Item = &'r Record>) -> String {
-    let mut table = table(columns.iter().map(|(title, _)| *title));
-    for record in records {
-        table.add_row(columns.iter().map(|(_, cell)| cell(record)));
-    }
-    table.trim_fmt()
+fn rows<'r>(
+    columns: &[printer::Column<'_, Record>],
+    records: impl IntoIterator<Item = &'r Record>,
+) -> String {
+    printer::rows(columns, records).trim_fmt()
 }
 
 const LLM: [Column; 13] = [
     SHAPE,
-    ("users", |r| r.workload.rate.map_or_else(|| users(r), |rate| format!("{rate}/s"))),
+    ("users", &|r| r.workload.rate.map_or_else(|| users(r), |rate| format!("{rate}/s"))),
     THINKING,
-    ("first token", |r| from_due(r, Metric::TtftSchedMs, Metric::TtftMs)),
-    ("first answer", |r| from_due(r, Metric::TtfatSchedMs, Metric::TtfatMs)),
+    ("first token", &|r| from_due(r, Metric::TtftSchedMs, Metric::TtftMs)),
+    ("first answer", &|r| from_due(r, Metric::TtfatSchedMs, Metric::TtfatMs)),
     PER_TOKEN,
-    ("tok/s", |r| number(r, Metric::DecodeTokS, 1)),
-    ("together", |r| number(r, Metric::ThroughputTokS, 1)),
-    ("thought", |r| number(r, Metric::ReasoningTokens, 1)),
-    ("stalls", display::stalls),
+    ("tok/s", &|r| number(r, Metric::DecodeTokS, 1)),
+    ("together", &|r| number(r, Metric::ThroughputTokS, 1)),
+    ("thought", &|r| number(r, Metric::ReasoningTokens, 1)),
+    ("stalls", &display::stalls),
     ERRORS,
     CLIENT,
     BADGE,
 ];
 
 const SWEEP: [Column; 10] = [
-    ("context", |r| {
+    ("context", &|r| {
         let target = r.workload.prompt_tokens.and_then(|tokens| tokens.target);
         target.map_or(String::new(), |tokens| tokens.to_string())
     }),
-    ("prompt", |r| {
+    ("prompt", &|r| {
         let cache = match r.workload.cache {
             Some(Cache::Cold) => "new",
             Some(Cache::Cached) => "cached",
@@ -83,10 +81,10 @@ const SWEEP: [Column; 10] = [
         };
         cache.to_owned()
     }),
-    ("first token", |r| ms(r, Metric::TtftMs, 1)),
-    ("prefill tok/s", |r| number(r, Metric::PrefillTokS, 1)),
-    ("prompt / first token", |r| number(r, Metric::PromptTtftTokS, 1)),
-    ("gen tok/s", |r| number(r, Metric::DecodeTokS, 1)),
+    ("first token", &|r| ms(r, Metric::TtftMs, 1)),
+    ("prefill tok/s", &|r| number(r, Metric::PrefillTokS, 1)),
+    ("prompt / first token", &|r| number(r, Metric::PromptTtftTokS, 1)),
+    ("gen tok/s", &|r| number(r, Metric::DecodeTokS, 1)),
     MEMORY,
     ERRORS,
     CLIENT,
@@ -95,13 +93,13 @@ const SWEEP: [Column; 10] = [
 
 const COLD: [Column; 10] = [
     ("state", SHAPE.1),
-    ("load", |r| ms(r, Metric::LoadMs, 0)),
-    ("first request", |r| ms(r, Metric::ColdFirstMs, 0)),
-    ("first token", |r| ms(r, Metric::TtftMs, 0)),
-    ("first sound", |r| ms(r, Metric::TtfaMs, 0)),
-    ("swap", |r| ms(r, Metric::SwapMs, 0)),
-    ("warm", |r| ms(r, Metric::WarmMs, 0)),
-    ("cold / warm", |r| {
+    ("load", &|r| ms(r, Metric::LoadMs, 0)),
+    ("first request", &|r| ms(r, Metric::ColdFirstMs, 0)),
+    ("first token", &|r| ms(r, Metric::TtftMs, 0)),
+    ("first sound", &|r| ms(r, Metric::TtfaMs, 0)),
+    ("swap", &|r| ms(r, Metric::SwapMs, 0)),
+    ("warm", &|r| ms(r, Metric::WarmMs, 0)),
+    ("cold / warm", &|r| {
         r.metrics.figure(Metric::ColdX).map_or(NOTHING.to_owned(), |times| format!("{times:.1} ×"))
     }),
     CLIENT,
@@ -127,55 +125,53 @@ fn concurrent_readers(kind: RecordKind, records: &[&Record]) -> String {
 }
 
 fn batch(records: &[&Record]) -> String {
-    let columns: [Column; 9] = [
-        USERS,
-        THINKING,
-        TOGETHER,
-        ("first byte", |r| {
-            let spread = r.metrics.get(Metric::TtfbMs);
-            written_ms(spread.and_then(|spread| spread.mean), 1)
-        }),
-        ("first", |r| written_ms(first_ms(r), 1)),
-        PER_TOKEN,
-        MEMORY,
-        ERRORS,
-        CLIENT,
-    ];
-    let titles = columns.iter().map(|(title, _)| *title).chain(["gain", ""]);
-    let mut table = table(titles);
-    for record in records.iter().copied() {
+    let gain_over_one = |record: &Record| {
         let is_alone = |other: &&Record| {
             other.workload.concurrency == Some(1)
                 && other.workload.reasoning == record.workload.reasoning
         };
         let alone = records.iter().copied().find(is_alone);
         let gain = alone.and_then(|alone| gain(alone, record));
-        let gain = gain.map_or(NOTHING.to_owned(), |gain| format!("{gain:.2}"));
-        let cells = columns.iter().map(|(_, cell)| cell(record));
-        table.add_row(cells.chain([gain, badge(record).to_owned()]));
-    }
-    table.trim_fmt()
+        gain.map_or(NOTHING.to_owned(), |gain| format!("{gain:.2}"))
+    };
+    let columns: [printer::Column<'_, Record>; 11] = [
+        USERS,
+        THINKING,
+        TOGETHER,
+        ("first byte", &|r| {
+            let spread = r.metrics.get(Metric::TtfbMs);
+            written_ms(spread.and_then(|spread| spread.mean), 1)
+        }),
+        ("first", &|r| written_ms(first_ms(r), 1)),
+        PER_TOKEN,
+        MEMORY,
+        ERRORS,
+        CLIENT,
+        ("gain", &gain_over_one),
+        BADGE,
+    ];
+    rows(&columns, records.iter().copied())
 }
 
 /// One user is measured with each number of users; the first of those records stands for all.
 fn concurrency(records: &[&Record]) -> String {
     const COLUMNS: [Column; 13] = [
-        ("users", |r| r.slowdown.as_ref().map_or(String::new(), |many| many.n.to_string())),
+        ("users", &|r| r.slowdown.as_ref().map_or(String::new(), |many| many.n.to_string())),
         THINKING,
-        ("first", |r| written_ms(first_ms(r), 1)),
-        ("×", |r| times(r.slowdown.as_ref().and_then(|many| many.ttft_x.or(many.ttfa_x)))),
-        ("95 %", |r| {
+        ("first", &|r| written_ms(first_ms(r), 1)),
+        ("×", &|r| times(r.slowdown.as_ref().and_then(|many| many.ttft_x.or(many.ttfa_x)))),
+        ("95 %", &|r| {
             let interval = r.slowdown.as_ref().and_then(|many| many.ci95);
             interval.map_or(String::new(), |[low, high]| format!("{low:.2}–{high:.2}"))
         }),
         PER_TOKEN,
-        ("×", |r| times(r.slowdown.as_ref().and_then(|many| many.tpot_x))),
+        ("×", &|r| times(r.slowdown.as_ref().and_then(|many| many.tpot_x))),
         TOGETHER,
-        ("scaling", |r| scaling(r).map_or(String::new(), |scaling| format!("{scaling:.2}"))),
+        ("scaling", &|r| scaling(r).map_or(String::new(), |scaling| format!("{scaling:.2}"))),
         ERRORS,
         CLIENT,
         BADGE,
-        ("", |r| scaling(r).map_or(String::new(), |scaling| scaling_verdict(scaling).to_owned())),
+        ("", &|r| scaling(r).map_or(String::new(), |scaling| scaling_verdict(scaling).to_owned())),
     ];
     let mut alone = Vec::new();
     let shown = records.iter().copied().filter(|record| {

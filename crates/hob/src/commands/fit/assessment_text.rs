@@ -8,7 +8,7 @@ use hob_core::fit::{
 use hob_core::footprint::KvTypes;
 use hob_core::machine::Machine;
 
-use crate::printer::table;
+use crate::printer::{Column, rows, table};
 
 const GB: f64 = 1e9;
 
@@ -71,17 +71,14 @@ fn memory(plan: &Plan) -> String {
 }
 
 fn speed(plan: &Plan) -> String {
-    let mut rows = table(["context", "tok/s", "from", "to", "rests on", "most of the time"]);
-    for rate in rates_shown(plan) {
-        rows.add_row([
-            rate.context_tokens.to_string(),
-            figure(rate.tok_s),
-            figure(rate.low),
-            figure(rate.high),
-            rate.basis.name().to_owned(),
-            largest(rate),
-        ]);
-    }
+    let columns: &[Column<'_, Rate>] = &[
+        ("context", &|rate| rate.context_tokens.to_string()),
+        ("tok/s", &|rate| figure(rate.tok_s)),
+        ("from", &|rate| figure(rate.low)),
+        ("to", &|rate| figure(rate.high)),
+        ("rests on", &|rate| rate.basis.name().to_owned()),
+        ("most of the time", &largest),
+    ];
     let read = plan.prefill.as_ref().map_or("reading a prompt: not known".to_owned(), |prefill| {
         let seconds = f64::from(prefill.context_tokens) / prefill.tok_s;
         let has_card = plan.layout.sites().iter().any(|site| *site != ComputeSite::Cpu);
@@ -94,10 +91,10 @@ fn speed(plan: &Plan) -> String {
             prefill.basis.name()
         )
     });
-    if rates_shown(plan).is_empty() {
-        return format!("tokens a second: not known\n{read}");
+    match &rates_shown(plan)[..] {
+        [] => format!("tokens a second: not known\n{read}"),
+        rates => format!("{}\n{read}", rows(columns, rates.iter().copied()).trim_fmt()),
     }
-    format!("{}\n{read}", rows.trim_fmt())
 }
 
 /// Speeds at the usual contexts and at the requested one, by context.
@@ -126,32 +123,30 @@ fn longest_by_pair(assessed: &Assessment) -> String {
 }
 
 fn placements(assessed: &Assessment) -> String {
-    let mut rows = table(["where", "KV types", "tok/s", "longest context", "fits"]);
-    for plan in &assessed.plans {
-        rows.add_row([
-            plan.place.clone(),
-            pair(plan.kv),
-            plan.decode_requested.as_ref().map_or("?".to_owned(), rate),
-            longest(plan.longest),
-            plan.shortage().map_or("yes".to_owned(), shortage_text),
-        ]);
-    }
-    rows.trim_fmt()
+    let columns: &[Column<'_, Plan>] = &[
+        ("where", &|plan| plan.place.clone()),
+        ("KV types", &|plan| pair(plan.kv)),
+        ("tok/s", &requested_rate),
+        ("longest context", &|plan| longest(plan.longest)),
+        ("fits", &|plan| plan.shortage().map_or("yes".to_owned(), shortage_text)),
+    ];
+    rows(columns, &assessed.plans).trim_fmt()
 }
 
 fn alternatives(assessed: &Assessment) -> String {
-    let mut rows = table(["instead", "quant", "KV types", "where", "tok/s", "longest context"]);
-    for Alternative { toward, quant, plan } in &assessed.alternatives {
-        rows.add_row([
-            toward.name().to_owned(),
-            quant.clone(),
-            pair(plan.kv),
-            plan.place.clone(),
-            plan.decode_requested.as_ref().map_or("?".to_owned(), rate),
-            longest(plan.longest),
-        ]);
-    }
-    rows.trim_fmt()
+    let columns: &[Column<'_, Alternative>] = &[
+        ("instead", &|one| one.toward.name().to_owned()),
+        ("quant", &|one| one.quant.clone()),
+        ("KV types", &|one| pair(one.plan.kv)),
+        ("where", &|one| one.plan.place.clone()),
+        ("tok/s", &|one| requested_rate(&one.plan)),
+        ("longest context", &|one| longest(one.plan.longest)),
+    ];
+    rows(columns, &assessed.alternatives).trim_fmt()
+}
+
+fn requested_rate(plan: &Plan) -> String {
+    plan.decode_requested.as_ref().map_or("?".to_owned(), rate)
 }
 
 pub(super) fn pair(kv: KvTypes) -> String {

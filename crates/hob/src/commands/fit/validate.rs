@@ -13,7 +13,7 @@ use serde::Serialize;
 use self::ceilings::Ceiling;
 use self::classes::Class;
 use crate::failure::{CliResult, Exit, Failure};
-use crate::printer::{Printer, narrow, table};
+use crate::printer::{Column, Printer, narrow, rows};
 use crate::published::{MeasuredRate, PublishedRun, RunGroup, predictable_runs, published_records};
 
 /// Wider columns wrap.
@@ -164,51 +164,51 @@ fn report_text(report: &Report) -> String {
         |figure: Option<f64>| figure.map_or("?".to_owned(), |figure| format!("{figure:.1}"));
     let signed =
         |figure: Option<f64>| figure.map_or("?".to_owned(), |figure| format!("{figure:+.1} %"));
-    let mut rows = table(["machine", "run", "context", "measured", "predicted", "off by", "prior"]);
-    for line in &report.lines {
-        let measured = match line.measured {
+    let lines: &[Column<'_, Prediction>] = &[
+        ("machine", &|line| line.machine.clone()),
+        ("run", &|line| line.what.clone()),
+        ("context", &|line| line.context_tokens.to_string()),
+        ("measured", &|line| match line.measured {
             [Some(low), Some(high)] if low == high => number(Some(low)),
             [low, high] => format!("{} to {}", number(low), number(high)),
-        };
-        rows.add_row([
-            line.machine.clone(),
-            line.what.clone(),
-            line.context_tokens.to_string(),
-            measured,
-            number(line.predicted),
-            if line.error_pct == Some(0.0) { "within".to_owned() } else { signed(line.error_pct) },
-            number(line.prior),
-        ]);
-    }
-    let mut sums =
-        table(["machine", "part", "rows", "off by, mean", "worst", "from one row, mean"]);
-    for sum in &report.summaries {
-        sums.add_row([
-            sum.machine.clone(),
-            sum.part.to_owned(),
-            sum.rows.to_string(),
-            number(sum.left_out_pct) + " %",
-            number(sum.worst_pct) + " %",
-            sum.one_row_pct.map_or(String::new(), |pct| number(Some(pct)) + " %"),
-        ]);
-    }
-    let mut longest =
-        table(["machine", "longest context", "measured", "predicted", "pages of 256 off"]);
-    for ceiling in &report.ceilings {
-        longest.add_row([
-            ceiling.machine.clone(),
-            ceiling.what.clone(),
-            ceiling.measured.to_string(),
-            ceiling.predicted.map_or("none".to_owned(), |tokens| tokens.to_string()),
-            ceiling.pages_off.map_or("?".to_owned(), |pages| format!("{pages:+}")),
-        ]);
-    }
-    for table in [&mut rows, &mut longest] {
+        }),
+        ("predicted", &|line| number(line.predicted)),
+        ("off by", &|line| match line.error_pct {
+            Some(0.0) => "within".to_owned(),
+            error_pct => signed(error_pct),
+        }),
+        ("prior", &|line| number(line.prior)),
+    ];
+    let sums: &[Column<'_, Summary>] = &[
+        ("machine", &|sum| sum.machine.clone()),
+        ("part", &|sum| sum.part.to_owned()),
+        ("rows", &|sum| sum.rows.to_string()),
+        ("off by, mean", &|sum| number(sum.left_out_pct) + " %"),
+        ("worst", &|sum| number(sum.worst_pct) + " %"),
+        ("from one row, mean", &|sum| {
+            sum.one_row_pct.map_or(String::new(), |pct| number(Some(pct)) + " %")
+        }),
+    ];
+    let longest: &[Column<'_, Ceiling>] = &[
+        ("machine", &|ceiling| ceiling.machine.clone()),
+        ("longest context", &|ceiling| ceiling.what.clone()),
+        ("measured", &|ceiling| ceiling.measured.to_string()),
+        ("predicted", &|ceiling| {
+            ceiling.predicted.map_or("none".to_owned(), |tokens| tokens.to_string())
+        }),
+        ("pages of 256 off", &|ceiling| {
+            ceiling.pages_off.map_or("?".to_owned(), |pages| format!("{pages:+}"))
+        }),
+    ];
+    let mut lines = rows(lines, &report.lines);
+    let mut sums = rows(sums, &report.summaries);
+    let mut longest = rows(longest, &report.ceilings);
+    for table in [&mut lines, &mut longest] {
         narrow(table, [(0, MACHINE_CHARS), (1, RUN_CHARS)]);
     }
     narrow(&mut sums, [(0, MACHINE_CHARS)]);
     let classes = classes::class_table(&report.classes);
-    format!("{}\n\n{}\n\n{}\n\n{classes}", rows.trim_fmt(), sums.trim_fmt(), longest.trim_fmt())
+    [lines.trim_fmt(), sums.trim_fmt(), longest.trim_fmt(), classes].join("\n\n")
 }
 
 #[cfg(test)]

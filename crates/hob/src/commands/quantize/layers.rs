@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 
 use super::{DistanceTextArgs, MB, distance};
 use crate::failure::{CliResult, Failure};
-use crate::printer::{Printer, table};
+use crate::printer::{Column, Printer, rows};
 
 /// One type of layer of all blocks, such as `ffn_down`.
 #[derive(Debug, Serialize)]
@@ -92,17 +92,17 @@ fn layer_type(name: &str) -> &str {
 }
 
 pub(super) fn layer_table(layers: &[LayerDistance]) -> String {
-    let mut table = table(["only these weights", "MB", "KL divergence", "same token, %", "ln PPL"]);
-    for LayerDistance { layer, reference_bytes, bytes, distance } in layers {
-        table.add_row([
-            layer.clone(),
-            format!("{:.1} → {:.1}", *reference_bytes as f64 / MB, *bytes as f64 / MB),
-            format!("{:.5}", distance.divergence.value),
-            format!("{:.2}", distance.same_top.value * 100.0),
-            format!("{:+.5}", distance.ln_ppl_ratio.value),
-        ]);
-    }
-    table.trim_fmt()
+    let megabytes = |bytes: u64| bytes as f64 / MB;
+    let columns: &[Column<'_, LayerDistance>] = &[
+        ("only these weights", &|one| one.layer.clone()),
+        ("MB", &|one| {
+            format!("{:.1} → {:.1}", megabytes(one.reference_bytes), megabytes(one.bytes))
+        }),
+        ("KL divergence", &|one| format!("{:.5}", one.distance.divergence.value)),
+        ("same token, %", &|one| format!("{:.2}", one.distance.same_top.value * 100.0)),
+        ("ln PPL", &|one| format!("{:+.5}", one.distance.ln_ppl_ratio.value)),
+    ];
+    rows(columns, layers).trim_fmt()
 }
 
 impl From<MixError> for Failure {

@@ -9,24 +9,24 @@ use super::{BADGE, Column, NOTHING, number};
 const ARM: &str = "arm";
 
 const EVAL: [Column; 17] = [
-    ("model", |r| r.model.name.clone()),
-    (ARM, Record::eval_arm),
-    ("items", |r| of(r, |score| Some(score.n.to_string()))),
-    ("correct", |r| of(r, |score| share(score.accuracy, score.accuracy_ci95))),
-    ("score", |r| of(r, |score| share(score.score, score.score_ci95))),
-    ("no answer", |r| of(r, |score| share(without_answer(score), score.no_answer_ci95))),
-    ("cut", |r| r.eval.as_ref().map_or_else(nothing, |eval| eval.cut_answers.to_string())),
-    ("first visible", |r| of(r, |score| seconds(score.ttfv_p50_ms))),
-    ("whole", |r| of(r, |score| seconds(score.total_p50_ms))),
-    ("95 %", |r| of(r, |score| seconds(score.total_p95_ms))),
-    ("thought", |r| of(r, |score| score.thought_tokens.map(|tokens| format!("{tokens:.0}")))),
-    ("said", |r| of(r, |score| score.said_tokens.map(|tokens| format!("{tokens:.0}")))),
-    ("tok/s", |r| number(r, Metric::DecodeTokS, 1)),
-    ("score/min", |r| {
+    ("model", &|r| r.model.name.clone()),
+    (ARM, &Record::eval_arm),
+    ("items", &|r| of(r, |score| Some(score.n.to_string()))),
+    ("correct", &|r| of(r, |score| share(score.accuracy, score.accuracy_ci95))),
+    ("score", &|r| of(r, |score| share(score.score, score.score_ci95))),
+    ("no answer", &|r| of(r, |score| share(without_answer(score), score.no_answer_ci95))),
+    ("cut", &|r| r.eval.as_ref().map_or_else(nothing, |eval| eval.cut_answers.to_string())),
+    ("first visible", &|r| of(r, |score| seconds(score.ttfv_p50_ms))),
+    ("whole", &|r| of(r, |score| seconds(score.total_p50_ms))),
+    ("95 %", &|r| of(r, |score| seconds(score.total_p95_ms))),
+    ("thought", &|r| of(r, |score| score.thought_tokens.map(|tokens| format!("{tokens:.0}")))),
+    ("said", &|r| of(r, |score| score.said_tokens.map(|tokens| format!("{tokens:.0}")))),
+    ("tok/s", &|r| number(r, Metric::DecodeTokS, 1)),
+    ("score/min", &|r| {
         of(r, |score| ranged(score.score_per_minute, score.score_per_minute_ci95, 2))
     }),
-    ("s/correct", |r| of(r, |score| ranged(score.s_per_correct, score.s_per_correct_ci95, 1))),
-    ("tok/correct", |r| of(r, |s| ranged(s.tokens_per_correct, s.tokens_per_correct_ci95, 0))),
+    ("s/correct", &|r| of(r, |score| ranged(score.s_per_correct, score.s_per_correct_ci95, 1))),
+    ("tok/correct", &|r| of(r, |s| ranged(s.tokens_per_correct, s.tokens_per_correct_ci95, 0))),
     BADGE,
 ];
 

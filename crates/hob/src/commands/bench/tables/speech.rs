@@ -14,7 +14,7 @@ use super::{
     BADGE, CLIENT, Column, ERRORS, NOTHING, SHAPE, TOGETHER, USERS, megabytes, ms, number, p95,
     rows, scaling, written_ms,
 };
-use crate::printer::{count_text, table};
+use crate::printer::{self, count_text};
 
 /// Characters of a timeline, from the request to the last byte.
 const WIDTH: usize = 60;
@@ -22,26 +22,26 @@ const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 const EMPTY: char = '·';
 
 const TEXT: Column = ("text", SHAPE.1);
-const FORMAT: Column = ("format", |r| tts_of(r).format.unwrap_or_default());
-const VOICE: Column = ("voice", |r| tts_of(r).voice.unwrap_or_default());
+const FORMAT: Column = ("format", &|r| tts_of(r).format.unwrap_or_default());
+const VOICE: Column = ("voice", &|r| tts_of(r).voice.unwrap_or_default());
 
 const TTS: [Column; 17] = [
     TEXT,
     FORMAT,
     VOICE,
     USERS,
-    ("first byte", |r| ms(r, Metric::TtfbMs, 0)),
-    ("first sound", |r| ms(r, Metric::TtfaMs, 0)),
-    ("whole", |r| ms(r, Metric::WallMs, 0)),
-    ("sound", |r| {
+    ("first byte", &|r| ms(r, Metric::TtfbMs, 0)),
+    ("first sound", &|r| ms(r, Metric::TtfaMs, 0)),
+    ("whole", &|r| ms(r, Metric::WallMs, 0)),
+    ("sound", &|r| {
         r.metrics.figure(Metric::AudioS).map_or(NOTHING.to_owned(), |s| format!("{s:.1} s"))
     }),
-    ("bytes", |r| tts_of(r).bytes.map_or(NOTHING.to_owned(), |bytes| bytes.to_string())),
-    ("RTF", |r| number(r, Metric::Rtf, 3)),
-    ("char/s", |r| number(r, Metric::CharsS, 0)),
-    ("× real time", |r| number(r, Metric::RealTimeX, 1)),
-    ("underrun", |r| ms(r, Metric::UnderrunMs, 0)),
-    ("memory", |r| megabytes(engine_mb(r))),
+    ("bytes", &|r| tts_of(r).bytes.map_or(NOTHING.to_owned(), |bytes| bytes.to_string())),
+    ("RTF", &|r| number(r, Metric::Rtf, 3)),
+    ("char/s", &|r| number(r, Metric::CharsS, 0)),
+    ("× real time", &|r| number(r, Metric::RealTimeX, 1)),
+    ("underrun", &|r| ms(r, Metric::UnderrunMs, 0)),
+    ("memory", &|r| megabytes(engine_mb(r))),
     ERRORS,
     CLIENT,
     BADGE,
@@ -50,31 +50,16 @@ const TTS: [Column; 17] = [
 const STREAM: [Column; 12] = [
     TEXT,
     FORMAT,
-    ("streaming", |r| stream_request_text(&tts_of(r)).to_owned()),
-    ("first sound", |r| written_ms(tts_of(r).ttfa_ms, 0)),
-    ("last", |r| written_ms(tts_of(r).last_ms, 0)),
-    ("pieces", |r| tts_of(r).chunks.map_or(NOTHING.to_owned(), |chunks| chunks.to_string())),
-    ("longest gap", |r| written_ms(r.metrics.get(Metric::IcgMs).and_then(|gaps| gaps.max), 0)),
-    ("spread", |r| tts_of(r).spread.map_or(NOTHING.to_owned(), |spread| format!("{spread:.2}"))),
-    ("verdict", |r| tts_of(r).verdict.map_or(NOTHING, verdict).to_owned()),
+    ("streaming", &|r| stream_request_text(&tts_of(r)).to_owned()),
+    ("first sound", &|r| written_ms(tts_of(r).ttfa_ms, 0)),
+    ("last", &|r| written_ms(tts_of(r).last_ms, 0)),
+    ("pieces", &|r| tts_of(r).chunks.map_or(NOTHING.to_owned(), |chunks| chunks.to_string())),
+    ("longest gap", &|r| written_ms(r.metrics.get(Metric::IcgMs).and_then(|gaps| gaps.max), 0)),
+    ("spread", &|r| tts_of(r).spread.map_or(NOTHING.to_owned(), |spread| format!("{spread:.2}"))),
+    ("verdict", &|r| tts_of(r).verdict.map_or(NOTHING, verdict).to_owned()),
     ERRORS,
     CLIENT,
     BADGE,
-];
-
-/// The gain and the verdict come after them.
-const LISTENERS: [Column; 11] = [
-    TEXT,
-    FORMAT,
-    VOICE,
-    USERS,
-    TOGETHER,
-    ("first sound", |r| ms(r, Metric::TtfaMs, 0)),
-    ("p95", |r| p95(r, Metric::TtfaMs)),
-    ("longest", |r| written_ms(r.metrics.get(Metric::TtfaMs).and_then(|times| times.max), 0)),
-    ("memory", |r| megabytes(listeners_memory_mb(r))),
-    ERRORS,
-    CLIENT,
 ];
 
 fn tts_of(record: &Record) -> Tts {
@@ -90,23 +75,36 @@ pub(super) fn tts(records: &[Record]) -> String {
 
 /// Concurrent listeners: the sound of all of them, the first sound of each, and the engine's memory.
 pub(super) fn listeners(records: &[&Record]) -> String {
-    let titles = LISTENERS.iter().map(|(title, _)| *title).chain(["gain", "", ""]);
-    let mut table = table(titles);
-    let mut shown_alone: Vec<Cell> = Vec::new();
-    for record in records.iter().copied() {
-        // One listener is measured with each number of them; the first of those records stands for all.
-        let is_alone = record.workload.concurrency == Some(1);
-        if is_alone && shown_alone.contains(&cell_of(record)) {
-            continue;
-        }
-        shown_alone.extend(is_alone.then(|| cell_of(record)));
+    let gain = |record: &Record| {
         let gain = gain_over_one(record, records);
-        let verdict = scaling(record).map_or("", scaling_verdict).to_owned();
-        let cells = LISTENERS.iter().map(|(_, cell)| cell(record));
-        let gain = gain.map_or(NOTHING.to_owned(), |gain| format!("{gain:.2}"));
-        table.add_row(cells.chain([gain, (BADGE.1)(record), verdict]));
-    }
-    table.trim_fmt()
+        gain.map_or(NOTHING.to_owned(), |gain| format!("{gain:.2}"))
+    };
+    let verdict = |record: &Record| scaling(record).map_or("", scaling_verdict).to_owned();
+    let columns: [printer::Column<'_, Record>; 14] = [
+        TEXT,
+        FORMAT,
+        VOICE,
+        USERS,
+        TOGETHER,
+        ("first sound", &|r| ms(r, Metric::TtfaMs, 0)),
+        ("p95", &|r| p95(r, Metric::TtfaMs)),
+        ("longest", &|r| written_ms(r.metrics.get(Metric::TtfaMs).and_then(|times| times.max), 0)),
+        ("memory", &|r| megabytes(listeners_memory_mb(r))),
+        ERRORS,
+        CLIENT,
+        ("gain", &gain),
+        BADGE,
+        ("", &verdict),
+    ];
+    // One listener is measured with each number of them; the first of those records stands for all.
+    let mut alone: Vec<Cell> = Vec::new();
+    let shown = records.iter().copied().filter(|record| {
+        let is_alone = record.workload.concurrency == Some(1);
+        let is_known = is_alone && alone.contains(&cell_of(record));
+        alone.extend(is_alone.then(|| cell_of(record)));
+        !is_known
+    });
+    rows(&columns, shown)
 }
 
 /// Text, format and voice.

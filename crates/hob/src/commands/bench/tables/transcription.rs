@@ -7,22 +7,24 @@ use hob_bench::terms::Metric;
 use super::{BADGE, CLIENT, Column, ERRORS, MEMORY, NOTHING, SHAPE, USERS, ms, number, rows};
 
 const STT: [Column; 17] = [
-    ("server", |r| r.engine.name.clone().unwrap_or_default()),
-    ("model", |r| r.model.name.clone()),
+    ("server", &|r| r.engine.name.clone().unwrap_or_default()),
+    ("model", &|r| r.model.name.clone()),
     ("clips", SHAPE.1),
     USERS,
-    ("streamed", |r| if stt_of(r).stream == Some(true) { "yes".to_owned() } else { String::new() }),
-    ("WER", |r| percent(stt_of(r).wer)),
-    ("CER", |r| percent(stt_of(r).cer)),
-    ("wrong, missing, added", |r| {
+    ("streamed", &|r| {
+        if stt_of(r).stream == Some(true) { "yes".to_owned() } else { String::new() }
+    }),
+    ("WER", &|r| percent(stt_of(r).wer)),
+    ("CER", &|r| percent(stt_of(r).cer)),
+    ("wrong, missing, added", &|r| {
         let counts = [Metric::WordsWrong, Metric::WordsMissing, Metric::WordsAdded];
         counts.map(|metric| number(r, metric, 0)).join(", ")
     }),
-    ("first words", |r| ms(r, Metric::FirstPartialMs, 0)),
-    ("final text", |r| ms(r, Metric::FinalTextMs, 0)),
-    ("RTF", |r| number(r, Metric::Rtf, 3)),
-    ("× real time", |r| number(r, Metric::RealTimeX, 1)),
-    ("sound", |r| stt_of(r).audio_s.map_or(NOTHING.to_owned(), |s| format!("{s:.1} s"))),
+    ("first words", &|r| ms(r, Metric::FirstPartialMs, 0)),
+    ("final text", &|r| ms(r, Metric::FinalTextMs, 0)),
+    ("RTF", &|r| number(r, Metric::Rtf, 3)),
+    ("× real time", &|r| number(r, Metric::RealTimeX, 1)),
+    ("sound", &|r| stt_of(r).audio_s.map_or(NOTHING.to_owned(), |s| format!("{s:.1} s"))),
     MEMORY,
     ERRORS,
     CLIENT,

@@ -7,25 +7,25 @@ use hob_bench::terms::Metric;
 use super::{BADGE, CLIENT, Column, ERRORS, MEMORY, NOTHING, SHAPE, USERS, ms, p95, rows};
 
 const VOICE: [Column; 21] = [
-    ("server", |r| r.engine.name.clone().unwrap_or_default()),
-    ("model", |r| r.model.name.clone()),
+    ("server", &|r| r.engine.name.clone().unwrap_or_default()),
+    ("model", &|r| r.model.name.clone()),
     ("questions", SHAPE.1),
     USERS,
-    ("turns", |r| {
+    ("turns", &|r| {
         r.voice.as_ref().and_then(|v| v.turns).map_or(NOTHING.to_owned(), |n| n.to_string())
     }),
-    ("first sound", |r| ms(r, Metric::TtfaMs, 0)),
-    ("95 %", |r| p95(r, Metric::TtfaMs)),
-    ("end of turn", |r| ms(r, Metric::EndpointMs, 0)),
-    ("transcript", |r| ms(r, Metric::TranscriptMs, 0)),
-    ("first text", |r| ms(r, Metric::FirstTextMs, 0)),
-    ("first clause", |r| ms(r, Metric::FirstClauseMs, 0)),
-    ("first voice", |r| ms(r, Metric::FirstVoiceMs, 0)),
-    ("transport", |r| ms(r, Metric::TransportMs, 0)),
-    ("unexplained, 95 %", |r| p95(r, Metric::UnexplainedMs)),
-    ("interruption", |r| ms(r, Metric::BargeInMs, 0)),
-    ("interruption, 95 %", |r| p95(r, Metric::BargeInMs)),
-    ("cut in", |r| {
+    ("first sound", &|r| ms(r, Metric::TtfaMs, 0)),
+    ("95 %", &|r| p95(r, Metric::TtfaMs)),
+    ("end of turn", &|r| ms(r, Metric::EndpointMs, 0)),
+    ("transcript", &|r| ms(r, Metric::TranscriptMs, 0)),
+    ("first text", &|r| ms(r, Metric::FirstTextMs, 0)),
+    ("first clause", &|r| ms(r, Metric::FirstClauseMs, 0)),
+    ("first voice", &|r| ms(r, Metric::FirstVoiceMs, 0)),
+    ("transport", &|r| ms(r, Metric::TransportMs, 0)),
+    ("unexplained, 95 %", &|r| p95(r, Metric::UnexplainedMs)),
+    ("interruption", &|r| ms(r, Metric::BargeInMs, 0)),
+    ("interruption, 95 %", &|r| p95(r, Metric::BargeInMs)),
+    ("cut in", &|r| {
         let pct = r.voice.as_ref().and_then(|voice| voice.cut_in_pct);
         pct.map_or(NOTHING.to_owned(), |pct| format!("{pct:.0} %"))
     }),

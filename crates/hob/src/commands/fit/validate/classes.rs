@@ -6,7 +6,7 @@ use hob_core::machine::{GpuApi, GpuMemory};
 use hob_core::statistics::Sample;
 use serde::Serialize;
 
-use crate::printer::table;
+use crate::printer::{self, Column};
 use crate::published::{Row, rows, sources};
 
 /// Rows with one prior, or all held-back rows.
@@ -90,25 +90,14 @@ fn class<'t>(name: &str, predicted: impl Iterator<Item = &'t PredictedRow>) -> O
 }
 
 pub(super) fn class_table(classes: &[Class]) -> String {
-    let heads = [
-        "priors",
-        "devices",
-        "rows",
-        "off by, median",
-        "95 % within",
-        "within the predicted range",
+    let columns: &[Column<'_, Class>] = &[
+        ("priors", &|class| class.name.clone()),
+        ("devices", &|class| class.devices.to_string()),
+        ("rows", &|class| class.rows.to_string()),
+        ("off by, median", &|class| format!("{:.1} %", class.median_pct)),
+        ("95 % within", &|class| class.p95_pct.map_or(String::new(), |pct| format!("{pct:.1} %"))),
+        ("within the predicted range", &|class| format!("{:.0} %", class.within_pct)),
     ];
-    let mut rows = table(heads);
-    for class in classes {
-        rows.add_row([
-            class.name.clone(),
-            class.devices.to_string(),
-            class.rows.to_string(),
-            format!("{:.1} %", class.median_pct),
-            class.p95_pct.map_or(String::new(), |pct| format!("{pct:.1} %")),
-            format!("{:.0} %", class.within_pct),
-        ]);
-    }
     let sources: Vec<String> = sources().map(|(name, at)| format!("{name}: {at}")).collect();
-    format!("{}\n\n{}", rows.trim_fmt(), sources.join("\n"))
+    format!("{}\n\n{}", printer::rows(columns, classes).trim_fmt(), sources.join("\n"))
 }
