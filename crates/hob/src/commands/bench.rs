@@ -36,7 +36,8 @@ pub(crate) use bounds::BoundsArgs;
 pub(crate) use eval::{EvalArgs, ItemArgs, task};
 pub(crate) use eval_judge::{JudgeArgs, judge};
 pub(crate) use eval_report::{AnsweredRecord, EvalReport};
-use measuring::MeasuringVerb;
+pub(crate) use measuring::Measure;
+use measuring::{MeasuringArgs, MeasuringVerb};
 use plan::unless_planned;
 pub(crate) use short_eval::{ShortEval, short_eval};
 
@@ -59,19 +60,19 @@ pub(crate) struct BenchArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Verb {
-    Llm(Box<llm::LlmArgs>),
-    Tts(Box<tts::TtsArgs>),
-    Stream(Box<stream::StreamArgs>),
-    Stt(Box<stt::SttArgs>),
-    Voice(Box<voice::VoiceArgs>),
+    Llm(Box<Measure<llm::LlmArgs>>),
+    Tts(Box<Measure<tts::TtsArgs>>),
+    Stream(Box<Measure<stream::StreamArgs>>),
+    Stt(Box<Measure<stt::SttArgs>>),
+    Voice(Box<Measure<voice::VoiceArgs>>),
     #[command(alias = "ceiling")]
-    MaxContext(Box<max_context::MaxContextArgs>),
-    Cold(Box<cold::ColdArgs>),
-    Sweep(Box<sweep::SweepArgs>),
+    MaxContext(Box<Measure<max_context::MaxContextArgs>>),
+    Cold(Box<Measure<cold::ColdArgs>>),
+    Sweep(Box<Measure<sweep::SweepArgs>>),
     #[command(alias = "degrade")]
-    Concurrency(Box<concurrency::ConcurrencyArgs>),
-    Batch(Box<concurrency::BatchArgs>),
-    Eval(Box<EvalArgs>),
+    Concurrency(Box<Measure<concurrency::ConcurrencyArgs>>),
+    Batch(Box<Measure<concurrency::BatchArgs>>),
+    Eval(Box<Measure<EvalArgs>>),
     Plan(plan::PlanArgs),
     #[command(alias = "harden")]
     Rerun(rerun::RerunArgs),
@@ -104,7 +105,7 @@ Examples:
   hob site build --out site            all runs, as a page";
 
 impl BenchArgs {
-    pub(crate) fn eval(args: Box<EvalArgs>) -> BenchArgs {
+    pub(crate) fn eval(args: Box<Measure<EvalArgs>>) -> BenchArgs {
         BenchArgs { verb: Verb::Eval(args) }
     }
 }
@@ -116,15 +117,13 @@ fn checked(verb: Command) -> Command {
 }
 
 pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
-    let mut verb = args.verb.clone();
-    if let Verb::Eval(args) = &verb {
-        args.begin(printer)?;
+    if let Verb::Eval(args) = &args.verb {
+        args.own.begin(&args.measuring, printer)?;
     }
-    if let Some((measuring, kind)) = verb.measuring() {
-        let args = measuring.measuring();
-        return match args.plan.clone() {
-            Some(file) => plan::part(&file, kind, args, (globals, printer)),
-            None => measuring::run(measuring, None, (globals, printer)),
+    if let Some((args, verb, kind)) = args.verb.measuring() {
+        return match &args.plan {
+            Some(file) => plan::part(file, kind, args, (globals, printer)),
+            None => measuring::run(args.clone(), verb, None, (globals, printer)),
         };
     }
     match &args.verb {
@@ -139,23 +138,22 @@ pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> Cli
 }
 
 impl Verb {
-    /// The arguments of a verb that measures, and its name in a plan.
-    fn measuring(&mut self) -> Option<(&mut dyn MeasuringVerb, PlanKind)> {
-        let found: (&mut dyn MeasuringVerb, PlanKind) = match self {
-            Verb::Llm(args) => (&mut **args, PlanKind::Llm),
-            Verb::Tts(args) => (&mut **args, PlanKind::Tts),
-            Verb::Stream(args) => (&mut **args, PlanKind::Stream),
-            Verb::Stt(args) => (&mut **args, PlanKind::Stt),
-            Verb::Voice(args) => (&mut **args, PlanKind::Voice),
-            Verb::MaxContext(args) => (&mut **args, PlanKind::MaxContext),
-            Verb::Cold(args) => (&mut **args, PlanKind::Cold),
-            Verb::Sweep(args) => (&mut **args, PlanKind::Sweep),
-            Verb::Concurrency(args) => (&mut **args, PlanKind::Concurrency),
-            Verb::Batch(args) => (&mut **args, PlanKind::Batch),
-            Verb::Eval(args) => (&mut **args, PlanKind::Eval),
+    /// The options of a verb that measures, the verb, and its name in a plan.
+    fn measuring(&self) -> Option<(&MeasuringArgs, &dyn MeasuringVerb, PlanKind)> {
+        Some(match self {
+            Verb::Llm(args) => (&args.measuring, &args.own, PlanKind::Llm),
+            Verb::Tts(args) => (&args.measuring, &args.own, PlanKind::Tts),
+            Verb::Stream(args) => (&args.measuring, &args.own, PlanKind::Stream),
+            Verb::Stt(args) => (&args.measuring, &args.own, PlanKind::Stt),
+            Verb::Voice(args) => (&args.measuring, &args.own, PlanKind::Voice),
+            Verb::MaxContext(args) => (&args.measuring, &args.own, PlanKind::MaxContext),
+            Verb::Cold(args) => (&args.measuring, &args.own, PlanKind::Cold),
+            Verb::Sweep(args) => (&args.measuring, &args.own, PlanKind::Sweep),
+            Verb::Concurrency(args) => (&args.measuring, &args.own, PlanKind::Concurrency),
+            Verb::Batch(args) => (&args.measuring, &args.own, PlanKind::Batch),
+            Verb::Eval(args) => (&args.measuring, &args.own, PlanKind::Eval),
             _ => return None,
-        };
-        Some(found)
+        })
     }
 }
 
@@ -172,7 +170,7 @@ struct StoredCommand {
 #[derive(Debug, Subcommand)]
 enum StoredVerb {
     Bench(BenchArgs),
-    Eval(Box<EvalArgs>),
+    Eval(Box<Measure<EvalArgs>>),
 }
 
 impl Verb {

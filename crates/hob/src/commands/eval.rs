@@ -10,7 +10,7 @@ use hob_eval::{TaskFamily, Verdict};
 use serde_json::json;
 
 use super::bench::{
-    self, AnsweredRecord, BenchArgs, BoundsArgs, EvalArgs, ItemArgs, JudgeArgs, RECORDS,
+    self, AnsweredRecord, BenchArgs, BoundsArgs, EvalArgs, ItemArgs, JudgeArgs, Measure, RECORDS,
 };
 use crate::arguments::number;
 use crate::eval_setup;
@@ -25,7 +25,7 @@ pub(crate) struct EvalCommand {
     #[command(subcommand)]
     verb: Option<EvalVerb>,
     #[command(flatten)]
-    measure: Box<EvalArgs>,
+    measure: Box<Measure<EvalArgs>>,
 }
 
 #[derive(Debug, Subcommand)]

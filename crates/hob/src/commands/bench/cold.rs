@@ -14,8 +14,6 @@ use crate::settings::DEFAULT_SPEECH;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ColdArgs {
-    #[command(flatten)]
-    measuring: MeasuringArgs,
     /// Where the weights are before each start [default: on disk, then in memory; with --swap-with: model_swap]
     #[arg(long, value_enum, value_name = "STATE", value_delimiter = ',')]
     state: Vec<StateName>,
@@ -62,12 +60,8 @@ enum StateName {
 }
 
 impl MeasuringVerb for ColdArgs {
-    fn measuring(&mut self) -> &mut MeasuringArgs {
-        &mut self.measuring
-    }
-
-    fn experiment(&self) -> CliResult<Experiment> {
-        let server = &self.measuring.server;
+    fn experiment(&self, measuring: &MeasuringArgs) -> CliResult<Experiment> {
+        let server = &measuring.server;
         let is_own = server.target.is_none();
         // hob knows the file of its chat model's weights only, and speech has other weights.
         let is_blind = self.speech && is_own && server.model_file.is_none();
@@ -111,13 +105,16 @@ impl ColdArgs {
 mod tests {
     use clap::FromArgMatches as _;
 
+    use super::super::measuring::Measure;
     use super::*;
 
     fn experiment(words: &[&str]) -> CliResult<Experiment> {
-        let command = ColdArgs::augment_args(clap::Command::new("cold"));
+        let command = Measure::<ColdArgs>::augment_args(clap::Command::new("cold"));
         let typed = command.try_get_matches_from([&["cold"][..], words].concat());
         let typed = typed.expect("options");
-        ColdArgs::from_arg_matches(&typed).expect("options").experiment()
+        let Measure { measuring, own } =
+            Measure::<ColdArgs>::from_arg_matches(&typed).expect("options");
+        own.experiment(&measuring)
     }
 
     #[test]

@@ -18,8 +18,6 @@ use crate::failure::{CliResult, Failure};
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ConcurrencyArgs {
-    #[command(flatten)]
-    measuring: MeasuringArgs,
     /// Concurrent users; one user is measured alternately with each number
     /// [default: 1,2,3,4,8, and for speech 1,2,4,8]
     #[arg(long, value_name = "N", value_delimiter = ',')]
@@ -32,8 +30,6 @@ pub(crate) struct ConcurrencyArgs {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_BATCH_HELP)]
 pub(crate) struct BatchArgs {
-    #[command(flatten)]
-    measuring: MeasuringArgs,
     /// Concurrent users
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,4,8")]
     users: Vec<usize>,
@@ -94,11 +90,7 @@ The gain is the tokens per second (or seconds of sound per second) of all users 
 those of one user. So --users must contain 1.";
 
 impl MeasuringVerb for ConcurrencyArgs {
-    fn measuring(&mut self) -> &mut MeasuringArgs {
-        &mut self.measuring
-    }
-
-    fn experiment(&self) -> CliResult<Experiment> {
+    fn experiment(&self, _: &MeasuringArgs) -> CliResult<Experiment> {
         let users = users(match (&self.users[..], self.request.speech) {
             ([], None) => &USERS[..],
             ([], Some(_)) => &LISTENERS[..],
@@ -113,11 +105,7 @@ impl MeasuringVerb for ConcurrencyArgs {
 }
 
 impl MeasuringVerb for BatchArgs {
-    fn measuring(&mut self) -> &mut MeasuringArgs {
-        &mut self.measuring
-    }
-
-    fn experiment(&self) -> CliResult<Experiment> {
+    fn experiment(&self, _: &MeasuringArgs) -> CliResult<Experiment> {
         self.request.experiment(Axis::Batch(users(&self.users)?))
     }
 }
@@ -148,12 +136,13 @@ impl RequestArgs {
 
 #[cfg(test)]
 mod tests {
+    use super::super::measuring::Measure;
     use super::*;
 
     #[derive(clap::Parser)]
     struct Line {
         #[command(flatten)]
-        args: ConcurrencyArgs,
+        args: Measure<ConcurrencyArgs>,
     }
 
     #[test]
@@ -164,7 +153,7 @@ mod tests {
             (&["hob", "--speech", "--users", "8,2"], &[2, 8]),
         ] {
             let Line { args } = clap::Parser::parse_from(line.iter().copied());
-            let axis = args.experiment().expect("an experiment").axis;
+            let axis = args.own.experiment(&args.measuring).expect("an experiment").axis;
             assert!(matches!(axis, Axis::Concurrency(users) if users == expect), "{line:?}");
         }
     }

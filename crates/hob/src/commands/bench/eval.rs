@@ -45,8 +45,6 @@ pub(crate) struct ItemArgs {
 #[command(after_help = AFTER_HELP, mut_args(of_items), mut_args(unless_planned))]
 pub(crate) struct EvalArgs {
     #[command(flatten)]
-    measuring: MeasuringArgs,
-    #[command(flatten)]
     items: ItemArgs,
     /// With thinking, without, or both where the model thinks
     #[arg(long, value_parser = one_of(THINKING), default_value = "auto")]
@@ -90,14 +88,8 @@ Examples:
   hob eval judge 6b2d8c11 0a91f3e7 --judge qwen3:32b   compare open answers with a judge model";
 
 impl MeasuringVerb for EvalArgs {
-    fn measuring(&mut self) -> &mut MeasuringArgs {
-        // The same items, marks and samples each time; other seeds are for other items.
-        self.measuring.seed.get_or_insert(EVAL_SEED);
-        &mut self.measuring
-    }
-
-    fn experiment(&self) -> CliResult<Experiment> {
-        let items = Arc::new(self.item_set()?);
+    fn experiment(&self, measuring: &MeasuringArgs) -> CliResult<Experiment> {
+        let items = Arc::new(self.item_set(measuring.seed)?);
         let workload = EvalWorkload {
             thinking: self.thinking,
             budgets: match &self.budget_tokens[..] {
@@ -119,12 +111,17 @@ impl MeasuringVerb for EvalArgs {
             run_size: run_size(1, 0)?,
         })
     }
+
+    /// The same items, marks and samples each time; other seeds are for other items.
+    fn usual_seed(&self) -> Option<u64> {
+        Some(EVAL_SEED)
+    }
 }
 
 impl EvalArgs {
     /// Refuses options without effect, and says what so many items can show. A plan has items of its own.
-    pub(super) fn begin(&self, printer: &Printer) -> CliResult<()> {
-        let MeasuringArgs { runs_min, runs_max, budget_s, plan, .. } = &self.measuring;
+    pub(super) fn begin(&self, measuring: &MeasuringArgs, printer: &Printer) -> CliResult<()> {
+        let MeasuringArgs { runs_min, runs_max, budget_s, plan, seed, .. } = measuring;
         let typed = [
             (runs_min.is_some(), "--runs-min"),
             (runs_max.is_some(), "--runs-max"),
@@ -136,16 +133,18 @@ impl EvalArgs {
         }
         self.items.check_number()?;
         if plan.is_none() {
-            eval_setup::item_notes(&self.item_set()?).iter().for_each(|note| printer.note(note));
+            eval_setup::item_notes(&self.item_set(*seed)?)
+                .iter()
+                .for_each(|note| printer.note(note));
         }
         Ok(())
     }
 
-    fn item_set(&self) -> CliResult<ItemSet> {
+    fn item_set(&self, seed: Option<u64>) -> CliResult<ItemSet> {
         let mut usual = TaskName::usual();
         // A completion offers no tools.
         usual.retain(|task| !self.completion || task.family != TaskFamily::ToolUse);
-        self.items.set(usual, self.measuring.seed.unwrap_or(EVAL_SEED))
+        self.items.set(usual, seed.unwrap_or(EVAL_SEED))
     }
 
     fn form(&self) -> CliResult<PromptForm> {
@@ -227,7 +226,7 @@ mod tests {
         ] {
             let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
             let Ok(Verb::Eval(args)) = Verb::parse(words.iter()) else { panic!("{words:?}") };
-            let set = args.item_set().expect("items");
+            let set = args.own.item_set(None).expect("items");
             let has_tools = (0..set.len()).any(|number| !set.item(number).tools.is_empty());
             assert_eq!(has_tools, expected, "{words:?}");
         }
@@ -241,8 +240,8 @@ mod tests {
         let words = ["hob", "eval", "--items", "3", "--file", &file].map(str::to_owned);
         let Ok(Verb::Eval(args)) = Verb::parse(words.iter()) else { panic!("{words:?}") };
         let printer = Printer::new(Volume::ErrorsOnly);
-        let refused = args.begin(&printer).expect_err("no effect").to_string();
+        let refused = args.own.begin(&args.measuring, &printer).expect_err("no effect").to_string();
         assert!(refused.contains("--items has no effect"), "{refused}");
-        assert_eq!(args.item_set().expect("as an older record was made").len(), 1);
+        assert_eq!(args.own.item_set(None).expect("as an older record was made").len(), 1);
     }
 }

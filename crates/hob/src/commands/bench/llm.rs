@@ -15,8 +15,6 @@ use crate::failure::{CliResult, Failure};
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct LlmArgs {
-    #[command(flatten)]
-    measuring: MeasuringArgs,
     /// Shapes of prompt and answer
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = shape,
         default_value = "short_short,long_short,short_long,agentic")]
@@ -57,11 +55,7 @@ Examples:
   hob bench llm --target http://127.0.0.1:8080 --launch 'llama-server -m model.gguf --port 8080'";
 
 impl MeasuringVerb for LlmArgs {
-    fn measuring(&mut self) -> &mut MeasuringArgs {
-        &mut self.measuring
-    }
-
-    fn experiment(&self) -> CliResult<Experiment> {
+    fn experiment(&self, _: &MeasuringArgs) -> CliResult<Experiment> {
         if let Some(rate) = self.rate.iter().find(|rate| !(rate.is_finite() && **rate > 0.0)) {
             return Err(Failure::usage(format!("--rate {rate}; a rate is above 0")));
         }

@@ -7,6 +7,7 @@ use hob_bench::experiment::{Axis, Experiment};
 use hob_bench::max_context::{ContextCriterion, ContextRange, MaxContextOptions, PLACE};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
+use super::server::ServerArgs;
 use crate::arguments::one_of;
 use crate::failure::{CliResult, Failure};
 
@@ -17,8 +18,6 @@ const LO_MIN: u64 = 512;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct MaxContextArgs {
-    #[command(flatten)]
-    measuring: MeasuringArgs,
     /// The shortest context to try; the search begins with it
     #[arg(long = "min", alias = "lo", value_name = "TOKENS", default_value_t = 4096)]
     lo: u64,
@@ -56,11 +55,7 @@ const CRITERIA: [(&str, &str, ContextCriterion); 2] = [
 ];
 
 impl MeasuringVerb for MaxContextArgs {
-    fn measuring(&mut self) -> &mut MeasuringArgs {
-        &mut self.measuring
-    }
-
-    fn experiment(&self) -> CliResult<Experiment> {
+    fn experiment(&self, measuring: &MeasuringArgs) -> CliResult<Experiment> {
         let MaxContextArgs { lo, hi, granule, token_bytes, criterion, .. } = *self;
         if lo < LO_MIN || hi < lo || granule == 0 || u32::try_from(hi).is_err() {
             return Err(Failure::usage(format!(
@@ -71,7 +66,7 @@ impl MeasuringVerb for MaxContextArgs {
             return Err(Failure::usage(format!("--token-bytes {bytes}; it must be above 0")));
         }
         let place = format!("{{{PLACE}}}");
-        let launch = self.measuring.server.launch.as_ref();
+        let launch = measuring.server.launch.as_ref();
         if launch.is_some_and(|command| !command.contains(&place)) {
             return Err(Failure::usage(format!("--launch does not contain {place}, the context"))
                 .hint("such as --launch 'llama-server -m model.gguf -c {ctx} --parallel 1'"));
@@ -81,8 +76,7 @@ impl MeasuringVerb for MaxContextArgs {
         Ok(Experiment::of_chat(Axis::MaxContext(options), ThinkingChoice::On))
     }
 
-    fn starts_with(&self, _: &Experiment) -> Option<u64> {
-        let server = &self.measuring.server;
+    fn starts_with(&self, server: &ServerArgs, _: &Experiment) -> Option<u64> {
         (server.target.is_none() || server.launch.is_some()).then_some(self.lo)
     }
 }

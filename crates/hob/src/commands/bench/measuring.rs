@@ -89,47 +89,59 @@ pub(crate) struct Rerun {
     pub(crate) records: PathBuf,
 }
 
-/// A verb that measures.
-pub(crate) trait MeasuringVerb {
-    fn measuring(&mut self) -> &mut MeasuringArgs;
+// Without a doc comment, which would be the help of each verb.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Measure<V: Args> {
+    #[command(flatten)]
+    pub(crate) measuring: MeasuringArgs,
+    #[command(flatten)]
+    pub(crate) own: V,
+}
 
-    /// What its options ask for.
+/// A verb that measures, with its own options.
+pub(crate) trait MeasuringVerb {
+    /// What the options ask for.
     ///
     /// # Errors
     /// They do not fit together.
-    fn experiment(&self) -> CliResult<Experiment>;
+    fn experiment(&self, measuring: &MeasuringArgs) -> CliResult<Experiment>;
 
     /// The context that a server is started with, if the experiment starts it with several.
-    fn starts_with(&self, _: &Experiment) -> Option<u64> {
+    fn starts_with(&self, _: &ServerArgs, _: &Experiment) -> Option<u64> {
         None
     }
 
     /// A second server that is measured alternately with the first.
-    fn other_server(&self) -> Option<ServerArgs> {
+    fn other_server(&self, _: &ServerArgs) -> Option<ServerArgs> {
+        None
+    }
+
+    /// The seed without `--seed`, if it is not another one each time.
+    fn usual_seed(&self) -> Option<u64> {
         None
     }
 }
 
 /// Measures what a verb asks for, and shows it as a table or as JSON.
 pub(crate) fn run(
-    verb: &mut dyn MeasuringVerb,
+    mut args: MeasuringArgs,
+    verb: &dyn MeasuringVerb,
     rerun: Option<&Rerun>,
     (globals, printer): (&Globals, &Printer),
 ) -> CliResult<Exit> {
-    let mut experiment = verb.experiment()?;
+    args.seed = args.seed.or(verb.usual_seed());
+    let mut experiment = verb.experiment(&args)?;
     if let Some(rerun) = rerun {
         experiment.narrow_to(&rerun.unverified);
-        verb.measuring().measure_again(rerun);
+        args.measure_again(rerun);
     }
-    if let Some(context) = verb.starts_with(&experiment) {
-        verb.measuring().server.context = Some(context);
-    }
-    let other = verb.other_server();
+    args.server.context = verb.starts_with(&args.server, &experiment).or(args.server.context);
+    let other = verb.other_server(&args.server);
     if let (Some(_), Some(_)) = (&other, rerun) {
         return Err(Failure::usage("the record was measured alternately with another server")
             .hint("run hob bench stt again: with --compare for both servers, without it for one"));
     }
-    let (args, kind) = (verb.measuring().clone(), experiment.kind());
+    let kind = experiment.kind();
     let (done, mut below) =
         measured(&args, (experiment, keep), other.as_ref(), (globals, printer))?;
     if let (Some(_), false) = (&other, args.json) {
@@ -573,14 +585,14 @@ mod tests {
         ];
         for (kind, typed, dropped, added, seed) in rows {
             let argv = words(&format!("hob {typed}{dropped} --target http://127.0.0.1:1"));
-            let mut verb = Verb::parse(argv.iter()).expect("a verb");
+            let verb = Verb::parse(argv.iter()).expect("a verb");
             let mut unverified = Record::new(Uuid::nil(), kind, RecordSource::default());
             unverified.harness = Some(Harness { argv, ..Harness::default() });
             let (launch, records) = (Some("server --port 1".to_owned()), PathBuf::from("records"));
             let rerun = Rerun { unverified, launch, model_file: None, records };
-            let args = verb.measuring().expect("it measures").0.measuring();
+            let mut args = verb.measuring().expect("it measures").0.clone();
             args.measure_again(&rerun);
-            let argv = args.argv.clone().expect("words");
+            let argv = args.argv.expect("words");
             let expected = format!("hob {typed} --target http://127.0.0.1:1{added} --launch");
             let expected = [words(&expected), vec!["server --port 1".to_owned()]].concat();
             assert_eq!((&argv, args.seed), (&expected, seed));

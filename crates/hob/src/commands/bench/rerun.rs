@@ -142,7 +142,7 @@ fn again(
     printer: &Printer,
 ) -> CliResult<Record> {
     let words = unverified.harness.iter().flat_map(|harness| harness.argv.iter());
-    let mut verb = Verb::parse(words).map_err(|error| {
+    let verb = Verb::parse(words).map_err(|error| {
         Failure::usage(error).hint("the record was made by a hob with other options")
     })?;
     let rerun = Rerun {
@@ -154,7 +154,9 @@ fn again(
     let begun = Uuid::now_v7();
     // The exit code does not matter: the record says whether the measurement is valid.
     let ended = match verb.measuring() {
-        Some((verb, _)) => measuring::run(verb, Some(&rerun), (globals, printer)),
+        Some((args, verb, _)) => {
+            measuring::run(args.clone(), verb, Some(&rerun), (globals, printer))
+        }
         None => {
             let typed = command_line(unverified);
             Err(Failure::usage(format!("the record's command is not a measurement: {typed}")))

@@ -10,7 +10,7 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use super::eval_report::EvalReport;
-use super::measuring::{Keep, MeasuringVerb as _, measured};
+use super::measuring::{Keep, Measure, MeasuringVerb as _, measured};
 use super::{BoundsArgs, EvalArgs, Verb};
 use crate::failure::{CliResult, Failure};
 use crate::globals::Globals;
@@ -40,8 +40,9 @@ pub(crate) fn short_eval(
     // A base model has no chat template: it only continues a text.
     let is_base = Gguf::open(models[0]).map_err(Failure::usage)?.chat_template().is_none();
     for model in models {
-        let mut args = eval_args(model, asked, is_base, folder.path())?;
-        let (measuring, experiment) = (args.measuring().clone(), args.experiment()?);
+        let Measure { mut measuring, own } = eval_args(model, asked, is_base, folder.path())?;
+        measuring.seed = own.usual_seed();
+        let experiment = own.experiment(&measuring)?;
         let keep: Keep =
             |out, record, samples, _| RecordStore::new(out).put(record, samples).map(drop);
         let (done, _) = measured(&measuring, (experiment, keep), None, (globals, printer))?;
@@ -64,7 +65,7 @@ fn eval_args(
     (tasks, per_task): (&[TaskName], u32),
     is_base: bool,
     folder: &Path,
-) -> CliResult<EvalArgs> {
+) -> CliResult<Measure<EvalArgs>> {
     let model = std::path::absolute(model).map_err(|error| Failure::io("no such path", &error))?;
     let (file, folder) = (model.display().to_string(), folder.display().to_string());
     let items = per_task.to_string();

@@ -15,8 +15,6 @@ use crate::failure::CliResult;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct StreamArgs {
-    #[command(flatten)]
-    measuring: MeasuringArgs,
     /// Texts to speak; longer ones are compared with one sentence
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = text,
         default_value = "medium,two_sentences,long")]
@@ -52,11 +50,7 @@ Examples:
     --stream yes";
 
 impl MeasuringVerb for StreamArgs {
-    fn measuring(&mut self) -> &mut MeasuringArgs {
-        &mut self.measuring
-    }
-
-    fn experiment(&self) -> CliResult<Experiment> {
+    fn experiment(&self, _: &MeasuringArgs) -> CliResult<Experiment> {
         let mut texts = self.text.clone();
         // A sentence is measured before the texts that are compared with it.
         texts.sort_by_key(|text| text.chars());

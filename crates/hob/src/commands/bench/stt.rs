@@ -25,8 +25,6 @@ const SNR_DB_MIN: f64 = -20.0;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct SttArgs {
-    #[command(flatten)]
-    measuring: MeasuringArgs,
     /// Recordings: a YAML file that lists WAV files with their texts
     #[arg(long, value_name = "FILE", conflicts_with_all = ["spoken", "voice", "speech_model"])]
     set: Option<PathBuf>,
@@ -96,11 +94,7 @@ Examples:
     --compare http://127.0.0.1:8000";
 
 impl MeasuringVerb for SttArgs {
-    fn measuring(&mut self) -> &mut MeasuringArgs {
-        &mut self.measuring
-    }
-
-    fn experiment(&self) -> CliResult<Experiment> {
+    fn experiment(&self, _: &MeasuringArgs) -> CliResult<Experiment> {
         let clips = match &self.set {
             Some(file) => {
                 let set = ClipSet::read(file).map_err(Failure::usage)?;
@@ -127,8 +121,8 @@ impl MeasuringVerb for SttArgs {
         })
     }
 
-    fn other_server(&self) -> Option<ServerArgs> {
-        let model = self.compare_model.as_ref().or(self.measuring.server.model.as_ref());
+    fn other_server(&self, first: &ServerArgs) -> Option<ServerArgs> {
+        let model = self.compare_model.as_ref().or(first.model.as_ref());
         self.compare.as_ref().map(|server| ServerArgs::of(server, model))
     }
 }

@@ -7,6 +7,7 @@ use hob_bench::experiment::{Axis, Experiment};
 use hob_bench::sweep::{AGAIN_MIN, ContextOptions, ServerContext};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
+use super::server::ServerArgs;
 use super::workload::THINKING;
 use crate::arguments::one_of;
 use crate::failure::{CliResult, Failure};
@@ -16,8 +17,6 @@ use crate::failure::{CliResult, Failure};
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct SweepArgs {
-    #[command(flatten)]
-    measuring: MeasuringArgs,
     /// Tokens of the prompt
     #[arg(
         long,
@@ -51,11 +50,7 @@ to this length. hob leaves out lengths above the limit that the server reports. 
 refuses a length, the sweep ends with a record that has the reason.";
 
 impl MeasuringVerb for SweepArgs {
-    fn measuring(&mut self) -> &mut MeasuringArgs {
-        &mut self.measuring
-    }
-
-    fn experiment(&self) -> CliResult<Experiment> {
+    fn experiment(&self, measuring: &MeasuringArgs) -> CliResult<Experiment> {
         if self.context_tokens.contains(&0) || self.context_tokens.is_empty() {
             return Err(Failure::usage("--context-tokens 0 (expected at least 1 token)"));
         }
@@ -72,7 +67,7 @@ impl MeasuringVerb for SweepArgs {
                 self.cached_requests
             )));
         }
-        let context = if self.measuring.server.context.is_none() {
+        let context = if measuring.server.context.is_none() {
             ServerContext::ForEachLength
         } else {
             ServerContext::AsStarted
@@ -83,10 +78,9 @@ impl MeasuringVerb for SweepArgs {
     }
 
     /// The context of the first start: --context, or else room for the shortest length.
-    fn starts_with(&self, experiment: &Experiment) -> Option<u64> {
+    fn starts_with(&self, server: &ServerArgs, experiment: &Experiment) -> Option<u64> {
         let Axis::Context(options) = &experiment.axis else { return None };
         let shortest = options.lengths.iter().min()?;
-        let typed = self.measuring.server.context;
-        Some(typed.unwrap_or_else(|| context_needed(*shortest, options.answer).into()))
+        Some(server.context.unwrap_or_else(|| context_needed(*shortest, options.answer).into()))
     }
 }

@@ -15,8 +15,6 @@ use crate::failure::CliResult;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct TtsArgs {
-    #[command(flatten)]
-    measuring: MeasuringArgs,
     /// Texts to speak
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = text,
         default_value = "short,medium,long")]
@@ -47,11 +45,7 @@ Examples:
   hob bench tts --target http://127.0.0.1:8880 --model tts-1 --voice alloy --format mp3";
 
 impl MeasuringVerb for TtsArgs {
-    fn measuring(&mut self) -> &mut MeasuringArgs {
-        &mut self.measuring
-    }
-
-    fn experiment(&self) -> CliResult<Experiment> {
+    fn experiment(&self, _: &MeasuringArgs) -> CliResult<Experiment> {
         let texts = self.text_file.map_or_else(|| self.text.clone(), |text| vec![text]);
         let usual = Formats::Offered(SoundFormat::ALL.to_vec());
         let speech = self.voice.speech(&texts, usual, &[Streaming::Requested]);

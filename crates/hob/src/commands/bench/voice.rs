@@ -20,8 +20,6 @@ use crate::failure::{CliResult, Failure};
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct VoiceArgs {
-    #[command(flatten)]
-    measuring: MeasuringArgs,
     /// Recorded questions: a YAML file that lists WAV files with their texts, as for `hob bench stt`
     /// [default: twelve sentences that the server's own speech model says]
     #[arg(long, value_name = "FILE")]
@@ -78,11 +76,7 @@ Examples:
 const WARM: usize = 3;
 
 impl MeasuringVerb for VoiceArgs {
-    fn measuring(&mut self) -> &mut MeasuringArgs {
-        &mut self.measuring
-    }
-
-    fn experiment(&self) -> CliResult<Experiment> {
+    fn experiment(&self, _: &MeasuringArgs) -> CliResult<Experiment> {
         let questions = match &self.set {
             Some(file) => ClipSource::Set(Arc::new(ClipSet::read(file).map_err(Failure::usage)?)),
             None => ClipSource::Spoken(SpokenClips::default()),
