@@ -6,7 +6,9 @@ use std::time::Duration;
 use futures::StreamExt;
 use hob_core::{ChatEvent, ChatRequest, FailedAttempt, Fault, Trace};
 use hob_upstream::HttpResponse;
-use hob_wire::{OpenAiReader, UpstreamDialect, UpstreamReader, upstream_request};
+use hob_wire::{
+    OpenAiReader, PieceKind, Pieces, UpstreamDialect, UpstreamReader, upstream_request,
+};
 
 use super::events::{events, misread};
 use super::{ChatAnswer, Chunks, Key, Remote, SILENCE_TIME_MAX, chunks};
@@ -46,13 +48,14 @@ fn note_targets(trace: &Trace, response: &HttpResponse) {
 fn answer(chunks: Chunks, base: String) -> ChatAnswer {
     let mut reader = OpenAiReader::default();
     let malformed = |error| misread(error, "an event is not JSON");
-    let events = events(chunks, EVENT_BYTES_MAX, move |piece, said| {
-        match piece {
-            Some(piece) => reader.read(piece, said).map_err(malformed)?,
-            None => reader.end(said)?,
-        }
-        Ok(piece.is_none() || matches!(said.last(), Some(ChatEvent::Done(_))))
-    });
+    let events =
+        events(chunks, Pieces::new(PieceKind::Event, EVENT_BYTES_MAX), move |piece, said| {
+            match piece {
+                Some(piece) => reader.read(piece, said).map_err(malformed)?,
+                None => reader.end(said)?,
+            }
+            Ok(piece.is_none() || matches!(said.last(), Some(ChatEvent::Done(_))))
+        });
     let failed = move |fault: Fault| Failure::server(format!("{base}: {fault}"));
     events.map(move |event| event.map_err(&failed)).boxed()
 }

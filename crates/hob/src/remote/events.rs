@@ -5,7 +5,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use hob_core::Fault;
-use hob_wire::{Misread, PieceKind, Pieces};
+use hob_wire::{Misread, Pieces};
 
 use super::Chunks;
 
@@ -13,10 +13,9 @@ use super::Chunks;
 /// `read` adds what a piece says, and returns whether the answer is over. `None` is the end of the answer's bytes.
 pub(super) fn events<E: Send + 'static>(
     chunks: Chunks,
-    event_bytes_max: usize,
+    pieces: Pieces,
     read: impl FnMut(Option<&str>, &mut Vec<E>) -> Result<bool, Fault> + Send + 'static,
 ) -> BoxStream<'static, Result<E, Fault>> {
-    let pieces = Pieces::new(PieceKind::Event, event_bytes_max);
     let answer = Box::new(Answer { chunks, pieces, read });
     stream::unfold(Some(answer), async |answer| {
         let mut answer = answer?;
@@ -41,6 +40,14 @@ pub(super) fn misread(misread: Misread, malformed: &str) -> Fault {
 
 pub(super) fn invalid(detail: impl ToString) -> Fault {
     Fault::InvalidAnswer { detail: detail.to_string() }
+}
+
+/// What is wrong with an answer, without the words for a server of a route.
+pub(super) fn detail(fault: Fault) -> String {
+    match fault {
+        Fault::Unreachable { detail } | Fault::InvalidAnswer { detail } => detail,
+        fault => fault.to_string(),
+    }
 }
 
 struct Answer<R> {

@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use futures::stream::{self, BoxStream};
+use futures::stream::BoxStream;
 use hob_core::KeepAlive;
 use hob_wire::{PieceKind, Pieces, ResidentModel, ResidentModels};
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::events::{detail, events, invalid};
 use super::{CONNECT_TIME_MAX, Chunks, Key, Refused, Remote, TEXT_BYTES_MAX, chunks, whole};
 use crate::failure::{CliResult, Failure};
 
@@ -77,32 +78,15 @@ impl Remote {
 
 /// The steps of a load, one for each line. The last one is a failure or [`LoadStep::Ready`].
 fn steps(chunks: Chunks, remote: Remote) -> BoxStream<'static, CliResult<LoadStep>> {
-    let pieces = Pieces::new(PieceKind::Line, LINE_BYTES_MAX);
-    stream::unfold(Some((chunks, pieces, remote)), |state| async {
-        let (mut chunks, mut pieces, remote) = state?;
-        let step = match line(&mut chunks, &mut pieces).await {
-            Ok(line) => step(&line, &remote),
-            Err(reason) => Err(remote.silent(reason)),
-        };
-        let continues = matches!(step, Ok(LoadStep::Loading { .. }));
-        Some((step, continues.then_some((chunks, pieces, remote))))
-    })
-    .boxed()
-}
-
-async fn line(chunks: &mut Chunks, pieces: &mut Pieces) -> Result<String, String> {
-    loop {
-        if let Some(line) = pieces.next_piece() {
-            return Ok(line);
-        }
-        match chunks.next().await {
-            Some(bytes) => pieces.push(&bytes?).map_err(|error| error.to_string())?,
-            None => {
-                let ended = "its answer ended before the model was loaded";
-                return pieces.rest().ok_or_else(|| ended.to_owned());
-            }
-        }
-    }
+    let server = remote.clone();
+    let steps = events(chunks, Pieces::new(PieceKind::Line, LINE_BYTES_MAX), move |line, said| {
+        let line = line.ok_or_else(|| invalid("its answer ended before the model was loaded"))?;
+        let step = step(line, &server);
+        let is_over = !matches!(step, Ok(LoadStep::Loading { .. }));
+        said.push(step);
+        Ok(is_over)
+    });
+    steps.map(move |step| step.unwrap_or_else(|fault| Err(remote.silent(detail(fault))))).boxed()
 }
 
 fn step(line: &str, remote: &Remote) -> CliResult<LoadStep> {
@@ -130,6 +114,7 @@ fn seconds<S: Serializer>(options: &Option<KeepAlive>, serializer: S) -> Result<
 mod tests {
     use bytes::Bytes;
     use futures::executor::block_on_stream;
+    use futures::stream;
     use serde_json::json;
 
     use super::*;

@@ -5,10 +5,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use hob_core::{Fault, ModelError, SpeechEvent, SpeechStream, WordTiming};
+use hob_core::{ModelError, SpeechEvent, SpeechStream, WordTiming};
+use hob_wire::{PieceKind, Pieces};
 use serde::{Deserialize, Serialize};
 
-use super::events::{events, invalid};
+use super::events::{detail, events, invalid};
 use super::{Chunks, Remote, chunks};
 use crate::failure::{CliResult, Failure, REMOTE_ENGINE};
 use crate::recording::samples_of;
@@ -76,31 +77,28 @@ fn ended_early(reason: &str) -> ModelError {
 
 fn timed(chunks: Chunks) -> BoxStream<'static, Result<SpeechEvent, ModelError>> {
     let mut half_sample = None;
-    let events = events(chunks, EVENT_BYTES_MAX, move |piece, said| {
-        let piece = piece.ok_or_else(|| invalid("its last event is missing"))?;
-        match serde_json::from_str::<TimedEvent>(piece).map_err(invalid)? {
-            TimedEvent::Delta { audio, timestamps } => {
-                let bytes = STANDARD.decode(audio).map_err(invalid)?;
-                let words = timestamps.into_iter().map(|word| WordTiming {
-                    span: word.start_byte..word.end_byte,
-                    start_s: word.start_time,
-                    end_s: word.end_time,
-                    phonemes: Vec::new(),
-                });
-                said.push(SpeechEvent::Words(words.collect()));
-                said.push(SpeechEvent::Audio(samples(&mut half_sample, &bytes)));
+    let events =
+        events(chunks, Pieces::new(PieceKind::Event, EVENT_BYTES_MAX), move |piece, said| {
+            let piece = piece.ok_or_else(|| invalid("its last event is missing"))?;
+            match serde_json::from_str::<TimedEvent>(piece).map_err(invalid)? {
+                TimedEvent::Delta { audio, timestamps } => {
+                    let bytes = STANDARD.decode(audio).map_err(invalid)?;
+                    let words = timestamps.into_iter().map(|word| WordTiming {
+                        span: word.start_byte..word.end_byte,
+                        start_s: word.start_time,
+                        end_s: word.end_time,
+                        phonemes: Vec::new(),
+                    });
+                    said.push(SpeechEvent::Words(words.collect()));
+                    said.push(SpeechEvent::Audio(samples(&mut half_sample, &bytes)));
+                }
+                TimedEvent::Done => return Ok(true),
+                TimedEvent::Error { error } => return Err(invalid(error.message)),
+                TimedEvent::Other => {}
             }
-            TimedEvent::Done => return Ok(true),
-            TimedEvent::Error { error } => return Err(invalid(error.message)),
-            TimedEvent::Other => {}
-        }
-        Ok(false)
-    });
-    let failed = |fault: Fault| match fault {
-        Fault::Unreachable { detail } | Fault::InvalidAnswer { detail } => ended_early(&detail),
-        fault => ended_early(&fault.to_string()),
-    };
-    events.map(move |event| event.map_err(failed)).boxed()
+            Ok(false)
+        });
+    events.map(|event| event.map_err(|fault| ended_early(&detail(fault)))).boxed()
 }
 
 #[derive(Deserialize)]

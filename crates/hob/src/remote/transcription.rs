@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::StreamExt;
 use hob_core::{ModelError, TranscriptStream, TranscriptTask};
-use hob_wire::TranscriptReader;
+use hob_wire::{PieceKind, Pieces, TranscriptReader};
 use serde::Serialize;
 
 use super::events::{events, misread};
@@ -90,13 +90,14 @@ fn failed(detail: impl std::fmt::Display) -> ModelError {
 fn answer(chunks: Chunks) -> TranscriptStream {
     let mut reader = TranscriptReader::default();
     let malformed = |error| misread(error, "an event is not JSON of a transcript");
-    let events = events(chunks, EVENT_BYTES_MAX, move |piece, said| {
-        match piece {
-            Some(piece) => reader.read(piece, said).map_err(malformed)?,
-            None => reader.end(said)?,
-        }
-        Ok(reader.is_over())
-    });
+    let events =
+        events(chunks, Pieces::new(PieceKind::Event, EVENT_BYTES_MAX), move |piece, said| {
+            match piece {
+                Some(piece) => reader.read(piece, said).map_err(malformed)?,
+                None => reader.end(said)?,
+            }
+            Ok(reader.is_over())
+        });
     events.map(|event| event.map_err(failed)).boxed()
 }
 
