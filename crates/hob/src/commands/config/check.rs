@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 
 use hob_core::{Kind, Resolve, task};
-use hob_engines::chat::has_card_kernels;
+use hob_engines::chat::{CardUse, has_card_kernels};
 use hob_models::Gguf;
 use hob_upstream::{Gateway, GatewayError, GatewayOptions, TargetOptions, UpstreamError};
 
 use crate::app::App;
 use crate::config::{
-    AliasSection, ConfigFile, DeviceText, LoadedConfig, Named, Speculation, TargetEntry,
-    UpstreamSection, quoted,
+    AliasSection, ConfigFile, LoadedConfig, Named, Speculation, TargetEntry, UpstreamSection,
+    quoted,
 };
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
@@ -176,19 +176,12 @@ fn transcription(app: &App<'_>) -> Option<Failure> {
 
 /// Checks that named graphics cards can exist. Whether they do is only known when a model is loaded.
 fn devices(written: &LoadedConfig, has_kernels: bool) -> Vec<Failure> {
-    let ConfigFile { chat, transcription, model, .. } = &written.config;
-    let tables = model.iter().map(|(name, table)| (format!("model.{}", quoted(name)), table));
-    let chats = tables.map(|(table, section)| (table, &section.device));
-    let named = chats.chain([
-        ("chat".to_owned(), &chat.device),
-        ("transcription".to_owned(), &transcription.device),
-    ]);
-    let wrong = |(table, device): (String, &Option<DeviceText>)| {
-        let reason = device.as_ref()?.0.not_built(has_kernels)?;
+    let wrong = |(table, cards): (String, &CardUse)| {
+        let reason = cards.not_built(has_kernels)?;
         let key = format!("{table}.device");
         Some(Failure::usage(format!("{}: {key}: {reason}", written.place(&key))))
     };
-    named.filter_map(wrong).collect()
+    written.config.named_devices().filter_map(wrong).collect()
 }
 
 /// Checks the user's pronunciations: with a mistake in them, `hob serve` does not start.
@@ -352,9 +345,9 @@ mod tests {
             devices(&written, false).into_iter().map(|failure| failure.sentence).collect();
         assert_eq!(said.len(), 2, "{said:?}");
         let begins = "hob.toml:7:1: model.a.device: there is no device Vulkan0, because this hob was built for";
-        assert!(said[0].starts_with(begins), "{said:?}");
+        assert!(said[1].starts_with(begins), "{said:?}");
         assert!(
-            said[1].starts_with("hob.toml:4:1: transcription.device: there is no device CUDA0")
+            said[0].starts_with("hob.toml:4:1: transcription.device: there is no device CUDA0")
         );
         assert_eq!(devices(&written, true), []);
     }

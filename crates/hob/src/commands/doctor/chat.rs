@@ -21,43 +21,25 @@ const TOKENS_MAX: u32 = 16;
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(180);
 const MB: u64 = 1_000_000;
 
-/// Names of one model's checks, by the name of its table in `hob.toml`.
-struct Parts {
-    model: String,
-    memory: String,
-    engine: String,
-}
-
-impl Parts {
-    fn chat() -> Parts {
-        let [model, memory, engine] = ["chat model", "chat memory", "chat engine"];
-        Parts { model: model.to_owned(), memory: memory.to_owned(), engine: engine.to_owned() }
-    }
-
-    /// The checks of a model in `[model.NAME]`.
-    fn of_table(name: &str) -> Parts {
-        let model = format!("model.{name}");
-        Parts { memory: format!("{model} memory"), engine: format!("{model} engine"), model }
-    }
-}
-
 /// One model after the other, because the memory may not hold all of them.
 pub(super) async fn checks(app: &App<'_>) -> Vec<Check> {
-    let mut checks = model(Parts::chat(), &app.settings.chat, app).await;
+    let mut checks = model("chat", &app.settings.chat, app).await;
     for (name, settings) in &app.settings.models {
-        checks.extend(model(Parts::of_table(name), settings, app).await);
+        checks.extend(model(&format!("model.{name}"), settings, app).await);
     }
     checks
 }
 
-async fn model(parts: Parts, settings: &ChatSettings, app: &App<'_>) -> Vec<Check> {
+/// The checks of the model that a table of `hob.toml` describes.
+async fn model(table: &str, settings: &ChatSettings, app: &App<'_>) -> Vec<Check> {
+    let part = if table == "chat" { "chat model" } else { table };
     let file = match ChatFile::find(settings, app) {
         Ok(file) => file,
-        Err(failure) => return vec![Check::failed(parts.model, failure)],
+        Err(failure) => return vec![Check::failed(part, failure)],
     };
-    let memory = memory(&parts.memory, &file.expected);
-    let header = header(&parts.model, &file.name, &file.card);
-    vec![header, memory, engine(&parts.engine, settings, app).await]
+    let memory = memory(&format!("{table} memory"), &file.expected);
+    let header = header(part, &file.name, &file.card);
+    vec![header, memory, engine(&format!("{table} engine"), settings, app).await]
 }
 
 async fn engine(part: &str, settings: &ChatSettings, app: &App<'_>) -> Check {

@@ -6,7 +6,6 @@ use hob_engines::chat::{CardUse, DeviceReport, EngineDevice};
 
 use super::check::Check;
 use crate::app::App;
-use crate::config::ConfigFile;
 use crate::machine::here;
 use crate::wire_up::{
     ChatFile, HiddenCards, TriedDevices, other_build, run_devices_worker, used_cards,
@@ -28,9 +27,8 @@ pub(super) async fn checks(app: &App<'_>) -> Vec<Check> {
     };
     let mut checks = of_devices(&tried, model.is_some());
     checks.extend(unused_libraries(&tried));
-    let unknown = named_devices(&app.written.config)
-        .filter_map(|(table, card_use)| unknown_device(&table, card_use, &tried));
-    checks.extend(unknown);
+    let named = app.written.config.named_devices();
+    checks.extend(named.filter_map(|(table, cards)| unknown_device(&table, cards, &tried)));
     let gpus = here(app).machine.gpus;
     let used: Vec<Gpu> = used_cards(&gpus).map(|(_, gpu)| gpu.clone()).collect();
     checks.extend(hidden_cards(used.len(), &tried, &HiddenCards::of(app)));
@@ -104,17 +102,6 @@ fn of_device(device: &EngineDevice, tried: &TriedDevices, was_tried: bool) -> Ch
         (None, Some(_)) => Check::warn(&part, format!("{what}; it was not tried"), RETRY),
         (None, _) => Check::ok(&part, what),
     }
-}
-
-/// The tables that name devices, with what they name. A further model that inherits chat's has no finding of its own.
-fn named_devices(config: &ConfigFile) -> impl Iterator<Item = (String, &CardUse)> {
-    let models = config.model.iter().map(|(name, chat)| (format!("model.{name}"), &chat.device));
-    let others = [
-        ("chat".to_owned(), &config.chat.device),
-        ("transcription".to_owned(), &config.transcription.device),
-    ];
-    let tables = others.into_iter().chain(models);
-    tables.filter_map(|(table, device)| Some((table, &device.as_ref()?.0)))
 }
 
 /// A device that the settings name and the engine does not list.
@@ -242,16 +229,6 @@ mod tests {
             assert!(check(text, &tried).is_none(), "{text}");
         }
         assert!(check("CUDA0", &TriedDevices::default()).is_none(), "the engine did not start");
-    }
-
-    #[test]
-    fn the_table_that_names_a_device_is_the_one_to_change() {
-        let text = "[chat]\ndevice = \"CUDA0\"\n[model.a]\nmodel = \"a.gguf\"\n[model.b]\n\
-            model = \"b.gguf\"\ndevice = \"CUDA1\"\n";
-        let config: ConfigFile = toml::from_str(text).expect("a configuration");
-        let named: Vec<String> =
-            named_devices(&config).map(|(table, cards)| format!("{table} {cards}")).collect();
-        assert_eq!(named, ["chat CUDA0", "model.b CUDA1"]);
     }
 
     #[test]
