@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use clap::Args;
 use hob_upstream::TextSocket;
 use hob_wire::TurnStagesMs;
 use serde_json::{Value, json};
@@ -29,6 +30,8 @@ use crate::remote::Remote;
 use crate::signals::{Stop, StopSignals};
 use crate::sink::{PipeState, Sink, is_same_file};
 
+const SYSTEM: &str =
+    "You are a friendly voice assistant. Answer in one to three short sentences of plain text.";
 /// A session loads its models before it is ready.
 const READY_TIME_MAX: Duration = Duration::from_secs(300);
 /// How often the player gets sound.
@@ -44,13 +47,20 @@ const ALREADY_ENDED: &str = "response_cancel_not_active";
 const ECHO_TIME: Duration = Duration::from_millis(200);
 
 /// Instructions, voice and language of a conversation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct TalkOptions {
-    pub(crate) system: String,
-    pub(crate) voice: Option<String>,
-    pub(crate) language: Option<String>,
-    /// The microphone hears the loudspeaker, so it is off while an answer plays.
-    pub(crate) is_half_duplex: bool,
+    /// The voice of the answers [default: the server's]
+    #[arg(short, long, value_name = "NAME")]
+    voice: Option<String>,
+    /// The spoken language, such as en or de; without it the model detects it
+    #[arg(short, long)]
+    language: Option<String>,
+    /// The system message
+    #[arg(long, value_name = "TEXT", default_value = SYSTEM)]
+    system: String,
+    /// Interrupt answers by speaking; needs headphones, because the microphone stays on while an answer plays
+    #[arg(long)]
+    headphones: bool,
 }
 
 /// Where sound comes from and goes to.
@@ -146,7 +156,8 @@ impl<'a> Conversation<'a> {
         printer: &'a Printer,
     ) -> CliResult<Conversation<'a>> {
         let SoundDevices { microphone, loudspeaker, names } = devices;
-        options.is_half_duplex &= !microphone.is_file;
+        // A file does not hear the loudspeaker.
+        options.headphones |= microphone.is_file;
         let mut conversation = Conversation {
             socket,
             remote,
@@ -247,7 +258,7 @@ impl<'a> Conversation<'a> {
         };
         let now = Instant::now();
         let echoes = self.loudspeaker.plays(now.checked_sub(ECHO_TIME).unwrap_or(now));
-        if self.options.is_half_duplex && echoes {
+        if !self.options.headphones && echoes {
             sound.fill(0);
         }
         self.append(&sound).await

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use clap::Args;
 use futures::StreamExt;
 use hob_core::{ChatModel, ChatRequest, ModelLifecycle};
 use hob_models::catalog::names::canonical;
@@ -16,11 +17,14 @@ use crate::settings::ModelChoice;
 use crate::wire_up::Chat;
 
 /// What the user asked for.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct SourceOptions {
-    /// Use only this server.
-    pub(crate) server: Option<String>,
+    /// A name that `hob models` lists, or a GGUF file
+    #[arg(short, long)]
     pub(crate) model: Option<String>,
+    /// Use this server [default: the hob that runs on this machine; if none runs, this command loads the model]
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
 }
 
 pub(crate) enum Source {

@@ -44,12 +44,8 @@ pub(crate) struct ChatArgs {
     /// The system message
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
-    /// A name that `hob models` lists, or a GGUF file
-    #[arg(short, long)]
-    model: Option<String>,
-    /// Use this server [default: the hob that runs on this machine; if none runs, this command loads the model]
-    #[arg(long, value_name = "URL")]
-    server: Option<String>,
+    #[command(flatten)]
+    source: SourceOptions,
     /// Sampling temperature, from 0 (always the likeliest token) to 2
     #[arg(long, value_name = "NUMBER", value_parser = temperature)]
     temperature: Option<f32>,
@@ -98,7 +94,7 @@ fn temperature(text: &str) -> Result<f32, String> {
 
 pub(crate) fn run(args: &ChatArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let flags = Overrides {
-        chat_model: args.model.clone(),
+        chat_model: args.source.model.clone(),
         context_tokens: args.context,
         place: args.place.clone(),
         ..Overrides::default()
@@ -164,8 +160,7 @@ fn print_stats(args: &ChatArgs, printer: &Printer, reply: &Reply) {
 
 /// Finds who answers. If a server loads the model, a note names each flag that has no effect.
 async fn find_source(args: &ChatArgs, app: &App<'_>) -> CliResult<Source> {
-    let options = SourceOptions { server: args.server.clone(), model: args.model.clone() };
-    let source = Source::find(&options, app).await?;
+    let source = Source::find(&args.source, app).await?;
     if let Source::There { remote, .. } = &source {
         for (flag, key) in load_flags(args) {
             app.printer.note(format_args!(

@@ -11,9 +11,6 @@ use crate::running_server::ServerOption;
 use crate::signals::StopSignals;
 use crate::talking::{Conversation, SoundDevices, TalkOptions};
 
-const SYSTEM: &str =
-    "You are a friendly voice assistant. Answer in one to three short sentences of plain text.";
-
 /// Speak with a model, and hear its answers
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
@@ -21,18 +18,8 @@ pub(crate) struct TalkArgs {
     /// The chat model: a name that `hob models` lists [default: the server's]
     #[arg(short, long)]
     model: Option<String>,
-    /// The voice of the answers [default: the server's]
-    #[arg(short, long, value_name = "NAME")]
-    voice: Option<String>,
-    /// The spoken language, such as en or de; without it the model detects it
-    #[arg(short, long)]
-    language: Option<String>,
-    /// The system message
-    #[arg(long, value_name = "TEXT", default_value = SYSTEM)]
-    system: String,
-    /// Interrupt answers by speaking; needs headphones, because the microphone stays on while an answer plays
-    #[arg(long)]
-    headphones: bool,
+    #[command(flatten)]
+    options: TalkOptions,
     /// Send this sound file instead of the microphone's sound, and end after the answer
     #[arg(short, long, value_name = "FILE")]
     input: Option<PathBuf>,
@@ -63,8 +50,8 @@ pub(crate) fn run(args: &TalkArgs, app: &App<'_>) -> CliResult<Exit> {
             let devices = SoundDevices::open(input, output, path)?;
             let loading = app.printer.spinner("loading the server's models");
             let socket = remote.realtime(args.model.as_deref()).await?;
-            let begun =
-                Conversation::begin(socket, &remote, args.options(), devices, app.printer).await;
+            let options = args.options.clone();
+            let begun = Conversation::begin(socket, &remote, options, devices, app.printer).await;
             loading.finish_and_clear();
             begun
         };
@@ -72,15 +59,4 @@ pub(crate) fn run(args: &TalkArgs, app: &App<'_>) -> CliResult<Exit> {
         conversation.run(&mut signals).await
     });
     talked.map_err(|failure| args.server.explained(failure))
-}
-
-impl TalkArgs {
-    fn options(&self) -> TalkOptions {
-        TalkOptions {
-            system: self.system.clone(),
-            voice: self.voice.clone(),
-            language: self.language.clone(),
-            is_half_duplex: !self.headphones,
-        }
-    }
 }
