@@ -7,7 +7,7 @@ use hob_bench::drive::Arrivals;
 use hob_bench::experiment::{Axis, Experiment, OPEN_CONNECTIONS, Workload};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
-use super::workload::{THINKING, run_size, shape, users};
+use super::workload::{THINKING, run_size, shape, waiting_users};
 use crate::arguments::one_of;
 use crate::failure::{CliResult, Failure};
 
@@ -66,14 +66,13 @@ impl MeasuringVerb for LlmArgs {
             true => Arrivals::Constant { per_second: *rate, connections },
             false => Arrivals::Poisson { per_second: *rate, connections },
         };
-        let closed = users(&self.users)?.into_iter().map(|users| Arrivals::Closed { users });
-        let arrivals = match self.rate.is_empty() {
-            true => closed.collect(),
-            false => self.rate.iter().map(at).collect(),
+        let axis = match self.rate.is_empty() {
+            true => waiting_users(&self.users)?,
+            false => Axis::Load(self.rate.iter().map(at).collect()),
         };
         Ok(Experiment {
             workload: Workload::Chat(ChatWorkload { shapes, thinking, prompts }),
-            axis: Axis::Load(arrivals),
+            axis,
             run_size: run_size(self.requests, self.duration_s)?,
         })
     }

@@ -2,8 +2,8 @@
 //! A record is on the disk before the next cell begins, so that nothing is lost with the process.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clap::Args;
@@ -17,7 +17,7 @@ use hob_bench::runs::{BenchError, RecordContext, Step, StopRule};
 use hob_bench::server::ServerFacts;
 use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
-use hob_core::{Kind, locked};
+use hob_core::Kind;
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 
@@ -194,9 +194,8 @@ pub(super) fn measured(
     let patience = args.patience();
     let argv = args.argv.clone().unwrap_or_else(typed);
     let (turn, name) = (Turn::of(args.no_wait), argv[..argv.len().min(3)].join(" "));
-    let timelines = Arc::new(Mutex::new(Vec::new()));
-    let drawing = Arc::clone(&timelines);
-    let done = stoppable(move |stop| {
+    stoppable(move |stop| {
+        let mut timelines = Vec::new();
         let _turn = turn.take(&args.out, &name, (stop, &printer_there))?;
         let (known, kind) = (server.facts(), experiment.kind());
         let about = |facts| context(facts, argv.clone(), args.seed);
@@ -234,18 +233,15 @@ pub(super) fn measured(
         };
         let worked = experiment.measure_and_show(&mut bench, &mut |record, arrivals| {
             if kind == RecordKind::Stream {
-                let line = tables::timeline(record, arrivals);
-                locked(&drawing).push(line);
+                timelines.push(tables::timeline(record, arrivals));
             }
         });
         if let Err(error) = &worked {
             bench.keep_failure(kind, error).map_err(|error| failure(error.into()))?;
         }
         let records = worked.map_err(failure)?;
-        Ok(Done { records, was_stopped: stop.load(Ordering::Relaxed) })
-    })?;
-    let timelines = locked(&timelines).clone();
-    Ok((done, timelines))
+        Ok((Done { records, was_stopped: stop.load(Ordering::Relaxed) }, timelines))
+    })
 }
 
 /// The error of a server that failed to start. `keep` stores a record of it, as a plan does.

@@ -5,14 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use hob_bench::drive::Arrivals;
-use hob_bench::experiment::{Axis, Experiment, Workload};
+use hob_bench::experiment::{Experiment, Workload};
 use hob_bench::speech::Streaming;
 use hob_bench::transcription::{ClipSet, ClipSource, SpokenClips, TranscriptionWorkload};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
 use super::server::ServerArgs;
-use super::workload::{run_size, users};
+use super::workload::{run_size, waiting_users};
 use crate::arguments::{number, one_of, sentences};
 use crate::failure::{CliResult, Failure};
 
@@ -111,12 +110,11 @@ impl MeasuringVerb for SttArgs {
             }),
         };
         let noise = [None].into_iter().chain(self.noise.iter().copied().map(Some)).collect();
-        let users = users(&self.users)?.into_iter().map(|users| Arrivals::Closed { users });
         let workload =
             TranscriptionWorkload { clips, noise, streaming: self.stream.to_vec(), other: None };
         Ok(Experiment {
             workload: Workload::Transcription(workload),
-            axis: Axis::Load(users.collect()),
+            axis: waiting_users(&self.users)?,
             run_size: run_size(self.repeats, 0)?,
         })
     }

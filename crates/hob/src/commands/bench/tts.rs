@@ -2,13 +2,12 @@
 //! Its options become an `Experiment`; all else is the same for every measuring verb.
 
 use clap::Args;
-use hob_bench::drive::Arrivals;
-use hob_bench::experiment::{Axis, Experiment, Workload};
+use hob_bench::experiment::{Experiment, Workload};
 use hob_bench::speech::{Formats, Streaming, Text};
 use hob_bench::timeline::SoundFormat;
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
-use super::workload::{VoiceArgs, own_text, run_size, text, users};
+use super::workload::{VoiceArgs, own_text, run_size, text, waiting_users};
 use crate::failure::CliResult;
 
 /// Measure how fast a server speaks: three texts, in every format that it offers, without the time to load
@@ -49,10 +48,9 @@ impl MeasuringVerb for TtsArgs {
         let texts = self.text_file.map_or_else(|| self.text.clone(), |text| vec![text]);
         let usual = Formats::Offered(SoundFormat::ALL.to_vec());
         let speech = self.voice.speech(&texts, usual, &[Streaming::Requested]);
-        let users = users(&self.users)?.into_iter().map(|users| Arrivals::Closed { users });
         Ok(Experiment {
             workload: Workload::Speech(speech),
-            axis: Axis::Load(users.collect()),
+            axis: waiting_users(&self.users)?,
             run_size: run_size(self.requests, 0)?,
         })
     }

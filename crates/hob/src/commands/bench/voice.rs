@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use hob_bench::cold::{ColdRequest, StartOptions, State, WeightsFile};
-use hob_bench::drive::Arrivals;
 use hob_bench::experiment::{Axis, Experiment, Workload};
 use hob_bench::transcription::{ClipSet, ClipSource, SpokenClips};
 use hob_bench::voice::{Manner, TurnEnd, VoiceWorkload};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
-use super::workload::{run_size, users};
+use super::workload::{run_size, waiting_users};
 use crate::failure::{CliResult, Failure};
 
 /// Measure how soon a server answers a spoken question: from its last sound to the first audible sample
@@ -89,10 +88,9 @@ impl MeasuringVerb for VoiceArgs {
         let pause = self.pause_ms.map(|ms| Duration::from_millis(ms.into()));
         let voice = self.voice.clone();
         let workload = VoiceWorkload { questions, turn_end, voice, manner, pause };
-        let users = users(&self.users)?.into_iter().map(|users| Arrivals::Closed { users });
         let axis = match self.cold {
             true => Axis::Start(start(&workload)),
-            false => Axis::Load(users.collect()),
+            false => waiting_users(&self.users)?,
         };
         let run_size = run_size(self.repeats, 0)?;
         Ok(Experiment { workload: Workload::Voice(workload), axis, run_size })

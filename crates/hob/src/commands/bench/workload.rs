@@ -6,8 +6,8 @@ use std::path::Path;
 
 use clap::Args;
 use hob_bench::chat::{SHAPES, Shape, ThinkingChoice};
-use hob_bench::drive::CONNECTIONS_MAX;
-use hob_bench::experiment::RunSize;
+use hob_bench::drive::{Arrivals, CONNECTIONS_MAX};
+use hob_bench::experiment::{Axis, RunSize};
 use hob_bench::speech::{Formats, SpeechWorkload, Streaming, TEXTS, Text};
 use hob_bench::timeline::SoundFormat;
 
@@ -65,6 +65,12 @@ pub(super) fn run_size(rounds: usize, duration_s: u16) -> CliResult<RunSize> {
         return Err(Failure::usage("each user must send at least 1 request in a run, not 0"));
     }
     Ok(RunSize { rounds, span_s: duration_s.into() })
+}
+
+/// Users of whom each waits for its answer.
+pub(super) fn waiting_users(counts: &[usize]) -> CliResult<Axis> {
+    let closed = users(counts)?.into_iter().map(|users| Arrivals::Closed { users });
+    Ok(Axis::Load(closed.collect()))
 }
 
 /// Checks numbers of users.
