@@ -142,12 +142,9 @@ impl Work<'_> {
         let (store, options) = (self.store.clone(), options.clone());
         let looking = self.printer.spinner(format_args!("looking for {}", options.asked));
         let found = tokio::task::spawn_blocking(move || store.find_download(&options));
-        let found = tokio::select! {
-            found = found => found,
-            () = signals.next() => return Err(interrupted()),
-        };
+        let download = signals.or(async { found.await.map_err(Failure::internal)? }).await;
         looking.finish_and_clear();
-        let download = found.map_err(Failure::internal)??;
+        let download = download?;
         download.notes.iter().for_each(|note| self.printer.note(note));
         Ok(download)
     }
@@ -173,10 +170,7 @@ impl Work<'_> {
     ) -> CliResult<Planned> {
         let (store, checked) = (self.store.clone(), download.clone());
         let is_here = tokio::task::spawn_blocking(move || store.has(&checked));
-        let is_here = tokio::select! {
-            is_here = is_here => is_here.map_err(Failure::internal)?,
-            () = signals.next() => return Err(interrupted()),
-        };
+        let is_here = signals.or(async { is_here.await.map_err(Failure::internal) }).await?;
         let lacking = download.entry.parts.iter().find(|part| part.sources.is_empty());
         if let (false, Some(part)) = (is_here, lacking) {
             let (name, part) = (download.entry.name.clone(), part.name.clone());
