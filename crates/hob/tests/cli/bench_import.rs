@@ -9,28 +9,24 @@ const RESULT: &str = r#"[{"model_filename": "Qwen3-8B-Q4_K_M.gguf", "gpu_info": 
 fn what_another_program_measured_is_kept_once_and_shown_as_soft() {
     let user = User::new();
     user.write("out.json", RESULT);
-    let said = stdout(&user.hob(&["bench", "import", "out.json", "--dry-run"]).assert().success());
+    let said = user.prints("bench import out.json --dry-run");
     assert!(said.contains("1 record of llama-bench would be kept in bench/records"), "{said}");
     assert!(!user.path("work/bench").exists());
 
-    let json = stdout(&user.hob(&["bench", "import", "out.json", "--json"]).assert().success());
+    let json = user.prints("bench import out.json --json");
     let kept: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     let (file, id) =
         (kept[0]["record"].as_str().expect("a file"), kept[0]["id"].as_str().expect("an id"));
     assert_eq!(names(&user.path("work/bench/records/2026-11")).len(), 1);
-    user.fails(
-        &["bench", "import", "out.json"],
-        2,
-        &format!("out.json: already imported, as {id}"),
-    );
+    user.fails("bench import out.json", 2, &format!("out.json: already imported, as {id}"));
 
     for which in [file, id, &id[28..]] {
-        let shown = stdout(&user.hob(&["bench", "show", which]).assert().success());
+        let shown = user.prints(format!("bench show {which}"));
         assert!(shown.contains("unverified: measured by another program"), "{shown}");
         // llama-bench measures no stalls.
         assert!(shown.contains("5.5 tok/s") && shown.contains("\nstalls      –\n"), "{shown}");
     }
-    user.fails(&["bench", "show", "ffffffff"], 2, "no run in bench/records ends in 'ffffffff'");
+    user.fails("bench show ffffffff", 2, "no run in bench/records ends in 'ffffffff'");
 }
 
 #[test]
@@ -38,8 +34,7 @@ fn one_bad_file_stops_no_other() {
     let user = User::new();
     user.write("bad.json", "{");
     user.write("out.json", RESULT);
-    let files = ["bad.json", "none.json", "/dev/zero", "out.json"];
-    let import = user.hob(&[&["bench", "import"][..], &files].concat()).assert().code(2);
+    let import = user.hob("bench import bad.json none.json /dev/zero out.json").assert().code(2);
     assert!(
         stderr(&import).contains("bad.json: neither JSON, JSON lines nor YAML"),
         "{}",
@@ -48,8 +43,7 @@ fn one_bad_file_stops_no_other() {
     assert!(stderr(&import).contains("none.json"));
     assert!(stderr(&import).contains("/dev/zero: it is not a regular file"));
     assert!(stdout(&import).contains("1 record of llama-bench kept"));
-    let unknown =
-        stderr(&user.hob(&["bench", "import", "out.json", "--format", "x"]).assert().code(2));
+    let unknown = user.refusal("bench import out.json --format x", 2);
     assert!(unknown.contains("one of auto, llama-bench"), "{unknown}");
 }
 
@@ -57,11 +51,10 @@ fn one_bad_file_stops_no_other() {
 fn a_page_is_built_of_what_can_be_read() {
     let user = User::new();
     user.write("out.json", RESULT);
-    user.hob(&["bench", "import", "out.json"]).assert().success();
+    user.hob("bench import out.json").assert().success();
     std::fs::write(user.path("work/bench/records/later.yaml"), "schema: bench-run/2\n")
         .expect("a file");
-    let build =
-        user.hob(&["site", "build", "--without-published", "--out", "page"]).assert().success();
+    let build = user.hob("site build --without-published --out page").assert().success();
     assert_eq!(stdout(&build), "1 run, 14 files: page/index.html\n");
     assert!(stderr(&build).contains("later.yaml: written by a later hob"), "{}", stderr(&build));
     assert_eq!(
@@ -85,7 +78,7 @@ fn a_page_is_built_of_what_can_be_read() {
     );
     let records = std::fs::read_to_string(user.path("work/page/records.js")).expect("records");
     assert!(records.contains("Qwen3-8B-Q4_K_M") && records.contains("later.yaml"));
-    let with = stdout(&user.hob(&["site", "build", "--records", "none"]).assert().success());
+    let with = user.prints("site build --records none");
     assert!(with.contains(" runs, "), "{with}");
-    user.fails(&["site", "build", "--ledger", "none"], 2, "the request log does not exist");
+    user.fails("site build --ledger none", 2, "the request log does not exist");
 }

@@ -28,32 +28,25 @@ fn two_runs_are_compared_and_a_gate_says_so_by_its_code() {
     let (base, slow) = (kept(&user, 1, 5.1), kept(&user, 1, 4.1));
     let (near, other) = (kept(&user, 1, 5.15), kept(&user, 4, 5.1));
 
-    let said = stdout(&user.hob(&["bench", "compare", &base[28..], &slow]).assert().success());
+    let said = user.prints(format!("bench compare {} {slow}", &base[28..]));
     for expected in
         ["Unpaired: measured at different times", "gen tok/s", "5.1 tok/s", "-19.6 %", "slower"]
     {
         assert!(said.contains(expected), "{expected}: {said}");
     }
-    let json = stdout(&user.hob(&["bench", "compare", &base, &near, "--json"]).assert().success());
-    let found: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let found = user.json(format!("bench compare {base} {near} --json"));
     assert_eq!(found["cells"][0]["pairing"], "unpaired");
-    assert_eq!(found["cells"][0]["figures"][0]["finding"], "inconclusive", "{json}");
-    let refused = stdout(&user.hob(&["bench", "compare", &base, &other]).assert().code(8));
+    assert_eq!(found["cells"][0]["figures"][0]["finding"], "inconclusive", "{found}");
+    let refused = stdout(&user.hob(format!("bench compare {base} {other}")).assert().code(8));
     assert!(refused.contains("refused: different number of users: 1 and 4"), "{refused}");
-    user.fails(
-        &["bench", "compare", &base, "http://a"],
-        2,
-        "a server can only be compared with a server",
-    );
-    user.fails(
-        &["bench", "compare", "http://a", "http://b", "--against", "http://c"],
-        2,
-        "only two servers can be compared at a time",
-    );
+    let mixed = "a server can only be compared with a server";
+    user.fails(format!("bench compare {base} http://a"), 2, mixed);
+    let three = "bench compare http://a http://b --against http://c";
+    user.fails(three, 2, "only two servers can be compared at a time");
 
     let gate = |new: &str, code| {
-        let args = ["bench", "gate", new, "--against", &base, "--figure", "decode_tok_s"];
-        stdout(&user.hob(&args).assert().code(code))
+        let line = format!("bench gate {new} --against {base} --figure decode_tok_s");
+        stdout(&user.hob(line).assert().code(code))
     };
     let last = |said: String| said.lines().last().unwrap_or_default().to_owned();
     assert!(
@@ -64,22 +57,17 @@ fn two_runs_are_compared_and_a_gate_says_so_by_its_code() {
         last(gate(&near, 0)).starts_with("hob bench compare: no regression (1 figure in 1 cell")
     );
     assert!(last(gate(&other, 8)).starts_with("hob bench compare: nothing could be compared"));
-    let wide = ["bench", "gate", &slow, "--against", &base, "--figure", "decode_tok_s"];
-    user.hob(&[&wide[..], &["--threshold", "30"]].concat()).assert().success();
-    user.hob(&[&wide[..], &["--noise", &base, &slow]].concat()).assert().success();
-    let mixed = user.hob(&[&wide[..], &["--noise", &base, &other]].concat()).assert().code(2);
-    assert!(
-        stderr(&mixed).contains("--noise expects records of the same cell"),
-        "{}",
-        stderr(&mixed)
-    );
-    user.hob(&[&wide[..4], &["none"]].concat()).assert().code(2);
-    let compare = ["bench", "compare", &base, &slow];
-    user.hob(&compare).assert().success();
-    user.hob(&[&compare[..], &["--fail-on-regression"]].concat()).assert().code(1);
-    user.fails(&compare[..3], 2, "expected BASE and NEW");
-    let unused = [&compare[..], &["--users", "1"]].concat();
-    user.fails(&unused, 2, "--users has no effect: these are records");
+    let wide = format!("bench gate {slow} --against {base} --figure decode_tok_s");
+    user.prints(format!("{wide} --threshold 30"));
+    user.prints(format!("{wide} --noise {base} {slow}"));
+    let noise = format!("{wide} --noise {base} {other}");
+    user.fails(noise, 2, "--noise expects records of the same cell");
+    user.refusal(format!("bench gate {slow} --against none"), 2);
+    let compare = format!("bench compare {base} {slow}");
+    user.prints(&compare);
+    user.refusal(format!("{compare} --fail-on-regression"), 1);
+    user.fails(format!("bench compare {base}"), 2, "expected BASE and NEW");
+    user.fails(format!("{compare} --users 1"), 2, "--users has no effect: these are records");
 }
 
 /// A mock that listens until it is dropped, and its address.
@@ -123,26 +111,26 @@ fn a_plan_goes_on_where_it_was_killed_and_repeats_nothing() {
         let texts = records.filter_map(|path| std::fs::read_to_string(path).ok());
         texts.filter(|text| !text.contains("cell_key: null")).count()
     };
-    let mut first = user.process(&["bench", "plan", "plan.yaml", "--json"]);
+    let mut first = user.process("bench plan plan.yaml --json");
     let mut first = first.stdout(std::process::Stdio::null()).spawn().expect("a campaign");
     until(300, "no record came", || count() > 0);
     first.kill().and_then(|()| first.wait()).expect("it ran");
     let before = count();
     assert!(before < 4, "it was killed too late");
 
-    let dry = user.hob(&["bench", "plan", "plan.yaml", "--dry-run"]).assert().success();
+    let dry = user.hob("bench plan plan.yaml --dry-run").assert().success();
     let left = format!("{} of 4 cells are left", 4 - before);
     assert!(stderr(&dry).contains(&left), "{}", stderr(&dry));
-    let dry = user.hob(&["bench", "plan", "plan.yaml", "--dry-run", "--json"]).assert().success();
+    let dry = user.hob("bench plan plan.yaml --dry-run --json").assert().success();
     let cells = stdout(&dry);
     let done = cells.lines().filter(|cell| cell.contains("\"done\":true")).count();
     assert_eq!((cells.lines().count(), done), (4, before), "{cells}");
-    let rest = user.hob(&["bench", "plan", "plan.yaml"]).assert().success();
+    let rest = user.hob("bench plan plan.yaml").assert().success();
     let told = format!("4 cells: {} measured, {before} done before, 0 failed, 0 left", 4 - before);
     assert!(stderr(&rest).contains(&told), "{}", stderr(&rest));
-    let again = user.hob(&["bench", "llm", "--plan", "plan.yaml"]).assert().success();
+    let again = user.hob("bench llm --plan plan.yaml").assert().success();
     assert!(stderr(&again).contains("4 cells: 0 measured, 4 done before"), "{}", stderr(&again));
-    let none = user.hob(&["bench", "tts", "--plan", "plan.yaml"]).assert().code(2);
+    let none = user.hob("bench tts --plan plan.yaml").assert().code(2);
     assert!(stderr(&none).contains("names no cell of tts"), "{}", stderr(&none));
     assert_eq!(count(), 4);
 }
@@ -161,7 +149,7 @@ fn a_cell_that_fails_is_kept_and_stops_only_a_plan_that_says_so() {
              matrix: {{kind: [llm], shape: [quick_word], concurrency: [1, 2]}}\non_fail: {on_fail}\n"
         );
         user.write("plan.yaml", &plan);
-        let done = user.hob(&["bench", "plan", "plan.yaml", "--out", on_fail]).assert().code(5);
+        let done = user.hob(format!("bench plan plan.yaml --out {on_fail}")).assert().code(5);
         assert!(stderr(&done).contains(told), "{}", stderr(&done));
         assert!(stderr(&done).contains("the server answered 500"), "{}", stderr(&done));
         let table = stdout(&done);
@@ -188,7 +176,7 @@ fn a_cell_whose_second_try_succeeds_has_not_failed() {
         mock.1
     );
     user.write("plan.yaml", &plan);
-    let done = user.hob(&["bench", "plan", "plan.yaml"]).assert().code(&BUSY_OR_NOT[..]);
+    let done = user.hob("bench plan plan.yaml").assert().code(&BUSY_OR_NOT[..]);
     let said = stderr(&done);
     assert!(said.contains("the answer did not end in time"), "{said}");
     // On a machine that is too busy to measure, the second try fails, too.
@@ -210,7 +198,7 @@ fn a_plan_of_voices_and_formats_says_what_each_cell_was_asked_with() {
         mock.1
     );
     user.write("plan.yaml", &plan);
-    let done = user.hob(&["bench", "plan", "plan.yaml", "--json"]).assert().code(&BUSY_OR_NOT[..]);
+    let done = user.hob("bench plan plan.yaml --json").assert().code(&BUSY_OR_NOT[..]);
     let mut asked: Vec<String> = Vec::new();
     for line in stdout(&done).lines() {
         let record: serde_json::Value = serde_json::from_str(line).expect("a record");
@@ -231,17 +219,16 @@ fn who_comes_while_another_measures_waits_or_is_told_who_it_is() {
     let url = mock.1.clone();
     let queue = user.path("work/bench/records/.queue");
     let first = hob_bench::plan::Ticket::draw(&queue, "hob bench sweep").expect("a ticket");
-    let args = ["bench", "llm", "--target", &url, "--shape", "quick_word", "--users", "1"];
-    let args = [&args[..], &["--runs-min", "1", "--runs-max", "1", "--no-wait"]].concat();
-    let said = stderr(&user.hob(&args).assert().code(5));
+    let once = "--shape quick_word --users 1 --runs-min 1 --runs-max 1 --no-wait";
+    let line = format!("bench llm --target {url} {once}");
     let expected = format!("hob bench sweep measures already (process {})", std::process::id());
-    assert!(said.contains(&expected), "{said}");
-    let line = stdout(&user.hob(&["bench", "plan", "--queue"]).assert().success());
+    user.fails(&line, 5, &expected);
+    let line = user.prints("bench plan --queue");
     assert!(line.starts_with("runs  hob bench sweep"), "{line}");
-    let json = json_stdout(&user.hob(&["bench", "plan", "--queue", "--json"]).assert().success());
+    let json = user.json("bench plan --queue --json");
     assert_eq!([&json["state"], &json["name"]], ["runs", "hob bench sweep"]);
     drop(first);
-    user.hob(&args).assert().code(&BUSY_OR_NOT[..]);
+    user.hob(line).assert().code(&BUSY_OR_NOT[..]);
 }
 
 #[test]
@@ -249,8 +236,9 @@ fn lengths_that_are_left_out_are_no_failure() {
     let user = User::new();
     let script = "ttft_ms=2,itl_ms=1,tokens=8,context_tokens=1024,tells_context=true";
     let mock = Mock::start(&user, script);
-    let args = ["bench", "sweep", "--target", &mock.1, "--context-tokens", "4096", "--answer", "8"];
-    let said = stderr(&user.hob(&args).assert().success());
+    let target = &mock.1;
+    let said =
+        user.notes(format!("bench sweep --target {target} --context-tokens 4096 --answer 8"));
     assert!(said.contains("left out: 4096"), "{said}");
     assert!(!said.contains("asked once") && !said.contains("the median of its runs"), "{said}");
 
@@ -260,7 +248,7 @@ fn lengths_that_are_left_out_are_no_failure() {
         mock.1
     );
     user.write("plan.yaml", &plan);
-    let said = stderr(&user.hob(&["bench", "plan", "plan.yaml"]).assert().success());
+    let said = user.notes("bench plan plan.yaml");
     let expected = "2 cells: 0 measured, 0 done before, 0 failed, 2 left";
     assert!(said.contains(expected), "a cell that is left out has not failed: {said}");
 }
@@ -271,9 +259,8 @@ fn two_servers_are_measured_in_turns_and_compared_in_pairs() {
     // As late as in the plan above, for the same reason.
     let fast = Mock::start(&user, "ttft_ms=80,itl_ms=2,tokens=16,cache=true");
     let slow = Mock::start(&user, "ttft_ms=80,itl_ms=8,tokens=16,cache=true");
-    let url = |mock: &Mock| mock.1.clone();
-    let args = ["bench", "compare", &url(&fast), &url(&slow), "--shape", "quick_word", "--json"];
-    let found = json_stdout(&user.hob(&args).assert().success());
+    let (fast, slow) = (&fast.1, &slow.1);
+    let found = user.json(format!("bench compare {fast} {slow} --shape quick_word --json"));
     assert_eq!(found["cells"][0]["pairing"], "paired", "{found}");
     let figures = found["cells"][0]["figures"].as_array().expect("figures");
     let pace = figures.iter().find(|figure| figure["metric"] == "tpot_ms").expect("a pace");
@@ -287,10 +274,9 @@ fn a_server_that_fails_before_it_is_compared_leaves_a_record() {
     let bad = Mock::start(&user, "status=500");
     let rows = [([&bad, &fine], ["bad", "fine"]), ([&fine, &bad], ["fine", "bad"])];
     for ([base, new], [model, model_b]) in rows {
-        let (base, new) = (base.1.clone(), new.1.clone());
-        let models = ["--model", model, "--model-b", model_b];
-        let args = [&["bench", "compare", &base, &new][..], &models].concat();
-        user.fails(&args, 5, "the server answered 500");
+        let models = format!("--model {model} --model-b {model_b}");
+        let line = format!("bench compare {} {} {models}", base.1, new.1);
+        user.fails(line, 5, "the server answered 500");
     }
     let found = RecordStore::new(user.path("work/bench/records")).read().expect("records");
     let models: Vec<_> = found.records.iter().map(|(_, record)| &record.model.name).collect();
@@ -302,12 +288,11 @@ fn what_no_run_can_mend_is_said_before_anything_is_run_again() {
     let user = User::new();
     let mock = Mock::start(&user, "ttft_ms=5,itl_ms=1,tokens=8");
     let url = mock.1.clone();
-    let few = ["--shape", "quick_word", "--users", "1", "--runs-min", "2", "--runs-max", "2"];
-    let mut measured =
-        user.hob(&[&["bench", "llm", "--target", &url, "--json"], &few[..]].concat());
+    let few = "--shape quick_word --users 1 --runs-min 2 --runs-max 2";
+    let mut measured = user.hob(format!("bench llm --target {url} --json {few}"));
     let record = json_stdout(&measured.assert());
     let id = record["id"].as_str().expect("an id");
-    let said = stderr(&user.hob(&["bench", "rerun", id]).assert().code(5));
+    let said = user.refusal(format!("bench rerun {id}"), 5);
     for expected in ["stays unverified", "give --launch", "give --model-file", "what was cached"] {
         assert!(said.contains(expected), "{expected}: {said}");
     }

@@ -20,9 +20,9 @@ fn two_servers_transcribe_the_same_sentences() {
     let mocks = (mock("ttft_ms=40"), mock("ttft_ms=5,heard=hello"));
     let (base, new) = (mocks.0.url(), mocks.1.url());
     user.write("mine.txt", "Hello, world.\n\n");
-    let args = ["bench", "stt", "--target", &base, "--spoken", "mine.txt", "--noise", "10"];
-    let few = ["--runs-min", "2", "--runs-max", "2", "--compare", &new];
-    let said = stdout(&user.hob(&[&args[..], &few].concat()).assert().code(&BUSY_OR_NOT[..]));
+    let few = "--spoken mine.txt --noise 10 --runs-min 2 --runs-max 2";
+    let line = format!("bench stt --target {base} --compare {new} {few}");
+    let said = stdout(&user.hob(line).assert().code(&BUSY_OR_NOT[..]));
     let rows =
         ["spoken at 10 dB", "50.0 %", "0, 1, 0", "mock spoke them", "final text", "word errors"];
     for expected in rows {
@@ -32,13 +32,12 @@ fn two_servers_transcribe_the_same_sentences() {
     assert_eq!(records.records.len(), 4, "clean and noisy, of two servers");
 
     let rows = [
-        (["--set", "none.yaml"], "none.yaml"),
-        (["--noise", "200"], "expected decibels from -20 to 100"),
-        (["--spoken", "none.txt"], "none.txt"),
+        ("--set none.yaml", "none.yaml"),
+        ("--noise 200", "expected decibels from -20 to 100"),
+        ("--spoken none.txt", "none.txt"),
     ];
     for (wrong, expected) in rows {
-        let args = [&["bench", "stt", "--target", &base][..], &wrong].concat();
-        user.fails(&args, 2, expected);
+        user.fails(format!("bench stt --target {base} {wrong}"), 2, expected);
     }
 }
 
@@ -51,10 +50,9 @@ fn the_clips_of_a_set_are_counted_by_language() {
     let clips = "clips:\n- {file: a.wav, text: \"Hello, world.\"}\n\
                  - {file: a.wav, text: Hallo, language: de}\n";
     user.write("mine.yaml", clips);
-    let url = mock.url();
-    let args = ["bench", "stt", "--target", &url, "--set", "mine.yaml"];
-    let once = ["--runs-min", "1", "--runs-max", "1"];
-    user.hob(&[&args[..], &once].concat()).assert().code(&BUSY_OR_NOT[..]);
+    let once = "--set mine.yaml --runs-min 1 --runs-max 1";
+    let line = format!("bench stt --target {} {once}", mock.url());
+    user.hob(line).assert().code(&BUSY_OR_NOT[..]);
     let records = RecordStore::new(user.path("work/bench/records")).read().expect("records");
     let measured = records.records[0].1.stt.as_ref().expect("a transcription");
     let [english, german] = ["en", "de"].map(|code| &measured.languages[code]);

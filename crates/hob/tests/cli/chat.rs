@@ -89,9 +89,8 @@ fn an_answer_goes_to_stdout_and_what_it_took_to_stderr() {
     let user = User::new();
     let (model, _server, address) = scripted(vec![says(&["Good ", "evening."])]);
     let url = address.to_string();
-    let args =
-        ["chat", "--server", &url, "--system", "be brief", "--temperature", "0.5", "Say", "hi."];
-    let answered = user.hob(&args).assert().success();
+    let line = format!("chat --server {url} --system 'be brief' --temperature 0.5 Say hi.");
+    let answered = user.hob(line).assert().success();
     assert_eq!(stdout(&answered), "Good evening.\n");
     let took = stderr(&answered);
     let (begins, ends) =
@@ -107,19 +106,19 @@ fn stdin_is_the_prompt_or_stands_behind_it() {
     let user = User::new();
     let (model, _server, address) = scripted(vec![says(&["1"]), says(&["2"]), says(&["3"])]);
     let url = address.to_string();
-    let chat = |words: &[&str], stdin: &str| {
-        let args = [&["chat", "--no-stats", "--server", &url], words].concat();
-        let answered = user.hob(&args).write_stdin(stdin).assert().success();
+    let chat = |words: &str, stdin: &str| {
+        let line = format!("chat --no-stats --server {url} {words}");
+        let answered = user.hob(line).write_stdin(stdin).assert().success();
         assert_eq!(stderr(&answered), "");
     };
-    chat(&[], "one?\n");
-    chat(&["-"], "two?");
-    chat(&["What is this?"], "three");
+    chat("", "one?\n");
+    chat("-", "two?");
+    chat("'What is this?'", "three");
     let asked: Vec<_> = model.requests().iter().flat_map(said).collect();
     assert_eq!(asked, ["user: one?\n", "user: two?", "user: What is this?\n\nthree"]);
-    let nothing = user.hob(&["chat", "--server", &url]).write_stdin(" \n").assert().code(2);
+    let nothing = user.hob(format!("chat --server {url}")).write_stdin(" \n").assert().code(2);
     assert!(stderr(&nothing).contains("there is no prompt"));
-    let broken = user.hob(&["chat", "--server", &url]).write_stdin(&b"caf\xe9"[..]).assert();
+    let broken = user.hob(format!("chat --server {url}")).write_stdin(&b"caf\xe9"[..]).assert();
     assert!(stderr(&broken.code(2)).contains("not UTF-8 at byte 3"));
 }
 
@@ -128,10 +127,10 @@ fn thinking_is_shown_on_wish_and_never_on_stdout() {
     let user = User::new();
     let (_model, _server, address) = scripted(vec![thinks(), thinks()]);
     let url = address.to_string();
-    let chat = ["chat", "--no-stats", "--server", &url, "hi"];
+    let chat = format!("chat --no-stats --server {url} hi");
     let quiet = user.hob(&chat).assert().success();
     assert_eq!((stdout(&quiet).as_str(), stderr(&quiet).as_str()), ("Hi\n", ""));
-    let shown = user.hob(&[&chat[..], &["--show-thinking"]].concat()).assert().success();
+    let shown = user.hob(format!("{chat} --show-thinking")).assert().success();
     assert_eq!((stdout(&shown).as_str(), stderr(&shown).as_str()), ("Hi\n", "hm\n"));
 }
 
@@ -143,8 +142,8 @@ fn thinking_between_texts_has_lines_of_its_own() {
     let script = vec![text("One."), thought, text("Two."), done(FinishReason::Stop)];
     let (_model, _server, address) = scripted(vec![Ok(script)]);
     let url = address.to_string();
-    let chat = ["chat", "--no-stats", "--show-thinking", "--server", &url, "hi"];
-    let shown = user.hob(&chat).assert().success();
+    let line = format!("chat --no-stats --show-thinking --server {url} hi");
+    let shown = user.hob(line).assert().success();
     assert_eq!((stdout(&shown).as_str(), stderr(&shown).as_str()), ("One.Two.\n", "\nhm\n"));
 }
 
@@ -154,10 +153,8 @@ fn programs_get_one_json_object() {
     let (model, _server, address) = scripted(vec![thinks()]);
     user.write("schema.json", "{\"type\": \"string\"}");
     let url = address.to_string();
-    let flags = ["--schema", "schema.json", "--seed", "7", "--effort", "low", "--max-tokens", "9"];
-    let args = [&["chat", "--json", "--server", &url, "hi"], &flags[..]].concat();
-    let json = stdout(&user.hob(&args).assert().success());
-    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let flags = "--schema schema.json --seed 7 --effort low --max-tokens 9";
+    let json = user.json(format!("chat --json --server {url} hi {flags}"));
     assert_eq!(json["model"], "scripted");
     assert_eq!((&json["text"], &json["reasoning"]), (&"Hi".into(), &"hm".into()));
     assert_eq!(json["finish_reason"], "stop");
@@ -175,10 +172,10 @@ fn a_flag_for_a_load_is_said_to_have_no_effect_on_a_server() {
     let user = User::new();
     let (_model, _server, address) = scripted(vec![says(&["1"]), says(&["2"])]);
     let url = address.to_string();
-    let chat = ["chat", "--no-stats", "--server", &url, "hi"];
-    assert_eq!(stderr(&user.hob(&chat).assert().success()), "");
-    let flags = ["--context", "512", "--device", "cpu", "--gpu-layers", "3", "--cpu-moe", "1"];
-    let said = stderr(&user.hob(&[&chat[..], &flags].concat()).assert().success());
+    let chat = format!("chat --no-stats --server {url} hi");
+    assert_eq!(user.notes(&chat), "");
+    let flags = "--context 512 --device cpu --gpu-layers 3 --cpu-moe 1";
+    let said = user.notes(format!("{chat} {flags}"));
     for (flag, key) in [
         ("--context", "chat.context_tokens"),
         ("--device", "chat.device"),
@@ -198,7 +195,7 @@ fn an_answer_that_was_cut_off_is_marked() {
     let user = User::new();
     let cut = Ok(vec![Ok(ChatEvent::Text("Go".to_owned())), done(FinishReason::Length)]);
     let (_model, _server, address) = scripted(vec![cut]);
-    let said = user.hob(&["chat", "--server", &address.to_string(), "hi"]).assert().success();
+    let said = user.hob(format!("chat --server {address} hi")).assert().success();
     let said = stderr(&said);
     assert!(said.starts_with("cut off: token limit reached (raise --max-tokens), "), "{said}");
     assert!(said.contains("or text that repeats itself (ask in other words)\n"), "{said}");
@@ -210,7 +207,7 @@ fn an_answer_that_breaks_off_is_a_failure_after_its_text() {
     let lost = ModelError::WorkerLost { engine: "chat", detail: "killed".to_owned() };
     let script = Ok(vec![Ok(ChatEvent::Text("Go".to_owned())), Err(lost)]);
     let (_model, _server, address) = scripted(vec![script]);
-    let said = user.hob(&["chat", "--server", &address.to_string(), "hi"]).assert().code(5);
+    let said = user.hob(format!("chat --server {address} hi")).assert().code(5);
     assert_eq!(stdout(&said), "Go\n");
     assert!(stderr(&said).contains("the chat worker ended unexpectedly"), "{}", stderr(&said));
 }
@@ -220,12 +217,12 @@ fn the_hob_that_runs_here_answers_without_being_named() {
     let user = User::new();
     let (model, _server, address) = scripted(vec![says(&["1"]), says(&["2"])]);
     user.write("hob.toml", &format!("[server]\nlisten = \"{address}\"\n"));
-    assert_eq!(stdout(&user.hob(&["chat", "hi"]).assert().success()), "1\n");
-    assert_eq!(stdout(&user.hob(&["chat", "-m", "scripted", "hi"]).assert().success()), "2\n");
+    assert_eq!(user.prints("chat hi"), "1\n");
+    assert_eq!(user.prints("chat -m scripted hi"), "2\n");
     assert_eq!(model.requests().len(), 2);
     // If the running hob does not have a model, the command itself looks for it.
     for model in ["smollm2", "./none.gguf"] {
-        let said = stderr(&user.hob(&["chat", "-m", model, "hi"]).assert().code(3));
+        let said = user.refusal(format!("chat -m {model} hi"), 3);
         assert!(!said.contains(&address.to_string()), "{said}");
     }
 }
@@ -236,12 +233,12 @@ fn a_server_s_refusal_is_shown_in_its_words() {
     let too_long = ModelError::TooLong { needed: 9000, available: 8192 };
     let model = Arc::new(ScriptedChat::new([Err(too_long)]));
     let (_server, address) = server(model, Some("abracadabra"));
-    let args = ["chat", "--server", &address.to_string(), "hi"];
+    let args = format!("chat --server {address} hi");
     user.fails(&args, 2, "HOB_API_KEY");
     let said = user.hob(&args).env("HOB_API_KEY", "abracadabra").assert().code(2);
     assert!(stderr(&said).contains("maximum context length is 8192 tokens"));
-    let args = ["chat", "--server", &address.to_string(), "-m", "other", "hi"];
-    let said = user.hob(&args).env("HOB_API_KEY", "abracadabra").assert().code(3);
+    let args = format!("{args} -m other");
+    let said = user.hob(args).env("HOB_API_KEY", "abracadabra").assert().code(3);
     assert!(stderr(&said).contains("other"), "{}", stderr(&said));
 }
 
@@ -251,21 +248,17 @@ fn each_mistake_has_its_exit_code_and_sentence() {
     user.write("hob.toml", "[server]\nlisten = \"127.0.0.1:1\"\n");
     user.write("list.json", "[]");
     user.write("text.json", "what?");
-    let rows: [(&[&str], i32, &str); 10] = [
-        (&["chat", "hi"], 3, "hob pull"),
-        (&["chat", "--server", "127.0.0.1:1", "hi"], 5, "check that `hob serve` runs there"),
-        (&["chat", "--schema", "none.json", "hi"], 2, "cannot read the schema"),
-        (&["chat", "--schema", "/dev/zero", "hi"], 2, "/dev/zero: it is not a regular file"),
-        (
-            &["chat", "--schema", "list.json", "hi"],
-            2,
-            "is not a JSON object (expected a JSON schema)",
-        ),
-        (&["chat", "--schema", "text.json", "hi"], 2, "text.json is not valid JSON"),
-        (&["chat", "--temperature", "3", "hi"], 2, "expected a number from 0 to 2"),
-        (&["chat", "--effort", "huge", "hi"], 2, "[possible values: none, minimal, low"),
-        (&["chat", "--max-tokens", "0", "hi"], 2, "--max-tokens"),
-        (&["load", "m", "--keep-alive", "soon"], 2, "'soon' is not a time"),
+    let rows = [
+        ("chat hi", 3, "hob pull"),
+        ("chat --server 127.0.0.1:1 hi", 5, "check that `hob serve` runs there"),
+        ("chat --schema none.json hi", 2, "cannot read the schema"),
+        ("chat --schema /dev/zero hi", 2, "/dev/zero: it is not a regular file"),
+        ("chat --schema list.json hi", 2, "is not a JSON object (expected a JSON schema)"),
+        ("chat --schema text.json hi", 2, "text.json is not valid JSON"),
+        ("chat --temperature 3 hi", 2, "expected a number from 0 to 2"),
+        ("chat --effort huge hi", 2, "[possible values: none, minimal, low"),
+        ("chat --max-tokens 0 hi", 2, "--max-tokens"),
+        ("load m --keep-alive soon", 2, "'soon' is not a time"),
     ];
     for (args, code, expected) in rows {
         user.fails(args, code, expected);
@@ -276,7 +269,7 @@ fn each_mistake_has_its_exit_code_and_sentence() {
 fn a_conversation_at_a_terminal() {
     let user = User::new();
     let (model, _server, address) = scripted(vec![thinks(), says(&["two"]), says(&["again"])]);
-    let mut talk = Terminal::start(user.process(&["chat", "--server", &address.to_string()]));
+    let mut talk = Terminal::start(user.process(format!("chat --server {address}")));
     talk.wait_for("scripted at http://");
     talk.wait_for("> ");
     talk.press("one?\r");
@@ -308,7 +301,7 @@ fn a_conversation_at_a_terminal() {
 fn a_dash_reads_the_prompt_from_a_terminal_too() {
     let user = User::new();
     let (model, _server, address) = scripted(vec![says(&["Hi"])]);
-    let mut once = Terminal::start(user.process(&["chat", "--server", &address.to_string(), "-"]));
+    let mut once = Terminal::start(user.process(format!("chat --server {address} -")));
     once.press("one?\n\u{4}");
     let (status, shown) = once.end();
     assert!(status.success(), "{shown}");
@@ -339,7 +332,7 @@ fn ctrl_c_stops_an_answer_and_not_the_conversation() {
     let user = User::new();
     let card = ChatCard { template: Some(String::new()), ..ChatCard::default() };
     let (_server, address) = server(Arc::new(Endless(card)), None);
-    let mut talk = Terminal::start(user.process(&["chat", "--server", &address.to_string()]));
+    let mut talk = Terminal::start(user.process(format!("chat --server {address}")));
     talk.wait_for("> ");
     talk.press("one?\r");
     talk.wait_for("well, ");
@@ -360,7 +353,7 @@ fn a_single_answer_ends_with_ctrl_c() {
     let user = User::new();
     let card = ChatCard { template: Some(String::new()), ..ChatCard::default() };
     let (_server, address) = server(Arc::new(Endless(card)), None);
-    let mut once = Terminal::start(user.process(&["chat", "--server", &address.to_string(), "hi"]));
+    let mut once = Terminal::start(user.process(format!("chat --server {address} hi")));
     once.wait_for("well, ");
     once.interrupt();
     let (status, shown) = once.end();
@@ -372,23 +365,22 @@ fn models_are_loaded_listed_and_unloaded() {
     let user = User::new();
     let (_model, _server, address) = scripted(Vec::new());
     user.write("hob.toml", &format!("[server]\nlisten = \"{address}\"\n"));
-    let ps = || stdout(&user.hob(&["ps"]).assert().success());
+    let ps = || user.prints("ps");
     let line = |list: &str| {
         let line = list.lines().nth(1).unwrap_or_default().split_whitespace();
         line.collect::<Vec<_>>().join(" ")
     };
     assert_eq!(line(&ps()), "scripted chat cold 191 MB - - 8192 0 -");
-    let loaded = user.hob(&["load", "scripted", "--keep-alive", "10m"]).assert().success();
+    let loaded = user.hob("load scripted --keep-alive 10m").assert().success();
     assert_eq!(stderr(&loaded), "scripted is loaded\n");
     assert_eq!(line(&ps()), "scripted chat warm 191 MB - - 8192 0 never");
-    let json = stdout(&user.hob(&["ps", "--json"]).assert().success());
-    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let json = user.json("ps --json");
     assert_eq!((&json[0]["name"], &json[0]["state"]), (&"scripted".into(), &"warm".into()));
-    let unloaded = user.hob(&["unload", "scripted"]).assert().success();
+    let unloaded = user.hob("unload scripted").assert().success();
     assert_eq!(stderr(&unloaded), "scripted is unloaded\n");
     assert_eq!(line(&ps()), "scripted chat cold 191 MB - - 8192 0 -");
     for verb in ["load", "unload"] {
-        user.fails(&[verb, "scriptet"], 3, "scripted");
+        user.fails(format!("{verb} scriptet"), 3, "scripted");
     }
 }
 
@@ -408,7 +400,7 @@ fn a_model_that_answers_to_its_end_is_not_called_unloaded() {
         // Until the client has gone, so that no unread byte resets the connection.
         let _end = socket.read_to_end(&mut Vec::new());
     });
-    let unloaded = user.hob(&["unload", "m", "--server", &address]).assert().success();
+    let unloaded = user.hob(format!("unload m --server {address}")).assert().success();
     assert_eq!(stderr(&unloaded), "m will be unloaded after its answers\n");
     server.join().expect("a server");
 }
@@ -417,11 +409,11 @@ fn a_model_that_answers_to_its_end_is_not_called_unloaded() {
 fn without_a_server_they_say_how_to_start_one() {
     let user = User::new();
     user.write("hob.toml", "[server]\nlisten = \"127.0.0.1:1\"\n");
-    for args in [&["ps"][..], &["load", "smollm2"], &["unload", "smollm2"]] {
+    for args in ["ps", "load smollm2", "unload smollm2"] {
         let said = stderr(&user.hob(args).timeout(Duration::from_secs(60)).assert().code(5));
         assert!(said.contains("http://127.0.0.1:1 does not answer"), "{said}");
         assert!(said.contains("start a server with `hob serve`"), "{said}");
-        let there = [args, &["--server", "127.0.0.1:1"]].concat();
-        user.fails(&there, 5, "check that `hob serve` runs there");
+        let there = format!("{args} --server 127.0.0.1:1");
+        user.fails(there, 5, "check that `hob serve` runs there");
     }
 }

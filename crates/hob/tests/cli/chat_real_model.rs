@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::real_server::{Home, Served, agent};
+use crate::real_server::{Served, agent};
 use crate::{User, exit_code, kill, stderr, stdout, until};
 
-fn ready(user: &User, home: &Home) -> Served {
-    let mut served = Served::start(user, home);
+fn ready(user: &User) -> Served {
+    let mut served = Served::start(user);
     served.wait_for_note("smollm2 is ready");
     served
 }
@@ -20,8 +20,8 @@ fn ready(user: &User, home: &Home) -> Served {
 /// A worker that is stopped takes seconds to end.
 #[test]
 fn a_second_ctrl_c_does_not_wait_for_workers() {
-    let (user, home) = User::with_only(&["kokoro", "smollm2"]);
-    let mut served = Served::start(&user, &home);
+    let user = User::with_only(&["kokoro", "smollm2"]);
+    let mut served = Served::start(&user);
     served.until_warm(&["kokoro", "smollm2"]);
     let worker = served.worker("chat").expect("it runs");
     kill("-STOP", &worker);
@@ -42,8 +42,8 @@ fn question(messages: Value) -> Value {
 /// One server for all, because starting one takes longer than most of the answers.
 #[test]
 fn one_server_reuses_its_cache_refuses_what_cannot_be_answered_keeps_schemas_and_loads_again() {
-    let (user, home) = User::with_only(&["smollm2"]);
-    let served = ready(&user, &home);
+    let user = User::with_only(&["smollm2"]);
+    let served = ready(&user);
     // The first request of the server: nothing of its prompt is in the cache.
     the_second_turn_of_a_conversation_reuses_the_cache(&served);
     a_prompt_that_does_not_fit_is_refused_with_both_numbers(&served);
@@ -91,18 +91,18 @@ fn a_prompt_that_does_not_fit_is_refused_with_both_numbers(served: &Served) {
 
 #[test]
 fn a_draft_model_of_the_same_vocabulary_is_accepted() {
-    let (user, home) = User::with_only(&["smollm2"]);
+    let user = User::with_only(&["smollm2"]);
     user.shallow_model("small.gguf");
     user.write("hob.toml", "[chat]\nthreads = 1\ndraft_model = \"small.gguf\"\n");
-    let asked = user.hob(&["chat", "--max-tokens", "8", "Hello"]).envs(home).assert().success();
+    let asked = user.hob("chat --max-tokens 8 Hello").assert().success();
     assert!(!stdout(&asked).trim().is_empty(), "{}", stderr(&asked));
 }
 
 #[test]
 fn a_draft_model_of_another_vocabulary_is_refused_before_any_answer() {
-    let (user, home) = User::with_only(&["smollm2", "gemma-3-270m-base"]);
+    let user = User::with_only(&["smollm2", "gemma-3-270m-base"]);
     user.write("hob.toml", "[chat]\ndraft_model = \"gemma-3-270m-base\"\n");
-    let asked = user.hob(&["chat", "Hello"]).envs(home).assert().failure();
+    let asked = user.hob("chat Hello").assert().failure();
     let said = stderr(&asked);
     assert!(said.contains("cannot guess for this model: its token"), "{said}");
     assert!(said.contains("set chat.draft_model to a smaller model of the same family"), "{said}");
@@ -149,8 +149,8 @@ fn a_grammar_that_never_compiles_is_refused_and_its_worker_lives(served: &Served
 
 #[test]
 fn eight_answers_end_with_an_error_when_their_worker_is_killed_and_the_next_request_works() {
-    let (user, home) = User::with_only(&["smollm2", "kokoro"]);
-    let served = ready(&user, &home);
+    let user = User::with_only(&["smollm2", "kokoro"]);
+    let served = ready(&user);
     let speech = served.ask(&"The sea is calm tonight. ".repeat(8), "af_heart").expect("sound");
     let mut speech = speech.into_reader();
     speech.read_exact(&mut [0; 4800]).expect("sound");
@@ -203,7 +203,7 @@ pub(crate) fn last_line(served: &Served, text: &str) -> String {
 
 fn a_model_is_unloaded_and_comes_back_for_the_next_question(user: &User, served: &Served) {
     let url = served.url.trim_end_matches('/');
-    user.hob(&["unload", "smollm2", "--server", url]).assert().success();
+    user.hob(format!("unload smollm2 --server {url}")).assert().success();
     assert_eq!(served.worker("chat"), None);
     let answer = served.chat(&question(json!([{"role": "user", "content": "Hello!"}])));
     let answer = answer.expect("an answer");

@@ -16,12 +16,12 @@ const PROMPT_TOKENS_MIN: u64 = 5_500;
 /// A server of the first layers of the local model. What it answers does not matter here. The settings continue the table
 /// `chat`.
 fn ready(stored: &[&str], settings: &str) -> (User, Served) {
-    let (user, home) = User::with_only(stored);
+    let user = User::with_only(stored);
     user.shallow_model("smollm2.gguf");
     let chat = "[transcription]\nload = \"first_request\"\n\
                 [chat]\nmodel = \"smollm2.gguf\"\nthreads = 1\n";
     user.write("hob.toml", &format!("{chat}{settings}"));
-    let mut served = Served::start(&user, &home);
+    let mut served = Served::start(&user);
     served.wait_for_note("smollm2 is ready");
     (user, served)
 }

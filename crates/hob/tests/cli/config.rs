@@ -21,7 +21,7 @@ fn mistakes_are_reported_with_file_line_and_the_nearest_key() {
     for (text, sentence, hint) in rows {
         let user = User::new();
         user.write("hob.toml", text);
-        let said = stderr(&user.hob(&["config", "check"]).assert().code(2));
+        let said = user.refusal("config check", 2);
         assert!(said.contains(sentence), "{text:?} gave:\n{said}");
         assert!(said.contains(hint), "{text:?} gave:\n{said}");
     }
@@ -30,24 +30,23 @@ fn mistakes_are_reported_with_file_line_and_the_nearest_key() {
 #[test]
 fn the_working_folder_s_file_replaces_the_user_s_and_a_named_one_replaces_both() {
     let user = User::new();
-    let port = |extra: &[&str]| {
-        let args = [&["config", "print"], extra].concat();
-        let mut command = user.hob(&args);
+    let port = |extra: &str| {
+        let mut command = user.hob(format!("config print {extra}"));
         // `User::process` sets HOB_LISTEN, which counts more than a file. Here the address is only printed.
         command.env("XDG_CONFIG_HOME", user.path("xdg")).env_remove("HOB_LISTEN");
         let text = stdout(&command.assert());
         let line = text.lines().find(|line| line.starts_with("listen")).expect("a line");
         line.rsplit(':').next().expect("a port").trim_end_matches('"').to_owned()
     };
-    assert_eq!(port(&[]), "8484");
+    assert_eq!(port(""), "8484");
     std::fs::create_dir_all(user.path("xdg/hob")).expect("a folder");
     std::fs::write(user.path("xdg/hob/hob.toml"), "[server]\nlisten = \"1001\"").expect("a file");
-    assert_eq!(port(&[]), "1001");
+    assert_eq!(port(""), "1001");
     user.write("hob.toml", "[server]\nlisten = \"1002\"");
-    assert_eq!(port(&[]), "1002");
+    assert_eq!(port(""), "1002");
     user.write("other.toml", "[server]\nlisten = \"1003\"");
-    assert_eq!(port(&["--config", "other.toml"]), "1003");
-    user.fails(&["config", "check", "--config", "no.toml"], 2, "no.toml");
+    assert_eq!(port("--config other.toml"), "1003");
+    user.fails("config check --config no.toml", 2, "no.toml");
 }
 
 #[test]
@@ -55,20 +54,20 @@ fn printed_settings_are_an_equivalent_file() {
     let user = User::new();
     let prices = "[price.coder]\ninput = 1.5\noutput = 2.0\n";
     user.write("hob.toml", &format!("home = \"models\"\n[speech]\nthreads = 3\n{prices}"));
-    let first = stdout(&user.hob(&["config", "print"]).assert().success());
+    let first = user.prints("config print");
     assert!(first.contains("threads = 3") && first.contains(prices), "{first}");
     assert!(first.contains(&format!("home = \"{}\"", user.path("work/models").display())));
     user.write("hob.toml", &first);
-    let second = stdout(&user.hob(&["config", "print"]).assert().success());
+    let second = user.prints("config print");
     assert_eq!(first, second);
-    let said = stdout(&user.hob(&["config", "check"]).assert().success());
+    let said = user.prints("config check");
     assert!(said.ends_with("hob.toml is right\n"), "{said}");
 }
 
 #[test]
 fn a_key_is_never_printed() {
     let user = User::new();
-    let print = user.hob(&["config", "print"]).env("HOB_API_KEY", "abracadabra").assert();
+    let print = user.hob("config print").env("HOB_API_KEY", "abracadabra").assert();
     let text = stdout(&print.success());
     assert!(text.contains("# the API key comes from HOB_API_KEY"), "{text}");
     assert!(!text.contains("abracadabra"), "{text}");
@@ -78,27 +77,26 @@ fn a_key_is_never_printed() {
 fn the_environment_beats_the_file_and_a_flag_both() {
     let user = User::new();
     user.write("hob.toml", "home = \"/file\"\n");
-    let home = |args: &[&str], environment: &str| {
-        let args = [&["config", "print"], args].concat();
-        let text = stdout(&user.hob(&args).env("HOB_HOME", environment).assert().success());
+    let home = |args: &str, environment: &str| {
+        let mut command = user.hob(format!("config print {args}"));
+        let text = stdout(&command.env("HOB_HOME", environment).assert().success());
         text.lines().find(|line| line.starts_with("home")).expect("a line").to_owned()
     };
-    assert_eq!(home(&[], ""), "home = \"/file\"");
-    assert_eq!(home(&[], "/environment"), "home = \"/environment\"");
-    assert_eq!(home(&["--home", "/flag"], "/environment"), "home = \"/flag\"");
+    assert_eq!(home("", ""), "home = \"/file\"");
+    assert_eq!(home("", "/environment"), "home = \"/environment\"");
+    assert_eq!(home("--home /flag", "/environment"), "home = \"/flag\"");
 }
 
 #[test]
 fn the_schema_is_a_schema_and_the_pages_are_pages() {
     let user = User::new();
-    let schema = stdout(&user.hob(&["config", "schema"]).assert().success());
-    let schema: serde_json::Value = serde_json::from_str(&schema).expect("JSON");
+    let schema = user.json("config schema");
     assert_eq!(schema["properties"]["server"]["additionalProperties"], false);
-    let page = stdout(&user.hob(&["docs", "config"]).assert().success());
+    let page = user.prints("docs config");
     assert!(page.starts_with("# Configuration\n"), "{page}");
-    let page = stdout(&user.hob(&["docs", "cli"]).assert().success());
+    let page = user.prints("docs cli");
     assert!(page.starts_with("# Commands\n") && page.contains("## hob say\n"), "{page}");
-    let narrow = stdout(&user.hob(&["docs", "cli"]).env("COLUMNS", "40").assert().success());
+    let narrow = stdout(&user.hob("docs cli").env("COLUMNS", "40").assert().success());
     assert_eq!(page, narrow, "the page must not depend on the terminal");
 }
 
@@ -108,30 +106,28 @@ fn another_gateway_s_file_becomes_hob_toml_and_no_file_is_lost() {
     let model = "{model: gpt-4o, api_key: sk-abracadabra, x: 1}";
     let source = format!("model_list:\n- {{model_name: a, litellm_params: {model}}}\n");
     user.write("config.yaml", &source);
-    let import = ["config", "import", "config.yaml"];
-    let done = user.hob(&import).assert().success();
+    let import = "config import config.yaml";
+    let done = user.hob(import).assert().success();
     let (toml, notes) = (stdout(&done), stderr(&done));
     assert!(toml.contains("[alias.a]\nto = [\"openai/gpt-4o\"]\n"), "{toml}");
     assert!(notes.contains("model_list[0].litellm_params.x: dropped: "), "{notes}");
     assert!(!(toml.clone() + &notes).contains("abracadabra"), "{toml}{notes}");
 
-    let json = stdout(&user.hob(&[&import[..], &["--json"]].concat()).assert().success());
-    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let json = user.json(format!("{import} --json"));
     assert_eq!(json["toml"], toml);
     assert_eq!(json["notes"][1]["path"], "model_list[0].litellm_params.x");
 
-    let dash = user.hob(&[&import[..], &["--output", "-"]].concat()).assert().success();
-    assert_eq!(stdout(&dash), toml);
+    assert_eq!(user.prints(format!("{import} --output -")), toml);
     let place = user.write("hob.toml", "# mine\n");
-    let into = [&import[..], &["--output", "hob.toml"]].concat();
-    let said = stderr(&user.hob(&into).assert().code(2));
+    let into = format!("{import} --output hob.toml");
+    let said = user.refusal(&into, 2);
     assert!(said.contains("hob.toml already exists") && said.contains("--force"), "{said}");
     assert_eq!(std::fs::read_to_string(&place).expect("a file"), "# mine\n");
-    user.hob(&[&into[..], &["--force"]].concat()).assert().success();
+    user.prints(format!("{into} --force"));
     assert_eq!(std::fs::read_to_string(&place).expect("a file"), toml);
 
     user.write("config.yaml", "model_list:\n- [\n");
-    user.fails(&import, 2, "config.yaml:2:3: ");
+    user.fails(import, 2, "config.yaml:2:3: ");
 }
 
 #[test]
@@ -142,7 +138,7 @@ fn wrong_values_and_unknown_names_are_in_one_report_in_file_order() {
         "[server]\nlisten = 8484\n[upstream.x]\nurl = 5\n[alias.f]\nto = [\"nowhere/m\"]\n\
          retries = -1\n[keys.l]\nsecret = \"env:NOPE\"\n[chat]\nthreads = \"two\"\n",
     );
-    let report = stderr(&user.hob(&["config", "check"]).assert().code(2));
+    let report = user.refusal("config check", 2);
     let parts = [
         "6 problems:",
         "hob.toml:2:10: ",
@@ -166,7 +162,7 @@ fn mistakes_of_all_tables_are_in_one_report() {
          [alias.f]\nto = [\"x/m\", \"nowhere/m\", \"b\"]\n[alias.g]\nto = [\"f\", \"smol\"]\n\
          [keys.k]\nsecret = \"hunter2\"\n[keys.l]\nsecret = \"env:NOPE\"\n",
     );
-    let said = stderr(&user.hob(&["config", "check"]).assert().code(2));
+    let said = user.refusal("config check", 2);
     for part in [
         "9 problems:",
         "hob.toml:2:1: chat.model: ",
@@ -184,7 +180,7 @@ fn mistakes_of_all_tables_are_in_one_report() {
     }
     assert!(!said.contains("hunter2") && !said.contains("leads to 'b'"), "{said}");
     user.write("hob.toml", "[server]\nlisen = 1\nrequests_max = 0\n[speech]\nthreads = -1\n");
-    let said = stderr(&user.hob(&["serve", "--listen", "127.0.0.1:0"]).assert().code(2));
+    let said = user.refusal("serve --listen 127.0.0.1:0", 2);
     for place in ["3 problems:", "hob.toml:2:1: ", "hob.toml:3:16: ", "hob.toml:5:11: "] {
         assert!(said.contains(place), "{place:?} is not in:\n{said}");
     }
@@ -197,7 +193,7 @@ fn pronunciations_that_lead_back_to_themselves_are_reported_with_the_rest() {
         "hob.toml",
         "[alias.f]\nto = [\"nowhere/m\"]\n[speech.lexicon]\na = \"b\"\nb = \"a\"\n",
     );
-    let said = stderr(&user.hob(&["config", "check"]).assert().code(2));
+    let said = user.refusal("config check", 2);
     let loops = ": speech.lexicon: the pronunciations cannot be used: the pronunciation of a word \
                  leads back to it: a → b → a";
     for part in ["2 problems:", "hob.toml:2:1: alias 'f'", "hob.toml:3:", loops] {
@@ -213,7 +209,7 @@ fn a_speech_or_transcription_model_and_a_script_that_stop_hob_serve_are_mistakes
         "[transcription]\nmodel = \"whisper-small\"\n[speech]\nmodel = \"kokoro-4-bit\"\n\
          [dev.scripts]\nx = \"none.jsonl\"\n",
     );
-    let said = stderr(&user.hob(&["config", "check"]).assert().code(2));
+    let said = user.refusal("config check", 2);
     for part in [
         "3 problems:",
         "hob.toml:2:1: transcription.model: ",
@@ -232,7 +228,7 @@ fn a_certificate_without_its_key_hides_no_other_mistake() {
         "[server]\ntls_certificate = \"a.crt\"\n[model.b]\nmodel = \"smollm2\"\n\
          [alias.f]\nto = [\"nowhere/m\"]\n",
     );
-    let said = stderr(&user.hob(&["config", "check"]).assert().code(2));
+    let said = user.refusal("config check", 2);
     for part in [
         "2 problems:",
         "hob.toml:1:2: server: a certificate and its key are needed together",
@@ -247,7 +243,7 @@ fn a_draft_model_that_does_not_exist_is_a_mistake_if_it_is_used() {
     let user = User::new();
     let own = "[model.b]\nmodel = \"smollm2\"\ndraft_model = \"qwen33\"\n";
     user.write("hob.toml", &format!("[chat]\ndraft_model = \"gone.gguf\"\n{own}"));
-    let said = stderr(&user.hob(&["config", "check"]).assert().code(2));
+    let said = user.refusal("config check", 2);
     for part in [
         "2 problems:",
         "hob.toml:2:1: chat.draft_model: ",
@@ -258,7 +254,7 @@ fn a_draft_model_that_does_not_exist_is_a_mistake_if_it_is_used() {
     }
     let unused = "[chat]\nspeculation = \"off\"\ndraft_model = \"gone.gguf\"\n";
     user.write("hob.toml", unused);
-    user.hob(&["config", "check"]).assert().success();
+    user.hob("config check").assert().success();
 }
 
 /// A checked file must not differ from what `hob serve` accepts.
@@ -277,11 +273,11 @@ fn every_kind_of_model_may_be_named_by_any_of_its_names() {
              aliases = [\"whisper-base\", \"smollm2:135m\", \"builders\"]\n"
         ),
     );
-    user.hob(&["config", "check"]).assert().success();
+    user.hob("config check").assert().success();
     // An alias may replace a model that is not stored.
     user.write(
         "hob.toml",
         "[alias.whisper-base]\nto = [\"far/w\"]\n[upstream.far]\nurl = \"http://127.0.0.1:9\"\n",
     );
-    user.hob(&["config", "check"]).assert().success();
+    user.hob("config check").assert().success();
 }

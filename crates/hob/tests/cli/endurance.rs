@@ -22,9 +22,9 @@ const SECOND_WINDOW_BYTES: usize = FIRST_SOUND_BYTES + 24_000 * 2;
 
 /// A server with the threads that users have. Engines with several threads also compute two windows at the same time.
 fn served() -> (User, Served) {
-    let (user, home) = User::with_only(&["kokoro"]);
+    let user = User::with_only(&["kokoro"]);
     user.write("hob.toml", "[speech]\nthreads = 0\n");
-    let mut served = Served::start(&user, &home);
+    let mut served = Served::start(&user);
     served.wait_for_note("kokoro is ready");
     (user, served)
 }
@@ -119,8 +119,8 @@ fn answers_of_three_hundred_clients_that_leave_are_stopped() {
 
 #[test]
 fn another_program_decodes_every_format_to_the_same_length() {
-    let (user, home) = User::with_only(&["kokoro"]);
-    let mut served = Served::start(&user, &home);
+    let user = User::with_only(&["kokoro"]);
+    let mut served = Served::start(&user);
     served.wait_for_note("kokoro is ready");
     // One window and a part of another. The text is short because it is synthesised for each format.
     let text = "Trains leave from here.";

@@ -7,27 +7,19 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::real_server::Served;
-use crate::{User, kill, stderr, stdout};
+use crate::{User, json_stdout, kill, stderr};
 
 /// A few items of easy tasks.
-const SMALL: [&str; 7] = [
-    "eval",
-    "--tasks",
-    "arithmetic:2x1,logic-grid:2x2,absent:short",
-    "--items",
-    "2",
-    "--budget-tokens",
-    "24",
-];
+const SMALL: &str =
+    "eval --tasks arithmetic:2x1,logic-grid:2x2,absent:short --items 2 --budget-tokens 24";
 
 #[test]
 fn a_model_has_the_same_scores_twice_and_a_person_can_correct_them() {
-    let (user, home) = User::with_only(&["smollm2"]);
+    let user = User::with_only(&["smollm2"]);
     let evaluate = || {
-        let words = [&SMALL[..], &["--json"]].concat();
-        let ran = user.hob(&words).envs(home.clone()).assert().success();
+        let ran = user.hob(format!("{SMALL} --json")).assert().success();
         assert!(stderr(&ran).contains("6 items are too few"), "{}", stderr(&ran));
-        serde_json::from_str::<Value>(stdout(&ran).trim()).expect("a record")
+        json_stdout(&ran)
     };
     let (first, second) = (evaluate(), evaluate());
     let overall = |record: &Value| record["eval"]["overall"].clone();
@@ -37,21 +29,18 @@ fn a_model_has_the_same_scores_twice_and_a_person_can_correct_them() {
     }
     assert!(overall(&first)["ttfv_p50_ms"].as_f64() > Some(1.0), "{first}");
     let id = second["id"].as_str().expect("an id");
-    let graded = user
-        .hob(&["eval", "grade", id, "arithmetic/2x1/0", "correct", "--why", "it was right"])
-        .assert()
-        .success();
-    assert!(stdout(&graded).contains("is now correct"), "{}", stdout(&graded));
-    let report = stdout(&user.hob(&["eval", "report"]).assert().success());
+    let line = format!("eval grade {id} arithmetic/2x1/0 correct --why 'it was right'");
+    let graded = user.prints(line);
+    assert!(graded.contains("is now correct"), "{graded}");
+    let report = user.prints("eval report");
     for part in
         ["smollm2", "first visible", "arithmetic:2x1", "Batch reasoning", "Bounds: interactive"]
     {
         assert!(report.contains(part), "{part}: {report}");
     }
-    let report = stdout(&user.hob(&["eval", "report", "--json"]).assert().success());
-    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let report = user.json("eval report --json");
     assert_eq!(report["arms"][0]["eval"]["corrected_by_hand"], 1);
-    let site = stdout(&user.hob(&["site", "build", "--without-published"]).assert().success());
+    let site = user.prints("site build --without-published");
     assert!(site.contains("2 runs"), "a correction replaces its record: {site}");
 }
 
@@ -66,26 +55,23 @@ const CHOICES: &str = r#"{"prompt": "What do bees make?", "choices": ["honey", "
 
 #[test]
 fn a_base_model_is_evaluated_by_its_completions_and_by_log_probabilities() {
-    let (user, home) = User::with_only(&["gemma-3-270m-base"]);
+    let user = User::with_only(&["gemma-3-270m-base"]);
     user.write("questions.jsonl", QUESTIONS);
     user.write("choices.jsonl", CHOICES);
     // One server for all evaluations, because loading the model takes most of the time.
-    let serve = ["serve", "--listen", "127.0.0.1:0", "--chat-model", "gemma-3-270m-base"];
-    let mut served = Served::running(&user, &home, &serve);
+    let serve = "serve --listen 127.0.0.1:0 --chat-model gemma-3-270m-base";
+    let mut served = Served::run(user.process(serve));
     served.wait_for_note("gemma-3-270m-base is ready");
-    let evaluate = |file: &str, how: &[&str]| {
-        let words = ["eval", "--target", &served.url, "--api", "hob", "--file", file];
-        let model = ["--model", "gemma-3-270m-base", "--json"];
-        let words = [&words[..], &model, how].concat();
-        let ran = user.hob(&words).envs(home.clone()).assert().success();
-        let record: Value = serde_json::from_str(stdout(&ran).trim()).expect("a record");
+    let evaluate = |file: &str, how: &str| {
+        let target = format!("--target {} --api hob --model gemma-3-270m-base", served.url);
+        let record = user.json(format!("eval {target} --file {file} --json {how}"));
         let overall = &record["eval"]["overall"];
         (overall["n"].clone(), overall["accuracy"].clone(), overall["verdicts"].clone())
     };
-    let few = ["--completion", "--budget-tokens", "8"];
-    let continued = [(); 2].map(|()| evaluate("questions.jsonl", &few));
+    let few = "--completion --budget-tokens 8";
+    let continued = [(); 2].map(|()| evaluate("questions.jsonl", few));
     assert_eq!(continued[0], continued[1]);
-    let chosen = evaluate("choices.jsonl", &["--choices-by-logprob"]);
+    let chosen = evaluate("choices.jsonl", "--choices-by-logprob");
     for found in [&continued[0], &chosen] {
         assert!(found.0 == 2 && found.1.as_f64() >= Some(0.5), "{found:?}");
     }
@@ -93,25 +79,24 @@ fn a_base_model_is_evaluated_by_its_completions_and_by_log_probabilities() {
 
 #[test]
 fn an_evaluation_on_a_server_of_its_own_goes_on_where_it_was_stopped() {
-    let (user, home) = User::with_only(&["smollm2"]);
-    let words = ["eval", "--tasks", "arithmetic:2x1", "--items", "8", "--budget-tokens", "16"];
-    let mut first = user.process(&words);
-    let mut first = first.envs(home.clone()).stderr(Stdio::piped()).spawn().expect("hob starts");
+    let user = User::with_only(&["smollm2"]);
+    let words = "eval --tasks arithmetic:2x1 --items 8 --budget-tokens 16";
+    let mut first = user.process(words);
+    let mut first = first.stderr(Stdio::piped()).spawn().expect("hob starts");
     let lines = BufReader::new(first.stderr.take().expect("piped")).lines().map_while(Result::ok);
     let mut lines = lines.skip_while(|line| !line.contains("arithmetic/2x1/0"));
     assert!(lines.next().is_some(), "the first answer is shown");
     kill("-INT", first.id());
     lines.for_each(drop);
     first.wait().expect("it ends");
-    let second = user.hob(&words).envs(home).assert().success();
-    assert!(stderr(&second).contains("goes on after "), "{}", stderr(&second));
+    let second = user.notes(words);
+    assert!(second.contains("goes on after "), "{second}");
 }
 
 #[test]
 fn items_are_printed_without_a_server_and_mistakes_are_named() {
     let user = User::new();
-    let items =
-        stdout(&user.hob(&["eval", "items", "--tasks", "code", "--items", "2"]).assert().success());
+    let items = user.prints("eval items --tasks code --items 2");
     let lines: Vec<Value> =
         items.lines().map(|line| serde_json::from_str(line).expect("an item")).collect();
     assert_eq!(lines.len(), 2);
@@ -119,7 +104,7 @@ fn items_are_printed_without_a_server_and_mistakes_are_named() {
         (&lines[0]["id"], &lines[0]["checker"]["kind"]),
         (&"code/easy/0".into(), &"code".into())
     );
-    let tasks = stdout(&user.hob(&["eval", "tasks"]).assert().success());
+    let tasks = user.prints("eval tasks");
     assert!(tasks.contains("logic-grid") && tasks.contains("6x6"), "{tasks}");
     user.write("bad.jsonl", "{\"prompt\": \"?\", \"refrence\": 1}\n");
     std::fs::create_dir(user.path("work/sub")).expect("a folder");
@@ -127,34 +112,31 @@ fn items_are_printed_without_a_server_and_mistakes_are_named() {
         user.write(file, "{\"prompt\": \"?\", \"reference\": 1}\n");
     }
     let rows = [
+        ("eval --tasks magic", "'magic' is not a task (expected one of logic-grid, arithmetic"),
+        ("eval --tasks needle:9", "'9' is not a size of needle (such as 1000@10%"),
         (
-            &["eval", "--tasks", "magic"][..],
-            "'magic' is not a task (expected one of logic-grid, arithmetic",
-        ),
-        (&["eval", "--tasks", "needle:9"], "'9' is not a size of needle (such as 1000@10%"),
-        (
-            &["eval", "--file", "bad.jsonl"],
+            "eval --file bad.jsonl",
             "line 1: the field 'refrence' is unknown (did you mean 'reference'?)",
         ),
         (
-            &["eval", "items", "--file", "own.jsonl,sub/own.jsonl"],
+            "eval items --file own.jsonl,sub/own.jsonl",
             "sub/own.jsonl: another file has the id 'own/1' too",
         ),
-        (&["eval", "items", "--file", "own.jsonl", "--items", "5"], "--items has no effect"),
-        (&["eval", "--items", "0"], "0 items (expected 1 to 100000)"),
-        (&["eval", "--runs-min", "6"], "--runs-min has no effect"),
-        (&["bench", "eval", "--runs-max", "9"], "--runs-max has no effect"),
-        (&["eval", "--plan", "p.yaml", "--budget-s", "9"], "cannot be used with"),
+        ("eval items --file own.jsonl --items 5", "--items has no effect"),
+        ("eval --items 0", "0 items (expected 1 to 100000)"),
+        ("eval --runs-min 6", "--runs-min has no effect"),
+        ("bench eval --runs-max 9", "--runs-max has no effect"),
+        ("eval --plan p.yaml --budget-s 9", "cannot be used with"),
         (
-            &["eval", "--choices-by-logprob", "--thinking", "on"],
+            "eval --choices-by-logprob --thinking on",
             "a thought has no log-probability that could be compared",
         ),
-        (&["eval", "--choices-by-logprob", "--temperature", "1"], "cannot be used with"),
-        (&["eval", "--temperature", "0,3"], "expected 0 to 2"),
-        (&["eval", "--target", "http://127.0.0.1:1", "--ready-s", "9"], "--ready-s has no effect"),
-        (&["eval", "report"], "has no evaluation"),
-        (&["eval", "judge", "aa", "bb", "--judge", "m"], "no run in bench/records ends in 'aa'"),
-        (&["eval", "judge", "aa", "bb"], "--judge <NAME>"),
+        ("eval --choices-by-logprob --temperature 1", "cannot be used with"),
+        ("eval --temperature 0,3", "expected 0 to 2"),
+        ("eval --target http://127.0.0.1:1 --ready-s 9", "--ready-s has no effect"),
+        ("eval report", "has no evaluation"),
+        ("eval judge aa bb --judge m", "no run in bench/records ends in 'aa'"),
+        ("eval judge aa bb", "--judge <NAME>"),
     ];
     for (words, expected) in rows {
         user.fails(words, 2, expected);

@@ -35,8 +35,7 @@ fn a_killed_evaluation_goes_on_and_has_the_scores_of_one_that_was_not_killed() {
     let never_ends_on = "What is 5 + 1000?";
     let ability = Ability { replies: sums(&user), never_ends_on, ..Ability::default() };
     let server = Server::start(ability);
-    let words =
-        ["eval", "--target", server.url.as_str(), "--model", "m", "--file", "sums.jsonl", "--json"];
+    let words = format!("eval --target {} --model m --file sums.jsonl --json", server.url);
     let mut first = user.process(&words);
     let first = first.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let mut first = first.expect("hob starts");
@@ -47,14 +46,13 @@ fn a_killed_evaluation_goes_on_and_has_the_scores_of_one_that_was_not_killed() {
     first.kill().and_then(|()| first.wait()).expect("it ran");
     server.ability.lock().expect("the ability").never_ends_on = "";
 
-    let run = |more: &[&str]| {
-        let ran = user.hob(&[&words[..], more].concat()).assert().success();
-        let record: Value = serde_json::from_str(stdout(&ran).trim()).expect("a record");
-        (record["eval"]["overall"].clone(), stderr(&ran))
+    let run = |more: &str| {
+        let ran = user.hob(format!("{words} {more}")).assert().success();
+        (json_stdout(&ran)["eval"]["overall"].clone(), stderr(&ran))
     };
-    let (resumed, said) = run(&[]);
+    let (resumed, said) = run("");
     assert!(said.contains("goes on after 5 of 12 answers"), "{said}");
-    let (whole, said) = run(&["--out", "other"]);
+    let (whole, said) = run("--out other");
     assert!(!said.contains("goes on after"), "{said}");
     for figure in ["n", "accuracy", "accuracy_ci95", "score", "score_ci95", "verdicts"] {
         assert_eq!(resumed[figure], whole[figure], "{figure}");
@@ -77,9 +75,8 @@ fn code_with_long_results_is_graded_by_all_of_them() {
     let code = "```python\ndef f(n):\n    return 'x' * n\n```".to_owned();
     let replies = BTreeMap::from([("Repeat an x.".to_owned(), code)]);
     let server = Server::start(Ability { replies, ..Ability::default() });
-    let words =
-        ["eval", "--target", server.url.as_str(), "--model", "m", "--file", "own.jsonl", "--json"];
-    let ran = user.hob(&words).env("PATH", "/usr/local/bin:/usr/bin:/bin").assert();
+    let words = format!("eval --target {} --model m --file own.jsonl --json", server.url);
+    let ran = user.hob(words).env("PATH", "/usr/local/bin:/usr/bin:/bin").assert();
     if stderr(&ran).contains("code of answers cannot be run here") {
         println!("not tested: this machine lets no sandbox work");
         return;
@@ -92,7 +89,7 @@ fn code_with_long_results_is_graded_by_all_of_them() {
 /// The records of the plan, and what was said. A machine that is too busy to measure has records all the same.
 fn carried_out(user: &User, plan: &str) -> (Vec<Value>, String) {
     user.write("plan.yaml", &format!("schema: bench-plan/1\nname: small\n{plan}"));
-    let ran = user.hob(&["bench", "plan", "plan.yaml", "--json"]).assert();
+    let ran = user.hob("bench plan plan.yaml --json").assert();
     let record = |line: &str| serde_json::from_str(line).expect("a record");
     (stdout(&ran).lines().map(record).collect(), stderr(&ran))
 }
@@ -169,22 +166,19 @@ fn a_model_that_the_server_does_not_list_is_a_failed_cell_and_the_others_go_on()
 fn a_report_takes_files_outside_the_folder_of_the_records() {
     let user = User::new();
     let server = Server::start(Ability { replies: sums(&user), ..Ability::default() });
-    let words =
-        ["eval", "--target", server.url.as_str(), "--model", "m", "--file", "sums.jsonl", "--json"];
-    let ran = user.hob(&[&words[..], &["--out", "other"]].concat()).assert().success();
-    let record: Value = serde_json::from_str(stdout(&ran).trim()).expect("a record");
+    let target = format!("--target {} --model m", server.url);
+    let record = user.json(format!("eval {target} --file sums.jsonl --out other --json"));
     let months = std::fs::read_dir(user.path("work/other")).into_iter().flatten().flatten();
     let files = months.flat_map(|month| std::fs::read_dir(month.path()).into_iter().flatten());
     let mut paths = files.flatten().map(|file| file.path());
     let file = paths.find(|path| path.extension().is_some_and(|end| end == "yaml"));
     let file = file.expect("the record").display().to_string();
-    let ran = user.hob(&["eval", "report", &file, "--json"]).assert().success();
-    let report = json_stdout(&ran);
+    let report = user.json(&["eval", "report", &file, "--json"]);
     assert_eq!(report["arms"].as_array().map(Vec::len), Some(1));
     assert_eq!(report["arms"][0]["record"], record["id"]);
     let quick = &report["uses"][5];
     assert_eq!((&quick["scenario"], quick["arm"].is_string()), (&"quick".into(), true));
-    let shown = stdout(&user.hob(&["eval", "report", &file]).assert().success());
+    let shown = user.prints(&["eval", "report", &file]);
     let title = |line: &str| line.split_whitespace().eq(["use", "best", "why"]);
     assert!(shown.lines().any(title), "{shown}");
     assert!(shown.lines().any(|line| line.trim_start().starts_with("Quick ")), "{shown}");
@@ -197,7 +191,7 @@ fn a_plan_says_beforehand_what_its_items_can_show() {
                 targets: [{name: here, url: \"http://127.0.0.1:1\"}]\n\
                 matrix: {kind: [eval], task: [\"logic-grid:einstein\", \"units:2\"], items: 40}\n";
     user.write("plan.yaml", plan);
-    let dry = user.hob(&["bench", "plan", "plan.yaml", "--dry-run"]).assert().success();
+    let dry = user.hob("bench plan plan.yaml --dry-run").assert().success();
     let said = stderr(&dry);
     for part in [
         "logic-grid:einstein: this is one puzzle, so it is asked once",
@@ -218,7 +212,7 @@ fn the_plan_of_three_models_can_be_carried_out_with_models_that_hob_knows() {
     std::fs::create_dir_all(user.path("work/bench/eval")).expect("a folder");
     user.write("bench/eval/articles.jsonl", ARTICLES);
     user.write("quality.yaml", QUALITY_PLAN);
-    let dry = user.hob(&["bench", "plan", "quality.yaml", "--dry-run"]).assert().success();
+    let dry = user.hob("bench plan quality.yaml --dry-run").assert().success();
     let (cells, said) = (stdout(&dry), stderr(&dry));
     for model in ["lfm2:24b-a2b", "qwen3:30b-a3b", "deepseek-r1:14b"] {
         assert_eq!(cells.matches(&format!(" eval {model} ")).count(), 4, "{cells}");

@@ -2,28 +2,23 @@
 
 use hob_models::gguf::sample::SampleGguf;
 
-use crate::{User, stderr, stdout};
+use crate::User;
 
 /// Small enough for any machine. Its figures are known for this one.
-const ON: [&str; 2] = ["--machine", "rtx-4070-laptop"];
-
-fn fit(user: &User, args: &[&str]) -> assert_cmd::assert::Assert {
-    user.hob(&[&["fit"][..], args].concat()).assert()
-}
+const ON: &str = "--machine rtx-4070-laptop";
 
 #[test]
 fn a_file_is_asked_about_by_its_header_alone() {
     let user = User::new();
     std::fs::write(user.path("work/model.gguf"), SampleGguf::llama().bytes()).expect("a file");
-    let json = stdout(&fit(&user, &[&["model.gguf", "--json"], &ON[..]].concat()).success());
-    let answer: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let answer = user.json(format!("fit model.gguf --json {ON}"));
     assert_eq!(answer["fits"], true);
     let plan = &answer["plans"][0];
     assert_eq!((&plan["placement"]["kind"], &plan["engine"]), (&"vram".into(), &"hob".into()));
     let terms = plan["memory"]["terms"].as_array().expect("terms");
     let weights = terms.iter().find(|term| term["name"] == "weights").expect("weights");
     assert_eq!(weights["basis"], "measured");
-    let said = stdout(&fit(&user, &[&["model.gguf"], &ON[..]].concat()).success());
+    let said = user.prints(format!("fit model.gguf {ON}"));
     for part in ["fits in VRAM with a context of 512 tokens", "llama-server -m", "-ngl 999"] {
         assert!(said.contains(part), "{part}: {said}");
     }
@@ -32,13 +27,8 @@ fn a_file_is_asked_about_by_its_header_alone() {
 #[test]
 fn a_model_trained_in_a_quant_is_assessed_in_the_one_that_is_recommended() {
     let user = User::new();
-    let on = ["--json", "--machine", "m4-pro-48gb"];
-    let json = |args: &[&str]| -> serde_json::Value {
-        let said = stdout(&fit(&user, &[args, &on].concat()).success());
-        serde_json::from_str(&said).expect("JSON")
-    };
-    let answer = json(&["gpt-oss:20b"]);
-    let recommended = json(&["--recommend"]);
+    let answer = user.json("fit gpt-oss:20b --json --machine m4-pro-48gb");
+    let recommended = user.json("fit --recommend --json --machine m4-pro-48gb");
     let ranked = recommended.as_array().expect("models");
     let same = ranked.iter().find(|one| one["name"] == "gpt-oss:20b").expect("it fits");
     assert_eq!(answer["model"]["quant"], "MXFP4", "{answer}");
@@ -50,21 +40,20 @@ fn a_model_trained_in_a_quant_is_assessed_in_the_one_that_is_recommended() {
 #[test]
 fn a_ranking_has_no_options_of_one_model() {
     let user = User::new();
-    user.fails(&["fit", "--recommend", "--require"], 2, "cannot be used with");
-    let dimensions = ["fit", "--recommend", "--dimensions", "block_count=32"];
-    user.fails(&dimensions, 2, "cannot be used with");
-    let engine = ["fit", "--recommend", "--engine", "vllm"];
-    user.fails(&engine, 2, "vLLM does not read GGUF; hob, llama.cpp, Ollama would");
-    let types = ["fit", "--recommend", "--engine", "ollama", "--kv", "q8_0/q4_0"];
-    user.fails(&types, 2, "Ollama keeps keys and values in one type");
+    user.fails("fit --recommend --require", 2, "cannot be used with");
+    user.fails("fit --recommend --dimensions block_count=32", 2, "cannot be used with");
+    let engine = "fit --recommend --engine";
+    let reason = "vLLM does not read GGUF; hob, llama.cpp, Ollama would";
+    user.fails(format!("{engine} vllm"), 2, reason);
+    let reason = "Ollama keeps keys and values in one type";
+    user.fails(format!("{engine} ollama --kv q8_0/q4_0"), 2, reason);
 }
 
 #[test]
 fn the_verdict_doubts_a_speed_that_rests_on_other_processors() {
     let user = User::new();
     let on = |machine: &str| {
-        let args = ["qwen3.5:35b-a3b", "--machine", machine];
-        let said = stdout(&fit(&user, &args).success());
+        let said = user.prints(format!("fit qwen3.5:35b-a3b --machine {machine}"));
         said.lines().next().expect("a verdict").to_owned()
     };
     let doubted = on("ryzen-5800u");
@@ -77,8 +66,7 @@ fn the_verdict_doubts_a_speed_that_rests_on_other_processors() {
 #[test]
 fn a_model_too_large_for_the_card_is_divided() {
     let user = User::new();
-    let json = stdout(&fit(&user, &[&["qwen3.5:27b", "--json"], &ON[..]].concat()).success());
-    let answer: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let answer = user.json(format!("fit qwen3.5:27b --json {ON}"));
     let smaller = answer["plans"][0]["warnings"].to_string();
     assert!(smaller.contains("qwen3.5:9b lies on the card alone, and is faster"), "{smaller}");
     let kinds: Vec<&str> = answer["plans"]
@@ -88,8 +76,7 @@ fn a_model_too_large_for_the_card_is_divided() {
         .filter_map(|plan| plan["placement"]["kind"].as_str())
         .collect();
     assert_eq!(kinds, ["split", "ram", "vram"]);
-    let moe = stdout(&fit(&user, &[&["qwen3:30b-a3b", "--json"], &ON[..]].concat()).success());
-    let moe: serde_json::Value = serde_json::from_str(&moe).expect("JSON");
+    let moe = user.json(format!("fit qwen3:30b-a3b --json {ON}"));
     assert_eq!(moe["plans"][0]["placement"]["kind"], "experts_in_ram");
     let flags = moe["plans"][0]["flags"].to_string();
     assert!(flags.contains("--n-cpu-moe"), "{flags}");
@@ -98,7 +85,7 @@ fn a_model_too_large_for_the_card_is_divided() {
 #[test]
 fn a_model_that_fits_in_few_bits_alone_names_that_quant_once_with_a_warning() {
     let user = User::new();
-    let said = stdout(&fit(&user, &["qwen3.5:27b", "--machine", "n100"]).success());
+    let said = user.prints("fit qwen3.5:27b --machine n100");
     let named = said.lines().filter(|line| line.trim_start().starts_with("fits "));
     assert_eq!(named.count(), 1, "{said}");
     assert!(said.contains("answers are noticeably worse"), "{said}");
@@ -107,13 +94,12 @@ fn a_model_that_fits_in_few_bits_alone_names_that_quant_once_with_a_warning() {
 #[test]
 fn a_model_that_does_not_fit_names_the_shortage_and_exits_with_1_on_request() {
     let user = User::new();
-    let small = ["--pool", "gpu0=1GB", "--pool", "ram=2GB"];
-    let args = [&["llama3.3:70b"][..], &ON, &small].concat();
-    let said = stdout(&fit(&user, &args).success());
+    let large = format!("fit llama3.3:70b {ON} --pool gpu0=1GB --pool ram=2GB");
+    let said = user.prints(&large);
     assert!(said.contains("does not fit with 8,192 tokens of context"), "{said}");
     assert!(said.contains("the most capable known model that fits"), "{said}");
-    fit(&user, &[&args[..], &["--require"]].concat()).code(1);
-    fit(&user, &[&["smollm2:135m", "--require"], &ON[..]].concat()).success();
+    user.refusal(format!("{large} --require"), 1);
+    user.prints(format!("fit smollm2:135m --require {ON}"));
 }
 
 #[test]
@@ -121,59 +107,50 @@ fn an_impossible_question_is_answered_with_one_sentence() {
     let user = User::new();
     user.write("cut.gguf", "GGUF");
     user.write("text.gguf", "hello, this is no model");
-    let rows: [(&[&str], i32, &str); 14] = [
-        (&[], 2, "which model?"),
-        (&[], 2, "such as hob fit qwen3:8b"),
-        (&["qwen3:8b", "--context", "many"], 2, "'many' is not a number of tokens"),
-        (&["qwen3:8b", "--engine", "none"], 2, "expected one of hob, llama.cpp"),
-        (&["qwen3:8"], 4, "did you mean qwen3:8b"),
-        (&["./none.gguf"], 2, "there is no such file or folder"),
-        (&["text.gguf"], 2, "this is not a GGUF file"),
+    let rows = [
+        ("cut.gguf", 2, "cut.gguf: "),
+        ("", 2, "which model?"),
+        ("", 2, "such as hob fit qwen3:8b"),
+        ("qwen3:8b --context many", 2, "'many' is not a number of tokens"),
+        ("qwen3:8b --engine none", 2, "expected one of hob, llama.cpp"),
+        ("qwen3:8", 4, "did you mean qwen3:8b"),
+        ("./none.gguf", 2, "there is no such file or folder"),
+        ("text.gguf", 2, "this is not a GGUF file"),
+        ("qwen3:8b --engine vLLM", 2, "vLLM does not read GGUF; hob, llama.cpp, Ollama would"),
         (
-            &["qwen3:8b", "--engine", "vLLM"],
-            2,
-            "vLLM does not read GGUF; hob, llama.cpp, Ollama would",
-        ),
-        (
-            &["qwen3:8b", "--engine", "hob", "--kv", "q8_0/q4_0"],
+            "qwen3:8b --engine hob --kv q8_0/q4_0",
             2,
             "hob keeps keys and values in one type: both must be q8_0 or both q4_0",
         ),
-        (&["qwen3:8b", "--quant", "Q9"], 2, "unknown quant 'Q9'"),
-        (&["qwen3:8b", "--min-tok-s", "nan"], 2, "'nan' is not a speed"),
-        (&["qwen3:8b", "--min-tok-s", "-1"], 2, "unexpected argument '-1'"),
-        (&["qwen3:8b", "--machine", "cray-1"], 2, "there is no profile \"cray-1\""),
-        (&["--dimensions", "block_count=1,heads=2"], 2, "there is no dimension 'heads'"),
+        ("qwen3:8b --quant Q9", 2, "unknown quant 'Q9'"),
+        ("qwen3:8b --min-tok-s nan", 2, "'nan' is not a speed"),
+        ("qwen3:8b --min-tok-s -1", 2, "unexpected argument '-1'"),
+        ("qwen3:8b --machine cray-1", 2, "there is no profile \"cray-1\""),
+        ("--dimensions block_count=1,heads=2", 2, "there is no dimension 'heads'"),
     ];
     for (args, code, expected) in rows {
-        let said = stderr(&fit(&user, args).code(code));
-        assert!(said.contains(expected), "{args:?}: {said}");
+        user.fails(format!("fit {args}"), code, expected);
     }
-    assert!(stderr(&fit(&user, &["cut.gguf"]).code(2)).contains("cut.gguf: "));
 }
 
 #[test]
 fn names_are_taken_as_people_write_them_and_each_memory_is_one_row() {
     let user = User::new();
     for quant in ["EXL3", "4.00bpw", "EXL3 4.00bpw"] {
-        let args = [&["qwen3.5:9b", "--quant", quant][..], &ON].concat();
-        let said = stdout(&fit(&user, &args).success());
+        let said = user.prints(format!("fit qwen3.5:9b --quant '{quant}' {ON}"));
         assert!(said.contains("tabbyAPI"), "{quant}: {said}");
     }
-    let mla = ["deepseek-v2-lite", "--engine", "llama.cpp", "--machine", "ddr5-desktop"];
-    assert!(stdout(&fit(&user, &mla).success()).contains("fits in RAM"));
-    let said = stdout(&fit(&user, &["qwen3:8b", "--machine", "m4-pro-48gb"]).success());
+    let mla = "fit deepseek-v2-lite --engine llama.cpp --machine ddr5-desktop";
+    assert!(user.prints(mla).contains("fits in RAM"));
+    let said = user.prints("fit qwen3:8b --machine m4-pro-48gb");
     let rows = said.lines().filter(|line| line.contains("RAM") && line.contains(" weights "));
     assert_eq!(rows.count(), 1, "{said}");
     assert!(said.contains("published"), "{said}");
     // The card and the processor share this memory, and each has weights there.
-    let json = stdout(&fit(&user, &["qwen3:8b", "--machine", "m4-pro-48gb", "--json"]).success());
-    let answer: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let answer = user.json("fit qwen3:8b --machine m4-pro-48gb --json");
     let terms = answer["plans"][0]["memory"]["terms"].as_array().expect("terms");
-    assert_eq!(terms.iter().filter(|term| term["name"] == "weights").count(), 1, "{json}");
-    let small = ["gemma3:4b", "--machine", "n100", "--json"];
-    let json = stdout(&fit(&user, &small).success());
-    let answer: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(terms.iter().filter(|term| term["name"] == "weights").count(), 1, "{answer}");
+    let answer = user.json("fit gemma3:4b --machine n100 --json");
     let terms = answer["plans"][0]["decode"][0]["terms"].as_array().expect("terms");
     let weights = terms.iter().find(|term| term["name"] == "weights, CPU").expect("weights");
     let constant = |name: &str| {
@@ -194,12 +171,10 @@ fn names_are_taken_as_people_write_them_and_each_memory_is_one_row() {
 #[test]
 fn words_are_explained_and_models_recommended() {
     let user = User::new();
-    let said = stdout(&fit(&user, &["explain", "kv cache"]).success());
+    let said = user.prints("fit explain 'kv cache'");
     assert!(said.contains("What attention stores for each token"), "{said}");
-    let unknown = stderr(&fit(&user, &["explain", "KV cash"]).code(2));
-    assert!(unknown.contains("try KV cache"), "{unknown}");
-    let args = ["--recommend", "--for", "code", "--machine", "rtx-4090"];
-    let said = stdout(&fit(&user, &args).success());
+    user.fails("fit explain 'KV cash'", 2, "try KV cache");
+    let said = user.prints("fit --recommend --for code --machine rtx-4090");
     let row = said.lines().find(|line| line.contains("qwen3.5:27b")).expect("it is known");
     assert!(row.contains("VRAM") && row.contains("suits"), "{said}");
     assert!(said.starts_with("For code: first what has room for 16384 tokens"), "{said}");
@@ -208,10 +183,9 @@ fn words_are_explained_and_models_recommended() {
 #[test]
 fn the_model_of_speed_is_held_to_what_was_published() {
     let user = User::new();
-    let json = stdout(&fit(&user, &["validate", "--json"]).success());
-    let report: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let report = user.json("fit validate --json");
     let lines = report["lines"].as_array().expect("lines");
-    assert!(lines.iter().filter(|line| line["part"] == "decode").count() >= 15, "{json}");
-    let text = stdout(&fit(&user, &["validate"]).success());
+    assert!(lines.iter().filter(|line| line["part"] == "decode").count() >= 15, "{report}");
+    let text = user.prints("fit validate");
     assert!(text.contains("qwen3-coder:30b-a3b") && text.contains("from one row"), "{text}");
 }

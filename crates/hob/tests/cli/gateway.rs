@@ -37,7 +37,7 @@ fn hello(model: &str) -> Value {
 #[test]
 fn every_fault_is_survived_or_reported() {
     let user = User::new();
-    let told = user.hob(&["selftest", "gateway"]).assert().success();
+    let told = user.hob("selftest gateway").assert().success();
     assert!(stderr(&told).contains("all 151 cases passed"), "{}", stdout(&told));
 }
 
@@ -52,9 +52,9 @@ fn a_user_s_own_alias_is_rehearsed_with_its_own_targets() {
             there.url
         ),
     );
-    let told = user.hob(&["selftest", "gateway", "--alias", "fast"]).assert().success();
+    let told = user.hob("selftest gateway --alias fast").assert().success();
     assert!(stdout(&told).contains("Hello! How can I help?"), "{}", stdout(&told));
-    let refused = user.hob(&["selftest", "gateway", "--alias", "slow"]).assert().failure();
+    let refused = user.hob("selftest gateway --alias slow").assert().failure();
     assert!(stderr(&refused).contains("there is no alias 'slow'"));
 }
 
@@ -94,19 +94,18 @@ fn one_address_leads_to_a_server_of_every_openai_or_ollama_kind() {
         (Some("fast"), Some("ollama/any"), Some("dead/gone=unreachable, dead/gone=unreachable"))
     );
     assert_eq!(answer.body["model"], "fast", "the name that was asked for");
-    let route = user.hob(&["route", "fast", "--server", &here.url]).assert().success();
+    let route = user.hob(format!("route fast --server {}", here.url)).assert().success();
     assert!(
         stdout(&route).starts_with("fast would be answered by ollama/any"),
         "{}",
         stdout(&route)
     );
-    let route = user.hob(&["route", "fast? yes", "--server", &here.url]).assert().success();
+    let route = user.hob(format!("route 'fast? yes' --server {}", here.url)).assert().success();
     assert!(stdout(&route).starts_with("fast? yes would be answered by"), "{}", stdout(&route));
-    let upstreams = user.hob(&["upstreams", "--json", "--server", &here.url]).assert().success();
+    let upstreams = user.hob(format!("upstreams --json --server {}", here.url)).assert().success();
     let upstreams: Vec<Value> = serde_json::from_str(&stdout(&upstreams)).expect("JSON");
     assert_eq!(upstreams.len(), kinds.len() + 1);
-    let home = user.own_home();
-    let rows = rows(&user, &home, 22);
+    let rows = rows(&user, 22);
     let fell = rows.iter().find(|row| row["alias"] == "fast").expect("its row");
     assert_eq!(fell["target"], "ollama/any");
     assert!(fell["attempts"].as_str().is_some_and(|way| way.contains("dead/gone=unreachable")));
@@ -115,9 +114,9 @@ fn one_address_leads_to_a_server_of_every_openai_or_ollama_kind() {
 #[test]
 fn a_name_without_a_target_is_reported_as_such() {
     let expected = "no alias, model or upstream model is called 'slow'";
-    User::new().fails(&["route", "slow"], 2, expected);
+    User::new().fails("route slow", 2, expected);
     let expected = "'smollm2' is a model of this hob, which does not run";
-    User::new().fails(&["route", "smollm2"], 5, expected);
+    User::new().fails("route smollm2", 5, expected);
 }
 
 #[test]
@@ -155,7 +154,7 @@ fn a_server_that_points_back_at_itself_is_found_out() {
              [alias.round]\nto = [\"me/round\"]\n"
         ),
     );
-    let here = Served::running(&user, &user.own_home(), &["serve"]);
+    let here = Served::run(user.process("serve"));
     let answer = post(&here, "v1/chat/completions", None, &hello("round"));
     let error = &answer.body["error"];
     assert_eq!((answer.status, &error["code"]), (508, &json!("loop_detected")));
@@ -267,7 +266,7 @@ fn a_key_that_a_server_repeats_is_never_shown() {
                 "[upstream.cloud]\nkind = \"openai\"\nurl = \"{url}\"\nkey = \"file:{key}\"\n"
             ),
         );
-        let here = Served::start(&user, &user.own_home());
+        let here = Served::start(&user);
         let answer = post(&here, "v1/chat/completions", None, &hello("cloud/any"));
         let said = answer.body.to_string();
         assert!(answer.status >= 400 && said.contains("bad key …"), "{said}");
@@ -280,7 +279,7 @@ fn a_change_that_takes_the_last_key_does_not_open_the_house() {
     let user = User::new();
     let key = format!("[keys.laptop]\nsecret = \"sha256:{LAPTOP_SHA256}\"\n");
     user.write("hob.toml", &format!("[dev]\nmock_unknown_models = true\n{key}"));
-    let mut here = Served::listening(&user, &user.own_home(), "0.0.0.0:0");
+    let mut here = Served::run(user.process("serve --listen 0.0.0.0:0"));
     let status =
         |served: &Served, key| post(served, "v1/chat/completions", key, &hello("any")).status;
     assert_eq!((status(&here, None), status(&here, Some("laptop-key"))), (401, 200));
@@ -299,7 +298,7 @@ fn a_key_that_is_replaced_in_its_file_no_longer_opens() {
         let user = User::new();
         let file = user.write("laptop.key", "first-key\n");
         user.write("hob.toml", &format!("[dev]\nmock_unknown_models = true\n{place}\n"));
-        let mut here = Served::start(&user, &user.own_home());
+        let mut here = Served::start(&user);
         assert_eq!((status(&here, "first-key"), status(&here, "second-key")), (200, 401));
         user.write("laptop.key", "second-key\n");
         here.wait_for_note("a file with a key changed");
@@ -337,7 +336,7 @@ fn mistakes_are_found_before_serving() {
     ] {
         let user = User::new();
         user.write("hob.toml", config);
-        let refused = user.hob(&["config", "check"]).assert().failure();
+        let refused = user.hob("config check").assert().failure();
         assert!(stderr(&refused).contains(said), "{config:?} gave {}", stderr(&refused));
         assert!(!stderr(&refused).contains("hunter2"));
     }

@@ -8,7 +8,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::loopback::Loopback;
 use crate::real_server::{Answer, Served, agent};
@@ -43,8 +43,7 @@ fn whole(stream: &mut TcpStream, text: &str) {
 fn serve(config: &str) -> (User, Served) {
     let user = User::new();
     user.write("hob.toml", config);
-    let args = ["serve", "--listen", "127.0.0.1:0", "--log", "info"];
-    let served = Served::running(&user, &user.own_home(), &args);
+    let served = Served::run(user.process("serve --listen 127.0.0.1:0 --log info"));
     (user, served)
 }
 
@@ -53,10 +52,6 @@ fn ask(url: &str, model: &str, stream: bool) -> Answer {
     let body = json!({"model": model, "messages": messages, "stream": stream});
     let asked = agent().post(format!("{url}v1/chat/completions"));
     Answer::of(asked.send_json(body).expect("an answer"))
-}
-
-fn printed(user: &User, args: &[&str]) -> Value {
-    serde_json::from_str(&stdout(&user.hob(args).assert().success())).expect("JSON")
 }
 
 #[test]
@@ -107,9 +102,8 @@ fn a_server_s_words_reach_only_the_request_that_failed() {
         let shown = here.get(path).body.to_string();
         assert!(!shown.contains("secret") && shown.contains("bad/x"), "{path}: {shown}");
     }
-    for args in [&["upstreams"][..], &["route", "fast"]] {
-        let args = [args, &["--server", &here.url]].concat();
-        let shown = stdout(&user.hob(&args).assert().success());
+    for args in ["upstreams", "route fast"] {
+        let shown = user.prints(format!("{args} --server {}", here.url));
         assert!(!shown.contains("secret") && shown.contains("bad/x: failed"), "{shown}");
     }
     let mut log = String::new();
@@ -155,14 +149,11 @@ fn the_first_token_of_an_answer_that_is_read_whole_is_when_it_came() {
     let header_ms: f64 =
         heard.headers["x-hob-ttft-ms"].to_str().expect("text").parse().expect("a number");
     assert!((header_ms - seen_ms).abs() <= 1.0, "{header_ms} ms in the header, {seen_ms} seen");
-    let mut command = user.hob(&["ledger", "--json", "--last", "1"]);
     let rows = loop {
-        let rows = stdout(&command.envs(user.own_home()).assert().success());
-        let rows: Vec<Value> = serde_json::from_str(&rows).expect("JSON");
-        if !rows.is_empty() || began.elapsed() > SOON {
+        let rows = user.json("ledger --json --last 1");
+        if rows[0].is_object() || began.elapsed() > SOON {
             break rows;
         }
-        command = user.hob(&["ledger", "--json", "--last", "1"]);
     };
     let row_ms = rows[0]["first_ms"].as_f64().expect("a time");
     assert!((row_ms - seen_ms).abs() <= 1.0, "{row_ms} ms in the ledger, {seen_ms} seen");
@@ -189,18 +180,18 @@ fn a_server_that_requests_find_dead_is_called_dead_at_once() {
         dies.url, good.url
     ));
     assert_eq!(ask(&here.url, "fast", false).headers["x-hob-target"], "dies/x");
-    let route = || printed(&user, &["route", "fast", "--json", "--server", &here.url]);
+    let route = || user.json(format!("route fast --json --server {}", here.url));
     assert_eq!(route()["targets"][0]["status"], "active");
     dies.stop();
     assert_eq!(ask(&here.url, "fast", false).headers["x-hob-target"], "good/y");
-    let upstreams = printed(&user, &["upstreams", "--json", "--server", &here.url]);
+    let upstreams = user.json(format!("upstreams --json --server {}", here.url));
     assert_eq!((&upstreams[0]["name"], &upstreams[0]["state"]), (&json!("dies"), &json!("down")));
     // The cooldown ends after two seconds, and the server is still dead.
     until(60, "it rests for ever", || route()["targets"][0]["status"] != "open");
     let after = route();
     assert_eq!(after["targets"][0]["status"], "half_open", "{after}");
     assert_eq!(after["targets"][1]["status"], "active", "{after}");
-    let shown = stdout(&user.hob(&["route", "fast", "--server", &here.url]).assert().success());
+    let shown = user.prints(format!("route fast --server {}", here.url));
     assert!(
         shown.starts_with("fast would be answered by good/y; dies/x is tried first"),
         "{shown}"
@@ -230,7 +221,7 @@ fn a_server_whose_list_cannot_be_read_is_up_when_it_answers() {
     }
     let asked = Instant::now();
     let upstreams = loop {
-        let upstreams = printed(&user, &["upstreams", "--json", "--server", &here.url]);
+        let upstreams = user.json(format!("upstreams --json --server {}", here.url));
         if !upstreams[1]["reason"].is_null() && upstreams[0]["models"] == json!(["x:latest"]) {
             break upstreams;
         }
@@ -265,7 +256,7 @@ fn odd_answers_of_a_server_are_its_own_fault_and_not_the_client_s() {
             (heard.status, heard.headers["x-hob-target"].to_str().ok()),
             (200, Some("good/y"))
         );
-        let route = printed(&user, &["route", "fast", "--json", "--server", &here.url]);
+        let route = user.json(format!("route fast --json --server {}", here.url));
         let rests_s = route["targets"][0]["open_for_s"].as_f64().unwrap_or_default();
         assert!(rests_s <= 120.0, "one failure is no reason to rest for {rests_s} s");
     }
@@ -289,7 +280,7 @@ fn a_server_that_fails_is_not_taken_for_one_that_does_not_run() {
         let body = json!({"error": {"message": "all places are taken", "type": "t"}});
         answer(stream, "503 Service Unavailable", JSON, &body.to_string());
     });
-    for args in [&["upstreams"][..], &["route", "fast"]] {
+    for args in ["upstreams", "route fast"] {
         let user = User::new();
         let config = |url: &str| {
             let listen = url.trim_start_matches("http://");
@@ -298,7 +289,7 @@ fn a_server_that_fails_is_not_taken_for_one_that_does_not_run() {
             user.write("hob.toml", &format!("[server]\nlisten = \"{listen}\"\n{gateway}{alias}"));
         };
         config(&busy.url);
-        let failed = stderr(&user.hob(args).assert().code(5));
+        let failed = user.refusal(args, 5);
         assert!(failed.contains("all places are taken"), "{failed}");
         assert!(!failed.contains("no hob is running"), "{failed}");
         config(NOBODY);

@@ -2,13 +2,12 @@
 //! Texts are compared in lower case and without punctuation.
 
 use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
 use crate::executable::write_executable;
-use crate::real_server::{ALL_AT_START, Home, Served};
+use crate::real_server::{ALL_AT_START, Served, test_home};
 use crate::timed_words::words_are_heard_when_their_times_say;
 use crate::{User, stderr, stdout};
 
@@ -67,14 +66,13 @@ fn word_errors_are_substituted_missing_and_added_words() {
 
 #[test]
 fn speech_of_hob_is_transcribed_from_and_into_every_format_within_the_predicted_memory() {
-    let (user, home) = User::with_only(&["kokoro", "whisper-base"]);
+    let user = User::with_only(&["kokoro", "whisper-base"]);
     user.write("hob.toml", ALL_AT_START);
-    let served = Served::start(&user, &home);
+    let served = Served::start(&user);
     served.until_warm(&["kokoro", "whisper-base"]);
-    let with_server =
-        |args: &[&str]| user.hob(&[args, &["--server", &served.url]].concat()).assert().success();
+    let with_server = |line: &str| user.prints(format!("{line} --server {}", served.url));
     let said = "The train to Oxford leaves at seven, and the ticket costs twelve pounds.";
-    with_server(&["say", "-o", "a.wav", said]);
+    with_server(&format!("say -o a.wav '{said}'"));
     for format in ["wav", "mp3", "opus", "flac"] {
         let file = format!("a.{format}");
         // What hob's own encoders write is decoded again in tests without a model.
@@ -85,22 +83,21 @@ fn speech_of_hob_is_transcribed_from_and_into_every_format_within_the_predicted_
                 .current_dir(user.path("work"));
             assert!(ffmpeg.status().expect("ffmpeg").success(), "{format}");
         }
-        let heard = with_server(&["hear", &file]);
-        let text = in_words(&stdout(&heard));
+        let text = in_words(&with_server(&format!("hear {file}")));
         assert!(word_error_rate(said, &text) < 0.1, "{format}: {text}");
     }
     let piped = user.read("a.wav");
-    let args = ["hear", "--server", &served.url, "-f", "vtt", "-"];
-    let heard = stdout(&user.hob(&args).write_stdin(piped).assert().success());
+    let mut hear = user.hob(format!("hear --server {} -f vtt -", served.url));
+    let heard = stdout(&hear.write_stdin(piped).assert().success());
     assert!(heard.starts_with("WEBVTT\n\n00:00:00.000 --> "), "{heard}");
     // Without a server the command starts the engine itself.
-    let subtitles = user.hob(&["hear", "-f", "srt", "a.wav"]).envs(home.clone()).assert().success();
+    let subtitles = user.hob("hear -f srt a.wav").assert().success();
     assert!(stderr(&subtitles).contains(" s of sound in "), "{}", stderr(&subtitles));
     assert!(stdout(&subtitles).starts_with("1\n00:00:00,000 --> "), "{}", stdout(&subtitles));
-    let json = stdout(&with_server(&["hear", "-f", "json", "--words", "-l", "en", "a.wav"]));
+    let json = with_server("hear -f json --words -l en a.wav");
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["language"], "english");
-    let untimed = stdout(&with_server(&["hear", "-l", "en", "a.wav"]));
+    let untimed = with_server("hear -l en a.wav");
     assert_eq!(json["text"].as_str(), Some(untimed.trim()), "times change no word");
     let words = json["words"].as_array().expect("words");
     let times: Vec<f64> = words.iter().filter_map(|word| word["start"].as_f64()).collect();
@@ -108,7 +105,7 @@ fn speech_of_hob_is_transcribed_from_and_into_every_format_within_the_predicted_
     let duration = json["duration"].as_f64().expect("a duration");
     assert!(times.last().is_some_and(|last| *last > duration * 0.6 && *last < duration));
     check_memory(&user, &served.url);
-    what_a_microphone_hears_is_transcribed_until_its_program_ends(&user, home, said);
+    what_a_microphone_hears_is_transcribed_until_its_program_ends(&user, said);
     served.end("-TERM");
 }
 
@@ -119,8 +116,7 @@ fn speech_of_hob_is_transcribed_from_and_into_every_format_within_the_predicted_
 /// engine computes the scores of a few dozen positions at most, 0.2 MB each. So more than 80 MB remain for what the allocator
 /// keeps. That is the peak of one request and not the sum of all, because each frees its sound (64 kB a second) and its text.
 fn check_memory(user: &User, url: &str) {
-    let json = stdout(&user.hob(&["ps", "--server", url, "--json"]).assert().success());
-    let all: Value = serde_json::from_str(&json).expect("JSON");
+    let all = user.json(format!("ps --server {url} --json"));
     let models = all.as_array().expect("models");
     let model = models.iter().find(|model| model["kind"] == "transcription").expect("it is there");
     let bytes = |name: &str| model[name].as_u64().expect("known");
@@ -128,25 +124,21 @@ fn check_memory(user: &User, url: &str) {
 }
 
 /// What the program of a microphone records is the file. Without a server the command starts the engine itself.
-fn what_a_microphone_hears_is_transcribed_until_its_program_ends(
-    user: &User,
-    home: Home,
-    said: &str,
-) {
+fn what_a_microphone_hears_is_transcribed_until_its_program_ends(user: &User, said: &str) {
     let recorded = user.read("a.wav");
     let samples = recorded.get(44..).expect("a head").as_chunks::<2>().0;
     // From 24 to 16 kHz.
     let slower = (0..samples.len() * 2 / 3).flat_map(|n| samples[n * 3 / 2]);
     std::fs::write(user.path("work/said.raw"), slower.collect::<Vec<u8>>()).expect("written");
     write_executable(&user.path("programs/parecord"), "#!/bin/sh\nexec /bin/cat said.raw\n");
-    let live = ["hear", "--live", "-l", "en"];
-    let heard = user.hob(&live).envs(home.clone()).assert().success();
+    let live = "hear --live -l en";
+    let heard = user.hob(live).assert().success();
     assert!(stderr(&heard).contains("listening with parecord"), "{}", stderr(&heard));
     assert!(stderr(&heard).contains("parecord ended by itself"), "{}", stderr(&heard));
     let text = in_words(&stdout(&heard));
     assert!(word_error_rate(said, &text) < 0.3, "{text}");
     write_executable(&user.path("programs/parecord"), "#!/bin/sh\nexit 1\n");
-    let broken = stderr(&user.hob(&live).envs(home).assert().code(6));
+    let broken = user.refusal(live, 6);
     assert!(broken.contains("parecord ended without any sound"), "{broken}");
 }
 
@@ -157,23 +149,23 @@ fn in_words(text: &str) -> String {
 
 #[test]
 fn what_is_no_sound_is_refused_and_silence_is_empty() {
-    let (user, home) = User::with_only(&["whisper-base"]);
+    let user = User::with_only(&["whisper-base"]);
     user.write("letter.mp3", "Dear reader, this is no sound.");
     user.write("empty.wav", "");
     for (file, expected) in
         [("letter.mp3", "not a sound format"), ("empty.wav", "empty"), ("none.wav", "cannot read")]
     {
-        let said = stderr(&user.hob(&["hear", file]).envs(home.clone()).assert().code(2));
+        let said = user.refusal(&["hear", file], 2);
         assert!(said.contains(expected), "{file}: {said}");
     }
     user.write("hob.toml", ALL_AT_START);
-    let served = Served::start(&user, &home);
+    let served = Served::start(&user);
     served.until_warm(&["whisper-base"]);
     for (name, sound) in unspoken() {
         let file = format!("{name}.wav");
         let samples: Vec<i16> = sound.iter().map(|sample| (sample * 32_767.0) as i16).collect();
         std::fs::write(user.path(&format!("work/{file}")), wav(16_000, &samples)).expect("written");
-        let heard = user.hob(&["hear", "--server", &served.url, &file]).assert().success();
+        let heard = user.hob(format!("hear --server {} {file}", served.url)).assert().success();
         assert_eq!(stdout(&heard).trim(), "", "{name}");
     }
 }
@@ -234,8 +226,8 @@ const PLAIN: [&str; 7] = [
 
 #[test]
 fn every_english_voice_is_understood_and_its_words_are_timed() {
-    let (user, home) = User::with_only(&["kokoro", "whisper-base"]);
-    let voices = stdout(&user.hob(&["say", "--voices"]).envs(home.clone()).assert().success());
+    let user = User::with_only(&["kokoro", "whisper-base"]);
+    let voices = user.prints("say --voices");
     let names = voices.split_whitespace();
     let english = |name: &&str| matches!(name.get(..3), Some("af_" | "am_" | "bf_" | "bm_"));
     let mut names: Vec<&str> = names.filter(english).collect();
@@ -246,7 +238,7 @@ fn every_english_voice_is_understood_and_its_words_are_timed() {
     assert!(names[21..24].iter().all(|name| name.starts_with("bf_")), "{voices}");
     assert!(names[24..28].iter().all(|name| name.starts_with("bm_")), "{voices}");
     user.write("hob.toml", ALL_AT_START);
-    let served = Served::start(&user, &home);
+    let served = Served::start(&user);
     served.until_warm(&["kokoro", "whisper-base"]);
     let pause = vec![0_i16; 12_000];
     let (mut said, mut heard) = (String::new(), String::new());
@@ -259,8 +251,7 @@ fn every_english_voice_is_understood_and_its_words_are_timed() {
             .flat_map(|(voice, text)| [served.clip(text, voice), pause.clone()].concat());
         let samples: Vec<i16> = samples.collect();
         std::fs::write(user.path("work/a.wav"), wav(24_000, &samples)).expect("written");
-        let args = ["hear", "--server", &served.url, "a.wav"];
-        let text_heard = plain(&stdout(&user.hob(&args).assert().success()));
+        let text_heard = plain(&user.prints(format!("hear --server {} a.wav", served.url)));
         for (voice, text) in voices.iter().zip(texts) {
             let text = plain(text);
             assert!(word_error_rate_within(&text, &text_heard) < 0.4, "{voice}: {text_heard}");
@@ -293,18 +284,17 @@ fn plain(text: &str) -> String {
 
 #[test]
 fn two_hundred_characters_are_heard_with_less_than_five_percent_of_errors() {
-    let (user, home) = User::with_models();
+    let user = User::with_models();
     let said = "A small boat left the harbour before sunrise, and its crew watched the coast grow thin \
                 behind them. Nobody spoke for an hour. Then the cook came up with a pot of coffee, and \
                 the day could begin at last, cold and bright and very quiet.";
     assert!(said.len() >= 210);
-    user.hob(&["say", "-o", "a.wav", said]).envs(home.clone()).assert().success();
+    user.hob(&["say", "-o", "a.wav", said]).assert().success();
     // Any Whisper file can take the place of a stored model.
-    let forms = std::fs::read_dir(Path::new(&home[0].1).join("models/whisper-base"));
+    let forms = std::fs::read_dir(test_home().join("models/whisper-base"));
     let mut files = forms.expect("a folder").flatten().map(|form| form.path().join("model.bin"));
     let weights = files.find(|file| file.is_file()).expect("the stored model");
     symlink(weights, user.path("work/ggml-mine.bin")).expect("a link");
-    let args = ["hear", "--model", "ggml-mine.bin", "a.wav"];
-    let heard = stdout(&user.hob(&args).envs(home).assert().success());
+    let heard = user.prints("hear --model ggml-mine.bin a.wav");
     assert!(word_error_rate(said, &heard) < 0.05, "{heard}");
 }

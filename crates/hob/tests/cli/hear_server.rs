@@ -28,8 +28,7 @@ fn a_server_transcribes_into_every_format() {
         // As the server sent it.
         ("json", r#"{"text":"hello world"}"#),
     ] {
-        let args = ["hear", "--server", &url, "-f", format, "a.wav"];
-        let heard = user.hob(&args).assert().success();
+        let heard = user.hob(format!("hear --server {url} -f {format} a.wav")).assert().success();
         assert_eq!(stdout(&heard), expected, "{format}");
         // Only events say how much was heard.
         assert_eq!(stderr(&heard).contains(" s of sound in "), format != "json", "{format}");
@@ -43,18 +42,18 @@ fn a_terminal_shows_the_text_or_how_much_of_it_there_is() {
     let script = Script::default().with("ttft_ms=400,itl_ms=800").expect("a script");
     let mock = MockServer::start_local(script).expect("a mock");
     let url = mock.url();
-    let hear = |more: &[&str]| {
-        let args = [&["hear", "--server", &url, "a.wav"][..], more].concat();
-        let mut terminal = Terminal::start(user.process(&args));
+    let hear = |more: &str| {
+        let hear = user.process(format!("hear --server {url} a.wav {more}"));
+        let mut terminal = Terminal::start(hear);
         terminal.wait_for("transcribing");
         terminal
     };
-    let mut shown = hear(&[]);
+    let mut shown = hear("");
     // No spinner comes between the words.
     shown.wait_for("hello world\r\n");
     let (status, all) = shown.end();
     assert!(status.success() && all.contains(" s of sound in "), "{all}");
-    let mut written = hear(&["-o", "a.txt"]);
+    let mut written = hear("-o a.txt");
     written.wait_for("1 word transcribed");
     let (status, all) = written.end();
     assert!(status.success(), "{all}");
@@ -82,7 +81,7 @@ fn a_terminal_gets_no_control_sequences_from_a_server() {
 #[test]
 fn ctrl_c_ends_hob_while_it_waits_for_sound() {
     let user = User::new();
-    let mut hob = user.process(&["hear", "-"]);
+    let mut hob = user.process("hear -");
     let mut hob = hob.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().expect("hob starts");
     let mut sound = hob.stdin.take().expect("a pipe");
     // A pipe does not hold this much, so hob reads it.

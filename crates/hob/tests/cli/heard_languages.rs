@@ -122,16 +122,16 @@ const SPANISH_PASSAGE: &str = "El tren sale de la estación por la mañana y lle
 
 #[test]
 fn every_voice_is_understood_in_its_own_language_and_its_words_are_timed() {
-    let (user, home) = User::with_only(&["kokoro", "whisper-base", "japanese", "mandarin"]);
+    let user = User::with_only(&["kokoro", "whisper-base", "japanese", "mandarin"]);
     // espeak-ng is one of the programs that hob's own tests need.
     #[expect(clippy::disallowed_methods, reason = "tests have no settings to read it for them")]
     let path = std::env::var_os("PATH").expect("a PATH");
-    let mut voices = user.hob(&["say", "--voices"]);
-    let listed = stdout(&voices.envs(home.clone()).env("PATH", &path).assert().success());
+    let mut voices = user.hob("say --voices");
+    let listed = stdout(&voices.env("PATH", &path).assert().success());
     assert_eq!(listed.lines().count(), 1 + VOICES, "{listed}");
     user.write("hob.toml", ALL_AT_START);
-    let mut hob = user.process(&["serve", "--listen", "127.0.0.1:0"]);
-    hob.envs(home).env("PATH", &path);
+    let mut hob = user.process("serve --listen 127.0.0.1:0");
+    hob.env("PATH", &path);
     let served = Served::run(hob);
     served.until_warm(&["kokoro", "whisper-base"]);
     let mut timing = TimingErrors::default();
@@ -154,13 +154,14 @@ fn check_spanish_passage(user: &User, served: &Served) {
     let samples = served.clip(SPANISH_PASSAGE, "ef_dora");
     std::fs::write(user.path("work/a.wav"), wav(RATE_HZ, &samples)).expect("written");
     let args = ["hear", "--server", &served.url, "-l", spanish.code, "a.wav"];
-    let heard = stdout(&user.hob(&args).assert().success());
+    let heard = user.prints(&args);
     let [words, _] = spanish.errors(SPANISH_PASSAGE, &heard);
     assert!(words.rate().is_some_and(|rate| rate < 0.05), "{heard}");
     // The model hears which language it is, and translates it.
-    let args = ["hear", "--server", &served.url, "--translate", "-f", "json", "a.wav"];
-    let answer: Value =
-        serde_json::from_str(&stdout(&user.hob(&args).assert().success())).expect("JSON");
+    let answer: Value = serde_json::from_str(
+        &user.prints(format!("hear --server {} --translate -f json a.wav", served.url)),
+    )
+    .expect("JSON");
     assert_eq!((&answer["task"], &answer["language"]), (&json!("translate"), &json!("spanish")));
     let english = answer["text"].as_str().expect("a text");
     assert!(
@@ -189,7 +190,7 @@ impl Language {
             assert!(loudest > Some(1_000), "{voice}: {loudest:?}");
             std::fs::write(user.path("work/a.wav"), wav(RATE_HZ, &samples)).expect("written");
             let args = ["hear", "--server", &served.url, "-l", self.code, "a.wav"];
-            let heard = stdout(&user.hob(&args).assert().success());
+            let heard = user.prints(&args);
             let [of_words, of_chars] = self.errors(&text, &heard);
             assert!(within(of_chars, self.clip_cer_max), "{voice}: {text} {heard}");
             words += of_words;

@@ -6,20 +6,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::real_server::{Home, Served};
+use crate::real_server::Served;
 use crate::{User, stderr, stdout};
 
-fn ledger(user: &User, home: &Home, args: &[&str]) -> String {
-    let mut command = user.hob(&[&["ledger"], args].concat());
-    stdout(&command.envs(home.iter().cloned()).assert().success())
-}
-
 /// Rows are written after the answers, in the background.
-pub(crate) fn rows(user: &User, home: &Home, count: usize) -> Vec<Value> {
+pub(crate) fn rows(user: &User, count: usize) -> Vec<Value> {
     let until = Instant::now() + Duration::from_secs(60);
     loop {
-        let rows = ledger(user, home, &["--json", "--last", "100"]);
-        let rows: Vec<Value> = serde_json::from_str(&rows).expect("JSON");
+        let rows = user.json("ledger --json --last 100");
+        let rows: Vec<Value> = serde_json::from_value(rows).expect("a list");
         if rows.len() >= count || Instant::now() > until {
             return rows;
         }
@@ -29,8 +24,8 @@ pub(crate) fn rows(user: &User, home: &Home, count: usize) -> Vec<Value> {
 
 #[test]
 fn rows_outlive_a_server_that_is_killed() {
-    let (user, home) = User::with_only(&["kokoro", "smollm2"]);
-    let mut served = Served::start(&user, &home);
+    let user = User::with_only(&["kokoro", "smollm2"]);
+    let mut served = Served::start(&user);
     served.wait_for_note("smollm2 is ready");
     let hi = json!([{"role": "user", "content": "Say hello to Anna."}]);
     let answer = served.chat(&json!({"messages": hi, "max_tokens": 8})).expect("an answer");
@@ -38,11 +33,11 @@ fn rows_outlive_a_server_that_is_killed() {
         .ask("Hello.", "af_heart")
         .and_then(|mut sound| std::io::copy(&mut sound.as_reader(), &mut std::io::sink()))
         .expect("sound");
-    let before = rows(&user, &home, 2);
+    let before = rows(&user, 2);
     served.child.kill().expect("killed");
     served.child.wait().expect("an end");
 
-    let after = rows(&user, &home, 2);
+    let after = rows(&user, 2);
     assert_eq!(after, before);
     let [speech, chat] = after.try_into().expect("two rows, the latest first");
     assert_eq!(
@@ -66,33 +61,33 @@ fn rows_outlive_a_server_that_is_killed() {
     assert_eq!((&speech["route"], &speech["outcome"]), (&json!("speech"), &json!("complete")));
     assert!(ms(&speech, "audio_ms") > 200.0, "{speech}");
 
-    let table = ledger(&user, &home, &["--by", "target", "--since", "1h"]);
+    let table = user.prints("ledger --by target --since 1h");
     let names: Vec<&str> =
         table.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(names, ["name", "kokoro", "smollm2", "times:"]);
-    assert_eq!(ledger(&user, &home, &[]).lines().count(), 3);
+    assert_eq!(user.prints("ledger").lines().count(), 3);
 
     // No more speech is requested.
     std::fs::remove_file(user.path("hob/models/kokoro")).expect("a link");
-    let mut again = Served::start(&user, &home);
+    let mut again = Served::start(&user);
     again.wait_for_note("smollm2 is ready");
     again.chat(&json!({"messages": hi, "max_tokens": 2})).expect("an answer");
-    assert_eq!(rows(&user, &home, 3).len(), 3);
+    assert_eq!(rows(&user, 3).len(), 3);
     again.end("-INT");
 }
 
 #[test]
 fn a_ledger_that_is_none_is_left_alone_and_can_be_done_without() {
-    let (user, home) = User::with_only(&["smollm2"]);
+    let user = User::with_only(&["smollm2"]);
     let file = user.path("hob/ledger.sqlite3");
     std::fs::write(&file, "a diary ".repeat(100)).expect("written");
-    let mut served = Served::start(&user, &home);
+    let mut served = Served::start(&user);
     served.wait_for_note("ledger.sqlite3 cannot be used");
     served.wait_for_note("ledger.enabled = false");
     drop(served);
     assert!(std::fs::read_to_string(&file).expect("still there").starts_with("a diary"));
     user.write("hob.toml", "[ledger]\nenabled = false\n");
-    let mut served = Served::start(&user, &home);
+    let mut served = Served::start(&user);
     served.wait_for_note("smollm2 is ready");
     served.end("-INT");
 }
@@ -100,15 +95,15 @@ fn a_ledger_that_is_none_is_left_alone_and_can_be_done_without() {
 #[test]
 fn without_requests_it_says_so() {
     let user = User::new();
-    let nothing = user.hob(&["ledger"]).assert().success();
+    let nothing = user.hob("ledger").assert().success();
     assert_eq!(
         (stdout(&nothing).as_str(), stderr(&nothing).trim()),
         ("", "no requests yet; `hob serve` logs them")
     );
-    assert_eq!(stdout(&user.hob(&["ledger", "--json"]).assert().success()).trim(), "[]");
-    let older = user.hob(&["ledger", "--since", "1h"]).assert().success();
+    assert_eq!(user.prints("ledger --json").trim(), "[]");
+    let older = user.hob("ledger --since 1h").assert().success();
     assert_eq!(stderr(&older).trim(), "no requests since then");
-    user.fails(&["ledger", "--last", "0"], 2, "0 is not in 1..");
-    let wrong = user.hob(&["ledger", "--since", "yesterday"]).assert().failure();
+    user.fails("ledger --last 0", 2, "0 is not in 1..");
+    let wrong = user.hob("ledger --since yesterday").assert().failure();
     assert!(stderr(&wrong).contains("expected 30m, 24h, 7d, 4w, or a date"), "{}", stderr(&wrong));
 }

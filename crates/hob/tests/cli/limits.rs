@@ -98,7 +98,7 @@ fn many_large_bodies_share_one_budget_and_leave_the_server_answering() {
 fn idle_connections_block_no_client_when_few_files_may_be_open() {
     let user = User::new();
     user.write("hob.toml", FIXED);
-    let hob = user.process(&["serve", "--listen", "127.0.0.1:0"]);
+    let hob = user.process("serve --listen 127.0.0.1:0");
     let mut limited = Command::new("/bin/sh");
     limited
         .args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""])
@@ -143,11 +143,10 @@ fn a_key_whose_file_comes_later_is_in_use_then() {
 fn the_first_key_takes_the_requests_from_the_results_page() {
     let user = User::new();
     user.write("hob.toml", FIXED);
-    let home = user.own_home();
-    let folder = Path::new(&home[0].1);
-    fs::create_dir_all(folder).expect("a folder");
+    let folder = user.path("home/.local/share/hob");
+    fs::create_dir_all(&folder).expect("a folder");
     fs::write(folder.join("ledger.sqlite3"), "no ledger").expect("written");
-    let served = Served::start(&user, &home);
+    let served = Served::start(&user);
     let shows_requests = || {
         let script = served.get("benchmarks/records.js").body;
         script.as_str().expect("a script").contains("ledger.sqlite3")

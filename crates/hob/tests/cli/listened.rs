@@ -1,6 +1,6 @@
 //! `hob quantize listened`: records of the listening page become figures, and other files a clear error.
 
-use crate::{User, json_stdout, stdout};
+use crate::User;
 
 /// Three trials, of which two are right.
 fn record(time: &str, target: &str) -> String {
@@ -21,12 +21,11 @@ fn records_of_listeners_are_counted_for_each_pair_of_models() {
     {
         user.write(file, &record(time, target));
     }
-    let words = ["quantize", "listened", "1.json", "2.json", "3.json"];
-    let shown = stdout(&user.hob(&words).assert().success());
+    let words = "quantize listened 1.json 2.json 3.json";
+    let shown = user.prints(words);
     assert!(shown.contains("4 of 6 right, 2 tests"), "{shown}");
     assert!(shown.contains("2 of 3 right, 1 test"), "{shown}");
-    let json = user.hob(&[&words[..], &["--json"]].concat()).assert().success();
-    let tallies = json_stdout(&json);
+    let tallies = user.json(format!("{words} --json"));
     let small = &tallies[1]["abx"];
     assert_eq!((&small["trials"], &small["correct"]), (&6.into(), &4.into()), "{tallies}");
     // At least 4 of 6 by guessing: (15 + 6 + 1) / 64.
@@ -41,13 +40,12 @@ fn a_file_that_is_no_record_is_named() {
     user.write("copy.json", &record("10:00", "small"));
     user.write("other.json", r#"{"schema": "eval/1"}"#);
     let rows = [
-        (&["1.json", "copy.json"][..], "1.json and copy.json are the same record"),
-        (&["1.json", "other.json"], "other.json: its schema is 'eval/1'"),
-        (&["missing.json"], "missing.json"),
-        (&[], "<FILE>"),
+        ("1.json copy.json", "1.json and copy.json are the same record"),
+        ("1.json other.json", "other.json: its schema is 'eval/1'"),
+        ("missing.json", "missing.json"),
+        ("", "<FILE>"),
     ];
     for (files, expected) in rows {
-        let words = [&["quantize", "listened"][..], files].concat();
-        user.fails(&words, 2, expected);
+        user.fails(format!("quantize listened {files}"), 2, expected);
     }
 }

@@ -59,6 +59,7 @@ mod timed_words;
 mod vulkan;
 
 use std::cell::OnceCell;
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -121,14 +122,56 @@ pub(crate) fn kill(signal: &str, process_id: impl Display) {
     assert!(sent.expect("kill runs").success());
 }
 
+/// The words of a command: a line as a user types it, with quotes around a word that has spaces, or the words themselves.
+pub(crate) struct Words(Vec<String>);
+
+impl From<&str> for Words {
+    fn from(line: &str) -> Words {
+        Words(shlex::split(line).expect("quotes that are closed"))
+    }
+}
+
+impl From<&String> for Words {
+    fn from(line: &String) -> Words {
+        line.as_str().into()
+    }
+}
+
+impl From<String> for Words {
+    fn from(line: String) -> Words {
+        line.as_str().into()
+    }
+}
+
+impl From<&[&str]> for Words {
+    fn from(words: &[&str]) -> Words {
+        Words(words.iter().map(|word| (*word).to_owned()).collect())
+    }
+}
+
+impl<const N: usize> From<&[&str; N]> for Words {
+    fn from(words: &[&str; N]) -> Words {
+        words.as_slice().into()
+    }
+}
+
+impl From<&Vec<&str>> for Words {
+    fn from(words: &Vec<&str>) -> Words {
+        words.as_slice().into()
+    }
+}
+
 /// A new user: an empty home, no configuration and no models.
 pub(crate) struct User {
     folder: TempDir,
+    /// Further variables of the commands.
+    environment: Vec<(&'static str, OsString)>,
 }
 
 impl User {
     pub(crate) fn new() -> User {
-        let user = User { folder: tempfile::tempdir().expect("a folder") };
+        let folder = tempfile::tempdir().expect("a folder");
+        let user = User { folder, environment: Vec::new() };
         for folder in ["home", "work", "programs"] {
             std::fs::create_dir(user.path(folder)).expect("a folder");
         }
@@ -152,32 +195,73 @@ impl User {
         std::fs::read(self.path("work").join(name)).expect("a file")
     }
 
-    pub(crate) fn hob(&self, args: &[&str]) -> Command {
-        let mut command = Command::from(self.process(args));
+    /// With a variable for all commands.
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<OsString>) -> User {
+        self.environment.push((name, value.into()));
+        self
+    }
+
+    /// With this folder of models in the user's folder.
+    pub(crate) fn with_home(self, name: &str) -> User {
+        let home = self.path(name);
+        self.with("HOB_HOME", home)
+    }
+
+    pub(crate) fn hob(&self, words: impl Into<Words>) -> Command {
+        let mut command = Command::from(self.process(words));
         command.timeout(Duration::from_secs(300));
         command
     }
 
+    /// Runs hob, which succeeds, and returns what it prints on stdout.
+    #[track_caller]
+    pub(crate) fn prints(&self, words: impl Into<Words>) -> String {
+        stdout(&self.hob(words).assert().success())
+    }
+
+    /// The same for JSON.
+    #[track_caller]
+    pub(crate) fn json(&self, words: impl Into<Words>) -> Value {
+        json_stdout(&self.hob(words).assert().success())
+    }
+
+    /// Runs hob, which succeeds, and returns what it says on stderr.
+    #[track_caller]
+    pub(crate) fn notes(&self, words: impl Into<Words>) -> String {
+        stderr(&self.hob(words).assert().success())
+    }
+
+    /// Runs hob, which ends with this code, and returns what it says on stderr.
+    #[track_caller]
+    pub(crate) fn refusal(&self, words: impl Into<Words>, code: i32) -> String {
+        stderr(&self.hob(words).assert().code(code))
+    }
+
     /// Runs hob, which ends with this code and says this on stderr.
     #[track_caller]
-    pub(crate) fn fails(&self, args: &[&str], code: i32, part: &str) {
-        let said = stderr(&self.hob(args).assert().code(code));
-        assert!(said.contains(part), "{args:?} gave:\n{said}");
+    pub(crate) fn fails(&self, words: impl Into<Words>, code: i32, part: &str) {
+        let Words(words) = words.into();
+        let line = words.join(" ");
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let said = self.refusal(&words, code);
+        assert!(said.contains(part), "{line} gave:\n{said}");
     }
 
     /// A command in a clean environment. Unless its `hob.toml` has an address, it looks for a running hob at an
     /// address where no program can listen, because a developer's own hob may use the default port.
-    pub(crate) fn process(&self, args: &[&str]) -> std::process::Command {
+    pub(crate) fn process(&self, words: impl Into<Words>) -> std::process::Command {
+        let Words(words) = words.into();
         let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("hob"));
         command
-            .args(args)
+            .args(words)
             .current_dir(self.path("work"))
             .env_clear()
             .env("HOME", self.path("home"))
             // Tests never use the network outside this machine.
             .env("HF_ENDPOINT", "http://127.0.0.1:1")
             .env("HOB_OLLAMA_REGISTRY", "http://127.0.0.1:1")
-            .env("PATH", self.path("programs"));
+            .env("PATH", self.path("programs"))
+            .envs(self.environment.iter().cloned());
         let config = std::fs::read_to_string(self.path("work/hob.toml")).unwrap_or_default();
         if !config.contains("listen") {
             command.env("HOB_LISTEN", "127.0.0.1:1");

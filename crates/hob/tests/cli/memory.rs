@@ -61,9 +61,9 @@ fn story(served: &Served, model: &str) -> impl Iterator<Item = String> + use<> {
 
 #[test]
 fn models_that_do_not_fit_together_take_turns_and_none_is_cut_off() {
-    let (user, home) = User::with_models();
+    let user = User::with_models();
     user.write("hob.toml", CONFIG);
-    let mut served = Served::start(&user, &home);
+    let mut served = Served::start(&user);
     served.wait_for_note("kokoro is ready");
     assert_eq!(served.warm(), ["kokoro"]);
     answered(&served, "smollm2");
@@ -118,9 +118,9 @@ fn an_alias_that_waits_is_answered_when_the_other_model_is_done(served: &Served)
 
 #[test]
 fn a_model_that_can_never_fit_is_rejected_with_both_numbers() {
-    let (user, home) = User::with_models();
+    let user = User::with_models();
     user.write("hob.toml", &CONFIG.replace("450MB", "100MB"));
-    let mut served = Served::start(&user, &home);
+    let mut served = Served::start(&user);
     let note = served.wait_for_note("hob: loading the model needs about ");
     assert!(note.contains(" and 100 MB are free"), "{note}");
     let refused = served.chat(&question("second"));

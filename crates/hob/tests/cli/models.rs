@@ -4,18 +4,17 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use crate::{User, exit_code, json_stdout, kill, names, stderr, stdout, until_read};
+use crate::{User, exit_code, kill, names, stdout, until_read};
 
 #[test]
 fn the_list_says_what_can_be_had() {
     let user = User::new();
-    let list = stdout(&user.hob(&["models"]).assert().success());
+    let list = user.prints("models");
     let line = list.lines().find(|line| line.trim_start().starts_with("kokoro")).expect("a line");
     for part in ["speech", " MB", "Apache-2.0", " no "] {
         assert!(line.contains(part), "{line}");
     }
-    let json = stdout(&user.hob(&["models", "--json"]).assert().success());
-    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let json = user.json("models --json");
     assert_eq!(json[0]["name"], "kokoro");
     assert_eq!(json[0]["condition"], "not_stored");
     for size in ["whisper-base ", "whisper-large-v3-turbo-q5_0 "] {
@@ -32,7 +31,7 @@ fn the_list_says_what_can_be_had() {
 #[test]
 fn a_dry_run_names_every_source_and_writes_nothing() {
     let user = User::new();
-    let plan = stdout(&user.hob(&["pull", "--dry-run"]).assert().success());
+    let plan = user.prints("pull --dry-run");
     for part in [
         "kokoro: ",
         "graph",
@@ -44,13 +43,12 @@ fn a_dry_run_names_every_source_and_writes_nothing() {
     ] {
         assert!(plan.contains(part), "{plan}");
     }
-    let args = ["pull", "smart-turn", "--dry-run", "--source", "wheel"];
-    let plan = stdout(&user.hob(&args).assert().success());
+    let plan = user.prints("pull smart-turn --dry-run --source wheel");
     assert!(plan.contains("pipecat-ai") && !plan.contains("Hugging Face"), "{plan}");
-    let args = ["pull", "kokoro", "--dry-run", "--source", "tarball"];
-    user.fails(&args, 4, "the graph of 'kokoro': no source of the requested kind has it");
+    let reason = "the graph of 'kokoro': no source of the requested kind has it";
+    user.fails("pull kokoro --dry-run --source tarball", 4, reason);
     for name in ["kokoro", "smollm2", "whisper:small"] {
-        user.fails(&["pull", name, "--as", "mine"], 2, "is stored under this name only");
+        user.fails(format!("pull {name} --as mine"), 2, "is stored under this name only");
     }
     assert_eq!(names(&user.path("home")), Vec::<String>::new());
 }
@@ -58,15 +56,13 @@ fn a_dry_run_names_every_source_and_writes_nothing() {
 #[test]
 fn a_transcription_model_is_assessed_before_it_is_fetched() {
     let user = User::new();
-    let fit = |more: &[&str]| {
-        let args = [&["fit", "whisper:small", "--json"][..], more].concat();
-        let found = stdout(&user.hob(&args).assert().success());
-        let found: serde_json::Value = serde_json::from_str(&found).expect("JSON");
+    let fit = |more: &str| {
+        let found = user.json(format!("fit whisper:small --json {more}"));
         found["needed_bytes"].as_u64().expect("bytes")
     };
-    let (one, two) = (fit(&[]), fit(&["--parallel", "2"]));
+    let (one, two) = (fit(""), fit("--parallel 2"));
     assert!((450_000_000..550_000_000).contains(&one) && two > one + 200_000_000, "{one} {two}");
-    user.fails(&["fit", "whisper:small", "--kv", "q8_0"], 2, "--kv has no effect");
+    user.fails("fit whisper:small --kv q8_0", 2, "--kv has no effect");
     let file = user.write("ggml-cut.bin", "lmgg and no more");
     user.fails(&["fit", file.to_str().expect("UTF-8")], 2, "ggml-cut.bin");
 }
@@ -75,51 +71,47 @@ fn a_transcription_model_is_assessed_before_it_is_fetched() {
 fn predictions_count_on_the_memory_that_models_may_take() {
     let user = User::new();
     user.write("hob.toml", "[memory]\nmax = \"100MB\"\n");
-    let fit = |more: &[&str]| {
-        let args = [&["fit", "whisper:small", "--json"][..], more].concat();
-        json_stdout(&user.hob(&args).assert().success())
-    };
-    assert_eq!(fit(&[])["available_bytes"], 100_000_000);
-    assert_eq!(fit(&["--pool", "ram=2GB"])["fits"], true);
-    let on_another = fit(&["--machine", "rtx-4070-laptop"]);
+    let fit = |more: &str| user.json(format!("fit whisper:small --json {more}"));
+    assert_eq!(fit("")["available_bytes"], 100_000_000);
+    assert_eq!(fit("--pool ram=2GB")["fits"], true);
+    let on_another = fit("--machine rtx-4070-laptop");
     assert_eq!(on_another["fits"], true, "the limit is that of this machine");
-    let pull = user.hob(&["pull", "whisper:small", "--dry-run"]).assert().success();
-    assert!(stderr(&pull).contains("does not fit this machine now"), "{}", stderr(&pull));
+    let pull = user.notes("pull whisper:small --dry-run");
+    assert!(pull.contains("does not fit this machine now"), "{pull}");
 }
 
 #[test]
 fn a_failed_download_is_reported_with_every_reason() {
     let user = User::new();
     std::fs::create_dir(user.path("work/stick")).expect("a folder");
-    let said = user.hob(&["pull", "kokoro", "--from", "stick"]).assert().code(4);
-    let said = stderr(&said);
+    let said = user.refusal("pull kokoro --from stick", 4);
     assert!(said.contains("no source could deliver the graph of 'kokoro'"), "{said}");
     assert!(said.contains("stick") && said.contains("--from FOLDER"), "{said}");
-    stderr(&user.hob(&["models", "rm", "kokoro", "--yes"]).assert().success());
-    user.fails(&["models", "rm", "kokoro", "--yes"], 3, "is not stored");
+    user.notes("models rm kokoro --yes");
+    user.fails("models rm kokoro --yes", 3, "is not stored");
 }
 
 #[test]
 fn an_unknown_name_is_rejected_with_the_nearest() {
     let user = User::new();
-    for args in [&["pull", "kokro"][..], &["pull", "kokro", "--dry-run"]] {
-        let said = stderr(&user.hob(args).assert().code(4));
+    for args in ["pull kokro", "pull kokro --dry-run"] {
+        let said = user.refusal(args, 4);
         assert!(said.contains("cannot be reached: "), "Ollama may have it: {said}");
         assert!(said.contains("did you mean kokoro?"), "{said}");
     }
-    user.fails(&["pull", "--source", "cloud"], 2, "known are hub, address, wheel, tarball");
-    user.fails(&["pull", "--from", "stick"], 2, "<MODEL>");
+    user.fails("pull --source cloud", 2, "known are hub, address, wheel, tarball");
+    user.fails("pull --from stick", 2, "<MODEL>");
 }
 
 #[test]
 fn nothing_is_deleted_without_confirmation() {
     let user = User::new();
-    let said = stderr(&user.hob(&["models", "rm", "kokoro"]).assert().code(3));
+    let said = user.refusal("models rm kokoro", 3);
     assert!(said.contains("is not stored") && !said.contains("--yes"), "{said}");
     // A pull that failed leaves something behind.
     std::fs::create_dir(user.path("work/stick")).expect("a folder");
-    user.hob(&["pull", "kokoro", "--from", "stick"]).assert().code(4);
-    let said = stderr(&user.hob(&["models", "rm", "kokoro"]).assert().code(2));
+    user.hob("pull kokoro --from stick").assert().code(4);
+    let said = user.refusal("models rm kokoro", 2);
     assert!(said.contains("delete kokoro from ") && said.contains("--yes"), "{said}");
 }
 
@@ -136,7 +128,7 @@ fn the_doctor_runs_every_part_and_says_which_one_is_missing() {
     let user = User::new();
     let config = "[server]\nlisten = \"0\"\n[model.big]\nmodel = \"missing.gguf\"\n";
     user.write("hob.toml", config);
-    let found = stdout(&user.hob(&["doctor", "--json"]).assert().code(7));
+    let found = stdout(&user.hob("doctor --json").assert().code(7));
     let found: serde_json::Value = serde_json::from_str(&found).expect("JSON");
     let verdict = |part: &str| {
         let all = found.as_array().expect("a list");
@@ -158,7 +150,7 @@ fn the_doctor_runs_every_part_and_says_which_one_is_missing() {
     assert_eq!(verdict("engine"), "fail");
     assert_eq!(verdict("chat model"), "fail");
     assert_eq!(verdict("model.big"), "fail");
-    let text = stdout(&user.hob(&["doctor"]).assert().code(7));
+    let text = stdout(&user.hob("doctor").assert().code(7));
     assert!(text.contains("→ hob pull kokoro"), "{text}");
 }
 
@@ -187,6 +179,6 @@ fn ctrl_c_ends_the_doctor_while_it_reads_a_model() {
 fn the_doctor_says_what_is_wrong_with_the_configuration() {
     let user = User::new();
     user.write("hob.toml", "[server]\nlisten = 1\n");
-    let text = stdout(&user.hob(&["doctor"]).assert().code(7));
+    let text = stdout(&user.hob("doctor").assert().code(7));
     assert!(text.starts_with("fail  config") && text.contains("hob.toml:2:10"), "{text}");
 }

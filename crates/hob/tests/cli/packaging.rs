@@ -140,7 +140,7 @@ fn programs_that_prepare_tests_read_no_configuration_of_the_user() {
     }
     let user = User::new();
     user.write("hob.toml", "no = 1\n");
-    user.fails(&["pull", "--dry-run"], 2, "hob.toml:1:1: ");
+    user.fails("pull --dry-run", 2, "hob.toml:1:1: ");
     let settings = root.join("tests/no-settings.toml");
     let settings = settings.to_str().expect("UTF-8");
     user.hob(&["--config", settings, "pull", "--dry-run"]).assert().success();

@@ -1,6 +1,5 @@
 //! `hob quantize` with the stored models: a smaller model that works, its distance, and refusals.
 
-use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,20 +19,19 @@ const ARTICLE: &str = include_str!("../../../hob-bench/src/speech/article.txt");
 
 /// How fast memory is, as hob keeps it in its home. Measured once for all tests, because it keeps every core busy for seconds.
 static MEASURED: LazyLock<Option<Vec<u8>>> = LazyLock::new(|| {
-    let (user, home) = User::with_only(&["smollm2"]);
-    let dry = ["quantize", "smollm2", "--to", "Q4_K_M", "--dry-run"];
-    user.hob(&dry).envs(home).assert().success();
+    let user = User::with_only(&["smollm2"]);
+    user.hob("quantize smollm2 --to Q4_K_M --dry-run").assert().success();
     std::fs::read(user.path("hob/machine.toml")).ok()
 });
 
-/// A user of these models, and the environment of commands. The workers that quantize and compare take all cores, and no setting
+/// A user of these models. The workers that quantize and compare take all cores, and no setting
 /// says otherwise; with several threads each, those of two tests would wait for each other.
-fn user_of(models: &[&str]) -> (User, [(&'static str, OsString); 2]) {
-    let (user, [home]) = User::with_only(models);
+fn user_of(models: &[&str]) -> User {
+    let user = User::with_only(models);
     if let Some(measured) = &*MEASURED {
         std::fs::write(user.path("hob/machine.toml"), measured).expect("written");
     }
-    (user, [home, ("OMP_THREAD_LIMIT", "1".into())])
+    user.with("OMP_THREAD_LIMIT", "1")
 }
 
 /// The megabytes of `… to Q4_0: 92 MB, …`.
@@ -52,7 +50,7 @@ fn a_signal_ends_hob_while_it_looks_at_the_machine_for_a_prediction() {
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
     let script = format!("#!/bin/sh\nread line <'{}'\n", pipe.display());
     write_executable(&user.path("programs/nvidia-smi"), &script);
-    let mut hob = user.process(&["quantize", "m.gguf", "--to", "Q4_0", "--force", "--dry-run"]);
+    let mut hob = user.process("quantize m.gguf --to Q4_0 --force --dry-run");
     let mut hob = hob.stderr(Stdio::null()).spawn().expect("hob starts");
     let _writer = until_read(&mut hob, &pipe);
     // A test in the background may ignore Ctrl-C, but not this signal.
@@ -62,17 +60,14 @@ fn a_signal_ends_hob_while_it_looks_at_the_machine_for_a_prediction() {
 
 #[test]
 fn a_model_becomes_smaller_and_its_distance_is_measured() {
-    let (user, home) = user_of(&["smollm2"]);
-    let hob = |words: &[&str]| user.hob(words).envs(home.clone()).assert();
+    let user = user_of(&["smollm2"]);
     // Two blocks have every type of layer, and most of this test's time is computed with the source or the result.
     user.shallow_model("few.gguf");
-    let machine = ["--machine", "m4-pro-48gb"];
-    let dry = ["quantize", "few.gguf", "--to", "Q3_K_M", "--dry-run"];
-    let dry = hob(&[&dry[..], &machine].concat()).success();
+    let line = "quantize few.gguf --to Q3_K_M --dry-run --machine m4-pro-48gb";
+    let dry = user.hob(line).assert().success();
     assert!(stdout(&dry).contains("would write few-Q3_K_M.gguf"), "{}", stdout(&dry));
     let expected_mb = mb_after(&stderr(&dry), "to Q3_K_M: ");
-    let words = ["quantize", "few.gguf", "--to", "Q3_K_M", "--dry-run", "--json"];
-    let plan = json_stdout(&hob(&[&words[..], &machine].concat()).success());
+    let plan = user.json(format!("{line} --json"));
     let (target, kind) = (plan["target"].as_str(), plan["to"].as_str());
     assert_eq!((target, kind), (Some("few-Q3_K_M.gguf"), Some("Q3_K_M")), "{plan}");
     let planned_mb = plan["expected_bytes"].as_f64().expect("bytes") / 1e6;
@@ -80,7 +75,7 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
     assert!(plan["source_bytes"].as_u64() > plan["expected_bytes"].as_u64(), "{plan}");
     assert!(stderr(&dry).contains("below 4 bits"), "{}", stderr(&dry));
     assert!(stderr(&dry).contains(" published runs of it ("), "{}", stderr(&dry));
-    let fit = json_stdout(&hob(&[&["fit", "few.gguf", "--json"][..], &machine].concat()).success());
+    let fit = user.json("fit few.gguf --json --machine m4-pro-48gb");
     let of_fit = fit["plans"][0]["decode_requested"]["tok_s"].as_f64().expect("a speed");
     let said = stderr(&dry);
     let said = said.split_once("about ").and_then(|(_, said)| said.split_once(" tok/s"));
@@ -90,8 +85,7 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
     user.write("text.txt", &text);
     let words = "quantize few.gguf --to Q3_K_M --importance text.txt --text text.txt --pieces 1 \
                  --eval-tasks absent --eval-items 1 --out small.gguf --json";
-    let words: Vec<&str> = words.split(' ').collect();
-    let report = json_stdout(&hob(&words).success());
+    let report = user.json(words);
     let bytes = |field: &str| report[field].as_u64().expect("bytes");
     assert!(bytes("target_bytes") < bytes("source_bytes"), "{report}");
     assert_eq!(
@@ -118,20 +112,14 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
     assert!(divergence > 0.0 && divergence < 3.0, "{distance}");
     assert_eq!(distance["tokens"], 255);
     assert!(report["source_tok_s"].as_f64() > Some(0.0), "{report}");
-    let again = stderr(&hob(&words).code(2));
-    assert!(again.contains("small.gguf exists already"), "{again}");
+    user.fails(words, 2, "small.gguf exists already");
     let names = names(&user.path("work"));
     assert!(!names.iter().any(|name| name.contains(".part")), "{names:?}");
-    let refused = stderr(&hob(&["quantize", "small.gguf", "--to", "Q4_0"]).code(2));
-    assert!(
-        refused.contains("the source is Q3_K_M, which has lost precision already"),
-        "{refused}"
-    );
+    let lossy = "the source is Q3_K_M, which has lost precision already";
+    user.fails("quantize small.gguf --to Q4_0", 2, lossy);
     // Two blocks may say spaces only, if nothing holds them to a schema.
     user.write("sky.json", SKY);
-    let chat = ["chat", "-m", "./small.gguf", "--schema", "sky.json", "--max-tokens", "40", "Hi"];
-    let said = stdout(&hob(&chat).success());
-    let said: Value = serde_json::from_str(&said).expect("JSON");
+    let said = user.json("chat -m ./small.gguf --schema sky.json --max-tokens 40 Hi");
     assert!(said["sky"] == "blue" || said["sky"] == "grey", "{said}");
 }
 
@@ -191,7 +179,7 @@ fn split_in_two(user: &User) -> (PathBuf, PathBuf) {
 
 #[test]
 fn a_split_model_is_quantized_into_one_file() {
-    let (user, home) = user_of(&["smollm2"]);
+    let user = user_of(&["smollm2"]);
     let (whole, first) = split_in_two(&user);
     let shapes = |path: &Path| {
         let header = Gguf::open(path).expect("a model");
@@ -201,9 +189,8 @@ fn a_split_model_is_quantized_into_one_file() {
         shapes
     };
     assert_eq!(shapes(&first), shapes(&whole), "both parts are read");
-    let words = ["quantize", "split-00001-of-00002.gguf", "--to", "Q4_0", "--no-importance"];
-    let more = ["--no-report", "--out", "one.gguf"];
-    user.hob(&[&words[..], &more].concat()).envs(home).assert().success();
+    let words = "quantize split-00001-of-00002.gguf --to Q4_0 --no-importance";
+    user.prints(format!("{words} --no-report --out one.gguf"));
     let written = user.path("work/one.gguf");
     assert_eq!(shapes(&written), shapes(&whole));
     let mode = |path: &Path| std::fs::metadata(path).expect("a file").permissions().mode();
@@ -211,9 +198,8 @@ fn a_split_model_is_quantized_into_one_file() {
     let header = Gguf::open(&written).expect("a model");
     assert_eq!(header.number("split.count"), None, "it is one file");
     assert!(header.text("hob.quantize.source_sha256").is_some());
-    let parts = ["split-00001-of-00002.gguf", "split-00002-of-00002.gguf"];
-    let files = [&["one.gguf"][..], &parts, &["whole.gguf"]].concat();
-    assert_eq!(names(&user.path("work")), files);
+    let [first, second] = ["split-00001-of-00002.gguf", "split-00002-of-00002.gguf"];
+    assert_eq!(names(&user.path("work")), ["one.gguf", first, second, "whole.gguf"]);
 }
 
 /// The command in a shell that lets no file grow beyond 40 MB (80 MB in bash), as if the disk were full.
@@ -230,16 +216,15 @@ fn with_small_files(command: &Command) -> Command {
 
 #[test]
 fn ctrl_c_and_a_full_disk_while_a_chat_model_is_quantized_leave_nothing() {
-    let (user, home) = user_of(&["smollm2"]);
+    let user = user_of(&["smollm2"]);
     let work = user.path("work");
-    let words = ["quantize", "smollm2", "--to", "Q4_K_M", "--no-importance"];
-    let mut whole = user.process(&words);
-    let limited = with_small_files(whole.envs(home.clone())).output().expect("a shell");
+    let words = "quantize smollm2 --to Q4_K_M --no-importance";
+    let limited = with_small_files(&user.process(words)).output().expect("a shell");
     let said = String::from_utf8_lossy(&limited.stderr);
     assert_eq!(limited.status.code(), Some(6), "{said}");
     assert_eq!(names(&work), Vec::<String>::new(), "{said}");
-    let mut writing = user.process(&words);
-    let mut writing = writing.envs(home).stderr(Stdio::null()).spawn().expect("hob starts");
+    let mut writing = user.process(words);
+    let mut writing = writing.stderr(Stdio::null()).spawn().expect("hob starts");
     let has_begun = || {
         let mut files = std::fs::read_dir(&work).expect("a folder").flatten();
         files.any(|file| file.metadata().is_ok_and(|draft| draft.len() > 0))
@@ -254,12 +239,10 @@ fn ctrl_c_and_a_full_disk_while_a_chat_model_is_quantized_leave_nothing() {
 
 #[test]
 fn a_model_has_no_distance_from_itself() {
-    let (user, home) = user_of(&["smollm2"]);
-    let hob = |words: &[&str]| user.hob(words).envs(home.clone()).assert();
+    let user = user_of(&["smollm2"]);
     user.write("article.txt", ARTICLE);
     let same = "quantize distance smollm2 smollm2 --text article.txt --pieces 2 --json";
-    let same: Vec<&str> = same.split(' ').collect();
-    let same = json_stdout(&hob(&same).success());
+    let same = user.json(same);
     assert_eq!(
         (&same["divergence"]["value"], &same["same_top"]["value"]),
         (&0.0.into(), &1.0.into())
@@ -272,16 +255,14 @@ fn a_model_has_no_distance_from_itself() {
 
 #[test]
 fn the_distance_is_measured_for_each_type_of_layer_alone() {
-    let (user, home) = user_of(&["smollm2"]);
-    let hob = |words: &[&str]| user.hob(words).envs(home.clone()).assert();
+    let user = user_of(&["smollm2"]);
     user.write("article.txt", ARTICLE);
     // Two blocks have every type of layer, and each comparison loads and computes both models.
     user.shallow_model("few.gguf");
-    let plain = ["quantize", "few.gguf", "--to", "Q4_0", "--no-importance", "--no-report"];
-    hob(&[&plain[..], &["--out", "small.gguf"]].concat()).success();
-    let layers = ["quantize", "distance", "few.gguf", "small.gguf", "--by-layer-type", "--json"];
-    let layers = [&layers[..], &["--text", "article.txt", "--pieces", "1"]].concat();
-    let layers = json_stdout(&hob(&layers).success());
+    let plain = "--no-importance --no-report --out small.gguf";
+    user.prints(format!("quantize few.gguf --to Q4_0 {plain}"));
+    let layers = "--by-layer-type --json --text article.txt --pieces 1";
+    let layers = user.json(format!("quantize distance few.gguf small.gguf {layers}"));
     let whole = layers["whole"]["divergence"]["value"].as_f64().expect("a divergence");
     let rows = layers["layers"].as_array().expect("rows").iter();
     let alone: Vec<f64> =
@@ -292,68 +273,57 @@ fn the_distance_is_measured_for_each_type_of_layer_alone() {
 
 #[test]
 fn what_cannot_be_quantized_is_refused_with_the_reason() {
-    let (user, home) = user_of(&["smollm2"]);
+    let user = user_of(&["smollm2"]);
     user.write("text.txt", "too short");
     user.write("no.gguf", "not a model");
     user.write("other.gguf", "not a model");
     let rows = [
+        ("quantize smollm2 --to Q4", "'Q4' is not a type of weights; there are F32, F16"),
+        ("quantize kokoro --to 4-bit", "model 'kokoro' is not stored"),
+        ("quantize . --to Q4_0", "the folder . has 2 models"),
         (
-            &["quantize", "smollm2", "--to", "Q4"][..],
-            "'Q4' is not a type of weights; there are F32, F16",
-        ),
-        (&["quantize", "kokoro", "--to", "4-bit"], "model 'kokoro' is not stored"),
-        (&["quantize", ".", "--to", "Q4_0"], "the folder . has 2 models"),
-        (
-            &["quantize", "smollm2", "--to", "IQ2_XS", "--no-importance"],
+            "quantize smollm2 --to IQ2_XS --no-importance",
             "a model of type IQ2_XS gives senseless answers without an importance matrix",
         ),
-        (&["quantize", "smollm2", "--to", "MXFP4_MOE", "--dry-run"], "this model has no experts"),
-        (&["quantize", "no.gguf", "--to", "Q4_0"], "no.gguf"),
-        (&["quantize", "nowhere", "--to", "Q4_0"], "nowhere"),
+        ("quantize smollm2 --to MXFP4_MOE --dry-run", "this model has no experts"),
+        ("quantize no.gguf --to Q4_0", "no.gguf"),
+        ("quantize nowhere --to Q4_0", "nowhere"),
     ];
     for (words, expected) in rows {
-        let refused = user.hob(words).envs(home.clone()).assert().failure();
+        let refused = user.hob(words).assert().failure();
         assert!(stderr(&refused).contains(expected), "{words:?}: {}", stderr(&refused));
     }
-    let iq = ["quantize", "smollm2", "--to", "IQ3_M", "--dry-run"];
-    let iq = stderr(&user.hob(&iq).envs(home.clone()).assert().success());
+    let iq = user.notes("quantize smollm2 --to IQ3_M --dry-run");
     assert!((60.0..130.0).contains(&mb_after(&iq, "to IQ3_M: ")), "{iq}");
     assert!(iq.contains("IQ3_M does not fit the rows of "), "rows of 576: {iq}");
-    let short =
-        ["quantize", "smollm2", "--to", "Q4_0", "--importance", "text.txt", "--out", "x.gguf"];
-    let short = user.hob(&short).envs(home.clone()).assert().failure();
-    assert!(stderr(&short).contains("tokens (expected at least 512)"), "{}", stderr(&short));
-    assert!(!user.path("work/x.gguf").exists(), "nothing half-made is seen");
-    let short = ["quantize", "smollm2", "--to", "Q4_0", "--text", "text.txt", "--out", "x.gguf"];
-    let short = stderr(&user.hob(&short).envs(home.clone()).assert().failure());
-    assert!(short.contains("tokens (expected at least 1024)"), "{short}");
-    let wrong = ["quantize", "smollm2", "--to", "Q4_0", "--text", "none.txt", "--out", "x.gguf"];
-    let wrong = stderr(&user.hob(&wrong).envs(home).assert().code(2));
-    assert!(wrong.contains("none.txt: No such file"), "{wrong}");
+    for (text, expected) in [
+        ("--importance text.txt", "tokens (expected at least 512)"),
+        ("--text text.txt", "tokens (expected at least 1024)"),
+        ("--text none.txt", "none.txt: No such file"),
+    ] {
+        let line = format!("quantize smollm2 --to Q4_0 {text} --out x.gguf");
+        let said = stderr(&user.hob(line).assert().failure());
+        assert!(said.contains(expected), "{said}");
+    }
     let left = names(&user.path("work"));
     assert_eq!(left, ["no.gguf", "other.gguf", "text.txt"], "it is found before any work");
 }
 
 #[test]
 fn the_speech_model_gets_a_smaller_copy_that_speaks_and_a_page_to_listen() {
-    let (user, home) = user_of(&["kokoro", "whisper-base"]);
-    let hob = |words: &[&str]| user.hob(words).envs(home.clone()).assert();
+    let user = user_of(&["kokoro", "whisper-base"]);
     // Short, because each model speaks the first sentence four times: twice in windows, and twice as a whole.
     user.write("one.txt", "The library was built.\n\n");
-    let dry = hob(&["quantize", "kokoro", "--to", "3-bit", "--dry-run"]).success();
+    let dry = user.hob("quantize kokoro --to 3-bit --dry-run").assert().success();
     assert!(stdout(&dry).contains("would store the model kokoro-3bit"), "{}", stdout(&dry));
     assert!(stderr(&dry).contains("listen"), "{}", stderr(&dry));
-    let dry = ["quantize", "kokoro", "--to", "3-bit", "--dry-run", "--json"];
-    let plan = json_stdout(&hob(&dry).success());
+    let plan = user.json("quantize kokoro --to 3-bit --dry-run --json");
     assert_eq!(plan["target"], "kokoro-3bit", "{plan}");
     assert!(plan["source_bytes"].as_u64() > plan["expected_bytes"].as_u64(), "{plan}");
     // The page is tried before anything else is read.
-    let wrong =
-        ["quantize", "kokoro", "--to", "4bit", "--sentences", "none.txt", "--page", "no/p.html"];
-    let wrong = stderr(&hob(&wrong).code(1));
-    assert!(wrong.contains("cannot write the page for listening"), "{wrong}");
-    let words = ["quantize", "kokoro", "--to", "4bit", "--sentences", "one.txt", "--json"];
-    let report = json_stdout(&hob(&words).success());
+    let wrong = "quantize kokoro --to 4bit --sentences none.txt --page no/p.html";
+    user.fails(wrong, 1, "cannot write the page for listening");
+    let report = user.json("quantize kokoro --to 4bit --sentences one.txt --json");
     let bytes = |field: &str| report[field].as_f64().expect("bytes");
     let share = bytes("target_bytes") / bytes("source_bytes");
     assert!((0.45..0.55).contains(&share), "{share}");
@@ -368,53 +338,45 @@ fn the_speech_model_gets_a_smaller_copy_that_speaks_and_a_page_to_listen() {
     let page = std::fs::read_to_string(user.path("work/kokoro-4bit-listen.html"));
     let page = page.expect("a page");
     assert_eq!(page.matches("data:audio/flac;base64,").count(), 2, "the sentence twice");
-    let fit = |name: &str| mb_after(&stdout(&hob(&["fit", name]).success()), " fits: it needs ");
+    let fit = |name: &str| mb_after(&user.prints(&["fit", name]), " fits: it needs ");
     let (packed_mb, whole_mb) = (fit("kokoro-4bit"), fit("kokoro"));
     assert!((packed_mb - whole_mb).abs() < 5.0, "unpacked when it is loaded: {packed_mb} MB");
-    let models = stdout(&hob(&["models", "--json"]).success());
-    let models: Value = serde_json::from_str(&models).expect("a list");
+    let models = user.json("models --json");
     let listed = models.as_array().expect("rows").iter();
     let small: Vec<&Value> = listed.filter(|row| row["name"] == "kokoro-4bit").collect();
     assert_eq!((small.len(), &small[0]["kind"]), (1, &"speech".into()), "{models}");
-    hob(&["say", "-m", "kokoro-4bit", "-o", "small.wav", "Good evening."]).success();
-    hob(&["say", "-o", "whole.wav", "Good evening."]).success();
+    user.prints("say -m kokoro-4bit -o small.wav 'Good evening.'");
+    user.prints("say -o whole.wav 'Good evening.'");
     assert_ne!(user.read("small.wav"), user.read("whole.wav"));
     let rows = [
-        (&["quantize", "kokoro", "--to", "4-bit"][..], "'kokoro-4bit' is stored already"),
-        (&["quantize", "kokoro", "--to", "4-bit"], "run `hob models rm kokoro-4bit`"),
-        (&["quantize", "kokoro", "--to", "6-bit", "--page", "one.txt"], "one.txt exists already"),
-        (&["quantize", "kokoro", "--to", "6-bit", "--as", "mandarin"], "is the name of another"),
-        (&["quantize", "kokoro-4bit", "--to", "3-bit"], "is quantized already"),
-        (&["quantize", "kokoro", "--to", "Q4_K_M"], "has no type 'Q4_K_M'"),
-        (&["quantize", "kokoro", "--to", "6-bit", "--out", "x"], "--as names"),
-        (&["quantize", "kokoro", "--to", "6-bit", "--no-report"], "are for chat models"),
-        (&["quantize", "kokoro", "--to", "6-bit", "--pieces", "2"], "are for chat models"),
-        (&["quantize", "kokoro", "--to", "6-bit", "--no-importance"], "--no-importance, "),
-        (
-            &["quantize", "kokoro", "--to", "6-bit", "--voice", "af_missing"],
-            "no voice 'af_missing'",
-        ),
-        (&["quantize", "whisper-base", "--to", "Q4_0"], "is not a chat model"),
-        (
-            &["quantize", "whisper-base", "--to", "Q4_0"],
-            "`hob models` lists the models and their kinds",
-        ),
+        ("quantize kokoro --to 4-bit", "'kokoro-4bit' is stored already"),
+        ("quantize kokoro --to 4-bit", "run `hob models rm kokoro-4bit`"),
+        ("quantize kokoro --to 6-bit --page one.txt", "one.txt exists already"),
+        ("quantize kokoro --to 6-bit --as mandarin", "is the name of another"),
+        ("quantize kokoro-4bit --to 3-bit", "is quantized already"),
+        ("quantize kokoro --to Q4_K_M", "has no type 'Q4_K_M'"),
+        ("quantize kokoro --to 6-bit --out x", "--as names"),
+        ("quantize kokoro --to 6-bit --no-report", "are for chat models"),
+        ("quantize kokoro --to 6-bit --pieces 2", "are for chat models"),
+        ("quantize kokoro --to 6-bit --no-importance", "--no-importance, "),
+        ("quantize kokoro --to 6-bit --voice af_missing", "no voice 'af_missing'"),
+        ("quantize whisper-base --to Q4_0", "is not a chat model"),
+        ("quantize whisper-base --to Q4_0", "`hob models` lists the models and their kinds"),
     ];
     for (words, expected) in rows {
-        let refused = stderr(&hob(words).failure());
+        let refused = stderr(&user.hob(words).assert().failure());
         assert!(refused.contains(expected), "{words:?}: {refused}");
     }
-    let stored = stdout(&hob(&["models"]).success());
+    let stored = user.prints("models");
     assert!(!stored.contains("kokoro-6bit"), "nothing half-made is a model: {stored}");
 }
 
 #[test]
 fn the_speech_model_is_restored_in_floats_and_says_so() {
-    let (user, home) = user_of(&["kokoro"]);
-    let hob = |words: &[&str]| user.hob(words).envs(home.clone()).assert();
+    let user = user_of(&["kokoro"]);
     user.write("one.txt", "Good evening.");
-    let words = ["quantize", "kokoro", "--to", "float", "--sentences", "one.txt", "--json"];
-    let made = hob(&words).success();
+    let words = "quantize kokoro --to float --sentences one.txt --json";
+    let made = user.hob(words).assert().success();
     assert!(stderr(&made).contains("restored from its integers"), "{}", stderr(&made));
     let report = json_stdout(&made);
     let bytes = |field: &str| report[field].as_f64().expect("bytes");
@@ -433,20 +395,20 @@ fn the_speech_model_is_restored_in_floats_and_says_so() {
         let ratio = report[cost]["memory_bytes"].as_f64().expect("bytes") / 1e6 / expected_mb;
         assert!((0.8..1.25).contains(&ratio), "{ratio} of {said}");
     }
-    let fit = stdout(&hob(&["fit", "kokoro-float"]).success());
+    let fit = user.prints("fit kokoro-float");
     assert!(fit.starts_with("kokoro-float fits: it needs 4"), "{fit}");
-    let again = stderr(&hob(&["quantize", "kokoro-float", "--to", "f32"]).code(2));
-    assert!(again.contains("the weights of kokoro-float are floats already"), "{again}");
-    let back = hob(&["quantize", "kokoro-float", "--to", "8-bit", "--dry-run"]).success();
-    assert!(stderr(&back).contains("unpacks the weights into floats"), "{}", stderr(&back));
+    let floats = "the weights of kokoro-float are floats already";
+    user.fails("quantize kokoro-float --to f32", 2, floats);
+    let back = user.notes("quantize kokoro-float --to 8-bit --dry-run");
+    assert!(back.contains("unpacks the weights into floats"), "{back}");
 }
 
 #[test]
 fn ctrl_c_while_the_speech_model_is_packed_leaves_nothing() {
-    let (user, home) = user_of(&["kokoro"]);
+    let user = user_of(&["kokoro"]);
     let folder = user.path("hob/models/kokoro-4bit");
-    let mut packing = user.process(&["quantize", "kokoro", "--to", "4-bit"]);
-    let mut packing = packing.envs(home).stderr(Stdio::null()).spawn().expect("hob starts");
+    let mut packing = user.process("quantize kokoro --to 4-bit");
+    let mut packing = packing.stderr(Stdio::null()).spawn().expect("hob starts");
     let has_begun = || std::fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some());
     until_begun(&mut packing, has_begun);
     kill("-INT", packing.id());

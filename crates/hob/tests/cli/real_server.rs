@@ -1,10 +1,9 @@
 //! A server with the real model that `make test` fetches, and the actions of its clients.
 
-use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,9 +12,6 @@ use serde_json::Value;
 use ureq::http::{HeaderMap, Response};
 
 use crate::{User, kill};
-
-/// Where a hob keeps its models, as the environment says it.
-pub(crate) type Home = [(&'static str, OsString); 1];
 
 /// One thread for each engine. As many tests run at the same time as there are cores, and engines that share cores take longer
 /// than one after the other. For the same reason the transcription model waits until a test needs it. A `hob.toml` in the
@@ -29,34 +25,35 @@ pub(crate) const ALL_AT_START: &str =
 
 impl User {
     /// A user of the test home, where the models are stored already, with one thread for each engine.
-    pub(crate) fn with_models() -> (User, Home) {
-        #[expect(clippy::disallowed_methods, reason = "tests have no settings to read it for them")]
-        let home = std::env::var_os("HOB_TEST_HOME");
-        let home = home.expect("HOB_TEST_HOME is not set: `make test` sets it");
+    pub(crate) fn with_models() -> User {
+        User::with_settings().with("HOB_HOME", test_home())
+    }
+
+    fn with_settings() -> User {
         let user = User::new();
         let settings = user.path("home/.config/hob");
         std::fs::create_dir_all(&settings).expect("a folder");
         std::fs::write(settings.join("hob.toml"), ONE_THREAD_EACH).expect("a file");
-        (user, [("HOB_HOME", home)])
-    }
-
-    /// The home of this user alone, without models.
-    pub(crate) fn own_home(&self) -> Home {
-        [("HOB_HOME", self.path("home").join("hob").into())]
+        user
     }
 
     /// A user of a new home with these models of the test home. A server of fewer models starts sooner.
-    pub(crate) fn with_only(models: &[&str]) -> (User, Home) {
-        let (user, [(name, home)]) = User::with_models();
+    pub(crate) fn with_only(models: &[&str]) -> User {
+        let user = User::with_settings();
         let stored = user.path("hob/models");
         std::fs::create_dir_all(&stored).expect("a folder");
         for model in models {
-            let of_test_home = Path::new(&home).join("models").join(model);
-            symlink(of_test_home, stored.join(model)).expect("a link");
+            symlink(test_home().join("models").join(model), stored.join(model)).expect("a link");
         }
-        let home = user.path("hob").into_os_string();
-        (user, [(name, home)])
+        user.with_home("hob")
     }
+}
+
+/// The home with the models that `make test` fetches.
+pub(crate) fn test_home() -> PathBuf {
+    #[expect(clippy::disallowed_methods, reason = "tests have no settings to read it for them")]
+    let home = std::env::var_os("HOB_TEST_HOME");
+    home.expect("HOB_TEST_HOME is not set: `make test` sets it").into()
 }
 
 /// A client that reads errors as answers.
@@ -104,23 +101,12 @@ impl Served {
     pub(crate) fn with(config: &str) -> (User, Served) {
         let user = User::new();
         user.write("hob.toml", config);
-        let served = Served::start(&user, &user.own_home());
+        let served = Served::start(&user);
         (user, served)
     }
 
-    pub(crate) fn start(user: &User, home: &Home) -> Served {
-        Served::listening(user, home, "127.0.0.1:0")
-    }
-
-    pub(crate) fn listening(user: &User, home: &Home, address: &str) -> Served {
-        Served::running(user, home, &["serve", "--listen", address])
-    }
-
-    /// Starts `hob serve` with these arguments.
-    pub(crate) fn running(user: &User, home: &Home, args: &[&str]) -> Served {
-        let mut hob = user.process(args);
-        hob.envs(home.iter().cloned());
-        Served::run(hob)
+    pub(crate) fn start(user: &User) -> Served {
+        Served::run(user.process("serve --listen 127.0.0.1:0"))
     }
 
     pub(crate) fn run(mut hob: Command) -> Served {

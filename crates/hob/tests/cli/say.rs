@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 
 use crate::chat::serve_model;
 use crate::executable::write_executable;
-use crate::{User, kill, names, stderr, stdout, until_begun};
+use crate::{User, kill, names, stderr, until_begun};
 
 const SAMPLES: usize = 24_000;
 
@@ -37,8 +37,7 @@ fn a_file_gets_every_sample_in_the_format_of_its_name() {
     let (_server, address) = server(vec![spoken(), spoken(), spoken()], None);
     let url = address.to_string();
     for (name, begins) in [("a.pcm", &[0, 32][..]), ("a.wav", b"RIFF"), ("a.flac", b"fLaC")] {
-        let said = user.hob(&["say", "--server", &url, "-o", name, "Hello", "there."]).assert();
-        let said = stderr(&said.success());
+        let said = user.notes(format!("say --server {url} -o {name} Hello there."));
         assert!(said.starts_with("1.0 s of sound, the first after "), "{said}");
         let bytes = user.read(name);
         assert!(bytes.starts_with(begins), "{name}");
@@ -53,9 +52,9 @@ fn a_pipe_gets_the_sound_of_what_stdin_says() {
     let user = User::new();
     let (_server, address) = server(vec![spoken(), spoken()], None);
     let url = format!("http://{address}/v1");
-    for text in [&["-"][..], &[]] {
-        let args = [&["say", "--quiet", "--server", &url, "-f", "pcm"], text].concat();
-        let said = user.hob(&args).write_stdin("Hello there.").assert().success();
+    for text in ["-", ""] {
+        let line = format!("say --quiet --server {url} -f pcm {text}");
+        let said = user.hob(line).write_stdin("Hello there.").assert().success();
         assert_eq!(said.get_output().stdout.len(), 2 * SAMPLES);
         assert_eq!(stderr(&said), "");
     }
@@ -68,8 +67,7 @@ fn the_first_installed_player_hears_it_all() {
     let player = user.path("programs").join("aplay");
     let heard = user.path("heard");
     write_executable(&player, &format!("#!/bin/sh\n/bin/cat > {}\n", heard.display()));
-    let said = user.hob(&["say", "--play", "--server", &address.to_string(), "Hello."]).assert();
-    let said = stderr(&said.success());
+    let said = user.notes(format!("say --play --server {address} Hello."));
     assert!(!said.contains("RTF"), "a player set the pace: {said}");
     assert_eq!(std::fs::metadata(heard).expect("sound").len(), 2 * SAMPLES as u64);
 }
@@ -79,9 +77,8 @@ fn a_failure_on_the_way_leaves_no_file() {
     let user = User::new();
     let lost = ModelError::WorkerLost { engine: "speech", detail: "killed".to_owned() };
     let (_server, address) = server(vec![Ok(vec![sound(), Err(lost)])], None);
-    let args = ["say", "--server", &address.to_string(), "-o", "a.wav", "Hello."];
     // The connection is reset. The kernel decides whether this happens before or after the first samples.
-    let said = stderr(&user.hob(&args).assert().code(5));
+    let said = user.refusal(format!("say --server {address} -o a.wav Hello."), 5);
     assert!(said.contains(&address.to_string()) || said.contains("ended early"), "{said}");
     assert_eq!(names(&user.path("work")), Vec::<String>::new());
 }
@@ -92,13 +89,13 @@ fn a_server_s_refusal_is_shown_in_its_words() {
     let (_server, address) = server(vec![Err(unknown)], Some("abracadabra"));
     let url = address.to_string();
     let user = User::new();
-    let args = ["say", "--server", &url, "-o", "a.wav", "-v", "x", "Hello."];
+    let args = format!("say --server {url} -o a.wav -v x Hello.");
     user.fails(&args, 2, "HOB_API_KEY");
     let said = user.hob(&args).env("HOB_API_KEY", "abracadabra").assert().code(2);
     assert!(stderr(&said).contains("no voice is called 'x'"), "{}", stderr(&said));
-    let said = stderr(&user.hob(&["say", "--server", &url, "-o", "a.wav", " "]).assert().code(2));
+    let said = user.refusal(format!("say --server {url} -o a.wav ' '"), 2);
     assert!(!said.is_empty());
-    let voices = stdout(&user.hob(&["say", "--server", &url, "--voices"]).assert().success());
+    let voices = user.prints(format!("say --server {url} --voices"));
     assert!(voices.contains("af_heart"), "{voices}");
 }
 
@@ -108,8 +105,7 @@ fn an_audiobook_has_a_part_for_each_chapter() {
     std::fs::write(user.path("work/book.txt"), "# One\n\nHello.\n\n# Two\n\nBye.")
         .expect("written");
     let (_server, address) = server(vec![spoken(), spoken()], None);
-    let args = ["say", "--server", &address.to_string(), "book.txt", "-o", "book.mp3"];
-    let said = stderr(&user.hob(&args).assert().success());
+    let said = user.notes(format!("say --server {address} book.txt -o book.mp3"));
     assert!(
         said.starts_with("2 chapters, ") && said.ends_with(" s of sound in book.mp3\n"),
         "{said}"
@@ -123,29 +119,28 @@ fn an_audiobook_has_a_part_for_each_chapter() {
 #[test]
 fn options_of_the_own_engine_are_refused_with_a_server() {
     for option in ["--threads", "--model"] {
-        let args = ["say", "--server", "nas:8484", option, "4", "Hello."];
-        User::new().fails(&args, 2, "cannot be used with");
+        let line = format!("say --server nas:8484 {option} 4 Hello.");
+        User::new().fails(line, 2, "cannot be used with");
     }
 }
 
 #[test]
 fn an_unreachable_server_is_reported_with_its_address() {
-    let args = ["say", "--server", "127.0.0.1:1", "-o", "a.wav", "Hello."];
-    let said = stderr(&User::new().hob(&args).assert().code(5));
+    let said = User::new().refusal("say --server 127.0.0.1:1 -o a.wav Hello.", 5);
     assert!(said.contains("http://127.0.0.1:1 does not answer"), "{said}");
     assert!(said.contains("check that `hob serve` runs there"), "{said}");
 }
 
 #[test]
 fn invalid_options_are_rejected_before_anything_runs() {
-    let rows: [(&[&str], i32, &str); 7] = [
-        (&["say", "-o", "a.wav", "hi"], 3, "hob pull"),
-        (&["say", "--voices"], 3, "hob pull"),
-        (&["say", "-o", "a.doc", "hi"], 2, "'doc' is not an audio format"),
-        (&["say", "-o", ".", "hi"], 2, "is a folder"),
-        (&["say", "-o", "a.m4b", "hi"], 2, "hob say book.txt -o book.m4b"),
-        (&["say", "-o", "a.m4b", "--play", "a.txt"], 2, "an audiobook cannot have --play"),
-        (&["say", "--play", "hi"], 6, "no program that plays sound is installed"),
+    let rows = [
+        ("say -o a.wav hi", 3, "hob pull"),
+        ("say --voices", 3, "hob pull"),
+        ("say -o a.doc hi", 2, "'doc' is not an audio format"),
+        ("say -o . hi", 2, "is a folder"),
+        ("say -o a.m4b hi", 2, "hob say book.txt -o book.m4b"),
+        ("say -o a.m4b --play a.txt", 2, "an audiobook cannot have --play"),
+        ("say --play hi", 6, "no program that plays sound is installed"),
     ];
     let user = User::new();
     for (args, code, expected) in rows {
@@ -158,7 +153,7 @@ fn invalid_options_are_rejected_before_anything_runs() {
 fn the_name_of_a_text_file_is_not_spoken() {
     let user = User::new();
     std::fs::write(user.path("work/notes.txt"), "Hello.").expect("written");
-    for args in [&["say", "notes.txt"][..], &["say", "-o", "a.wav", "notes.txt"]] {
+    for args in ["say notes.txt", "say -o a.wav notes.txt"] {
         user.fails(args, 2, "notes.txt is a file, and hob would speak its name, not its text");
         user.fails(args, 2, "hob say < notes.txt");
     }
@@ -169,7 +164,7 @@ fn the_name_of_a_text_file_is_not_spoken() {
 fn a_text_that_is_not_utf8_or_has_no_words_is_refused() {
     let user = User::new();
     let (_server, address) = server(vec![spoken()], None);
-    let args = ["say", "--server", &address.to_string(), "-o", "a.wav"];
+    let args = format!("say --server {address} -o a.wav");
     let said = user.hob(&args).write_stdin(&b"caf\xe9 noir"[..]).assert().code(2);
     assert!(stderr(&said).contains("not UTF-8 at byte 3"), "{}", stderr(&said));
     let said = user.hob(&args).write_stdin("…\n").assert().code(2);
@@ -183,7 +178,7 @@ fn an_interrupted_file_is_gone() {
     let (_server, address) = server(vec![spoken()], None);
     // The text never ends, so the file is open and nothing has been spoken yet.
     let mut child = user
-        .process(&["say", "--server", &address.to_string(), "-o", "a.wav"])
+        .process(format!("say --server {address} -o a.wav"))
         .stdin(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -204,11 +199,11 @@ fn no_output_takes_the_place_of_an_input_or_of_another_output() {
     let user = User::new();
     user.write("a.wav", "sound");
     for (args, expected) in [
-        (&["hear", "a.wav", "-o", "./a.wav"][..], "would take the place of a.wav"),
-        (&["talk", "-i", "a.wav", "-o", "a.wav"], "would take the place of a.wav"),
-        (&["say", "-o", "b.mp3", "--srt", "b.mp3", "hi"], "b.mp3 is the file of two outputs"),
-        (&["say", "--srt", "b.srt", "--vtt", "./b.srt", "hi"], "b.srt is the file of two outputs"),
-        (&["talk", "-i", "a.wav", "-o", "-"], "cannot be written to stdout, which has the text"),
+        ("hear a.wav -o ./a.wav", "would take the place of a.wav"),
+        ("talk -i a.wav -o a.wav", "would take the place of a.wav"),
+        ("say -o b.mp3 --srt b.mp3 hi", "b.mp3 is the file of two outputs"),
+        ("say --srt b.srt --vtt ./b.srt hi", "b.srt is the file of two outputs"),
+        ("talk -i a.wav -o -", "cannot be written to stdout, which has the text"),
     ] {
         user.fails(args, 2, expected);
     }

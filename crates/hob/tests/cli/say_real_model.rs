@@ -23,14 +23,14 @@ fn loudest(pcm: &[u8]) -> u16 {
 
 #[test]
 fn a_file_has_the_same_bytes_whatever_the_load() {
-    let (user, home) = User::with_models();
+    let user = User::with_models();
     // With the threads that users have.
     user.write("hob.toml", "[speech]\nthreads = 0\n");
     // Longer than 3.2 s, so that there are two windows.
     let text = "The birch canoe slid on the smooth planks, and rice is served.";
     let command = |name: &str| {
         let mut command = user.process(&["say", "-o", name, text]);
-        command.envs(home.clone()).stderr(Stdio::null());
+        command.stderr(Stdio::null());
         command
     };
     assert!(command("alone.mp3").status().expect("hob").success());
@@ -45,9 +45,8 @@ fn a_file_has_the_same_bytes_whatever_the_load() {
 
 #[test]
 fn a_sentence_becomes_sound_and_a_word_of_the_lexicon_its_respelling_between_pauses() {
-    let (user, home) = User::with_models();
-    let say =
-        |name: &str, text: &str| user.hob(&["say", "-o", name, text]).envs(home.clone()).assert();
+    let user = User::with_models();
+    let say = |name: &str, text: &str| user.hob(&["say", "-o", name, text]).assert();
     let said = say("a.pcm", "Use sequel now.").success();
     assert!(stderr(&said).contains(" s of sound, the first after "), "{}", stderr(&said));
     assert_eq!(names(&user.path("work")), ["a.pcm"]);
@@ -66,9 +65,9 @@ fn a_sentence_becomes_sound_and_a_word_of_the_lexicon_its_respelling_between_pau
 
 #[test]
 fn a_server_speaks_pauses_and_uses_a_changed_lexicon_without_a_restart() {
-    let (user, home) = User::with_only(&["kokoro"]);
+    let user = User::with_only(&["kokoro"]);
     user.write("hob.toml", "[speech]\nthreads = 1\n");
-    let mut served = Served::start(&user, &home);
+    let mut served = Served::start(&user);
     served.wait_for_note("kokoro is ready");
     let plain = served.clip("Good evening.", "af_heart");
     let paused = served.clip("[pause:1s] Good evening. [pause:500ms]", "af_heart");
@@ -103,32 +102,30 @@ fn a_server_speaks_pauses_and_uses_a_changed_lexicon_without_a_restart() {
 
 #[test]
 fn a_default_voice_that_the_model_lacks_is_found_before_serving() {
-    let (user, home) = User::with_only(&["kokoro"]);
+    let user = User::with_only(&["kokoro"]);
     user.write("hob.toml", "[speech]\ndefault_voice = \"af_hart\"\n");
-    let said = stderr(&user.hob(&["config", "check"]).envs(home).assert().code(2));
+    let said = user.refusal("config check", 2);
     assert!(said.contains(": speech: ") && said.contains("af_hart"), "{said}");
 }
 
 #[test]
 fn a_kept_voice_is_listed_and_speaks_as_its_blend() {
-    let (user, home) = User::with_only(&["kokoro"]);
+    let user = User::with_only(&["kokoro"]);
     let blend = "af_heart(2)+af_bella(1)";
     std::fs::write(user.path("hob/kept_voices.txt"), format!("warm={blend}\n")).expect("written");
-    let voices = stdout(&user.hob(&["say", "--voices"]).envs(home.clone()).assert().success());
+    let voices = user.prints("say --voices");
     assert!(voices.contains("warm"), "{voices}");
     for (voice, name) in [("warm", "a.pcm"), (blend, "b.pcm")] {
-        let args = ["say", "-v", voice, "-o", name, "Good evening."];
-        user.hob(&args).envs(home.clone()).assert().success();
+        user.hob(format!("say -v {voice} -o {name} 'Good evening.'")).assert().success();
     }
     assert!(user.read("a.pcm") == user.read("b.pcm"));
 }
 
 #[test]
 fn subtitles_have_the_user_s_words() {
-    let (user, home) = User::with_models();
+    let user = User::with_models();
     let text = "Pay $1,204.50 now. Then go home, please.";
-    let args = ["say", "-o", "a.pcm", "--srt", "a.srt", "--vtt", "a.vtt", text];
-    user.hob(&args).envs(home).assert().success();
+    user.prints(format!("say -o a.pcm --srt a.srt --vtt a.vtt '{text}'"));
     let read = |name: &str| std::fs::read_to_string(user.path("work").join(name)).expect("a file");
     let (srt, vtt) = (read("a.srt"), read("a.vtt"));
     assert!(srt.starts_with("1\n00:00:00,"), "{srt}");
@@ -139,18 +136,18 @@ fn subtitles_have_the_user_s_words() {
 
 #[test]
 fn a_killed_audiobook_goes_on_where_it_was() {
-    let (user, home) = User::with_models();
+    let user = User::with_models();
     let text = "Chapter 1\n\nIt began.\n\nChapter 2\n\nIt went on.\n\nChapter 3\n\nIt ended.\n";
     std::fs::write(user.path("work/book.txt"), text).expect("written");
-    let args = ["say", "book.txt", "-o", "book.m4b"];
-    let mut killed = user.process(&args);
-    let mut child = killed.envs(home.clone()).stderr(Stdio::null()).spawn().expect("hob");
+    let args = "say book.txt -o book.m4b";
+    let mut killed = user.process(args);
+    let mut child = killed.stderr(Stdio::null()).spawn().expect("hob");
     let parts = user.path("work/book.m4b.parts");
     let first = parts.join("00000.aac");
     until_begun(&mut child, || first.exists());
     child.kill().expect("killed");
     child.wait().expect("an end");
-    let said = stderr(&user.hob(&args).envs(home).assert().success());
+    let said = user.notes(args);
     assert!(said.contains("are already spoken"), "{said}");
     assert!(said.contains("3 chapters, ") && said.contains(" s of sound in book.m4b"), "{said}");
     let book = user.read("book.m4b");
@@ -160,10 +157,9 @@ fn a_killed_audiobook_goes_on_where_it_was() {
 
 #[test]
 fn a_text_is_spoken_while_it_is_still_being_written() {
-    let (user, home) = User::with_models();
+    let user = User::with_models();
     let mut child = user
-        .process(&["say", "-f", "pcm", "-o", "-"])
-        .envs(home)
+        .process("say -f pcm -o -")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -187,23 +183,21 @@ fn a_text_is_spoken_while_it_is_still_being_written() {
 
 #[test]
 fn a_rejected_text_leaves_no_file() {
-    let (user, home) = User::with_only(&["kokoro"]);
-    let rows: [(&[&str], &str); 4] = [
-        (&["-v", "af_haert", "Hello."], "the nearest are af_heart"),
+    let user = User::with_only(&["kokoro"]);
+    let rows = [
+        ("-v af_haert Hello.", "the nearest are af_heart"),
         (
-            &["-v", "jf_alpha", "こんにちは"],
+            "-v jf_alpha 'こんにちは'",
             "Japanese, which needs a dictionary: get it with `hob pull japanese`",
         ),
-        (&["-v", "ff_siwis", "Bonjour."], "install it with `apt install espeak-ng`"),
-        (&["🦀"], "there is nothing to speak"),
+        ("-v ff_siwis Bonjour.", "install it with `apt install espeak-ng`"),
+        ("'🦀'", "there is nothing to speak"),
     ];
     for (args, expected) in rows {
-        let args = [&["say", "-o", "a.wav"], args].concat();
-        let said = stderr(&user.hob(&args).envs(home.clone()).assert().code(2));
-        assert!(said.contains(expected), "{args:?} gave:\n{said}");
+        user.fails(format!("say -o a.wav {args}"), 2, expected);
     }
     assert_eq!(names(&user.path("work")), Vec::<String>::new());
-    let listed = user.hob(&["say", "--voices"]).envs(home).assert().success();
+    let listed = user.hob("say --voices").assert().success();
     assert_eq!(stdout(&listed).lines().count(), 1 + 28, "those that can be asked for");
     let note = "Spanish is not listed: it needs espeak-ng, which is not installed";
     assert!(stderr(&listed).contains(note), "{}", stderr(&listed));
@@ -214,13 +208,13 @@ fn a_rejected_text_leaves_no_file() {
 fn a_voice_of_another_language_speaks_with_espeak() {
     #[expect(clippy::disallowed_methods, reason = "tests have no settings to read it for them")]
     let path = std::env::var_os("PATH").expect("a PATH");
-    let (user, home) = User::with_models();
-    let listed = user.hob(&["say", "--voices"]).envs(home.clone()).env("PATH", &path).assert();
+    let user = User::with_models();
+    let listed = user.hob("say --voices").env("PATH", &path).assert();
     assert!(stdout(&listed.success()).contains("pf_dora"));
     for (voice, text) in [("ef_dora", "Son las 14:30."), ("hf_alpha", "नमस्ते, 25 रुपये।")]
     {
         let mut said = user.hob(&["say", "-v", voice, "-o", "a.pcm", text]);
-        said.envs(home.clone()).env("PATH", &path).assert().success();
+        said.env("PATH", &path).assert().success();
         let pcm = user.read("a.pcm");
         assert!((0.6..5.0).contains(&seconds(&pcm)), "{voice}: {} s", seconds(&pcm));
         assert!(loudest(&pcm) > 1000, "{voice}: {}", loudest(&pcm));
@@ -229,12 +223,11 @@ fn a_voice_of_another_language_speaks_with_espeak() {
 
 #[test]
 fn japanese_and_mandarin_voices_speak_with_their_dictionaries() {
-    let (user, home) = User::with_models();
+    let user = User::with_models();
     for (voice, text) in
         [("jf_alpha", "今日は2時に東京へ行きます。"), ("zf_xiaobei", "我们今天2点去北京。")]
     {
-        let said = user.hob(&["say", "-v", voice, "-o", "a.pcm", text]).envs(home.clone()).assert();
-        said.success();
+        user.prints(format!("say -v {voice} -o a.pcm '{text}'"));
         let pcm = user.read("a.pcm");
         assert!((1.0..6.0).contains(&seconds(&pcm)), "{voice}: {} s", seconds(&pcm));
         assert!(loudest(&pcm) > 1000, "{voice}: {}", loudest(&pcm));
@@ -243,10 +236,10 @@ fn japanese_and_mandarin_voices_speak_with_their_dictionaries() {
 
 #[test]
 fn the_doctor_loads_every_engine() {
-    let (user, home) = User::with_models();
+    let user = User::with_models();
     let config = "[server]\nlisten = \"0\"\n[model.second]\nmodel = \"smollm2\"\n";
     user.write("hob.toml", config);
-    let found = stdout(&user.hob(&["doctor"]).envs(home).assert().success());
+    let found = user.prints("doctor");
     assert!(found.contains("all checksums match"), "{found}");
     for engine in ["engine ", "chat engine", "model.second engine", "transcription "] {
         let line = found.lines().find(|line| line.contains(engine)).expect(engine);
@@ -258,12 +251,12 @@ fn the_doctor_loads_every_engine() {
 
 #[test]
 fn the_doctor_lists_the_voices_of_espeak_once() {
-    let (user, home) = User::with_only(&["kokoro"]);
+    let user = User::with_only(&["kokoro"]);
     let calls = user.path("calls");
     let program = format!("#!/bin/sh\necho \"$*\" >> '{}'\necho espeak\n", calls.display());
     write_executable(&user.path("programs/espeak-ng"), &program);
     user.write("hob.toml", "[server]\nlisten = \"0\"\n");
-    let found = stdout(&user.hob(&["doctor"]).envs(home).assert());
+    let found = stdout(&user.hob("doctor").assert());
     assert!(found.contains("has no data for Spanish"), "{found}");
     let calls = std::fs::read_to_string(calls).expect("calls");
     assert_eq!(calls.lines().filter(|call| *call == "--voices").count(), 1, "{calls}");
@@ -271,12 +264,11 @@ fn the_doctor_lists_the_voices_of_espeak_once() {
 
 #[test]
 fn a_server_gets_ready_speaks_and_takes_its_workers_with_it() {
-    let (user, home) = User::with_models();
-    let mut served = Served::start(&user, &home);
+    let user = User::with_models();
+    let mut served = Served::start(&user);
     served.wait_for_note("kokoro is ready");
     let url = served.url.clone();
-    let args = ["say", "--server", &url, "-o", "a.wav", "--srt", "a.srt", "Good evening."];
-    user.hob(&args).assert().success();
+    user.hob(format!("say --server {url} -o a.wav --srt a.srt 'Good evening.'")).assert().success();
     let srt = std::fs::read_to_string(user.path("work/a.srt")).expect("a file");
     assert!(srt.starts_with("1\n00:00:00,") && srt.contains("Good evening.\n"), "{srt}");
     served.wait_for_note("smollm2 is ready");
@@ -290,12 +282,11 @@ fn a_server_gets_ready_speaks_and_takes_its_workers_with_it() {
 
 #[test]
 fn a_second_hob_reports_that_the_first_is_running() {
-    let (user, home) = User::with_only(&["kokoro"]);
-    let mut served = Served::start(&user, &home);
+    let user = User::with_only(&["kokoro"]);
+    let mut served = Served::start(&user);
     served.wait_for_note("loading kokoro");
     let address = served.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
-    let args = ["serve", "--listen", &address];
-    let said = stderr(&user.hob(&args).envs(home).assert().code(5));
+    let said = user.refusal(format!("serve --listen {address}"), 5);
     assert!(said.contains(&format!("{address} is in use by another hob")), "{said}");
     served.end("-TERM");
 }
@@ -305,20 +296,19 @@ fn a_second_hob_reports_that_the_first_is_running() {
 #[test]
 fn a_model_takes_no_more_memory_than_was_predicted() {
     let (context_tokens, kv, parallel) = (1_024, "q8_0", 2);
-    let (user, home) = User::with_only(&["smollm2"]);
+    let user = User::with_only(&["smollm2"]);
     let chat = format!(
         "[chat]\nmodel = \"smollm2\"\ncontext_tokens = {context_tokens}\nkv_type = \"{kv}\"\n\
          parallel = {parallel}\n"
     );
     user.write("hob.toml", &chat);
-    let mut served = Served::start(&user, &home);
+    let mut served = Served::start(&user);
     served.wait_for_note("smollm2 is ready");
     let words = "cat ".repeat(context_tokens / 2);
     let messages = serde_json::json!([{ "role": "user", "content": words }]);
     let body = serde_json::json!({ "model": "smollm2", "max_tokens": 8, "messages": messages });
     served.chat(&body).expect("an answer");
-    let json = stdout(&user.hob(&["ps", "--server", &served.url, "--json"]).assert().success());
-    let all: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let all = user.json(format!("ps --server {} --json", served.url));
     let models = all.as_array().expect("models");
     let model = models.iter().find(|model| model["kind"] == "chat").expect("it is there");
     let bytes = |name: &str| model[name].as_u64().expect("known");
@@ -331,9 +321,9 @@ fn a_model_takes_no_more_memory_than_was_predicted() {
 
 #[test]
 fn an_empty_answer_through_an_alias_is_an_answer() {
-    let (user, home) = User::with_only(&["smollm2"]);
+    let user = User::with_only(&["smollm2"]);
     user.write("hob.toml", "[chat]\nthreads = 1\n[alias.a]\nto = [\"smollm2\"]\n");
-    let mut served = Served::start(&user, &home);
+    let mut served = Served::start(&user);
     served.wait_for_note("smollm2 is ready");
     let ask = |stop: &str| {
         let messages = serde_json::json!([{ "role": "user", "content": "Say hello." }]);
@@ -359,16 +349,16 @@ fn an_empty_answer_through_an_alias_is_an_answer() {
 
 #[test]
 fn an_alias_of_a_local_model_passes_the_selftest() {
-    let (user, home) = User::with_only(&["kokoro"]);
+    let user = User::with_only(&["kokoro"]);
     user.shallow_model("smollm2.gguf");
     let own = "[chat]\nmodel = \"smollm2.gguf\"\nthreads = 1\n[speech]\nthreads = 1\n";
     let dead = "[upstream.dead]\nkind = \"openai\"\nurl = \"http://127.0.0.1:1\"\n";
     user.write("hob.toml", &format!("{own}{dead}[alias.fast]\nto = [\"dead/x\", \"smollm2\"]\n"));
-    let mut command = user.hob(&["selftest", "gateway", "--alias", "fast"]);
-    let passed = command.envs(home.clone()).assert().success();
+    let mut command = user.hob("selftest gateway --alias fast");
+    let passed = command.assert().success();
     assert!(stderr(&passed).contains(" cases passed"), "{}", stdout(&passed));
     user.write("hob.toml", "[alias.voice]\nto = [\"kokoro\"]\n");
-    let mut command = user.hob(&["selftest", "gateway", "--alias", "voice"]);
-    let refused = stderr(&command.envs(home).assert().code(2));
+    let mut command = user.hob("selftest gateway --alias voice");
+    let refused = stderr(&command.assert().code(2));
     assert!(refused.contains("alias 'voice' does not lead to chat models"), "{refused}");
 }

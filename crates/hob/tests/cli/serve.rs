@@ -8,12 +8,12 @@ use crate::{User, json_stdout, stderr, until};
 #[test]
 fn an_address_that_others_reach_is_refused_without_a_key() {
     let user = User::new();
-    let said = stderr(&user.hob(&["serve", "--listen", "0.0.0.0:0"]).assert().code(2));
+    let said = user.refusal("serve --listen 0.0.0.0:0", 2);
     assert!(said.contains("can be reached from other machines and no API key is set"), "{said}");
     assert!(said.contains("--allow-remote"), "{said}");
     user.write("empty", "\n");
     user.write("hob.toml", "[server]\nlisten = \"0.0.0.0:0\"\napi_key_file = \"empty\"\n");
-    user.fails(&["serve"], 2, "holds no API key");
+    user.fails("serve", 2, "holds no API key");
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn a_short_key_is_refused_for_an_open_address() {
         "[dev]\nmock_unknown_models = true\n[keys.laptop]\nsecret = \"env:KEY\"\n",
     );
     let serve = |listen: &str, variable: &str| {
-        let mut hob = user.hob(&["serve", "--listen", listen]);
+        let mut hob = user.hob(format!("serve --listen {listen}"));
         stderr(&hob.env(variable, "x").env("KEY", "y").assert().code(2))
     };
     let said = serve("0.0.0.0:0", "HOB_API_KEY");
@@ -34,19 +34,19 @@ fn a_short_key_is_refused_for_an_open_address() {
     );
     let said = serve("0.0.0.0:0", "UNUSED");
     assert!(said.contains("keys.laptop.secret: has 1 character,"), "{said}");
-    let checked = user.hob(&["config", "check"]).env("KEY", "y").assert();
+    let checked = user.hob("config check").env("KEY", "y").assert();
     checked.success();
 }
 
 #[test]
 fn with_a_key_or_allow_remote_an_open_address_is_accepted() {
     let user = User::new();
-    let serve = |args: &[&str], key: &str| {
-        let args = [&["serve", "--listen", "0.0.0.0:0"], args].concat();
-        stderr(&user.hob(&args).env("HOB_API_KEY", key).assert().code(3))
+    let serve = |args: &str, key: &str| {
+        let mut hob = user.hob(format!("serve --listen 0.0.0.0:0 {args}"));
+        stderr(&hob.env("HOB_API_KEY", key).assert().code(3))
     };
     const KEY: &str = "abracadabra-alakazam";
-    for said in [serve(&[], KEY), serve(&["--allow-remote"], "")] {
+    for said in [serve("", KEY), serve("--allow-remote", "")] {
         assert!(said.contains("hob pull"), "{said}");
         assert!(!said.contains(KEY), "{said}");
     }
@@ -54,9 +54,9 @@ fn with_a_key_or_allow_remote_an_open_address_is_accepted() {
 
 #[test]
 fn a_named_model_file_that_is_missing_is_an_error() {
-    let (user, home) = User::with_models();
-    let args = ["serve", "--listen", "127.0.0.1:0", "--chat-model", "nowhere/qwen3.gguf"];
-    let ended = user.hob(&args).envs(home.iter().cloned()).assert().code(3);
+    let user = User::with_models();
+    let ended =
+        user.hob("serve --listen 127.0.0.1:0 --chat-model nowhere/qwen3.gguf").assert().code(3);
     let said = stderr(&ended);
     assert!(said.contains("qwen3.gguf cannot be used") && said.contains("--chat-model"), "{said}");
 }
@@ -64,7 +64,7 @@ fn a_named_model_file_that_is_missing_is_an_error() {
 #[test]
 fn without_models_it_says_how_to_get_them() {
     let user = User::new();
-    let said = stderr(&user.hob(&["serve", "--listen", "127.0.0.1:0"]).assert().code(3));
+    let said = user.refusal("serve --listen 127.0.0.1:0", 3);
     assert!(said.contains("is not stored") && said.contains("hob pull"), "{said}");
     assert!(!user.path("home/.local/share/hob/ledger.sqlite3").exists(), "nothing is left behind");
 }
@@ -74,7 +74,7 @@ fn a_taken_port_names_who_took_it() {
     let user = User::new();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
-    let said = stderr(&user.hob(&["serve", "--listen", &address]).assert().code(5));
+    let said = user.refusal(format!("serve --listen {address}"), 5);
     assert!(said.contains(&format!("{address} is in use by")), "{said}");
     if cfg!(target_os = "linux") {
         assert!(said.contains(&format!("(process {})", std::process::id())), "{said}");
@@ -84,19 +84,17 @@ fn a_taken_port_names_who_took_it() {
 
 #[test]
 fn an_address_of_another_machine_is_refused() {
-    let args = ["serve", "--allow-remote", "--listen", "192.0.2.1:8484"];
-    let said = stderr(&User::new().hob(&args).assert().code(5));
+    let said = User::new().refusal("serve --allow-remote --listen 192.0.2.1:8484", 5);
     assert!(said.contains("cannot listen on 192.0.2.1:8484"), "{said}");
 }
 
 #[test]
 fn a_home_that_cannot_be_written_does_not_stop_the_server() {
-    let user = User::new();
+    let user = User::new().with_home("home2");
     user.write("hob.toml", "[dev]\nmock_unknown_models = true\n");
     // A folder in the place of the ledger's file cannot be written, not even by root.
-    let home = user.path("home2");
-    std::fs::create_dir_all(home.join("ledger.sqlite3")).expect("a folder");
-    let mut served = Served::start(&user, &[("HOB_HOME", home.into_os_string())]);
+    std::fs::create_dir_all(user.path("home2/ledger.sqlite3")).expect("a folder");
+    let mut served = Served::start(&user);
     served.wait_for_note("the ledger");
     served.wait_for_note("requests are not logged");
     let messages = serde_json::json!([{"role": "user", "content": "Hello"}]);
@@ -113,7 +111,7 @@ fn the_results_page_does_not_depend_on_the_working_folder() {
     let result = r#"[{"model_filename": "Qwen3-8B-Q4_K_M.gguf", "backends": "CPU", "n_prompt": 0,
         "n_gen": 128, "test_time": "2026-11-02T10:00:00Z", "samples_ts": [5.0], "avg_ts": 5.0}]"#;
     user.write("out.json", result);
-    let import = user.hob(&["bench", "import", "out.json", "--out", "runs", "--json"]).assert();
+    let import = user.hob("bench import out.json --out runs --json").assert();
     let kept = json_stdout(&import.success());
     let id = kept[0]["id"].as_str().expect("an id");
 

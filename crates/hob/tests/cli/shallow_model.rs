@@ -1,9 +1,8 @@
 //! A copy of the test's small chat model with its first layers only. It reads long prompts in a tenth of the time, and its
 //! answers mean nothing.
 
-use std::path::Path;
-
 use crate::User;
+use crate::real_server::test_home;
 
 /// Layers that are kept. The model has 30.
 const LAYERS: u32 = 2;
@@ -54,8 +53,7 @@ impl<'a> Reader<'a> {
 impl User {
     /// Writes the copy into the folder in which hob runs.
     pub(crate) fn shallow_model(&self, name: &str) {
-        let (_, [(_, home)]) = User::with_models();
-        let versions = Path::new(&home).join("models/smollm2").read_dir().expect("a folder");
+        let versions = test_home().join("models/smollm2").read_dir().expect("a folder");
         let files = versions.flatten().flat_map(|version| version.path().read_dir()).flatten();
         let gguf = files.flatten().map(|file| file.path());
         let gguf = gguf.into_iter().find(|file| file.extension().is_some_and(|end| end == "gguf"));

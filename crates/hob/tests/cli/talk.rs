@@ -75,8 +75,7 @@ fn speech_stops_an_answer_and_the_server_learns_how_much_was_heard() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let served = thread::spawn(move || interrupt(&listener));
-    let talk = ["talk", "--server", &url, "-i", "silence.wav", "-o", "a.wav"];
-    let talked = user.hob(&talk).assert().code(5);
+    let talked = user.hob(format!("talk --server {url} -i silence.wav -o a.wav")).assert().code(5);
     let truncated = served.join().expect("the script");
     assert_eq!((&truncated["item_id"], &truncated["content_index"]), (&json!("item_2"), &json!(0)));
     let heard_ms = truncated["audio_end_ms"].as_u64().expect("a time");
@@ -93,7 +92,7 @@ fn ctrl_c_ends_a_conversation_with_a_player_that_hangs() {
     write_executable(&user.path("programs/paplay"), "#!/bin/sh\nexec /bin/sleep 1000\n");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
-    let mut talk = user.process(&["talk", "--server", &url, "-i", "silence.wav"]);
+    let mut talk = user.process(format!("talk --server {url} -i silence.wav"));
     let mut talk = talk.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("hob");
     let mut server = answer(&listener);
     let reading = thread::spawn(move || while server.0.read().is_ok() {});
@@ -134,8 +133,8 @@ fn a_noise_in_a_file_is_not_waited_for_and_a_failed_transcript_is_an_error() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let served = thread::spawn(move || hear_again(&listener, &heard));
-        let talk = ["talk", "--server", &url, "-i", "silence.wav", "-o", "a.wav"];
-        let talked = user.hob(&talk).assert().code(code);
+        let line = format!("talk --server {url} -i silence.wav -o a.wav");
+        let talked = user.hob(line).assert().code(code);
         served.join().expect("the script");
         let said = stderr(&talked);
         assert!(said.contains(says) && !said.contains("none is running"), "{said}");

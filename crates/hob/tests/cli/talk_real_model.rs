@@ -11,19 +11,17 @@ use crate::{User, kill, stderr, stdout};
 
 #[test]
 fn a_spoken_question_is_answered_and_what_is_no_speech_is_not() {
-    let (user, home) = User::with_models();
+    let user = User::with_models();
     // A small model may repeat itself for minutes, and every word of it is spoken.
     let settings = "[chat]\nanswer_tokens_max = 16\nthreads = 1\n[speech]\nthreads = 1\n\
                     [transcription]\nthreads = 1\n";
     user.write("hob.toml", settings);
-    let served = Served::start(&user, &home);
+    let served = Served::start(&user);
     // All are loaded at the start.
     served.until_warm(&["kokoro", "smollm2", "whisper-base"]);
     let url = served.url.clone();
-    let say = ["say", "--server", &url, "-o", "q.wav", "What is the capital of France?"];
-    user.hob(&say).assert().success();
-    let talk = ["talk", "--server", &url, "-i", "q.wav", "-o", "a.wav"];
-    let talked = user.hob(&talk).assert().success();
+    user.prints(format!("say --server {url} -o q.wav 'What is the capital of France?'"));
+    let talked = user.hob(format!("talk --server {url} -i q.wav -o a.wav")).assert().success();
     let lines = stdout(&talked);
     assert!(lines.contains("you: ") && lines.contains("capital of France"), "{lines}");
     let answer = lines.lines().find_map(|line| line.strip_prefix("hob: ")).expect(&lines);
@@ -39,23 +37,22 @@ fn a_spoken_question_is_answered_and_what_is_no_speech_is_not() {
     // `hob bench voice` asks the same question. On a busy machine its code is 5.
     let clips = "clips:\n- {file: q.wav, text: \"What is the capital of France?\"}\n";
     user.write("mine.yaml", clips);
-    let bench = ["bench", "voice", "--target", &url, "--model", "smollm2", "--set", "mine.yaml"];
-    let once = ["--turn-end", "silence", "--silence-ms", "800", "--runs-min=1", "--runs-max=1"];
-    user.hob(&[&bench[..], &once].concat()).assert().code(&[0, 5][..]);
+    let bench = format!("bench voice --target {url} --model smollm2 --set mine.yaml");
+    let once = "--turn-end silence --silence-ms 800 --runs-min=1 --runs-max=1";
+    user.hob(format!("{bench} {once}")).assert().code(&[0, 5][..]);
     let records = RecordStore::new(user.path("work/bench/records")).read().expect("records");
     let measured = records.records[0].1.voice.as_ref().expect("a conversation");
     assert_eq!((measured.turns, measured.stages_ms.len()), (Some(1), 6), "{measured:?}");
     assert!(measured.verdict.is_some() && measured.barge_in_ms.is_none(), "{measured:?}");
 
-    let nosuch = ["talk", "--server", &url, "-v", "nosuch", "-i", "q.wav", "-o", "b.wav"];
-    let failed = stderr(&user.hob(&nosuch).assert().code(5));
+    let talk = format!("talk --server {url} -i q.wav -o b.wav");
+    let failed = user.refusal(format!("{talk} -v nosuch"), 5);
     assert!(failed.contains("the answer failed: ") && failed.contains("nosuch"), "{failed}");
     assert!(!user.path("work/b.wav").exists());
-    let unknown = ["talk", "--server", &url, "-m", "nosuch", "-i", "q.wav", "-o", "b.wav"];
-    assert!(stderr(&user.hob(&unknown).assert().code(3)).contains("no model is called 'nosuch'"));
+    user.fails(format!("{talk} -m nosuch"), 3, "no model is called 'nosuch'");
 
     fs_err::write(user.path("work/silence.wav"), silence()).expect("a file");
-    let quiet = ["talk", "--server", &url, "-i", "silence.wav", "-o", "b.wav"];
+    let quiet = format!("talk --server {url} -i silence.wav -o b.wav");
     user.fails(&quiet, 2, "no speech was heard in silence.wav");
 
     // Ctrl-C while no answer plays ends the conversation.
@@ -77,15 +74,14 @@ fn a_spoken_question_is_answered_and_what_is_no_speech_is_not() {
 fn without_server_microphone_or_sound_the_error_says_what_to_do() {
     let user = User::new();
     fs_err::write(user.path("work/silence.wav"), silence()).expect("a file");
-    let nowhere = ["talk", "--server", "127.0.0.1:1", "-i", "silence.wav", "-o", "a.wav"];
-    let said = stderr(&user.hob(&nowhere).assert().code(5));
+    let said = user.refusal("talk --server 127.0.0.1:1 -i silence.wav -o a.wav", 5);
     assert!(said.contains("127.0.0.1:1 does not answer") && said.contains("hob serve"), "{said}");
-    let no_microphone = user.hob(&["talk", "-o", "a.wav"]).assert().code(6);
+    let no_microphone = user.hob("talk -o a.wav").assert().code(6);
     assert!(stderr(&no_microphone).contains("no program that records sound is installed"));
-    let no_player = user.hob(&["talk", "-i", "silence.wav"]).assert();
+    let no_player = user.hob("talk -i silence.wav").assert();
     assert!(stderr(&no_player.code(6)).contains("no program that plays sound is installed"));
     user.write("letter.wav", "Dear reader, this is no sound.");
-    let letter = user.hob(&["talk", "-i", "letter.wav", "-o", "a.wav"]).assert().code(2);
+    let letter = user.hob("talk -i letter.wav -o a.wav").assert().code(2);
     assert!(stderr(&letter).contains("letter.wav: "), "{}", stderr(&letter));
 }
 

@@ -1,14 +1,14 @@
 //! `hob team` with scripted models behind a real server: handoffs, tools, approval, crashes and other processes.
 
-use std::ffi::OsString;
 use std::fs;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use assert_cmd::assert::Assert;
 use serde_json::Value;
 
 use crate::real_server::Served;
-use crate::{User, exit_code, json_stdout, stderr, stdout, until};
+use crate::{User, Words, exit_code, json_stdout, stderr, stdout, until};
 
 pub(crate) const TEAM: &str = r#"
 entry = "lead"
@@ -38,37 +38,40 @@ impl TeamUser {
 
     /// With this team, and with more in the configuration.
     pub(crate) fn with(team: &str, config: &str, (lead, coder): (&str, &str)) -> TeamUser {
-        let user = User::new();
+        let user = User::new().with_home("home");
         fs::create_dir(user.path("work/teams")).expect("a folder");
         user.write("teams/builders.toml", team);
         user.write("lead.jsonl", lead);
         user.write("coder.jsonl", coder);
         let scripts = "[dev.scripts]\nlead-model = \"lead.jsonl\"\ncoder-model = \"coder.jsonl\"\n";
         user.write("hob.toml", &format!("{config}{scripts}"));
-        let server = TeamUser::serve(&user);
+        let server = Served::start(&user);
         TeamUser { user, server }
     }
 
-    pub(crate) fn serve(user: &User) -> Served {
-        Served::start(user, &[("HOB_HOME", OsString::from(user.path("home")))])
+    pub(crate) fn process(&self, words: impl Into<Words>) -> std::process::Command {
+        let Words(mut words) = words.into();
+        words.insert(0, "team".to_owned());
+        self.user.process(Words(words))
     }
 
-    pub(crate) fn process(&self, args: &[&str]) -> std::process::Command {
-        let mut command = self.user.process(&[&["team"], args].concat());
-        command.env("HOB_HOME", self.user.path("home"));
-        command
+    pub(crate) fn hob(&self, words: impl Into<Words>) -> Assert {
+        assert_cmd::Command::from(self.process(words)).timeout(SOON).assert()
     }
 
-    pub(crate) fn hob(&self, args: &[&str]) -> assert_cmd::assert::Assert {
-        assert_cmd::Command::from(self.process(args)).timeout(SOON).assert()
+    /// Asks the models of the server.
+    fn with_server(&self, words: impl Into<Words>) -> Words {
+        let Words(mut words) = words.into();
+        words.extend(["--server".to_owned(), self.server.url.clone()]);
+        Words(words)
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> assert_cmd::assert::Assert {
-        self.hob(&[args, &["--server", &self.server.url]].concat())
+    pub(crate) fn run(&self, words: impl Into<Words>) -> Assert {
+        self.hob(self.with_server(words))
     }
 
-    pub(crate) fn start(&self, args: &[&str]) -> Child {
-        let mut command = self.process(&[args, &["--server", &self.server.url]].concat());
+    pub(crate) fn start(&self, words: impl Into<Words>) -> Child {
+        let mut command = self.process(self.with_server(words));
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -79,7 +82,7 @@ impl TeamUser {
 
     /// The newest run.
     pub(crate) fn last_run(&self) -> Value {
-        let runs = json_stdout(&self.hob(&["runs", "--json"]).success());
+        let runs = json_stdout(&self.hob("runs --json").success());
         runs[0].clone()
     }
 
@@ -95,7 +98,7 @@ impl TeamUser {
 
     /// The events of the newest run.
     pub(crate) fn trace(&self) -> Vec<Value> {
-        let shown = stdout(&self.hob(&["show", &self.id(), "--json"]).success());
+        let shown = stdout(&self.hob(format!("show {} --json", self.id())).success());
         serde_json::from_str(&shown).expect("a list")
     }
 
@@ -116,7 +119,7 @@ fn a_team_hands_over_and_answers() {
 {"when": {"last": "fn f"}, "reply": {"content": "Here it is: fn f() {}"}}"#;
     let coder = r#"{"when": {"contains": "Write f."}, "reply": {"content": "fn f() {}"}}"#;
     let team = TeamUser::new(lead, coder);
-    let done = team.run(&["run", "builders", "I need a function"]).success();
+    let done = team.run("run builders 'I need a function'").success();
     assert_eq!(stdout(&done), "Here it is: fn f() {}\n");
     let notes = stderr(&done);
     for part in [
@@ -148,7 +151,7 @@ fn another_target_answers_and_a_cost_limit_ends_a_run() {
     let spender = r#"{"reply": {"tool_calls": [{"name": "read_file", "arguments": {"path": "a"}}]}}
 {"when": {"last": "0.5 USD"}, "reply": {"content": "So far."}}"#;
     let team = TeamUser::with(&team, config, (broken, spender));
-    let done = team.run(&["run", "builders", "Spend"]).success();
+    let done = team.run("run builders Spend").success();
     assert_eq!(stdout(&done), "So far.\n");
     let notes = stderr(&done);
     for part in
@@ -159,10 +162,10 @@ fn another_target_answers_and_a_cost_limit_ends_a_run() {
     let run = team.last_run();
     assert_eq!(run["status"], "completed_partial", "{run}");
     let id = run["run_id"].as_str().expect("an id");
-    team.hob(&["delete", "--older-than", "1"]).success();
-    team.hob(&["delete", ""]).code(2);
+    team.hob("delete --older-than 1").success();
+    team.hob("delete ''").code(2);
     assert_eq!(team.last_run()["run_id"], id, "the run is not a day old");
-    team.hob(&["delete", id]).success();
+    team.hob(format!("delete {id}")).success();
     assert!(team.last_run().is_null() && !team.user.path("home/runs").join(id).exists());
 }
 
@@ -174,7 +177,7 @@ fn a_cost_limit_without_prices_is_noticed() {
     let config = "[upstream.cloud]\nkind = \"vllm\"\nurl = \"http://127.0.0.1:9\"\n[price.\"cloud/small\"]\ninput = 1\n\
                   output = 2\n[alias]\ncoder-model.to = [\"inner\"]\ninner.to = [\"cloud/small\", \"cloud/other\"]\n";
     user.write("hob.toml", config);
-    let notes = stderr(&user.hob(&["team", "check", "dear.toml"]).assert().success());
+    let notes = user.notes(&["team", "check", "dear.toml"]);
     let is_named = |model: &str| notes.contains(&format!("[price.\"cloud/{model}\"]"));
     assert_eq!(["big", "other", "small"].map(is_named), [true, true, false], "{notes}");
 }
@@ -186,7 +189,7 @@ fn a_model_that_does_not_exist_is_named() {
     let part = "there is no chat model or alias 'codr-model' (did you mean coder-model";
     let note = team.server.wait_for_note(part);
     assert!(note.contains("builders"), "{note}");
-    let checked = team.hob(&["check", "builders"]).success();
+    let checked = team.hob("check builders").success();
     let notes = stderr(&checked);
     assert!(notes.contains(part) && !notes.contains("'lead-model'"), "{notes}");
 }
@@ -196,7 +199,7 @@ fn a_model_that_does_not_exist_is_named() {
 fn no_team_answers_for_a_model_that_does_not_exist() {
     let wrong = TEAM.replace("\"lead-model\"", "\"leed-model\"");
     let team = TeamUser::with(&wrong, "", ("", r#"{"reply": {"content": "Done."}}"#));
-    let done = team.run(&["run", "builders", "Do it"]).success();
+    let done = team.run("run builders 'Do it'").success();
     assert_eq!(stdout(&done), "Done.\n");
     let notes = stderr(&done);
     assert!(notes.contains("has no leed-model; coder-model answers for it"), "{notes}");
@@ -207,14 +210,14 @@ fn what_needs_approval_waits_on_disk() {
     let lead = r#"{"reply": {"tool_calls": [{"name": "shell", "arguments": {"command": "make all"}}]}}
 {"when": {"last": "denied"}, "reply": {"content": "Then not."}}"#;
     let team = TeamUser::new(lead, "");
-    let waiting = team.run(&["run", "builders", "Build it"]).success();
+    let waiting = team.run("run builders 'Build it'").success();
     let notes = stderr(&waiting);
     assert!(notes.contains("make all") && notes.contains("hob team approve"), "{notes}");
     let id = team.id();
     // The last characters of an id are enough.
     let denied = team.run(&["deny", &id[id.len() - 6..]]).success();
     assert_eq!(stdout(&denied), "Then not.\n");
-    let again = team.run(&["approve", &id]).failure();
+    let again = team.run(format!("approve {id}")).failure();
     let again = stderr(&again);
     assert!(again.contains("has ended: completed") && again.contains("hob team show"), "{again}");
 }
@@ -225,23 +228,23 @@ fn a_killed_run_goes_on_and_does_nothing_twice() {
 {"reply": {"delay_ms": 100000, "content": "too late"}}
 {"when": {"last": "5 bytes written"}, "reply": {"content": "Written."}}"#;
     let team = TeamUser::new(lead, "");
-    let mut child = team.start(&["run", "builders", "Write the log"]);
+    let mut child = team.start("run builders 'Write the log'");
     team.until("tool.output");
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
-    let mut tail = team.process(&["tail", &team.id()]).stdout(writer).spawn().expect("hob");
+    let mut tail = team.process(format!("tail {}", team.id())).stdout(writer).spawn().expect("hob");
     assert_eq!(exit_code(&mut tail), Some(0), "nothing reads what it follows");
-    let busy = team.run(&["resume", &team.id()]).failure();
+    let busy = team.run(format!("resume {}", team.id())).failure();
     assert!(stderr(&busy).contains("another process works on this run"));
     child.kill().expect("killed");
     child.wait().expect("ended");
-    assert_eq!(stdout(&team.run(&["resume", &team.id()]).success()), "Written.\n");
+    assert_eq!(stdout(&team.run(format!("resume {}", team.id())).success()), "Written.\n");
     assert_eq!(fs::read_to_string(team.user.path("work/log.txt")).expect("a file"), "once\n");
     assert!(team.events().iter().any(|name| name == "run.resumed"));
-    let shown = stdout(&team.hob(&["show", &team.id()]).success());
+    let shown = stdout(&team.hob(format!("show {}", team.id())).success());
     assert!(shown.contains("work/log.txt: 5 bytes"), "{shown}");
     fs::remove_file(team.user.path("work/log.txt")).expect("removed");
-    let shown = stdout(&team.hob(&["show", &team.id()]).success());
+    let shown = stdout(&team.hob(format!("show {}", team.id())).success());
     assert!(shown.contains("work/log.txt: not there any more"), "{shown}");
 }
 
@@ -252,7 +255,7 @@ fn a_full_disk_ends_the_work_and_the_run_goes_on_later() {
     let lead = r#"{"reply": {"tool_calls": [{"name": "write_file", "arguments": {"path": "log.txt", "content": "once\n", "mode": "append"}}]}}
 {"when": {"last": "5 bytes written"}, "reply": {"content": "Written."}}"#;
     let team = TeamUser::with(&TEAM.replace("on-request", "always"), "", (lead, ""));
-    team.run(&["run", "builders", "Write the log"]).success();
+    team.run("run builders 'Write the log'").success();
     let run = team.last_run();
     let id = run["run_id"].as_str().expect("an id");
     let events = team.user.path("home/runs").join(id).join("events.jsonl");
@@ -260,7 +263,7 @@ fn a_full_disk_ends_the_work_and_the_run_goes_on_later() {
     fs::rename(&events, &kept).expect("renamed");
     std::os::unix::fs::symlink("/dev/full", &events).expect("a link");
     for _ in 0..2 {
-        let full = team.run(&["approve", id]).failure();
+        let full = team.run(format!("approve {id}")).failure();
         let error = stderr(&full);
         for part in ["cannot store the run", "No space left", "free some space", "hob team resume"]
         {
@@ -270,7 +273,7 @@ fn a_full_disk_ends_the_work_and_the_run_goes_on_later() {
         assert_eq!(team.last_run()["status"], "waiting_approval");
     }
     fs::rename(&kept, &events).expect("renamed");
-    assert_eq!(stdout(&team.run(&["approve", id]).success()), "Written.\n");
+    assert_eq!(stdout(&team.run(format!("approve {id}")).success()), "Written.\n");
     assert_eq!(fs::read_to_string(team.user.path("work/log.txt")).expect("a file"), "once\n");
 }
 
@@ -281,23 +284,23 @@ fn a_run_with_a_failed_model_can_be_resumed() {
 {"reply": {"refused": "a parameter is wrong"}}
 {"reply": {"content": "Whole."}}"#;
     let team = TeamUser::new(lead, "");
-    let failed = team.run(&["run", "builders", "Try"]).failure();
+    let failed = team.run("run builders Try").failure();
     let said = stdout(&failed);
     assert!(said.contains("is missing") && said.contains("the server is gone"), "{said}");
     assert_eq!(team.last_run()["status"], "failed");
     let failures = || team.events().iter().filter(|name| *name == "model.failed").count();
     assert_eq!(failures(), 2);
-    let said = stdout(&team.run(&["resume", &team.id()]).failure());
+    let said = stdout(&team.run(format!("resume {}", team.id())).failure());
     assert!(said.contains("a parameter is wrong"), "{said}");
     assert_eq!(failures(), 3, "a request that is refused is not sent again");
-    assert_eq!(stdout(&team.run(&["resume", &team.id()]).success()), "Whole.\n");
+    assert_eq!(stdout(&team.run(format!("resume {}", team.id())).success()), "Whole.\n");
     assert_eq!(team.last_run()["status"], "completed");
 }
 
 #[test]
 fn a_workspace_that_does_not_exist_leaves_no_run() {
     let team = TeamUser::new("", "");
-    let refused = team.run(&["run", "builders", "Task", "--workspace", "none"]).failure();
+    let refused = team.run("run builders Task --workspace none").failure();
     assert!(stderr(&refused).contains("cannot open none"), "{}", stderr(&refused));
     assert!(team.last_run().is_null());
 }
@@ -307,7 +310,7 @@ fn a_step_of_a_script_that_no_request_used_is_a_failure() {
     let lead = r#"{"when": {"agent": "lead"}, "reply": {"obey": true}}
 {"when": {"agent": "coder"}, "reply": {"content": "Never."}}"#;
     let mut team = TeamUser::new(lead, "");
-    let done = team.run(&["run", "builders", "Reply exactly: done"]).success();
+    let done = team.run("run builders 'Reply exactly: done'").success();
     assert_eq!(stdout(&done), "done\n");
     team.server.signal("-TERM");
     let note = team.server.wait_for_note("no request used these steps");
@@ -318,14 +321,14 @@ fn a_step_of_a_script_that_no_request_used_is_a_failure() {
 #[test]
 fn another_process_ends_a_run() {
     let team = TeamUser::new(r#"{"reply": {"delay_ms": 100000}}"#, "");
-    let mut child = team.start(&["run", "builders", "Wait"]);
+    let mut child = team.start("run builders Wait");
     team.until("model.requested");
     let id = team.id();
-    for args in [&["runs"][..], &["show", id.as_str()]] {
+    for args in ["runs", &format!("show {id}")] {
         let said = stdout(&team.hob(args).success());
         assert!(said.contains("running") && !said.contains("interrupted"), "{said}");
     }
-    team.hob(&["cancel", &id]).success();
+    team.hob(format!("cancel {id}")).success();
     assert_eq!(child.wait().expect("ended").code(), Some(130));
     assert_eq!(team.last_run()["status"], "cancelled");
 }
@@ -337,7 +340,7 @@ fn a_run_in_the_background_can_be_followed() {
     let run = team.process(&["run", "builders", "--detach", "--brief", brief, "--server", url]);
     let run = assert_cmd::Command::from(run).write_stdin("Do it.").timeout(SOON).assert();
     let id = stdout(&run.success());
-    let followed = stdout(&team.hob(&["tail", id.trim()]).success());
+    let followed = stdout(&team.hob(format!("tail {}", id.trim())).success());
     assert!(followed.contains("Done in the background."), "{followed}");
     assert_eq!(team.last_run()["task"], "Do it.");
 }
@@ -345,12 +348,9 @@ fn a_run_in_the_background_can_be_followed() {
 #[test]
 fn a_run_in_the_background_that_fails_to_start_is_not_followed_for_ever() {
     let team = TeamUser::new("", "");
-    let id = stdout(
-        &team
-            .hob(&["run", "builders", "--detach", "Task", "--server", "http://127.0.0.1:1"])
-            .success(),
-    );
-    let failed = team.hob(&["tail", id.trim()]).failure();
+    let run = "run builders --detach Task --server http://127.0.0.1:1";
+    let id = stdout(&team.hob(run).success());
+    let failed = team.hob(format!("tail {}", id.trim())).failure();
     let error = stderr(&failed);
     assert!(
         error.contains("no process works on this run") && error.contains("hob team resume"),
@@ -402,7 +402,7 @@ fn a_team_is_a_model_of_the_server() {
     let text = waiting["choices"][0]["message"]["content"].as_str().expect("a text");
     assert!(text.contains("\"make  a\"") && text.contains("hob team approve"), "{text}");
     let id = team.id();
-    assert_eq!(stdout(&team.run(&["deny", &id]).success()), "Then not.\n");
+    assert_eq!(stdout(&team.run(format!("deny {id}")).success()), "Then not.\n");
 
     // A client that leaves ends its run.
     let stream = team.server.begin("v1/chat/completions", &ask("Wait"));
@@ -540,19 +540,11 @@ fn a_title_starts_no_run() {
 
 #[test]
 fn a_team_works_with_a_real_local_model() {
-    let (user, home) = User::with_only(&["smollm2"]);
-    let mut server = Served::start(&user, &home);
+    let user = User::with_only(&["smollm2"]);
+    let mut server = Served::start(&user);
     server.wait_for_note("smollm2 is ready");
-    let mut command = user.process(&[
-        "team",
-        "run",
-        "--max-turns",
-        "3",
-        "--server",
-        &server.url,
-        "Say good morning.",
-    ]);
-    command.envs(home.iter().cloned());
+    let line = format!("team run --max-turns 3 --server {} 'Say good morning.'", server.url);
+    let command = user.process(line);
     let done = assert_cmd::Command::from(command).timeout(SOON * 5).assert().success();
     let notes = stderr(&done);
     assert!(!stdout(&done).trim().is_empty(), "{notes}");
@@ -573,28 +565,27 @@ fn mistakes_have_a_sentence_each() {
     );
     user.write("teams/unknown.toml", &TEAM.replace("\"shell\"", "\"shel\""));
     for (args, parts) in [
-        (&["check", "broken"][..], &["broken.toml:11:1", "unknown field `colour`"][..]),
-        (&["check", "unknown"], &["unknown.toml:8:37: there is no tool 'shel'"]),
-        (&["check", "agent_tem"], &["did you mean agent_team?"]),
-        (&["run", "agent_team", " "], &["the task is empty"]),
-        (&["run"], &["give a task", "for example hob team run"]),
-        (&["run", "--brief", "none.md"], &["cannot read the task: none.md: No such file"]),
-        (&["show", "x"], &["there is no run 'x'"]),
-        (&["run", "agent_team", "Hello"], &["hob serve"]),
+        ("check broken", &["broken.toml:11:1", "unknown field `colour`"][..]),
+        ("check unknown", &["unknown.toml:8:37: there is no tool 'shel'"]),
+        ("check agent_tem", &["did you mean agent_team?"]),
+        ("run agent_team ' '", &["the task is empty"]),
+        ("run", &["give a task", "for example hob team run"]),
+        ("run --brief none.md", &["cannot read the task: none.md: No such file"]),
+        ("show x", &["there is no run 'x'"]),
+        ("run agent_team Hello", &["hob serve"]),
     ] {
-        let failed = user.hob(&[&["team"], args].concat()).assert().failure();
+        let failed = user.hob(format!("team {args}")).assert().failure();
         let error = stderr(&failed);
         assert!(parts.iter().all(|part| error.contains(part)), "{args:?}: {error}");
     }
-    let list = stdout(&user.hob(&["team", "list"]).assert().success());
+    let list = user.prints(&["team", "list"]);
     for part in ["agent_team", "devops", "broken"] {
         assert!(list.contains(part), "{list}");
     }
-    let json = stderr(&user.hob(&["team", "list", "--json"]).assert().success());
+    let json = user.notes(&["team", "list", "--json"]);
     assert!(json.contains("left out: ") && json.contains("broken.toml:11:1: "), "{json}");
-    user.hob(&["team", "check", "devops"]).assert().success();
-    let schema = stdout(&user.hob(&["team", "schema"]).assert().success());
-    let schema: Value = serde_json::from_str(&schema).expect("JSON");
+    user.hob("team check devops").assert().success();
+    let schema = user.json(&["team", "schema"]);
     assert!(schema["properties"]["entry"].is_object(), "{schema}");
     assert_eq!(schema["additionalProperties"], false);
 }

@@ -182,9 +182,7 @@ fn a_run_streams_and_keeps_its_answer_and_files() {
 fn the_log_says_who_works_and_what_is_called() {
     let TeamUser { user, server } = TeamUser::with(TEAM, "", (WRITE, ""));
     drop(server);
-    let home = [("HOB_HOME", user.path("home").into_os_string())];
-    let args = ["serve", "--listen", "127.0.0.1:0", "--log", "info"];
-    let mut server = Served::running(&user, &home, &args);
+    let mut server = Served::run(user.process("serve --listen 127.0.0.1:0 --log info"));
     let id = Client::of(&server).start("Write the log\nin a file");
     let lines = ["a team begins", "a tool is called", "a team has ended"];
     let lines = lines.map(|part| server.wait_for_note(part));
@@ -286,7 +284,7 @@ fn a_run_of_a_terminal_is_followed_and_cancelled() {
         (&format!("{}\n{SLOW}", WRITE.lines().next().expect("a step")), ""),
     );
     let client = Client::of(&team.server);
-    let mut child = team.start(&["run", "builders", "Write the log"]);
+    let mut child = team.start("run builders 'Write the log'");
     team.until("tool.output");
     let id = team.last_run()["run_id"].as_str().expect("an id").to_owned();
     let run = client.run(&id);
@@ -319,7 +317,7 @@ fn a_run_goes_on_after_the_server_was_killed() {
         "lead.jsonl",
         r#"{"when": {"last": "bytes written"}, "reply": {"content": "Written."}}"#,
     );
-    team.server = TeamUser::serve(&team.user);
+    team.server = Served::start(&team.user);
     let client = Client::of(&team.server);
     assert_eq!(client.run(&id)["status"], "interrupted");
     let (status, run) = client.post(&format!("v1/runs/{id}/resume"), &json!({}));
@@ -342,7 +340,7 @@ fn a_key_sees_the_teams_among_its_aliases_only() {
     user_keys(&team);
     let text = fs::read_to_string(team.user.path("work/hob.toml")).expect("a file");
     team.user.write("hob.toml", &format!("{keys}{text}"));
-    let server = TeamUser::serve(&team.user);
+    let server = Served::start(&team.user);
     let (all, phone) =
         (Client::with_key(&server, "all-of-it"), Client::with_key(&server, "phone-only"));
     for path in ["v1/runs", "v1/teams", "v1/pipelines", "v1/runs/x", "v1/runs/x/events"] {
@@ -377,14 +375,13 @@ fn the_trace_shows_no_keys() {
         json!({ "when": { "last": "known-by-name" }, "reply": { "content": "Done." } }),
     ];
     let team = TeamUser::with(TEAM, "", (&calls.map(|call| call.to_string()).join("\n"), ""));
-    let home = team.user.path("home");
-    let mut hob = team.user.process(&["serve", "--listen", "127.0.0.1:0"]);
-    hob.env("HOB_HOME", &home).env("WIKI_TOKEN", "known-by-name");
+    let mut hob = team.user.process("serve --listen 127.0.0.1:0");
+    hob.env("WIKI_TOKEN", "known-by-name");
     let server = Served::run(hob);
     let client = Client::of(&server);
     let id = client.start("Write the notes");
     assert_eq!(client.until(&id, "completed")["answer"], "Done.");
-    let folder = home.join("runs").join(&id);
+    let folder = team.user.path("home/runs").join(&id);
     let stored = fs::read_to_string(folder.join("events.jsonl")).expect("events");
     let sent = format!("{:?}", client.events(&id, None));
     for trace in [stored, sent] {

@@ -315,7 +315,7 @@ fn the_public_key_is_for_lists_and_chats_where_it_is_allowed() {
     let user = crate::User::new();
     user.write("house.key", PUBLIC);
     user.write("hob.toml", "[keys.house]\nsecret = \"file:house.key\"\n");
-    let failed = user.hob(&["config", "check"]).assert().failure();
+    let failed = user.hob("config check").assert().failure();
     let error = stderr(&failed);
     assert!(error.contains("'house' is the default key of Pipelines"), "{error}");
 }

@@ -172,12 +172,12 @@ fn commands_without_a_sandbox_need_a_flag_and_a_person() {
         json!({ "when": { "last": "no output" }, "reply": { "content": "Done." } }),
     ];
     let team = TeamUser::with(&file, "", (&steps.map(|step| step.to_string()).join("\n"), ""));
-    let notes = stderr(&team.hob(&["check", "builders"]).success());
+    let notes = stderr(&team.hob("check builders").success());
     assert!(notes.contains("builders: commands are refused") && notes.contains("--allow-danger"));
-    team.run(&["run", "builders", "Make it"]).success();
+    team.run("run builders 'Make it'").success();
     assert_eq!(team.last_run()["status"], "waiting_approval");
-    team.run(&["approve", &team.id()]).success();
+    team.run(format!("approve {}", team.id())).success();
     assert!(!made.exists());
-    let done = team.run(&["approve", &team.id(), "--allow-danger"]).success();
+    let done = team.run(format!("approve {} --allow-danger", team.id())).success();
     assert_eq!((stdout(&done).as_str(), made.exists()), ("Done.\n", true));
 }

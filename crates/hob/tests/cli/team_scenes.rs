@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::executable::write_executable;
 use crate::loopback::{Answer, listen};
+use crate::real_server::Served;
 use crate::team::TeamUser;
 use crate::{User, stderr, stdout};
 
@@ -15,7 +16,7 @@ const ALIASES: [(&str, &str); 4] =
 
 /// A server with a script for each alias, in their order.
 fn team(scripts: [&[String]; 4]) -> TeamUser {
-    let user = User::new();
+    let user = User::new().with_home("home");
     let (mut aliases, mut models) = (String::new(), "[dev.scripts]\n".to_owned());
     for ((alias, model), steps) in ALIASES.iter().zip(scripts) {
         aliases += &format!("[alias.{alias}]\nto = [\"{model}\"]\n");
@@ -23,7 +24,7 @@ fn team(scripts: [&[String]; 4]) -> TeamUser {
         user.write(&format!("{model}.jsonl"), &steps.join("\n"));
     }
     user.write("hob.toml", &(aliases + &models));
-    let server = TeamUser::serve(&user);
+    let server = Served::start(&user);
     TeamUser { user, server }
 }
 
@@ -186,7 +187,7 @@ fn the_devops_team_acts_without_asking_and_only_where_it_may() {
     write_executable(&programs.join("systemctl"), "#!/bin/sh\necho ActiveState=active\n");
     let podman = "#!/bin/sh\n[ \"$1\" = container ] || printf '<%s>' \"$@\"\n";
     write_executable(&programs.join("podman"), podman);
-    let done = team.run(&["run", "devops", "Look after the models"]).success();
+    let done = team.run("run devops 'Look after the models'").success();
     assert_eq!(stdout(&done), "All models answer. See report.md.\n");
     let trace = team.trace();
     let text = |event: &Value| Some(event["data"]["output"]["text"].as_str()?.to_owned());

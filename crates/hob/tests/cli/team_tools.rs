@@ -114,7 +114,7 @@ fn assert_all_have_ended(team: &TeamUser) {
 fn assert_all_have_ended(_team: &TeamUser) {}
 
 fn run_with(team: &TeamUser, variables: &[(&str, &str)]) -> assert_cmd::assert::Assert {
-    let mut command = team.process(&["run", "builders", "Do it", "--server", &team.server.url]);
+    let mut command = team.process(format!("run builders 'Do it' --server {}", team.server.url));
     command.envs(variables.iter().map(|(name, value)| (*name, OsString::from(value))));
     assert_cmd::Command::from(command).timeout(SOON).assert()
 }
@@ -179,9 +179,9 @@ fn a_server_that_hangs_or_prints_without_end_does_not_stop_the_run() {
 #[test]
 fn a_run_that_is_cancelled_leaves_no_process() {
     let team = scripted(TEAM, &[("docs__slow", json!({}), "never")]);
-    let mut child = team.start(&["run", "builders", "Wait"]);
+    let mut child = team.start("run builders Wait");
     team.until("tool.called");
-    team.hob(&["cancel", &team.id()]).success();
+    team.hob(format!("cancel {}", team.id())).success();
     assert_eq!(child.wait().expect("ended").code(), Some(130));
     assert_all_have_ended(&team);
 }
@@ -189,14 +189,14 @@ fn a_run_that_is_cancelled_leaves_no_process() {
 #[test]
 fn an_interrupted_call_is_not_made_again() {
     let team = scripted(TEAM, &[("docs__slow", json!({}), "outcome is unknown")]);
-    let mut child = team.start(&["run", "builders", "Wait"]);
+    let mut child = team.start("run builders Wait");
     team.until("tool.called");
     child.kill().expect("killed");
     child.wait().expect("ended");
     // A process that is killed cannot end its servers, and this one does not watch its input.
     let leader = i32::try_from(processes(&team)[0]).ok().and_then(Pid::from_raw);
     kill_process_group(leader.expect("an id"), Signal::KILL).expect("killed");
-    assert_eq!(stdout(&team.run(&["resume", &team.id()]).success()), "Done.\n");
+    assert_eq!(stdout(&team.run(format!("resume {}", team.id())).success()), "Done.\n");
     let calls = team.trace().iter().filter(|event| event["type"] == "tool.called").count();
     assert_eq!(calls, 1);
     assert_all_have_ended(&team);
@@ -238,7 +238,7 @@ fn a_person_sees_all_arguments_and_the_run_goes_on_in_another_process() {
     let notes = stderr(&run_with(&team, &[]).success());
     assert!(notes.contains(&long) && notes.contains("waits for approval"), "{notes}");
     assert_all_have_ended(&team);
-    assert_eq!(stdout(&team.run(&["approve", &team.id()]).success()), "Done.\n");
+    assert_eq!(stdout(&team.run(format!("approve {}", team.id())).success()), "Done.\n");
     assert_eq!(processes(&team).len(), 4, "a server for each process");
     assert_all_have_ended(&team);
 }
@@ -261,9 +261,9 @@ fn a_run_that_goes_on_is_followed_before_its_first_step() {
         let (id, gate) = (team.id(), team.user.path("work/gate"));
         assert!(Command::new("mkfifo").arg(&gate).status().expect("mkfifo").success());
         program(&team.user, "docs-mcp", &SERVER.replacen('\n', "\nread -r go < gate\n", 1));
-        let mut goes_on = team.start(&[verb, &id]);
+        let mut goes_on = team.start(format!("{verb} {id}"));
         let gate = until_read(&mut goes_on, &gate);
-        let mut tail = team.process(&["tail", &id]);
+        let mut tail = team.process(format!("tail {id}"));
         let mut tail = tail.stdout(Stdio::piped()).spawn().expect("hob");
         let url = format!("{}v1/runs/{id}/events", team.server.url);
         let events = Client::of(&team.server).agent.get(url).call().expect("a stream");
@@ -304,7 +304,7 @@ fn a_check_asks_the_servers() {
     };
     let check = |file: &str| {
         user.write("teams/docs.toml", file);
-        stderr(&user.hob(&["team", "check", "docs"]).assert())
+        stderr(&user.hob("team check docs").assert())
     };
     for (file, part) in [
         (TEAM.replace("docs__*", "docs__sarch"), "'lead' misses the tool 'docs__sarch'"),
@@ -324,7 +324,7 @@ fn a_check_asks_the_servers() {
         assert!(!said.contains("rmcp"), "{file}: {said}");
     }
     user.write("teams/docs.toml", &format!("{TEAM}tools = [\"echo\"]\n"));
-    user.hob(&["team", "check", "docs"]).assert().success();
+    user.hob("team check docs").assert().success();
 }
 
 /// Answers MCP messages over HTTP to those who have the token, until a call wants it to stop.

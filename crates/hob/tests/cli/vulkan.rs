@@ -6,10 +6,11 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use assert_cmd::assert::Assert;
 use serde_json::{Value, json};
 
 use crate::chat_real_model::last_line;
-use crate::real_server::{Home, Served};
+use crate::real_server::Served;
 use crate::{User, stderr, stdout, until};
 
 /// Layers of the test's chat model, the output counted as one.
@@ -36,26 +37,33 @@ fn without_driver(command: &mut Command) -> &mut Command {
     command.env("VK_DRIVER_FILES", "/nowhere.json")
 }
 
-/// The command in a home with the chat model.
-fn hob(user: &User, home: &Home, args: &[&str]) -> Command {
-    let mut command = user.process(args);
-    command.envs(home.iter().cloned());
-    command
+/// The driver refuses larger buffers.
+fn small_card(buffer_bytes_max: u64) -> impl FnOnce(&mut Command) -> &mut Command {
+    move |command| {
+        on_card(command).env("GGML_VK_FORCE_MAX_BUFFER_SIZE", buffer_bytes_max.to_string())
+    }
 }
 
-fn serve(command: Command) -> Served {
+/// Runs hob with this driver.
+fn run(user: &User, words: &str, drive: impl FnOnce(&mut Command) -> &mut Command) -> Assert {
+    let mut command = user.process(words);
+    drive(&mut command);
+    assert_cmd::Command::from(command).timeout(Duration::from_secs(600)).assert()
+}
+
+fn serve(user: &User, drive: impl FnOnce(&mut Command) -> &mut Command) -> Served {
+    let mut command = user.process("serve --listen 127.0.0.1:0");
+    drive(&mut command);
     let mut served = Served::run(command);
     served.wait_for_note("smollm2 is ready");
     served
 }
 
-fn configured(lines: &str) -> (User, Home) {
-    let (user, home) = User::with_only(&["smollm2"]);
+fn configured(lines: &str) -> User {
+    let user = User::with_only(&["smollm2"]);
     user.write("hob.toml", &format!("[chat]\nspeculation = \"off\"\n{lines}\n"));
-    (user, home)
+    user
 }
-
-const SERVE: [&str; 3] = ["serve", "--listen", "127.0.0.1:0"];
 
 /// A token of an answer, and the likeliest tokens in its place with their logarithms.
 struct Chosen {
@@ -107,13 +115,9 @@ fn the_card_says_what_the_processor_says_with_all_layers_a_part_and_every_kv_typ
         "gpu_layers = 31\nkv_type = \"q8_0\"",
         "gpu_layers = 12\nkv_type = \"q4_0\"",
     ] {
-        let (user, home) = configured(&format!("parallel = 1\ncontext_tokens = 1024\n{lines}"));
-        let mut reference = hob(&user, &home, &SERVE);
-        without_driver(&mut reference);
-        let cpu = answers(&serve(reference));
-        let mut command = hob(&user, &home, &SERVE);
-        on_card(&mut command);
-        let card = answers(&serve(command));
+        let user = configured(&format!("parallel = 1\ncontext_tokens = 1024\n{lines}"));
+        let cpu = answers(&serve(&user, without_driver));
+        let card = answers(&serve(&user, on_card));
         for (cpu, card) in cpu.iter().zip(&card) {
             agree(cpu, card);
         }
@@ -121,11 +125,8 @@ fn the_card_says_what_the_processor_says_with_all_layers_a_part_and_every_kv_typ
 }
 
 /// Megabytes that the card could not give, and those that it has free.
-fn refused_mb(user: &User, home: &Home, buffer_bytes_max: u64) -> [u64; 2] {
-    let mut command = hob(user, home, &["chat", "Hello!"]);
-    on_card(&mut command).env("GGML_VK_FORCE_MAX_BUFFER_SIZE", buffer_bytes_max.to_string());
-    let mut command = assert_cmd::Command::from(command);
-    let said = stderr(&command.timeout(Duration::from_secs(300)).assert().failure());
+fn refused_mb(user: &User, buffer_bytes_max: u64) -> [u64; 2] {
+    let said = stderr(&run(user, "chat Hello!", small_card(buffer_bytes_max)).failure());
     let (_, rest) = said.split_once("Vulkan0 (").ok_or(&said).expect("a card");
     assert!(rest.contains("chat.gpu_layers") && rest.contains("hob fit"), "{said}");
     let number = |before: &str, after: &str| -> Option<u64> {
@@ -141,8 +142,8 @@ fn refused_mb(user: &User, home: &Home, buffer_bytes_max: u64) -> [u64; 2] {
 #[test]
 fn a_card_without_room_for_the_weights_is_an_error_with_both_numbers() {
     let needed = |layers: u32| {
-        let (user, home) = configured(&format!("gpu_layers = {layers}\nparallel = 1"));
-        let [needed_mb, free_mb] = refused_mb(&user, &home, 4 << 20);
+        let user = configured(&format!("gpu_layers = {layers}\nparallel = 1"));
+        let [needed_mb, free_mb] = refused_mb(&user, 4 << 20);
         assert!(free_mb > 0);
         needed_mb
     };
@@ -152,40 +153,31 @@ fn a_card_without_room_for_the_weights_is_an_error_with_both_numbers() {
 
 #[test]
 fn a_card_without_room_for_a_long_context_is_an_error_with_both_numbers() {
-    let (user, home) = configured("gpu_layers = 31\nparallel = 4\ncontext_tokens = 8192");
+    let user = configured("gpu_layers = 31\nparallel = 4\ncontext_tokens = 8192");
     // There is room for the 145 MB of weights, but not for the cache: 23 kB for each of 8,192 tokens.
-    let [needed_mb, free_mb] = refused_mb(&user, &home, 160 << 20);
+    let [needed_mb, free_mb] = refused_mb(&user, 160 << 20);
     assert!(needed_mb > 160 && free_mb > 0, "{needed_mb} MB, {free_mb} MB free");
 }
 
 #[test]
 fn a_card_that_does_not_exist_is_an_error_that_names_those_that_do() {
-    let (user, home) = configured("device = \"Vulkan9\"\nparallel = 1");
-    let mut command = hob(&user, &home, &["chat", "Hello!"]);
-    on_card(&mut command);
-    let mut command = assert_cmd::Command::from(command);
-    let said = stderr(&command.timeout(Duration::from_secs(300)).assert().failure());
+    let user = configured("device = \"Vulkan9\"\nparallel = 1");
+    let said = stderr(&run(&user, "chat Hello!", on_card).failure());
     assert!(said.contains("there is no device Vulkan9: set `device` to Vulkan0 ("), "{said}");
 }
 
 #[test]
 fn a_card_that_has_vanished_is_not_missed_in_silence() {
-    let (user, home) = configured("gpu_layers = 12\nparallel = 1\ncontext_tokens = 1024");
-    let mut command = hob(&user, &home, &["chat", "Hello!"]);
-    without_driver(&mut command);
-    let mut command = assert_cmd::Command::from(command);
-    let said = stderr(&command.timeout(Duration::from_secs(300)).assert().success());
+    let user = configured("gpu_layers = 12\nparallel = 1\ncontext_tokens = 1024");
+    let said = stderr(&run(&user, "chat Hello!", without_driver).success());
     let note = "gpu_layers = 12 has no effect, because the engine finds no graphics card";
     assert!(said.contains(note), "{said}");
 }
 
 #[test]
 fn a_model_without_a_place_in_the_settings_leaves_a_card_without_room() {
-    let (user, home) = configured("parallel = 1\ncontext_tokens = 1024");
-    let mut command = hob(&user, &home, &["chat", "Hello!"]);
-    on_card(&mut command).env("GGML_VK_FORCE_MAX_BUFFER_SIZE", (4_u64 << 20).to_string());
-    let mut command = assert_cmd::Command::from(command);
-    let said = stderr(&command.timeout(Duration::from_secs(300)).assert().success());
+    let user = configured("parallel = 1\ncontext_tokens = 1024");
+    let said = stderr(&run(&user, "chat Hello!", small_card(4 << 20)).success());
     let (_, note) = said.split_once("Vulkan0 (").ok_or(&said).expect("a card");
     assert!(note.contains(" had no room for "), "{said}");
     assert!(note.contains(": the model runs on the processor"), "{said}");
@@ -194,26 +186,21 @@ fn a_model_without_a_place_in_the_settings_leaves_a_card_without_room() {
 /// The driver gives hardly any memory, and the model wants none.
 #[test]
 fn a_model_without_layers_on_the_card_takes_nothing_of_it() {
-    let (user, home) = configured("gpu_layers = 0\nparallel = 1\ncontext_tokens = 1024");
-    let mut command = hob(&user, &home, &["chat", "Hello!"]);
-    on_card(&mut command).env("GGML_VK_FORCE_MAX_BUFFER_SIZE", (64_u64 << 10).to_string());
-    let mut command = assert_cmd::Command::from(command);
-    let said = stderr(&command.timeout(Duration::from_secs(300)).assert().success());
+    let user = configured("gpu_layers = 0\nparallel = 1\ncontext_tokens = 1024");
+    let said = stderr(&run(&user, "chat Hello!", small_card(64 << 10)).success());
     assert!(!said.contains("Vulkan0"), "{said}");
 }
 
 #[test]
 fn a_model_on_the_card_is_unloaded_and_comes_back() {
-    let (user, home) = configured("gpu_layers = 31\nparallel = 1\ncontext_tokens = 1024");
-    let mut command = hob(&user, &home, &SERVE);
-    on_card(&mut command);
-    let served = serve(command);
+    let user = configured("gpu_layers = 31\nparallel = 1\ncontext_tokens = 1024");
+    let served = serve(&user, on_card);
     let body = json!({
         "model": "smollm2", "max_tokens": 4, "messages": [{"role": "user", "content": "Hello!"}],
     });
     served.chat(&body).expect("an answer");
     let url = served.url.trim_end_matches('/');
-    user.hob(&["unload", "smollm2", "--server", url]).assert().success();
+    user.hob(format!("unload smollm2 --server {url}")).assert().success();
     // All memory of this driver is the worker's, and ends with it.
     assert_eq!(served.worker("chat"), None);
     let list = served.get("api/hob/ps").body;
@@ -225,10 +212,8 @@ fn a_model_on_the_card_is_unloaded_and_comes_back() {
 
 #[test]
 fn an_answer_on_the_card_ends_with_an_error_when_its_worker_is_killed_and_the_next_one_works() {
-    let (user, home) = configured("gpu_layers = 12\nparallel = 1");
-    let mut command = hob(&user, &home, &SERVE);
-    on_card(&mut command);
-    let served = serve(command);
+    let user = configured("gpu_layers = 12\nparallel = 1");
+    let served = serve(&user, on_card);
     thread::scope(|scope| {
         let stream = scope.spawn(|| last_line(&served, "Tell me a very long story."));
         let is_in_flight = || served.metric("hob_chat_in_flight{") == Some(1.0);
@@ -249,16 +234,10 @@ fn an_answer_on_the_card_ends_with_an_error_when_its_worker_is_killed_and_the_ne
 
 #[test]
 fn the_card_hears_what_the_processor_hears() {
-    let (user, home) = User::with_only(&["kokoro", "whisper-base"]);
-    let mut say = hob(&user, &home, &["say", "-o", "hello.wav", "The weather is fine today."]);
-    assert!(without_driver(&mut say).status().expect("hob").success());
-    let heard = |place: fn(&mut Command) -> &mut Command| {
-        let mut hear = hob(&user, &home, &["hear", "hello.wav"]);
-        place(&mut hear);
-        let mut hear = assert_cmd::Command::from(hear);
-        stdout(&hear.timeout(Duration::from_secs(300)).assert().success())
-    };
-    let (cpu, card) = (heard(without_driver), heard(on_card));
+    let user = User::with_only(&["kokoro", "whisper-base"]);
+    run(&user, "say -o hello.wav 'The weather is fine today.'", without_driver).success();
+    let cpu = stdout(&run(&user, "hear hello.wav", without_driver).success());
+    let card = stdout(&run(&user, "hear hello.wav", on_card).success());
     assert!(cpu.to_lowercase().contains("weather"), "{cpu}");
     assert_eq!(card, cpu);
 }
@@ -266,13 +245,9 @@ fn the_card_hears_what_the_processor_hears() {
 /// As for chat: the largest matrix of the model has 28 MB.
 #[test]
 fn a_card_without_room_for_the_transcription_model_is_left() {
-    let (user, home) = User::with_only(&["kokoro", "whisper-base"]);
-    let mut say = hob(&user, &home, &["say", "-o", "hello.wav", "The weather is fine today."]);
-    assert!(without_driver(&mut say).status().expect("hob").success());
-    let mut command = hob(&user, &home, &["hear", "hello.wav"]);
-    on_card(&mut command).env("GGML_VK_FORCE_MAX_BUFFER_SIZE", (4_u64 << 20).to_string());
-    let mut command = assert_cmd::Command::from(command);
-    let heard = command.timeout(Duration::from_secs(300)).assert().success();
+    let user = User::with_only(&["kokoro", "whisper-base"]);
+    run(&user, "say -o hello.wav 'The weather is fine today.'", without_driver).success();
+    let heard = run(&user, "hear hello.wav", small_card(4 << 20)).success();
     assert!(stdout(&heard).to_lowercase().contains("weather"), "{}", stdout(&heard));
     let said = stderr(&heard);
     let (_, note) = said.split_once("Vulkan0 (").ok_or(&said).expect("a card");
@@ -282,12 +257,9 @@ fn a_card_without_room_for_the_transcription_model_is_left() {
 
 #[test]
 fn the_doctor_tries_the_card_and_the_processor() {
-    let (user, home) = User::with_models();
+    let user = User::with_models();
     user.write("hob.toml", "[server]\nlisten = \"0\"\n");
-    let mut command = hob(&user, &home, &["doctor"]);
-    on_card(&mut command);
-    let mut command = assert_cmd::Command::from(command);
-    let found = stdout(&command.timeout(Duration::from_secs(600)).assert().success());
+    let found = stdout(&run(&user, "doctor", on_card).success());
     for (device, part) in
         [("device Vulkan0 ", " MB free, a token in "), ("device CPU ", ", a token in ")]
     {
