@@ -50,6 +50,7 @@ use crate::folders::Folders;
 use crate::listen::Listen;
 use problems::ParsedFile;
 
+const DEFAULT_LEDGER_DAYS: NonZeroU16 = NonZeroU16::new(90).expect("not zero");
 /// Bytes of a configuration.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
@@ -171,17 +172,23 @@ pub(crate) struct SpeechSection {
     pub(crate) lexicon: Named<String>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LedgerSection {
     /// Write a row for each request to `ledger.sqlite3` in the folder of models. `hob ledger` prints it.
     /// Requests of `hob bench` are left out, except with a key that has `tokens_per_day`.
-    pub(crate) enabled: Option<bool>,
+    pub(crate) enabled: bool,
     /// Number of days to keep rows.
-    pub(crate) days: Option<NonZeroU16>,
+    pub(crate) days: NonZeroU16,
 }
 
-fn is_default<T: Default + PartialEq>(section: &T) -> bool {
+impl Default for LedgerSection {
+    fn default() -> LedgerSection {
+        LedgerSection { enabled: true, days: DEFAULT_LEDGER_DAYS }
+    }
+}
+
+pub(crate) fn is_default<T: Default + PartialEq>(section: &T) -> bool {
     *section == T::default()
 }
 

@@ -118,7 +118,7 @@ fn defaults() -> CliResult<toml::Table> {
     let environment = Environment { folders, ..Environment::default() };
     let settings =
         Settings::resolve(&Overrides::default(), &environment, &config::LoadedConfig::default())?;
-    toml::Table::try_from(settings.as_written()).map_err(Failure::internal)
+    toml::Table::try_from(settings).map_err(Failure::internal)
 }
 
 fn default_of(defaults: &toml::Table, key: &Key) -> String {

@@ -6,12 +6,12 @@ mod environment;
 pub(crate) mod gateway;
 mod memory;
 mod pipelines;
-mod realtime;
 mod tls;
 mod transcription;
 mod wyoming;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 
@@ -19,17 +19,19 @@ pub(crate) use chat::{ChatSettings, DevSettings, ModelChoice};
 pub(crate) use environment::{Environment, VARIABLES};
 pub(crate) use hob_upstream::Secret;
 pub(crate) use pipelines::PipelinesSettings;
-pub(crate) use realtime::RealtimeSettings;
 pub(crate) use tls::TlsSettings;
 pub(crate) use transcription::TranscriptionSettings;
 pub(crate) use wyoming::WyomingSettings;
 
 use clap::Args;
+use hob_core::KeepAlive;
 use hob_engines::chat::CardUse;
+use serde::{Serialize, Serializer};
 
 use crate::bounded_file::read_text;
 use crate::config::{
-    ConfigFile, LedgerSection, LoadedConfig, MemorySection, ServerSection, SpeechSection,
+    KeepAliveText, LedgerSection, LoadedConfig, MemorySection, RealtimeSection, ServerSection,
+    SpeechSection, is_default,
 };
 use crate::failure::{CliResult, Failure};
 use crate::listen::Listen;
@@ -43,7 +45,6 @@ pub(crate) const DEFAULT_TRANSCRIPTION: &str = "whisper-base";
 const DEFAULT_VOICE: &str = "af_heart";
 const DEFAULT_TEXT_CHARS_MAX: NonZeroU32 = NonZeroU32::new(100_000).expect("not zero");
 const DEFAULT_REQUESTS_MAX: NonZeroU16 = NonZeroU16::new(16).expect("not zero");
-const DEFAULT_LEDGER_DAYS: NonZeroU16 = NonZeroU16::new(90).expect("not zero");
 const DEFAULT_ESPEAK: &str = "espeak-ng";
 /// A key is a line, not a file that was named by mistake.
 const KEY_BYTES_MAX: u64 = 4096;
@@ -120,23 +121,26 @@ pub(crate) struct PlaceFlags {
     pub(crate) cpu_moe_layers: Option<u16>,
 }
 
-/// The resolved settings.
-#[derive(Clone, Debug, PartialEq)]
+/// The resolved settings. They are written as a configuration file in which these keys are filled in. Secrets are left out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Settings {
     pub(crate) home: PathBuf,
     pub(crate) server: ServerSettings,
     pub(crate) speech: SpeechSettings,
     pub(crate) chat: ChatSettings,
     pub(crate) transcription: TranscriptionSettings,
-    pub(crate) realtime: RealtimeSettings,
+    pub(crate) realtime: RealtimeSection,
     pub(crate) wyoming: WyomingSettings,
     /// The section as written: it has no default of its own.
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) memory: MemorySection,
     /// Further chat models by name.
+    #[serde(rename = "model", skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) models: BTreeMap<String, ChatSettings>,
-    pub(crate) ledger: LedgerSettings,
+    pub(crate) ledger: LedgerSection,
     pub(crate) dev: DevSettings,
     /// Commands of teams may run without a sandbox. A flag only: a file could be forgotten.
+    #[serde(skip)]
     pub(crate) allow_danger: bool,
 }
 
@@ -154,13 +158,7 @@ pub(crate) struct ServerSettings {
     pub(crate) pipelines: PipelinesSettings,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LedgerSettings {
-    pub(crate) enabled: bool,
-    pub(crate) days: NonZeroU16,
-}
-
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct SpeechSettings {
     /// The name of a stored model.
     pub(crate) model: String,
@@ -168,6 +166,7 @@ pub(crate) struct SpeechSettings {
     pub(crate) threads: Threads,
     pub(crate) espeak: Espeak,
     /// The lexicon as written; `wire_up::lexicon` checks it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) lexicon: BTreeMap<String, String>,
 }
 
@@ -188,12 +187,14 @@ impl Threads {
         }
     }
 
-    fn as_written(self) -> u16 {
-        u16::try_from(self.requested()).unwrap_or(u16::MAX)
-    }
-
     fn new(written: u16) -> Threads {
         NonZeroUsize::new(usize::from(written)).map_or(Threads::Measured, Threads::Fixed)
+    }
+}
+
+impl Serialize for Threads {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.requested().serialize(serializer)
     }
 }
 
@@ -210,6 +211,15 @@ impl Espeak {
             Espeak::Never
         } else {
             Espeak::Program(written.to_path_buf())
+        }
+    }
+}
+
+impl Serialize for Espeak {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Espeak::Never => "".serialize(serializer),
+            Espeak::Program(program) => program.serialize(serializer),
         }
     }
 }
@@ -281,11 +291,11 @@ impl Settings {
             server,
             speech,
             transcription,
-            realtime: RealtimeSettings::resolve(written),
+            realtime: written.config.realtime.clone(),
             memory: written.config.memory.clone(),
             models: memory::models((&chat, flags), &taken, environment, written)?,
             chat,
-            ledger: ledger(written),
+            ledger: written.config.ledger.clone(),
             dev: DevSettings::resolve(written, &environment.folders),
             allow_danger: flags.allow_danger,
         })
@@ -293,7 +303,7 @@ impl Settings {
 
     /// The folder of recorded conversations, if they are recorded.
     pub(crate) fn recordings(&self) -> Option<PathBuf> {
-        self.realtime.is_recorded.then(|| self.home.join("conversations"))
+        self.realtime.record.then(|| self.home.join("conversations"))
     }
 
     /// In the folder of models.
@@ -305,72 +315,40 @@ impl Settings {
     pub(crate) fn ledger_file(&self) -> PathBuf {
         self.home.join("ledger.sqlite3")
     }
+}
 
-    /// The settings as a configuration file, with every key filled in. Secrets are named, not shown.
-    pub(crate) fn as_written(&self) -> ConfigFile {
-        let tls_files = match &self.server.tls {
+impl Serialize for ServerSettings {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let files = match &self.tls {
             TlsSettings::Files { certificate, key } => Some((certificate.clone(), key.clone())),
             TlsSettings::Off | TlsSettings::LocalAuthority => None,
         };
-        let (tls_certificate, tls_key) = tls_files.unzip();
-        ConfigFile {
-            home: Some(self.home.clone()),
-            server: ServerSection {
-                listen: Some(self.server.listen),
-                allow_remote: Some(self.server.allow_remote),
-                api_key_file: self.server.api_key.file(),
-                allowed_hosts: Some(self.server.allowed_hosts.clone()),
-                tls: Some(self.server.tls != TlsSettings::Off),
-                tls_certificate,
-                tls_key,
-                text_chars_max: Some(self.server.text_chars_max),
-                requests_max: Some(self.server.requests_max),
-                records: self.server.records.clone(),
-                pipelines: self.server.pipelines.as_written(),
-            },
-            speech: self.speech.as_written(),
-            chat: self.chat.as_written(),
-            transcription: self.transcription.as_written(),
-            realtime: self.realtime.as_written(),
-            wyoming: self.wyoming.as_written(),
-            memory: self.memory.clone(),
-            model: self
-                .models
-                .iter()
-                .map(|(name, model)| (name.clone(), model.as_written()))
-                .collect(),
-            ledger: LedgerSection {
-                enabled: Some(self.ledger.enabled),
-                days: Some(self.ledger.days),
-            },
-            dev: self.dev.as_written(),
-            ..ConfigFile::default()
-        }
-    }
-}
-
-impl SpeechSettings {
-    fn as_written(&self) -> SpeechSection {
-        let espeak = match &self.espeak {
-            Espeak::Never => PathBuf::new(),
-            Espeak::Program(program) => program.clone(),
+        let (tls_certificate, tls_key) = files.unzip();
+        let section = ServerSection {
+            listen: Some(self.listen),
+            allow_remote: Some(self.allow_remote),
+            api_key_file: self.api_key.file(),
+            allowed_hosts: Some(self.allowed_hosts.clone()),
+            tls: Some(self.tls != TlsSettings::Off),
+            tls_certificate,
+            tls_key,
+            text_chars_max: Some(self.text_chars_max),
+            requests_max: Some(self.requests_max),
+            records: self.records.clone(),
+            pipelines: self.pipelines.as_written(),
         };
-        SpeechSection {
-            model: Some(self.model.clone()),
-            default_voice: Some(self.default_voice.clone()),
-            threads: Some(self.threads.as_written()),
-            espeak: Some(espeak),
-            lexicon: self.lexicon.clone(),
-        }
+        section.serialize(serializer)
     }
 }
 
-fn ledger(written: &LoadedConfig) -> LedgerSettings {
-    let file = &written.config.ledger;
-    LedgerSettings {
-        enabled: file.enabled.unwrap_or(true),
-        days: file.days.unwrap_or(DEFAULT_LEDGER_DAYS),
-    }
+/// Writes a value as its text.
+fn as_text<S: Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+/// Writes a time as the configuration file has it.
+fn as_keep_alive<S: Serializer>(time: &KeepAlive, serializer: S) -> Result<S::Ok, S::Error> {
+    KeepAliveText(*time).serialize(serializer)
 }
 
 fn home(

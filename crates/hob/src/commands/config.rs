@@ -72,15 +72,17 @@ pub(crate) fn run(args: &ConfigArgs, globals: &Globals, printer: &Printer) -> Cl
 
 fn print(app: &App<'_>) -> CliResult<()> {
     let written = app.written.config.clone();
-    let in_effect = ConfigFile {
+    let settings = toml::to_string(&app.settings).map_err(Failure::internal)?;
+    // They have no defaults of their own.
+    let others = ConfigFile {
         defaults: written.defaults,
         upstream: written.upstream,
         alias: written.alias,
         price: written.price,
         keys: written.keys,
-        ..app.settings.as_written()
+        ..ConfigFile::default()
     };
-    let text = toml::to_string(&in_effect).map_err(Failure::internal)?;
+    let others = toml::to_string(&others).map_err(Failure::internal)?;
     let from = match &app.written.path {
         Some(path) => format!("# in effect: {} and the defaults", path.display()),
         None => "# in effect: the defaults (no hob.toml found)".to_owned(),
@@ -90,7 +92,7 @@ fn print(app: &App<'_>) -> CliResult<()> {
         KeySource::Environment(_) => "# the API key comes from HOB_API_KEY",
         KeySource::File(_) => "# the API key comes from server.api_key_file",
     };
-    app.printer.data(format_args!("{from}\n{key}\n{}", text.trim_end()))
+    app.printer.data(format_args!("{from}\n{key}\n{}", format!("{settings}\n{others}").trim_end()))
 }
 
 /// Notes go to stderr, so that stdout is a valid hob.toml.

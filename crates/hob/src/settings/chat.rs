@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use hob_core::KeepAlive;
 use hob_engines::chat::CardUse;
 use hob_models::catalog::names::canonical;
+use serde::{Serialize, Serializer};
 
-use super::{DEFAULT_CHAT, Environment, Overrides, Threads};
+use super::{DEFAULT_CHAT, Environment, Overrides, Threads, as_keep_alive, as_text};
 use crate::config::{
-    ChatSection, DevSection, DeviceText, KeepAliveText, KvTypeName, LoadAt, LoadedConfig,
-    Speculation,
+    ChatSection, DevSection, DeviceText, KvTypeName, LoadAt, LoadedConfig, Speculation,
 };
 use crate::folders::Folders;
 
@@ -20,7 +20,7 @@ use crate::folders::Folders;
 const DEFAULT_BATCH_TOKENS: NonZeroU32 = NonZeroU32::new(512).expect("not zero");
 const DEFAULT_CHAT_REQUESTS_MAX: NonZeroU16 = NonZeroU16::new(32).expect("not zero");
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct ChatSettings {
     pub(crate) model: ModelChoice,
     /// `None`: the length that the model was trained with, as far as the memory allows.
@@ -30,14 +30,17 @@ pub(crate) struct ChatSettings {
     /// `None`: 4, or fewer if the memory would leave each slot too short a context.
     pub(crate) parallel: Option<NonZeroU16>,
     pub(crate) batch_tokens: NonZeroU32,
+    #[serde(serialize_with = "as_text")]
     pub(crate) device: CardUse,
     /// `None`: as `hob fit` recommends.
     pub(crate) gpu_layers: Option<u16>,
     /// `None`: as `hob fit` recommends.
     pub(crate) cpu_moe_layers: Option<u16>,
+    #[serde(serialize_with = "as_keep_alive")]
     pub(crate) keep_alive: KeepAlive,
     pub(crate) load: LoadAt,
     /// Never unloaded to make room.
+    #[serde(rename = "pinned")]
     pub(crate) is_pinned: bool,
     /// `None`: no limit, unless a request sets one.
     pub(crate) thinking_tokens_max: Option<u32>,
@@ -50,10 +53,11 @@ pub(crate) struct ChatSettings {
 }
 
 /// Only for tests of programs that use hob.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct DevSettings {
     pub(crate) mock_unknown_models: bool,
     /// Scripts by the names of their models.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) scripts: BTreeMap<String, PathBuf>,
 }
 
@@ -100,6 +104,12 @@ impl ModelChoice {
             ModelChoice::Named(name) => name.clone(),
             ModelChoice::File(path) => path.display().to_string(),
         }
+    }
+}
+
+impl Serialize for ModelChoice {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.as_written().serialize(serializer)
     }
 }
 
@@ -163,28 +173,6 @@ impl ChatSettings {
     pub(crate) fn pulled(&self, name: &str) -> ChatSettings {
         self.further(&ChatSection::default(), ModelChoice::Named(name.to_owned()))
     }
-
-    pub(super) fn as_written(&self) -> ChatSection {
-        ChatSection {
-            model: Some(self.model.as_written()),
-            context_tokens: self.context_tokens,
-            kv_type: Some(self.kv_type),
-            threads: Some(self.threads.as_written()),
-            parallel: self.parallel,
-            batch_tokens: Some(self.batch_tokens),
-            device: Some(DeviceText(self.device.clone())),
-            gpu_layers: self.gpu_layers,
-            cpu_moe_layers: self.cpu_moe_layers,
-            keep_alive: Some(KeepAliveText(self.keep_alive)),
-            load: Some(self.load),
-            pinned: Some(self.is_pinned),
-            thinking_tokens_max: self.thinking_tokens_max,
-            answer_tokens_max: self.answer_tokens_max,
-            speculation: Some(self.speculation),
-            draft_model: self.draft_model.as_ref().map(ModelChoice::as_written),
-            requests_max: Some(self.requests_max),
-        }
-    }
 }
 
 impl DevSettings {
@@ -196,11 +184,6 @@ impl DevSettings {
             mock_unknown_models: mock_unknown_models.unwrap_or(false),
             scripts: scripts.iter().map(resolved).collect(),
         }
-    }
-
-    pub(super) fn as_written(&self) -> DevSection {
-        let (mock_unknown_models, scripts) = (Some(self.mock_unknown_models), self.scripts.clone());
-        DevSection { mock_unknown_models, scripts }
     }
 }
 

@@ -5,19 +5,25 @@ use std::num::NonZeroU16;
 
 use hob_core::KeepAlive;
 use hob_engines::chat::CardUse;
+use serde::Serialize;
 
-use super::{DEFAULT_TRANSCRIPTION, Environment, ModelChoice, Overrides, Threads};
-use crate::config::{DeviceText, KeepAliveText, LoadAt, LoadedConfig, TranscriptionSection};
+use super::{
+    DEFAULT_TRANSCRIPTION, Environment, ModelChoice, Overrides, Threads, as_keep_alive, as_text,
+};
+use crate::config::{LoadAt, LoadedConfig};
 
 const DEFAULT_REQUESTS_MAX: NonZeroU16 = NonZeroU16::new(16).expect("not zero");
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct TranscriptionSettings {
     pub(crate) model: ModelChoice,
     /// The user has chosen another model than the default one, so it is an error if it is missing.
+    #[serde(skip)]
     pub(crate) is_chosen: bool,
     pub(crate) threads: Threads,
+    #[serde(serialize_with = "as_text")]
     pub(crate) device: CardUse,
+    #[serde(serialize_with = "as_keep_alive")]
     pub(crate) keep_alive: KeepAlive,
     pub(crate) load: LoadAt,
     pub(crate) requests_max: NonZeroU16,
@@ -45,17 +51,6 @@ impl TranscriptionSettings {
             keep_alive: file.keep_alive.map_or(KeepAlive::Forever, |written| written.0),
             load: file.load.unwrap_or(default_load),
             requests_max: file.requests_max.unwrap_or(DEFAULT_REQUESTS_MAX),
-        }
-    }
-
-    pub(super) fn as_written(&self) -> TranscriptionSection {
-        TranscriptionSection {
-            model: Some(self.model.as_written()),
-            threads: Some(self.threads.as_written()),
-            device: Some(DeviceText(self.device.clone())),
-            keep_alive: Some(KeepAliveText(self.keep_alive)),
-            load: Some(self.load),
-            requests_max: Some(self.requests_max),
         }
     }
 }

@@ -3,21 +3,24 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use serde::Serialize;
+
 use super::{LoadedConfig, Overrides, ServerSettings};
-use crate::config::WyomingSection;
 
 /// The ports that Home Assistant suggests.
 const DEFAULT_SPEECH_PORT: u16 = 10_200;
 const DEFAULT_TRANSCRIPTION_PORT: u16 = 10_300;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct WyomingSettings {
+    #[serde(rename = "enabled")]
     pub(crate) is_enabled: bool,
     pub(crate) listen: IpAddr,
     pub(crate) speech_port: u16,
     pub(crate) transcription_port: u16,
     pub(crate) speech_model: Option<String>,
     pub(crate) transcription_model: Option<String>,
+    #[serde(rename = "announce")]
     pub(crate) announces: bool,
 }
 
@@ -36,18 +39,6 @@ impl WyomingSettings {
             speech_model: file.speech_model.clone(),
             transcription_model: file.transcription_model.clone(),
             announces: file.announce.unwrap_or(true),
-        }
-    }
-
-    pub(super) fn as_written(&self) -> WyomingSection {
-        WyomingSection {
-            enabled: Some(self.is_enabled),
-            listen: Some(self.listen),
-            speech_port: Some(self.speech_port),
-            transcription_port: Some(self.transcription_port),
-            speech_model: self.speech_model.clone(),
-            transcription_model: self.transcription_model.clone(),
-            announce: Some(self.announces),
         }
     }
 
