@@ -43,8 +43,7 @@ fn one_bad_file_stops_no_other() {
     assert!(stderr(&import).contains("none.json"));
     assert!(stderr(&import).contains("/dev/zero: it is not a regular file"));
     assert!(stdout(&import).contains("1 record of llama-bench kept"));
-    let unknown = user.refusal("bench import out.json --format x", 2);
-    assert!(unknown.contains("one of auto, llama-bench"), "{unknown}");
+    user.fails("bench import out.json --format x", 2, "one of auto, llama-bench");
 }
 
 #[test]

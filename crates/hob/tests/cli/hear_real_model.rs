@@ -138,8 +138,7 @@ fn what_a_microphone_hears_is_transcribed_until_its_program_ends(user: &User, sa
     let text = in_words(&stdout(&heard));
     assert!(word_error_rate(said, &text) < 0.3, "{text}");
     write_executable(&user.path("programs/parecord"), "#!/bin/sh\nexit 1\n");
-    let broken = user.refusal(live, 6);
-    assert!(broken.contains("parecord ended without any sound"), "{broken}");
+    user.fails(live, 6, "parecord ended without any sound");
 }
 
 /// Whisper may write the numbers of the recording in digits.

@@ -63,6 +63,5 @@ fn the_version_is_the_package_s() {
 
 #[test]
 fn a_worker_without_a_supervisor_ends_with_a_sentence() {
-    let text = User::new().refusal("worker speech --model x --voice af_heart", 6);
-    assert!(text.contains("is started by hob itself"), "{text}");
+    User::new().fails("worker speech --model x --voice af_heart", 6, "is started by hob itself");
 }
