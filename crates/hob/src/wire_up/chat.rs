@@ -5,8 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hob_core::fit::{Model, OffloadFlags, Pool, Setup, SetupEstimate};
-use hob_core::machine::Machine;
+use hob_core::fit::{Model, Pool, SetupEstimate};
 use hob_core::{
     Admission, ChatCard, ChatModel, KeepAlive, LoadTimes, MemoryBroker, ModelLifecycle,
     RegisteredModel, task,
@@ -20,9 +19,7 @@ use hob_engines::supervisor::WorkerCommand;
 use hob_models::Gguf;
 use hob_models::gguf::{GgufError, PartName, card};
 
-use super::context::{
-    ignored_offload, is_placed, missing_cards, offload_flags, set_up, set_up_both,
-};
+use super::context::{ignored_offload, missing_cards};
 use super::devices::{listed_cards, warn_of_spills};
 use super::hidden_cards::HiddenCards;
 use super::memory::{Memory, Need, usable};
@@ -57,19 +54,10 @@ pub(crate) struct ChatFile {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     pub(crate) card: ChatCard,
-    /// The model that guesses for this one. `expected` includes its memory.
-    draft: Option<DraftFile>,
-    /// What the setup was planned for.
-    machine: Machine,
-    model: Model,
-    setup: Setup,
-    pub(crate) expected: SetupEstimate,
-    /// The user's own settings if hob sees no card, because the engine may see one.
-    offload_flags: OffloadFlags,
-    /// Whether the settings name the layers on cards.
-    is_placed: bool,
-    /// The cards of the machine, if settings name some or variables hide some.
-    cards: NamedCards,
+    /// The file of a smaller model that guesses for this one.
+    draft: Option<PathBuf>,
+    /// Where the model is loaded if there is room.
+    place: RequestedPlace,
 }
 
 impl Chat {
@@ -95,16 +83,18 @@ impl Chat {
     ) -> CliResult<Chat> {
         let file = ChatFile::find(settings, app)?;
         let has_kernels = has_card_kernels();
-        let unknown = || uncounted(&settings.device, &file.machine, has_kernels, listed_cards);
-        let missing = || missing_cards(settings, &file.machine, listed_cards);
+        let unknown =
+            || uncounted(&settings.device, &file.place.machine, has_kernels, listed_cards);
+        let missing = || missing_cards(settings, &file.place.machine, listed_cards);
         let ignored = ignored_offload(settings, has_kernels);
         if let Some(note) = ignored.or_else(unknown).or_else(missing) {
             tracing::warn!(model = name, "{note}");
         }
         warn_of_spills(app);
         let command = command(settings, &file)?;
-        let token_s = file.expected.decode.as_ref().map_or(TOKEN_S_GUESS, |rate| 1.0 / rate.tok_s);
-        let requested = file.requested();
+        let requested = file.place;
+        let expected = &requested.expected;
+        let token_s = expected.decode.as_ref().map_or(TOKEN_S_GUESS, |rate| 1.0 / rate.tok_s);
         let need = Need {
             estimated: requested.first().needed,
             is_pinned: settings.is_pinned && settings.keep_alive == KeepAlive::Forever,
@@ -112,7 +102,7 @@ impl Chat {
         let model_memory = memory.of_model(name, need);
         let mut options = ChatWorker::options();
         options.load_guess = LoadTimes::guess(file.card.file_bytes);
-        options.predicted_bytes = Some(file.expected.kept_bytes(Pool::Ram));
+        options.predicted_bytes = Some(expected.kept_bytes(Pool::Ram));
         options.idle_unload = settings.keep_alive;
         let placer = Arc::new(ChatPlacer::new(requested, command.clone(), model_memory.clone()));
         options.room = Some(Arc::clone(&placer) as Arc<dyn MemoryBroker>);
@@ -148,76 +138,39 @@ impl ChatFile {
         let model = Gguf::open(&path).and_then(|gguf| gguf.model(&name)).map_err(unusable)?;
         let machine = usable(here(app).machine, app.settings.memory.max_bytes());
         let hidden = HiddenCards::of(app);
-        let (machine, cards) = NamedCards::choose(&settings.device, &hidden, listed_cards, machine);
-        let draft = DraftFile::find(settings, app)?;
-        let planned = match &draft {
-            Some(draft) => set_up_both(settings, (&model, &draft.model), &machine),
-            None => set_up(settings, &model, &machine),
-        };
-        let (setup, expected) = planned.map_err(|error| {
+        let chosen = NamedCards::choose(&settings.device, &hidden, listed_cards, machine);
+        let (draft, draft_model) = draft_file(settings, app)?.unzip();
+        let place = RequestedPlace::plan(settings, (model, draft_model), chosen);
+        let place = place.map_err(|error| {
             Failure::usage(error).hint("chat.kv_type in hob.toml chooses another type")
         })?;
-        let context_tokens = setup.plan.context_tokens / setup.plan.sequences;
+        let context_tokens = place.setup.plan.context_tokens / place.setup.plan.sequences;
         let card = card(&path, Some(context_tokens)).map_err(unusable)?;
         let card = ChatCard { digest, ..card };
-        let offload_flags = match machine.gpus.is_empty() {
-            true => offload_flags(settings),
-            false => setup.offload_flags(),
-        };
-        Ok(ChatFile {
-            name,
-            path,
-            card,
-            draft,
-            machine,
-            model,
-            setup,
-            expected,
-            offload_flags,
-            is_placed: is_placed(settings),
-            cards,
-        })
+        Ok(ChatFile { name, path, card, draft, place })
     }
 
-    /// Where the model is loaded if there is room.
-    fn requested(&self) -> RequestedPlace {
-        RequestedPlace {
-            machine: self.machine.clone(),
-            model: self.model.clone(),
-            draft: self.draft.as_ref().map(|draft| draft.model.clone()),
-            setup: self.setup.clone(),
-            expected: self.expected.clone(),
-            offload_flags: self.offload_flags,
-            is_configured: self.is_placed,
-            cards: self.cards.clone(),
-        }
+    /// With the memory of a model that guesses for this one.
+    pub(crate) fn expected(&self) -> &SetupEstimate {
+        &self.place.expected
     }
 }
 
-/// A smaller model that guesses for a chat model.
-#[derive(Clone, Debug)]
-struct DraftFile {
-    path: PathBuf,
-    model: Model,
-}
-
-impl DraftFile {
-    /// `None` if the settings name no such model, or switch guesses off.
-    ///
-    /// # Errors
-    /// It is not installed, or the engine cannot read its file.
-    fn find(settings: &ChatSettings, app: &App<'_>) -> CliResult<Option<DraftFile>> {
-        let Some(choice) = &settings.draft_model else { return Ok(None) };
-        if settings.speculation == Speculation::Off {
-            return Ok(None);
-        }
-        let (path, _) = stored_file(choice, app)?;
-        let model = Gguf::open(&path).and_then(|gguf| gguf.model(&choice.name()));
-        let model = model.map_err(|error| {
-            unusable(&path, error).hint("chat.draft_model in hob.toml or a [model.NAME] names it")
-        })?;
-        Ok(Some(DraftFile { path, model }))
+/// A smaller model that guesses for a chat model. `None` if the settings name no such model, or switch guesses off.
+///
+/// # Errors
+/// It is not installed, or the engine cannot read its file.
+fn draft_file(settings: &ChatSettings, app: &App<'_>) -> CliResult<Option<(PathBuf, Model)>> {
+    let Some(choice) = &settings.draft_model else { return Ok(None) };
+    if settings.speculation == Speculation::Off {
+        return Ok(None);
     }
+    let (path, _) = stored_file(choice, app)?;
+    let model = Gguf::open(&path).and_then(|gguf| gguf.model(&choice.name()));
+    let model = model.map_err(|error| {
+        unusable(&path, error).hint("chat.draft_model in hob.toml or a [model.NAME] names it")
+    })?;
+    Ok(Some((path, model)))
 }
 
 /// The file of a model, and its digest if it is stored.
@@ -235,11 +188,11 @@ fn unusable(path: &Path, error: GgufError) -> Failure {
 /// Without the flags of a place, which [`ChatPlacer`] adds.
 fn command(settings: &ChatSettings, file: &ChatFile) -> CliResult<WorkerCommand> {
     let number = |number: u32| OsString::from(number.to_string());
-    let draft = file.draft.as_ref().map(|draft| OsString::from(&draft.path));
+    let draft = file.draft.clone().map(OsString::from);
     let flags = [
         ("--model", Some(file.path.clone().into())),
         ("--context", Some(number(file.card.context_tokens))),
-        ("--parallel", Some(number(file.setup.plan.sequences))),
+        ("--parallel", Some(number(file.place.setup.plan.sequences))),
         ("--kv-type", Some(settings.kv_type.0.name().into())),
         ("--threads", Some(settings.threads.requested().to_string().into())),
         ("--batch", Some(number(settings.batch_tokens.get()))),

@@ -4,15 +4,17 @@
 use hob_core::ContextPlan;
 use hob_core::budget::Bytes;
 use hob_core::fit::{
-    ComputeSite, Engine, Layout, Model, OffloadFlags, Placement, Pool, Setup, SetupEstimate, Use,
+    ComputeSite, Engine, FitError, Layout, Model, OffloadFlags, Placement, Pool, Setup,
+    SetupEstimate, Use,
 };
 use hob_core::machine::{GpuMemory, Machine};
 
-use super::context::estimate_both;
+use super::context::{estimate_both, is_placed, offload_flags, set_up, set_up_both};
 use super::named_cards::NamedCards;
 use super::placing::{
     AvoidedCards, CardBytes, CardPlacer, CardRefusals, ChosenPlace, NO_CARDS, Places, lack_text,
 };
+use crate::settings::ChatSettings;
 
 /// Tokens of one step of the engine's cache, the shortest context that is tried.
 const CONTEXT_TOKENS_LEAST: u32 = 256;
@@ -101,6 +103,37 @@ impl Places for RequestedPlace {
 }
 
 impl RequestedPlace {
+    /// Plans the setup of a model, and of one that guesses for it.
+    ///
+    /// # Errors
+    /// The engine does not accept these KV types for a model, or a model has no layers.
+    pub(super) fn plan(
+        settings: &ChatSettings,
+        (model, draft): (Model, Option<Model>),
+        (machine, cards): (Machine, NamedCards),
+    ) -> Result<RequestedPlace, FitError> {
+        let (setup, expected) = match &draft {
+            Some(draft) => set_up_both(settings, (&model, draft), &machine)?,
+            None => set_up(settings, &model, &machine)?,
+        };
+        // If hob sees no card, the engine may see one, which the user's own settings are for.
+        let offload_flags = match machine.gpus.is_empty() {
+            true => offload_flags(settings),
+            false => setup.offload_flags(),
+        };
+        let is_configured = is_placed(settings);
+        Ok(RequestedPlace {
+            machine,
+            model,
+            draft,
+            setup,
+            expected,
+            offload_flags,
+            is_configured,
+            cards,
+        })
+    }
+
     fn chosen(
         &self,
         expected: &SetupEstimate,

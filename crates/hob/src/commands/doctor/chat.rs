@@ -37,7 +37,7 @@ async fn model(table: &str, settings: &ChatSettings, app: &App<'_>) -> Vec<Check
         Ok(file) => file,
         Err(failure) => return vec![Check::failed(part, failure)],
     };
-    let memory = memory(&format!("{table} memory"), &file.expected);
+    let memory = memory(&format!("{table} memory"), file.expected());
     let header = header(part, &file.name, &file.card);
     vec![header, memory, engine(&format!("{table} engine"), settings, app).await]
 }

@@ -13,7 +13,6 @@ use hob_models::recipe::QuantMix;
 
 use super::*;
 use crate::settings::tests::chat_settings;
-use crate::wire_up::context::{is_placed, offload_flags, set_up};
 use crate::wire_up::hidden_cards::HiddenCards;
 use crate::wire_up::memory::{Memory, Need};
 use crate::wire_up::named_cards::card_named;
@@ -39,22 +38,8 @@ impl Desk {
         let model = known.model(QuantMix::named("q4_k_m").expect("a quant"), context);
         let model = model.expect("a model");
         let settings = chat_settings(&format!("parallel = 1\n{config}"));
-        let (setup, expected) = set_up(&settings, &model, &machine).expect("a setup");
-        let is_configured = is_placed(&settings);
-        let offload_flags = match machine.gpus.is_empty() {
-            true => offload_flags(&settings),
-            false => setup.offload_flags(),
-        };
-        let requested = RequestedPlace {
-            machine,
-            model,
-            draft: None,
-            setup,
-            expected,
-            offload_flags,
-            is_configured,
-            cards,
-        };
+        let requested = RequestedPlace::plan(&settings, (model, None), (machine, cards));
+        let requested = requested.expect("a setup");
         let free = Arc::new(Mutex::new(Bytes::from([(Pool::Ram, 64 * GB)])));
         let placing: Arc<OnceLock<Weak<Placing<RequestedPlace>>>> = Arc::default();
         let (seen, asked) = (Arc::clone(&free), Arc::clone(&placing));
