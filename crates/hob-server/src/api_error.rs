@@ -27,9 +27,6 @@ const WORKER_RESTART: Duration = Duration::from_secs(1);
 /// Answers that hold the memory of bodies end after seconds or minutes.
 const BODY_ENDS: Duration = Duration::from_secs(5);
 
-/// Nothing shows when a person will end a conversation.
-const SESSION_ENDS: Duration = Duration::from_secs(10);
-
 /// The field with the prompt of a chat.
 pub(crate) const CHAT_PROMPT: &str = "messages";
 
@@ -171,8 +168,11 @@ pub(crate) enum ApiError {
     /// The key is valid, but not for this request, or not now.
     #[error(transparent)]
     Key(#[from] KeyRefusal),
-    #[error("{sessions_max} realtime sessions are open, which is the limit; try again later")]
-    SessionsFull { sessions_max: usize },
+    #[error(
+        "{sessions_max} realtime sessions are open, which is the limit; try again in {} s",
+        whole_seconds(*.retry_after)
+    )]
+    SessionsFull { sessions_max: usize, retry_after: Duration },
     #[error("this route takes a WebSocket: {detail}")]
     NoWebSocket { detail: String },
     #[error("this hob is stopping, and the answer was not finished in time")]
@@ -349,7 +349,7 @@ impl ApiError {
             }
             E::Stopping => unavailable("server_stopping"),
             E::BodiesFull { .. } => row(S::SERVICE_UNAVAILABLE).after(BODY_ENDS),
-            E::SessionsFull { .. } => unavailable("sessions_full").after(SESSION_ENDS),
+            E::SessionsFull { retry_after, .. } => unavailable("sessions_full").after(*retry_after),
             E::BodyTooLarge { .. } | E::FieldTooLarge { .. } => row(S::PAYLOAD_TOO_LARGE),
             E::HeadersTooLarge { .. } => row(S::REQUEST_HEADER_FIELDS_TOO_LARGE),
             E::BodyTooSlow { .. } | E::BodyBelowMinRate { .. } => {

@@ -70,7 +70,7 @@ pub(crate) struct Services {
     /// Cancelled when running answers must end with an error.
     pub(crate) cut_off: CancellationToken,
     /// Slots for realtime sessions.
-    pub(crate) sessions: SessionSlots,
+    pub(crate) sessions: Arc<SessionSlots>,
     /// Secrets that open realtime sessions.
     pub(crate) secrets: Secrets,
     pub(crate) responses: ResponseStore,
@@ -87,7 +87,7 @@ impl Services {
             in_flight: Arc::default(),
             bodies: BodyMemory::new(options.bodies_bytes_max),
             cut_off,
-            sessions: SessionSlots::new(options.sessions_max),
+            sessions: Arc::new(SessionSlots::new(options.sessions_max)),
             secrets: Secrets::default(),
             responses: ResponseStore::default(),
             options,
