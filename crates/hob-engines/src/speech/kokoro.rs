@@ -125,7 +125,7 @@ impl Kokoro {
     }
 
     /// Measures the statistics that a voice's utterances start from, as they stand in
-    /// `voice_statistics.bin`. About ten seconds of speech are synthesised for it.
+    /// `voice_statistics.bin`. About twenty seconds of speech are synthesised for it.
     ///
     /// # Errors
     /// The voice is unknown, or the graph failed.
@@ -135,14 +135,15 @@ impl Kokoro {
 
     fn measure(&mut self, voice: &str) -> Result<VoiceStatistics, SynthesisError> {
         let mut statistics = VoiceStatistics::empty(self.vocoder.channels());
-        for phonemes in statistics::CALIBRATION {
-            let tokens = self.tokens(phonemes)?;
-            let style = self.voices.style(voice, tokens.len() - 2)?;
-            let contours = self.front.run(&tokens, &style, Speed::NORMAL)?;
-            let own = RunningStatistics::empty(self.vocoder.channels());
-            let whole = contours.whole();
-            let rendered = self.vocoder.run(&whole, &style, &own)?;
-            statistics.push(&rendered.mean, &rendered.variance, whole.frames);
+        for (part, texts) in statistics::CALIBRATION.iter().enumerate() {
+            for phonemes in *texts {
+                let tokens = self.tokens(phonemes)?;
+                let style = self.voices.style(voice, tokens.len() - 2)?;
+                let whole = self.front.run(&tokens, &style, Speed::NORMAL)?.whole();
+                let own = RunningStatistics::empty(self.vocoder.channels());
+                let rendered = self.vocoder.run(&whole, &style, &own)?;
+                statistics.push(part, (&rendered.mean, &rendered.variance), whole.frames);
+            }
         }
         Ok(statistics)
     }
@@ -228,7 +229,7 @@ impl Synthesiser for Kokoro {
                 word.change_times(|time_s| time_s / hasten.factor() as f32);
             }
         }
-        let (statistics, seam) = (statistics.running(), Seam::default());
+        let (statistics, seam) = (statistics.running(plan.silent_share()), Seam::default());
         Ok(Utterance { contours, style, block_styles, plan, statistics, seam, hasten, words })
     }
 

@@ -60,6 +60,11 @@ impl WindowPlan {
         self.played_from
     }
 
+    /// The share of the unit's frames that are not played. Before the first window.
+    pub(super) fn silent_share(&self) -> f32 {
+        1.0 - self.left.len() as f32 / self.frames.max(1) as f32
+    }
+
     /// The next window, about `target_frames` frames long. It takes the whole rest if the remainder would be too short.
     pub(super) fn next(&mut self, target_frames: usize, pitch: &[f32]) -> Option<PlannedWindow> {
         if self.left.is_empty() {

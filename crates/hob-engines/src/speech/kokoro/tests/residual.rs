@@ -27,7 +27,7 @@ fn residual_blocks_compute_what_the_graph_computes() {
     let tokens = kokoro.tokens("həlˈO wˈɜɹld.").expect("phonemes");
     let style = kokoro.voices.style("af_heart", tokens.len() - 2).expect("a voice");
     let contours = kokoro.front.run(&tokens, &style, Speed::NORMAL).expect("the front runs");
-    let voice = VoiceStatistics::of("af_heart", graph.channels()).expect("a voice").running();
+    let voice = VoiceStatistics::of("af_heart", graph.channels()).expect("a voice").running(0.0);
     let own = RunningStatistics::empty(graph.channels());
     let whole = contours.whole();
     let part = contours.cut(4..whole.frames - 4, 12..whole.frames - 12);

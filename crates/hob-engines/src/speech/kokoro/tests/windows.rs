@@ -149,6 +149,30 @@ fn windows_sound_like_the_whole_sentence() {
     assert!(median < 3.0, "median {median} dB");
 }
 
+/// With the statistics of sentences, "No." of `am_puck` had no sound at all, and the others were 6 to 33 dB too quiet.
+#[test]
+fn a_short_text_is_as_loud_as_the_whole_computation_makes_it() {
+    let mut kokoro = kokoro();
+    let level = |samples: &[f32]| {
+        let energy: f32 = samples.iter().map(|sample| sample * sample).sum();
+        10.0 * (energy / samples.len() as f32).log10()
+    };
+    for (phonemes, voice) in [
+        ("nˈO.", "am_puck"),
+        ("jˈɛs.", "af_heart"),
+        ("nˌɑt tədˈA.", "am_puck"),
+        ("ɡʊd mˈɔɹnɪŋ.", "af_heart"),
+    ] {
+        let spoken = windowed(&mut kokoro, phonemes, voice);
+        let whole = kokoro.whole(&spoken.contours, &spoken.style).expect("whole");
+        let whole = &whole[spoken.from..spoken.from + spoken.samples.len()];
+        let louder_db = level(&spoken.samples) - level(whole);
+        let mel = log_mel_db(&spoken.samples, whole);
+        println!("{voice}, {phonemes}: {louder_db:+.1} dB, log-mel {mel:.2} dB");
+        assert!(louder_db.abs() < 6.0 && mel < 10.0, "{voice}, {phonemes}: {louder_db}, {mel}");
+    }
+}
+
 /// The largest step from sample to sample around a seam, relative to the 99.9th percentile of all.
 fn worst_click(windowed: &Windowed) -> f32 {
     let step = |at: usize| (windowed.samples[at] - windowed.samples[at - 1]).abs();
