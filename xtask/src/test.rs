@@ -1,11 +1,12 @@
 //! `cargo xtask test`: runs the test programs of all crates, several at the same time.
 //! `cargo test` runs them one after the other, and many of ours mostly wait.
 
-use std::io::{BufRead, BufReader, Read, Seek, Write};
+use std::io::{BufRead, BufReader, PipeReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -23,8 +24,15 @@ const LAST: [&str; 3] = ["turn_taking", "hob_engines", "hob_speech"];
 const ENGINES: [(&str, &[&str]); 2] =
     [("turn_taking", &["turn_taking::"]), ("hob_engines", &["--skip", "turn_taking::"])];
 
+/// How long to wait for the end of the output after a test program has ended. A process that outlives its test
+/// keeps the output open.
+const OUTPUT_TIME_MAX: Duration = Duration::from_secs(5);
+/// Pieces of output that wait to be collected.
+const PIECES_MAX: usize = 64;
 /// The crate in `vendor/` that hob uses instead of the published one.
 const PATCHED: &str = "rten-gemm";
+const LEAKED: &str =
+    "\na process that this program started still runs; the output may be incomplete\n";
 
 /// A program that `cargo test` built, or a part of its tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,7 +120,7 @@ fn work(queue: &Mutex<Vec<Program>>, failed: &Mutex<Vec<String>>) {
 
 fn run_one(name: &str, command: Command, failed: &Mutex<Vec<String>>) {
     let begun = Instant::now();
-    let outcome = output(command);
+    let outcome = output(command, OUTPUT_TIME_MAX);
     if !report(name, &outcome, begun.elapsed())
         && let Ok(mut failed) = failed.lock()
     {
@@ -137,18 +145,55 @@ fn command(program: &Program) -> Command {
     command
 }
 
-/// Runs a program. Returns both of its streams in one text, in the order in which it wrote them. They go to a file: a process
-/// that outlives its test would hold a pipe open.
-fn output(mut command: Command) -> Result<(ExitStatus, Vec<u8>)> {
-    let mut file = tempfile::tempfile()?;
-    command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file.try_clone()?);
-    let status = command.status();
-    let status =
-        status.with_context(|| format!("{} cannot be started", command.get_program().display()))?;
+/// Runs a program. Returns both of its streams in one text, in the order in which it wrote them.
+fn output(mut command: Command, output_time_max: Duration) -> Result<(ExitStatus, Vec<u8>)> {
+    let (reader, writer) = std::io::pipe()?;
+    command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+    let child = command.spawn();
+    let mut child =
+        child.with_context(|| format!("{} cannot be started", command.get_program().display()))?;
+    // The command holds the writing end of the pipe in this process.
+    drop(command);
+    let pieces = pieces(reader);
+    // The pipe must be emptied while the program runs, or it would wait for this process.
     let mut text = Vec::new();
-    file.rewind()?;
-    file.read_to_end(&mut text)?;
+    let status = loop {
+        match pieces.recv_timeout(Duration::from_millis(100)) {
+            Ok(piece) => text.extend(piece),
+            Err(RecvTimeoutError::Disconnected) => return Ok((child.wait()?, text)),
+            Err(RecvTimeoutError::Timeout) => {
+                if let Some(status) = child.try_wait()? {
+                    break status;
+                }
+            }
+        }
+    };
+    let ends = Instant::now() + output_time_max;
+    loop {
+        match pieces.recv_timeout(ends.saturating_duration_since(Instant::now())) {
+            Ok(piece) if Instant::now() < ends => text.extend(piece),
+            Err(RecvTimeoutError::Disconnected) => break,
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {
+                text.extend(LEAKED.as_bytes());
+                break;
+            }
+        }
+    }
     Ok((status, text))
+}
+
+/// Reads a pipe on a thread of its own, because a read cannot be given up.
+fn pieces(mut reader: PipeReader) -> Receiver<Vec<u8>> {
+    let (sender, pieces) = sync_channel(PIECES_MAX);
+    std::thread::spawn(move || {
+        let mut piece = vec![0; 64 << 10];
+        while let Ok(length @ 1..) = reader.read(&mut piece) {
+            if sender.send(piece[..length].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    pieces
 }
 
 /// Prints a program's output as a whole; says whether it passed.
@@ -283,14 +328,14 @@ mod tests {
     #[test]
     fn a_process_that_outlives_its_test_does_not_hold_up_the_run() {
         let mut command = Command::new("sh");
-        command.args(["-c", "sleep 600 & echo $!; echo end >&2; exit 3"]);
+        command.args(["-c", "sleep 600 & echo $!; exit 3"]);
         let begun = Instant::now();
-        let (status, text) = output(command).expect("an output");
+        let (status, text) = output(command, Duration::from_secs(2)).expect("an output");
         assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
         assert_eq!(status.code(), Some(3));
         let text = String::from_utf8(text).expect("UTF-8");
-        let (process, rest) = text.split_once('\n').expect("a line");
-        assert_eq!(rest, "end\n");
+        let (process, note) = text.split_once('\n').expect("a line");
+        assert_eq!(note, LEAKED);
         let ended = Command::new("kill").arg(process).status().expect("kill");
         assert!(ended.success());
     }
