@@ -56,7 +56,7 @@ pub struct Footprint {
     pub kv_bytes: u64,
     /// State of recurrent layers.
     pub state_bytes: u64,
-    /// Buffers of one step. Compared with nine allocations of the engine: 0 to 2 % too large.
+    /// Buffers of one step. Compared with seven allocations of the engine: 0 to 2 % too large.
     pub compute_bytes: u64,
     /// Process, vocabulary and logits: an estimate, rounded up.
     pub overhead_bytes: u64,

@@ -14,7 +14,7 @@ pub struct Grade {
 }
 
 hob_core::enum_table! {
-    /// `name` gives the name in files.
+    /// How an answer did. `name` gives the name in files.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Verdict: name {

@@ -234,7 +234,7 @@ impl fmt::Display for DownloadSource {
 }
 
 hob_core::enum_table! {
-    /// `name` gives the name to type.
+    /// Where a file comes from. `name` gives the name to type.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum SourceKind: name {
         Hub = "hub",

@@ -24,7 +24,7 @@ const STATUS_LIMIT: Duration = Duration::from_secs(10);
 const RESTART_LIMIT: Duration = Duration::from_mins(3);
 const UNIT_BYTES_MAX: usize = 128;
 
-/// Shows the state of a unit, and may restart it before.
+/// Shows the state of a unit. As `systemctl_restart`, it restarts the unit first.
 #[derive(Debug)]
 pub struct Systemctl {
     spec: ToolSpec,

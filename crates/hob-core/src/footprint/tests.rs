@@ -81,6 +81,8 @@ fn the_engine_s_allocation_for_smollm2_is_predicted() {
     allocated(&shape, usual(8_192, KvType::Q8_0), 95.62, 109.68);
     let small_step = ContextPlan { step_tokens: 256, ..usual(8_192, KvType::F16) };
     allocated(&shape, small_step, 180.0, 54.82);
+    let few_logits = ContextPlan { outputs_max: 4, ..usual(2_048, KvType::F16) };
+    allocated(&shape, few_logits, 45.0, 16.64);
 }
 
 #[test]
@@ -248,11 +250,11 @@ proptest! {
             embedding_length: length, feed_forward_length: length, vocab_size: length,
             experts_used: length, weights: Weights::of_bytes(state_bytes), ..shape
         };
-        let huge = ContextPlan {
-            context_tokens: u32::MAX, sequences: u32::MAX, step_tokens: u32::MAX,
-            ..ContextPlan::single(0)
-        };
-        prop_assert!(footprint(&shape, &huge).needed_bytes() >= state_bytes);
+        for sequences in [1, u32::MAX] {
+            let huge =
+                ContextPlan { sequences, step_tokens: u32::MAX, ..ContextPlan::single(u32::MAX) };
+            prop_assert!(footprint(&shape, &huge).needed_bytes() >= state_bytes);
+        }
         let kv = KvShape { heads: length, key_length: length, value_length: length };
         prop_assert!(kv.elements() >= u64::from(length));
         let group = WeightGroup {
