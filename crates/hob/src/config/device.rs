@@ -45,11 +45,11 @@ mod tests {
 
     #[test]
     fn the_table_that_names_a_device_is_the_one_to_change() {
-        let text = "[chat]\ndevice = \"CUDA0\"\n[model.a]\nmodel = \"a.gguf\"\n[model.b]\n\
-            model = \"b.gguf\"\ndevice = \"CUDA1\"\n";
+        let text = "[chat]\ndevice = \"CUDA0\"\n[model.a]\nmodel = \"a.gguf\"\n\
+            [model.\"b.5\"]\nmodel = \"b.gguf\"\ndevice = \"CUDA1\"\n";
         let config: ConfigFile = toml::from_str(text).expect("a configuration");
         let named = config.named_devices().map(|(table, cards)| format!("{table} {cards}"));
         let named: Vec<String> = named.collect();
-        assert_eq!(named, ["chat CUDA0", "model.b CUDA1"]);
+        assert_eq!(named, ["chat CUDA0", "model.\"b.5\" CUDA1"]);
     }
 }

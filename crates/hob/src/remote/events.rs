@@ -42,7 +42,7 @@ pub(super) fn invalid(detail: impl ToString) -> Fault {
     Fault::InvalidAnswer { detail: detail.to_string() }
 }
 
-/// What is wrong with an answer, without the words for a server of a route.
+/// The detail of a fault. Its error text has words before it that continue the name of a server.
 pub(super) fn detail(fault: Fault) -> String {
     match fault {
         Fault::Unreachable { detail } | Fault::InvalidAnswer { detail } => detail,

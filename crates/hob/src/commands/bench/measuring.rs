@@ -89,7 +89,7 @@ pub(crate) struct Rerun {
     pub(crate) records: PathBuf,
 }
 
-// Without a doc comment, which would be the help of each verb.
+// It has no doc comment, because clap would show that as the help of each verb.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Measure<V: Args> {
     #[command(flatten)]
