@@ -420,6 +420,7 @@ async fn what_hob_cannot_do_is_refused_by_name() {
         {"input": [{"type": "web_search_call", "id": "x"}]} => input[0].type web_search_call
         {"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]} => input[0].content[0].type input_file
         {"input": [{"role": "user"}]} => input[0].content missing
+        {"input": [{"role": "king", "content": "Hi"}]} => input[0].role must be one of system, developer, user, assistant, and is 'king'
         {"input": "Hi", "text": {"format": {"type": "xml"}}} => text.format.type json_schema
         {"input": "Hi", "tool_choice": {"type": "function", "name": "f"}} => tool_choice f
     "#;
