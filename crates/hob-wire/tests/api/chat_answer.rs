@@ -51,7 +51,7 @@ fn streamed(events: &[ChatEvent], shape: CallShape, usage: UsageChunk) -> String
     said + &chunks.end()
 }
 
-/// A stream with usage as it is without: the chunk of the usage is missing, and so is the field of all others.
+/// Takes the usage out of a stream: its own chunk, and the empty field of all others.
 pub(crate) fn without_usage(stream: &str) -> String {
     let chunks = stream.split_inclusive("\n\n").filter(|chunk| !chunk.contains(r#""choices":[]"#));
     chunks.map(|chunk| chunk.replace(r#","usage":null"#, "")).collect()
@@ -271,10 +271,14 @@ fn choices_share_a_prompt_and_add_their_tokens_up() {
 
 #[test]
 fn times_that_were_too_short_to_measure_are_no_speeds() {
+    let (finish, usage) = (FinishReason::Stop, Usage::default());
     let timings = Timings { queue_ms: 0.1, ..Timings::default() };
-    let answer = whole_value(&[done_in(FinishReason::Stop, timings)], CallShape::ToolCalls);
-    let speeds = ["prompt_per_second", "predicted_per_second", "predicted_per_token_ms"];
-    assert!(speeds.iter().all(|speed| answer["timings"][speed] == 0.0), "{answer}");
+    let without_tokens = ChatEvent::Done(Completion { finish, usage, timings });
+    for done in [without_tokens, done_in(finish, timings)] {
+        let answer = whole_value(&[done], CallShape::ToolCalls);
+        let speeds = ["prompt_per_second", "predicted_per_second", "predicted_per_token_ms"];
+        assert!(speeds.iter().all(|speed| answer["timings"][speed] == 0.0), "{answer}");
+    }
 }
 
 #[test]

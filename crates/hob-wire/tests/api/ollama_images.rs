@@ -85,7 +85,7 @@ fn what_is_no_picture_is_said() {
 }
 
 #[test]
-fn raw_text_has_no_place_for_a_image() {
+fn raw_text_has_no_place_for_a_picture() {
     let expected = "'images' need a prompt that is neither 'raw' nor has a 'suffix'";
     for fields in [r#""prompt":"p","raw":true"#, r#""prompt":"p","suffix":"s""#, r#""raw":true"#] {
         let body = format!(r#"{{"images":["R0lG"],{fields}}}"#);
