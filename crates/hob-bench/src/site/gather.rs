@@ -52,14 +52,16 @@ impl Material {
         let (mut samples, mut answers) = (BTreeMap::new(), BTreeMap::new());
         for (place, record) in &found.records {
             let file = store.folder().join(place);
-            let found = answers_beside(&file, record).map(|found| {
-                answers.extend(found.map(|found| (record.id, found)));
-            });
-            skipped.extend(found.err().as_ref().map(named));
-            let found = samples_beside(&file, record).map(|found| {
-                samples.extend(found.map(|found| (record.id, found)));
-            });
-            skipped.extend(found.err().as_ref().map(named));
+            match answers_beside(&file, record) {
+                Ok(Some(found)) => drop(answers.insert(record.id, found)),
+                Ok(None) => {}
+                Err(error) => skipped.push(named(&error)),
+            }
+            match samples_beside(&file, record) {
+                Ok(Some(found)) => drop(samples.insert(record.id, found)),
+                Ok(None) => {}
+                Err(error) => skipped.push(named(&error)),
+            }
         }
         let mut records: Vec<Record> =
             found.records.into_iter().map(|(_, record)| record).collect();
