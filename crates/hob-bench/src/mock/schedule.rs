@@ -178,13 +178,15 @@ impl TokenSchedule<'_> {
     }
 }
 
-/// Between −1 and 1, by the seed.
+/// Between −1 and 1, by the seed. The next seed gives other numbers, and not the same ones a token later.
 fn shift(seed: u64, token: u32) -> f64 {
-    SeededRandom::new(seed.wrapping_add(token.into())).unit() * 2.0 - 1.0
+    SeededRandom::new(seed.wrapping_add(u64::from(token) << 32)).unit() * 2.0 - 1.0
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     const SHAPE: AnswerShape = AnswerShape {
@@ -223,6 +225,14 @@ mod tests {
         assert_eq!(chunks("drop_at=1", SHAPE), vec![(100, 0, 1)]);
         let thought = vec![(100, 0, 1), (120, 1, 2), (160, 3, 1)];
         assert_eq!(chunks("tokens_per_chunk=2,reasoning_tokens=1", SHAPE), thought);
+    }
+
+    #[test]
+    fn each_seed_shifts_each_token_by_another_time() {
+        let shifts = |seed| (1..9).map(move |token| (shift(seed, token) * 1e9) as i64);
+        let different: BTreeSet<i64> = (7..9).flat_map(shifts).collect();
+        assert_eq!(different.len(), 16);
+        assert!(different.iter().all(|shift| shift.abs() <= 1_000_000_000));
     }
 
     #[test]
