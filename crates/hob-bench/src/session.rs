@@ -26,7 +26,7 @@ pub(crate) trait MeasuringSession {
     /// The cell's name in progress lines.
     fn name(&self, cell: &Self::Cell) -> String;
 
-    /// Called before each turn, in which each of the cells is run once, with the first of them.
+    /// Called before each turn, with the first cell. A turn runs each cell once.
     fn begin_turn(&mut self, _cell: &Self::Cell) {}
 
     /// Sends one run of requests.
@@ -241,7 +241,7 @@ mod tests {
     /// Two servers, of which the first fails with its fifth run: the third after two for the warm-up.
     #[derive(Default)]
     struct Failing {
-        asked: usize,
+        order: Vec<usize>,
         second: RecordContext,
     }
 
@@ -257,8 +257,9 @@ mod tests {
             server: &usize,
             _: Option<&ClientCheck>,
         ) -> Result<Run, BenchError> {
-            self.asked += usize::from(*server == 0);
-            let fault = (self.asked == 5).then(|| "it is gone".to_owned());
+            self.order.push(*server);
+            let asked = self.order.iter().filter(|server| **server == 0).count();
+            let fault = (asked == 5).then(|| "it is gone".to_owned());
             let figures = [(Metric::TtftMs, 10.0)].into();
             let reply = Reply { figures, fault, ..Reply::default() };
             Ok(Run { replies: vec![reply], ..Run::default() })
@@ -298,5 +299,6 @@ mod tests {
             all.iter().map(|runs| (faults(runs), runs.replies().count(), &runs.broken)).collect();
         let why = Some("the other server failed".to_owned());
         assert_eq!(found, [(1, 3, &None), (0, 2, &why)]);
+        assert_eq!(session.order, [0, 1, 1, 0, 0, 1, 1, 0, 0]);
     }
 }
