@@ -67,7 +67,7 @@ pub(super) fn rules(material: &Material, all: &[Run<'_>]) -> Rules {
         banner: [("paired", Pairing::Paired.banner()), ("unpaired", Pairing::Unpaired.banner())]
             .into(),
         same_prompts: SAME_PROMPTS,
-        pairs: shown.par_iter().map(|pair| compared(material, *pair)).collect(),
+        pairs: shown.par_iter().with_max_len(1).map(|pair| compared(material, *pair)).collect(),
         pairs_left_out: pairs.len() - shown.len(),
     }
 }
