@@ -21,6 +21,7 @@ pub struct AttemptResultAt {
     pub decode_tok_s: Option<f64>,
 }
 
+#[cfg(test)]
 impl AttemptResultAt {
     /// A result of which nothing else is known.
     pub fn new(ctx: u64, result: AttemptResult) -> AttemptResultAt {
