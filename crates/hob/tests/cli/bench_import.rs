@@ -13,8 +13,7 @@ fn what_another_program_measured_is_kept_once_and_shown_as_soft() {
     assert!(said.contains("1 record of llama-bench would be kept in bench/records"), "{said}");
     assert!(!user.path("work/bench").exists());
 
-    let json = user.prints("bench import out.json --json");
-    let kept: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let kept = user.json("bench import out.json --json");
     let (file, id) =
         (kept[0]["record"].as_str().expect("a file"), kept[0]["id"].as_str().expect("an id"));
     assert_eq!(names(&user.path("work/bench/records/2026-11")).len(), 1);

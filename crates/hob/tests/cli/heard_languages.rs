@@ -2,7 +2,7 @@
 //! other tests hear it.
 
 use hob_bench::transcription::{WordErrors, normalised_words};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::hear_real_model::wav;
 use crate::real_server::{ALL_AT_START, Served};
@@ -158,10 +158,7 @@ fn check_spanish_passage(user: &User, served: &Served) {
     let [words, _] = spanish.errors(SPANISH_PASSAGE, &heard);
     assert!(words.rate().is_some_and(|rate| rate < 0.05), "{heard}");
     // The model hears which language it is, and translates it.
-    let answer: Value = serde_json::from_str(
-        &user.prints(format!("hear --server {} --translate -f json a.wav", served.url)),
-    )
-    .expect("JSON");
+    let answer = user.json(format!("hear --server {} --translate -f json a.wav", served.url));
     assert_eq!((&answer["task"], &answer["language"]), (&json!("translate"), &json!("spanish")));
     let english = answer["text"].as_str().expect("a text");
     assert!(

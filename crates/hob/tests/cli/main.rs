@@ -155,12 +155,6 @@ impl<const N: usize> From<&[&str; N]> for Words {
     }
 }
 
-impl From<&Vec<&str>> for Words {
-    fn from(words: &Vec<&str>) -> Words {
-        words.as_slice().into()
-    }
-}
-
 /// A new user: an empty home, no configuration and no models.
 pub(crate) struct User {
     folder: TempDir,
@@ -242,8 +236,7 @@ impl User {
     pub(crate) fn fails(&self, words: impl Into<Words>, code: i32, part: &str) {
         let Words(words) = words.into();
         let line = words.join(" ");
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let said = self.refusal(&words, code);
+        let said = self.refusal(Words(words), code);
         assert!(said.contains(part), "{line} gave:\n{said}");
     }
 

@@ -89,9 +89,9 @@ fn serves_with_a_key(file: &str) {
     let user = User::new();
     user.write("hob.toml", "[dev]\nmock_unknown_models = true\n");
     let home = user.path("work");
-    let refused = user.hob(&words).env("HOB_HOME", &home).assert().code(2);
+    let refused = user.hob(&words[..]).env("HOB_HOME", &home).assert().code(2);
     assert!(stderr(&refused).contains("HOB_API_KEY"), "{}", stderr(&refused));
-    let mut command = user.process(&words);
+    let mut command = user.process(&words[..]);
     command.env("HOB_HOME", &home).env("HOB_API_KEY", "a key of 16 characters");
     assert_eq!(health(&mut command), 200);
 }

@@ -177,7 +177,7 @@ fn a_cost_limit_without_prices_is_noticed() {
     let config = "[upstream.cloud]\nkind = \"vllm\"\nurl = \"http://127.0.0.1:9\"\n[price.\"cloud/small\"]\ninput = 1\n\
                   output = 2\n[alias]\ncoder-model.to = [\"inner\"]\ninner.to = [\"cloud/small\", \"cloud/other\"]\n";
     user.write("hob.toml", config);
-    let notes = user.notes(&["team", "check", "dear.toml"]);
+    let notes = user.notes("team check dear.toml");
     let is_named = |model: &str| notes.contains(&format!("[price.\"cloud/{model}\"]"));
     assert_eq!(["big", "other", "small"].map(is_named), [true, true, false], "{notes}");
 }
@@ -578,14 +578,14 @@ fn mistakes_have_a_sentence_each() {
         let error = stderr(&failed);
         assert!(parts.iter().all(|part| error.contains(part)), "{args:?}: {error}");
     }
-    let list = user.prints(&["team", "list"]);
+    let list = user.prints("team list");
     for part in ["agent_team", "devops", "broken"] {
         assert!(list.contains(part), "{list}");
     }
-    let json = user.notes(&["team", "list", "--json"]);
+    let json = user.notes("team list --json");
     assert!(json.contains("left out: ") && json.contains("broken.toml:11:1: "), "{json}");
     user.hob("team check devops").assert().success();
-    let schema = user.json(&["team", "schema"]);
+    let schema = user.json("team schema");
     assert!(schema["properties"]["entry"].is_object(), "{schema}");
     assert_eq!(schema["additionalProperties"], false);
 }

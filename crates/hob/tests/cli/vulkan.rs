@@ -48,7 +48,7 @@ fn small_card(buffer_bytes_max: u64) -> impl FnOnce(&mut Command) -> &mut Comman
 fn run(user: &User, words: &str, drive: impl FnOnce(&mut Command) -> &mut Command) -> Assert {
     let mut command = user.process(words);
     drive(&mut command);
-    assert_cmd::Command::from(command).timeout(Duration::from_secs(600)).assert()
+    assert_cmd::Command::from(command).timeout(Duration::from_secs(300)).assert()
 }
 
 fn serve(user: &User, drive: impl FnOnce(&mut Command) -> &mut Command) -> Served {
@@ -259,7 +259,10 @@ fn a_card_without_room_for_the_transcription_model_is_left() {
 fn the_doctor_tries_the_card_and_the_processor() {
     let user = User::with_models();
     user.write("hob.toml", "[server]\nlisten = \"0\"\n");
-    let found = stdout(&run(&user, "doctor", on_card).success());
+    let mut command = user.process("doctor");
+    on_card(&mut command);
+    let mut command = assert_cmd::Command::from(command);
+    let found = stdout(&command.timeout(Duration::from_secs(600)).assert().success());
     for (device, part) in
         [("device Vulkan0 ", " MB free, a token in "), ("device CPU ", ", a token in ")]
     {
