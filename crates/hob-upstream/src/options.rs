@@ -218,7 +218,12 @@ impl UpstreamKind {
             UpstreamKind::OpenRouter => Some("https://openrouter.ai/api/v1"),
             UpstreamKind::Anthropic => Some("https://api.anthropic.com"),
             UpstreamKind::Ollama => Some("http://127.0.0.1:11434"),
-            _ => None,
+            UpstreamKind::Auto
+            | UpstreamKind::LlamaServer
+            | UpstreamKind::Vllm
+            | UpstreamKind::Sglang
+            | UpstreamKind::Tabby
+            | UpstreamKind::Hob => None,
         }
     }
 
@@ -244,12 +249,31 @@ impl UpstreamKind {
 
     /// Whether hob sends speech and transcription requests to a server of this kind.
     pub(crate) fn has_audio(self) -> bool {
-        !matches!(self, UpstreamKind::Ollama | UpstreamKind::Anthropic)
+        match self {
+            UpstreamKind::Ollama | UpstreamKind::Anthropic => false,
+            UpstreamKind::Auto
+            | UpstreamKind::OpenAi
+            | UpstreamKind::LlamaServer
+            | UpstreamKind::Vllm
+            | UpstreamKind::Sglang
+            | UpstreamKind::Tabby
+            | UpstreamKind::OpenRouter
+            | UpstreamKind::Hob => true,
+        }
     }
 
     /// Whether hob sends parameters that it does not know to a server of this kind.
     pub(crate) fn takes_unknown(self) -> bool {
-        !matches!(self, UpstreamKind::Ollama | UpstreamKind::Anthropic | UpstreamKind::Hob)
+        match self {
+            UpstreamKind::Ollama | UpstreamKind::Anthropic | UpstreamKind::Hob => false,
+            UpstreamKind::Auto
+            | UpstreamKind::OpenAi
+            | UpstreamKind::LlamaServer
+            | UpstreamKind::Vllm
+            | UpstreamKind::Sglang
+            | UpstreamKind::Tabby
+            | UpstreamKind::OpenRouter => true,
+        }
     }
 
     /// The dialect of OpenAI-style requests. `chat.rs` writes chat requests for Ollama and Anthropic separately.
@@ -260,7 +284,10 @@ impl UpstreamKind {
             UpstreamKind::Vllm | UpstreamKind::Sglang => UpstreamDialect::Vllm,
             UpstreamKind::Tabby => UpstreamDialect::Tabby,
             UpstreamKind::OpenRouter => UpstreamDialect::OpenRouter,
-            _ => UpstreamDialect::OpenAi,
+            UpstreamKind::Auto
+            | UpstreamKind::OpenAi
+            | UpstreamKind::Ollama
+            | UpstreamKind::Anthropic => UpstreamDialect::OpenAi,
         }
     }
 }
