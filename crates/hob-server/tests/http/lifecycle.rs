@@ -133,8 +133,9 @@ pub(crate) async fn server_with(
 /// A server whose model `smol` the test loads.
 pub(crate) async fn server() -> (Server, Arc<StagedLifecycle>, mpsc::Sender<Loaded>) {
     let (lifecycle, load_results) = StagedLifecycle::new();
-    let (smol, held) = (Arc::new(ScriptedChat::new([])), Some(lifecycle.clone() as _));
-    (server_with(smol, held, ServerOptions::default()).await, lifecycle, load_results)
+    let smol = Arc::new(ScriptedChat::new([]));
+    let server = server_with(smol, Some(lifecycle.clone()), ServerOptions::default()).await;
+    (server, lifecycle, load_results)
 }
 
 fn entry(state: &str) -> Value {
