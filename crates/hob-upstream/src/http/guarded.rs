@@ -471,6 +471,8 @@ mod tests {
             "http://127.1/",
             "http://[64:ff9b::7f00:1]/",
             "https://name.test/",
+            // Browsers read a backslash as a slash.
+            r"/\name.test/",
         ] {
             let (server, _serving) = server(vec![redirect(location), PAGE.to_owned()]).await;
             let names = Names::new(addresses, server);
@@ -529,9 +531,14 @@ mod tests {
             ("/y", "http://a.test:81/y"),
             ("y", "http://a.test:81/b/y"),
             ("?e=2", "http://a.test:81/b/c?e=2"),
+            ("../y", "http://a.test:81/y"),
             ("/login?next=https://x.test/", "http://a.test:81/login?next=https://x.test/"),
         ] {
             assert_eq!(url.joined(location).expect(location), expected);
+        }
+        for location in ["http://x.test@127.0.0.1/", "file:///etc/passwd", "ftp://x.test/"] {
+            let joined = url.joined(location).expect(location);
+            assert!(GuardedUrl::parse(&joined).is_err(), "{location}");
         }
     }
 
