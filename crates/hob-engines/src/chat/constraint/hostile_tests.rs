@@ -40,6 +40,16 @@ fn what_ended_the_worker_is_refused_with_the_number_and_the_limit() {
         (rules(1_000), "grammar", "1001 rules and the limit is 500"),
         (schema(&references(2_000)), "response_format", "2000 references and the limit is 500"),
         (
+            schema(&properties(10_000)),
+            "response_format",
+            "10002 nested schemas and the limit is 4000",
+        ),
+        (
+            OutputFormat::Lark(format!("start: {}\"a\"", "(".repeat(9_000))),
+            "grammar",
+            "9000 levels of nesting and the limit is 64",
+        ),
+        (
             OutputFormat::Regex("a?".repeat(45_000)),
             "regex",
             "90000 bytes in a pattern and the limit is 2048",
