@@ -6,6 +6,7 @@ pub mod constraint;
 pub(crate) mod cpu;
 pub mod decoder;
 pub mod dialect;
+mod failures;
 pub mod llama;
 pub mod protocol;
 pub mod sampler;

@@ -1,21 +1,26 @@
 //! A chat worker as a `ChatModel`. Each request opens a stream in the worker, and dropping the answer
 //! cancels it. The first request for a model that is not loaded loads it.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
-use hob_core::chat::{ChatEvent, EmbedRequest, Embeddings, Reading};
-use hob_core::{ChatCard, ChatModel, ChatRequest, ChatStream, ModelError, ModelState};
+use hob_core::chat::{ChatEvent, EmbedRequest, Embeddings, OutputFormat, Reading};
+use hob_core::{ChatCard, ChatModel, ChatRequest, ChatStream, ModelError, ModelState, locked};
 
-use super::protocol::{ChatOrder, ChatReport};
-use crate::supervisor::session::{OpenStream, StreamReport};
+use super::failures::RecentFailures;
+use super::protocol::{ChatOrder, ChatReport, constraints_of};
+use crate::supervisor::session::{OpenStream, StreamReport, WorkerSession};
 use crate::supervisor::{ModelWorker, Supervisor, SupervisorOptions, WorkerCommand};
 
 pub(super) const ENGINE: &str = "chat";
 
 /// Events that a slow reader may leave unread before its answer pauses.
 const UNREAD_EVENTS_MAX: u32 = 1024;
+
+/// How long hob refuses a grammar that crashed a worker.
+const CRASHED_TIME: Duration = Duration::from_secs(600);
 
 /// A chat model in a worker process.
 pub type ChatWorker = ModelWorker<ChatClient>;
@@ -24,13 +29,60 @@ pub type ChatWorker = ModelWorker<ChatClient>;
 #[derive(Debug)]
 pub struct ChatClient {
     card: ChatCard,
+    /// Constraints that a worker began to compile and has not finished. If the worker is lost, they crashed it.
+    compiling: Mutex<RecentFailures<Arc<WorkerSession>>>,
+}
+
+impl ChatClient {
+    fn new(card: ChatCard) -> ChatClient {
+        ChatClient { card, compiling: Mutex::new(RecentFailures::new(CRASHED_TIME)) }
+    }
+
+    /// # Errors
+    /// These constraints crashed a worker. They would crash the next one, too.
+    fn check(&self, constraints: &ChatRequest) -> Result<(), ModelError> {
+        let session = locked(&self.compiling).known(constraints);
+        if !session.is_some_and(|session| session.is_lost()) {
+            return Ok(());
+        }
+        let field = match &constraints.output {
+            OutputFormat::Text => "tools",
+            output => output.field(),
+        };
+        let minutes = CRASHED_TIME.as_secs() / 60;
+        let reason = format!(
+            "crashed the chat worker during compilation; hob rejects it for {minutes} minutes, so change it before you retry"
+        );
+        Err(ModelError::InvalidField { field, reason })
+    }
+
+    /// Waits until the worker accepts the request. Returns the schema keywords that it ignores.
+    async fn accepted(
+        &self,
+        stream: &mut OpenStream,
+        constraints: &ChatRequest,
+    ) -> Result<Vec<String>, ModelError> {
+        loop {
+            match report(stream).await {
+                Ok(StreamReport::Model(ChatReport::Compiling)) => {
+                    locked(&self.compiling).remember(constraints, stream.session());
+                }
+                Ok(StreamReport::Model(ChatReport::Compiled)) => {
+                    locked(&self.compiling).forget(constraints);
+                }
+                Ok(StreamReport::Model(ChatReport::Accepted { ignored })) => return Ok(ignored),
+                Ok(other) => return Err(stream.unexpected(&other)),
+                Err(error) => return self.check(constraints).and(Err(error)),
+            }
+        }
+    }
 }
 
 impl ModelWorker<ChatClient> {
     /// Starts the supervisor, but no process. Must be called inside a tokio runtime.
     pub fn start(card: ChatCard, command: WorkerCommand, options: SupervisorOptions) -> ChatWorker {
         let supervisor = Supervisor::start(command, options);
-        ModelWorker { supervisor, client: ChatClient { card } }
+        ModelWorker { supervisor, client: ChatClient::new(card) }
     }
 
     /// Options with this engine's name. A large model takes minutes to load from a slow disk, and for one step on a busy CPU.
@@ -49,6 +101,8 @@ impl ModelWorker<ChatClient> {
         if let Some(keep_alive) = request.keep_alive {
             self.supervisor.keep_alive(keep_alive);
         }
+        let constraints = constraints_of(&request);
+        self.client.check(&constraints)?;
         let (mut stream, loading) = self.open().await?;
         let credit = match request.reading {
             Reading::Paced => Reading::EVENTS_AHEAD_MAX,
@@ -57,11 +111,7 @@ impl ModelWorker<ChatClient> {
         let trace = request.trace.clone();
         let request = Box::new(request);
         stream.orders().send(&ChatOrder::Chat { request, credit }).await?;
-        // The keywords of the request's schemas that the worker ignores.
-        let ignored = match report(&mut stream).await? {
-            StreamReport::Model(ChatReport::Accepted { ignored }) => ignored,
-            other => return Err(stream.unexpected(&other)),
-        };
+        let ignored = self.client.accepted(&mut stream, &constraints).await?;
         trace.note(|data| {
             // Replaces the list and does not extend it: each choice of an answer reports the same names.
             data.dropped = ignored;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use hob_core::ModelError;
-use hob_core::chat::{ChatEvent, ChatRequest, EmbedRequest};
+use hob_core::chat::{ChatEvent, ChatRequest, Conversation, EmbedRequest, Prompt};
 use serde::{Deserialize, Serialize};
 
 use crate::worker::protocol::AnyOrder;
@@ -30,6 +30,10 @@ pub enum ChatReport {
     Accepted {
         ignored: Vec<String>,
     },
+    /// The worker compiles the request's grammar. It compiles one at a time, so a worker that dies now
+    /// died of this grammar.
+    Compiling,
+    Compiled,
     Event(ChatEvent),
     Refused(Refusal),
     /// One vector of the answer to [`ChatOrder::Embed`].
@@ -49,6 +53,21 @@ pub enum Refusal {
 pub struct Vector {
     pub values: Vec<f32>,
     pub tokens: u32,
+}
+
+/// The request without its texts and pictures.
+pub(super) fn constraints_of(request: &ChatRequest) -> ChatRequest {
+    let prompt = match &request.prompt {
+        Prompt::Chat(conversation) => Prompt::Chat(Conversation {
+            tools: conversation.tools.clone(),
+            tool_choice: conversation.tool_choice.clone(),
+            parallel_tool_calls: conversation.parallel_tool_calls,
+            ..Conversation::default()
+        }),
+        Prompt::Text(_) | Prompt::Tokens(_) | Prompt::Infill { .. } => Prompt::default(),
+    };
+    let (output, strict) = (request.output.clone(), request.strict);
+    ChatRequest { prompt, output, strict, ..ChatRequest::default() }
 }
 
 /// Fields that a refusal may name. [`ModelError`] has its fields as static text, so another name becomes `messages`.

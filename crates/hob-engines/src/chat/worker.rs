@@ -7,7 +7,6 @@ mod draft_model;
 mod drafting;
 mod embedder;
 mod engine;
-mod failures;
 mod grammar_time;
 mod grammar_trials;
 mod off_engine;
@@ -218,10 +217,11 @@ fn serve(
         thread::Builder::new()
             .name("preparer".to_owned())
             .spawn_scoped(scope, move || preparer.run(&to_prepare, &theirs))?;
-        let (to_engine_too, theirs) = (to_engine.clone(), off_engine.clone());
+        let (to_engine_too, theirs, words) =
+            (to_engine.clone(), off_engine.clone(), outlet.shared());
         let trials = GrammarTrials::new(reader, options.grammar_trials.as_ref());
         thread::Builder::new().name("compiler".to_owned()).spawn_scoped(scope, move || {
-            compiler::run(trials, &to_compile, &theirs, &to_engine_too);
+            compiler::run(trials, &to_compile, &theirs, words, &to_engine_too);
         })?;
         let theirs = off_engine.clone();
         thread::Builder::new().name("embedder".to_owned()).spawn_scoped(scope, move || {

@@ -156,6 +156,12 @@ impl WorkerSession {
         !streams.is_leaving && streams.lost.is_none()
     }
 
+    /// Whether the worker has ended, or is about to, and was not unloaded.
+    pub(crate) fn is_lost(&self) -> bool {
+        let streams = locked(&self.streams);
+        streams.lost.is_some() && !streams.is_leaving
+    }
+
     /// Opens no more streams if none is open, under the lock that opens them.
     pub(super) fn leave_if_idle(&self) -> bool {
         let mut streams = locked(&self.streams);
@@ -165,7 +171,7 @@ impl WorkerSession {
     }
 
     /// Opens no more streams. Open streams end with the worker.
-    pub(super) fn leave(&self) {
+    pub(crate) fn leave(&self) {
         locked(&self.streams).is_leaving = true;
     }
 
@@ -175,7 +181,7 @@ impl WorkerSession {
     }
 
     /// Ends every stream, because the worker has ended.
-    pub(super) fn lose(&self, detail: &str) {
+    pub(crate) fn lose(&self, detail: &str) {
         let mut streams = locked(&self.streams);
         streams.lost = Some(detail.to_owned());
         streams.open.clear();
@@ -300,7 +306,11 @@ impl OrderSender {
 
 impl OpenStream {
     pub(crate) fn orders(&self) -> OrderSender {
-        OrderSender { session: Arc::clone(&self.session), stream: self.stream }
+        OrderSender { session: self.session(), stream: self.stream }
+    }
+
+    pub(crate) fn session(&self) -> Arc<WorkerSession> {
+        Arc::clone(&self.session)
     }
 
     /// Lets the worker send this much more.

@@ -8,7 +8,7 @@ use crate::frame::{Frame, FrameError, FrameKind};
 
 /// Increases when a message changes. Both ends come from the same binary, unless the binary was replaced on disk
 /// while the server ran.
-pub const PROTOCOL_VERSION: u32 = 9;
+pub const PROTOCOL_VERSION: u32 = 8;
 
 /// Maximum bytes of an error text in a message; the rest is cut off.
 const REASON_BYTES_MAX: usize = 4096;

@@ -54,10 +54,10 @@ async fn a_worker_that_is_none_says_why() {
     let missing = "/nowhere/hob cannot be started: No such file or directory (os error 2)";
     check(WorkerCommand::new("/nowhere/hob"), options(), missing).await;
     check(WorkerCommand::new("/bin/sh").arg("-c").arg("exit 7"), options(), "exit status 7").await;
-    let other = "the worker speaks protocol 10 and this server 9, because hob was replaced while it \
+    let other = "the worker speaks protocol 9 and this server 8, because hob was replaced while it \
                  ran: restart hob";
-    let hello_10 = Frame { payload: vec![10, 0, 0, 0], ..hello() };
-    check(sends(&[hello_10]), options(), other).await;
+    let hello_9 = Frame { payload: vec![9, 0, 0, 0], ..hello() };
+    check(sends(&[hello_9]), options(), other).await;
     let early = "it began with a frame that is not the handshake";
     check(sends(&[common(&Report::Done)]), options(), early).await;
     let done = "it began with Done";

@@ -1,20 +1,20 @@
-//! The client with workers that die: in the middle of an answer, and while they load. A worker is a shell script that sends
-//! a real worker's frames up to that point.
+//! The client with workers that die: while they compile a grammar, in the middle of an answer, and while they load. A worker
+//! is a shell script that sends a real worker's frames up to that point.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use hob_core::budget::Bytes;
-use hob_core::chat::{ChatEvent, Prompt};
+use hob_core::chat::{ChatEvent, OutputFormat, Prompt};
 use hob_core::fit::Pool;
 use hob_core::{
     ChatCard, ChatModel, ChatRequest, MemoryBroker, MemoryDecision, MemoryRequest, ModelError,
     ModelState, PoolUse, ReservedMemory,
 };
 
-use super::{ChatReport, ChatWorker, events};
+use super::{ChatClient, ChatReport, ChatWorker, constraints_of, events};
 use crate::frame::{Frame, FrameKind};
 use crate::speech::SpeechWorkerOptions;
 use crate::supervisor::session::{LoadedModel, WorkerSession};
@@ -40,6 +40,59 @@ fn alone(command: WorkerCommand) -> ChatWorker {
 
 fn request() -> ChatRequest {
     ChatRequest { prompt: Prompt::Text("a".to_owned()), ..ChatRequest::default() }
+}
+
+fn held_to(pattern: &str) -> ChatRequest {
+    ChatRequest { output: OutputFormat::Regex(pattern.to_owned()), ..request() }
+}
+
+#[tokio::test]
+async fn a_grammar_that_crashed_a_worker_crashes_no_other() {
+    let compiling = Frame::new(FrameKind::Model, 1, &ChatReport::Compiling).expect("small");
+    let (begin, end) = (printf(&[hello(), ready()]), printf(&[compiling]));
+    let script = format!("{begin}head -c 9 <&0 >/dev/null\n{end}kill -ABRT $$\n");
+    let worker = alone(shell(&script));
+    let refused = worker.chat(held_to("a+")).await.err().expect("no answer");
+    let ModelError::InvalidField { field: "regex", reason } = &refused else {
+        panic!("{refused:?}");
+    };
+    assert!(reason.starts_with("crashed the chat worker during compilation"), "{reason}");
+    worker.supervisor.unload().await;
+    assert_eq!(worker.chat(held_to("a+")).await.err(), Some(refused));
+    assert_eq!(worker.pid(), None, "the same grammar starts no worker");
+    worker.shutdown().await;
+}
+
+#[tokio::test]
+async fn only_a_grammar_whose_compilation_crashed_a_worker_is_refused() {
+    let (compiling, compiled) = (ChatReport::Compiling, ChatReport::Compiled);
+    for (reports, is_unloaded, is_refused) in [
+        (vec![compiling.clone()], false, true),
+        (vec![compiling.clone()], true, false),
+        (vec![compiling, compiled], false, false),
+        (Vec::new(), false, false),
+    ] {
+        let client = ChatClient::new(ChatCard::default());
+        let (session, _to_write) =
+            WorkerSession::new(super::ENGINE, LoadedModel::default(), None, 1);
+        let mut stream = session.open().expect("room");
+        for report in &reports {
+            session.route(Frame::new(FrameKind::Model, 1, report).expect("small"));
+        }
+        let [killer, other] = ["a+", "b+"].map(|pattern| constraints_of(&held_to(pattern)));
+        let accepted = client.accepted(&mut stream, &killer).now_or_never();
+        assert_eq!(accepted, None, "its client leaves meanwhile");
+        assert_eq!(client.check(&killer), Ok(()), "the worker may survive it");
+        if is_unloaded {
+            session.leave();
+        }
+        session.lose("killed by signal 11 (SIGSEGV)");
+        assert_eq!(client.check(&killer).is_err(), is_refused, "{reports:?}");
+        // A request with another grammar waited at the same time. It is not to blame, and may come again.
+        let lost = client.accepted(&mut stream, &other).now_or_never();
+        assert!(matches!(lost, Some(Err(ModelError::WorkerLost { .. }))), "{lost:?}");
+        assert_eq!(client.check(&other), Ok(()));
+    }
 }
 
 #[tokio::test]

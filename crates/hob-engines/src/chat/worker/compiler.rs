@@ -1,5 +1,6 @@
 //! The compiler prepares requests whose grammar must be compiled, on its own thread, so that other requests
-//! do not wait. Another process tries each grammar first.
+//! do not wait. Another process tries each grammar first. The compiler reports each compilation to the server,
+//! which refuses the grammar if the worker ends.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Instant;
@@ -9,7 +10,8 @@ use hob_core::ChatRequest;
 use super::Incoming;
 use super::grammar_trials::{GrammarTrials, IDLE_TIME_MAX};
 use super::off_engine::OffEngineStreams;
-use crate::worker::InboxSender;
+use crate::chat::protocol::ChatReport;
+use crate::worker::{InboxSender, Outlet};
 
 /// A request with a grammar that is not compiled yet.
 pub(super) struct CompileJob {
@@ -24,6 +26,7 @@ pub(super) fn run(
     mut trials: GrammarTrials<'_>,
     jobs: &Receiver<CompileJob>,
     off_engine: &OffEngineStreams,
+    mut outlet: Outlet,
     to_engine: &InboxSender<Incoming>,
 ) {
     loop {
@@ -39,8 +42,19 @@ pub(super) fn run(
         if !off_engine.contains(stream) {
             continue;
         }
-        let tried = trials.pass(&request);
-        let prepared = tried.and_then(|()| trials.reader().prepare(&request, credit, received));
+        let prepared = match trials.pass(&request) {
+            Ok(()) => {
+                if outlet.send(stream, &ChatReport::Compiling).is_err() {
+                    return;
+                }
+                let prepared = trials.reader().prepare(&request, credit, received);
+                if outlet.send(stream, &ChatReport::Compiled).is_err() {
+                    return;
+                }
+                prepared
+            }
+            Err(refusal) => Err(refusal),
+        };
         let prepared = Box::new(prepared);
         if to_engine.send(Incoming::Prepared { stream, prepared }).is_err() {
             return;

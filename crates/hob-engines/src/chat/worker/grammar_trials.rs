@@ -8,13 +8,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use hob_core::ChatRequest;
-use hob_core::chat::{Conversation, Prompt};
 
-use super::failures::RecentFailures;
 use super::request_reader::{RequestReader, answer_rules, refused};
 use super::trial_process::{COMPILE_TIME_MAX, TrialModel, TrialReport, TrialSocket};
 use crate::chat::dialect::{TOOL_DIALECTS, ToolDialect};
-use crate::chat::protocol::Refusal;
+use crate::chat::failures::RecentFailures;
+use crate::chat::protocol::{Refusal, constraints_of};
 use crate::supervisor::WorkerCommand;
 
 /// How long the process may take to read the vocabulary.
@@ -87,7 +86,7 @@ impl<'a> GrammarTrials<'a> {
     }
 
     /// The process, which is started if it does not run. `None` if it cannot be started: the worker then compiles untried
-    /// grammars.
+    /// grammars, and the server refuses those that crash it.
     fn running(&mut self) -> Option<&mut TrialProcess> {
         if self.start_failed_at.is_some_and(|since| since.elapsed() < FAILED_TIME) {
             return None;
@@ -157,21 +156,6 @@ pub(super) fn trial_model(reader: &RequestReader) -> TrialModel {
     let place = |dialect: &ToolDialect| TOOL_DIALECTS.iter().position(|known| known == dialect);
     let tool_dialect = reader.tool_dialect().and_then(place).and_then(|at| u8::try_from(at).ok());
     TrialModel { tokens, ends, tool_dialect }
-}
-
-/// The request without its texts and pictures.
-fn constraints_of(request: &ChatRequest) -> ChatRequest {
-    let prompt = match &request.prompt {
-        Prompt::Chat(conversation) => Prompt::Chat(Conversation {
-            tools: conversation.tools.clone(),
-            tool_choice: conversation.tool_choice.clone(),
-            parallel_tool_calls: conversation.parallel_tool_calls,
-            ..Conversation::default()
-        }),
-        Prompt::Text(_) | Prompt::Tokens(_) | Prompt::Infill { .. } => Prompt::default(),
-    };
-    let (output, strict) = (request.output.clone(), request.strict);
-    ChatRequest { prompt, output, strict, ..ChatRequest::default() }
 }
 
 fn too_slow() -> String {

@@ -12,7 +12,6 @@ use hob_core::{ModelError, is_full_stop, locked};
 
 use super::ServeChatOptions;
 use super::answering::{AnswerPlan, Answering, ThinkingLimit};
-use super::failures::RecentFailures;
 use super::repetition::Repetition;
 use super::running::{Echo, Prepared};
 use crate::chat::client::ENGINE;
@@ -23,6 +22,7 @@ use crate::chat::constraint::{
 use crate::chat::dialect::{
     AnswerParser, ArgumentDelivery, ModelDialect, ThinkingMarks, ToolDialect, ToolsOffered,
 };
+use crate::chat::failures::RecentFailures;
 use crate::chat::llama::Llama;
 use crate::chat::protocol::Refusal;
 use crate::chat::sampler::{History, Sampler, SamplerDefaults};

@@ -174,6 +174,7 @@ impl Answer {
     fn take(&mut self, report: ChatReport) {
         match report {
             ChatReport::Accepted { ignored } => self.ignored = ignored,
+            ChatReport::Compiling | ChatReport::Compiled => {}
             ChatReport::Event(ChatEvent::Logprobs(tokens)) => {
                 self.logprobs.extend(tokens);
             }
@@ -213,9 +214,9 @@ fn run(
         let (to_engine, theirs) = (inbox.sender(), off_engine.clone());
         let preparer = Preparer { reader, embed_jobs, compile_jobs, to_engine };
         scope.spawn(move || preparer.run(&to_prepare, &theirs));
-        let (to_engine, theirs) = (inbox.sender(), off_engine.clone());
+        let (to_engine, theirs, words) = (inbox.sender(), off_engine.clone(), outlet.shared());
         let trials = GrammarTrials::new(reader, trials);
-        scope.spawn(move || compiler::run(trials, &to_compile, &theirs, &to_engine));
+        scope.spawn(move || compiler::run(trials, &to_compile, &theirs, words, &to_engine));
         let outputs = Outputs { outlet, jobs, off_engine };
         let small = || DraftModel::new(Counter::new(decoder.parallel()), VOCABULARY);
         let small = decoder.has_small_model.then(small);

@@ -1,5 +1,5 @@
 //! Remembers what failed lately. hob refuses it when it comes again, because another attempt would take the time of others,
-//! or memory until the worker ends.
+//! memory until the worker ends, or the next worker.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -35,10 +35,16 @@ impl<E: Clone> RecentFailures<E> {
 
     pub(super) fn remember(&mut self, failed: &impl Serialize, error: E) {
         let Some(hash) = hash(failed) else { return };
+        self.failures.retain(|(known, ..)| *known != hash);
         self.failures.push_back((hash, Instant::now(), error));
         if self.failures.len() > FAILURES_MAX {
             self.failures.pop_front();
         }
+    }
+
+    pub(super) fn forget(&mut self, asked: &impl Serialize) {
+        let hash = hash(asked);
+        self.failures.retain(|(known, ..)| Some(*known) != hash);
     }
 }
 
@@ -55,7 +61,7 @@ mod tests {
     #[test]
     fn the_last_64_failures_are_known_for_their_time() {
         let mut failures = RecentFailures::new(Duration::MAX);
-        (0..=64).for_each(|number| failures.remember(&number, "too large"));
+        (0..=64).chain([64]).for_each(|number| failures.remember(&number, "too large"));
         for (number, expected) in
             [(0, None), (1, Some("too large")), (64, Some("too large")), (65, None)]
         {
