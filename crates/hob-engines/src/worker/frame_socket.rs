@@ -1,4 +1,5 @@
 //! A socket on which whole frames are sent and received, for threads that may wait for it.
+//! Async code has sockets of its own, which do not block a thread.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
