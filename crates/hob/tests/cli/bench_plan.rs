@@ -223,8 +223,8 @@ fn who_comes_while_another_measures_waits_or_is_told_who_it_is() {
     let line = format!("bench llm --target {url} {once}");
     let expected = format!("hob bench sweep measures already (process {})", std::process::id());
     user.fails(&line, 5, &expected);
-    let line = user.prints("bench plan --queue");
-    assert!(line.starts_with("runs  hob bench sweep"), "{line}");
+    let queue = user.prints("bench plan --queue");
+    assert!(queue.starts_with("runs  hob bench sweep"), "{queue}");
     let json = user.json("bench plan --queue --json");
     assert_eq!([&json["state"], &json["name"]], ["runs", "hob bench sweep"]);
     drop(first);
