@@ -79,7 +79,7 @@ pub(super) async fn converse(socket: WebSocket, opening: Opening, slot: SessionS
     let (sink, mut source) = socket.split();
     let (outbound, writer) = outgoing();
     let id = opening.context.id;
-    let turns = TurnLog { context: opening.context.clone() };
+    let turns = TurnLog { context: opening.context.clone(), state: opening.state.clone() };
     tracing::info!(id, session = opening.id.as_str(), "a realtime session began");
     let driving = async {
         let ending = drive(&mut source, &outbound, opening, &slot).await;

@@ -10,6 +10,7 @@ use hob_wire::{TurnStagesMs, turn_stages_event};
 use super::chat_name;
 use crate::context::RequestContext;
 use crate::ledger::{Outcome, RequestRecord};
+use crate::reloadable_state::ReloadableState;
 
 /// The name of a turn among the routes of the ledger.
 const ROUTE: &str = "realtime";
@@ -17,6 +18,7 @@ const ROUTE: &str = "realtime";
 /// Writes down the turns of one session.
 pub(super) struct TurnLog {
     pub(super) context: RequestContext,
+    pub(super) state: ReloadableState,
 }
 
 /// A turn whose first audible sample is on its way to the client.
@@ -50,10 +52,13 @@ impl TurnLog {
         turn.is_reported.then(|| turn_stages_event(&turn.response_id, in_ms(&stages)))
     }
 
-    /// The chat model's name in the request, and its own.
+    /// The chat model's name in the request, and its own, which a reload may have changed.
     fn names(&self, model: Option<&str>) -> (String, String) {
-        let asked = chat_name(&self.context, model.map(str::to_owned));
-        match self.context.resolve::<Chat>(asked) {
+        let asked = model.map(str::to_owned);
+        let context = self.context.for_next_request(self.state.config());
+        let resolved =
+            context.and_then(|context| context.resolve::<Chat>(chat_name(&context, asked)));
+        match resolved {
             Ok(resolved) => (resolved.shown_name().to_owned(), resolved.model.name.clone()),
             Err(_) => (model.unwrap_or_default().to_owned(), String::new()),
         }

@@ -218,8 +218,9 @@ async fn a_spoken_turn_is_in_the_ledger_and_in_the_metrics_with_its_parts() {
     let stage = stage_with(ServerOptions { ledger, ..options() }).await;
     let mut talker = stage.open().await;
     talker.until("session.created").await;
-    // The session answers with another model than the one that it was opened with.
-    talker.send(json!({"type": "session.update", "session": {"model": "greeter"}})).await;
+    // The session answers with another model than the one that it was opened with, under a name that a reload changes.
+    stage.server.reload(|registry| registry.add_alias("house", "greeter"));
+    talker.send(json!({"type": "session.update", "session": {"model": "house"}})).await;
     talker.say(12_000, 1.0).await;
     talker.say(0, 1.0).await;
     talker.until("response.done").await;
@@ -228,7 +229,7 @@ async fn a_spoken_turn_is_in_the_ledger_and_in_the_metrics_with_its_parts() {
         rows.into_iter().find(|row| row.route == "realtime")
     };
     let turn = until(find_turn).await;
-    assert_eq!((turn.alias.as_str(), turn.target.as_str()), ("greeter", "greeter"));
+    assert_eq!((turn.alias.as_str(), turn.target.as_str()), ("house", "greeter"));
     let parts = turn.turn_stages.as_deref().expect("its parts");
     let time = |part: &str| -> f64 { part.split(' ').nth(1).expect("a time").parse().expect("ms") };
     let times: Vec<f64> = parts.split(", ").map(time).collect();
