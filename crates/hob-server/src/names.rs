@@ -155,6 +155,20 @@ impl RequestContext {
         }
     }
 
+    /// The model of this hob that answers under a resolved name: the model itself, or the only target of an alias. `None`:
+    /// another server may answer.
+    pub(crate) fn own_model<T: Named>(
+        &self,
+        model: &Arc<RegisteredModel<T>>,
+    ) -> Option<Arc<RegisteredModel<T>>> {
+        if model.lifecycle.is_some() {
+            return Some(Arc::clone(model));
+        }
+        let route = self.registry().upstreams()?.route(&model.name)?;
+        let [target] = &route.targets[..] else { return None };
+        self.registry().find::<T>(&target.name).ok().filter(|target| target.lifecycle.is_some())
+    }
+
     /// The name for requests without one.
     pub(crate) fn default_name<T: Named>(&self) -> Option<&str> {
         T::default(self.options()).or_else(|| T::first(self.registry()))

@@ -310,18 +310,19 @@ impl Driver<'_> {
     /// Tells the session what the chat model can do. A command may have chosen another one, and after a reload the name may be
     /// that of a team, which is not asked early and counts the tokens of all its models.
     fn check_model(&mut self) {
-        let model = self.session.settings().model.clone();
-        let context = self.context.for_next_request(self.state.config());
-        let resolved =
-            context.and_then(|context| context.resolve::<Chat>(chat_name(&context, model)));
-        let registered = resolved.as_ref().map(|resolved| &resolved.model);
-        let model = registered.map(|registered| &registered.model);
-        let is_team = model.is_ok_and(|model| model.is_team());
+        let name = self.session.settings().model.clone();
+        let context = self.context.for_next_request(self.state.config()).ok();
+        let find = |context: &RequestContext| {
+            let model = context.resolve::<Chat>(chat_name(context, name)).ok()?.model;
+            Some((context.own_model(&model), model))
+        };
+        let (own, registered) = context.as_ref().and_then(find).unzip();
+        let model = registered.as_ref().map(|registered| &registered.model);
+        let is_team = model.is_some_and(|model| model.is_team());
         let context_tokens = model.map_or(0, |model| model.card().context_tokens);
-        let is_ours = registered.is_ok_and(|registered| registered.lifecycle.is_some());
-        let is_recurrent = model.is_ok_and(|model| model.card().is_recurrent);
+        let is_judge = own.flatten().is_some_and(|own| !own.model.card().is_recurrent);
         self.session.set_answers_early(!is_team);
-        self.session.set_judges_words(is_ours && !is_recurrent);
+        self.session.set_judges_words(is_judge);
         self.session.set_context_tokens(if is_team { 0 } else { context_tokens });
     }
 

@@ -20,6 +20,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
 use super::chat_name;
+use super::warm_up::load_own;
 use crate::api_error::ApiError;
 use crate::arriving_input::{ArrivingInput, InputSender, arriving};
 use crate::chat::check;
@@ -27,7 +28,6 @@ use crate::chat_answer;
 use crate::context::RequestContext;
 use crate::generic_answer::{Answer, AnswerTask};
 use crate::in_flight::Endpoint;
-use crate::lifecycle::load_if_ours;
 use crate::request_body::RequestGuards;
 use crate::speech_plan::voice;
 use crate::tracker::RequestStart;
@@ -191,9 +191,8 @@ impl Stages {
     ) {
         self.stop_warming();
         let Ok(resolved) = context.resolve::<Chat>(chat_name(context, model)) else { return };
-        let model = resolved.model;
-        let is_ours = model.lifecycle.is_some() && model.state() == ModelState::Ready;
-        if !is_ours || model.admission.in_flight() > 0 {
+        let Some(model) = context.own_model(&resolved.model) else { return };
+        if model.state() != ModelState::Ready || model.admission.in_flight() > 0 {
             return;
         }
         let request = ChatRequest { tokens_max: Some(0), ..request };
@@ -385,7 +384,7 @@ async fn open_speech(
     let request = SpeechRequest::new(text, voice(&resolved.model, asked)?);
     let request = SpeechRequest { speed: start.speed, ..request };
     // A speech model that is not loaded refuses requests, because clients can repeat them. Here, the answer would end.
-    load_if_ours(resolved.model.lifecycle.as_ref(), None, context.options()).await?;
+    load_own(&context, &resolved.model).await?;
     let start = request_start(context, Endpoint::SPEECH, resolved.name)?;
     Answer::start_with(start, &resolved.model, SPEECH_GUESS, vec![request], input).await
 }

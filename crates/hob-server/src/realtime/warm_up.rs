@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use hob_core::realtime::{OutputModality, RealtimeSettings, SessionKind};
-use hob_core::{Chat, ModelError, Speech, Transcription, TurnModel, VoiceDetector};
+use hob_core::{Chat, ModelError, RegisteredModel, Speech, Transcription, TurnModel, VoiceDetector};
 
 use super::chat_name;
 use crate::api_error::ApiError;
@@ -55,6 +55,18 @@ pub(super) async fn warm_up(
 }
 
 async fn load<T: Named>(context: &RequestContext, asked: Option<String>) -> Result<(), ApiError> {
-    let resolved = context.resolve::<T>(asked)?;
-    load_if_ours(resolved.model.lifecycle.as_ref(), None, context.options()).await
+    load_own(context, &context.resolve::<T>(asked)?.model).await
+}
+
+/// Loads a model, or the only target of an alias, if it is one of this hob.
+///
+/// # Errors
+/// The load fails, or takes too long.
+pub(super) async fn load_own<T: Named>(
+    context: &RequestContext,
+    model: &Arc<RegisteredModel<T>>,
+) -> Result<(), ApiError> {
+    let own = context.own_model(model);
+    let lifecycle = own.as_ref().and_then(|own| own.lifecycle.as_ref());
+    load_if_ours(lifecycle, None, context.options()).await
 }

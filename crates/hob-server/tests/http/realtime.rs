@@ -37,9 +37,12 @@ use crate::keys::named;
 use crate::lifecycle::{Loaded, StagedLifecycle};
 use crate::server::Server;
 use crate::transcript_model::{delta, done};
+use crate::upstream_names::Gpu;
 
 const SAID: &str = "Switch on the light.";
 const ANSWER: &str = "The light is on now.";
+/// The name of the voice, and an alias.
+const VOICE_NAMES: [&str; 2] = ["kokoro", "gpu/to-kokoro"];
 
 /// Hears loudness.
 struct Loudness;
@@ -167,6 +170,9 @@ async fn stage_with(options: ServerOptions) -> Stage {
     loaded.occupy(ModelState::Ready, MemoryUse::default());
     let model = RegisteredModel::<Chat>::new("own", own.clone(), Admission::new(8, 0.1));
     registry.add(RegisteredModel { lifecycle: Some(loaded), ..model });
+    registry.set_upstreams(Arc::new(Gpu));
+    let admission = Admission::new(8, 0.1);
+    registry.add(RegisteredModel::<Chat>::new("gpu/to-own", own.clone(), admission));
     let deaths = Arc::new(Deaths::default());
     let parrot = Arc::new(parrot::Parrot::new(Arc::clone(&deaths)));
     registry.add(RegisteredModel::<Chat>::new("parrot", parrot, Admission::new(8, 0.1)));
@@ -180,13 +186,14 @@ async fn stage_with(options: ServerOptions) -> Stage {
     registry.add(RegisteredModel::<Chat>::new("staged", staged.clone(), Admission::new(8, 0.1)));
     let (lifecycle, voice_loads) = StagedLifecycle::new();
     lifecycle.occupy(ModelState::Ready, MemoryUse::default());
-    let speech = SessionSpeech {
+    let speech = Arc::new(SessionSpeech {
         voices: hob_wire::openai_voices(),
         lifecycle: Arc::clone(&lifecycle),
         deaths: Arc::clone(&deaths),
-    };
-    let speech = RegisteredModel::<Speech>::new("kokoro", Arc::new(speech), Admission::new(8, 0.5));
-    registry.add(RegisteredModel { lifecycle: Some(lifecycle.clone()), ..speech });
+    });
+    let voice = |name| RegisteredModel::<Speech>::new(name, speech.clone(), Admission::new(8, 0.5));
+    registry.add(RegisteredModel { lifecycle: Some(lifecycle.clone()), ..voice("kokoro") });
+    registry.add(voice("gpu/to-kokoro"));
     let endless = endless::EndlessSpeech::default();
     let model = Arc::new(endless.model());
     registry.add(RegisteredModel::<Speech>::new("endless", model, Admission::new(8, 0.5)));
@@ -404,13 +411,18 @@ async fn a_written_turn_can_be_answered_as_text_alone() {
 #[tokio::test]
 async fn an_answer_waits_for_a_voice_that_starts_again() {
     let (stage, mut talker) = session(options()).await;
-    stage.voice.occupy(ModelState::Cold, MemoryUse::default());
-    stage.voice_loads.send(Ok(())).await.expect("a server");
-    talker.write("Hello").await;
-    talker.send(json!({"type": "response.create"})).await;
-    let events = talker.until("response.done").await;
-    assert_eq!(events.last().expect("the last")["response"]["status"], "completed", "{events:?}");
-    assert!(types(&events).contains(&"response.output_audio.delta"), "{events:?}");
+    for model in VOICE_NAMES {
+        let session = json!({"audio": {"output": {"model": model}}});
+        talker.send(json!({"type": "session.update", "session": session})).await;
+        stage.voice.occupy(ModelState::Cold, MemoryUse::default());
+        stage.voice_loads.send(Ok(())).await.expect("a server");
+        talker.write("Hello").await;
+        talker.send(json!({"type": "response.create"})).await;
+        let events = talker.until("response.done").await;
+        let last = events.last().expect("the last");
+        assert_eq!(last["response"]["status"], "completed", "{model}: {last}");
+        assert!(types(&events).contains(&"response.output_audio.delta"), "{events:?}");
+    }
 }
 
 #[tokio::test]

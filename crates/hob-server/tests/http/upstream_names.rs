@@ -44,7 +44,7 @@ fn fallback_voice() -> Arc<dyn SpeechModel> {
     }))
 }
 
-/// Resolves every name of the server `gpu`. `gpu/any` is an alias of `gpu/a`.
+/// Resolves every name of the server `gpu`. `gpu/any` is an alias of `gpu/a`, and `gpu/to-NAME` one of this hob's model.
 #[derive(Debug)]
 pub(crate) struct Gpu;
 
@@ -79,7 +79,7 @@ impl UpstreamResolver for Gpu {
 
     fn route(&self, name: &str) -> Option<RouteView> {
         let target = TargetView {
-            name: name.replace("gpu/any", "gpu/a"),
+            name: name.replace("gpu/any", "gpu/a").replace("gpu/to-", ""),
             status: TargetStatus::HalfOpen,
             state: ModelState::Ready,
             context_tokens: None,

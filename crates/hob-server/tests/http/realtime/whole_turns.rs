@@ -8,9 +8,9 @@ use hob_core::{MemoryUse, ModelLifecycle as _, ModelState};
 use hob_server::{KeyOptions, ServerOptions};
 use serde_json::{Value, json};
 
-use super::{Stage, Talker, options, stage_with, types};
+use super::{Stage, Talker, VOICE_NAMES, options, stage_with, types};
 use crate::chat_model::{EventSender, chat_lost, done, text};
-use crate::client::{no_hang, until};
+use crate::client::{no_hang, post_with, until};
 use crate::keys::{get_as, named};
 use crate::ledger::{rows, with_ledger};
 
@@ -66,24 +66,34 @@ async fn a_key_with_one_answer_at_a_time_can_talk() {
 #[tokio::test]
 async fn a_session_begins_when_its_models_are_loaded() {
     let stage = stage_with(options()).await;
-    stage.voice.occupy(ModelState::Cold, MemoryUse::default());
-    stage.voice_loads.send(Ok(())).await.expect("a server");
-    let mut talker = stage.open().await;
-    talker.until("session.created").await;
-    assert_eq!(stage.voice.state(), ModelState::Ready);
+    for model in VOICE_NAMES {
+        let body = json!({"session": {"audio": {"output": {"model": model}}}}).to_string();
+        let made = stage.server.ask(post_with("/v1/realtime/client_secrets", "", body)).await;
+        let bearer = format!("Bearer {}", made.json()["value"].as_str().expect("a secret"));
+        stage.voice.occupy(ModelState::Cold, MemoryUse::default());
+        stage.voice_loads.send(Ok(())).await.expect("a server");
+        let headers = [("authorization", bearer.as_str())];
+        let mut talker = stage.try_open("/v1/realtime", &headers).await.expect("a session");
+        talker.until("session.created").await;
+        assert_eq!(stage.voice.state(), ModelState::Ready, "{model}");
+    }
 }
 
 /// The first answer then waits for no long prompt.
 #[tokio::test]
 async fn a_model_of_this_hob_reads_the_instructions_before_the_first_word() {
     let stage = stage_with(options()).await;
-    let mut talker = stage.try_open("/v1/realtime?model=own", &[]).await.expect("a session");
-    talker.until("session.created").await;
-    let session = json!({"instructions": "Be brief."});
-    talker.send(json!({"type": "session.update", "session": session})).await;
-    talker.until("session.updated").await;
-    let read = until(async || stage.own.requests().into_iter().next()).await;
-    assert_eq!(read.tokens_max, Some(0), "it writes nothing");
+    // The second name is an alias.
+    for (before, name) in ["own", "gpu/to-own"].into_iter().enumerate() {
+        let path = format!("/v1/realtime?model={name}");
+        let mut talker = stage.try_open(&path, &[]).await.expect("a session");
+        talker.until("session.created").await;
+        let session = json!({"instructions": "Be brief."});
+        talker.send(json!({"type": "session.update", "session": session})).await;
+        talker.until("session.updated").await;
+        let read = until(async || stage.own.requests().into_iter().nth(before)).await;
+        assert_eq!(read.tokens_max, Some(0), "it writes nothing");
+    }
 }
 
 /// The voice says the first clause in a pause, and the person speaks on.
