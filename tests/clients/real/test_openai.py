@@ -1,8 +1,10 @@
 """Tests openai-python with the real small model: everything that a program using it would notice."""
 
 import asyncio
+import io
 import json
 import time
+import wave
 from typing import Literal
 
 import jsonschema
@@ -10,7 +12,7 @@ import openai
 import pytest
 from pydantic import BaseModel, Field
 
-from conftest import MODEL, SECONDS_MAX
+from conftest import MODEL, SAMPLES_PER_SECOND, SECONDS_MAX
 from schemas import PERSON, TOOLS, WEATHER_TOOL, parameters_of
 
 GREETING = [{"role": "user", "content": "Say hello to the harbour master."}]
@@ -248,6 +250,29 @@ def test_embeddings_are_the_same_in_both_formats(lenient):
     short = lenient.embeddings.create(model=MODEL, input=texts[0], dimensions=64).data[0].embedding
     assert len(short) == 64
     assert sum(x * x for x in short) == pytest.approx(1, abs=1e-3)
+
+
+def test_a_recording_becomes_the_same_words_in_every_format(client, question):
+    recording = io.BytesIO()
+    with wave.open(recording, "wb") as file:
+        file.setparams((1, 2, SAMPLES_PER_SECOND, 0, "NONE", None))
+        file.writeframes(question)
+
+    def hear(**settings):
+        # The name says another format than the content.
+        file = ("question.mp3", recording.getvalue())
+        return client.audio.transcriptions.create(file=file, model="whisper-1", language="en", **settings)
+
+    text = hear().text
+    assert "london" in text.lower()
+    assert hear(response_format="text").strip() == text
+    assert text in hear(response_format="srt") and text in hear(response_format="vtt")
+    timed = hear(response_format="verbose_json", timestamp_granularities=["segment", "word"])
+    assert (timed.text, timed.language, [word.word for word in timed.words]) == (text, "english", text.split())
+    # A second of silence follows the question.
+    assert 0 < timed.words[-1].end <= timed.segments[-1].end < timed.duration - 0.3
+    *deltas, done = hear(stream=True)
+    assert "".join(delta.delta for delta in deltas).strip() == done.text.strip() == text
 
 
 def test_models_are_listed_and_found(client):
