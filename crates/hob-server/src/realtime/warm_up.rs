@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use hob_core::realtime::{OutputModality, RealtimeSettings, SessionKind};
-use hob_core::{Chat, ModelError, RegisteredModel, Speech, Transcription, TurnModel, VoiceDetector};
+use hob_core::{
+    Chat, ModelError, RegisteredModel, Speech, Transcription, TurnModel, VoiceDetector,
+};
 
 use super::chat_name;
 use crate::api_error::ApiError;
