@@ -3,6 +3,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
 use crate::accent::Accent;
 use crate::alphabet::is_heard;
 use crate::ipa::{is_ipa, to_misaki};
@@ -99,8 +102,9 @@ impl Lexicon {
     }
 }
 
+/// A letter and its marks have one form, which is that of the text.
 fn plain(word: &str) -> String {
-    word.replace('’', "'")
+    word.nfc().collect::<String>().replace('’', "'")
 }
 
 fn check(word: &str, said: &str) -> Result<(), LexiconError> {
@@ -124,14 +128,11 @@ fn check(word: &str, said: &str) -> Result<(), LexiconError> {
     is_heard.then_some(()).ok_or_else(unreadable)
 }
 
-/// "SQL", "don't", "Node.js", "C++".
+/// "SQL", "don't", "Node.js", "C++", "नमस्ते".
 fn is_one_word(word: &str) -> bool {
-    let is_inner = |c: char| {
-        c.is_alphanumeric() || matches!(c, '\'' | '’' | '-' | '.' | '+' | '#' | '&' | '/')
-    };
-    word.starts_with(char::is_alphanumeric)
-        && word.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '+' | '#'))
-        && word.chars().all(is_inner)
+    let is_end = |c: char| c.is_alphanumeric() || is_combining_mark(c) || matches!(c, '+' | '#');
+    let is_inner = |c: char| is_end(c) || matches!(c, '\'' | '’' | '-' | '.' | '&' | '/');
+    word.starts_with(char::is_alphanumeric) && word.ends_with(is_end) && word.chars().all(is_inner)
 }
 
 /// What stands between the slashes.
@@ -140,7 +141,8 @@ fn ipa(said: &str) -> Option<&str> {
 }
 
 fn is_plain_word(word: &str) -> bool {
-    let is_inner = |c: char| c.is_alphabetic() || matches!(c, '\'' | '’' | '-');
+    let is_inner =
+        |c: char| c.is_alphabetic() || is_combining_mark(c) || matches!(c, '\'' | '’' | '-');
     word.starts_with(char::is_alphabetic) && word.chars().all(is_inner)
 }
 

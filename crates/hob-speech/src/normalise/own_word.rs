@@ -73,7 +73,13 @@ mod tests {
     use crate::reading::Voicing;
 
     fn reading(text: &str, language: Language) -> Reading {
-        let rows = [("SQL", "sequel"), ("kubernetes", "/kuːbərˈnɛtiːz/"), ("C++", "see plus plus")];
+        let rows = [
+            ("SQL", "sequel"),
+            ("kubernetes", "/kuːbərˈnɛtiːz/"),
+            ("C++", "see plus plus"),
+            ("नमस्ते", "नमस्कार"),
+            ("\u{95b}रूर", "zaroor"),
+        ];
         let rows = rows.map(|(word, said)| (word.to_owned(), said.to_owned()));
         let lexicon = Lexicon::new(rows.into()).expect("a lexicon");
         read_with(text, 0, language, &lexicon)
@@ -92,6 +98,13 @@ mod tests {
         check("Ask [**SQL**](/x/) now.", "Ask SQL now.");
         // Other capitals, and letters of a longer word, are not the word.
         assert!(!reading("sql NoSQL", Language::AmericanEnglish).text.contains("sequel"));
+    }
+
+    #[test]
+    fn words_of_hindi_are_found_with_all_their_signs() {
+        let said = |text| reading(text, Language::Hindi).text;
+        assert_eq!(said("नमस्ते, \u{95b}रूर।"), "नमस्कार, zaroor.");
+        assert_eq!(said("नमस्ते, ज\u{93c}रूर।"), "नमस्कार, zaroor.");
     }
 
     #[test]
