@@ -18,7 +18,7 @@ use crate::japanese::kana_symbols;
 use crate::lexicon::{Lexicon, SaidPart};
 use crate::markdown::{Visible, visible};
 use crate::reading::Reading;
-use crate::scripts::{romanised, same_script};
+use crate::scripts::{is_vowel_sign, romanised, same_script};
 use crate::word_table::{find, forms, rows};
 
 /// The longest word of the user's lexicon that is searched for, in characters.
@@ -381,7 +381,7 @@ impl Scanner<'_> {
         }
         let rest = &self.text.chars[self.at..];
         let is_kin = |other: &&char| {
-            other.is_alphanumeric()
+            (other.is_alphanumeric() || is_vowel_sign(**other))
                 && !is_latin(**other)
                 && !is_native(self.asian, **other)
                 && same_script(c, **other)
@@ -463,6 +463,8 @@ mod tests {
         japanese("「はい」😀、と！！", "“はい”,と!");
         japanese("家族👨\u{200d}👩\u{200d}👧と🇯🇵の1\u{fe0f}\u{20e3}と", "家族との１と");
         japanese("שלום、مرحبا", "Hebrew word,Arabic word");
+        japanese("नमस्ते、ที่นี่", "Hindi word,Thai word");
+        japanese("\u{2139}\u{fe0f}情報", "情報");
         japanese("a@b.co", "aアットマークbドットco");
         japanese("①と㎏", "１とkg");
         japanese("Привет、안녕", "privet,annyeong");

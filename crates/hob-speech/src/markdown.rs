@@ -322,7 +322,8 @@ fn readable_char(c: char) -> char {
         0x00..=0x1f | 0x7f..=0x9f => ' ',
         // The flat, natural and sharp of music are read.
         0x266d..=0x266f => c,
-        0x2300..=0x23ff | 0x2500..=0x25ff | 0x2600..=0x27bf | 0x2b00..=0x2bff => ' ',
+        // The first one is the sign for information, which is a letter by its class.
+        0x2139 | 0x2300..=0x23ff | 0x2500..=0x25ff | 0x2600..=0x27bf | 0x2b00..=0x2bff => ' ',
         0xe000..=0xf8ff | 0xfff0..=0xffff | 0x1f000..=0x1faff => ' ',
         _ if c.is_whitespace() => ' ',
         _ => c,
@@ -374,7 +375,7 @@ mod tests {
 
     #[test]
     fn pictures_and_invisible_characters() {
-        check("👍🏽 yes ❤️", "yes");
+        check("👍🏽 yes ❤️ \u{2139}\u{fe0f}", "yes");
         check("wo\u{200b}rd so\u{ad}ft", "word soft");
         check("\u{202b}one\u{202c} \u{2067}two\u{2069} \u{61c}three\u{200f}", "one two three");
         check("\u{0}a\u{7}b", "a b");
