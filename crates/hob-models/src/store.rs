@@ -125,13 +125,6 @@ impl StoredModel {
     fn chat_entry(&self) -> Option<&StoredFile> {
         self.manifest.files.iter().find(|file| is_first_file(&file.path))
     }
-
-    /// The stems of `voices/*.bin`, sorted.
-    pub fn voice_ids(&self) -> impl Iterator<Item = &str> {
-        self.manifest.files.iter().filter_map(|file| {
-            file.path.strip_prefix("voices/").and_then(|path| path.strip_suffix(".bin"))
-        })
-    }
 }
 
 /// A stored form, to notice when another one has taken its place. A repaired form has the folder of the damaged one.

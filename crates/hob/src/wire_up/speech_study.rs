@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hob_bench::process::ProcessUsage;
+use hob_core::voice_blend::speaker;
 use hob_engines::speech::kokoro::{Kokoro, KokoroOptions, voice_list};
 use hob_speech::{Phonemizer, PhonemizerOptions, Reader};
 
@@ -70,8 +71,7 @@ fn studied(args: &SpeechStudyArgs) -> Result<(), String> {
     let mut kokoro = Kokoro::load(&args.model, options).map_err(|error| error.to_string())?;
     let load = started.elapsed();
     let voices = voice_list(&args.model).map_err(|error| error.to_string())?;
-    let voice = voices.iter().find(|voice| voice.id == args.voice);
-    let voice = voice.ok_or_else(|| format!("there is no voice '{}'", args.voice))?;
+    let voice = speaker(&voices, &args.voice).map_err(|error| error.to_string())?;
     let mut phonemizer = Phonemizer::new(PhonemizerOptions {
         espeak: args.espeak.clone(),
         ..PhonemizerOptions::default()
@@ -83,7 +83,7 @@ fn studied(args: &SpeechStudyArgs) -> Result<(), String> {
         reader.finish();
         let mut spoken = SpokenSentence { units: Vec::new(), pauses_ms: Vec::new() };
         while let Some(unit) = reader.next_unit(&mut phonemizer) {
-            let sound = |kokoro: &mut Kokoro| kokoro.sound(&unit, &voice.id);
+            let sound = |kokoro: &mut Kokoro| kokoro.sound(&unit, &args.voice);
             let (sound, first) = match at {
                 // The very first run pays for pages and tables.
                 0 => sound(&mut kokoro).and_then(|_| sound(&mut kokoro)),

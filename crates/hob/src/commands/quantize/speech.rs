@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use hob_bench::listening::ListeningPage;
 use hob_bench::transcription::{SENTENCES, WordErrors, normalised_words};
+use hob_core::voice_blend::spoken_language;
 use hob_engines::speech::distance::SpeechDistance;
-use hob_engines::speech::kokoro::SAMPLE_RATE_HZ;
+use hob_engines::speech::kokoro::{SAMPLE_RATE_HZ, voice_list};
 use hob_eval::report::Estimate;
 use hob_models::quantized_speech::{
     QuantizeSpeechError, QuantizedSpeech, SpeechForm, SpeechSizes, graph_bytes, speech_sizes,
@@ -29,7 +30,9 @@ use crate::model_store::ModelStore;
 use crate::printer::table;
 use crate::signals::{StopSignals, interrupted};
 use crate::sink::draft_of;
-use crate::wire_up::{SpeechCost, SpeechStudy, Transcription, run_speech_study};
+use crate::wire_up::{
+    SpeechCost, SpeechStudy, Transcription, meant_voice, missing_parts, run_speech_study,
+};
 
 /// Maximum sentences of the file of `--sentences`.
 const SENTENCES_MAX: usize = 200;
@@ -122,10 +125,9 @@ pub(super) fn quantized(
             .hint("choose another file for the page with --page, or remove it"));
     }
     let voice = args.voice.as_deref().unwrap_or(&app.settings.speech.default_voice);
-    if !source.voice_ids().any(|known| known == voice) {
-        return Err(Failure::usage(format!("there is no voice '{voice}'"))
-            .hint("`hob say --voices` lists them"));
-    }
+    let voices = voice_list(&source.folder).map_err(Failure::model_missing)?;
+    let voice = &meant_voice(&app.settings, &voices, voice)?;
+    spoken_language(&voices, &missing_parts(app), voice)?;
     let sizes = speech_sizes(&source.folder, form).map_err(Failure::model_missing)?;
     refuse_second_time(args, source, form, sizes)?;
     let printer = app.printer;
