@@ -9,6 +9,7 @@ use unicode_normalization::char::is_combining_mark;
 use crate::accent::Accent;
 use crate::alphabet::is_heard;
 use crate::ipa::{is_ipa, to_misaki};
+use crate::scripts::is_vowel_sign;
 
 /// Maximum number of words.
 pub const LEXICON_WORDS_MAX: usize = 1_000;
@@ -102,9 +103,10 @@ impl Lexicon {
     }
 }
 
-/// A letter and its marks have one form, which is that of the text.
+/// The word as the text has it: each letter composed with its marks, and without the marks that are not read.
 fn plain(word: &str) -> String {
-    word.nfc().collect::<String>().replace('’', "'")
+    let is_read = |c: &char| !is_combining_mark(*c) || c.is_alphabetic() || is_vowel_sign(*c);
+    word.nfc().filter(is_read).collect::<String>().replace('’', "'")
 }
 
 fn check(word: &str, said: &str) -> Result<(), LexiconError> {

@@ -8,6 +8,7 @@ use crate::accent::Accent;
 use crate::ipa::written_to_misaki;
 use crate::lexicon::SaidPart;
 use crate::reading::Reading;
+use crate::scripts::is_vowel_sign;
 use crate::spelling::plural;
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
@@ -17,7 +18,8 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     }
     let parts: Vec<&str> = word.text.split('-').collect();
     let is_own = |part: &str| entry(view, part).is_some();
-    let is_plain = |part: &str| !part.is_empty() && part.chars().all(char::is_alphabetic);
+    let is_letter = |c: char| c.is_alphabetic() || is_vowel_sign(c);
+    let is_plain = |part: &str| !part.is_empty() && part.chars().all(is_letter);
     let is_known = |part: &&str| is_plain(part) || is_own(part);
     if !parts.iter().any(|part| is_own(part)) || !parts.iter().all(is_known) {
         return None;
@@ -77,6 +79,7 @@ mod tests {
             ("SQL", "sequel"),
             ("kubernetes", "/kuːbərˈnɛtiːz/"),
             ("C++", "see plus plus"),
+            ("Ọ\u{300}ṣun", "oshun"),
             ("नमस्ते", "नमस्कार"),
             ("\u{95b}रूर", "zaroor"),
         ];
@@ -96,6 +99,7 @@ mod tests {
         check("SQL's and “SQL”", "sequel's and “sequel”");
         check("Pay $5 for [SQL](/x/) 3.", "Pay five dollars for SQL three.");
         check("Ask [**SQL**](/x/) now.", "Ask SQL now.");
+        check("The Ọ\u{300}ṣun river", "The oshun river");
         // Other capitals, and letters of a longer word, are not the word.
         assert!(!reading("sql NoSQL", Language::AmericanEnglish).text.contains("sequel"));
     }
@@ -105,6 +109,7 @@ mod tests {
         let said = |text| reading(text, Language::Hindi).text;
         assert_eq!(said("नमस्ते, \u{95b}रूर।"), "नमस्कार, zaroor.");
         assert_eq!(said("नमस्ते, ज\u{93c}रूर।"), "नमस्कार, zaroor.");
+        assert_eq!(said("नमस्ते-मित्र"), "नमस्कार मित्र");
     }
 
     #[test]
