@@ -377,8 +377,9 @@ fn the_speech_model_gets_a_smaller_copy_that_speaks_and_a_page_to_listen() {
 fn the_speech_model_is_restored_in_floats_and_says_so() {
     let user = user_of(&["kokoro"]);
     user.write("one.txt", "Good evening.");
-    let voice = "af_heart(2)+af_bella(1)";
-    user.write("hob.toml", &format!("[speech]\ndefault_voice = \"{voice}\"\n"));
+    let blend = "af_heart(2)+af_bella(1)";
+    std::fs::write(user.path("hob/kept_voices.txt"), format!("warm={blend}\n")).expect("written");
+    user.write("hob.toml", "[speech]\ndefault_voice = \"warm\"\n");
     let words = "quantize kokoro --to float --sentences one.txt --json";
     let made = user.hob(words).assert().success();
     assert!(stderr(&made).contains("restored from its integers"), "{}", stderr(&made));
@@ -387,7 +388,7 @@ fn the_speech_model_is_restored_in_floats_and_says_so() {
     let share = bytes("target_bytes") / bytes("source_bytes");
     assert!((3.0..4.0).contains(&share), "{share}");
     assert_eq!((&report["bits"], &report["front_error"]), (&32.into(), &0.0.into()));
-    assert_eq!(report["voice"], voice);
+    assert_eq!(report["voice"], blend);
     // The front computes in floats already, so rhythm and pitch are the same. The vocoder rounds no more.
     let mean = |field: &str| report["distance"][field]["value"].as_f64().expect("a mean");
     assert_eq!((mean("duration_ms"), mean("pitch_cents")), (0.0, 0.0), "{report}");
