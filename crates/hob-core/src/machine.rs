@@ -82,6 +82,8 @@ pub struct Gpu {
     pub driver: Option<String>,
     /// NVIDIA's name of this one card, such as `GPU-8a1bd3a4-…`. It is for matching only, and stands in no output.
     pub uuid: Option<String>,
+    /// The engine's name of it, such as `CUDA1`, if hob can say which card that name means. It stands in no output.
+    pub engine_name: Option<String>,
     /// NVIDIA's compute capability: 8.9 is (8, 9).
     pub compute_capability: Option<(u32, u32)>,
     /// Link to system memory; `None` if the memory is shared.
@@ -100,6 +102,7 @@ impl Gpu {
             is_in_processor: false,
             driver: None,
             uuid: None,
+            engine_name: None,
             compute_capability: None,
             link: None,
             device: Device::default(),

@@ -52,8 +52,8 @@ pub(crate) struct SpeechStudyArgs {
 /// The graphics cards that a worker may use.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub(crate) struct WorkerCardArgs {
-    /// Only these graphics cards, by ggml's names, separated by commas
-    #[arg(long)]
+    /// Only these graphics cards, by ggml's names, separated by commas; a place may choose one of the settings'
+    #[arg(long, overrides_with = "device")]
     device: Option<CardUse>,
     /// Compute nothing on graphics cards; the settings and the place may both say so
     #[arg(long = "no-cards", overrides_with = "is_cardless")]
@@ -224,5 +224,12 @@ mod tests {
             let line = Line::try_parse_from(words).expect("a worker's flags");
             assert_eq!(line.cards.card_use(), CardUse::Avoided);
         }
+    }
+
+    #[test]
+    fn a_place_chooses_one_of_the_settings_cards() {
+        let words = ["hob", "--device", "CUDA0,CUDA1", "--device", "CUDA1"];
+        let line = Line::try_parse_from(words).expect("a worker's flags");
+        assert_eq!(line.cards.card_use(), CardUse::Only(vec!["CUDA1".to_owned()]));
     }
 }

@@ -53,18 +53,9 @@ impl LaunchWriter<'_> {
         if layout.is_on_cards() { ALL_LAYERS } else { layout.gpu_layers() }
     }
 
-    /// The cards that compute, by number.
-    fn cards(&self) -> Vec<usize> {
-        let card = |site| match site {
-            ComputeSite::Cpu => None,
-            ComputeSite::Gpu(number) => Some(number),
-        };
-        self.plan.layout.sites().into_iter().filter_map(card).collect()
-    }
-
     /// The one card that computes, where an engine would use others, too.
     fn card_of_several(&self) -> Option<usize> {
-        let cards = self.cards();
+        let cards = self.plan.layout.cards();
         (cards.len() == 1 && own_cards(self.machine).len() > 1).then(|| cards[0])
     }
 
@@ -218,7 +209,7 @@ impl LaunchWriter<'_> {
             "vllm serve {model} --max-model-len {context_tokens} --max-num-seqs {}",
             self.sequences
         )];
-        let cards = self.cards().len();
+        let cards = self.plan.layout.cards().len();
         if cards > 1 {
             words.push(format!("--pipeline-parallel-size {cards}"));
         }

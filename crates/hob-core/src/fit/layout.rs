@@ -99,6 +99,15 @@ impl Layout {
         self.homes.iter().chain([&self.output]).all(|home| *home != ComputeSite::Cpu)
     }
 
+    /// The cards that compute, by number.
+    pub fn cards(&self) -> Vec<usize> {
+        let card = |site| match site {
+            ComputeSite::Cpu => None,
+            ComputeSite::Gpu(number) => Some(number),
+        };
+        self.sites().into_iter().filter_map(card).collect()
+    }
+
     /// Number of offloaded layers, as [`Layout::offloaded`] counts them.
     pub fn gpu_layers(&self) -> u32 {
         let is_on_card = |site: &&ComputeSite| matches!(site, ComputeSite::Gpu(_));
@@ -180,8 +189,8 @@ impl Layout {
 /// See [`super::Plan::place`].
 pub(super) fn place_text(layout: &Layout, machine: &Machine) -> String {
     let placement = layout.placement(machine);
-    let cards = layout.sites().into_iter().filter(|site| *site != ComputeSite::Cpu);
-    let cards: Vec<String> = cards.map(|card| card.to_string()).collect();
+    let cards = layout.cards().into_iter().map(|card| ComputeSite::Gpu(card).to_string());
+    let cards: Vec<String> = cards.collect();
     if machine.gpus.len() < 2 || cards.is_empty() {
         return placement.to_string();
     }

@@ -88,48 +88,86 @@ impl Setup {
     ) -> Result<Setup, FitError> {
         let engine = Engine::Hob;
         let shape = &model.shape;
-        let cards = own_cards(machine);
         let layers = u32::try_from(shape.layers.len()).unwrap_or(u32::MAX);
         let has_experts = shape.weights.0.iter().any(|group| group.part == Part::Experts);
         let cpu_moe_layers =
             flags.cpu_moe_layers.filter(|_| has_experts).map(|count| count.min(layers));
+        let cards = engine_cards(machine);
+        let divided = |count| Layout {
+            experts_in_ram: cpu_moe_layers.unwrap_or(0),
+            ..Layout::spread(shape, &cards, count)
+        };
         let layout = match (flags.gpu_layers, cpu_moe_layers) {
             _ if machine.gpus.is_empty() => Layout::whole(shape, ComputeSite::Cpu),
-            // The engine uses all cards, in proportion to free memory.
-            (count, experts) if cards.len() > 1 => {
-                let spread = |count| Layout {
-                    experts_in_ram: experts.unwrap_or(0),
-                    ..Layout::spread(shape, &cards, count)
-                };
+            (Some(count), _) => divided(count),
+            (None, Some(_)) if cards.len() > 1 => {
                 let fits = |count: &u32| {
-                    let setup = Setup { engine, layout: spread(*count), plan };
+                    let setup = Setup { engine, layout: divided(*count), plan };
                     setup.estimate(machine, model).is_ok_and(|expected| expected.fits())
                 };
-                let most = || (0..=layers + 1).rev().find(fits).unwrap_or(0);
-                spread(count.unwrap_or_else(most))
+                divided((0..=layers + 1).rev().find(fits).unwrap_or(0))
             }
-            (Some(count), experts) => Layout {
-                experts_in_ram: experts.unwrap_or(0),
-                ..Layout::offloaded(shape, 0, count)
-            },
-            (None, Some(experts_in_ram)) => {
-                Layout { experts_in_ram, ..Layout::whole(shape, ComputeSite::Gpu(0)) }
-            }
+            (None, Some(_)) => divided(layers + 1),
             (None, None) => {
-                let sequences = plan.sequences.max(1);
-                let context_tokens = Some(plan.context_tokens / sequences);
-                let options = FitOptions {
-                    context_tokens,
-                    kv: Some(plan.kv),
-                    sequences,
-                    engine: Some(engine),
-                    ..FitOptions::default()
-                };
-                let plans = assess(machine, model, &options)?.plans;
-                plans.into_iter().next().ok_or(FitError::NoLayers)?.layout
+                let ranked = Setup::ranked(machine, model, plan)?;
+                return ranked.into_iter().next().ok_or(FitError::NoLayers);
             }
         };
         Ok(Setup { engine, layout, plan })
+    }
+
+    /// Setups with the layouts of an assessment, in its order, without those that hob cannot make the engine use: it divides
+    /// layers over all cards, unless hob can name the only one that is to compute.
+    ///
+    /// # Errors
+    /// See [`Setup::new`].
+    pub fn ranked(
+        machine: &Machine,
+        model: &Model,
+        plan: ContextPlan,
+    ) -> Result<Vec<Setup>, FitError> {
+        let engine = Engine::Hob;
+        let sequences = plan.sequences.max(1);
+        let options = FitOptions {
+            context_tokens: Some(plan.context_tokens / sequences),
+            kv: Some(plan.kv),
+            sequences,
+            engine: Some(engine),
+            ..FitOptions::default()
+        };
+        let cards = engine_cards(machine);
+        let is_possible = |layout: &Layout| match layout.cards()[..] {
+            [card] if cards.len() > 1 => {
+                let divided = Layout::spread(&model.shape, &cards, layout.gpu_layers());
+                machine.gpus[card].engine_name.is_some() || *layout == divided
+            }
+            _ => true,
+        };
+        let layouts = assess(machine, model, &options)?.plans.into_iter().map(|best| best.layout);
+        let setup = |layout| Setup { engine, layout, plan };
+        Ok(layouts.filter(is_possible).map(setup).collect())
+    }
+
+    /// The engine's name of the only card that computes, if the engine would use others, too.
+    pub fn device<'m>(&self, machine: &'m Machine) -> Option<&'m str> {
+        match self.layout.cards()[..] {
+            [card] if own_cards(machine).len() > 1 => machine.gpus[card].engine_name.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The setup of a second model in the same process: the engine gives both the same number of layers on the same cards.
+    pub fn of_second(&self, machine: &Machine, model: &Model) -> Setup {
+        let mut cards = engine_cards(machine);
+        if self.device(machine).is_some() {
+            let used = self.layout.cards();
+            cards.retain(|(card, _)| used.contains(card));
+        }
+        let gpu_layers = self.offload_flags().gpu_layers.unwrap_or(u32::MAX);
+        let layout = Layout::spread(&model.shape, &cards, gpu_layers);
+        // Its context is as long, for as many answers.
+        let plan = ContextPlan { outputs_max: self.plan.sequences, ..self.plan };
+        Setup { engine: self.engine, layout, plan }
     }
 
     /// The settings to pass to the engine. Empty if the model is on cards as a whole: a file may have uncounted
@@ -168,6 +206,12 @@ impl Setup {
         let fits = |plan: &ContextPlan| Ok(with(plan).estimate(machine, model)?.fits());
         Ok(longest_context(&self.plan, fits)?.map(|plan| with(&plan)))
     }
+}
+
+/// Cards between which the engine divides layers: index and share. If none has memory of its own, that is the first one.
+fn engine_cards(machine: &Machine) -> Vec<(usize, u64)> {
+    let own = own_cards(machine);
+    if own.is_empty() { vec![(0, 1)] } else { own }
 }
 
 /// Cards with memory of their own: index and free bytes. Engines ignore graphics in the processor next to them.

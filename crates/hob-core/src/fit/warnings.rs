@@ -102,8 +102,7 @@ fn spill(machine: &Machine, plan: &Plan) -> Option<Warning> {
 fn split(plan: &Plan) -> Option<Warning> {
     let Placement::Split { gpu_layers } = plan.placement else { return None };
     let layers = plan.layout.homes.len();
-    let cards = plan.layout.sites().into_iter().filter(|site| *site != ComputeSite::Cpu).count();
-    let on = if cards > 1 { "the cards" } else { "the card" };
+    let on = if plan.layout.cards().len() > 1 { "the cards" } else { "the card" };
     let text = format!(
         "{gpu_layers} of {layers} layers are on {on}, and the processor computes the others for every token"
     );

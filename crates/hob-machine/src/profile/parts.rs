@@ -300,6 +300,7 @@ impl GpuPart {
             is_in_processor: self.is_in_processor,
             driver: self.driver.clone(),
             uuid: None,
+            engine_name: None,
             compute_capability: self.capability(name)?,
             link: self.link(name)?,
             device: Device {

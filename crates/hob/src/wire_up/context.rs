@@ -136,12 +136,7 @@ pub(super) fn estimate_both(
     (model, draft): (&Model, &Model),
     machine: &Machine,
 ) -> Result<SetupEstimate, FitError> {
-    // Its context is as long, for as many answers.
-    let plan = ContextPlan { outputs_max: setup.plan.sequences, ..setup.plan };
-    // The engine gives both models the same number of layers on cards.
-    let gpu_layers = Some(setup.offload_flags().gpu_layers.unwrap_or(u32::MAX));
-    let flags = OffloadFlags { gpu_layers, cpu_moe_layers: None };
-    let drafted = Setup::new(machine, draft, plan, flags)?.estimate(machine, draft)?;
+    let drafted = setup.of_second(machine, draft).estimate(machine, draft)?;
     Ok(setup.estimate(machine, model)?.with(drafted, machine))
 }
 

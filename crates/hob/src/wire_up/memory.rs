@@ -384,12 +384,14 @@ impl ModelMemory {
         }
     }
 
-    /// As [`MemoryBroker::check_room`], for a place that is not chosen yet.
-    ///
-    /// # Errors
-    /// A load would be refused.
-    pub(super) fn check_room_for(&self, estimated: &Bytes) -> Result<(), ModelError> {
-        self.memory.facts_for(&self.name, Some(estimated)).check()
+    /// Whether there is room at a place that is not chosen yet.
+    pub(super) fn answer_for(&self, estimated: &Bytes) -> RoomDecision {
+        self.memory.facts_for(&self.name, Some(estimated)).answer()
+    }
+
+    /// Bytes of each pool that are free now.
+    pub(super) fn free(&self) -> Bytes {
+        self.memory.facts(&self.name).budget.available
     }
 
     /// Bytes of each pool that are free, or could become free.

@@ -1,8 +1,6 @@
 //! The graphics cards that a model may use if settings name some or variables hide some: the engine's names, and hob's numbers.
 //! Pure: callers pass the engine's list. hob's numbers are those of the pools that all models share.
 
-use std::collections::BTreeSet;
-
 use hob_core::fit::Pool;
 use hob_core::machine::{Gpu, GpuMemory, Machine};
 use hob_engines::chat::{CardUse, EngineDevice};
@@ -12,18 +10,10 @@ use super::hidden_cards::{HiddenCards, place_in_list};
 /// Drivers and system programs report slightly different sizes of one card: by less than a sixteenth.
 const SIZE_PARTS: u64 = 16;
 
-/// The cards of a model's machine in their order, if settings name some, variables hide some, or the engine has another order.
-/// Otherwise empty: all cards, with their numbers.
+/// The numbers of a model's cards among those of the whole machine, if settings name some, variables hide some, or the engine has
+/// another order. Otherwise empty: all cards, with their numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct NamedCards(Vec<NamedCard>);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct NamedCard {
-    /// Among the cards of the whole machine.
-    number: usize,
-    /// The engine's name, such as `CUDA1`.
-    name: String,
-}
+pub(super) struct NamedCards(Vec<usize>);
 
 impl NamedCards {
     /// The machine with the cards that this model may use. It has none if hob cannot say which card a name means: then hob
@@ -52,13 +42,23 @@ impl NamedCards {
             CardUse::Only(names) => names.clone(),
             CardUse::Avoided => Vec::new(),
         };
-        let card = |name: String| {
-            Some(NamedCard { number: number_of(&name, &listed, hidden, &machine)?, name })
-        };
-        let cards: Option<Vec<NamedCard>> = names.into_iter().map(card).collect();
-        let cards = NamedCards(distinct(cards.unwrap_or_default()));
+        let card = |name: String| Some((number_of(&name, &listed, hidden, &machine)?, name));
+        let cards: Option<Vec<(usize, String)>> = names.into_iter().map(card).collect();
+        let cards = NamedCards::name(cards.unwrap_or_default(), &mut machine);
         machine.gpus = cards.of(&machine);
         (machine, cards)
+    }
+
+    /// Gives the cards their names. Each card once: two libraries may list the same one.
+    fn name(named: Vec<(usize, String)>, machine: &mut Machine) -> NamedCards {
+        let mut cards = NamedCards::default();
+        for (number, name) in named {
+            if !cards.0.contains(&number) {
+                cards.0.push(number);
+                machine.gpus[number].engine_name = Some(name);
+            }
+        }
+        cards
     }
 
     fn of(&self, machine: &Machine) -> Vec<Gpu> {
@@ -67,24 +67,15 @@ impl NamedCards {
 
     /// Their numbers among the cards of the whole machine.
     pub(super) fn numbers(&self) -> impl Iterator<Item = usize> {
-        self.0.iter().map(|card| card.number)
+        self.0.iter().copied()
     }
 
     /// The pool that all models share, for a pool of this model's machine.
     pub(super) fn pool(&self, pool: Pool) -> Pool {
         match pool {
             Pool::Ram => Pool::Ram,
-            Pool::Vram(place) => Pool::Vram(self.0.get(place).map_or(place, |card| card.number)),
+            Pool::Vram(place) => Pool::Vram(self.0.get(place).copied().unwrap_or(place)),
         }
-    }
-
-    /// The place of the card that a driver names, such as `CUDA1 (NVIDIA GeForce RTX 3090)`, in this model's machine. `None` if
-    /// it may be one of several.
-    pub(super) fn place(&self, device: &str, machine: &Machine) -> Option<usize> {
-        let is_named = |card: &NamedCard| {
-            device.split_once(" (").is_some_and(|(name, _)| name.eq_ignore_ascii_case(&card.name))
-        };
-        self.0.iter().position(is_named).or_else(|| card_named(device, machine))
     }
 }
 
@@ -96,23 +87,15 @@ fn in_engine_order(
     mut machine: Machine,
 ) -> (Machine, NamedCards) {
     let card = |device: &EngineDevice| {
-        let number = number_of(&device.name, listed, hidden, &machine)?;
-        Some(NamedCard { number, name: device.name.clone() })
+        Some((number_of(&device.name, listed, hidden, &machine)?, device.name.clone()))
     };
-    let cards = distinct(listed.iter().filter_map(card).collect());
-    if cards.len() < machine.gpus.len() || cards.is_sorted_by_key(|card| card.number) {
+    let named = listed.iter().filter_map(card).collect();
+    let cards = NamedCards::name(named, &mut machine);
+    if cards.0.len() < machine.gpus.len() || cards.0.is_sorted() {
         return (machine, NamedCards::default());
     }
-    let cards = NamedCards(cards);
     machine.gpus = cards.of(&machine);
     (machine, cards)
-}
-
-/// Each card once: two libraries may list the same one.
-fn distinct(mut cards: Vec<NamedCard>) -> Vec<NamedCard> {
-    let mut seen = BTreeSet::new();
-    cards.retain(|card| seen.insert(card.number));
-    cards
 }
 
 /// Why hob does not count the memory of the cards that the settings name, given the model's machine. If the engine lists other
@@ -177,6 +160,12 @@ fn card_with_uuid(start: &str, machine: &Machine) -> Option<usize> {
 /// The number of the card that a driver names, such as `CUDA1 (NVIDIA GeForce RTX 3090)`. `None` if it may be one of several.
 pub(super) fn card_named(device: &str, machine: &Machine) -> Option<usize> {
     let (engine_name, name) = device.strip_suffix(')')?.split_once(" (")?;
+    let is_named = |gpu: &Gpu| {
+        gpu.engine_name.as_ref().is_some_and(|own| own.eq_ignore_ascii_case(engine_name))
+    };
+    if let Some(number) = machine.gpus.iter().position(is_named) {
+        return Some(number);
+    }
     let is_alike = |number: &usize| machine.gpus[*number].name == name;
     let alike: Vec<usize> = (0..machine.gpus.len()).filter(is_alike).collect();
     match alike[..] {
@@ -237,7 +226,7 @@ mod tests {
         let listed = || devices.to_vec();
         let (machine, cards) = NamedCards::choose(&card_use, hidden, listed, whole.clone());
         let names = machine.gpus.into_iter().map(|gpu| gpu.name).collect();
-        (cards.0.iter().map(|card| card.number).collect(), names)
+        (cards.0, names)
     }
 
     #[test]
@@ -323,8 +312,8 @@ mod tests {
         assert_eq!(machine.gpus.len(), 2);
         let pools = [Pool::Ram, Pool::Vram(0), Pool::Vram(1)].map(|pool| cards.pool(pool));
         assert_eq!(pools, [Pool::Ram, Pool::Vram(2), Pool::Vram(1)]);
-        assert_eq!(cards.place("CUDA1 (B)", &machine), Some(1));
-        assert_eq!(cards.place("CUDA2 (B)", &machine), Some(0));
+        assert_eq!(card_named("CUDA1 (B)", &machine), Some(1));
+        assert_eq!(card_named("CUDA2 (B)", &machine), Some(0));
     }
 
     #[test]
@@ -368,7 +357,7 @@ mod tests {
         let cards = NamedCards::default();
         assert_eq!(cards.pool(Pool::Vram(3)), Pool::Vram(3));
         let whole = machine(&[("A", 24 * GB)]);
-        assert_eq!(cards.place("Vulkan0 (A)", &whole), Some(0));
-        assert_eq!(cards.place("Vulkan0 (B)", &whole), None);
+        assert_eq!(card_named("Vulkan0 (A)", &whole), Some(0));
+        assert_eq!(card_named("Vulkan0 (B)", &whole), None);
     }
 }

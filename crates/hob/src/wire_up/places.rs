@@ -10,7 +10,7 @@ use hob_core::fit::{
 use hob_core::machine::{GpuMemory, Machine};
 
 use super::context::{estimate_both, is_placed, offload_flags, set_up, set_up_both};
-use super::named_cards::NamedCards;
+use super::named_cards::{NamedCards, card_named};
 use super::placing::{
     AvoidedCards, CardBytes, CardPlacer, CardRefusals, ChosenPlace, NO_CARDS, Places, lack_text,
 };
@@ -44,7 +44,7 @@ pub(super) struct RequestedPlace {
 
 impl Places for RequestedPlace {
     fn first(&self) -> ChosenPlace {
-        self.chosen(&self.expected, self.offload_flags, None)
+        self.chosen((&self.setup, &self.expected), self.offload_flags, None)
     }
 
     fn is_fixed(&self) -> bool {
@@ -58,21 +58,30 @@ impl Places for RequestedPlace {
             // The engine may see a card that hob does not see.
             let offload_flags = OffloadFlags { gpu_layers: Some(0), cpu_moe_layers: None };
             let note = format!("{}: the model runs on the processor", reason?);
-            return Some(self.chosen(&self.expected, offload_flags, Some(note)));
+            let place = (&self.setup, &self.expected);
+            return Some(self.chosen(place, offload_flags, Some(note)));
         }
         let refused = avoided.refused.as_ref();
         let mut machine = self.machine_with(refused, room);
         if avoided.is_resting || refused.is_some_and(|refused| refused.times >= REFUSALS_MAX) {
             machine.gpus.clear();
         }
-        let (setup, expected) = self.first_that_fits(&machine, &self.limits(refused))?;
-        let is_elsewhere = setup.layout != self.setup.layout;
-        let leaves_cards = reason.is_some() && setup.layout.gpu_layers() == 0;
+        let place = self.first_that_fits(&machine, &self.limits(refused))?;
+        let is_elsewhere = place.0.layout != self.setup.layout;
+        let leaves_cards = reason.is_some() && place.0.layout.gpu_layers() == 0;
         (is_elsewhere || leaves_cards).then(|| {
             let reason = reason.unwrap_or_else(|| self.lack(&self.machine_with(None, room)));
-            let note = format!("{reason}: {}", placement(&setup, &machine));
-            self.chosen(&expected, setup.offload_flags(), Some(note))
+            self.elsewhere(&place, &reason)
         })
+    }
+
+    fn next_to_others(&self, free: &Bytes) -> Option<ChosenPlace> {
+        let machine = self.machine_with(None, free);
+        let place = self.first_that_fits(&machine, &CardBytes::new())?;
+        // With layers in system memory, the model would be slow for as long as it is loaded.
+        let is_whole = place.0.offload_flags() == OffloadFlags::default();
+        let is_on_others = is_whole && place.0.layout != self.setup.layout;
+        is_on_others.then(|| self.elsewhere(&place, &self.lack(&machine)))
     }
 
     fn what_fits(&self, refused: Option<&CardRefusals>, room: &Bytes) -> Option<String> {
@@ -94,7 +103,7 @@ impl Places for RequestedPlace {
     }
 
     fn card_named(&self, device: &str) -> Option<usize> {
-        self.cards.place(device, &self.machine)
+        card_named(device, &self.machine)
     }
 
     fn device_full(&self) -> &'static str {
@@ -134,9 +143,15 @@ impl RequestedPlace {
         })
     }
 
+    /// A place that is not the first one.
+    fn elsewhere(&self, (setup, expected): &(Setup, SetupEstimate), reason: &str) -> ChosenPlace {
+        let note = format!("{reason}: {}", placement(setup, &self.machine));
+        self.chosen((setup, expected), setup.offload_flags(), Some(note))
+    }
+
     fn chosen(
         &self,
-        expected: &SetupEstimate,
+        (setup, expected): (&Setup, &SetupEstimate),
         offload_flags: OffloadFlags,
         note: Option<String>,
     ) -> ChosenPlace {
@@ -149,6 +164,9 @@ impl RequestedPlace {
         if !may_use_cards {
             // Otherwise the engine has buffers on cards for long prompts, which the prediction leaves out.
             flags.push(NO_CARDS.to_owned());
+        }
+        if let Some(name) = setup.device(&self.machine) {
+            flags.extend(["--device".to_owned(), name.to_owned()]);
         }
         let on_cards = bytes_on_cards(expected);
         ChosenPlace { needed: self.needed(expected), on_cards, may_use_cards, flags, note }
@@ -200,32 +218,34 @@ impl RequestedPlace {
         self.machine.gpus.len() > 1
     }
 
-    /// The place that is ranked first on this machine, or else the processor. `None` if the model fits at neither. Cards in
-    /// `limits` get no more bytes; with limits, the model gets fewer layers on all cards until each is within its limit.
+    /// The first place in the ranking that fits on this machine, or else the processor. `None` if the model fits at none. Cards
+    /// in `limits` get no more bytes; with limits, the model then gets fewer layers on all cards until each is within its
+    /// limit.
     fn first_that_fits(
         &self,
         machine: &Machine,
         limits: &CardBytes,
     ) -> Option<(Setup, SetupEstimate)> {
-        let ranked = self.planned(machine, None);
+        let plan = self.setup.plan;
+        let ranked = Setup::ranked(machine, &self.model, plan).unwrap_or_default().into_iter();
+        let is_on_card = |setup: &Setup| setup.layout.gpu_layers() > 0;
+        let ranked = ranked.filter(|setup| limits.is_empty() || is_on_card(setup));
         // The engine fills several cards in proportion to what is free there.
         let layers = self.setup.layout.homes.len() as u32;
-        let counts = (1..=layers).rev().filter(|_| !limits.is_empty());
-        let fewer = counts.filter_map(|count| self.planned(machine, Some(count)));
+        let counts = (1..=layers + 1).rev().filter(|_| !limits.is_empty());
+        let fewer = counts.filter_map(|count| {
+            let flags = OffloadFlags { gpu_layers: Some(count), cpu_moe_layers: None };
+            Setup::new(machine, &self.model, plan, flags).ok()
+        });
         let layout = Layout::whole(&self.model.shape, ComputeSite::Cpu);
         let on_processor = Setup { layout, ..self.setup.clone() };
-        ranked.into_iter().chain(fewer).chain([on_processor]).find_map(|setup| {
+        ranked.chain(fewer).chain([on_processor]).find_map(|setup| {
             let expected = self.estimate(&setup, machine)?;
             let on_cards = bytes_on_cards(&expected);
             let is_within =
                 limits.iter().all(|(card, most)| on_cards.get(card).is_none_or(|on| on <= most));
             (expected.fits() && is_within).then_some((setup, expected))
         })
-    }
-
-    fn planned(&self, machine: &Machine, gpu_layers: Option<u32>) -> Option<Setup> {
-        let flags = OffloadFlags { gpu_layers, cpu_moe_layers: None };
-        Setup::new(machine, &self.model, self.setup.plan, flags).ok()
     }
 
     /// Tokens of a shorter context that fits: at the place of the settings, or else at the best one.

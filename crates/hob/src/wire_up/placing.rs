@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hob_core::budget::Bytes;
+use hob_core::budget::{Bytes, RoomDecision};
 use hob_core::card_losses::CARDS_REST;
 use hob_core::fit::Pool;
 use hob_core::{MemoryBroker, MemoryDecision, MemoryRequest, ModelError, locked};
@@ -36,6 +36,11 @@ pub(super) trait Places: fmt::Debug + Send + Sync + 'static {
 
     /// The next place, given the bytes of each pool that the model could get. `None`: only the first one is left.
     fn next(&self, avoided: &AvoidedCards, room: &Bytes) -> Option<ChosenPlace>;
+
+    /// A place on other cards, given the free bytes of each pool. `None`: other models are unloaded for the first place.
+    fn next_to_others(&self, _free: &Bytes) -> Option<ChosenPlace> {
+        None
+    }
 
     /// Settings with which the model fits, for people.
     fn what_fits(&self, refused: Option<&CardRefusals>, room: &Bytes) -> Option<String>;
@@ -143,7 +148,8 @@ impl<P: Places> Placing<P> {
         }
     }
 
-    /// The first place if it has room, or else the next one. The state is not locked while drivers are asked.
+    /// The first place if it has room, or else the next one. Cards with room now come before a first place for which other models
+    /// must be unloaded. The state is not locked while drivers are asked.
     fn best_place(&self) -> ChosenPlace {
         let refused = {
             let mut state = locked(&self.state);
@@ -153,8 +159,14 @@ impl<P: Places> Placing<P> {
         let first = self.places.first();
         let is_resting = first.may_use_cards && !self.memory.may_use_cards();
         let avoided = AvoidedCards { is_resting, refused };
-        if avoided.reason().is_none() && self.memory.check_room_for(&first.needed).is_ok() {
-            return first;
+        if avoided.reason().is_none() {
+            match self.memory.answer_for(&first.needed) {
+                RoomDecision::Fits => return first,
+                RoomDecision::Evict(_) | RoomDecision::Wait { .. } => {
+                    return self.places.next_to_others(&self.memory.free()).unwrap_or(first);
+                }
+                RoomDecision::Refused(_) | RoomDecision::TooLarge { .. } => (),
+            }
         }
         self.places.next(&avoided, &self.memory.room()).unwrap_or(first)
     }

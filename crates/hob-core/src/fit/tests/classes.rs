@@ -97,6 +97,32 @@ fn a_model_too_large_for_two_cards_is_divided_over_both_as_it_is_loaded() {
 }
 
 #[test]
+fn a_model_is_loaded_where_it_is_ranked_first_if_the_engine_s_name_of_that_card_is_known() {
+    let kv = Some(KvTypes::default());
+    let asked = FitOptions { engine: Some(Engine::Hob), kv, ..options(4_096) };
+    let rows = [
+        ([8.0, 24.0], true, "VRAM of GPU 0", Some("CUDA0")),
+        ([4.0, 8.0], true, "VRAM of GPU 1", Some("CUDA1")),
+        ([5.0, 5.0], true, "VRAM of GPU 0 and GPU 1", None),
+        // The engine would divide it.
+        ([4.0, 8.0], false, "VRAM of GPU 1", None),
+    ];
+    for (free_gb, is_named, place, device) in rows {
+        let named = |number: usize| is_named.then(|| format!("CUDA{number}"));
+        let gpus = free_gb.into_iter().enumerate();
+        let gpus = gpus.map(|(number, gb)| Gpu { engine_name: named(number), ..card(gb) });
+        let machine = Machine { gpus: gpus.collect(), ..bare(64) };
+        let best = assess(&machine, &dense(), &asked).expect("an answer").plans.remove(0);
+        let plan = ContextPlan::single(4_096);
+        let setup = Setup::new(&machine, &dense(), plan, OffloadFlags::default());
+        let setup = setup.expect("a setup");
+        assert_eq!((&*best.place, setup.device(&machine)), (place, device), "{free_gb:?}");
+        assert_eq!(setup.layout == best.layout, is_named, "{:?}", setup.layout);
+        assert_eq!(setup.of_second(&machine, &dense()).layout, setup.layout, "{free_gb:?}");
+    }
+}
+
+#[test]
 fn layers_are_not_divided_between_a_card_and_graphics_in_the_processor() {
     let inside = Gpu { is_in_processor: true, link: None, ..card(96.0) };
     let machine = Machine { gpus: vec![card(4.0), inside], ..bare(64) };

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use hob_core::machine::{Gpu, Memory as SystemMemory};
-use hob_core::{MemoryBroker, locked};
+use hob_core::scripted::ScriptedLifecycle;
+use hob_core::{MemoryBroker, ModelLifecycle, locked};
 use hob_engines::chat::{CardUse, EngineDevice};
 use hob_engines::supervisor::{Placer, WorkerCommand};
 use hob_engines::worker::protocol::DeviceShortage;
@@ -15,7 +16,6 @@ use super::*;
 use crate::settings::tests::chat_settings;
 use crate::wire_up::hidden_cards::HiddenCards;
 use crate::wire_up::memory::{Memory, Need};
-use crate::wire_up::named_cards::card_named;
 use crate::wire_up::placing::{Placing, REFUSED_FOR};
 
 const GB: u64 = 1_000_000_000;
@@ -23,6 +23,7 @@ const GB: u64 = 1_000_000_000;
 struct Desk {
     placer: ChatPlacer,
     free: Arc<Mutex<Bytes>>,
+    memory: Arc<Memory>,
 }
 
 impl Desk {
@@ -51,10 +52,10 @@ impl Desk {
         };
         let memory = Memory::with(None, Box::new(available));
         let estimated = requested.first().needed;
-        let memory = memory.of_model("m", Need { estimated, is_pinned: false });
-        let placer = ChatPlacer::new(requested, WorkerCommand::new("hob"), memory);
+        let own = memory.of_model("m", Need { estimated, is_pinned: false });
+        let placer = ChatPlacer::new(requested, WorkerCommand::new("hob"), own);
         placing.set(Arc::downgrade(&placer.0)).expect("only once");
-        let desk = Desk { placer, free };
+        let desk = Desk { placer, free, memory };
         desk.frees(20 * GB);
         desk
     }
@@ -145,6 +146,54 @@ fn a_second_card_without_room_gets_less_and_the_first_one_has_no_limit() {
     assert!(note.ends_with(" of its 37 layers are on graphics cards"), "{note}");
     let on_cards = locked(&desk.placer.0.state).chosen.on_cards.clone();
     assert!(on_cards[&1] <= limits[&1] && on_cards[&0] > 0, "{on_cards:?} {limits:?}");
+}
+
+/// Two equal cards of which hob knows the engine's names.
+fn with_two_cards() -> Desk {
+    let mut machine = profile::builtin("rtx-4090").expect("a profile").machine;
+    machine.gpus.push(machine.gpus[0].clone());
+    for (gpu, name) in machine.gpus.iter_mut().zip(["CUDA0", "CUDA1"]) {
+        gpu.engine_name = Some(name.to_owned());
+    }
+    let desk = Desk::new("context_tokens = 4096", machine);
+    locked(&desk.free).insert(Pool::Vram(1), 20 * GB);
+    desk
+}
+
+#[test]
+fn a_model_that_is_faster_on_one_of_two_cards_is_loaded_there_and_on_the_other_one_if_that_is_next()
+{
+    let (first, second) = (["--device", "CUDA0"], ["--device", "CUDA1"]);
+    let desk = with_two_cards();
+    assert_eq!(desk.next(), (first.map(str::to_owned).to_vec(), String::new()));
+    desk.frees(3 * GB);
+    let (flags, note) = desk.next();
+    assert_eq!(flags, second);
+    let rest = " MB of GPU 0, and 3000 MB are free there: all its layers are on graphics cards";
+    assert!(note.ends_with(rest), "{note}");
+    desk.frees(20 * GB);
+    assert_eq!(desk.next().0, first);
+    assert_eq!(desk.placer.move_from(Some(&shortage(19 * GB))), Ok(()));
+    let (flags, note) = desk.next();
+    assert_eq!(flags, second);
+    assert!(note.starts_with("CUDA0 (a card) had no room for "), "{note}");
+}
+
+#[test]
+fn a_model_takes_a_free_card_before_another_model_is_unloaded_for_it() {
+    let desk = with_two_cards();
+    let estimated = Bytes::from([(Pool::Vram(0), 18 * GB)]);
+    let other = desk.memory.of_model("other", Need { estimated, is_pinned: false });
+    let lifecycle = Arc::new(ScriptedLifecycle::default()) as Arc<dyn ModelLifecycle>;
+    other.taken_by(&lifecycle);
+    drop(lifecycle.load());
+    desk.frees(2 * GB);
+    let (flags, note) = desk.next();
+    assert_eq!(flags, ["--device", "CUDA1"]);
+    assert!(note.contains(" MB of GPU 0, and 2000 MB are free there: "), "{note}");
+    // Neither card is free, so the other model makes room.
+    locked(&desk.free).insert(Pool::Vram(1), 2 * GB);
+    assert_eq!(desk.next().0, ["--device", "CUDA0"]);
 }
 
 #[test]

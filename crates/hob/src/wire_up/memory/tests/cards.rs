@@ -69,8 +69,8 @@ async fn what_a_model_gave_back_a_moment_ago_counts_before_a_refusal() {
     let need = Need { estimated: on_card(200), is_pinned: false };
     let model_memory = memory.of_model("a", need);
     assert_eq!(model_memory.check_room(), Ok(()));
-    assert_eq!(model_memory.check_room_for(&on_card(250)), Ok(()));
-    assert!(model_memory.check_room_for(&on_card(350)).is_err());
+    assert_eq!(model_memory.answer_for(&on_card(250)), RoomDecision::Fits);
+    assert!(matches!(model_memory.answer_for(&on_card(350)), RoomDecision::TooLarge { .. }));
     let asked = model_memory.queue().try_reserve().await;
     assert!(matches!(asked, MemoryDecision::Granted(_)), "{asked:?}");
 }
@@ -102,7 +102,7 @@ async fn a_model_without_a_place_on_cards_waits_for_no_driver() {
     let memory = Memory::with(None, Box::new(available));
     let need = Need { estimated: ram(200 * MB), is_pinned: false };
     let model_memory = memory.of_model("a", need);
-    assert!(model_memory.check_room_for(&ram(400 * MB)).is_err());
+    assert!(matches!(model_memory.answer_for(&ram(400 * MB)), RoomDecision::TooLarge { .. }));
     let asked = model_memory.queue().try_reserve().await;
     let MemoryDecision::Granted(reservation) = asked else { panic!("{asked:?}") };
     assert_eq!(reservation.taken(), Bytes::new(), "it took nothing of cards");
@@ -153,7 +153,7 @@ async fn requests_go_on_while_drivers_are_read() {
     let need = Need { estimated: ram(100 * MB), is_pinned: false };
     let model_memory = memory.of_model("a", need);
     assert_eq!(model_memory.check_room(), Ok(()));
-    assert_eq!(model_memory.check_room_for(&ram(300 * MB)), Ok(()));
+    assert_eq!(model_memory.answer_for(&ram(300 * MB)), RoomDecision::Fits);
     assert_eq!(model_memory.room().get(&Pool::Ram), Some(&(300 * MB)));
     let asked = model_memory.queue().try_reserve().await;
     let MemoryDecision::Granted(reservation) = asked else { panic!("{asked:?}") };
@@ -188,7 +188,7 @@ async fn a_load_that_begins_while_drivers_are_read_goes_first() {
     assert!(matches!(asked, MemoryDecision::Soon), "{asked:?}");
     let began = locked(&granted).take();
     assert!(matches!(began, Some(MemoryDecision::Granted(_))), "{began:?}");
-    assert_eq!(a.check_room_for(&ram(200 * MB)), Ok(()));
+    assert_eq!(a.answer_for(&ram(200 * MB)), RoomDecision::Fits);
     // What is free during the load says nothing about the time after it.
     a.expect(&ram(400 * MB));
     assert_eq!(a.check_room(), Ok(()));
