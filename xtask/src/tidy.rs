@@ -17,9 +17,7 @@ use crate::tree::Tree;
 /// Every complaint of every rule: one line each, with the place first and then what to do.
 pub(crate) fn complaints(tree: &Tree) -> Vec<String> {
     [
-        arrows::rooms(&tree.crates),
-        arrows::strangers(&tree.crates),
-        arrows::unused(&tree.crates),
+        arrows::complaints(tree),
         circles::complaints(&tree.files),
         claims::broken(&tree.files),
         headers::missing_headers(&tree.files),

@@ -1,46 +1,19 @@
-//! Which crate may know which: the arrows of docs/ARCHITECTURE.md, and what a crate exists to be
-//! without. A crate that is not listed here does not build past the tidy test.
+//! Which crate may know which: the map of crates in docs/ARCHITECTURE.md, and what a crate exists to be
+//! without. A crate that is not on the map does not build past the tidy test.
 
-use crate::tree::Crate;
+use crate::tree::{Crate, Tree};
+
+/// The page with the map.
+const PAGE: &str = "docs/ARCHITECTURE.md";
+
+/// What stands before the first line of the map.
+const MAP_BEGINS: &str = "## Code map\n\n```text\n";
+
+/// Stands in the map where a crate depends on no other one.
+const NONE: &str = "(none)";
 
 /// A crate and the crates of this workspace that it may depend on.
-const ARROWS: [(&str, &[&str]); 15] = [
-    ("hob-core", &[]),
-    ("hob-wire", &["hob-core"]),
-    // It asks the system: docs/decisions/0012-a-crate-of-its-own-probes-the-machine.md.
-    ("hob-machine", &["hob-core"]),
-    ("hob-kernels", &[]),
-    ("hob-models", &["hob-core"]),
-    ("hob-speech", &["hob-core"]),
-    ("hob-agents", &["hob-core"]),
-    // A state machine without I/O, which the server drives.
-    ("hob-voice", &["hob-core"]),
-    // Tasks and checkers, which the benchmarks drive.
-    ("hob-eval", &["hob-core"]),
-    ("hob-upstream", &["hob-core", "hob-wire"]),
-    // Only its tests know hob-voice: clips of turn taking go through a whole session.
-    ("hob-engines", &["hob-core", "hob-kernels", "hob-models", "hob-speech", "hob-voice"]),
-    ("hob-bench", &["hob-core", "hob-wire", "hob-machine", "hob-eval"]),
-    // It encodes: docs/decisions/0001-the-server-encodes-audio.md.
-    ("hob-server", &["hob-core", "hob-wire", "hob-speech", "hob-voice"]),
-    (
-        "hob",
-        &[
-            "hob-core",
-            "hob-wire",
-            "hob-machine",
-            "hob-models",
-            "hob-speech",
-            "hob-agents",
-            "hob-eval",
-            "hob-upstream",
-            "hob-engines",
-            "hob-bench",
-            "hob-server",
-        ],
-    ),
-    ("xtask", &[]),
-];
+type Arrow<'a> = (&'a str, Vec<&'a str>);
 
 /// A crate, a dependency that it must do without, and why.
 const STRANGERS: [(&str, &str, &str); 24] = [
@@ -74,35 +47,59 @@ const STRANGERS: [(&str, &str, &str); 24] = [
     ("hob-server", "anyhow", "libraries say who can act; anyhow does not"),
 ];
 
-/// Complains about crates of this workspace that know one they should not.
-pub(crate) fn rooms(crates: &[Crate]) -> Vec<String> {
-    crates.iter().flat_map(|room| room_complaints(room, crates)).collect()
+pub(crate) fn complaints(tree: &Tree) -> Vec<String> {
+    let page = tree.files.iter().find(|file| file.path == PAGE);
+    let arrows = arrows(page.map_or("", |page| page.text.as_str()));
+    let crates = &tree.crates;
+    [rooms(crates, &arrows), strangers(crates), unused(crates, &arrows)].concat()
 }
 
-fn room_complaints(room: &Crate, crates: &[Crate]) -> Vec<String> {
+/// Reads the map: `a, b ─▶ c, d` lets a and b depend on c and d.
+fn arrows(page: &str) -> Vec<Arrow<'_>> {
+    let map = page.split_once(MAP_BEGINS).map_or("", |(_, map)| map);
+    let lines = map.lines().take_while(|line| *line != "```");
+    let arrows = lines.filter_map(|line| line.split_once("─▶"));
+    arrows
+        .flat_map(|(users, used)| {
+            names(users).map(move |user| (user, names(used).collect::<Vec<_>>()))
+        })
+        .collect()
+}
+
+fn names(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|name| *name != NONE)
+}
+
+fn may_know<'a>(arrows: &'a [Arrow<'a>], name: &str) -> Option<&'a [&'a str]> {
+    arrows.iter().find(|(listed, _)| *listed == name).map(|(_, known)| known.as_slice())
+}
+
+/// Complains about crates of this workspace that know one they should not.
+fn rooms(crates: &[Crate], arrows: &[Arrow<'_>]) -> Vec<String> {
+    crates.iter().flat_map(|room| room_complaints(room, crates, arrows)).collect()
+}
+
+fn room_complaints(room: &Crate, crates: &[Crate], arrows: &[Arrow<'_>]) -> Vec<String> {
     let name = &room.name;
-    let Some((_, allowed)) = ARROWS.iter().find(|(listed, _)| listed == name) else {
-        return vec![format!("{name}: xtask/src/tidy/arrows.rs does not say what it may know")];
+    let Some(known) = may_know(arrows, name) else {
+        return vec![format!("{name}: the map of {PAGE} does not say what it may know")];
     };
     let is_room = |other: &str| {
-        crates.iter().any(|room| room.name == other)
-            || ARROWS.iter().any(|(name, _)| *name == other)
+        crates.iter().any(|room| room.name == other) || may_know(arrows, other).is_some()
     };
     let named = room.dependencies.iter().map(|dependency| dependency.name.as_str());
     named
-        .filter(|other| is_room(other) && !allowed.contains(other))
-        .map(|other| format!("{name}: must not know {other} (the arrows of docs/ARCHITECTURE.md)"))
+        .filter(|other| is_room(other) && !known.contains(other))
+        .map(|other| format!("{name}: must not know {other} (the map of {PAGE})"))
         .collect()
 }
 
 /// Complains about allowed arrows that no crate uses: such a rule protects nothing.
-pub(crate) fn unused(crates: &[Crate]) -> Vec<String> {
+fn unused(crates: &[Crate], arrows: &[Arrow<'_>]) -> Vec<String> {
     let exists = |name: &str| crates.iter().any(|room| room.name == name);
     let uses = |room: &Crate, other: &str| room.dependencies.iter().any(|used| used.name == other);
-    let allowed =
-        |name: &str| ARROWS.iter().find(|(listed, _)| *listed == name).map(|(_, all)| *all);
     let unused = |room: &'_ Crate| {
-        let others = allowed(&room.name).unwrap_or_default().iter();
+        let others = may_know(arrows, &room.name).unwrap_or_default().iter();
         let idle = others.filter(|other| exists(other) && !uses(room, other));
         idle.map(|other| format!("{}: does not use {other}; remove the arrow", room.name))
             .collect::<Vec<_>>()
@@ -111,7 +108,7 @@ pub(crate) fn unused(crates: &[Crate]) -> Vec<String> {
 }
 
 /// Complains about dependencies from outside that a crate exists to be without.
-pub(crate) fn strangers(crates: &[Crate]) -> Vec<String> {
+fn strangers(crates: &[Crate]) -> Vec<String> {
     let uses = |room: &str, stranger: &str| {
         crates
             .iter()
@@ -136,8 +133,12 @@ mod tests {
         Crate { name: name.to_owned(), dependencies: dependencies.iter().map(dependency).collect() }
     }
 
+    fn map() -> Vec<Arrow<'static>> {
+        arrows(include_str!("../../../docs/ARCHITECTURE.md"))
+    }
+
     fn check(crates: &[Crate], expected: &[&str]) {
-        assert_eq!([rooms(crates), strangers(crates)].concat(), expected);
+        assert_eq!([rooms(crates, &map()), strangers(crates)].concat(), expected);
     }
 
     #[test]
@@ -145,19 +146,20 @@ mod tests {
         check(&[room("hob-server", &["hob-wire", "axum"]), room("hob-wire", &["hob-core"])], &[]);
         check(
             &[room("hob-wire", &["hob-server"])],
-            &["hob-wire: must not know hob-server (the arrows of docs/ARCHITECTURE.md)"],
+            &["hob-wire: must not know hob-server (the map of docs/ARCHITECTURE.md)"],
         );
         check(
             &[room("hob-server", &["hob-engines"])],
-            &["hob-server: must not know hob-engines (the arrows of docs/ARCHITECTURE.md)"],
+            &["hob-server: must not know hob-engines (the map of docs/ARCHITECTURE.md)"],
         );
     }
 
     #[test]
     fn decided_arrows_only_point_at_listed_rooms_and_never_round() {
-        for (at, (name, allowed)) in ARROWS.iter().enumerate() {
-            let earlier: Vec<&str> = ARROWS[..at].iter().map(|(name, _)| *name).collect();
-            for other in *allowed {
+        let map = map();
+        for (at, (name, allowed)) in map.iter().enumerate() {
+            let earlier: Vec<&str> = map[..at].iter().map(|(name, _)| *name).collect();
+            for other in allowed {
                 assert!(earlier.contains(other), "{name} may know {other}, which comes later");
             }
         }
@@ -166,8 +168,11 @@ mod tests {
     #[test]
     fn an_arrow_that_no_crate_uses_is_removed() {
         let wire = |uses: &[&str]| [room("hob-wire", uses), room("hob-core", &[])];
-        assert!(unused(&wire(&["hob-core"])).is_empty());
-        assert_eq!(unused(&wire(&[])), ["hob-wire: does not use hob-core; remove the arrow"]);
+        assert!(unused(&wire(&["hob-core"]), &map()).is_empty());
+        assert_eq!(
+            unused(&wire(&[]), &map()),
+            ["hob-wire: does not use hob-core; remove the arrow"]
+        );
     }
 
     #[test]
@@ -175,8 +180,8 @@ mod tests {
         check(
             &[room("hob-attic", &[]), room("hob-core", &["hob-attic"])],
             &[
-                "hob-attic: xtask/src/tidy/arrows.rs does not say what it may know",
-                "hob-core: must not know hob-attic (the arrows of docs/ARCHITECTURE.md)",
+                "hob-attic: the map of docs/ARCHITECTURE.md does not say what it may know",
+                "hob-core: must not know hob-attic (the map of docs/ARCHITECTURE.md)",
             ],
         );
     }
