@@ -427,7 +427,7 @@ pub(crate) fn time_max<T: Registered>(
 }
 
 /// Waits for the model, and only as long as the server runs. `limit` is the start of the wait and its time limit. Every
-/// wait for a model goes through here.
+/// request waits for its answer here.
 ///
 /// # Errors
 /// The time limit is exceeded, or the server stops.

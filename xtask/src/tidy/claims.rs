@@ -122,14 +122,16 @@ const CLAIMS: [Claim; 17] = [
     Claim {
         says: "only these files set a status",
         scope: &["crates/hob-server/src/"],
-        patterns: &["StatusCode::"],
+        patterns: &["StatusCode::", "Redirect::"],
         allowed: &[
             "crates/hob-server/src/api_error.rs",
             "crates/hob-server/src/api_error/rows.rs",
+            "crates/hob-server/src/benchmarks.rs",
             "crates/hob-server/src/keys/refusal.rs",
             "crates/hob-server/src/lists.rs",
             "crates/hob-server/src/page.rs",
             "crates/hob-server/src/teams.rs",
+            "crates/hob-server/src/tls.rs",
         ],
     },
     Claim {
@@ -165,8 +167,18 @@ const CLAIMS: [Claim; 17] = [
     Claim {
         says: "only these files write to stdout and stderr",
         scope: &["crates/hob/src/"],
-        patterns: &["println!(", "print!(", "anstream::std", "stdout().lock(", "io::stderr)"],
+        patterns: &[
+            "println!(",
+            "print!(",
+            "print()",
+            "anstream::std",
+            "stdout().lock(",
+            "io::stderr)",
+            "rustyline::",
+        ],
         allowed: &[
+            "crates/hob/src/cli.rs",
+            "crates/hob/src/commands/chat/lines.rs",
             "crates/hob/src/logging.rs",
             "crates/hob/src/printer.rs",
             "crates/hob/src/sink.rs",
