@@ -9,7 +9,7 @@ use hob_bench::record::{
     Accelerator, Cache, CountSource, Doubt, Harness, Label, PromptTokens, RawSample, Record,
     RecordKind, RecordSource, RecordStore, RecordedTokens, Spread,
 };
-use hob_bench::site::{self, Material, Others};
+use hob_bench::site::{self, Material, PublishedRuns};
 use hob_bench::terms::Metric;
 use hob_core::statistics::Sample;
 use jiff::Timestamp;
@@ -59,7 +59,7 @@ fn main() -> Result<()> {
     let store = RecordStore::new(&records);
     for _ in 0..times {
         let started = Instant::now();
-        let material = Material::gather(&store, Others::Shown)?;
+        let material = Material::gather(&store, PublishedRuns::Shown)?;
         let gathered = started.elapsed();
         let files = site::build(&material);
         let built = started.elapsed();

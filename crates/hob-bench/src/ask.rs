@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::drive::{Arrivals, Drive, End, Endpoint, Patience};
+use crate::drive::{Arrivals, Drive, End, Endpoint, RequestLimits};
 use crate::http_response::HttpResponse;
 
 /// An answer in one piece.
@@ -53,7 +53,7 @@ pub fn ask(
         jobs: vec![request],
         arrivals: Arrivals::Closed { users: 1 },
         seed: 0,
-        patience: Patience { silence: within, total: within, ..Patience::default() },
+        limits: RequestLimits { silence: within, total: within, ..RequestLimits::default() },
         answer_bytes: 0,
     };
     let unanswered = || AskError::Unanswered { server: host.clone() };

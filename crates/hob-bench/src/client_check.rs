@@ -9,7 +9,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use hob_core::statistics::Sample;
 
-use crate::drive::{Arrivals, Drive, DriveError, DriveResult, Endpoint, EndpointError, Patience};
+use crate::drive::{
+    Arrivals, Drive, DriveError, DriveResult, Endpoint, EndpointError, RequestLimits,
+};
 use crate::mock::{MockServer, Script, ScriptError, Truth};
 use crate::record::{ErrorSpread, RecordedClientCheck};
 use crate::terms::Metric;
@@ -164,7 +166,7 @@ pub fn check_drive(pace: CheckLoad, endpoint: &Endpoint) -> Drive {
         jobs,
         arrivals: Arrivals::Closed { users: pace.users },
         seed: 0,
-        patience: Patience::default(),
+        limits: RequestLimits::default(),
         answer_bytes: pace.tokens as usize * BYTES_PER_CHUNK,
     }
 }

@@ -299,7 +299,7 @@ fn summarise<'r>(
 mod tests {
     use super::*;
     use crate::canned_server::CannedServer;
-    use crate::drive::Patience;
+    use crate::drive::RequestLimits;
     use crate::target::{Api, Target};
     use crate::workbench::Asker;
 
@@ -314,7 +314,7 @@ mod tests {
         });
         let stop = AtomicBool::new(false);
         let target = Target::for_tests(&server.url(), Api::OpenAi);
-        let asker = Asker { target, patience: Patience::default(), seed: 7, stop: &stop };
+        let asker = Asker { target, limits: RequestLimits::default(), seed: 7, stop: &stop };
         let other = ColdClient::for_model(&asker, "other", &ColdRequest::Chat);
         let mut cold = Cold {
             client: ColdClient::new(asker, &ColdRequest::Chat),

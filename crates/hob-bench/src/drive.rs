@@ -35,14 +35,14 @@ pub struct Drive {
     pub jobs: Vec<Bytes>,
     pub arrivals: Arrivals,
     pub seed: u64,
-    pub patience: Patience,
+    pub limits: RequestLimits,
     /// Expected size of an answer. Memory for it is allocated before the request is sent.
     pub answer_bytes: usize,
 }
 
 /// Limits of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct RequestLimits {
     pub connect: Duration,
     /// Limit between two reads.
     pub silence: Duration,
@@ -57,12 +57,12 @@ pub const ANSWER_SECONDS_MAX: u64 = 1800;
 /// Default limit for an answer: more than an hour of sound, or a million tokens.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 
-impl Default for Patience {
+impl Default for RequestLimits {
     /// Long enough for a long prompt on a slow machine.
-    fn default() -> Patience {
+    fn default() -> RequestLimits {
         let (connect, silence) = (Duration::from_secs(5), Duration::from_secs(300));
         let total = Duration::from_secs(ANSWER_SECONDS_MAX);
-        Patience { connect, silence, total, bytes_max: ANSWER_BYTES_MAX }
+        RequestLimits { connect, silence, total, bytes_max: ANSWER_BYTES_MAX }
     }
 }
 

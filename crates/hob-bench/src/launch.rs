@@ -58,7 +58,7 @@ pub struct Launch {
     pub ready: String,
     /// The model that a hob loads at its start, after other models. None: the server itself says when it is ready.
     pub awaited: Option<AwaitedModel>,
-    pub patience: Duration,
+    pub ready_time_max: Duration,
 }
 
 /// Why a server did not start or end.
@@ -148,7 +148,7 @@ impl Launch {
             if stop.load(Ordering::Relaxed) {
                 return Err(LaunchError::Stopped);
             }
-            if begun.elapsed() > self.patience {
+            if begun.elapsed() > self.ready_time_max {
                 return Err(LaunchError::NotReady {
                     waited: begun.elapsed(),
                     said: running.last_output(),
@@ -341,7 +341,7 @@ mod tests {
             endpoint: Endpoint::parse(&format!("http://127.0.0.1:{port}")).expect("an address"),
             ready: "/v1/models".to_owned(),
             awaited: None,
-            patience: Duration::from_secs(30),
+            ready_time_max: Duration::from_secs(30),
         }
     }
 
@@ -389,15 +389,15 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("pid");
         let command = format!("sleep 1000 & echo $! > '{}'; wait", file.display());
-        let mut patience = Duration::from_millis(300);
+        let mut ready_time_max = Duration::from_millis(300);
         // Longer and longer, until its child had time to start.
         let pid = loop {
-            let got = start(&Launch { patience, ..launch(&command, free_port()) });
+            let got = start(&Launch { ready_time_max, ..launch(&command, free_port()) });
             assert!(matches!(got, Err(LaunchError::NotReady { .. })), "{got:?}");
             match std::fs::read_to_string(&file) {
                 Ok(pid) if pid.ends_with('\n') => break pid,
-                _ if patience > Duration::from_secs(30) => panic!("its child never started"),
-                _ => patience *= 3,
+                _ if ready_time_max > Duration::from_secs(30) => panic!("its child never started"),
+                _ => ready_time_max *= 3,
             }
         };
         let place = format!("/proc/{}/cmdline", pid.trim());

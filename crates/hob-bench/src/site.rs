@@ -18,7 +18,7 @@ use std::io;
 use std::path::Path;
 
 use fs_err as fs;
-pub use gather::{Others, without_folder};
+pub use gather::{PublishedRuns, without_folder};
 use jiff::Timestamp;
 pub use production::{GAP_NEEDS, Production, ServedModelFigures};
 pub use queued::Queued;

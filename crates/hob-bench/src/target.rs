@@ -11,7 +11,7 @@ use crate::drive::{Endpoint, EndpointError};
 use crate::timeline::Protocol;
 
 /// Timeout of lists and versions.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 /// Maximum length of a version.
 const VERSION_BYTES_MAX: usize = 100;
 /// Maximum number of models that an error names.
@@ -102,7 +102,8 @@ impl Target {
     /// The body of an answer with status 200 to a GET request, or to a POST request if there is a body.
     pub(crate) fn body_of(&self, path: &str, body: Option<Value>) -> Option<Vec<u8>> {
         let body = body.map(|body| body.to_string());
-        let asked = ask(&self.endpoint, path, self.key.as_deref(), body.as_deref(), PATIENCE);
+        let asked =
+            ask(&self.endpoint, path, self.key.as_deref(), body.as_deref(), ANSWER_TIME_MAX);
         asked.ok().filter(|asked| asked.status == 200).map(|asked| asked.body)
     }
 
@@ -121,7 +122,7 @@ impl Target {
         if self.api != Api::OpenAi || self.engine.as_deref() == Some("hob") {
             return Ok(());
         }
-        let asked = ask(&self.endpoint, "/v1/models", self.key.as_deref(), None, PATIENCE)?;
+        let asked = ask(&self.endpoint, "/v1/models", self.key.as_deref(), None, ANSWER_TIME_MAX)?;
         let models = models(&asked.body);
         if models.is_empty() || models.contains(&self.model) {
             return Ok(());
@@ -142,7 +143,7 @@ impl Target {
     ) -> Result<Target, TargetError> {
         let endpoint = Endpoint::parse(url)?;
         let server = endpoint.authority();
-        let get = |path: &str| ask(&endpoint, path, key, None, PATIENCE);
+        let get = |path: &str| ask(&endpoint, path, key, None, ANSWER_TIME_MAX);
         let listed = match api {
             Some(Api::Ollama) => get("/api/tags")?,
             _ => get("/v1/models")?,
@@ -191,14 +192,14 @@ fn only_listed(
     listed: impl Fn(&[u8]) -> Vec<String>,
 ) -> Option<String> {
     let asked =
-        ask(endpoint, path, key, None, PATIENCE).ok().filter(|asked| asked.status == 200)?;
+        ask(endpoint, path, key, None, ANSWER_TIME_MAX).ok().filter(|asked| asked.status == 200)?;
     <[String; 1]>::try_from(listed(&asked.body)).ok().map(|[model]| model)
 }
 
 /// Whether the server is a hob. The check sends no key, because only a hob may get the user's key.
 pub fn is_hob(url: &str) -> bool {
     let Ok(endpoint) = Endpoint::parse(url) else { return false };
-    says_hob(&|path| ask(&endpoint, path, None, None, PATIENCE))
+    says_hob(&|path| ask(&endpoint, path, None, None, ANSWER_TIME_MAX))
 }
 
 /// Whether `/health` and `/api/hob/now` answer as those of a hob. Other servers have one of these paths. Some answer 200 to

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
-use crate::drive::{Arrivals, Drive, DriveResult, Exchange, Patience};
+use crate::drive::{Arrivals, Drive, DriveResult, Exchange, RequestLimits};
 use crate::host::noise;
 use crate::record::{Host, RawSample, Record, RecordError, RecordKind, RecordedWorkload};
 use crate::runs::{
@@ -23,7 +23,7 @@ pub struct Workbench<'a> {
     pub started: Option<StartedServer>,
     pub context: RecordContext,
     pub stop_rule: StopRule,
-    pub patience: Patience,
+    pub limits: RequestLimits,
     pub stop: &'a AtomicBool,
     /// Called for each step, with the name of its cell.
     pub tell: &'a mut dyn FnMut(&str, Step<'_>),
@@ -45,7 +45,7 @@ pub type Keep<'a> = dyn FnMut(&Record, &[RawSample]) -> Result<(), RecordError> 
 #[derive(Clone, Debug)]
 pub struct Asker<'a> {
     pub target: Target,
-    pub patience: Patience,
+    pub limits: RequestLimits,
     pub seed: u64,
     pub stop: &'a AtomicBool,
 }
@@ -61,10 +61,9 @@ impl Asker<'_> {
         arrivals: Arrivals,
         answer_bytes: usize,
     ) -> Result<DriveResult, BenchError> {
-        let Asker { target, patience, seed, stop } = self;
+        let Asker { target, limits, seed, stop } = self;
         let endpoint = target.endpoint.clone();
-        let drive =
-            Drive { endpoint, jobs, arrivals, seed: *seed, patience: *patience, answer_bytes };
+        let drive = Drive { endpoint, jobs, arrivals, seed: *seed, limits: *limits, answer_bytes };
         Ok(drive.run(stop)?)
     }
 
@@ -80,8 +79,8 @@ impl Asker<'_> {
 
 impl<'a> Workbench<'a> {
     pub fn asker(&self) -> Asker<'a> {
-        let (patience, seed, stop) = (self.patience, self.context.seed, self.stop);
-        Asker { target: self.target.clone(), patience, seed, stop }
+        let (limits, seed, stop) = (self.limits, self.context.seed, self.stop);
+        Asker { target: self.target.clone(), limits, seed, stop }
     }
 
     /// Restarts the server and resets its peak memory for the next cell. A server that this program did not start stays as it is.

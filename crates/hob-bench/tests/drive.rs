@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hob_bench::drive::{
-    Arrivals, CONNECTIONS_MAX, Drive, DriveError, DriveResult, Endpoint, Patience,
+    Arrivals, CONNECTIONS_MAX, Drive, DriveError, DriveResult, Endpoint, RequestLimits,
 };
 use hob_bench::mock::{MockServer, Script};
 use hob_bench::terms::Metric;
 use hob_bench::timeline::{Flag, Protocol, RequestFault, RequestFigures, figures, timeline};
 
 /// No server here is as slow, even on a machine that does much else.
-const LONG: Patience = Patience {
+const LONG: RequestLimits = RequestLimits {
     connect: Duration::from_secs(30),
     silence: Duration::from_secs(30),
     total: Duration::from_secs(120),
@@ -42,13 +42,13 @@ fn drive(url: &str, path: &str, count: usize, arrivals: Arrivals) -> DriveResult
 }
 
 fn drive_within(
-    patience: Patience,
+    limits: RequestLimits,
     url: &str,
     jobs: Vec<Bytes>,
     arrivals: Arrivals,
 ) -> DriveResult {
     let endpoint = Endpoint::parse(url).expect("as it was made");
-    let drive = Drive { endpoint, jobs, arrivals, seed: 7, patience, answer_bytes: 1 << 16 };
+    let drive = Drive { endpoint, jobs, arrivals, seed: 7, limits, answer_bytes: 1 << 16 };
     drive.run(&AtomicBool::new(false)).expect("as it was made")
 }
 
@@ -56,10 +56,10 @@ fn one(pairs: &str) -> Result<RequestFigures, RequestFault> {
     one_within(LONG, pairs)
 }
 
-fn one_within(patience: Patience, pairs: &str) -> Result<RequestFigures, RequestFault> {
+fn one_within(limits: RequestLimits, pairs: &str) -> Result<RequestFigures, RequestFault> {
     let mock = mock(pairs);
     let jobs = vec![job("/v1/chat/completions", 0)];
-    let driven = drive_within(patience, &mock.url(), jobs, Arrivals::Closed { users: 1 });
+    let driven = drive_within(limits, &mock.url(), jobs, Arrivals::Closed { users: 1 });
     let timeline = timeline(&driven.exchanges[0], Protocol::OpenAi);
     figures(&timeline, None).ok_or_else(|| timeline.fault.expect("as it was made"))
 }
@@ -143,10 +143,10 @@ fn whatever_a_server_does_has_its_name_and_no_figure() {
     for (pairs, expected) in rows {
         assert_eq!(one(pairs), Err(expected), "{pairs}");
     }
-    let short = Patience { silence: Duration::from_millis(2500), ..LONG };
+    let short = RequestLimits { silence: Duration::from_millis(2500), ..LONG };
     let silent = RequestFault::Silent { chunks: 0 };
     assert_eq!(one_within(short, "hang=true"), Err(silent), "hang=true");
-    let few = Patience { bytes_max: 4000, ..LONG };
+    let few = RequestLimits { bytes_max: 4000, ..LONG };
     let long = one_within(few, "tokens=1000");
     let is_cut = matches!(long, Err(RequestFault::TooLong { chunks: 1.., bytes: 4001.. }));
     assert!(is_cut, "{long:?}");
@@ -181,8 +181,7 @@ fn open_arrivals_are_due_whatever_the_answers_do() {
 fn too_many_connections_are_refused() {
     let endpoint = Endpoint::parse("http://127.0.0.1:1").unwrap();
     let arrivals = Arrivals::Closed { users: CONNECTIONS_MAX + 1 };
-    let drive =
-        Drive { endpoint, jobs: vec![], arrivals, seed: 1, patience: LONG, answer_bytes: 0 };
+    let drive = Drive { endpoint, jobs: vec![], arrivals, seed: 1, limits: LONG, answer_bytes: 0 };
     let refused = drive.run(&AtomicBool::new(false)).err();
     assert_eq!(refused, Some(DriveError::Connections { asked: CONNECTIONS_MAX + 1 }));
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::{StreamExt, stream};
 use hob_core::{ChatEvent, ChatStream, Fault, ModelError, Trace};
-use hob_wire::{Misread, PieceKind, Pieces, UpstreamReader, UsageSource};
+use hob_wire::{PieceError, PieceKind, Pieces, UpstreamReader, UsageSource};
 use tokio::task::yield_now;
 
 use crate::client::media_type;
@@ -141,8 +141,8 @@ impl Answer {
         self.heard.clear();
         match self.asked.reader.read(piece, &mut self.heard) {
             Ok(()) => self.pass_on(),
-            Err(Misread::Failed(fault)) => return Err(fault),
-            Err(Misread::Malformed) => {
+            Err(PieceError::Failed(fault)) => return Err(fault),
+            Err(PieceError::Malformed) => {
                 self.malformed += 1;
                 let upstream = self.asked.served.upstream.name();
                 if self.malformed == 1 {
@@ -163,14 +163,14 @@ impl Answer {
         for mut event in heard.drain(..) {
             if let ChatEvent::Done(completion) = &mut event {
                 self.is_over = true;
-                let mended = self.asked.reader.mended();
-                let counted_here = mended.usage == UsageSource::Counted;
+                let repaired = self.asked.reader.repairs();
+                let counted_here = repaired.usage == UsageSource::Counted;
                 if counted_here && completion.usage.prompt_tokens == 0 {
                     completion.usage.prompt_tokens = self.asked.prompt_tokens;
                 }
                 self.asked.trace.note(|data| {
                     data.counted_here = counted_here;
-                    data.repaired.extend(mended.repairs);
+                    data.repaired.extend(repaired.repairs);
                 });
                 self.finish_body();
             }

@@ -12,7 +12,7 @@ use hob_core::{
     TranscriptRequest, TranscriptStream, TranscriptTask, wav_header,
 };
 use hob_wire::{
-    Misread, PieceKind, Pieces, RequestedFormat, TranscriptReader, parse_transcript, sound_name,
+    PieceError, PieceKind, Pieces, RequestedFormat, TranscriptReader, parse_transcript, sound_name,
     transcript_fields, transcript_path,
 };
 
@@ -186,12 +186,12 @@ impl TranscriptAnswer {
         let mut said = Vec::new();
         match pieces.next_piece() {
             Some(piece) => match reader.read(&piece, &mut said) {
-                Err(Misread::Failed(fault)) => return Err(fault),
-                Err(Misread::Malformed) if self.malformed >= MALFORMED_MAX => {
+                Err(PieceError::Failed(fault)) => return Err(fault),
+                Err(PieceError::Malformed) if self.malformed >= MALFORMED_MAX => {
                     let detail = "its events are not JSON of a transcript".to_owned();
                     return Err(Fault::InvalidAnswer { detail });
                 }
-                Err(Misread::Malformed) => self.malformed += 1,
+                Err(PieceError::Malformed) => self.malformed += 1,
                 Ok(()) => {}
             },
             None => match self.response.chunk().await.map_err(|error| upstream.broken(&error))? {

@@ -55,7 +55,7 @@ pub use names::{
     language_agrees, local_speech_model, local_voice, openai_voices, own_voice, voice_among,
 };
 pub use now::{
-    AliasView, FailedView, Made, NowView, QueueFigures, RequestEnd, RequestView, Stage,
+    AliasView, FailedView, NowView, Produced, QueueFigures, RequestEnd, RequestView, Stage,
     TargetQueue, now, request,
 };
 pub use ollama::{
@@ -101,16 +101,17 @@ pub use transcript::{
     transcript_done, transcript_failed, transcript_segment, transcript_word,
 };
 pub use upstream::{
-    AnthropicReader, CALL_SIGNATURE, FINISH_REPAIR, HttpFailure, LIMIT_NAMES, ListError, Mended,
-    Misread, Observed, ObservedCounts, ObservedPart, ObservedText, OllamaReader, OpenAiReader,
-    PieceKind, PieceTooLong, Pieces, RequestedFormat, ServedModel, TextKind, TranscriptReader,
-    UnsupportedField, UpstreamDialect, UpstreamReader, UsageSource, anthropic_continues,
-    anthropic_drops, anthropic_request, fault_of, fault_within, observe_ollama, observe_openai,
-    ollama_embed_request, ollama_path, ollama_request, ollama_show_request, openai_embed_request,
-    parse_anthropic_models, parse_llama_props, parse_ollama_ps, parse_ollama_show,
-    parse_ollama_tags, parse_ollama_vectors, parse_openai_models, parse_openai_vectors,
-    parse_tabby_model, parse_transcript, parse_voices, sound_name, transcript_fields,
-    transcript_path, unknown_fields, upstream_path, upstream_request, upstream_speech_request,
+    AnswerRepairs, AnthropicReader, CALL_SIGNATURE, FINISH_REPAIR, HttpFailure, LIMIT_NAMES,
+    ListError, Observed, ObservedCounts, ObservedPart, ObservedText, OllamaReader, OpenAiReader,
+    PieceError, PieceKind, PieceTooLong, Pieces, RequestedFormat, ServedModel, TextKind,
+    TranscriptReader, UnsupportedField, UpstreamDialect, UpstreamReader, UsageSource,
+    anthropic_continues, anthropic_drops, anthropic_request, fault_of, fault_within,
+    observe_ollama, observe_openai, ollama_embed_request, ollama_path, ollama_request,
+    ollama_show_request, openai_embed_request, parse_anthropic_models, parse_llama_props,
+    parse_ollama_ps, parse_ollama_show, parse_ollama_tags, parse_ollama_vectors,
+    parse_openai_models, parse_openai_vectors, parse_tabby_model, parse_transcript, parse_voices,
+    sound_name, transcript_fields, transcript_path, unknown_fields, upstream_path,
+    upstream_request, upstream_speech_request,
 };
 pub use url::percent_encoded;
 pub use voice_combining::{WireCombine, combined_voice, deleted_voice, parse_combine};

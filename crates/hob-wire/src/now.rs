@@ -51,7 +51,7 @@ pub struct RequestView {
     pub took: Duration,
     /// Time until the first token or sound.
     pub first: Option<Duration>,
-    pub made: Made,
+    pub made: Produced,
     /// Targets that did not answer, in the order of the attempts.
     pub failed: Vec<FailedView>,
     /// Parameters that the target does not take.
@@ -80,7 +80,7 @@ pub enum Stage {
 
 /// How much of an answer exists.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Made {
+pub enum Produced {
     Tokens(u64),
     Sound(Duration),
     /// An answer that arrives in one piece.
@@ -191,7 +191,7 @@ mod tests {
             is_warm: true,
             took: Duration::from_micros(1_204_060),
             first: Some(Duration::from_millis(180)),
-            made: Made::Tokens(42),
+            made: Produced::Tokens(42),
             failed: vec![FailedView {
                 target: "spare/qwen3".to_owned(),
                 reason: "overloaded",
@@ -218,7 +218,7 @@ mod tests {
             stage: Stage::Loading { ready_in: Duration::from_millis(1250) },
             target: None,
             first: None,
-            made: Made::Sound(Duration::ZERO),
+            made: Produced::Sound(Duration::ZERO),
             ..live()
         };
         insta::assert_snapshot!([live(), done, loading].map(|view| request(&view)).join("\n"), @r#"

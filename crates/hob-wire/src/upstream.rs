@@ -56,8 +56,8 @@ pub trait UpstreamReader: Send {
     /// Adds what `piece` says to `said`; often nothing. After [`ChatEvent::Done`] nothing follows.
     ///
     /// # Errors
-    /// [`Misread::Malformed`] may be skipped, and the next piece read; a failure is the answer's end.
-    fn read(&mut self, piece: &str, said: &mut Vec<ChatEvent>) -> Result<(), Misread>;
+    /// [`PieceError::Malformed`] may be skipped, and the next piece read; a failure is the answer's end.
+    fn read(&mut self, piece: &str, said: &mut Vec<ChatEvent>) -> Result<(), PieceError>;
 
     /// The server has closed the answer. Adds what it left unsaid, the last event included.
     ///
@@ -66,12 +66,12 @@ pub trait UpstreamReader: Send {
     fn end(&mut self, said: &mut Vec<ChatEvent>) -> Result<(), Fault>;
 
     /// What hob has put right in the answer so far.
-    fn mended(&self) -> Mended;
+    fn repairs(&self) -> AnswerRepairs;
 }
 
 /// What hob put right in a server's answer, in one word for each repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mended {
+pub struct AnswerRepairs {
     pub repairs: Vec<&'static str>,
     /// Who counted the tokens of the answer. The prompt's are 0 if the server does not report them.
     pub usage: UsageSource,
@@ -87,7 +87,7 @@ pub enum UsageSource {
 
 /// Why a piece of an answer could not be read.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Misread {
+pub enum PieceError {
     /// Not JSON, or JSON that is not part of an answer.
     Malformed,
     /// The server reports an error.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hob_bench::record::{RecordError, RecordStore};
-use hob_bench::site::{self, GAP_NEEDS, Material, Others, Production, ServedModelFigures};
+use hob_bench::site::{self, GAP_NEEDS, Material, Production, PublishedRuns, ServedModelFigures};
 use hob_core::locked;
 use hob_server::BenchmarkFiles;
 use hob_server::ledger::{GroupBy, Outcome, Period, RequestRecord, read, summarise};
@@ -79,7 +79,7 @@ impl BenchmarkPages {
 
     fn material(&self) -> Result<Material, RecordError> {
         let ledger = self.shows_ledger.load(Ordering::Acquire).then_some(self.ledger.as_path());
-        material(&self.records.path, ledger, Others::Shown)
+        material(&self.records.path, ledger, PublishedRuns::Shown)
     }
 
     fn build(&self) -> Result<Built, RecordError> {
@@ -113,9 +113,9 @@ impl BenchmarkFiles for BenchmarkPages {
 pub(crate) fn material(
     records: &Path,
     ledger: Option<&Path>,
-    others: Others,
+    published: PublishedRuns,
 ) -> Result<Material, RecordError> {
-    let mut material = Material::gather(&RecordStore::new(records), others)?;
+    let mut material = Material::gather(&RecordStore::new(records), published)?;
     let now = Timestamp::now();
     material.built = Some(now);
     if let Some(file) = ledger.filter(|file| file.exists()) {
@@ -205,7 +205,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let ledger = folder.path().join("ledger.sqlite3");
         std::fs::write(&ledger, "no ledger".repeat(100)).expect("written");
-        let material = material(folder.path(), Some(&ledger), Others::LeftOut).expect("material");
+        let material =
+            material(folder.path(), Some(&ledger), PublishedRuns::LeftOut).expect("material");
         let [reason] = &material.skipped[..] else { panic!("{:?}", material.skipped) };
         assert!(reason.starts_with("the ledger ledger.sqlite3 cannot be used: "), "{reason}");
     }

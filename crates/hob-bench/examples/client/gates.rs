@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use hob_bench::drive::{Arrivals, Drive, DriveResult, End, Endpoint, Exchange, Patience};
+use hob_bench::drive::{Arrivals, Drive, DriveResult, End, Endpoint, Exchange, RequestLimits};
 use hob_bench::terms::Metric;
 use hob_bench::timeline::{
     Flag, PCM_RATE_HZ, Protocol, RequestFigures, SoundFormat, figures, sound, timeline,
@@ -289,10 +289,9 @@ fn drive(
 ) -> Result<DriveResult> {
     let endpoint = Endpoint::parse(&mock.url)?;
     let job = endpoint.post(path, "", body);
-    let patience = Patience { total: Duration::from_secs(60), ..Patience::default() };
+    let limits = RequestLimits { total: Duration::from_secs(60), ..RequestLimits::default() };
     // Room for an answer is little where there are many.
     let answer_bytes = if count > 10_000 { 1 << 10 } else { 1 << 15 };
-    let drive =
-        Drive { endpoint, jobs: vec![job; count], arrivals, seed: 7, patience, answer_bytes };
+    let drive = Drive { endpoint, jobs: vec![job; count], arrivals, seed: 7, limits, answer_bytes };
     Ok(drive.run(&AtomicBool::new(false))?)
 }

@@ -19,7 +19,7 @@ use hob_bench::process::ProcessUsage;
 use serde_json::json;
 
 /// For the mock to say what it did.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Parser)]
 #[command(about)]
@@ -85,11 +85,11 @@ fn main() -> Result<()> {
 fn measured(measure: &Measure) -> Result<()> {
     let Measure { users, requests, ttft_ms, itl_ms, tokens, .. } = *measure;
     let endpoint = Endpoint::parse(&measure.url)?;
-    ask(&endpoint, "/reset", None, None, PATIENCE)?;
+    ask(&endpoint, "/reset", None, None, ANSWER_TIME_MAX)?;
     let pace =
         CheckLoad { users, requests_per_user: requests, ttft_ms, itl_ms, tokens, stall_ms: 0.0 };
     let driven = check_drive(pace, &endpoint).run(&AtomicBool::new(false))?;
-    let told = ask(&endpoint, "/truth", None, None, PATIENCE)?.body;
+    let told = ask(&endpoint, "/truth", None, None, ANSWER_TIME_MAX)?.body;
     let told: serde_json::Value = serde_json::from_slice(&told)?;
     let truths: Vec<Truth> = serde_json::from_value(told["requests"].clone())?;
     writeln!(io::stdout(), "{}", errors_json(&compare(pace, &driven, &truths)?))?;

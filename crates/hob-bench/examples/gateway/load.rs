@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use hob_bench::drive::{Arrivals, Drive, End, Endpoint, Exchange, Patience};
+use hob_bench::drive::{Arrivals, Drive, End, Endpoint, Exchange, RequestLimits};
 use hob_bench::process::ProcessUsage;
 use hob_bench::terms::Metric;
 use hob_bench::timeline::{Protocol, RequestFault, Timeline, figures, timeline};
@@ -170,7 +170,7 @@ fn drive(load: &Load, requests: usize) -> Result<Drive> {
         jobs: vec![job; requests],
         arrivals: Arrivals::Closed { users: load.concurrency },
         seed: 0,
-        patience: Patience { total: Duration::from_secs(60), ..Patience::default() },
+        limits: RequestLimits { total: Duration::from_secs(60), ..RequestLimits::default() },
         answer_bytes: if load.mode == Mode::Stream { ANSWER_BYTES } else { 1 << 10 },
     })
 }

@@ -60,7 +60,7 @@ impl<'a> ColdClient<'a> {
             let (reply, is_loading) = self.ask_once()?;
             let asker = self.questions.asker();
             let is_stopped = asker.stop.load(std::sync::atomic::Ordering::Relaxed);
-            if !is_loading || is_stopped || waited > asker.patience.silence {
+            if !is_loading || is_stopped || waited > asker.limits.silence {
                 return Ok(counted_from_first(reply, waited));
             }
             thread::sleep(ASK_EVERY);

@@ -56,7 +56,7 @@ impl<'a> User<'a> {
     fn reconnect(&mut self) -> io::Result<()> {
         let begun = Instant::now();
         self.connection = None;
-        self.connection = Some(self.drive.endpoint.connect(self.drive.patience.connect)?);
+        self.connection = Some(self.drive.endpoint.connect(self.drive.limits.connect)?);
         self.connect = Some(begun.elapsed());
         Ok(())
     }
@@ -144,7 +144,7 @@ impl<'a> User<'a> {
         if written.is_err() {
             return End::CutOff;
         }
-        let patience = self.drive.patience;
+        let limits = self.drive.limits;
         let (mut answer, mut unread) = (HttpResponse::expected(), BytesMut::new());
         let mut last_bytes_at = *sent;
         loop {
@@ -169,7 +169,7 @@ impl<'a> User<'a> {
                     if answer.is_over() {
                         return End::Whole;
                     }
-                    if recording.bytes.len() > patience.bytes_max {
+                    if recording.bytes.len() > limits.bytes_max {
                         return End::TooLong;
                     }
                 }
@@ -179,10 +179,10 @@ impl<'a> User<'a> {
             if self.stop.load(Ordering::Relaxed) {
                 return End::Stopped;
             }
-            if at.saturating_sub(last_bytes_at) > patience.silence {
+            if at.saturating_sub(last_bytes_at) > limits.silence {
                 return End::Silent;
             }
-            if at.saturating_sub(*sent) > patience.total {
+            if at.saturating_sub(*sent) > limits.total {
                 return End::TooSlow;
             }
         }
@@ -210,7 +210,7 @@ fn hangs_up(recording: &Recording) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Arrivals, Endpoint, Patience};
+    use super::super::{Arrivals, Endpoint, RequestLimits};
     use super::*;
     use crate::canned_server::CannedServer;
 
@@ -222,8 +222,8 @@ mod tests {
         let job = endpoint.post("/", "", "");
         let arrivals = Arrivals::Constant { per_second: 0.4, connections: 1 };
         let jobs = vec![job.clone(), job];
-        let patience = Patience::default();
-        let drive = Drive { endpoint, jobs, arrivals, seed: 7, patience, answer_bytes: 0 };
+        let limits = RequestLimits::default();
+        let drive = Drive { endpoint, jobs, arrivals, seed: 7, limits, answer_bytes: 0 };
         let driven = drive.run(&AtomicBool::new(false)).expect("a drive");
         let ends: Vec<End> = driven.exchanges.into_iter().map(|exchange| exchange.end).collect();
         assert_eq!(ends, [End::Whole, End::Whole]);

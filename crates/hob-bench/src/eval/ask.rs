@@ -124,7 +124,7 @@ impl<'w, 'b> Examiner<'w, 'b> {
             }
             // The model finds no end, and would not find one the next time.
             Some(RequestFault::TooSlow { .. }) => {
-                let limit_s = self.asker.patience.total.as_secs();
+                let limit_s = self.asker.limits.total.as_secs();
                 Ok(Some(format!("the answer did not end within {limit_s} s")))
             }
             Some(fault @ RequestFault::TooLong { .. }) => Ok(Some(fault.to_string())),

@@ -122,7 +122,7 @@ impl Trial<'_, '_> {
 
     /// Sends a short request until the model is loaded. Some servers answer other requests before that.
     fn wait_until_loaded(&mut self) -> Result<ParsedReply, BenchError> {
-        let (begun, patience) = (Instant::now(), self.started.launch.patience);
+        let (begun, ready_time_max) = (Instant::now(), self.started.launch.ready_time_max);
         self.waited = Duration::ZERO;
         loop {
             let answered = self.questions.ask_short(1)?;
@@ -130,7 +130,7 @@ impl Trial<'_, '_> {
                 matches!(fault, RequestFault::Refused { status: 503, .. })
                     && of_fault(fault, Stage::Load, None, false) == AttemptResult::Failed
             });
-            let is_over = begun.elapsed() > patience || self.is_stopped();
+            let is_over = begun.elapsed() > ready_time_max || self.is_stopped();
             if !loads || is_over || self.end_error().is_some() {
                 return Ok(answered);
             }

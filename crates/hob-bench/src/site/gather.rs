@@ -15,7 +15,7 @@ use crate::record::{Record, RecordError, RecordStore, samples_beside};
 
 /// Whether published runs, which come with the program, are shown with own runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Others {
+pub enum PublishedRuns {
     Shown,
     LeftOut,
 }
@@ -45,7 +45,7 @@ impl Material {
     ///
     /// # Errors
     /// The folder exists and cannot be listed.
-    pub fn gather(store: &RecordStore, others: Others) -> Result<Material, RecordError> {
+    pub fn gather(store: &RecordStore, published: PublishedRuns) -> Result<Material, RecordError> {
         let found = if store.folder().is_dir() { store.read()? } else { Default::default() };
         let named = |error: &RecordError| without_folder(error, store.folder());
         let mut skipped: Vec<String> = found.skipped.iter().map(named).collect();
@@ -65,7 +65,7 @@ impl Material {
         }
         let mut records: Vec<Record> =
             found.records.into_iter().map(|(_, record)| record).collect();
-        if others == Others::Shown {
+        if published == PublishedRuns::Shown {
             records.extend(published());
         }
         let records = in_force(records);

@@ -79,7 +79,7 @@ fn a_corrected_record_is_replaced_by_its_correction() {
     let first = native(1, "wrong", "s", 1.0);
     let second = Record { supersedes: Some(first.id), ..native(2, "right", "s", 1.0) };
     store.put(&first, &[]).and_then(|_| store.put(&second, &[])).expect("put");
-    let material = Material::gather(&store, Others::LeftOut).expect("gathered");
+    let material = Material::gather(&store, PublishedRuns::LeftOut).expect("gathered");
     assert_eq!(
         material.records.iter().map(|record| record.model.name.as_str()).collect::<Vec<_>>(),
         ["right"]
@@ -237,14 +237,14 @@ fn a_damaged_file_is_named_and_all_others_are_shown() {
     ] {
         std::fs::write(folder.path().join(name), text).expect("written");
     }
-    let material = Material::gather(&store, Others::LeftOut).expect("gathered");
+    let material = Material::gather(&store, PublishedRuns::LeftOut).expect("gathered");
     assert_eq!((material.records.len(), material.skipped.len(), material.samples.len()), (1, 4, 1));
     let skipped = data(&material)["skipped"].to_string();
     for file in ["cut.yaml", "later.yaml", "other.yaml", "answers.gz"] {
         assert!(skipped.contains(file) && !skipped.contains("/tmp"), "{skipped}");
     }
     let missing = RecordStore::new(folder.path().join("none"));
-    let empty = Material::gather(&missing, Others::LeftOut).expect("nothing");
+    let empty = Material::gather(&missing, PublishedRuns::LeftOut).expect("nothing");
     assert_eq!(data(&empty)["runs"], serde_json::json!([]));
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use hob_core::{Fault, TranscriptEvent};
-use hob_wire::{Misread, PieceKind, Pieces, TranscriptReader, parse_transcript};
+use hob_wire::{PieceError, PieceKind, Pieces, TranscriptReader, parse_transcript};
 
 use super::{PIECE_BYTES_MAX, RequestFault, check_whole, millis, replay};
 use crate::drive::Exchange;
@@ -55,8 +55,8 @@ fn streamed(
     for (when, event) in events {
         let mut parsed = Vec::new();
         reader.read(event.trim(), &mut parsed).map_err(|misread| match misread {
-            Misread::Malformed => RequestFault::Garbage,
-            Misread::Failed(fault) => failed(&fault),
+            PieceError::Malformed => RequestFault::Garbage,
+            PieceError::Failed(fault) => failed(&fault),
         })?;
         at = *when;
         said.extend(parsed.into_iter().map(|event| (at, event)));

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use hob_bench::chat::{ChatWorkload, Prompts, SHAPES, Shape, ThinkingChoice};
-use hob_bench::drive::{Arrivals, Patience};
+use hob_bench::drive::{Arrivals, RequestLimits};
 use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
 use hob_bench::mock::{MockServer, Script};
 use hob_bench::record::{RawSample, Record};
@@ -89,7 +89,7 @@ fn kept_of(
         started: None,
         context: RecordContext { seed: 7, ..RecordContext::default() },
         stop_rule: StopRule { runs_min: runs, runs_max: runs, ..StopRule::default() },
-        patience: Patience { silence: Duration::from_secs(60), ..Patience::default() },
+        limits: RequestLimits { silence: Duration::from_secs(60), ..RequestLimits::default() },
         stop: &stop,
         tell: &mut |_, step| {
             if let Step::LeftOut { why } = step {

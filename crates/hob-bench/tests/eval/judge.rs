@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hob_bench::drive::Patience;
+use hob_bench::drive::RequestLimits;
 use hob_bench::eval::{ArmRecord, ComparedArms, JudgeFailure, JudgeRun, JudgedArms};
 use hob_bench::runs::Step;
 use hob_bench::target::Target;
@@ -70,7 +70,7 @@ fn judge(
     let stop = AtomicBool::new(false);
     let asker = Asker {
         target: Target::find(&server.url, None, Some("m"), None).expect("a server"),
-        patience: Patience { silence: Duration::from_secs(60), ..Patience::default() },
+        limits: RequestLimits { silence: Duration::from_secs(60), ..RequestLimits::default() },
         seed: 1,
         stop: &stop,
     };

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hob_bench::chat::{ThinkingChoice, ThinkingSwitch};
-use hob_bench::drive::{Arrivals, Patience};
+use hob_bench::drive::{Arrivals, RequestLimits};
 use hob_bench::eval::{
     AnsweredItem, ArmFindings, ArmRecord, EvalWorkload, GradedBy, HandGrade, ItemSet, PromptForm,
     read_answers, regraded,
@@ -63,14 +63,14 @@ pub(crate) fn measure(
     tell: &mut dyn FnMut(&str, Step<'_>),
     stop: &AtomicBool,
 ) -> Result<Vec<Record>, BenchError> {
-    let patience = Patience { silence: Duration::from_secs(60), ..Patience::default() };
-    measure_within(patience, server, workload, (tell, stop))
+    let limits = RequestLimits { silence: Duration::from_secs(60), ..RequestLimits::default() };
+    measure_within(limits, server, workload, (tell, stop))
 }
 
 type Tell<'a> = &'a mut dyn FnMut(&str, Step<'_>);
 
 fn measure_within(
-    patience: Patience,
+    limits: RequestLimits,
     server: &Server,
     workload: EvalWorkload,
     (tell, stop): (Tell<'_>, &AtomicBool),
@@ -86,7 +86,7 @@ fn measure_within(
         started: None,
         context: RecordContext { seed: 1, ..RecordContext::default() },
         stop_rule: StopRule::default(),
-        patience,
+        limits,
         stop,
         tell,
         keep: &mut |record, samples| store.put(record, samples).map(drop),
@@ -311,10 +311,10 @@ fn an_answer_without_end_is_no_answer_and_is_not_asked_again() {
     let ability = Ability { replies: replies(3, 3), never_ends_on, ..Ability::default() };
     let server = Server::start(ability);
     // Long enough for the other answers on a busy machine.
-    let patience = Patience { total: Duration::from_secs(5), ..Patience::default() };
+    let limits = RequestLimits { total: Duration::from_secs(5), ..RequestLimits::default() };
     let (mut tell, stop) = (|_: &str, _: Step<'_>| (), AtomicBool::new(false));
     let items = workload(questions(3), folder.path());
-    let records = measure_within(patience, &server, items, (&mut tell, &stop)).expect("records");
+    let records = measure_within(limits, &server, items, (&mut tell, &stop)).expect("records");
     let overall = &records[0].eval.as_ref().expect("figures").overall;
     assert_eq!((overall.n, overall.verdicts["correct"], overall.verdicts["no_answer"]), (3, 2, 1));
     assert_eq!(server.asked.load(Ordering::Relaxed), 3);

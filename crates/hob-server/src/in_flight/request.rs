@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hob_core::{Kind, Trace, WorkUnit};
-use hob_wire::Made;
+use hob_wire::Produced;
 
 use crate::ledger::RequestRecord;
 
@@ -97,12 +97,12 @@ impl InFlightRequest {
         Some(at.saturating_duration_since(self.received_at))
     }
 
-    pub(super) fn produced_so_far(&self) -> Made {
+    pub(super) fn produced_so_far(&self) -> Produced {
         let thousandths = self.produced.load(Ordering::Relaxed);
         match self.endpoint.unit {
-            Some(WorkUnit::Tokens) => Made::Tokens(thousandths / 1000),
-            Some(WorkUnit::SoundSeconds) => Made::Sound(Duration::from_millis(thousandths)),
-            None => Made::Nothing,
+            Some(WorkUnit::Tokens) => Produced::Tokens(thousandths / 1000),
+            Some(WorkUnit::SoundSeconds) => Produced::Sound(Duration::from_millis(thousandths)),
+            None => Produced::Nothing,
         }
     }
 
@@ -119,12 +119,12 @@ mod tests {
 
     #[test]
     fn each_kind_is_counted_in_its_own_unit() {
-        let sound = Made::Sound(Duration::from_millis(2250));
+        let sound = Produced::Sound(Duration::from_millis(2250));
         for (endpoint, made) in [
-            (Endpoint::CHAT, Made::Tokens(2)),
+            (Endpoint::CHAT, Produced::Tokens(2)),
             (Endpoint::SPEECH, sound),
             (Endpoint::TRANSCRIPTION, sound),
-            (Endpoint::EMBEDDINGS, Made::Nothing),
+            (Endpoint::EMBEDDINGS, Produced::Nothing),
         ] {
             let request = InFlightRequest::for_test(1, endpoint);
             request.produced(1.0);

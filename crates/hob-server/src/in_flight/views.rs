@@ -7,7 +7,7 @@ use std::time::Duration;
 use hob_core::routing::RouteView;
 use hob_core::trace::{FailedAttempt, TraceData};
 use hob_core::{AnyModel, ModelState, Registry};
-use hob_wire::{FailedView, Made, QueueFigures, RequestEnd, RequestView, Stage, TargetQueue};
+use hob_wire::{FailedView, Produced, QueueFigures, RequestEnd, RequestView, Stage, TargetQueue};
 
 use super::{EndedRequest, InFlightRequest};
 use crate::ledger::RequestRecord;
@@ -71,8 +71,8 @@ impl EndedRequest {
         RequestView {
             took: Duration::try_from_secs_f64(total_ms / 1e3).unwrap_or_default(),
             made: match seen.made {
-                Made::Tokens(_) => Made::Tokens(completion_tokens.into()),
-                made @ (Made::Sound(_) | Made::Nothing) => made,
+                Produced::Tokens(_) => Produced::Tokens(completion_tokens.into()),
+                made @ (Produced::Sound(_) | Produced::Nothing) => made,
             },
             end: Some(end(&self.record)),
             ..seen

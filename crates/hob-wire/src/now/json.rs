@@ -7,7 +7,7 @@ use hob_core::statistics::Sample;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use super::{FailedView, Made, RequestEnd, RequestView, Stage};
+use super::{FailedView, Produced, RequestEnd, RequestView, Stage};
 
 /// A request that runs or ended.
 #[derive(JsonSchema, Serialize)]
@@ -67,9 +67,9 @@ pub(super) fn shown_request(view: &RequestView) -> ShownRequest<'_> {
         Stage::Ended => ("ended", None),
     };
     let (tokens, audio_ms) = match view.made {
-        Made::Tokens(tokens) => (Some(tokens), None),
-        Made::Sound(sound) => (None, Some(sound.as_millis() as u64)),
-        Made::Nothing => (None, None),
+        Produced::Tokens(tokens) => (Some(tokens), None),
+        Produced::Sound(sound) => (None, Some(sound.as_millis() as u64)),
+        Produced::Nothing => (None, None),
     };
     ShownRequest {
         id: format!("hob-{}", view.id),

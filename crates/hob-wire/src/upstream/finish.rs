@@ -4,7 +4,7 @@
 use hob_core::Fault;
 use hob_core::chat::FinishReason;
 
-use super::{CallReader, Mended, UsageSource};
+use super::{AnswerRepairs, CallReader, UsageSource};
 
 /// The repair of an answer whose server did not say why it ended.
 pub const FINISH_REPAIR: &str = "finish_reason";
@@ -54,8 +54,8 @@ impl Ending {
         }
     }
 
-    pub(super) fn mended(&self, usage: UsageSource) -> Mended {
-        Mended { repairs: self.repairs.clone(), usage }
+    pub(super) fn repairs(&self, usage: UsageSource) -> AnswerRepairs {
+        AnswerRepairs { repairs: self.repairs.clone(), usage }
     }
 }
 

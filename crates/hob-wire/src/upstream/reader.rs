@@ -13,7 +13,7 @@ use super::finish::{Ending, finish_of};
 use super::lenient::error_in;
 use super::logprobs::tokens_of;
 use super::text_frame::{TextFrame, TextRole};
-use super::{CallReader, Mended, Misread, ThoughtSplitter, UpstreamReader, UsageSource};
+use super::{AnswerRepairs, CallReader, PieceError, ThoughtSplitter, UpstreamReader, UsageSource};
 
 /// Reads chat and text completions, streamed or whole.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ pub struct OpenAiReader {
 }
 
 impl UpstreamReader for OpenAiReader {
-    fn read(&mut self, piece: &str, said: &mut Vec<ChatEvent>) -> Result<(), Misread> {
+    fn read(&mut self, piece: &str, said: &mut Vec<ChatEvent>) -> Result<(), PieceError> {
         if self.ending.is_complete() {
             return Ok(());
         }
@@ -44,9 +44,9 @@ impl UpstreamReader for OpenAiReader {
             self.complete(said);
             return Ok(());
         }
-        let chunk: Chunk<'_> = serde_json::from_str(piece).map_err(|_| Misread::Malformed)?;
+        let chunk: Chunk<'_> = serde_json::from_str(piece).map_err(|_| PieceError::Malformed)?;
         if let Some(fault) = failure(&chunk, piece) {
-            return Err(Misread::Failed(fault));
+            return Err(PieceError::Failed(fault));
         }
         self.usage = chunk.usage.0.or(self.usage);
         self.timings = chunk.timings.0.unwrap_or(self.timings);
@@ -65,10 +65,10 @@ impl UpstreamReader for OpenAiReader {
         Ok(())
     }
 
-    fn mended(&self) -> Mended {
+    fn repairs(&self) -> AnswerRepairs {
         let usage = self.usage.and_then(|usage| usage.completion_tokens.0);
         let usage = if usage.is_some() { UsageSource::Reported } else { UsageSource::Counted };
-        self.ending.mended(usage)
+        self.ending.repairs(usage)
     }
 }
 
@@ -94,7 +94,7 @@ impl OpenAiReader {
         }
     }
 
-    fn choice(&mut self, choice: &Choice<'_>, said: &mut Vec<ChatEvent>) -> Result<(), Misread> {
+    fn choice(&mut self, choice: &Choice<'_>, said: &mut Vec<ChatEvent>) -> Result<(), PieceError> {
         if let Some(logprobs) = &choice.logprobs {
             let tokens = tokens_of(logprobs);
             if !tokens.is_empty() {
@@ -113,7 +113,7 @@ impl OpenAiReader {
         }
         match choice.finish_reason.as_str() {
             "" => {}
-            reason => self.ending.finish = Some(finish_of(reason).map_err(Misread::Failed)?),
+            reason => self.ending.finish = Some(finish_of(reason).map_err(PieceError::Failed)?),
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use hob_core::{
 };
 use serde_json::Value;
 
-use super::Misread;
+use super::PieceError;
 use super::fault::reported;
 
 /// The format in which hob requests a transcript. Some servers do not support all of them.
@@ -137,14 +137,14 @@ impl TranscriptReader {
     /// Adds what one event says.
     ///
     /// # Errors
-    /// After [`Misread::Malformed`] the caller may read the next event. Any other error ends the transcript.
-    pub fn read(&mut self, data: &str, said: &mut Vec<TranscriptEvent>) -> Result<(), Misread> {
+    /// After [`PieceError::Malformed`] the caller may read the next event. Any other error ends the transcript.
+    pub fn read(&mut self, data: &str, said: &mut Vec<TranscriptEvent>) -> Result<(), PieceError> {
         if data == "[DONE]" {
-            return self.end(said).map_err(Misread::Failed);
+            return self.end(said).map_err(PieceError::Failed);
         }
-        let event: Value = serde_json::from_str(data).map_err(|_| Misread::Malformed)?;
+        let event: Value = serde_json::from_str(data).map_err(|_| PieceError::Malformed)?;
         if !event["error"].is_null() {
-            return Err(Misread::Failed(reported(&event["error"])));
+            return Err(PieceError::Failed(reported(&event["error"])));
         }
         match event["type"].as_str() {
             Some("transcript.text.delta") => self.add_text(event["delta"].as_str(), said),
@@ -164,7 +164,7 @@ impl TranscriptReader {
                     Value::Array(choices) => {
                         choices.first().and_then(|one| one["delta"]["content"].as_str())
                     }
-                    _ => Some(event["text"].as_str().ok_or(Misread::Malformed)?),
+                    _ => Some(event["text"].as_str().ok_or(PieceError::Malformed)?),
                 };
                 self.is_plain = true;
                 self.add_text(text, said);

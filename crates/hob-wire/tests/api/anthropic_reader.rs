@@ -2,7 +2,9 @@
 
 use hob_core::Fault;
 use hob_core::chat::{ChatEvent, Completion, FinishReason, Timings, Usage};
-use hob_wire::{AnthropicReader, Mended, Misread, PieceKind, Pieces, UpstreamReader, UsageSource};
+use hob_wire::{
+    AnswerRepairs, AnthropicReader, PieceError, PieceKind, Pieces, UpstreamReader, UsageSource,
+};
 
 use crate::{arguments, call, text, thought};
 
@@ -20,13 +22,13 @@ fn ended(reason: &str) -> String {
 }
 
 /// The events of an answer, and its repairs or its error.
-fn read(pieces: &[&str]) -> (Vec<ChatEvent>, Result<Mended, Misread>) {
+fn read(pieces: &[&str]) -> (Vec<ChatEvent>, Result<AnswerRepairs, PieceError>) {
     let (mut reader, mut events) = (AnthropicReader::default(), Vec::new());
     let outcome = pieces
         .iter()
         .try_for_each(|piece| reader.read(piece, &mut events))
-        .and_then(|()| reader.end(&mut events).map_err(Misread::Failed))
-        .map(|()| reader.mended());
+        .and_then(|()| reader.end(&mut events).map_err(PieceError::Failed))
+        .map(|()| reader.repairs());
     (events, outcome)
 }
 
@@ -38,8 +40,8 @@ fn counted(prompt_tokens: u32, cached_tokens: u32, completion_tokens: u32) -> Us
     Usage { prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens: 0 }
 }
 
-fn mended(repairs: &[&'static str], usage: UsageSource) -> Result<Mended, Misread> {
-    Ok(Mended { repairs: repairs.to_vec(), usage })
+fn repairs(repairs: &[&'static str], usage: UsageSource) -> Result<AnswerRepairs, PieceError> {
+    Ok(AnswerRepairs { repairs: repairs.to_vec(), usage })
 }
 
 /// Thinking, text, two calls together, the second without arguments, and a tool that Anthropic runs itself.
@@ -150,7 +152,7 @@ fn a_recorded_stream_becomes_chat_events() {
         arguments(1, "{}"),
         done(FinishReason::ToolCalls, usage),
     ];
-    assert_eq!(read(&pieces), (expected, mended(&[], UsageSource::Reported)));
+    assert_eq!(read(&pieces), (expected, repairs(&[], UsageSource::Reported)));
 }
 
 #[test]
@@ -180,7 +182,7 @@ fn a_block_may_start_with_content_and_lack_a_stop_event() {
         text("Hi"),
         done(FinishReason::ToolCalls, usage),
     ];
-    assert_eq!(read(&pieces), (expected, mended(&["done"], UsageSource::Reported)));
+    assert_eq!(read(&pieces), (expected, repairs(&["done"], UsageSource::Reported)));
 }
 
 #[test]
@@ -198,7 +200,7 @@ fn stop_reasons_map_to_finish_reasons() {
         let (events, outcome) = read(&[START, HI, &ended(reason), STOP, HI]);
         let expected = [text("Hi"), done(finish, counted(2665, 2000, 48))];
         assert_eq!(events, expected, "{reason}, and nothing follows");
-        assert_eq!(outcome, mended(&[], UsageSource::Reported));
+        assert_eq!(outcome, repairs(&[], UsageSource::Reported));
     }
 }
 
@@ -206,12 +208,12 @@ fn stop_reasons_map_to_finish_reasons() {
 fn a_stream_without_an_end_event_is_cut_off() {
     let cut = |pieces: &[&str]| read(pieces).1;
     for pieces in [&[][..], &[START], &[START, HI]] {
-        assert_eq!(cut(pieces), Err(Misread::Failed(Fault::CutOff)));
+        assert_eq!(cut(pieces), Err(PieceError::Failed(Fault::CutOff)));
     }
     let no_reason = r#"{"type":"message_delta","delta":{"stop_reason":null}}"#;
-    assert_eq!(cut(&[START, HI, no_reason]), Err(Misread::Failed(Fault::CutOff)));
-    assert_eq!(cut(&[START, HI, &ended("end_turn")]), mended(&["done"], UsageSource::Reported));
-    assert_eq!(cut(&[START, HI, STOP]), mended(&["finish_reason"], UsageSource::Counted));
+    assert_eq!(cut(&[START, HI, no_reason]), Err(PieceError::Failed(Fault::CutOff)));
+    assert_eq!(cut(&[START, HI, &ended("end_turn")]), repairs(&["done"], UsageSource::Reported));
+    assert_eq!(cut(&[START, HI, STOP]), repairs(&["finish_reason"], UsageSource::Counted));
 }
 
 #[test]
@@ -222,7 +224,7 @@ fn tokens_are_counted_here_when_the_server_does_not_say() {
     let (events, outcome) = read(&[START, thought, HI, HI, reason, STOP]);
     let usage = Usage { reasoning_tokens: 1, ..counted(2665, 2000, 3) };
     assert_eq!(events.last(), Some(&done(FinishReason::Stop, usage)));
-    assert_eq!(outcome, mended(&[], UsageSource::Counted));
+    assert_eq!(outcome, repairs(&[], UsageSource::Counted));
     let few = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}"#;
     let (events, _) = read(&[START, thought, thought, few, STOP]);
     let usage = Usage { reasoning_tokens: 1, ..counted(2665, 2000, 1) };
@@ -236,7 +238,7 @@ fn a_field_of_another_type_counts_as_absent() {
     let odd = r#"{"type":"content_block_delta","index":0,"delta":"Ho"}"#;
     let (events, outcome) = read(&[start, odd, HI, &ended("end_turn"), STOP]);
     assert_eq!(events, [text("Hi"), done(FinishReason::Stop, counted(0, 0, 48))]);
-    assert_eq!(outcome, mended(&[], UsageSource::Reported));
+    assert_eq!(outcome, repairs(&[], UsageSource::Reported));
 }
 
 #[test]
@@ -252,20 +254,23 @@ fn error_events_become_faults() {
             r#"{{"type":"error","error":{{"type":"{kind}","message":"no"}},"request_id":"r"}}"#
         );
         let (events, outcome) = read(&[START, HI, &error]);
-        assert_eq!((events, outcome), (vec![text("Hi")], Err(Misread::Failed(fault))), "{kind}");
+        assert_eq!((events, outcome), (vec![text("Hi")], Err(PieceError::Failed(fault))), "{kind}");
     }
     let long = r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 tokens > 5 maximum"}}"#;
     let outcome = read(&[long]).1;
-    assert!(matches!(outcome, Err(Misread::Failed(Fault::TooLong { .. }))), "{outcome:?}");
+    assert!(matches!(outcome, Err(PieceError::Failed(Fault::TooLong { .. }))), "{outcome:?}");
     let message = "the server sent no error message".to_owned();
-    assert_eq!(read(&[r#"{"type":"error"}"#]).1, Err(Misread::Failed(Fault::Reported { message })));
+    assert_eq!(
+        read(&[r#"{"type":"error"}"#]).1,
+        Err(PieceError::Failed(Fault::Reported { message }))
+    );
 }
 
 #[test]
 fn unknown_json_is_malformed_and_the_reader_continues() {
     let (mut reader, mut events) = (AnthropicReader::default(), Vec::new());
     for piece in ["", "{", "[]", "{}", "null", "7", r#"{"choices":[]}"#, r#"{"type":7}"#] {
-        assert_eq!(reader.read(piece, &mut events), Err(Misread::Malformed), "{piece}");
+        assert_eq!(reader.read(piece, &mut events), Err(PieceError::Malformed), "{piece}");
     }
     for piece in [r#"{"type":"ping"}"#, r#"{"type":"a_new_one","delta":{"type":"x","text":null}}"#]
     {

@@ -4,7 +4,8 @@
 use hob_core::Fault;
 use hob_wire::{
     AnswerChunks, AnswerHead, CallShape, ChatAnswer, ChatChunks, CollectedAnswer, ErrorBody,
-    ErrorKind, Misread, OpenAiReader, PieceKind, Pieces, UpstreamReader, UsageChunk, chat_failed,
+    ErrorKind, OpenAiReader, PieceError, PieceKind, Pieces, UpstreamReader, UsageChunk,
+    chat_failed,
 };
 use proptest::prelude::*;
 
@@ -46,13 +47,13 @@ fn relayed(packets: &[&str], usage: UsageChunk) -> String {
             said.drain(..).for_each(|event| out += &chunks.event(0, event));
             out + &chunks.end()
         }
-        Err(fault) => out + &failed(Misread::Failed(fault)),
+        Err(fault) => out + &failed(PieceError::Failed(fault)),
     }
 }
 
 /// The last event of an answer that broke off, as the server writes it.
-fn failed(misread: Misread) -> String {
-    let Misread::Failed(fault) = misread else { unreachable!("every piece is JSON") };
+fn failed(misread: PieceError) -> String {
+    let PieceError::Failed(fault) = misread else { unreachable!("every piece is JSON") };
     let (kind, message) = (ErrorKind::Upstream, fault.to_string());
     chat_failed(&ErrorBody { message, kind, param: None, code: None })
 }
@@ -222,7 +223,7 @@ fn an_answer_that_breaks_off_ends_with_its_error() {
         [(vec![&*text, error, STOP, "[DONE]"], reported), (vec![&*text], Fault::CutOff)]
     {
         let out = relayed(&[&body(&pieces)], UsageChunk::Unwanted);
-        assert_eq!(out, begun.clone() + &failed(Misread::Failed(fault)));
+        assert_eq!(out, begun.clone() + &failed(PieceError::Failed(fault)));
     }
 }
 

@@ -13,7 +13,7 @@ mod transcript;
 
 use hob_core::chat::{Completion, FinishReason, Timings, Usage};
 use hob_core::{ChatEvent, Fault};
-use hob_wire::{Misread, UpstreamReader, UsageSource};
+use hob_wire::{PieceError, UpstreamReader, UsageSource};
 
 use crate::{text, thought};
 
@@ -22,7 +22,7 @@ use crate::{text, thought};
 struct Read {
     events: Vec<ChatEvent>,
     /// The pieces that were not understood, in order.
-    misread: Vec<Misread>,
+    misread: Vec<PieceError>,
     end: Result<(), Fault>,
     repairs: Vec<&'static str>,
     usage: UsageSource,
@@ -35,7 +35,7 @@ impl Read {
         for piece in pieces {
             match reader.read(piece, &mut events) {
                 Ok(()) => {}
-                Err(Misread::Malformed) => misread.push(Misread::Malformed),
+                Err(PieceError::Malformed) => misread.push(PieceError::Malformed),
                 Err(failed) => {
                     misread.push(failed);
                     break;
@@ -43,8 +43,8 @@ impl Read {
             }
         }
         let end = reader.end(&mut events);
-        let mended = reader.mended();
-        Read { events, misread, end, repairs: mended.repairs, usage: mended.usage }
+        let repaired = reader.repairs();
+        Read { events, misread, end, repairs: repaired.repairs, usage: repaired.usage }
     }
 
     /// The events of an answer without a fault.

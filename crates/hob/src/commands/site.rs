@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use hob_bench::site::{self, Others};
+use hob_bench::site::{self, PublishedRuns};
 
 use super::bench::{PLANS, RECORDS};
 use crate::app::App;
@@ -72,9 +72,10 @@ pub(crate) fn run(args: &SiteArgs, globals: &Globals, printer: &Printer) -> CliR
         (None, true) => None,
         (None, false) => Some(app.settings.ledger_file()),
     };
-    let others = if args.without_published { Others::LeftOut } else { Others::Shown };
+    let published =
+        if args.without_published { PublishedRuns::LeftOut } else { PublishedRuns::Shown };
     let mut material =
-        material(&args.records, ledger.as_deref(), others).map_err(Failure::internal)?;
+        material(&args.records, ledger.as_deref(), published).map_err(Failure::internal)?;
     material.queue(&args.plans);
     for reason in &material.skipped {
         printer.note(format_args!("left out: {reason}"));

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use hob_core::Fault;
-use hob_wire::{Misread, Pieces};
+use hob_wire::{PieceError, Pieces};
 
 use super::Chunks;
 
@@ -31,10 +31,10 @@ pub(super) fn events<E: Send + 'static>(
 }
 
 /// Why a piece could not be read: what the server reported, or else that the piece is `malformed`.
-pub(super) fn misread(misread: Misread, malformed: &str) -> Fault {
+pub(super) fn misread(misread: PieceError, malformed: &str) -> Fault {
     match misread {
-        Misread::Failed(fault) => fault,
-        Misread::Malformed => invalid(malformed),
+        PieceError::Failed(fault) => fault,
+        PieceError::Malformed => invalid(malformed),
     }
 }
 

@@ -11,11 +11,11 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 use super::*;
-use crate::drive::{Arrivals, Drive, End, Endpoint, Exchange, Patience};
+use crate::drive::{Arrivals, Drive, End, Endpoint, Exchange, RequestLimits};
 use crate::timeline::{Protocol, timeline};
 
 /// No server here is as slow, even on a machine that does much else.
-const LONG: Patience = Patience {
+const LONG: RequestLimits = RequestLimits {
     connect: Duration::from_secs(30),
     silence: Duration::from_secs(30),
     total: Duration::from_secs(120),
@@ -79,13 +79,13 @@ fn endpoint(server: &Server) -> Endpoint {
     Endpoint::trusting(&url, |host| Trust::with_config(host, config)).expect("an address")
 }
 
-fn drive(patience: Patience, endpoint: Endpoint, requests: usize) -> Vec<Exchange> {
+fn drive(limits: RequestLimits, endpoint: Endpoint, requests: usize) -> Vec<Exchange> {
     let jobs = (0..requests).map(|number| {
         Bytes::from(format!("POST /{number} HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n"))
     });
     let arrivals = Arrivals::Closed { users: 1 };
     let jobs = jobs.collect();
-    let drive = Drive { endpoint, jobs, arrivals, seed: 1, patience, answer_bytes: 1 << 16 };
+    let drive = Drive { endpoint, jobs, arrivals, seed: 1, limits, answer_bytes: 1 << 16 };
     drive.run(&AtomicBool::new(false)).expect("a drive").exchanges
 }
 
@@ -159,7 +159,7 @@ fn tls_records_that_arrive_together_share_a_time_stamp() {
 
 #[test]
 fn a_closed_or_silent_tls_connection_has_its_own_end() {
-    let rows: [(Conversation, Patience, End); 3] = [
+    let rows: [(Conversation, RequestLimits, End); 3] = [
         (
             |peer| {
                 read_request(peer)?;
@@ -187,20 +187,20 @@ fn a_closed_or_silent_tls_connection_has_its_own_end() {
                 // Waits until the client gives up.
                 peer.read(&mut rest).map(|_| ()).or(Ok(()))
             },
-            Patience { silence: Duration::from_millis(2500), ..LONG },
+            RequestLimits { silence: Duration::from_millis(2500), ..LONG },
             End::Silent,
         ),
     ];
-    for (answer, patience, expected) in rows {
+    for (answer, limits, expected) in rows {
         let server = server(1, answer);
-        let exchanges = drive(patience, endpoint(&server), 1);
+        let exchanges = drive(limits, endpoint(&server), 1);
         assert_eq!(exchanges[0].end, expected);
         server.over.join().expect("a server").expect("as it was asked");
     }
 }
 
-fn refusal(patience: Patience, endpoint: Endpoint) -> String {
-    match drive(patience, endpoint, 1).remove(0).end {
+fn refusal(limits: RequestLimits, endpoint: Endpoint) -> String {
+    match drive(limits, endpoint, 1).remove(0).end {
         End::Unreachable { cause } => cause,
         other => panic!("{other:?}"),
     }
@@ -253,7 +253,7 @@ fn a_server_without_tls_is_reported_within_the_timeout() {
         || Endpoint::trusting(&url, |host| Trust::with_config(host, trusting(made_elsewhere())));
     let said = refusal(LONG, to().expect("an address"));
     assert!(said.starts_with("the TLS handshake failed: received"), "{said}");
-    let short = Patience { connect: Duration::from_secs(3), ..LONG };
+    let short = RequestLimits { connect: Duration::from_secs(3), ..LONG };
     let said = refusal(short, to().expect("an address"));
     assert!(said.starts_with("no TLS handshake within 3.0 s"), "{said}");
     plain.join().expect("a server").expect("as it was asked");

@@ -9,7 +9,7 @@ use super::super::calls::CallPiece;
 use super::super::fault::reported;
 use super::super::finish::Ending;
 use super::super::lenient::Count;
-use super::super::{CallReader, Mended, Misread, UpstreamReader, UsageSource};
+use super::super::{AnswerRepairs, CallReader, PieceError, UpstreamReader, UsageSource};
 use super::event::{Block, Delta, Event, WireUsage};
 
 /// Reads the data of the events of one streamed message.
@@ -39,13 +39,13 @@ enum OpenBlock {
 }
 
 impl UpstreamReader for AnthropicReader {
-    fn read(&mut self, piece: &str, said: &mut Vec<ChatEvent>) -> Result<(), Misread> {
+    fn read(&mut self, piece: &str, said: &mut Vec<ChatEvent>) -> Result<(), PieceError> {
         if self.ending.is_complete() {
             return Ok(());
         }
-        let event: Event<'_> = serde_json::from_str(piece).map_err(|_| Misread::Malformed)?;
+        let event: Event<'_> = serde_json::from_str(piece).map_err(|_| PieceError::Malformed)?;
         if let Some(error) = &event.error {
-            return Err(Misread::Failed(fault(error)));
+            return Err(PieceError::Failed(fault(error)));
         }
         match event.kind.as_str() {
             "content_block_delta" => self.more(event.delta.0.unwrap_or_default(), said),
@@ -59,8 +59,8 @@ impl UpstreamReader for AnthropicReader {
                 self.ending.marked();
                 self.complete(said);
             }
-            "error" => return Err(Misread::Failed(fault(&Value::Null))),
-            "" => return Err(Misread::Malformed),
+            "error" => return Err(PieceError::Failed(fault(&Value::Null))),
+            "" => return Err(PieceError::Malformed),
             _ => {}
         }
         Ok(())
@@ -73,9 +73,9 @@ impl UpstreamReader for AnthropicReader {
         Ok(())
     }
 
-    fn mended(&self) -> Mended {
+    fn repairs(&self) -> AnswerRepairs {
         let usage = if self.is_counted { UsageSource::Reported } else { UsageSource::Counted };
-        self.ending.mended(usage)
+        self.ending.repairs(usage)
     }
 }
 

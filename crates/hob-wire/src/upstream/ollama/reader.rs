@@ -12,7 +12,9 @@ use crate::upstream::fault::reported;
 use crate::upstream::finish::{Ending, finish_of};
 use crate::upstream::lenient::{Amount, Count, error_in};
 use crate::upstream::logprobs::tokens_of;
-use crate::upstream::{CallReader, Mended, Misread, ThoughtSplitter, UpstreamReader, UsageSource};
+use crate::upstream::{
+    AnswerRepairs, CallReader, PieceError, ThoughtSplitter, UpstreamReader, UsageSource,
+};
 
 /// Reads `/api/chat` and `/api/generate`, streamed or whole.
 #[derive(Debug, Default)]
@@ -27,13 +29,13 @@ pub struct OllamaReader {
 }
 
 impl UpstreamReader for OllamaReader {
-    fn read(&mut self, piece: &str, said: &mut Vec<ChatEvent>) -> Result<(), Misread> {
+    fn read(&mut self, piece: &str, said: &mut Vec<ChatEvent>) -> Result<(), PieceError> {
         if self.ending.is_complete() {
             return Ok(());
         }
-        let line: Line<'_> = serde_json::from_str(piece).map_err(|_| Misread::Malformed)?;
+        let line: Line<'_> = serde_json::from_str(piece).map_err(|_| PieceError::Malformed)?;
         if let Some(error) = error_in(line.error.as_ref()) {
-            return Err(Misread::Failed(failure(error, line.status)));
+            return Err(PieceError::Failed(failure(error, line.status)));
         }
         let none = WireMessage::default();
         let message = line.message.0.as_ref().unwrap_or(&none);
@@ -51,8 +53,8 @@ impl UpstreamReader for OllamaReader {
         self.ending.closed().map(drop)
     }
 
-    fn mended(&self) -> Mended {
-        self.ending.mended(self.usage)
+    fn repairs(&self) -> AnswerRepairs {
+        self.ending.repairs(self.usage)
     }
 }
 
@@ -104,8 +106,8 @@ impl OllamaReader {
         self.calls.push_whole(piece, said);
     }
 
-    fn complete(&mut self, line: &Line<'_>, said: &mut Vec<ChatEvent>) -> Result<(), Misread> {
-        let finish = finish_of(line.done_reason.as_str()).map_err(Misread::Failed)?;
+    fn complete(&mut self, line: &Line<'_>, said: &mut Vec<ChatEvent>) -> Result<(), PieceError> {
+        let finish = finish_of(line.done_reason.as_str()).map_err(PieceError::Failed)?;
         if line.done_reason.as_str().is_empty() {
             self.ending.marked();
         }

@@ -3,7 +3,7 @@
 
 use hob_core::chat::{FinishReason, Timings, Usage};
 use hob_core::{ChatEvent, Fault};
-use hob_wire::{Misread, OllamaReader, UsageSource};
+use hob_wire::{OllamaReader, PieceError, UsageSource};
 
 use super::{Read, call, done, text, thought};
 use crate::builders::logprob;
@@ -164,7 +164,7 @@ fn a_failure_is_the_answer_s_end() {
     ] {
         let begun = r#"{"message":{"content":"Hi"}}"#;
         let read = Read::of(OllamaReader::default(), &[begun, &line]);
-        assert_eq!(read.misread, [Misread::Failed(fault)], "{line}");
+        assert_eq!(read.misread, [PieceError::Failed(fault)], "{line}");
         assert_eq!((read.events, read.end), (vec![text("Hi")], Err(Fault::CutOff)));
     }
 }
@@ -174,7 +174,7 @@ fn a_broken_line_is_passed_over_and_a_missing_end_is_not() {
     let lines =
         [r#"{"message":{"content":"H"#, "<html>", r#"{"message":{"content":"Hi"},"done":true}"#];
     let read = Read::of(OllamaReader::default(), &lines);
-    assert_eq!(read.misread, [Misread::Malformed, Misread::Malformed]);
+    assert_eq!(read.misread, [PieceError::Malformed, PieceError::Malformed]);
     assert_eq!((read.end.clone(), read.text()), (Ok(()), "Hi".to_owned()));
     let cut = Read::of(OllamaReader::default(), &lines[..2]);
     assert_eq!(cut.end, Err(Fault::CutOff));

@@ -3,7 +3,7 @@
 
 use hob_core::chat::{FinishReason, Timings, Usage};
 use hob_core::{ChatEvent, Fault};
-use hob_wire::{Misread, OpenAiReader, UsageSource};
+use hob_wire::{OpenAiReader, PieceError, UsageSource};
 
 use super::{Read, call, done, text, thought};
 use crate::builders::logprob;
@@ -242,16 +242,16 @@ fn every_way_to_say_that_it_failed_is_heard() {
     ] {
         let hi = r#"{"choices":[{"delta":{"content":"Hi"}}]}"#;
         let read = Read::of(OpenAiReader::default(), &[hi, frame, "[DONE]"]);
-        assert_eq!(read.misread, [Misread::Failed(fault.clone())], "{frame}");
+        assert_eq!(read.misread, [PieceError::Failed(fault.clone())], "{frame}");
         assert_eq!((read.events, read.end), (vec![text("Hi")], Err(Fault::CutOff)));
     }
     let long = r#"{"object":"error","message":"This model's maximum context length is 8 tokens."}"#;
     let read = Read::of(OpenAiReader::default(), &[long]);
-    assert!(matches!(&read.misread[..], [Misread::Failed(Fault::TooLong { .. })]), "{read:?}");
+    assert!(matches!(&read.misread[..], [PieceError::Failed(Fault::TooLong { .. })]), "{read:?}");
     let aborted = r#"{"choices":[{"delta":{},"finish_reason":"abort"}]}"#;
     let read = Read::of(OpenAiReader::default(), &[aborted]);
     let message = "the answer ended with 'abort'".to_owned();
-    assert_eq!(read.misread, [Misread::Failed(Fault::Reported { message })]);
+    assert_eq!(read.misread, [PieceError::Failed(Fault::Reported { message })]);
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn a_broken_piece_is_passed_over() {
     let broken = [r#"{"choices":[{"delta":{"content":"H"#, "<html>", "", "7", "{\"a\":}"];
     let pieces: Vec<&str> = broken.into_iter().chain([hi, STOP, "[DONE]"]).collect();
     let read = Read::of(OpenAiReader::default(), &pieces);
-    assert_eq!(read.misread, vec![Misread::Malformed; broken.len()]);
+    assert_eq!(read.misread, vec![PieceError::Malformed; broken.len()]);
     assert_eq!((read.text(), read.end), ("Hi".to_owned(), Ok(())));
 }
 

@@ -7,7 +7,7 @@ use hob_core::{
     TranscriptSummary, TranscriptTask, TranscriptUsage,
 };
 use hob_wire::{
-    Misread, RequestedFormat, TranscriptReader, parse_transcript, sound_name, transcript_fields,
+    PieceError, RequestedFormat, TranscriptReader, parse_transcript, sound_name, transcript_fields,
     transcript_path,
 };
 
@@ -119,12 +119,12 @@ fn what_is_no_transcript_is_a_fault() {
     assert_eq!(failed, Err(Fault::Reported { message: "no".to_owned() }));
 }
 
-fn read(events: &[&str]) -> Result<Vec<TranscriptEvent>, Misread> {
+fn read(events: &[&str]) -> Result<Vec<TranscriptEvent>, PieceError> {
     let (mut reader, mut said) = (TranscriptReader::default(), Vec::new());
     for event in events {
         reader.read(event, &mut said)?;
     }
-    reader.end(&mut said).map_err(Misread::Failed)?;
+    reader.end(&mut said).map_err(PieceError::Failed)?;
     assert!(reader.is_over());
     Ok(said)
 }
@@ -174,11 +174,14 @@ fn events_are_read_as_servers_write_them() {
 #[test]
 fn events_that_end_too_early_or_badly_are_faults() {
     let cut = [r#"{"type":"transcript.text.delta","delta":"Hel"}"#];
-    assert_eq!(read(&cut), Err(Misread::Failed(Fault::CutOff)));
-    assert_eq!(read(&[]), Err(Misread::Failed(Fault::CutOff)));
+    assert_eq!(read(&cut), Err(PieceError::Failed(Fault::CutOff)));
+    assert_eq!(read(&[]), Err(PieceError::Failed(Fault::CutOff)));
     for malformed in ["{", "{}", r#"{"text":7}"#] {
-        assert_eq!(read(&[malformed]), Err(Misread::Malformed), "{malformed}");
+        assert_eq!(read(&[malformed]), Err(PieceError::Malformed), "{malformed}");
     }
     let failed = [r#"{"type":"error","error":{"message":"no"}}"#];
-    assert_eq!(read(&failed), Err(Misread::Failed(Fault::Reported { message: "no".to_owned() })));
+    assert_eq!(
+        read(&failed),
+        Err(PieceError::Failed(Fault::Reported { message: "no".to_owned() }))
+    );
 }

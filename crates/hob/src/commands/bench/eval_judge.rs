@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use hob_bench::drive::Patience;
+use hob_bench::drive::RequestLimits;
 use hob_bench::eval::{ComparedArms, EVAL_SEED, JudgeFailure, JudgeRun, JudgedArms, verdict_file};
 use hob_bench::record::RecordStore;
 use hob_bench::runs::{Step, StopRule};
@@ -90,7 +90,7 @@ pub(crate) fn judge(args: &JudgeArgs, globals: &Globals, printer: &Printer) -> C
         let _turn = Turn::Awaited.take(&records, "hob eval judge", (stop, &printer))?;
         let Reached { target, started, .. } = server.reach(stop).map_err(failure)?;
         let file = verdict_file(&path_a, id_b, &target, started.as_ref());
-        let asker = Asker { target, patience: Patience::default(), seed: EVAL_SEED, stop };
+        let asker = Asker { target, limits: RequestLimits::default(), seed: EVAL_SEED, stop };
         let mut tell = |step: Step<'_>| printer.faint(progress("judge", step, StopRule::default()));
         let judged = JudgeRun { arms: &arms, tokens_max, file }.ask_all(&asker, &mut tell);
         let judged = judged.map_err(failed)?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Args;
-use hob_bench::drive::{ANSWER_SECONDS_MAX, Patience};
+use hob_bench::drive::{ANSWER_SECONDS_MAX, RequestLimits};
 use hob_bench::experiment::{Experiment, OtherServer, Workload};
 use hob_bench::host::host;
 use hob_bench::record::{
@@ -191,7 +191,7 @@ pub(super) fn measured(
     let stop_rule = args.stop_rule()?;
     RecordStore::new(&args.out).prepare().map_err(|error| failure(error.into()))?;
     let (args, printer_there) = (args.clone(), *printer);
-    let patience = args.patience();
+    let limits = args.limits();
     let argv = args.argv.clone().unwrap_or_else(typed);
     let (turn, name) = (Turn::of(args.no_wait), argv[..argv.len().min(3)].join(" "));
     stoppable(move |stop| {
@@ -221,7 +221,7 @@ pub(super) fn measured(
             started,
             context,
             stop_rule,
-            patience,
+            limits,
             stop,
             tell: &mut |name, step| printer_there.faint(progress(name, step, stop_rule)),
             keep: &mut |record, samples| {
@@ -361,11 +361,11 @@ impl MeasuringArgs {
         self.server.model_file = model_file.or(self.server.model_file.take());
     }
 
-    fn patience(&self) -> Patience {
-        Patience {
+    fn limits(&self) -> RequestLimits {
+        RequestLimits {
             silence: Duration::from_secs(self.timeout_s),
             total: Duration::from_secs(self.answer_s),
-            ..Patience::default()
+            ..RequestLimits::default()
         }
     }
 

@@ -207,7 +207,7 @@ impl ServerArgs {
             endpoint: Endpoint::parse(url)?,
             ready: self.ready.clone(),
             awaited,
-            patience: Duration::from_secs(self.ready_s),
+            ready_time_max: Duration::from_secs(self.ready_s),
         })
     }
 

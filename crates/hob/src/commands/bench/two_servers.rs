@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 use hob_bench::chat::{ChatWorkload, Prompts, SHAPES, Shape, ThinkingChoice};
-use hob_bench::drive::{Arrivals, Patience};
+use hob_bench::drive::{Arrivals, RequestLimits};
 use hob_bench::experiment::{OtherServer, side_by_side};
 use hob_bench::record::Record;
 use hob_bench::runs::StopRule;
@@ -112,7 +112,7 @@ pub(super) fn measure(
             started: None,
             context: context(facts, typed(), seed),
             stop_rule,
-            patience: Patience::default(),
+            limits: RequestLimits::default(),
             stop,
             tell: &mut |name, step| to.faint(progress(name, step, stop_rule)),
             keep: &mut |record, samples| keep(&records, record, samples, &to),

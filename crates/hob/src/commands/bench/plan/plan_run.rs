@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hob_bench::drive::Patience;
+use hob_bench::drive::RequestLimits;
 use hob_bench::eval::{EVAL_SEED, ItemSet};
 use hob_bench::experiment::Workload;
 use hob_bench::plan::{
@@ -225,7 +225,7 @@ impl<'a> PlanRun<'a> {
             started,
             context: context.clone(),
             stop_rule,
-            patience: patience(self.plan),
+            limits: limits(self.plan),
             stop: self.stop,
             tell: &mut |_, step| printer.faint(progress(name, step, stop_rule)),
             keep: &mut |record, samples| {
@@ -332,8 +332,8 @@ impl<'a> PlanRun<'a> {
     }
 }
 
-fn patience(plan: &BenchPlan) -> Patience {
-    Patience { total: Duration::from_secs(plan.budget.answer_s), ..Patience::default() }
+fn limits(plan: &BenchPlan) -> RequestLimits {
+    RequestLimits { total: Duration::from_secs(plan.budget.answer_s), ..RequestLimits::default() }
 }
 
 fn stop_rule(plan: &BenchPlan) -> StopRule {
