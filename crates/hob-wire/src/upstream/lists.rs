@@ -2,14 +2,14 @@
 //! a server leaves out is `None`, so that callers can tell "no" from "not known".
 
 mod ollama;
-mod one;
 mod openai;
+mod single_model;
 
 use serde_json::Value;
 
 pub use ollama::{ollama_show_request, parse_ollama_ps, parse_ollama_show, parse_ollama_tags};
-pub use one::{parse_llama_props, parse_tabby_model};
 pub use openai::{parse_anthropic_models, parse_openai_models};
+pub use single_model::{parse_llama_props, parse_tabby_model};
 
 /// Models of one server; the largest known lists have some hundreds.
 const MODELS_MAX: usize = 10_000;
