@@ -17,11 +17,7 @@ type Arrow<'a> = (&'a str, Vec<&'a str>);
 
 /// A crate, a dependency that it must do without, and why.
 const STRANGERS: [(&str, &str, &str); 24] = [
-    (
-        "hob-core",
-        "serde_json",
-        "it may derive serde, but reading and writing JSON is the work of hob-wire",
-    ),
+    ("hob-core", "serde_json", "it may derive serde; JSON is hob-wire's"),
     ("hob-core", "tokio", "the nouns run on no runtime"),
     ("hob-core", "tracing", "arithmetic has nothing to log"),
     ("hob-wire", "tokio", "reading and writing JSON waits for nothing"),
