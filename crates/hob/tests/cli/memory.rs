@@ -32,7 +32,7 @@ fn question(model: &str) -> Value {
 }
 
 fn answered(served: &Served, model: &str) {
-    let deadline = Instant::now() + Duration::from_secs(300);
+    let patience = Instant::now() + Duration::from_secs(300);
     loop {
         let asked = agent().post(format!("{}v1/chat/completions", served.url));
         let answer = Answer::of(asked.send_json(question(model)).expect("an answer")).body;
@@ -41,7 +41,7 @@ fn answered(served: &Served, model: &str) {
         }
         // On a busy machine a load takes longer than a request waits, so the client must try again.
         assert_eq!(answer["error"]["code"], "model_loading", "{answer}");
-        assert!(Instant::now() < deadline, "{answer}");
+        assert!(Instant::now() < patience, "{answer}");
         thread::sleep(Duration::from_millis(100));
     }
 }

@@ -170,13 +170,13 @@ impl Served {
     /// Waits until these models are in memory, also while one is loaded again. A request would wait for 30 s at most, and a
     /// machine that runs other tests may need longer.
     pub(crate) fn until_warm(&self, models: &[&str]) {
-        let deadline = Instant::now() + Duration::from_secs(300);
+        let patience = Instant::now() + Duration::from_secs(300);
         loop {
             let warm = self.warm();
             if models.iter().all(|model| warm.iter().any(|name| name == model)) {
                 return;
             }
-            assert!(Instant::now() < deadline, "{warm:?} in memory, not all of {models:?}");
+            assert!(Instant::now() < patience, "{warm:?} in memory, not all of {models:?}");
             thread::sleep(Duration::from_millis(50));
         }
     }
