@@ -2,17 +2,17 @@
 //! The order is that of llama.cpp, so that the same settings have the same effect.
 
 mod history;
-mod random;
 mod select;
 #[cfg(test)]
 mod tests;
 
 use hob_core::chat::Sampling;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
 use super::constraint::Mask;
 
 pub use history::History;
-use random::Random;
 use select::{Candidate, SORTED_MIN, best, largest, sort_front};
 
 /// Maximum alternatives that are reported for a token.
@@ -81,7 +81,7 @@ pub struct Sampler {
     logit_bias: Vec<(u32, f32)>,
     /// Alternatives to report for each token. `None` also reports no log probabilities.
     top_wanted: Option<usize>,
-    random: Random,
+    random: Xoshiro256PlusPlus,
     adjusted: Vec<f32>,
     candidates: Vec<Candidate>,
 }
@@ -101,7 +101,7 @@ impl Sampler {
             frequency_penalty: sampling.frequency_penalty.unwrap_or(0.0),
             logit_bias: sampling.logit_bias.clone(),
             top_wanted: None,
-            random: Random::new(sampling.seed.unwrap_or(fallback_seed)),
+            random: Xoshiro256PlusPlus::seed_from_u64(sampling.seed.unwrap_or(fallback_seed)),
             adjusted: Vec::new(),
             candidates: Vec::new(),
         }
@@ -120,8 +120,13 @@ impl Sampler {
     /// been chosen.
     pub fn skip_draw(&mut self) {
         if !self.is_greedy() {
-            self.random.fraction();
+            self.fraction();
         }
+    }
+
+    /// A random number from 0 to below 1. Not for secrets.
+    fn fraction(&mut self) -> f64 {
+        (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     fn is_greedy(&self) -> bool {
@@ -235,7 +240,7 @@ impl Sampler {
         let weight =
             |candidate: &Candidate| (f64::from(candidate.logit - first.logit) * scale).exp();
         let total: f64 = self.candidates.iter().map(weight).sum();
-        let mut left = self.random.fraction() * total;
+        let mut left = self.fraction() * total;
         for candidate in &self.candidates {
             left -= weight(candidate);
             if left < 0.0 {
