@@ -189,21 +189,13 @@ impl ChatTemplate {
         now: jiff::civil::DateTime,
     ) -> Result<String, TemplateError> {
         let environment = Arc::clone(&self.environment);
-        let render = move || TemplateOutput::of(&environment, variables, now);
+        let render = move || output_of(&environment, variables, now);
         match limited_on_thread(TASK, RENDERING_BYTES_MAX, render) {
-            Ok(Some(output)) => self.text(output),
+            Ok(Some(text)) => text.map_err(|error| self.render_error(&error)),
             Ok(None) => Err(TemplateError::TooMuchMemory { mib: RENDERING_BYTES_MAX >> 20 }),
             // There is no thread for it.
             Err(error) => Err(TemplateError::Failed { line: 0, kind: error.to_string() }),
         }
-    }
-
-    fn text(&self, output: TemplateOutput) -> Result<String, TemplateError> {
-        if output.written.is_full {
-            return Err(TemplateError::TooLong { bytes_max: RENDERED_BYTES_MAX });
-        }
-        output.outcome.map_err(|error| self.render_error(&error))?;
-        Ok(String::from_utf8_lossy(&output.written.bytes).into_owned())
     }
 
     /// Finds the form of text that the template reads. Some templates silently ignore text that is not in parts. A
@@ -216,9 +208,8 @@ impl ChatTemplate {
             variables.insert("add_generation_prompt".to_owned(), true.into());
             variables.insert("tools".to_owned(), Value::Null);
             let now = jiff::civil::DateTime::default();
-            let render = || TemplateOutput::of(&self.environment, variables, now);
-            let output = limited(TASK, LOADING_BYTES_MAX, render);
-            self.text(output).is_ok_and(|text| text.contains(NEEDLE))
+            let render = || output_of(&self.environment, variables, now);
+            limited(TASK, LOADING_BYTES_MAX, render).is_ok_and(|text| text.contains(NEEDLE))
         };
         let messages = vec![serde_json::json!({"role": "user", "content": NEEDLE})];
         if !probe(messages.clone()) && probe(attempts::in_parts(messages)) {
@@ -254,6 +245,7 @@ impl ChatTemplate {
         }
         match error.kind() {
             ErrorKind::OutOfFuel => TemplateError::TooManySteps { steps_max: STEPS_MAX },
+            ErrorKind::WriteFailure => TemplateError::TooLong { bytes_max: RENDERED_BYTES_MAX },
             // The detail may contain a user's text. The kind does not.
             kind => TemplateError::Failed {
                 line: error.line().unwrap_or_default(),
@@ -279,41 +271,30 @@ fn syntax_error(error: &Error) -> TemplateError {
     TemplateError::Syntax { line: error.line().unwrap_or_default(), reason }
 }
 
-/// What a template wrote, and how its rendering ended.
-struct TemplateOutput {
-    written: LimitedText,
-    outcome: Result<(), Error>,
-}
-
-impl TemplateOutput {
-    fn of(
-        environment: &Environment<'static>,
-        variables: Map<String, Value>,
-        now: jiff::civil::DateTime,
-    ) -> TemplateOutput {
-        let mut written = LimitedText::default();
-        let outcome = environment.get_template(NAME).and_then(|template| {
-            let context = environment::context(variables, now);
-            template.render_captured_to(context, &mut written).map(drop)
-        });
-        TemplateOutput { written, outcome }
-    }
+/// What the template writes.
+///
+/// # Errors
+/// [`ErrorKind::WriteFailure`] for a text that is too long.
+fn output_of(
+    environment: &Environment<'static>,
+    variables: Map<String, Value>,
+    now: jiff::civil::DateTime,
+) -> Result<String, Error> {
+    let mut written = LimitedText(Vec::new());
+    let context = environment::context(variables, now);
+    environment.get_template(NAME)?.render_captured_to(context, &mut written)?;
+    Ok(String::from_utf8_lossy(&written.0).into_owned())
 }
 
 /// The text of a template, up to the limit.
-#[derive(Default)]
-struct LimitedText {
-    bytes: Vec<u8>,
-    is_full: bool,
-}
+struct LimitedText(Vec<u8>);
 
 impl io::Write for LimitedText {
     fn write(&mut self, more: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + more.len() > RENDERED_BYTES_MAX {
-            self.is_full = true;
+        if self.0.len() + more.len() > RENDERED_BYTES_MAX {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        self.bytes.extend_from_slice(more);
+        self.0.extend_from_slice(more);
         Ok(more.len())
     }
 

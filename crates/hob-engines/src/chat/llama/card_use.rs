@@ -55,7 +55,8 @@ pub enum NotCardUse {
 }
 
 /// The engine lists no graphics card of this name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.sentence(has_card_kernels()))]
 pub struct UnknownDevice {
     pub name: String,
     /// The cards that it lists, with the driver's names.
@@ -144,14 +145,6 @@ impl UnknownDevice {
         }
     }
 }
-
-impl fmt::Display for UnknownDevice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.sentence(has_card_kernels()))
-    }
-}
-
-impl std::error::Error for UnknownDevice {}
 
 impl FromStr for CardUse {
     type Err = NotCardUse;

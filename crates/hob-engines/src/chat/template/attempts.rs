@@ -1,6 +1,8 @@
 //! The forms in which hob renders a conversation, the unchanged one first.
 //! Each change avoids a known reason for a template's rejection. No change loses text.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use serde_json::{Value, json};
 
 /// Changes for templates that reject a conversation.
@@ -110,19 +112,13 @@ fn with_short_ids(mut messages: Vec<Value>) -> Vec<Value> {
 
 /// The same id always gets the same nine characters, so calls and results still belong together.
 fn short_id(id: &str) -> String {
-    const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     if id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric()) {
         return id.to_owned();
     }
-    // FNV-1a: nothing depends on its quality but that ids of one conversation differ.
-    let fold = |hash: u64, b: u8| (hash ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3);
-    let mut hash = id.bytes().fold(0xcbf2_9ce4_8422_2325, fold);
-    let mut next = || {
-        let digit = DIGITS[(hash % 62) as usize];
-        hash /= 62;
-        char::from(digit)
-    };
-    (0..9).map(|_| next()).collect()
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    // Nine hexadecimal digits: the ids of one conversation are few enough for them.
+    format!("{:09x}", hasher.finish() >> 28)
 }
 
 /// Writes arguments as a JSON string, as in OpenAI's API.

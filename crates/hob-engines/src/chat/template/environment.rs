@@ -14,16 +14,9 @@ use super::{NAME, STEPS_MAX, python};
 const INDENT_MAX: usize = 16;
 
 /// Marks an error as the template's own rejection, to distinguish it from errors of the same kind.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the template raised an exception")]
 struct Refusal(String);
-
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the template raised an exception")
-    }
-}
-
-impl std::error::Error for Refusal {}
 
 pub(super) fn compile(source: &str) -> Result<Environment<'static>, Error> {
     let mut environment = Environment::new();
@@ -59,8 +52,8 @@ pub(super) fn refusal(error: &Error) -> Option<&str> {
 }
 
 fn raise_exception(reason: String) -> Result<Value, Error> {
-    let message = "the template raised an exception";
-    Err(Error::new(ErrorKind::InvalidOperation, message).with_source(Refusal(reason)))
+    let refusal = Refusal(reason);
+    Err(Error::new(ErrorKind::InvalidOperation, refusal.to_string()).with_source(refusal))
 }
 
 /// Supports the arguments that templates use.
