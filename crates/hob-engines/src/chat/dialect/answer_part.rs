@@ -25,32 +25,36 @@ pub(super) struct AnswerParts {
 }
 
 impl AnswerParts {
-    pub(super) fn call_begins(&mut self, index: u32, name: &str) {
-        self.list.push(AnswerPart::CallBegins { index, name: name.to_owned() });
+    /// Adds a part, or joins it to the one before it. An empty text adds nothing.
+    pub(super) fn push(&mut self, part: AnswerPart) {
+        match (self.list.last_mut(), part) {
+            (Some(AnswerPart::Text(text)), AnswerPart::Text(more))
+            | (Some(AnswerPart::Reasoning(text)), AnswerPart::Reasoning(more))
+            | (
+                Some(AnswerPart::Arguments { piece: text, .. }),
+                AnswerPart::Arguments { piece: more, .. },
+            ) => text.push_str(&more),
+            (
+                _,
+                AnswerPart::Text(text)
+                | AnswerPart::Reasoning(text)
+                | AnswerPart::Arguments { piece: text, .. },
+            ) if text.is_empty() => {}
+            (_, part) => self.list.push(part),
+        }
     }
 
-    pub(super) fn arguments(&mut self, index: u32, more: &str) {
-        match self.list.last_mut() {
-            Some(AnswerPart::Arguments { piece, .. }) => piece.push_str(more),
-            _ if more.is_empty() => {}
-            _ => self.list.push(AnswerPart::Arguments { index, piece: more.to_owned() }),
-        }
+    pub(super) fn call(&mut self, index: u32, name: &str, arguments: String) {
+        self.push(AnswerPart::CallBegins { index, name: name.to_owned() });
+        self.push(AnswerPart::Arguments { index, piece: arguments });
     }
 
     pub(super) fn text(&mut self, more: &str) {
-        match self.list.last_mut() {
-            Some(AnswerPart::Text(text)) => text.push_str(more),
-            _ if more.is_empty() => {}
-            _ => self.list.push(AnswerPart::Text(more.to_owned())),
-        }
+        self.push(AnswerPart::Text(more.to_owned()));
     }
 
     pub(super) fn reasoning(&mut self, more: &str) {
-        match self.list.last_mut() {
-            Some(AnswerPart::Reasoning(text)) => text.push_str(more),
-            _ if more.is_empty() => {}
-            _ => self.list.push(AnswerPart::Reasoning(more.to_owned())),
-        }
+        self.push(AnswerPart::Reasoning(more.to_owned()));
     }
 
     pub(super) fn into_list(self) -> Vec<AnswerPart> {

@@ -3,7 +3,7 @@
 
 use std::mem;
 
-use super::answer_part::AnswerParts;
+use super::answer_part::{AnswerPart, AnswerParts};
 use super::call::{CallFeedResult, CallReader};
 use super::{ToolDialect, ToolsOffered};
 
@@ -115,7 +115,8 @@ impl Block {
             return BlockFeedResult::Broken;
         };
         if was_streaming {
-            pieces.arguments(self.index, &reader.take_arguments());
+            let (index, piece) = (self.index, reader.take_arguments());
+            pieces.push(AnswerPart::Arguments { index, piece });
         } else {
             self.raw.push(c);
         }
@@ -123,14 +124,14 @@ impl Block {
             CallFeedResult::More => BlockFeedResult::More,
             CallFeedResult::Begun => {
                 self.raw.clear();
-                pieces.call_begins(self.index, reader.name());
-                pieces.arguments(self.index, &reader.take_arguments());
+                let arguments = reader.take_arguments();
+                pieces.call(self.index, reader.name(), arguments);
                 BlockFeedResult::More
             }
             CallFeedResult::Complete => {
                 if !reader.is_announced() {
-                    pieces.call_begins(self.index, reader.name());
-                    pieces.arguments(self.index, &reader.take_arguments());
+                    let arguments = reader.take_arguments();
+                    pieces.call(self.index, reader.name(), arguments);
                 }
                 self.end_call()
             }

@@ -3,6 +3,7 @@
 
 mod properties;
 
+use super::answer_part::AnswerParts;
 use super::{
     AnswerParser, AnswerPart, ArgumentDelivery, CallForm, DescribedBy, HARMONY, HERMES, LLAMA3,
     MISTRAL_ARRAY, MISTRAL_NAMED, ModelDialect, ToolDialect, ToolsOffered, forms,
@@ -39,22 +40,6 @@ fn call(index: u32, name: &str, arguments: &str) -> [AnswerPart; 2] {
     ]
 }
 
-fn joined(pieces: impl IntoIterator<Item = AnswerPart>) -> Vec<AnswerPart> {
-    let mut out: Vec<AnswerPart> = Vec::new();
-    for piece in pieces {
-        match (out.last_mut(), piece) {
-            (Some(AnswerPart::Text(text)), AnswerPart::Text(more))
-            | (Some(AnswerPart::Reasoning(text)), AnswerPart::Reasoning(more))
-            | (
-                Some(AnswerPart::Arguments { piece: text, .. }),
-                AnswerPart::Arguments { piece: more, .. },
-            ) => text.push_str(&more),
-            (_, piece) => out.push(piece),
-        }
-    }
-    out
-}
-
 fn parsed(
     mut parser: AnswerParser,
     pushes: impl IntoIterator<Item = impl AsRef<str>>,
@@ -62,7 +47,9 @@ fn parsed(
     let mut pieces: Vec<AnswerPart> =
         pushes.into_iter().flat_map(|push| parser.push(push.as_ref())).collect();
     pieces.extend(parser.finish());
-    joined(pieces)
+    let mut joined = AnswerParts::default();
+    pieces.into_iter().for_each(|piece| joined.push(piece));
+    joined.into_list()
 }
 
 /// An answer gives the same parts in one piece and letter by letter, with arguments streamed and whole.
