@@ -7,6 +7,7 @@ pub(crate) mod cpu;
 pub mod decoder;
 pub mod dialect;
 mod failures;
+mod json_context;
 pub mod llama;
 pub mod protocol;
 pub mod sampler;

@@ -34,9 +34,10 @@ pub use compile::{Constrainer, Ready};
 pub use rules::{AnswerRules, CallCount, ToolRules};
 pub use vocabulary::{Mask, TokenBytes, Vocabulary};
 
-use closing::{Closer, Context};
-use structure::Spacing;
+use closing::Closer;
 use trigger::TriggerWatch;
+
+use super::json_context::JsonContext;
 
 /// After this many refused tokens in one place, only the shortest end is allowed.
 const REFUSALS_MAX: usize = 8;
@@ -128,7 +129,7 @@ pub struct Constraint {
     vocabulary: Vocabulary,
     matcher: Matcher,
     closer: Closer,
-    context: Context,
+    context: JsonContext,
     /// Lists and objects that may be open at the same time.
     depth_max: u32,
     phase: Phase,
@@ -138,7 +139,6 @@ pub struct Constraint {
     mask: Option<Mask>,
     /// The tokens left for which `mask` was computed. `None`: it is out of date.
     masked_for: Option<u32>,
-    spacing: Spacing,
     /// The field of the request that sets the format.
     field: &'static str,
     /// Keywords of the schemas that are not enforced.
@@ -206,8 +206,7 @@ impl Constraint {
             return Vec::new();
         }
         // If the automaton fails, it also fails for the next token, which reports it.
-        let text =
-            structure::ahead(&mut self.matcher, &self.vocabulary, self.context, self.spacing);
+        let text = structure::ahead(&mut self.matcher, &self.vocabulary, self.context);
         let mut tokens = self.vocabulary.tokenize_greedily(&text.unwrap_or_default());
         tokens.truncate(tokens_max);
         tokens
@@ -286,16 +285,14 @@ impl Constraint {
             return Err(ConstraintError::NotAllowed { token });
         }
         matching::consume(&mut self.matcher, &[token])?;
-        let text = self.vocabulary.text(token);
-        let context = self.context.after(text);
-        let spacing = self.spacing.after(self.context, text);
+        let context = self.context.after(self.vocabulary.text(token));
         let is_way_out = self.end.as_ref().is_some_and(|end| end.first() == Some(&token));
         let is_too_deep = context.depth > self.depth_max && !is_way_out;
         if is_too_deep || !self.move_end(token, context, left)? {
             matching::undo(&mut self.matcher, 1)?;
             return Ok(Accepted::Refused);
         }
-        (self.context, self.spacing) = (context, spacing);
+        self.context = context;
         Ok(Accepted::Taken)
     }
 
@@ -313,7 +310,7 @@ impl Constraint {
     fn move_end(
         &mut self,
         token: u32,
-        context: Context,
+        context: JsonContext,
         left: usize,
     ) -> Result<bool, ConstraintError> {
         let Some(end) = &mut self.end else { return Ok(true) };
@@ -366,14 +363,13 @@ impl Constraint {
         matching::consume(&mut self.matcher, begun)?;
         let text: Vec<u8> =
             begun.iter().flat_map(|&token| self.vocabulary.text(token)).copied().collect();
-        let context = Context::default().after(&text);
+        let context = JsonContext::default().after(&text);
         let end = self.closer.end(&mut self.matcher, context, left)?;
         let Some(end) = end.filter(|end| end.len() <= left) else {
             matching::undo(&mut self.matcher, begun.len())?;
             return Ok(Accepted::Refused);
         };
         self.context = context;
-        self.spacing = Spacing::default().after(Context::default(), &text);
         self.end = Some(end);
         self.phase = Phase::Constrained;
         Ok(Accepted::Taken)

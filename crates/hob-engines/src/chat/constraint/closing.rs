@@ -2,19 +2,15 @@
 //! It searches by trial, because the grammar's automaton only shows the next allowed tokens. The result always closes the
 //! answer, but a shorter end may exist.
 
-mod context;
-
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use llguidance::Matcher;
 use toktrie::TokTrie;
 
-pub(super) use context::Context;
-use context::Quoting;
-
 use super::matching::{allows, consume, ends_with, is_complete, undo};
 use super::{ConstraintError, Vocabulary};
+use crate::chat::json_context::{JsonContext, Quoting};
 
 /// Maximum bytes of an end. Answers that need more to close are rejected.
 pub(super) const END_BYTES_MAX: usize = 16_384;
@@ -86,7 +82,7 @@ impl Closer {
     pub(super) fn end(
         &mut self,
         matcher: &mut Matcher,
-        context: Context,
+        context: JsonContext,
         tokens_max: usize,
     ) -> Result<Option<Vec<u32>>, ConstraintError> {
         self.steps_left = STEPS_MAX;
@@ -110,7 +106,7 @@ impl Closer {
     fn explored(
         &mut self,
         matcher: &mut Matcher,
-        context: Context,
+        context: JsonContext,
         mut best: Option<Trial>,
         bytes_max: usize,
     ) -> Result<Option<Trial>, ConstraintError> {
@@ -148,7 +144,7 @@ impl Closer {
     fn forks_of_failure(
         &mut self,
         matcher: &mut Matcher,
-        context: Context,
+        context: JsonContext,
     ) -> Result<Vec<Fork>, ConstraintError> {
         let mut trial = Trial::default();
         self.run(matcher, context, FIRST_BYTES_MAX, &mut trial)?;
@@ -165,7 +161,7 @@ impl Closer {
     fn trial(
         &mut self,
         matcher: &mut Matcher,
-        context: Context,
+        context: JsonContext,
         bytes_max: usize,
     ) -> Result<Option<Trial>, ConstraintError> {
         let mut trial = Trial::default();
@@ -178,7 +174,7 @@ impl Closer {
     fn run(
         &mut self,
         matcher: &mut Matcher,
-        mut context: Context,
+        mut context: JsonContext,
         bytes_max: usize,
         trial: &mut Trial,
     ) -> Result<bool, ConstraintError> {
@@ -218,7 +214,7 @@ impl Closer {
     fn way_on(
         &self,
         matcher: &mut Matcher,
-        context: Context,
+        context: JsonContext,
         trial: &mut Trial,
     ) -> Result<Vec<u32>, ConstraintError> {
         let quoting = context.quoting;

@@ -13,15 +13,15 @@ use llguidance::earley::SlicedBiasComputer;
 use llguidance::{Matcher, ParserFactory};
 use toktrie::InferenceCapabilities;
 
-use super::closing::{Closer, Context};
+use super::closing::Closer;
 use super::grammar::{self, Begins, Plan};
 use super::matching::first_line;
 use super::rules::AnswerRules;
 use super::schema::{self, Relaxation, SchemaKeyword};
 use super::source::{Relaxed, Source};
-use super::structure::Spacing;
 use super::trigger::TriggerWatch;
 use super::{Constraint, ConstraintError, Phase, Vocabulary};
+use crate::chat::json_context::JsonContext;
 use crate::memory;
 
 /// Maximum number of cached grammars.
@@ -156,14 +156,13 @@ impl Constrainer {
             vocabulary: self.vocabulary.clone(),
             matcher: kept.matcher,
             closer: kept.closer,
-            context: Context::default(),
+            context: JsonContext::default(),
             depth_max: if kept.plan.is_json() { DEPTH_MAX } else { u32::MAX },
             phase,
             end,
             refused: Vec::new(),
             mask: None,
             masked_for: None,
-            spacing: Spacing::default(),
             field: wanted.field(),
             ignored: kept.ignored,
         })
@@ -299,7 +298,7 @@ impl Constrainer {
         let mut closer = Closer::new(self.vocabulary.clone(), marks, &plan.hints);
         // With a limit of 0, the search looks for the shortest end.
         let end =
-            closer.end(&mut matcher, Context::default(), 0).map_err(|error| refuse(&error))?;
+            closer.end(&mut matcher, JsonContext::default(), 0).map_err(|error| refuse(&error))?;
         if plan.must_close && end.is_none() {
             return Err(ConstraintError::Endless { field });
         }

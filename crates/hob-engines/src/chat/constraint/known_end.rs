@@ -2,7 +2,7 @@
 //! search for a new end takes milliseconds.
 
 use super::Vocabulary;
-use super::closing::Context;
+use crate::chat::json_context::JsonContext;
 
 /// What is left of an end.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) fn moved(
     vocabulary: &Vocabulary,
     end: &[u32],
     token: u32,
-    mut context: Context,
+    mut context: JsonContext,
 ) -> Option<MovedEnd> {
     let mut tokens = end.iter();
     let mut rest: &[u8] = &[];
@@ -54,7 +54,8 @@ mod tests {
         let end = vocabulary.tokenize_greedily(end.as_bytes());
         let said = vocabulary.tokenize_greedily(said.as_bytes());
         assert_eq!(said.len(), 1, "one token");
-        let MovedEnd { tokens, is_exact } = moved(&vocabulary, &end, said[0], Context::default())?;
+        let MovedEnd { tokens, is_exact } =
+            moved(&vocabulary, &end, said[0], JsonContext::default())?;
         let text: Vec<u8> =
             tokens.iter().flat_map(|&token| vocabulary.text(token)).copied().collect();
         Some((String::from_utf8(text).expect("text"), is_exact))
@@ -87,6 +88,6 @@ mod tests {
         assert_eq!(rest("}", "}}"), None, "the end is shorter");
         let vocabulary = small_vocabulary();
         let end = vocabulary.end_token();
-        assert_eq!(moved(&vocabulary, &[end], end, Context::default()), None, "it has no text");
+        assert_eq!(moved(&vocabulary, &[end], end, JsonContext::default()), None, "it has no text");
     }
 }

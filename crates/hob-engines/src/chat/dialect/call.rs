@@ -6,6 +6,7 @@ use std::mem;
 use serde::de::IgnoredAny;
 
 use super::{ArgumentDelivery, CallForm, ToolsOffered};
+use crate::chat::json_context::JsonContext;
 
 /// Maximum bytes of a function name. OpenAI's API allows 64 characters.
 const NAME_BYTES_MAX: usize = 256;
@@ -60,12 +61,8 @@ enum At {
     },
     Colon,
     Value,
-    /// In a string, a list or an object. `depth` counts the lists and objects that are open.
-    InValue {
-        depth: u32,
-        in_string: bool,
-        escaped: bool,
-    },
+    /// In a string, a list or an object.
+    InValue(JsonContext),
     InScalar,
     Comma,
 }
@@ -134,9 +131,7 @@ impl CallReader {
             At::InKey { escaped } => Ok(self.in_key(c, escaped)),
             At::Colon => self.expect(c, ':', At::Value),
             At::Value => self.begin_value(c),
-            At::InValue { depth, in_string, escaped } => {
-                self.in_value(c, depth, in_string, escaped)
-            }
+            At::InValue(context) => self.in_value(c, context),
             At::InScalar => self.in_scalar(c),
             At::Comma if c == '}' => self.end_of_envelope(),
             At::Comma => self.expect(c, ',', At::Key),
@@ -198,8 +193,7 @@ impl CallReader {
 
     fn begin_value(&mut self, c: char) -> Result<CallFeedResult, NotACall> {
         self.at = match c {
-            '"' => At::InValue { depth: 0, in_string: true, escaped: false },
-            '{' | '[' => At::InValue { depth: 1, in_string: false, escaped: false },
+            '"' | '{' | '[' => At::InValue(JsonContext::default().after(&[c as u8])),
             '-' | '0'..='9' | 't' | 'f' | 'n' => At::InScalar,
             _ => return Err(NotACall),
         };
@@ -225,28 +219,16 @@ impl CallReader {
         Ok(CallFeedResult::More)
     }
 
-    fn in_value(
-        &mut self,
-        c: char,
-        depth: u32,
-        in_string: bool,
-        escaped: bool,
-    ) -> Result<CallFeedResult, NotACall> {
+    fn in_value(&mut self, c: char, context: JsonContext) -> Result<CallFeedResult, NotACall> {
         self.value.push(c);
-        let depth = match c {
-            '{' | '[' if !in_string => depth.saturating_add(1),
-            '}' | ']' if !in_string => depth - 1,
-            _ => depth,
-        };
-        let in_string = in_string ^ (c == '"' && !escaped);
-        if depth == 0 && !in_string {
+        let context = context.after(c.encode_utf8(&mut [0; 4]).as_bytes());
+        if context.depth == 0 && context.is_outside() {
             return self.end_of_value();
         }
-        if depth == 0 && self.key == "name" && self.value.len() > NAME_BYTES_MAX {
+        if context.depth == 0 && self.key == "name" && self.value.len() > NAME_BYTES_MAX {
             return Err(NotACall);
         }
-        let escaped = in_string && c == '\\' && !escaped;
-        self.at = At::InValue { depth, in_string, escaped };
+        self.at = At::InValue(context);
         Ok(CallFeedResult::More)
     }
 

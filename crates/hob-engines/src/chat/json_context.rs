@@ -1,4 +1,4 @@
-//! Tracks whether the next byte of a JSON text is within a string, for the search for a valid end of the answer.
+//! Where the next byte of a JSON text is: within a string or outside, how deep, and after which signs.
 //! It is not a parser: it only separates strings from the text around them.
 
 /// Whether the next byte is within a JSON string.
@@ -24,22 +24,31 @@ impl Quoting {
 
 /// The context of the next byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::chat::constraint) struct Context {
+pub(super) struct JsonContext {
     pub(super) quoting: Quoting,
-    /// The last byte that is not a space. The search recognises a position of the grammar by this byte and by the bytes that
-    /// may follow.
+    /// The last byte that is not a space. The search for an end recognises a position of the grammar by this byte and by the
+    /// bytes that may follow.
     pub(super) last: u8,
     /// Open lists and objects.
-    pub(in crate::chat::constraint) depth: u32,
+    pub(super) depth: u32,
+    /// The last byte was a comma or colon outside of strings.
+    is_at_separator: bool,
+    /// No space came after the last such comma or colon. Most JSON in the training texts of models has spaces.
+    is_dense: bool,
 }
 
-impl Context {
+impl JsonContext {
     /// Whether the next byte is not within a string.
-    pub(in crate::chat::constraint) fn is_outside(self) -> bool {
+    pub(super) fn is_outside(self) -> bool {
         self.quoting == Quoting::Outside
     }
 
-    pub(in crate::chat::constraint) fn after(self, text: &[u8]) -> Context {
+    /// The byte that probably follows a comma or colon: a space, or else the quote of a string.
+    pub(super) fn expected(self) -> Option<u8> {
+        self.is_at_separator.then_some(if self.is_dense { b'"' } else { b' ' })
+    }
+
+    pub(super) fn after(self, text: &[u8]) -> JsonContext {
         let mut next = self;
         for &byte in text {
             match (next.quoting, byte) {
@@ -47,6 +56,10 @@ impl Context {
                 (Quoting::Outside, b'}' | b']') => next.depth = next.depth.saturating_sub(1),
                 _ => {}
             }
+            if next.is_at_separator {
+                next.is_dense = byte != b' ';
+            }
+            next.is_at_separator = next.is_outside() && matches!(byte, b',' | b':');
             next.quoting = next.quoting.after(byte);
             next.last = if byte == b' ' { next.last } else { byte };
         }
