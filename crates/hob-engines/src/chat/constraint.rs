@@ -23,8 +23,6 @@ mod property_tests;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
 use hob_core::ModelError;
 use llguidance::Matcher;
 
@@ -376,9 +374,5 @@ impl Constraint {
     }
 }
 
-/// Shows neither the grammar nor the answer, which belong to the user.
-impl fmt::Debug for Constraint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Constraint({} to the end)", self.end.as_ref().map_or(0, Vec::len))
-    }
-}
+// Shows neither the grammar nor the answer, which belong to the user.
+hob_core::debug_fields!(Constraint: field, refused.len());

@@ -14,6 +14,7 @@ mod tests;
 pub use answer_part::AnswerPart;
 pub(crate) use forms::TOOL_DIALECTS;
 pub use forms::{HARMONY, HERMES, LLAMA3, MISTRAL_ARRAY, MISTRAL_NAMED};
+pub(super) use marks::begun_len;
 pub use parser::AnswerParser;
 
 /// How one model writes thinking and tool calls.

@@ -241,7 +241,7 @@ impl Llama {
             .with_embeddings(true)
             .with_pooling_type(self.pooling());
         let context = self.context(params, tokens_max)?;
-        Ok(LlamaEmbedder { context, batch: LlamaBatch::new(tokens_max as usize, 1), tokens_max })
+        Ok(LlamaEmbedder { context, batch: LlamaBatch::new(tokens_max as usize, 1) })
     }
 
     /// The pooling that the file names. Otherwise the mean, for chat models.
@@ -472,14 +472,9 @@ impl Decoder for LlamaDecoder<'_> {
 pub struct LlamaEmbedder<'a> {
     context: LlamaContext<'a>,
     batch: LlamaBatch<'a>,
-    tokens_max: u32,
 }
 
 impl LlamaEmbedder<'_> {
-    pub fn tokens_max(&self) -> u32 {
-        self.tokens_max
-    }
-
     /// The vector of one text, of length 1.
     ///
     /// # Errors

@@ -1,6 +1,8 @@
 //! Stop texts: an answer ends before the first of them, wherever its tokens were cut.
 //! Text that may begin a stop text is held back, and so are the bytes of an incomplete character.
 
+use super::dialect::begun_len;
+
 /// Looks for stop texts in a text that comes in pieces.
 #[derive(Clone, Debug)]
 pub(super) struct StopScanner {
@@ -31,7 +33,7 @@ impl StopScanner {
             self.held.truncate(at);
             return Scanned { text: std::mem::take(&mut self.held), has_stopped: true };
         }
-        let keep = self.stops.iter().map(|stop| overlap(&self.held, stop)).max().unwrap_or(0);
+        let keep = self.stops.iter().map(|stop| begun_len(&self.held, stop)).max().unwrap_or(0);
         let rest = self.held.split_off(self.held.len() - keep);
         Scanned { text: std::mem::replace(&mut self.held, rest), has_stopped: false }
     }
@@ -49,15 +51,6 @@ impl StopScanner {
         });
         found.min().map(|(_, at)| at)
     }
-}
-
-/// Number of bytes at the end of `text` with which `stop` begins.
-fn overlap(text: &str, stop: &str) -> usize {
-    let longest = stop.len().saturating_sub(1).min(text.len());
-    let begins = |&length: &usize| {
-        text.is_char_boundary(text.len() - length) && stop.starts_with(&text[text.len() - length..])
-    };
-    (1..=longest).rev().find(begins).unwrap_or(0)
 }
 
 /// Joins the bytes of tokens to characters.

@@ -2,6 +2,7 @@
 //! Reading never waits for a slow stream: credit limits what a worker sends to a stream that does not read.
 
 use std::collections::{BTreeMap, HashMap};
+use std::error::Error;
 use std::sync::{Arc, Mutex};
 
 use hob_core::{ModelError, locked};
@@ -12,7 +13,7 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
-use crate::frame::{Frame, FrameError, FrameKind};
+use crate::frame::{Frame, FrameKind};
 use crate::worker::protocol::{
     AnyReport, CommonOrder, Report, StreamFailure, WorkerMessage, WorkerStats,
 };
@@ -200,7 +201,7 @@ impl WorkerSession {
         &self,
         mut socket: OwnedWriteHalf,
         mut to_write: mpsc::Receiver<Frame>,
-    ) -> Result<(), WriteError> {
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
         let mut bytes = Vec::new();
         loop {
             bytes.clear();
@@ -265,14 +266,6 @@ impl Streams {
             }
         }
     }
-}
-
-#[derive(Debug, thiserror::Error)]
-pub(super) enum WriteError {
-    #[error(transparent)]
-    Frame(#[from] FrameError),
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
 }
 
 /// An open stream. Dropping it cancels the worker's work for it.

@@ -6,9 +6,8 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use llguidance::Matcher;
-use toktrie::TokTrie;
 
-use super::matching::{allows, consume, ends_with, is_complete, undo};
+use super::matching::{allows, consume, ends_with, forced, is_complete, undo};
 use super::{ConstraintError, Vocabulary};
 use crate::chat::json_context::{JsonContext, Quoting};
 
@@ -186,7 +185,7 @@ impl Closer {
             if bytes_max <= FIRST_BYTES_MAX && is_lost(&trial.forks) {
                 return Ok(false);
             }
-            let mut next = self.forced(matcher);
+            let mut next = forced(matcher, &self.vocabulary);
             if next.is_empty() {
                 next = self.way_on(matcher, context, trial)?;
             }
@@ -202,13 +201,6 @@ impl Closer {
             trial.tokens.extend(next);
         }
         Ok(true)
-    }
-
-    /// The bytes that must come now, as tokens.
-    fn forced(&self, matcher: &mut Matcher) -> Vec<u32> {
-        let bytes = matcher.compute_ff_bytes();
-        let plain = bytes.iter().take_while(|&&byte| byte != TokTrie::SPECIAL_TOKEN_MARKER);
-        plain.map_while(|&byte| self.vocabulary.byte_token(byte)).collect()
     }
 
     fn way_on(

@@ -231,15 +231,12 @@ impl Constrainer {
 
     /// Finds which schemas must be relaxed so that the grammar compiles. `None` if no schema is the cause.
     fn relaxed(&self, wanted: &AnswerRules<'_>) -> Result<Option<Relaxed>, ConstraintError> {
-        let mut relaxed = Relaxed::default();
+        let mut relaxed = Relaxed::new();
         for source in Source::all(wanted)? {
-            let least = self.least(&source, wanted)?;
-            match source.tool {
-                Some(_) => relaxed.tools.push(least),
-                None => relaxed.output = least,
-            }
+            relaxed.insert(source.index(), self.least(&source, wanted)?);
         }
-        Ok((!relaxed.is_nothing()).then_some(relaxed))
+        relaxed.retain(|_, relaxation| *relaxation != Relaxation::Nothing);
+        Ok((!relaxed.is_empty()).then_some(relaxed))
     }
 
     /// The smallest relaxation with which this schema compiles. In a strict schema, one that removes another keyword is an

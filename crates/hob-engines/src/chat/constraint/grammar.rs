@@ -124,7 +124,7 @@ impl Writer<'_> {
             OutputFormat::JsonSchema(schema) => {
                 let source = Source::of_output(parsed(schema, field)?, wanted.strict);
                 source.check(Size::of(&source.schema))?;
-                self.schema(&source, self.relaxed.output)?
+                self.schema(&source)?
             }
             OutputFormat::Regex(pattern) => regex(pattern, field)?,
             OutputFormat::Lark(grammar) => {
@@ -139,12 +139,12 @@ impl Writer<'_> {
         Ok(Some(Plan { lark, must_close: true, hints, ignored, ..Plan::default() }))
     }
 
-    fn schema(
-        &self,
-        source: &Source<'_>,
-        relaxation: Relaxation,
-    ) -> Result<Written, ConstraintError> {
-        let (schema, taken) = schema::sift(&source.schema, relaxation);
+    fn relaxation(&self, source: &Source<'_>) -> Relaxation {
+        self.relaxed.get(&source.index()).copied().unwrap_or_default()
+    }
+
+    fn schema(&self, source: &Source<'_>) -> Result<Written, ConstraintError> {
+        let (schema, taken) = schema::sift(&source.schema, self.relaxation(source));
         if let Some(first) = taken.first().filter(|_| source.strict) {
             return Err(source.refusal(first));
         }
@@ -176,20 +176,18 @@ impl Writer<'_> {
         source: &Source<'_>,
         before: &mut Size,
     ) -> Result<Written, ConstraintError> {
-        let (index, _) = source.tool.unzip();
-        let relaxation = index.map_or(Relaxation::Nothing, |index| self.relaxed.tool(index));
         let size = Size::of(&source.schema).after(*before);
         let fits = source.check(size);
         if source.strict {
             fits.clone()?;
         }
-        if fits.is_err() || relaxation == Relaxation::All {
+        if fits.is_err() || self.relaxation(source) == Relaxation::All {
             let lark = self.expression(&json!({ "type": "object" }), source.field)?;
             let ignored = vec![source.ignored("parameters")];
             return Ok(Written { lark, ignored, ..Written::default() });
         }
         *before = size;
-        self.schema(source, relaxation)
+        self.schema(source)
     }
 
     fn calls(&self, wanted: &ToolRules<'_>) -> Result<Plan, ConstraintError> {

@@ -2,8 +2,9 @@
 //! An automaton that failed once fails permanently, so callers [`consume`] only tokens that may come next.
 
 use llguidance::Matcher;
+use toktrie::TokTrie;
 
-use super::ConstraintError;
+use super::{ConstraintError, Vocabulary};
 
 /// Whether the answer may end here.
 pub(super) fn is_complete(matcher: &mut Matcher) -> Result<bool, ConstraintError> {
@@ -35,6 +36,13 @@ pub(super) fn consume(matcher: &mut Matcher, tokens: &[u32]) -> Result<(), Const
 /// Takes back the last tokens: `tokens` is their number.
 pub(super) fn undo(matcher: &mut Matcher, tokens: usize) -> Result<(), ConstraintError> {
     matcher.rollback(tokens).map_err(failed)
+}
+
+/// The bytes that must come now, as tokens.
+pub(super) fn forced(matcher: &mut Matcher, vocabulary: &Vocabulary) -> Vec<u32> {
+    let bytes = matcher.compute_ff_bytes();
+    let plain = bytes.iter().take_while(|&&byte| byte != TokTrie::SPECIAL_TOKEN_MARKER);
+    plain.map_while(|&byte| vocabulary.byte_token(byte)).collect()
 }
 
 pub(super) fn failed(error: impl std::fmt::Display) -> ConstraintError {

@@ -30,11 +30,6 @@ const NUMBER_DIGITS: i32 = 15;
 /// The compiler's limit for `multipleOf`, which counts in integers of 32 bits.
 const DECIMALS_MAX: i32 = 8;
 
-/// Keywords without an effect on the value.
-const ANNOTATIONS: &str = "
-    $schema $id id $anchor $comment title description default examples readOnly writeOnly $defs
-    definitions";
-
 /// Keywords that hob enforces.
 const KEYWORDS: &str = "
     anyOf oneOf allOf $ref const enum type items additionalItems prefixItems minItems maxItems
@@ -222,12 +217,9 @@ impl Bounder {
     }
 }
 
+/// Whether the schema has only annotations, definitions and unknown members.
 fn says_nothing(schema: &Map<String, Value>) -> bool {
-    schema.keys().all(|name| lists(ANNOTATIONS, name) || !is_keyword(name))
-}
-
-fn is_keyword(name: &str) -> bool {
-    lists(KEYWORDS, name) || lists(UNSUPPORTED, name)
+    !mentions(schema, KEYWORDS) && !mentions(schema, UNSUPPORTED)
 }
 
 fn lists(keywords: &str, name: &str) -> bool {

@@ -1,6 +1,8 @@
 //! The JSON schemas of a request: the place of each, whether it is strict, and how far it is relaxed.
 //! Reads no keywords; `schema.rs` does.
 
+use std::collections::HashMap;
+
 use hob_core::chat::{JsonText, OutputFormat, Tool};
 use serde_json::{Value, json};
 
@@ -9,24 +11,9 @@ use super::bounds::Size;
 use super::rules::AnswerRules;
 use super::schema::{Relaxation, SchemaKeyword};
 
-/// Relaxation of each schema, in addition to the keywords that no grammar enforces.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Relaxed {
-    pub(super) output: Relaxation,
-    /// One for each tool. Tools beyond the end of the list have no relaxation.
-    pub(super) tools: Vec<Relaxation>,
-}
-
-impl Relaxed {
-    /// Whether no schema is relaxed.
-    pub(super) fn is_nothing(&self) -> bool {
-        self.tools.iter().chain([&self.output]).all(|each| *each == Relaxation::Nothing)
-    }
-
-    pub(super) fn tool(&self, index: usize) -> Relaxation {
-        self.tools.get(index).copied().unwrap_or_default()
-    }
-}
+/// The schemas that are relaxed in addition to the keywords that no grammar enforces: those of tools by their index, and that
+/// of the output without one.
+pub(super) type Relaxed = HashMap<Option<usize>, Relaxation>;
 
 /// A schema of the request.
 #[derive(Clone, Debug)]
@@ -70,6 +57,11 @@ impl<'a> Source<'a> {
             strict: tool.strict,
             tool: Some((index, tool)),
         })
+    }
+
+    /// Its key in [`Relaxed`].
+    pub(super) fn index(&self) -> Option<usize> {
+        self.tool.unzip().0
     }
 
     /// # Errors

@@ -2,9 +2,8 @@
 //! colon; hob guesses that the answer goes on as it did at the last comma or colon.
 
 use llguidance::Matcher;
-use toktrie::TokTrie;
 
-use super::matching::{allows, consume, undo};
+use super::matching::{allows, consume, forced, undo};
 use super::{ConstraintError, Vocabulary};
 use crate::chat::json_context::JsonContext;
 
@@ -20,10 +19,8 @@ pub(super) fn ahead(
 ) -> Result<Vec<u8>, ConstraintError> {
     let (mut text, mut taken) = (Vec::new(), 0);
     while text.len() < BYTES_MAX && !matcher.is_stopped() {
-        let forced = matcher.compute_ff_bytes();
-        let plain = forced.iter().take_while(|&&byte| byte != TokTrie::SPECIAL_TOKEN_MARKER);
-        let plain = plain.take(BYTES_MAX - text.len());
-        let mut next: Vec<u32> = plain.map_while(|&byte| vocabulary.byte_token(byte)).collect();
+        let mut next = forced(matcher, vocabulary);
+        next.truncate(BYTES_MAX - text.len());
         if next.is_empty()
             && let Some(guess) = context.expected().and_then(|byte| vocabulary.byte_token(byte))
             && allows(matcher, &[guess])?

@@ -155,15 +155,9 @@ impl Mask {
 
     /// The only allowed token, if there is only one.
     pub fn single(&self) -> Option<u32> {
-        let mut found = None;
-        for (word, &bits) in (0..).zip(self.words()) {
-            // Most masks end the search in their first words.
-            if bits.count_ones() > 1 || bits != 0 && found.is_some() {
-                return None;
-            }
-            found = found.or((bits != 0).then(|| word * u32::BITS + bits.trailing_zeros()));
-        }
-        found.filter(|&token| self.allows(token))
+        // Most masks end the search in their first words.
+        let mut allowed = self.0.iter().take_while(|&token| self.allows(token));
+        allowed.next().filter(|_| allowed.next().is_none())
     }
 }
 

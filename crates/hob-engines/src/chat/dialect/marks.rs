@@ -8,7 +8,7 @@ pub(super) fn settled_len<'a>(text: &str, marks: impl Iterator<Item = &'a str>) 
 }
 
 /// How many bytes at the end of `text` are a beginning of `mark`, but not all of it.
-fn begun_len(text: &str, mark: &str) -> usize {
+pub(in crate::chat) fn begun_len(text: &str, mark: &str) -> usize {
     let is_begun = |len: &usize| mark.is_char_boundary(*len) && text.ends_with(&mark[..*len]);
     (1..mark.len()).rev().find(is_begun).unwrap_or(0)
 }
