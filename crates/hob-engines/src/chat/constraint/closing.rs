@@ -2,7 +2,7 @@
 //! It searches by trial, because the grammar's automaton only shows the next allowed tokens. The result always closes the
 //! answer, but a shorter end may exist.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use llguidance::Matcher;
@@ -55,9 +55,10 @@ struct Fork {
     ways: Vec<u32>,
 }
 
-/// One end, in single bytes and marks.
+/// One attempt to end the answer, in single bytes and marks.
 #[derive(Clone, Debug, Default)]
 struct Trial {
+    has_ended: bool,
     tokens: Vec<u32>,
     text: Vec<u8>,
     forks: Vec<Fork>,
@@ -88,14 +89,15 @@ impl Closer {
         // A wrong alternative may never end, so a short attempt comes first.
         for bytes_max in [FIRST_BYTES_MAX, END_BYTES_MAX] {
             let quick = self.trial(matcher, context, bytes_max)?;
-            if let Some(trial) = &quick {
-                let end = self.merged(matcher, trial)?;
+            if quick.has_ended {
+                let end = self.merged(matcher, &quick)?;
                 if end.len() <= tokens_max {
                     return Ok(Some(end));
                 }
             }
-            if let Some(trial) = self.explored(matcher, context, quick, bytes_max)? {
-                return self.merged(matcher, &trial).map(Some);
+            let best = self.explored(matcher, context, quick, bytes_max)?;
+            if best.has_ended {
+                return self.merged(matcher, &best).map(Some);
             }
         }
         Ok(None)
@@ -106,14 +108,15 @@ impl Closer {
         &mut self,
         matcher: &mut Matcher,
         context: JsonContext,
-        mut best: Option<Trial>,
+        mut best: Trial,
         bytes_max: usize,
-    ) -> Result<Option<Trial>, ConstraintError> {
-        // Without an end, the forks of the failed attempt are used.
-        let mut forks = match &best {
-            Some(trial) => trial.forks.clone(),
-            None => self.forks_of_failure(matcher, context)?,
-        };
+    ) -> Result<Trial, ConstraintError> {
+        let mut forks = best.forks.clone();
+        if !best.has_ended {
+            // An attempt that failed came to the same places many times.
+            let mut seen = HashSet::new();
+            forks.retain(|fork| seen.insert(fork.place));
+        }
         let trials_max =
             if bytes_max > FIRST_BYTES_MAX { LONG_TRIALS_MAX } else { self.trials_max };
         let mut trials = 0;
@@ -127,11 +130,11 @@ impl Closer {
                     continue;
                 }
                 trials += 1;
-                let limit = best.as_ref().map_or(bytes_max, |best| best.text.len());
+                let limit = if best.has_ended { best.text.len() } else { bytes_max };
                 let trial = self.trial(matcher, context, limit)?;
-                if let Some(trial) = trial.filter(|trial| trial.text.len() < limit) {
+                if trial.has_ended && trial.text.len() < limit {
                     forks.extend(trial.forks.iter().filter(|fork| fork.place != place).cloned());
-                    best = Some(trial);
+                    best = trial;
                 } else {
                     restore(&mut self.preferred, place, before);
                 }
@@ -140,33 +143,16 @@ impl Closer {
         Ok(best)
     }
 
-    fn forks_of_failure(
-        &mut self,
-        matcher: &mut Matcher,
-        context: JsonContext,
-    ) -> Result<Vec<Fork>, ConstraintError> {
-        let mut trial = Trial::default();
-        self.run(matcher, context, FIRST_BYTES_MAX, &mut trial)?;
-        undo(matcher, trial.tokens.len())?;
-        let mut seen = Vec::new();
-        trial.forks.retain(|fork| {
-            let new = !seen.contains(&fork.place);
-            seen.push(fork.place);
-            new
-        });
-        Ok(trial.forks)
-    }
-
     fn trial(
         &mut self,
         matcher: &mut Matcher,
         context: JsonContext,
         bytes_max: usize,
-    ) -> Result<Option<Trial>, ConstraintError> {
+    ) -> Result<Trial, ConstraintError> {
         let mut trial = Trial::default();
-        let ended = self.run(matcher, context, bytes_max, &mut trial)?;
+        let has_ended = self.run(matcher, context, bytes_max, &mut trial)?;
         undo(matcher, trial.tokens.len())?;
-        Ok(ended.then_some(trial))
+        Ok(Trial { has_ended, ..trial })
     }
 
     /// Continues until the answer may end. False if it does not end within `bytes_max`.
