@@ -27,13 +27,13 @@ use super::watchdog::Watchdog;
 use super::{Phase, Status, SupervisorOptions, WorkerCommand};
 use crate::frame::{Frame, FrameKind};
 use crate::worker::protocol::{PROTOCOL_VERSION, Report, hello_version};
-use waiting::NotStarted;
 
 /// A worker that reads no more has ended, or is about to. Its last frames are read for at most this long.
 const LAST_FRAMES_MAX: Duration = Duration::from_secs(1);
 
-/// Why an attempt to run the worker failed.
-enum AttemptError {
+/// How an attempt to run the worker ended.
+enum AttemptEnd {
+    Requested(EndRequest),
     Lost(Lost),
     /// There is no memory for it, and waiting does not help or no request waits any more.
     Refused(ModelError),
@@ -99,9 +99,9 @@ impl Actor {
     async fn keep_running(&mut self) -> Result<EndRequest, ModelError> {
         loop {
             let lost = match self.attempt().await {
-                Ok(request) => return Ok(request),
-                Err(AttemptError::Refused(refusal)) => return Err(refusal),
-                Err(AttemptError::Lost(lost)) => lost,
+                AttemptEnd::Requested(request) => return Ok(request),
+                AttemptEnd::Refused(refusal) => return Err(refusal),
+                AttemptEnd::Lost(lost) => lost,
             };
             let Some(lost) = self.unless_moved(lost) else { continue };
             tracing::warn!(engine = self.options.engine, "the worker was lost: {}", lost.reason);
@@ -133,12 +133,13 @@ impl Actor {
     }
 
     /// Runs one worker as soon as there is memory for it.
-    async fn attempt(&mut self) -> Result<EndRequest, AttemptError> {
+    async fn attempt(&mut self) -> AttemptEnd {
         self.publish_begun();
         match self.find_room().await {
-            Ok(place) => self.run_worker(place).await.map_err(AttemptError::Lost),
-            Err(NotStarted::Requested(request)) => Ok(request),
-            Err(NotStarted::Refused(refusal)) => Err(AttemptError::Refused(refusal)),
+            Ok(place) => {
+                self.run_worker(place).await.map_or_else(AttemptEnd::Lost, AttemptEnd::Requested)
+            }
+            Err(not_started) => not_started,
         }
     }
 

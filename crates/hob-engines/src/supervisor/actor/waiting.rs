@@ -4,10 +4,10 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use hob_core::{MemoryDecision, MemoryReservation, ModelError};
+use hob_core::{MemoryDecision, MemoryReservation};
 use tokio::time::{Instant, sleep};
 
-use super::{Actor, Command, EndRequest, end_request, reply};
+use super::{Actor, AttemptEnd, Command, end_request, reply};
 use crate::supervisor::Phase;
 
 /// Between two checks for free memory.
@@ -16,26 +16,19 @@ const ROOM_LOOK: Duration = Duration::from_millis(50);
 /// The wait ends when no request needed the model for this long.
 const WANTED_FOR: Duration = Duration::from_secs(60);
 
-/// Why no process is started.
-pub(super) enum NotStarted {
-    Requested(EndRequest),
-    /// Waiting does not help, or no request waits any more.
-    Refused(ModelError),
-}
-
 impl Actor {
     /// Waits until there is memory for another process. The returned value reserves it; `None`: memory is not managed.
-    pub(super) async fn find_room(&mut self) -> Result<Option<MemoryReservation>, NotStarted> {
+    pub(super) async fn find_room(&mut self) -> Result<Option<MemoryReservation>, AttemptEnd> {
         let Some(room) = self.options.room.clone() else { return Ok(None) };
         let mut queued = room.queue();
         let mut wanted_at = Instant::now();
         loop {
             match self.while_obeying(queued.try_reserve(), &mut wanted_at).await? {
                 MemoryDecision::Granted(place) => return Ok(Some(place)),
-                MemoryDecision::Never(error) => return Err(NotStarted::Refused(error)),
+                MemoryDecision::Never(error) => return Err(AttemptEnd::Refused(error)),
                 MemoryDecision::Later(shortage) if wanted_at.elapsed() >= WANTED_FOR => {
                     let error = self.status.borrow().no_room(shortage);
-                    return Err(NotStarted::Refused(error));
+                    return Err(AttemptEnd::Refused(error));
                 }
                 MemoryDecision::Later(shortage) => self.publish(Phase::Waiting { shortage }),
                 MemoryDecision::Soon => self.publish_loading(Instant::now()),
@@ -49,7 +42,7 @@ impl Actor {
         &mut self,
         future: impl Future<Output = T>,
         wanted_at: &mut Instant,
-    ) -> Result<T, NotStarted> {
+    ) -> Result<T, AttemptEnd> {
         let mut future = pin!(future);
         loop {
             tokio::select! {
@@ -59,7 +52,7 @@ impl Actor {
                     Some(Command::UnloadIfIdle(answer)) => reply(answer, true),
                     Some(Command::Load) => *wanted_at = Instant::now(),
                     command => if let Some(request) = end_request(command) {
-                        return Err(NotStarted::Requested(request));
+                        return Err(AttemptEnd::Requested(request));
                     },
                 },
             }
