@@ -104,17 +104,6 @@ async fn a_panic_that_quotes_the_user_is_reported_without_the_quote() {
     assert!(!detail.contains("asked for") && !detail.contains("af_quotes"), "{detail}");
 }
 
-#[tokio::test]
-async fn a_worker_that_hangs_is_killed_and_replaced() {
-    let mut options = options();
-    options.supervisor.ping_every = Duration::from_millis(20);
-    options.supervisor.stall_limit = Duration::from_secs(5);
-    let worker = ready(options).await;
-    let whole = say(&worker, &text(), "af_hangs").await;
-    assert_eq!(lost(whole.error.as_ref()), "its engine did not finish a step within 5 s");
-    speaks_again(&worker).await;
-}
-
 /// A stopped process sends no heartbeats. The limit for a step of its engine is an hour here, so it does not count.
 #[tokio::test]
 async fn a_frozen_process_is_noticed_long_before_a_slow_step() {
@@ -130,9 +119,9 @@ async fn a_frozen_process_is_noticed_long_before_a_slow_step() {
     speaks_again(&worker).await;
 }
 
-/// The engine hangs for longer than a silent process may, but the process sends heartbeats.
+/// The engine hangs for longer than a silent process may, but the process sends heartbeats. So only the limit for a step ends it.
 #[tokio::test]
-async fn a_process_with_heartbeats_outlives_the_limit_of_a_silent_one() {
+async fn a_worker_that_hangs_is_killed_for_its_step_and_replaced() {
     let mut options = options();
     options.supervisor.ping_every = Duration::from_millis(20);
     options.supervisor.silence_limit = Duration::from_secs(8);
@@ -140,6 +129,7 @@ async fn a_process_with_heartbeats_outlives_the_limit_of_a_silent_one() {
     let worker = ready(options).await;
     let whole = say(&worker, &text(), "af_hangs").await;
     assert_eq!(lost(whole.error.as_ref()), "its engine did not finish a step within 12 s");
+    speaks_again(&worker).await;
 }
 
 #[tokio::test]

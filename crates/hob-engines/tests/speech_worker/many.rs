@@ -80,15 +80,11 @@ async fn five_hundred_disconnects_leave_no_work_and_no_memory() {
 
 /// Begins `requests` in groups of ten, and leaves each after none to three events.
 async fn disconnect(worker: &SpeechWorker, requests: u64) {
-    // A linear congruential generator: the same leavers in every run.
-    let mut seed = 2u64;
-    let mut random = |below: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (seed >> 33) % below
-    };
+    // The same leavers in every run.
+    let mut random = fastrand::Rng::with_seed(2);
     for _ in 0..requests / 10 {
         let plans: Vec<(usize, u64)> =
-            (0..10).map(|_| (random(3000) as usize + 1, random(4))).collect();
+            (0..10).map(|_| (random.usize(1..=3000), random.u64(..4))).collect();
         let leave = async |(phonemes, events): (usize, u64)| {
             let request = request(&long_unit(phonemes), "af_plain");
             let mut stream = worker.speak(request).await.expect("accepted");

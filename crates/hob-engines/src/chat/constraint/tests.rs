@@ -12,7 +12,7 @@ use super::{
     Accepted, AnswerRules, CallCount, Constrainer, Constraint, ConstraintError, Mask, TokenBytes,
     ToolRules, Vocabulary,
 };
-use crate::chat::dialect::{HERMES, LLAMA3, MISTRAL_ARRAY, MISTRAL_NAMED, ToolDialect};
+use crate::chat::dialect::{HERMES, LLAMA3, MISTRAL_NAMED, ToolDialect};
 
 pub(super) const END: u32 = 256;
 
@@ -485,48 +485,6 @@ fn wanted<'a>(
 ) -> AnswerRules<'a> {
     let tools = ToolRules { tools, choice, calls: CallCount::Several, dialect };
     AnswerRules { output: &OutputFormat::Text, strict: true, tools: Some(tools) }
-}
-
-/// Random answers of a model that must call a tool.
-#[test]
-fn every_required_call_is_valid() {
-    let tools = [weather("get_weather"), weather("get")];
-    let judge = jsonschema::validator_for(
-        &serde_json::from_str(tools[0].parameters.as_ref().unwrap().as_str()).unwrap(),
-    )
-    .unwrap();
-    let constrainer = constrainer();
-    let vocabulary = small_vocabulary();
-    let mut random = TestRng::from_seed(RngAlgorithm::ChaCha, &[9; 32]);
-    let named = ToolChoice::Named("get".to_owned());
-    for (choice, dialect) in [
-        (&ToolChoice::Required, &HERMES),
-        (&named, &HERMES),
-        (&ToolChoice::Required, &MISTRAL_ARRAY),
-    ] {
-        for _ in 0..40 {
-            let budget = random.random_range(60..250);
-            let wanted = wanted(&tools, choice, dialect);
-            let mut constraint = constrainer.compile(&wanted, budget).unwrap().unwrap();
-            let text = answer(&mut constraint, &vocabulary, budget, &mut random);
-            let calls = calls(&text, dialect);
-            assert!(!calls.is_empty() && (calls.len() == 1 || *choice == ToolChoice::Required));
-            for call in calls {
-                assert!(judge.is_valid(&call["arguments"]), "{text}");
-                assert!(
-                    call["name"] == "get" || (call["name"] == "get_weather" && *choice != named)
-                );
-            }
-        }
-    }
-}
-
-fn calls(text: &str, dialect: &ToolDialect) -> Vec<Value> {
-    let body = text.strip_prefix(dialect.begin).unwrap().strip_suffix(dialect.end).unwrap();
-    if dialect.begin.ends_with('[') {
-        return serde_json::from_str(&format!("[{body}]")).unwrap();
-    }
-    body.split(dialect.between.unwrap()).map(|call| serde_json::from_str(call).unwrap()).collect()
 }
 
 #[test]

@@ -258,16 +258,6 @@ mod tests {
     }
 
     #[test]
-    fn a_grammar_may_repeat_what_is_almost_the_same() {
-        let mut repetition = Repetition::default();
-        let text = sentences();
-        let mut tokens = tokens(&text).into_iter();
-        let mut push =
-            |token, text: &str| repetition.push(token, text.as_bytes(), TokenChoice::Enforced);
-        assert!(!tokens.any(|(token, text)| push(token, text)));
-    }
-
-    #[test]
     fn short_repetitions_and_numbered_rows_are_not() {
         assert_eq!(ended(vec![7; 512]), None);
         // Rows that are alike but for a number.
