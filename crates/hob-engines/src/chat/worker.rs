@@ -21,7 +21,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ use super::scheduler::{StepLimits, TokenScheduler};
 use crate::frame::{Frame, FrameError};
 use crate::supervisor::WorkerCommand;
 use crate::worker::protocol::{DeviceShortage, Report};
-use crate::worker::{InboxError, LoadError, Outlet, WorkerConnection};
+use crate::worker::{InboxError, InboxSender, LoadError, Outlet, WorkerConnection};
 
 use draft_model::DraftModel;
 use engine::Engine;
@@ -138,6 +138,14 @@ struct EmbedJob {
     request: EmbedRequest,
 }
 
+/// What the engine computes with.
+struct EngineSetup<D> {
+    decoder: D,
+    draft_model: Option<DraftModel<D>>,
+    scheduler: TokenScheduler,
+    queue_max: usize,
+}
+
 /// Where the engine sends to: the server, and the threads next to it.
 struct Outputs {
     outlet: Outlet,
@@ -167,7 +175,12 @@ pub fn serve_chat(socket: UnixStream, options: &ServeChatOptions) -> Result<(), 
     let vocabulary = llama.vocabulary_size();
     let draft_model = draft_decoder.map(|decoder| DraftModel::new(decoder, vocabulary));
     outlet.ready(vram_bytes_taken(&options.llama.card_use), &())?;
-    serve(&llama, &reader, (decoder, draft_model), connection, options)
+    let scheduler = TokenScheduler::new(options.step_limits, decoder.batch_tokens());
+    let setup = EngineSetup { decoder, draft_model, scheduler, queue_max: QUEUE_MAX };
+    let trials = options.grammar_trials.as_ref();
+    serve(&reader, setup, connection, trials, |jobs, off_engine, to_engine| {
+        embedder::run(&llama, &reader, EMBED_TOKENS_MAX, jobs, (off_engine, to_engine));
+    })
 }
 
 fn load(mut outlet: Outlet, options: &LlamaOptions) -> Result<Llama, ServeChatError> {
@@ -198,14 +211,13 @@ fn warm_decoder(llama: &Llama) -> Result<LlamaDecoder<'_>, ServeChatError> {
 }
 
 /// Runs the engine on this thread, and next to it the threads that end with it.
-fn serve(
-    llama: &Llama,
+fn serve<D: Decoder>(
     reader: &RequestReader,
-    (decoder, draft_model): (LlamaDecoder<'_>, Option<DraftModel<LlamaDecoder<'_>>>),
+    setup: EngineSetup<D>,
     connection: WorkerConnection<Incoming>,
-    options: &ServeChatOptions,
+    grammar_trials: Option<&WorkerCommand>,
+    embed: impl FnOnce(&Receiver<EmbedJob>, &OffEngineStreams, &InboxSender<Incoming>) + Send,
 ) -> Result<(), ServeChatError> {
-    let scheduler = TokenScheduler::new(options.step_limits, decoder.batch_tokens());
     let (jobs, to_prepare) = sync_channel(JOBS_MAX);
     let (embed_jobs, to_embed) = sync_channel(JOBS_MAX);
     let (compile_jobs, to_compile) = sync_channel(JOBS_MAX);
@@ -219,17 +231,17 @@ fn serve(
             .spawn_scoped(scope, move || preparer.run(&to_prepare, &theirs))?;
         let (to_engine_too, theirs, words) =
             (to_engine.clone(), off_engine.clone(), outlet.shared());
-        let trials = GrammarTrials::new(reader, options.grammar_trials.as_ref());
+        let trials = GrammarTrials::new(reader, grammar_trials);
         thread::Builder::new().name("compiler".to_owned()).spawn_scoped(scope, move || {
             compiler::run(trials, &to_compile, &theirs, words, &to_engine_too);
         })?;
         let theirs = off_engine.clone();
-        thread::Builder::new().name("embedder".to_owned()).spawn_scoped(scope, move || {
-            embedder::run(llama, reader, EMBED_TOKENS_MAX, &to_embed, (&theirs, &to_engine));
-        })?;
+        thread::Builder::new()
+            .name("embedder".to_owned())
+            .spawn_scoped(scope, move || embed(&to_embed, &theirs, &to_engine))?;
         let outputs = Outputs { outlet, jobs, off_engine };
         // Dropped when it ends, which closes the channels of the other threads and so ends them.
-        Engine::new(decoder, draft_model, scheduler, outputs, QUEUE_MAX).run(inbox)
+        Engine::new(setup, outputs).run(inbox)
     })
 }
 

@@ -12,7 +12,7 @@ use super::answering::AnswerError;
 use super::draft_model::DraftModel;
 use super::off_engine::OffEngineStreams;
 use super::running::{Prepared, Running, StepOutput};
-use super::{BUSY, EmbedEnd, Incoming, Job, Outputs, ServeChatError};
+use super::{BUSY, EmbedEnd, EngineSetup, Incoming, Job, Outputs, ServeChatError};
 use crate::chat::decoder::{BatchToken, DecodeFailed, Decoder};
 use crate::chat::protocol::{AnyChatOrder, ChatOrder, ChatReport, Refusal};
 use crate::chat::scheduler::{Demand, DraftOffer, StepPlan, TokenScheduler};
@@ -38,13 +38,8 @@ pub(super) struct Engine<D: Decoder> {
 }
 
 impl<D: Decoder> Engine<D> {
-    pub(super) fn new(
-        decoder: D,
-        draft_model: Option<DraftModel<D>>,
-        scheduler: TokenScheduler,
-        outputs: Outputs,
-        queue_max: usize,
-    ) -> Engine<D> {
+    pub(super) fn new(setup: EngineSetup<D>, outputs: Outputs) -> Engine<D> {
+        let EngineSetup { decoder, draft_model, scheduler, queue_max } = setup;
         let Outputs { outlet, jobs, off_engine } = outputs;
         Engine {
             slots: Slots::new(decoder.parallel()),

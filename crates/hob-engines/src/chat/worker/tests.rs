@@ -162,6 +162,7 @@ impl Drop for Rig {
 #[derive(Debug, Default, PartialEq)]
 struct Answer {
     text: String,
+    calls: String,
     end: Option<(FinishReason, Usage)>,
     refusal: Option<Refusal>,
     failure: Option<String>,
@@ -183,6 +184,8 @@ impl Answer {
                 self.turn_end = Some(probability);
             }
             ChatReport::Event(ChatEvent::Text(text)) => self.text += &text,
+            ChatReport::Event(ChatEvent::ToolCall { name, .. }) => self.calls += &name,
+            ChatReport::Event(ChatEvent::ToolArguments { piece, .. }) => self.calls += &piece,
             ChatReport::Event(ChatEvent::Done(completion)) => {
                 self.end = Some((completion.finish, completion.usage));
             }
@@ -199,29 +202,16 @@ fn run(
     trials: Option<&WorkerCommand>,
 ) -> Result<(), ServeChatError> {
     let reader = reader_with(decoder.template);
-    let WorkerConnection { inbox, outlet } =
-        WorkerConnection::start(&socket, decode, Duration::from_secs(60))?;
+    let connection = WorkerConnection::start(&socket, decode, Duration::from_secs(60))?;
     // Steps take the smallest piece of a prompt: the measured times of this decoder are noise.
     let drafts = decoder.drafts;
     let step_limits = StepLimits { stretch: 1.0, drafts, ..StepLimits::default() };
     let scheduler = TokenScheduler::new(step_limits, decoder.batch_tokens());
-    let (jobs, to_prepare) = sync_channel(JOBS_MAX);
-    let (embed_jobs, _embedder) = sync_channel(JOBS_MAX);
-    let (compile_jobs, to_compile) = sync_channel(JOBS_MAX);
-    let off_engine = OffEngineStreams::default();
-    thread::scope(|scope| {
-        let reader = &reader;
-        let (to_engine, theirs) = (inbox.sender(), off_engine.clone());
-        let preparer = Preparer { reader, embed_jobs, compile_jobs, to_engine };
-        scope.spawn(move || preparer.run(&to_prepare, &theirs));
-        let (to_engine, theirs, words) = (inbox.sender(), off_engine.clone(), outlet.shared());
-        let trials = GrammarTrials::new(reader, trials);
-        scope.spawn(move || compiler::run(trials, &to_compile, &theirs, words, &to_engine));
-        let outputs = Outputs { outlet, jobs, off_engine };
-        let small = || DraftModel::new(Counter::new(decoder.parallel()), VOCABULARY);
-        let small = decoder.has_small_model.then(small);
-        Engine::new(decoder, small, scheduler, outputs, queue_max).run(inbox)
-    })
+    let small = || DraftModel::new(Counter::new(decoder.parallel()), VOCABULARY);
+    let draft_model = decoder.has_small_model.then(small);
+    let setup = EngineSetup { decoder, draft_model, scheduler, queue_max };
+    // Nothing computes embeddings here.
+    serve(&reader, setup, connection, trials, |jobs, _, _| while jobs.recv().is_ok() {})
 }
 
 fn continued(text: &str) -> ChatRequest {
