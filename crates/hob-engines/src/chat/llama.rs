@@ -7,6 +7,7 @@ mod draft;
 mod log;
 
 use std::ffi::CString;
+use std::fmt;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -423,13 +424,12 @@ impl Decoder for LlamaDecoder<'_> {
         for token in tokens {
             let id = LlamaToken::new(token.id as i32);
             let sequence = [token.slot as i32];
-            self.batch
-                .add(id, token.position as i32, &sequence, token.wants_logits)
-                .map_err(|error| DecodeFailed(error.to_string()))?;
+            let added = self.batch.add(id, token.position as i32, &sequence, token.wants_logits);
+            added.map_err(decode_failed)?;
         }
         let decoded = self.context.decode(&mut self.batch);
         self.is_broken |= decoded == Err(DecodeError::Unknown(COMPUTATION_FAILED));
-        decoded.map_err(|error| DecodeFailed(error.to_string()))?;
+        decoded.map_err(decode_failed)?;
         self.context.synchronize();
         Ok(())
     }
@@ -483,16 +483,17 @@ impl LlamaEmbedder<'_> {
         self.context.clear_kv_cache();
         self.batch.clear();
         for (position, &token) in tokens.iter().enumerate() {
-            self.batch
-                .add(LlamaToken::new(token as i32), position as i32, &[0], true)
-                .map_err(|error| DecodeFailed(error.to_string()))?;
+            let added = self.batch.add(LlamaToken::new(token as i32), position as i32, &[0], true);
+            added.map_err(decode_failed)?;
         }
-        let decoded = self.context.decode(&mut self.batch);
-        decoded.map_err(|error| DecodeFailed(error.to_string()))?;
-        let vector = self.context.embeddings_seq_ith(0);
-        let vector = vector.map_err(|error| DecodeFailed(error.to_string()))?;
+        self.context.decode(&mut self.batch).map_err(decode_failed)?;
+        let vector = self.context.embeddings_seq_ith(0).map_err(decode_failed)?;
         Ok(vector.to_vec())
     }
+}
+
+fn decode_failed(error: impl fmt::Display) -> DecodeFailed {
+    DecodeFailed(error.to_string())
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use super::backoff::Waits;
 use super::command::{Command, EndReason, EndRequest, end_request, reply};
 use super::device_fault::DeviceFault;
 use super::keep_alive::KeepAliveCell;
-use super::link::{FrameSource, LinkError};
+use super::link::FrameSource;
 use super::process::Process;
 use super::session::{LoadedModel, WorkerSession};
 use super::watchdog::Watchdog;
@@ -382,13 +382,4 @@ fn check_version(frame: &Frame) -> Result<(), EndReason> {
 
 fn unexpected(what: &str) -> EndReason {
     EndReason::Unfit(format!("it began with {what}"))
-}
-
-impl From<LinkError> for EndReason {
-    fn from(error: LinkError) -> EndReason {
-        match error {
-            LinkError::Closed => EndReason::Vanished,
-            error => EndReason::Unfit(error.to_string()),
-        }
-    }
 }

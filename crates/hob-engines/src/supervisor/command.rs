@@ -22,6 +22,7 @@ pub(super) enum EndRequest {
 }
 
 /// Why a worker ends.
+#[derive(Debug)]
 pub(super) enum EndReason {
     Requested(EndRequest),
     /// The worker closed its socket. It has died; its exit status says how.

@@ -1,12 +1,13 @@
 //! Reads frames from a worker's socket. Dropping the future of the next frame loses no bytes, because
 //! bytes that were read are kept.
 
-use std::io;
+use std::{fmt, io};
 
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::OwnedReadHalf;
 
-use crate::frame::{Frame, FrameDecoder, FrameError};
+use super::command::EndReason;
+use crate::frame::{Frame, FrameDecoder};
 
 /// Maximum bytes of one read from the socket: about a second of sound.
 const READ_BYTES: usize = 96 << 10;
@@ -18,34 +19,30 @@ pub(super) struct FrameSource {
     chunk: Vec<u8>,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub(super) enum LinkError {
-    #[error("the worker closed its socket")]
-    Closed,
-    #[error("the worker's frames cannot be read: {0}")]
-    Frame(#[from] FrameError),
-    #[error("the worker's socket cannot be read: {0}")]
-    Io(io::Error),
-}
-
 impl FrameSource {
     pub(super) fn new(socket: OwnedReadHalf) -> FrameSource {
         FrameSource { socket, decoder: FrameDecoder::default(), chunk: vec![0; READ_BYTES] }
     }
 
-    pub(super) async fn next(&mut self) -> Result<Frame, LinkError> {
+    /// # Errors
+    /// Why the worker has to end: its socket is closed or broken.
+    pub(super) async fn next(&mut self) -> Result<Frame, EndReason> {
+        let unreadable = |what: &str, error: &dyn fmt::Display| {
+            EndReason::Unfit(format!("the worker's {what} cannot be read: {error}"))
+        };
         loop {
-            if let Some(frame) = self.decoder.next_frame()? {
+            let frame = self.decoder.next_frame();
+            if let Some(frame) = frame.map_err(|error| unreadable("frames", &error))? {
                 return Ok(frame);
             }
             match self.socket.read(&mut self.chunk).await {
-                Ok(0) => return Err(LinkError::Closed),
+                Ok(0) => return Err(EndReason::Vanished),
                 Ok(bytes) => self.decoder.push(&self.chunk[..bytes]),
                 // The worker died before it read everything.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-                    return Err(LinkError::Closed);
+                    return Err(EndReason::Vanished);
                 }
-                Err(error) => return Err(LinkError::Io(error)),
+                Err(error) => return Err(unreadable("socket", &error)),
             }
         }
     }
@@ -74,7 +71,7 @@ mod tests {
         worker.write_all(rest).await.expect("sent");
         assert_eq!(source.next().await.expect("whole"), frame);
         drop(worker);
-        assert!(matches!(source.next().await, Err(LinkError::Closed)));
+        assert!(matches!(source.next().await, Err(EndReason::Vanished)));
     }
 
     #[tokio::test]
@@ -82,10 +79,10 @@ mod tests {
         let (mut worker, server) = UnixStream::pair().expect("a socket pair");
         let mut source = FrameSource::new(server.into_split().0);
         worker.write_all(&[255; 32]).await.expect("sent");
-        let error = source.next().await.expect_err("no such kind");
-        assert!(
-            matches!(error, LinkError::Frame(FrameError::UnknownKind { kind: 255 })),
-            "{error}"
-        );
+        let EndReason::Unfit(reason) = source.next().await.expect_err("no such kind") else {
+            panic!("the socket is open");
+        };
+        let expected = "the worker's frames cannot be read: a frame has the unknown kind 255";
+        assert_eq!(reason, expected);
     }
 }

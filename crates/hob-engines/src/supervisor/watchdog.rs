@@ -39,7 +39,7 @@ impl Watchdog {
         match timeout_at(self.last_frame + options.silence_limit, source.next()).await {
             Ok(frame) => {
                 self.last_frame = Instant::now();
-                Ok(frame?)
+                frame
             }
             Err(_) => {
                 let seconds = options.silence_limit.as_secs_f32();
