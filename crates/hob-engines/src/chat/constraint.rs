@@ -30,7 +30,7 @@ pub use bounds::{LimitExceeded, schema_excess};
 pub(crate) use compile::STACK_BYTES;
 pub use compile::{Constrainer, Ready};
 pub use rules::{AnswerRules, CallCount, ToolRules};
-pub use vocabulary::{Mask, TokenBytes, Vocabulary};
+pub use vocabulary::{Mask, Vocabulary};
 
 use closing::Closer;
 use trigger::TriggerWatch;
@@ -82,8 +82,6 @@ pub enum ConstraintError {
     Matcher { detail: String },
     #[error("no token of the vocabulary ends an answer")]
     NoEndToken,
-    #[error("token {token} is not in a vocabulary of {vocabulary}")]
-    UnknownToken { token: u32, vocabulary: usize },
     #[error("the vocabulary has no tokens for single characters")]
     NoByteTokens,
 }

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use hob_core::is_full_stop;
+use serde::{Deserialize, Serialize};
 
 /// Turns texts into tokens of one vocabulary.
 pub trait Tokenizer: Send + Sync {
@@ -29,7 +30,7 @@ pub enum Special {
 }
 
 /// One token of the vocabulary.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
     /// The text of the token in an answer; empty for a token that is never shown.
     pub bytes: Vec<u8>,

@@ -9,10 +9,11 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 use serde_json::{Value, json};
 
 use super::{
-    Accepted, AnswerRules, CallCount, Constrainer, Constraint, ConstraintError, Mask, TokenBytes,
-    ToolRules, Vocabulary,
+    Accepted, AnswerRules, CallCount, Constrainer, Constraint, ConstraintError, Mask, ToolRules,
+    Vocabulary,
 };
 use crate::chat::dialect::{HERMES, LLAMA3, MISTRAL_NAMED, ToolDialect};
+use crate::chat::tokens::Token;
 
 pub(super) const END: u32 = 256;
 
@@ -73,14 +74,22 @@ pub(super) fn large_vocabulary() -> Vocabulary {
 }
 
 fn vocabulary(pieces: impl IntoIterator<Item = String>) -> Vocabulary {
-    let mut tokens: Vec<TokenBytes> =
-        (0..=255).map(|byte| TokenBytes { bytes: vec![byte], is_special: false }).collect();
-    tokens.push(TokenBytes { bytes: b"<|end|>".to_vec(), is_special: true });
-    tokens.extend(
-        pieces.into_iter().map(|text| TokenBytes { bytes: text.into_bytes(), is_special: false }),
-    );
-    tokens.push(TokenBytes { bytes: b"[TOOL_CALLS]".to_vec(), is_special: true });
-    Vocabulary::new(&tokens, &[END]).unwrap()
+    let pieces = pieces.into_iter().map(text_token);
+    let tokens = bytes_and_end().chain(pieces).chain([control("[TOOL_CALLS]")]);
+    Vocabulary::new(&tokens.collect::<Vec<Token>>()).unwrap()
+}
+
+fn bytes_and_end() -> impl Iterator<Item = Token> {
+    let end = Token { ends: true, ..control("<|end|>") };
+    (0..=255u8).map(|byte| text_token([byte])).chain([end])
+}
+
+fn text_token(bytes: impl Into<Vec<u8>>) -> Token {
+    Token { bytes: bytes.into(), ..Token::default() }
+}
+
+fn control(name: &str) -> Token {
+    Token { control: Some(name.to_owned()), ..Token::default() }
 }
 
 /// The answer of a model for which all tokens are equally likely.
@@ -334,24 +343,19 @@ fn tokens_that_the_mask_forbids_are_not_taken() {
 
 #[test]
 fn a_vocabulary_needs_an_end_and_single_characters() {
-    let token = |text: &str| TokenBytes { bytes: text.as_bytes().to_vec(), is_special: false };
-    let refused = |tokens: &[TokenBytes], ends: &[u32]| Vocabulary::new(tokens, ends).unwrap_err();
-    assert_eq!(refused(&[token("a")], &[]), ConstraintError::NoEndToken);
-    let unknown = ConstraintError::UnknownToken { token: 7, vocabulary: 1 };
-    assert_eq!(refused(&[token("a")], &[7]), unknown);
-    assert_eq!(refused(&[token("a"), token("b")], &[1]), ConstraintError::NoByteTokens);
+    let refused = |tokens: &[Token]| Vocabulary::new(tokens).unwrap_err();
+    assert_eq!(refused(&[text_token("a")]), ConstraintError::NoEndToken);
+    let end = Token { ends: true, ..text_token("b") };
+    assert_eq!(refused(&[text_token("a"), end]), ConstraintError::NoByteTokens);
 }
 
 #[test]
 fn tokens_that_are_no_text_are_in_no_string() {
-    let mut tokens: Vec<TokenBytes> =
-        (0..=255).map(|byte| TokenBytes { bytes: vec![byte], is_special: false }).collect();
+    let mut tokens: Vec<Token> = (0..=255u8).map(|byte| text_token([byte])).collect();
     // An end that is not marked as special, a special token, one without bytes, one too long.
-    for (text, is_special) in [("</s>", false), ("<pad>", true), ("", false)] {
-        tokens.push(TokenBytes { bytes: text.as_bytes().to_vec(), is_special });
-    }
-    tokens.push(TokenBytes { bytes: vec![b' '; 1_024], is_special: false });
-    let vocabulary = Vocabulary::new(&tokens, &[END]).unwrap();
+    tokens.push(Token { ends: true, ..text_token("</s>") });
+    tokens.extend([control("<pad>"), text_token(""), text_token([b' '; 1_024])]);
+    let vocabulary = Vocabulary::new(&tokens).unwrap();
     let constrainer = Constrainer::new(vocabulary).unwrap();
     let output = schema(&json!({ "type": "string" }));
     let wanted = AnswerRules { output: &output, strict: true, tools: None };
@@ -400,12 +404,9 @@ fn a_call_does_not_begin_that_could_not_end() {
 
 #[test]
 fn what_follows_a_trigger_in_its_own_token_counts() {
-    let tokens: Vec<TokenBytes> = (0..=255u8)
-        .map(|byte| vec![byte])
-        .chain([b"<|end|>".to_vec(), b"<tool_call>\n{\"na".to_vec(), b"_call>, no".to_vec()])
-        .map(|bytes| TokenBytes { is_special: bytes == b"<|end|>", bytes })
-        .collect();
-    let vocabulary = Vocabulary::new(&tokens, &[END]).unwrap();
+    let pieces = ["<tool_call>\n{\"na", "_call>, no"].map(text_token);
+    let tokens: Vec<Token> = bytes_and_end().chain(pieces).collect();
+    let vocabulary = Vocabulary::new(&tokens).unwrap();
     let constrainer = Constrainer::new(vocabulary).unwrap();
     let tools = [weather("get_weather")];
     let wanted = wanted(&tools, &ToolChoice::Auto, &HERMES);

@@ -4,22 +4,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use toktrie::{ApproximateTokEnv, SimpleVob, TokEnv, TokRxInfo, TokTrie};
 
 use super::ConstraintError;
+use crate::chat::tokens::Token;
 
 /// The trie cannot hold longer tokens, so masks never allow them. Some vocabularies have a token of 1,024 spaces.
 const TOKEN_BYTES_MAX: usize = 1_000;
-
-/// One entry of a vocabulary.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TokenBytes {
-    /// The bytes that the token adds to the text. For a special token, its name.
-    pub bytes: Vec<u8>,
-    /// Whether the token is never part of plain text.
-    pub is_special: bool,
-}
 
 /// All tokens of a model. Cheap to clone.
 #[derive(Clone)]
@@ -30,20 +21,14 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// `ends`: the tokens that end an answer. The first becomes the trie's end-of-sequence token.
-    pub fn new(tokens: &[TokenBytes], ends: &[u32]) -> Result<Vocabulary, ConstraintError> {
+    /// The first token that ends an answer becomes the trie's end-of-sequence token.
+    pub fn new(tokens: &[Token]) -> Result<Vocabulary, ConstraintError> {
+        let ends = (0..).zip(tokens).filter(|(_, token)| token.ends);
+        let ends: Vec<u32> = ends.map(|(id, _)| id).collect();
         let first_end = *ends.first().ok_or(ConstraintError::NoEndToken)?;
-        if let Some(&token) = ends.iter().find(|&&end| end as usize >= tokens.len()) {
-            return Err(ConstraintError::UnknownToken { token, vocabulary: tokens.len() });
-        }
-        let mut keys: Vec<Vec<u8>> = tokens.iter().map(trie_key).collect();
-        for &end in ends {
-            // A token that ends the answer is never text, whatever its kind.
-            let token = &tokens[end as usize];
-            keys[end as usize] = trie_key(&TokenBytes { is_special: true, ..token.clone() });
-        }
+        let keys: Vec<Vec<u8>> = tokens.iter().map(trie_key).collect();
         let size = u32::try_from(keys.len()).unwrap_or(u32::MAX);
-        let trie = TokTrie::from(&TokRxInfo::new(size, first_end), &keys).with_eos_tokens(ends);
+        let trie = TokTrie::from(&TokRxInfo::new(size, first_end), &keys).with_eos_tokens(&ends);
         let byte_tokens = Arc::new(single_bytes(tokens));
         if byte_tokens[usize::from(b'"')].is_none() || byte_tokens[usize::from(b'}')].is_none() {
             return Err(ConstraintError::NoByteTokens);
@@ -169,23 +154,25 @@ impl fmt::Debug for Mask {
 
 /// The key of a token in the trie. A special token starts with a marker byte that no text contains.
 /// Empty: the token is not in the trie.
-fn trie_key(token: &TokenBytes) -> Vec<u8> {
-    if token.bytes.is_empty() || token.bytes.len() > TOKEN_BYTES_MAX {
+fn trie_key(token: &Token) -> Vec<u8> {
+    let bytes = token.control.as_ref().map_or(token.bytes.as_slice(), String::as_bytes);
+    if bytes.is_empty() || bytes.len() > TOKEN_BYTES_MAX {
         Vec::new()
-    } else if token.is_special {
-        [&[TokTrie::SPECIAL_TOKEN_MARKER], token.bytes.as_slice()].concat()
-    } else if token.bytes.contains(&TokTrie::SPECIAL_TOKEN_MARKER) {
+    } else if token.control.is_some() || token.ends {
+        // A token that ends the answer is never text, whatever its kind.
+        [&[TokTrie::SPECIAL_TOKEN_MARKER], bytes].concat()
+    } else if bytes.contains(&TokTrie::SPECIAL_TOKEN_MARKER) {
         // This byte never occurs in UTF-8. The trie would read it as the marker of special tokens.
         Vec::new()
     } else {
-        token.bytes.clone()
+        bytes.to_vec()
     }
 }
 
-fn single_bytes(tokens: &[TokenBytes]) -> [Option<u32>; 256] {
+fn single_bytes(tokens: &[Token]) -> [Option<u32>; 256] {
     let mut found = [None; 256];
     for (id, token) in (0u32..).zip(tokens) {
-        if let ([byte], false) = (token.bytes.as_slice(), token.is_special) {
+        if let ([byte], None) = (token.bytes.as_slice(), &token.control) {
             found[usize::from(*byte)].get_or_insert(id);
         }
     }

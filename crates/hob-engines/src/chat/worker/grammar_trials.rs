@@ -152,10 +152,9 @@ impl Drop for TrialProcess {
 }
 
 pub(super) fn trial_model(reader: &RequestReader) -> TrialModel {
-    let (tokens, ends) = reader.vocabulary();
     let place = |dialect: &ToolDialect| TOOL_DIALECTS.iter().position(|known| known == dialect);
     let tool_dialect = reader.tool_dialect().and_then(place).and_then(|at| u8::try_from(at).ok());
-    TrialModel { tokens, ends, tool_dialect }
+    TrialModel { tokens: reader.tokens().to_vec(), tool_dialect }
 }
 
 fn too_slow() -> String {

@@ -16,8 +16,7 @@ use super::repetition::Repetition;
 use super::running::{Echo, Prepared};
 use crate::chat::client::ENGINE;
 use crate::chat::constraint::{
-    AnswerRules, CallCount, Constrainer, Constraint, ConstraintError, Ready, TokenBytes, ToolRules,
-    Vocabulary,
+    AnswerRules, CallCount, Constrainer, Constraint, ConstraintError, Ready, ToolRules, Vocabulary,
 };
 use crate::chat::dialect::{
     AnswerParser, ArgumentDelivery, ModelDialect, ThinkingMarks, ToolDialect, ToolsOffered,
@@ -28,7 +27,7 @@ use crate::chat::protocol::Refusal;
 use crate::chat::sampler::{History, Sampler, SamplerDefaults};
 use crate::chat::stop::StopScanner;
 use crate::chat::template::{ChatTemplate, SpecialTokens, TemplateError};
-use crate::chat::tokens::{Beginning, Special, TokenTable, Tokenizer};
+use crate::chat::tokens::{Beginning, Special, Token, TokenTable, Tokenizer};
 
 /// Why a model cannot be used although its weights load.
 #[derive(Debug, thiserror::Error)]
@@ -85,8 +84,7 @@ impl RequestReader {
         if let Some(template) = &parts.template {
             Arc::make_mut(&mut parts.tokens).show(template.dialect().marks());
         }
-        let (bytes, ends) = vocabulary_entries(&parts.tokens);
-        let constrainer = Vocabulary::new(&bytes, &ends).and_then(Constrainer::new);
+        let constrainer = Vocabulary::new(parts.tokens.all()).and_then(Constrainer::new);
         let constrainer = constrainer.map_err(RequestReaderError::Vocabulary)?;
         let heavy = Mutex::new(RecentFailures::new(Duration::MAX));
         Ok(RequestReader { parts, heavy, constrainer })
@@ -351,9 +349,8 @@ impl RequestReader {
         matches!(self.constrainer.ready(&wanted, u32::MAX), Ok(Ready::Uncompiled))
     }
 
-    /// All tokens, and those that end an answer.
-    pub(super) fn vocabulary(&self) -> (Vec<TokenBytes>, Vec<u32>) {
-        vocabulary_entries(&self.parts.tokens)
+    pub(super) fn tokens(&self) -> &[Token] {
+        self.parts.tokens.all()
     }
 
     fn thinking(&self, wished: &Thinking, marks: Option<ThinkingMarks>) -> ThinkingLimit {
@@ -443,14 +440,6 @@ pub(super) fn refusal(error: ConstraintError) -> Refusal {
         ModelError::InvalidField { field, reason } => refused(field, reason),
         other => refused("response_format", format!("cannot be enforced: {other}")),
     }
-}
-
-pub(super) fn vocabulary_entries(tokens: &TokenTable) -> (Vec<TokenBytes>, Vec<u32>) {
-    let bytes = tokens.all().iter().map(|token| match &token.control {
-        Some(name) => TokenBytes { bytes: name.as_bytes().to_vec(), is_special: true },
-        None => TokenBytes { bytes: token.bytes.clone(), is_special: false },
-    });
-    (bytes.collect(), tokens.end_tokens().collect())
 }
 
 /// The sampling defaults in the model's file, where it has some.

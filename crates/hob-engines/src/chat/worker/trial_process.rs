@@ -13,9 +13,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::request_reader::{answer_rules, refusal};
-use crate::chat::constraint::{Constrainer, ConstraintError, STACK_BYTES, TokenBytes, Vocabulary};
+use crate::chat::constraint::{Constrainer, ConstraintError, STACK_BYTES, Vocabulary};
 use crate::chat::dialect::{TOOL_DIALECTS, ToolDialect};
 use crate::chat::protocol::Refusal;
+use crate::chat::tokens::Token;
 use crate::frame::{Frame, FrameKind};
 use crate::memory;
 use crate::worker::frame_socket::FrameSocket;
@@ -29,8 +30,7 @@ const COMPILE_BYTES_MAX: usize = 512 << 20;
 /// What the process needs to know of the model.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct TrialModel {
-    pub(super) tokens: Vec<TokenBytes>,
-    pub(super) ends: Vec<u32>,
+    pub(super) tokens: Vec<Token>,
     /// The form of its tool calls, as its place in [`TOOL_DIALECTS`].
     pub(super) tool_dialect: Option<u8>,
 }
@@ -123,7 +123,7 @@ struct TrialCompiler {
 
 impl TrialCompiler {
     fn new(model: &TrialModel) -> Result<TrialCompiler, ConstraintError> {
-        let vocabulary = Vocabulary::new(&model.tokens, &model.ends)?;
+        let vocabulary = Vocabulary::new(&model.tokens)?;
         let constrainer = Constrainer::new(vocabulary)?;
         let dialect = model.tool_dialect.and_then(|at| TOOL_DIALECTS.get(usize::from(at)));
         Ok(TrialCompiler { constrainer, tool_dialect: dialect })
@@ -138,22 +138,16 @@ impl TrialCompiler {
 mod tests {
     use hob_core::chat::OutputFormat;
 
+    use super::super::tests::byte_tokens;
     use super::*;
-
-    /// Bytes as tokens, and a token that ends an answer.
-    fn model() -> TrialModel {
-        let letter = |byte: u8| TokenBytes { bytes: vec![byte], is_special: false };
-        let end = TokenBytes { bytes: b"<end>".to_vec(), is_special: true };
-        let tokens = (0..=255).map(letter).chain([end]).collect();
-        TrialModel { tokens, ends: vec![256], tool_dialect: None }
-    }
 
     /// The reports about these grammars, in order, until the process would end.
     fn reports(grammars: &[&str]) -> Vec<TrialReport> {
         let (ours, theirs) = UnixStream::pair().expect("a socket pair");
         let process = thread::spawn(move || try_grammars(theirs));
         let mut socket = TrialSocket::new(ours);
-        socket.send(&model()).expect("it reads");
+        let tokens = byte_tokens().all().to_vec();
+        socket.send(&TrialModel { tokens, tool_dialect: None }).expect("it reads");
         assert_eq!(socket.receive::<TrialReport>().expect("a report"), TrialReport::Ready);
         let mut reports = Vec::new();
         for grammar in grammars {

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use hob_core::chat::{JsonText, OutputFormat, Sampling, Tool, ToolChoice};
 
-use super::super::request_reader::vocabulary_entries;
 use super::super::tests::byte_tokens;
 use super::*;
 use crate::chat::constraint::{AnswerRules, CallCount, Constrainer, ToolRules, Vocabulary};
@@ -15,8 +14,7 @@ use crate::chat::sampler::SamplerDefaults;
 const END: u32 = 256;
 
 fn constrainer() -> Constrainer {
-    let (bytes, ends) = vocabulary_entries(&byte_tokens());
-    Vocabulary::new(&bytes, &ends).and_then(Constrainer::new).expect("a vocabulary")
+    Vocabulary::new(byte_tokens().all()).and_then(Constrainer::new).expect("a vocabulary")
 }
 
 fn plan(tokens_max: u32) -> AnswerPlan {
