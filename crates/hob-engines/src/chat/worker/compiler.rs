@@ -10,6 +10,7 @@ use hob_core::ChatRequest;
 use super::Incoming;
 use super::grammar_trials::{GrammarTrials, IDLE_TIME_MAX};
 use super::off_engine::OffEngineStreams;
+use super::request_reader::Compile;
 use crate::chat::protocol::ChatReport;
 use crate::worker::{InboxSender, Outlet};
 
@@ -47,7 +48,7 @@ pub(super) fn run(
                 if outlet.send(stream, &ChatReport::Compiling).is_err() {
                     return;
                 }
-                let prepared = trials.reader().prepare(&request, credit, received);
+                let prepared = trials.reader().prepare(&request, credit, received, Compile::Now);
                 if outlet.send(stream, &ChatReport::Compiled).is_err() {
                     return;
                 }
@@ -55,7 +56,8 @@ pub(super) fn run(
             }
             Err(refusal) => Err(refusal),
         };
-        let prepared = Box::new(prepared);
+        // Compiled now, it has a result.
+        let Some(prepared) = prepared.transpose().map(Box::new) else { continue };
         if to_engine.send(Incoming::Prepared { stream, prepared }).is_err() {
             return;
         }

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use super::compiler::CompileJob;
 use super::off_engine::OffEngineStreams;
-use super::request_reader::RequestReader;
+use super::request_reader::{Compile, RequestReader};
 use super::{BUSY, EmbedEnd, EmbedJob, Incoming, Job};
 use crate::chat::protocol::ChatOrder;
 use crate::worker::{EngineEnded, InboxSender};
@@ -31,7 +31,7 @@ impl Preparer<'_> {
         let Job { stream, order, received } = job;
         let prepared = match order {
             ChatOrder::Chat { request, credit } => {
-                match self.reader.prepare_at_once(&request, credit, received) {
+                match self.reader.prepare(&request, credit, received, Compile::Elsewhere) {
                     Ok(Some(prepared)) => Ok(prepared),
                     Ok(None) => {
                         let job = CompileJob { stream, request, credit, received };

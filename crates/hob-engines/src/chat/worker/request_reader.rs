@@ -48,7 +48,7 @@ pub(super) struct RequestReader {
 
 /// Whether a grammar may be compiled, which can take seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Compile {
+pub(super) enum Compile {
     Now,
     Elsewhere,
 }
@@ -115,32 +115,11 @@ impl RequestReader {
         }
     }
 
+    /// `None` if a grammar must be compiled elsewhere first.
+    ///
     /// # Errors
     /// The prompt does not fit, or the output format cannot be enforced.
     pub(super) fn prepare(
-        &self,
-        request: &ChatRequest,
-        credit: u32,
-        received: Instant,
-    ) -> Result<Prepared, Refusal> {
-        let uncompiled = || refused("response_format", "was not compiled".to_owned());
-        self.prepare_with(request, credit, received, Compile::Now)?.ok_or_else(uncompiled)
-    }
-
-    /// `None` if a grammar must be compiled first.
-    ///
-    /// # Errors
-    /// As [`RequestReader::prepare`].
-    pub(super) fn prepare_at_once(
-        &self,
-        request: &ChatRequest,
-        credit: u32,
-        received: Instant,
-    ) -> Result<Option<Prepared>, Refusal> {
-        self.prepare_with(request, credit, received, Compile::Elsewhere)
-    }
-
-    fn prepare_with(
         &self,
         request: &ChatRequest,
         credit: u32,

@@ -18,7 +18,7 @@ use hob_core::chat::{
     Role, Sampling, TokenLogprob, Usage,
 };
 
-use super::request_reader::RequestReaderParts;
+use super::request_reader::{Compile, RequestReaderParts};
 use super::trial_process::TrialReport;
 use super::*;
 use crate::chat::protocol::ChatReport;
@@ -82,6 +82,11 @@ fn reader_of(
         answer_tokens_max: None,
     };
     RequestReader::new(parts).expect("a vocabulary")
+}
+
+fn prepared(reader: &RequestReader, request: &ChatRequest) -> Result<Prepared, Refusal> {
+    let prepared = reader.prepare(request, u32::MAX, Instant::now(), Compile::Now);
+    prepared.map(|prepared| prepared.expect("compiled"))
 }
 
 /// A worker on a thread, and the server's end of its socket.
@@ -484,7 +489,7 @@ fn a_conversation_that_takes_too_many_steps_is_not_remembered() {
     let asked = Conversation { messages, ..Conversation::default() };
     let prompt = Prompt::Chat(asked.clone());
     let request = ChatRequest { prompt, ..ChatRequest::default() };
-    assert!(reader.prepare(&request, 1, Instant::now()).is_err());
+    assert!(prepared(&reader, &request).is_err());
     let known = reader.heavy.lock().expect("no panic").known(&(&asked, &request.thinking));
     assert_eq!(known, None, "it ends nothing");
 }

@@ -178,9 +178,7 @@ fn a_seed_gives_the_same_answer_with_forced_tokens() {
     for seed in 0..20 {
         let sampling = Sampling { temperature: Some(1.0), seed: Some(seed), ..Sampling::default() };
         let request = ChatRequest { sampling, output: output.clone(), ..continued("a") };
-        let prepare = |request: &ChatRequest| {
-            reader.prepare(request, u32::MAX, Instant::now()).expect("room")
-        };
+        let prepare = |request: &ChatRequest| prepared(&reader, request).expect("room");
         let (forced, _) = said(&mut decoder, prepare(&request), 4);
         // With log probabilities, every token is chosen.
         let chosen = ChatRequest { logprobs: Some(0), ..request };
@@ -249,7 +247,7 @@ fn random_answers_are_the_same_and_have_the_model_s_probabilities() {
             ..Sampling::default()
         };
         let request = ChatRequest { sampling, tokens_max: Some(100), ..continued("abcab") };
-        let prepared = || reader.prepare(&request, u32::MAX, Instant::now()).expect("it fits");
+        let prepared = || prepared(&reader, &request).expect("it fits");
         let (plain, none) = said(&mut decoder, prepared(), 0);
         let (drafted, timings) = said(&mut decoder, prepared(), 6);
         assert_eq!((&plain, none.draft_tokens), (&drafted, 0), "seed {seed}");
@@ -315,7 +313,7 @@ fn a_real_model_says_the_same_with_guesses() {
     let mut decoder = SMOLLM2.decoder().expect("a context");
     let mut right = 0;
     for request in requests() {
-        let prepared = || reader.prepare(&request, u32::MAX, Instant::now()).expect("it fits");
+        let prepared = || prepared(&reader, &request).expect("it fits");
         let (plain, _) = said(&mut decoder, prepared(), 0);
         let (drafted, timings) = said(&mut decoder, prepared(), 8);
         // The logits of several tokens may differ from those of one in the last bits. No choice here is as close.

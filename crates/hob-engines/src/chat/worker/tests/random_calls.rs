@@ -5,7 +5,6 @@ mod weights;
 
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
-use std::time::Instant;
 
 use fastrand::Rng;
 use hob_core::KvType;
@@ -18,7 +17,7 @@ use serde_json::Value;
 
 use super::super::request_reader::RequestReader;
 use super::super::running::Prepared;
-use super::reader_of;
+use super::{prepared, reader_of};
 use crate::chat::llama::{CardUse, Llama, LlamaOptions, WeightStorage};
 use crate::chat::protocol::Refusal;
 use crate::chat::template::{ChatTemplate, SpecialTokens};
@@ -170,10 +169,6 @@ impl Offer {
 fn conversation(request: &ChatRequest) -> &Conversation {
     let Prompt::Chat(conversation) = &request.prompt else { panic!("not a conversation") };
     conversation
-}
-
-fn prepared(reader: &RequestReader, request: &ChatRequest) -> Result<Prepared, Refusal> {
-    reader.prepare(request, u32::MAX, Instant::now())
 }
 
 /// The tokens of the shortest answer. `None` if the grammar does not begin with the answer.

@@ -12,7 +12,7 @@ use super::*;
 pub(crate) fn words_complete(request: &ChatRequest) -> Option<f32> {
     static READER: LazyLock<RequestReader> =
         LazyLock::new(|| random_calls::reader(&HERMES_IN_LETTERS));
-    let prepared = READER.prepare(request, 1, Instant::now()).expect("it fits");
+    let prepared = super::prepared(&READER, request).expect("it fits");
     let at = prepared.judged_at?;
     let token = |(position, &id): (usize, &u32)| BatchToken {
         id,
