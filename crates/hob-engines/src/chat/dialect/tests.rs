@@ -5,7 +5,7 @@ mod properties;
 
 use super::answer_part::AnswerParts;
 use super::{
-    AnswerParser, AnswerPart, ArgumentDelivery, CallForm, DescribedBy, HARMONY, HERMES, LLAMA3,
+    AnswerParser, AnswerPart, ArgumentDelivery, DescribedBy, HARMONY, HERMES, LLAMA3,
     MISTRAL_ARRAY, MISTRAL_NAMED, ModelDialect, ToolDialect, ToolsOffered, forms,
 };
 
@@ -316,11 +316,4 @@ fn marks_are_all_that_special_tokens_may_write() {
     let opening = forms::HARMONY_ANALYSIS.forced_close;
     let rest = harmony.iter().fold(opening.to_owned(), |text, mark| text.replace(mark, " "));
     assert_eq!(rest, "  assistant final ");
-}
-
-#[test]
-fn named_forms_have_no_envelope() {
-    let form = CallForm::Named { separator: "[ARGS]" };
-    let pieces = (form.before_name(), form.before_arguments(), form.after_arguments());
-    assert_eq!(pieces, ("", "[ARGS]".to_owned(), ""));
 }

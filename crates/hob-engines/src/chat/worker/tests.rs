@@ -1,7 +1,6 @@
 //! The worker's engine over a real socket, with a decoder that only counts: after `a` comes `b`, and
 //! after `z` the end. It also checks that every token is computed once, in its place.
 
-mod broken;
 mod counter;
 mod drafts;
 mod pacing;
@@ -393,6 +392,20 @@ fn a_step_that_fails_ends_its_streams_and_no_others() {
     let heard = rig.until_done(2);
     assert_eq!(heard[&1].failure.as_deref(), Some("poisoned"));
     assert_eq!(heard[&2].text, "z");
+}
+
+/// As on Metal.
+#[test]
+fn a_worker_ends_if_all_steps_fail_after_one() {
+    let (mut socket, theirs) = FrameSocket::pair();
+    let poison = Some(u32::from(b'!'));
+    let decoder = Counter { poison, is_broken: true, ..Counter::new(1) };
+    let worker = thread::spawn(move || run(theirs, decoder, 8, None));
+    let order = ChatOrder::Chat { request: Box::new(continued("a!")), credit: 100 };
+    let frame = Frame::new(FrameKind::Model, 1, &order).expect("small");
+    socket.send([frame]).expect("sent");
+    let ended = worker.join().expect("no panic");
+    assert!(matches!(ended, Err(ServeChatError::Broken(_))), "{ended:?}");
 }
 
 #[test]
