@@ -34,6 +34,7 @@ pub use vocabulary::{Mask, Vocabulary};
 
 use closing::Closer;
 use trigger::TriggerWatch;
+use vocabulary::only_token;
 
 use super::json_context::JsonContext;
 
@@ -174,16 +175,14 @@ impl Constraint {
     fn new_mask(&mut self, tokens_left: u32) -> Result<Option<Mask>, ConstraintError> {
         let mut mask = match (&self.phase, self.closes_now(tokens_left)) {
             (Phase::Free(_), _) if self.refused.is_empty() => return Ok(None),
-            (Phase::Free(_), _) => Mask::everything(&self.vocabulary),
-            (Phase::Over, _) => Mask::only(&self.vocabulary, self.vocabulary.end_token()),
-            (Phase::Constrained, Some(token)) => {
-                return Ok(Some(Mask::only(&self.vocabulary, token)));
-            }
+            (Phase::Free(_), _) => Mask::alloc_ones(self.vocabulary.len()),
+            (Phase::Over, _) => self.vocabulary.only(self.vocabulary.end_token()),
+            (Phase::Constrained, Some(token)) => return Ok(Some(self.vocabulary.only(token))),
             (Phase::Constrained, None) => {
-                Mask::new(self.matcher.compute_mask_or_eos().map_err(matching::failed)?)
+                self.matcher.compute_mask_or_eos().map_err(matching::failed)?
             }
         };
-        mask.forbid(&self.refused);
+        self.refused.iter().for_each(|&token| mask.disallow_token(token));
         Ok(Some(mask))
     }
 
@@ -192,7 +191,7 @@ impl Constraint {
         if !self.holds() || self.is_complete() {
             return Ok(None);
         }
-        Ok(self.mask(tokens_left)?.and_then(Mask::single))
+        Ok(self.mask(tokens_left)?.and_then(only_token))
     }
 
     /// At most `tokens_max` tokens that probably come next, because the grammar leaves little choice. The state does not

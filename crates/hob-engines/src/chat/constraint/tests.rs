@@ -119,8 +119,8 @@ pub(super) fn answer(
 
 /// One of the allowed tokens, all equally likely.
 pub(super) fn any_of(mask: &Mask, random: &mut TestRng) -> u32 {
-    let mut skip = random.random_range(0..mask.count() as u32);
-    for (index, word) in (0u32..).zip(mask.words()) {
+    let mut skip = random.random_range(0..mask.num_set() as u32);
+    for (index, word) in (0u32..).zip(mask.as_slice()) {
         if word.count_ones() <= skip {
             skip -= word.count_ones();
             continue;
@@ -174,8 +174,8 @@ fn closed(constraint: &mut Constraint) -> String {
     let mut text = Vec::new();
     while let Some(left @ 1..) = constraint.tokens_to_end() {
         let mask = constraint.mask(left).unwrap().unwrap().clone();
-        assert_eq!(mask.count(), 1);
-        let token = (0..).find(|&token| mask.allows(token)).unwrap();
+        assert_eq!(mask.num_set(), 1);
+        let token = mask.iter().next().unwrap();
         assert_eq!(constraint.accept(token, left), Ok(Accepted::Taken));
         text.extend_from_slice(constraint.vocabulary.text(token));
     }
@@ -204,7 +204,7 @@ fn an_answer_is_closed_when_the_budget_ends() {
     say(&mut constraint, r#"{"text":"the"#, 40);
     // The quote and the brace are one token.
     assert_eq!(constraint.tokens_to_end(), Some(1));
-    assert_eq!(constraint.mask(1).unwrap().map(Mask::count), Some(1));
+    assert_eq!(constraint.mask(1).unwrap().map(Mask::num_set), Some(1));
     assert_eq!(constraint.may_end(), Ok(false));
     assert_eq!(closed(&mut constraint), "\"}");
     assert!(constraint.is_complete());
@@ -217,7 +217,7 @@ fn what_could_not_be_closed_is_refused() {
     // `{"` would need `":0}` and more behind it.
     let quote = u32::from(b'"');
     assert_eq!(constraint.accept(quote, 3), Ok(Accepted::Refused));
-    assert!(!constraint.mask(3).unwrap().unwrap().allows(quote));
+    assert!(!constraint.mask(3).unwrap().unwrap().is_allowed(quote));
     assert_eq!(closed(&mut constraint), "}");
 }
 
@@ -362,9 +362,9 @@ fn tokens_that_are_no_text_are_in_no_string() {
     let mut constraint = constrainer.compile(&wanted, 50).unwrap().unwrap();
     assert_eq!(constraint.accept(u32::from(b'"'), 50), Ok(Accepted::Taken));
     let mask = constraint.mask(49).unwrap().unwrap();
-    let allowed: Vec<u32> = (END..END + 4).filter(|&token| mask.allows(token)).collect();
+    let allowed: Vec<u32> = (END..END + 4).filter(|&token| mask.is_allowed(token)).collect();
     assert_eq!(allowed, Vec::<u32>::new());
-    assert!(mask.allows(u32::from(b'x')) && mask.allows(u32::from(b' ')));
+    assert!(mask.is_allowed(u32::from(b'x')) && mask.is_allowed(u32::from(b' ')));
 }
 
 #[test]
@@ -375,7 +375,7 @@ fn a_free_answer_is_held_from_the_trigger_on() {
         [&["the <tool_call>"][..], &["<to", "ol_", "call>\n{\""], &["x<", "tool_call", ">"]]
     {
         let mut constraint = constrainer().compile(&wanted, 300).unwrap().unwrap();
-        assert_eq!(constraint.mask(300).unwrap().map(Mask::count), None);
+        assert_eq!(constraint.mask(300).unwrap().map(Mask::num_set), None);
         assert_eq!(constraint.may_end(), Ok(true));
         for piece in pieces {
             assert!(!constraint.holds());
@@ -397,9 +397,9 @@ fn a_call_does_not_begin_that_could_not_end() {
     let mut constraint = constrainer().compile(&wanted, 300).unwrap().unwrap();
     assert_eq!(say(&mut constraint, "<tool_call>", 20), [Accepted::Refused]);
     let trigger = constraint.vocabulary.tokenize_greedily(b"<tool_call>")[0];
-    assert!(!constraint.mask(20).unwrap().unwrap().allows(trigger));
+    assert!(!constraint.mask(20).unwrap().unwrap().is_allowed(trigger));
     assert_eq!(say(&mut constraint, "the", 20), [Accepted::Taken]);
-    assert_eq!(constraint.mask(19).unwrap().map(Mask::count), None);
+    assert_eq!(constraint.mask(19).unwrap().map(Mask::num_set), None);
 }
 
 #[test]
@@ -436,7 +436,7 @@ fn a_mark_that_is_a_token_is_said_as_one() {
     let mut constraint = constrainer().compile(&wanted, 300).unwrap().unwrap();
     let mark = constraint.vocabulary.special("[TOOL_CALLS]").unwrap();
     assert_eq!(
-        constraint.mask(300).unwrap().map(|mask| (mask.count(), mask.allows(mark))),
+        constraint.mask(300).unwrap().map(|mask| (mask.num_set(), mask.is_allowed(mark))),
         Some((1, true))
     );
     assert_eq!(closed(&mut constraint), r#"[TOOL_CALLS]get_weather[ARGS]{"city":"","days":1}"#);

@@ -61,6 +61,11 @@ impl Vocabulary {
         self.trie().eos_token()
     }
 
+    /// The mask that allows only this token.
+    pub(super) fn only(&self, token: u32) -> Mask {
+        self.trie().singleton_token_set(token)
+    }
+
     pub(super) fn byte_token(&self, byte: u8) -> Option<u32> {
         self.byte_tokens[usize::from(byte)]
     }
@@ -93,63 +98,14 @@ impl fmt::Debug for Vocabulary {
     }
 }
 
-/// Which tokens may come next.
-#[derive(Clone)]
-pub struct Mask(SimpleVob);
+/// Which tokens may come next. Bit `i` of word `w` is token `32 * w + i`; bits past the vocabulary may be set.
+pub type Mask = SimpleVob;
 
-impl Mask {
-    pub(super) fn new(allowed: SimpleVob) -> Mask {
-        Mask(allowed)
-    }
-
-    pub(super) fn only(vocabulary: &Vocabulary, token: u32) -> Mask {
-        Mask(vocabulary.trie().singleton_token_set(token))
-    }
-
-    pub(super) fn everything(vocabulary: &Vocabulary) -> Mask {
-        Mask(SimpleVob::alloc_ones(vocabulary.len()))
-    }
-
-    pub(super) fn forbid(&mut self, tokens: &[u32]) {
-        for &token in tokens {
-            self.0.disallow_token(token);
-        }
-    }
-
-    /// The mask that allows exactly `tokens` of a vocabulary of `size`.
-    pub fn allowing(size: usize, tokens: &[u32]) -> Mask {
-        let mut allowed = SimpleVob::alloc(size);
-        for &token in tokens.iter().filter(|&&token| (token as usize) < size) {
-            allowed.allow_token(token);
-        }
-        Mask(allowed)
-    }
-
-    pub fn allows(&self, token: u32) -> bool {
-        (token as usize) < self.0.len() && self.0.is_allowed(token)
-    }
-
-    /// Bit `i` of word `w` is token `32 * w + i`; bits past the vocabulary may be set.
-    pub fn words(&self) -> &[u32] {
-        self.0.as_slice()
-    }
-
-    pub fn count(&self) -> usize {
-        self.0.num_set()
-    }
-
-    /// The only allowed token, if there is only one.
-    pub fn single(&self) -> Option<u32> {
-        // Most masks end the search in their first words.
-        let mut allowed = self.0.iter().take_while(|&token| self.allows(token));
-        allowed.next().filter(|_| allowed.next().is_none())
-    }
-}
-
-impl fmt::Debug for Mask {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Mask({} tokens)", self.count())
-    }
+/// The only allowed token, if there is only one.
+pub(super) fn only_token(mask: &Mask) -> Option<u32> {
+    // Most masks end the search in their first words.
+    let mut allowed = mask.iter().take_while(|&token| (token as usize) < mask.len());
+    allowed.next().filter(|_| allowed.next().is_none())
 }
 
 /// The key of a token in the trie. A special token starts with a marker byte that no text contains.

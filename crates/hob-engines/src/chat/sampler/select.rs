@@ -84,7 +84,7 @@ fn visit(
     mut threshold: f32,
     mut seen: impl FnMut(Candidate) -> f32,
 ) -> Result<(), SamplerError> {
-    let words = mask.map(Mask::words);
+    let words = mask.map(Mask::as_slice);
     for (index, chunk) in logits.chunks(CHUNK).enumerate() {
         let allowed = words.map_or(u32::MAX, |words| words.get(index).copied().unwrap_or(0));
         if allowed == 0 {
