@@ -13,6 +13,8 @@ mod onnx_graph;
 pub mod quantize;
 pub mod speech;
 pub mod supervisor;
+#[cfg(test)]
+mod test_home;
 pub mod timing;
 pub mod transcription;
 pub mod turn_taking;

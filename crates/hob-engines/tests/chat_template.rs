@@ -1,5 +1,8 @@
 //! Malicious chat templates. Each test copies the real SmolLM2 of the test home and replaces only its template.
 
+#[path = "../src/test_home.rs"]
+mod test_home;
+
 use std::path::{Path, PathBuf};
 
 use hob_core::chat::{Conversation, Message, Prompt, Role};
@@ -22,21 +25,9 @@ fn chat_worker_program() -> PathBuf {
     worker
 }
 
-#[expect(clippy::disallowed_methods, reason = "the test environment says where the models are")]
-fn smollm2() -> PathBuf {
-    let home = std::env::var_os("HOB_TEST_HOME").expect("HOB_TEST_HOME names the test models");
-    let folder = Path::new(&home).join("models/smollm2");
-    let stored_forms = std::fs::read_dir(&folder).expect("run `make models`");
-    let files = stored_forms
-        .flat_map(|form| std::fs::read_dir(form.expect("an entry").path()).expect("a folder"));
-    let files = files.map(|file| file.expect("an entry").path());
-    let mut models = files.filter(|file| file.extension().is_some_and(|end| end == "gguf"));
-    models.next().expect("a GGUF file")
-}
-
 /// Copies the model with this template, padded with spaces to the old length.
 fn with_template(folder: &Path, template: &str) -> PathBuf {
-    let mut bytes = std::fs::read(smollm2()).expect("readable");
+    let mut bytes = std::fs::read(test_home::smollm2()).expect("readable");
     let find = |bytes: &[u8], text: &str| {
         bytes
             .windows(text.len())

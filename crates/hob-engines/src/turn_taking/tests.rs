@@ -8,37 +8,16 @@ mod sessions;
 mod speaker;
 mod turn_ends;
 
-use std::env;
-use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use super::{SmartTurn, SmartTurnError};
-
-/// The only folder of a model in the test home.
-fn stored(model: &str) -> PathBuf {
-    let models = setting("HOB_TEST_HOME").join("models").join(model);
-    let folder = std::fs::read_dir(&models)
-        .ok()
-        .and_then(|entries| entries.flatten().map(|entry| entry.path()).find(|path| path.is_dir()));
-    folder.unwrap_or_else(|| panic!("no model in {}: run `make models`", models.display()))
-}
+use crate::test_home::stored;
 
 static SMART_TURN: LazyLock<SmartTurn> = LazyLock::new(|| {
     // One thread, because another test computes at the same time.
     SmartTurn::load(&stored("smart-turn").join("smart_turn.onnx"), 1)
         .expect("the stored model loads")
 });
-
-fn setting(name: &str) -> PathBuf {
-    let set = optional_setting(name).map(PathBuf::from);
-    set.unwrap_or_else(|| panic!("{name} is not set: `make test` sets it"))
-}
-
-#[expect(clippy::disallowed_methods, reason = "tests have no settings to read it for them")]
-fn optional_setting(name: &str) -> Option<OsString> {
-    env::var_os(name)
-}
 
 #[test]
 fn a_file_that_is_not_smart_turn_is_refused() {

@@ -6,7 +6,6 @@ mod residual;
 mod voice_statistics;
 mod windows;
 
-use std::env;
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -15,15 +14,11 @@ use hob_core::locked;
 use hob_models::Sha256;
 
 use super::{Kokoro, KokoroOptions, files};
+use crate::test_home;
 
 /// The stored model of the test home.
 fn stored() -> PathBuf {
-    let home = setting("HOB_TEST_HOME");
-    let models = home.join("models/kokoro");
-    let folder = std::fs::read_dir(&models)
-        .ok()
-        .and_then(|entries| entries.flatten().map(|entry| entry.path()).find(|path| path.is_dir()));
-    folder.unwrap_or_else(|| panic!("no model in {}: run `make models`", models.display()))
+    test_home::stored("kokoro")
 }
 
 /// Models that no test uses now. A load takes seconds, and some tests only look at the model.
@@ -60,12 +55,6 @@ fn kokoro() -> Lent {
 
 fn kokoro_on(threads: usize) -> Kokoro {
     Kokoro::load(&stored(), KokoroOptions { threads }).expect("the stored model loads")
-}
-
-#[expect(clippy::disallowed_methods, reason = "tests have no settings to read it for them")]
-fn setting(name: &str) -> PathBuf {
-    let set = env::var_os(name).map(PathBuf::from);
-    set.unwrap_or_else(|| panic!("{name} is not set: `make test` sets it"))
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! The probabilities are those of ONNX Runtime, with made-up weights and with the published ones.
 //! Tests with the published weights need the model that `make models` installs.
 
-use std::env;
 use std::f64::consts::TAU;
-use std::path::PathBuf;
 
 use hob_models::onnx::proto::{AttributeProto, DATA_FLOAT, NodeProto};
 
 use super::*;
+use crate::test_home::stored;
 
 /// The layers of the published file: name, number of values, and the number of inputs by which [`made_up`] scales the
 /// values (16 for each bias).
@@ -156,16 +155,9 @@ fn a_dot_product_uses_every_value() {
 }
 
 /// The stored model of the test home.
-#[expect(clippy::disallowed_methods, reason = "tests have no settings to read it for them")]
 fn published() -> SileroVad {
-    let home = env::var_os("HOB_TEST_HOME").map(PathBuf::from);
-    let models =
-        home.expect("HOB_TEST_HOME is not set: `make test` sets it").join("models/whisper-base");
-    let folders = fs::read_dir(&models).into_iter().flatten().flatten();
-    let file =
-        folders.map(|folder| folder.path().join("silero_vad.onnx")).find(|path| path.is_file());
-    let file = file.unwrap_or_else(|| panic!("no VAD in {}: run `make models`", models.display()));
-    SileroVad::load(&file).expect("the published file loads")
+    SileroVad::load(&stored("whisper-base").join("silero_vad.onnx"))
+        .expect("the published file loads")
 }
 
 /// Like a voice: harmonics of a gliding pitch under two formants, in syllables.

@@ -6,8 +6,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::SMART_TURN;
 use super::speaker::{Cut, Recording, record};
-use super::{SMART_TURN, setting};
+use crate::test_home::setting;
 
 /// Texts with their voices. Another test speaks the first two as well, so they are computed once.
 const TEXTS: [(&str, &str); 3] = [

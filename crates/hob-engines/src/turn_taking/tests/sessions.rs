@@ -9,10 +9,11 @@ use hob_core::realtime::{
 use hob_core::{ChatEvent, TranscriptEvent, TranscriptSummary};
 use hob_voice::{SessionEffect, SessionInput, SessionOptions, VoiceSession};
 
+use super::SMART_TURN;
 use super::speaker::Recording;
-use super::{SMART_TURN, stored};
 use crate::chat::CardUse;
 use crate::chat::worker::tests::words_complete;
+use crate::test_home::stored;
 use crate::transcription::vad::{FRAME_SAMPLES, SileroVad};
 use crate::transcription::whisper::{Whisper, WhisperOptions};
 

@@ -8,9 +8,9 @@ use hob_core::{Language, Speed};
 use hob_speech::decode::decode_all;
 use hob_speech::{Phonemizer, PhonemizerOptions, Reader};
 
-use super::stored;
 use crate::speech::kokoro::{Kokoro, KokoroOptions, SAMPLE_RATE_HZ};
 use crate::speech::synthesiser::Synthesiser;
+use crate::test_home::stored;
 
 /// Marks a pause in a text.
 pub(super) const PAUSE: char = '|';

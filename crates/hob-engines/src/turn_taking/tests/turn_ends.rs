@@ -3,11 +3,12 @@
 
 use std::time::Instant;
 
+use super::SMART_TURN;
 use super::clips::{CLIPS, Kind, PAUSES_S, VOICES};
 use super::held_out::{HELD_OUT, SECOND_HELD_OUT, THIRD_HELD_OUT};
 use super::sessions::Sessions;
 use super::speaker::{Cut, Recording, record};
-use super::{SMART_TURN, optional_setting, stored};
+use crate::test_home::{optional_setting, stored};
 use crate::transcription::vad::{FRAME_SAMPLES, SileroVad};
 
 const FRAME_S: f32 = FRAME_SAMPLES as f32 / 16_000.0;

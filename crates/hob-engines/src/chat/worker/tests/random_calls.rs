@@ -3,7 +3,6 @@
 mod schemas;
 mod weights;
 
-use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use fastrand::Rng;
@@ -22,6 +21,7 @@ use crate::chat::llama::{CardUse, Llama, LlamaOptions, WeightStorage};
 use crate::chat::protocol::Refusal;
 use crate::chat::template::{ChatTemplate, SpecialTokens};
 use crate::chat::tokens::{Token, TokenTable};
+use crate::test_home::{optional_setting, smollm2};
 use weights::{Habit, RandomModel};
 
 /// Calls of all forms together. `make test-calls` sets more.
@@ -82,20 +82,6 @@ pub(super) static SMOLLM2: LazyLock<Arc<Llama>> = LazyLock::new(|| {
     };
     Arc::new(Llama::load(options, |_| ()).expect("the model loads"))
 });
-
-#[expect(clippy::disallowed_methods, reason = "the test environment says where the models are")]
-fn setting(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
-fn smollm2() -> PathBuf {
-    let home = setting("HOB_TEST_HOME").expect("HOB_TEST_HOME is not set: `make test` sets it");
-    let forms = std::fs::read_dir(PathBuf::from(home).join("models/smollm2"));
-    let forms = forms.expect("run `make models`").map(|form| form.expect("an entry").path());
-    let mut files = forms.flat_map(|form| std::fs::read_dir(form).expect("a folder"));
-    let is_model = |path: &PathBuf| path.extension().is_some_and(|end| end == "gguf");
-    files.find_map(|file| Some(file.expect("an entry").path()).filter(is_model)).expect("a model")
-}
 
 /// The vocabulary of SmolLM2 with the form's marks.
 fn tokens(form: &Form) -> TokenTable {
@@ -244,7 +230,8 @@ fn fault(answer: &Answer, offer: &Offer, conversation: &Conversation) -> Option<
 }
 
 fn check(form: &Form, seed: u64) {
-    let wanted = setting("HOB_TEST_CALLS").map_or(CALLS, |calls| calls.parse().expect("a number"));
+    let wanted = optional_setting("HOB_TEST_CALLS");
+    let wanted = wanted.map_or(CALLS, |calls| calls.to_string_lossy().parse().expect("a number"));
     let (reader, mut model) = (reader(form), model(form, seed));
     let mut random = Rng::with_seed(seed);
     let (mut calls, mut tokens, mut refusals, mut sets) = (0, 0, Vec::new(), 0);

@@ -9,11 +9,12 @@ use std::process::{Command, Stdio};
 
 use hob_core::Speed;
 
-use super::{kokoro, setting, stored};
+use super::{kokoro, stored};
 use crate::speech::distance::log_mel_db;
 use crate::speech::kokoro::contours::Contours;
 use crate::speech::kokoro::statistics::RunningStatistics;
 use crate::speech::kokoro::{Kokoro, files};
+use crate::test_home::setting;
 
 const CASES: [(&str, &str, &str); 5] = [
     ("greeting", "af_heart", "həlˈO wˈɜɹld."),
