@@ -1,4 +1,5 @@
 //! The settings of the test environment, and the models that `make models` has stored for tests.
+//! Tests of this crate share it, also those in `tests`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -221,9 +221,7 @@ impl Llama {
         Ok(LlamaDecoder {
             context,
             batch: LlamaBatch::new(self.options.batch_tokens as usize, 1),
-            parallel: parallel as usize,
-            context_tokens,
-            batch_tokens: self.options.batch_tokens as usize,
+            options: &self.options,
             can_share: self.has_token_cache(),
             is_broken: false,
         })
@@ -399,24 +397,22 @@ pub fn vram_bytes_taken(card_use: &CardUse) -> u64 {
 pub struct LlamaDecoder<'a> {
     context: LlamaContext<'a>,
     batch: LlamaBatch<'a>,
-    parallel: usize,
-    context_tokens: u32,
-    batch_tokens: usize,
+    options: &'a LlamaOptions,
     can_share: bool,
     is_broken: bool,
 }
 
 impl Decoder for LlamaDecoder<'_> {
     fn parallel(&self) -> usize {
-        self.parallel
+        self.options.parallel as usize
     }
 
     fn context_tokens(&self) -> u32 {
-        self.context_tokens
+        self.options.context_tokens
     }
 
     fn batch_tokens(&self) -> usize {
-        self.batch_tokens
+        self.options.batch_tokens as usize
     }
 
     fn decode(&mut self, tokens: &[BatchToken]) -> Result<(), DecodeFailed> {

@@ -119,7 +119,7 @@ async fn a_frozen_process_is_noticed_long_before_a_slow_step() {
     speaks_again(&worker).await;
 }
 
-/// The engine hangs for longer than a silent process may, but the process sends heartbeats. So only the limit for a step ends it.
+/// The engine hangs for longer than a silent process may, but its process sends heartbeats, so only the limit for a step counts.
 #[tokio::test]
 async fn a_worker_that_hangs_is_killed_for_its_step_and_replaced() {
     let mut options = options();

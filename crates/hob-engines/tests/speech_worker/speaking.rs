@@ -93,13 +93,11 @@ async fn invalid_requests_are_rejected_without_the_worker() {
     };
     let near = ["af_plain", "af_fails", "af_panics"].map(str::to_owned).to_vec();
     let unknown = ModelError::UnknownVoice { voice: "af_plian".to_owned(), near };
-    check("Hello", "af_plian", unknown).await;
+    check("Hello", "af_plian", unknown.clone()).await;
     let reason = "blends af_plain (American English) with zf_xiaobei (Mandarin Chinese): \
                   use voices of one language";
     let mixed = ModelError::InvalidField { field: "voice", reason: reason.to_owned() };
     check("Hello", "af_plain(2)+zf_xiaobei(1)", mixed).await;
-    let near = ["af_plain", "af_fails", "af_panics"].map(str::to_owned).to_vec();
-    let unknown = ModelError::UnknownVoice { voice: "af_plian".to_owned(), near };
     check("Hello", "af_slow+af_plian", unknown).await;
     check(" \n ", "af_plain", ModelError::EmptyText).await;
     let too_long = ModelError::TextTooLong { chars: 11, chars_max: 10 };

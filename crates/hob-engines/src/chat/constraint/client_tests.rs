@@ -1,11 +1,11 @@
 //! Schemas as clients really send them, with keywords that no grammar enforces: without `strict` the
 //! request is answered, and what the answer is not held to is named.
 
-use hob_core::chat::{JsonText, OutputFormat, Tool, ToolChoice};
+use hob_core::chat::{OutputFormat, Tool, ToolChoice};
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use serde_json::{Value, json};
 
-use super::tests::{self, answer, constrainer, small_vocabulary};
+use super::tests::{self, answer, constrainer, small_vocabulary, tool};
 use super::{AnswerRules, CallCount, Constraint, ConstraintError, ToolRules};
 use crate::chat::dialect::HERMES;
 
@@ -20,12 +20,7 @@ fn tools() -> Vec<(String, Value, Vec<String>)> {
     each.collect()
 }
 
-fn tool(name: &str, schema: &Value, strict: bool) -> Tool {
-    let parameters = Some(JsonText::parsed(schema.to_string()));
-    Tool { name: name.to_owned(), parameters, strict, ..Tool::default() }
-}
-
-fn compiled(tools: &[Tool]) -> Result<Constraint, ConstraintError> {
+pub(super) fn compiled(tools: &[Tool]) -> Result<Constraint, ConstraintError> {
     let (choice, calls, dialect) = (&ToolChoice::Required, CallCount::One, &HERMES);
     let tools = Some(ToolRules { tools, choice, calls, dialect });
     let wanted = AnswerRules { output: &OutputFormat::Text, strict: false, tools };

@@ -2,12 +2,11 @@
 //! a limit is refused before it is compiled; what is within all limits must be survived.
 
 use hob_core::ModelError;
-use hob_core::chat::{JsonText, OutputFormat, Tool, ToolChoice};
+use hob_core::chat::OutputFormat;
 use serde_json::{Map, Value, json};
 
-use super::tests::{constrainer, schema};
-use super::{AnswerRules, CallCount, ConstraintError, Ready, ToolRules};
-use crate::chat::dialect::HERMES;
+use super::tests::{constrainer, schema, tool};
+use super::{AnswerRules, ConstraintError, Ready, client_tests};
 
 fn compiled(output: &OutputFormat) -> Result<(), ConstraintError> {
     let wanted = AnswerRules { output, strict: false, tools: None };
@@ -106,18 +105,9 @@ fn what_is_within_every_limit_does_not_end_the_stack() {
 
 #[test]
 fn a_tool_that_is_too_large_takes_any_object_unless_it_is_strict() {
-    let tool = |name: &str, strict, schema: Value| Tool {
-        name: name.to_owned(),
-        parameters: Some(JsonText::parsed(schema.to_string())),
-        strict,
-        ..Tool::default()
-    };
     let compiled = |strict| {
-        let tools = [tool("huge", strict, properties(10_000)), tool("small", true, properties(1))];
-        let (choice, calls, dialect) = (&ToolChoice::Required, CallCount::Several, &HERMES);
-        let tools = Some(ToolRules { tools: &tools, choice, calls, dialect });
-        let wanted = AnswerRules { output: &OutputFormat::Text, strict: false, tools };
-        constrainer().compile(&wanted, 200).map(Option::unwrap)
+        let huge = tool("huge", &properties(10_000), strict);
+        client_tests::compiled(&[huge, tool("small", &properties(1), true)])
     };
     assert_eq!(compiled(false).unwrap().ignored(), ["tools.huge.parameters"]);
     let refused = compiled(true).unwrap_err();

@@ -151,8 +151,12 @@ fn weather(name: &str) -> Tool {
         "properties": { "city": { "type": "string" }, "days": { "type": "integer", "minimum": 1, "maximum": 9 } },
         "required": ["city", "days"]
     });
-    let parameters = Some(JsonText::parsed(parameters.to_string()));
-    Tool { name: name.to_owned(), description: None, parameters, strict: false }
+    tool(name, &parameters, false)
+}
+
+pub(super) fn tool(name: &str, schema: &Value, strict: bool) -> Tool {
+    let parameters = Some(JsonText::parsed(schema.to_string()));
+    Tool { name: name.to_owned(), parameters, strict, ..Tool::default() }
 }
 
 /// Accepts `text` in as few tokens as possible.
