@@ -27,8 +27,8 @@ use hob_core::ModelError;
 use llguidance::Matcher;
 
 pub use bounds::{LimitExceeded, schema_excess};
+pub use compile::Constrainer;
 pub(crate) use compile::STACK_BYTES;
-pub use compile::{Constrainer, Ready};
 pub use rules::{AnswerRules, CallCount, ToolRules};
 pub use vocabulary::{Mask, Vocabulary};
 

@@ -58,15 +58,6 @@ struct CachedGrammar {
     bytes: usize,
 }
 
-/// A constraint that needs no compilation, if there is one.
-#[derive(Debug)]
-pub enum Ready {
-    /// The answer has no constraint.
-    Free,
-    Cached(Box<Constraint>),
-    Uncompiled,
-}
-
 impl Constrainer {
     pub fn new(vocabulary: Vocabulary) -> Result<Constrainer, ConstraintError> {
         let mut factory = ParserFactory::new(
@@ -110,19 +101,15 @@ impl Constrainer {
         }
     }
 
-    /// Like [`Constrainer::compile`], but never compiles.
+    /// Like [`Constrainer::compile`], but never compiles. The outer `None`: the grammar must be compiled first.
     pub fn ready(
         &self,
         wanted: &AnswerRules<'_>,
         tokens_max: u32,
-    ) -> Result<Ready, ConstraintError> {
-        let Some(plan) = self.plan(wanted, &Relaxed::default())? else { return Ok(Ready::Free) };
-        match self.find(&plan) {
-            Some(kept) => {
-                self.constraint(kept, wanted, tokens_max).map(Box::new).map(Ready::Cached)
-            }
-            None => Ok(Ready::Uncompiled),
-        }
+    ) -> Result<Option<Option<Constraint>>, ConstraintError> {
+        let Some(plan) = self.plan(wanted, &Relaxed::default())? else { return Ok(Some(None)) };
+        let kept = self.find(&plan);
+        kept.map(|kept| self.constraint(kept, wanted, tokens_max).map(Some)).transpose()
     }
 
     fn plan(

@@ -6,7 +6,7 @@ use hob_core::chat::OutputFormat;
 use serde_json::{Map, Value, json};
 
 use super::tests::{constrainer, schema, tool};
-use super::{AnswerRules, ConstraintError, Ready, client_tests};
+use super::{AnswerRules, ConstraintError, client_tests};
 
 fn compiled(output: &OutputFormat) -> Result<(), ConstraintError> {
     let wanted = AnswerRules { output, strict: false, tools: None };
@@ -118,9 +118,9 @@ fn a_tool_that_is_too_large_takes_any_object_unless_it_is_strict() {
 fn a_grammar_is_ready_once_it_was_compiled() {
     let (constrainer, output) = (constrainer(), rules(3));
     let wanted = AnswerRules { output: &output, strict: false, tools: None };
-    assert!(matches!(constrainer.ready(&wanted, 10).unwrap(), Ready::Uncompiled));
+    assert!(constrainer.ready(&wanted, 10).unwrap().is_none());
     constrainer.compile(&wanted, 10).unwrap();
-    assert!(matches!(constrainer.ready(&wanted, 10).unwrap(), Ready::Cached(_)));
+    assert!(constrainer.ready(&wanted, 10).unwrap().unwrap().is_some());
     let free = AnswerRules { output: &OutputFormat::Text, ..wanted };
-    assert!(matches!(constrainer.ready(&free, 10).unwrap(), Ready::Free));
+    assert!(constrainer.ready(&free, 10).unwrap().unwrap().is_none());
 }

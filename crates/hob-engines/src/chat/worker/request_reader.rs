@@ -16,7 +16,7 @@ use super::repetition::Repetition;
 use super::running::{Echo, Prepared};
 use crate::chat::client::ENGINE;
 use crate::chat::constraint::{
-    AnswerRules, CallCount, Constrainer, Constraint, ConstraintError, Ready, ToolRules, Vocabulary,
+    AnswerRules, CallCount, Constrainer, Constraint, ConstraintError, ToolRules, Vocabulary,
 };
 use crate::chat::dialect::{
     AnswerParser, ArgumentDelivery, ModelDialect, ThinkingMarks, ToolDialect, ToolsOffered,
@@ -307,13 +307,7 @@ impl RequestReader {
         let wanted = answer_rules(request, self.tool_dialect());
         let constraint = match compile {
             Compile::Now => self.constrainer.compile(&wanted, tokens_max).map(Some),
-            Compile::Elsewhere => {
-                self.constrainer.ready(&wanted, tokens_max).map(|ready| match ready {
-                    Ready::Free => Some(None),
-                    Ready::Cached(constraint) => Some(Some(*constraint)),
-                    Ready::Uncompiled => None,
-                })
-            }
+            Compile::Elsewhere => self.constrainer.ready(&wanted, tokens_max),
         };
         constraint.map_err(refusal)
     }
@@ -325,7 +319,7 @@ impl RequestReader {
     /// Whether the answer has a grammar that is not compiled yet.
     pub(super) fn must_compile(&self, request: &ChatRequest) -> bool {
         let wanted = answer_rules(request, self.tool_dialect());
-        matches!(self.constrainer.ready(&wanted, u32::MAX), Ok(Ready::Uncompiled))
+        matches!(self.constrainer.ready(&wanted, u32::MAX), Ok(None))
     }
 
     pub(super) fn tokens(&self) -> &[Token] {
